@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from spack_repo.joulemark.build_systems.intree import InTreeCMakePackage
+
+from spack.package import *
+
+
+class JoulemarkSlurm(InTreeCMakePackage):
+    """Joulemark's energy ledger for Slurm: the node daemon, the SPANK and energy plugins, the
+    epilogs.
+
+    Slurm's plugins hold for one Slurm release only: depending on slurm (as a rule an external)
+    makes a new Slurm version a new hash, so that they are built again."""
+
+    license("GPL-2.0-or-later")
+
+    source_folder = "slurm-plugins"
+
+    version("0.1.0")
+
+    depends_on("c", type="build")
+    depends_on("cmake@3.25:", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("slurm")
+    depends_on("libyaml")
+    depends_on("sqlite")

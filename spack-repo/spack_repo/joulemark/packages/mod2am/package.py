@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from spack_repo.joulemark.build_systems.intree import InTreeCMakePackage
+
+from spack.package import *
+
+
+class Mod2am(InTreeCMakePackage):
+    """Dense matrix multiplication, C = A*B in double precision: plain loops against a BLAS."""
+
+    license("Apache-2.0 OR MIT")
+
+    version("0.1.0")
+
+    depends_on("c", type="build")
+    depends_on("cmake@3.25:", type="build")
+    depends_on("benchkit")
+    depends_on("blas")
+
+    def test_quick(self):
+        """run and verify the smallest sizes"""
+        Executable(self.prefix.bin.mod2am)("--quick")
