@@ -1,0 +1,39 @@
+# Expands Slurm's node lists: n[1-3,07],gpu4 -> n1 n2 n3 n07 gpu4.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import re
+
+from joulemark.errors import UserError
+
+_NAME = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_BRACKET = re.compile(r"\[([^\[\]]*)\]")
+
+
+def expand(text: str) -> list[str]:
+    """Every node that a Slurm host list names, in its order, each once."""
+    names = _NAME.findall(text)
+    if len(",".join(names)) != len(text):
+        raise UserError(f"--nodes: '{text}' is not a node list such as n1,n2 or n[1-4]")
+    return list(dict.fromkeys(node for name in names for node in _expand_one(name)))
+
+
+def _expand_one(name: str) -> list[str]:
+    bracket = _BRACKET.search(name)
+    if not bracket:
+        return [name]
+    head, tail = name[: bracket.start()], _expand_one(name[bracket.end() :] or "")
+    return [
+        f"{head}{number}{rest}"
+        for part in bracket.group(1).split(",")
+        for number in _numbers(part)
+        for rest in tail
+    ]
+
+
+def _numbers(part: str) -> list[str]:
+    first, dash, last = part.partition("-")
+    if not (first.isdigit() and (not dash or last.isdigit())):
+        raise UserError(f"--nodes: '[{part}]' is not a range of node numbers such as [1-4]")
+    width = len(first)
+    return [f"{number:0{width}d}" for number in range(int(first), int(last or first) + 1)]

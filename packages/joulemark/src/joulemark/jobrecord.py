@@ -1,0 +1,143 @@
+# Makes a job's record, and those of its steps, from its nodes' records.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import math
+
+from joulemark.records import DOMAINS
+
+NS_PER_S = 1_000_000_000
+UJ_PER_J = 1_000_000
+
+
+def summarise(records: list[dict]) -> list[dict]:
+    """The rows of one job: itself first, then each step; `records` holds one record a node."""
+    steps = {account["step"] for record in records for account in record["accounts"]} | {"job"}
+    return [_row(step, records) for step in sorted(steps, key=lambda step: (step != "job", step))]
+
+
+def _row(step: str, records: list[dict]) -> dict:
+    first = records[0]
+    pairs = [(r, a) for r in records for a in r["accounts"] if a["step"] == step]
+    of_whole_job = step == "job"
+    accounts = [account for _, account in pairs]
+    concerned = records if of_whole_job else [record for record, _ in pairs]
+    job = first["JobIDRaw"]
+    return {
+        "Cluster": first["cluster"],
+        "JobIDRaw": str(job) if of_whole_job else f"{job}.{step}",
+        "Job": job,
+        "Step": step,
+        "Uid": max(record["uid"] for record in concerned),
+        "NNodes": len(concerned),
+        "Nodes": ",".join(record["node"] for record in concerned),
+        **_energy(accounts),
+        "Estimated": int(any(account["estimated"] for account in accounts)),
+        "Samples": sum(account["samples"] for account in accounts),
+        "GapSeconds": max((float(account["gap_seconds"]) for account in accounts), default=0.0),
+        "SplitPolicy": "; ".join(sorted(_known_policies(concerned))),
+        "Missing": _missing(concerned),
+        "Regions": json.dumps(_regions(accounts), sort_keys=True),
+    }
+
+
+def _energy(accounts: list[dict]) -> dict:
+    """Energies add; systematic parts add linearly; random parts add in quadrature."""
+    measured = [account for account in accounts if account["energy_uj"] is not None]
+    start_ns = min((account["start_ns"] for account in accounts), default=None)
+    end_ns = max((account["end_ns"] for account in accounts), default=None)
+    elapsed_ns = end_ns - start_ns if accounts else None
+    energy_uj = _sum(measured, "energy_uj")
+    systematic_uj = _sum(measured, "uncertainty_systematic_uj", math.fsum)
+    random_uj = _sum(measured, "uncertainty_random_uj", lambda parts: math.hypot(*sorted(parts)))
+    known = bool(measured)
+    mean_w = energy_uj / UJ_PER_J / (elapsed_ns / NS_PER_S) if known and elapsed_ns else None
+    return {
+        "Start_ns": start_ns,
+        "End_ns": end_ns,
+        "ElapsedRaw": elapsed_ns // NS_PER_S if accounts else None,
+        "ConsumedEnergyRaw": (energy_uj + UJ_PER_J // 2) // UJ_PER_J if known else None,
+        "ConsumedEnergy_uj": energy_uj,
+        **{
+            f"Energy{label}_uj": _sum([account["domains_uj"] for account in measured], domain)
+            for label, domain in zip(("CPU", "DRAM", "GPU", "Rest"), DOMAINS)
+        },
+        "EnergyIdle_uj": _sum(measured, "idle_uj"),
+        "EnergyOverhead_uj": _sum(measured, "overhead_uj"),
+        "AveWatts": mean_w,
+        # Nodes need not peak at the same moment: the sum is an upper bound.
+        "PeakWatts": _sum(measured, "peak_w", math.fsum),
+        "UncertaintySystematic_uj": systematic_uj,
+        "UncertaintyRandom_uj": random_uj,
+        "UncertaintyJoules": (
+            2 * math.hypot(systematic_uj, random_uj) / UJ_PER_J if known else None
+        ),
+        "Method": _method(measured),
+    }
+
+
+def _sum(parts: list[dict], key: str, add=sum):
+    """None if nothing was measured, so that `not known` never looks like zero."""
+    return add([part.get(key, 0) for part in parts]) if parts else None
+
+
+def _method(measured: list[dict]) -> str | None:
+    methods = {account["method"] for account in measured}
+    return "mixed" if len(methods) > 1 else next(iter(methods), None)
+
+
+def _known_policies(records: list[dict]) -> set[str]:
+    """A node that sent nothing split nothing."""
+    return {record["split_policy"] for record in records if record["accounts"]}
+
+
+def _missing(records: list[dict]) -> str | None:
+    parts = [f"{r['node']}: {r['missing']}" for r in records if r["missing"] is not None]
+    return "; ".join(parts) or None
+
+
+def _regions(accounts: list[dict]) -> list[dict]:
+    """A region that ran on several nodes at once: energies add, the longest time counts."""
+    named: dict[str, list[dict]] = {}
+    for account in accounts:
+        for region in account.get("regions", []):
+            named.setdefault(region["name"], []).append(region)
+    return [
+        {
+            "name": name,
+            "count": max(part["count"] for part in parts),
+            "seconds": max(part["seconds"] for part in parts),
+            "energy_uj": _sum_known([part["energy_uj"] for part in parts]),
+            # Its systematic and random parts are not told apart, so the bound adds linearly.
+            "uncertainty_uj": _sum_known([part["uncertainty_uj"] for part in parts]),
+        }
+        for name, parts in sorted(named.items())
+    ]
+
+
+def _sum_known(values: list):
+    known = [value for value in values if value is not None]
+    return sum(sorted(known)) if known else None
+
+
+def comment(row: dict, missing_nodes: list[str]) -> str:
+    """The line for AdminComment."""
+    known = row["ConsumedEnergy_uj"] is not None
+    text = _measured_comment(row) if known else "Energy: not measured"
+    if row["GapSeconds"] > 0:
+        text += f", gap {row['GapSeconds']:.1f} s"
+    if missing_nodes:
+        text += f"; missing: {', '.join(missing_nodes)}"
+    return text
+
+
+def _measured_comment(row: dict) -> str:
+    mark = " (estimated by model)" if row["Estimated"] else ""
+    energy_j = row["ConsumedEnergy_uj"] / UJ_PER_J
+    mean = f", {row['AveWatts']:.1f} W mean" if row["AveWatts"] is not None else ""
+    nodes = "1 node" if row["NNodes"] == 1 else f"{row['NNodes']} nodes"
+    return (
+        f"Energy{mark}: {energy_j:.1f} J +- {row['UncertaintyJoules']:.1f} J (k=2)"
+        f"{mean}, {nodes}, {row['Method']}"
+    )

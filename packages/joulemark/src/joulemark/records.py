@@ -1,0 +1,207 @@
+# Reads the node records that joulemarkd writes, and checks every key before anything is believed.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+SCHEMA = 1
+DOMAINS = ("cpu", "dram", "gpu", "rest")
+METHODS = ("counter", "integrated", "model", "mixed")
+
+
+class RecordError(Exception):
+    """Everything that is wrong with one record file; `problems` holds a line for each."""
+
+    def __init__(self, problems: list[str]):
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def _whole(value) -> bool:
+    """SQLite's integers have 63 bits; a bool is an int to Python."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
+
+
+def _number(value) -> bool:
+    return _whole(value) or (isinstance(value, float) and math.isfinite(value) and value >= 0)
+
+
+def _text(value) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+WHOLE = (_whole, "a whole number >= 0")
+NUMBER = (_number, "a finite number >= 0")
+TEXT = (_text, "a text that is not empty")
+FLAG = (lambda value: isinstance(value, bool), "true or false")
+ARRAY = (lambda value: isinstance(value, list), "a list")
+OBJECT = (lambda value: isinstance(value, dict), "an object")
+METHOD = (lambda value: value in METHODS, "one of " + ", ".join(METHODS))
+
+
+def maybe(kind):
+    """The same kind, or null."""
+    return (lambda value: value is None or kind[0](value), kind[1] + ", or null")
+
+
+RECORD_KEYS = {
+    "cluster": TEXT,
+    "JobIDRaw": WHOLE,
+    "node": TEXT,
+    "uid": WHOLE,
+    "split_policy": TEXT,
+    "missing": maybe(TEXT),
+    "accounts": ARRAY,
+}
+ACCOUNT_KEYS = {
+    "step": TEXT,
+    "start_ns": WHOLE,
+    "end_ns": WHOLE,
+    "energy_uj": maybe(WHOLE),
+    "estimated": FLAG,
+    "samples": WHOLE,
+    "gap_seconds": NUMBER,
+}
+# An account whose energy is not known has none of these either.
+MEASURED_KEYS = {
+    "idle_uj": WHOLE,
+    "overhead_uj": WHOLE,
+    "domains_uj": OBJECT,
+    "peak_w": NUMBER,
+    "uncertainty_systematic_uj": NUMBER,
+    "uncertainty_random_uj": NUMBER,
+    "method": METHOD,
+}
+REGION_KEYS = {
+    "name": TEXT,
+    "count": WHOLE,
+    "seconds": NUMBER,
+    "energy_uj": maybe(WHOLE),
+    "uncertainty_uj": maybe(NUMBER),
+}
+
+
+def file_name(cluster: str, job: int, node: str) -> str:
+    """The name under which joulemarkd writes the record of a job on a node."""
+    return f"{cluster}.{job}.{node}.json"
+
+
+def missing_record(cluster: str, job: int, node: str, why: str) -> dict:
+    """What is kept for a node that sent nothing, until its record comes after all."""
+    return {
+        "schema": SCHEMA,
+        "cluster": cluster,
+        "JobIDRaw": job,
+        "node": node,
+        "uid": 0,
+        "split_policy": "unknown",
+        "missing": why,
+        "accounts": [],
+    }
+
+
+def read(path: Path) -> dict:
+    """One checked record; RecordError names the file and the key of everything that is wrong."""
+    try:
+        record = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise RecordError([f"{path}: not JSON: {error}: write the record again"]) from None
+    problems = check(record)
+    if not problems and not _is_named(path, name := _name_of(record)):
+        problems = [f"cluster, JobIDRaw, node: they belong to a file named {name}: rename it"]
+    if problems:
+        raise RecordError([f"{path}: {problem}" for problem in problems])
+    return record
+
+
+def _name_of(record: dict) -> str:
+    return file_name(record["cluster"], record["JobIDRaw"], record["node"])
+
+
+def _is_named(path: Path, name: str) -> bool:
+    """merged/ numbers a later record of the same name: NAME.2, NAME.3, ..."""
+    head, _, number = path.name.rpartition(".")
+    return path.name == name or (head == name and number.isdigit())
+
+
+def check(record) -> list[str]:
+    """Every problem of a record, each `key: what it is: what it must be`."""
+    if not isinstance(record, dict):
+        return ["the whole file: must be one JSON object"]
+    if record.get("schema") != SCHEMA:
+        return [
+            f"schema: {record.get('schema')!r}: must be {SCHEMA}: "
+            "install the same version of joulemark and joulemarkd"
+        ]
+    problems = _check_keys(record, RECORD_KEYS, "")
+    if problems:
+        return problems
+    for index, account in enumerate(record["accounts"]):
+        problems += _check_account(account, f"accounts[{index}]")
+    return problems or _check_steps(record)
+
+
+def _check_keys(values, keys: dict, where: str) -> list[str]:
+    dot = f"{where}." if where else ""
+    if not isinstance(values, dict):
+        return [f"{where}: {_short(values)}: must be an object"]
+    return [
+        f"{dot}{key}: {_short(values[key]) if key in values else 'missing'}: must be {expected}"
+        for key, (good, expected) in keys.items()
+        if key not in values or not good(values[key])
+    ]
+
+
+def _short(value) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _check_account(account, where: str) -> list[str]:
+    problems = _check_keys(account, ACCOUNT_KEYS, where)
+    if problems:
+        return problems
+    if account["end_ns"] < account["start_ns"]:
+        problems.append(f"{where}.end_ns: {account['end_ns']}: must not be before start_ns")
+    if account["energy_uj"] is not None:
+        problems += _check_measured(account, where)
+    regions = account.get("regions", [])
+    if not isinstance(regions, list):
+        return [*problems, f"{where}.regions: {_short(regions)}: must be a list"]
+    for index, region in enumerate(regions):
+        problems += _check_keys(region, REGION_KEYS, f"{where}.regions[{index}]")
+    return problems
+
+
+def _check_measured(account: dict, where: str) -> list[str]:
+    problems = _check_keys(account, MEASURED_KEYS, where)
+    if problems:
+        return problems
+    domains = account["domains_uj"]
+    for domain, energy_uj in domains.items():
+        if domain not in DOMAINS:
+            problems.append(f"{where}.domains_uj.{domain}: must be one of {', '.join(DOMAINS)}")
+        elif not _whole(energy_uj):
+            problems.append(
+                f"{where}.domains_uj.{domain}: {_short(energy_uj)}: must be {WHOLE[1]}"
+            )
+    if not problems and sum(domains.values()) != account["energy_uj"]:
+        problems.append(
+            f"{where}.domains_uj: they sum to {sum(domains.values())}: "
+            f"must sum to energy_uj, {account['energy_uj']}"
+        )
+    if account["method"] == "model" and not account["estimated"]:
+        problems.append(f"{where}.estimated: false: must be true, for method is model")
+    return problems
+
+
+def _check_steps(record: dict) -> list[str]:
+    steps = [account["step"] for account in record["accounts"]]
+    twice = sorted({step for step in steps if steps.count(step) > 1})
+    if twice:
+        return [f"accounts: step {', '.join(twice)} is there twice: must be there once"]
+    if "job" not in steps and record["missing"] is None:
+        return ["accounts: no step `job`: add it, or say in `missing` why there is none"]
+    return []
