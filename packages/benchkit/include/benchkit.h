@@ -1,0 +1,174 @@
+/* benchkit: what all benchmarks share - command line, timing, repetition, verification, output.
+ * SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * A benchmark describes itself (struct bk_program), parses its command line (bk_parse), opens a
+ * session (bk_open), and for each case measures (bk_measure), verifies and reports (bk_report);
+ * bk_close gives its exit code. Raw and cooked output are the idea of RZBENCH; the quantities are
+ * those of PRACE-1IP D9.3.3, annex 8.1: all of them per ONE iteration.
+ */
+#ifndef BENCHKIT_H
+#define BENCHKIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Exit codes of every benchmark. */
+enum bk_exit {
+    BK_OK = 0,
+    BK_UNVERIFIED = 1, /* a result failed its verification */
+    BK_USAGE = 2,      /* wrong command line */
+    BK_SYSTEM = 3,     /* out of memory, or input/output failed */
+};
+
+/* ---- A benchmark's description and its command line ------------------------------------------ */
+
+/* Problem sizes of a published result table, selected by --table NUMBER. */
+struct bk_table {
+    unsigned number;
+    const char *title;
+    const uint64_t *sizes;
+    size_t count;
+};
+
+/* What a benchmark is; names are NULL-terminated lists of at most 32, masks have bit i for name i.
+ */
+struct bk_program {
+    const char *name;
+    const char *summary;
+    const char *size_meaning; /* for --help, e.g. "elements of one vector" */
+    const char *const *kernels;
+    const char *const *variants;
+    const char *variants_help;
+    uint32_t default_variants; /* without --variant */
+    uint32_t all_variants;     /* --variant all, and --quick */
+    const struct bk_table *tables;
+    size_t table_count;
+    size_t default_table; /* index: its sizes are the default */
+    const uint64_t *quick_sizes;
+    size_t quick_count;
+    double max_seconds; /* default of --max-seconds-per-size */
+};
+
+/* A parsed command line. Strings belong to argv; sizes are freed by bk_free_options. */
+struct bk_options {
+    uint64_t *sizes;
+    size_t size_count;
+    uint32_t kernels;
+    uint32_t variants;
+    unsigned threads;
+    double min_seconds; /* timed seconds of one measurement, at least */
+    double max_seconds; /* a measurement starts no repetition after this many timed seconds */
+    const char *cooked;
+    const char *raw;
+    bool quick;
+};
+
+/* Parses argv into *options. Returns -1 to go on, else the exit code: BK_OK after --help, BK_USAGE
+ * or BK_SYSTEM after an error that it printed (option, value, fix). */
+int bk_parse(const struct bk_program *program, struct bk_options *options, int argc, char **argv);
+void bk_free_options(struct bk_options *options);
+
+/* Processors that this process may use. */
+unsigned bk_usable_cpus(void);
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* `bytes` of memory, aligned for huge pages and not yet touched; NULL when there is none. */
+void *bk_allocate(size_t bytes);
+void bk_release(void *memory);
+
+/* True when `bytes` fit the memory that the machine has to spare; else prints what is needed. */
+bool bk_memory_suffices(const char *program, uint64_t size, double bytes);
+
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+/* Runs the kernel `iterations` times. */
+typedef void bk_kernel(void *context, uint64_t iterations);
+
+/* What is measured. */
+struct bk_case {
+    const char *kernel;
+    const char *variant;
+    uint64_t size;
+    double operations;     /* of one iteration */
+    const char *operation; /* "byte" or "flop" */
+    unsigned threads;
+};
+
+/* What was measured; per ONE iteration unless said otherwise. */
+struct bk_timing {
+    uint64_t iterations;         /* in the region, all repetitions together */
+    uint64_t repetitions;        /* >= 2 */
+    double *repetition_s;        /* [repetitions], mean seconds of one iteration in each */
+    double time_s;               /* mean */
+    double spread_s;             /* standard deviation of that mean, k=1 */
+    double region_seconds;       /* all repetitions, by the daemon's clock where there is one */
+    bool has_energy;             /* the fields below are meaningful */
+    bool estimated;              /* energy from a model, not an instrument */
+    double energy_j;             /* joules */
+    double energy_uncertainty_j; /* joules, k=2 */
+    double power_w;              /* mean watts over the region */
+    char region[256];            /* its name, unique in the job step */
+    char start[40];              /* ISO 8601, UTC */
+};
+
+struct bk_session;
+
+/* Nanoseconds of a clock that only goes forward. */
+uint64_t bk_now_ns(void);
+
+/* Opens the outputs and writes the raw header. NULL after an error that it printed (exit
+ * BK_SYSTEM). program and options must outlive the session. */
+struct bk_session *bk_open(const struct bk_program *program, const struct bk_options *options);
+
+/* Measures one case: finds how many iterations make a repetition long enough, then marks a region
+ * around repetitions until they last min_seconds and their mean is known to 1 %, or max_seconds are
+ * over (never fewer than two). Returns false only when memory is out. bk_free_timing frees it. */
+bool bk_measure(struct bk_session *session, const struct bk_case *what, bk_kernel *kernel,
+                void *context, struct bk_timing *timing);
+void bk_free_timing(struct bk_timing *timing);
+
+/* Seconds of one iteration, the best of `trials` of at least `seconds` each: for choosing between
+ * variants, not for reporting. */
+double bk_quick_time(bk_kernel *kernel, void *context, double seconds, unsigned trials);
+
+/* ---- Verification ---------------------------------------------------------------------------- */
+
+/* Outcome of comparing results with what they should be; start from BK_CHECK_START. */
+struct bk_check {
+    bool ok;
+    uint64_t compared;
+    double worst_ratio;   /* largest |got - want| / tolerance; a correct result has <= 1 */
+    uint64_t worst_index; /* where, and what was there */
+    double got;
+    double want;
+};
+#define BK_CHECK_START ((struct bk_check){.ok = true})
+
+/* Compares one value; `tolerance` is absolute, and 0 asks for equality. A NaN never passes. */
+void bk_check_value(struct bk_check *check, uint64_t index, double got, double want,
+                    double tolerance);
+
+/* ---- Output ---------------------------------------------------------------------------------- */
+
+/* Writes one measurement to the raw and cooked outputs. A result that is not ok, or compared
+ * nothing, has no performance, time or energy, and makes the exit code BK_UNVERIFIED. */
+void bk_report(struct bk_session *session, const struct bk_case *what,
+               const struct bk_timing *timing, const struct bk_check *check);
+
+/* Writes a remark to the raw output. */
+void bk_note(struct bk_session *session, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Closes the outputs; returns the benchmark's exit code (an enum bk_exit). */
+int bk_close(struct bk_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,104 @@
+// Where a benchmark runs: reads the kernel's and Slurm's descriptions.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "machine.h"
+
+#include "benchkit.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+// Value of the first "key : value" line of a /proc file; false when there is none.
+static bool read_proc(const char *path, const char *key, char *value, size_t size) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    char line[512];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file) != NULL) {
+        char *colon = strchr(line, ':');
+        if (colon == NULL || strncmp(line, key, strlen(key)) != 0)
+            continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        colon[strcspn(colon, "\n")] = '\0';
+        snprintf(value, size, "%s", colon);
+        found = true;
+    }
+    fclose(file);
+    return found;
+}
+
+static const char *step_of_job(void) {
+    const char *step = getenv("SLURM_STEP_ID");
+    // Slurm numbers the special steps from the top of 32 bits.
+    if (step == NULL || strcmp(step, "4294967291") == 0)
+        return "batch";
+    if (strcmp(step, "4294967290") == 0)
+        return "interactive";
+    return step;
+}
+
+void bk_find_machine(struct bk_machine *machine) {
+    *machine = (struct bk_machine){.ranks = 1};
+    struct utsname name;
+    bool known = uname(&name) == 0;
+    snprintf(machine->target, sizeof machine->target, "%s", known ? name.machine : "unknown");
+    if (!read_proc("/proc/cpuinfo", "model name", machine->cpu, sizeof machine->cpu))
+        snprintf(machine->cpu, sizeof machine->cpu, "%s", machine->target);
+    const char *node = getenv("SLURMD_NODENAME");
+    if (node == NULL)
+        node = known ? name.nodename : "unknown";
+    snprintf(machine->node, sizeof machine->node, "%s", node);
+    machine->job = getenv("SLURM_JOB_ID");
+    if (machine->job == NULL)
+        return;
+    machine->step = step_of_job();
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+    if (tasks != NULL && atoi(tasks) > 0) {
+        machine->ranks = (unsigned)atoi(tasks);
+        machine->rank = getenv("SLURM_PROCID");
+    }
+}
+
+unsigned bk_usable_cpus(void) {
+    // Big enough for any machine that Linux runs on: 8192 processors.
+    cpu_set_t set[8];
+    if (sched_getaffinity(0, sizeof set, set) == 0)
+        return (unsigned)CPU_COUNT_S(sizeof set, set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (unsigned)online : 1;
+}
+
+void *bk_allocate(size_t bytes) {
+    const size_t huge_page = (size_t)2 << 20;
+    const size_t alignment = bytes < huge_page ? 4096 : huge_page;
+    if (bytes > SIZE_MAX - alignment)
+        return NULL;
+    size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    void *memory = aligned_alloc(alignment, rounded);
+    // Only advice: without huge pages the figures are lower, not wrong.
+    if (memory != NULL && bytes >= huge_page)
+        (void)madvise(memory, rounded, MADV_HUGEPAGE);
+    return memory;
+}
+
+void bk_release(void *memory) {
+    free(memory);
+}
+
+bool bk_memory_suffices(const char *program, uint64_t size, double bytes) {
+    char value[64];
+    if (!read_proc("/proc/meminfo", "MemAvailable", value, sizeof value))
+        return true;
+    double available = 1024.0 * strtod(value, NULL);
+    if (bytes <= available)
+        return true;
+    fprintf(stderr,
+            "%s: size %llu needs %.1f MiB of memory, %.1f MiB are free: give smaller --sizes\n",
+            program, (unsigned long long)size, bytes / 0x1p20, available / 0x1p20);
+    return false;
+}

@@ -1,0 +1,18 @@
+// Where a benchmark runs: processor, node, job and step.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef BENCHKIT_MACHINE_H
+#define BENCHKIT_MACHINE_H
+
+struct bk_machine {
+    char target[65]; // uname's machine, e.g. x86_64
+    char cpu[128];   // model name, or the target where the kernel tells none
+    char node[256];
+    const char *job;  // NULL outside Slurm
+    const char *step; // "batch", "0", ...; NULL outside Slurm
+    unsigned ranks;   // tasks of the step
+    const char *rank; // this task's number, NULL outside a step
+};
+
+void bk_find_machine(struct bk_machine *machine);
+
+#endif

@@ -1,0 +1,142 @@
+// Timing: calibrates, repeats until the mean is known well enough, and marks the energy region.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "clock.h"
+#include "joulemark.h"
+#include "session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+// Repetitions that min_seconds are meant to hold, and the most that an endless run may collect.
+static const double wanted_repetitions = 10;
+static const uint64_t max_repetitions = 10000;
+// Relative standard deviation of the mean that ends a measurement.
+static const double wanted_relative_error = 0.01;
+// A noisy machine may stretch a measurement so far beyond min_seconds.
+static const double patience = 3;
+
+uint64_t bk_now_ns(void) {
+    return clock_now_ns();
+}
+
+static double time_run(bk_kernel *kernel, void *context, uint64_t iterations) {
+    uint64_t start_ns = clock_now_ns();
+    kernel(context, iterations);
+    return (double)(clock_now_ns() - start_ns) * 1e-9;
+}
+
+// Iterations that last about `seconds`. Also warms caches, pages and clocks.
+static uint64_t calibrate(bk_kernel *kernel, void *context, double seconds) {
+    uint64_t iterations = 1;
+    double run_s = time_run(kernel, context, iterations);
+    // The first run pays for cold caches and page faults: don't trust it when it is short.
+    while (run_s < seconds / 4 && iterations < UINT64_MAX / 32) {
+        double factor = run_s > 0 ? seconds / 2 / run_s : 16;
+        iterations = (uint64_t)ceil((double)iterations * fmin(16, fmax(2, factor)));
+        run_s = time_run(kernel, context, iterations);
+    }
+    double wanted = (double)iterations * seconds / run_s;
+    return wanted < 1 ? 1 : (uint64_t)llround(wanted);
+}
+
+double bk_quick_time(bk_kernel *kernel, void *context, double seconds, unsigned trials) {
+    uint64_t iterations = calibrate(kernel, context, seconds);
+    double best_s = INFINITY;
+    for (unsigned trial = 0; trial < trials; trial++)
+        best_s = fmin(best_s, time_run(kernel, context, iterations) / (double)iterations);
+    return best_s;
+}
+
+// Mean of the repetitions and the standard deviation of that mean.
+static void summarise(struct bk_timing *timing) {
+    double n = (double)timing->repetitions, sum = 0, squares = 0;
+    for (uint64_t i = 0; i < timing->repetitions; i++)
+        sum += timing->repetition_s[i];
+    timing->time_s = sum / n;
+    for (uint64_t i = 0; i < timing->repetitions; i++) {
+        double off = timing->repetition_s[i] - timing->time_s;
+        squares += off * off;
+    }
+    timing->spread_s = n > 1 ? sqrt(squares / (n - 1) / n) : INFINITY;
+}
+
+static bool append_repetition(struct bk_timing *timing, double seconds) {
+    // Grows at powers of two.
+    if ((timing->repetitions & (timing->repetitions - 1)) == 0) {
+        size_t room = timing->repetitions == 0 ? 1 : 2 * timing->repetitions;
+        double *grown = realloc(timing->repetition_s, room * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        timing->repetition_s = grown;
+    }
+    timing->repetition_s[timing->repetitions++] = seconds;
+    return true;
+}
+
+static bool long_enough(const struct bk_timing *timing, const struct bk_options *options) {
+    if (timing->repetitions < 2)
+        return false;
+    double elapsed_s = timing->region_seconds;
+    if (elapsed_s >= options->max_seconds || timing->repetitions >= max_repetitions)
+        return true;
+    if (elapsed_s < options->min_seconds)
+        return false;
+    return timing->spread_s <= wanted_relative_error * timing->time_s ||
+           elapsed_s >= patience * options->min_seconds;
+}
+
+static bool repeat(struct bk_timing *timing, const struct bk_options *options, bk_kernel *kernel,
+                   void *context, uint64_t iterations) {
+    uint64_t start_ns = clock_now_ns();
+    do {
+        double run_s = time_run(kernel, context, iterations);
+        if (!append_repetition(timing, run_s / (double)iterations))
+            return false;
+        summarise(timing);
+        timing->region_seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
+    } while (!long_enough(timing, options));
+    timing->iterations = iterations * timing->repetitions;
+    return true;
+}
+
+static void take_energy(struct bk_timing *timing, const struct joulemark_energy *energy) {
+    double iterations = (double)timing->iterations;
+    timing->has_energy = true;
+    timing->estimated = energy->estimated;
+    timing->energy_j = (double)energy->energy_uj * 1e-6 / iterations;
+    timing->energy_uncertainty_j = energy->uncertainty_uj * 1e-6 / iterations;
+    if (energy->seconds > 0)
+        timing->region_seconds = energy->seconds;
+    timing->power_w = (double)energy->energy_uj * 1e-6 / timing->region_seconds;
+}
+
+void bk_write_now(char *text, size_t size) {
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(text, size, "%Y-%m-%dT%H:%M:%S+00:00", &utc);
+}
+
+bool bk_measure(struct bk_session *session, const struct bk_case *what, bk_kernel *kernel,
+                void *context, struct bk_timing *timing) {
+    *timing = (struct bk_timing){0};
+    const struct bk_options *options = session->options;
+    bk_region_name(session, what, timing->region, sizeof timing->region);
+    uint64_t iterations = calibrate(kernel, context, options->min_seconds / wanted_repetitions);
+    bk_write_now(timing->start, sizeof timing->start);
+    bool marked = joulemark_region_begin(timing->region);
+    bool measured = repeat(timing, options, kernel, context, iterations);
+    struct joulemark_energy energy;
+    if (marked && joulemark_region_end_energy(timing->region, &energy) && measured)
+        take_energy(timing, &energy);
+    if (!measured)
+        bk_free_timing(timing);
+    return measured;
+}
+
+void bk_free_timing(struct bk_timing *timing) {
+    free(timing->repetition_s);
+    timing->repetition_s = NULL;
+}

@@ -1,0 +1,353 @@
+// Command line: the options that all benchmarks share, one table for parsing and help.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "benchkit.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SIZES = 4096, MAX_THREADS = 8192 };
+
+struct parser {
+    const struct bk_program *program;
+    struct bk_options *options;
+    const char *option; // being parsed, for errors
+    const char *value;
+    int status; // -1 while all is well
+};
+
+struct option {
+    const char *name;
+    const char *argument; // NULL: takes none
+    const char *help;
+    void (*parse)(struct parser *parser);
+};
+
+__attribute__((format(printf, 2, 3))) static void fail(struct parser *parser, const char *format,
+                                                       ...) {
+    if (parser->status >= 0)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s: %s", parser->program->name, parser->option);
+    if (parser->value != NULL)
+        fprintf(stderr, " '%s'", parser->value);
+    fputs(": ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    parser->status = BK_USAGE;
+}
+
+// A whole number from 1 on; false when `text` up to `end` is none.
+static bool whole_number(const char *text, const char *end, uint64_t *number) {
+    if (!isdigit((unsigned char)*text))
+        return false;
+    char *after;
+    errno = 0;
+    *number = strtoull(text, &after, 10);
+    return errno == 0 && after == end && *number > 0;
+}
+
+static void add_size(struct parser *parser, uint64_t size) {
+    struct bk_options *options = parser->options;
+    for (size_t i = 0; i < options->size_count; i++)
+        if (options->sizes[i] == size) {
+            fail(parser, "size %" PRIu64 " is given twice; give each size once", size);
+            return;
+        }
+    if (options->size_count == MAX_SIZES)
+        fail(parser, "more than %d sizes; give fewer", MAX_SIZES);
+    else
+        options->sizes[options->size_count++] = size;
+}
+
+static const char sizes_fix[] = "give e.g. 1024,2048 or 1024:65536:x2 or 100:1000:+100";
+
+static void parse_size_range(struct parser *parser, const char *colon) {
+    const char *text = parser->value, *second = strchr(colon + 1, ':');
+    uint64_t from, to, step;
+    if (second == NULL || !whole_number(text, colon, &from) ||
+        !whole_number(colon + 1, second, &to) || (second[1] != 'x' && second[1] != '+') ||
+        !whole_number(second + 2, text + strlen(text), &step)) {
+        fail(parser, "is not FROM:TO:xFACTOR or FROM:TO:+STEP; %s", sizes_fix);
+        return;
+    }
+    bool multiplies = second[1] == 'x';
+    if (from > to || (multiplies && step < 2)) {
+        fail(parser, "never ends or is empty; %s", sizes_fix);
+        return;
+    }
+    while (from <= to && parser->status < 0) {
+        add_size(parser, from);
+        if (multiplies ? from > UINT64_MAX / step : from > UINT64_MAX - step)
+            return;
+        from = multiplies ? from * step : from + step;
+    }
+}
+
+static void parse_sizes(struct parser *parser) {
+    parser->options->size_count = 0;
+    const char *colon = strchr(parser->value, ':');
+    if (colon != NULL) {
+        parse_size_range(parser, colon);
+        return;
+    }
+    for (const char *text = parser->value; parser->status < 0;) {
+        size_t length = strcspn(text, ",");
+        uint64_t size;
+        if (whole_number(text, text + length, &size))
+            add_size(parser, size);
+        else
+            fail(parser, "'%.*s' is not a whole number above 0; %s", (int)length, text, sizes_fix);
+        if (text[length] == '\0')
+            return;
+        text += length + 1;
+    }
+}
+
+static void copy_sizes(struct bk_options *options, const uint64_t *sizes, size_t count) {
+    memcpy(options->sizes, sizes, count * sizeof *sizes);
+    options->size_count = count;
+}
+
+static void parse_table(struct parser *parser) {
+    const struct bk_program *program = parser->program;
+    uint64_t number;
+    bool numeric = whole_number(parser->value, parser->value + strlen(parser->value), &number);
+    for (size_t i = 0; numeric && i < program->table_count; i++)
+        if (program->tables[i].number == number) {
+            copy_sizes(parser->options, program->tables[i].sizes, program->tables[i].count);
+            return;
+        }
+    char known[128] = "";
+    for (size_t i = 0, used = 0; i < program->table_count && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%u", i == 0 ? "" : ", ",
+                                 program->tables[i].number);
+    fail(parser, "no such table; give one of %s", known);
+}
+
+static void list_names(const char *const *names, char *text, size_t size) {
+    text[0] = '\0';
+    for (size_t i = 0, used = 0; names[i] != NULL && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ",", names[i]);
+}
+
+static uint32_t name_bit(const char *const *names, const char *text, size_t length) {
+    for (unsigned i = 0; names[i] != NULL; i++)
+        if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0)
+            return UINT32_C(1) << i;
+    return 0;
+}
+
+static uint32_t parse_names(struct parser *parser, const char *const *names, uint32_t all) {
+    if (strcmp(parser->value, "all") == 0)
+        return all;
+    uint32_t mask = 0;
+    for (const char *text = parser->value;;) {
+        size_t length = strcspn(text, ",");
+        uint32_t bit = name_bit(names, text, length);
+        if (bit == 0) {
+            char known[256];
+            list_names(names, known, sizeof known);
+            fail(parser, "'%.*s' is unknown; give all, or some of %s", (int)length, text, known);
+            return 0;
+        }
+        mask |= bit;
+        if (text[length] == '\0')
+            return mask;
+        text += length + 1;
+    }
+}
+
+static uint32_t all_names(const char *const *names) {
+    uint32_t mask = 0;
+    for (unsigned i = 0; names[i] != NULL; i++)
+        mask |= UINT32_C(1) << i;
+    return mask;
+}
+
+static void parse_kernels(struct parser *parser) {
+    const char *const *names = parser->program->kernels;
+    parser->options->kernels = parse_names(parser, names, all_names(names));
+}
+
+static void parse_variants(struct parser *parser) {
+    const struct bk_program *program = parser->program;
+    parser->options->variants = parse_names(parser, program->variants, program->all_variants);
+}
+
+static void parse_threads(struct parser *parser) {
+    uint64_t threads;
+    const char *text = parser->value;
+    if (whole_number(text, text + strlen(text), &threads) && threads <= MAX_THREADS)
+        parser->options->threads = (unsigned)threads;
+    else
+        fail(parser, "is not a number of threads; give 1 to %d", MAX_THREADS);
+}
+
+static void parse_seconds(struct parser *parser, double *seconds) {
+    char *end;
+    *seconds = strtod(parser->value, &end);
+    if (end == parser->value || *end != '\0' || !(*seconds > 0) || !(*seconds <= 86400))
+        fail(parser, "is not a number of seconds; give one above 0, up to 86400");
+}
+
+static void parse_min_seconds(struct parser *parser) {
+    parse_seconds(parser, &parser->options->min_seconds);
+}
+
+static void parse_max_seconds(struct parser *parser) {
+    parse_seconds(parser, &parser->options->max_seconds);
+}
+
+static void parse_cooked(struct parser *parser) {
+    parser->options->cooked = parser->value;
+}
+
+static void parse_raw(struct parser *parser) {
+    parser->options->raw = parser->value;
+}
+
+static void parse_quick(struct parser *parser) {
+    const struct bk_program *program = parser->program;
+    copy_sizes(parser->options, program->quick_sizes, program->quick_count);
+    parser->options->quick = true;
+    parser->options->variants = program->all_variants;
+    parser->options->min_seconds = 0.01;
+}
+
+static void parse_help(struct parser *parser);
+
+static const struct option options_table[] = {
+    {"--sizes", "LIST", "sizes: 1024,2048 or FROM:TO:xFACTOR or FROM:TO:+STEP", parse_sizes},
+    {"--table", "NUMBER", "sizes of a table of PRACE-1IP D9.3.3", parse_table},
+    {"--kernels", "LIST", "kernels to run, or all (default)", parse_kernels},
+    {"--variant", "LIST", "variants to run, or all", parse_variants},
+    {"--threads", "N", "threads (default: $OMP_NUM_THREADS, or the usable CPUs)", parse_threads},
+    {"--min-seconds", "S", "timed seconds of one measurement, at least (default 0.5)",
+     parse_min_seconds},
+    {"--max-seconds-per-size", "S", "limit on the timed seconds of one measurement",
+     parse_max_seconds},
+    {"--cooked", "FILE",
+     "append one JSON line a measurement to FILE\n"
+     "(default: PROGRAM.JOB-or-PID.cooked.jsonl in $JOULEMARK_RESULTS or here)",
+     parse_cooked},
+    {"--raw", "FILE", "write the raw output to FILE (default: standard output)", parse_raw},
+    {"--quick", NULL, "a small verified case of every variant; later options change it",
+     parse_quick},
+    {"--help", NULL, "show this text", parse_help},
+};
+enum { OPTION_COUNT = sizeof options_table / sizeof options_table[0] };
+
+static void print_help_line(const struct option *option) {
+    char left[64];
+    snprintf(left, sizeof left, "%s%s%s", option->name, option->argument == NULL ? "" : " ",
+             option->argument == NULL ? "" : option->argument);
+    const char *text = option->help;
+    for (size_t length; *text != '\0'; text += length + (text[length] == '\n')) {
+        length = strcspn(text, "\n");
+        printf("  %-26s %.*s\n", text == option->help ? left : "", (int)length, text);
+    }
+}
+
+static void parse_help(struct parser *parser) {
+    const struct bk_program *program = parser->program;
+    char names[256];
+    printf("%s: %s\nUsage: %s [OPTION]...\n", program->name, program->summary, program->name);
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        print_help_line(&options_table[i]);
+    printf("Sizes are %s. Tables:\n", program->size_meaning);
+    for (size_t i = 0; i < program->table_count; i++)
+        printf("  %-5u %s%s\n", program->tables[i].number, program->tables[i].title,
+               i == program->default_table ? " (default)" : "");
+    list_names(program->kernels, names, sizeof names);
+    printf("Kernels: %s\n", names);
+    list_names(program->variants, names, sizeof names);
+    printf("Variants: %s\n%s\n", names, program->variants_help);
+    printf("Exit code: 0 all well, 1 a result failed its verification, 2 wrong usage,\n"
+           "3 out of memory or input/output failed.\n");
+    parser->status = BK_OK;
+}
+
+static const struct option *find_option(const char *argument, size_t length) {
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (strlen(options_table[i].name) == length &&
+            strncmp(options_table[i].name, argument, length) == 0)
+            return &options_table[i];
+    return NULL;
+}
+
+// Takes `--option value` or `--option=value` at argv[i]; returns the index of the next argument.
+static int parse_argument(struct parser *parser, int argc, char **argv, int i) {
+    size_t length = strcspn(argv[i], "=");
+    const char *attached = argv[i][length] == '=' ? argv[i] + length + 1 : NULL;
+    const struct option *option = find_option(argv[i], length);
+    parser->option = option == NULL ? argv[i] : option->name;
+    parser->value = NULL;
+    if (option == NULL)
+        fail(parser, "unknown option; see --help");
+    else if (option->argument == NULL && attached != NULL)
+        fail(parser, "takes no value; leave out '=%s'", attached);
+    else if (option->argument != NULL && attached == NULL && i + 1 == argc)
+        fail(parser, "needs a value; give %s %s", option->name, option->argument);
+    if (parser->status >= 0)
+        return argc;
+    if (option->argument != NULL)
+        parser->value = attached == NULL ? argv[++i] : attached;
+    option->parse(parser);
+    return parser->status < 0 ? i + 1 : argc;
+}
+
+static void set_defaults(struct parser *parser) {
+    const struct bk_program *program = parser->program;
+    const struct bk_table *table = &program->tables[program->default_table];
+    copy_sizes(parser->options, table->sizes, table->count);
+    parser->options->kernels = all_names(program->kernels);
+    parser->options->variants = program->default_variants;
+    parser->options->min_seconds = 0.5;
+    parser->options->max_seconds = program->max_seconds;
+    parser->options->threads = bk_usable_cpus();
+    // A list is for nested regions; the benchmarks have one level. OpenMP ignores what is no
+    // number.
+    const char *wanted = getenv("OMP_NUM_THREADS");
+    uint64_t threads;
+    if (wanted != NULL && whole_number(wanted, wanted + strcspn(wanted, ","), &threads) &&
+        threads <= MAX_THREADS)
+        parser->options->threads = (unsigned)threads;
+}
+
+static void check_seconds(struct parser *parser) {
+    const struct bk_options *options = parser->options;
+    parser->option = "--max-seconds-per-size";
+    parser->value = NULL;
+    if (options->max_seconds < options->min_seconds)
+        fail(parser, "%g s is below --min-seconds, %g s; give more, or a smaller --min-seconds",
+             options->max_seconds, options->min_seconds);
+}
+
+int bk_parse(const struct bk_program *program, struct bk_options *options, int argc, char **argv) {
+    *options = (struct bk_options){.sizes = calloc(MAX_SIZES, sizeof(uint64_t))};
+    if (options->sizes == NULL) {
+        fprintf(stderr, "%s: out of memory\n", program->name);
+        return BK_SYSTEM;
+    }
+    struct parser parser = {.program = program, .options = options, .status = -1};
+    set_defaults(&parser);
+    for (int i = 1; i < argc && parser.status < 0;)
+        i = parse_argument(&parser, argc, argv, i);
+    check_seconds(&parser);
+    if (parser.status >= 0)
+        bk_free_options(options);
+    return parser.status;
+}
+
+void bk_free_options(struct bk_options *options) {
+    free(options->sizes);
+    options->sizes = NULL;
+}

@@ -1,0 +1,226 @@
+// Output: opens a run's raw and cooked files and writes every measurement to both.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "session.h"
+
+#include "json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void bk_region_name(const struct bk_session *session, const struct bk_case *what, char *name,
+                    size_t size) {
+    uint32_t variants = session->options->variants;
+    bool one_variant = (variants & (variants - 1)) == 0;
+    const char *rank = session->machine.ranks > 1 ? session->machine.rank : NULL;
+    snprintf(name, size, "%s/%llu%s%s%s%s", what->kernel, (unsigned long long)what->size,
+             one_variant ? "" : "/", one_variant ? "" : what->variant, rank == NULL ? "" : "#",
+             rank == NULL ? "" : rank);
+}
+
+static char *default_cooked_name(const struct bk_session *session) {
+    const char *folder = getenv("JOULEMARK_RESULTS");
+    bool here = folder == NULL || folder[0] == '\0';
+    char run[32];
+    snprintf(run, sizeof run, "%ld", (long)getpid());
+    const char *job = session->machine.job;
+    char *name;
+    if (asprintf(&name, "%s%s%s.%s.cooked.jsonl", here ? "" : folder, here ? "" : "/",
+                 session->program->name, job == NULL ? run : job) < 0)
+        return NULL;
+    return name;
+}
+
+static FILE *open_output(const char *program, const char *path, const char *mode, const char *fix) {
+    FILE *file = fopen(path, mode);
+    if (file == NULL)
+        fprintf(stderr, "%s: can't write '%s': %s; %s\n", program, path, strerror(errno), fix);
+    return file;
+}
+
+static void write_header(struct bk_session *session) {
+    const struct bk_machine *machine = &session->machine;
+    const struct bk_options *options = session->options;
+    char start[40];
+    bk_write_now(start, sizeof start);
+    bk_note(session, "%s: %s", session->program->name, session->program->summary);
+    bk_note(session, "start %s, node %s, job %s, step %s, %u ranks", start, machine->node,
+            machine->job == NULL ? "none" : machine->job,
+            machine->step == NULL ? "none" : machine->step, machine->ranks);
+    bk_note(session, "%s, %s, %u usable CPUs, %u threads", machine->target, machine->cpu,
+            bk_usable_cpus(), options->threads);
+    bk_note(session, "at least %g s a measurement, no repetition starts after %g s",
+            options->min_seconds, options->max_seconds);
+    bk_note(session, "cooked output: %s", session->cooked_name);
+}
+
+static void free_session(struct bk_session *session) {
+    if (session->raw != NULL && session->raw != stdout)
+        fclose(session->raw);
+    if (session->cooked != NULL)
+        fclose(session->cooked);
+    free(session->cooked_name);
+    free(session);
+}
+
+static bool open_outputs(struct bk_session *session) {
+    const char *program = session->program->name;
+    const struct bk_options *options = session->options;
+    session->cooked_name =
+        options->cooked == NULL ? default_cooked_name(session) : strdup(options->cooked);
+    if (session->cooked_name == NULL) {
+        fprintf(stderr, "%s: out of memory\n", program);
+        return false;
+    }
+    // Appended, a line a write: the steps and ranks of one job share the file.
+    session->cooked =
+        open_output(program, session->cooked_name, "ae", "make the folder, or give --cooked FILE");
+    if (session->cooked == NULL)
+        return false;
+    setvbuf(session->cooked, NULL, _IOFBF, 1 << 16);
+    session->raw_name = options->raw == NULL ? "standard output" : options->raw;
+    session->raw = options->raw == NULL
+                       ? stdout
+                       : open_output(program, options->raw, "we", "give --raw FILE elsewhere");
+    return session->raw != NULL;
+}
+
+struct bk_session *bk_open(const struct bk_program *program, const struct bk_options *options) {
+    struct bk_session *session = calloc(1, sizeof *session);
+    if (session == NULL) {
+        fprintf(stderr, "%s: out of memory\n", program->name);
+        return NULL;
+    }
+    session->program = program;
+    session->options = options;
+    bk_find_machine(&session->machine);
+    if (!open_outputs(session)) {
+        free_session(session);
+        return NULL;
+    }
+    write_header(session);
+    return session;
+}
+
+void bk_note(struct bk_session *session, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("# ", session->raw);
+    vfprintf(session->raw, format, arguments);
+    fputc('\n', session->raw);
+    va_end(arguments);
+    fflush(session->raw);
+}
+
+static void write_raw(struct bk_session *session, const struct bk_case *what,
+                      const struct bk_timing *timing, const struct bk_check *check, bool verified) {
+    FILE *raw = session->raw;
+    fprintf(raw, "%s %s, %u threads: %llu repetitions of %llu iterations\n", timing->region,
+            what->variant, what->threads, (unsigned long long)timing->repetitions,
+            (unsigned long long)(timing->iterations / timing->repetitions));
+    fprintf(raw, "  verification: %s, %llu values compared, worst error %.3g of its bound\n",
+            verified ? "passed" : "FAILED", (unsigned long long)check->compared,
+            check->worst_ratio);
+    if (!verified) {
+        fprintf(raw, "  value %llu is %.17g and should be %.17g\n",
+                (unsigned long long)check->worst_index, check->got, check->want);
+        return;
+    }
+    fprintf(raw, "  time per iteration: %.6g s +- %.2g s (k=1)\n", timing->time_s,
+            timing->spread_s);
+    fprintf(raw, "  performance: %.6g %s/s\n", what->operations / timing->time_s, what->operation);
+    if (timing->has_energy)
+        fprintf(raw, "  energy per iteration: %.6g J +- %.2g J (k=2), %.4g W%s\n", timing->energy_j,
+                timing->energy_uncertainty_j, timing->power_w,
+                timing->estimated ? ", ESTIMATED by a model, not measured" : "");
+    fputs("  repetitions [s per iteration]:", raw);
+    for (uint64_t i = 0; i < timing->repetitions; i++)
+        fprintf(raw, " %.6g", timing->repetition_s[i]);
+    fputc('\n', raw);
+}
+
+static void write_energy(struct json_object *line, const struct bk_timing *timing, bool known) {
+    static const char *const keys[] = {"energy_j", "energy_uncertainty_j", "power_w", "estimated"};
+    if (!known) {
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+            json_null(line, keys[i]);
+        return;
+    }
+    json_number(line, keys[0], timing->energy_j);
+    json_number(line, keys[1], timing->energy_uncertainty_j);
+    json_number(line, keys[2], timing->power_w);
+    json_bool(line, keys[3], timing->estimated);
+}
+
+static void write_cooked(struct bk_session *session, const struct bk_case *what,
+                         const struct bk_timing *timing, bool verified) {
+    const struct bk_machine *machine = &session->machine;
+    const char *unit = strcmp(what->operation, "byte") == 0 ? "B/s" : "F/s";
+    struct json_object line = json_begin(session->cooked);
+    json_text(&line, "benchmark", session->program->name);
+    json_text(&line, "kernel", what->kernel);
+    json_text(&line, "variant", what->variant);
+    json_count(&line, "size", what->size);
+    json_number(&line, "bytes_or_flops", what->operations);
+    json_number(&line, "operations", what->operations);
+    json_text(&line, "operation", what->operation);
+    json_count(&line, "iterations", timing->iterations);
+    json_count(&line, "repetitions", timing->repetitions);
+    json_count(&line, "runs", 1);
+    const double none = (double)NAN;
+    json_number(&line, "time_s", verified ? timing->time_s : none);
+    json_number(&line, "time_spread_s", verified ? timing->spread_s : none);
+    json_number(&line, "performance", verified ? what->operations / timing->time_s : none);
+    json_text(&line, "unit", unit);
+    json_bool(&line, "verified", verified);
+    json_count(&line, "threads", what->threads);
+    json_count(&line, "ranks", machine->ranks);
+    json_text(&line, "target", machine->target);
+    json_text(&line, "cpu", machine->cpu);
+    json_text(&line, "region", timing->region);
+    json_number(&line, "region_seconds", timing->region_seconds);
+    write_energy(&line, timing, verified && timing->has_energy);
+    json_text(&line, "job", machine->job);
+    json_text(&line, "step", machine->step);
+    json_text(&line, "node", machine->node);
+    json_text(&line, "start", timing->start);
+    json_end(&line);
+    fflush(session->cooked);
+}
+
+static void check_stream(struct bk_session *session, FILE *file, const char *name) {
+    if (!ferror(file))
+        return;
+    clearerr(file);
+    fprintf(stderr, "%s: can't write '%s': results are lost; is the disk full?\n",
+            session->program->name, name);
+    session->status = BK_SYSTEM;
+}
+
+void bk_report(struct bk_session *session, const struct bk_case *what,
+               const struct bk_timing *timing, const struct bk_check *check) {
+    // Nothing compared is nothing verified.
+    bool verified = check->ok && check->compared > 0;
+    if (!verified) {
+        fprintf(stderr, "%s: %s %s: the result is wrong; it is reported without performance\n",
+                session->program->name, timing->region, what->variant);
+        if (session->status == BK_OK)
+            session->status = BK_UNVERIFIED;
+    }
+    write_raw(session, what, timing, check, verified);
+    fflush(session->raw);
+    write_cooked(session, what, timing, verified);
+    check_stream(session, session->raw, session->raw_name);
+    check_stream(session, session->cooked, session->cooked_name);
+}
+
+int bk_close(struct bk_session *session) {
+    fflush(session->raw);
+    check_stream(session, session->raw, session->raw_name);
+    int status = session->status;
+    free_session(session);
+    return status;
+}

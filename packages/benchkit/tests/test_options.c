@@ -1,0 +1,126 @@
+// The command line: what it accepts, and that errors name option, value and fix.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "expect.h"
+#include "program.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static char message[4096]; // what the last parse wrote to standard error
+
+static int parse(struct bk_options *options, char *arguments) {
+    char *argv[16] = {"test-bench"};
+    int argc = 1;
+    for (char *word = strtok(arguments, " "); word != NULL && argc < 15; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    FILE *captured = tmpfile();
+    int saved = dup(STDERR_FILENO);
+    dup2(fileno(captured), STDERR_FILENO);
+    int status = bk_parse(&test_program, options, argc, argv);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(captured);
+    message[fread(message, 1, sizeof message - 1, captured)] = '\0';
+    fclose(captured);
+    return status;
+}
+
+static void expect_sizes(const char *arguments, const uint64_t *sizes, size_t count) {
+    char copy[256];
+    struct bk_options options;
+    snprintf(copy, sizeof copy, "%s", arguments);
+    EXPECT(parse(&options, copy) == -1);
+    EXPECT(options.size_count == count);
+    for (size_t i = 0; i < count && i < options.size_count; i++)
+        EXPECT(options.sizes[i] == sizes[i]);
+    bk_free_options(&options);
+}
+
+static void expect_error(const char *arguments, const char *want) {
+    char copy[256];
+    struct bk_options options;
+    snprintf(copy, sizeof copy, "%s", arguments);
+    EXPECT(parse(&options, copy) == BK_USAGE);
+    if (strstr(message, want) == NULL) {
+        fprintf(stderr, "'%s' gave '%s', expected '%s'\n", arguments, message, want);
+        expect_failures++;
+    }
+}
+
+static void sizes_come_from_list_range_or_table(void) {
+    expect_sizes("", (uint64_t[]){10, 20, 50}, 3);
+    expect_sizes("--table 64", (uint64_t[]){7}, 1);
+    expect_sizes("--sizes 3,1,2", (uint64_t[]){3, 1, 2}, 3);
+    expect_sizes("--sizes=1024:4096:x2", (uint64_t[]){1024, 2048, 4096}, 3);
+    expect_sizes("--sizes 100:350:+100", (uint64_t[]){100, 200, 300}, 3);
+    expect_sizes("--sizes 18446744073709551615", (uint64_t[]){UINT64_MAX}, 1);
+    expect_sizes("--sizes 9223372036854775808:18446744073709551615:x2",
+                 (uint64_t[]){UINT64_C(1) << 63}, 1);
+    expect_sizes("--quick", (uint64_t[]){7}, 1);
+    expect_sizes("--quick --sizes 5", (uint64_t[]){5}, 1);
+}
+
+static void defaults_are_the_programs(void) {
+    struct bk_options options;
+    unsetenv("OMP_NUM_THREADS");
+    EXPECT(parse(&options, (char[]){""}) == -1);
+    EXPECT(options.threads == bk_usable_cpus() && options.threads > 0);
+    EXPECT(options.kernels == 3 && options.variants == 1);
+    EXPECT(options.max_seconds > 59 && options.cooked == NULL && !options.quick);
+    bk_free_options(&options);
+    setenv("OMP_NUM_THREADS", "3,2", 1);
+    EXPECT(parse(&options, (char[]){""}) == -1);
+    EXPECT(options.threads == 3);
+    bk_free_options(&options);
+    unsetenv("OMP_NUM_THREADS");
+}
+
+static void options_are_taken(void) {
+    struct bk_options options;
+    EXPECT(parse(&options, (char[]){"--kernels triad --variant all --threads 2 --min-seconds 0.25 "
+                                    "--max-seconds-per-size=9 --cooked a.jsonl --raw b.txt"}) ==
+           -1);
+    EXPECT(options.kernels == 2 && options.variants == 6 && options.threads == 2);
+    EXPECT(options.min_seconds < 0.26 && options.max_seconds < 9.1);
+    bk_free_options(&options);
+}
+
+static void errors_name_option_value_and_fix(void) {
+    expect_error("--sizes 1,x", "--sizes '1,x': 'x' is not a whole number above 0; give e.g.");
+    expect_error("--sizes 0", "not a whole number");
+    expect_error("--sizes -5", "not a whole number");
+    expect_error("--sizes 1,", "not a whole number");
+    expect_error("--sizes 99999999999999999999", "not a whole number");
+    expect_error("--sizes 5,5", "size 5 is given twice");
+    expect_error("--sizes 1:8", "is not FROM:TO:xFACTOR");
+    expect_error("--sizes 1:8:x1", "never ends or is empty");
+    expect_error("--sizes 8:1:x2", "never ends or is empty");
+    expect_error("--sizes 1:99999:+1", "more than 4096 sizes");
+    expect_error("--table 61", "--table '61': no such table; give one of 60, 64");
+    expect_error("--kernels copy,add", "--kernels 'copy,add': 'add' is unknown; give all, or some "
+                                       "of copy,triad");
+    expect_error("--variant cop", "is unknown");
+    expect_error("--threads two", "--threads 'two': is not a number of threads; give 1 to");
+    expect_error("--min-seconds 0", "is not a number of seconds");
+    expect_error("--min-seconds nan", "is not a number of seconds");
+    expect_error("--max-seconds-per-size 0.1", "is below --min-seconds");
+    expect_error("--sizes", "--sizes: needs a value; give --sizes LIST");
+    expect_error("--quick=1", "takes no value");
+    expect_error("--sizez 1", "--sizez: unknown option; see --help");
+    expect_error("1024", "unknown option");
+}
+
+static void help_is_no_error(void) {
+    struct bk_options options;
+    EXPECT(parse(&options, (char[]){"--help"}) == BK_OK);
+    EXPECT_TEXT(message, "");
+}
+
+int main(void) {
+    sizes_come_from_list_range_or_table();
+    defaults_are_the_programs();
+    options_are_taken();
+    errors_name_option_value_and_fix();
+    help_is_no_error();
+    return expect_result();
+}

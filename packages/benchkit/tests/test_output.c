@@ -1,0 +1,161 @@
+// Output: cooked lines to the letter, escapes, failed verification, and where the files go.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "expect.h"
+#include "json.h"
+#include "program.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/benchkit-test-XXXXXX";
+static char text[8192];
+
+static const char *in_folder(const char *name) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static const char *contents(const char *path) {
+    FILE *file = fopen(path, "r");
+    text[0] = '\0';
+    if (file != NULL) {
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+    }
+    return text;
+}
+
+static void strings_are_escaped(void) {
+    char *line = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&line, &size);
+    struct json_object object = json_begin(file);
+    json_text(&object, "a", "q\"b\\n\n\x01\x7f\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+    json_text(&object, "b", "\xff\xc3(\xed\xa0\x80\xc0\xaf\xe2\x82");
+    json_text(&object, "c", NULL);
+    json_number(&object, "d", 1e-7);
+    json_number(&object, "e", (double)INFINITY);
+    json_number(&object, "f", 16777216);
+    json_end(&object);
+    fclose(file);
+    EXPECT_TEXT(line,
+                "{\"a\":\"q\\\"b\\\\n\\u000a\\u0001\\u007f\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\","
+                "\"b\":\"\\ufffd\\ufffd(\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\","
+                "\"c\":null,\"d\":1e-07,\"e\":null,\"f\":16777216}\n");
+    free(line);
+}
+
+static const struct bk_case one_case = {.kernel = "copy",
+                                        .variant = "omp-nt",
+                                        .size = 1048576,
+                                        .operations = 16777216,
+                                        .operation = "byte",
+                                        .threads = 2};
+
+static double repetitions[] = {0.001, 0.003};
+
+static struct bk_timing example(void) {
+    return (struct bk_timing){.iterations = 20,
+                              .repetitions = 2,
+                              .repetition_s = repetitions,
+                              .time_s = 0.002,
+                              .spread_s = 0.001,
+                              .region_seconds = 0.04,
+                              .has_energy = true,
+                              .energy_j = 0.25,
+                              .energy_uncertainty_j = 0.01,
+                              .power_w = 125,
+                              .region = "copy/1048576",
+                              .start = "2026-01-01T00:00:00+00:00"};
+}
+
+static int report(struct bk_check check) {
+    unlink(in_folder("cooked"));
+    char cooked[128], raw[128];
+    snprintf(cooked, sizeof cooked, "%s", in_folder("cooked"));
+    snprintf(raw, sizeof raw, "%s", in_folder("raw"));
+    struct bk_options options = {.variants = 1, .threads = 2, .cooked = cooked, .raw = raw};
+    struct bk_session *session = bk_open(&test_program, &options);
+    EXPECT(session != NULL);
+    if (session == NULL)
+        return -1;
+    struct bk_timing timing = example();
+    bk_report(session, &one_case, &timing, &check);
+    return bk_close(session);
+}
+
+static void a_verified_result_has_all_fields(void) {
+    EXPECT(report((struct bk_check){.ok = true, .compared = 1}) == BK_OK);
+    const char *line = contents(in_folder("cooked"));
+    EXPECT(strstr(line, "{\"benchmark\":\"test-bench\",\"kernel\":\"copy\",\"variant\":\"omp-nt\","
+                        "\"size\":1048576,\"bytes_or_flops\":16777216,\"operations\":16777216,"
+                        "\"operation\":\"byte\",\"iterations\":20,\"repetitions\":2,\"runs\":1,"
+                        "\"time_s\":0.002,\"time_spread_s\":0.001,\"performance\":8388608000,"
+                        "\"unit\":\"B/s\",\"verified\":true,\"threads\":2,\"ranks\":1,") == line);
+    EXPECT(strstr(line, "\"region\":\"copy/1048576\",\"region_seconds\":0.04,\"energy_j\":0.25,"
+                        "\"energy_uncertainty_j\":0.01,\"power_w\":125,\"estimated\":false,"
+                        "\"job\":\"7\",\"step\":\"0\",\"node\":\"n\\\"1\","
+                        "\"start\":\"2026-01-01T00:00:00+00:00\"}\n") != NULL);
+    EXPECT(strstr(contents(in_folder("raw")), "repetitions [s per iteration]: 0.001 0.003"));
+}
+
+static void expect_no_performance(struct bk_check check) {
+    EXPECT(report(check) == BK_UNVERIFIED);
+    const char *line = contents(in_folder("cooked"));
+    EXPECT(strstr(line, "\"time_s\":null,\"time_spread_s\":null,\"performance\":null,") != NULL);
+    EXPECT(strstr(line, "\"verified\":false,") != NULL);
+    EXPECT(strstr(line, "\"energy_j\":null,\"energy_uncertainty_j\":null,\"power_w\":null,"
+                        "\"estimated\":null,") != NULL);
+    EXPECT(strstr(contents(in_folder("raw")), "FAILED") != NULL);
+}
+
+static void a_failed_or_empty_verification_has_no_performance(void) {
+    struct bk_check wrong = BK_CHECK_START;
+    bk_check_value(&wrong, 0, 1, 2, 0.5);
+    expect_no_performance(wrong);
+    expect_no_performance(BK_CHECK_START);
+}
+
+static void default_name_follows_the_job(void) {
+    setenv("JOULEMARK_RESULTS", folder, 1);
+    struct bk_options options = {.variants = 1, .raw = "/dev/null"};
+    struct bk_session *session = bk_open(&test_program, &options);
+    EXPECT(session != NULL && bk_close(session) == BK_OK);
+    EXPECT(unlink(in_folder("test-bench.7.cooked.jsonl")) == 0);
+    unsetenv("JOULEMARK_RESULTS");
+}
+
+static void lost_output_is_an_error(void) {
+    struct bk_options options = {.variants = 1, .cooked = "/dev/full", .raw = "/dev/null"};
+    struct bk_session *session = bk_open(&test_program, &options);
+    EXPECT(session != NULL);
+    struct bk_timing timing = example();
+    struct bk_check good = {.ok = true, .compared = 1};
+    if (session != NULL) {
+        bk_report(session, &one_case, &timing, &good);
+        EXPECT(bk_close(session) == BK_SYSTEM);
+    }
+    options.cooked = "/nonexistent/cooked";
+    EXPECT(bk_open(&test_program, &options) == NULL);
+}
+
+int main(void) {
+    if (mkdtemp(folder) == NULL) {
+        perror(folder);
+        return 2;
+    }
+    setenv("SLURM_JOB_ID", "7", 1);
+    setenv("SLURM_STEP_ID", "0", 1);
+    setenv("SLURMD_NODENAME", "n\"1", 1);
+    strings_are_escaped();
+    a_verified_result_has_all_fields();
+    a_failed_or_empty_verification_has_no_performance();
+    default_name_follows_the_job();
+    lost_output_is_an_error();
+    unlink(in_folder("cooked"));
+    unlink(in_folder("raw"));
+    rmdir(folder);
+    return expect_result();
+}
