@@ -1,0 +1,34 @@
+"""A real Slurm cluster on one machine, without systemd, for `make demo` and the tests.
+
+    cluster = Cluster(Path("/var/tmp/x/test"), build=Build.load(cache))
+    cluster.up()      # munged, MariaDB, slurmdbd, slurmctld, and per node joulemarkd and slurmd
+    job = cluster.sbatch("--wrap", "sleep 1")
+    row = cluster.wait_job(job)  # {"State": "COMPLETED", "ConsumedEnergyRaw": "123", ...}
+    cluster.node("n1").daemon.kill(9)
+    cluster.up()      # starts what is dead
+    cluster.down()
+
+Standard library only: it runs before the tests' virtual environment exists.
+"""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from tests.cluster.cluster import Cluster, Node
+from tests.cluster.errors import ClusterError, Waited
+from tests.cluster.place import Build, cache_folder, exclusive, state_folder, stop_on_signals
+from tests.cluster.service import Service
+from tests.cluster.waiting import wait_for
+
+__all__ = [
+    "Build",
+    "Cluster",
+    "ClusterError",
+    "Node",
+    "Service",
+    "Waited",
+    "cache_folder",
+    "exclusive",
+    "state_folder",
+    "stop_on_signals",
+    "wait_for",
+]

@@ -1,0 +1,462 @@
+"""The cluster as a whole: its services, the order of their start, and how tests talk to Slurm."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tests.cluster import config
+from tests.cluster.config import Options, service_user
+from tests.cluster.errors import ClusterError, Waited
+from tests.cluster.place import exclusive
+from tests.cluster.service import Service, leftovers
+from tests.cluster.waiting import wait_for
+
+SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ENDED = {
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "TIMEOUT",
+}
+FIELDS = "JobID,JobIDRaw,JobName,State,ExitCode,ElapsedRaw,ConsumedEnergyRaw,NodeList,AdminComment"
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """One node of the cluster: its slurmd and, with Joulemark, its daemon."""
+
+    name: str
+    cluster: Cluster
+    slurmd: Service
+    daemon: Service
+
+    @property
+    def socket(self) -> Path:
+        return self.cluster.state / "run" / f"joulemarkd-{self.name}.sock"
+
+    @property
+    def config_file(self) -> Path:
+        return self.cluster.state / "etc" / f"joulemark-{self.name}.yaml"
+
+    @property
+    def ledger(self) -> Path:
+        """The daemon's state folder."""
+        return self.cluster.state / "ledger" / self.name
+
+    def configure(self, **keys: object) -> None:
+        """Gives this node's daemon keys of its own (instruments=[...], ...) and restarts it."""
+        own = {**self.cluster.options.node_daemon, self.name: keys}
+        self.cluster.options = dataclasses.replace(self.cluster.options, node_daemon=own)
+        config.write_daemon_config(self.cluster.state, self.cluster.options, self.name)
+        self.daemon.restart()
+
+    def stepds(self, job: int | str) -> dict[str, int]:
+        """Pids of the job's slurmstepds on this node: {"extern": 12, "batch": 13, "0": 14}."""
+        log = str(self.slurmd.log)
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                title = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                match = re.match(rf"slurmstepd: \[{job}\.(\w+)\]", title)
+                if match and any(os.readlink(fd) == log for fd in entry.parent.glob("fd/*")):
+                    found[match[1]] = int(entry.parent.name)
+        return found
+
+
+class Cluster:
+    """Brings a cluster up under one state folder, repairs it, talks to it, takes it down."""
+
+    def __init__(self, state: Path | str, **options: object) -> None:
+        self.state = Path(state).absolute()
+        if " " in str(self.state) or len(str(self.state)) > 70:
+            raise ClusterError(
+                f"state folder {self.state}: no space allowed, at most 70 characters (socket paths)"
+            )
+        self.options = Options(**options)  # type: ignore[arg-type]
+        self.ports = config.known_ports(self.state)
+        self._build_services()
+
+    # -- services ------------------------------------------------------------------------------
+
+    def _build_services(self) -> None:
+        state, etc = self.state, self.state / "etc"
+        user = service_user() if os.geteuid() == 0 else None
+        slurm_env = {"PATH": SBIN, "LANG": "C.UTF-8", "SLURM_CONF": str(self.slurm_conf)}
+        slurm_files = [etc / "slurm.conf", etc / "plugstack.conf", etc / "cgroup.conf"]
+
+        def service(name: str, *command: str, **more: object) -> Service:
+            chosen = {"state": state, "env": slurm_env, "user": user, **more}
+            return Service(name, command, **chosen)  # type: ignore[arg-type]
+
+        self.munged = service(
+            "munged",
+            *("munged", "--foreground", f"--socket={state}/run/munge.sock"),
+            *(f"--key-file={state}/munge/key", f"--seed-file={state}/munge/seed"),
+            *(f"--pid-file={state}/run/munged.pid", f"--log-file={state}/munge/log"),
+            ready=lambda: _answers(state / "run" / "munge.sock"),
+            log=state / "munge" / "log",
+            inputs=[state / "munge" / "key"],
+        )
+        self.mariadb = service(
+            "mariadb",
+            *("mariadbd", f"--defaults-file={etc}/my.cnf"),
+            ready=lambda: _answers(state / "run" / "mariadb.sock"),
+            log=state / "log" / "mariadb.log",
+            inputs=[etc / "my.cnf"],
+        )
+        self.slurmdbd = service(
+            *("slurmdbd", "slurmdbd", "-D"),
+            env={**slurm_env, "MYSQL_UNIX_PORT": f"{state}/run/mariadb.sock"},
+            ready=lambda: _listens(self.ports["slurmdbd"]),
+            log=state / "log" / "slurmdbd.log",
+            inputs=[etc / "slurmdbd.conf"],
+        )
+        self.slurmctld = service(
+            *("slurmctld", "slurmctld", "-D"),
+            ready=lambda: _listens(self.ports["slurmctld"]),
+            log=state / "log" / "slurmctld.log",
+            inputs=[*slurm_files, *self._plugin_files("*.so")],
+        )
+        self.nodes: dict[str, Node] = {}
+        for name in self.options.node_names:
+            slurmd = service(
+                f"slurmd-{name}",
+                *("slurmd", "-D", "-N", name),
+                user=None,
+                ready=lambda name=name: _listens(self.ports[name]),
+                log=state / "log" / f"slurmd-{name}.log",
+                inputs=[*slurm_files, *self._plugin_files("*.so")],
+            )
+            daemon_file = etc / f"joulemark-{name}.yaml"
+            socket_file = state / "run" / f"joulemarkd-{name}.sock"
+            daemon = service(
+                f"joulemarkd-{name}",
+                *(self._daemon_program(), "-N", name, "-c", str(daemon_file)),
+                capabilities="dac_read_search",  # RAPL's counters are root's to read
+                ready=lambda path=socket_file: _answers(path, socket.SOCK_SEQPACKET),
+                log=state / "log" / f"joulemarkd-{name}.log",
+                inputs=[daemon_file, *self._plugin_files("joulemarkd")],
+            )
+            self.nodes[name] = Node(name, self, slurmd, daemon)
+
+    def _daemon_program(self) -> str:
+        build = self.options.build
+        return str(build.slurm_prefix / "sbin" / "joulemarkd") if build else "joulemarkd"
+
+    def _plugin_files(self, pattern: str) -> list[Path]:
+        build = self.options.build
+        return sorted(build.slurm_prefix.glob(f"*/**/{pattern}")) if build else []
+
+    @property
+    def services(self) -> list[Service]:
+        """All of them, in the order in which they start."""
+        with_energy = [node.daemon for node in self.nodes.values()] if self.options.build else []
+        slurmds = [node.slurmd for node in self.nodes.values()]
+        return [self.munged, self.mariadb, self.slurmdbd, *with_energy, self.slurmctld, *slurmds]
+
+    def node(self, name: str) -> Node:
+        return self.nodes[name]
+
+    # -- up and down ---------------------------------------------------------------------------
+
+    def up(self) -> Cluster:
+        """Starts what is dead, restarts what has another configuration or build, leaves the rest."""
+        with self._locked():
+            self._make_folders()
+            running = {s.name.removeprefix("slurmd-"): s.alive for s in self.services}
+            self.ports = config.choose_ports(self.state, self.options, running)
+            config.write_files(self.state, self.options, self.ports)
+            self._retire()
+            self.munged.launch()
+            self._create_database()
+            self.mariadb.launch()
+            self.munged.wait_ready()
+            self.mariadb.wait_ready()
+            self.slurmdbd.start()
+            self._register()
+            rest = self.services[3:]
+            for service in rest:
+                service.launch()
+            for service in rest:
+                service.wait_ready()
+            self.wait_nodes()
+        return self
+
+    def _retire(self) -> None:
+        """Stops outdated services, and those that the options no longer ask for."""
+        current = {service.name for service in self.services}
+        for record in (self.state / "services").glob("*.json"):
+            if record.stem not in current:
+                Service.recorded(record.stem, self.state).stop()
+        stale = [service for service in self.services if service.outdated]
+        for service in stale:
+            service.terminate()
+        for service in stale:
+            service.stop()
+
+    def down(self) -> None:
+        """Ends every job and process of this cluster, also those that a crash left unrecorded."""
+        if not self.state.exists():
+            return
+        with self._locked():
+            if self.slurmctld.alive:
+                self._end_jobs()
+            names = [record.stem for record in (self.state / "services").glob("*.json")]
+            for stage in (r"slurm(d-|ctld)", r"slurmdbd|joulemarkd", r""):
+                stopping = [Service.recorded(n, self.state) for n in names if re.match(stage, n)]
+                for service in stopping:
+                    service.terminate()
+                for service in stopping:
+                    service.stop()
+            self._end_leftovers()
+
+    def _end_jobs(self) -> None:
+        user = [f"--user={service_user()}"] if os.geteuid() else []
+        with contextlib.suppress(ClusterError, subprocess.TimeoutExpired):
+            ids = self.run(["squeue", "-h", "-o", "%i"], timeout=10).split()
+            if ids:
+                self.run(["scancel", *user, *ids], timeout=10)
+                wait_for(lambda: not self.run(["squeue", "-h"], timeout=10), 10, "jobs to end")
+
+    def _end_leftovers(self) -> None:
+        for number, patience_s in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)):
+            for pid in leftovers(self.state, self.slurm_conf):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+            with contextlib.suppress(Waited):
+                wait_for(lambda: not leftovers(self.state, self.slurm_conf), patience_s)
+                return
+        raise ClusterError(f"processes outlive SIGKILL: {leftovers(self.state, self.slurm_conf)}")
+
+    def remove(self) -> None:
+        """Takes the cluster down and its state folder away."""
+        self.down()
+        shutil.rmtree(self.state, ignore_errors=True)
+        self._lock_file.unlink(missing_ok=True)
+
+    def change(self, **options: object) -> Cluster:
+        """Other options from here on; only the services that they touch restart."""
+        self.options = dataclasses.replace(self.options, **options)  # type: ignore[arg-type]
+        self._build_services()
+        return self.up()
+
+    @contextlib.contextmanager
+    def changed(self, **options: object) -> Iterator[Cluster]:
+        """`with cluster.changed(contain=False): ...` and back."""
+        before = self.options
+        try:
+            yield self.change(**options)
+        finally:
+            self.options = before
+            self._build_services()
+            self.up()
+
+    def status(self) -> dict[str, int | None]:
+        """Pid of every service; None: does not run."""
+        return {service.name: service.pid for service in self.services}
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.state.with_name(self.state.name + ".lock")
+
+    def _locked(self) -> contextlib.AbstractContextManager[None]:
+        return exclusive(self._lock_file)
+
+    def _make_folders(self) -> None:
+        """Services and jobs run as different users: each folder has the owner and mode it needs."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.state.chmod(0o755)
+        owner = service_user()
+        root_only = ["services", "etc", "spool"]
+        shared = ["run", "log", "records", "store", "ledger"]
+        private = ["munge", "db", "spool/slurmctld"]
+        everybody = ["tmp", "jobs"]
+        per_node = [f"{kind}/{n}" for kind in ("spool", "tmp") for n in self.nodes]
+        for folders, mode, user in (
+            (root_only, 0o755, None),
+            (shared, 0o755, owner),
+            (private, 0o700, owner),
+            (everybody, 0o1777, None),
+            (per_node, 0o755, None),
+            ([f"ledger/{n}" for n in self.nodes], 0o755, owner),
+        ):
+            for name in folders:
+                folder = self.state / name
+                folder.mkdir(exist_ok=True)
+                folder.chmod(0o1777 if name.startswith("tmp/") else mode)
+                config.give(folder, user)
+        self._make_munge_key()
+
+    def _make_munge_key(self) -> None:
+        key = self.state / "munge" / "key"
+        if not key.exists():
+            key.touch(0o600)
+            key.write_bytes(os.urandom(1024))
+            config.give(key, service_user())
+
+    def _create_database(self) -> None:
+        """An empty MariaDB whose administrator is the service user by its uid: no password."""
+        if (self.state / "db" / "mysql").exists():
+            return
+        self.mariadb.run_as_user(
+            *("mariadb-install-db", "--no-defaults", f"--datadir={self.state}/db"),
+            *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
+            *(f"--auth-root-socket-user={service_user()}", "--innodb-log-file-size=16M"),
+        )
+
+    def _register(self) -> None:
+        """Tells slurmdbd the cluster's name, once."""
+        name = self.options.name
+        if name not in self.run(["sacctmgr", "-nP", "show", "cluster", "format=cluster"]).split():
+            self.run(["sacctmgr", "-i", "add", "cluster", name])
+
+    def wait_nodes(self, timeout_s: float = 30.0) -> None:
+        """Waits until every node can take jobs."""
+
+        def waiting() -> list[str]:
+            lines = self.run(["sinfo", "-h", "-N", "-o", "%N %T %E"], check=False).splitlines()
+            ready = {w[0] for w in map(str.split, lines) if re.match(USABLE, w[1])}
+            return [] if ready >= set(self.nodes) else (lines or ["no answer from slurmctld"])
+
+        try:
+            wait_for(lambda: not waiting(), timeout_s)
+        except Waited:
+            raise ClusterError(
+                f"nodes not ready after {timeout_s:g} s: {waiting()}; logs: {self.state}/log"
+            ) from None
+
+    # -- talking to Slurm ----------------------------------------------------------------------
+
+    @property
+    def slurm_conf(self) -> Path:
+        return self.state / "etc" / "slurm.conf"
+
+    @property
+    def jobs_folder(self) -> Path:
+        """Where jobs run and leave their output."""
+        return self.state / "jobs"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of a user of this cluster."""
+        kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|SBATCH|SACCT|SRUN", k)}
+        path = f"{kept.get('PATH', os.defpath)}:{SBIN}"
+        build = self.options.build
+        if build and build.bin:
+            path = f"{build.bin}:{path}"
+            kept["JOULEMARK_CONFIG"] = str(self.state / "etc" / "joulemark.yaml")
+        if build and build.modules:
+            kept["JOULEMARK_MODULES"] = str(build.modules)
+        return {**kept, "PATH": path, "SLURM_CONF": str(self.slurm_conf)}
+
+    def run(
+        self,
+        command: Sequence[str | Path],
+        check: bool = True,
+        timeout: float = 120.0,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> str:
+        """Runs a client command as a user would, returns its standard output."""
+        words = [str(word) for word in command]
+        if user:
+            as_user = ["setpriv", f"--reuid={user}", "--init-groups", f"--regid={_group_of(user)}"]
+            words = [*as_user, *words]
+        done = subprocess.run(
+            words,
+            env={**self.env, **(env or {})},
+            cwd=self.jobs_folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        if check and done.returncode:
+            said = f"{done.stderr.strip()}\n{done.stdout.strip()}".strip()
+            raise ClusterError(f"{' '.join(words)}: exit {done.returncode}\n{said}")
+        return done.stdout
+
+    def sbatch(self, *args: str | Path, user: str | None = None, **more: object) -> int:
+        """Submits a job; its output goes to job_output(id) unless the arguments say otherwise."""
+        where = [f"--chdir={self.jobs_folder}", f"--output={self.jobs_folder}/%j.out"]
+        text = self.run(["sbatch", "--parsable", *where, *args], user=user, **more)  # type: ignore[arg-type]
+        return int(text.split(";")[0])
+
+    def job_output(self, job: int) -> str:
+        return (self.jobs_folder / f"{job}.out").read_text(errors="replace")
+
+    def sacct(self, job: int | str, fields: str = FIELDS) -> list[dict[str, str]]:
+        """Rows of sacct for one job: the job first, then its steps; each a dict by field name."""
+        text = self.run(["sacct", "-P", "-j", str(job), "-o", fields])
+        header, *rows = [line.split("|") for line in text.splitlines()]
+        return [dict(zip(header, row)) for row in rows]
+
+    def job_state(self, job: int | str) -> str:
+        """Slurm's word for it as the controller knows it: PENDING, RUNNING, COMPLETED, ..."""
+        text = self.run(["scontrol", "show", "job", str(job)], check=False)
+        match = re.search(r"JobState=(\w+)", text)
+        return match[1] if match else "UNKNOWN"
+
+    def wait_running(self, job: int | str, timeout_s: float = 30.0) -> None:
+        wait_for(lambda: self.job_state(job) == "RUNNING", timeout_s, f"job {job} to run")
+
+    def wait_job(self, job: int | str, timeout_s: float = 120.0) -> dict[str, str]:
+        """Waits until the job ended, its epilogs ran and sacct's rows settled; returns the job's row.
+
+        Two things settle later: AdminComment (EpilogSlurmctld holds nobody up) and, for jobs
+        shorter than 5 s, JobName, which slurmdbd calls "allocation" until then.
+        """
+
+        def settled() -> list[dict[str, str]]:
+            if self.run(["squeue", "-h", "-j", str(job)], check=False).strip():
+                return []
+            with contextlib.suppress(ClusterError):  # slurmdbd may be away for a moment
+                rows = self.sacct(job)
+                if rows and all(row["State"].split()[0] in ENDED for row in rows):
+                    return rows
+            return []
+
+        return wait_for(settled, timeout_s, f"job {job} to end", poll_s=0.1)[0]
+
+
+TCP_LISTEN = "0A"  # in /proc/net/tcp
+USABLE = r"(idle|mixed|allocated|completing)$"
+
+
+def _group_of(user: str) -> int:
+    import pwd
+
+    return pwd.getpwnam(user).pw_gid
+
+
+def _answers(path: Path, kind: socket.SocketKind = socket.SOCK_STREAM) -> bool:
+    with socket.socket(socket.AF_UNIX, kind) as client:
+        client.settimeout(1)
+        return client.connect_ex(str(path)) == 0
+
+
+def _listens(port: int) -> bool:
+    """Looks instead of connecting: a probe without a word would be an error in Slurm's logs."""
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(FileNotFoundError):
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == TCP_LISTEN and int(words[1].rpartition(":")[2], 16) == port:
+                    return True
+    return False

@@ -1,0 +1,273 @@
+"""One background process: apart from the terminal, found again later, no stranger taken for it."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.cluster.errors import ClusterError, Waited
+from tests.cluster.waiting import wait_for
+
+# Every service carries this variable, so that a process whose record was lost is still found.
+MARK = "JOULEMARK_SERVICE_OF"
+
+
+def start_ticks(pid: int) -> int | None:
+    """When the process started, in clock ticks since boot: names it for good. None: dead."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def find_program(name: str) -> str:
+    """An ordinary user's PATH has no sbin, where the daemons are."""
+    path = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
+    found = shutil.which(name, path=path)
+    if not found:
+        raise ClusterError(f"{name} is not installed: see tests/packages.txt, or run tests/setup")
+    return found
+
+
+class Service:
+    """A supervised daemon. `kill(9)` and `start()` are all that a test of recovery needs."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        state: Path,
+        env: Mapping[str, str],
+        ready: Callable[[], bool],
+        user: str | None = None,
+        capabilities: str = "",
+        log: Path | None = None,
+        inputs: Sequence[Path] = (),
+    ) -> None:
+        self.name = name
+        self.command = list(command)
+        self.env = {**env, MARK: str(state)}
+        self.ready = ready
+        self.user = user  # None: whoever runs this program
+        self.capabilities = capabilities
+        self.output = state / "log" / f"{name}.out"
+        self.log = log or self.output
+        self.inputs = inputs  # files that it reads at its start
+        self._record = state / "services" / f"{name}.json"
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def recorded(cls, name: str, state: Path) -> Service:
+        """A service of an earlier run: all that is known is how to stop it."""
+        return cls(name, [], state, {}, ready=lambda: True)
+
+    @property
+    def pid(self) -> int | None:
+        """The running process, or None."""
+        if self._child:
+            self._child.poll()  # a dead child of ours must not stay a zombie
+        record = self._recorded()
+        alive = record and start_ticks(record["pid"]) == record["start_ticks"]
+        return record["pid"] if alive else None
+
+    def _recorded(self) -> dict:
+        try:
+            return json.loads(self._record.read_text())
+        except (OSError, ValueError):
+            return {}
+
+    @property
+    def outdated(self) -> bool:
+        """Runs, but from another command, configuration or build than a start would use now."""
+        return self.alive and self._recorded().get("started_from") != self._fingerprint()
+
+    def _fingerprint(self) -> str:
+        digest = hashlib.sha256(repr((self.command, sorted(self.env.items()))).encode())
+        for path in self.inputs:
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    @property
+    def alive(self) -> bool:
+        return self.pid is not None
+
+    def start(self, timeout_s: float = 30.0) -> None:
+        """Starts it and waits until it answers; does nothing where it runs."""
+        self.launch()
+        self.wait_ready(timeout_s)
+
+    def launch(self) -> None:
+        """Starts it without waiting for an answer."""
+        if self.alive:
+            return
+        with self.output.open("ab") as output:
+            self._child = subprocess.Popen(
+                [*self._as_user(), find_program(self.command[0]), *self.command[1:]],
+                env=self.env,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C at the terminal is for the launcher alone
+            )
+        record = {
+            "pid": self._child.pid,
+            "start_ticks": start_ticks(self._child.pid),
+            "started_from": self._fingerprint(),
+        }
+        self._record.write_text(json.dumps(record))
+
+    def run_as_user(self, *command: str) -> None:
+        """Runs a command to its end as this service's user."""
+        done = subprocess.run(
+            [*self._as_user(), find_program(command[0]), *command[1:]],
+            env=self.env,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise ClusterError(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
+
+    def _as_user(self) -> list[str]:
+        if not self.user:
+            return []
+        ambient = [f"--inh-caps=+{self.capabilities}", f"--ambient-caps=+{self.capabilities}"]
+        return [
+            find_program("setpriv"),
+            f"--reuid={self.user}",
+            f"--regid={self.user}",
+            "--clear-groups",
+            *(ambient if self.capabilities else []),
+        ]
+
+    def wait_ready(self, timeout_s: float = 30.0) -> None:
+        """Waits until it answers; says at once when it died instead."""
+        try:
+            wait_for(lambda: self.ready() or not self.alive, timeout_s, self.name)
+        except Waited:
+            raise ClusterError(
+                f"{self.name} does not answer after {timeout_s:g} s{self._story()}"
+            ) from None
+        if not self.alive:
+            raise ClusterError(f"{self.name} ended right after its start{self._story()}")
+
+    def _story(self) -> str:
+        tail = "\n".join("    " + line for line in self.log_text().splitlines()[-8:])
+        return f"; log: {self.log}\n{tail}"
+
+    def log_text(self) -> str:
+        """All that it has logged; its plain output where it never opened its log."""
+        for path in (self.log, self.output):
+            with contextlib.suppress(OSError):
+                text = path.read_text(errors="replace")
+                if text:
+                    return text
+        return ""
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Sends a signal; for SIGKILL also waits until the process is gone."""
+        pid = self.pid
+        if pid is None:
+            raise ClusterError(f"{self.name} does not run, so signal {number} has nobody to go to")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        if number == signal.SIGKILL:
+            wait_for(lambda: not self.alive, 10, f"{self.name} to die")
+
+    def terminate(self) -> None:
+        """Asks it to end and does not wait."""
+        if self.alive:
+            self.kill(signal.SIGTERM)
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Asks it to end, insists after timeout_s."""
+        self.terminate()
+        try:
+            wait_for(lambda: not self.alive, timeout_s)
+        except Waited:
+            self.kill(signal.SIGKILL)
+        self._record.unlink(missing_ok=True)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+
+def leftovers(state: Path, slurm_conf: Path) -> list[int]:
+    """Living processes of this cluster, recorded or not: services, slurmstepds, and jobs."""
+    spared = _ancestors()
+    mark = f"{MARK}={state}".encode()
+    conf = f"SLURM_CONF={slurm_conf}".encode()
+    parents: dict[int, int] = {}
+    found: set[int] = set()
+    for pid in _all_pids():
+        parent = _parent(pid)
+        if parent is None or pid in spared:
+            continue
+        parents[pid] = parent
+        variables = _environment(pid)
+        is_job = conf in variables and any(v.startswith(b"SLURM_JOB_ID=") for v in variables)
+        if mark in variables or is_job or _is_stepd_of(pid, state):
+            found.add(pid)
+    return sorted(found | {pid for pid in parents if _descends(pid, parents, found)})
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[1])
+
+
+def _ancestors() -> set[int]:
+    """This program and all it runs under: never a target, even inside a job's shell."""
+    chain: set[int] = set()
+    pid: int | None = os.getpid()
+    while pid:
+        chain.add(pid)
+        pid = _parent(pid)
+    return chain
+
+
+def _descends(pid: int, parents: Mapping[int, int], roots: set[int]) -> bool:
+    while pid in parents:
+        pid = parents[pid]
+        if pid in roots:
+            return True
+    return False
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _is_stepd_of(pid: int, state: Path) -> bool:
+    """A slurmstepd's title overwrites its environment; its open log still tells whose it is."""
+    try:
+        if Path(f"/proc/{pid}/comm").read_text().strip() != "slurmstepd":
+            return False
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return False
+    return any(link.startswith(f"{state}/") for link in links)

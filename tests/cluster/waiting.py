@@ -1,0 +1,31 @@
+"""Polling: nothing in the tests sleeps for a fixed time and hopes."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from tests.cluster.errors import Waited
+
+T = TypeVar("T")
+
+POLL_S = 0.02
+
+
+def wait_for(
+    predicate: Callable[[], T], timeout_s: float = 30.0, what: str = "", poll_s: float = POLL_S
+) -> T:
+    """Returns the predicate's first true value; raises Waited after timeout_s."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Waited(
+                f"waited {timeout_s:g} s in vain for {what or predicate!r}; last: {value!r}"
+            )
+        time.sleep(poll_s)
