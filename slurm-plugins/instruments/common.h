@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What instruments share: error budgets, idle power, unique names, and files of sysfs kept open.
+#ifndef JOULEMARK_INSTRUMENTS_COMMON_H
+#define JOULEMARK_INSTRUMENTS_COMMON_H
+
+#include "instrument.h"
+
+#include <stddef.h>
+
+/* What the configuration says about the error, and where it is silent the instrument's own. */
+jm_error_budget jm_error_budget_or(jm_error_budget given, jm_error_budget fallback);
+
+/* Divide an instrument's idle power equally between its outermost channels; NAN leaves it unknown.
+ */
+void jm_share_idle(double idle_w, jm_channel_info *channels, int count);
+
+/* Channels with the same name become NAME-0, NAME-1, ... in their order. */
+void jm_number_alike(jm_channel_info *channels, int count);
+
+/* Watts or joules as integer micro-units; what is negative becomes 0. */
+uint64_t jm_to_micro(double value);
+
+/* A file of one number, kept open: a tick costs one pread. */
+typedef struct {
+    int fd; /* -1: not open */
+    char path[JM_PATH_MAX];
+    jm_message why; /* of the last failed reading */
+} jm_sensor;
+
+/* 0, or -1 with errno set. */
+int jm_sensor_open(jm_sensor *sensor, const char *folder, const char *file);
+bool jm_sensor_read(jm_sensor *sensor, int64_t *value);
+void jm_sensor_close(jm_sensor *sensor);
+
+typedef struct {
+    char name[JM_NAME_MAX];
+} jm_entry;
+
+/* The folder's entries that begin with prefix, numbers in numeric order. How many (<= capacity), or
+ * -1 with errno. */
+int jm_list_folder(const char *folder, const char *prefix, jm_entry *entries, int capacity);
+
+#endif

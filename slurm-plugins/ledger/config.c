@@ -1,0 +1,828 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The configuration file: tables of keys, read with libyaml; every error is found in one go, with
+// file, line and key.
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <yaml.h>
+
+static const char default_socket[] = "/run/joulemark/joulemarkd.sock";
+static const double MAX_POWER_W = 1e9;
+
+enum {
+    KEY_MAX = 160,   /* "instruments[63].error.resolution_uj" fits with room */
+    FIELDS_MAX = 16, /* of one mapping */
+    SOCKET_PATH_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1,
+    CPUS_MAX = 1 << 20,
+};
+
+struct reader {
+    const char *file, *node;
+    yaml_document_t document;
+    jm_config_report report;
+    void *context;
+    int errors;
+};
+
+/* A place in the file, for messages. */
+struct place {
+    int line;
+    char key[KEY_MAX];
+};
+
+struct field;
+typedef void (*field_parse)(struct reader *reader, const struct field *field,
+                            const yaml_node_t *value, const struct place *place, void *out);
+
+/* One key of a mapping: where its value goes and what it may be. */
+struct field {
+    const char *key;
+    field_parse parse;
+    size_t offset;
+    size_t size;     /* texts: of the array */
+    double min, max; /* numbers */
+};
+
+/* ---- reporting ---- */
+
+static void send_report(struct reader *reader, jm_message *message) {
+    for (char *c = message->text; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?'; /* one error, one line */
+    reader->errors++;
+    if (reader->report)
+        reader->report(reader->context, message->text);
+}
+
+static void complain(struct reader *reader, const struct place *place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void complain(struct reader *reader, const struct place *place, const char *format, ...) {
+    char what[JM_MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    jm_message message;
+    jm_message_set(&message, "%s:%d: key '%s': %s", reader->file, place->line, place->key, what);
+    send_report(reader, &message);
+}
+
+static int line_of(const yaml_node_t *node) {
+    return (int)node->start_mark.line + 1;
+}
+
+static struct place place_of(const yaml_node_t *node, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static struct place place_of(const yaml_node_t *node, const char *format, ...) {
+    struct place place = {.line = line_of(node)};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(place.key, sizeof place.key, format, arguments);
+    va_end(arguments);
+    return place;
+}
+
+/* ---- scalars ---- */
+
+static const char *kind_of(const yaml_node_t *node) {
+    return node->type == YAML_SEQUENCE_NODE ? "a list" : "a mapping";
+}
+
+static bool is_null(const yaml_node_t *node) {
+    const char *text = (const char *)node->data.scalar.value;
+    return *text == '\0' || (node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+                             (strcmp(text, "~") == 0 || strcmp(text, "null") == 0));
+}
+
+/* The value's text, or NULL when it is none and that has been said. */
+static const char *scalar(struct reader *reader, const yaml_node_t *value,
+                          const struct place *place, const char *must_be) {
+    if (value->type != YAML_SCALAR_NODE) {
+        complain(reader, place, "must be %s, is %s", must_be, kind_of(value));
+        return NULL;
+    }
+    const char *text = (const char *)value->data.scalar.value;
+    if (is_null(value) || strlen(text) != value->data.scalar.length) {
+        complain(reader, place, "must be %s, is empty; give it a value or remove the line",
+                 must_be);
+        return NULL;
+    }
+    return text;
+}
+
+static void parse_real(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                       const struct place *place, void *out) {
+    char must_be[80];
+    jm_format(must_be, sizeof must_be, "a number from %g to %g", field->min, field->max);
+    const char *text = scalar(reader, value, place, must_be);
+    double parsed;
+    if (!text)
+        return;
+    if (jm_parse_double(text, &parsed) && parsed >= field->min && parsed <= field->max)
+        *(double *)out = parsed;
+    else
+        complain(reader, place, "must be %s, is '%.60s'", must_be, text);
+}
+
+static void parse_cpus(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                       const struct place *place, void *out) {
+    (void)field;
+    char must_be[80];
+    jm_format(must_be, sizeof must_be, "a whole number from 1 to %d", CPUS_MAX);
+    const char *text = scalar(reader, value, place, must_be);
+    int64_t parsed;
+    if (!text)
+        return;
+    if (jm_parse_i64(text, &parsed) && parsed >= 1 && parsed <= CPUS_MAX)
+        *(int *)out = (int)parsed;
+    else
+        complain(reader, place, "must be %s, is '%.60s'", must_be, text);
+}
+
+static void parse_wrap(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                       const struct place *place, void *out) {
+    (void)field;
+    const char must_be[] = "a whole number of microjoules from 1 to 2^62";
+    const char *text = scalar(reader, value, place, must_be);
+    uint64_t parsed;
+    if (!text)
+        return;
+    if (jm_parse_u64(text, &parsed) && parsed >= 1 && parsed <= UINT64_C(1) << 62)
+        *(uint64_t *)out = parsed;
+    else
+        complain(reader, place, "must be %s, is '%.60s'", must_be, text);
+}
+
+static void parse_bool(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                       const struct place *place, void *out) {
+    (void)field;
+    const char *text = scalar(reader, value, place, "true or false");
+    if (!text)
+        return;
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
+        *(bool *)out = *text == 't';
+    else
+        complain(reader, place, "must be true or false, is '%.60s'", text);
+}
+
+static void parse_as(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                     const struct place *place, void *out) {
+    (void)field;
+    const char *text = scalar(reader, value, place, "counter or power");
+    if (!text)
+        return;
+    if (strcmp(text, "counter") == 0 || strcmp(text, "power") == 0)
+        *(bool *)out = *text == 'p';
+    else
+        complain(reader, place, "must be counter or power, is '%.60s'", text);
+}
+
+static void parse_domain(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                         const struct place *place, void *out) {
+    (void)field;
+    const char must_be[] = "cpu, dram, gpu or node";
+    const char *text = scalar(reader, value, place, must_be);
+    jm_domain domain;
+    if (!text)
+        return;
+    if (jm_domain_from_name(text, &domain) && domain != JM_DOMAIN_REST)
+        *(jm_domain *)out = domain;
+    else
+        complain(reader, place, "must be %s, is '%.60s'", must_be, text);
+}
+
+/* Names become parts of file names and of protocol words. */
+static void parse_name(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                       const struct place *place, void *out) {
+    char must_be[80];
+    jm_format(must_be, sizeof must_be, "1 to %zu letters, digits, '.', '_' or '-'",
+              field->size - 1);
+    const char *text = scalar(reader, value, place, must_be);
+    if (!text)
+        return;
+    size_t length =
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+    if (length > 0 && text[length] == '\0' && text[0] != '.' &&
+        jm_format(out, field->size, "%s", text))
+        return;
+    *(char *)out = '\0';
+    complain(reader, place, "must be %s, the first no '.', is '%.80s'", must_be, text);
+}
+
+/* ---- paths ---- */
+
+/* text with %n and %% replaced. NULL, or what is wrong. */
+static const char *expand(const char *text, const char *node, char *out, size_t size) {
+    size_t length = 0;
+    for (const char *c = text; *c; c++) {
+        const char *piece = (char[]){*c, '\0'};
+        if (*c == '%') {
+            c++;
+            if (*c != 'n' && *c != '%')
+                return "may hold %n (the node's name) and %% (a percent sign) only";
+            piece = *c == 'n' ? node : "%";
+        }
+        size_t more = strlen(piece);
+        if (length + more >= size)
+            return "is too long";
+        memcpy(out + length, piece, more);
+        length += more;
+    }
+    out[length] = '\0';
+    return NULL;
+}
+
+static void parse_path(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                       const struct place *place, void *out) {
+    const char *text = scalar(reader, value, place, "an absolute path");
+    if (!text)
+        return;
+    char path[JM_PATH_MAX];
+    const char *wrong = expand(text, reader->node, path, sizeof path);
+    if (wrong)
+        complain(reader, place, "%s, is '%.100s'", wrong, text);
+    else if (path[0] != '/')
+        complain(reader, place, "must be an absolute path, is '%.100s'; begin it with '/'", text);
+    else if (!jm_format(out, field->size, "%s", path)) {
+        *(char *)out = '\0';
+        complain(reader, place, "must be at most %zu bytes long, is %zu: '%.120s'; shorten it",
+                 field->size - 1, strlen(path), path);
+    }
+}
+
+/* A socket's address holds 107 bytes, whatever room the configuration has. */
+static void parse_socket(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                         const struct place *place, void *out) {
+    char path[SOCKET_PATH_MAX + 1] = "";
+    struct field narrow = *field;
+    narrow.size = sizeof path;
+    parse_path(reader, &narrow, value, place, path);
+    if (path[0])
+        jm_format(out, field->size, "%s", path);
+}
+
+/* ---- mappings ---- */
+
+static int minimum(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Levenshtein distance, for "did you mean". */
+static int distance(const char *a, const char *b) {
+    enum { LONGEST = 24 };
+    int row[LONGEST + 1];
+    int length = (int)strnlen(b, LONGEST + 1);
+    if (length > LONGEST)
+        return length;
+    for (int j = 0; j <= length; j++)
+        row[j] = j;
+    for (int i = 0; a[i] && i <= LONGEST; i++) {
+        int diagonal = row[0];
+        row[0] = i + 1;
+        for (int j = 0; j < length; j++) {
+            int changed = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = minimum(changed, minimum(diagonal, row[j]) + 1);
+        }
+    }
+    return row[length];
+}
+
+/* The candidate that a typing error may have spoilt, or NULL. */
+typedef struct {
+    const char *name;
+    int distance;
+} nearest;
+
+static void consider(nearest *best, const char *text, const char *candidate) {
+    int far = distance(text, candidate);
+    if (far < best->distance && far <= (int)strlen(candidate) / 2) {
+        best->distance = far;
+        best->name = candidate;
+    }
+}
+
+static const struct field *find_field(const struct field *fields, const char *key) {
+    for (; fields->key; fields++)
+        if (strcmp(fields->key, key) == 0)
+            return fields;
+    return NULL;
+}
+
+static void complain_unknown(struct reader *reader, const struct field *fields, const char *key,
+                             const struct place *place) {
+    nearest best = {.distance = 4};
+    for (const struct field *field = fields; field->key; field++)
+        consider(&best, key, field->key);
+    if (best.name)
+        complain(reader, place, "is not known; did you mean '%s'?", best.name);
+    else
+        complain(reader, place, "is not known; remove it");
+}
+
+/* Reads a mapping by its table. lines[i] becomes the line of fields[i], 0 where it is absent. */
+static void parse_mapping(struct reader *reader, const yaml_node_t *mapping, const char *prefix,
+                          const struct field *fields, void *out, int lines[FIELDS_MAX]) {
+    memset(lines, 0, FIELDS_MAX * sizeof *lines);
+    const yaml_node_pair_t *end = mapping->data.mapping.pairs.top;
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < end; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(&reader->document, pair->key);
+        const yaml_node_t *value = yaml_document_get_node(&reader->document, pair->value);
+        const char *name =
+            key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : "?";
+        struct place place = place_of(key, "%s%.60s", prefix, name);
+        const struct field *field = find_field(fields, name);
+        if (!field) {
+            complain_unknown(reader, fields, name, &place);
+            continue;
+        }
+        int *line = &lines[field - fields];
+        if (*line) {
+            complain(reader, &place, "is given twice, first in line %d; remove one", *line);
+            continue;
+        }
+        *line = place.line;
+        field->parse(reader, field, value, &place, (char *)out + field->offset);
+    }
+}
+
+#define BUDGET(member, limit)                                                                      \
+    { #member, parse_real, offsetof(jm_error_budget, member), 0, 0, limit }
+
+static const struct field error_fields[] = {
+    BUDGET(relative, 1),         BUDGET(offset_w, 1e9),  BUDGET(resolution_w, 1e9),
+    BUDGET(resolution_uj, 1e15), BUDGET(jitter_s, 3600), {0},
+};
+
+static void parse_error(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                        const struct place *place, void *out) {
+    (void)field;
+    if (value->type != YAML_MAPPING_NODE) {
+        complain(reader, place, "must be a mapping such as {relative: 0.01}, is %s",
+                 value->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");
+        return;
+    }
+    int lines[FIELDS_MAX];
+    char prefix[KEY_MAX];
+    jm_format(prefix, sizeof prefix, "%s.", place->key);
+    parse_mapping(reader, value, prefix, error_fields, out, lines);
+}
+
+/* The list's items in turn; NULL after the last, or where there is no list and that has been said.
+ */
+static const yaml_node_t *item(struct reader *reader, const yaml_node_t *list, int index) {
+    const yaml_node_item_t *start = list->data.sequence.items.start;
+    if (index >= list->data.sequence.items.top - start)
+        return NULL;
+    return yaml_document_get_node(&reader->document, start[index]);
+}
+
+static bool check_list(struct reader *reader, const yaml_node_t *value, const struct place *place,
+                       int most, const char *must_be) {
+    if (value->type != YAML_SEQUENCE_NODE) {
+        complain(reader, place, "must be a list %s, is %s", must_be,
+                 value->type == YAML_MAPPING_NODE ? "a mapping" : "a single value");
+        return false;
+    }
+    if (item(reader, value, most)) {
+        complain(reader, place, "must have at most %d entries, has %td", most,
+                 value->data.sequence.items.top - value->data.sequence.items.start);
+        return false;
+    }
+    return true;
+}
+
+static void parse_users(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                        const struct place *place, void *out) {
+    (void)field;
+    char(*users)[JM_NAME_MAX] = out;
+    jm_config *config = (jm_config *)((char *)out - offsetof(jm_config, privileged_users));
+    if (!check_list(reader, value, place, JM_USERS_MAX, "of user names such as [slurm]"))
+        return;
+    const yaml_node_t *user;
+    for (int i = 0; (user = item(reader, value, i)); i++) {
+        struct place at = place_of(user, "%s[%d]", place->key, i);
+        const char *text = scalar(reader, user, &at, "a user's name");
+        if (!text)
+            continue;
+        if (jm_format(users[config->n_privileged_users], JM_NAME_MAX, "%s", text))
+            config->n_privileged_users++;
+        else
+            complain(reader, &at, "must be at most %d bytes long, is '%.80s'", JM_NAME_MAX - 1,
+                     text);
+    }
+}
+
+/* ---- instruments ---- */
+
+enum { I_NAME, I_TYPE, I_PARENT, I_IDLE, I_ERROR, I_ROOT, I_FILE, I_AS, I_EPOCH, I_REPEAT };
+enum { I_WRAP = I_REPEAT + 1, I_DOMAIN, I_FULL, I_END, I_COMMON_END = I_ROOT };
+
+#define INSTRUMENT(member)      offsetof(jm_instrument_config, member)
+#define INSTRUMENT_TEXT(member) INSTRUMENT(member), sizeof(((jm_instrument_config *)0)->member)
+
+static const struct field instrument_fields[] = {
+    [I_NAME] = {"name", parse_name, INSTRUMENT_TEXT(name), 0, 0},
+    [I_TYPE] = {"type", parse_name, INSTRUMENT_TEXT(type), 0, 0},
+    [I_PARENT] = {"parent", parse_name, INSTRUMENT_TEXT(parent), 0, 0},
+    [I_IDLE] = {"idle_w", parse_real, INSTRUMENT(idle_w), 0, 0, MAX_POWER_W},
+    [I_ERROR] = {"error", parse_error, INSTRUMENT(error), 0, 0, 0},
+    [I_ROOT] = {"root", parse_path, INSTRUMENT_TEXT(root), 0, 0},
+    [I_FILE] = {"file", parse_path, INSTRUMENT_TEXT(file), 0, 0},
+    [I_AS] = {"as", parse_as, INSTRUMENT(as_power), 0, 0, 0},
+    [I_EPOCH] = {"epoch", parse_real, INSTRUMENT(epoch_s), 0, 0, 4e9},
+    [I_REPEAT] = {"repeat", parse_bool, INSTRUMENT(repeat), 0, 0, 0},
+    [I_WRAP] = {"wrap_uj", parse_wrap, INSTRUMENT(wrap_uj), 0, 0, 0},
+    [I_DOMAIN] = {"domain", parse_domain, INSTRUMENT(domain), 0, 0, 0},
+    [I_FULL] = {"full_w", parse_real, INSTRUMENT(full_w), 0, 0, MAX_POWER_W},
+    [I_END] = {0},
+};
+
+static jm_instrument_config instrument_defaults(void) {
+    return (jm_instrument_config){.domain = JM_DOMAIN_NODE,
+                                  .idle_w = NAN,
+                                  .full_w = NAN,
+                                  .epoch_s = NAN,
+                                  .error = {NAN, NAN, NAN, NAN, NAN}};
+}
+
+static bool takes_key(const jm_instrument *instrument, const char *key) {
+    for (const char *const *taken = instrument->keys; *taken; taken++)
+        if (strcmp(*taken, key) == 0)
+            return true;
+    return false;
+}
+
+/* One instrument while its values are checked against each other. */
+struct check {
+    struct reader *reader;
+    jm_instrument_config *config;
+    int index;
+    const int *lines;
+};
+
+static struct place at_key(const struct check *check, int field) {
+    struct place place = {.line = check->lines[field] ? check->lines[field] : check->config->line};
+    jm_format(place.key, sizeof place.key, "instruments[%d].%s", check->index,
+              instrument_fields[field].key);
+    return place;
+}
+
+static void require(const struct check *check, int field, const char *example) {
+    if (check->lines[field])
+        return;
+    struct place place = at_key(check, field);
+    complain(check->reader, &place, "is missing; add '%s: %s'", instrument_fields[field].key,
+             example);
+}
+
+static const jm_instrument *check_type(const struct check *check) {
+    const char *type = check->config->type;
+    if (!check->lines[I_TYPE] || !*type) {
+        require(check, I_TYPE, "auto");
+        return NULL;
+    }
+    const jm_instrument *instrument = jm_instrument_by_type(type);
+    if (instrument)
+        return instrument;
+    nearest best = {.distance = 4};
+    char all[128] = "";
+    for (const jm_instrument *const *entry = jm_instruments; *entry; entry++) {
+        consider(&best, type, (*entry)->type);
+        size_t length = strlen(all);
+        jm_format(all + length, sizeof all - length, "%s%s", length ? ", " : "", (*entry)->type);
+    }
+    struct place place = at_key(check, I_TYPE);
+    if (best.name)
+        complain(check->reader, &place, "must be one of %s, is '%s'; did you mean '%s'?", all, type,
+                 best.name);
+    else
+        complain(check->reader, &place, "must be one of %s, is '%s'", all, type);
+    return NULL;
+}
+
+static void check_keys(const struct check *check, const jm_instrument *instrument) {
+    for (int i = I_COMMON_END; i < I_END; i++) {
+        if (!check->lines[i] || takes_key(instrument, instrument_fields[i].key))
+            continue;
+        struct place place = at_key(check, i);
+        complain(check->reader, &place, "is not for an instrument of type '%s'; remove it",
+                 instrument->type);
+    }
+}
+
+static void check_watts(const struct check *check) {
+    const jm_instrument_config *config = check->config;
+    if (isnan(config->idle_w) || isnan(config->full_w) || config->idle_w < config->full_w)
+        return;
+    struct place place = at_key(check, I_IDLE);
+    complain(check->reader, &place, "must be below full_w (%g), is '%g'; correct one",
+             config->full_w, config->idle_w);
+}
+
+static void check_replay(const struct check *check) {
+    require(check, I_FILE, "/path/trace.csv");
+    if (check->config->as_power && check->config->wrap_uj > 0) {
+        struct place place = at_key(check, I_WRAP);
+        complain(check->reader, &place,
+                 "is in conflict with 'as: power': power does not wrap; "
+                 "remove one");
+    }
+}
+
+static void check_instrument(const struct check *check) {
+    const jm_instrument *instrument = check_type(check);
+    if (!instrument)
+        return;
+    check_keys(check, instrument);
+    bool is_auto = strcmp(instrument->type, "auto") == 0;
+    if (instrument == &jm_replay)
+        check_replay(check);
+    /* auto guesses both watts or none: half a guess could be upside down */
+    if (instrument == &jm_model || (is_auto && check->lines[I_FULL]))
+        require(check, I_IDLE, "40");
+    if (instrument == &jm_model)
+        require(check, I_FULL, "120");
+    if (instrument == &jm_model || is_auto)
+        check_watts(check);
+}
+
+static void parse_instrument(struct reader *reader, const yaml_node_t *value, jm_config *config,
+                             int parent_lines[]) {
+    int index = config->n_instruments++;
+    jm_instrument_config *instrument = &config->instruments[index];
+    *instrument = instrument_defaults();
+    instrument->line = line_of(value);
+    struct place place = place_of(value, "instruments[%d]", index);
+    if (value->type != YAML_MAPPING_NODE) {
+        complain(reader, &place, "must be a mapping such as {type: powercap}, is %s",
+                 value->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");
+        return;
+    }
+    int lines[FIELDS_MAX];
+    char prefix[KEY_MAX];
+    jm_format(prefix, sizeof prefix, "%s.", place.key);
+    parse_mapping(reader, value, prefix, instrument_fields, instrument, lines);
+    instrument->has_epoch = !isnan(instrument->epoch_s);
+    parent_lines[index] = lines[I_PARENT];
+    struct check check = {reader, instrument, index, lines};
+    check_instrument(&check);
+    if (!instrument->name[0] && !lines[I_NAME])
+        jm_format(instrument->name, sizeof instrument->name, "%s", instrument->type);
+}
+
+static int find_instrument(const jm_config *config, const char *name) {
+    for (int i = 0; i < config->n_instruments; i++)
+        if (strcmp(config->instruments[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static void check_unique(struct reader *reader, const jm_config *config, int index) {
+    const jm_instrument_config *instrument = &config->instruments[index];
+    int first = find_instrument(config, instrument->name);
+    if (first == index || !instrument->name[0])
+        return;
+    struct place place = {.line = instrument->line};
+    jm_format(place.key, sizeof place.key, "instruments[%d].name", index);
+    complain(reader, &place,
+             "must be unique, '%s' is the name of instruments[%d] in line %d too; "
+             "give it another",
+             instrument->name, first, config->instruments[first].line);
+}
+
+static void check_parent(struct reader *reader, const jm_config *config, int index, int line) {
+    const char *parent = config->instruments[index].parent;
+    if (!parent[0])
+        return;
+    struct place place = {.line = line};
+    jm_format(place.key, sizeof place.key, "instruments[%d].parent", index);
+    int next = find_instrument(config, parent);
+    if (next < 0) {
+        nearest best = {.distance = 4};
+        for (int i = 0; i < config->n_instruments; i++)
+            if (i != index)
+                consider(&best, parent, config->instruments[i].name);
+        complain(reader, &place, "must name another instrument, is '%s'%s%s%s", parent,
+                 best.name ? "; did you mean '" : "; correct or remove it",
+                 best.name ? best.name : "", best.name ? "'?" : "");
+        return;
+    }
+    for (int steps = 0; next >= 0 && steps <= config->n_instruments; steps++) {
+        if (next == index) {
+            complain(reader, &place, "must not lead back to '%s' itself, is '%s'; remove it",
+                     config->instruments[index].name, parent);
+            return;
+        }
+        const char *above = config->instruments[next].parent;
+        next = above[0] ? find_instrument(config, above) : -1;
+    }
+}
+
+static void parse_instruments(struct reader *reader, const struct field *field,
+                              const yaml_node_t *value, const struct place *place, void *out) {
+    (void)field;
+    jm_config *config = (jm_config *)((char *)out - offsetof(jm_config, instruments));
+    if (!check_list(reader, value, place, JM_INSTRUMENTS_MAX, "such as '- type: powercap'"))
+        return;
+    int parent_lines[JM_INSTRUMENTS_MAX] = {0};
+    const yaml_node_t *instrument;
+    for (int i = 0; (instrument = item(reader, value, i)); i++)
+        parse_instrument(reader, instrument, config, parent_lines);
+    for (int i = 0; i < config->n_instruments; i++) {
+        check_unique(reader, config, i);
+        check_parent(reader, config, i, parent_lines[i]);
+    }
+}
+
+/* ---- the file ---- */
+
+enum { T_CLUSTER, T_SOCKET };
+
+#define TOP(member)      offsetof(jm_config, member)
+#define TOP_TEXT(member) TOP(member), sizeof(((jm_config *)0)->member)
+
+static const struct field top_fields[] = {
+    [T_CLUSTER] = {"cluster", parse_name, TOP_TEXT(cluster), 0, 0},
+    [T_SOCKET] = {"socket", parse_socket, TOP_TEXT(socket), 0, 0},
+    {"state_dir", parse_path, TOP_TEXT(state_dir), 0, 0},
+    {"record_dir", parse_path, TOP_TEXT(record_dir), 0, 0},
+    {"store", parse_path, TOP_TEXT(store), 0, 0},
+    {"log_file", parse_path, TOP_TEXT(log_file), 0, 0},
+    {"period_s", parse_real, TOP(period_s), 0, 0.01, 3600},
+    {"cpus", parse_cpus, TOP(cpus), 0, 0, 0},
+    {"privileged_users", parse_users, TOP(privileged_users), 0, 0, 0},
+    {"instruments", parse_instruments, TOP(instruments), 0, 0, 0},
+    {0},
+};
+
+static void complain_parser(struct reader *reader, const yaml_parser_t *parser) {
+    jm_message message;
+    jm_message_set(&message, "%s:%zu: is not YAML: %s%s%s; correct the line", reader->file,
+                   parser->problem_mark.line + 1, parser->context ? parser->context : "",
+                   parser->context ? ": " : "",
+                   parser->problem ? parser->problem : "out of memory");
+    send_report(reader, &message);
+}
+
+/* A second document would be read by nobody. */
+static void refuse_more(struct reader *reader, yaml_parser_t *parser) {
+    yaml_document_t more;
+    if (!yaml_parser_load(parser, &more)) {
+        complain_parser(reader, parser);
+        return;
+    }
+    const yaml_node_t *root = yaml_document_get_root_node(&more);
+    if (root) {
+        jm_message message;
+        jm_message_set(&message, "%s:%d: a second YAML document begins; keep one", reader->file,
+                       line_of(root));
+        send_report(reader, &message);
+    }
+    yaml_document_delete(&more);
+}
+
+/* Loads the file into reader->document; false when there is nothing to read on, and that has been
+ * said. */
+static bool load_document(struct reader *reader) {
+    jm_message message;
+    FILE *stream = fopen(reader->file, "re");
+    if (!stream) {
+        jm_message_set(&message, "%s: cannot be opened: %s; write it or set JOULEMARK_CONFIG",
+                       reader->file, strerror(errno));
+        send_report(reader, &message);
+        return false;
+    }
+    yaml_parser_t parser;
+    bool loaded = false;
+    if (yaml_parser_initialize(&parser)) {
+        yaml_parser_set_input_file(&parser, stream);
+        loaded = yaml_parser_load(&parser, &reader->document);
+        if (loaded)
+            refuse_more(reader, &parser);
+        else
+            complain_parser(reader, &parser);
+        yaml_parser_delete(&parser);
+    }
+    fclose(stream);
+    return loaded;
+}
+
+/* The top mapping, or NULL; an empty file has none, and an error is reported only for what is no
+ * mapping. */
+static const yaml_node_t *top_mapping(struct reader *reader) {
+    const yaml_node_t *root = yaml_document_get_root_node(&reader->document);
+    if (!root || root->type == YAML_MAPPING_NODE)
+        return root;
+    jm_message message;
+    jm_message_set(&message, "%s:%d: the file must hold keys such as 'cluster: NAME', holds %s",
+                   reader->file, line_of(root),
+                   root->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");
+    send_report(reader, &message);
+    return NULL;
+}
+
+static void set_defaults(jm_config *config) {
+    memset(config, 0, sizeof *config);
+    jm_format(config->socket, sizeof config->socket, "%s", default_socket);
+    jm_format(config->state_dir, sizeof config->state_dir, "/var/lib/joulemark");
+    jm_format(config->record_dir, sizeof config->record_dir, "/var/lib/joulemark/records");
+    jm_format(config->store, sizeof config->store, "/var/lib/joulemark/store.sqlite");
+    config->period_s = 1;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    config->cpus = cpus > 0 ? (int)cpus : 1;
+}
+
+static void add_auto_instrument(jm_config *config) {
+    jm_instrument_config *instrument = &config->instruments[config->n_instruments++];
+    *instrument = instrument_defaults();
+    jm_format(instrument->name, sizeof instrument->name, "auto");
+    jm_format(instrument->type, sizeof instrument->type, "auto");
+    instrument->line = 1;
+}
+
+static void parse_top(struct reader *reader, const yaml_node_t *root, jm_config *config) {
+    int lines[FIELDS_MAX] = {0};
+    if (root)
+        parse_mapping(reader, root, "", top_fields, config, lines);
+    if (!lines[T_CLUSTER]) {
+        struct place place = {.line = root ? line_of(root) : 1, .key = "cluster"};
+        complain(reader, &place, "is missing; add 'cluster: NAME', slurm.conf's ClusterName");
+    }
+    if (config->n_instruments == 0)
+        add_auto_instrument(config);
+}
+
+int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,
+                   void *context) {
+    struct reader reader = {.file = path, .node = node, .report = report, .context = context};
+    set_defaults(config);
+    if (!jm_format(config->path, sizeof config->path, "%s", path) || !load_document(&reader))
+        return reader.errors > 0 ? reader.errors : 1;
+    int before = reader.errors;
+    const yaml_node_t *root = top_mapping(&reader);
+    if (reader.errors == before)
+        parse_top(&reader, root, config);
+    yaml_document_delete(&reader.document);
+    return reader.errors;
+}
+
+static void keep_first(void *context, const char *message) {
+    jm_message *why = context;
+    if (why && !why->text[0])
+        jm_message_set(why, "%s", message);
+}
+
+/* The socket key alone; every other key is the daemon's to judge. */
+static void parse_socket_only(struct reader *reader, char *socket, size_t size) {
+    const yaml_node_t *root = top_mapping(reader);
+    if (!root)
+        return;
+    struct field field = top_fields[T_SOCKET];
+    field.size = size;
+    const yaml_node_pair_t *end = root->data.mapping.pairs.top;
+    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < end; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(&reader->document, pair->key);
+        if (key->type != YAML_SCALAR_NODE ||
+            strcmp((const char *)key->data.scalar.value, field.key) != 0)
+            continue;
+        struct place place = place_of(key, "%s", field.key);
+        parse_socket(reader, &field, yaml_document_get_node(&reader->document, pair->value), &place,
+                     socket);
+        return;
+    }
+}
+
+int jm_config_socket(const char *path, const char *node, char *socket, size_t size,
+                     jm_message *why) {
+    jm_message_set(why, "%s", "");
+    jm_format(socket, size, "%s", default_socket);
+    struct reader reader = {
+        .file = path, .node = node ? node : "", .report = keep_first, .context = why};
+    if (load_document(&reader)) {
+        parse_socket_only(&reader, socket, size);
+        yaml_document_delete(&reader.document);
+    }
+    return reader.errors ? -1 : 0;
+}
+
+void jm_config_find(char *path, size_t size) {
+    const char *given = getenv("JOULEMARK_CONFIG");
+    if (given && *given) {
+        jm_format(path, size, "%s", given);
+        return;
+    }
+    const char *slurm = getenv("SLURM_CONF");
+    const char *slash = slurm ? strrchr(slurm, '/') : NULL;
+    if (slash)
+        jm_format(path, size, "%.*s/joulemark.yaml", (int)(slash - slurm), slurm);
+    else
+        jm_format(path, size, "/etc/slurm/joulemark.yaml");
+}
