@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Instrument `hwmon`: energy and power sensors of the kernel's hwmon class, Jetson's INA3221 and
+// ACPI meters among them.
+#include "common.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* No source speaks for all drivers: 5 % is what board sensors without calibration are commonly
+ * granted. */
+static const jm_error_budget common_budget = {
+    .relative = 0.05, .resolution_w = 0.001, .jitter_s = 0.01};
+/* INA3221 (TI SBOS576): gain 0.25 %, shunt resistor 1 %, rounded up to 2 %; 40 uV a step are 40 mW
+ * at 5 V over 5 mOhm; six conversions of 1.1 ms are one update. */
+static const jm_error_budget ina_budget = {
+    .relative = 0.02, .resolution_w = 0.04, .jitter_s = 0.0066};
+/* As the kernel's amd_energy: the counter's unit is 2^-16 J, updated each millisecond. */
+static const jm_error_budget energy_budget = {
+    .relative = 0.05, .resolution_uj = 16, .jitter_s = 0.001};
+
+enum { CHANNELS_MAX = 128, ENTRIES_MAX = 1024, TEXT_MAX = 64 };
+
+/* What a channel encloses, the widest first. */
+enum extent { ALL_OF_NODE, NODE_RAIL, ALL_OF_DEVICE, PART };
+
+struct channel {
+    jm_channel_info info;
+    jm_sensor sensor;  /* uJ, uW, or mV */
+    jm_sensor current; /* mA, where power is volts times amperes; else not open */
+    enum extent extent;
+    int device, order;
+};
+
+typedef struct {
+    int count;
+    struct channel channels[CHANNELS_MAX];
+} hwmon;
+
+/* The device that is being looked at. */
+struct device {
+    char folder[JM_PATH_MAX];
+    char name[TEXT_MAX];
+    int number;
+    jm_message *why;
+    bool failed; /* a sensor is there but cannot be used */
+};
+
+static bool read_text(const struct device *device, const char *file, char text[TEXT_MAX]) {
+    char path[JM_PATH_MAX];
+    return jm_format(path, sizeof path, "%s/%s", device->folder, file) &&
+           jm_read_small_file(path, text, TEXT_MAX) > 0;
+}
+
+static bool read_number(const struct device *device, const char *file, double *value) {
+    char text[TEXT_MAX];
+    if (!read_text(device, file, text))
+        return false;
+    text[strcspn(text, "% ")] = '\0';
+    return jm_parse_double(text, value);
+}
+
+static bool has_any(const char *text, const char *const *words) {
+    for (; *words; words++)
+        if (strcasestr(text, *words))
+            return true;
+    return false;
+}
+
+static bool is_any(const char *text, const char *const *words) {
+    for (; *words; words++)
+        if (strcasecmp(text, *words) == 0)
+            return true;
+    return false;
+}
+
+/* ---- what a label means ---- */
+
+static enum extent extent_of(const char *device, const char *label) {
+    static const char *const node[] = {"VDD_IN", "POM_5V_IN", "total", "board", "system", NULL};
+    static const char *const all[] = {"card", "pin", NULL};
+    if (strcmp(device, "power_meter") == 0)
+        return ALL_OF_NODE;
+    if (has_any(label, node))
+        return NODE_RAIL;
+    return is_any(label, all) ? ALL_OF_DEVICE : PART;
+}
+
+static jm_domain domain_of(const char *device, const char *label) {
+    static const char *const gpus[] = {"amdgpu", "nouveau", "i915", "xe", NULL};
+    static const char *const cpus[] = {"amd_energy", "fam15h_power", "zenpower", "zenergy", NULL};
+    static const char *const cpu[] = {"cpu", "core", "socket", "proc", NULL};
+    static const char *const gpu[] = {"gpu", NULL};
+    static const char *const dram[] = {"dram", "ddr", "mem", NULL};
+    static const char *const soc[] = {"soc", NULL};
+    if (is_any(device, gpus))
+        return JM_DOMAIN_GPU;
+    if (is_any(device, cpus) || has_any(label, cpu))
+        return JM_DOMAIN_CPU;
+    if (has_any(label, gpu))
+        return JM_DOMAIN_GPU;
+    if (has_any(label, dram))
+        return JM_DOMAIN_DRAM;
+    return has_any(label, soc) ? JM_DOMAIN_CPU : JM_DOMAIN_REST;
+}
+
+/* A word of the protocol and of file names, whatever a label holds. */
+static void make_name(char name[JM_NAME_MAX], const char *device, const char *label) {
+    jm_format(name, JM_NAME_MAX, "%.30s-%.30s", device, label);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '-' && *c != '.')
+            *c = '_';
+}
+
+/* An ACPI meter states its accuracy ("95.0%") and the time it averages over, in ms. */
+static jm_error_budget stated_budget(const struct device *device, int index,
+                                     jm_error_budget budget) {
+    char file[TEXT_MAX];
+    double value;
+    jm_format(file, sizeof file, "power%d_accuracy", index);
+    if (read_number(device, file, &value) && value > 0 && value <= 100)
+        budget.relative = 1 - value / 100;
+    jm_format(file, sizeof file, "power%d_average_interval", index);
+    if (read_number(device, file, &value) && value > 0)
+        budget.jitter_s = value / 1000;
+    return budget;
+}
+
+/* ---- finding channels ---- */
+
+static bool exists(const struct device *device, const char *prefix, int index, const char *suffix) {
+    char path[JM_PATH_MAX];
+    return jm_format(path, sizeof path, "%s/%s%d_%s", device->folder, prefix, index, suffix) &&
+           access(path, F_OK) == 0;
+}
+
+/* The sensor's label, or its own name where it has none. */
+static void read_label(const struct device *device, const char *prefix, int index,
+                       char label[TEXT_MAX]) {
+    char file[TEXT_MAX];
+    jm_format(file, sizeof file, "%s%d_label", prefix, index);
+    if (!read_text(device, file, label))
+        jm_format(label, TEXT_MAX, "%s%d", prefix, index);
+}
+
+static bool open_sensor(struct device *device, jm_sensor *sensor, const char *prefix, int index,
+                        const char *suffix) {
+    char file[TEXT_MAX];
+    jm_format(file, sizeof file, "%s%d_%s", prefix, index, suffix);
+    if (jm_sensor_open(sensor, device->folder, file) == 0)
+        return true;
+    jm_message_set(device->why, "hwmon: %s: cannot be opened: %s%s", sensor->path, strerror(errno),
+                   errno == EACCES ? "; give joulemarkd CAP_DAC_READ_SEARCH (systemd: "
+                                     "AmbientCapabilities=CAP_DAC_READ_SEARCH)"
+                                   : "");
+    device->failed = true;
+    return false;
+}
+
+/* A new channel for PREFIXn_SUFFIX, or NULL where it is of no use or cannot be had. */
+static struct channel *add_channel(hwmon *self, struct device *device, const char *prefix,
+                                   int index, const char *suffix) {
+    char label[TEXT_MAX];
+    read_label(device, prefix, index, label);
+    /* a pin not connected; a core inside a socket that has its own counter */
+    if (strcmp(label, "NC") == 0 || strncmp(label, "Ecore", 5) == 0)
+        return NULL;
+    if (self->count == CHANNELS_MAX) {
+        jm_message_set(device->why, "hwmon: %s: more than %d sensors", device->folder,
+                       CHANNELS_MAX);
+        device->failed = true;
+        return NULL;
+    }
+    struct channel *channel = &self->channels[self->count];
+    channel->current.fd = -1;
+    if (!open_sensor(device, &channel->sensor, prefix, index, suffix))
+        return NULL;
+    make_name(channel->info.name, device->name, label);
+    channel->device = device->number;
+    channel->order = self->count++;
+    channel->extent = extent_of(device->name, label);
+    channel->info.domain =
+        channel->extent <= NODE_RAIL ? JM_DOMAIN_NODE : domain_of(device->name, label);
+    channel->info.method = JM_METHOD_INTEGRATED;
+    return channel;
+}
+
+static void add_energy(hwmon *self, struct device *device, const jm_instrument_config *config,
+                       int index, const char *suffix) {
+    if (strcmp(suffix, "input") != 0)
+        return;
+    struct channel *channel = add_channel(self, device, "energy", index, suffix);
+    if (!channel)
+        return;
+    channel->info.method = JM_METHOD_COUNTER;
+    channel->info.error = jm_error_budget_or(config->error, energy_budget);
+}
+
+/* An average tells what fell between two ticks, so it goes before the momentary input. */
+static void add_power(hwmon *self, struct device *device, const jm_instrument_config *config,
+                      int index, const char *suffix) {
+    bool average = strcmp(suffix, "average") == 0;
+    bool input = strcmp(suffix, "input") == 0 && !exists(device, "power", index, "average");
+    if ((!average && !input) || exists(device, "energy", index, "input"))
+        return;
+    struct channel *channel = add_channel(self, device, "power", index, suffix);
+    if (!channel)
+        return;
+    bool ina = strncmp(device->name, "ina", 3) == 0;
+    channel->info.error = jm_error_budget_or(
+        config->error, stated_budget(device, index, ina ? ina_budget : common_budget));
+}
+
+/* Volts times amperes. An ina3221's inputs above 3 are shunt voltages and sums, not rails. */
+static void add_product(hwmon *self, struct device *device, const jm_instrument_config *config,
+                        int index, const char *suffix) {
+    char enable[TEXT_MAX], text[TEXT_MAX];
+    jm_format(enable, sizeof enable, "in%d_enable", index);
+    if (strncmp(device->name, "ina", 3) != 0 || strcmp(suffix, "input") != 0 ||
+        (strcmp(device->name, "ina3221") == 0 && index > 3) ||
+        exists(device, "power", index, "input") || !exists(device, "in", index, "input") ||
+        (read_text(device, enable, text) && strcmp(text, "0") == 0))
+        return;
+    struct channel *channel = add_channel(self, device, "in", index, suffix);
+    if (!channel)
+        return;
+    channel->info.error = jm_error_budget_or(config->error, ina_budget);
+    open_sensor(device, &channel->current, "curr", index, suffix);
+}
+
+typedef void (*add_sensor)(hwmon *self, struct device *device, const jm_instrument_config *config,
+                           int index, const char *suffix);
+
+/* Offers every file PREFIXn_SUFFIX of the device to add. */
+static void for_each(hwmon *self, struct device *device, const jm_instrument_config *config,
+                     const char *prefix, add_sensor add) {
+    jm_entry *files = calloc(ENTRIES_MAX, sizeof *files);
+    int count = files ? jm_list_folder(device->folder, prefix, files, ENTRIES_MAX) : 0;
+    for (int i = 0; i < count; i++) {
+        int index;
+        char suffix[JM_NAME_MAX];
+        if (sscanf(files[i].name + strlen(prefix), "%d_%63s", &index, suffix) == 2)
+            add(self, device, config, index, suffix);
+    }
+    free(files);
+}
+
+/* ---- what lies in what ---- */
+
+static bool encloses(const struct channel *outer, const struct channel *inner) {
+    if (outer->device != inner->device)
+        return outer->extent <= NODE_RAIL && outer->extent < inner->extent;
+    return outer->extent < inner->extent ||
+           (outer->extent == inner->extent && outer->extent != PART && outer->order < inner->order);
+}
+
+static int by_extent(const void *left, const void *right) {
+    const struct channel *a = left, *b = right;
+    return a->extent != b->extent ? (int)a->extent - (int)b->extent : a->order - b->order;
+}
+
+/* The last that encloses it is the narrowest, but its own device's goes before another's. */
+static int find_parent(const hwmon *self, int index) {
+    int parent = -1;
+    for (int i = 0; i < index; i++) {
+        if (!encloses(&self->channels[i], &self->channels[index]))
+            continue;
+        bool own = self->channels[i].device == self->channels[index].device;
+        if (parent < 0 || own)
+            parent = i;
+    }
+    return parent;
+}
+
+static void arrange(hwmon *self, double idle_w) {
+    qsort(self->channels, (size_t)self->count, sizeof *self->channels, by_extent);
+    jm_channel_info infos[CHANNELS_MAX];
+    for (int i = 0; i < self->count; i++) {
+        infos[i] = self->channels[i].info;
+        infos[i].parent = find_parent(self, i);
+        if (infos[i].parent >= 0 && infos[i].domain == JM_DOMAIN_NODE)
+            infos[i].domain = JM_DOMAIN_REST;
+    }
+    jm_number_alike(infos, self->count);
+    jm_share_idle(idle_w, infos, self->count);
+    for (int i = 0; i < self->count; i++)
+        self->channels[i].info = infos[i];
+}
+
+/* ---- the instrument ---- */
+
+static int add_devices(hwmon *self, const jm_instrument_config *config, jm_message *why) {
+    const char *root = config->root[0] ? config->root : "/sys/class/hwmon";
+    jm_entry folders[CHANNELS_MAX];
+    int count = jm_list_folder(root, "hwmon", folders, CHANNELS_MAX);
+    for (int i = 0; i < count; i++) {
+        struct device device = {.number = i, .why = why};
+        if (!jm_format(device.folder, sizeof device.folder, "%s/%s", root, folders[i].name) ||
+            !read_text(&device, "name", device.name))
+            continue;
+        for_each(self, &device, config, "energy", add_energy);
+        for_each(self, &device, config, "power", add_power);
+        for_each(self, &device, config, "curr", add_product);
+        if (device.failed)
+            return -1;
+    }
+    if (self->count > 0)
+        return 0;
+    jm_message_set(why,
+                   "hwmon: %s: has no sensor of energy or power; load its driver, set 'root', or "
+                   "use another type of instrument",
+                   root);
+    return -1;
+}
+
+static void hwmon_close(void *opaque) {
+    hwmon *self = opaque;
+    for (int i = 0; i < self->count; i++) {
+        jm_sensor_close(&self->channels[i].sensor);
+        jm_sensor_close(&self->channels[i].current);
+    }
+    free(self);
+}
+
+static int hwmon_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
+    hwmon *self = calloc(1, sizeof *self);
+    if (!self) {
+        jm_message_set(why, "hwmon: out of memory");
+        return -1;
+    }
+    if (add_devices(self, config, why) != 0) {
+        hwmon_close(self);
+        return -1;
+    }
+    arrange(self, config->idle_w);
+    *opaque = self;
+    return 0;
+}
+
+static int hwmon_describe(void *opaque, jm_channel_info *channels, int capacity) {
+    const hwmon *self = opaque;
+    for (int i = 0; i < self->count && i < capacity; i++)
+        channels[i] = self->channels[i].info;
+    return self->count;
+}
+
+/* Around zero a sensor's noise goes below it; energy does not. */
+static jm_reading read_channel(struct channel *channel) {
+    int64_t value, current_ma = 1;
+    if (!jm_sensor_read(&channel->sensor, &value))
+        return (jm_reading){.why = channel->sensor.why.text};
+    if (channel->current.fd >= 0 && !jm_sensor_read(&channel->current, &current_ma))
+        return (jm_reading){.why = channel->current.why.text};
+    if (value <= 0 || current_ma <= 0)
+        return (jm_reading){.ok = true};
+    int64_t product;
+    if (__builtin_mul_overflow(value, current_ma, &product))
+        return (jm_reading){.why = "volts times amperes is beyond any sensor"};
+    return (jm_reading){.ok = true, .value = (uint64_t)product};
+}
+
+static void hwmon_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+    (void)now_ns;
+    hwmon *self = opaque;
+    for (int i = 0; i < self->count; i++)
+        readings[i] = read_channel(&self->channels[i]);
+}
+
+static const char *const keys[] = {"root", NULL};
+
+const jm_instrument jm_hwmon = {.type = "hwmon",
+                                .keys = keys,
+                                .open = hwmon_open,
+                                .describe = hwmon_describe,
+                                .read = hwmon_read,
+                                .close = hwmon_close};

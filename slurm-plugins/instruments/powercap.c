@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Instrument `powercap`: RAPL energy counters of Intel and AMD through the kernel's powercap class.
+#include "common.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Relative 5 %: validations against wall and DC meters since Haswell put RAPL within a few per cent
+ * (Desrochers et al., MEMSYS 2016; Khan et al., ACM TOMPECS 3(2), 2018). The counter moves every
+ * millisecond, which is the jitter, in steps of 61 uJ (the usual energy unit, 2^-14 J; Intel SDM
+ * vol. 3B, "RAPL Interfaces").
+ */
+static const jm_error_budget budget = {.relative = 0.05, .resolution_uj = 61, .jitter_s = 0.001};
+
+/* Ways to the same counters, the best first: only one may count. */
+static const char *const controls[] = {"intel-rapl:", "intel-rapl-tpmi:", "intel-rapl-mmio:", NULL};
+
+enum { ZONES_MAX = 256 };
+
+/* In the order of containment: a zone's container is always of an earlier kind. */
+typedef enum { ZONE_PSYS, ZONE_PACKAGE, ZONE_DRAM, ZONE_INNER, ZONE_KINDS } zone_kind;
+
+struct zone {
+    char folder[JM_NAME_MAX];
+    char name[JM_NAME_MAX];
+    zone_kind kind;
+    int package; /* N of intel-rapl:N and intel-rapl:N:M */
+    uint64_t wrap_uj;
+};
+
+struct counter {
+    jm_channel_info info;
+    jm_sensor energy;
+    int package;
+    zone_kind kind;
+};
+
+typedef struct {
+    int count;
+    struct counter counters[ZONES_MAX];
+} powercap;
+
+static bool starts_with(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* What intel-rapl:N[:M] is. False where it is no zone with a counter. */
+static bool read_zone(const char *root, const char *folder, const char *prefix, struct zone *zone) {
+    char path[JM_PATH_MAX], text[JM_NAME_MAX];
+    int inner = -1;
+    memset(zone, 0, sizeof *zone);
+    if (sscanf(folder + strlen(prefix), "%d:%d", &zone->package, &inner) < 1 ||
+        !jm_format(zone->folder, sizeof zone->folder, "%s", folder) ||
+        !jm_format(path, sizeof path, "%s/%s/name", root, folder) ||
+        jm_read_small_file(path, zone->name, sizeof zone->name) <= 0 ||
+        !jm_format(path, sizeof path, "%s/%s/max_energy_range_uj", root, folder) ||
+        jm_read_small_file(path, text, sizeof text) < 0 || !jm_parse_u64(text, &zone->wrap_uj))
+        return false;
+    if (starts_with(zone->name, "psys"))
+        zone->kind = ZONE_PSYS;
+    else if (strcmp(zone->name, "dram") == 0)
+        zone->kind = ZONE_DRAM;
+    else
+        zone->kind = inner < 0 ? ZONE_PACKAGE : ZONE_INNER;
+    return true;
+}
+
+static jm_domain domain_of(zone_kind kind) {
+    switch (kind) {
+    case ZONE_PSYS:
+        return JM_DOMAIN_NODE;
+    case ZONE_DRAM:
+        return JM_DOMAIN_DRAM;
+    default:
+        return JM_DOMAIN_CPU;
+    }
+}
+
+/* The psys of a package's own number (servers have one a package), else the only one; -1: none. */
+static int find_psys(const powercap *self, int package) {
+    int found = -1;
+    for (int i = 0; i < self->count && self->counters[i].kind == ZONE_PSYS; i++)
+        if (found < 0 || self->counters[i].package == package)
+            found = i;
+    return found;
+}
+
+/* psys holds packages and DRAM, a package holds core and uncore; DRAM lies beside its package, not
+ * in it. */
+static int find_parent(const powercap *self, const struct zone *zone) {
+    if (zone->kind == ZONE_PSYS)
+        return -1;
+    if (zone->kind == ZONE_INNER)
+        for (int i = 0; i < self->count; i++)
+            if (self->counters[i].kind == ZONE_PACKAGE &&
+                self->counters[i].package == zone->package)
+                return i;
+    return find_psys(self, zone->package);
+}
+
+static int add_zone(powercap *self, const char *root, const struct zone *zone,
+                    const jm_instrument_config *config, jm_message *why) {
+    struct counter *counter = &self->counters[self->count];
+    char folder[JM_PATH_MAX];
+    jm_format(folder, sizeof folder, "%s/%s", root, zone->folder);
+    if (jm_sensor_open(&counter->energy, folder, "energy_uj") != 0) {
+        bool denied = errno == EACCES || errno == EPERM;
+        jm_message_set(why, "powercap: %s/energy_uj: cannot be opened: %s%s", folder,
+                       strerror(errno),
+                       denied ? "; give joulemarkd CAP_DAC_READ_SEARCH (systemd: "
+                                "AmbientCapabilities=CAP_DAC_READ_SEARCH) or make the file readable"
+                              : "; load the driver again");
+        return -1;
+    }
+    counter->kind = zone->kind;
+    counter->package = zone->package;
+    counter->info = (jm_channel_info){.domain = domain_of(zone->kind),
+                                      .method = JM_METHOD_COUNTER,
+                                      .wrap_uj = zone->wrap_uj,
+                                      .parent = find_parent(self, zone),
+                                      .error = jm_error_budget_or(config->error, budget)};
+    jm_format(counter->info.name, sizeof counter->info.name, "%s", zone->name);
+    self->count++;
+    return 0;
+}
+
+/* Zones of the first control type that has any, in kernel order; how many. */
+static int find_zones(const char *root, struct zone zones[ZONES_MAX]) {
+    int count = 0;
+    for (const char *const *prefix = controls; *prefix && count == 0; prefix++) {
+        jm_entry folders[ZONES_MAX];
+        int n_folders = jm_list_folder(root, *prefix, folders, ZONES_MAX);
+        for (int i = 0; i < n_folders; i++)
+            count += read_zone(root, folders[i].name, *prefix, &zones[count]);
+    }
+    return count;
+}
+
+static int add_zones(powercap *self, const jm_instrument_config *config, jm_message *why) {
+    const char *root = config->root[0] ? config->root : "/sys/class/powercap";
+    struct zone zones[ZONES_MAX];
+    int count = find_zones(root, zones);
+    if (count == 0) {
+        jm_message_set(why,
+                       "powercap: %s: has no RAPL zone (intel-rapl:N); load intel_rapl_msr, set "
+                       "'root', or use another type of instrument",
+                       root);
+        return -1;
+    }
+    for (zone_kind kind = 0; kind < ZONE_KINDS; kind++)
+        for (int i = 0; i < count; i++)
+            if (zones[i].kind == kind && add_zone(self, root, &zones[i], config, why) != 0)
+                return -1;
+    return 0;
+}
+
+static void finish_infos(powercap *self, double idle_w) {
+    jm_channel_info infos[ZONES_MAX];
+    for (int i = 0; i < self->count; i++)
+        infos[i] = self->counters[i].info;
+    jm_number_alike(infos, self->count);
+    jm_share_idle(idle_w, infos, self->count);
+    for (int i = 0; i < self->count; i++)
+        self->counters[i].info = infos[i];
+}
+
+static void powercap_close(void *opaque) {
+    powercap *self = opaque;
+    for (int i = 0; i < self->count; i++)
+        jm_sensor_close(&self->counters[i].energy);
+    free(self);
+}
+
+static int powercap_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
+    powercap *self = calloc(1, sizeof *self);
+    if (!self) {
+        jm_message_set(why, "powercap: out of memory");
+        return -1;
+    }
+    if (add_zones(self, config, why) != 0) {
+        powercap_close(self);
+        return -1;
+    }
+    finish_infos(self, config->idle_w);
+    *opaque = self;
+    return 0;
+}
+
+static int powercap_describe(void *opaque, jm_channel_info *channels, int capacity) {
+    const powercap *self = opaque;
+    for (int i = 0; i < self->count && i < capacity; i++)
+        channels[i] = self->counters[i].info;
+    return self->count;
+}
+
+static void powercap_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+    (void)now_ns;
+    powercap *self = opaque;
+    for (int i = 0; i < self->count; i++) {
+        int64_t energy_uj;
+        jm_sensor *energy = &self->counters[i].energy;
+        if (jm_sensor_read(energy, &energy_uj))
+            readings[i] = (jm_reading){.ok = true, .value = (uint64_t)energy_uj};
+        else
+            readings[i] = (jm_reading){.why = energy->why.text};
+    }
+}
+
+static const char *const keys[] = {"root", NULL};
+
+const jm_instrument jm_powercap = {.type = "powercap",
+                                   .keys = keys,
+                                   .open = powercap_open,
+                                   .describe = powercap_describe,
+                                   .read = powercap_read,
+                                   .close = powercap_close};
