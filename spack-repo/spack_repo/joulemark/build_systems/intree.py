@@ -5,29 +5,14 @@ import hashlib
 import os
 
 from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.joulemark.build_systems.digest import tree_digest
 
 from spack.package import *
 
-#: the checkout: this file is <checkout>/spack-repo/spack_repo/joulemark/build_systems/intree.py
-CHECKOUT = os.path.abspath(os.path.join(os.path.realpath(__file__), *[os.pardir] * 5))
+HERE = os.path.dirname(os.path.realpath(__file__))
 
-
-def is_built(name: str) -> bool:
-    """True for what building or editing leaves in a source tree: never part of the sources."""
-    return name.startswith((".", "build", "__pycache__")) or name.endswith(".egg-info")
-
-
-def tree_digest(root: str) -> bytes:
-    """Digest of a tree's relative paths and contents, the same wherever the tree lies."""
-    digest = hashlib.sha256()
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if not is_built(name))
-        for name in sorted(name for name in files if not is_built(name)):
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                content = hashlib.sha256(file.read()).digest()
-            digest.update(os.path.relpath(path, root).encode() + b"\0" + content)
-    return digest.digest()
+#: the checkout: HERE is <checkout>/spack-repo/spack_repo/joulemark/build_systems
+CHECKOUT = os.path.abspath(os.path.join(HERE, *[os.pardir] * 4))
 
 
 class InTree:
@@ -43,9 +28,8 @@ class InTree:
         return os.path.join(CHECKOUT, self.source_folder or os.path.join("packages", self.name))
 
     def content_hash(self, content=None) -> str:
-        """Spack's hash of the recipe, joined with this file's and the sources' (Spack's hook)."""
-        with open(__file__, "rb") as file:
-            parts = super().content_hash(content).encode() + file.read()
+        """Spack's hook: the hash of the recipe, joined with those of this folder and the sources."""
+        parts = super().content_hash(content).encode() + tree_digest(HERE)
         digest = hashlib.sha256(parts + tree_digest(self.source)).digest()
         return base64.b32encode(digest).decode().lower()
 

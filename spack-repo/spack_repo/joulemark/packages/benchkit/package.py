@@ -13,4 +13,4 @@ class Benchkit(InTreeCMakePackage):
     version("0.1.0")
 
     depends_on("c", type="build")
-    depends_on("cmake@3.25:", type="build")
+    depends_on("cmake@3.21:", type="build")

@@ -11,9 +11,15 @@ class JmStream(InTreeCMakePackage):
 
     version("0.1.0")
 
+    variant("openmp", default=True, description="Threads by OpenMP")
+
     depends_on("c", type="build")
-    depends_on("cmake@3.25:", type="build")
+    depends_on("cmake@3.21:", type="build")
     depends_on("benchkit")
+
+    def cmake_args(self):
+        native = self.define("BENCH_NATIVE", False)  # Spack's compiler wrapper knows the target
+        return [native, self.define_from_variant("BENCH_OPENMP", "openmp")]
 
     def test_quick(self):
         """run and verify the smallest sizes"""

@@ -2,7 +2,8 @@
 import shutil
 
 from spack_repo.builtin.build_systems.generic import Package
-from spack_repo.joulemark.build_systems.intree import InTree, is_built
+from spack_repo.joulemark.build_systems.digest import GENERATED
+from spack_repo.joulemark.build_systems.intree import InTree
 
 from spack.package import *
 
@@ -29,7 +30,7 @@ class Joulemark(InTree, Package):
     def install(self, spec, prefix):
         # pip writes beside the sources, so it gets a copy of them
         sources = join_path(self.stage.path, "joulemark")
-        shutil.copytree(self.source, sources, ignore=lambda _, names: filter(is_built, names))
+        shutil.copytree(self.source, sources, ignore=shutil.ignore_patterns(*GENERATED))
         venv = prefix.libexec.joulemark
         spec["python"].command("-m", "venv", "--without-pip", "--system-site-packages", venv)
         pip = Executable(venv.bin.python)

@@ -18,7 +18,7 @@ class JoulemarkSlurm(InTreeCMakePackage):
     version("0.1.0")
 
     depends_on("c", type="build")
-    depends_on("cmake@3.25:", type="build")
+    depends_on("cmake@3.21:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("slurm")
     depends_on("libyaml")

@@ -11,10 +11,16 @@ class Mod2am(InTreeCMakePackage):
 
     version("0.1.0")
 
+    variant("openmp", default=True, description="Threads by OpenMP")
+
     depends_on("c", type="build")
-    depends_on("cmake@3.25:", type="build")
+    depends_on("cmake@3.21:", type="build")
     depends_on("benchkit")
     depends_on("blas")
+
+    def cmake_args(self):
+        native = self.define("BENCH_NATIVE", False)  # Spack's compiler wrapper knows the target
+        return [native, self.define_from_variant("BENCH_OPENMP", "openmp")]
 
     def test_quick(self):
         """run and verify the smallest sizes"""

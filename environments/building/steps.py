@@ -1,0 +1,115 @@
+# The steps of a build: one command at a time, each with its log; one build in a state at a time.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+JOBS = len(os.sched_getaffinity(0))
+TAIL_LINES = 30
+
+
+class Unavailable(Exception):
+    """There is no Spack here and no way to get one; the text says why, in one line."""
+
+
+class StepFailed(Exception):
+    """A command of the build failed; its log says why."""
+
+    def __init__(self, step: str, log: Path, advice: str):
+        super().__init__(step)
+        self.step, self.log, self.advice = step, log, advice
+
+    def report(self) -> str:
+        with open(self.log, errors="replace") as file:
+            tail = "".join(deque(file, TAIL_LINES))
+        return f"{self.step} FAILED. The end of {self.log}:\n{tail.rstrip()}\nbuild: {self.advice}"
+
+
+class Steps:
+    """Runs the commands of a build in one state folder."""
+
+    advice = "mend what the log names, then run this again: it goes on from here"
+
+    def __init__(self, state: Path):
+        self.cache = state / "cache"
+        self.logs = self.cache / "log"
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the state's lock: a second build of the same state waits for the first."""
+        with open(self.cache / "build.lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say(f"waiting for another build in {self.cache}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def run(self, step: str, *command: str | Path, timeout_s: float | None = None) -> None:
+        """Run one command, all of its output into the step's log."""
+        log = self.logs / f"{step.replace(' ', '-')}.log"
+        began = time.monotonic()
+        with open(log, "w") as output:
+            output.write(f"$ {shlex.join(map(str, command))}\n")
+            output.flush()
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                status = child.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                end_session(child)
+                late = f"{step} (no end after {timeout_s:g} s)"
+                raise StepFailed(late, log, self.advice) from None
+            except BaseException:
+                end_session(child)
+                raise
+        if status:
+            raise StepFailed(step, log, self.advice)
+        say(f"{step} {time.monotonic() - began:.1f} s")
+
+    def attempt(self, step: str, *command: str | Path, timeout_s: float, why: str) -> None:
+        """Run a command that needs the network: without one it is no failure, but Unavailable."""
+        try:
+            self.run(step, *command, timeout_s=timeout_s)
+        except StepFailed as failure:
+            raise Unavailable(f"{why} ({failure.log})") from failure
+
+
+def ask(*command: str | Path) -> str | None:
+    """A short command's output, or None if it fails or does not exist."""
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def say(text: str) -> None:
+    print(f"build: {text}", file=sys.stderr, flush=True)
+
+
+def end_session(child: subprocess.Popen) -> None:
+    """End a command and all that it started: asked first, then made to."""
+    for sign in (signal.SIGINT, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, sign)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(10)

@@ -1,0 +1,80 @@
+# The build without Spack: each source's CMake preset into one prefix, with its own Lmod modules.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from building.steps import CHECKOUT, JOBS, Steps, ask
+
+#: in the order of their dependencies
+PROJECTS = ("packages/benchkit", "packages/jm-stream", "packages/mod2am", "slurm-plugins")
+WITH_MODULE = ("jm-stream", "mod2am")
+
+MODULE = """\
+-- {name} {version}, built by CMake; written by environments/build.
+whatis("Name: {name}")
+whatis("Version: {version}")
+prepend_path("PATH", "{prefix}/bin")
+"""
+
+
+def build(steps: Steps, why: str) -> dict:
+    """Build and install everything; return what goes into build.env."""
+    prefix = steps.cache / "prefix"
+    for project in PROJECTS:
+        install_project(steps, CHECKOUT / project, prefix)
+    return {
+        "JOULEMARK_BUILT_BY": "cmake",
+        "JOULEMARK_WHY": why,
+        "JOULEMARK_SLURM_PREFIX": prefix,
+        "JOULEMARK_MODULES": write_modules(steps, prefix),
+        "JOULEMARK_BIN": install_command(steps),
+    }
+
+
+def install_project(steps: Steps, source: Path, prefix: Path) -> None:
+    """Configure, build and install one CMake project, outside the checkout."""
+    name, build_folder = source.name, build_folder_of(steps, source.name)
+    steps.run(
+        f"configure {name}",
+        *("env", "-C", source, "cmake", "--preset", "release", "-B", build_folder),
+        f"-DCMAKE_INSTALL_PREFIX={prefix}",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        "-DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON",
+        "-DBUILD_TESTING=OFF",
+    )
+    steps.run(f"build {name}", "cmake", "--build", build_folder, "--parallel", str(JOBS))
+    steps.run(f"install {name}", "cmake", "--install", build_folder)
+
+
+def build_folder_of(steps: Steps, name: str) -> Path:
+    return steps.cache / "cmake" / name
+
+
+def write_modules(steps: Steps, prefix: Path) -> Path:
+    """The folder for `module use`, with one module file for each benchmark."""
+    modules = steps.cache / "modules"
+    for name in WITH_MODULE:
+        cached = (build_folder_of(steps, name) / "CMakeCache.txt").read_text()
+        version = re.search(r"^CMAKE_PROJECT_VERSION:\w+=(.+)$", cached, re.MULTILINE)[1]
+        file = modules / name / f"{version}.lua"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(MODULE.format(name=name, version=version, prefix=prefix))
+    return modules
+
+
+def install_command(steps: Steps) -> Path:
+    """Install the Python command into the state's virtual environment, or, where there is none,
+    into one that sees the system's modules, as the recipe does."""
+    venv = steps.cache / "venv"
+    python = venv / "bin/python"
+    if ask(python, "-m", "pip", "--version") is None:
+        steps.run("make venv", "/usr/bin/python3", "-m", "venv", "--system-site-packages", venv)
+    sources = steps.cache / "cmake/joulemark"
+    steps.run("copy joulemark", "cp", "-rT", CHECKOUT / "packages/joulemark", sources)
+    install = ("-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation")
+    steps.run("install joulemark", python, *install, "--force-reinstall", sources)
+    steps.run("try joulemark", venv / "bin/joulemark", "--help")
+    return venv / "bin"

@@ -1,0 +1,191 @@
+# The build by Spack: finds or fetches it, keeps its files in the state, installs the environment.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from building.steps import CHECKOUT, JOBS, StepFailed, Steps, Unavailable, ask, say
+
+sys.path.insert(0, str(CHECKOUT / "spack-repo"))
+from spack_repo.joulemark.build_systems.digest import tree_digest
+
+#: the official repositories, at the commits that the recipes are tested with
+OFFICIAL = "https://github.com/spack"
+SPACK_COMMIT = "5817ab9613f211442a2747b304960c556797c40f"
+PACKAGES_COMMIT = "1e8cf059e35d55c4fe1142fed41785bedf6c7246"
+OLDEST = (1, 1)  # the first whose externals name their dependencies
+DETECTABLE = ("cmake", "gmake", "pkgconf", "gcc", "lustre")
+SOURCES = ("packages", "slurm-plugins", "spack-repo", "environments")
+FETCH_LIMIT_S = 300
+
+
+def build(steps: Steps, environment: str) -> dict:
+    """Install the environment; return what goes into build.env."""
+    spack = obtain(steps)
+    folder = prepare_environment(steps, spack, environment)
+    stamp = steps.cache / "build.stamp"
+    digest = digest_of_all(spack, folder)
+    if stamp.exists() and stamp.read_text() == digest:
+        say("nothing has changed since the last build")
+    else:
+        stamp.unlink(missing_ok=True)
+        install(steps, spack, folder)
+        stamp.write_text(digest)
+    return locate(spack, folder)
+
+
+def obtain(steps: Steps) -> Path:
+    """A command that runs Spack with all of its files inside the state folder."""
+    own = find_installed()
+    if own is None and not shutil.which("git"):
+        raise Unavailable("there is no spack, and no git to fetch it with")
+    packages = fetch(steps, "spack-packages", PACKAGES_COMMIT)
+    spack = own or fetch(steps, "spack", SPACK_COMMIT) / "bin/spack"
+    python = python_with_clingo(steps)
+    config = steps.cache / "spack-config"
+    write_config(steps, config, packages)
+    command = steps.cache / "bin/spack"
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(
+        "#!/bin/sh\n"
+        "# Spack as environments/build runs it: its configuration and caches lie in this folder.\n"
+        f"export SPACK_PYTHON={shlex.quote(str(python))}\n"
+        f"export SPACK_USER_CONFIG_PATH={shlex.quote(str(config))}\n"
+        f"export SPACK_USER_CACHE_PATH={shlex.quote(str(steps.cache / 'spack-cache'))}\n"
+        "unset SPACK_ROOT SPACK_ENV\n"
+        f'exec {shlex.quote(str(spack))} "$@"\n'
+    )
+    command.chmod(0o755)
+    return command
+
+
+def find_installed() -> Path | None:
+    """The user's own Spack, if there is one and it is new enough."""
+    root = os.environ.get("SPACK_ROOT")
+    found = Path(root, "bin/spack") if root else shutil.which("spack")
+    answer = ask(found, "--version") if found else None
+    if not answer:
+        return None
+    version = re.match(r"(\d+)\.(\d+)", answer)
+    if version and tuple(map(int, version.groups())) >= OLDEST:
+        say(f"using {found}, version {answer}")
+        return Path(found)
+    say(f"not using {found}: version {answer} is older than {'.'.join(map(str, OLDEST))}")
+    return None
+
+
+def fetch(steps: Steps, name: str, commit: str) -> Path:
+    """One official repository at one commit, without its history."""
+    folder = steps.cache / name
+    if ask("git", "-C", folder, "rev-parse", "HEAD") == commit:
+        return folder
+    partial = steps.cache / f"{name}.partial"
+    for old in (partial, folder):
+        shutil.rmtree(old, ignore_errors=True)
+    url = f"{OFFICIAL}/{name}.git"
+    script = 'git init -q "$1" && cd "$1" && git fetch --depth 1 "$2" "$3" && git checkout -q "$3"'
+    steps.attempt(
+        f"fetch {name}",
+        *("env", "GIT_TERMINAL_PROMPT=0", "sh", "-c", script, "sh", partial, url, commit),
+        timeout_s=FETCH_LIMIT_S,
+        why=f"{url} cannot be fetched",
+    )
+    partial.rename(folder)
+    return folder
+
+
+def python_with_clingo(steps: Steps) -> Path:
+    """A Python that has clingo, Spack's solver; else a virtual environment with PyPI's."""
+    folder = steps.cache / "spack-python"
+    for python in (os.environ.get("SPACK_PYTHON"), folder / "bin/python"):
+        if python and ask(python, "-c", "import clingo; print(clingo.__version__)"):
+            return Path(python)
+    script = 'rm -rf "$1" && python3 -m venv "$1" && "$1/bin/pip" install --retries 1 clingo'
+    steps.attempt(
+        "install clingo",
+        *("sh", "-c", script, "sh", folder),
+        timeout_s=FETCH_LIMIT_S,
+        why="clingo, the solver that Spack needs, cannot be installed from PyPI",
+    )
+    return folder / "bin/python"
+
+
+def write_config(steps: Steps, config: Path, packages: Path) -> None:
+    """Spack's user scope: what it would keep in the home directory lies in the state folder."""
+    config.mkdir(exist_ok=True)
+    settings = {
+        "install_tree": {"root": f"{steps.cache}/spack-store"},
+        "build_stage": [f"{steps.cache}/spack-stage"],
+        "source_cache": f"{steps.cache}/spack-sources",
+    }
+    (config / "config.yaml").write_text(json.dumps({"config": settings}))
+    repos = {"builtin": f"{packages}/repos/spack_repo/builtin"}
+    (config / "repos.yaml").write_text(json.dumps({"repos": repos}))
+
+
+def prepare_environment(steps: Steps, spack: Path, name: str) -> Path:
+    """A copy of environments/ in the state folder, with the externals that this machine has."""
+    if not (CHECKOUT / "environments" / name / "spack.yaml").exists():
+        known = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
+        raise SystemExit(f"build: no environment for {name}; there are: {', '.join(known)}")
+    copy = steps.cache / "environments"
+    for part in ("common", name):
+        generated = shutil.ignore_patterns(".spack-env", "spack.lock")
+        source = CHECKOUT / "environments" / part
+        shutil.copytree(source, copy / part, ignore=generated, dirs_exist_ok=True)
+    link = steps.cache / "spack-repo"
+    link.unlink(missing_ok=True)
+    link.symlink_to(CHECKOUT / "spack-repo")
+    detected = steps.cache / "spack-config/packages.yaml"
+    detected.unlink(missing_ok=True)
+    steps.run("find externals", spack, "external", "find", *DETECTABLE)
+    detected.replace(copy / "common/detected.yaml")
+    return copy / name
+
+
+def digest_of_all(spack: Path, folder: Path) -> str:
+    """Changes with the sources, recipes, environment, the machine's externals and Spack."""
+    digest = hashlib.sha256(b"".join(tree_digest(CHECKOUT / name) for name in SOURCES))
+    externals = (folder.parent / "common/detected.yaml").read_text()
+    digest.update("".join(sorted(externals.splitlines())).encode())  # Spack's order is by chance
+    digest.update(spack.read_bytes() + str(ask(spack, "--version")).encode())
+    return digest.hexdigest()
+
+
+def install(steps: Steps, spack: Path, folder: Path) -> None:
+    here = (spack, "-e", folder)
+    steps.run("concretize", *here, "concretize", "-f")
+    steps.attempt(
+        "fetch sources",
+        *(*here, "fetch"),
+        timeout_s=FETCH_LIMIT_S,
+        why="Spack cannot fetch its compiler wrapper",
+    )
+    try:
+        steps.run("install", *here, "install", "-j", str(JOBS))
+    except StepFailed as failure:
+        failure.advice += "; --no-spack builds without Spack"
+        raise
+    steps.run("make modules", *here, "module", "lmod", "refresh", "-y")
+
+
+def locate(spack: Path, folder: Path) -> dict:
+    """Where the environment's packages and modules are."""
+    found = ask(spack, "-e", folder, "find", "--format", "{name} {prefix}") or ""
+    prefix = dict(line.split(maxsplit=1) for line in found.splitlines())
+    (core,) = folder.glob(".spack-env/lmod/*/Core")
+    return {
+        "JOULEMARK_BUILT_BY": "spack",
+        "JOULEMARK_WHY": f"Spack {ask(spack, '--version')}",
+        "JOULEMARK_SLURM_PREFIX": prefix["joulemark-slurm"],
+        "JOULEMARK_MODULES": core,
+        "JOULEMARK_BIN": f"{prefix['joulemark']}/bin",
+    }
