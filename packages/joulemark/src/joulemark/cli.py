@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"joulemark {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_merge(commands)
-    commands.add_parser("sacct", help="sacct's rows and columns, with joules and error bars")
+    commands.add_parser("sacct", help="print sacct's rows and columns, with joules and error bars")
     return parser
 
 

@@ -1,0 +1,91 @@
+# The columns that `joulemark sacct` adds to sacct's own: names, widths, and what a cell says.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+ESTIMATE_MARK = "~"
+UJ_PER_J = 1_000_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; `cell` makes its text from a job record, exact for scripts, short for eyes."""
+
+    name: str
+    width: int
+    help: str
+    cell: Callable[[dict, bool], str]
+
+
+def _joules(key: str) -> Callable[[dict, bool], str]:
+    def cell(row: dict, exact: bool) -> str:
+        value_uj = row[key]
+        if value_uj is None:
+            return ""
+        whole, part = divmod(value_uj, UJ_PER_J)
+        text = f"{whole}.{part:06d}" if exact else _short(value_uj / UJ_PER_J)
+        return _marked(row, text)
+
+    return cell
+
+
+def _real(key: str) -> Callable[[dict, bool], str]:
+    def cell(row: dict, exact: bool) -> str:
+        value = row[key]
+        if value is None:
+            return ""
+        return _marked(row, f"{value:.6f}" if exact else _short(value))
+
+    return cell
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}" if value >= 100 else f"{value:.3f}"
+
+
+def _marked(row: dict, text: str) -> str:
+    return (ESTIMATE_MARK if row["Estimated"] else "") + text
+
+
+def _text(key: str) -> Callable[[dict, bool], str]:
+    return lambda row, exact: "" if row[key] is None else str(row[key])
+
+
+def _estimated(row: dict, exact: bool) -> str:
+    if row["ConsumedEnergy_uj"] is None:
+        return ""
+    return "estimated" if row["Estimated"] else "measured"
+
+
+def _gap(row: dict, exact: bool) -> str:
+    return f"{row['GapSeconds']:.6f}" if exact else f"{row['GapSeconds']:.1f}"
+
+
+COLUMNS = (
+    Column("Energy", 12, "energy to solution in J", _joules("ConsumedEnergy_uj")),
+    Column("EnergyError", 11, "its uncertainty, +- J with k=2", _real("UncertaintyJoules")),
+    Column("AveWatts", 9, "mean power in W: Energy over elapsed time", _real("AveWatts")),
+    Column("PeakWatts", 9, "sum of the nodes' peaks in W: an upper bound", _real("PeakWatts")),
+    Column("EnergyCPU", 11, "part of Energy used by CPUs, J", _joules("EnergyCPU_uj")),
+    Column("EnergyDRAM", 11, "part of Energy used by memory, J", _joules("EnergyDRAM_uj")),
+    Column("EnergyGPU", 11, "part of Energy used by GPUs, J", _joules("EnergyGPU_uj")),
+    Column("EnergyRest", 11, "part of Energy used by all else, J", _joules("EnergyRest_uj")),
+    Column(
+        "EnergyIdle", 11, "part of Energy that idle nodes use too, J", _joules("EnergyIdle_uj")
+    ),
+    Column(
+        "EnergyOverhead",
+        14,
+        "share of cooling and such, J, not in Energy",
+        _joules("EnergyOverhead_uj"),
+    ),
+    Column("EnergyMethod", 12, "counter, integrated, model or mixed", _text("Method")),
+    Column("Estimated", 9, "`estimated` (by a model) or `measured`", _estimated),
+    Column("EnergySamples", 13, "instrument readings that went in", _text("Samples")),
+    Column("GapSeconds", 10, "longest time on a node without a reading, s", _gap),
+    Column("SplitPolicy", 30, "how a shared node's energy was split", _text("SplitPolicy")),
+    Column("EnergyMissing", 30, "nodes whose record is missing, and why", _text("Missing")),
+)
+BY_NAME = {column.name.lower(): column for column in COLUMNS}

@@ -1,0 +1,316 @@
+# `joulemark sacct`: runs the real sacct for its rows and columns, and adds energy columns to them.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from joulemark import columns, config, sacctargs, store
+from joulemark.errors import UserError
+
+DEFAULT_FORMAT = (
+    "JobID,JobName,State,Elapsed,ConsumedEnergyRaw,Energy,EnergyError,AveWatts,"
+    "EnergyCPU,EnergyDRAM,EnergyGPU,EnergyRest,Estimated"
+)
+BRIEF_FORMAT = "JobID,State,ExitCode"
+# No field of sacct holds this character, so that its answer comes apart for certain.
+SEPARATOR = "\x1f"
+KEYS = ("JobIDRaw", "Cluster")
+SACCT_ENERGY = {"consumedenergy", "consumedenergyraw"}
+NOT_A_TABLE = {"batch-script", "env-vars", "completion", "usage"}
+FOOTER = f"{columns.ESTIMATE_MARK} energy estimated by a model, not measured"
+
+HELP = f"""\
+usage: joulemark sacct [sacct's options]
+
+Prints what sacct prints, with energy columns beside sacct's own. It runs the real sacct, so its
+options choose the rows as they always do; among them:
+
+  -j, --jobs=LIST         these jobs or steps          -S, --starttime=TIME   from this time on
+  -u, --user=LIST         of these users               -E, --endtime=TIME     up to this time
+  -A, --accounts=LIST     of these accounts            -X, --allocations      jobs without steps
+  -a, --allusers          of all users                 -s, --state=LIST       in these states
+  -o, --format=LIST       sacct's columns and ours, each may have %WIDTH or %-WIDTH (left)
+  -n, --noheader          no header
+  -p, --parsable          `|` after each value         -P, --parsable2        `|` between values
+      --delimiter=TEXT    another one than `|`
+      --json              sacct's JSON with an object `joulemark` in each job and step
+  -e, --helpformat        names of all columns         -b, --brief            {BRIEF_FORMAT}
+
+-l (--long) and --yaml are not supported. The default format is
+  {DEFAULT_FORMAT}
+
+Columns added:
+@COLUMNS@
+
+{columns.ESTIMATE_MARK} before an energy or a power, also in -p and -P and in sacct's own
+ConsumedEnergy and ConsumedEnergyRaw, says that a model estimated it: it is no measurement. --json
+has "estimated": true instead.
+A job's row covers its whole allocation. The batch row includes the steps that ran meanwhile, so
+the rows of steps do not add up to the job's. Tables are rounded; -p and -P have every microjoule.
+An empty cell: there is no record (yet), or nothing was measured.
+
+Exit code: sacct's own; 1 if the configuration or the store cannot be used.
+The site's configuration is $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
+/etc/slurm/joulemark.yaml.
+
+examples:
+  joulemark sacct -j 12
+  joulemark sacct -X -S now-7days -u alice -o JobID,Energy%15,EnergyError,EnergyMethod
+  joulemark sacct -j 12 -n -P -o JobIDRaw,Energy
+  joulemark sacct -j 12 --json | jq '.jobs[].joulemark.energy_j'
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Runs one `joulemark sacct` and returns sacct's exit code."""
+    args = sacctargs.parse(argv)
+    if "help" in args.chosen:
+        lines = [f"  {column.name:<15} {column.help}" for column in columns.COLUMNS]
+        sys.stdout.write(HELP.replace("@COLUMNS@", "\n".join(lines)))
+        return 0
+    for option in ("long", "yaml"):
+        if option in args.chosen:
+            raise UserError(
+                f"sacct: --{option} is not supported: name columns with -o, or use --json"
+            )
+    if "helpformat" in args.chosen:
+        return _help_format()
+    if args.chosen & NOT_A_TABLE or "version" in args.chosen:
+        return _run([*(f"--{name}" for name in sorted(args.chosen)), *args.passed]).returncode
+    return _json(args) if "json" in args.chosen else _table(args)
+
+
+def _run(options: list[str], capture: bool = False) -> subprocess.CompletedProcess:
+    """The real sacct, as found on PATH; its errors go to the user unchanged."""
+    try:
+        return subprocess.run(["sacct", *options], stdout=subprocess.PIPE if capture else None)
+    except FileNotFoundError:
+        raise UserError("sacct: not found on PATH: install Slurm's client commands") from None
+
+
+def _output(options: list[str]) -> tuple[int, str]:
+    done = _run(options, capture=True)
+    return done.returncode, done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _help_format() -> int:
+    code = _run(["--helpformat"]).returncode
+    print("\nEnergy, added by joulemark:")
+    names = [f"{column.name:<19}" for column in columns.COLUMNS]
+    for start in range(0, len(names), 4):
+        print(" ".join(names[start : start + 4]).rstrip())
+    return code
+
+
+class Energy:
+    """Job records, looked up by cluster and JobIDRaw; a job's rows are read once."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self._jobs: dict[tuple[str, int], dict[str, dict]] = {}
+
+    def row(self, cluster: str, job_id_raw: str) -> dict | None:
+        """The record of a job (`12`) or a step (`12.batch`), if there is one."""
+        job = job_id_raw.partition(".")[0]
+        if not job.isdigit():
+            return None
+        key = (cluster, int(job))
+        if key not in self._jobs:
+            self._jobs[key] = store.job_rows(self._connection, *key)
+        return self._jobs[key].get(job_id_raw)
+
+
+@dataclass
+class Field:
+    """One asked-for column: sacct's own, or ours."""
+
+    spec: str  # as typed, with its %width
+    name: str
+    column: columns.Column | None
+    width: int = 0  # negative: to the left, as in sacct
+
+
+def _fields(args: sacctargs.SacctArgs) -> list[Field]:
+    default = BRIEF_FORMAT if "brief" in args.chosen else DEFAULT_FORMAT
+    return [_field(spec) for spec in args.format or default.split(",")]
+
+
+def _field(spec: str) -> Field:
+    name, percent, width = spec.partition("%")
+    column = columns.BY_NAME.get(name.lower())
+    if column is None:
+        return Field(spec, name, None)
+    if percent and not re.fullmatch(r"-?[1-9]\d*", width):
+        raise UserError(f"sacct: -o {spec}: '%{width}' is not a width such as %20 or %-20")
+    return Field(spec, column.name, column, int(width) if percent else column.width)
+
+
+def _table(args: sacctargs.SacctArgs) -> int:
+    fields = _fields(args)
+    names = [field.name for field in fields if field.column is None]
+    code, text = _output(
+        [*args.passed, "-P", f"--delimiter={SEPARATOR}", "-o", ",".join([*names, *KEYS])]
+    )
+    if code != 0:
+        return code
+    header, *rows = _split(text, len(names) + len(KEYS))
+    parsable = bool({"parsable", "parsable2"} & args.chosen)
+    settings = config.load()
+    with store.reading(settings.store) as connection:
+        energy = Energy(connection)
+        records = [energy.row(cluster, job) for *_, job, cluster in rows]
+    cells = [_cells(fields, row, record, parsable) for row, record in zip(rows, records)]
+    heads = _heads(fields, header)
+    if parsable:
+        _print_parsable(args, heads, cells)
+    else:
+        _print_table(args, fields, heads, cells)
+    quiet = parsable or "noheader" in args.chosen
+    _print_footer(records, sys.stderr if quiet else sys.stdout)
+    return 0
+
+
+def _split(text: str, count: int) -> list[list[str]]:
+    """sacct's rows; a value may hold newlines (a job's comment does), the last one never."""
+    rows, held = [], ""
+    for line in text.splitlines(keepends=True):
+        held += line
+        if held.count(SEPARATOR) >= count - 1:
+            rows.append(held.rstrip("\n").split(SEPARATOR))
+            held = ""
+    return rows or [[""] * count]
+
+
+def _heads(fields: list[Field], header: list[str]) -> list[str]:
+    own = iter(header)
+    return [field.name if field.column else next(own) for field in fields]
+
+
+def _cells(fields: list[Field], row: list[str], record: dict | None, exact: bool) -> list[str]:
+    own = iter(row)
+    estimated = bool(record and record["Estimated"])
+    return [
+        (field.column.cell(record, exact) if record else "")
+        if field.column
+        else _own_cell(field, next(own), estimated)
+        for field in fields
+    ]
+
+
+def _own_cell(field: Field, value: str, estimated: bool) -> str:
+    """sacct's value as it is, but an estimate says that it is one."""
+    is_estimate = estimated and value and field.name.lower() in SACCT_ENERGY
+    return columns.ESTIMATE_MARK + value if is_estimate else value
+
+
+def _print_parsable(args: sacctargs.SacctArgs, heads: list[str], cells: list[list[str]]) -> None:
+    end = args.delimiter if "parsable" in args.chosen else ""
+    for row in cells if "noheader" in args.chosen else [heads, *cells]:
+        _print(args.delimiter.join(row) + end)
+
+
+def _print_table(args, fields: list[Field], heads: list[str], cells: list[list[str]]) -> None:
+    _ask_widths(fields)
+    if "noheader" not in args.chosen:
+        _print_row(fields, heads)
+        _print_row(fields, ["-" * abs(field.width) for field in fields])
+    for row in cells:
+        _print_row(fields, row)
+
+
+def _ask_widths(fields: list[Field]) -> None:
+    """sacct knows its columns' widths: its header for a day without jobs tells them."""
+    own = [field for field in fields if field.column is None]
+    if not own:
+        return
+    day = ["-S", "1970-01-02", "-E", "1970-01-03"]
+    _, text = _output([*day, "-o", ",".join(field.spec for field in own)])
+    head, dashes = text.split("\n")[:2]
+    for field, run in zip(own, re.finditer(r"-+", dashes)):
+        shown = head[run.start() : run.end()]
+        to_left = shown.endswith(" ") or "%-" in field.spec
+        field.width = -len(run.group()) if to_left else len(run.group())
+
+
+def _print_row(fields: list[Field], row: list[str]) -> None:
+    _print("".join(f"{_fit(text, field.width)} " for field, text in zip(fields, row)))
+
+
+def _fit(text: str, width: int) -> str:
+    """As sacct does it: cut text ends in +."""
+    text = text.replace("\n", " ")
+    room = abs(width)
+    if len(text) > room:
+        text = text[: room - 1] + "+"
+    return text.ljust(room) if width < 0 else text.rjust(room)
+
+
+def _print(line: str) -> None:
+    sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def _print_footer(records: list[dict | None], stream) -> None:
+    sys.stdout.flush()
+    known = [record for record in records if record]
+    if any(record["Estimated"] for record in known):
+        print(FOOTER, file=stream)
+    for record in known:
+        if record["Missing"] and record["Step"] == "job":
+            print(f"job {record['JobIDRaw']} lacks energy of {record['Missing']}", file=stream)
+
+
+def _json(args: sacctargs.SacctArgs) -> int:
+    code, text = _output([*args.passed, "--json"])
+    if code != 0:
+        sys.stdout.write(text)
+        return code
+    answer = json.loads(text)
+    with store.reading(config.load().store) as connection:
+        energy = Energy(connection)
+        for job in answer["jobs"]:
+            _add_energy(energy, job)
+    json.dump(answer, sys.stdout, indent=2, ensure_ascii=True)
+    print()
+    return code
+
+
+def _add_energy(energy: Energy, job: dict) -> None:
+    job["joulemark"] = _object(energy.row(job["cluster"], str(job["job_id"])))
+    for step in job["steps"]:
+        name = step["step"]["id"]
+        if isinstance(name, dict):  # 23.11 and later
+            name = name["step_id"]
+        # 22.05 writes `batch`, later releases `12.batch`
+        name = str(name).rpartition(".")[2]
+        step["joulemark"] = _object(energy.row(job["cluster"], f"{job['job_id']}.{name}"))
+
+
+def _object(row: dict | None) -> dict | None:
+    """A record as JSON: joules for people, microjoules for sums."""
+    if row is None:
+        return None
+    energy_uj = row["ConsumedEnergy_uj"]
+    return {
+        "energy_j": None if energy_uj is None else energy_uj / columns.UJ_PER_J,
+        "energy_uj": energy_uj,
+        "energy_error_j": row["UncertaintyJoules"],
+        "estimated": bool(row["Estimated"]),
+        "method": row["Method"],
+        "average_w": row["AveWatts"],
+        "peak_w": row["PeakWatts"],
+        "domains_uj": {
+            domain.lower(): row[f"Energy{domain}_uj"] for domain in ("CPU", "DRAM", "GPU", "Rest")
+        },
+        "idle_uj": row["EnergyIdle_uj"],
+        "overhead_uj": row["EnergyOverhead_uj"],
+        "nodes": row["Nodes"].split(","),
+        "samples": row["Samples"],
+        "gap_seconds": row["GapSeconds"],
+        "split_policy": row["SplitPolicy"],
+        "missing": row["Missing"],
+        "regions": json.loads(row["Regions"]),
+    }
