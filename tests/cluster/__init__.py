@@ -14,12 +14,22 @@ Standard library only: it runs before the tests' virtual environment exists.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from tests.cluster.cluster import Cluster, Node
+from tests.cluster.config import machine_instruments
 from tests.cluster.errors import ClusterError, Waited
-from tests.cluster.place import Build, cache_folder, exclusive, state_folder, stop_on_signals
+from tests.cluster.place import (
+    CHECKOUT,
+    Build,
+    cache_folder,
+    exclusive,
+    run_child,
+    state_folder,
+    stop_on_signals,
+)
 from tests.cluster.service import Service
 from tests.cluster.waiting import wait_for
 
 __all__ = [
+    "CHECKOUT",
     "Build",
     "Cluster",
     "ClusterError",
@@ -28,6 +38,8 @@ __all__ = [
     "Waited",
     "cache_folder",
     "exclusive",
+    "machine_instruments",
+    "run_child",
     "state_folder",
     "stop_on_signals",
     "wait_for",

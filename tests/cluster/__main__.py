@@ -1,4 +1,4 @@
-"""python3 -m tests.cluster up|down|status|env|remove --state DIR"""
+"""python3 -m tests.cluster up|down|remove|status|env|folder --state DIR"""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -15,7 +15,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="tests.cluster", description="a Slurm cluster on one machine"
     )
-    parser.add_argument("action", choices=["up", "down", "remove", "status", "env"])
+    parser.add_argument("action", choices=["up", "down", "remove", "status", "env", "folder"])
     parser.add_argument("--state", type=Path, default=state_folder() / "demo", metavar="DIR")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--cpus", type=int, default=2, help="CPUs of each node")
@@ -28,6 +28,8 @@ def main() -> int:
     except ClusterError as error:
         print(f"tests.cluster: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 def act(args: argparse.Namespace) -> int:
@@ -36,13 +38,15 @@ def act(args: argparse.Namespace) -> int:
     cluster = Cluster(args.state, nodes=args.nodes, cpus=args.cpus, build=build)
     if args.action == "up":
         cluster.up()
-        print(f"the cluster is up; to use it: source {args.state}/etc/env.sh")
+        print(f"the cluster is up; to use it: source {args.state}/env.sh")
     elif args.action == "down":
         cluster.down()
     elif args.action == "remove":
         cluster.remove()
+    elif args.action == "folder":
+        print(state_folder())
     elif args.action == "env":
-        print((args.state / "etc" / "env.sh").read_text(), end="")
+        print((args.state / "env.sh").read_text(), end="")
     else:
         status = cluster.status()
         for name, pid in status.items():

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.cluster import config
 from tests.cluster.config import Options, service_user
 from tests.cluster.errors import ClusterError, Waited
-from tests.cluster.place import exclusive
+from tests.cluster.place import exclusive, undisturbed
 from tests.cluster.service import Service, leftovers
 from tests.cluster.waiting import wait_for
 
@@ -86,7 +86,7 @@ class Cluster:
         self.state = Path(state).absolute()
         if " " in str(self.state) or len(str(self.state)) > 70:
             raise ClusterError(
-                f"state folder {self.state}: no space allowed, at most 70 characters (socket paths)"
+                f"state folder {self.state}: no space, at most 70 characters (socket paths)"
             )
         self.options = Options(**options)  # type: ignore[arg-type]
         self.ports = config.known_ports(self.state)
@@ -176,7 +176,7 @@ class Cluster:
     # -- up and down ---------------------------------------------------------------------------
 
     def up(self) -> Cluster:
-        """Starts what is dead, restarts what has another configuration or build, leaves the rest."""
+        """Starts what is dead, restarts what has another configuration or build."""
         with self._locked():
             self._make_folders()
             running = {s.name.removeprefix("slurmd-"): s.alive for s in self.services}
@@ -214,9 +214,9 @@ class Cluster:
         """Ends every job and process of this cluster, also those that a crash left unrecorded."""
         if not self.state.exists():
             return
-        with self._locked():
+        with undisturbed(), self._locked():
             if self.slurmctld.alive:
-                self._end_jobs()
+                self.end_jobs()
             names = [record.stem for record in (self.state / "services").glob("*.json")]
             for stage in (r"slurm(d-|ctld)", r"slurmdbd|joulemarkd", r""):
                 stopping = [Service.recorded(n, self.state) for n in names if re.match(stage, n)]
@@ -226,7 +226,7 @@ class Cluster:
                     service.stop()
             self._end_leftovers()
 
-    def _end_jobs(self) -> None:
+    def end_jobs(self) -> None:
         user = [f"--user={service_user()}"] if os.geteuid() else []
         with contextlib.suppress(ClusterError, subprocess.TimeoutExpired):
             ids = self.run(["squeue", "-h", "-o", "%i"], timeout=10).split()
@@ -279,7 +279,7 @@ class Cluster:
         return exclusive(self._lock_file)
 
     def _make_folders(self) -> None:
-        """Services and jobs run as different users: each folder has the owner and mode it needs."""
+        """Services and jobs run as different users: each folder has its owner and mode."""
         self.state.mkdir(parents=True, exist_ok=True)
         self.state.chmod(0o755)
         owner = service_user()
@@ -417,7 +417,7 @@ class Cluster:
         wait_for(lambda: self.job_state(job) == "RUNNING", timeout_s, f"job {job} to run")
 
     def wait_job(self, job: int | str, timeout_s: float = 120.0) -> dict[str, str]:
-        """Waits until the job ended, its epilogs ran and sacct's rows settled; returns the job's row.
+        """Waits until the job ended, its epilog ran and sacct's rows settled; returns the job's.
 
         Two things settle later: AdminComment (EpilogSlurmctld holds nobody up) and, for jobs
         shorter than 5 s, JobName, which slurmdbd calls "allocation" until then.

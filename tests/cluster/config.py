@@ -67,7 +67,7 @@ def write_files(state: Path, options: Options, ports: Mapping[str, int]) -> None
     _write(etc / "my.cnf", _fill("my.cnf", values))
     _write(etc / "slurmdbd.conf", _fill("slurmdbd.conf", values), 0o600, service_user())
     _write(etc / "slurm.conf", slurm_conf(options, ports, values))
-    _write(etc / "env.sh", _fill("env.sh", values))
+    _write(state / "env.sh", _fill("env.sh", values))
     if options.cgroup:
         _write(etc / "cgroup.conf", _fill("cgroup.conf", values))
     if options.build:
@@ -131,7 +131,7 @@ def daemon_config(state: Path, options: Options) -> dict[str, object]:
 
 
 def yaml(config: Mapping[str, object]) -> str:
-    """YAML for a flat mapping with a list of instruments; each scalar is JSON, which YAML contains."""
+    """YAML of a flat mapping with a list of instruments; scalars are JSON, which YAML contains."""
     lines = ["# Written by tests/cluster.", "# SPDX-License-Identifier: Apache-2.0 OR MIT"]
     for key, value in config.items():
         if key != "instruments" or not value:

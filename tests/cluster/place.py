@@ -1,4 +1,4 @@
-"""Where things are: the state folder, the build's result, locks; and how a run ends on a signal."""
+"""Where things are: state folder, build's result, locks; and how a run ends on a signal."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -11,7 +11,8 @@ import hashlib
 import os
 import shlex
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,9 +78,36 @@ def exclusive(path: Path, busy: str | None = None) -> Iterator[None]:
 
 def stop_on_signals() -> None:
     """Makes SIGTERM and SIGHUP unwind the program as Ctrl-C does, so that every `finally` runs."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
 
-    def unwind(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, unwind)
-    signal.signal(signal.SIGHUP, unwind)
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Holds signals back while something is being cleaned up; they arrive afterwards."""
+    ours = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ours)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def run_child(command: Sequence[str | Path], **more: object) -> int:
+    """Runs a program to its end; if we are stopped, it and what it started end before we do."""
+    child = subprocess.Popen(list(map(str, command)), start_new_session=True, **more)
+    try:
+        return child.wait()
+    except BaseException:
+        with undisturbed():
+            _end_session(child)
+        raise
+
+
+def _end_session(child: subprocess.Popen) -> None:
+    """Asks first, as Ctrl-C does; then makes it end, with what it may have left in its group."""
+    for number, patience_s in ((signal.SIGINT, 30), (signal.SIGKILL, 5)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(patience_s)

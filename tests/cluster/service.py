@@ -77,8 +77,8 @@ class Service:
         if self._child:
             self._child.poll()  # a dead child of ours must not stay a zombie
         record = self._recorded()
-        alive = record and start_ticks(record["pid"]) == record["start_ticks"]
-        return record["pid"] if alive else None
+        started = start_ticks(record["pid"]) if record else None
+        return record["pid"] if started and started == record["start_ticks"] else None
 
     def _recorded(self) -> dict:
         try:
