@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// joulemarkctl: asks a node's daemon from the shell: its status, its books, a region around a
+// command.
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char USAGE[] =
+    "usage: joulemarkctl [-N NODE] status            is the daemon well? (anybody)\n"
+    "       joulemarkctl [-N NODE] books             each channel's energy and what is charged of "
+    "it (root, privileged_users)\n"
+    "       joulemarkctl region NAME -- COMMAND...   run COMMAND as a region of this job's step; "
+    "print its energy\n"
+    "\n"
+    "The socket is $JOULEMARK_SOCKET, else `socket:` of the configuration for NODE (default: "
+    "$SLURMD_NODENAME, else the host).\n"
+    "Exit: 0 good; 1 no answer, or the books do not balance; 2 usage; region: COMMAND's own.\n";
+
+static int ask(jm_client *client, const char *request, jm_packet *reply) {
+    jm_message why;
+    if (jm_client_ask(client, request, JM_REPLY_TIMEOUT_MS, reply, &why) == 0)
+        return 0;
+    fprintf(stderr, "joulemarkctl: %s\n", why.text);
+    return -1;
+}
+
+static int show_status(jm_client *client) {
+    jm_packet reply;
+    if (ask(client, "status", &reply) != 0)
+        return EXIT_FAILURE;
+    for (int i = 0; i < reply.n_fields; i++)
+        printf("%s: %s\n", reply.fields[i].key, reply.fields[i].value);
+    return EXIT_SUCCESS;
+}
+
+static int show_books(jm_client *client) {
+    uint64_t channels = 1;
+    int status = EXIT_SUCCESS;
+    for (uint64_t i = 0; i < channels; i++) {
+        jm_packet reply;
+        char request[64];
+        jm_packet_begin(request, sizeof request, "books");
+        jm_packet_add(request, sizeof request, "channel", "%llu", (unsigned long long)i);
+        if (ask(client, request, &reply) != 0)
+            return EXIT_FAILURE;
+        channels = jm_packet_u64(&reply, "channels", 0);
+        uint64_t total_uj = jm_packet_u64(&reply, "total_uj", 0);
+        uint64_t charged_uj = jm_packet_u64(&reply, "charged_uj", 1);
+        printf("%s: total %llu uJ, charged %llu uJ, of it unallocated %s uJ: %s\n",
+               jm_packet_get(&reply, "name"), (unsigned long long)total_uj,
+               (unsigned long long)charged_uj, jm_packet_get(&reply, "unallocated_uj"),
+               total_uj == charged_uj ? "balanced" : "NOT BALANCED");
+        if (total_uj != charged_uj)
+            status = EXIT_FAILURE;
+    }
+    return status;
+}
+
+static int run_region(jm_client *client, const char *name, char **command) {
+    char request[512];
+    jm_packet reply;
+    bool marked = getenv("JOULEMARK_SOCKET") != NULL;
+    jm_packet_begin(request, sizeof request, "region_begin");
+    jm_packet_add(request, sizeof request, "name", "%s", name);
+    marked = marked && ask(client, request, &reply) == 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execvp(command[0], command);
+        perror(command[0]);
+        _exit(127);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    jm_packet_begin(request, sizeof request, "region_end");
+    jm_packet_add(request, sizeof request, "name", "%s", name);
+    if (marked && ask(client, request, &reply) == 0)
+        fprintf(stderr, "%s: %.3f J +- %.3f J (k=2)%s in %.3f s\n", name,
+                jm_packet_double(&reply, "energy_uj", 0) / 1e6,
+                jm_packet_double(&reply, "uncertainty_uj", 0) / 1e6,
+                jm_packet_u64(&reply, "estimated", 0) ? ", estimated by a model" : "",
+                jm_packet_double(&reply, "seconds", 0));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void find_socket(jm_client *client, const char *node) {
+    char host[JM_NAME_MAX] = "";
+    jm_message why;
+    const char *path = getenv("JOULEMARK_SOCKET");
+    if (path && jm_format(client->socket, sizeof client->socket, "%s", path))
+        return;
+    if (!node && !(node = getenv("SLURMD_NODENAME"))) {
+        gethostname(host, sizeof host - 1);
+        host[strcspn(host, ".")] = '\0';
+        node = host;
+    }
+    if (jm_client_configure(client, node, &why) != 0)
+        fprintf(stderr, "joulemarkctl: %s\n", why.text);
+}
+
+int main(int argc, char **argv) {
+    jm_client client = JM_CLIENT_INIT;
+    const char *node = NULL;
+    for (int option; (option = getopt(argc, argv, "+N:h")) != -1;) {
+        if (option == 'N')
+            node = optarg;
+        else
+            return fputs(USAGE, option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
+    }
+    argc -= optind;
+    argv += optind;
+    find_socket(&client, node);
+    if (argc == 1 && strcmp(argv[0], "status") == 0)
+        return show_status(&client);
+    if (argc == 1 && strcmp(argv[0], "books") == 0)
+        return show_books(&client);
+    if (argc >= 4 && strcmp(argv[0], "region") == 0 && strcmp(argv[2], "--") == 0)
+        return run_region(&client, argv[1], argv + 3);
+    fputs(USAGE, stderr);
+    return 2;
+}

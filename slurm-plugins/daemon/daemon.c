@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The daemon's state and what it does with it: ticks, accounts, records.
+#include "daemon.h"
+
+#include "log.h"
+#include "process.h"
+#include "record.h"
+
+#include <string.h>
+#include <time.h>
+
+static const int64_t NS_PER_S = 1000000000;
+/* Two ticks closer than this tell nothing apart; most instruments have no finer time. */
+static const int64_t SHORTEST_TICK_NS = 100000;
+/* A closed job whose epilog has not come for so long gets its record without it. */
+static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
+
+static int64_t clock_ns(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+int64_t jm_boot_ns(void) {
+    return clock_ns(CLOCK_BOOTTIME);
+}
+
+int64_t jm_real_ns(void) {
+    return clock_ns(CLOCK_REALTIME);
+}
+
+static bool is_open_process(const jm_account *account) {
+    return account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0;
+}
+
+static bool is_alive(const jm_account *account) {
+    jm_process process;
+    return jm_process_read(account->pid, &process) && process.start == account->pid_start;
+}
+
+static void add_note(jm_account *account, const char *text) {
+    size_t used = strlen(account->note);
+    jm_format(account->note + used, sizeof account->note - used, "%s%s", used ? "; " : "", text);
+    account->dirty = true;
+}
+
+static void refresh_cpu_times(jm_daemon *daemon) {
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        jm_account *account = daemon->ledger.accounts[i];
+        if (!is_open_process(account))
+            continue;
+        uint64_t cpu_ns = jm_process_tree_cpu_ns(account->pid);
+        account->cpu_tick_ns = cpu_ns > account->cpu_ns ? cpu_ns - account->cpu_ns : 0;
+        account->cpu_ns = cpu_ns;
+    }
+}
+
+static jm_moment now_moment(const jm_daemon *daemon, int64_t boot_ns) {
+    jm_moment moment = {.boot_ns = boot_ns, .real_ns = jm_real_ns()};
+    memcpy(moment.boot_id, daemon->boot_id, sizeof moment.boot_id);
+    return moment;
+}
+
+static void save(jm_daemon *daemon) {
+    if (!daemon->store)
+        return;
+    jm_message why;
+    jm_moment moment = now_moment(daemon, daemon->last_tick_boot_ns);
+    if (jm_store_save(daemon->store, &daemon->ledger, &moment, &why) != 0) {
+        jm_error("%s; the ledger goes on in memory", why.text);
+        daemon->store_fault = why;
+    } else if (daemon->store_fault.text[0]) {
+        jm_info("the ledger is saved again");
+        daemon->store_fault.text[0] = '\0';
+    }
+}
+
+void jm_daemon_tick(jm_daemon *daemon) {
+    int64_t boot_ns = jm_boot_ns(), dt_ns = boot_ns - daemon->last_tick_boot_ns;
+    if (dt_ns < SHORTEST_TICK_NS)
+        return;
+    jm_gain gains[JM_CHANNELS_MAX];
+    refresh_cpu_times(daemon);
+    jm_sampler_read(&daemon->sampler, &daemon->ledger, jm_real_ns(), boot_ns, gains);
+    if (daemon->recovering) {
+        /* The gap is the whole time without a daemon, whatever a channel could make up for. */
+        for (int c = 0; c < daemon->ledger.n_channels; c++)
+            gains[c].lost_ns = 0;
+        jm_ledger_gap(&daemon->ledger, dt_ns);
+        daemon->recovering = false;
+    }
+    jm_ledger_tick(&daemon->ledger, gains, dt_ns);
+    daemon->last_tick_boot_ns = boot_ns;
+    save(daemon);
+}
+
+int64_t jm_daemon_tick_if_older(jm_daemon *daemon, int64_t max_age_ns) {
+    if (jm_boot_ns() - daemon->last_tick_boot_ns >= max_age_ns)
+        jm_daemon_tick(daemon);
+    return jm_boot_ns() - daemon->last_tick_boot_ns;
+}
+
+static void open_store(jm_daemon *daemon, jm_moment *before) {
+    char path[JM_PATH_MAX + 16];
+    jm_format(path, sizeof path, "%s/ledger.sqlite", daemon->config.state_dir);
+    jm_message *why = &daemon->store_fault;
+    *before = (jm_moment){0};
+    if (jm_store_open(&daemon->store, path, why) != 0 ||
+        jm_store_load(daemon->store, &daemon->ledger, before, why) != 0) {
+        jm_error("%s; the ledger lives in memory only", why->text);
+        jm_store_close(daemon->store);
+        daemon->store = NULL;
+        return;
+    }
+    why->text[0] = '\0';
+}
+
+/* Accounts that an earlier daemon left open, and whose process ended meanwhile, end when it was
+ * last seen. */
+static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same_boot) {
+    char text[JM_MESSAGE_MAX];
+    double gap_s = (double)(jm_real_ns() - before->real_ns) / 1e9;
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        jm_account *account = daemon->ledger.accounts[i];
+        if (account->closed_ns != 0)
+            continue;
+        bool over;
+        if (account->kind == JM_ACCOUNT_JOB)
+            over = !same_boot || jm_record_exists(daemon->config.record_dir, daemon->config.cluster,
+                                                  daemon->node, account->job_id);
+        else
+            over = !same_boot || !is_alive(account);
+        if (!over)
+            continue;
+        jm_format(text, sizeof text,
+                  "ended while joulemarkd was down%s: nothing is known after %.3f s",
+                  same_boot ? "" : " (the node was rebooted)",
+                  (double)(before->real_ns - account->opened_ns) / 1e9);
+        add_note(account, text);
+        account->gap_ns += (int64_t)(gap_s * 1e9);
+        jm_ledger_close(&daemon->ledger, account, before->real_ns, false);
+    }
+    /* A job all of whose processes, .extern with them, died without us is over too. */
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        jm_account *job = daemon->ledger.accounts[i];
+        if (job->kind != JM_ACCOUNT_JOB || job->closed_ns != 0 || !job->contained)
+            continue;
+        bool running = false;
+        for (int k = 0; k < daemon->ledger.n_accounts; k++)
+            running |= daemon->ledger.accounts[k]->job == job &&
+                       daemon->ledger.accounts[k]->closed_ns == 0;
+        if (running)
+            continue;
+        add_note(job, "all its processes ended while joulemarkd was down");
+        job->gap_ns += (int64_t)(gap_s * 1e9);
+        jm_ledger_close(&daemon->ledger, job, before->real_ns, false);
+    }
+}
+
+int jm_daemon_start(jm_daemon *daemon) {
+    const jm_config *config = &daemon->config;
+    jm_ledger_init(&daemon->ledger, (uint64_t)config->cpus,
+                   (int64_t)(config->period_s * (double)NS_PER_S));
+    if (jm_read_small_file("/proc/sys/kernel/random/boot_id", daemon->boot_id,
+                           sizeof daemon->boot_id) < 0)
+        daemon->boot_id[0] = '\0';
+    jm_sampler_open(&daemon->sampler, config, &daemon->ledger);
+    if (daemon->ledger.n_channels == 0) {
+        jm_error("%s: no instrument could be opened, nothing to measure with; see above",
+                 config->path);
+        return -1;
+    }
+    jm_moment before;
+    open_store(daemon, &before);
+
+    int64_t boot_ns = jm_boot_ns();
+    bool same_boot = strcmp(before.boot_id, daemon->boot_id) == 0 && before.boot_ns <= boot_ns;
+    if (before.boot_id[0])
+        close_the_dead(daemon, &before, same_boot);
+    daemon->recovering = same_boot && before.boot_id[0];
+    daemon->last_tick_boot_ns = daemon->recovering ? before.boot_ns : boot_ns - SHORTEST_TICK_NS;
+    if (!daemon->recovering)
+        for (int c = 0; c < daemon->ledger.n_channels; c++)
+            daemon->ledger.channels[c].has_last = false;
+    else
+        jm_info("taking up the ledger left %.3f s ago, %d accounts in it",
+                (double)(boot_ns - before.boot_ns) / 1e9, daemon->ledger.n_accounts);
+    jm_daemon_tick(daemon);
+    jm_daemon_write_due_records(daemon);
+    return 0;
+}
+
+void jm_daemon_stop(jm_daemon *daemon) {
+    jm_daemon_tick(daemon);
+    jm_store_close(daemon->store);
+    jm_sampler_close(&daemon->sampler);
+    jm_ledger_free(&daemon->ledger);
+}
+
+/* A step that began well before its account did has lost that time. */
+static void note_late_opening(const jm_daemon *daemon, jm_account *account) {
+    int64_t late_ns = jm_boot_ns() - jm_process_start_boot_ns(account->pid_start);
+    if (late_ns <= (int64_t)(daemon->config.period_s * (double)NS_PER_S))
+        return;
+    char text[128];
+    jm_format(text, sizeof text, "joulemarkd did not see its first %.3f s", (double)late_ns / 1e9);
+    add_note(account, text);
+    account->gap_ns += late_ns;
+}
+
+jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, jm_message *why) {
+    jm_account *account = jm_ledger_find(&daemon->ledger, request->pid, request->pid_start);
+    bool is_new = account == NULL;
+    bool new_job = jm_ledger_find_job(&daemon->ledger, request->job_id) == NULL;
+    if (is_new) {
+        request->cpu_ns = jm_process_tree_cpu_ns(request->pid);
+        jm_daemon_tick(daemon);
+    }
+    account = jm_ledger_open(&daemon->ledger, request, jm_real_ns());
+    if (!account) {
+        jm_message_set(why, "out of memory");
+        return NULL;
+    }
+    if (is_new) {
+        note_late_opening(daemon, account);
+        if (new_job)
+            note_late_opening(daemon, account->job);
+        save(daemon);
+    }
+    return account;
+}
+
+void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed) {
+    if (account->closed_ns != 0)
+        return;
+    jm_daemon_tick(daemon);
+    if (!agreed)
+        add_note(account, "its slurmstepd ended without a word");
+    jm_ledger_close(&daemon->ledger, account, jm_real_ns(), agreed);
+    save(daemon);
+}
+
+static void warn_without_contain(jm_daemon *daemon, const jm_account *job) {
+    if (job->contained || daemon->warned_contain)
+        return;
+    daemon->warned_contain = true;
+    jm_warn("job %u had no .extern step: PrologFlags=Contain is not set in slurm.conf, so sacct's "
+            "job rows lack the "
+            "energy of batch scripts and of the time between steps; our records have it",
+            job->job_id);
+}
+
+static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
+    const jm_config *config = &daemon->config;
+    if (daemon->store_fault.text[0] && !strstr(job->note, "not saved on disk")) {
+        add_note(job, "the ledger was not saved on disk: ");
+        add_note(job, daemon->store_fault.text);
+    }
+    if (jm_record_write(config->record_dir, config->cluster, daemon->node, &daemon->ledger, job,
+                        why) != 0)
+        return -1;
+    jm_message failure;
+    if (job->mode == JM_MODE_PROFILE && daemon->store &&
+        jm_record_write_profile(config->record_dir, config->cluster, daemon->node, daemon->store,
+                                job, &failure) != 0)
+        jm_warn("job %u: no profile: %s", job->job_id, failure.text);
+    save(daemon);
+    if (daemon->store && jm_store_settle(daemon->store, job, &failure) != 0)
+        jm_error("job %u: %s; its record may be written again", job->job_id, failure.text);
+    jm_ledger_settle(&daemon->ledger, job);
+    save(daemon);
+    return 0;
+}
+
+int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why) {
+    jm_account *job = jm_ledger_find_job(&daemon->ledger, job_id);
+    if (!job) {
+        jm_message_set(why, "no account of job %u is open here", job_id);
+        return -1;
+    }
+    if (job->closed_ns == 0)
+        jm_daemon_tick(daemon);
+    int64_t now_ns = jm_real_ns();
+    for (int i = 0; i < daemon->ledger.n_accounts; i++)
+        if (daemon->ledger.accounts[i]->job == job)
+            jm_ledger_close(&daemon->ledger, daemon->ledger.accounts[i], now_ns, false);
+    jm_ledger_close(&daemon->ledger, job, now_ns, false);
+    warn_without_contain(daemon, job);
+    return write_record(daemon, job, why);
+}
+
+void jm_daemon_write_due_records(jm_daemon *daemon) {
+    int64_t now_ns = jm_real_ns();
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        jm_account *job = daemon->ledger.accounts[i];
+        if (job->kind != JM_ACCOUNT_JOB || job->closed_ns == 0 ||
+            now_ns - job->closed_ns < EPILOG_PATIENCE_NS)
+            continue;
+        jm_message why;
+        if (write_record(daemon, job, &why) != 0) {
+            jm_error("job %u: %s; tried again later", job->job_id, why.text);
+            continue;
+        }
+        i = -1; /* the list has changed */
+    }
+}
+
+jm_account *jm_daemon_account_of_descendant(jm_daemon *daemon, int32_t pid) {
+    jm_process process;
+    for (int depth = 0; depth < 64 && pid > 1 && jm_process_read(pid, &process); depth++) {
+        jm_account *account = jm_ledger_find(&daemon->ledger, pid, process.start);
+        if (account && account->closed_ns == 0)
+            return account;
+        pid = process.parent;
+    }
+    return NULL;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The daemon's state and what it does with it: ticks, accounts, records. The socket's side is
+// server.h.
+#ifndef JOULEMARK_DAEMON_H
+#define JOULEMARK_DAEMON_H
+
+#include "config.h"
+#include "ledger.h"
+#include "sampler.h"
+#include "store.h"
+
+typedef struct {
+    jm_config config;
+    char node[JM_NAME_MAX];
+    jm_ledger ledger;
+    jm_sampler sampler;
+    jm_store *store;        /* NULL: the ledger lives in memory only */
+    jm_message store_fault; /* why, when it does or when it cannot be saved; "" all is well */
+    char boot_id[JM_NAME_MAX];
+    int64_t last_tick_boot_ns;
+    bool recovering; /* the first tick after a start bridges the time nobody looked */
+    bool warned_contain;
+} jm_daemon;
+
+int64_t jm_boot_ns(void);
+int64_t jm_real_ns(void);
+
+/* Open instruments and ledger, take up what an earlier daemon left. 0, or -1 when there is nothing
+ * to measure with. */
+int jm_daemon_start(jm_daemon *daemon);
+/* A last tick, saved; then everything is closed. */
+void jm_daemon_stop(jm_daemon *daemon);
+
+/* Sample, split, save. */
+void jm_daemon_tick(jm_daemon *daemon);
+/* The same, unless the last tick is younger than max_age_ns; the age of the last tick, ns. */
+int64_t jm_daemon_tick_if_older(jm_daemon *daemon, int64_t max_age_ns);
+
+/* Open the account of a step's process; NULL and why. */
+jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, jm_message *why);
+
+/* The process has ended, or says it is about to (agreed). */
+void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed);
+
+/* The job is over on this node: close what is open, write the record. 0, or -1 and why; it is then
+ * tried again later. */
+int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why);
+
+/* Write records that are due: their epilog never came, or could not be written before. */
+void jm_daemon_write_due_records(jm_daemon *daemon);
+
+/* The account whose process is an ancestor of pid, or NULL. */
+jm_account *jm_daemon_account_of_descendant(jm_daemon *daemon, int32_t pid);
+
+#endif

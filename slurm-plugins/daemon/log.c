@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The daemon's log: one line an event, with the time; a fault that repeats is said once a minute.
+#include "log.h"
+
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { REMEMBERED = 16, QUIET_S = 60 };
+
+static FILE *out;
+
+int jm_log_open(const char *path) {
+    if (path[0] == '\0')
+        return 0;
+    FILE *file = fopen(path, "ae");
+    if (!file)
+        return -1;
+    if (out)
+        fclose(out);
+    out = file;
+    setvbuf(out, NULL, _IOLBF, 0);
+    return 0;
+}
+
+/* True when the very same text was said less than QUIET_S ago. */
+static bool said_lately(const char *text, time_t now) {
+    static struct {
+        char text[JM_MESSAGE_MAX];
+        time_t when;
+    } said[REMEMBERED];
+    static int next;
+    for (int i = 0; i < REMEMBERED; i++)
+        if (strcmp(said[i].text, text) == 0) {
+            if (now - said[i].when < QUIET_S)
+                return true;
+            said[i].when = now;
+            return false;
+        }
+    snprintf(said[next].text, sizeof said[next].text, "%s", text);
+    said[next].when = now;
+    next = (next + 1) % REMEMBERED;
+    return false;
+}
+
+void jm_log(const char *level, const char *format, ...) {
+    char text[JM_MESSAGE_MAX], when[32];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+
+    struct timespec now;
+    struct tm parts;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (strcmp(level, "info") != 0 && said_lately(text, now.tv_sec))
+        return;
+    localtime_r(&now.tv_sec, &parts);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &parts);
+    fprintf(out ? out : stderr, "%s.%03ld %s: %s\n", when, now.tv_nsec / 1000000, level, text);
+}

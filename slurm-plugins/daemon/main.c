@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// joulemarkd: one node's ledger. Samples its instruments, splits the energy among its jobs, answers
+// on a Unix socket.
+#include "log.h"
+#include "server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, EXIT_BAD_CONFIG = 78 };
+
+static const char USAGE[] =
+    "usage: joulemarkd [-N NODE] [-c FILE] [--check]\n"
+    "\n"
+    "  -N, --node NODE    this node's name in Slurm; default: the host's name up to the first dot\n"
+    "  -c, --config FILE  configuration; default $JOULEMARK_CONFIG, else joulemark.yaml beside "
+    "slurm.conf,\n"
+    "                     else /etc/slurm/joulemark.yaml\n"
+    "      --check        validate the configuration, say every error in it, and end\n"
+    "  -V, --version      print the version and end\n"
+    "  -h, --help         print this and end\n"
+    "\n"
+    "Runs in the foreground. SIGHUP reopens the log file, SIGTERM saves the ledger and ends.\n"
+    "Exit: 0 ended by a signal or --check found no error; 1 cannot run; 2 usage; 78 the "
+    "configuration is wrong.\n";
+
+typedef struct {
+    char config[JM_PATH_MAX];
+    char node[JM_NAME_MAX];
+    bool check;
+} arguments;
+
+static void default_node(char *node, size_t size) {
+    gethostname(node, size - 1);
+    node[size - 1] = '\0';
+    node[strcspn(node, ".")] = '\0';
+}
+
+/* -1: go on; else the exit status. */
+static int parse(int argc, char **argv, arguments *args) {
+    static const struct option OPTIONS[] = {
+        {"node", required_argument, NULL, 'N'}, {"config", required_argument, NULL, 'c'},
+        {"check", no_argument, NULL, 'C'},      {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    *args = (arguments){0};
+    jm_config_find(args->config, sizeof args->config);
+    default_node(args->node, sizeof args->node);
+    for (int option; (option = getopt_long(argc, argv, "N:c:Vh", OPTIONS, NULL)) != -1;) {
+        bool fits = true;
+        if (option == 'N')
+            fits = jm_format(args->node, sizeof args->node, "%s", optarg);
+        else if (option == 'c')
+            fits = jm_format(args->config, sizeof args->config, "%s", optarg);
+        else if (option == 'C')
+            args->check = true;
+        else if (option == 'V')
+            return puts("joulemarkd " JOULEMARK_VERSION), EXIT_SUCCESS;
+        else if (option == 'h')
+            return fputs(USAGE, stdout), EXIT_SUCCESS;
+        else
+            return fputs(USAGE, stderr), EXIT_USAGE;
+        if (!fits)
+            return fprintf(stderr, "joulemarkd: -%c: too long: %s\n", option, optarg), EXIT_USAGE;
+    }
+    if (optind < argc)
+        return fputs(USAGE, stderr), EXIT_USAGE;
+    return -1;
+}
+
+static void report(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "joulemarkd: %s\n", message);
+    jm_error("%s", message);
+}
+
+static void report_check(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "%s\n", message);
+}
+
+static int check(const arguments *args) {
+    static jm_config config;
+    int errors = jm_config_load(args->config, args->node, &config, report_check, NULL);
+    if (errors == 0)
+        printf("%s: good; node %s, %d instruments\n", args->config, args->node,
+               config.n_instruments);
+    return errors == 0 ? EXIT_SUCCESS : EXIT_BAD_CONFIG;
+}
+
+/* Two daemons on one ledger would charge twice. True: this one may go on. */
+static bool lock_ledger(const jm_config *config) {
+    char path[JM_PATH_MAX + 16];
+    mkdir(config->state_dir, 0750);
+    jm_format(path, sizeof path, "%s/lock", config->state_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        jm_warn("%s: %s; the ledger cannot be locked", path, strerror(errno));
+        return true;
+    }
+    return flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+int main(int argc, char **argv) {
+    static jm_daemon daemon;
+    arguments args;
+    int status = parse(argc, argv, &args);
+    if (status >= 0)
+        return status;
+    if (args.check)
+        return check(&args);
+
+    if (jm_config_load(args.config, args.node, &daemon.config, report, NULL) != 0)
+        return EXIT_BAD_CONFIG;
+    memcpy(daemon.node, args.node, sizeof daemon.node);
+    if (jm_log_open(daemon.config.log_file) != 0)
+        jm_warn("log_file %s: %s; logging to standard error", daemon.config.log_file,
+                strerror(errno));
+    if (!lock_ledger(&daemon.config)) {
+        jm_error("another joulemarkd has the ledger in %s", daemon.config.state_dir);
+        return EXIT_FAILURE;
+    }
+    jm_message why;
+    int listener = jm_server_listen(&daemon, &why);
+    if (listener < 0) {
+        jm_error("%s", why.text);
+        return EXIT_FAILURE;
+    }
+    if (jm_daemon_start(&daemon) != 0)
+        return EXIT_FAILURE;
+    jm_info("joulemarkd " JOULEMARK_VERSION " on node %s: %d channels, every %g s, socket %s",
+            daemon.node, daemon.ledger.n_channels, daemon.config.period_s, daemon.config.socket);
+    status = jm_server_run(&daemon, listener);
+    jm_daemon_stop(&daemon);
+    unlink(daemon.config.socket);
+    jm_info("joulemarkd ends");
+    return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A job's record of one node, as JSON, put into the record directory by atomic rename.
+#include "record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SCHEMA = 1, FILE_MODE = 0640, DIRECTORY_MODE = 0750 };
+
+static void put_text(FILE *out, const char *text) {
+    fputc('"', out);
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            fprintf(out, "\\%c", *c);
+        else if ((unsigned char)*c < ' ')
+            fprintf(out, "\\u%04x", (unsigned)*c);
+        else
+            fputc(*c, out);
+    }
+    fputc('"', out);
+}
+
+static void put_key_text(FILE *out, const char *key, const char *text) {
+    fprintf(out, "\"%s\": ", key);
+    put_text(out, text);
+}
+
+static const char *method_name(const jm_estimate *estimate) {
+    return estimate->mixed ? "mixed" : jm_method_name(estimate->method);
+}
+
+static void put_domains(FILE *out, const jm_estimate *estimate) {
+    fprintf(out, "\"domains_uj\": {");
+    const char *comma = "";
+    for (int d = JM_DOMAIN_NODE + 1; d < JM_DOMAIN_COUNT; d++) {
+        fprintf(out, "%s\"%s\": %" PRIu64, comma, jm_domain_name((jm_domain)d),
+                estimate->domain_uj[d]);
+        comma = ", ";
+    }
+    fprintf(out, "},\n   ");
+}
+
+static void put_channels(FILE *out, const jm_ledger *ledger, const jm_account *holder) {
+    fprintf(out, "\"channels\": [");
+    const char *comma = "";
+    for (int c = 0; c < ledger->n_channels; c++) {
+        const jm_channel *channel = &ledger->channels[c];
+        if (channel->retired && holder->balance[c].energy_uj == 0)
+            continue;
+        fprintf(out, "%s{", comma);
+        put_key_text(out, "name", channel->name);
+        fprintf(out,
+                ", \"domain\": \"%s\", \"method\": \"%s\", \"outermost\": %s, \"energy_uj\": "
+                "%" PRIu64 "}",
+                jm_domain_name(channel->info.domain), jm_method_name(channel->info.method),
+                channel->outermost ? "true" : "false", holder->balance[c].energy_uj);
+        comma = ", ";
+    }
+    fprintf(out, "],\n   ");
+}
+
+static void put_regions(FILE *out, const jm_account *holder) {
+    fprintf(out, "\"regions\": [");
+    for (int i = 0; i < holder->n_regions; i++) {
+        const jm_region *region = &holder->regions[i];
+        double uncertainty_uj = 2 * hypot(region->systematic_uj, sqrt(region->variance_uj2));
+        fprintf(out, "%s{", i ? ", " : "");
+        put_key_text(out, "name", region->name);
+        fprintf(out,
+                ", \"count\": %" PRIu64 ", \"seconds\": %.9f, \"energy_uj\": %" PRIu64
+                ", \"uncertainty_uj\": %.0f}",
+                region->count, (double)region->duration_ns / 1e9, region->energy_uj,
+                uncertainty_uj);
+    }
+    fprintf(out, "]");
+}
+
+static void put_notes(FILE *out, const jm_account *account) {
+    fprintf(out, "\"notes\": [");
+    if (account->note[0])
+        put_text(out, account->note);
+    fprintf(out, "], ");
+}
+
+static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *account) {
+    const jm_account *holder = account->kind == JM_ACCOUNT_EXTERN ? account->job : account;
+    jm_estimate estimate = jm_ledger_estimate(ledger, holder);
+    fprintf(out, "  {");
+    put_key_text(out, "step", account->step);
+    fprintf(out, ", \"start_ns\": %" PRId64 ", \"end_ns\": %" PRId64 ",\n   ", account->opened_ns,
+            account->closed_ns);
+    fprintf(out, "\"energy_uj\": %" PRIu64 ", \"idle_uj\": %" PRIu64 ", \"overhead_uj\": 0,\n   ",
+            estimate.energy_uj, estimate.idle_uj);
+    put_domains(out, &estimate);
+    fprintf(out, "\"average_w\": %.6f, \"peak_w\": %.6f,\n   ", estimate.mean_w,
+            fmax(holder->peak_w, estimate.mean_w));
+    fprintf(out,
+            "\"uncertainty_systematic_uj\": %.3f, \"uncertainty_random_uj\": %.3f, "
+            "\"uncertainty_uj\": %.3f,\n   ",
+            estimate.systematic_uj, estimate.random_uj, estimate.uncertainty_uj);
+    fprintf(out,
+            "\"method\": \"%s\", \"estimated\": %s, \"samples\": %" PRIu64
+            ", \"gap_seconds\": %.6f, \"cpus\": %" PRIu64 ",\n   ",
+            method_name(&estimate), estimate.method == JM_METHOD_MODEL ? "true" : "false",
+            account->samples, (double)account->gap_ns / 1e9, holder->cpus);
+    put_notes(out, account);
+    put_channels(out, ledger, holder);
+    put_regions(out, account);
+    fprintf(out, "}");
+}
+
+static void put_head(FILE *out, const char *cluster, uint32_t job_id, const char *node,
+                     uint32_t uid, const char *missing) {
+    fprintf(out, "{\"schema\": %d, ", SCHEMA);
+    put_key_text(out, "cluster", cluster);
+    fprintf(out, ", \"JobIDRaw\": %" PRIu32 ", ", job_id);
+    put_key_text(out, "node", node);
+    fprintf(out, ", \"uid\": %" PRIu32 ",\n \"split_policy\": \"%s\", \"missing\": ", uid,
+            JM_SPLIT_POLICY);
+    if (missing)
+        put_text(out, missing);
+    else
+        fprintf(out, "null");
+    fprintf(out, ",\n \"accounts\": [");
+}
+
+/* A file is written beside its final place, under a name that no reader takes, then renamed. */
+typedef struct {
+    char path[2 * JM_PATH_MAX], temporary[2 * JM_PATH_MAX + 16];
+    FILE *out;
+} draft;
+
+static int begin(draft *file, const char *directory, const char *cluster, const char *node,
+                 uint32_t job_id, const char *suffix, jm_message *why) {
+    jm_format(file->path, sizeof file->path, "%s/%s.%" PRIu32 ".%s.%s", directory, cluster, job_id,
+              node, suffix);
+    jm_format(file->temporary, sizeof file->temporary, "%s/.%s.%" PRIu32 ".%s.tmp", directory,
+              cluster, job_id, node);
+    unlink(file->temporary);
+    /* O_EXCL: a link that another user planted is never followed. */
+    int fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+    struct stat owner;
+    /* The epilog is root; the merge is not: the record belongs to whom the directory belongs. */
+    if (fd >= 0 && geteuid() == 0 && stat(directory, &owner) == 0 &&
+        fchown(fd, owner.st_uid, owner.st_gid) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    file->out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (file->out)
+        return 0;
+    jm_message_set(why,
+                   "record %s: cannot be written: %s; check `record_dir:`, its owner and space",
+                   file->temporary, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static int finish(draft *file, bool replace, jm_message *why) {
+    bool written = fflush(file->out) == 0 && fsync(fileno(file->out)) == 0;
+    int failure = errno;
+    if (fclose(file->out) != 0 && written) {
+        written = false;
+        failure = errno;
+    }
+    if (written && replace)
+        written = rename(file->temporary, file->path) == 0;
+    else if (written)
+        written = link(file->temporary, file->path) == 0 || errno == EEXIST;
+    if (!written) {
+        failure = failure ? failure : errno;
+        jm_message_set(why, "record %s: cannot be written: %s; check `record_dir:` and its space",
+                       file->path, strerror(failure));
+    }
+    if (!written || !replace)
+        unlink(file->temporary);
+    return written ? 0 : -1;
+}
+
+int jm_record_write(const char *record_dir, const char *cluster, const char *node,
+                    const jm_ledger *ledger, const jm_account *job, jm_message *why) {
+    draft file;
+    if (begin(&file, record_dir, cluster, node, job->job_id, "json", why) != 0)
+        return -1;
+    put_head(file.out, cluster, job->job_id, node, job->uid, NULL);
+    fprintf(file.out, "\n");
+    put_account(file.out, ledger, job);
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        if (ledger->accounts[i]->job != job)
+            continue;
+        fprintf(file.out, ",\n");
+        put_account(file.out, ledger, ledger->accounts[i]);
+    }
+    fprintf(file.out, "]}\n");
+    errno = 0;
+    return finish(&file, true, why);
+}
+
+bool jm_record_exists(const char *record_dir, const char *cluster, const char *node,
+                      uint32_t job_id) {
+    char path[2 * JM_PATH_MAX];
+    static const char *const places[] = {"", "merged/"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (jm_format(path, sizeof path, "%s/%s%s.%" PRIu32 ".%s.json", record_dir, places[i],
+                      cluster, job_id, node) &&
+            access(path, F_OK) == 0)
+            return true;
+    return false;
+}
+
+int jm_record_write_missing(const char *record_dir, const char *cluster, const char *node,
+                            uint32_t job_id, uint32_t uid, const char *missing, jm_message *why) {
+    draft file;
+    if (begin(&file, record_dir, cluster, node, job_id, "json", why) != 0)
+        return -1;
+    put_head(file.out, cluster, job_id, node, uid, missing);
+    fprintf(file.out, "]}\n");
+    errno = 0;
+    return finish(&file, false, why);
+}
+
+static void put_sample(void *context, int64_t real_ns, uint64_t energy_uj) {
+    FILE *out = context;
+    fprintf(out, "%.9f,%.6f\n", (double)real_ns / 1e9, (double)energy_uj / 1e6);
+}
+
+int jm_record_write_profile(const char *record_dir, const char *cluster, const char *node,
+                            jm_store *store, const jm_account *job, jm_message *why) {
+    char directory[JM_PATH_MAX + 16];
+    jm_format(directory, sizeof directory, "%s/profiles", record_dir);
+    mkdir(directory, DIRECTORY_MODE);
+    draft file;
+    if (begin(&file, directory, cluster, node, job->job_id, "csv", why) != 0)
+        return -1;
+    fprintf(file.out, "time_s,energy_j\n");
+    int status = jm_store_profile(store, job, put_sample, file.out, why);
+    errno = 0;
+    return finish(&file, true, why) == 0 ? status : -1;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A job's record of one node, as JSON, put into the record directory by atomic rename.
+#ifndef JOULEMARK_RECORD_H
+#define JOULEMARK_RECORD_H
+
+#include "ledger.h"
+#include "store.h"
+
+/* record_dir/CLUSTER.JOB.NODE.json, replaced whole. 0, or -1 and why. */
+int jm_record_write(const char *record_dir, const char *cluster, const char *node,
+                    const jm_ledger *ledger, const jm_account *job, jm_message *why);
+
+/*
+ * The record of a job that no ledger knows: missing says why. Never replaces a record that is
+ * there.
+ */
+int jm_record_write_missing(const char *record_dir, const char *cluster, const char *node,
+                            uint32_t job_id, uint32_t uid, const char *missing, jm_message *why);
+
+/* Has an epilog left a record of this job, merged or not? */
+bool jm_record_exists(const char *record_dir, const char *cluster, const char *node,
+                      uint32_t job_id);
+
+/* record_dir/profiles/CLUSTER.JOB.NODE.csv: `time_s,energy_j` of a job in profile mode. */
+int jm_record_write_profile(const char *record_dir, const char *cluster, const char *node,
+                            jm_store *store, const jm_account *job, jm_message *why);
+
+#endif

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The daemon's socket and event loop: who asks, what they may, what they are answered.
+#include "server.h"
+
+#include "log.h"
+#include "process.h"
+#include "protocol.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { CLIENTS_MAX = 4096, BACKLOG = 1024, EVENTS_MAX = 64 };
+
+/* A user's marks never make the instruments be read faster than this (Platypus: fine power traces
+ * leak secrets). */
+static const int64_t USER_SAMPLE_NS = 20000000;
+static const int64_t RECORDS_EVERY_NS = 10 * INT64_C(1000000000);
+
+typedef enum { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_CLIENT, WATCH_PROCESS } watch_kind;
+
+typedef struct {
+    watch_kind kind;
+    int fd;
+    int32_t pid;
+    uint64_t pid_start;
+    uint32_t uid;
+    bool privileged;
+} watch;
+
+typedef struct {
+    jm_daemon *daemon;
+    int epoll;
+    int n_clients;
+    uint32_t privileged_uids[JM_USERS_MAX];
+    int n_privileged_uids;
+    int64_t next_records_ns;
+    bool stopping;
+} server;
+
+int jm_server_listen(const jm_daemon *daemon, jm_message *why) {
+    const char *path = daemon->config.socket;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!jm_format(address.sun_path, sizeof address.sun_path, "%s", path)) {
+        jm_message_set(why, "socket %s: longer than %zu bytes; shorten `socket:`", path,
+                       sizeof address.sun_path - 1);
+        return -1;
+    }
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    unlink(path);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        chmod(path, 0666) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    jm_message_set(why, "socket %s: %s; check `socket:` and its folder's owner", path,
+                   strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static watch *add_watch(server *s, watch_kind kind, int fd) {
+    watch *w = fd >= 0 ? calloc(1, sizeof *w) : NULL;
+    if (!w)
+        return NULL;
+    *w = (watch){.kind = kind, .fd = fd};
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = w};
+    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
+        return w;
+    free(w);
+    return NULL;
+}
+
+static void drop_watch(server *s, watch *w) {
+    if (w->kind == WATCH_CLIENT)
+        s->n_clients--;
+    epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+    close(w->fd);
+    free(w);
+}
+
+/* The kernel says when the process ends: its account closes then, whatever killed it. */
+static void watch_process(server *s, int32_t pid, uint64_t pid_start) {
+    watch *w = add_watch(s, WATCH_PROCESS, pidfd_open(pid, 0));
+    if (!w) {
+        jm_warn("process %d cannot be watched: %s; its account closes at the epilog", pid,
+                strerror(errno));
+        return;
+    }
+    w->pid = pid;
+    w->pid_start = pid_start;
+}
+
+static void refuse(char *answer, const char *text) {
+    jm_packet_begin(answer, JM_PACKET_MAX, "error");
+    jm_packet_add(answer, JM_PACKET_MAX, "text", "%s", text);
+}
+
+static void add_u64(char *answer, const char *key, uint64_t value) {
+    jm_packet_add(answer, JM_PACKET_MAX, key, "%llu", (unsigned long long)value);
+}
+
+static void add_double(char *answer, const char *key, double value) {
+    jm_packet_add(answer, JM_PACKET_MAX, key, "%.6f", value);
+}
+
+static jm_account *own_account(server *s, const watch *client) {
+    return jm_ledger_find(&s->daemon->ledger, client->pid, client->pid_start);
+}
+
+static void do_open(server *s, watch *client, const jm_packet *packet, char *answer) {
+    const char *step = jm_packet_get(packet, "step");
+    uint64_t job = jm_packet_u64(packet, "job", 0);
+    if (!step || strlen(step) >= JM_STEP_MAX || job == 0 || job > UINT32_MAX) {
+        refuse(answer, "open needs job=NUMBER and step=NAME");
+        return;
+    }
+    bool known = own_account(s, client) != NULL;
+    jm_open_request request = {
+        .job_id = (uint32_t)job,
+        .uid = (uint32_t)jm_packet_u64(packet, "uid", client->uid),
+        .step = step,
+        .pid = client->pid,
+        .pid_start = client->pid_start,
+        .job_cpus = jm_packet_u64(packet, "job_cpus", 0),
+        .step_cpus = jm_packet_u64(packet, "step_cpus", 0),
+        .mode = (jm_mode)jm_packet_u64(packet, "mode", JM_MODE_OFF),
+    };
+    jm_message why;
+    if (!jm_daemon_open_account(s->daemon, &request, &why)) {
+        refuse(answer, why.text);
+        return;
+    }
+    if (!known)
+        watch_process(s, client->pid, client->pid_start);
+}
+
+static void do_read(server *s, watch *client, const jm_packet *packet, char *answer) {
+    jm_account *account = own_account(s, client);
+    if (!account) {
+        refuse(answer, "no account is open for this process");
+        return;
+    }
+    jm_daemon_tick(s->daemon);
+    const char *scope = jm_packet_get(packet, "scope");
+    bool whole_job = scope && strcmp(scope, "job") == 0;
+    if (!whole_job && account->closed_ns == 0)
+        jm_ledger_told(&s->daemon->ledger, account, jm_real_ns());
+    const jm_account *holder =
+        whole_job && account->job ? account->job : jm_account_holder(account);
+    jm_estimate estimate = jm_ledger_estimate(&s->daemon->ledger, holder);
+    add_u64(answer, "energy_uj", estimate.energy_uj);
+    add_double(answer, "uncertainty_uj", estimate.uncertainty_uj);
+    add_double(answer, "watts", holder->current_w > 0 ? holder->current_w : estimate.mean_w);
+    add_double(answer, "mean_w", estimate.mean_w);
+    add_u64(answer, "estimated", estimate.method == JM_METHOD_MODEL);
+    add_double(answer, "gap_s", (double)holder->gap_ns / 1e9);
+    add_double(answer, "seconds", (double)holder->active_ns / 1e9);
+}
+
+static void do_close(server *s, watch *client, const jm_packet *packet, char *answer) {
+    (void)packet;
+    jm_account *account = own_account(s, client);
+    if (account)
+        jm_daemon_close_account(s->daemon, account, true);
+    else
+        refuse(answer, "no account is open for this process");
+}
+
+static void do_end(server *s, watch *client, const jm_packet *packet, char *answer) {
+    (void)client;
+    jm_message why;
+    uint64_t job = jm_packet_u64(packet, "job", 0);
+    if (job == 0 || job > UINT32_MAX)
+        refuse(answer, "end needs job=NUMBER");
+    else if (jm_daemon_end_job(s->daemon, (uint32_t)job, &why) != 0) {
+        jm_error("job %u: %s", (unsigned)job, why.text);
+        refuse(answer, why.text);
+    }
+}
+
+static void do_node(server *s, watch *client, const jm_packet *packet, char *answer) {
+    (void)client, (void)packet;
+    jm_daemon_tick_if_older(s->daemon, s->daemon->ledger.window_ns);
+    add_u64(answer, "energy_uj", jm_ledger_node_uj(&s->daemon->ledger));
+    add_double(answer, "watts", s->daemon->ledger.node_w);
+}
+
+static void do_books(server *s, watch *client, const jm_packet *packet, char *answer) {
+    (void)client;
+    const jm_ledger *ledger = &s->daemon->ledger;
+    uint64_t channel = jm_packet_u64(packet, "channel", 0);
+    if (channel >= (uint64_t)ledger->n_channels) {
+        refuse(answer, "no such channel");
+        return;
+    }
+    jm_packet_add(answer, JM_PACKET_MAX, "name", "%s", ledger->channels[channel].name);
+    add_u64(answer, "total_uj", ledger->channels[channel].total_uj);
+    add_u64(answer, "charged_uj", jm_ledger_charged_uj(ledger, (int)channel));
+    add_u64(answer, "unallocated_uj", ledger->unallocated[channel].energy_uj);
+    add_u64(answer, "channels", (uint64_t)ledger->n_channels);
+}
+
+static void do_region(server *s, watch *client, const jm_packet *packet, char *answer, bool end) {
+    const char *name = jm_packet_get(packet, "name");
+    if (!name || !name[0] || strlen(name) >= JM_REGION_NAME_MAX) {
+        refuse(answer, "a region needs name=TEXT of 1 to 95 bytes");
+        return;
+    }
+    jm_account *account = jm_daemon_account_of_descendant(s->daemon, client->pid);
+    if (!account || account->uid != client->uid) {
+        refuse(answer, "this process belongs to no job step here");
+        return;
+    }
+    int64_t age_ns = jm_daemon_tick_if_older(s->daemon, USER_SAMPLE_NS);
+    jm_ledger *ledger = &s->daemon->ledger;
+    jm_region region;
+    if (!end) {
+        if (!jm_ledger_region_begin(ledger, account, client->pid, name, jm_boot_ns(), age_ns))
+            refuse(answer, "too many regions are open");
+        return;
+    }
+    if (!jm_ledger_region_end(ledger, account, client->pid, name, jm_boot_ns(), age_ns, &region)) {
+        refuse(answer, "no region of this name was begun by this process");
+        return;
+    }
+    add_u64(answer, "energy_uj", region.energy_uj);
+    add_double(answer, "uncertainty_uj",
+               2 * hypot(region.systematic_uj, sqrt(region.variance_uj2)));
+    add_double(answer, "seconds", (double)region.duration_ns / 1e9);
+    add_u64(answer, "estimated", jm_ledger_estimate(ledger, account).method == JM_METHOD_MODEL);
+    add_u64(answer, "samples", region.samples);
+}
+
+static void do_region_begin(server *s, watch *client, const jm_packet *packet, char *answer) {
+    do_region(s, client, packet, answer, false);
+}
+
+static void do_region_end(server *s, watch *client, const jm_packet *packet, char *answer) {
+    do_region(s, client, packet, answer, true);
+}
+
+static void do_status(server *s, watch *client, const jm_packet *packet, char *answer) {
+    (void)client, (void)packet;
+    jm_packet_add(answer, JM_PACKET_MAX, "version", "%s", JOULEMARK_VERSION);
+    jm_packet_add(answer, JM_PACKET_MAX, "node", "%s", s->daemon->node);
+    add_u64(answer, "accounts", (uint64_t)s->daemon->ledger.n_accounts);
+    add_u64(answer, "channels", (uint64_t)s->daemon->ledger.n_channels);
+    jm_packet_add(answer, JM_PACKET_MAX, "fault", "%s", s->daemon->store_fault.text);
+}
+
+static const struct {
+    const char *verb;
+    bool privileged;
+    void (*run)(server *, watch *, const jm_packet *, char *);
+} VERBS[] = {
+    {"open", true, do_open},
+    {"read", true, do_read},
+    {"close", true, do_close},
+    {"end", true, do_end},
+    {"node", true, do_node},
+    {"books", true, do_books},
+    {"region_begin", false, do_region_begin},
+    {"region_end", false, do_region_end},
+    {"status", false, do_status},
+};
+
+static void dispatch(server *s, watch *client, const jm_packet *packet, char *answer) {
+    jm_packet_begin(answer, JM_PACKET_MAX, "ok");
+    for (size_t i = 0; i < sizeof VERBS / sizeof *VERBS; i++) {
+        if (strcmp(VERBS[i].verb, packet->verb) != 0)
+            continue;
+        if (VERBS[i].privileged && !client->privileged)
+            refuse(answer, "not permitted: only root and `privileged_users` may ask this");
+        else
+            VERBS[i].run(s, client, packet, answer);
+        return;
+    }
+    refuse(answer, "unknown request");
+}
+
+static void serve(server *s, watch *client) {
+    char request[JM_PACKET_MAX], answer[JM_PACKET_MAX];
+    jm_packet packet;
+    ssize_t n = recv(client->fd, request, sizeof request, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        drop_watch(s, client);
+        return;
+    }
+    if (jm_packet_parse(request, (size_t)n, &packet))
+        dispatch(s, client, &packet, answer);
+    else
+        refuse(answer, "not a packet: `verb key=value ...`");
+    if (send(client->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        drop_watch(s, client);
+}
+
+/* Once, at the start: a directory service that hangs later must not hang us. */
+static void resolve_privileged(server *s) {
+    const jm_config *config = &s->daemon->config;
+    for (int i = 0; i < config->n_privileged_users; i++) {
+        const struct passwd *user = getpwnam(config->privileged_users[i]);
+        if (user)
+            s->privileged_uids[s->n_privileged_uids++] = user->pw_uid;
+        else
+            jm_warn("%s: privileged_users: no user '%s' here; left out", config->path,
+                    config->privileged_users[i]);
+    }
+}
+
+static bool is_privileged(const server *s, uint32_t uid) {
+    if (uid == 0 || uid == geteuid())
+        return true;
+    for (int i = 0; i < s->n_privileged_uids; i++)
+        if (s->privileged_uids[i] == uid)
+            return true;
+    return false;
+}
+
+static void greet(server *s, int listener) {
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    jm_process process;
+    watch *client = NULL;
+    if (fd >= 0 && s->n_clients < CLIENTS_MAX &&
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+        jm_process_read(peer.pid, &process))
+        client = add_watch(s, WATCH_CLIENT, fd);
+    if (!client) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    s->n_clients++;
+    client->pid = peer.pid;
+    client->pid_start = process.start;
+    client->uid = peer.uid;
+    client->privileged = is_privileged(s, peer.uid);
+}
+
+static void process_ended(server *s, watch *w) {
+    jm_account *account = jm_ledger_find(&s->daemon->ledger, w->pid, w->pid_start);
+    if (account)
+        jm_daemon_close_account(s->daemon, account, false);
+    drop_watch(s, w);
+}
+
+static void timer_fired(server *s, const watch *w) {
+    uint64_t times;
+    if (read(w->fd, &times, sizeof times) != sizeof times)
+        return;
+    jm_daemon_tick(s->daemon);
+    int64_t now_ns = jm_boot_ns();
+    if (now_ns >= s->next_records_ns) {
+        jm_daemon_write_due_records(s->daemon);
+        s->next_records_ns = now_ns + RECORDS_EVERY_NS;
+    }
+}
+
+static void signal_came(server *s, const watch *w) {
+    struct signalfd_siginfo info;
+    if (read(w->fd, &info, sizeof info) != sizeof info)
+        return;
+    if (info.ssi_signo == SIGHUP)
+        jm_log_open(s->daemon->config.log_file);
+    else
+        s->stopping = true;
+}
+
+static void handle(server *s, watch *w) {
+    switch (w->kind) {
+    case WATCH_TIMER:
+        timer_fired(s, w);
+        break;
+    case WATCH_SIGNAL:
+        signal_came(s, w);
+        break;
+    case WATCH_LISTENER:
+        greet(s, w->fd);
+        break;
+    case WATCH_CLIENT:
+        serve(s, w);
+        break;
+    case WATCH_PROCESS:
+        process_ended(s, w);
+        break;
+    }
+}
+
+static int make_timer(double period_s) {
+    int64_t period_ns = (int64_t)(period_s * 1e9);
+    struct timespec each = {period_ns / 1000000000, period_ns % 1000000000};
+    struct itimerspec every = {each, each};
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    return fd >= 0 && timerfd_settime(fd, 0, &every, NULL) == 0 ? fd : -1;
+}
+
+static int make_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int jm_server_run(jm_daemon *daemon, int listener) {
+    server s = {.daemon = daemon, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    resolve_privileged(&s);
+    watch *fixed[] = {
+        add_watch(&s, WATCH_TIMER, make_timer(daemon->config.period_s)),
+        add_watch(&s, WATCH_SIGNAL, make_signals()),
+        add_watch(&s, WATCH_LISTENER, listener),
+    };
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        if (!fixed[i]) {
+            jm_error("cannot make the event loop: %s", strerror(errno));
+            return -1;
+        }
+    /* Accounts taken up from an earlier daemon have processes to watch too. */
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        const jm_account *account = daemon->ledger.accounts[i];
+        if (account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0)
+            watch_process(&s, account->pid, account->pid_start);
+    }
+    while (!s.stopping) {
+        struct epoll_event events[EVENTS_MAX];
+        int n = epoll_wait(s.epoll, events, EVENTS_MAX, -1);
+        if (n < 0 && errno != EINTR) {
+            jm_error("event loop: %s", strerror(errno));
+            return -1;
+        }
+        for (int i = 0; i < n; i++)
+            handle(&s, events[i].data.ptr);
+    }
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        drop_watch(&s, fixed[i]);
+    close(s.epoll);
+    return 0;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The daemon's socket and event loop: who asks, what they may, what they are answered.
+#ifndef JOULEMARK_SERVER_H
+#define JOULEMARK_SERVER_H
+
+#include "daemon.h"
+
+/*
+ * Requests (ledger/protocol.h). Privileged: root, the daemon's own user, `privileged_users`; the
+ * caller's process is the account's slurmstepd, known by its peer credentials.
+ *
+ *   verb           who          fields                             answer beside `ok`
+ *   open           privileged   job step uid job_cpus step_cpus mode
+ *   read           privileged   [scope=job]                        energy_uj uncertainty_uj watts
+ * mean_w estimated gap_s seconds close          privileged end            privileged   job node
+ * privileged                                      energy_uj watts books          privileged channel
+ * (index)                    name total_uj charged_uj unallocated_uj channels region_begin   a
+ * job's process   name region_end     a job's process   name                          energy_uj
+ * uncertainty_uj seconds estimated samples status         anybody version node accounts channels
+ * fault
+ */
+
+/* Listen on the configured socket. The descriptor, or -1 and why. */
+int jm_server_listen(const jm_daemon *daemon, jm_message *why);
+
+/* Serve until SIGTERM or SIGINT. 0, or -1 when the event loop itself failed. */
+int jm_server_run(jm_daemon *daemon, int listener);
+
+#endif

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The ledger on disk: SQLite in WAL mode, one transaction a tick. Killed at any point, it holds the
+// last whole tick.
+#include "store.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Jobs whose records are written stay readable for this long. */
+#define KEEP_DAYS "30"
+
+static const char SCHEMA[] =
+    "PRAGMA journal_mode=WAL;"
+    "PRAGMA synchronous=NORMAL;"
+    "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS channel(name TEXT PRIMARY KEY, domain INTEGER, method INTEGER,"
+    " outermost INTEGER, last_value INTEGER, last_boot_ns INTEGER, remainder INTEGER, power_w REAL,"
+    " total_uj INTEGER, settled_uj INTEGER, unallocated_uj INTEGER, unallocated_idle_uj INTEGER,"
+    " unallocated_systematic_uj REAL, unallocated_variance_uj2 REAL) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS account(id INTEGER PRIMARY KEY, job_account INTEGER, kind INTEGER,"
+    " job_id INTEGER, step TEXT, uid INTEGER, pid INTEGER, pid_start INTEGER, cpus INTEGER,"
+    " mode INTEGER, opened_ns INTEGER, closed_ns INTEGER, active_ns INTEGER, gap_ns INTEGER,"
+    " samples INTEGER, note TEXT, cpu_ns INTEGER, current_w REAL, peak_w REAL, contained INTEGER,"
+    " recorded INTEGER NOT NULL DEFAULT 0);"
+    "CREATE INDEX IF NOT EXISTS account_pending ON account(id) WHERE recorded = 0;"
+    "CREATE TABLE IF NOT EXISTS balance(account INTEGER, channel TEXT, energy_uj INTEGER,"
+    " idle_uj INTEGER, systematic_uj REAL, variance_uj2 REAL, PRIMARY KEY(account, channel))"
+    " WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS region(account INTEGER, name TEXT, count INTEGER,"
+    " duration_ns INTEGER, energy_uj INTEGER, systematic_uj REAL, variance_uj2 REAL,"
+    " samples INTEGER, PRIMARY KEY(account, name)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS sample(account INTEGER, real_ns INTEGER, energy_uj INTEGER,"
+    " PRIMARY KEY(account, real_ns)) WITHOUT ROWID;"
+    "CREATE TEMP TABLE old AS SELECT id FROM account WHERE recorded = 1"
+    " AND closed_ns < (strftime('%s', 'now') - " KEEP_DAYS " * 86400) * 1000000000;"
+    "DELETE FROM balance WHERE account IN (SELECT id FROM old);"
+    "DELETE FROM region WHERE account IN (SELECT id FROM old);"
+    "DELETE FROM sample WHERE account IN (SELECT id FROM old);"
+    "DELETE FROM account WHERE id IN (SELECT id FROM old);"
+    "DROP TABLE old;";
+
+enum statement {
+    PUT_META,
+    PUT_CHANNEL,
+    PUT_ACCOUNT,
+    PUT_BALANCE,
+    PUT_REGION,
+    PUT_SAMPLE,
+    SET_RECORDED,
+    STATEMENTS
+};
+
+static const char *const SQL[STATEMENTS] = {
+    [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
+    [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [PUT_ACCOUNT] =
+        "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0)",
+    [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?)",
+    [PUT_REGION] = "INSERT OR REPLACE INTO region VALUES(?,?,?,?,?,?,?,?)",
+    [PUT_SAMPLE] = "INSERT OR REPLACE INTO sample VALUES(?,?,?)",
+    [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE id = ?1 OR job_account = ?1",
+};
+
+struct jm_store {
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENTS];
+    int64_t next_id;
+};
+
+static int complain(jm_store *store, const char *doing, jm_message *why) {
+    jm_message_set(why, "ledger %s: %s: %s", sqlite3_db_filename(store->db, "main"), doing,
+                   sqlite3_errmsg(store->db));
+    return -1;
+}
+
+void jm_store_close(jm_store *store) {
+    if (!store)
+        return;
+    for (int i = 0; i < STATEMENTS; i++)
+        sqlite3_finalize(store->statements[i]);
+    sqlite3_close(store->db);
+    free(store);
+}
+
+int jm_store_open(jm_store **out, const char *path, jm_message *why) {
+    jm_store *store = calloc(1, sizeof *store);
+    if (!store) {
+        jm_message_set(why, "ledger %s: out of memory", path);
+        return -1;
+    }
+    int status = sqlite3_open(path, &store->db);
+    if (status == SQLITE_OK)
+        status = sqlite3_exec(store->db, SCHEMA, NULL, NULL, NULL);
+    for (int i = 0; i < STATEMENTS && status == SQLITE_OK; i++)
+        status = sqlite3_prepare_v3(store->db, SQL[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                    &store->statements[i], NULL);
+    if (status == SQLITE_OK) {
+        *out = store;
+        return 0;
+    }
+    jm_message_set(why, "ledger %s: cannot be opened: %s; check `state_dir:`, its owner and space",
+                   path, store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(status));
+    jm_store_close(store);
+    return -1;
+}
+
+/* Bind by type letter: i int64, d double, s text. Then run. */
+static int put(jm_store *store, enum statement which, const char *types, ...) {
+    sqlite3_stmt *statement = store->statements[which];
+    sqlite3_reset(statement);
+    va_list values;
+    va_start(values, types);
+    for (int i = 0; types[i]; i++) {
+        if (types[i] == 'i')
+            sqlite3_bind_int64(statement, i + 1, va_arg(values, int64_t));
+        else if (types[i] == 'd')
+            sqlite3_bind_double(statement, i + 1, va_arg(values, double));
+        else
+            sqlite3_bind_text(statement, i + 1, va_arg(values, const char *), -1, SQLITE_STATIC);
+    }
+    va_end(values);
+    int status = sqlite3_step(statement);
+    sqlite3_reset(statement);
+    return status == SQLITE_DONE ? 0 : -1;
+}
+
+static int64_t i64(uint64_t value) {
+    return (int64_t)value;
+}
+
+static int put_channel(jm_store *store, const jm_ledger *ledger, int i) {
+    const jm_channel *c = &ledger->channels[i];
+    const jm_balance *spare = &ledger->unallocated[i];
+    return put(store, PUT_CHANNEL, "siiiiiidiiiidd", c->name, (int64_t)c->info.domain,
+               (int64_t)c->info.method, (int64_t)c->outermost, i64(c->last_value),
+               c->has_last ? c->last_boot_ns : INT64_C(-1), i64(c->remainder), c->power_w,
+               i64(c->total_uj), i64(ledger->settled_uj[i]), i64(spare->energy_uj),
+               i64(spare->idle_uj), spare->systematic_uj, spare->variance_uj2);
+}
+
+static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) {
+    if (a->id == 0)
+        a->id = ++store->next_id;
+    if (a->job && a->job->id == 0)
+        a->job->id = ++store->next_id;
+    int status = put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddi", a->id, a->job ? a->job->id : a->id,
+                     (int64_t)a->kind, (int64_t)a->job_id, a->step, (int64_t)a->uid,
+                     (int64_t)a->pid, i64(a->pid_start), i64(a->cpus), (int64_t)a->mode,
+                     a->opened_ns, a->closed_ns, a->active_ns, a->gap_ns, i64(a->samples), a->note,
+                     i64(a->cpu_ns), a->current_w, a->peak_w, (int64_t)a->contained);
+    for (int c = 0; c < ledger->n_channels && status == 0; c++) {
+        const jm_balance *b = &a->balance[c];
+        if (b->energy_uj > 0 || a->closed_ns != 0)
+            status = put(store, PUT_BALANCE, "isiidd", a->id, ledger->channels[c].name,
+                         i64(b->energy_uj), i64(b->idle_uj), b->systematic_uj, b->variance_uj2);
+    }
+    for (int r = 0; r < a->n_regions && status == 0; r++) {
+        const jm_region *region = &a->regions[r];
+        status = put(store, PUT_REGION, "isiiiddi", a->id, region->name, i64(region->count),
+                     region->duration_ns, i64(region->energy_uj), region->systematic_uj,
+                     region->variance_uj2, i64(region->samples));
+    }
+    return status;
+}
+
+static uint64_t total_uj(const jm_ledger *ledger, const jm_account *account) {
+    return jm_ledger_estimate(ledger, account).energy_uj;
+}
+
+static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) {
+    int status = put(store, PUT_META, "ss", "boot_id", moment->boot_id);
+    if (status == 0)
+        status = put(store, PUT_META, "si", "boot_ns", moment->boot_ns);
+    if (status == 0)
+        status = put(store, PUT_META, "si", "real_ns", moment->real_ns);
+    for (int i = 0; i < ledger->n_channels && status == 0; i++)
+        status = put_channel(store, ledger, i);
+    for (int i = 0; i < ledger->n_accounts && status == 0; i++) {
+        jm_account *account = ledger->accounts[i];
+        if (!account->dirty)
+            continue;
+        status = put_account(store, ledger, account);
+        if (status == 0 && account->kind == JM_ACCOUNT_JOB && account->mode == JM_MODE_PROFILE)
+            status = put(store, PUT_SAMPLE, "iii", account->id, moment->real_ns,
+                         i64(total_uj(ledger, account)));
+    }
+    return status;
+}
+
+int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, jm_message *why) {
+    if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK &&
+        sqlite3_get_autocommit(store->db))
+        return complain(store, "cannot begin to save", why);
+    if (put_all(store, ledger, moment) != 0 ||
+        sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+        complain(store, "cannot save", why);
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+        return -1;
+    }
+    for (int i = 0; i < ledger->n_accounts; i++)
+        ledger->accounts[i]->dirty = false;
+    return 0;
+}
+
+int jm_store_settle(jm_store *store, const jm_account *job, jm_message *why) {
+    if (job->id == 0)
+        return 0;
+    if (sqlite3_get_autocommit(store->db) &&
+        sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        return complain(store, "cannot begin to save", why);
+    return put(store, SET_RECORDED, "i", job->id) == 0 ? 0 : complain(store, "cannot save", why);
+}
+
+static int find_channel(const jm_ledger *ledger, const char *name) {
+    for (int c = 0; c < ledger->n_channels; c++)
+        if (strcmp(ledger->channels[c].name, name) == 0)
+            return c;
+    return -1;
+}
+
+static const char *text_at(sqlite3_stmt *row, int column) {
+    const unsigned char *text = sqlite3_column_text(row, column);
+    return text ? (const char *)text : "";
+}
+
+static uint64_t u64_at(sqlite3_stmt *row, int column) {
+    return (uint64_t)sqlite3_column_int64(row, column);
+}
+
+static void load_channel(jm_ledger *ledger, sqlite3_stmt *row) {
+    const char *name = text_at(row, 0);
+    int c = find_channel(ledger, name);
+    if (c < 0) {
+        jm_channel retired = {.retired = true, .parent = -1};
+        strncpy(retired.name, name, sizeof retired.name - 1);
+        retired.info.domain = (jm_domain)sqlite3_column_int(row, 1);
+        retired.info.method = (jm_method)sqlite3_column_int(row, 2);
+        retired.outermost = sqlite3_column_int(row, 3) != 0;
+        retired.info.parent = -1;
+        c = jm_ledger_add_channel(ledger, &retired);
+        if (c < 0)
+            return;
+    }
+    jm_channel *channel = &ledger->channels[c];
+    channel->last_value = u64_at(row, 4);
+    channel->last_boot_ns = sqlite3_column_int64(row, 5);
+    channel->has_last = channel->last_boot_ns >= 0 && !channel->retired;
+    channel->remainder = u64_at(row, 6);
+    channel->power_w = sqlite3_column_double(row, 7);
+    channel->total_uj = u64_at(row, 8);
+    ledger->settled_uj[c] = u64_at(row, 9);
+    ledger->unallocated[c] =
+        (jm_balance){u64_at(row, 10), u64_at(row, 11), sqlite3_column_double(row, 12),
+                     sqlite3_column_double(row, 13)};
+}
+
+static jm_account *account_by_id(const jm_ledger *ledger, int64_t id) {
+    for (int i = 0; i < ledger->n_accounts; i++)
+        if (ledger->accounts[i]->id == id)
+            return ledger->accounts[i];
+    return NULL;
+}
+
+static void load_account(jm_ledger *ledger, sqlite3_stmt *row) {
+    jm_account *a = jm_ledger_new_account(ledger);
+    if (!a)
+        return;
+    a->id = sqlite3_column_int64(row, 0);
+    a->kind = (jm_account_kind)sqlite3_column_int(row, 2);
+    /* Jobs come before their steps: ids grow. */
+    a->job = a->kind == JM_ACCOUNT_JOB ? NULL : account_by_id(ledger, sqlite3_column_int64(row, 1));
+    a->job_id = (uint32_t)sqlite3_column_int64(row, 3);
+    strncpy(a->step, text_at(row, 4), sizeof a->step - 1);
+    a->uid = (uint32_t)sqlite3_column_int64(row, 5);
+    a->pid = sqlite3_column_int(row, 6);
+    a->pid_start = u64_at(row, 7);
+    a->cpus = u64_at(row, 8);
+    a->mode = (jm_mode)sqlite3_column_int(row, 9);
+    a->opened_ns = sqlite3_column_int64(row, 10);
+    a->closed_ns = sqlite3_column_int64(row, 11);
+    a->active_ns = sqlite3_column_int64(row, 12);
+    a->gap_ns = sqlite3_column_int64(row, 13);
+    a->samples = u64_at(row, 14);
+    strncpy(a->note, text_at(row, 15), sizeof a->note - 1);
+    a->cpu_ns = u64_at(row, 16);
+    a->current_w = sqlite3_column_double(row, 17);
+    a->peak_w = sqlite3_column_double(row, 18);
+    a->contained = sqlite3_column_int(row, 19) != 0;
+    a->dirty = false;
+}
+
+static void load_balance(jm_ledger *ledger, sqlite3_stmt *row) {
+    jm_account *account = account_by_id(ledger, sqlite3_column_int64(row, 0));
+    int channel = find_channel(ledger, text_at(row, 1));
+    if (account && channel >= 0)
+        account->balance[channel] =
+            (jm_balance){u64_at(row, 2), u64_at(row, 3), sqlite3_column_double(row, 4),
+                         sqlite3_column_double(row, 5)};
+}
+
+static void load_region(jm_ledger *ledger, sqlite3_stmt *row) {
+    jm_account *account = account_by_id(ledger, sqlite3_column_int64(row, 0));
+    if (!account)
+        return;
+    jm_region *regions =
+        realloc(account->regions, (size_t)(account->n_regions + 1) * sizeof *regions);
+    if (!regions)
+        return;
+    account->regions = regions;
+    jm_region *region = &regions[account->n_regions++];
+    *region = (jm_region){.count = u64_at(row, 2),
+                          .duration_ns = sqlite3_column_int64(row, 3),
+                          .energy_uj = u64_at(row, 4),
+                          .systematic_uj = sqlite3_column_double(row, 5),
+                          .variance_uj2 = sqlite3_column_double(row, 6),
+                          .samples = u64_at(row, 7)};
+    strncpy(region->name, text_at(row, 1), sizeof region->name - 1);
+}
+
+static int each_row(jm_store *store, jm_ledger *ledger, const char *sql,
+                    void (*load)(jm_ledger *, sqlite3_stmt *)) {
+    sqlite3_stmt *rows;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &rows, NULL) != SQLITE_OK)
+        return -1;
+    int status;
+    while ((status = sqlite3_step(rows)) == SQLITE_ROW)
+        load(ledger, rows);
+    sqlite3_finalize(rows);
+    return status == SQLITE_DONE ? 0 : -1;
+}
+
+static int64_t number(jm_store *store, const char *sql) {
+    sqlite3_stmt *row;
+    int64_t value = 0;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW)
+        value = sqlite3_column_int64(row, 0);
+    sqlite3_finalize(row);
+    return value;
+}
+
+static void load_moment(jm_store *store, jm_moment *moment) {
+    sqlite3_stmt *row;
+    *moment = (jm_moment){0};
+    if (sqlite3_prepare_v2(store->db, "SELECT value FROM meta WHERE key = 'boot_id'", -1, &row,
+                           NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW)
+        strncpy(moment->boot_id, text_at(row, 0), sizeof moment->boot_id - 1);
+    sqlite3_finalize(row);
+    moment->boot_ns = number(store, "SELECT value FROM meta WHERE key = 'boot_ns'");
+    moment->real_ns = number(store, "SELECT value FROM meta WHERE key = 'real_ns'");
+}
+
+int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why) {
+    load_moment(store, moment);
+    store->next_id = number(store, "SELECT max(id) FROM account");
+    if (each_row(store, ledger, "SELECT * FROM channel", load_channel) != 0 ||
+        each_row(store, ledger, "SELECT * FROM account WHERE recorded = 0 ORDER BY id",
+                 load_account) != 0 ||
+        each_row(store, ledger,
+                 "SELECT balance.* FROM balance JOIN account ON account.id = balance.account"
+                 " WHERE recorded = 0",
+                 load_balance) != 0 ||
+        each_row(store, ledger,
+                 "SELECT region.* FROM region JOIN account ON account.id = region.account"
+                 " WHERE recorded = 0",
+                 load_region) != 0)
+        return complain(store, "cannot be read", why);
+    return 0;
+}
+
+int jm_store_profile(jm_store *store, const jm_account *job, jm_sample_visit visit, void *context,
+                     jm_message *why) {
+    sqlite3_stmt *rows;
+    if (sqlite3_prepare_v2(store->db,
+                           "SELECT real_ns, energy_uj FROM sample WHERE account = ?"
+                           " ORDER BY real_ns",
+                           -1, &rows, NULL) != SQLITE_OK)
+        return complain(store, "cannot read the profile", why);
+    sqlite3_bind_int64(rows, 1, job->id);
+    int status;
+    while ((status = sqlite3_step(rows)) == SQLITE_ROW)
+        visit(context, sqlite3_column_int64(rows, 0), u64_at(rows, 1));
+    sqlite3_finalize(rows);
+    return status == SQLITE_DONE ? 0 : complain(store, "cannot read the profile", why);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The ledger on disk: SQLite in WAL mode, one transaction a tick. Killed at any point, it holds the
+// last whole tick.
+#ifndef JOULEMARK_STORE_H
+#define JOULEMARK_STORE_H
+
+#include "ledger.h"
+
+typedef struct jm_store jm_store;
+
+/* When the ledger was last saved; intervals across a restart are trusted only within one boot. */
+typedef struct {
+    char boot_id[JM_NAME_MAX];
+    int64_t boot_ns; /* CLOCK_BOOTTIME */
+    int64_t real_ns; /* CLOCK_REALTIME */
+} jm_moment;
+
+/* path: the database file, made with its schema if it is not there. 0, or -1 and why. */
+int jm_store_open(jm_store **store, const char *path, jm_message *why);
+void jm_store_close(jm_store *store);
+
+/*
+ * Fill the ledger, whose configured channels are there, with what was saved: counters, unallocated,
+ * and every account whose record is not yet written. Channels no longer configured come back as
+ * retired. moment->boot_id is "" for a new ledger.
+ */
+int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why);
+
+/* Save what changed, as one transaction; a job in profile mode gets a sample. */
+int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, jm_message *why);
+
+/* The job's record is written: the job will not be loaded again. Takes effect with the caller's
+ * next save. */
+int jm_store_settle(jm_store *store, const jm_account *job, jm_message *why);
+
+/* Every sample of a job in profile mode, oldest first. */
+typedef void (*jm_sample_visit)(void *context, int64_t real_ns, uint64_t energy_uj);
+int jm_store_profile(jm_store *store, const jm_account *job, jm_sample_visit visit, void *context,
+                     jm_message *why);
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Slurm's Epilog on each node: tells the daemon that the job is over, so that its record is
+// written.
+//
+// Exit status is always 0: another one would drain the node. What fails is said in syslog and in
+// the job's record.
+#include "client.h"
+#include "config.h"
+#include "record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+/* Longer than a step's: here nobody waits for us, and the record is written to disk meanwhile. */
+enum { END_TIMEOUT_MS = 10000 };
+
+static void report(void *context, const char *message) {
+    (void)context;
+    syslog(LOG_WARNING, "%s", message);
+}
+
+/* The daemon can't: leave a record that says so. */
+static void write_missing(uint32_t job, const char *node, const char *missing) {
+    static jm_config config;
+    char path[JM_PATH_MAX];
+    jm_message why;
+    const char *uid = getenv("SLURM_JOB_UID");
+    uint64_t user = 0;
+    if (uid)
+        jm_parse_u64(uid, &user);
+    jm_config_find(path, sizeof path);
+    if (jm_config_load(path, node, &config, report, NULL) != 0 && config.record_dir[0] == '\0')
+        return;
+    if (jm_record_write_missing(config.record_dir, config.cluster, node, job, (uint32_t)user,
+                                missing, &why) != 0)
+        syslog(LOG_ERR, "job %u: %s", job, why.text);
+}
+
+int main(void) {
+    const char *job_text = getenv("SLURM_JOB_ID"), *node = getenv("SLURMD_NODENAME");
+    uint64_t job = 0;
+    openlog("joulemark-epilog", 0, LOG_DAEMON);
+    if (!job_text || !node || !jm_parse_u64(job_text, &job) || job == 0 || job > UINT32_MAX) {
+        syslog(LOG_ERR, "SLURM_JOB_ID and SLURMD_NODENAME must be set: run as Slurm's Epilog");
+        return EXIT_SUCCESS;
+    }
+    jm_client client = JM_CLIENT_INIT;
+    jm_message why;
+    jm_packet reply;
+    char request[64];
+    if (jm_client_configure(&client, node, &why) != 0)
+        syslog(LOG_WARNING, "%s", why.text);
+    jm_packet_begin(request, sizeof request, "end");
+    jm_packet_add(request, sizeof request, "job", "%u", (unsigned)job);
+    if (jm_client_ask(&client, request, END_TIMEOUT_MS, &reply, &why) != 0) {
+        syslog(LOG_ERR, "job %u: %s", (unsigned)job, why.text);
+        write_missing((uint32_t)job, node, why.text);
+    }
+    jm_client_close(&client);
+    return EXIT_SUCCESS;
+}

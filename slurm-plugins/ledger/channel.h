@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A channel: any instrument's readings made into one monotonic energy counter in microjoules.
+#ifndef JOULEMARK_CHANNEL_H
+#define JOULEMARK_CHANNEL_H
+
+#include "instrument.h"
+
+enum { JM_CHANNELS_MAX = 64 };
+
+/* No channel of a node draws more; a counter that seems to was reset, it did not wrap. */
+#define JM_PLAUSIBLE_POWER_W 50000.0
+
+typedef struct {
+    char name[2 * JM_NAME_MAX]; /* "instrument/channel", unique in the node */
+    jm_channel_info info;
+    int parent;     /* index of the channel that contains it, -1: none */
+    bool outermost; /* counts in the node's total; the others are its breakdown */
+    bool retired;   /* no longer configured; kept while accounts hold energy of it */
+
+    bool has_last;
+    uint64_t last_value;  /* raw: microjoules of a counter, microwatts otherwise */
+    int64_t last_boot_ns; /* CLOCK_BOOTTIME of last_value */
+    uint64_t remainder; /* of the integral, in units of uW * ns / 2: nothing is lost to rounding */
+    uint64_t total_uj;  /* all the energy seen since the ledger began */
+    double power_w;     /* mean of the last interval */
+} jm_channel;
+
+/* What one tick brought. */
+typedef struct {
+    uint64_t energy_uj;
+    double variance_uj2; /* random error of this tick alone: quadrature and resolution of power
+                            readings */
+    int64_t covered_ns;  /* time the energy stands for */
+    int64_t lost_ns;     /* time whose energy is unknown */
+    const char *fault;   /* why, when something is wrong with the reading; NULL when all is well */
+} jm_gain;
+
+/*
+ * Take in one reading made at boot_ns. max_gap_ns: beyond this distance two power readings are not
+ * joined by a line, the time between them is lost; a counter bridges any distance in which it
+ * cannot have wrapped twice. Never goes back, never counts an interval twice.
+ */
+jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
+                           int64_t max_gap_ns);
+
+/* Random variance (uJ^2) at one end of an interval at power_w: resolution of a counter, and the
+ * time stamp's jitter. */
+double jm_channel_edge_variance(const jm_channel *channel, double power_w);
+
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Asking the daemon from inside Slurm's processes: never blocks longer than told, never fails its
+// caller.
+#include "client.h"
+
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t monotonic_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+int jm_client_configure(jm_client *client, const char *node, jm_message *why) {
+    char path[JM_PATH_MAX];
+    jm_config_find(path, sizeof path);
+    return jm_config_socket(path, node, client->socket, sizeof client->socket, why);
+}
+
+void jm_client_close(jm_client *client) {
+    if (client->fd >= 0)
+        close(client->fd);
+    client->fd = -1;
+}
+
+static int open_socket(jm_client *client, jm_message *why) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(client->socket) >= sizeof address.sun_path) {
+        jm_message_set(why, "socket path longer than %zu bytes: %s; shorten `socket:`",
+                       sizeof address.sun_path - 1, client->socket);
+        return -1;
+    }
+    strcpy(address.sun_path, client->socket);
+    client->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client->fd >= 0 && connect(client->fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return 0;
+    jm_message_set(why, "joulemarkd does not answer at %s: %s", client->socket, strerror(errno));
+    jm_client_close(client);
+    return -1;
+}
+
+/* 0 answered, -1 no answer in time, 1 the connection is broken. */
+static int exchange(jm_client *client, const char *request, int timeout_ms, char *answer,
+                    size_t size, ssize_t *length) {
+    if (send(client->fd, request, strlen(request), MSG_NOSIGNAL) < 0)
+        return errno == EAGAIN ? -1 : 1;
+    struct pollfd wait = {.fd = client->fd, .events = POLLIN};
+    int ready;
+    do
+        ready = poll(&wait, 1, timeout_ms);
+    while (ready < 0 && errno == EINTR);
+    if (ready <= 0)
+        return -1;
+    *length = recv(client->fd, answer, size, 0);
+    return *length > 0 ? 0 : 1;
+}
+
+static int fail(jm_client *client) {
+    jm_client_close(client);
+    return -1;
+}
+
+static int fail_slow(jm_client *client) {
+    client->retry_after_ns = monotonic_ns() + JM_RETRY_AFTER_MS * INT64_C(1000000);
+    return fail(client);
+}
+
+int jm_client_ask(jm_client *client, const char *request, int timeout_ms, jm_packet *reply,
+                  jm_message *why) {
+    if (client->retry_after_ns > monotonic_ns()) {
+        jm_message_set(why, "joulemarkd did not answer at %s lately", client->socket);
+        return -1;
+    }
+    char answer[JM_PACKET_MAX];
+    ssize_t length = 0;
+    bool mended = client->fd < 0;
+    for (;;) {
+        if (client->fd < 0 && open_socket(client, why) != 0)
+            return fail(client);
+        int status = exchange(client, request, timeout_ms, answer, sizeof answer, &length);
+        if (status == 0)
+            break;
+        jm_message_set(why, "joulemarkd does not answer at %s: %s", client->socket,
+                       status < 0 ? "no reply in time" : "connection lost");
+        if (status < 0)
+            return fail_slow(client);
+        if (mended)
+            return fail(client);
+        mended = true;
+        jm_client_close(client);
+    }
+    client->retry_after_ns = 0;
+    if (!jm_packet_parse(answer, (size_t)length, reply)) {
+        jm_message_set(why, "joulemarkd at %s answered something else than a packet",
+                       client->socket);
+        return fail_slow(client);
+    }
+    if (strcmp(reply->verb, "ok") == 0)
+        return 0;
+    const char *text = jm_packet_get(reply, "text");
+    jm_message_set(why, "joulemarkd: %s", text ? text : "refused");
+    return -1;
+}

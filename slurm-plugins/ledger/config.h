@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The configuration: one YAML file, validated whole, errors with file, line and key.
+#ifndef JOULEMARK_CONFIG_H
+#define JOULEMARK_CONFIG_H
+
+#include "instrument.h"
+
+enum { JM_INSTRUMENTS_MAX = 64, JM_USERS_MAX = 16 };
+
+typedef struct {
+    char path[JM_PATH_MAX]; /* the file it came from; "" when there is none and all is default */
+    char cluster[JM_NAME_MAX];
+    char socket[JM_PATH_MAX]; /* %n already replaced by the node's name */
+    char state_dir[JM_PATH_MAX];
+    char record_dir[JM_PATH_MAX];
+    char store[JM_PATH_MAX];    /* the site's store; the daemon only checks the key */
+    char log_file[JM_PATH_MAX]; /* "": stderr */
+    double period_s;
+    int cpus;
+    char privileged_users[JM_USERS_MAX][JM_NAME_MAX];
+    int n_privileged_users;
+    jm_instrument_config instruments[JM_INSTRUMENTS_MAX];
+    int n_instruments;
+} jm_config;
+
+/* Where the file is: $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
+ * /etc/slurm/joulemark.yaml. */
+void jm_config_find(char *path, size_t size);
+
+/*
+ * Load and validate the whole file for one node (%n in paths becomes node; a literal % is %%).
+ * 0, or the number of errors; report is called once an error with "FILE:LINE: key 'KEY': what is
+ * wrong, value, fix". A file that does not exist is an error.
+ */
+typedef void (*jm_config_report)(void *context, const char *message);
+int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,
+                   void *context);
+
+/* The socket alone, for plugins inside Slurm's processes; same rules. 0, or -1 and why (default
+ * path set). */
+int jm_config_socket(const char *path, const char *node, char *socket, size_t size,
+                     jm_message *why);
+
+#endif

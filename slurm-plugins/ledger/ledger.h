@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The ledger of one node: every channel's gain is split among the jobs, to the microjoule. Pure
+// accounting, no I/O.
+#ifndef JOULEMARK_LEDGER_H
+#define JOULEMARK_LEDGER_H
+
+#include "channel.h"
+
+enum { JM_REGION_NAME_MAX = 96, JM_MARKS_MAX = 256, JM_REGIONS_MAX = 4096 };
+
+#define JM_SPLIT_POLICY "idle-by-share,rest-by-cpu-time"
+
+/*
+ * JOB: the job on this node; books balance over these and `unallocated`.
+ * PROCESS: one slurmstepd. .extern stands for its job; .batch encloses whatever the job does
+ * meanwhile; a numbered step divides the job's energy with the other numbered steps of the moment.
+ */
+typedef enum {
+    JM_ACCOUNT_JOB,
+    JM_ACCOUNT_EXTERN,
+    JM_ACCOUNT_BATCH,
+    JM_ACCOUNT_STEP
+} jm_account_kind;
+
+/* What a job asked for with --energy. */
+typedef enum { JM_MODE_OFF, JM_MODE_SUMMARY, JM_MODE_PROFILE } jm_mode;
+
+typedef struct {
+    uint64_t energy_uj;
+    uint64_t idle_uj;     /* the part of energy_uj that is the node's idle power */
+    double systematic_uj; /* limit of the systematic error */
+    double variance_uj2;  /* random error inside; the ends are added when it is reported */
+} jm_balance;
+
+/* What an account holds, over the outermost channels. */
+typedef struct {
+    uint64_t energy_uj, idle_uj;
+    uint64_t domain_uj[JM_DOMAIN_COUNT]; /* cpu, dram, gpu, rest; sums to energy_uj; JM_DOMAIN_NODE
+                                            stays 0 */
+    double systematic_uj;                /* k=1 */
+    double random_uj;                    /* k=1 */
+    double uncertainty_uj;               /* k=2, both together */
+    double mean_w;
+    jm_method method;
+    bool mixed; /* more than one method; `method` is then the most doubtful */
+} jm_estimate;
+
+typedef struct {
+    char name[JM_REGION_NAME_MAX];
+    uint64_t count;
+    int64_t duration_ns;
+    uint64_t energy_uj;
+    double systematic_uj; /* k=1 */
+    double variance_uj2;
+    uint64_t samples;
+} jm_region;
+
+/* A region begun and not yet ended. */
+typedef struct {
+    int32_t pid;
+    char name[JM_REGION_NAME_MAX];
+    int64_t boot_ns;
+    uint64_t energy_uj;
+    double systematic_uj, variance_uj2;
+    uint64_t samples;
+    double age_uj; /* energy of the time between the mark and the sample it rests on */
+} jm_region_mark;
+
+typedef struct jm_account {
+    int64_t id; /* row in the store */
+    jm_account_kind kind;
+    struct jm_account *job; /* the JOB account it lies in; NULL for a JOB */
+    uint32_t job_id;
+    char step[JM_STEP_MAX]; /* "job", "extern", "batch", "interactive", "0", ... */
+    uint32_t uid;
+    int32_t pid;        /* slurmstepd; 0 for a JOB */
+    uint64_t pid_start; /* /proc/PID/stat field 22: with the pid, the process's name for ever */
+    uint64_t cpus;
+    jm_mode mode;
+
+    int64_t opened_ns, closed_ns; /* CLOCK_REALTIME; closed_ns 0: open */
+    int64_t active_ns;            /* time covered by ticks */
+    int64_t gap_ns;               /* time of the account that nobody observed */
+    uint64_t samples;
+    char note[JM_MESSAGE_MAX]; /* what went wrong, for the record; "" nothing */
+
+    uint64_t cpu_ns;      /* process tree's CPU time at the last tick */
+    uint64_t cpu_tick_ns; /* used since the tick before */
+
+    uint64_t window_uj; /* of the current power window */
+    int64_t window_ns;
+    double current_w, peak_w;
+
+    jm_balance *balance; /* one a channel */
+    jm_balance *told;    /* what Slurm was last told; NULL: nothing yet */
+    int64_t told_ns;     /* CLOCK_REALTIME of it */
+
+    jm_region *regions;
+    int n_regions;
+    jm_region_mark *marks;
+    int n_marks;
+    bool contained; /* JOB: an .extern account was opened for it */
+    bool dirty;     /* the store does not have it as it is */
+} jm_account;
+
+typedef struct {
+    jm_channel channels[JM_CHANNELS_MAX];
+    int n_channels;
+    jm_balance unallocated[JM_CHANNELS_MAX];
+    uint64_t
+        settled_uj[JM_CHANNELS_MAX]; /* of jobs whose records are written and that left memory */
+    uint64_t cpus;
+    int64_t window_ns;     /* power is averaged over this: the tick's period */
+    jm_account **accounts; /* open, or closed and not yet recorded */
+    int n_accounts, capacity;
+    double node_w; /* mean of the last window */
+    uint64_t node_window_uj;
+    int64_t node_window_ns;
+} jm_ledger;
+
+void jm_ledger_init(jm_ledger *ledger, uint64_t cpus, int64_t window_ns);
+void jm_ledger_free(jm_ledger *ledger);
+
+/* Add a channel; its index, or -1 when JM_CHANNELS_MAX are there. Before the first account only. */
+int jm_ledger_add_channel(jm_ledger *ledger, const jm_channel *channel);
+
+/*
+ * Open (or find, if it is already open) the account of a step's process, and its job's account with
+ * it. step: "extern", "batch", "interactive" or a number. NULL when memory is out.
+ */
+typedef struct {
+    uint32_t job_id, uid;
+    const char *step;
+    int32_t pid;
+    uint64_t pid_start;
+    uint64_t job_cpus, step_cpus;
+    uint64_t cpu_ns; /* the process tree's CPU time now */
+    jm_mode mode;
+} jm_open_request;
+jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, int64_t now_ns);
+
+/* An empty account, as the store loads them. */
+jm_account *jm_ledger_new_account(jm_ledger *ledger);
+
+jm_account *jm_ledger_find(const jm_ledger *ledger, int32_t pid, uint64_t pid_start);
+jm_account *jm_ledger_find_job(const jm_ledger *ledger, uint32_t job_id);
+
+/*
+ * Divide the gains (one a channel, over the last dt_ns) among the open jobs and `unallocated`, and
+ * each job's part among its running steps. The caller has set cpu_tick_ns of the processes.
+ */
+void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns);
+
+/* Nobody looked for gap_ns: say so in every open account. */
+void jm_ledger_gap(jm_ledger *ledger, int64_t gap_ns);
+
+/* Remember what Slurm is told now; a later close falls back on it. */
+void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns);
+
+/*
+ * Close a process's account, and with .extern the job's. agreed: what came after Slurm's last
+ * question goes back to `unallocated`, so that Slurm's figure and ours are one.
+ */
+void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, bool agreed);
+
+/* The account whose balance is the account's energy: the job's for .extern, else itself. */
+jm_account *jm_account_holder(jm_account *account);
+jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *account);
+
+/* Regions; age_ns: time since the last tick. False: no such mark, or too many. */
+bool jm_ledger_region_begin(jm_ledger *ledger, jm_account *account, int32_t pid, const char *name,
+                            int64_t boot_ns, int64_t age_ns);
+bool jm_ledger_region_end(jm_ledger *ledger, jm_account *account, int32_t pid, const char *name,
+                          int64_t boot_ns, int64_t age_ns, jm_region *single);
+
+/* Energy charged to somebody, channel by channel: equals channels[i].total_uj, or the ledger is
+ * wrong. */
+uint64_t jm_ledger_charged_uj(const jm_ledger *ledger, int channel);
+
+/* The job's record is safe: forget the job and its steps; their energy becomes `settled`. */
+void jm_ledger_settle(jm_ledger *ledger, jm_account *job);
+
+/* The node's energy since the ledger began, over the outermost channels. */
+uint64_t jm_ledger_node_uj(const jm_ledger *ledger);
+
+#endif

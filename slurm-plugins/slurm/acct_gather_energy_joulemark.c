@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// acct_gather_energy/joulemark: gives Slurm what the ledger charged. No sensor is read inside
+// Slurm's processes.
+//
+// Built against Slurm's public headers alone. slurmctld loads it and calls nothing; slurmd asks for
+// the node's energy and power; each slurmstepd asks for its own account. With no answer Slurm is
+// told NO_VAL: no data, not zero.
+#include "client.h"
+
+#include <pthread.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h> /* slurm_error(), slurm_verbose() */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char plugin_name[] = "Joulemark: energy charged by the node's ledger";
+const char plugin_type[] = "acct_gather_energy/joulemark";
+const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+/* One process is one account: all that is known lives here, never in the struct that Slurm passes,
+ * which is a task's. */
+static struct {
+    pthread_mutex_t lock;
+    jm_client client;
+    bool configured, complained;
+    bool is_stepd, attached;
+    acct_gather_energy_t last; /* what Slurm was told last */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .client = JM_CLIENT_INIT};
+
+static void complain(const char *why) {
+    if (!state.complained)
+        slurm_error("joulemark: no energy from here on: %s", why);
+    state.complained = true;
+}
+
+static void configure(void) {
+    jm_message why;
+    char comm[32];
+    const char *node = getenv("SLURMD_NODENAME");
+    char host[JM_NAME_MAX] = "";
+    if (!node) {
+        gethostname(host, sizeof host - 1);
+        host[strcspn(host, ".")] = '\0';
+        node = host;
+    }
+    state.configured = true;
+    state.is_stepd = jm_read_small_file("/proc/self/comm", comm, sizeof comm) > 0 &&
+                     strcmp(comm, "slurmstepd") == 0;
+    if (jm_client_configure(&state.client, node, &why) != 0)
+        complain(why.text);
+}
+
+static bool ask(const char *request, jm_packet *reply) {
+    jm_message why;
+    if (jm_client_ask(&state.client, request, JM_REPLY_TIMEOUT_MS, reply, &why) == 0) {
+        state.complained = false;
+        return true;
+    }
+    complain(why.text);
+    return false;
+}
+
+/* Without our SPANK plugin nobody opened the account: the process's title "slurmstepd: [JOB.STEP]"
+ * names it. */
+static bool attach_by_title(void) {
+    char title[256], request[256], step[JM_STEP_MAX];
+    unsigned job;
+    jm_packet reply;
+    if (jm_read_small_file("/proc/self/cmdline", title, sizeof title) <= 0 ||
+        sscanf(title, "slurmstepd: [%u.%31[a-z0-9]", &job, step) != 2)
+        return false;
+    jm_packet_begin(request, sizeof request, "open");
+    jm_packet_add(request, sizeof request, "job", "%u", job);
+    jm_packet_add(request, sizeof request, "step", "%s", step);
+    return ask(request, &reply);
+}
+
+static uint32_t watts_of(const jm_packet *reply) {
+    return (uint32_t)(jm_packet_double(reply, "watts", 0) + 0.5);
+}
+
+static void take(const jm_packet *reply) {
+    uint64_t joules = (jm_packet_u64(reply, "energy_uj", 0) + 500000) / 1000000;
+    /* A daemon killed and restarted may know a little less than it once said; Slurm's counter never
+     * falls. */
+    if (joules < state.last.consumed_energy)
+        joules = state.last.consumed_energy;
+    state.last.previous_consumed_energy = state.last.consumed_energy;
+    state.last.consumed_energy = joules;
+    state.last.current_watts = watts_of(reply);
+    state.last.ave_watts = (uint32_t)(jm_packet_double(reply, "mean_w", 0) + 0.5);
+    state.last.poll_time = time(NULL);
+}
+
+static void refresh(void) {
+    jm_packet reply;
+    if (!state.configured)
+        configure();
+    if (!state.is_stepd) {
+        if (ask("node", &reply))
+            take(&reply);
+        return;
+    }
+    if (ask("read", &reply) || (attach_by_title() && ask("read", &reply))) {
+        state.attached = true;
+        take(&reply);
+    }
+}
+
+static void give(acct_gather_energy_t *energy) {
+    if (state.last.poll_time != 0) {
+        *energy = state.last;
+        return;
+    }
+    *energy = (acct_gather_energy_t){
+        .ave_watts = 0, .consumed_energy = NO_VAL64, .current_watts = NO_VAL};
+}
+
+extern int init(void) {
+    return SLURM_SUCCESS;
+}
+
+extern int fini(void) {
+    jm_packet reply;
+    jm_message why;
+    pthread_mutex_lock(&state.lock);
+    if (state.attached)
+        jm_client_ask(&state.client, "close", JM_REPLY_TIMEOUT_MS, &reply, &why);
+    state.attached = false;
+    jm_client_close(&state.client);
+    pthread_mutex_unlock(&state.lock);
+    return SLURM_SUCCESS;
+}
+
+extern int acct_gather_energy_p_update_node_energy(void) {
+    pthread_mutex_lock(&state.lock);
+    refresh();
+    pthread_mutex_unlock(&state.lock);
+    return SLURM_SUCCESS;
+}
+
+extern int acct_gather_energy_p_get_data(enum acct_energy_type type, void *data) {
+    int status = SLURM_SUCCESS;
+    pthread_mutex_lock(&state.lock);
+    switch (type) {
+    case ENERGY_DATA_JOULES_TASK:
+    case ENERGY_DATA_NODE_ENERGY_UP:
+        refresh();
+        give(data);
+        break;
+    case ENERGY_DATA_STRUCT:
+    case ENERGY_DATA_NODE_ENERGY:
+        give(data);
+        break;
+    case ENERGY_DATA_LAST_POLL:
+        *(time_t *)data = state.last.poll_time;
+        break;
+    case ENERGY_DATA_SENSOR_CNT:
+        *(uint16_t *)data = 1;
+        break;
+    default:
+        status = SLURM_ERROR;
+    }
+    pthread_mutex_unlock(&state.lock);
+    return status;
+}
+
+extern int acct_gather_energy_p_set_data(enum acct_energy_type type, void *data) {
+    (void)data;
+    if (type == ENERGY_DATA_PROFILE)
+        return acct_gather_energy_p_update_node_energy();
+    return SLURM_SUCCESS;
+}
+
+/* Slurm's own types for these are not public; there are no options in acct_gather.conf, so nothing
+ * is touched. */
+extern void acct_gather_energy_p_conf_options(void **options, int *count) {
+    (void)options, (void)count;
+}
+
+extern void acct_gather_energy_p_conf_set(int context, void *table) {
+    (void)context, (void)table;
+}
+
+extern void acct_gather_energy_p_conf_values(void *list) {
+    (void)list;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// SPANK plugin: the option --energy, the accounts' opening, and the summary at the end of a job's
+// output.
+//
+// Hooks of slurmstepd alone are used: job_prolog and job_epilog would start a process more for each
+// job.
+#include "client.h"
+#include "handover.h"
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+SPANK_PLUGIN(joulemark, 1)
+
+typedef enum { MODE_OFF, MODE_SUMMARY, MODE_PROFILE } mode;
+
+static struct {
+    mode mode;
+    jm_client client;
+    bool opened;
+    uint32_t job, step, node_index, n_nodes, tasks_left;
+    jm_handover output; /* the first task's standard output, for the summary */
+} state = {.client = JM_CLIENT_INIT, .output = JM_HANDOVER_INIT};
+
+static int take_mode(int value, const char *text, int remote) {
+    static const char *const NAMES[] = {"off", "summary", "profile"};
+    (void)value;
+    for (int i = 0; i < 3; i++)
+        if (text && strcmp(text, NAMES[i]) == 0) {
+            state.mode = (mode)i;
+            return 0;
+        }
+    if (remote)
+        return 0;
+    slurm_error("--energy=%s: not one of off, summary, profile", text ? text : "");
+    return -1;
+}
+
+static struct spank_option ENERGY_OPTION = {
+    .name = "energy",
+    .arginfo = "off|summary|profile",
+    .usage =
+        "what to tell about the job's energy: nothing (default; it is accounted all the same), "
+        "a summary at the end of its output, or that and its power over time",
+    .has_arg = 1,
+    .cb = take_mode,
+};
+
+static bool is_remote(spank_t spank) {
+    return spank_remote(spank) == 1;
+}
+
+static void step_name(uint32_t step, char *name, size_t size) {
+    if (step == SLURM_BATCH_SCRIPT)
+        jm_format(name, size, "batch");
+    else if (step == SLURM_EXTERN_CONT)
+        jm_format(name, size, "extern");
+    else if (step == SLURM_INTERACTIVE_STEP)
+        jm_format(name, size, "interactive");
+    else
+        jm_format(name, size, "%u", step);
+}
+
+/* "0-3,8" is 5; what is no such list is 0. */
+static unsigned count_cores(const char *list) {
+    unsigned count = 0, first, last;
+    for (const char *part = list; part && *part; part = strchr(part, ',')) {
+        part += *part == ',';
+        int n = sscanf(part, "%u-%u", &first, &last);
+        if (n == 2 && last >= first)
+            count += last - first + 1;
+        else if (n >= 1)
+            count++;
+    }
+    return count;
+}
+
+static void add_cores(spank_t spank, spank_item_t item, char *request, size_t size,
+                      const char *key) {
+    char *list = NULL;
+    if (spank_get_item(spank, item, &list) == ESPANK_SUCCESS && list)
+        jm_packet_add(request, size, key, "%u", count_cores(list));
+}
+
+static void open_account(spank_t spank) {
+    char request[512], name[JM_STEP_MAX];
+    uid_t uid = 0;
+    jm_packet reply;
+    jm_message why;
+    step_name(state.step, name, sizeof name);
+    spank_get_item(spank, S_JOB_UID, &uid);
+    jm_packet_begin(request, sizeof request, "open");
+    jm_packet_add(request, sizeof request, "job", "%u", state.job);
+    jm_packet_add(request, sizeof request, "step", "%s", name);
+    jm_packet_add(request, sizeof request, "uid", "%u", (unsigned)uid);
+    jm_packet_add(request, sizeof request, "mode", "%d", (int)state.mode);
+    add_cores(spank, S_JOB_ALLOC_CORES, request, sizeof request, "job_cpus");
+    add_cores(spank, S_STEP_ALLOC_CORES, request, sizeof request, "step_cpus");
+    state.opened = jm_client_ask(&state.client, request, JM_REPLY_TIMEOUT_MS, &reply, &why) == 0;
+    if (!state.opened)
+        slurm_error("joulemark: job %u.%s has no account: %s", state.job, name, why.text);
+}
+
+/* A batch job is summed up once, by its script; elsewhere each step sums itself up, on its first
+ * node. */
+static bool sums_up(spank_t spank) {
+    char environment[16] = "";
+    if (state.mode == MODE_OFF || !state.opened || state.node_index != 0)
+        return false;
+    if (state.step == SLURM_BATCH_SCRIPT)
+        return true;
+    spank_getenv(spank, "ENVIRONMENT", environment, sizeof environment);
+    return state.step < SLURM_MAX_NORMAL_STEP_ID && strcmp(environment, "BATCH") != 0;
+}
+
+int slurm_spank_init(spank_t spank, int argc, char **argv) {
+    (void)argc, (void)argv;
+    if (spank_context() != S_CTX_JOB_SCRIPT &&
+        spank_option_register(spank, &ENERGY_OPTION) != ESPANK_SUCCESS)
+        slurm_error("joulemark: --energy could not be registered");
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
+    (void)argc, (void)argv;
+    const char *node = getenv("SLURMD_NODENAME");
+    jm_message why;
+    if (!is_remote(spank))
+        return ESPANK_SUCCESS;
+    spank_get_item(spank, S_JOB_ID, &state.job);
+    spank_get_item(spank, S_JOB_STEPID, &state.step);
+    spank_get_item(spank, S_JOB_NODEID, &state.node_index);
+    spank_get_item(spank, S_JOB_NNODES, &state.n_nodes);
+    spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &state.tasks_left);
+    if (jm_client_configure(&state.client, node ? node : "", &why) != 0)
+        slurm_error("joulemark: %s", why.text);
+    open_account(spank);
+    if (state.opened)
+        spank_setenv(spank, "JOULEMARK_SOCKET", state.client.socket, 1);
+    if (sums_up(spank))
+        jm_handover_prepare(&state.output);
+    return ESPANK_SUCCESS;
+}
+
+/* In the task's own process, just before its program: its standard output is what the summary will
+ * be written to. */
+int slurm_spank_task_init(spank_t spank, int argc, char **argv) {
+    (void)argc, (void)argv;
+    int task = -1;
+    spank_get_item(spank, S_TASK_ID, &task);
+    if (task == 0)
+        jm_handover_give(&state.output, 1);
+    return ESPANK_SUCCESS;
+}
+
+static void sum_up(void) {
+    bool batch = state.step == SLURM_BATCH_SCRIPT;
+    jm_packet reply;
+    jm_message why;
+    char text[512];
+    if (jm_client_ask(&state.client, batch ? "read scope=job" : "read", JM_REPLY_TIMEOUT_MS, &reply,
+                      &why) != 0) {
+        jm_format(text, sizeof text, "Energy: not known: %s\n", why.text);
+        jm_handover_write(&state.output, text);
+        return;
+    }
+    double joules = jm_packet_double(&reply, "energy_uj", 0) / 1e6;
+    double error_j = jm_packet_double(&reply, "uncertainty_uj", 0) / 1e6;
+    double seconds = jm_packet_double(&reply, "seconds", 0);
+    double gap_s = jm_packet_double(&reply, "gap_s", 0);
+    char where[128] = "", gap[64] = "";
+    if (state.n_nodes > 1) {
+        double all_j = jm_handover_job_joules(state.job, batch ? "extern" : NULL, state.step);
+        /* The other nodes' instruments are taken to be like this one's. */
+        if (all_j > 0) {
+            error_j *= joules > 0 ? all_j / joules : 1;
+            joules = all_j;
+            jm_format(where, sizeof where, ", %u nodes", state.n_nodes);
+        } else {
+            jm_format(where, sizeof where, ", the first of %u nodes alone", state.n_nodes);
+        }
+    }
+    if (gap_s > 0)
+        jm_format(gap, sizeof gap, ", %.1f s of it not observed", gap_s);
+    jm_format(text, sizeof text, "Energy%s: %.1f J +- %.1f J (k=2), %.1f W mean over %.1f s%s%s\n",
+              jm_packet_u64(&reply, "estimated", 0) ? " (estimated by a model, not measured)" : "",
+              joules, error_j, seconds > 0 ? joules / seconds : 0, seconds, where, gap);
+    jm_handover_write(&state.output, text);
+}
+
+int slurm_spank_task_exit(spank_t spank, int argc, char **argv) {
+    (void)spank, (void)argc, (void)argv;
+    if (state.tasks_left > 0)
+        state.tasks_left--;
+    if (state.tasks_left > 0)
+        return ESPANK_SUCCESS;
+    if (jm_handover_take(&state.output))
+        sum_up();
+    jm_handover_close(&state.output);
+    return ESPANK_SUCCESS;
+}
+
+int slurm_spank_exit(spank_t spank, int argc, char **argv) {
+    (void)spank, (void)argc, (void)argv;
+    jm_handover_close(&state.output);
+    jm_client_close(&state.client);
+    return ESPANK_SUCCESS;
+}

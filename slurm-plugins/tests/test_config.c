@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Tests of ledger/config.c: what it takes, its defaults, and each error with file, line and key.
+#include "config.h"
+
+#include "test.h"
+
+#include <math.h>
+
+static char folder[256], file[512];
+
+enum { MESSAGES_MAX = 32 };
+
+typedef struct {
+    int count;
+    char text[MESSAGES_MAX][JM_MESSAGE_MAX];
+} heard;
+
+static void hear(void *context, const char *message) {
+    heard *all = context;
+    if (all->count < MESSAGES_MAX)
+        snprintf(all->text[all->count], JM_MESSAGE_MAX, "%s", message);
+    all->count++;
+}
+
+static jm_config config; /* too large for the stack */
+
+static int load(const char *yaml, heard *all) {
+    memset(all, 0, sizeof *all);
+    test_write(folder, "joulemark.yaml", yaml);
+    int errors = jm_config_load(file, "n7", &config, hear, all);
+    CHECK(errors == all->count);
+    return errors;
+}
+
+/* One mistake each; top-level cases get their `cluster:` in the text itself. */
+#define C       "cluster: c\n"
+#define I       C "instruments:\n"
+#define MODEL   I "- {type: model, idle_w: 40, full_w: 120"
+#define REPLAY  I "- {type: replay, file: /t.csv"
+#define LONG20  "aaaaaaaaaaaaaaaaaaaa"
+#define LONG100 LONG20 LONG20 LONG20 LONG20 LONG20
+
+static const struct {
+    const char *yaml, *place, *part;
+} mistakes[] = {
+    {"period_s: 1\n", "1: key 'cluster': ", "is missing; add 'cluster: NAME'"},
+    {"", "1: key 'cluster': ", "is missing"},
+    {"cluster:\n", "1: key 'cluster': ", "is empty; give it a value"},
+    {"cluster: ''\n", "1: key 'cluster': ", "is empty"},
+    {"cluster: ~\n", "1: key 'cluster': ", "is empty"},
+    {"cluster: a/b\n", "1: key 'cluster': ", "is 'a/b'"},
+    {"cluster: .hidden\n", "1: key 'cluster': ", "is '.hidden'"},
+    {"cluster: " LONG100 "\n", "1: key 'cluster': ", "must be 1 to 63 letters"},
+    {"cluster: [c]\n", "1: key 'cluster': ", "is a list"},
+    {C "perod_s: 1\n", "2: key 'perod_s': ", "is not known; did you mean 'period_s'?"},
+    {C "zzzzzzzzzz: 1\n", "2: key 'zzzzzzzzzz': ", "is not known; remove it"},
+    {C "? [a]\n: 1\n", "2: key '?': ", "is not known"},
+    {C "cpus: 2\n\ncpus: 3\n", "4: key 'cpus': ", "is given twice, first in line 2"},
+    {C "period_s: 0.001\n",
+     "2: key 'period_s': ", "must be a number from 0.01 to 3600, is '0.001'"},
+    {C "period_s: 3601\n", "2: key 'period_s': ", "is '3601'"},
+    {C "period_s: nan\n", "2: key 'period_s': ", "is 'nan'"},
+    {C "period_s: 1s\n", "2: key 'period_s': ", "is '1s'"},
+    {C "period_s: {a: 1}\n", "2: key 'period_s': ", "is a mapping"},
+    {C "cpus: 0\n", "2: key 'cpus': ", "must be a whole number from 1 to"},
+    {C "cpus: 1.5\n", "2: key 'cpus': ", "is '1.5'"},
+    {C "socket: run/x.sock\n", "2: key 'socket': ", "begin it with '/'"},
+    {C "socket: /run/%h.sock\n", "2: key 'socket': ", "may hold %n"},
+    {C "socket: /run/50%\n", "2: key 'socket': ", "may hold %n"},
+    {C "socket: /" LONG100 "aaaaaa%n\n", "2: key 'socket': ", "at most 107 bytes long, is 109"},
+    {C "store: /" LONG100 LONG100 LONG100 LONG100 LONG100 LONG100 "\n",
+     "2: key 'store': ", "is too long"},
+    {C "privileged_users: slurm\n", "2: key 'privileged_users': ", "must be a list of user names"},
+    {C "privileged_users: [a, [b]]\n", "2: key 'privileged_users[1]': ", "is a list"},
+    {C "privileged_users: [0,1,2,3,4,5,6,7,8,9,a,b,c,d,e,f,g]\n",
+     "2: key 'privileged_users': ", "at most 16 entries, has 17"},
+    {C "instruments: {type: model}\n", "2: key 'instruments': ", "must be a list"},
+    {I "- powercap\n", "3: key 'instruments[0]': ", "is a single value"},
+    {I "- type: powercap\n- name: x\n", "4: key 'instruments[1].type': ", "add 'type: auto'"},
+    {I "- type: powrcap\n", "3: key 'instruments[0].type': ", "did you mean 'powercap'?"},
+    {I "- type: powercap\n  rot: /x\n", "4: key 'instruments[0].rot': ", "did you mean 'root'?"},
+    {I "- type: powercap\n  full_w: 10\n",
+     "4: key 'instruments[0].full_w': ", "is not for an instrument of type 'powercap'"},
+    {I "- type: hwmon\n  file: /x\n", "4: key 'instruments[0].file': ", "of type 'hwmon'"},
+    {I "- type: auto\n  file: /x\n", "4: key 'instruments[0].file': ", "of type 'auto'"},
+    {I "- type: replay\n", "3: key 'instruments[0].file': ", "is missing"},
+    {REPLAY ", as: watts}\n", "3: key 'instruments[0].as': ", "must be counter or power"},
+    {REPLAY ", repeat: yes}\n", "3: key 'instruments[0].repeat': ", "must be true or false"},
+    {REPLAY ", epoch: -1}\n", "3: key 'instruments[0].epoch': ", "is '-1'"},
+    {REPLAY ", wrap_uj: 0}\n", "3: key 'instruments[0].wrap_uj': ", "from 1 to 2^62"},
+    {REPLAY ", wrap_uj: 1e9}\n", "3: key 'instruments[0].wrap_uj': ", "is '1e9'"},
+    {REPLAY ",\n as: power,\n wrap_uj: 9}\n", "5: key 'instruments[0].wrap_uj': ", "in conflict"},
+    {REPLAY ", domain: rest}\n", "3: key 'instruments[0].domain': ", "cpu, dram, gpu or node"},
+    {I "- type: model\n  full_w: 9\n", "3: key 'instruments[0].idle_w': ", "is missing"},
+    {I "- type: model\n  idle_w: 9\n", "3: key 'instruments[0].full_w': ", "is missing"},
+    {I "- type: model\n  full_w: 9\n  idle_w: 9\n",
+     "5: key 'instruments[0].idle_w': ", "must be below full_w (9), is '9'"},
+    {I "- type: auto\n  full_w: 9\n", "3: key 'instruments[0].idle_w': ", "is missing"},
+    {I "- {type: powercap, idle_w: -3}\n", "3: key 'instruments[0].idle_w': ", "is '-3'"},
+    {MODEL ", error: 5}\n", "3: key 'instruments[0].error': ", "must be a mapping"},
+    {MODEL ", error: {relative: 1.5}}\n",
+     "3: key 'instruments[0].error.relative': ", "from 0 to 1, is '1.5'"},
+    {MODEL ",\n error: {\n  relativ: 0.1}}\n",
+     "5: key 'instruments[0].error.relativ': ", "did you mean 'relative'?"},
+    {MODEL "}\n- {type: model, idle_w: 1, full_w: 2}\n",
+     "4: key 'instruments[1].name': ", "is the name of instruments[0] in line 3 too"},
+    {I "- {type: powercap, parent: meter}\n- {type: hwmon, name: metre}\n",
+     "3: key 'instruments[0].parent': ", "did you mean 'metre'?"},
+    {I "- {type: powercap, parent: nobody}\n", "3: key 'instruments[0].parent': ", "is 'nobody'"},
+    {I "- {type: powercap, parent: powercap}\n",
+     "3: key 'instruments[0].parent': ", "must not lead back to 'powercap' itself"},
+    {C "? !!str\n: 1\n", "2: key '': ", "is not known"},
+    {C "socket: [\n", "3: is not YAML: ", "correct the line"},
+    {C "\tx: 1\n", "2: is not YAML: ", "correct the line"},
+    {C "--- \nx: 1\n", "3: a second YAML document begins", "keep one"},
+    {"- a\n", "1: the file must hold keys", "holds a list"},
+    {"text\n", "1: the file must hold keys", "holds a single value"},
+};
+
+static void each_mistake_names_file_line_and_key(void) {
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        heard all;
+        char start[JM_MESSAGE_MAX];
+        jm_format(start, sizeof start, "%s:%s", file, mistakes[i].place);
+        int errors = load(mistakes[i].yaml, &all);
+        if (errors != 1)
+            test_fail(__FILE__, __LINE__, "case %zu: %d errors for:\n%s%s\n%s", i, errors,
+                      mistakes[i].yaml, all.text[0], all.text[1]);
+        if (strncmp(all.text[0], start, strlen(start)) != 0)
+            test_fail(__FILE__, __LINE__, "case %zu: '%s' does not begin with '%s'", i, all.text[0],
+                      start);
+        CHECK_CONTAINS(all.text[0], mistakes[i].part);
+    }
+}
+
+static void all_mistakes_are_told_at_once(void) {
+    heard all;
+    CHECK(load("cluster: c\nperiod_s: x\nstor: /s\ninstruments:\n- {type: model, idle_w: y}\n"
+               "- {type: replay}\n",
+               &all) == 5);
+    CHECK_CONTAINS(all.text[0], "'period_s'");
+    CHECK_CONTAINS(all.text[1], "'stor'");
+    CHECK_CONTAINS(all.text[2], "'instruments[0].idle_w'");
+    CHECK_CONTAINS(all.text[3], "'instruments[0].full_w'");
+    CHECK_CONTAINS(all.text[4], "'instruments[1].file'");
+}
+
+static void a_loop_of_parents_is_told_for_each(void) {
+    heard all;
+    CHECK(load(I "- {type: hwmon, name: a, parent: b}\n- {type: hwmon, name: b, parent: c}\n"
+                 "- {type: hwmon, name: c, parent: a}\n- {type: hwmon, name: d, parent: a}\n",
+               &all) == 3);
+    for (int i = 0; i < 3; i++)
+        CHECK_CONTAINS(all.text[i], "must not lead back");
+}
+
+static void too_many_instruments_are_refused(void) {
+    char yaml[4096] = I;
+    for (int i = 0; i <= JM_INSTRUMENTS_MAX; i++)
+        snprintf(yaml + strlen(yaml), sizeof yaml - strlen(yaml), "- {type: hwmon, name: h%d}\n",
+                 i);
+    heard all;
+    CHECK(load(yaml, &all) == 1);
+    CHECK_CONTAINS(all.text[0], ":2: key 'instruments': must have at most 64 entries, has 65");
+}
+
+static void a_missing_file_is_an_error(void) {
+    heard all = {0};
+    CHECK(jm_config_load("/nonexistent/joulemark.yaml", "n", &config, hear, &all) == 1);
+    CHECK_CONTAINS(all.text[0], "/nonexistent/joulemark.yaml: cannot be opened: No such file");
+    memset(&all, 0, sizeof all);
+    CHECK(jm_config_load(folder, "n", &config, hear, &all) == 1); /* a folder is no file */
+    CHECK(jm_config_load("/nonexistent/joulemark.yaml", "n", &config, NULL, NULL) == 1);
+}
+
+static void defaults_hold_where_nothing_is_said(void) {
+    heard all;
+    CHECK(load("cluster: c\n", &all) == 0);
+    CHECK_STR(config.path, file);
+    CHECK_STR(config.cluster, "c");
+    CHECK_STR(config.socket, "/run/joulemark/joulemarkd.sock");
+    CHECK_STR(config.state_dir, "/var/lib/joulemark");
+    CHECK_STR(config.log_file, "");
+    CHECK(config.period_s >= 1 && config.period_s <= 1);
+    CHECK(config.cpus >= 1);
+    CHECK(config.n_privileged_users == 0);
+    CHECK(config.n_instruments == 1);
+    CHECK_STR(config.instruments[0].type, "auto");
+    CHECK_STR(config.instruments[0].name, "auto");
+    CHECK(load("cluster: c\ninstruments: []\n", &all) == 0 && config.n_instruments == 1);
+}
+
+static void every_key_arrives(void) {
+    heard all;
+    CHECK(load("cluster: demo\nsocket: /s/%n.sock\nstate_dir: /l/%n\nrecord_dir: /r\n"
+               "store: /100%%/s.sqlite\nlog_file: /log/%n-%n.log\nperiod_s: 0.5\ncpus: 2\n"
+               "privileged_users: [slurm, DOMAIN\\user]\n"
+               "instruments:\n"
+               "  - {name: rapl, type: powercap, root: /x, idle_w: 30, parent: pdu}\n"
+               "  - name: pdu\n    type: replay\n    file: /t/%n.csv\n    as: counter\n"
+               "    epoch: 1790000000.5\n    repeat: true\n    wrap_uj: 262143328850\n"
+               "    domain: node\n    error: {relative: 0.01, offset_w: 0.5, resolution_w: 0.1,"
+               " resolution_uj: 61, jitter_s: 0.001}\n"
+               "  - {type: model, idle_w: 40, full_w: 120, domain: cpu, root: /host/proc}\n"
+               "  - {type: replay, file: /p.csv, as: power}\n",
+               &all) == 0);
+    CHECK_STR(config.socket, "/s/n7.sock");
+    CHECK_STR(config.state_dir, "/l/n7");
+    CHECK_STR(config.record_dir, "/r");
+    CHECK_STR(config.store, "/100%/s.sqlite");
+    CHECK_STR(config.log_file, "/log/n7-n7.log");
+    CHECK(config.period_s >= 0.5 && config.period_s <= 0.5 && config.cpus == 2);
+    CHECK(config.n_privileged_users == 2);
+    CHECK_STR(config.privileged_users[1], "DOMAIN\\user");
+    CHECK(config.n_instruments == 4);
+    const jm_instrument_config *rapl = &config.instruments[0], *pdu = rapl + 1, *model = rapl + 2;
+    CHECK_STR(rapl->name, "rapl");
+    CHECK_STR(rapl->parent, "pdu");
+    CHECK_STR(rapl->root, "/x");
+    CHECK(rapl->line == 11 && isnan(rapl->full_w) && isnan(rapl->error.relative));
+    CHECK(rapl->idle_w >= 30 && rapl->idle_w <= 30);
+    CHECK_STR(pdu->file, "/t/n7.csv");
+    CHECK(pdu->repeat && pdu->has_epoch && !pdu->as_power && pdu->domain == JM_DOMAIN_NODE);
+    CHECK(pdu->epoch_s > 1790000000.4 && pdu->epoch_s < 1790000000.6);
+    CHECK_EQ_U64(pdu->wrap_uj, 262143328850);
+    CHECK(pdu->error.relative > 0.009 && pdu->error.relative < 0.011);
+    CHECK(pdu->error.resolution_uj > 60.9 && pdu->error.jitter_s < 0.0011);
+    CHECK_STR(model->name, "model");
+    CHECK(model->domain == JM_DOMAIN_CPU && !model->has_epoch);
+    CHECK(config.instruments[3].as_power);
+    CHECK_STR(config.instruments[3].name, "replay");
+}
+
+static void the_socket_alone_ignores_other_mistakes(void) {
+    char socket[JM_PATH_MAX];
+    jm_message why;
+    test_write(folder, "joulemark.yaml", "socket: /s/%n.sock\ninstruments: nonsense\n");
+    CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == 0);
+    CHECK_STR(socket, "/s/n7.sock");
+    CHECK(jm_config_socket(file, NULL, socket, sizeof socket, NULL) == 0);
+    CHECK_STR(socket, "/s/.sock");
+    test_write(folder, "joulemark.yaml", "cluster: c\n");
+    CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == 0);
+    CHECK_STR(socket, "/run/joulemark/joulemarkd.sock");
+}
+
+static void the_socket_alone_falls_back_to_the_default(void) {
+    char socket[JM_PATH_MAX];
+    jm_message why;
+    static const struct {
+        const char *yaml, *part;
+    } broken[] = {{"socket: /s\nx: [\n", "joulemark.yaml:3: is not YAML"},
+                  {"cluster: c\nsocket: s\n", "joulemark.yaml:2: key 'socket': "},
+                  {"socket: /" LONG100 LONG20 "\n", "at most 107 bytes"},
+                  {"- socket\n", "joulemark.yaml:1: the file must hold keys"}};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        test_write(folder, "joulemark.yaml", broken[i].yaml);
+        CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == -1);
+        CHECK_STR(socket, "/run/joulemark/joulemarkd.sock");
+        CHECK_CONTAINS(why.text, broken[i].part);
+    }
+    CHECK(jm_config_socket("/nonexistent", "n7", socket, sizeof socket, &why) == -1);
+    CHECK_STR(socket, "/run/joulemark/joulemarkd.sock");
+    CHECK_CONTAINS(why.text, "/nonexistent: cannot be opened");
+}
+
+static void the_file_is_found_by_environment(void) {
+    char path[JM_PATH_MAX];
+    unsetenv("JOULEMARK_CONFIG");
+    unsetenv("SLURM_CONF");
+    jm_config_find(path, sizeof path);
+    CHECK_STR(path, "/etc/slurm/joulemark.yaml");
+    setenv("SLURM_CONF", "/opt/slurm/etc/slurm.conf", 1);
+    jm_config_find(path, sizeof path);
+    CHECK_STR(path, "/opt/slurm/etc/joulemark.yaml");
+    setenv("JOULEMARK_CONFIG", "/j.yaml", 1);
+    jm_config_find(path, sizeof path);
+    CHECK_STR(path, "/j.yaml");
+}
+
+int main(void) {
+    test_make_folder(folder, sizeof folder);
+    snprintf(file, sizeof file, "%s/joulemark.yaml", folder);
+    RUN(each_mistake_names_file_line_and_key);
+    RUN(all_mistakes_are_told_at_once);
+    RUN(a_loop_of_parents_is_told_for_each);
+    RUN(too_many_instruments_are_refused);
+    RUN(a_missing_file_is_an_error);
+    RUN(defaults_hold_where_nothing_is_said);
+    RUN(every_key_arrives);
+    RUN(the_socket_alone_ignores_other_mistakes);
+    RUN(the_socket_alone_falls_back_to_the_default);
+    RUN(the_file_is_found_by_environment);
+    test_remove(folder);
+    return test_result();
+}
