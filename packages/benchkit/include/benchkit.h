@@ -51,7 +51,8 @@ struct bk_program {
     size_t default_table; /* index: its sizes are the default */
     const uint64_t *quick_sizes;
     size_t quick_count;
-    double max_seconds; /* default of --max-seconds-per-size */
+    double max_seconds;       /* default of --max-seconds-per-size */
+    unsigned default_threads; /* without --threads; what OpenMP would use, or 1 */
 };
 
 /* A parsed command line. Strings belong to argv; sizes are freed by bk_free_options. */
@@ -72,9 +73,6 @@ struct bk_options {
  * or BK_SYSTEM after an error that it printed (option, value, fix). */
 int bk_parse(const struct bk_program *program, struct bk_options *options, int argc, char **argv);
 void bk_free_options(struct bk_options *options);
-
-/* Processors that this process may use. */
-unsigned bk_usable_cpus(void);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 

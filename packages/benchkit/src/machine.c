@@ -4,13 +4,11 @@
 
 #include "benchkit.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 // Value of the first "key : value" line of a /proc file; false when there is none.
 static bool read_proc(const char *path, const char *key, char *value, size_t size) {
@@ -62,15 +60,6 @@ void bk_find_machine(struct bk_machine *machine) {
         machine->ranks = (unsigned)atoi(tasks);
         machine->rank = getenv("SLURM_PROCID");
     }
-}
-
-unsigned bk_usable_cpus(void) {
-    // Big enough for any machine that Linux runs on: 8192 processors.
-    cpu_set_t set[8];
-    if (sched_getaffinity(0, sizeof set, set) == 0)
-        return (unsigned)CPU_COUNT_S(sizeof set, set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (unsigned)online : 1;
 }
 
 void *bk_allocate(size_t bytes) {

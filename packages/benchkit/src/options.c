@@ -229,7 +229,8 @@ static const struct option options_table[] = {
     {"--table", "NUMBER", "sizes of a table of PRACE-1IP D9.3.3", parse_table},
     {"--kernels", "LIST", "kernels to run, or all (default)", parse_kernels},
     {"--variant", "LIST", "variants to run, or all", parse_variants},
-    {"--threads", "N", "threads (default: $OMP_NUM_THREADS, or the usable CPUs)", parse_threads},
+    {"--threads", "N", "threads (default: as OpenMP, $OMP_NUM_THREADS or the usable CPUs)",
+     parse_threads},
     {"--min-seconds", "S", "timed seconds of one measurement, at least (default 0.5)",
      parse_min_seconds},
     {"--max-seconds-per-size", "S", "limit on the timed seconds of one measurement",
@@ -312,14 +313,7 @@ static void set_defaults(struct parser *parser) {
     parser->options->variants = program->default_variants;
     parser->options->min_seconds = 0.5;
     parser->options->max_seconds = program->max_seconds;
-    parser->options->threads = bk_usable_cpus();
-    // A list is for nested regions; the benchmarks have one level. OpenMP ignores what is no
-    // number.
-    const char *wanted = getenv("OMP_NUM_THREADS");
-    uint64_t threads;
-    if (wanted != NULL && whole_number(wanted, wanted + strcspn(wanted, ","), &threads) &&
-        threads <= MAX_THREADS)
-        parser->options->threads = (unsigned)threads;
+    parser->options->threads = program->default_threads;
 }
 
 static void check_seconds(struct parser *parser) {

@@ -50,8 +50,7 @@ static void write_header(struct bk_session *session) {
     bk_note(session, "start %s, node %s, job %s, step %s, %u ranks", start, machine->node,
             machine->job == NULL ? "none" : machine->job,
             machine->step == NULL ? "none" : machine->step, machine->ranks);
-    bk_note(session, "%s, %s, %u usable CPUs, %u threads", machine->target, machine->cpu,
-            bk_usable_cpus(), options->threads);
+    bk_note(session, "%s, %s, %u threads", machine->target, machine->cpu, options->threads);
     bk_note(session, "at least %g s a measurement, no repetition starts after %g s",
             options->min_seconds, options->max_seconds);
     bk_note(session, "cooked output: %s", session->cooked_name);

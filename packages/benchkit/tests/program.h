@@ -26,6 +26,7 @@ static const struct bk_program test_program = {
     .quick_sizes = test_other_sizes,
     .quick_count = 1,
     .max_seconds = 60,
+    .default_threads = 3,
 };
 
 #endif

@@ -3,6 +3,9 @@
 #include "stream.h"
 
 #include <stdio.h>
+#ifdef STREAM_OPENMP
+#include <omp.h>
+#endif
 
 static const uint64_t sizes_40[] = {43690, 174760, 699050, 2796200, 5592400, 11184810, 33554432};
 static const uint64_t sizes_60[] = {1024,    2048,    4096,    8192,    16384,
@@ -62,6 +65,14 @@ static uint32_t available_variants(void) {
         mask |= 1U << OMP_NT;
 #endif
     return mask;
+}
+
+static unsigned default_threads(void) {
+#ifdef STREAM_OPENMP
+    return (unsigned)omp_get_max_threads();
+#else
+    return 1;
+#endif
 }
 
 static const struct stream_model *model_of(enum variant variant) {
@@ -192,6 +203,7 @@ static int check_options(const struct bk_options *options) {
 int main(int argc, char **argv) {
     struct bk_options options;
     program.all_variants = available_variants();
+    program.default_threads = default_threads();
     int status = bk_parse(&program, &options, argc, argv);
     if (status >= 0)
         return status;
