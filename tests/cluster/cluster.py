@@ -139,6 +139,8 @@ class Cluster:
                 f"slurmd-{name}",
                 *("slurmd", "-D", "-N", name),
                 user=None,
+                # slurmd tells only its children; plugins inside it must not guess by host name
+                env={**slurm_env, "SLURMD_NODENAME": name},
                 ready=lambda name=name: _listens(self.ports[name]),
                 log=state / "log" / f"slurmd-{name}.log",
                 inputs=[*slurm_files, *self._plugin_files("*.so")],
