@@ -30,6 +30,34 @@ examples:
 """
 
 
+TABLE_EXAMPLES = """\
+Columns, as in PRACE-1IP D9.3.3, annex 8.1: Size, N (repeated runs of the same problem), Time and
+Energy of one iteration, Power, Perf. (operations over time), Eff. (operations per joule).
+A value far from its column's prefix has its own: `37 m` in a column [mJ] or [J] is 37 mJ.
+Under a row stand the spread of its repetitions (k=1) and the instrument's uncertainty (k=2), in
+percent. `-`: not known. `failed`: the result was wrong, so it has no performance. `~`: energy
+estimated by a model, not measured. Each variant, thread count and machine has its own table.
+For mod2am a last line says what variant blas gains over plain.
+csv and json hold SI numbers, *_spread (k=1) and *_uncertainty (k=2) in the unit of their value,
+and a column `estimated`.
+
+examples:
+  joulemark report table triad --from results/
+  joulemark report table mod2am --format markdown --out mod2am.md --compare plain,blas
+  joulemark report table jm-stream --from a.cooked.jsonl b.cooked.jsonl --format csv
+"""
+
+PLOT_EXAMPLES = """\
+Writes KERNEL-performance.png, KERNEL-efficiency.png and, where there is energy,
+KERNEL-energy-efficiency.png, and prints their paths. One line a variant, thread count and machine;
+error bars are k=2. Estimated energy is dashed and hollow, and the figure says so.
+
+examples:
+  joulemark report plot mod2am --from results/ --out plots --peak 96
+  joulemark report plot jm-stream --out plots
+"""
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; errors that a user can act on are one line on stderr and exit code 1."""
     argv = sys.argv[1:] if argv is None else argv
@@ -64,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_merge(commands)
     commands.add_parser("sacct", help="print sacct's rows and columns, with joules and error bars")
+    _add_report(commands)
     return parser
 
 
@@ -99,6 +128,103 @@ def _add_merge(commands) -> None:
         "--rebuild", action="store_true", help="read record_dir/merged again as well"
     )
     parser.set_defaults(run=_merge)
+
+
+def _add_report(commands) -> None:
+    report = commands.add_parser(
+        "report",
+        help="print tables and draw plots of benchmarks' results",
+        description="Prints tables and draws plots from the benchmarks' cooked output.",
+    )
+    kinds = report.add_subparsers(metavar="KIND", required=True)
+    _add_table(kinds)
+    _add_plot(kinds)
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "kernel", metavar="KERNEL", help="copy, scale, sum, triad, mod2am, or a benchmark's name"
+    )
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATH",
+        help="cooked files, or folders with *.cooked.jsonl (default: $JOULEMARK_RESULTS, or .)",
+    )
+
+
+def _add_table(kinds) -> None:
+    parser = _command(kinds, "table", "print a table with PRACE's columns", TABLE_EXAMPLES)
+    _add_sources(parser)
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    parser.add_argument(
+        "--compare",
+        type=_two_variants,
+        metavar="A,B",
+        help="add a table of variant B against A: performance and energy efficiency, with ratios",
+    )
+    parser.add_argument(
+        "--prefixes",
+        choices=("seeds", "auto"),
+        default="seeds",
+        help="a column's SI prefix: as in PRACE's tables of that benchmark, or the one that fits "
+        "the numbers best (default: seeds; auto for benchmarks that PRACE did not have)",
+    )
+    parser.set_defaults(run=_table)
+
+
+def _add_plot(kinds) -> None:
+    parser = _command(
+        kinds, "plot", "draw performance, efficiency and energy efficiency", PLOT_EXAMPLES
+    )
+    _add_sources(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the PNG files")
+    parser.add_argument(
+        "--peak",
+        type=_peak,
+        metavar="GIGA",
+        help="the machine's peak in GF/s or GB/s, which efficiency is a part of "
+        "(default: the best measured value, and the axis says so)",
+    )
+    parser.set_defaults(run=_plot)
+
+
+def _two_variants(text: str) -> tuple[str, str]:
+    first, _, second = text.partition(",")
+    if not (first and second) or "," in second:
+        raise argparse.ArgumentTypeError(f"'{text}' is not two variants such as plain,blas")
+    return first, second
+
+
+def _peak(text: str) -> float:
+    try:
+        peak = float(text)
+    except ValueError:
+        peak = 0.0
+    if not 0 < peak < 1e12:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a peak in GF/s or GB/s such as 96.5")
+    return peak
+
+
+def _table(options) -> int:
+    from joulemark import report
+
+    return report.run_table(options)
+
+
+def _plot(options) -> int:
+    from joulemark import report
+
+    return report.run_plot(options)
 
 
 def _job_id(text: str) -> int:

@@ -92,10 +92,15 @@ def _open_reader(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT 1 FROM job_record LIMIT 1")
     except sqlite3.OperationalError:
         connection.close()
-        if os.path.exists(f"{path}-wal") or not os.access(path, os.R_OK):
+        if _has_wal(path) or not os.access(path, os.R_OK):
             raise
         connection = _connect(f"{uri}?mode=ro&immutable=1", uri=True)
     return connection
+
+
+def _has_wal(path: Path) -> bool:
+    wal = f"{path}-wal"
+    return os.path.exists(wal) and os.path.getsize(wal) > 0
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

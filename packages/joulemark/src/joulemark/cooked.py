@@ -1,0 +1,133 @@
+# Reads benchmarks' cooked output: one JSON line a measurement, each checked before it counts.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from joulemark.errors import UserError
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run of one problem; energies and times are those of one iteration."""
+
+    benchmark: str
+    kernel: str
+    variant: str
+    size: int
+    threads: int
+    ranks: int
+    target: str
+    cpu: str
+    runs: int
+    verified: bool
+    unit: str  # of performance: B/s or F/s
+    operations: float | None
+    time_s: float | None
+    time_spread_s: float | None
+    performance: float | None
+    energy_j: float | None
+    energy_uncertainty_j: float | None
+    power_w: float | None
+    estimated: bool
+
+
+class LineError(Exception):
+    """What is wrong with one line: key, value, and what it must be."""
+
+
+def load(places: list[str]) -> list[Measurement]:
+    """All measurements of the files and folders; a bad line is named on stderr and left out."""
+    found = []
+    for path in _files(places):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if not line.strip():
+                continue
+            try:
+                found.append(parse(line))
+            except LineError as error:
+                print(f"joulemark: {path}:{number}: {error}: line left out", file=sys.stderr)
+    return found
+
+
+def _files(places: list[str]) -> list[Path]:
+    places = places or [os.environ.get("JOULEMARK_RESULTS") or "."]
+    files: dict[Path, None] = {}
+    for place in map(Path, places):
+        if not place.exists():
+            raise UserError(f"--from {place}: no such file or folder")
+        inside = sorted(place.rglob("*.cooked.jsonl")) if place.is_dir() else [place]
+        files.update(dict.fromkeys(path.resolve() for path in inside))
+    if not files:
+        raise UserError(f"no *.cooked.jsonl below {', '.join(places)}: name the place with --from")
+    return list(files)
+
+
+def parse(line: str) -> Measurement:
+    """One line; LineError says which key is wrong."""
+    try:
+        values = json.loads(line)
+    except ValueError as error:
+        raise LineError(f"not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise LineError("must be one JSON object")
+    verified = _get(values, "verified", bool, "true or false")
+    numbers = {key: _number(values, key) if verified else None for key in _NUMBERS}
+    if verified and None in (numbers["time_s"], numbers["performance"]):
+        raise LineError("time_s, performance: null: must be numbers, for verified is true")
+    return Measurement(
+        verified=verified,
+        **{key: _get(values, key, str, "a text") for key in _TEXTS},
+        **{key: _count(values, key) for key in ("size", "threads", "ranks", "runs")},
+        **numbers,
+        estimated=_estimated(values, numbers["energy_j"]),
+    )
+
+
+_TEXTS = ("benchmark", "kernel", "variant", "target", "cpu", "unit")
+_NUMBERS = (
+    "operations",
+    "time_s",
+    "time_spread_s",
+    "performance",
+    "energy_j",
+    "energy_uncertainty_j",
+    "power_w",
+)
+
+
+def _get(values: dict, key: str, kind: type, expected: str):
+    value = values.get(key)
+    if not isinstance(value, kind):
+        raise LineError(f"{key}: {json.dumps(value)}: must be {expected}")
+    return value
+
+
+def _count(values: dict, key: str) -> int:
+    value = values.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise LineError(f"{key}: {json.dumps(value)}: must be a whole number >= 1")
+    return value
+
+
+def _number(values: dict, key: str) -> float | None:
+    value = values.get(key)
+    if value is None:
+        return None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:
+        raise LineError(f"{key}: {json.dumps(value)}: must be a finite number >= 0, or null")
+    return float(value)
+
+
+def _estimated(values: dict, energy_j: float | None) -> bool:
+    """Energy that does not say how it was found could pass for a measurement: refused."""
+    estimated = values.get("estimated")
+    if energy_j is not None and not isinstance(estimated, bool):
+        raise LineError("estimated: must be true or false where there is an energy")
+    return bool(estimated)

@@ -1,0 +1,58 @@
+# `joulemark report`: from cooked files to tables and plots.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from joulemark import cooked, stats, table
+from joulemark.errors import UserError
+
+
+def run_table(options) -> int:
+    """Prints the tables of one kernel or benchmark."""
+    series = stats.series_of(cooked.load(options.sources), options.kernel)
+    _write(_formatted(series, options), options.out)
+    return 0
+
+
+def _formatted(series: list[stats.Series], options) -> str:
+    if options.format in ("csv", "json"):
+        if options.compare:
+            raise UserError("--compare: it is for the formats terminal and markdown")
+        records = table.as_records(series)
+        return table.as_csv(records) if options.format == "csv" else table.as_json(records)
+    tables = [table.lay_out(one, options.prefixes) for one in series]
+    notes = [table.LEGEND]
+    if any(one.estimated for one in series):
+        notes.append(table.LEGEND_ESTIMATED)
+    if options.compare:
+        tables += table.comparison(series, *options.compare)
+    notes += table.summary(series)
+    lay_out = table.as_markdown if options.format == "markdown" else table.as_terminal
+    return lay_out(tables, notes)
+
+
+def _write(text: str, out: str | None) -> None:
+    if out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        Path(out).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}") from None
+
+
+def run_plot(options) -> int:
+    """Draws three figures for each kernel and prints their paths."""
+    from joulemark import plot
+
+    series = stats.series_of(cooked.load(options.sources), options.kernel)
+    out = Path(options.out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for path in plot.draw_all(series, out, options.peak):
+            print(path)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}") from None
+    return 0

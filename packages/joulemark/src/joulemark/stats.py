@@ -1,0 +1,170 @@
+# Averages runs of the same problem, and keeps their spread and the instrument's error apart.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from joulemark.cooked import Measurement
+from joulemark.errors import UserError
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean; spread: standard deviation (k=1) of repetitions; uncertainty: instrument's (k=2)."""
+
+    mean: float
+    spread: float | None = None
+    uncertainty: float | None = None
+
+    def relative_spread(self) -> float | None:
+        """The spread as a part of the mean."""
+        return _ratio(self.spread, self.mean)
+
+    def relative_uncertainty(self) -> float | None:
+        """The instrument's uncertainty as a part of the mean."""
+        return _ratio(self.uncertainty, self.mean)
+
+
+@dataclass(frozen=True)
+class Row:
+    """All runs of one problem; values are None where nothing is known."""
+
+    size: int
+    runs: int
+    verified: bool
+    estimated: bool
+    time_s: Value | None
+    power_w: Value | None
+    energy_j: Value | None
+    performance: Value | None
+    efficiency: Value | None  # operations per joule
+
+
+@dataclass(frozen=True)
+class Series:
+    """The rows of one program on one machine: a table, or a line of a plot."""
+
+    benchmark: str
+    kernel: str
+    variant: str
+    threads: int
+    ranks: int
+    target: str
+    cpu: str
+    unit: str
+    rows: tuple[Row, ...]
+
+    @property
+    def name(self) -> str:
+        """`mod2am`, `jm-stream triad`."""
+        same = self.kernel == self.benchmark
+        return self.kernel if same else f"{self.benchmark} {self.kernel}"
+
+    @property
+    def estimated(self) -> bool:
+        """Whether any energy in it comes from a model."""
+        return any(row.estimated for row in self.rows)
+
+
+_KEY = ("benchmark", "kernel", "variant", "threads", "ranks", "target", "cpu", "unit")
+
+
+def series_of(measurements: list[Measurement], wanted: str) -> list[Series]:
+    """The series of a kernel, or of all kernels of a benchmark."""
+    chosen = [m for m in measurements if wanted in (m.kernel, m.benchmark)]
+    if not chosen:
+        names = sorted({m.kernel for m in measurements} | {m.benchmark for m in measurements})
+        known = f"there are: {', '.join(names)}" if names else "there are no measurements"
+        raise UserError(f"KERNEL {wanted}: nothing was measured; {known}")
+    groups: dict[tuple, list[Measurement]] = {}
+    for one in chosen:
+        groups.setdefault(tuple(getattr(one, key) for key in _KEY), []).append(one)
+    order = {one.kernel: index for index, one in reversed(list(enumerate(chosen)))}
+    return [
+        Series(*key, rows=_rows(groups[key]))
+        for key in sorted(groups, key=lambda key: (key[0], order[key[1]], *key[2:]))
+    ]
+
+
+def _rows(measurements: list[Measurement]) -> tuple[Row, ...]:
+    """One row a size, and one more where runs of that size failed their verification."""
+    groups: dict[tuple[int, bool], list[Measurement]] = {}
+    for one in measurements:
+        groups.setdefault((one.size, not one.verified), []).append(one)
+    return tuple(_row(groups[key]) for key in sorted(groups))
+
+
+def _row(runs: list[Measurement]) -> Row:
+    first = runs[0]
+    powered = [run for run in runs if run.energy_j]
+    return Row(
+        size=first.size,
+        runs=sum(run.runs for run in runs),
+        verified=first.verified,
+        estimated=any(run.estimated for run in powered),
+        time_s=_timed([(run.time_s, run) for run in runs if run.time_s is not None]),
+        power_w=_measured([(_power_w(run), run) for run in powered]),
+        energy_j=_measured([(run.energy_j, run) for run in powered]),
+        performance=_timed(
+            [(run.performance, run) for run in runs if run.performance is not None]
+        ),
+        efficiency=_measured([(_efficiency(run), run) for run in powered]),
+    )
+
+
+def _power_w(run: Measurement) -> float:
+    return run.energy_j / run.time_s if run.power_w is None else run.power_w
+
+
+def _efficiency(run: Measurement) -> float:
+    return run.performance * run.time_s / run.energy_j
+
+
+def _timed(pairs: list[tuple[float, Measurement]]) -> Value | None:
+    """A mean of what a clock alone decides: all repetitions of all runs make its spread."""
+    if not pairs:
+        return None
+    means = [value for value, _ in pairs]
+    within = [
+        value * run.time_spread_s / run.time_s
+        for value, run in pairs
+        if run.time_spread_s is not None and run.time_s
+    ]
+    within_variance = _mean([spread**2 for spread in within]) if within else None
+    between_variance = _variance(means)
+    parts = [part for part in (within_variance, between_variance) if part is not None]
+    return Value(_mean(means), math.sqrt(sum(parts)) if parts else None)
+
+
+def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
+    """A mean of what the instrument decides; its systematic error does not average out."""
+    if not pairs:
+        return None
+    values = [value for value, _ in pairs]
+    variance = _variance(values)
+    errors = [
+        value * run.energy_uncertainty_j / run.energy_j
+        for value, run in pairs
+        if run.energy_uncertainty_j is not None
+    ]
+    return Value(
+        _mean(values),
+        None if variance is None else math.sqrt(variance),
+        _mean(errors) if errors else None,
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _variance(values: list[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    mean = _mean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _ratio(part: float | None, whole: float) -> float | None:
+    return None if part is None or not whole else part / whole

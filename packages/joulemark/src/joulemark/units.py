@@ -1,0 +1,64 @@
+# Numbers as PRACE's tables print them: three digits, one prefix a column, another in far cells.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import math
+
+PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "μ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+# Within these bounds a number reads well under its column's prefix, as in the seeds' own tables.
+LEAST, FIVE_DIGITS, MOST = 0.1, 1e4, 1e7
+
+
+def prefix(exponent: int) -> str:
+    """The SI prefix of a power of ten."""
+    return PREFIXES[exponent]
+
+
+def best_exponent(values: list[float]) -> int:
+    """The prefix with which the fewest cells are overridden or longer than four digits."""
+    known = [value for value in values if value]
+    return min(sorted(PREFIXES, key=abs), key=lambda exponent: _awkward_cells(known, exponent))
+
+
+def _awkward_cells(values: list[float], exponent: int) -> float:
+    scaled = [abs(value) / 10.0**exponent for value in values]
+    return sum(not LEAST <= value < FIVE_DIGITS for value in scaled) + sum(
+        not 1 <= value < 1000 for value in scaled
+    ) / (1 + len(scaled))
+
+
+def cell(value: float | None, exponent: int) -> str:
+    """A number under its column's prefix; `37 m` has its own prefix; `-` is not known."""
+    if value is None:
+        return "-"
+    scaled = value / 10.0**exponent
+    if value == 0 or (float(digits(scaled)) >= LEAST and scaled < MOST):
+        return digits(scaled)
+    own = _own_exponent(value)
+    number = _three(value / 10.0**own)
+    return f"{number} {prefix(own)}".rstrip()
+
+
+def digits(value: float) -> str:
+    """4337, 468, 54.0, 4.67, 0.30: the seeds' way to print a number."""
+    for bound, places in ((10, 2), (100, 1)):
+        text = f"{value:.{places}f}"
+        if float(text) < bound:
+            return text
+    return f"{value:.0f}"
+
+
+def _three(value: float) -> str:
+    """Three significant digits, without zeros that say nothing: 8.31, 48.1, 37."""
+    return f"{float(f'{value:.3g}'):g}"
+
+
+def _own_exponent(value: float) -> int:
+    rounded = float(f"{abs(value):.3g}")
+    exponent = 3 * math.floor(math.log10(rounded) / 3 + 1e-9)
+    return min(max(exponent, min(PREFIXES)), max(PREFIXES))
+
+
+def percent(relative: float | None) -> str:
+    """`± 2.95%`, or nothing if it is not known."""
+    return "" if relative is None else f"± {relative * 100:.2f}%"
