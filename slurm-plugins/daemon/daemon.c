@@ -138,6 +138,7 @@ static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same
                   (double)(before->real_ns - account->opened_ns) / 1e9);
         add_note(account, text);
         account->gap_ns += (int64_t)(gap_s * 1e9);
+        account->due = account->kind == JM_ACCOUNT_JOB;
         jm_ledger_close(&daemon->ledger, account, before->real_ns, false);
     }
     /* A job all of whose processes, .extern with them, died without us is over too. */
@@ -178,6 +179,8 @@ int jm_daemon_start(jm_daemon *daemon) {
     if (before.boot_id[0])
         close_the_dead(daemon, &before, same_boot);
     daemon->recovering = same_boot && before.boot_id[0];
+    daemon->started_boot_ns = boot_ns;
+    daemon->started_uj = jm_ledger_node_uj(&daemon->ledger);
     daemon->last_tick_boot_ns = daemon->recovering ? before.boot_ns : boot_ns - SHORTEST_TICK_NS;
     if (!daemon->recovering)
         for (int c = 0; c < daemon->ledger.n_channels; c++)
@@ -198,8 +201,8 @@ void jm_daemon_stop(jm_daemon *daemon) {
 }
 
 /* A step that began well before its account did has lost that time. */
-static void note_late_opening(const jm_daemon *daemon, jm_account *account) {
-    int64_t late_ns = jm_boot_ns() - jm_process_start_boot_ns(account->pid_start);
+static void note_late_opening(const jm_daemon *daemon, jm_account *account, uint64_t pid_start) {
+    int64_t late_ns = jm_boot_ns() - jm_process_start_boot_ns(pid_start);
     if (late_ns <= (int64_t)(daemon->config.period_s * (double)NS_PER_S))
         return;
     char text[128];
@@ -222,9 +225,9 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
         return NULL;
     }
     if (is_new) {
-        note_late_opening(daemon, account);
+        note_late_opening(daemon, account, request->pid_start);
         if (new_job)
-            note_late_opening(daemon, account->job);
+            note_late_opening(daemon, account->job, request->pid_start);
         save(daemon);
     }
     return account;
@@ -294,7 +297,7 @@ void jm_daemon_write_due_records(jm_daemon *daemon) {
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *job = daemon->ledger.accounts[i];
         if (job->kind != JM_ACCOUNT_JOB || job->closed_ns == 0 ||
-            now_ns - job->closed_ns < EPILOG_PATIENCE_NS)
+            (!job->due && now_ns - job->closed_ns < EPILOG_PATIENCE_NS))
             continue;
         jm_message why;
         if (write_record(daemon, job, &why) != 0) {

@@ -18,6 +18,8 @@ typedef struct {
     jm_message store_fault; /* why, when it does or when it cannot be saved; "" all is well */
     char boot_id[JM_NAME_MAX];
     int64_t last_tick_boot_ns;
+    int64_t started_boot_ns; /* for the node's mean power */
+    uint64_t started_uj;
     bool recovering; /* the first tick after a start bridges the time nobody looked */
     bool warned_contain;
 } jm_daemon;

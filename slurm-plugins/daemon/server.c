@@ -192,8 +192,12 @@ static void do_end(server *s, watch *client, const jm_packet *packet, char *answ
 static void do_node(server *s, watch *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
     jm_daemon_tick_if_older(s->daemon, s->daemon->ledger.window_ns);
-    add_u64(answer, "energy_uj", jm_ledger_node_uj(&s->daemon->ledger));
+    uint64_t energy_uj = jm_ledger_node_uj(&s->daemon->ledger);
+    double up_s = (double)(s->daemon->last_tick_boot_ns - s->daemon->started_boot_ns) / 1e9;
+    add_u64(answer, "energy_uj", energy_uj);
     add_double(answer, "watts", s->daemon->ledger.node_w);
+    add_double(answer, "mean_w",
+               up_s > 0 ? (double)(energy_uj - s->daemon->started_uj) / 1e6 / up_s : 0);
 }
 
 static void do_books(server *s, watch *client, const jm_packet *packet, char *answer) {

@@ -315,6 +315,7 @@ void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns) {
         return;
     memcpy(holder->told, holder->balance, (size_t)ledger->n_channels * sizeof *holder->told);
     holder->told_ns = now_ns;
+    holder->told_active_ns = holder->active_ns;
 }
 
 /* Back to what Slurm was told; of a job's account, the difference becomes unallocated. */
@@ -330,6 +331,7 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
         *balance = *told;
     }
     holder->closed_ns = holder->told_ns;
+    holder->active_ns = holder->told_active_ns;
 }
 
 static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, bool agreed) {

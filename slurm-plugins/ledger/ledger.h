@@ -94,12 +94,14 @@ typedef struct jm_account {
     jm_balance *balance; /* one a channel */
     jm_balance *told;    /* what Slurm was last told; NULL: nothing yet */
     int64_t told_ns;     /* CLOCK_REALTIME of it */
+    int64_t told_active_ns;
 
     jm_region *regions;
     int n_regions;
     jm_region_mark *marks;
     int n_marks;
     bool contained; /* JOB: an .extern account was opened for it */
+    bool due;       /* JOB: closed, and no epilog will come: its record is to be written */
     bool dirty;     /* the store does not have it as it is */
 } jm_account;
 

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
-#include <slurm/spank.h> /* slurm_error(), slurm_verbose() */
+#include <slurm/spank.h> /* slurm_info() */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,20 +32,36 @@ static struct {
 
 static void complain(const char *why) {
     if (!state.complained)
-        slurm_error("joulemark: no energy from here on: %s", why);
+        slurm_info("joulemark: no energy from here on: %s",
+                   why); /* an error would be in the job's output */
     state.complained = true;
+}
+
+/* slurmstepd has the node's name in its environment; slurmd as its option -N, if not from the host.
+ */
+static void find_node_name(char *name, size_t size) {
+    char arguments[4096];
+    const char *node = getenv("SLURMD_NODENAME");
+    if (node && jm_format(name, size, "%s", node))
+        return;
+    gethostname(name, size - 1);
+    name[size - 1] = '\0';
+    name[strcspn(name, ".")] = '\0';
+    int length = jm_read_small_file("/proc/self/cmdline", arguments, sizeof arguments - 1);
+    arguments[length < 0 ? 0 : length] = '\0';
+    for (const char *word = arguments; word < arguments + length; word += strlen(word) + 1) {
+        if (strncmp(word, "-N", 2) != 0)
+            continue;
+        const char *value = word[2] ? word + 2 : word + 3;
+        if (value < arguments + length)
+            jm_format(name, size, "%s", value);
+    }
 }
 
 static void configure(void) {
     jm_message why;
-    char comm[32];
-    const char *node = getenv("SLURMD_NODENAME");
-    char host[JM_NAME_MAX] = "";
-    if (!node) {
-        gethostname(host, sizeof host - 1);
-        host[strcspn(host, ".")] = '\0';
-        node = host;
-    }
+    char comm[32], node[JM_NAME_MAX];
+    find_node_name(node, sizeof node);
     state.configured = true;
     state.is_stepd = jm_read_small_file("/proc/self/comm", comm, sizeof comm) > 0 &&
                      strcmp(comm, "slurmstepd") == 0;

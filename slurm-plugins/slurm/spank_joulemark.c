@@ -16,6 +16,9 @@
 
 SPANK_PLUGIN(joulemark, 1)
 
+/* From srun to its step: no allocation was there before, so the step's end is the job's. */
+static const char STANDALONE[] = "JOULEMARK_STANDALONE";
+
 typedef enum { MODE_OFF, MODE_SUMMARY, MODE_PROFILE } mode;
 
 static struct {
@@ -23,6 +26,8 @@ static struct {
     jm_client client;
     bool opened;
     uint32_t job, step, node_index, n_nodes, tasks_left;
+    bool whole_job;     /* the step is all there is of its job: a batch script, or srun without an
+                           allocation */
     jm_handover output; /* the first task's standard output, for the summary */
 } state = {.client = JM_CLIENT_INIT, .output = JM_HANDOVER_INIT};
 
@@ -102,7 +107,7 @@ static void open_account(spank_t spank) {
     add_cores(spank, S_STEP_ALLOC_CORES, request, sizeof request, "step_cpus");
     state.opened = jm_client_ask(&state.client, request, JM_REPLY_TIMEOUT_MS, &reply, &why) == 0;
     if (!state.opened)
-        slurm_error("joulemark: job %u.%s has no account: %s", state.job, name, why.text);
+        slurm_info("joulemark: job %u.%s has no account: %s", state.job, name, why.text);
 }
 
 /* A batch job is summed up once, by its script; elsewhere each step sums itself up, on its first
@@ -117,11 +122,26 @@ static bool sums_up(spank_t spank) {
     return state.step < SLURM_MAX_NORMAL_STEP_ID && strcmp(environment, "BATCH") != 0;
 }
 
+/* A batch script runs on one node of its job's many: the job's number is in its environment. */
+static uint32_t count_nodes(spank_t spank) {
+    char text[16];
+    uint32_t step_nodes = 1;
+    uint64_t job_nodes = 0;
+    spank_get_item(spank, S_JOB_NNODES, &step_nodes);
+    if (state.step == SLURM_BATCH_SCRIPT &&
+        spank_getenv(spank, "SLURM_JOB_NUM_NODES", text, sizeof text) == ESPANK_SUCCESS &&
+        jm_parse_u64(text, &job_nodes))
+        return (uint32_t)job_nodes;
+    return step_nodes;
+}
+
 int slurm_spank_init(spank_t spank, int argc, char **argv) {
     (void)argc, (void)argv;
     if (spank_context() != S_CTX_JOB_SCRIPT &&
         spank_option_register(spank, &ENERGY_OPTION) != ESPANK_SUCCESS)
         slurm_error("joulemark: --energy could not be registered");
+    if (spank_context() == S_CTX_LOCAL && !getenv("SLURM_JOB_ID"))
+        setenv(STANDALONE, "1", 1);
     return ESPANK_SUCCESS;
 }
 
@@ -134,11 +154,16 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
     spank_get_item(spank, S_JOB_ID, &state.job);
     spank_get_item(spank, S_JOB_STEPID, &state.step);
     spank_get_item(spank, S_JOB_NODEID, &state.node_index);
-    spank_get_item(spank, S_JOB_NNODES, &state.n_nodes);
+    state.n_nodes = count_nodes(spank);
     spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &state.tasks_left);
     if (jm_client_configure(&state.client, node ? node : "", &why) != 0)
-        slurm_error("joulemark: %s", why.text);
+        slurm_info("joulemark: %s", why.text);
     open_account(spank);
+    char standalone[4];
+    state.whole_job =
+        state.step == SLURM_BATCH_SCRIPT ||
+        spank_getenv(spank, STANDALONE, standalone, sizeof standalone) == ESPANK_SUCCESS;
+    spank_unsetenv(spank, STANDALONE);
     if (state.opened)
         spank_setenv(spank, "JOULEMARK_SOCKET", state.client.socket, 1);
     if (sums_up(spank))
@@ -158,12 +183,11 @@ int slurm_spank_task_init(spank_t spank, int argc, char **argv) {
 }
 
 static void sum_up(void) {
-    bool batch = state.step == SLURM_BATCH_SCRIPT;
     jm_packet reply;
     jm_message why;
     char text[512];
-    if (jm_client_ask(&state.client, batch ? "read scope=job" : "read", JM_REPLY_TIMEOUT_MS, &reply,
-                      &why) != 0) {
+    if (jm_client_ask(&state.client, state.whole_job ? "read scope=job" : "read",
+                      JM_REPLY_TIMEOUT_MS, &reply, &why) != 0) {
         jm_format(text, sizeof text, "Energy: not known: %s\n", why.text);
         jm_handover_write(&state.output, text);
         return;
@@ -174,7 +198,8 @@ static void sum_up(void) {
     double gap_s = jm_packet_double(&reply, "gap_s", 0);
     char where[128] = "", gap[64] = "";
     if (state.n_nodes > 1) {
-        double all_j = jm_handover_job_joules(state.job, batch ? "extern" : NULL, state.step);
+        double all_j =
+            jm_handover_job_joules(state.job, state.whole_job ? "extern" : NULL, state.step);
         /* The other nodes' instruments are taken to be like this one's. */
         if (all_j > 0) {
             error_j *= joules > 0 ? all_j / joules : 1;
