@@ -16,6 +16,7 @@ static const double UJ_PER_W_NS = 1e-3; /* a watt over a nanosecond is 1e-3 uJ *
 static const double MAX_TIME_S = 4e9;   /* keeps every sum of times within 64 bits */
 static const double MAX_POWER_W = 1e9;
 static const uint64_t MAX_ENERGY_UJ = UINT64_C(1) << 62;
+static const uint64_t MAX_TOTAL_UJ = UINT64_C(1) << 63;
 
 /* A trace is what it says; the error of the instrument that recorded it belongs in the
  * configuration's `error`. */
@@ -101,9 +102,10 @@ static uint64_t energy_after(const replay *self, uint64_t elapsed_ns) {
     uint64_t cycles = elapsed_ns / length_ns, total_uj;
     if (__builtin_mul_overflow(cycles, last->energy_uj - first->energy_uj, &total_uj) ||
         total_uj > MAX_ENERGY_UJ)
-        return 2 * MAX_ENERGY_UJ;
-    return total_uj + (uint64_t)((double)cycles * trace->fraction_uj) +
-           energy_within(trace, elapsed_ns % length_ns);
+        return MAX_TOTAL_UJ;
+    total_uj += (uint64_t)((double)cycles * trace->fraction_uj) +
+                energy_within(trace, elapsed_ns % length_ns);
+    return total_uj < MAX_TOTAL_UJ ? total_uj : MAX_TOTAL_UJ;
 }
 
 static double power_after(const replay *self, uint64_t elapsed_ns) {

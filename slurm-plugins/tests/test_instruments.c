@@ -1,0 +1,708 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Tests of instruments/: sysfs trees of real machines, traces with known integrals, and what breaks
+// on the way.
+#include "common.h"
+
+#include "test.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { CHANNELS_MAX = 32 };
+
+static const int64_t S = 1000000000; /* ns */
+
+static char folder[256];
+
+/* An open instrument and what it said of itself. */
+struct bench {
+    const jm_instrument *instrument;
+    void *self;
+    jm_message why;
+    int count;
+    jm_channel_info channels[CHANNELS_MAX];
+    jm_reading readings[CHANNELS_MAX];
+};
+
+static jm_instrument_config settings(const char *type) {
+    jm_instrument_config config = {
+        .idle_w = NAN, .full_w = NAN, .error = {NAN, NAN, NAN, NAN, NAN}, .line = 1};
+    jm_format(config.type, sizeof config.type, "%s", type);
+    jm_format(config.root, sizeof config.root, "%s", folder);
+    return config;
+}
+
+static bool open_with(struct bench *bench, const jm_instrument_config *config) {
+    memset(bench, 0, sizeof *bench);
+    bench->instrument = jm_instrument_by_type(config->type);
+    if (bench->instrument->open(config, &bench->self, &bench->why) != 0)
+        return false;
+    bench->count = bench->instrument->describe(bench->self, bench->channels, CHANNELS_MAX);
+    for (int i = 0; i < bench->count; i++) {
+        CHECK(bench->channels[i].parent < i); /* parents come before their children */
+        for (int j = 0; j < i; j++)
+            CHECK(strcmp(bench->channels[i].name, bench->channels[j].name) != 0);
+    }
+    return true;
+}
+
+static bool open_type(struct bench *bench, const char *type) {
+    jm_instrument_config config = settings(type);
+    return open_with(bench, &config);
+}
+
+static void read_at(struct bench *bench, int64_t now_ns) {
+    bench->instrument->read(bench->self, now_ns, bench->readings);
+}
+
+static void shut(struct bench *bench) {
+    bench->instrument->close(bench->self);
+    test_remove(folder);
+    mkdir(folder, 0755);
+}
+
+/* One channel as expected: name, domain, parent's name ("" outermost). */
+static void check_channel(const struct bench *bench, int index, const char *name,
+                          const char *domain, const char *parent) {
+    CHECK(index < bench->count);
+    const jm_channel_info *info = &bench->channels[index];
+    CHECK_STR(info->name, name);
+    CHECK_STR(jm_domain_name(info->domain), domain);
+    CHECK_STR(info->parent < 0 ? "" : bench->channels[info->parent].name, parent);
+}
+
+static void check_reading(const struct bench *bench, int index, uint64_t value) {
+    CHECK(bench->readings[index].ok);
+    CHECK_EQ_U64(bench->readings[index].value, value);
+}
+
+/* ---- powercap ---- */
+
+static void add_zone(const char *zone, const char *name, const char *energy_uj) {
+    char path[128];
+    jm_format(path, sizeof path, "%s/name", zone);
+    test_write(folder, path, name);
+    jm_format(path, sizeof path, "%s/max_energy_range_uj", zone);
+    test_write(folder, path, "262143328850\n");
+    jm_format(path, sizeof path, "%s/energy_uj", zone);
+    test_write(folder, path, energy_uj);
+}
+
+static void intel_client_nests_in_psys(void) {
+    struct bench bench;
+    test_write(folder, "intel-rapl/enabled", "1\n");
+    add_zone("intel-rapl:0", "package-0\n", "100\n");
+    add_zone("intel-rapl:0:0", "core\n", "60\n");
+    add_zone("intel-rapl:0:1", "uncore\n", "10\n");
+    add_zone("intel-rapl:0:2", "dram\n", "20\n");
+    add_zone("intel-rapl:1", "psys\n", "300\n");
+    add_zone("intel-rapl-mmio:0", "package-0\n", "100\n"); /* the same package by another way */
+    CHECK(open_type(&bench, "powercap"));
+    CHECK(bench.count == 5);
+    check_channel(&bench, 0, "psys", "node", "");
+    check_channel(&bench, 1, "package-0", "cpu", "psys");
+    check_channel(&bench, 2, "dram", "dram", "psys");
+    check_channel(&bench, 3, "core", "cpu", "package-0");
+    check_channel(&bench, 4, "uncore", "cpu", "package-0");
+    read_at(&bench, 0);
+    check_reading(&bench, 0, 300);
+    check_reading(&bench, 1, 100);
+    check_reading(&bench, 3, 60);
+    CHECK_EQ_U64(bench.channels[1].wrap_uj, 262143328850);
+    CHECK(bench.channels[1].method == JM_METHOD_COUNTER && bench.channels[1].error.relative > 0);
+    shut(&bench);
+}
+
+static void intel_server_counts_dram_beside_packages(void) {
+    struct bench bench;
+    jm_instrument_config config = settings("powercap");
+    config.idle_w = 100;
+    config.error.relative = 0.02;
+    add_zone("intel-rapl:0", "package-0\n", "1\n");
+    add_zone("intel-rapl:0:0", "dram\n", "2\n");
+    add_zone("intel-rapl:10", "package-10\n", "5\n"); /* numbers sort as numbers */
+    add_zone("intel-rapl:1", "package-1\n", "3\n");
+    add_zone("intel-rapl:1:0", "dram\n", "4\n");
+    CHECK(open_with(&bench, &config));
+    CHECK(bench.count == 5);
+    check_channel(&bench, 0, "package-0", "cpu", "");
+    check_channel(&bench, 1, "package-1", "cpu", "");
+    check_channel(&bench, 2, "package-10", "cpu", "");
+    check_channel(&bench, 3, "dram-0", "dram", "");
+    check_channel(&bench, 4, "dram-1", "dram", "");
+    CHECK_EQ_U64(bench.channels[3].idle_uw, 20000000);
+    CHECK(bench.channels[0].error.relative < 0.021 && bench.channels[0].error.resolution_uj > 60);
+    shut(&bench);
+}
+
+static void server_with_a_psys_for_each_package(void) {
+    struct bench bench;
+    add_zone("intel-rapl:0", "package-0\n", "1\n");
+    add_zone("intel-rapl:0:0", "dram\n", "1\n");
+    add_zone("intel-rapl:1", "package-1\n", "1\n");
+    add_zone("intel-rapl:1:0", "dram\n", "1\n");
+    add_zone("intel-rapl:2", "psys\n", "9\n");
+    CHECK(open_type(&bench, "powercap"));
+    check_channel(&bench, 0, "psys", "node", "");
+    for (int i = 1; i < 5; i++)
+        CHECK(bench.channels[i].parent == 0);
+    shut(&bench);
+}
+
+static void amd_has_packages_and_cores(void) {
+    struct bench bench;
+    add_zone("intel-rapl:0", "package-0\n", "50\n");
+    add_zone("intel-rapl:0:0", "core\n", "30\n");
+    CHECK(open_type(&bench, "powercap"));
+    CHECK(bench.count == 2);
+    check_channel(&bench, 1, "core", "cpu", "package-0");
+    shut(&bench);
+}
+
+static void packages_named_alike_get_numbers(void) {
+    struct bench bench;
+    add_zone("intel-rapl-mmio:0", "package\n", "1\n");
+    add_zone("intel-rapl-mmio:1", "package\n", "2\n");
+    CHECK(open_type(&bench, "powercap")); /* mmio counts where it is the only way */
+    check_channel(&bench, 0, "package-0", "cpu", "");
+    check_channel(&bench, 1, "package-1", "cpu", "");
+    shut(&bench);
+}
+
+static void no_zone_says_what_to_do(void) {
+    struct bench bench;
+    CHECK(!open_type(&bench, "powercap"));
+    CHECK_CONTAINS(bench.why.text, "has no RAPL zone (intel-rapl:N)");
+    CHECK_CONTAINS(bench.why.text, folder);
+}
+
+/* As an ordinary user: for root nothing is denied. */
+static void a_denied_counter_names_the_capability(void) {
+    struct bench bench;
+    char path[512];
+    add_zone("intel-rapl:0", "package-0\n", "1\n");
+    jm_format(path, sizeof path, "%s/intel-rapl:0/energy_uj", folder);
+    chmod(folder, 0755);
+    chmod(path, 0);
+    uid_t me = geteuid();
+    CHECK(me != 0 || seteuid(65534) == 0);
+    CHECK(!open_type(&bench, "powercap"));
+    CHECK(me != 0 || seteuid(me) == 0);
+    CHECK_CONTAINS(bench.why.text, path);
+    CHECK_CONTAINS(bench.why.text, "Permission denied; give joulemarkd CAP_DAC_READ_SEARCH");
+    chmod(path, 0600);
+    test_remove(folder);
+    mkdir(folder, 0755);
+}
+
+/* A file that goes away while it is open, as sysfs' do: oom_score of a process that ends. */
+static void a_vanished_counter_fails_with_a_reason(void) {
+    struct bench bench;
+    char path[512], target[64];
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    add_zone("intel-rapl:0", "package-0\n", "1\n");
+    add_zone("intel-rapl:1", "package-1\n", "77\n");
+    jm_format(path, sizeof path, "%s/intel-rapl:0/energy_uj", folder);
+    jm_format(target, sizeof target, "/proc/%d/oom_score", (int)child);
+    CHECK(remove(path) == 0 && symlink(target, path) == 0);
+    CHECK(open_type(&bench, "powercap"));
+    read_at(&bench, 0);
+    CHECK(bench.readings[0].ok);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    read_at(&bench, 1);
+    CHECK(!bench.readings[0].ok);
+    CHECK_CONTAINS(bench.readings[0].why, path);
+    CHECK_CONTAINS(bench.readings[0].why, "cannot be read");
+    check_reading(&bench, 1, 77); /* the others go on */
+    test_write(folder, "intel-rapl:1/energy_uj", "");
+    read_at(&bench, 2);
+    CHECK(!bench.readings[1].ok);
+    CHECK_CONTAINS(bench.readings[1].why, "must hold a whole number, holds ''");
+    test_write(folder, "intel-rapl:1/energy_uj", "78\n");
+    read_at(&bench, 3);
+    check_reading(&bench, 1, 78);
+    shut(&bench);
+}
+
+static void a_counter_is_passed_on_raw_when_it_wraps(void) {
+    struct bench bench;
+    add_zone("intel-rapl:0", "package-0\n", "262143328850\n");
+    CHECK(open_type(&bench, "powercap"));
+    read_at(&bench, 0);
+    check_reading(&bench, 0, 262143328850);
+    test_write(folder, "intel-rapl:0/energy_uj", "17\n");
+    read_at(&bench, 1);
+    check_reading(&bench, 0, 17);
+    shut(&bench);
+}
+
+/* ---- hwmon ---- */
+
+static void jetson_multiplies_volts_and_amperes(void) {
+    static const char *const rails[] = {"VDD_IN\n", "VDD_CPU_GPU_CV\n", "VDD_SOC\n"};
+    struct bench bench;
+    char path[64];
+    test_write(folder, "hwmon0/name", "tmp451\n");
+    test_write(folder, "hwmon0/temp1_input", "40000\n");
+    test_write(folder, "hwmon1/name", "ina3221\n");
+    for (int i = 1; i <= 7; i++) {
+        jm_format(path, sizeof path, "hwmon1/in%d_input", i);
+        test_write(folder, path, i <= 3 ? "5000\n" : "12\n");
+        jm_format(path, sizeof path, "hwmon1/in%d_label", i);
+        test_write(folder, path, i <= 3 ? rails[i - 1] : "sum of shunt voltages\n");
+        jm_format(path, sizeof path, "hwmon1/curr%d_input", i);
+        if (i <= 4)
+            test_write(folder, path, i == 3 ? "-8\n" : "1200\n");
+    }
+    CHECK(open_type(&bench, "hwmon"));
+    CHECK(bench.count == 3);
+    check_channel(&bench, 0, "ina3221-VDD_IN", "node", "");
+    check_channel(&bench, 1, "ina3221-VDD_CPU_GPU_CV", "cpu", "ina3221-VDD_IN");
+    check_channel(&bench, 2, "ina3221-VDD_SOC", "cpu", "ina3221-VDD_IN");
+    read_at(&bench, 0);
+    check_reading(&bench, 0, 6000000); /* 5 V x 1.2 A */
+    check_reading(&bench, 2, 0);       /* noise below zero */
+    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
+    CHECK(bench.channels[0].error.relative < 0.021);
+    shut(&bench);
+}
+
+static void rails_not_connected_or_switched_off_are_left_out(void) {
+    struct bench bench;
+    test_write(folder, "hwmon0/name", "ina3221\n");
+    test_write(folder, "hwmon0/in1_input", "5000\n");
+    test_write(folder, "hwmon0/in1_label", "NC\n");
+    test_write(folder, "hwmon0/curr1_input", "1\n");
+    test_write(folder, "hwmon0/in2_input", "5000\n");
+    test_write(folder, "hwmon0/in2_label", "VDDQ_DDR\n");
+    test_write(folder, "hwmon0/curr2_input", "100\n");
+    test_write(folder, "hwmon0/in3_input", "5000\n");
+    test_write(folder, "hwmon0/in3_enable", "0\n");
+    test_write(folder, "hwmon0/curr3_input", "100\n");
+    CHECK(open_type(&bench, "hwmon"));
+    CHECK(bench.count == 1);
+    check_channel(&bench, 0, "ina3221-VDDQ_DDR", "dram", "");
+    shut(&bench);
+}
+
+static void an_acpi_meter_holds_the_node_and_states_its_error(void) {
+    struct bench bench;
+    test_write(folder, "hwmon0/name", "amdgpu\n");
+    test_write(folder, "hwmon0/power1_average", "15000000\n");
+    test_write(folder, "hwmon0/power1_input", "99\n");
+    test_write(folder, "hwmon0/power1_label", "PPT\n");
+    test_write(folder, "hwmon2/name", "power_meter\n");
+    test_write(folder, "hwmon2/power1_average", "213000000\n");
+    test_write(folder, "hwmon2/power1_accuracy", "98.0%\n");
+    test_write(folder, "hwmon2/power1_average_interval", "300\n");
+    CHECK(open_type(&bench, "hwmon"));
+    CHECK(bench.count == 2);
+    check_channel(&bench, 0, "power_meter-power1", "node", "");
+    check_channel(&bench, 1, "amdgpu-PPT", "gpu", "power_meter-power1");
+    read_at(&bench, 0);
+    check_reading(&bench, 0, 213000000);
+    check_reading(&bench, 1, 15000000); /* the average, not the momentary input */
+    CHECK(fabs(bench.channels[0].error.relative - 0.02) < 1e-9);
+    CHECK(fabs(bench.channels[0].error.jitter_s - 0.3) < 1e-9);
+    shut(&bench);
+}
+
+static void energy_goes_before_power_and_sockets_before_cores(void) {
+    struct bench bench;
+    test_write(folder, "hwmon0/name", "amd_energy\n");
+    test_write(folder, "hwmon0/energy1_input", "1\n");
+    test_write(folder, "hwmon0/energy1_label", "Ecore000\n");
+    test_write(folder, "hwmon0/energy2_input", "1234567\n");
+    test_write(folder, "hwmon0/energy2_label", "Esocket0\n");
+    test_write(folder, "hwmon0/power2_input", "5\n");
+    test_write(folder, "hwmon1/name", "xe\n");
+    test_write(folder, "hwmon1/energy1_input", "2000\n");
+    test_write(folder, "hwmon1/energy1_label", "pkg\n");
+    test_write(folder, "hwmon1/energy2_input", "3000\n");
+    test_write(folder, "hwmon1/energy2_label", "card\n");
+    CHECK(open_type(&bench, "hwmon"));
+    CHECK(bench.count == 3);
+    check_channel(&bench, 0, "xe-card", "gpu", "");
+    check_channel(&bench, 1, "amd_energy-Esocket0", "cpu", "");
+    check_channel(&bench, 2, "xe-pkg", "gpu", "xe-card");
+    CHECK(bench.channels[1].method == JM_METHOD_COUNTER);
+    read_at(&bench, 0);
+    check_reading(&bench, 1, 1234567);
+    shut(&bench);
+}
+
+static void no_sensor_says_what_to_do(void) {
+    struct bench bench;
+    test_write(folder, "hwmon0/name", "coretemp\n");
+    CHECK(!open_type(&bench, "hwmon"));
+    CHECK_CONTAINS(bench.why.text, "has no sensor of energy or power");
+}
+
+/* ---- model ---- */
+
+static void set_jiffies(int busy, int idle, int iowait) {
+    char text[128];
+    jm_format(text, sizeof text, "cpu  %d 0 0 %d %d 0 0 0 0 0\ncpu0 1 2 3\n", busy, idle, iowait);
+    test_write(folder, "stat", text);
+}
+
+static void the_model_follows_utilisation(void) {
+    struct bench bench;
+    jm_instrument_config config = settings("model");
+    config.idle_w = 40;
+    config.full_w = 120;
+    set_jiffies(1000, 5000, 100);
+    CHECK(open_with(&bench, &config));
+    CHECK(bench.count == 1 && bench.channels[0].method == JM_METHOD_MODEL);
+    CHECK_EQ_U64(bench.channels[0].idle_uw, 40000000);
+    CHECK(fabs(bench.channels[0].error.relative - 0.3) < 1e-9);
+    read_at(&bench, 0);
+    check_reading(&bench, 0, 40000000); /* nothing known yet: idle */
+    set_jiffies(1050, 5050, 100);
+    read_at(&bench, 1);
+    check_reading(&bench, 0, 80000000);
+    read_at(&bench, 2);
+    check_reading(&bench, 0, 80000000); /* within one jiffy */
+    set_jiffies(1150, 5050, 90);
+    read_at(&bench, 3);
+    check_reading(&bench, 0, 120000000); /* iowait went back */
+    set_jiffies(10, 10, 0);
+    read_at(&bench, 4);
+    check_reading(&bench, 0, 120000000); /* all went back: the last holds */
+    set_jiffies(10, 110, 0);
+    read_at(&bench, 5);
+    check_reading(&bench, 0, 40000000);
+    test_write(folder, "stat", "intr 5\n");
+    read_at(&bench, 6);
+    CHECK(!bench.readings[0].ok);
+    CHECK_CONTAINS(bench.readings[0].why, "stat:1: must be 'cpu USER");
+    shut(&bench);
+    CHECK(!open_with(&bench, &config));
+    CHECK_CONTAINS(bench.why.text, "stat: cannot be opened");
+}
+
+/* ---- auto ---- */
+
+static void auto_takes_the_best_there_is(void) {
+    struct bench bench;
+    test_write(folder, "proc/stat", "cpu 1 2 3 4 5\n");
+    test_write(folder, "sys/class/hwmon/hwmon0/name", "amdgpu\n");
+    test_write(folder, "sys/class/hwmon/hwmon0/power1_input", "1\n");
+    CHECK(open_type(&bench, "auto"));
+    CHECK_STR(bench.channels[0].name, "model"); /* a graphics card is not the node */
+    CHECK_EQ_U64(bench.channels[0].idle_uw, 40000000);
+    bench.instrument->close(bench.self);
+    test_write(folder, "sys/class/hwmon/hwmon1/name", "power_meter\n");
+    test_write(folder, "sys/class/hwmon/hwmon1/power1_average", "7\n");
+    CHECK(open_type(&bench, "auto"));
+    CHECK_STR(bench.channels[0].name, "power_meter-power1");
+    read_at(&bench, 0);
+    check_reading(&bench, 0, 7);
+    bench.instrument->close(bench.self);
+    add_zone("sys/class/powercap/intel-rapl:0", "package-0", "1\n");
+    CHECK(open_type(&bench, "auto"));
+    CHECK_STR(bench.channels[0].name, "package-0");
+    shut(&bench);
+    CHECK(!open_type(&bench, "auto"));
+    CHECK_CONTAINS(bench.why.text, "model: ");
+}
+
+/* ---- replay ---- */
+
+static jm_instrument_config trace(const char *text) {
+    jm_instrument_config config = settings("replay");
+    config.root[0] = '\0';
+    config.has_epoch = true;
+    config.epoch_s = 1000;
+    test_write(folder, "trace.csv", text);
+    jm_format(config.file, sizeof config.file, "%s/trace.csv", folder);
+    return config;
+}
+
+static uint64_t energy_at(struct bench *bench, double time_s) {
+    read_at(bench, llround((1000 + time_s) * 1e9));
+    CHECK(bench->readings[0].ok);
+    return bench->readings[0].value;
+}
+
+/* Microjoules are floored once a segment and once a reading. */
+static void check_near(uint64_t actual, double expected_uj) {
+    if (fabs((double)actual - expected_uj) > 2 + expected_uj * 1e-14)
+        test_fail(__FILE__, __LINE__, "%" PRIu64 " is not near %.3f", actual, expected_uj);
+}
+
+static void known_waveforms_have_known_energies(void) {
+    struct bench bench;
+    jm_instrument_config config = trace("time_s,power_w\n0,100\n10,100\n");
+    CHECK(open_with(&bench, &config));
+    check_near(energy_at(&bench, -5), 0);
+    check_near(energy_at(&bench, 0.3), 30e6);
+    check_near(energy_at(&bench, 10), 1000e6);
+    check_near(energy_at(&bench, 1e6), 1000e6); /* after the end nothing is drawn */
+    shut(&bench);
+
+    config = trace("# a ramp\r\n\r\n time_s , power_w \r\n 0 , 0 \r\n 10 , 200 \r\n");
+    CHECK(open_with(&bench, &config));
+    check_near(energy_at(&bench, 3), 90e6);
+    check_near(energy_at(&bench, 10), 1000e6);
+    shut(&bench);
+
+    config = trace("time_s,power_w\n0,200\n10,0\n"); /* falling */
+    CHECK(open_with(&bench, &config));
+    check_near(energy_at(&bench, 3), 510e6);
+    shut(&bench);
+
+    config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,150\n"); /* a square wave */
+    config.repeat = true;
+    CHECK(open_with(&bench, &config));
+    check_near(energy_at(&bench, 0.5), 25e6);
+    check_near(energy_at(&bench, 1.5), 125e6);
+    check_near(energy_at(&bench, 2), 200e6);
+    check_near(energy_at(&bench, 2.5), 225e6);
+    double days_s = 200 * 86400;
+    check_near(energy_at(&bench, days_s + 1.5), days_s * 100e6 + 125e6);
+    shut(&bench);
+}
+
+/* Where a period is no whole number of microjoules, months of repetition must not drift. */
+static void repetition_does_not_drift(void) {
+    struct bench bench;
+    jm_instrument_config config = trace("time_s,power_w\n0,0.0333333\n0.001,0.0333333\n");
+    config.repeat = true;
+    CHECK(open_with(&bench, &config));
+    check_near(energy_at(&bench, 1e7), 0.0333333 * 1e7 * 1e6);
+    shut(&bench);
+}
+
+static void power_is_sampled_on_the_line(void) {
+    struct bench bench;
+    jm_instrument_config config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,250\n");
+    config.as_power = true;
+    CHECK(open_with(&bench, &config));
+    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
+    CHECK_EQ_U64(energy_at(&bench, -1), 0);
+    CHECK_EQ_U64(energy_at(&bench, 0), 50000000);
+    CHECK_EQ_U64(energy_at(&bench, 0.999), 50000000);
+    CHECK_EQ_U64(energy_at(&bench, 1), 150000000);
+    CHECK_EQ_U64(energy_at(&bench, 1.5), 200000000);
+    CHECK_EQ_U64(energy_at(&bench, 2), 0);
+    shut(&bench);
+}
+
+static void energy_traces_interpolate_unwrap_and_wrap(void) {
+    struct bench bench;
+    jm_instrument_config config = trace("time_s,energy_uj\n0,900\n10,999\n20,99\n");
+    config.wrap_uj = 999; /* 1000 values: 0..999 */
+    config.repeat = true;
+    CHECK(open_with(&bench, &config));
+    CHECK_EQ_U64(energy_at(&bench, 0), 900);
+    CHECK_EQ_U64(energy_at(&bench, 5), 949);
+    CHECK_EQ_U64(energy_at(&bench, 15), 49);
+    CHECK_EQ_U64(energy_at(&bench, 20), 99); /* the next period goes on from there */
+    CHECK_EQ_U64(energy_at(&bench, 30), 198);
+    shut(&bench);
+}
+
+static void a_clock_set_back_does_not_turn_the_counter_back(void) {
+    struct bench bench;
+    jm_instrument_config config = trace("time_s,power_w\n0,1\n100,1\n");
+    config.wrap_uj = 1000000000;
+    CHECK(open_with(&bench, &config));
+    uint64_t before = energy_at(&bench, 50);
+    CHECK_EQ_U64(energy_at(&bench, 20), before);
+    CHECK(energy_at(&bench, 51) > before);
+    shut(&bench);
+}
+
+static void without_an_epoch_the_trace_starts_now(void) {
+    struct bench bench;
+    jm_instrument_config config = trace("time_s,power_w\n0,5\n100,5\n");
+    config.has_epoch = false;
+    config.as_power = true;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    CHECK(open_with(&bench, &config));
+    read_at(&bench, (now.tv_sec + 50) * S);
+    check_reading(&bench, 0, 5000000);
+    shut(&bench);
+}
+
+static uint64_t random_state = 42;
+
+static uint64_t next_random(uint64_t below) {
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (random_state >> 33) % below;
+}
+
+/* A random trace with jumps, pauses and steep ramps. */
+static jm_instrument_config random_trace(void) {
+    char text[4096];
+    size_t length = 0;
+    double time_s = (double)next_random(1000) / 7;
+    uint64_t rows = 2 + next_random(20);
+    length += (size_t)snprintf(text, sizeof text, "time_s,power_w\n%.9f,1\n", time_s);
+    for (uint64_t i = 0; i < rows; i++) {
+        if (i + 1 == rows || next_random(4) != 0)
+            time_s += (double)(1 + next_random(1000000)) / (next_random(2) ? 1e6 : 1e3);
+        double power_w = next_random(5) == 0 ? 0 : (double)next_random(1000000) / 997;
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%.9f,%.6f\n", time_s, power_w);
+    }
+    jm_instrument_config config = trace(text);
+    config.repeat = next_random(2) == 0;
+    return config;
+}
+
+/* Readings grow with time; what they gain in parts is what they gain in one, to the microjoule. */
+static void random_traces_are_monotonic_and_additive(void) {
+    for (int round = 0; round < 200; round++) {
+        struct bench fine, coarse, wrapped;
+        jm_instrument_config config = random_trace();
+        CHECK(open_with(&fine, &config));
+        CHECK(open_with(&coarse, &config));
+        config.wrap_uj = 1 + next_random(1000000000);
+        CHECK(open_with(&wrapped, &config));
+        int64_t now_ns = 1000 * S;
+        uint64_t first = 0, last = 0, sum = 0;
+        for (int i = 0; i < 300; i++) {
+            /* steps of nanoseconds show rounding, long ones cross rows and periods */
+            now_ns += (int64_t)next_random(next_random(2) ? 5 : 50000000000);
+            read_at(&fine, now_ns);
+            read_at(&wrapped, now_ns);
+            uint64_t value = fine.readings[0].value;
+            CHECK(value >= last || i == 0);
+            CHECK_EQ_U64(wrapped.readings[0].value, value % (config.wrap_uj + 1));
+            first = i == 0 ? value : first;
+            sum += i == 0 ? 0 : value - last;
+            last = value;
+        }
+        read_at(&coarse, now_ns);
+        CHECK_EQ_U64(coarse.readings[0].value - first, sum);
+        coarse.instrument->close(coarse.self);
+        wrapped.instrument->close(wrapped.self);
+        shut(&fine);
+    }
+}
+
+/* The counter agrees with the sampled power summed in small steps. */
+static void random_traces_integrate_their_own_power(void) {
+    for (int round = 0; round < 20; round++) {
+        struct bench counter, power;
+        jm_instrument_config config = random_trace();
+        CHECK(open_with(&counter, &config));
+        config.as_power = true;
+        CHECK(open_with(&power, &config));
+        double sum_uj = 0, highest_uw = 0;
+        enum { STEPS = 20000 };
+        int64_t step_ns = S / 5;
+        for (int i = 0; i < STEPS; i++) {
+            read_at(&power, 1000 * S + i * step_ns + step_ns / 2);
+            double power_uw = (double)power.readings[0].value;
+            sum_uj += power_uw * 0.2;
+            highest_uw = fmax(highest_uw, power_uw);
+        }
+        read_at(&counter, 1000 * S + STEPS * step_ns);
+        double energy_uj = (double)counter.readings[0].value;
+        /* a sum of samples misses the jumps between them */
+        CHECK(fabs(energy_uj - sum_uj) <= 0.05 * fmax(energy_uj, sum_uj) + highest_uw * 2);
+        power.instrument->close(power.self);
+        shut(&counter);
+    }
+}
+
+static void bad_traces_name_file_and_line(void) {
+    static const struct {
+        const char *text, *part;
+    } bad[] = {
+        {"", ":0: the trace must hold at least two rows"},
+        {"time,power\n", ":1: the header must be 'time_s,power_w' or 'time_s,energy_uj'"},
+        {"time_s\n", ":1: the header must be"},
+        {"time_s,power_w\n0,1\n", ":2: the trace must hold at least two rows at different times"},
+        {"time_s,power_w\n0,1\n0,2\n", "at different times"},
+        {"time_s,power_w\n0 1\n", ":2: a row must be two numbers with a comma"},
+        {"time_s,power_w\n1,1\n0.5,1\n", ":3: time_s must not go back, is '0.5'"},
+        {"time_s,power_w\nnan,1\n", ":2: time_s must be a number"},
+        {"time_s,power_w\n5e9,1\n", ":2: time_s must be a number of seconds, at most 4e9"},
+        {"time_s,power_w\n\n0,-1\n", ":3: power_w must be a number from 0 to 1e9, is '-1'"},
+        {"time_s,power_w\n0,nan\n", ":2: power_w must be"},
+        {"time_s,power_w\n0,1,2\n", ":2: power_w must be"},
+        {"time_s,power_w\n-4e9,1e9\n4e9,1e9\n", ":3: the trace's energy must stay below"},
+        {"time_s,energy_uj\n0,1.5\n", ":2: energy_uj must be a whole number"},
+        {"time_s,energy_uj\n0,5\n1,4\n", ":3: energy_uj must not fall (set 'wrap_uj'"},
+        {"time_s,energy_uj\n0,9223372036854775808\n", ":2: energy_uj must stay below 2^62"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct bench bench;
+        jm_instrument_config config = trace(bad[i].text);
+        CHECK(!open_with(&bench, &config));
+        CHECK_CONTAINS(bench.why.text, "/trace.csv:");
+        CHECK_CONTAINS(bench.why.text, bad[i].part);
+    }
+}
+
+static void bad_replays_are_refused(void) {
+    struct bench bench;
+    jm_instrument_config config = trace("time_s,energy_uj\n0,1\n1,2\n");
+    config.as_power = true;
+    CHECK(!open_with(&bench, &config));
+    CHECK_CONTAINS(bench.why.text, "cannot be replayed with 'as: power'");
+    jm_format(config.file, sizeof config.file, "/nonexistent/trace.csv");
+    CHECK(!open_with(&bench, &config));
+    CHECK_CONTAINS(bench.why.text, "/nonexistent/trace.csv: cannot be opened: No such file");
+    test_remove(folder);
+    mkdir(folder, 0755);
+}
+
+/* ---- names ---- */
+
+static void every_name_goes_there_and_back(void) {
+    jm_domain domain;
+    for (int i = 0; i < JM_DOMAIN_COUNT; i++)
+        CHECK(jm_domain_from_name(jm_domain_name((jm_domain)i), &domain) && (int)domain == i);
+    CHECK(!jm_domain_from_name("nothing", &domain));
+    CHECK_STR(jm_method_name(JM_METHOD_MODEL), "model");
+    for (const jm_instrument *const *entry = jm_instruments; *entry; entry++)
+        CHECK(jm_instrument_by_type((*entry)->type) == *entry);
+    CHECK(!jm_instrument_by_type("abacus"));
+}
+
+int main(void) {
+    test_make_folder(folder, sizeof folder);
+    RUN(intel_client_nests_in_psys);
+    RUN(intel_server_counts_dram_beside_packages);
+    RUN(server_with_a_psys_for_each_package);
+    RUN(amd_has_packages_and_cores);
+    RUN(packages_named_alike_get_numbers);
+    RUN(no_zone_says_what_to_do);
+    RUN(a_denied_counter_names_the_capability);
+    RUN(a_vanished_counter_fails_with_a_reason);
+    RUN(a_counter_is_passed_on_raw_when_it_wraps);
+    RUN(jetson_multiplies_volts_and_amperes);
+    RUN(rails_not_connected_or_switched_off_are_left_out);
+    RUN(an_acpi_meter_holds_the_node_and_states_its_error);
+    RUN(energy_goes_before_power_and_sockets_before_cores);
+    RUN(no_sensor_says_what_to_do);
+    RUN(the_model_follows_utilisation);
+    RUN(auto_takes_the_best_there_is);
+    RUN(known_waveforms_have_known_energies);
+    RUN(repetition_does_not_drift);
+    RUN(power_is_sampled_on_the_line);
+    RUN(energy_traces_interpolate_unwrap_and_wrap);
+    RUN(a_clock_set_back_does_not_turn_the_counter_back);
+    RUN(without_an_epoch_the_trace_starts_now);
+    RUN(random_traces_are_monotonic_and_additive);
+    RUN(random_traces_integrate_their_own_power);
+    RUN(bad_traces_name_file_and_line);
+    RUN(bad_replays_are_refused);
+    RUN(every_name_goes_there_and_back);
+    test_remove(folder);
+    return test_result();
+}
