@@ -47,11 +47,11 @@ def obtain(steps: Steps) -> Path:
     own = find_installed()
     if own is None and not shutil.which("git"):
         raise Unavailable("there is no spack, and no git to fetch it with")
-    packages = fetch(steps, "spack-packages", PACKAGES_COMMIT)
+    builtin = find_builtin(steps, own)
     spack = own or fetch(steps, "spack", SPACK_COMMIT) / "bin/spack"
     python = python_with_clingo(steps)
     config = steps.cache / "spack-config"
-    write_config(steps, config, packages)
+    write_config(steps, config, builtin)
     command = steps.cache / "bin/spack"
     command.parent.mkdir(exist_ok=True)
     command.write_text(
@@ -73,6 +73,8 @@ def find_installed() -> Path | None:
     found = Path(root, "bin/spack") if root else shutil.which("spack")
     answer = ask(found, "--version") if found else None
     if not answer:
+        if found:
+            say(f"not using {found}: it does not run")
         return None
     version = re.match(r"(\d+)\.(\d+)", answer)
     if version and tuple(map(int, version.groups())) >= OLDEST:
@@ -80,6 +82,18 @@ def find_installed() -> Path | None:
         return Path(found)
     say(f"not using {found}: version {answer} is older than {'.'.join(map(str, OLDEST))}")
     return None
+
+
+def find_builtin(steps: Steps, own: Path | None) -> Path:
+    """Spack's package recipes: the pinned ones, or, out of their reach, the user's own Spack's."""
+    try:
+        return fetch(steps, "spack-packages", PACKAGES_COMMIT) / "repos/spack_repo/builtin"
+    except Unavailable as why:
+        found = ask(own, "location", "--repo", "builtin") if own else None
+        if not found:
+            raise
+        say(f"using the recipes in {found}: {why}")
+        return Path(found)
 
 
 def fetch(steps: Steps, name: str, commit: str) -> Path:
@@ -118,7 +132,7 @@ def python_with_clingo(steps: Steps) -> Path:
     return folder / "bin/python"
 
 
-def write_config(steps: Steps, config: Path, packages: Path) -> None:
+def write_config(steps: Steps, config: Path, builtin: Path) -> None:
     """Spack's user scope: what it would keep in the home directory lies in the state folder."""
     config.mkdir(exist_ok=True)
     settings = {
@@ -127,8 +141,7 @@ def write_config(steps: Steps, config: Path, packages: Path) -> None:
         "source_cache": f"{steps.cache}/spack-sources",
     }
     (config / "config.yaml").write_text(json.dumps({"config": settings}))
-    repos = {"builtin": f"{packages}/repos/spack_repo/builtin"}
-    (config / "repos.yaml").write_text(json.dumps({"repos": repos}))
+    (config / "repos.yaml").write_text(json.dumps({"repos": {"builtin": str(builtin)}}))
 
 
 def prepare_environment(steps: Steps, spack: Path, name: str) -> Path:

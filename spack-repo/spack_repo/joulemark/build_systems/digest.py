@@ -1,4 +1,4 @@
-# Digest of a source tree: decides, for recipes and for environments/build, that sources have changed.
+# Digest of a source tree: tells recipes and environments/build that sources have changed.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import fnmatch
 import hashlib

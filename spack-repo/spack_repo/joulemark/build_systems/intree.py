@@ -28,7 +28,7 @@ class InTree:
         return os.path.join(CHECKOUT, self.source_folder or os.path.join("packages", self.name))
 
     def content_hash(self, content=None) -> str:
-        """Spack's hook: the hash of the recipe, joined with those of this folder and the sources."""
+        """Spack's hook: the recipe's hash, joined with those of this folder and the sources."""
         parts = super().content_hash(content).encode() + tree_digest(HERE)
         digest = hashlib.sha256(parts + tree_digest(self.source)).digest()
         return base64.b32encode(digest).decode().lower()
