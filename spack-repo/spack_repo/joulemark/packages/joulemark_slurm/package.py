@@ -23,3 +23,9 @@ class JoulemarkSlurm(InTreeCMakePackage):
     depends_on("slurm")
     depends_on("libyaml")
     depends_on("sqlite")
+
+    def cmake_args(self):
+        return [
+            self.define("SLURM_ROOT", self.spec["slurm"].prefix),
+            self.define("JM_WERROR", False),  # a site's compiler may know warnings that ours does not
+        ]
