@@ -25,7 +25,6 @@ class JoulemarkSlurm(InTreeCMakePackage):
     depends_on("sqlite")
 
     def cmake_args(self):
-        return [
-            self.define("SLURM_ROOT", self.spec["slurm"].prefix),
-            self.define("JM_WERROR", False),  # a site's compiler may know warnings that ours does not
-        ]
+        # a site's compiler may know warnings that ours does not
+        fatal_warnings = self.define("JM_WERROR", False)
+        return [fatal_warnings, self.define("SLURM_ROOT", self.spec["slurm"].prefix)]
