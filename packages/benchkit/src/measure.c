@@ -35,17 +35,23 @@ static double time_twice(bk_kernel *kernel, void *context, uint64_t iterations, 
     return fmin(first_s, time_run(kernel, context, iterations));
 }
 
-// Iterations that last about `seconds`. Also warms caches, pages and clocks.
+// Iterations that last about `seconds`. Also warms caches, pages and clocks. More iterations are
+// tried until a run is long and no longer made up of what every run costs once, e.g. waking
+// threads.
 static uint64_t calibrate(bk_kernel *kernel, void *context, double seconds) {
     uint64_t iterations = 1;
-    double run_s = time_twice(kernel, context, iterations, seconds);
-    while (run_s < seconds / 4 && iterations < UINT64_MAX / 32) {
+    double previous_s = INFINITY; // of one iteration
+    for (;;) {
+        double run_s = time_twice(kernel, context, iterations, seconds);
+        double iteration_s = run_s / (double)iterations;
+        bool steady = iteration_s > 0.75 * previous_s;
+        if (run_s > 10 * seconds || (steady && run_s >= seconds / 4) ||
+            iterations > UINT64_MAX / 32)
+            return (uint64_t)fmin(1e18, fmax(1, round(seconds / iteration_s)));
         double factor = run_s > 0 ? seconds / 2 / run_s : 16;
         iterations = (uint64_t)ceil((double)iterations * fmin(16, fmax(2, factor)));
-        run_s = time_twice(kernel, context, iterations, seconds);
+        previous_s = iteration_s;
     }
-    double wanted = (double)iterations * seconds / run_s;
-    return wanted < 1 ? 1 : (uint64_t)llround(wanted);
 }
 
 double bk_quick_time(bk_kernel *kernel, void *context, double seconds, unsigned trials) {
