@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Fuzzer of the packets that any user can send to the daemon.
+#include "protocol.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    jm_packet packet, again;
+    char text[2 * JM_PACKET_MAX];
+    if (size > JM_PACKET_MAX || !jm_packet_parse((const char *)data, size, &packet))
+        return 0;
+    jm_packet_begin(text, sizeof text, "again");
+    for (int i = 0; i < packet.n_fields; i++)
+        jm_packet_add(text, sizeof text, "key", "%s", packet.fields[i].value);
+    if (!jm_packet_parse(text, strlen(text), &again))
+        abort();
+    return 0;
+}

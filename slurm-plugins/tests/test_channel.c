@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Channels: counters that wrap and reset, power readings integrated without loss, gaps stated.
+#include "channel.h"
+#include "random.h"
+#include "test.h"
+
+#include <math.h>
+
+static const int64_t SECOND = 1000000000;
+
+static jm_channel counter(uint64_t wrap_uj) {
+    return (jm_channel){.name = "test/counter",
+                        .info = {.method = JM_METHOD_COUNTER, .wrap_uj = wrap_uj, .parent = -1}};
+}
+
+static jm_channel sensor(void) {
+    return (jm_channel){.name = "test/power",
+                        .info = {.method = JM_METHOD_INTEGRATED, .parent = -1}};
+}
+
+static jm_gain feed(jm_channel *channel, uint64_t value, int64_t boot_ns) {
+    return jm_channel_advance(channel, &(jm_reading){.ok = true, .value = value}, boot_ns,
+                              5 * SECOND);
+}
+
+static void a_wrapping_counter_loses_nothing(void) {
+    const uint64_t wrap = 262143328850;
+    jm_channel channel = counter(wrap);
+    uint64_t energy = 0, raw = wrap - 1000;
+    feed(&channel, raw, SECOND);
+    for (int64_t i = 2; i < 5000; i++) {
+        uint64_t step = random_below(1000000000);
+        energy += step;
+        raw = (raw + step) % (wrap + 1);
+        CHECK(feed(&channel, raw, i * SECOND).fault == NULL);
+    }
+    CHECK_EQ_U64(channel.total_uj, energy);
+}
+
+static void a_counter_that_was_reset_is_a_gap_not_energy(void) {
+    jm_channel channel = counter(0);
+    feed(&channel, 5000000, SECOND);
+    jm_gain gain = feed(&channel, 100, 2 * SECOND);
+    CHECK_EQ_U64(gain.energy_uj, 0);
+    CHECK_EQ_U64(gain.lost_ns, SECOND);
+    CHECK(gain.fault != NULL);
+    CHECK_EQ_U64(feed(&channel, 1100, 3 * SECOND).energy_uj, 1000);
+}
+
+static void an_impossible_jump_is_a_gap_not_energy(void) {
+    jm_channel channel = counter(UINT64_C(1) << 60);
+    feed(&channel, UINT64_C(1) << 50, SECOND);
+    jm_gain gain = feed(&channel, 7, 2 * SECOND); /* as a wrap it would be a megawatt */
+    CHECK_EQ_U64(gain.energy_uj, 0);
+    CHECK_EQ_U64(gain.lost_ns, SECOND);
+}
+
+static void a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice(void) {
+    jm_channel channel = counter(1000000000); /* 1000 J: 10 s at 100 W */
+    feed(&channel, 0, SECOND);
+    feed(&channel, 100000000, 2 * SECOND);
+    jm_gain bridged = feed(&channel, 500000000, 6 * SECOND);
+    CHECK_EQ_U64(bridged.energy_uj, 400000000);
+    CHECK_EQ_U64(bridged.lost_ns, 0);
+    jm_gain doubtful = feed(&channel, 500000001, 66 * SECOND);
+    CHECK_EQ_U64(doubtful.energy_uj, 1);
+    CHECK_EQ_U64(doubtful.lost_ns, 60 * SECOND);
+}
+
+static void a_ramp_is_integrated_exactly_at_any_ticks(void) {
+    jm_channel channel = sensor();
+    /* p(t) = 50 W + 2 W/s * t over 100 s: 50 * 100 + 100^2 = 15000 J */
+    int64_t t = 0;
+    feed(&channel, 50000000, SECOND);
+    while (t < 100 * SECOND) {
+        t += 1 + (int64_t)random_below(2000000000);
+        if (t > 100 * SECOND)
+            t = 100 * SECOND;
+        double power_uw = 50e6 + 2e6 * (double)t / 1e9;
+        feed(&channel, (uint64_t)llround(power_uw), SECOND + t);
+    }
+    CHECK(llabs((long long)channel.total_uj - 15000000000) < 1000);
+}
+
+static void rounding_is_carried_not_lost(void) {
+    jm_channel channel = sensor();
+    /* 1 uW for 1e6 ticks of 1 ms is 1000 uJ, though each tick alone is a thousandth of one. */
+    for (int64_t i = 0; i <= 1000000; i++)
+        feed(&channel, 1, SECOND + i * 1000000);
+    CHECK_EQ_U64(channel.total_uj, 1000);
+}
+
+static void power_readings_far_apart_are_not_joined(void) {
+    jm_channel channel = sensor();
+    feed(&channel, 100000000, SECOND);
+    jm_gain gain = feed(&channel, 100000000, 11 * SECOND);
+    CHECK_EQ_U64(gain.energy_uj, 0);
+    CHECK_EQ_U64(gain.lost_ns, 10 * SECOND);
+    CHECK_EQ_U64(feed(&channel, 100000000, 12 * SECOND).energy_uj, 100000000);
+}
+
+static void a_failed_reading_is_named_and_bridged(void) {
+    jm_channel channel = sensor();
+    feed(&channel, 100000000, SECOND);
+    jm_gain failed =
+        jm_channel_advance(&channel, &(jm_reading){.why = "no such file"}, 2 * SECOND, 5 * SECOND);
+    CHECK_STR(failed.fault, "no such file");
+    CHECK_EQ_U64(failed.energy_uj, 0);
+    CHECK_EQ_U64(feed(&channel, 100000000, 3 * SECOND).energy_uj, 200000000);
+}
+
+static void the_same_moment_twice_counts_once(void) {
+    jm_channel channel = sensor();
+    feed(&channel, 100000000, SECOND);
+    feed(&channel, 100000000, 2 * SECOND);
+    CHECK_EQ_U64(feed(&channel, 100000000, 2 * SECOND).energy_uj, 0);
+    CHECK_EQ_U64(feed(&channel, 100000000, SECOND).energy_uj, 0);
+    CHECK_EQ_U64(channel.total_uj, 100000000);
+}
+
+int main(void) {
+    random_begin();
+    RUN(a_wrapping_counter_loses_nothing);
+    RUN(a_counter_that_was_reset_is_a_gap_not_energy);
+    RUN(an_impossible_jump_is_a_gap_not_energy);
+    RUN(a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice);
+    RUN(a_ramp_is_integrated_exactly_at_any_ticks);
+    RUN(rounding_is_carried_not_lost);
+    RUN(power_readings_far_apart_are_not_joined);
+    RUN(a_failed_reading_is_named_and_bridged);
+    RUN(the_same_moment_twice_counts_once);
+    return test_result();
+}

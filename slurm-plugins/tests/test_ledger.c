@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The ledger's laws: books balance for any schedule of jobs, shares follow the policy, nothing is
+// charged twice.
+#include "ledger.h"
+#include "random.h"
+#include "store.h"
+#include "test.h"
+
+#include <math.h>
+
+static const int64_t SECOND = 1000000000;
+
+static void add_channel(jm_ledger *ledger, const char *name, jm_domain domain, int parent,
+                        double idle_w) {
+    jm_channel channel = {.parent = parent, .outermost = parent < 0};
+    snprintf(channel.name, sizeof channel.name, "%s", name);
+    channel.info.domain = domain;
+    channel.info.parent = parent;
+    channel.info.idle_uw = (uint64_t)(idle_w * 1e6);
+    channel.info.error.relative = 0.01;
+    jm_ledger_add_channel(ledger, &channel);
+}
+
+static jm_account *open_step(jm_ledger *ledger, uint32_t job, const char *step, int32_t pid,
+                             uint64_t job_cpus) {
+    jm_open_request request = {.job_id = job,
+                               .step = step,
+                               .pid = pid,
+                               .pid_start = 1,
+                               .job_cpus = job_cpus,
+                               .step_cpus = job_cpus};
+    return jm_ledger_open(ledger, &request, 1);
+}
+
+/* One tick in which every channel gains what it is given. */
+static void tick(jm_ledger *ledger, const uint64_t *energy_uj, int64_t dt_ns) {
+    jm_gain gains[JM_CHANNELS_MAX] = {0};
+    for (int c = 0; c < ledger->n_channels; c++) {
+        gains[c] = (jm_gain){.energy_uj = energy_uj[c], .covered_ns = dt_ns};
+        ledger->channels[c].total_uj += energy_uj[c];
+    }
+    jm_ledger_tick(ledger, gains, dt_ns);
+}
+
+static void check_books(const jm_ledger *ledger) {
+    for (int c = 0; c < ledger->n_channels; c++)
+        CHECK_EQ_U64(jm_ledger_charged_uj(ledger, c), ledger->channels[c].total_uj);
+}
+
+static uint64_t energy(const jm_ledger *ledger, const jm_account *account) {
+    return jm_ledger_estimate(ledger, account).energy_uj;
+}
+
+static void an_exclusive_job_gets_everything(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 4, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 40);
+    jm_account *job = open_step(&ledger, 7, "extern", 100, 4)->job;
+    tick(&ledger, (uint64_t[]){100000000}, SECOND);
+    CHECK_EQ_U64(energy(&ledger, job), 100000000);
+    CHECK_EQ_U64(jm_ledger_estimate(&ledger, job).idle_uj, 40000000);
+    CHECK_EQ_U64(ledger.unallocated[0].energy_uj, 0);
+    check_books(&ledger);
+    jm_ledger_free(&ledger);
+}
+
+static void idle_goes_by_share_and_the_rest_by_cpu_time(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 4, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 40);
+    jm_account *a = open_step(&ledger, 1, "extern", 100, 2);
+    jm_account *b = open_step(&ledger, 2, "extern", 200, 1);
+    a->cpu_tick_ns = 900000000;
+    b->cpu_tick_ns = 300000000;
+    tick(&ledger, (uint64_t[]){100000000}, SECOND);
+    /* idle 40 J: 2/4, 1/4, 1/4 unallocated; dynamic 60 J: 3/4 and 1/4 */
+    CHECK_EQ_U64(energy(&ledger, a->job), 20000000 + 45000000);
+    CHECK_EQ_U64(energy(&ledger, b->job), 10000000 + 15000000);
+    CHECK_EQ_U64(ledger.unallocated[0].energy_uj, 10000000);
+    check_books(&ledger);
+    jm_ledger_free(&ledger);
+}
+
+static void an_idle_node_charges_nobody(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
+    tick(&ledger, (uint64_t[]){123456789}, SECOND);
+    CHECK_EQ_U64(ledger.unallocated[0].energy_uj, 123456789);
+    check_books(&ledger);
+    jm_ledger_free(&ledger);
+}
+
+static void batch_encloses_and_steps_divide(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
+    jm_account *outer = open_step(&ledger, 1, "extern", 100, 2);
+    jm_account *batch = open_step(&ledger, 1, "batch", 101, 2);
+    tick(&ledger, (uint64_t[]){10}, SECOND);
+    jm_account *first = open_step(&ledger, 1, "0", 102, 1);
+    jm_account *second = open_step(&ledger, 1, "1", 103, 1);
+    first->cpu_tick_ns = 2;
+    second->cpu_tick_ns = 1;
+    tick(&ledger, (uint64_t[]){90}, SECOND);
+    CHECK_EQ_U64(energy(&ledger, outer), 100);
+    CHECK_EQ_U64(energy(&ledger, batch), 100);
+    CHECK_EQ_U64(energy(&ledger, first), 60);
+    CHECK_EQ_U64(energy(&ledger, second), 30);
+    check_books(&ledger);
+    jm_ledger_free(&ledger);
+}
+
+static void only_the_outermost_channels_count(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel(&ledger, "psys", JM_DOMAIN_NODE, -1, 0);
+    add_channel(&ledger, "package", JM_DOMAIN_CPU, 0, 0);
+    add_channel(&ledger, "core", JM_DOMAIN_CPU, 1, 0);
+    add_channel(&ledger, "dram", JM_DOMAIN_DRAM, 0, 0);
+    jm_account *job = open_step(&ledger, 1, "extern", 100, 2)->job;
+    tick(&ledger, (uint64_t[]){100, 60, 50, 15}, SECOND);
+    jm_estimate estimate = jm_ledger_estimate(&ledger, job);
+    CHECK_EQ_U64(estimate.energy_uj, 100);
+    CHECK_EQ_U64(estimate.domain_uj[JM_DOMAIN_CPU], 60);
+    CHECK_EQ_U64(estimate.domain_uj[JM_DOMAIN_DRAM], 15);
+    CHECK_EQ_U64(estimate.domain_uj[JM_DOMAIN_REST], 25);
+    jm_ledger_free(&ledger);
+}
+
+static void domains_sum_to_the_total_even_when_inner_meters_read_more(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel(&ledger, "outlet", JM_DOMAIN_NODE, -1, 0);
+    add_channel(&ledger, "package", JM_DOMAIN_CPU, 0, 0);
+    add_channel(&ledger, "gpu", JM_DOMAIN_GPU, 0, 0);
+    jm_account *job = open_step(&ledger, 1, "extern", 100, 2)->job;
+    tick(&ledger, (uint64_t[]){100, 80, 30}, SECOND);
+    jm_estimate estimate = jm_ledger_estimate(&ledger, job);
+    uint64_t sum = 0;
+    for (int d = 0; d < JM_DOMAIN_COUNT; d++)
+        sum += estimate.domain_uj[d];
+    CHECK_EQ_U64(sum, 100);
+    CHECK_EQ_U64(estimate.domain_uj[JM_DOMAIN_CPU], 80);
+    jm_ledger_free(&ledger);
+}
+
+static void an_agreed_close_is_what_slurm_was_told(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
+    jm_account *outer = open_step(&ledger, 1, "extern", 100, 2);
+    tick(&ledger, (uint64_t[]){70}, SECOND);
+    jm_ledger_told(&ledger, outer, 5 * SECOND);
+    tick(&ledger, (uint64_t[]){9}, SECOND / 10);
+    jm_account *job = outer->job;
+    jm_ledger_close(&ledger, outer, 6 * SECOND, true);
+    CHECK_EQ_U64(energy(&ledger, job), 70);
+    CHECK_EQ_U64(ledger.unallocated[0].energy_uj, 9);
+    CHECK_EQ_U64(job->closed_ns, 5 * SECOND);
+    CHECK_EQ_U64(job->active_ns, SECOND);
+    check_books(&ledger);
+    tick(&ledger, (uint64_t[]){1000}, SECOND);
+    CHECK_EQ_U64(energy(&ledger, job), 70);
+    check_books(&ledger);
+    jm_ledger_free(&ledger);
+}
+
+static void regions_hold_what_was_charged_between_the_marks(void) {
+    jm_ledger ledger;
+    jm_region region;
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
+    jm_account *step = open_step(&ledger, 1, "0", 100, 2);
+    tick(&ledger, (uint64_t[]){5}, SECOND);
+    CHECK(jm_ledger_region_begin(&ledger, step, 200, "solve", SECOND, 0));
+    tick(&ledger, (uint64_t[]){40}, SECOND);
+    CHECK(jm_ledger_region_begin(&ledger, step, 200, "inner", 2 * SECOND, 0));
+    tick(&ledger, (uint64_t[]){2}, SECOND);
+    CHECK(!jm_ledger_region_end(&ledger, step, 201, "inner", 3 * SECOND, 0, &region));
+    CHECK(jm_ledger_region_end(&ledger, step, 200, "inner", 3 * SECOND, 0, &region));
+    CHECK_EQ_U64(region.energy_uj, 2);
+    CHECK(jm_ledger_region_end(&ledger, step, 200, "solve", 3 * SECOND, 0, &region));
+    CHECK_EQ_U64(region.energy_uj, 42);
+    CHECK_EQ_U64(region.duration_ns, 2 * SECOND);
+    CHECK(!jm_ledger_region_end(&ledger, step, 200, "solve", 4 * SECOND, 0, &region));
+    jm_ledger_free(&ledger);
+}
+
+/* PRACE D9.3.3 table 13 in small: limits of offset and gain add up linearly over time, k=2 of a
+ * uniform limit. */
+static void systematic_errors_follow_gain_and_offset(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
+    ledger.channels[0].info.error = (jm_error_budget){.relative = 0.01, .offset_w = 0.5};
+    jm_account *job = open_step(&ledger, 1, "extern", 100, 2)->job;
+    for (int i = 0; i < 100; i++)
+        tick(&ledger, (uint64_t[]){100000000}, SECOND);
+    jm_estimate estimate = jm_ledger_estimate(&ledger, job);
+    double limit_uj = 0.01 * 1e10 + 0.5 * 100 * 1e6;
+    CHECK(fabs(estimate.systematic_uj - limit_uj / sqrt(3)) < 1);
+    CHECK(fabs(estimate.uncertainty_uj - 2 * limit_uj / sqrt(3)) < 2);
+    jm_ledger_free(&ledger);
+}
+
+/* Any schedule of jobs and steps, opened, told, closed and settled at random, with any gains. */
+static void books_balance_for_any_schedule(void) {
+    for (int round = 0; round < 300; round++) {
+        jm_ledger ledger;
+        jm_ledger_init(&ledger, 1 + random_below(8), SECOND);
+        int channels = 1 + (int)random_below(4);
+        for (int c = 0; c < channels; c++) {
+            char name[16];
+            snprintf(name, sizeof name, "c%d", c);
+            add_channel(&ledger, name, (jm_domain)random_below(JM_DOMAIN_COUNT),
+                        c > 0 && random_below(2) ? (int)random_below((uint64_t)c) : -1,
+                        (double)random_below(100));
+        }
+        static const char *const STEPS[] = {"extern", "batch", "0", "1", "2"};
+        for (int event = 0; event < 200; event++) {
+            uint32_t job = 1 + (uint32_t)random_below(4);
+            const char *step = STEPS[random_below(5)];
+            jm_account *any = ledger.n_accounts
+                                  ? ledger.accounts[random_below((uint64_t)ledger.n_accounts)]
+                                  : NULL;
+            switch (random_below(6)) {
+            case 0:
+                open_step(&ledger, job, step, (int32_t)(job * 10) + step[0] % 8, random_below(5));
+                break;
+            case 1:
+                if (any && any->kind != JM_ACCOUNT_JOB && any->closed_ns == 0)
+                    jm_ledger_told(&ledger, any, event + 2);
+                break;
+            case 2:
+                if (any && any->closed_ns == 0)
+                    jm_ledger_close(&ledger, any, event + 2, random_below(2));
+                break;
+            case 3:
+                if (any && any->kind == JM_ACCOUNT_JOB && any->closed_ns != 0)
+                    jm_ledger_settle(&ledger, any);
+                break;
+            default: {
+                uint64_t gains[4];
+                for (int c = 0; c < channels; c++)
+                    gains[c] = random_u64() >> (24 + random_below(40));
+                for (int i = 0; i < ledger.n_accounts; i++)
+                    ledger.accounts[i]->cpu_tick_ns =
+                        random_below(3) ? random_below(1000000000) : 0;
+                tick(&ledger, gains, 1 + (int64_t)random_below(2000000000));
+            }
+            }
+            check_books(&ledger);
+        }
+        jm_ledger_free(&ledger);
+    }
+}
+
+/* Saving and loading at any moment gives the same ledger; loading twice changes nothing. */
+static void a_ledger_survives_its_daemon(void) {
+    char folder[256], path[300];
+    test_make_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/ledger.sqlite", folder);
+    jm_message why;
+    jm_store *store;
+    jm_moment moment = {.boot_id = "this-boot", .boot_ns = 42, .real_ns = 43}, loaded;
+    jm_ledger before, after;
+    jm_ledger_init(&before, 4, SECOND);
+    add_channel(&before, "node", JM_DOMAIN_NODE, -1, 10);
+    add_channel(&before, "cpu", JM_DOMAIN_CPU, 0, 0);
+    jm_account *outer = open_step(&before, 9, "extern", 100, 2);
+    open_step(&before, 9, "0", 101, 1);
+    for (int i = 0; i < 50; i++)
+        tick(&before, (uint64_t[]){random_below(1000000000), random_below(1000)}, SECOND);
+    CHECK(jm_store_open(&store, path, &why) == 0);
+    CHECK(jm_store_save(store, &before, &moment, &why) == 0);
+    jm_store_close(store);
+
+    for (int times = 0; times < 2; times++) {
+        jm_ledger_init(&after, 4, SECOND);
+        add_channel(&after, "node", JM_DOMAIN_NODE, -1, 10);
+        CHECK(jm_store_open(&store, path, &why) == 0);
+        CHECK(jm_store_load(store, &after, &loaded, &why) == 0);
+        CHECK_STR(loaded.boot_id, "this-boot");
+        CHECK_EQ_U64(loaded.boot_ns, 42);
+        CHECK_EQ_U64(after.n_channels, 2); /* "cpu" is no longer configured, and not forgotten */
+        CHECK_EQ_U64(after.n_accounts, before.n_accounts);
+        jm_account *again = jm_ledger_find(&after, 100, 1);
+        CHECK(again != NULL && again->job != NULL);
+        CHECK_EQ_U64(energy(&after, again), energy(&before, outer));
+        CHECK_EQ_U64(jm_ledger_node_uj(&after), jm_ledger_node_uj(&before));
+        check_books(&after);
+        CHECK(jm_store_save(store, &after, &moment, &why) == 0);
+        jm_store_close(store);
+        jm_ledger_free(&after);
+    }
+    jm_ledger_free(&before);
+    test_remove(folder);
+}
+
+static void a_settled_job_is_not_loaded_again(void) {
+    char folder[256], path[300];
+    test_make_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/ledger.sqlite", folder);
+    jm_message why;
+    jm_store *store;
+    jm_moment moment = {.boot_id = "b"};
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 1, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
+    jm_account *job = open_step(&ledger, 3, "extern", 100, 1)->job;
+    tick(&ledger, (uint64_t[]){77}, SECOND);
+    CHECK(jm_store_open(&store, path, &why) == 0);
+    CHECK(jm_store_save(store, &ledger, &moment, &why) == 0);
+    CHECK(jm_store_settle(store, job, &why) == 0);
+    jm_ledger_settle(&ledger, job);
+    CHECK(jm_store_save(store, &ledger, &moment, &why) == 0);
+    check_books(&ledger);
+    jm_ledger_free(&ledger);
+    jm_ledger_init(&ledger, 1, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
+    CHECK(jm_store_load(store, &ledger, &moment, &why) == 0);
+    CHECK_EQ_U64(ledger.n_accounts, 0);
+    CHECK_EQ_U64(ledger.settled_uj[0], 77);
+    check_books(&ledger);
+    jm_store_close(store);
+    jm_ledger_free(&ledger);
+    test_remove(folder);
+}
+
+int main(void) {
+    random_begin();
+    RUN(an_exclusive_job_gets_everything);
+    RUN(idle_goes_by_share_and_the_rest_by_cpu_time);
+    RUN(an_idle_node_charges_nobody);
+    RUN(batch_encloses_and_steps_divide);
+    RUN(only_the_outermost_channels_count);
+    RUN(domains_sum_to_the_total_even_when_inner_meters_read_more);
+    RUN(an_agreed_close_is_what_slurm_was_told);
+    RUN(regions_hold_what_was_charged_between_the_marks);
+    RUN(systematic_errors_follow_gain_and_offset);
+    RUN(books_balance_for_any_schedule);
+    RUN(a_ledger_survives_its_daemon);
+    RUN(a_settled_job_is_not_loaded_again);
+    return test_result();
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The socket's words: whatever is put into a packet comes out of it; rubbish is refused.
+#include "protocol.h"
+#include "random.h"
+#include "test.h"
+
+static void any_value_comes_through(void) {
+    for (int round = 0; round < 5000; round++) {
+        char value[64], text[JM_PACKET_MAX];
+        size_t n = random_below(sizeof value - 1);
+        for (size_t i = 0; i < n; i++)
+            value[i] = (char)(1 + random_below(255));
+        value[n] = '\0';
+        jm_packet packet;
+        jm_packet_begin(text, sizeof text, "open");
+        jm_packet_add(text, sizeof text, "name", "%s", value);
+        jm_packet_add(text, sizeof text, "job", "%d", 7);
+        CHECK(jm_packet_parse(text, strlen(text), &packet));
+        CHECK_STR(packet.verb, "open");
+        CHECK_STR(jm_packet_get(&packet, "name"), value);
+        CHECK_EQ_U64(jm_packet_u64(&packet, "job", 0), 7);
+    }
+}
+
+static void a_field_that_does_not_fit_is_left_out_whole(void) {
+    char text[32];
+    jm_packet packet;
+    jm_packet_begin(text, sizeof text, "ok");
+    jm_packet_add(text, sizeof text, "a", "1");
+    jm_packet_add(text, sizeof text, "long", "%s", "                              ");
+    CHECK(jm_packet_parse(text, strlen(text), &packet));
+    CHECK_EQ_U64(packet.n_fields, 1);
+}
+
+static void rubbish_is_refused(void) {
+    static const char *const BAD[] = {"",         " ",         "=",          "verb x",
+                                      "verb a=%", "verb a=%2", "verb a=%zz", "verb a=%00"};
+    jm_packet packet;
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++)
+        CHECK(!jm_packet_parse(BAD[i], strlen(BAD[i]), &packet));
+}
+
+static void a_number_that_is_none_is_the_fallback(void) {
+    jm_packet packet;
+    const char *text = "ok a=12x b=-1 c=1.5";
+    CHECK(jm_packet_parse(text, strlen(text), &packet));
+    CHECK_EQ_U64(jm_packet_u64(&packet, "a", 99), 99);
+    CHECK_EQ_U64(jm_packet_u64(&packet, "b", 99), 99);
+    CHECK_EQ_U64(jm_packet_u64(&packet, "missing", 99), 99);
+    CHECK(jm_packet_double(&packet, "c", 0) == 1.5);
+}
+
+int main(void) {
+    random_begin();
+    RUN(any_value_comes_through);
+    RUN(a_field_that_does_not_fit_is_left_out_whole);
+    RUN(rubbish_is_refused);
+    RUN(a_number_that_is_none_is_the_fallback);
+    return test_result();
+}
