@@ -1,0 +1,294 @@
+"""Spack and the build: recipes, externals, edits, modules, and the way without Spack."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster import Build, cache_folder, state_folder
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+RECIPES = sorted(CHECKOUT.glob("spack-repo/spack_repo/joulemark/**/*.py"))
+PACKAGES = ["benchkit", "jm-stream", "joulemark", "joulemark-slurm", "mod2am"]
+LMOD = Path("/usr/share/lmod/lmod/init/bash")
+
+#: where Debian's version of an external comes from
+DEBIAN = {
+    "slurm": "libslurm-dev",
+    "openmpi": "libopenmpi-dev",
+    "lmod": "lmod",
+    "openblas": "libopenblas-openmp-dev",
+    "netlib-scalapack": "libscalapack-openmpi-dev",
+    "fftw": "libfftw3-dev",
+    "libyaml": "libyaml-dev",
+    "sqlite": "libsqlite3-dev",
+    "py-pyyaml": "python3-yaml",
+    "py-rich": "python3-rich",
+    "py-matplotlib": "python3-matplotlib",
+}
+
+
+def run(*command: str | Path, **options) -> subprocess.CompletedProcess:
+    """A command that must succeed; its output is in the failure's message."""
+    done = subprocess.run(
+        list(map(str, command)), text=True, capture_output=True, timeout=300, **options
+    )
+    assert done.returncode == 0, f"{done.args}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def build_in(
+    state: Path, *options: str, checkout: Path = CHECKOUT, env: dict | None = None
+) -> subprocess.Popen:
+    return subprocess.Popen(
+        [checkout / "environments/build", "--state", state, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+
+
+def finish(child: subprocess.Popen, status: int = 0) -> str:
+    said = child.communicate(timeout=400)[1]
+    assert child.returncode == status, said
+    return said
+
+
+@pytest.fixture(scope="session")
+def built() -> Build:
+    """The state's build, brought up to date."""
+    finish(build_in(state_folder()))
+    return Build.load(cache_folder())
+
+
+@pytest.fixture(scope="session")
+def spack(built: Build) -> Callable[..., str]:
+    """`spack("audit", ...)` in the environment that the state was built from."""
+    if built.built_by != "spack":
+        pytest.skip(f"no Spack: {built.why}")
+    return lambda *words: run(cache_folder() / "bin/spack", "-e", environment(), *words).stdout
+
+
+def environment() -> Path:
+    return cache_folder() / "environments" / os.uname().machine
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """What the environment in this folder is to install: name and hash."""
+    roots = json.loads((folder / "spack.lock").read_text())["roots"]
+    return {root["spec"]: root["hash"] for root in roots}
+
+
+@pytest.fixture(scope="session")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as a clone has them, in another place."""
+    copy = tmp_path_factory.mktemp("elsewhere") / "checkout"
+    folders = ("packages", "slurm-plugins", "spack-repo", "environments")
+    listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders)
+    for name in run("git", "-C", CHECKOUT, *listed).stdout.split("\0"):
+        if name and (CHECKOUT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / name, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="session")
+def spack_elsewhere(spack: Callable[..., str], elsewhere: Path) -> Callable[..., str]:
+    """`spack -e environments/x86_64 ...`, as a user types it in that other place."""
+    detected = "common/detected.yaml"
+    shutil.copy(environment().parent / detected, elsewhere / "environments" / detected)
+    command = cache_folder() / "bin/spack"
+    return lambda *words: run(command, "-e", environment_of(elsewhere), *words).stdout
+
+
+def environment_of(checkout: Path) -> Path:
+    return checkout / "environments" / os.uname().machine
+
+
+def in_module(modules: Path, name: str, command: str, cwd: Path) -> str:
+    """Run a command after `module load NAME`, by the real Lmod."""
+    script = f'source {LMOD} && module use "{modules}" && module load {name} && {command}'
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "OMP_NUM_THREADS": "1"}
+    return run("bash", "-c", script, cwd=cwd, env=env).stdout
+
+
+# What is built
+
+
+def test_a_second_build_takes_seconds(spack: Callable[..., str]) -> None:
+    began = time.monotonic()
+    assert "nothing has changed" in finish(build_in(state_folder()))
+    assert time.monotonic() - began < 20
+
+
+def test_the_build_is_whole(built: Build) -> None:
+    for part in ("sbin/joulemarkd", "bin/joulemarkctl", "lib/slurm/spank_joulemark.so"):
+        assert (built.slurm_prefix / part).is_file()
+    assert "usage: joulemark" in run(built.bin / "joulemark", "--help").stdout
+
+
+@pytest.mark.parametrize("benchmark", ["jm-stream", "mod2am"])
+def test_a_loaded_module_runs(built: Build, benchmark: str, tmp_path: Path) -> None:
+    in_module(built.modules, benchmark, f"{benchmark} --quick --cooked cooked.jsonl", tmp_path)
+    lines = (tmp_path / "cooked.jsonl").read_text().splitlines()
+    assert lines and all(json.loads(line)["verified"] for line in lines)
+
+
+def test_loading_the_command_hides_no_other_python(
+    spack: Callable[..., str], built: Build, tmp_path: Path
+) -> None:
+    where = "command -v joulemark python3"
+    command, python = in_module(built.modules, "joulemark", where, tmp_path).split()
+    assert (command, python) == (str(built.bin / "joulemark"), "/usr/bin/python3")
+
+
+# Recipes
+
+
+def test_recipes_pass_the_audit(spack: Callable[..., str]) -> None:
+    spack("audit", "packages", *PACKAGES)
+    spack("audit", "configs")
+    spack("audit", "externals", *PACKAGES)
+
+
+def test_recipes_have_spacks_style(spack: Callable[..., str]) -> None:
+    spack("style", "-t", "import", *map(str, RECIPES))
+    rules = Path(spack("location", "--repo", "builtin").strip()).parents[2] / "pyproject.toml"
+    if subprocess.run([sys.executable, "-m", "ruff", "--version"], capture_output=True).returncode:
+        pytest.skip("no ruff in the tests' Python environment")
+    ruff = (sys.executable, "-m", "ruff")
+    run(*ruff, "check", "--no-fix", "--no-cache", "--config", rules, *RECIPES)
+    run(*ruff, "format", "--check", "--no-cache", "--config", rules, *RECIPES)
+
+
+def test_recipes_are_short() -> None:
+    for recipe in RECIPES:
+        assert len(recipe.read_text().splitlines()) < 60, recipe
+
+
+def test_spack_runs_each_small_verified_case(spack: Callable[..., str]) -> None:
+    assert "3 passed of 3" in spack("test", "run", "jm-stream", "mod2am", "joulemark")
+
+
+# Externals
+
+
+def test_spack_finds_the_build_tools(spack: Callable[..., str]) -> None:
+    found = yaml.safe_load((environment().parent / "common/detected.yaml").read_text())
+    specs = {name: entry["externals"][0]["spec"] for name, entry in found["packages"].items()}
+    cmake = re.search(r"[\d.]+", run("cmake", "--version").stdout)[0]
+    assert specs["cmake"].startswith(f"cmake@{cmake}")
+    assert {"gcc", "gmake", "pkgconf"} <= specs.keys()
+
+
+def test_the_other_externals_have_debians_versions() -> None:
+    if 'VERSION_ID="12"' not in Path("/etc/os-release").read_text():
+        pytest.skip("environments/common/packages.yaml is written for Debian 12")
+    text = (CHECKOUT / "environments/common/packages.yaml").read_text()
+    packages = yaml.safe_load(text)["packages"]
+    for name, debian in DEBIAN.items():
+        stated = re.search(r"@([\d.-]+)", packages[name]["externals"][0]["spec"])[1]
+        there = run("dpkg-query", "-W", "-f", "${source:Upstream-Version}", debian).stdout
+        assert stated.replace("-", ".").startswith(there.split("+")[0]), (name, stated, there)
+
+
+def test_mpi_and_libraries_come_from_the_site(spack: Callable[..., str]) -> None:
+    asked = ["openmpi", "netlib-scalapack", "fftw", "lmod", "slurm"]
+    said = spack("spec", "--install-status", *asked)
+    for name in asked:
+        assert re.search(rf"^\[e\] +{name}@", said, re.MULTILINE), said
+
+
+# Edits
+
+
+def test_a_clone_elsewhere_has_the_same_hashes(
+    spack_elsewhere: Callable[..., str], elsewhere: Path
+) -> None:
+    spack_elsewhere("concretize", "-f")
+    assert hashes(environment_of(elsewhere)) == hashes(environment())
+
+
+def test_an_edit_builds_anew_what_depends_on_it(
+    spack_elsewhere: Callable[..., str], elsewhere: Path
+) -> None:
+    header = elsewhere / "packages/benchkit/include/benchkit.h"
+    header.write_text(header.read_text() + "\n/* edited */\n")
+    spack_elsewhere("concretize", "-f")
+    before, after = hashes(environment()), hashes(environment_of(elsewhere))
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"benchkit", "jm-stream", "mod2am"}
+    spack_elsewhere("install")
+    prefix = Path(spack_elsewhere("location", "-i", "benchkit").strip())
+    assert (prefix / "include/benchkit.h").read_text().endswith("/* edited */\n")
+
+
+# The way without Spack, and what goes wrong
+
+
+@pytest.fixture(scope="session")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state built where there is no Spack, and where git reaches nothing."""
+    folder = tmp_path_factory.mktemp("offline")
+    git = folder / "bin/git"
+    git.parent.mkdir()
+    git.write_text("#!/bin/sh\necho 'fatal: Could not resolve host: github.com' >&2\nexit 128\n")
+    git.chmod(0o755)
+    env = {"PATH": f"{git.parent}:/usr/bin:/bin", "HOME": str(folder)}
+    said = finish(build_in(folder / "state", env=env))
+    assert "building by CMake, without Spack: https://github.com/spack/" in said
+    return folder / "state/cache"
+
+
+def test_without_spack_and_network_cmake_builds(offline: Path) -> None:
+    built = Build.load(offline)
+    assert built.built_by == "cmake" and "cannot be fetched" in built.why
+    test_the_build_is_whole(built)
+
+
+@pytest.mark.parametrize("benchmark", ["jm-stream", "mod2am"])
+def test_without_spack_a_loaded_module_runs(offline: Path, benchmark: str, tmp_path: Path) -> None:
+    test_a_loaded_module_runs(Build.load(offline), benchmark, tmp_path)
+
+
+def test_a_failed_build_shows_the_error_and_what_to_do(elsewhere: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "checkout"
+    shutil.copytree(elsewhere, broken)
+    next(broken.glob("packages/benchkit/src/*.c")).write_text("#error broken on purpose\n")
+    said = finish(build_in(tmp_path, "--no-spack", checkout=broken), status=1)
+    assert "broken on purpose" in said and "run this again" in said
+    assert not (tmp_path / "cache/build.env").exists()
+
+
+def test_a_second_build_waits_for_the_first(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    with open(tmp_path / "cache/build.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        child = build_in(tmp_path, "--no-spack")
+        assert "waiting for another build" in child.stderr.readline()
+        child.terminate()
+    assert "interrupted" in finish(child, status=130)
+
+
+def test_an_interrupted_build_leaves_no_process(tmp_path: Path) -> None:
+    child = build_in(tmp_path, "--no-spack")
+    while "configure" not in child.stderr.readline():  # a build step runs now
+        assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    assert "interrupted" in finish(child, status=130)
+    left = subprocess.run(["pgrep", "-f", tmp_path], capture_output=True, text=True)
+    assert left.returncode == 1, left.stdout  # 1: there is none
