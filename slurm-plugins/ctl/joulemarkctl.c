@@ -2,6 +2,7 @@
 // joulemarkctl: asks a node's daemon from the shell: its status, its books, a region around a
 // command.
 #include "client.h"
+#include "config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@ static const char USAGE[] =
     "usage: joulemarkctl [-N NODE] status            is the daemon well? (anybody)\n"
     "       joulemarkctl [-N NODE] books             each channel's energy and what is charged of "
     "it (root, privileged_users)\n"
+    "       joulemarkctl [-N NODE] config KEY        print cluster, socket, state_dir, record_dir "
+    "or store\n"
     "       joulemarkctl region NAME -- COMMAND...   run COMMAND as a region of this job's step; "
     "print its energy\n"
     "\n"
@@ -86,32 +89,64 @@ static int run_region(jm_client *client, const char *name, char **command) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static void report(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "joulemarkctl: %s\n", message);
+}
+
+static int show_config(const char *node, const char *key) {
+    static jm_config config;
+    char path[JM_PATH_MAX];
+    const struct {
+        const char *key, *value;
+    } known[] = {{"cluster", config.cluster},
+                 {"socket", config.socket},
+                 {"state_dir", config.state_dir},
+                 {"record_dir", config.record_dir},
+                 {"store", config.store}};
+    jm_config_find(path, sizeof path);
+    if (jm_config_load(path, node, &config, report, NULL) != 0)
+        return EXIT_FAILURE;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].key, key) == 0)
+            return puts(known[i].value), EXIT_SUCCESS;
+    fprintf(stderr, "joulemarkctl: config: no key '%s'; see --help\n", key);
+    return 2;
+}
+
+static void find_node(char *node, size_t size, const char *given) {
+    const char *name = given ? given : getenv("SLURMD_NODENAME");
+    if (name && jm_format(node, size, "%s", name))
+        return;
+    gethostname(node, size - 1);
+    node[size - 1] = '\0';
+    node[strcspn(node, ".")] = '\0';
+}
+
 static void find_socket(jm_client *client, const char *node) {
-    char host[JM_NAME_MAX] = "";
     jm_message why;
     const char *path = getenv("JOULEMARK_SOCKET");
     if (path && jm_format(client->socket, sizeof client->socket, "%s", path))
         return;
-    if (!node && !(node = getenv("SLURMD_NODENAME"))) {
-        gethostname(host, sizeof host - 1);
-        host[strcspn(host, ".")] = '\0';
-        node = host;
-    }
     if (jm_client_configure(client, node, &why) != 0)
         fprintf(stderr, "joulemarkctl: %s\n", why.text);
 }
 
 int main(int argc, char **argv) {
     jm_client client = JM_CLIENT_INIT;
-    const char *node = NULL;
+    const char *given = NULL;
+    char node[JM_NAME_MAX];
     for (int option; (option = getopt(argc, argv, "+N:h")) != -1;) {
         if (option == 'N')
-            node = optarg;
+            given = optarg;
         else
             return fputs(USAGE, option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
     }
     argc -= optind;
     argv += optind;
+    find_node(node, sizeof node, given);
+    if (argc == 2 && strcmp(argv[0], "config") == 0)
+        return show_config(node, argv[1]);
     find_socket(&client, node);
     if (argc == 1 && strcmp(argv[0], "status") == 0)
         return show_status(&client);

@@ -33,8 +33,8 @@ static void a_field_that_does_not_fit_is_left_out_whole(void) {
 }
 
 static void rubbish_is_refused(void) {
-    static const char *const BAD[] = {"",         " ",         "=",          "verb x",
-                                      "verb a=%", "verb a=%2", "verb a=%zz", "verb a=%00"};
+    static const char *const BAD[] = {"",          " ",          "verb x",    "verb a=%",
+                                      "verb a=%2", "verb a=%zz", "verb a=%00"};
     jm_packet packet;
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++)
         CHECK(!jm_packet_parse(BAD[i], strlen(BAD[i]), &packet));
