@@ -126,7 +126,8 @@ struct bk_session *bk_open(const struct bk_program *program, const struct bk_opt
 
 /* Measures one case: finds how many iterations make a repetition long enough, then marks a region
  * around repetitions until they last min_seconds and their mean is known to 1 %, or max_seconds are
- * over (never fewer than two). Returns false only when memory is out. bk_free_timing frees it. */
+ * over (three at least; two where max_seconds stop it). Returns false only when memory is out.
+ * bk_free_timing frees what it holds. */
 bool bk_measure(struct bk_session *session, const struct bk_case *what, bk_kernel *kernel,
                 void *context, struct bk_timing *timing);
 void bk_free_timing(struct bk_timing *timing);

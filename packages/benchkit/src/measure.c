@@ -89,12 +89,13 @@ static bool append_repetition(struct bk_timing *timing, double seconds) {
 }
 
 static bool long_enough(const struct bk_timing *timing, const struct bk_options *options) {
+    // Two give a spread at all, three one that is worth something.
     if (timing->repetitions < 2)
         return false;
     double elapsed_s = timing->region_seconds;
     if (elapsed_s >= options->max_seconds || timing->repetitions >= max_repetitions)
         return true;
-    if (elapsed_s < options->min_seconds)
+    if (elapsed_s < options->min_seconds || timing->repetitions < 3)
         return false;
     return timing->spread_s <= wanted_relative_error * timing->time_s ||
            elapsed_s >= patience * options->min_seconds;
