@@ -191,7 +191,7 @@ def _write_texts(canvas, axes, series: list[Series], figure: Figure) -> None:
     _write_above(axes, 20 if is_estimate else 6, above, color="#555555", fontsize=8)
     if is_estimate:
         _write_above(axes, 6, ESTIMATED, color="#B00020", fontsize=9, weight="bold")
-    axes.set_xlabel(SIZES.get(first.benchmark, "Size"))
+    axes.set_xlabel(SIZES.get(first.benchmark, "Size"), loc="left")
     axes.set_ylabel(figure.label)
     axes.legend(loc="best", fontsize=9)
     canvas.text(0.995, 0.005, _footnote(series, figure), ha="right", fontsize=7, color="#555555")

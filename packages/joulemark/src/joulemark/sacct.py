@@ -169,8 +169,9 @@ def _table(args: sacctargs.SacctArgs) -> int:
         _print_parsable(args, heads, cells)
     else:
         _print_table(args, fields, heads, cells)
-    quiet = parsable or "noheader" in args.chosen
-    _print_footer(records, sys.stderr if quiet else sys.stdout)
+    if any(field.column or field.name.lower() in SACCT_ENERGY for field in fields):
+        quiet = parsable or "noheader" in args.chosen
+        _print_footer(records, sys.stderr if quiet else sys.stdout)
     return 0
 
 
@@ -216,7 +217,8 @@ def _print_parsable(args: sacctargs.SacctArgs, heads: list[str], cells: list[lis
 def _print_table(args, fields: list[Field], heads: list[str], cells: list[list[str]]) -> None:
     _ask_widths(fields)
     if "noheader" not in args.chosen:
-        _print_row(fields, heads)
+        # sacct cuts a head that is too long without a mark.
+        _print_row(fields, [text[: abs(field.width)] for field, text in zip(fields, heads)])
         _print_row(fields, ["-" * abs(field.width) for field in fields])
     for row in cells:
         _print_row(fields, row)

@@ -64,7 +64,8 @@ def title(series: Series) -> str:
     threads = "1 thread" if series.threads == 1 else f"{series.threads} threads"
     ranks = "" if series.ranks == 1 else f", {series.ranks} ranks"
     estimate = f" ({ESTIMATED})" if series.estimated else ""
-    return f"{series.name}, {series.variant}, {threads}{ranks}, {series.target}, {series.cpu}{estimate}"
+    machine = f"{series.target}, {series.cpu}"
+    return f"{series.name}, {series.variant}, {threads}{ranks}, {machine}{estimate}"
 
 
 def _exponents(series: Series, prefixes: str) -> dict[str, int]:

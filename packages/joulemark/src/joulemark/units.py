@@ -32,7 +32,7 @@ def cell(value: float | None, exponent: int) -> str:
     if value is None:
         return "-"
     scaled = value / 10.0**exponent
-    if value == 0 or (float(digits(scaled)) >= LEAST and scaled < MOST):
+    if value == 0 or LEAST <= scaled < MOST:
         return digits(scaled)
     own = _own_exponent(value)
     number = _three(value / 10.0**own)

@@ -1,0 +1,60 @@
+# What the tests share: a site in a temporary folder, and a `sacct` that replays a real one.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from joulemark import cli, config, store
+
+DATA = Path(__file__).parent / "data"
+
+
+class Site:
+    """A configured site, and the command run in it."""
+
+    def __init__(self, folder: Path, capsys):
+        self.folder = folder
+        self.records = folder / "records"
+        self.records.mkdir()
+        self.store = folder / "store.sqlite"
+        self.yaml = folder / "joulemark.yaml"
+        self.yaml.write_text(
+            f"cluster: demo\nrecord_dir: {self.records}\nstore: {self.store}\nperiod_s: 1.0\n"
+        )
+        self._capsys = capsys
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of one `joulemark` command."""
+        code = cli.main(list(arguments))
+        output = self._capsys.readouterr()
+        return code, output.out, output.err
+
+    def job(self, job: int) -> dict[str, dict]:
+        """The stored rows of a job."""
+        with store.reading(config.load(self.yaml).store) as connection:
+            return store.job_rows(connection, "demo", job)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch, capsys):
+    """A site of its own for one test."""
+    made = Site(tmp_path, capsys)
+    monkeypatch.setenv("JOULEMARK_CONFIG", str(made.yaml))
+    return made
+
+
+@pytest.fixture
+def sacct_on_path(tmp_path, monkeypatch):
+    """A `sacct` first on PATH that answers from tests/data; the file that logs its options."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    command = folder / "sacct"
+    command.write_text(f"#!{sys.executable}\n{(DATA / 'replay_sacct.py').read_text()}")
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SACCT_DATA", str(DATA))
+    log = tmp_path / "sacct.log"
+    monkeypatch.setenv("SACCT_LOG", str(log))
+    return log

@@ -1,0 +1,74 @@
+# The command line itself: help, its examples, the version, and how fast `merge` starts.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import re
+import shlex
+import subprocess
+import sys
+
+import joulemark
+import pytest
+from joulemark import cli, sacct
+
+COMMANDS = (["merge"], ["report", "table"], ["report", "plot"])
+
+
+def help_of(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*command, "--help"])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_in_help_are_valid(command, capsys):
+    examples = re.findall(r"^  joulemark (.*?)(?:  .*)?$", help_of(command, capsys), re.MULTILINE)
+    assert len(examples) >= 2
+    for example in examples:
+        assert callable(cli._parser().parse_args(shlex.split(example)).run)
+
+
+def test_sacct_s_help_has_examples():
+    assert len(re.findall(r"^  joulemark sacct ", sacct.HELP, re.MULTILINE)) >= 3
+
+
+@pytest.mark.parametrize("command", [[], ["report"]])
+def test_help_lists_the_commands(command, capsys):
+    text = help_of(command, capsys)
+    for name in ("table", "plot") if command else ("merge", "sacct", "report"):
+        assert name in text
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"joulemark {joulemark.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["merge", "--job", "x"],
+        ["merge", "--wait", "-1"],
+        ["report", "plot", "copy"],
+        ["report", "plot", "copy", "--out", "x", "--peak", "0"],
+        ["report", "table", "copy", "--compare", "plain"],
+        [],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    assert stopped.value.code == 2
+
+
+def test_nodes_without_a_job_is_an_error(site):
+    assert site.run("merge", "--nodes", "n1")[0] == 1
+
+
+def test_merge_loads_nothing_heavy(site):
+    code = (
+        "import sys; from joulemark import cli; cli.main(['merge']);"
+        "print(*[m for m in ('matplotlib', 'rich', 'numpy', 'subprocess') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

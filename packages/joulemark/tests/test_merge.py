@@ -1,0 +1,327 @@
+# `joulemark merge`, as EpilogSlurmctld and an administrator use it.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+import math
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import builders
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joulemark import jobrecord, store
+
+
+def test_merge_stores_the_job_and_prints_its_comment(site):
+    builders.write(site.records, builders.record())
+    code, out, _ = site.run("merge", "--job", "12", "--nodes", "n1")
+    assert code == 0
+    assert out == "12\tEnergy: 100.0 J +- 2.0 J (k=2), 10.0 W mean, 1 node, counter\n"
+    row = site.job(12)["12"]
+    assert row["ConsumedEnergy_uj"] == 100_000_000
+    assert row["ConsumedEnergyRaw"] == 100
+    assert row["ElapsedRaw"] == 10
+    assert row["EnergyCPU_uj"] + row["EnergyRest_uj"] == 100_000_000
+    assert (site.records / "merged" / "demo.12.n1.json").exists()
+    assert not list(site.records.glob("*.json"))
+
+
+def test_merging_twice_changes_nothing(site):
+    record = builders.record()
+    builders.write(site.records, record)
+    site.run("merge")
+    before = site.job(12)
+    builders.write(site.records, record)
+    assert site.run("merge") == (0, "", "")
+    assert site.job(12) == before
+    assert [path.name for path in (site.records / "merged").iterdir()] == ["demo.12.n1.json"]
+
+
+def test_comment_can_be_asked_for_again(site):
+    builders.write(site.records, builders.record())
+    first = site.run("merge", "--job", "12", "--nodes", "n1")
+    assert site.run("merge", "--job", "12", "--nodes", "n1")[1] == ""
+    assert site.run("merge", "--job", "12", "--nodes", "n1", "--print-comment") == first
+
+
+def test_microjoules_round_half_up(site):
+    for job, energy_uj in ((1, 499_999), (2, 500_000), (3, 1_500_000), (4, 2_499_999)):
+        builders.write(
+            site.records, builders.record(job, accounts=[builders.account("job", energy_uj)])
+        )
+    site.run("merge")
+    assert [site.job(job)[str(job)]["ConsumedEnergyRaw"] for job in (1, 2, 3, 4)] == [0, 1, 2, 2]
+
+
+def test_steps_have_rows_of_their_own(site):
+    steps = ["job", "extern", "batch", "0", "1"]
+    accounts = [builders.account(step, 10_000_000 * n) for n, step in enumerate(steps, 1)]
+    builders.write(site.records, builders.record(accounts=accounts))
+    site.run("merge")
+    rows = site.job(12)
+    assert set(rows) == {"12", "12.extern", "12.batch", "12.0", "12.1"}
+    assert rows["12.1"]["ConsumedEnergy_uj"] == 50_000_000
+
+
+def test_nodes_add_up_by_the_rules(site):
+    one = builders.account(
+        peak_w=30.0, gap_seconds=0.5, uncertainty_systematic_uj=3e6, uncertainty_random_uj=3e6
+    )
+    two = builders.account(
+        peak_w=12.0, gap_seconds=2.5, uncertainty_systematic_uj=1e6, uncertainty_random_uj=4e6
+    )
+    builders.write(site.records, builders.record(accounts=[one]))
+    builders.write(site.records, builders.record(node="n2", accounts=[two]))
+    _, out, _ = site.run("merge")
+    row = site.job(12)["12"]
+    assert (row["NNodes"], row["Nodes"]) == (2, "n1,n2")
+    assert row["ConsumedEnergy_uj"] == 200_000_000
+    assert row["AveWatts"] == pytest.approx(20.0)
+    assert row["PeakWatts"] == pytest.approx(42.0)
+    assert row["GapSeconds"] == 2.5
+    assert row["UncertaintySystematic_uj"] == pytest.approx(4e6)
+    assert row["UncertaintyRandom_uj"] == pytest.approx(5e6)
+    assert row["UncertaintyJoules"] == pytest.approx(2 * math.hypot(4, 5))
+    assert out.endswith("2 nodes, counter, gap 2.5 s\n")
+
+
+def test_estimate_is_said_in_the_comment(site):
+    account = builders.account(method="model", estimated=True)
+    builders.write(site.records, builders.record(accounts=[account]))
+    assert "\tEnergy (estimated by model): 100.0 J" in site.run("merge")[1]
+
+
+def test_one_estimated_node_makes_the_job_an_estimate(site):
+    builders.write(site.records, builders.record())
+    model = builders.account(method="model", estimated=True)
+    builders.write(site.records, builders.record(node="n2", accounts=[model]))
+    site.run("merge")
+    row = site.job(12)["12"]
+    assert (row["Method"], row["Estimated"]) == ("mixed", 1)
+
+
+def test_node_that_never_came_is_missing_until_its_record_comes(site):
+    builders.write(site.records, builders.record())
+    _, out, _ = site.run("merge", "--job", "12", "--nodes", "n[1-2]", "--wait", "0.05")
+    assert out.endswith("2 nodes, counter; missing: n2\n")
+    assert site.job(12)["12"]["Missing"].startswith("n2: no record came within 0.05 s")
+    builders.write(site.records, builders.record(node="n2"))
+    _, out, _ = site.run("merge")
+    assert out == "12\tEnergy: 200.0 J +- 4.0 J (k=2), 20.0 W mean, 2 nodes, counter\n"
+    assert site.job(12)["12"]["Missing"] is None
+
+
+def test_late_missing_record_does_not_replace_a_complete_one(site):
+    builders.write(site.records, builders.record())
+    site.run("merge")
+    before = site.job(12)
+    builders.write(site.records, builders.record(accounts=[], missing="joulemarkd was dead"))
+    site.run("merge")
+    assert site.job(12) == before
+    assert len(list((site.records / "merged").iterdir())) == 2
+
+
+def test_job_without_any_energy_is_not_zero_joules(site):
+    builders.write(site.records, builders.record(accounts=[], missing="joulemarkd was dead"))
+    _, out, _ = site.run("merge")
+    assert out == "12\tEnergy: not measured; missing: n1\n"
+    assert site.job(12)["12"]["ConsumedEnergyRaw"] is None
+
+
+def test_requeued_job_counts_the_nodes_of_its_last_run(site):
+    for node in ("n1", "n2"):
+        builders.write(site.records, builders.record(node=node))
+    site.run("merge", "--job", "12", "--nodes", "n1,n2")
+    later = builders.account("job", 7_000_000)
+    later["end_ns"] += 10**12
+    builders.write(site.records, builders.record(accounts=[later]))
+    site.run("merge", "--job", "12", "--nodes", "n1")
+    assert site.job(12)["12"]["ConsumedEnergy_uj"] == 7_000_000
+
+
+def test_merge_waits_for_the_last_node(site):
+    builders.write(site.records, builders.record())
+    late = threading.Timer(0.2, builders.write, (site.records, builders.record(node="n2")))
+    late.start()
+    started = time.monotonic()
+    _, out, _ = site.run("merge", "--job", "12", "--nodes", "n1,n2")
+    late.join()
+    assert "missing" not in out and "2 nodes" in out
+    assert time.monotonic() - started < 10
+
+
+def test_job_merge_leaves_other_jobs_alone_unless_left_behind(site):
+    builders.write(site.records, builders.record(12))
+    fresh = builders.write(site.records, builders.record(13))
+    old = builders.write(site.records, builders.record(14))
+    os.utime(old, (time.time() - 3600,) * 2)
+    _, out, _ = site.run("merge", "--job", "12", "--nodes", "n1")
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["12", "14"]
+    assert fresh.exists() and not old.exists()
+
+
+def test_regions_of_nodes_add_up(site):
+    for node, seconds in (("n1", 1.0), ("n2", 1.5)):
+        region = {
+            "name": "solve",
+            "count": 3,
+            "seconds": seconds,
+            "energy_uj": 5,
+            "uncertainty_uj": 2.0,
+        }
+        account = builders.account(regions=[region])
+        builders.write(site.records, builders.record(node=node, accounts=[account]))
+    site.run("merge")
+    assert json.loads(site.job(12)["12"]["Regions"]) == [
+        {"name": "solve", "count": 3, "seconds": 1.5, "energy_uj": 10, "uncertainty_uj": 4.0}
+    ]
+
+
+def test_bad_file_is_kept_and_logged_and_the_good_ones_count(site):
+    builders.write(site.records, builders.record())
+    bad = builders.write(site.records, builders.record(13, uid=-1))
+    content = bad.read_bytes()
+    code, out, err = site.run("merge")
+    assert code == 1 and out.startswith("12\t")
+    assert f"{bad}: uid: -1: must be a whole number" in err
+    assert (site.records / "rejected" / bad.name).read_bytes() == content
+    assert "uid: -1" in (site.records / "rejected" / "rejected.log").read_text()
+
+
+def test_second_bad_file_of_the_same_name_does_not_replace_the_first(site):
+    for uid in (-1, -2):
+        builders.write(site.records, builders.record(uid=uid))
+        site.run("merge")
+    names = sorted(path.name for path in (site.records / "rejected").glob("demo*"))
+    assert names == ["demo.12.n1.json", "demo.12.n1.json.2"]
+
+
+def test_half_written_file_of_the_daemon_is_not_touched(site):
+    half = site.records / ".demo.12.n1.json"
+    half.write_text("{")
+    assert site.run("merge") == (0, "", "")
+    assert half.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all" * 300, b"SQLite format 3\0" + b"\1" * 5000]
+)
+def test_corrupt_store_is_an_error_and_loses_no_record(site, content):
+    path = builders.write(site.records, builders.record())
+    site.store.write_bytes(content)
+    code, out, err = site.run("merge", "--job", "12", "--nodes", "n1", "--wait", "0")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"joulemark: {site.store}: the store cannot be used: ")
+    assert path.exists() and site.store.read_bytes() == content
+
+
+def test_lost_store_is_rebuilt_from_merged_records(site):
+    builders.write(site.records, builders.record())
+    site.run("merge")
+    later = builders.account("job", 7_000_000)
+    later["end_ns"] += 1
+    builders.write(site.records, builders.record(accounts=[later]))
+    site.run("merge")
+    before = site.job(12)
+    for side in ("", "-wal", "-shm"):
+        (site.folder / f"store.sqlite{side}").unlink(missing_ok=True)
+    assert site.run("merge", "--rebuild")[0] == 0
+    assert site.job(12) == before
+    assert len(list((site.records / "merged").iterdir())) == 2
+
+
+def test_store_of_a_newer_version_is_refused(site):
+    builders.write(site.records, builders.record())
+    site.run("merge")
+    with sqlite3.connect(site.store) as connection:
+        connection.execute("INSERT INTO migration VALUES (99, 'later')")
+    code, _, err = site.run("merge")
+    assert code == 1 and "written by a newer joulemark" in err
+
+
+def test_missing_record_folder_is_an_error(site):
+    shutil.rmtree(site.records)
+    code, _, err = site.run("merge")
+    assert code == 1 and f"{site.records}: no such folder" in err
+
+
+def test_many_merges_at_once_do_not_clash(site):
+    jobs = range(1, 9)
+    for job in jobs:
+        builders.write(site.records, builders.record(job))
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "joulemark", "merge", "--job", str(job), "--nodes", "n1"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for job in jobs
+    ] + [subprocess.Popen([sys.executable, "-m", "joulemark", "merge"], stdout=subprocess.PIPE)]
+    for process in running:
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err or "") == (0, "")
+    for job in jobs:
+        assert site.job(job)[str(job)]["ConsumedEnergy_uj"] == 100_000_000
+    assert len(list((site.records / "merged").iterdir())) == len(jobs)
+
+
+energies = st.integers(0, 10**15)
+accounts = st.builds(
+    lambda step, energy, random, gap: builders.account(
+        step, energy, uncertainty_random_uj=random, gap_seconds=gap
+    ),
+    st.just("job"),
+    energies,
+    st.floats(0, 1e12),
+    st.floats(0, 100),
+)
+node_records = st.builds(
+    lambda node, account, missing: builders.record(
+        node=node, accounts=[account], missing="joulemarkd was dead" if missing else None
+    ),
+    st.sampled_from(["n1", "n2", "n3"]),
+    accounts,
+    st.booleans(),
+)
+
+
+def stored(records):
+    """The job's rows after merging records in this order, in a store of its own."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    for statement in store.MIGRATIONS[0].split(";"):
+        connection.execute(statement)
+    for record in records:
+        store.put_node(connection, record)
+    rows = jobrecord.summarise(store.node_records(connection, "demo", 12))
+    store.put_job(connection, "demo", 12, rows)
+    return store.job_rows(connection, "demo", 12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(node_records, min_size=1, max_size=6).flatmap(
+        lambda found: st.tuples(st.just(found), st.permutations(found))
+    )
+)
+def test_order_and_repetition_do_not_matter(orders):
+    first, second = orders
+    assert stored(first) == stored(second) == stored(first + second)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(accounts, min_size=1, max_size=8))
+def test_energy_is_the_exact_sum_and_errors_stay_within_linear_bounds(found):
+    records = [builders.record(node=f"n{n}", accounts=[one]) for n, one in enumerate(found)]
+    row = stored(records)["12"]
+    assert row["ConsumedEnergy_uj"] == sum(account["energy_uj"] for account in found)
+    parts = [row[f"Energy{domain}_uj"] for domain in ("CPU", "DRAM", "GPU", "Rest")]
+    assert sum(parts) == row["ConsumedEnergy_uj"]
+    random = [account["uncertainty_random_uj"] for account in found]
+    assert max(random) * (1 - 1e-9) <= row["UncertaintyRandom_uj"] <= sum(random) * (1 + 1e-9)

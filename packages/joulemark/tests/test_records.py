@@ -1,0 +1,124 @@
+# Malformed record files: each error names the file, the key, and what would be right.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+
+import builders
+import pytest
+from joulemark import records
+
+BROKEN_RECORD = {
+    "schema": (2, "schema: 2: must be 1"),
+    "cluster": ("", 'cluster: "": must be a text'),
+    "JobIDRaw": ("12", 'JobIDRaw: "12": must be a whole number'),
+    "node": (None, "node: null: must be a text"),
+    "uid": (-1, "uid: -1: must be a whole number"),
+    "split_policy": (7, "split_policy: 7: must be a text"),
+    "missing": (False, "missing: false: must be a text that is not empty, or null"),
+    "accounts": ({}, "accounts: {}: must be a list"),
+}
+BROKEN_ACCOUNT = {
+    "step": (0, "accounts[0].step: 0: must be a text"),
+    "start_ns": (1.5, "accounts[0].start_ns: 1.5: must be a whole number"),
+    "end_ns": (1, "accounts[0].end_ns: 1: must not be before start_ns"),
+    "energy_uj": (1.0, "accounts[0].energy_uj: 1.0: must be a whole number >= 0, or null"),
+    "idle_uj": (True, "accounts[0].idle_uj: true: must be a whole number"),
+    "overhead_uj": (None, "accounts[0].overhead_uj: null: must be a whole number"),
+    "domains_uj": ({"cpu": 1}, "accounts[0].domains_uj: they sum to 1: must sum to energy_uj"),
+    "peak_w": (float("nan"), "accounts[0].peak_w: NaN: must be a finite number"),
+    "uncertainty_systematic_uj": (-1.0, "accounts[0].uncertainty_systematic_uj: -1.0: must be"),
+    "uncertainty_random_uj": ("x", 'accounts[0].uncertainty_random_uj: "x": must be'),
+    "method": ("guess", 'accounts[0].method: "guess": must be one of counter, integrated, model'),
+    "estimated": (1, "accounts[0].estimated: 1: must be true or false"),
+    "samples": (-2, "accounts[0].samples: -2: must be a whole number"),
+    "gap_seconds": (None, "accounts[0].gap_seconds: null: must be a finite number"),
+    "regions": (5, "accounts[0].regions: 5: must be a list"),
+}
+
+
+def problems_of(tmp_path, record):
+    path = builders.write(tmp_path, record)
+    with pytest.raises(records.RecordError) as caught:
+        records.read(path)
+    assert all(problem.startswith(f"{path}: ") for problem in caught.value.problems)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("key", BROKEN_RECORD)
+def test_broken_key_of_a_record_is_named(tmp_path, key):
+    value, expected = BROKEN_RECORD[key]
+    assert expected in problems_of(tmp_path, builders.record(**{key: value}))
+
+
+@pytest.mark.parametrize("key", BROKEN_RECORD)
+def test_missing_key_of_a_record_is_named(tmp_path, key):
+    record = builders.record()
+    del record[key]
+    path = tmp_path / "demo.12.n1.json"
+    path.write_text(json.dumps(record))
+    with pytest.raises(records.RecordError, match=f"{key}: (missing|None): must be"):
+        records.read(path)
+
+
+@pytest.mark.parametrize("key", BROKEN_ACCOUNT)
+def test_broken_key_of_an_account_is_named(tmp_path, key):
+    value, expected = BROKEN_ACCOUNT[key]
+    broken = builders.record(accounts=[builders.account(**{key: value})])
+    assert expected in problems_of(tmp_path, broken)
+
+
+def test_every_problem_is_told_at_once(tmp_path):
+    text = problems_of(tmp_path, builders.record(uid=-1, node="", cluster=""))
+    assert text.count("must be") == 3
+
+
+def test_unknown_domain_is_named(tmp_path):
+    account = builders.account(domains_uj={"fan": 100_000_000})
+    text = problems_of(tmp_path, builders.record(accounts=[account]))
+    assert "accounts[0].domains_uj.fan: must be one of cpu, dram, gpu, rest" in text
+
+
+def test_model_that_claims_to_be_measured_is_refused(tmp_path):
+    account = builders.account(method="model", estimated=False)
+    text = problems_of(tmp_path, builders.record(accounts=[account]))
+    assert "accounts[0].estimated: false: must be true, for method is model" in text
+
+
+def test_step_that_is_there_twice_is_named(tmp_path):
+    record = builders.record(accounts=[builders.account(), builders.account()])
+    assert "accounts: step job is there twice" in problems_of(tmp_path, record)
+
+
+def test_record_without_the_job_is_refused(tmp_path):
+    record = builders.record(accounts=[builders.account("batch")])
+    assert "accounts: no step `job`" in problems_of(tmp_path, record)
+
+
+def test_broken_region_is_named(tmp_path):
+    region = {"name": "solve", "count": 1, "seconds": 1.0, "energy_uj": -1, "uncertainty_uj": 1}
+    account = builders.account(regions=[region])
+    text = problems_of(tmp_path, builders.record(accounts=[account]))
+    assert "accounts[0].regions[0].energy_uj: -1: must be" in text
+
+
+def test_file_under_a_wrong_name_is_named(tmp_path):
+    path = builders.write(tmp_path, builders.record())
+    wrong = path.rename(tmp_path / "demo.13.n1.json")
+    with pytest.raises(records.RecordError, match=r"demo\.12\.n1\.json: rename it"):
+        records.read(wrong)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"schema": 1}'])
+def test_no_content_breaks_the_reader(tmp_path, content):
+    path = tmp_path / "demo.1.n1.json"
+    path.write_bytes(content)
+    with pytest.raises(records.RecordError, match=r"must|not JSON"):
+        records.read(path)
+
+
+def test_energy_that_is_not_known_needs_no_parts(tmp_path):
+    account = builders.account(energy_uj=0)
+    for key in records.MEASURED_KEYS:
+        account[key] = None
+    account["energy_uj"] = None
+    record = builders.record(accounts=[account], missing="joulemarkd was dead: all of it")
+    assert records.read(builders.write(tmp_path, record)) == record

@@ -1,0 +1,327 @@
+# Tables and plots from cooked output: columns, statistics, marks, formats.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import csv
+import io
+import json
+import statistics
+
+import pytest
+from joulemark import cooked, plot, stats
+
+PNG_HEAD = b"\x89PNG\r\n"
+
+
+def line(size=1000, time_s=0.05, **changes):
+    """One cooked line of mod2am at 100 W with an instrument of 4 % (k=2)."""
+    operations = 2 * size**3
+    return {
+        "benchmark": "mod2am",
+        "kernel": "mod2am",
+        "variant": "blas",
+        "size": size,
+        "bytes_or_flops": operations,
+        "operations": operations,
+        "operation": "flop",
+        "iterations": 10,
+        "runs": 1,
+        "time_s": time_s,
+        "time_spread_s": time_s * 0.01,
+        "performance": operations / time_s,
+        "unit": "F/s",
+        "verified": True,
+        "threads": 2,
+        "ranks": 1,
+        "target": "x86_64",
+        "cpu": "A CPU",
+        "region": f"mod2am/{size}",
+        "region_seconds": time_s * 10,
+        "energy_j": time_s * 100,
+        "energy_uncertainty_j": time_s * 4,
+        "power_w": 100.0,
+        "estimated": False,
+        **changes,
+    }
+
+
+UNKNOWN = {"energy_j": None, "energy_uncertainty_j": None, "power_w": None, "estimated": None}
+FAILED = {**UNKNOWN, "verified": False, "time_s": None, "time_spread_s": None, "performance": None}
+
+
+def failed(size):
+    """The line of a wrong result."""
+    return {**line(size), **FAILED}
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """Writes cooked lines where $JOULEMARK_RESULTS points."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    monkeypatch.setenv("JOULEMARK_RESULTS", str(folder))
+
+    def write(*lines, name="mod2am.1.cooked.jsonl"):
+        text = "".join(one if isinstance(one, str) else json.dumps(one) + "\n" for one in lines)
+        (folder / name).write_text(text)
+        return folder
+
+    return write
+
+
+def markdown_rows(text):
+    return [
+        [cell.strip() for cell in row.strip("|").split("|")]
+        for row in text.splitlines()
+        if row.startswith("|")
+    ]
+
+
+def test_columns_are_exactly_the_annex_s(site, results):
+    results(line())
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "markdown")
+    heads, _, values, *errors = markdown_rows(out)
+    assert heads == [
+        "Size",
+        "N",
+        "Time [ms]",
+        "Power [W]",
+        "Energy [J]",
+        "Perf. [MF/s]",
+        "Eff. [MF/J]",
+    ]
+    assert values == ["1000", "1", "50.0", "100", "5.00", "40000", "400"]
+    assert errors == [
+        ["± repetitions", "", "± 1.00%", "", "", "± 1.00%", ""],
+        ["± instrument", "", "", "± 4.00%", "± 4.00%", "", "± 4.00%"],
+    ]
+
+
+def test_stream_has_the_seeds_prefixes(site, results):
+    stream = {"benchmark": "jm-stream", "kernel": "triad", "unit": "B/s", "variant": "omp"}
+    results(line(**stream))
+    _, out, _ = site.run("report", "table", "triad", "--format", "markdown")
+    assert markdown_rows(out)[0][2:] == [
+        "Time [μs]",
+        "Power [W]",
+        "Energy [mJ]",
+        "Perf. [MB/s]",
+        "Eff. [MB/J]",
+    ]
+
+
+def test_terminal_shows_the_same_cells(site, results):
+    results(line())
+    _, out, _ = site.run("report", "table", "mod2am")
+    lines = out.splitlines()
+    assert lines[0] == "mod2am, blas, 2 threads, x86_64, A CPU"
+    assert lines[1].split("  ")[0] == "Size" and lines[1].endswith("Eff. [MF/J]")
+    assert lines[2].split() == ["1000", "1", "50.0", "100", "5.00", "40000", "400"]
+
+
+def test_n_runs_are_averaged_and_their_spread_told(site, results):
+    times = [0.04, 0.05, 0.06]
+    results(*(line(time_s=time_s, time_spread_s=0.0) for time_s in times))
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
+    (record,) = json.loads(out)
+    assert record["runs"] == 3
+    assert record["time_s"] == pytest.approx(0.05)
+    assert record["time_s_spread"] == pytest.approx(statistics.stdev(times))
+    assert record["energy_j_spread"] == pytest.approx(100 * statistics.stdev(times))
+    # A systematic error does not shrink with the number of runs.
+    assert record["energy_j_uncertainty"] == pytest.approx(0.04 * record["energy_j"])
+
+
+def test_spread_within_runs_counts_too(results):
+    folder = results(
+        line(time_s=0.05, time_spread_s=0.003), line(time_s=0.05, time_spread_s=0.003)
+    )
+    (series,) = stats.series_of(cooked.load([str(folder)]), "mod2am")
+    assert series.rows[0].time_s.spread == pytest.approx(0.003)
+
+
+def test_missing_power_is_a_dash(site, results):
+    results(line(10, **UNKNOWN), line(1000))
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "markdown")
+    row = markdown_rows(out)[2]
+    assert (row[0], row[3], row[4], row[6]) == ("10", "-", "-", "-")
+
+
+def test_failed_result_has_no_performance(site, results):
+    results(line(100), failed(200), failed(300))
+    for name in ("terminal", "markdown"):
+        _, out, _ = site.run("report", "table", "mod2am", "--format", name)
+        row = next(one for one in out.splitlines() if one.lstrip("| ").startswith("200 "))
+        assert row.replace("|", " ").split() == ["200", "1", "failed", "-", "-", "failed", "-"]
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
+    record = json.loads(out)[1]
+    assert record["verified"] is False and record["performance"] is None
+
+
+def test_failed_line_with_a_performance_still_has_none(site, results):
+    results(line(200, verified=False))
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
+    assert json.loads(out)[0]["performance"] is None
+
+
+def test_estimates_are_marked_in_every_format(site, results):
+    results(line(estimated=True), line(500, **UNKNOWN))
+    for name in ("terminal", "markdown"):
+        _, out, _ = site.run("report", "table", "mod2am", "--format", name)
+        assert "(energy ESTIMATED by a model, not measured)" in out.splitlines()[0]
+        row = next(one for one in out.splitlines() if one.lstrip("| ").startswith("1000 "))
+        cells = row.replace("|", " ").replace("\\", "").split()
+        assert cells == ["1000", "1", "50.0", "~100", "~5.00", "40000", "~400"]
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
+    assert [record["estimated"] for record in json.loads(out)] == [None, True]
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "csv")
+    assert [row["estimated"] for row in csv.DictReader(io.StringIO(out))] == ["", "true"]
+
+
+def test_one_estimated_run_makes_the_row_an_estimate(site, results):
+    results(line(), line(estimated=True))
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
+    assert json.loads(out)[0]["estimated"] is True
+
+
+def test_energy_that_hides_how_it_was_found_is_refused(site, results):
+    results(line(estimated=None), line(500))
+    _, out, err = site.run("report", "table", "mod2am", "--format", "json")
+    assert [record["size"] for record in json.loads(out)] == [500]
+    assert "mod2am.1.cooked.jsonl:1: estimated: must be true or false" in err
+
+
+def test_csv_and_json_tell_the_same(site, results):
+    results(line(), line(), line(500, **UNKNOWN), failed(200))
+    _, as_json, _ = site.run("report", "table", "mod2am", "--format", "json")
+    _, as_csv, _ = site.run("report", "table", "mod2am", "--format", "csv")
+    read = [
+        {
+            key: json_value(value, records)
+            for (key, value), records in zip(row.items(), first.values())
+        }
+        for row, first in zip(csv.DictReader(io.StringIO(as_csv)), json.loads(as_json))
+    ]
+    assert read == json.loads(as_json)
+    assert len(read) == 3
+
+
+def json_value(text, like):
+    if text == "":
+        return None
+    return text if isinstance(like, str) else json.loads(text)
+
+
+def test_each_variant_and_thread_count_has_its_table(site, results):
+    results(line(), line(threads=1), line(variant="plain"))
+    _, out, _ = site.run("report", "table", "mod2am", "--format", "markdown")
+    titles = [one for one in out.splitlines() if one.startswith("**")]
+    assert len(titles) == 3
+    assert "blas, 1 thread," in titles[0] and "plain, 2 threads" in titles[2]
+
+
+def test_optimised_against_plain(site, results):
+    results(line(time_s=0.01), line(variant="plain", time_s=0.1, threads=1))
+    _, out, _ = site.run("report", "table", "mod2am", "--compare", "plain,blas")
+    rows = [one.split() for one in out.splitlines() if one.startswith("1000")]
+    assert rows[-1] == ["1000", "20.0", "200", "10.0", "0.20", "2.00", "10.0"]
+    assert (
+        "Size 1000: blas (2 thr.) runs at 10.0 times the GF/s of plain (1 thr.) "
+        "and gives 10.0 times the GF/J." in " ".join(out.split())
+    )
+
+
+def test_compare_with_a_variant_that_is_not_there(site, results):
+    results(line())
+    code, _, err = site.run("report", "table", "mod2am", "--compare", "plain,blas")
+    assert code == 1 and "variants: blas" in err
+
+
+def test_unknown_kernel_lists_what_there_is(site, results):
+    results(line())
+    code, _, err = site.run("report", "table", "triad")
+    assert code == 1 and "KERNEL triad: nothing was measured; there are: mod2am" in err
+
+
+def test_no_results_says_how_to_name_them(site, results):
+    folder = results("")
+    (folder / "mod2am.1.cooked.jsonl").unlink()
+    code, _, err = site.run("report", "table", "mod2am")
+    assert code == 1 and "name the place with --from" in err
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"size": 0}, "size: 0: must be a whole number >= 1"),
+        ({"verified": None}, "verified: null: must be true or false"),
+        ({"kernel": 3}, "kernel: 3: must be a text"),
+        ({"time_s": -1.0}, "time_s: -1.0: must be a finite number"),
+        ({"performance": None}, "time_s, performance: null: must be numbers"),
+        ({"energy_j": True}, "energy_j: true: must be a finite number"),
+    ],
+)
+def test_bad_line_is_named_and_left_out(site, results, changes, expected):
+    results(line(500), line(**changes), '{"torn": \n')
+    code, out, err = site.run("report", "table", "mod2am", "--format", "json")
+    assert code == 0 and [record["size"] for record in json.loads(out)] == [500]
+    assert f"mod2am.1.cooked.jsonl:2: {expected}" in err
+    assert "mod2am.1.cooked.jsonl:3: not JSON" in err
+
+
+def test_a_file_named_twice_counts_once(site, results):
+    folder = results(line())
+    file = str(folder / "mod2am.1.cooked.jsonl")
+    _, out, _ = site.run(
+        "report", "table", "mod2am", "--format", "json", "--from", file, str(folder)
+    )
+    assert json.loads(out)[0]["runs"] == 1
+
+
+def test_table_goes_to_a_file(site, results):
+    results(line())
+    path = site.folder / "table.md"
+    assert (
+        site.run("report", "table", "mod2am", "--format", "markdown", "--out", str(path))[1] == ""
+    )
+    assert path.read_text().startswith("**mod2am")
+
+
+def test_plots_are_drawn_for_each_kernel(site, results):
+    results(line(100), line(1000, estimated=True), failed(500))
+    out = site.folder / "plots"
+    code, text, _ = site.run("report", "plot", "mod2am", "--out", str(out), "--peak", "96")
+    names = ["mod2am-performance.png", "mod2am-efficiency.png", "mod2am-energy-efficiency.png"]
+    assert code == 0 and text.split() == [str(out / name) for name in names]
+    assert all((out / name).read_bytes().startswith(PNG_HEAD) for name in names)
+
+
+def test_without_energy_there_is_no_energy_plot(site, results):
+    results(line(100, **UNKNOWN), line(1000, **UNKNOWN))
+    _, text, _ = site.run("report", "plot", "mod2am", "--out", str(site.folder / "plots"))
+    assert len(text.split()) == 2
+
+
+@pytest.mark.parametrize(
+    ("peak", "label"), [(96.0, "of peak, 96"), (None, "of best measured, 40")]
+)
+def test_efficiency_says_what_it_is_a_part_of(results, peak, label):
+    series = stats.series_of(cooked.load([str(results(line()))]), "mod2am")
+    figure = plot._figures(series, peak)[1]
+    assert label in figure.label
+    ((_, value, _),) = plot._points(series[0], figure)
+    assert value == pytest.approx(100 * 40 / (peak or 40))
+
+
+def test_estimate_is_written_on_the_figure(results, tmp_path, monkeypatch):
+    texts = []
+    original = plot.pyplot.close
+
+    def collect(canvas):
+        texts.extend(text.get_text() for text in canvas.axes[0].texts)
+        texts.extend(text.get_text() for text in canvas.axes[0].get_legend().get_texts())
+        original(canvas)
+
+    monkeypatch.setattr(plot.pyplot, "close", collect)
+    series = stats.series_of(cooked.load([str(results(line(estimated=True)))]), "mod2am")
+    list(plot.draw_all(series, tmp_path, None))
+    assert plot.ESTIMATED in texts
+    assert "blas, 2 threads (estimated)" in texts

@@ -1,0 +1,215 @@
+# `joulemark sacct` beside what a real sacct printed.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+
+import builders
+import pytest
+from joulemark import sacctargs
+from joulemark.errors import UserError
+
+STEPS = ("job", "extern", "batch", "0")
+
+
+@pytest.fixture
+def filled(site, sacct_on_path):
+    """Job 1 was measured, job 2 estimated on one of two nodes, job 3 has no record."""
+    measured = [builders.account(step, 123_456_789) for step in (*STEPS, "1")]
+    estimated = [builders.account(step, method="model", estimated=True) for step in STEPS]
+    builders.write(site.records, builders.record(1, accounts=measured))
+    builders.write(site.records, builders.record(2, accounts=estimated))
+    site.run("merge")
+    site.run("merge", "--job", "2", "--nodes", "n1,n2", "--wait", "0")
+    return site
+
+
+def rows_of(out):
+    return [line.split("|") for line in out.splitlines()]
+
+
+def test_default_columns_and_values(filled):
+    code, out, _ = filled.run("sacct")
+    head, dashes, first, *_ = out.splitlines()
+    assert code == 0
+    assert head.split() == [
+        *(
+            [
+                "JobID",
+                "JobName",
+                "State",
+                "Elapsed",
+                "ConsumedEnergyRaw",
+                "Energy",
+                "EnergyError",
+                "AveWatts",
+            ]
+        ),
+        *(["EnergyCPU", "EnergyDRAM", "EnergyGPU", "EnergyRest", "Estimated"]),
+    ]
+    assert set(dashes) == {"-", " "} and len(dashes) == len(head) == len(first)
+    assert first.split()[:1] == ["1"] and first.split()[-1] == "measured"
+    assert "123.5" in first
+
+
+def test_parsable_is_exact(filled):
+    _, out, _ = filled.run("sacct", "-n", "-P", "-o", "JobIDRaw,Energy,EnergyCPU,EnergyRest")
+    assert rows_of(out)[0] == ["1", "123.456789", "74.074073", "49.382716"]
+
+
+def test_rows_without_a_record_are_empty(filled):
+    _, out, _ = filled.run("sacct", "-nP", "-oJobIDRaw,Energy,Estimated")
+    assert ["3", "", ""] in rows_of(out)
+
+
+def test_array_tasks_are_found_by_their_raw_id(filled):
+    builders.write(filled.records, builders.record(4))
+    filled.run("merge")
+    _, out, _ = filled.run("sacct", "-nPo", "JobID,Energy")
+    assert ["3_1", "100.000000"] in rows_of(out) and ["3_2", ""] in rows_of(out)
+
+
+def test_estimates_are_marked_in_parsable_too(filled):
+    fields = "JobIDRaw,Energy,EnergyError,AveWatts,PeakWatts,EnergyCPU,EnergyIdle"
+    _, out, err = filled.run("sacct", "-n", "--parsable2", "-o", fields)
+    for row in rows_of(out):
+        if row[0].split(".")[0] == "2":
+            assert all(cell.startswith("~") for cell in row[1:])
+        else:
+            assert not any(cell.startswith("~") for cell in row[1:])
+    assert "~ energy estimated by a model, not measured" in err
+
+
+def test_sacct_s_own_energy_of_an_estimate_is_marked_too(filled):
+    _, out, _ = filled.run("sacct", "-nP", "-o", "JobIDRaw,ConsumedEnergy,ConsumedEnergyRaw")
+    assert ["2", "~0", "~0"] in rows_of(out) and ["1", "0", "0"] in rows_of(out)
+
+
+def test_table_ends_with_what_to_know(filled):
+    _, out, _ = filled.run("sacct")
+    assert out.splitlines()[-2] == "~ energy estimated by a model, not measured"
+    assert out.splitlines()[-1].startswith("job 2 lacks energy of n2: no record came")
+
+
+def test_columns_without_energy_need_no_notes(filled):
+    _, out, err = filled.run("sacct", "-P", "-o", "JobID,State")
+    assert "energy" not in out + err
+
+
+def test_header_and_delimiters(filled):
+    _, out, _ = filled.run("sacct", "-p", "-o", "jobid,energy")
+    assert out.splitlines()[:2] == ["JobID|Energy|", "1|123.456789|"]
+    _, out, _ = filled.run("sacct", "-P", "--delimiter=;", "--noheader", "-o", "jobid,energy")
+    assert out.splitlines()[0] == "1;123.456789"
+
+
+def test_widths_as_sacct_has_them(filled):
+    spec = "JobID%5,JobName%-6,Energy%7,Estimated%-12,State%4"
+    _, out, _ = filled.run("sacct", "-o", spec)
+    head, dashes, first = out.splitlines()[:3]
+    assert head == "JobID JobNam  Energy Estimated    Stat "
+    assert dashes == "----- ------ ------- ------------ ---- "
+    assert first == "    1 tést +   123.5 measured     COM+ "
+
+
+def test_comment_with_a_newline_stays_one_row(filled):
+    _, out, _ = filled.run("sacct", "-n", "-o", "JobID%-10,Comment,Energy")
+    row = next(line for line in out.splitlines() if line.startswith("2 "))
+    assert row.split() == ["2", "a", "b", "~100.0"]
+
+
+def test_asking_for_the_key_columns_changes_nothing(filled):
+    _, out, _ = filled.run("sacct", "-nP", "-o", "Cluster,JobIDRaw%3,Energy,JobIDRaw")
+    assert rows_of(out)[0] == ["demo", "1", "123.456789", "1"]
+
+
+def test_only_our_columns(filled):
+    _, out, _ = filled.run("sacct", "-n", "-o", "Energy%8")
+    assert out.splitlines()[0] == "   123.5 "
+
+
+def test_json_has_our_object_in_jobs_and_steps(filled):
+    code, out, _ = filled.run("sacct", "--json")
+    one, two, *others = json.loads(out)["jobs"]
+    assert code == 0
+    assert one["joulemark"]["energy_uj"] == 123_456_789
+    assert one["joulemark"]["estimated"] is False
+    assert [step["joulemark"]["energy_uj"] for step in one["steps"]] == [123_456_789] * 4
+    assert two["joulemark"]["estimated"] is True
+    assert two["joulemark"]["missing"].startswith("n2: ")
+    assert all(job["joulemark"] is None for job in others)
+
+
+def test_json_is_sacct_s_own_otherwise(filled):
+    import conftest
+
+    _, out, _ = filled.run("sacct", "--json")
+    answer = json.loads(out)
+    for job in answer["jobs"]:
+        del job["joulemark"]
+        for step in job["steps"]:
+            del step["joulemark"]
+    assert answer == json.loads((conftest.DATA / "sacct.json").read_text())
+
+
+def test_sacct_judges_its_own_fields_and_options(filled):
+    code, out, _ = filled.run("sacct", "-o", "JobID,Nonsense")
+    assert code == 1 and out == ""
+
+
+def test_sacct_gets_its_options_as_typed(filled, sacct_on_path):
+    filled.run("sacct", "-X", "-j12,13.0", "-S", "now-1days", "--user=a,b", "-A", "x", "-E", "now")
+    given = [json.loads(line) for line in sacct_on_path.read_text().splitlines()]
+    expected = ["-X", "-j", "12,13.0", "-S", "now-1days", "--user=a,b", "-A", "x", "-E", "now"]
+    assert given[0][: len(expected)] == expected
+
+
+def test_bad_width_of_our_column_is_named(filled):
+    code, _, err = filled.run("sacct", "-o", "Energy%x")
+    assert code == 1 and "-o Energy%x: '%x' is not a width" in err
+
+
+def test_missing_sacct_is_said(site, monkeypatch):
+    monkeypatch.setenv("PATH", str(site.folder))
+    code, _, err = site.run("sacct")
+    assert code == 1 and "sacct: not found on PATH" in err
+
+
+def test_missing_store_is_said(site, sacct_on_path):
+    code, _, err = site.run("sacct")
+    assert code == 1 and "no store yet" in err
+
+
+def test_corrupt_store_is_said(site, sacct_on_path):
+    site.store.write_bytes(b"not a database" * 1000)
+    code, _, err = site.run("sacct")
+    assert code == 1 and "the store cannot be used" in err
+
+
+def test_every_column_is_in_help_and_helpformat(site, sacct_on_path):
+    from joulemark import columns
+
+    helped = site.run("sacct", "--help")[1]
+    _, listed, _ = site.run("sacct", "-e")
+    for column in columns.COLUMNS:
+        assert f"  {column.name} " in helped
+        assert column.name in listed
+
+
+@pytest.mark.parametrize(
+    ("typed", "passed", "fields", "chosen"),
+    [
+        ("-nPj 12 -o a,b", ["-j", "12"], ["a", "b"], {"noheader", "parsable2"}),
+        ("--form=a --format b", [], ["a", "b"], set()),
+        ("--nohe --js", [], [], {"noheader", "json"}),
+        ("--state CD -T", ["--state=CD", "-T"], [], set()),
+        ("--some-new=thing -Z", ["--some-new=thing", "-Z"], [], set()),
+        ("-X --units=K", ["-X", "--units=K"], [], set()),
+    ],
+)
+def test_options_are_read_as_getopt_reads_them(typed, passed, fields, chosen):
+    args = sacctargs.parse(typed.split())
+    assert (args.passed, args.format, args.chosen) == (passed, fields, chosen)
+
+
+def test_option_without_its_value_is_named():
+    with pytest.raises(UserError, match=r"-j: it needs a value"):
+        sacctargs.parse(["-X", "-j"])

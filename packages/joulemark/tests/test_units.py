@@ -1,0 +1,100 @@
+# Numbers printed as the seeds' own tables print them.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joulemark import units
+
+# Cells of PRACE-1IP D9.3.3, each with its column's prefix.
+SEED_CELLS = [
+    # table 36: Time [ms], Power [W], Energy [J], Perf. [MF/s], Eff. [MF/J]
+    (4.67e-3, -3, "4.67"),
+    (36.3e-3, -3, "36.3"),
+    (137e-3, -3, "137"),
+    (9.447, -3, "9447"),
+    (7.93, 0, "7.93"),
+    (37e-3, 0, "37 m"),
+    (0.30, 0, "0.30"),
+    (86.5, 0, "86.5"),
+    (428e6, 6, "428"),
+    (54.0e6, 6, "54.0"),
+    # table 48: Time [μs], Perf. [MF/s]
+    (1999e-6, -6, "1999"),
+    (142677e6, 6, "142677"),
+    # table 55: Time [ms], Energy [J]
+    (8.31e-6, -3, "8.31 μ"),
+    (48.1e-6, -3, "48.1 μ"),
+    (0.78e-3, -3, "0.78"),
+    (51e-6, 0, "51 μ"),
+    (5e-3, 0, "5 m"),
+    (43e-3, 0, "43 m"),
+    (47.1, 0, "47.1"),
+    # table 59: Time [s], Energy [J], Perf. [GF/s]
+    (2e-3, 0, "2 m"),
+    (55e-3, 0, "55 m"),
+    (10.7, 0, "10.7"),
+    (30.9e9, 9, "30.9"),
+    # table 60: Time [μs], Energy [mJ], Perf. [MB/s]
+    (0.16e-6, -6, "0.16"),
+    (88660e-6, -6, "88660"),
+    (0.16e-3, -3, "0.16"),
+    (103052e6, 6, "103052"),
+    # table 64: Time [ms], without power
+    (50.6e-6, -3, "50.6 μ"),
+    (99.3e-6, -3, "99.3 μ"),
+    (7696, -3, "7696000"),
+    (None, 0, "-"),
+]
+
+
+@pytest.mark.parametrize(("value", "exponent", "text"), SEED_CELLS)
+def test_seeds_cells(value, exponent, text):
+    assert units.cell(value, exponent) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(9.994, "9.99"), (9.996, "10.0"), (99.94, "99.9"), (99.96, "100"), (0.0999, "99.9 m")],
+)
+def test_rounding_never_gains_a_digit(value, text):
+    assert units.cell(value, 0) == text
+
+
+def test_far_above_the_prefix_is_overridden_too():
+    assert units.cell(5e9, 0) == "5 G"
+
+
+def test_overriding_prefix_replaces_the_column_s():
+    assert units.cell(53e-6, -3) == "53 μ"  # 53 μJ in a column [mJ]
+
+
+def test_nothing_is_zero():
+    assert units.cell(0.0, -3) == "0.00"
+
+
+@given(st.floats(1e-14, 1e14), st.sampled_from([-6, -3, 0, 3, 6, 9]))
+def test_a_cell_reads_back_as_its_value(value, exponent):
+    number, _, letter = units.cell(value, exponent).partition(" ")
+    own = exponent
+    if letter or " " in units.cell(value, exponent) or not 0.095 <= value / 10.0**exponent < 1e7:
+        own = next(power for power, name in units.PREFIXES.items() if name == letter)
+    assert float(number) * 10.0**own == pytest.approx(value, rel=0.06)
+
+
+def test_percent_as_in_table_59():
+    assert units.percent(0.0106) == "± 1.06%"
+    assert units.percent(0.0) == "± 0.00%"
+    assert units.percent(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "exponent"),
+    [
+        ([4.67e-3, 36.3e-3, 0.137, 0.468, 1.3, 1.9, 3.6, 4.3, 7.7, 9.4], -3),  # table 36, time
+        ([1.94e-3, 20.5e-3, 75.3e-3, 0.319, 0.65, 1.172, 3.453], -3),  # table 40, energy
+        ([575.0], 0),  # table 39, time
+        ([], 0),
+    ],
+)
+def test_prefix_that_fits_most_cells(values, exponent):
+    assert units.best_exponent(values) == exponent
