@@ -122,10 +122,10 @@ def python_with_clingo(steps: Steps) -> Path:
     for python in (os.environ.get("SPACK_PYTHON"), folder / "bin/python"):
         if python and ask(python, "-c", "import clingo; print(clingo.__version__)"):
             return Path(python)
-    script = 'rm -rf "$1" && python3 -m venv "$1" && "$1/bin/pip" install --retries 1 clingo'
+    script = 'rm -rf "$1" && "$2" -m venv "$1" && "$1/bin/pip" install --retries 1 clingo'
     steps.attempt(
         "install clingo",
-        *("sh", "-c", script, "sh", folder),
+        *("sh", "-c", script, "sh", folder, sys.executable),
         timeout_s=FETCH_LIMIT_S,
         why="clingo, the solver that Spack needs, cannot be installed from PyPI",
     )
