@@ -24,11 +24,14 @@ PACKAGES_COMMIT = "1e8cf059e35d55c4fe1142fed41785bedf6c7246"
 OLDEST = (1, 1)  # the first whose externals name their dependencies
 DETECTABLE = ("cmake", "gmake", "pkgconf", "gcc", "lustre")
 SOURCES = ("packages", "slurm-plugins", "spack-repo", "environments")
+ENVIRONMENTS = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
 FETCH_LIMIT_S = 300
 
 
 def build(steps: Steps, environment: str) -> dict:
     """Install the environment; return what goes into build.env."""
+    if environment not in ENVIRONMENTS:
+        raise Unavailable(f"there is no folder environments/{environment}")
     spack = obtain(steps)
     folder = prepare_environment(steps, spack, environment)
     stamp = steps.cache / "build.stamp"
@@ -146,9 +149,6 @@ def write_config(steps: Steps, config: Path, builtin: Path) -> None:
 
 def prepare_environment(steps: Steps, spack: Path, name: str) -> Path:
     """A copy of environments/ in the state folder, with the externals that this machine has."""
-    if not (CHECKOUT / "environments" / name / "spack.yaml").exists():
-        known = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
-        raise SystemExit(f"build: no environment for {name}; there are: {', '.join(known)}")
     copy = steps.cache / "environments"
     for part in ("common", name):
         generated = shutil.ignore_patterns(".spack-env", "spack.lock")

@@ -18,8 +18,10 @@ class JmStream(InTreeCMakePackage):
     depends_on("benchkit")
 
     def cmake_args(self):
-        native = self.define("BENCH_NATIVE", False)  # Spack's compiler wrapper knows the target
-        return [native, self.define_from_variant("BENCH_OPENMP", "openmp")]
+        return [
+            self.define("BENCH_NATIVE", False),  # Spack's compiler wrapper knows the target
+            self.define_from_variant("BENCH_OPENMP", "openmp"),
+        ]
 
     def test_quick(self):
         """run and verify the smallest sizes"""

@@ -12,15 +12,19 @@ class Mod2am(InTreeCMakePackage):
     version("0.1.0")
 
     variant("openmp", default=True, description="Threads by OpenMP")
+    variant("blas", default=True, description="The variant that calls a BLAS library")
 
     depends_on("c", type="build")
     depends_on("cmake@3.21:", type="build")
     depends_on("benchkit")
-    depends_on("blas")
+    depends_on("blas", when="+blas")
 
     def cmake_args(self):
-        native = self.define("BENCH_NATIVE", False)  # Spack's compiler wrapper knows the target
-        return [native, self.define_from_variant("BENCH_OPENMP", "openmp")]
+        return [
+            self.define("BENCH_NATIVE", False),  # Spack's compiler wrapper knows the target
+            self.define_from_variant("BENCH_OPENMP", "openmp"),
+            self.define_from_variant("BENCH_BLAS", "blas"),
+        ]
 
     def test_quick(self):
         """run and verify the smallest sizes"""
