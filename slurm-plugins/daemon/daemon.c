@@ -55,8 +55,8 @@ static void refresh_cpu_times(jm_daemon *daemon) {
     }
 }
 
-static jm_moment now_moment(const jm_daemon *daemon, int64_t boot_ns) {
-    jm_moment moment = {.boot_ns = boot_ns, .real_ns = jm_real_ns()};
+static jm_moment last_tick(const jm_daemon *daemon) {
+    jm_moment moment = {.boot_ns = daemon->last_tick_boot_ns, .real_ns = daemon->last_tick_real_ns};
     memcpy(moment.boot_id, daemon->boot_id, sizeof moment.boot_id);
     return moment;
 }
@@ -65,7 +65,7 @@ static void save(jm_daemon *daemon) {
     if (!daemon->store)
         return;
     jm_message why;
-    jm_moment moment = now_moment(daemon, daemon->last_tick_boot_ns);
+    jm_moment moment = last_tick(daemon);
     if (jm_store_save(daemon->store, &daemon->ledger, &moment, &why) != 0) {
         jm_error("%s; the ledger goes on in memory", why.text);
         daemon->store_fault = why;
@@ -76,12 +76,13 @@ static void save(jm_daemon *daemon) {
 }
 
 void jm_daemon_tick(jm_daemon *daemon) {
-    int64_t boot_ns = jm_boot_ns(), dt_ns = boot_ns - daemon->last_tick_boot_ns;
-    if (dt_ns < SHORTEST_TICK_NS)
+    if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS)
         return;
     jm_gain gains[JM_CHANNELS_MAX];
     refresh_cpu_times(daemon);
-    jm_sampler_read(&daemon->sampler, &daemon->ledger, jm_real_ns(), boot_ns, gains);
+    int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
+    int64_t dt_ns = boot_ns - daemon->last_tick_boot_ns;
+    jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, gains);
     if (daemon->recovering) {
         /* The gap is the whole time without a daemon, whatever a channel could make up for. */
         for (int c = 0; c < daemon->ledger.n_channels; c++)
@@ -91,6 +92,7 @@ void jm_daemon_tick(jm_daemon *daemon) {
     }
     jm_ledger_tick(&daemon->ledger, gains, dt_ns);
     daemon->last_tick_boot_ns = boot_ns;
+    daemon->last_tick_real_ns = real_ns;
     save(daemon);
 }
 
@@ -219,7 +221,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
         request->cpu_ns = jm_process_tree_cpu_ns(request->pid);
         jm_daemon_tick(daemon);
     }
-    account = jm_ledger_open(&daemon->ledger, request, jm_real_ns());
+    account = jm_ledger_open(&daemon->ledger, request, daemon->last_tick_real_ns);
     if (!account) {
         jm_message_set(why, "out of memory");
         return NULL;
@@ -239,7 +241,7 @@ void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed
     jm_daemon_tick(daemon);
     if (!agreed)
         add_note(account, "its slurmstepd ended without a word");
-    jm_ledger_close(&daemon->ledger, account, jm_real_ns(), agreed);
+    jm_ledger_close(&daemon->ledger, account, daemon->last_tick_real_ns, agreed);
     save(daemon);
 }
 
@@ -283,7 +285,7 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why) {
     }
     if (job->closed_ns == 0)
         jm_daemon_tick(daemon);
-    int64_t now_ns = jm_real_ns();
+    int64_t now_ns = daemon->last_tick_real_ns;
     for (int i = 0; i < daemon->ledger.n_accounts; i++)
         if (daemon->ledger.accounts[i]->job == job)
             jm_ledger_close(&daemon->ledger, daemon->ledger.accounts[i], now_ns, false);

@@ -17,7 +17,8 @@ typedef struct {
     jm_store *store;        /* NULL: the ledger lives in memory only */
     jm_message store_fault; /* why, when it does or when it cannot be saved; "" all is well */
     char boot_id[JM_NAME_MAX];
-    int64_t last_tick_boot_ns;
+    /* Accounts begin and end at ticks, so that a record's times bound its energy exactly. */
+    int64_t last_tick_boot_ns, last_tick_real_ns;
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
     bool recovering; /* the first tick after a start bridges the time nobody looked */

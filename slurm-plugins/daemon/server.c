@@ -155,7 +155,7 @@ static void do_read(server *s, watch *client, const jm_packet *packet, char *ans
     const char *scope = jm_packet_get(packet, "scope");
     bool whole_job = scope && strcmp(scope, "job") == 0;
     if (!whole_job && account->closed_ns == 0)
-        jm_ledger_told(&s->daemon->ledger, account, jm_real_ns());
+        jm_ledger_told(&s->daemon->ledger, account, s->daemon->last_tick_real_ns);
     const jm_account *holder =
         whole_job && account->job ? account->job : jm_account_holder(account);
     jm_estimate estimate = jm_ledger_estimate(&s->daemon->ledger, holder);
