@@ -218,6 +218,25 @@ def test_each_variant_and_thread_count_has_its_table(site, results):
     assert "blas, 1 thread," in titles[0] and "plain, 2 threads" in titles[2]
 
 
+def test_best_variant_at_each_size(site, results):
+    results(
+        line(100, variant="omp", time_s=0.1),
+        line(100, variant="omp-nt", time_s=0.2),
+        line(200, variant="omp", time_s=0.2),
+        line(200, variant="omp-nt", time_s=0.1),
+        {**failed(300), "variant": "omp"},
+        line(100, variant="serial", threads=1),
+    )
+    _, out, _ = site.run("report", "table", "mod2am", "--best", "--format", "json")
+    found = [(one["variant"], one["size"], one["time_s"]) for one in json.loads(out)]
+    assert found == [
+        ("best of omp, omp-nt", 100, 0.1),
+        ("best of omp, omp-nt", 200, 0.1),
+        ("best of omp, omp-nt", 300, None),
+        ("serial", 100, 0.05),
+    ]
+
+
 def test_optimised_against_plain(site, results):
     results(line(time_s=0.01), line(variant="plain", time_s=0.1, threads=1))
     _, out, _ = site.run("report", "table", "mod2am", "--compare", "plain,blas")

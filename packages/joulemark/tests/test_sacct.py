@@ -1,6 +1,7 @@
 # `joulemark sacct` beside what a real sacct printed.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
+from pathlib import Path
 
 import builders
 import pytest
@@ -139,15 +140,13 @@ def test_json_has_our_object_in_jobs_and_steps(filled):
 
 
 def test_json_is_sacct_s_own_otherwise(filled):
-    import conftest
-
     _, out, _ = filled.run("sacct", "--json")
     answer = json.loads(out)
     for job in answer["jobs"]:
         del job["joulemark"]
         for step in job["steps"]:
             del step["joulemark"]
-    assert answer == json.loads((conftest.DATA / "sacct.json").read_text())
+    assert answer == json.loads((Path(__file__).parent / "data" / "sacct.json").read_text())
 
 
 def test_sacct_judges_its_own_fields_and_options(filled):

@@ -42,7 +42,7 @@ csv and json hold SI numbers, *_spread (k=1) and *_uncertainty (k=2) in the unit
 and a column `estimated`.
 
 examples:
-  joulemark report table triad --from results/
+  joulemark report table triad --from results/ --best
   joulemark report table mod2am --format markdown --out mod2am.md --compare plain,blas
   joulemark report table jm-stream --from a.cooked.jsonl b.cooked.jsonl --format csv
 """
@@ -156,9 +156,19 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_best(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--best",
+        action="store_true",
+        help="one table or line a thread count: at each size the fastest variant, as a program "
+        "that chooses for itself (jm-stream's auto) has it",
+    )
+
+
 def _add_table(kinds) -> None:
     parser = _command(kinds, "table", "print a table with PRACE's columns", TABLE_EXAMPLES)
     _add_sources(parser)
+    _add_best(parser)
     parser.add_argument(
         "--format",
         choices=("terminal", "markdown", "csv", "json"),
@@ -187,6 +197,7 @@ def _add_plot(kinds) -> None:
         kinds, "plot", "draw performance, efficiency and energy efficiency", PLOT_EXAMPLES
     )
     _add_sources(parser)
+    _add_best(parser)
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the PNG files")
     parser.add_argument(
         "--peak",

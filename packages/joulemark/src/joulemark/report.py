@@ -11,9 +11,14 @@ from joulemark.errors import UserError
 
 def run_table(options) -> int:
     """Prints the tables of one kernel or benchmark."""
-    series = stats.series_of(cooked.load(options.sources), options.kernel)
+    series = _series(options)
     _write(_formatted(series, options), options.out)
     return 0
+
+
+def _series(options) -> list[stats.Series]:
+    series = stats.series_of(cooked.load(options.sources), options.kernel)
+    return stats.best_of(series) if options.best else series
 
 
 def _formatted(series: list[stats.Series], options) -> str:
@@ -47,7 +52,7 @@ def run_plot(options) -> int:
     """Draws three figures for each kernel and prints their paths."""
     from joulemark import plot
 
-    series = stats.series_of(cooked.load(options.sources), options.kernel)
+    series = _series(options)
     out = Path(options.out)
     try:
         out.mkdir(parents=True, exist_ok=True)

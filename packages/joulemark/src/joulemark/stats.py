@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from joulemark.cooked import Measurement
 from joulemark.errors import UserError
@@ -85,6 +86,32 @@ def series_of(measurements: list[Measurement], wanted: str) -> list[Series]:
         Series(*key, rows=_rows(groups[key]))
         for key in sorted(groups, key=lambda key: (key[0], order[key[1]], *key[2:]))
     ]
+
+
+def best_of(all_series: list[Series]) -> list[Series]:
+    """The fastest variant at each size: one series for each kernel, thread count and machine."""
+    groups: dict[tuple, list[Series]] = {}
+    for one in all_series:
+        key = tuple(getattr(one, key) for key in _KEY if key != "variant")
+        groups.setdefault(key, []).append(one)
+    return [
+        replace(
+            group[0],
+            variant="best of " + ", ".join(sorted(one.variant for one in group)),
+            rows=tuple(_fastest(row for one in group for row in one.rows)),
+        )
+        if len(group) > 1
+        else group[0]
+        for group in groups.values()
+    ]
+
+
+def _fastest(rows: Iterable[Row]) -> Iterator[Row]:
+    by_size: dict[int, list[Row]] = {}
+    for row in rows:
+        by_size.setdefault(row.size, []).append(row)
+    for size in sorted(by_size):
+        yield max(by_size[size], key=lambda row: row.performance.mean if row.performance else -1)
 
 
 def _rows(measurements: list[Measurement]) -> tuple[Row, ...]:

@@ -79,7 +79,7 @@ def reading(path: Path):
 
 
 def _connect(target: str, **options) -> sqlite3.Connection:
-    connection = sqlite3.connect(target, BUSY_TIMEOUT_S, isolation_level=None, **options)
+    connection = sqlite3.connect(target, timeout=BUSY_TIMEOUT_S, isolation_level=None, **options)
     connection.row_factory = sqlite3.Row
     return connection
 
