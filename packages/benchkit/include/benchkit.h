@@ -132,9 +132,11 @@ bool bk_measure(struct bk_session *session, const struct bk_case *what, bk_kerne
                 void *context, struct bk_timing *timing);
 void bk_free_timing(struct bk_timing *timing);
 
-/* Seconds of one iteration, the best of `trials` of at least `seconds` each: for choosing between
- * variants, not for reporting. */
-double bk_quick_time(bk_kernel *kernel, void *context, double seconds, unsigned trials);
+/* Seconds of one iteration, from one short run: for planning, not for reporting. */
+double bk_quick_time(bk_kernel *kernel, void *context, double seconds);
+
+/* Which of two contexts (0 or 1) the kernel runs faster with, from `rounds` short runs of each. */
+unsigned bk_faster(bk_kernel *kernel, void *const contexts[2], double seconds, unsigned rounds);
 
 /* ---- Verification ---------------------------------------------------------------------------- */
 

@@ -54,12 +54,26 @@ static uint64_t calibrate(bk_kernel *kernel, void *context, double seconds) {
     }
 }
 
-double bk_quick_time(bk_kernel *kernel, void *context, double seconds, unsigned trials) {
-    uint64_t iterations = calibrate(kernel, context, seconds);
-    double best_s = INFINITY;
-    for (unsigned trial = 0; trial < trials; trial++)
-        best_s = fmin(best_s, time_run(kernel, context, iterations) / (double)iterations);
-    return best_s;
+// Iterations that last `seconds` at least, roughly: for runs that are only compared.
+static uint64_t enough_iterations(bk_kernel *kernel, void *context, double seconds) {
+    uint64_t iterations = 1;
+    while (time_run(kernel, context, iterations) < seconds && iterations < UINT64_MAX / 2)
+        iterations *= 2;
+    return iterations;
+}
+
+double bk_quick_time(bk_kernel *kernel, void *context, double seconds) {
+    uint64_t iterations = enough_iterations(kernel, context, seconds);
+    return time_run(kernel, context, iterations) / (double)iterations;
+}
+
+unsigned bk_faster(bk_kernel *kernel, void *const contexts[2], double seconds, unsigned rounds) {
+    double best_s[2] = {INFINITY, INFINITY};
+    uint64_t iterations = enough_iterations(kernel, contexts[0], seconds);
+    // By turns and the best of each: a disturbance hits both or is left out.
+    for (unsigned turn = 0; turn < 2 * rounds; turn++)
+        best_s[turn % 2] = fmin(best_s[turn % 2], time_run(kernel, contexts[turn % 2], iterations));
+    return best_s[1] < best_s[0] ? 1 : 0;
 }
 
 // Mean of the repetitions and the standard deviation of that mean.

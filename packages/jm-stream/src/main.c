@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "stream.h"
 
-#include <math.h>
 #include <stdio.h>
 #ifdef STREAM_OPENMP
 #include <omp.h>
@@ -99,19 +98,15 @@ static enum variant plain_variant(enum variant variant, unsigned threads) {
 
 // Chooses between plain and non-temporal stores by trying both.
 static enum variant fastest(enum variant plain, enum stream_kernel kernel,
-                            struct stream_work *work) {
+                            const struct stream_work *work) {
     enum variant streaming = plain == OMP ? OMP_NT : SERIAL_NT;
     if ((available_variants() & 1U << streaming) == 0)
         return plain;
-    double seconds[2] = {INFINITY, INFINITY};
-    const enum variant tried[2] = {plain, streaming};
-    // By turns, so that a disturbance does not hit one of them alone.
-    for (unsigned trial = 0; trial < 4; trial++) {
-        work->loop = loop_of(tried[trial % 2], kernel);
-        double trial_s = bk_quick_time(model_of(plain)->run, work, 0.004, 2);
-        seconds[trial % 2] = fmin(seconds[trial % 2], trial_s);
-    }
-    return seconds[1] < seconds[0] ? streaming : plain;
+    struct stream_work with_plain = *work, with_streaming = *work;
+    with_plain.loop = loop_of(plain, kernel);
+    with_streaming.loop = loop_of(streaming, kernel);
+    void *const contexts[2] = {&with_plain, &with_streaming};
+    return bk_faster(model_of(plain)->run, contexts, 0.004, 8) == 1 ? streaming : plain;
 }
 
 // Measures, verifies and reports one kernel. False when memory is out.

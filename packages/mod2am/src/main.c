@@ -92,7 +92,7 @@ static double predicted_seconds(const struct sweep *sweep, uint64_t size) {
     const size_t probe_size = 200;
     if (rate <= 0 && size > probe_size && mod2am_allocate(&probe, probe_size)) {
         mod2am_fill(&probe);
-        rate = flops(probe_size) / bk_quick_time(variants[sweep->variant].kernel, &probe, 1e-3, 1);
+        rate = flops(probe_size) / bk_quick_time(variants[sweep->variant].kernel, &probe, 1e-3);
     }
     mod2am_free(&probe);
     return rate > 0 ? flops(size) / rate : 0;
