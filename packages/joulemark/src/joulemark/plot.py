@@ -33,6 +33,7 @@ STYLE = {
 ESTIMATED = "Energy ESTIMATED by a model, not measured"
 SIZES = {"jm-stream": "Vector length [elements]", "mod2am": "Matrix dimension"}
 GIGA = 1e9
+WIDE_SPAN = 5000  # a wider range of sizes has room for the powers of ten alone
 LINEAR_SPAN = 20  # a wider range of values is drawn on a logarithmic axis
 
 
@@ -160,14 +161,24 @@ def _scale_axes(axes, points) -> None:
     if is_binary:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: _binary(size)))
     else:
-        axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:g}"))
+        steps = (1, 2, 5) if sizes[-1] < WIDE_SPAN * sizes[0] else (1,)
+        axes.xaxis.set_major_locator(LogLocator(10, subs=steps))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: _decimal(size)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     if max(values) > LINEAR_SPAN * min(values):
         axes.set_yscale("log")
+        # A long error bar may leave the figure below, where a logarithm has no end.
+        axes.set_ylim(bottom=min(values) / 2)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
         axes.set_ylim(bottom=0)
+
+
+def _decimal(size: float) -> str:
+    for least, step, suffix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if size >= least:
+            return f"{size / step:g} {suffix}"
+    return f"{size:g}"
 
 
 def _binary(size: float) -> str:
