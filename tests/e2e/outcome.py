@@ -1,0 +1,166 @@
+"""What is known of a job afterwards: sacct, the node records, the store, the daemons' ledgers."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import Cluster, Node, wait_for
+
+UJ = 1_000_000
+COLUMNS = "Energy,EnergyError,EnergyMethod,Estimated,GapSeconds,EnergyMissing"
+
+
+@dataclass
+class Outcome:
+    """One job that has ended, and all that was written down about it."""
+
+    cluster: Cluster
+    job: int
+    rows: dict[str, dict[str, str]]  # of sacct, by step: "job", "extern", "batch", "0", ...
+    records: dict[str, dict]  # by node
+
+    def sacct_j(self, step: str = "job") -> int:
+        return int(self.rows[step]["ConsumedEnergyRaw"])
+
+    def accounts(self, step: str = "job") -> dict[str, dict]:
+        """The step's accounts by node."""
+        return {
+            node: account
+            for node, record in self.records.items()
+            for account in record["accounts"]
+            if account["step"] == step
+        }
+
+    def energy_uj(self, step: str = "job") -> int:
+        return sum(account["energy_uj"] for account in self.accounts(step).values())
+
+    def notes(self, step: str = "job") -> str:
+        return "; ".join(note for a in self.accounts(step).values() for note in a["notes"])
+
+    def ledger_uj(self, step: str = "job") -> int:
+        """What the daemons' own ledgers hold; an extern step's account is its job's."""
+        own = "job" if step == "extern" else step
+        return sum(
+            account_uj(self.cluster.node(node), self.job, own) for node in self.accounts(step)
+        )
+
+    def column(self, name: str, step: str = "job") -> str:
+        """A cell of `joulemark sacct`, exact."""
+        return self._energy_rows[str(self.job) if step == "job" else f"{self.job}.{step}"][name]
+
+    @functools.cached_property
+    def _energy_rows(self) -> dict[str, dict[str, str]]:
+        command = ["joulemark", "sacct", "-P", "-j", str(self.job), "-o", f"JobIDRaw,{COLUMNS}"]
+        head, *rows = [line.split("|") for line in self.cluster.run(command).splitlines()]
+        return {row[0]: dict(zip(head, row)) for row in rows}
+
+
+def record_file(cluster: Cluster, job: int, node: str, folder: str = "merged") -> Path:
+    return cluster.state / "records" / folder / f"{cluster.options.name}.{job}.{node}.json"
+
+
+def newest_record(cluster: Cluster, job: int, node: str) -> dict:
+    """A later record of the same job and node is kept beside the first as NAME.2, NAME.3, ..."""
+    first = record_file(cluster, job, node)
+    later = sorted(first.parent.glob(f"{first.name}.*"), key=lambda path: int(path.suffix[1:]))
+    return json.loads([first, *later][-1].read_text())
+
+
+def outcome(cluster: Cluster, job: int, timeout_s: float = 60.0) -> Outcome:
+    """Waits until the job has ended and its records are merged."""
+    cluster.wait_job(job, timeout_s)
+    nodes = hosts(cluster, cluster.sacct(job, "NodeList")[0]["NodeList"])
+    wait_for(
+        lambda: all(record_file(cluster, job, node).exists() for node in nodes),
+        timeout_s,
+        f"records of job {job} on {nodes}",
+    )
+    records = {node: newest_record(cluster, job, node) for node in nodes}
+    return Outcome(cluster, job, sacct_rows(cluster, job), records)
+
+
+def sacct_rows(cluster: Cluster, job: int) -> dict[str, dict[str, str]]:
+    fields = "JobID,State,ExitCode,ElapsedRaw,ConsumedEnergy,ConsumedEnergyRaw,NodeList"
+    rows = cluster.sacct(job, f"{fields},AdminComment")
+    return {row["JobID"].partition(".")[2] or "job": row for row in rows}
+
+
+def hosts(cluster: Cluster, nodelist: str) -> list[str]:
+    return cluster.run(["scontrol", "show", "hostnames", nodelist]).split()
+
+
+def comment(cluster: Cluster, job: int, timeout_s: float = 30.0) -> str:
+    """The job's AdminComment, as soon as there is one."""
+    return wait_for(
+        lambda: cluster.sacct(job, "AdminComment")[0]["AdminComment"],
+        timeout_s,
+        f"AdminComment of job {job}",
+        poll_s=0.1,
+    )
+
+
+# -- a daemon's ledger ---------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def ledger(node: Node) -> Iterator[sqlite3.Connection]:
+    uri = f"{(node.ledger / 'ledger.sqlite').as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as connection:
+        yield connection
+
+
+def account_uj(node: Node, job: int, step: str) -> int:
+    """Over the outermost channels, as the node's total counts them."""
+    with ledger(node) as connection:
+        (total_uj,) = connection.execute(
+            "SELECT sum(energy_uj) FROM balance JOIN account ON account.id = balance.account"
+            " JOIN channel ON channel.name = balance.channel"
+            " WHERE outermost AND job_id = ? AND step = ?",
+            (job, step),
+        ).fetchone()
+    return total_uj
+
+
+@dataclass
+class Books:
+    """One channel of a node's ledger, as SQLite has it."""
+
+    name: str
+    total_uj: int
+    unallocated_uj: int
+    settled_uj: int  # of jobs whose records are written
+    open_uj: int  # of the others
+
+    @property
+    def balanced(self) -> bool:
+        return self.total_uj == self.unallocated_uj + self.settled_uj + self.open_uj
+
+
+def books(node: Node) -> list[Books]:
+    """All channels in one snapshot."""
+    job_kind = 0
+    with ledger(node) as connection:
+        rows = connection.execute(
+            "SELECT name, total_uj, unallocated_uj, settled_uj, (SELECT"
+            " coalesce(sum(energy_uj), 0) FROM balance JOIN account ON id = balance.account"
+            " WHERE channel = name AND kind = ? AND recorded = 0) FROM channel",
+            (job_kind,),
+        ).fetchall()
+    return [Books(*row) for row in rows]
+
+
+def audit(cluster: Cluster, node: str) -> str:
+    """What `joulemarkctl books` prints of a node; it fails when the books do not balance."""
+    return cluster.run([joulemarkctl(cluster), "-N", node, "books"])
+
+
+def joulemarkctl(cluster: Cluster) -> Path:
+    return cluster.options.build.slurm_prefix / "bin" / "joulemarkctl"

@@ -1,0 +1,93 @@
+"""Jobs that share a node get their own parts of its energy, and the books balance exactly."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster import Cluster
+from tests.e2e.outcome import UJ, Outcome, audit, books, outcome
+from tests.e2e.waveform import NS, STEADY
+
+BUSY = "timeout 3 sh -c 'while :; do :; done'"
+QUIET = "sleep 3"
+POLICY = "idle-by-share,rest-by-cpu-time"
+
+
+def run_together(cluster: Cluster, *scripts: str) -> list[Outcome]:
+    """Each on one of the two CPUs of n1."""
+    jobs = [cluster.sbatch("-w", "n1", "-n1", "--wrap", script) for script in scripts]
+    return [outcome(cluster, job) for job in jobs]
+
+
+def assert_books_balance(cluster: Cluster) -> None:
+    for node in cluster.nodes.values():
+        assert "NOT BALANCED" not in audit(cluster, node.name)
+        found = books(node)
+        assert found and all(channel.balanced for channel in found), found
+
+
+def seconds(done: Outcome) -> float:
+    account = done.accounts()["n1"]
+    return (account["end_ns"] - account["start_ns"]) / NS
+
+
+def watts(done: Outcome) -> float:
+    return done.energy_uj() / UJ / seconds(done)
+
+
+def test_a_busy_job_pays_for_what_it_uses_and_a_quiet_one_for_its_cpu(
+    powered: Callable[..., Cluster],
+) -> None:
+    """Of 100 W 40 W are idle power: 20 W a CPU. The rest is the busy job's."""
+    busy, quiet = run_together(powered(STEADY, name="split", idle_w=40), BUSY, QUIET)
+    for done in (busy, quiet):
+        assert done.records["n1"]["split_policy"] == POLICY
+        account = done.accounts()["n1"]
+        assert account["cpus"] == 1
+        assert account["idle_uj"] / UJ == pytest.approx(20 * seconds(done), abs=1)
+    # at their ends a job is alone for a moment and has the rest for itself
+    assert 70 < watts(busy) <= 81
+    assert 20 <= watts(quiet) < 35
+    assert busy.energy_uj() + quiet.energy_uj() <= 100 * UJ * span_s(busy, quiet)
+    assert_books_balance(busy.cluster)
+
+
+def span_s(*jobs: Outcome) -> float:
+    accounts = [done.accounts()["n1"] for done in jobs]
+    return (max(a["end_ns"] for a in accounts) - min(a["start_ns"] for a in accounts)) / NS
+
+
+def test_without_a_known_idle_power_cpu_time_decides(powered: Callable[..., Cluster]) -> None:
+    busy, quiet = run_together(powered(STEADY, name="whole"), BUSY, QUIET)
+    assert watts(busy) > 80 and watts(quiet) < 20
+    assert busy.accounts()["n1"]["idle_uj"] == quiet.accounts()["n1"]["idle_uj"] == 0
+    assert_books_balance(busy.cluster)
+
+
+def test_any_schedule_leaves_the_books_balanced(powered: Callable[..., Cluster]) -> None:
+    """Twelve jobs of random size and place: records and unallocated are all that came in."""
+    cluster = powered(STEADY, name="schedule", idle_w=40)
+    dice = random.Random(12)
+    jobs = []
+    for _ in range(12):
+        nodes = dice.choice([1, 1, 1, 2])
+        step = dice.choice(["", "srun "])
+        script = f"{step}sh -c 'sleep 0.{dice.randint(1, 9)}; timeout 0.3 yes >/dev/null'"
+        jobs.append(cluster.sbatch(f"-N{nodes}", f"-n{nodes}", "--wrap", f"{script}; true"))
+    recorded_uj = {node: 0 for node in cluster.nodes}
+    for job in jobs:
+        done = outcome(cluster, job)
+        assert done.rows["job"]["State"] == "COMPLETED"
+        for node, account in done.accounts().items():
+            recorded_uj[node] += account["energy_uj"]
+    assert_books_balance(cluster)
+    for name, node in cluster.nodes.items():
+        (channel,) = [c for c in books(node) if c.name.startswith("schedule")]
+        assert channel.open_uj == 0
+        assert channel.settled_uj == recorded_uj[name]
+        assert channel.total_uj == channel.unallocated_uj + recorded_uj[name]
