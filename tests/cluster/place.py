@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.cluster.errors import ClusterError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def state_folder() -> Path:
@@ -77,16 +78,18 @@ def exclusive(path: Path, busy: str | None = None) -> Iterator[None]:
 
 
 def stop_on_signals() -> None:
-    """Makes SIGTERM and SIGHUP unwind the program as Ctrl-C does, so that every `finally` runs."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    """Makes SIGTERM and SIGHUP unwind the program as Ctrl-C does, so that every `finally` runs.
+
+    SIGINT as well: a shell starts what it runs in the background with SIGINT ignored.
+    """
+    for number in STOPPING:
         signal.signal(number, signal.default_int_handler)
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
     """Holds signals back while something is being cleaned up; they arrive afterwards."""
-    ours = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ours)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield
     finally:
@@ -105,8 +108,8 @@ def run_child(command: Sequence[str | Path], **more: object) -> int:
 
 
 def _end_session(child: subprocess.Popen) -> None:
-    """Asks first, as Ctrl-C does; then makes it end, with what it may have left in its group."""
-    for number, patience_s in ((signal.SIGINT, 30), (signal.SIGKILL, 5)):
+    """Asks first; then makes it end, with what it may have left in its group."""
+    for number, patience_s in ((signal.SIGTERM, 30), (signal.SIGKILL, 5)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
