@@ -35,7 +35,8 @@ static bool is_open_process(const jm_account *account) {
 
 static bool is_alive(const jm_account *account) {
     jm_process process;
-    return jm_process_read(account->pid, &process) && process.start == account->pid_start;
+    return jm_process_read(account->pid, &process) && process.start == account->pid_start &&
+           !process.ended;
 }
 
 static void add_note(jm_account *account, const char *text) {
@@ -130,8 +131,9 @@ static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same
         if (account->kind == JM_ACCOUNT_JOB)
             over = !same_boot || jm_record_exists(daemon->config.record_dir, daemon->config.cluster,
                                                   daemon->node, account->job_id);
-        else
-            over = !same_boot || !is_alive(account);
+        else /* jobs come before their steps */
+            over = !same_boot || !is_alive(account) ||
+                   (account->job && account->job->closed_ns != 0);
         if (!over)
             continue;
         jm_format(text, sizeof text,

@@ -28,13 +28,16 @@ bool jm_process_read(int32_t pid, jm_process *process) {
         return false;
     /* The command name may hold anything, parentheses too: fields count from the last one. */
     const char *rest = strrchr(text, ')');
+    char state;
     unsigned long long user, system, children_user, children_system, start;
     if (!rest ||
         sscanf(
             rest + 1,
-            " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %*d %*d %llu",
-            &process->parent, &user, &system, &children_user, &children_system, &start) != 6)
+            " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %*d %*d %llu",
+            &state, &process->parent, &user, &system, &children_user, &children_system,
+            &start) != 7)
         return false;
+    process->ended = state == 'Z' || state == 'X';
     process->start = start;
     process->cpu_ns = (user + system + children_user + children_system) * tick_ns();
     return true;

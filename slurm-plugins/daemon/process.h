@@ -8,6 +8,7 @@
 
 typedef struct {
     int32_t parent;
+    bool ended;      /* a zombie: its parent has not asked for it yet */
     uint64_t start;  /* clock ticks after boot: with the pid, the process's name for ever */
     uint64_t cpu_ns; /* user and system, its own and its waited-for children's */
 } jm_process;
