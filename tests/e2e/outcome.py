@@ -64,7 +64,11 @@ class Outcome:
 
 
 def record_file(cluster: Cluster, job: int, node: str, folder: str = "merged") -> Path:
-    return cluster.state / "records" / folder / f"{cluster.options.name}.{job}.{node}.json"
+    return record_dir(cluster) / folder / f"{cluster.options.name}.{job}.{node}.json"
+
+
+def record_dir(cluster: Cluster) -> Path:
+    return Path(str(cluster.options.daemon.get("record_dir", cluster.state / "records")))
 
 
 def newest_record(cluster: Cluster, job: int, node: str) -> dict:

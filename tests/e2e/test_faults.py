@@ -1,0 +1,364 @@
+"""Whatever dies or fills up: the job runs, nothing is charged twice, and the record says so."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Cluster, Node, wait_for
+from tests.e2e.outcome import (
+    UJ,
+    Outcome,
+    audit,
+    books,
+    comment,
+    ledger,
+    newest_record,
+    outcome,
+    record_dir,
+    record_file,
+)
+from tests.e2e.waveform import NS, STEADY
+
+GONE_S = 1.0  # how long a daemon stays away at least
+
+
+def batch(cluster: Cluster, script: str, *options: str) -> int:
+    """A job that has n1 for itself."""
+    return cluster.sbatch("-w", "n1", "--exclusive", *options, "--wrap", script)
+
+
+def started(cluster: Cluster, job: int, step: str = "0") -> None:
+    """Waits until a step runs and its account has energy on disk."""
+    node = cluster.node("n1")
+    wait_for(lambda: step in node.stepds(job), 30, f"step {job}.{step} to run")
+    wait_for(lambda: ledger_has(node, job, step), 30, f"step {job}.{step} in the ledger")
+
+
+def ledger_has(node: Node, job: int, step: str) -> bool:
+    with ledger(node) as connection:
+        query = (
+            "SELECT 1 FROM account JOIN balance ON id = account"
+            " WHERE job_id = ? AND step = ? AND energy_uj > 0"
+        )
+        return connection.execute(query, (job, step)).fetchone() is not None
+
+
+def integral_j(done: Outcome, step: str = "job") -> float:
+    account = done.accounts(step)["n1"]
+    return STEADY.energy_j(account["start_ns"], account["end_ns"])
+
+
+def assert_ended_well(done: Outcome) -> None:
+    assert done.rows["job"]["State"] == "COMPLETED" and done.rows["job"]["ExitCode"] == "0:0"
+
+
+def assert_books_balance(cluster: Cluster) -> None:
+    for node in cluster.nodes.values():
+        assert "NOT BALANCED" not in audit(cluster, node.name)
+        assert all(channel.balanced for channel in books(node))
+
+
+def pause(seconds: float) -> None:
+    """Time that passes while something is away is what the test is about."""
+    until = time.monotonic() + seconds
+    wait_for(lambda: time.monotonic() >= until, seconds + 5)
+
+
+# -- the daemon ----------------------------------------------------------------------------------
+
+
+def test_a_killed_daemon_comes_back_and_a_counter_makes_up_for_the_gap(steady: Cluster) -> None:
+    daemon = steady.node("n1").daemon
+    job = batch(steady, "srun sleep 4")
+    started(steady, job)
+    daemon.kill(signal.SIGKILL)
+    pause(GONE_S)
+    daemon.start()
+    done = outcome(steady, job)
+    assert_ended_well(done)
+    account = done.accounts()["n1"]
+    assert GONE_S <= account["gap_seconds"] < 4
+    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
+    for step in done.rows:
+        assert abs(done.sacct_j(step) - done.energy_uj(step) / UJ) <= 1, step
+        assert done.ledger_uj(step) == done.energy_uj(step), step
+    assert_books_balance(steady)
+
+
+def test_a_killed_daemon_costs_sampled_power_the_gap_and_says_so(steady: Cluster) -> None:
+    """Over a gap of more than a few periods two samples are not joined by a line."""
+    power = STEADY.instrument(steady.state / "traces", name="sampled", **{"as": "power"})
+    with steady.changed(instruments=[power], daemon={"period_s": 0.1}) as cluster:
+        daemon = cluster.node("n1").daemon
+        job = batch(cluster, "srun sleep 4")
+        started(cluster, job)
+        daemon.kill(signal.SIGKILL)
+        pause(2)
+        daemon.start()
+        done = outcome(cluster, job)
+        lost_s = done.accounts()["n1"]["gap_seconds"]
+        assert_ended_well(done)
+        assert 2 <= lost_s < 4
+        assert done.energy_uj() / UJ == pytest.approx(integral_j(done) - 100 * lost_s, abs=1)
+        assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
+        assert f"gap {lost_s:.1f} s" in comment(cluster, job)
+        assert_books_balance(cluster)
+
+
+def test_a_daemon_that_comes_back_after_the_job_still_delivers_its_record(
+    steady: Cluster,
+) -> None:
+    """First the record is missing, then the recovered one takes its place, once."""
+    daemon = steady.node("n1").daemon
+    job = batch(steady, "srun sleep 2")
+    started(steady, job)
+    daemon.kill(signal.SIGKILL)
+    before = outcome(steady, job)
+    assert_ended_well(before)
+    assert "joulemarkd does not answer" in before.records["n1"]["missing"]
+    assert "missing: n1" in comment(steady, job)
+    daemon.start()
+    merged = ["joulemark", "merge", "--wait", "0"]
+    wait_for(record_file(steady, job, "n1", folder="").exists, 30, "the recovered record")
+    assert f"{job}\t" in steady.run(merged)
+    after = newest_record(steady, job, "n1")
+    assert after["missing"] is None
+    (account,) = [a for a in after["accounts"] if a["step"] == "job"]
+    assert 0 < account["energy_uj"] / UJ <= STEADY.energy_j(account["start_ns"], account["end_ns"])
+    assert account["gap_seconds"] > 0 and "ended while joulemarkd was down" in account["notes"][0]
+    energy = steady.run(
+        ["joulemark", "sacct", "-X", "-n", "-P", "-j", str(job), "-o", "Energy,EnergyMissing"]
+    )
+    assert energy == f"{account['energy_uj'] / UJ:.6f}|\n"
+    assert steady.run(merged) == ""
+    assert steady.run([*merged, "--rebuild"]) == ""
+    assert_books_balance(steady)
+
+
+def test_a_daemon_that_hangs_costs_a_step_its_timeouts_alone(steady: Cluster) -> None:
+    """A step asks twice, 100 ms each; nobody asks again for a while."""
+    daemon = steady.node("n1").daemon
+    step = "before=$(date +%s%N); srun true; echo $(($(date +%s%N) - before))"
+    stop, go_on = f"kill -STOP {daemon.pid}", f"kill -CONT {daemon.pid}"
+    job = batch(steady, f"trap '{go_on}' EXIT; {step}; {step}; {stop}; {step}; {step}")
+    done = outcome(steady, job)
+    assert_ended_well(done)
+    usual_s, hung_s = shortest_pair(steady.job_output(job))
+    assert hung_s < usual_s + 0.2 + 0.2  # and what a busy machine adds
+
+
+def shortest_pair(output: str) -> tuple[float, float]:
+    # srun may add a line about a step that waits for the one before
+    durations_s = [int(line) / NS for line in output.splitlines() if line.isdigit()]
+    assert len(durations_s) == 4, output
+    return min(durations_s[:2]), min(durations_s[2:])
+
+
+def test_a_daemon_that_hangs_does_not_hold_up_the_node(steady: Cluster) -> None:
+    daemon = steady.node("n1").daemon
+    daemon.kill(signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        steady.run(["srun", "-w", "n1", "--exclusive", "true"], timeout=60)
+        steady.run(["srun", "-w", "n1", "--exclusive", "true"], timeout=60)
+    finally:
+        daemon.kill(signal.SIGCONT)
+    assert time.monotonic() - began < 8  # Slurm's own part is most of it
+
+
+def test_without_the_socket_a_job_runs_and_its_record_is_missing(steady: Cluster) -> None:
+    node = steady.node("n1")
+    node.socket.unlink()
+    job = batch(steady, "srun true", "--energy=summary")
+    done = outcome(steady, job)
+    node.daemon.restart()
+    assert_ended_well(done)
+    assert str(node.socket) in done.records["n1"]["missing"]
+    assert done.rows["job"]["ConsumedEnergyRaw"] in ("", "0")
+    said = "no energy from here on: joulemarkd does not answer"
+    assert said in node.slurmd.log_text()
+
+
+def test_users_see_why_a_record_is_missing(steady: Cluster) -> None:
+    """The node's own reason stays, not the merge's guess."""
+    node = steady.node("n1")
+    node.daemon.stop()
+    done = outcome(steady, batch(steady, "true"))
+    assert done.column("EnergyMissing").startswith("n1: joulemarkd does not answer")
+
+
+# -- Slurm's own daemons -------------------------------------------------------------------------
+
+
+def test_a_killed_slurmstepd_closes_its_step_alone(steady: Cluster) -> None:
+    job = batch(steady, "srun sleep 30 & sleep 4")
+    started(steady, job)
+    os.kill(steady.node("n1").stepds(job)["0"], signal.SIGKILL)
+    done = outcome(steady, job)
+    assert "ended without a word" in done.notes("0")
+    step, whole = done.accounts("0")["n1"], done.accounts()["n1"]
+    assert step["end_ns"] < whole["end_ns"] - 1 * NS
+    for name in ("0", "job"):
+        assert done.energy_uj(name) / UJ == pytest.approx(integral_j(done, name), abs=1e-4)
+    assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
+    assert_books_balance(steady)
+
+
+def test_a_killed_slurmd_leaves_the_jobs_energy_whole(steady: Cluster) -> None:
+    slurmd = steady.node("n1").slurmd
+    job = batch(steady, "srun sleep 3")
+    started(steady, job)
+    slurmd.kill(signal.SIGKILL)
+    slurmd.start()
+    done = outcome(steady, job)
+    assert_ended_well(done)
+    for step in done.rows:
+        assert done.energy_uj(step) / UJ == pytest.approx(integral_j(done, step), abs=1e-4)
+        assert abs(done.sacct_j(step) - done.energy_uj(step) / UJ) <= 1, step
+
+
+def test_a_killed_slurmdbd_gets_energy_and_comment_when_it_is_back(steady: Cluster) -> None:
+    job = batch(steady, "srun sleep 1")
+    started(steady, job)
+    steady.slurmdbd.kill(signal.SIGKILL)
+    wait_for(record_file(steady, job, "n1").exists, 60, "the record, merged without slurmdbd")
+    steady.slurmdbd.start()
+    done = outcome(steady, job)
+    assert_ended_well(done)
+    assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
+    outcome(steady, batch(steady, "true"))  # a later job's epilog sets what waits
+    assert comment(steady, job).startswith(f"Energy: {done.energy_uj() / UJ:.1f} J +- ")
+
+
+# -- places to write to --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_folder(steady: Cluster) -> Iterator[Path]:
+    """A file system of its own that a test can fill."""
+    folder = steady.state / "small"
+    folder.mkdir(exist_ok=True)
+    options = "size=1m,mode=0777"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "joulemark-test", str(folder)],
+        capture_output=True,
+        text=True,
+    )
+    if mounted.returncode:
+        pytest.skip(f"a full disk cannot be made here: {mounted.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Takes all that is left; returns the file to delete."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (4096, 1):
+            try:
+                while file.write(b"\0" * size):
+                    pass
+            except OSError:
+                continue
+    return filler
+
+
+def test_a_full_ledger_disk_is_stated_and_survived(steady: Cluster, small_folder: Path) -> None:
+    with steady.changed():
+        steady.node("n1").configure(state_dir=str(small_folder / "ledger"))
+        filler = fill(small_folder)
+        done = outcome(steady, batch(steady, "srun sleep 1"))
+        assert_ended_well(done)
+        assert "the ledger was not saved on disk" in done.notes()
+        assert "full" in done.notes()
+        assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
+        assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
+        filler.unlink()
+        log = steady.node("n1").daemon.log_text
+        wait_for(lambda: "the ledger is saved again" in log(), 10)
+        steady.node("n1").daemon.stop()
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o000], ids=["read-only", "closed"])
+def test_a_ledger_that_cannot_be_written_is_stated(steady: Cluster, mode: int) -> None:
+    folder = steady.state / f"locked-{mode:o}"
+    folder.mkdir()
+    folder.chmod(mode)
+    with steady.changed():
+        steady.node("n1").configure(state_dir=str(folder))
+        done = outcome(steady, batch(steady, "srun sleep 1"))
+        assert_ended_well(done)
+        assert f"ledger {folder}/ledger.sqlite: cannot be opened" in done.notes()
+        assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
+        log = steady.node("n1").daemon.log_text()
+        assert "the ledger lives in memory only" in log
+
+
+def assert_record_comes(cluster: Cluster, make_room: Callable[[], object]) -> None:
+    """A job ends while its record cannot be written; then there is room."""
+    node = cluster.node("n1")
+    job = batch(cluster, "srun sleep 1")
+    complaint = f"job {job}: record {record_dir(cluster)}/"
+    wait_for(lambda: complaint in node.daemon.log_text(), 30, "the log to say so")
+    make_room()
+    done = outcome(cluster, job)
+    assert_ended_well(done)
+    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
+    assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
+    assert comment(cluster, job).startswith(f"Energy: {done.energy_uj() / UJ:.1f} J")
+
+
+def test_a_full_record_disk_delays_the_record_alone(steady: Cluster, small_folder: Path) -> None:
+    records = small_folder / "records"
+    records.mkdir()
+    records.chmod(0o777)
+    with steady.changed(daemon={"record_dir": str(records)}) as cluster:
+        outcome(cluster, batch(cluster, "true"))
+        filler = fill(small_folder)
+        assert_record_comes(cluster, filler.unlink)
+
+
+def test_a_record_folder_that_is_closed_delays_the_record_alone(steady: Cluster) -> None:
+    folder = record_dir(steady)
+    outcome(steady, batch(steady, "true"))
+    folder.chmod(0o555)
+    try:
+        assert_record_comes(steady, lambda: folder.chmod(0o755))
+    finally:
+        folder.chmod(0o755)
+
+
+# -- configuration -------------------------------------------------------------------------------
+
+
+def test_a_wrong_configuration_is_refused_with_its_line_and_jobs_run_without(
+    steady: Cluster,
+) -> None:
+    node = steady.node("n1")
+    good = node.config_file.read_text()
+    node.daemon.stop()
+    wrong = good.replace("period_s: 1.0", "period_s: soon")
+    line = wrong[: wrong.index("period_s")].count("\n") + 1
+    node.config_file.write_text(wrong)
+    try:
+        node.daemon.launch()
+        wait_for(lambda: not node.daemon.alive, 10, "the daemon to refuse")
+        complaint = node.daemon.output.read_text()
+        assert f"{node.config_file}:{line}:" in complaint and "period_s" in complaint
+        done = outcome(steady, batch(steady, "srun true"))
+    finally:
+        node.config_file.write_text(good)
+    assert_ended_well(done)
+    assert "joulemarkd does not answer" in done.records["n1"]["missing"]
+    assert "joulemarkd does not answer" in node.slurmd.log_text()

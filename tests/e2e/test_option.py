@@ -1,0 +1,117 @@
+"""`--energy`: what a job is told about its own energy."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Cluster, ClusterError, wait_for
+from tests.cluster.config import MODEL
+from tests.e2e.outcome import UJ, Outcome, outcome, record_dir
+
+SUMMARY = re.compile(
+    r"Energy(?P<estimated> \(estimated[^)]*\))?: (?P<joules>[\d.]+) J \+- [\d.]+ J \(k=2\), "
+    r"(?P<watts>[\d.]+) W mean.*"
+)
+
+
+def script(folder: Path, *lines: str) -> Path:
+    """A batch script with its options inside, as users write them."""
+    path = folder / "job.sh"
+    path.write_text("\n".join(["#!/bin/bash", *lines, ""]))
+    path.chmod(0o755)
+    return path
+
+
+def summaries(cluster: Cluster, job: int) -> list[re.Match[str]]:
+    return list(SUMMARY.finditer(cluster.job_output(job)))
+
+
+def the_summary(done: Outcome) -> re.Match[str]:
+    """The one summary of the job; it is the last line of the output."""
+    last = done.cluster.job_output(done.job).splitlines()[-1]
+    (found,) = summaries(done.cluster, done.job)
+    assert found[0] == last
+    return found
+
+
+@pytest.mark.parametrize("command", ["srun", "sbatch", "salloc"])
+def test_help_names_the_option_and_its_values(steady: Cluster, command: str) -> None:
+    assert "--energy=off|summary|profile" in steady.run([command, "--help"])
+
+
+def test_a_summary_is_the_last_line_and_steps_do_not_repeat_it(
+    steady: Cluster, tmp_path: Path
+) -> None:
+    path = script(tmp_path, "#SBATCH --energy=summary --exclusive", "echo hello", "srun sleep 1")
+    done = outcome(steady, steady.sbatch(path))
+    assert steady.job_output(done.job).startswith("hello\n")
+    found = the_summary(done)
+    # it is printed when the script has ended, a moment before the job has
+    assert 0 <= done.sacct_j() - float(found["joules"]) < 30
+    assert float(found["watts"]) == pytest.approx(100, abs=1)
+    assert not found["estimated"]
+
+
+def test_a_summary_of_two_nodes_is_their_sum(steady: Cluster, tmp_path: Path) -> None:
+    path = script(tmp_path, "#SBATCH -N2 --exclusive --energy=summary", "srun sleep 2")
+    done = outcome(steady, steady.sbatch(path))
+    found = the_summary(done)
+    assert ", 2 nodes" in found[0]
+    first_node_j = done.accounts()["n1"]["energy_uj"] / UJ
+    assert float(found["joules"]) > 1.5 * first_node_j
+    assert float(found["joules"]) == pytest.approx(done.sacct_j(), rel=0.3)
+
+
+def test_a_lone_srun_sums_itself_up(steady: Cluster) -> None:
+    text = steady.run(["srun", "--exclusive", "--energy=summary", "sh", "-c", "echo a; sleep 1"])
+    first, last = text.splitlines()
+    assert first == "a" and SUMMARY.fullmatch(last)
+
+
+@pytest.mark.parametrize("option", [[], ["--energy=off"]], ids=["default", "off"])
+def test_off_prints_nothing_and_is_accounted_all_the_same(
+    steady: Cluster, option: list[str]
+) -> None:
+    job = steady.sbatch("--exclusive", *option, "--wrap", "echo quiet; srun sleep 0.5")
+    done = outcome(steady, job)
+    assert steady.job_output(job) == "quiet\n"
+    assert done.sacct_j() > 50
+
+
+@pytest.mark.parametrize("command", ["srun", "sbatch", "salloc"])
+def test_a_wrong_value_is_refused_at_submission(steady: Cluster, command: str) -> None:
+    work = ["--wrap", "true"] if command == "sbatch" else ["true"]
+    with pytest.raises(ClusterError, match=r"--energy=all: .*off, summary, profile"):
+        steady.run([command, "--energy=all", *work])
+
+
+def test_a_profile_ends_with_the_records_energy(steady: Cluster) -> None:
+    job = steady.sbatch("-N2", "--exclusive", "--energy=profile", "--wrap", "srun sleep 2.5")
+    done = outcome(steady, job)
+    the_summary(done)
+    for node, account in done.accounts().items():
+        path = record_dir(steady) / "profiles" / f"{steady.options.name}.{job}.{node}.csv"
+        wait_for(path.exists, 10, f"{path}")
+        head, *rows = path.read_text().splitlines()
+        assert head == "time_s,energy_j"
+        points = [tuple(map(float, row.split(","))) for row in rows]
+        assert len(points) >= 3 and points == sorted(points)
+        time_s, energy_j = points[-1]
+        assert energy_j <= account["energy_uj"] / UJ + 1e-6
+        missing_s = account["end_ns"] / 1e9 - time_s
+        assert energy_j == pytest.approx(account["energy_uj"] / UJ - 100 * missing_s, abs=1)
+        assert missing_s <= 1.1  # one tick
+
+
+def test_a_models_estimate_is_called_one_everywhere(steady: Cluster) -> None:
+    with steady.changed(instruments=[MODEL]) as cluster:
+        job = cluster.sbatch("--exclusive", "--energy=summary", "--wrap", "srun sleep 0.5")
+        done = outcome(cluster, job)
+        assert the_summary(done)["estimated"]
+        assert done.accounts()["n1"]["estimated"]
+        assert done.column("Energy").startswith("~") and done.column("Estimated") == "estimated"
