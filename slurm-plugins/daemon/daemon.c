@@ -63,6 +63,7 @@ static jm_moment last_tick(const jm_daemon *daemon) {
 }
 
 static void save(jm_daemon *daemon) {
+    daemon->unsaved = false;
     if (!daemon->store)
         return;
     jm_message why;
@@ -76,7 +77,7 @@ static void save(jm_daemon *daemon) {
     }
 }
 
-void jm_daemon_tick(jm_daemon *daemon) {
+void jm_daemon_sample(jm_daemon *daemon) {
     if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS)
         return;
     jm_gain gains[JM_CHANNELS_MAX];
@@ -94,12 +95,16 @@ void jm_daemon_tick(jm_daemon *daemon) {
     jm_ledger_tick(&daemon->ledger, gains, dt_ns);
     daemon->last_tick_boot_ns = boot_ns;
     daemon->last_tick_real_ns = real_ns;
+}
+
+void jm_daemon_tick(jm_daemon *daemon) {
+    jm_daemon_sample(daemon);
     save(daemon);
 }
 
-int64_t jm_daemon_tick_if_older(jm_daemon *daemon, int64_t max_age_ns) {
+int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns) {
     if (jm_boot_ns() - daemon->last_tick_boot_ns >= max_age_ns)
-        jm_daemon_tick(daemon);
+        jm_daemon_sample(daemon);
     return jm_boot_ns() - daemon->last_tick_boot_ns;
 }
 
@@ -132,8 +137,8 @@ static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same
             over = !same_boot || jm_record_exists(daemon->config.record_dir, daemon->config.cluster,
                                                   daemon->node, account->job_id);
         else /* jobs come before their steps */
-            over = !same_boot || !is_alive(account) ||
-                   (account->job && account->job->closed_ns != 0);
+            over =
+                !same_boot || !is_alive(account) || (account->job && account->job->closed_ns != 0);
         if (!over)
             continue;
         jm_format(text, sizeof text,
@@ -221,7 +226,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
     bool new_job = jm_ledger_find_job(&daemon->ledger, request->job_id) == NULL;
     if (is_new) {
         request->cpu_ns = jm_process_tree_cpu_ns(request->pid);
-        jm_daemon_tick(daemon);
+        jm_daemon_sample(daemon);
     }
     account = jm_ledger_open(&daemon->ledger, request, daemon->last_tick_real_ns);
     if (!account) {
@@ -232,7 +237,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
         note_late_opening(daemon, account, request->pid_start);
         if (new_job)
             note_late_opening(daemon, account->job, request->pid_start);
-        save(daemon);
+        daemon->unsaved = true;
     }
     return account;
 }
@@ -240,11 +245,11 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
 void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed) {
     if (account->closed_ns != 0)
         return;
-    jm_daemon_tick(daemon);
+    jm_daemon_sample(daemon);
     if (!agreed)
         add_note(account, "its slurmstepd ended without a word");
     jm_ledger_close(&daemon->ledger, account, daemon->last_tick_real_ns, agreed);
-    save(daemon);
+    daemon->unsaved = true;
 }
 
 static void warn_without_contain(jm_daemon *daemon, const jm_account *job) {
@@ -286,14 +291,22 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why) {
         return -1;
     }
     if (job->closed_ns == 0)
-        jm_daemon_tick(daemon);
+        jm_daemon_sample(daemon);
     int64_t now_ns = daemon->last_tick_real_ns;
     for (int i = 0; i < daemon->ledger.n_accounts; i++)
         if (daemon->ledger.accounts[i]->job == job)
             jm_ledger_close(&daemon->ledger, daemon->ledger.accounts[i], now_ns, false);
     jm_ledger_close(&daemon->ledger, job, now_ns, false);
     warn_without_contain(daemon, job);
-    return write_record(daemon, job, why);
+    /* The epilog holds up the node, so the record is written after it has its answer. */
+    job->due = true;
+    daemon->unsaved = true;
+    return 0;
+}
+
+void jm_daemon_flush(jm_daemon *daemon) {
+    if (daemon->unsaved)
+        save(daemon);
 }
 
 void jm_daemon_write_due_records(jm_daemon *daemon) {

@@ -21,6 +21,7 @@ typedef struct {
     int64_t last_tick_boot_ns, last_tick_real_ns;
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
+    bool unsaved;    /* an account was opened or closed since the ledger was saved */
     bool recovering; /* the first tick after a start bridges the time nobody looked */
     bool warned_contain;
 } jm_daemon;
@@ -34,10 +35,12 @@ int jm_daemon_start(jm_daemon *daemon);
 /* A last tick, saved; then everything is closed. */
 void jm_daemon_stop(jm_daemon *daemon);
 
-/* Sample, split, save. */
-void jm_daemon_tick(jm_daemon *daemon);
+/* A tick between the periodic ones: sample and split. What it brought is saved with the next. */
+void jm_daemon_sample(jm_daemon *daemon);
 /* The same, unless the last tick is younger than max_age_ns; the age of the last tick, ns. */
-int64_t jm_daemon_tick_if_older(jm_daemon *daemon, int64_t max_age_ns);
+int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns);
+/* The periodic tick: sample, split, save. */
+void jm_daemon_tick(jm_daemon *daemon);
 
 /* Open the account of a step's process; NULL and why. */
 jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, jm_message *why);

@@ -45,7 +45,7 @@ typedef struct {
     int n_clients;
     uint32_t privileged_uids[JM_USERS_MAX];
     int n_privileged_uids;
-    int64_t next_records_ns;
+    int64_t next_records_ns; /* CLOCK_BOOTTIME; 0: at once */
     bool stopping;
 } server;
 
@@ -151,7 +151,7 @@ static void do_read(server *s, watch *client, const jm_packet *packet, char *ans
         refuse(answer, "no account is open for this process");
         return;
     }
-    jm_daemon_tick(s->daemon);
+    jm_daemon_sample(s->daemon);
     const char *scope = jm_packet_get(packet, "scope");
     bool whole_job = scope && strcmp(scope, "job") == 0;
     if (!whole_job && account->closed_ns == 0)
@@ -186,12 +186,13 @@ static void do_end(server *s, watch *client, const jm_packet *packet, char *answ
     else if (jm_daemon_end_job(s->daemon, (uint32_t)job, &why) != 0) {
         jm_error("job %u: %s", (unsigned)job, why.text);
         refuse(answer, why.text);
-    }
+    } else
+        s->next_records_ns = 0;
 }
 
 static void do_node(server *s, watch *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
-    jm_daemon_tick_if_older(s->daemon, s->daemon->ledger.window_ns);
+    jm_daemon_sample_if_older(s->daemon, s->daemon->ledger.window_ns);
     uint64_t energy_uj = jm_ledger_node_uj(&s->daemon->ledger);
     double up_s = (double)(s->daemon->last_tick_boot_ns - s->daemon->started_boot_ns) / 1e9;
     add_u64(answer, "energy_uj", energy_uj);
@@ -226,7 +227,7 @@ static void do_region(server *s, watch *client, const jm_packet *packet, char *a
         refuse(answer, "this process belongs to no job step here");
         return;
     }
-    int64_t age_ns = jm_daemon_tick_if_older(s->daemon, USER_SAMPLE_NS);
+    int64_t age_ns = jm_daemon_sample_if_older(s->daemon, USER_SAMPLE_NS);
     jm_ledger *ledger = &s->daemon->ledger;
     jm_region region;
     if (!end) {
@@ -367,11 +368,15 @@ static void timer_fired(server *s, const watch *w) {
     if (read(w->fd, &times, sizeof times) != sizeof times)
         return;
     jm_daemon_tick(s->daemon);
+}
+
+/* A folder that is full or gone is not tried again at every event. */
+static void write_records(server *s) {
     int64_t now_ns = jm_boot_ns();
-    if (now_ns >= s->next_records_ns) {
-        jm_daemon_write_due_records(s->daemon);
-        s->next_records_ns = now_ns + RECORDS_EVERY_NS;
-    }
+    if (now_ns < s->next_records_ns)
+        return;
+    jm_daemon_write_due_records(s->daemon);
+    s->next_records_ns = now_ns + RECORDS_EVERY_NS;
 }
 
 static void signal_came(server *s, const watch *w) {
@@ -450,6 +455,8 @@ int jm_server_run(jm_daemon *daemon, int listener) {
         }
         for (int i = 0; i < n; i++)
             handle(&s, events[i].data.ptr);
+        jm_daemon_flush(daemon);
+        write_records(&s);
     }
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         drop_watch(&s, fixed[i]);
