@@ -48,11 +48,14 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
 /* The process has ended, or says it is about to (agreed). */
 void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed);
 
-/* The job is over on this node: close what is open, write the record. 0, or -1 and why; it is then
- * tried again later. */
+/* The job is over on this node: close what is open; its record is due. 0, or -1 and why: no such
+ * job. */
 int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why);
 
-/* Write records that are due: their epilog never came, or could not be written before. */
+/* Save what was opened or closed: after the asker has its answer, for it waits for no disk. */
+void jm_daemon_flush(jm_daemon *daemon);
+
+/* Write the records that are due, also those whose epilog never came. */
 void jm_daemon_write_due_records(jm_daemon *daemon);
 
 /* The account whose process is an ancestor of pid, or NULL. */
