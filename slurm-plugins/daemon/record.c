@@ -39,7 +39,9 @@ static const char *method_name(const jm_estimate *estimate) {
 static void put_domains(FILE *out, const jm_estimate *estimate) {
     fprintf(out, "\"domains_uj\": {");
     const char *comma = "";
-    for (int d = JM_DOMAIN_NODE + 1; d < JM_DOMAIN_COUNT; d++) {
+    for (int d = 0; d < JM_DOMAIN_COUNT; d++) {
+        if (!estimate->domain_known[d])
+            continue;
         fprintf(out, "%s\"%s\": %" PRIu64, comma, jm_domain_name((jm_domain)d),
                 estimate->domain_uj[d]);
         comma = ", ";
@@ -94,8 +96,12 @@ static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *ac
     jm_estimate estimate = jm_ledger_estimate(ledger, holder);
     fprintf(out, "  {");
     put_key_text(out, "step", account->step);
+    /* A clock set back during the job must not end it before it began. */
+    int64_t end_ns = account->closed_ns >= account->opened_ns
+                         ? account->closed_ns
+                         : account->opened_ns + account->active_ns;
     fprintf(out, ", \"start_ns\": %" PRId64 ", \"end_ns\": %" PRId64 ",\n   ", account->opened_ns,
-            account->closed_ns);
+            end_ns);
     fprintf(out, "\"energy_uj\": %" PRIu64 ", \"idle_uj\": %" PRIu64 ", \"overhead_uj\": 0,\n   ",
             estimate.energy_uj, estimate.idle_uj);
     put_domains(out, &estimate);

@@ -376,9 +376,11 @@ static void estimate_domains(const jm_ledger *ledger, const jm_account *account,
         uint64_t room = out->energy_uj - known;
         if (energy_uj > room)
             energy_uj = room;
+        out->domain_known[domain] = true;
         out->domain_uj[domain] += energy_uj;
         known += energy_uj;
     }
+    out->domain_known[JM_DOMAIN_REST] = true;
     out->domain_uj[JM_DOMAIN_REST] = out->energy_uj - known;
 }
 

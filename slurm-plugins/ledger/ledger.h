@@ -35,6 +35,7 @@ typedef struct {
 /* What an account holds, over the outermost channels. */
 typedef struct {
     uint64_t energy_uj, idle_uj;
+    bool domain_known[JM_DOMAIN_COUNT];  /* some channel tells it apart; JM_DOMAIN_REST always */
     uint64_t domain_uj[JM_DOMAIN_COUNT]; /* cpu, dram, gpu, rest; sums to energy_uj; JM_DOMAIN_NODE
                                             stays 0 */
     double systematic_uj;                /* k=1 */

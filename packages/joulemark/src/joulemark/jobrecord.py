@@ -60,7 +60,8 @@ def _energy(accounts: list[dict]) -> dict:
         "ConsumedEnergyRaw": (energy_uj + UJ_PER_J // 2) // UJ_PER_J if known else None,
         "ConsumedEnergy_uj": energy_uj,
         **{
-            f"Energy{label}_uj": _sum([account["domains_uj"] for account in measured], domain)
+            # A domain that no instrument tells apart is not zero: its energy is in the rest.
+            f"Energy{label}_uj": _sum_known([a["domains_uj"].get(domain) for a in measured])
             for label, domain in zip(("CPU", "DRAM", "GPU", "Rest"), DOMAINS)
         },
         "EnergyIdle_uj": _sum(measured, "idle_uj"),
