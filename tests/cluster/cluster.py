@@ -178,7 +178,18 @@ class Cluster:
     # -- up and down ---------------------------------------------------------------------------
 
     def up(self) -> Cluster:
-        """Starts what is dead, restarts what has another configuration or build."""
+        """Starts what is dead, restarts what has another configuration or build.
+
+        If that fails or is interrupted, nothing stays behind but the logs.
+        """
+        try:
+            self._bring_up()
+        except BaseException:
+            self.down()
+            raise
+        return self
+
+    def _bring_up(self) -> None:
         with self._locked():
             self._make_folders()
             running = {s.name.removeprefix("slurmd-"): s.alive for s in self.services}
@@ -198,7 +209,6 @@ class Cluster:
             for service in rest:
                 service.wait_ready()
             self.wait_nodes()
-        return self
 
     def _retire(self) -> None:
         """Stops outdated services, and those that the options no longer ask for."""
