@@ -98,6 +98,7 @@ static int check(const arguments *args) {
 static bool lock_ledger(const jm_config *config) {
     char path[JM_PATH_MAX + 16];
     mkdir(config->state_dir, 0750);
+    mkdir(config->record_dir, 0750);
     jm_format(path, sizeof path, "%s/lock", config->state_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     if (fd < 0) {
