@@ -182,7 +182,8 @@ static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) 
             continue;
         status = put_account(store, ledger, account);
         if (status == 0 && account->kind == JM_ACCOUNT_JOB && account->mode == JM_MODE_PROFILE)
-            status = put(store, PUT_SAMPLE, "iii", account->id, moment->real_ns,
+            status = put(store, PUT_SAMPLE, "iii", account->id,
+                         account->closed_ns != 0 ? account->closed_ns : moment->real_ns,
                          i64(total_uj(ledger, account)));
     }
     return status;
@@ -375,10 +376,11 @@ int jm_store_profile(jm_store *store, const jm_account *job, jm_sample_visit vis
     sqlite3_stmt *rows;
     if (sqlite3_prepare_v2(store->db,
                            "SELECT real_ns, energy_uj FROM sample WHERE account = ?"
-                           " ORDER BY real_ns",
+                           " AND real_ns <= ? ORDER BY real_ns",
                            -1, &rows, NULL) != SQLITE_OK)
         return complain(store, "cannot read the profile", why);
     sqlite3_bind_int64(rows, 1, job->id);
+    sqlite3_bind_int64(rows, 2, job->closed_ns); /* a close goes back to what Slurm was told */
     int status;
     while ((status = sqlite3_step(rows)) == SQLITE_ROW)
         visit(context, sqlite3_column_int64(rows, 0), u64_at(rows, 1));
