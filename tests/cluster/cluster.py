@@ -1,4 +1,4 @@
-"""The cluster as a whole: its services, the order of their start, and how tests talk to Slurm."""
+"""The cluster as a whole: its services, the order of their start, and how they end."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -12,29 +12,17 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cluster import config
+from tests.cluster.client import SBIN, SlurmClient
 from tests.cluster.config import Options, service_user
 from tests.cluster.errors import ClusterError, Waited
 from tests.cluster.place import exclusive, undisturbed
+from tests.cluster.ports import choose_ports, known_ports, listens
 from tests.cluster.service import Service, leftovers
 from tests.cluster.waiting import wait_for
-
-SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-ENDED = {
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "TIMEOUT",
-}
-FIELDS = "JobID,JobIDRaw,JobName,State,ExitCode,ElapsedRaw,ConsumedEnergyRaw,NodeList,AdminComment"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +67,7 @@ class Node:
         return found
 
 
-class Cluster:
+class Cluster(SlurmClient):
     """Brings a cluster up under one state folder, repairs it, talks to it, takes it down."""
 
     def __init__(self, state: Path | str, **options: object) -> None:
@@ -89,7 +77,7 @@ class Cluster:
                 f"state folder {self.state}: no space, at most 70 characters (socket paths)"
             )
         self.options = Options(**options)  # type: ignore[arg-type]
-        self.ports = config.known_ports(self.state)
+        self.ports = known_ports(self.state)
         self._build_services()
 
     # -- services ------------------------------------------------------------------------------
@@ -123,13 +111,13 @@ class Cluster:
         self.slurmdbd = service(
             *("slurmdbd", "slurmdbd", "-D"),
             env={**slurm_env, "MYSQL_UNIX_PORT": f"{state}/run/mariadb.sock"},
-            ready=lambda: _listens(self.ports["slurmdbd"]),
+            ready=lambda: listens(self.ports["slurmdbd"]),
             log=state / "log" / "slurmdbd.log",
             inputs=[etc / "slurmdbd.conf"],
         )
         self.slurmctld = service(
             *("slurmctld", "slurmctld", "-D"),
-            ready=lambda: _listens(self.ports["slurmctld"]),
+            ready=lambda: listens(self.ports["slurmctld"]),
             log=state / "log" / "slurmctld.log",
             inputs=[*slurm_files, *self._plugin_files("*.so")],
         )
@@ -141,7 +129,7 @@ class Cluster:
                 user=None,
                 # slurmd tells only its children; plugins inside it must not guess by host name
                 env={**slurm_env, "SLURMD_NODENAME": name},
-                ready=lambda name=name: _listens(self.ports[name]),
+                ready=lambda name=name: listens(self.ports[name]),
                 log=state / "log" / f"slurmd-{name}.log",
                 inputs=[*slurm_files, *self._plugin_files("*.so")],
             )
@@ -193,7 +181,7 @@ class Cluster:
         with self._locked():
             self._make_folders()
             running = {s.name.removeprefix("slurmd-"): s.alive for s in self.services}
-            self.ports = config.choose_ports(self.state, self.options, running)
+            self.ports = choose_ports(self.state, [*SERVERS, *self.nodes], running)
             config.write_files(self.state, self.options, self.ports)
             self._retire()
             self.munged.launch()
@@ -297,7 +285,7 @@ class Cluster:
         owner = service_user()
         root_only = ["services", "etc", "spool"]
         shared = ["run", "log", "records", "store", "ledger"]
-        private = ["munge", "db", "spool/slurmctld"]
+        private = ["munge", "spool/slurmctld"]
         everybody = ["tmp", "jobs"]
         per_node = [f"{kind}/{n}" for kind in ("spool", "tmp") for n in self.nodes]
         for folders, mode, user in (
@@ -324,13 +312,18 @@ class Cluster:
 
     def _create_database(self) -> None:
         """An empty MariaDB whose administrator is the service user by its uid: no password."""
-        if (self.state / "db" / "mysql").exists():
+        if (self.state / "db").exists():
             return
+        fresh = self.state / "db.new"  # renamed when it is whole
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(0o700)
+        config.give(fresh, service_user())
         self.mariadb.run_as_user(
-            *("mariadb-install-db", "--no-defaults", f"--datadir={self.state}/db"),
+            *("mariadb-install-db", "--no-defaults", f"--datadir={fresh}"),
             *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
             *(f"--auth-root-socket-user={service_user()}", "--innodb-log-file-size=16M"),
         )
+        fresh.rename(self.state / "db")
 
     def _register(self) -> None:
         """Tells slurmdbd the cluster's name, once."""
@@ -353,122 +346,12 @@ class Cluster:
                 f"nodes not ready after {timeout_s:g} s: {waiting()}; logs: {self.state}/log"
             ) from None
 
-    # -- talking to Slurm ----------------------------------------------------------------------
 
-    @property
-    def slurm_conf(self) -> Path:
-        return self.state / "etc" / "slurm.conf"
-
-    @property
-    def jobs_folder(self) -> Path:
-        """Where jobs run and leave their output."""
-        return self.state / "jobs"
-
-    @property
-    def env(self) -> dict[str, str]:
-        """The environment of a user of this cluster."""
-        kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|SBATCH|SACCT|SRUN", k)}
-        path = f"{kept.get('PATH', os.defpath)}:{SBIN}"
-        build = self.options.build
-        if build and build.bin:
-            path = f"{build.bin}:{path}"
-            kept["JOULEMARK_CONFIG"] = str(self.state / "etc" / "joulemark.yaml")
-        if build and build.modules:
-            kept["JOULEMARK_MODULES"] = str(build.modules)
-        return {**kept, "PATH": path, "SLURM_CONF": str(self.slurm_conf)}
-
-    def run(
-        self,
-        command: Sequence[str | Path],
-        check: bool = True,
-        timeout: float = 120.0,
-        user: str | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> str:
-        """Runs a client command as a user would, returns its standard output."""
-        words = [str(word) for word in command]
-        if user:
-            as_user = ["setpriv", f"--reuid={user}", "--init-groups", f"--regid={_group_of(user)}"]
-            words = [*as_user, *words]
-        done = subprocess.run(
-            words,
-            env={**self.env, **(env or {})},
-            cwd=self.jobs_folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
-        if check and done.returncode:
-            said = f"{done.stderr.strip()}\n{done.stdout.strip()}".strip()
-            raise ClusterError(f"{' '.join(words)}: exit {done.returncode}\n{said}")
-        return done.stdout
-
-    def sbatch(self, *args: str | Path, user: str | None = None, **more: object) -> int:
-        """Submits a job; its output goes to job_output(id) unless the arguments say otherwise."""
-        where = [f"--chdir={self.jobs_folder}", f"--output={self.jobs_folder}/%j.out"]
-        text = self.run(["sbatch", "--parsable", *where, *args], user=user, **more)  # type: ignore[arg-type]
-        return int(text.split(";")[0])
-
-    def job_output(self, job: int) -> str:
-        return (self.jobs_folder / f"{job}.out").read_text(errors="replace")
-
-    def sacct(self, job: int | str, fields: str = FIELDS) -> list[dict[str, str]]:
-        """Rows of sacct for one job: the job first, then its steps; each a dict by field name."""
-        text = self.run(["sacct", "-P", "-j", str(job), "-o", fields])
-        header, *rows = [line.split("|") for line in text.splitlines()]
-        return [dict(zip(header, row)) for row in rows]
-
-    def job_state(self, job: int | str) -> str:
-        """Slurm's word for it as the controller knows it: PENDING, RUNNING, COMPLETED, ..."""
-        text = self.run(["scontrol", "show", "job", str(job)], check=False)
-        match = re.search(r"JobState=(\w+)", text)
-        return match[1] if match else "UNKNOWN"
-
-    def wait_running(self, job: int | str, timeout_s: float = 30.0) -> None:
-        wait_for(lambda: self.job_state(job) == "RUNNING", timeout_s, f"job {job} to run")
-
-    def wait_job(self, job: int | str, timeout_s: float = 120.0) -> dict[str, str]:
-        """Waits until the job ended, its epilog ran and sacct's rows settled; returns the job's.
-
-        Two things settle later: AdminComment (EpilogSlurmctld holds nobody up) and, for jobs
-        shorter than 5 s, JobName, which slurmdbd calls "allocation" until then.
-        """
-
-        def settled() -> list[dict[str, str]]:
-            if self.run(["squeue", "-h", "-j", str(job)], check=False).strip():
-                return []
-            with contextlib.suppress(ClusterError):  # slurmdbd may be away for a moment
-                rows = self.sacct(job)
-                if rows and all(row["State"].split()[0] in ENDED for row in rows):
-                    return rows
-            return []
-
-        return wait_for(settled, timeout_s, f"job {job} to end", poll_s=0.1)[0]
-
-
-TCP_LISTEN = "0A"  # in /proc/net/tcp
+SERVERS = ("slurmctld", "slurmdbd")  # each has a port, and so has each node
 USABLE = r"(idle|mixed|allocated|completing)$"
-
-
-def _group_of(user: str) -> int:
-    import pwd
-
-    return pwd.getpwnam(user).pw_gid
 
 
 def _answers(path: Path, kind: socket.SocketKind = socket.SOCK_STREAM) -> bool:
     with socket.socket(socket.AF_UNIX, kind) as client:
         client.settimeout(1)
         return client.connect_ex(str(path)) == 0
-
-
-def _listens(port: int) -> bool:
-    """Looks instead of connecting: a probe without a word would be an error in Slurm's logs."""
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(FileNotFoundError):
-            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-                words = line.split()
-                if words[3] == TCP_LISTEN and int(words[1].rpartition(":")[2], 16) == port:
-                    return True
-    return False

@@ -8,7 +8,6 @@ import getpass
 import glob
 import json
 import os
-import random
 import re
 import socket
 import stat
@@ -24,8 +23,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 # Estimated energy where the machine has no sensor; a real figure needs a real instrument.
 MODEL = {"name": "model", "type": "model", "idle_w": 40, "full_w": 120}
-
-PORTS = "ports.json"
 
 CGROUP = {
     "ProctrackType": "proctrack/cgroup",
@@ -161,46 +158,6 @@ def _readable(path: Path) -> bool:
         return bool(path.read_text().strip())
     except OSError:
         return False
-
-
-def known_ports(state: Path) -> dict[str, int]:
-    path = state / PORTS
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def choose_ports(state: Path, options: Options, busy: Mapping[str, bool]) -> dict[str, int]:
-    """Ports kept from the first start; a new one where none is known or a stranger took it.
-
-    `busy` tells which of our services run, and so hold their port themselves.
-    """
-    known = known_ports(state)
-    ports: dict[str, int] = {}
-    for name in ["slurmctld", "slurmdbd", *options.node_names]:
-        port = known.get(name)
-        if port is None or not (busy.get(name) or _free(port)):
-            port = _free_port(taken={*known.values(), *ports.values()})
-        ports[name] = port
-    (state / PORTS).write_text(json.dumps({**known, **ports}, indent=1) + "\n")
-    return ports
-
-
-def _free_port(taken: set[int]) -> int:
-    """Below the kernel's ephemeral ports, so that no client's connection ever sits on it."""
-    for _ in range(200):
-        port = random.randrange(20000, 30000)
-        if port not in taken and _free(port):
-            return port
-    raise ClusterError("no free port between 20000 and 30000")
-
-
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError:
-            return False
-        return True
 
 
 def _values(state: Path, options: Options, ports: Mapping[str, int]) -> dict[str, object]:

@@ -20,13 +20,13 @@ import yaml
 from tests.cluster import Build, ClusterError, Service, Waited, exclusive, wait_for
 from tests.cluster.config import (
     Options,
-    choose_ports,
     daemon_config,
     machine_instruments,
     slurm_conf,
 )
 from tests.cluster.config import yaml as to_yaml
 from tests.cluster.place import run_child, state_folder
+from tests.cluster.ports import choose_ports
 from tests.cluster.service import leftovers, start_ticks
 
 VALUES = collections.defaultdict(lambda: "x")
@@ -109,14 +109,15 @@ def test_waiting_gives_up_with_what_it_waited_for() -> None:
 
 
 def test_ports_stay_unless_a_stranger_has_one(state: Path) -> None:
-    first = choose_ports(state, Options(), busy={})
-    assert choose_ports(state, Options(), busy={}) == first
+    names = ["slurmctld", "n1", "n2"]
+    first = choose_ports(state, names, {})
+    assert choose_ports(state, names, {}) == first
     with socket.socket() as stranger:
         stranger.bind(("", first["n1"]))
         stranger.listen()
-        moved = choose_ports(state, Options(), busy={})
+        moved = choose_ports(state, names, {})
         assert moved["n1"] != first["n1"] and moved["n2"] == first["n2"]
-        assert choose_ports(state, Options(), busy={"n1": True})["n1"] == moved["n1"]
+        assert choose_ports(state, names, {"n1": True})["n1"] == moved["n1"]
 
 
 def test_slurm_conf_takes_overrides() -> None:

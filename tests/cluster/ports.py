@@ -1,0 +1,67 @@
+"""TCP ports of a cluster: chosen once and kept, so that several clusters live on one machine."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import socket
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tests.cluster.errors import ClusterError
+
+FILE = "ports.json"
+LISTEN = "0A"  # a socket's state in /proc/net/tcp
+
+
+def known_ports(state: Path) -> dict[str, int]:
+    path = state / FILE
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def choose_ports(state: Path, names: Iterable[str], running: Mapping[str, bool]) -> dict[str, int]:
+    """Each name's port as at the first start; a new one where a stranger listens on it.
+
+    `running` tells which of our own servers are alive, and so listen themselves.
+    """
+    known = known_ports(state)
+    ports: dict[str, int] = {}
+    for name in names:
+        port = known.get(name)
+        if port is None or (listens(port) and not running.get(name)):
+            port = _new_port({*known.values(), *ports.values()})
+        ports[name] = port
+    (state / FILE).write_text(json.dumps({**known, **ports}, indent=1) + "\n")
+    return ports
+
+
+def listens(port: int) -> bool:
+    """Looks instead of connecting: a probe without a word would be an error in Slurm's logs."""
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(FileNotFoundError):
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == LISTEN and int(words[1].rpartition(":")[2], 16) == port:
+                    return True
+    return False
+
+
+def _new_port(taken: set[int]) -> int:
+    """Below the kernel's ephemeral ports, so that no client's connection ever sits on it."""
+    for _ in range(200):
+        port = random.randrange(20000, 30000)
+        if port not in taken and _can_be_bound(port):
+            return port
+    raise ClusterError("no free port between 20000 and 30000")
+
+
+def _can_be_bound(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+        return True
