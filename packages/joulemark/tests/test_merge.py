@@ -126,6 +126,16 @@ def test_late_missing_record_does_not_replace_a_complete_one(site):
     assert len(list((site.records / "merged").iterdir())) == 2
 
 
+def test_a_nodes_own_reason_outlives_the_guess_of_the_merge(site):
+    """In either order: `zzz` sorts after and `aaa` before the merge's own words."""
+    for job, why in ((12, "zzz"), (13, "aaa")):
+        site.run("merge", "--job", str(job), "--nodes", "n1", "--wait", "0")
+        builders.write(site.records, builders.record(job=job, accounts=[], missing=why))
+        for _ in range(2):
+            site.run("merge", "--job", str(job), "--nodes", "n1", "--wait", "0")
+            assert site.job(job)[str(job)]["Missing"] == f"n1: {why}"
+
+
 def test_job_without_any_energy_is_not_zero_joules(site):
     builders.write(site.records, builders.record(accounts=[], missing="joulemarkd was dead"))
     _, out, _ = site.run("merge")

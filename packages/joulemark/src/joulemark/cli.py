@@ -48,9 +48,10 @@ examples:
 """
 
 PLOT_EXAMPLES = """\
-Writes KERNEL-performance.png, KERNEL-efficiency.png and, where there is energy,
-KERNEL-energy-efficiency.png, and prints their paths. One line a variant, thread count and machine;
-error bars are k=2. Estimated energy is dashed and hollow, and the figure says so.
+Writes NAME-performance.png, NAME-efficiency.png and, where there is energy,
+NAME-energy-efficiency.png, and prints their paths; NAME is the benchmark, with its kernel where it
+has several (jm-stream-triad). One line a variant, thread count and machine; error bars are k=2.
+Estimated energy is dashed and hollow, and the figure says so.
 
 examples:
   joulemark report plot mod2am --from results/ --out plots --peak 96

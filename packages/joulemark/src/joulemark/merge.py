@@ -144,7 +144,8 @@ def _add_missing(connection, config: Config, request: Request) -> None:
     store.put_expected_nodes(connection, config.cluster, request.job, request.nodes)
     why = f"no record came within {request.wait_s:g} s of the job's end"
     for node in request.nodes:
-        store.put_node(connection, records.missing_record(config.cluster, request.job, node, why))
+        record = records.missing_record(config.cluster, request.job, node, why)
+        store.put_node(connection, record, guess=True)
 
 
 def _update_job(connection, cluster: str, job: int, request: Request) -> str | None:

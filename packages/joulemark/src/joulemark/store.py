@@ -145,15 +145,22 @@ def _version(connection: sqlite3.Connection) -> int:
     return connection.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()[0]
 
 
-def put_node(connection: sqlite3.Connection, record: dict) -> None:
-    """Keeps the more complete of two records of a job on a node, whatever order they come in."""
+# How much a stored record says: nothing came, the node says why there is no energy, the energy.
+GUESS, EXCUSE, COMPLETE = range(3)
+
+
+def put_node(connection: sqlite3.Connection, record: dict, guess: bool = False) -> None:
+    """Keeps the more complete of two records of a job on a node, whatever order they come in.
+
+    guess: the record is the merge's own word for a node that sent none.
+    """
     key = (record["cluster"], record["JobIDRaw"], record["node"])
     old = connection.execute(
         "SELECT complete, end_ns, body FROM node_record WHERE (cluster, job, node) = (?, ?, ?)",
         key,
     ).fetchone()
     new = (
-        int(record["missing"] is None),
+        COMPLETE if record["missing"] is None else GUESS if guess else EXCUSE,
         max((account["end_ns"] for account in record["accounts"]), default=0),
         json.dumps(record, sort_keys=True, separators=(",", ":")),
     )
@@ -185,7 +192,8 @@ def node_records(connection: sqlite3.Connection, cluster: str, job: int) -> list
 def complete_nodes(connection: sqlite3.Connection, cluster: str, job: int) -> set[str]:
     """The nodes whose complete record is stored already."""
     rows = connection.execute(
-        "SELECT node FROM node_record WHERE (cluster, job, complete) = (?, ?, 1)", (cluster, job)
+        "SELECT node FROM node_record WHERE (cluster, job, complete) = (?, ?, ?)",
+        (cluster, job, COMPLETE),
     )
     return {row["node"] for row in rows}
 
