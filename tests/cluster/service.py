@@ -188,9 +188,11 @@ class Service:
             wait_for(lambda: not self.alive, 10, f"{self.name} to die")
 
     def terminate(self) -> None:
-        """Asks it to end and does not wait."""
-        if self.alive:
-            self.kill(signal.SIGTERM)
+        """Asks it to end and does not wait; that it has just ended is as good."""
+        pid = self.pid
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """Asks it to end, insists after timeout_s."""
@@ -198,7 +200,8 @@ class Service:
         try:
             wait_for(lambda: not self.alive, timeout_s)
         except Waited:
-            self.kill(signal.SIGKILL)
+            with contextlib.suppress(ClusterError):  # it ended at last
+                self.kill(signal.SIGKILL)
         self._record.unlink(missing_ok=True)
 
     def restart(self) -> None:
