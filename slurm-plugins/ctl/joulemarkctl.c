@@ -3,6 +3,7 @@
 // command.
 #include "client.h"
 #include "config.h"
+#include "locate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

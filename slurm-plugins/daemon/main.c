@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // joulemarkd: one node's ledger. Samples its instruments, splits the energy among its jobs, answers
 // on a Unix socket.
+#include "locate.h"
 #include "log.h"
 #include "server.h"
 

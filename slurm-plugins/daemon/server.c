@@ -308,6 +308,11 @@ static void serve(server *s, watch *client) {
         dispatch(s, client, &packet, answer);
     else
         refuse(answer, "not a packet: `verb key=value ...`");
+    if (jm_packet_u64(&packet, "quiet", 0) == 1) {
+        if (strncmp(answer, "ok", 2) != 0)
+            jm_warn("process %d of user %u: %s: %s", client->pid, client->uid, packet.verb, answer);
+        return;
+    }
     if (send(client->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         drop_watch(s, client);
 }

@@ -9,6 +9,8 @@
  * Requests (ledger/protocol.h). Privileged: root, the daemon's own user, `privileged_users`; the
  * caller's process is the account's slurmstepd, known by its peer credentials.
  *
+ * A request with quiet=1 is not answered.
+ *
  *   verb           who          fields                             answer beside `ok`
  *   open           privileged   job step uid job_cpus step_cpus mode
  *   read           privileged   [scope=job]                        energy_uj uncertainty_uj watts

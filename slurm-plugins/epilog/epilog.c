@@ -6,6 +6,7 @@
 // the job's record.
 #include "client.h"
 #include "config.h"
+#include "locate.h"
 #include "record.h"
 
 #include <stdio.h>

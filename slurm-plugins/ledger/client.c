@@ -3,7 +3,7 @@
 // caller.
 #include "client.h"
 
-#include "config.h"
+#include "locate.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -107,5 +107,18 @@ int jm_client_ask(jm_client *client, const char *request, int timeout_ms, jm_pac
         return 0;
     const char *text = jm_packet_get(reply, "text");
     jm_message_set(why, "joulemarkd: %s", text ? text : "refused");
+    return -1;
+}
+
+int jm_client_tell(jm_client *client, const char *request, jm_message *why) {
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (client->fd < 0 && open_socket(client, why) != 0)
+            return -1;
+        if (send(client->fd, request, strlen(request), MSG_NOSIGNAL) >= 0)
+            return 0;
+        jm_message_set(why, "joulemarkd does not answer at %s: %s", client->socket,
+                       strerror(errno));
+        jm_client_close(client);
+    }
     return -1;
 }

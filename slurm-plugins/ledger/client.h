@@ -32,6 +32,12 @@ int jm_client_configure(jm_client *client, const char *node, jm_message *why);
 int jm_client_ask(jm_client *client, const char *request, int timeout_ms, jm_packet *reply,
                   jm_message *why);
 
+/*
+ * Send one request and wait for nothing; it must hold `quiet=1`, which has the daemon send no
+ * answer. 0 sent; -1 and why: nobody listens.
+ */
+int jm_client_tell(jm_client *client, const char *request, jm_message *why);
+
 void jm_client_close(jm_client *client);
 
 #endif

@@ -3,6 +3,9 @@
 // file, line and key.
 #include "config.h"
 
+#include "locate.h"
+#include "protocol.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -13,7 +16,6 @@
 #include <unistd.h>
 #include <yaml.h>
 
-static const char default_socket[] = "/run/joulemark/joulemarkd.sock";
 static const double MAX_POWER_W = 1e9;
 
 enum {
@@ -218,34 +220,13 @@ static void parse_name(struct reader *reader, const struct field *field, const y
 
 /* ---- paths ---- */
 
-/* text with %n and %% replaced. NULL, or what is wrong. */
-static const char *expand(const char *text, const char *node, char *out, size_t size) {
-    size_t length = 0;
-    for (const char *c = text; *c; c++) {
-        const char *piece = (char[]){*c, '\0'};
-        if (*c == '%') {
-            c++;
-            if (*c != 'n' && *c != '%')
-                return "may hold %n (the node's name) and %% (a percent sign) only";
-            piece = *c == 'n' ? node : "%";
-        }
-        size_t more = strlen(piece);
-        if (length + more >= size)
-            return "is too long";
-        memcpy(out + length, piece, more);
-        length += more;
-    }
-    out[length] = '\0';
-    return NULL;
-}
-
 static void parse_path(struct reader *reader, const struct field *field, const yaml_node_t *value,
                        const struct place *place, void *out) {
     const char *text = scalar(reader, value, place, "an absolute path");
     if (!text)
         return;
     char path[JM_PATH_MAX];
-    const char *wrong = expand(text, reader->node, path, sizeof path);
+    const char *wrong = jm_expand_node(text, reader->node, path, sizeof path);
     if (wrong)
         complain(reader, place, "%s, is '%.100s'", wrong, text);
     else if (path[0] != '/')
@@ -731,7 +712,7 @@ static const yaml_node_t *top_mapping(struct reader *reader) {
 
 static void set_defaults(jm_config *config) {
     memset(config, 0, sizeof *config);
-    jm_format(config->socket, sizeof config->socket, "%s", default_socket);
+    jm_format(config->socket, sizeof config->socket, "%s", JM_DEFAULT_SOCKET);
     jm_format(config->state_dir, sizeof config->state_dir, "/var/lib/joulemark");
     jm_format(config->record_dir, sizeof config->record_dir, "/var/lib/joulemark/records");
     jm_format(config->store, sizeof config->store, "/var/lib/joulemark/store.sqlite");
@@ -760,6 +741,20 @@ static void parse_top(struct reader *reader, const yaml_node_t *root, jm_config 
         add_auto_instrument(config);
 }
 
+/* Slurm's plugins read this one key without a YAML library, so it must be one plain line. */
+static void check_socket_line(struct reader *reader, const jm_config *config) {
+    char socket[JM_PATH_MAX];
+    jm_message message;
+    if (jm_config_socket(reader->file, reader->node, socket, sizeof socket, &message) == 0 &&
+        strcmp(socket, config->socket) == 0)
+        return;
+    jm_message_set(&message,
+                   "%s: key 'socket': is '%s', but not on a plain line of its own; write it as "
+                   "'socket: /PATH', for Slurm's plugins read no more YAML than that",
+                   reader->file, config->socket);
+    send_report(reader, &message);
+}
+
 int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,
                    void *context) {
     struct reader reader = {.file = path, .node = node, .report = report, .context = context};
@@ -771,58 +766,7 @@ int jm_config_load(const char *path, const char *node, jm_config *config, jm_con
     if (reader.errors == before)
         parse_top(&reader, root, config);
     yaml_document_delete(&reader.document);
+    if (reader.errors == 0)
+        check_socket_line(&reader, config);
     return reader.errors;
-}
-
-static void keep_first(void *context, const char *message) {
-    jm_message *why = context;
-    if (why && !why->text[0])
-        jm_message_set(why, "%s", message);
-}
-
-/* The socket key alone; every other key is the daemon's to judge. */
-static void parse_socket_only(struct reader *reader, char *socket, size_t size) {
-    const yaml_node_t *root = top_mapping(reader);
-    if (!root)
-        return;
-    struct field field = top_fields[T_SOCKET];
-    field.size = size;
-    const yaml_node_pair_t *end = root->data.mapping.pairs.top;
-    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < end; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(&reader->document, pair->key);
-        if (key->type != YAML_SCALAR_NODE ||
-            strcmp((const char *)key->data.scalar.value, field.key) != 0)
-            continue;
-        struct place place = place_of(key, "%s", field.key);
-        parse_socket(reader, &field, yaml_document_get_node(&reader->document, pair->value), &place,
-                     socket);
-        return;
-    }
-}
-
-int jm_config_socket(const char *path, const char *node, char *socket, size_t size,
-                     jm_message *why) {
-    jm_message_set(why, "%s", "");
-    jm_format(socket, size, "%s", default_socket);
-    struct reader reader = {
-        .file = path, .node = node ? node : "", .report = keep_first, .context = why};
-    if (load_document(&reader)) {
-        parse_socket_only(&reader, socket, size);
-        yaml_document_delete(&reader.document);
-    }
-    return reader.errors ? -1 : 0;
-}
-
-void jm_config_find(char *path, size_t size) {
-    const char *given = getenv("JOULEMARK_CONFIG");
-    if (given && *given) {
-        jm_format(path, size, "%s", given);
-        return;
-    }
-    const char *slurm = getenv("SLURM_CONF");
-    const char *slash = slurm ? strrchr(slurm, '/') : NULL;
-    if (slash)
-        jm_format(path, size, "%.*s/joulemark.yaml", (int)(slash - slurm), slurm);
-    else
-        jm_format(path, size, "/etc/slurm/joulemark.yaml");
 }

@@ -23,10 +23,6 @@ typedef struct {
     int n_instruments;
 } jm_config;
 
-/* Where the file is: $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
- * /etc/slurm/joulemark.yaml. */
-void jm_config_find(char *path, size_t size);
-
 /*
  * Load and validate the whole file for one node (%n in paths becomes node; a literal % is %%).
  * 0, or the number of errors; report is called once an error with "FILE:LINE: key 'KEY': what is
@@ -35,10 +31,5 @@ void jm_config_find(char *path, size_t size);
 typedef void (*jm_config_report)(void *context, const char *message);
 int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,
                    void *context);
-
-/* The socket alone, for plugins inside Slurm's processes; same rules. 0, or -1 and why (default
- * path set). */
-int jm_config_socket(const char *path, const char *node, char *socket, size_t size,
-                     jm_message *why);
 
 #endif

@@ -140,11 +140,10 @@ extern int init(void) {
 }
 
 extern int fini(void) {
-    jm_packet reply;
     jm_message why;
     pthread_mutex_lock(&state.lock);
     if (state.attached)
-        jm_client_ask(&state.client, "close", JM_REPLY_TIMEOUT_MS, &reply, &why);
+        jm_client_tell(&state.client, "close quiet=1", &why);
     state.attached = false;
     jm_client_close(&state.client);
     pthread_mutex_unlock(&state.lock);

@@ -94,7 +94,6 @@ static void add_cores(spank_t spank, spank_item_t item, char *request, size_t si
 static void open_account(spank_t spank) {
     char request[512], name[JM_STEP_MAX];
     uid_t uid = 0;
-    jm_packet reply;
     jm_message why;
     step_name(state.step, name, sizeof name);
     spank_get_item(spank, S_JOB_UID, &uid);
@@ -105,7 +104,8 @@ static void open_account(spank_t spank) {
     jm_packet_add(request, sizeof request, "mode", "%d", (int)state.mode);
     add_cores(spank, S_JOB_ALLOC_CORES, request, sizeof request, "job_cpus");
     add_cores(spank, S_STEP_ALLOC_CORES, request, sizeof request, "step_cpus");
-    state.opened = jm_client_ask(&state.client, request, JM_REPLY_TIMEOUT_MS, &reply, &why) == 0;
+    jm_packet_add(request, sizeof request, "quiet", "1"); /* the launch need not wait for it */
+    state.opened = jm_client_tell(&state.client, request, &why) == 0;
     if (!state.opened)
         slurm_info("joulemark: job %u.%s has no account: %s", state.job, name, why.text);
 }

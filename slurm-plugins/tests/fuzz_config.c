@@ -2,6 +2,7 @@
 // Fuzz target: any bytes as a configuration file give errors or a valid configuration, never a
 // crash.
 #include "config.h"
+#include "locate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Tests of ledger/config.c: what it takes, its defaults, and each error with file, line and key.
 #include "config.h"
+#include "locate.h"
 
 #include "test.h"
 
@@ -249,10 +250,9 @@ static void the_socket_alone_falls_back_to_the_default(void) {
     jm_message why;
     static const struct {
         const char *yaml, *part;
-    } broken[] = {{"socket: /s\nx: [\n", "joulemark.yaml:3: is not YAML"},
-                  {"cluster: c\nsocket: s\n", "joulemark.yaml:2: key 'socket': "},
+    } broken[] = {{"cluster: c\nsocket: s\n", "joulemark.yaml:2: key 'socket': "},
                   {"socket: /" LONG100 LONG20 "\n", "at most 107 bytes"},
-                  {"- socket\n", "joulemark.yaml:1: the file must hold keys"}};
+                  {"socket: /s/%x\n", "joulemark.yaml:1: key 'socket': "}};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         test_write(folder, "joulemark.yaml", broken[i].yaml);
         CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == -1);
@@ -262,6 +262,30 @@ static void the_socket_alone_falls_back_to_the_default(void) {
     CHECK(jm_config_socket("/nonexistent", "n7", socket, sizeof socket, &why) == -1);
     CHECK_STR(socket, "/run/joulemark/joulemarkd.sock");
     CHECK_CONTAINS(why.text, "/nonexistent: cannot be opened");
+}
+
+static void the_socket_may_be_quoted_and_commented(void) {
+    static const char *const same[] = {"socket: /s/%n.sock # here\n", "socket: \"/s/%n.sock\"\n",
+                                       "a: 1\nsocket:   '/s/%n.sock'  # here\n",
+                                       "socket: /s/%n.sock  \r\n"};
+    char socket[JM_PATH_MAX];
+    jm_message why;
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        test_write(folder, "joulemark.yaml", same[i]);
+        CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == 0);
+        CHECK_STR(socket, "/s/n7.sock");
+    }
+}
+
+static void a_socket_that_plugins_could_not_read_is_refused(void) {
+    static const char *const odd[] = {"{cluster: c, socket: /s}\n", "cluster: c\nsocket:\n  /s\n",
+                                      "cluster: c\n\"socket\": /s\n",
+                                      "cluster: c\nsocket: !!str /s\n"};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        heard all;
+        CHECK(load(odd[i], &all) == 1);
+        CHECK_CONTAINS(all.text[0], "key 'socket': ");
+    }
 }
 
 static void the_file_is_found_by_environment(void) {
@@ -290,6 +314,8 @@ int main(void) {
     RUN(every_key_arrives);
     RUN(the_socket_alone_ignores_other_mistakes);
     RUN(the_socket_alone_falls_back_to_the_default);
+    RUN(the_socket_may_be_quoted_and_commented);
+    RUN(a_socket_that_plugins_could_not_read_is_refused);
     RUN(the_file_is_found_by_environment);
     test_remove(folder);
     return test_result();

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Where the configuration file is and where the daemon listens.
+#include "locate.h"
+
+#include "protocol.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+void jm_config_find(char *path, size_t size) {
+    const char *given = getenv("JOULEMARK_CONFIG");
+    if (given && *given) {
+        jm_format(path, size, "%s", given);
+        return;
+    }
+    const char *slurm = getenv("SLURM_CONF");
+    const char *slash = slurm ? strrchr(slurm, '/') : NULL;
+    if (slash)
+        jm_format(path, size, "%.*s/joulemark.yaml", (int)(slash - slurm), slurm);
+    else
+        jm_format(path, size, "/etc/slurm/joulemark.yaml");
+}
+
+const char *jm_expand_node(const char *text, const char *node, char *out, size_t size) {
+    size_t length = 0;
+    for (const char *c = text; *c; c++) {
+        const char *piece = (char[]){*c, '\0'};
+        if (*c == '%') {
+            c++;
+            if (*c != 'n' && *c != '%')
+                return "may hold %n (the node's name) and %% (a percent sign) only";
+            piece = *c == 'n' ? node : "%";
+        }
+        size_t more = strlen(piece);
+        if (length + more >= size)
+            return "is too long";
+        memcpy(out + length, piece, more);
+        length += more;
+    }
+    out[length] = '\0';
+    return NULL;
+}
+
+/* The value of a line `socket: value`, unquoted and without comment; NULL for any other line. */
+static char *socket_value(char *line) {
+    static const char key[] = "socket:";
+    if (strncmp(line, key, sizeof key - 1) != 0)
+        return NULL;
+    char *value = line + sizeof key - 1;
+    value += strspn(value, " \t");
+    if (*value == '"' || *value == '\'') {
+        char *end = strchr(value + 1, *value);
+        if (end)
+            *end = '\0';
+        return value + 1;
+    }
+    char *comment = strstr(value, " #");
+    if (comment)
+        *comment = '\0';
+    size_t length = strcspn(value, "\r\n");
+    while (length > 0 && (value[length - 1] == ' ' || value[length - 1] == '\t'))
+        length--;
+    value[length] = '\0';
+    return value;
+}
+
+static int take_socket(const char *path, int number, const char *value, const char *node,
+                       char *socket, size_t size, jm_message *why) {
+    char expanded[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    const char *wrong = jm_expand_node(value, node, expanded, sizeof expanded);
+    if (!wrong && expanded[0] != '/')
+        wrong = "must be an absolute path";
+    if (!wrong && jm_format(socket, size, "%s", expanded))
+        return 0;
+    jm_message_set(why, "%s:%d: key 'socket': %s, is '%s'; at most %zu bytes", path, number,
+                   wrong ? wrong : "is too long", value, sizeof expanded - 1);
+    jm_format(socket, size, "%s", JM_DEFAULT_SOCKET);
+    return -1;
+}
+
+int jm_config_socket(const char *path, const char *node, char *socket, size_t size,
+                     jm_message *why) {
+    jm_format(socket, size, "%s", JM_DEFAULT_SOCKET);
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        jm_message_set(why, "%s: cannot be opened: %s", path, strerror(errno));
+        return -1;
+    }
+    char *line = NULL;
+    size_t capacity = 0;
+    int status = 0;
+    for (int number = 1; getline(&line, &capacity, file) >= 0; number++) {
+        char *value = socket_value(line);
+        if (!value)
+            continue;
+        status = take_socket(path, number, value, node ? node : "", socket, size, why);
+        break;
+    }
+    free(line);
+    fclose(file);
+    return status;
+}

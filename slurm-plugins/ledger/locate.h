@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Where the configuration file is and where the daemon listens: all that plugins inside Slurm's
+// processes read of the configuration, with no YAML library and no instrument behind it.
+#ifndef JOULEMARK_LOCATE_H
+#define JOULEMARK_LOCATE_H
+
+#include "text.h"
+
+/* Where the file is: $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
+ * /etc/slurm/joulemark.yaml. */
+void jm_config_find(char *path, size_t size);
+
+/*
+ * Replace %n by the node's name and %% by a percent sign. NULL, or what is wrong with the text.
+ */
+const char *jm_expand_node(const char *text, const char *node, char *out, size_t size);
+
+/*
+ * The daemon's socket: the file's line `socket: PATH`, which jm_config_load makes sure is as plain
+ * as that; the default where there is none. 0, or -1 and why, and the default.
+ */
+int jm_config_socket(const char *path, const char *node, char *socket, size_t size,
+                     jm_message *why);
+
+#endif
