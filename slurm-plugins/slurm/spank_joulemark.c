@@ -231,6 +231,11 @@ int slurm_spank_task_exit(spank_t spank, int argc, char **argv) {
 
 int slurm_spank_exit(spank_t spank, int argc, char **argv) {
     (void)spank, (void)argc, (void)argv;
+    jm_message why;
+    /* The energy plugin, where it is there, has closed it already: a second time changes nothing.
+     */
+    if (state.opened)
+        jm_client_tell(&state.client, "close quiet=1", &why);
     jm_handover_close(&state.output);
     jm_client_close(&state.client);
     return ESPANK_SUCCESS;
