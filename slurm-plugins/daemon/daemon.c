@@ -12,6 +12,9 @@
 static const int64_t NS_PER_S = 1000000000;
 /* Two ticks closer than this tell nothing apart; most instruments have no finer time. */
 static const int64_t SHORTEST_TICK_NS = 100000;
+/* What is opened or closed is on disk after this time: beyond a short step's launch, within a tick.
+ */
+static const int64_t SAVE_WITHIN_NS = 50000000;
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
 
@@ -63,7 +66,7 @@ static jm_moment last_tick(const jm_daemon *daemon) {
 }
 
 static void save(jm_daemon *daemon) {
-    daemon->unsaved = false;
+    daemon->unsaved_since_ns = 0;
     if (!daemon->store)
         return;
     jm_message why;
@@ -75,6 +78,11 @@ static void save(jm_daemon *daemon) {
         jm_info("the ledger is saved again");
         daemon->store_fault.text[0] = '\0';
     }
+}
+
+static void mark_unsaved(jm_daemon *daemon) {
+    if (daemon->unsaved_since_ns == 0)
+        daemon->unsaved_since_ns = jm_boot_ns();
 }
 
 void jm_daemon_sample(jm_daemon *daemon) {
@@ -237,7 +245,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
         note_late_opening(daemon, account, request->pid_start);
         if (new_job)
             note_late_opening(daemon, account->job, request->pid_start);
-        daemon->unsaved = true;
+        mark_unsaved(daemon);
     }
     return account;
 }
@@ -249,7 +257,7 @@ void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed
     if (!agreed)
         add_note(account, "its slurmstepd ended without a word");
     jm_ledger_close(&daemon->ledger, account, daemon->last_tick_real_ns, agreed);
-    daemon->unsaved = true;
+    mark_unsaved(daemon);
 }
 
 static void warn_without_contain(jm_daemon *daemon, const jm_account *job) {
@@ -300,13 +308,18 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why) {
     warn_without_contain(daemon, job);
     /* The epilog holds up the node, so the record is written after it has its answer. */
     job->due = true;
-    daemon->unsaved = true;
+    mark_unsaved(daemon);
     return 0;
 }
 
-void jm_daemon_flush(jm_daemon *daemon) {
-    if (daemon->unsaved)
-        save(daemon);
+int jm_daemon_flush(jm_daemon *daemon) {
+    if (daemon->unsaved_since_ns == 0)
+        return -1;
+    int64_t left_ns = daemon->unsaved_since_ns + SAVE_WITHIN_NS - jm_boot_ns();
+    if (left_ns > 0)
+        return (int)(left_ns / 1000000) + 1;
+    save(daemon);
+    return -1;
 }
 
 void jm_daemon_write_due_records(jm_daemon *daemon) {

@@ -21,8 +21,8 @@ typedef struct {
     int64_t last_tick_boot_ns, last_tick_real_ns;
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
-    bool unsaved;    /* an account was opened or closed since the ledger was saved */
-    bool recovering; /* the first tick after a start bridges the time nobody looked */
+    int64_t unsaved_since_ns; /* CLOCK_BOOTTIME; 0: no account was opened or closed since a save */
+    bool recovering;          /* the first tick after a start bridges the time nobody looked */
     bool warned_contain;
 } jm_daemon;
 
@@ -52,8 +52,12 @@ void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed
  * job. */
 int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why);
 
-/* Save what was opened or closed: after the asker has its answer, for it waits for no disk. */
-void jm_daemon_flush(jm_daemon *daemon);
+/*
+ * Save what was opened or closed, once it is old enough: a launch of many steps is one save, and
+ * none of it waits for a disk. Milliseconds until it should be called again; -1: nothing is left to
+ * save.
+ */
+int jm_daemon_flush(jm_daemon *daemon);
 
 /* Write the records that are due, also those whose epilog never came. */
 void jm_daemon_write_due_records(jm_daemon *daemon);

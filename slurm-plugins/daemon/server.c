@@ -453,14 +453,13 @@ int jm_server_run(jm_daemon *daemon, int listener) {
     }
     while (!s.stopping) {
         struct epoll_event events[EVENTS_MAX];
-        int n = epoll_wait(s.epoll, events, EVENTS_MAX, -1);
+        int n = epoll_wait(s.epoll, events, EVENTS_MAX, jm_daemon_flush(daemon));
         if (n < 0 && errno != EINTR) {
             jm_error("event loop: %s", strerror(errno));
             return -1;
         }
         for (int i = 0; i < n; i++)
             handle(&s, events[i].data.ptr);
-        jm_daemon_flush(daemon);
         write_records(&s);
     }
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
