@@ -9,10 +9,10 @@
 #include "locate.h"
 #include "record.h"
 
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 /* Longer than a step's, for the ledger is saved meanwhile; not long, for the node takes no other
  * job until we are done. A late answer costs nothing: the daemon writes the record all the same. */
@@ -40,6 +40,18 @@ static void write_missing(uint32_t job, const char *node, const char *missing) {
         syslog(LOG_ERR, "job %u: %s", job, why.text);
 }
 
+/* In a process of its own: a record folder that hangs must not hold the node up. */
+static void write_missing_apart(uint32_t job, const char *node, const char *missing) {
+    if (fork() != 0)
+        return;
+    setsid();
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        dup2(nowhere, fd);
+    write_missing(job, node, missing);
+    _exit(EXIT_SUCCESS);
+}
+
 int main(void) {
     const char *job_text = getenv("SLURM_JOB_ID"), *node = getenv("SLURMD_NODENAME");
     uint64_t job = 0;
@@ -58,7 +70,7 @@ int main(void) {
     jm_packet_add(request, sizeof request, "job", "%u", (unsigned)job);
     if (jm_client_ask(&client, request, END_TIMEOUT_MS, &reply, &why) != 0) {
         syslog(LOG_ERR, "job %u: %s", (unsigned)job, why.text);
-        write_missing((uint32_t)job, node, why.text);
+        write_missing_apart((uint32_t)job, node, why.text);
     }
     jm_client_close(&client);
     return EXIT_SUCCESS;
