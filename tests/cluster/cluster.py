@@ -321,6 +321,7 @@ class Cluster(SlurmClient):
         self.mariadb.run_as_user(
             *("mariadb-install-db", "--no-defaults", f"--datadir={fresh}"),
             *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
+            "--force",  # a machine that cannot look up its own name will do: nobody connects by name
             *(f"--auth-root-socket-user={service_user()}", "--innodb-log-file-size=16M"),
         )
         fresh.rename(self.state / "db")
