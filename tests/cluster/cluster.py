@@ -321,7 +321,7 @@ class Cluster(SlurmClient):
         self.mariadb.run_as_user(
             *("mariadb-install-db", "--no-defaults", f"--datadir={fresh}"),
             *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
-            "--force",  # a machine that cannot look up its own name will do: nobody connects by name
+            "--force",  # nobody connects by name, so it need not be one that can be looked up
             *(f"--auth-root-socket-user={service_user()}", "--innodb-log-file-size=16M"),
         )
         fresh.rename(self.state / "db")
