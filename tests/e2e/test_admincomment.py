@@ -7,7 +7,7 @@ from __future__ import annotations
 import subprocess
 
 from tests.cluster import Cluster, wait_for
-from tests.e2e.outcome import comment, outcome
+from tests.e2e.outcome import comment, outcome, record_dir
 
 AWKWARD = 'It\'s "Quoted" & MiXeD: 100 % Größe µJ; `tick` \\ back'
 
@@ -32,3 +32,17 @@ def test_the_comment_is_the_stores_line_and_merging_again_changes_nothing(steady
     assert steady.run(merge) == ""
     assert steady.run(["joulemark", "merge", "--rebuild"]) == ""
     assert comment(steady, job) == text
+
+
+def test_a_comment_that_is_refused_holds_up_no_other(steady: Cluster) -> None:
+    """Job 0 never was: its comment stays, first in the folder, and the next job's is set."""
+    comments = record_dir(steady) / "comments"
+    comments.mkdir(exist_ok=True)
+    refused = comments / "0"
+    refused.write_text("for nobody")
+    try:
+        job = steady.sbatch("--wrap", "true")
+        assert comment(steady, outcome(steady, job).job).startswith("Energy: ")
+        assert refused.exists()
+    finally:
+        refused.unlink(missing_ok=True)
