@@ -119,9 +119,7 @@ static void find_node(char *node, size_t size, const char *given) {
     const char *name = given ? given : getenv("SLURMD_NODENAME");
     if (name && jm_format(node, size, "%s", name))
         return;
-    gethostname(node, size - 1);
-    node[size - 1] = '\0';
-    node[strcspn(node, ".")] = '\0';
+    jm_host_node(node, size);
 }
 
 static void find_socket(jm_client *client, const char *node) {

@@ -38,12 +38,6 @@ typedef struct {
     bool check;
 } arguments;
 
-static void default_node(char *node, size_t size) {
-    gethostname(node, size - 1);
-    node[size - 1] = '\0';
-    node[strcspn(node, ".")] = '\0';
-}
-
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, arguments *args) {
     static const struct option OPTIONS[] = {
@@ -52,7 +46,7 @@ static int parse(int argc, char **argv, arguments *args) {
         {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
     *args = (arguments){0};
     jm_config_find(args->config, sizeof args->config);
-    default_node(args->node, sizeof args->node);
+    jm_host_node(args->node, sizeof args->node);
     for (int option; (option = getopt_long(argc, argv, "N:c:Vh", OPTIONS, NULL)) != -1;) {
         bool fits = true;
         if (option == 'N')

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 void jm_config_find(char *path, size_t size) {
     const char *given = getenv("JOULEMARK_CONFIG");
@@ -22,6 +23,12 @@ void jm_config_find(char *path, size_t size) {
         jm_format(path, size, "%.*s/joulemark.yaml", (int)(slash - slurm), slurm);
     else
         jm_format(path, size, "/etc/slurm/joulemark.yaml");
+}
+
+void jm_host_node(char *node, size_t size) {
+    gethostname(node, size - 1);
+    node[size - 1] = '\0';
+    node[strcspn(node, ".")] = '\0';
 }
 
 const char *jm_expand_node(const char *text, const char *node, char *out, size_t size) {

@@ -10,6 +10,9 @@
  * /etc/slurm/joulemark.yaml. */
 void jm_config_find(char *path, size_t size);
 
+/* The host's name up to the first dot: a node's name where nobody gives another. */
+void jm_host_node(char *node, size_t size);
+
 /*
  * Replace %n by the node's name and %% by a percent sign. NULL, or what is wrong with the text.
  */

@@ -6,6 +6,7 @@
 // the node's energy and power; each slurmstepd asks for its own account. With no answer Slurm is
 // told NO_VAL: no data, not zero.
 #include "client.h"
+#include "locate.h"
 
 #include <pthread.h>
 #include <slurm/slurm.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char plugin_name[] = "Joulemark: energy charged by the node's ledger";
 const char plugin_type[] = "acct_gather_energy/joulemark";
@@ -31,9 +31,9 @@ static struct {
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .client = JM_CLIENT_INIT};
 
 static void complain(const char *why) {
+    /* Not slurm_error: that would be in the job's output. */
     if (!state.complained)
-        slurm_info("joulemark: no energy from here on: %s",
-                   why); /* an error would be in the job's output */
+        slurm_info("joulemark: no energy from here on: %s", why);
     state.complained = true;
 }
 
@@ -44,9 +44,7 @@ static void find_node_name(char *name, size_t size) {
     const char *node = getenv("SLURMD_NODENAME");
     if (node && jm_format(name, size, "%s", node))
         return;
-    gethostname(name, size - 1);
-    name[size - 1] = '\0';
-    name[strcspn(name, ".")] = '\0';
+    jm_host_node(name, size);
     int length = jm_read_small_file("/proc/self/cmdline", arguments, sizeof arguments - 1);
     arguments[length < 0 ? 0 : length] = '\0';
     for (const char *word = arguments; word < arguments + length; word += strlen(word) + 1) {
