@@ -24,7 +24,7 @@ def test_examples_in_help_are_valid(command, capsys):
     examples = re.findall(r"^  joulemark (.*?)(?:  .*)?$", help_of(command, capsys), re.MULTILINE)
     assert len(examples) >= 2
     for example in examples:
-        assert callable(cli._parser().parse_args(shlex.split(example)).run)
+        assert callable(cli.parser(shlex.split(example)).parse_args(shlex.split(example)).run)
 
 
 def test_sacct_s_help_has_examples():

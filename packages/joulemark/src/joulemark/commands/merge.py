@@ -1,0 +1,77 @@
+# `joulemark merge`: its options; joulemark.merge does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+from joulemark.errors import UserError
+
+SUMMARY = "put node records into the store and make job records"
+EPILOG = """\
+Prints one line, JOBID<tab>COMMENT, for each job whose record changed. Merging a file twice changes
+nothing. Merged files go to record_dir/merged; files that are not sound records go to
+record_dir/rejected, with the reason in rejected.log. A node that sends nothing is stored as
+missing until its record comes: files older than a minute are merged whatever --job says.
+Exit code: 0; 1 if a file was rejected or the store cannot be used.
+
+The site's configuration is $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
+/etc/slurm/joulemark.yaml.
+
+examples:
+  joulemark merge                             everything that waits, after a recovery
+  joulemark merge --job 12 --nodes n[1-2]     what EpilogSlurmctld runs when job 12 has ended
+  joulemark merge --rebuild                   a new store from all records that were ever merged
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which job, which nodes, how long to wait."""
+    parser.add_argument("--job", type=_job_id, metavar="ID", help="this job (default: all)")
+    parser.add_argument("--nodes", metavar="LIST", help="the job's nodes: n1,n2 or n[1-2]")
+    parser.add_argument(
+        "--wait",
+        type=_seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long to wait for the nodes' records (default: 30)",
+    )
+    parser.add_argument(
+        "--print-comment",
+        action="store_true",
+        help="print the job's line even if its record did not change",
+    )
+    parser.add_argument(
+        "--rebuild", action="store_true", help="read record_dir/merged again as well"
+    )
+
+
+def _job_id(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a job's raw id such as 12")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 86400:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time in seconds from 0 to 86400")
+    return seconds
+
+
+def run(options: argparse.Namespace) -> int:
+    """Merges; 1 if a file was rejected."""
+    from joulemark import config, hostlist, merge
+
+    if options.nodes and options.job is None:
+        raise UserError("--nodes: it names the nodes of one job: give --job as well")
+    request = merge.Request(
+        job=options.job,
+        nodes=hostlist.expand(options.nodes) if options.nodes else [],
+        wait_s=options.wait,
+        rebuild=options.rebuild,
+        print_comment=options.print_comment,
+    )
+    return merge.run(config.load(), request)

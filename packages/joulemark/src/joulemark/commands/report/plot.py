@@ -1,0 +1,49 @@
+# `joulemark report plot`: its options; joulemark.report does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+from joulemark.commands.report import sources
+
+SUMMARY = "draw performance, efficiency and energy efficiency"
+EPILOG = """\
+Writes NAME-performance.png, NAME-efficiency.png and, where there is energy,
+NAME-energy-efficiency.png, and prints their paths; NAME is the benchmark, with its kernel where it
+has several (jm-stream-triad). One line a variant, thread count and machine; error bars are k=2.
+Estimated energy is dashed and hollow, and the figure says so.
+
+examples:
+  joulemark report plot mod2am --from results/ --out plots --peak 96
+  joulemark report plot jm-stream --out plots
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which results, and where the figures go."""
+    sources.add_arguments(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the PNG files")
+    parser.add_argument(
+        "--peak",
+        type=_peak,
+        metavar="GIGA",
+        help="the machine's peak in GF/s or GB/s, which efficiency is a part of "
+        "(default: the best measured value, and the axis says so)",
+    )
+
+
+def _peak(text: str) -> float:
+    try:
+        peak = float(text)
+    except ValueError:
+        peak = 0.0
+    if not 0 < peak < 1e12:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a peak in GF/s or GB/s such as 96.5")
+    return peak
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draws the figures of one kernel or benchmark."""
+    from joulemark import report
+
+    return report.run_plot(options)

@@ -1,0 +1,64 @@
+# `joulemark report table`: its options; joulemark.report does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+from joulemark.commands.report import sources
+
+SUMMARY = "print a table with PRACE's columns"
+EPILOG = """\
+Columns, as in PRACE-1IP D9.3.3, annex 8.1: Size, N (repeated runs of the same problem), Time and
+Energy of one iteration, Power, Perf. (operations over time), Eff. (operations per joule).
+A value far from its column's prefix has its own: `37 m` in a column [mJ] or [J] is 37 mJ.
+Under a row stand the spread of its repetitions (k=1) and the instrument's uncertainty (k=2), in
+percent. `-`: not known. `failed`: the result was wrong, so it has no performance. `~`: energy
+estimated by a model, not measured. Each variant, thread count and machine has its own table.
+For mod2am a last line says what variant blas gains over plain.
+csv and json hold SI numbers, *_spread (k=1) and *_uncertainty (k=2) in the unit of their value,
+and a column `estimated`.
+
+examples:
+  joulemark report table triad --from results/ --best
+  joulemark report table mod2am --format markdown --out mod2am.md --compare plain,blas
+  joulemark report table jm-stream --from a.cooked.jsonl b.cooked.jsonl --format csv
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which results, and how to print them."""
+    sources.add_arguments(parser)
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    parser.add_argument(
+        "--compare",
+        type=_two_variants,
+        metavar="A,B",
+        help="add a table of variant B against A: performance and energy efficiency, with ratios",
+    )
+    parser.add_argument(
+        "--prefixes",
+        choices=("seeds", "auto"),
+        default="seeds",
+        help="a column's SI prefix: as in PRACE's tables of that benchmark, or the one that fits "
+        "the numbers best (default: seeds; auto for benchmarks that PRACE did not have)",
+    )
+
+
+def _two_variants(text: str) -> tuple[str, str]:
+    first, _, second = text.partition(",")
+    if not (first and second) or "," in second:
+        raise argparse.ArgumentTypeError(f"'{text}' is not two variants such as plain,blas")
+    return first, second
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the tables of one kernel or benchmark."""
+    from joulemark import report
+
+    return report.run_table(options)
