@@ -47,7 +47,8 @@ static int set_comment(uint32_t job, char *cluster, char *comment) {
     slurm_list_append(which.cluster_list, cluster);
     slurm_list_append(which.step_list, &step);
     slurmdb_job_rec_t change = {.admin_comment = comment, .derived_ec = NO_VAL};
-    List changed = slurmdb_job_modify(connection, &which, &change);
+    /* Its type's name, List or list_t *, goes with the release. */
+    const void *changed = slurmdb_job_modify(connection, &which, &change);
     int status = changed ? slurmdb_connection_commit(connection, true) : -1;
     slurmdb_connection_close(&connection);
     return status == SLURM_SUCCESS ? 0 : -1;

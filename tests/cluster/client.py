@@ -52,6 +52,8 @@ class SlurmClient:
         kept = {k: v for k, v in os.environ.items() if not re.match("SLURM|SBATCH|SACCT|SRUN", k)}
         path = f"{kept.get('PATH', os.defpath)}:{SBIN}"
         build = self.options.build
+        if build:
+            path = ":".join([*build.slurm_path, path])
         if build and build.bin:
             path = f"{build.bin}:{path}"
             kept["JOULEMARK_CONFIG"] = str(self.state / "etc" / "joulemark.yaml")

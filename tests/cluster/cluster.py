@@ -85,7 +85,9 @@ class Cluster(SlurmClient):
     def _build_services(self) -> None:
         state, etc = self.state, self.state / "etc"
         user = service_user() if os.geteuid() == 0 else None
-        slurm_env = {"PATH": SBIN, "LANG": "C.UTF-8", "SLURM_CONF": str(self.slurm_conf)}
+        slurm_path = self.options.build.slurm_path if self.options.build else []
+        path = ":".join([*slurm_path, SBIN])
+        slurm_env = {"PATH": path, "LANG": "C.UTF-8", "SLURM_CONF": str(self.slurm_conf)}
         slurm_files = [etc / "slurm.conf", etc / "plugstack.conf", etc / "cgroup.conf"]
 
         def service(name: str, *command: str, **more: object) -> Service:

@@ -162,7 +162,8 @@ def _readable(path: Path) -> bool:
 
 def _values(state: Path, options: Options, ports: Mapping[str, int]) -> dict[str, object]:
     build = options.build
-    plugin_path = [slurm_plugin_folder()]
+    own = build.slurm_root if build else None
+    plugin_path = [f"{own}/lib/slurm" if own else slurm_plugin_folder()]
     if build:
         plugin_path.append(str(build.slurm_prefix / "lib" / "slurm"))
     return {

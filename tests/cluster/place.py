@@ -44,6 +44,12 @@ class Build:
     bin: Path | None = None
     built_by: str = ""
     why: str = ""
+    slurm_root: Path | None = None  # prefix of the Slurm that it is for; None: the machine's
+
+    @property
+    def slurm_path(self) -> list[str]:
+        """Folders of that Slurm's programs, ahead of the machine's."""
+        return [f"{self.slurm_root}/sbin", f"{self.slurm_root}/bin"] if self.slurm_root else []
 
     @classmethod
     def load(cls, cache: Path) -> Build:
@@ -60,6 +66,7 @@ class Build:
                 bin=Path(values["JOULEMARK_BIN"]),
                 built_by=values["JOULEMARK_BUILT_BY"],
                 why=values.get("JOULEMARK_WHY", ""),
+                slurm_root=Path(root) if (root := values.get("JOULEMARK_SLURM_ROOT")) else None,
             )
         except KeyError as missing:
             raise ClusterError(f"{path}: no {missing}; run environments/build again") from None

@@ -30,9 +30,10 @@ def start_ticks(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
-def find_program(name: str) -> str:
-    """An ordinary user's PATH has no sbin, where the daemons are."""
-    path = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
+def find_program(name: str, first: str = "") -> str:
+    """On the path `first`, else on the caller's; an ordinary user's has no sbin for daemons."""
+    paths = [first, os.environ.get("PATH", os.defpath), "/usr/local/sbin:/usr/sbin:/sbin"]
+    path = ":".join(filter(None, paths))
     found = shutil.which(name, path=path)
     if not found:
         raise ClusterError(f"{name} is not installed: see tests/packages.txt, or run tests/setup")
@@ -113,7 +114,7 @@ class Service:
             return
         with self.output.open("ab") as output:
             self._child = subprocess.Popen(
-                [*self._as_user(), find_program(self.command[0]), *self.command[1:]],
+                [*self._as_user(), self.program(self.command[0]), *self.command[1:]],
                 env=self.env,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -131,7 +132,7 @@ class Service:
     def run_as_user(self, *command: str) -> None:
         """Runs a command to its end as this service's user."""
         done = subprocess.run(
-            [*self._as_user(), find_program(command[0]), *command[1:]],
+            [*self._as_user(), self.program(command[0]), *command[1:]],
             env=self.env,
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -140,6 +141,10 @@ class Service:
         )
         if done.returncode:
             raise ClusterError(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
+
+    def program(self, name: str) -> str:
+        """Where a program is that this service, or one of its kind, runs."""
+        return find_program(name, self.env.get("PATH", ""))
 
     def _as_user(self) -> list[str]:
         if not self.user:

@@ -1,0 +1,179 @@
+"""A later Slurm from Debian's source of it, built into the cache, and our plugins for it.
+
+CACHE/slurm/24.11.5/prefix      Slurm: bin, sbin, lib/slurm, include
+CACHE/slurm/24.11.5/joulemark   our plugins, daemon and epilogs, built against it
+"""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.cluster import CHECKOUT, Build, cache_folder, exclusive, run_child
+
+PACKAGE = "slurm-wlm"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+MIRROR = "http://deb.debian.org/debian"
+JOBS = str(len(os.sched_getaffinity(0)))
+
+# What an energy test needs: munge, MariaDB, several slurmd on a machine. All else costs time.
+OPTIONS = [
+    *("--quiet", "--disable-static", "--disable-dependency-tracking", "--disable-debug"),
+    "--enable-multiple-slurmd",
+    *(f"--disable-{what}" for what in ("x11", "sview", "slurmrestd", "pam")),
+    *(f"--without-{what}" for what in ("hdf5", "pmix", "freeipmi", "ucx", "rdkafka", "libcurl")),
+    *(f"--without-{what}" for what in ("nvml", "rsmi", "oneapi", "jwt", "lua", "readline", "lz4")),
+    *(f"--without-{what}" for what in ("bpf", "json", "yaml", "http-parser", "ofed")),
+    "CFLAGS=-O1 -pipe",
+]
+
+
+class NotToBeHad(Exception):
+    """The source cannot be had here: no network, or the mirror lacks it."""
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """One release in the cache."""
+
+    version: str  # "24.11.5"
+
+    @property
+    def folder(self) -> Path:
+        return cache_folder() / "slurm" / self.version
+
+    @property
+    def prefix(self) -> Path:
+        return self.folder / "prefix"
+
+    @property
+    def plugins(self) -> Path:
+        """The prefix of what we built against it."""
+        return self.folder / "joulemark"
+
+    @property
+    def built(self) -> bool:
+        return (self.folder / "built").exists()
+
+    def build_for(self, ours: Build) -> Build:
+        """The same Python command and modules, with this Slurm and the plugins for it."""
+        return replace(ours, slurm_prefix=self.plugins, slurm_root=self.prefix)
+
+
+def all_built() -> list[Slurm]:
+    """Every release in the cache that is whole, oldest first."""
+    names = [path.parent.name for path in (cache_folder() / "slurm").glob("*/built")]
+    return [Slurm(name) for name in sorted(names, key=numbers)]
+
+
+def numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+# -- the source -----------------------------------------------------------------------------------
+
+
+def fetch(suite: str) -> Slurm:
+    """Downloads the suite's Slurm by apt, which checks signature and digests; unpacks it.
+
+    The machine's own apt sources and lists are neither used nor changed. Only the upstream tar is
+    taken: Debian's patches move files to Debian's places.
+    """
+    apt = cache_folder() / "slurm" / "apt" / suite
+    for folder in ("lists/partial", "archives/partial"):
+        (apt / folder).mkdir(parents=True, exist_ok=True)
+    (apt / "sources.list").write_text(f"deb-src [signed-by={KEYRING}] {MIRROR} {suite} main\n")
+    options = [
+        f"Dir::Etc::SourceList={apt}/sources.list",
+        "Dir::Etc::SourceParts=-",
+        f"Dir::State::Lists={apt}/lists",
+        f"Dir::Cache={apt}",
+        f"APT::Sandbox::User={'root' if os.geteuid() == 0 else ''}",
+        "Acquire::Retries=2",
+        "Acquire::http::Timeout=30",
+    ]
+    words = ["apt-get", "-q", *(word for option in options for word in ("-o", option))]
+    _apt([*words, "-o", "APT::Update::Error-Mode=any", "update"], apt)
+    _apt([*words, "source", "--download-only", "--tar-only", PACKAGE], apt)
+    tars = sorted(apt.glob(f"{PACKAGE}_*.orig.tar.*"), key=lambda path: numbers(path.name))
+    if not tars:
+        raise NotToBeHad(f"{suite}: apt-get left no {PACKAGE}_VERSION.orig.tar in {apt}")
+    slurm = Slurm(re.fullmatch(rf"{PACKAGE}_(.+)\.orig\.tar\..*", tars[-1].name)[1])
+    if not (slurm.folder / "source" / "configure").exists():
+        _unpack(tars[-1], slurm.folder / "source")
+    return slurm
+
+
+def _apt(words: Sequence[str], folder: Path) -> None:
+    try:
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600)
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        raise NotToBeHad(str(error)) from None
+    if done.returncode:
+        faults = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+        raise NotToBeHad("; ".join(faults) or done.stderr.strip())
+
+
+def _unpack(tar: Path, target: Path) -> None:
+    """The tar's one top folder becomes `target`, whole or not at all."""
+    fresh = target.with_name("unpacking")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    with tarfile.open(tar) as archive:
+        archive.extractall(fresh, filter="data")
+    (top,) = fresh.iterdir()
+    top.rename(target)
+    fresh.rmdir()
+
+
+# -- the builds -----------------------------------------------------------------------------------
+
+
+def build(slurm: Slurm) -> None:
+    """Configures, makes and installs Slurm; takes up where an interrupted run stopped."""
+    if slurm.built:
+        return
+    with exclusive(slurm.folder.with_suffix(".lock"), f"Slurm {slurm.version} is being built"):
+        source = slurm.folder / "source"
+        if not (source / "config.status").exists():
+            prefix = [f"--prefix={slurm.prefix}", f"--sysconfdir={slurm.prefix}/etc"]
+            _step(slurm, source, ["./configure", *prefix, *OPTIONS])
+        for target in (["-C", "src"], ["-C", "src", "install"], ["install-pkgincludeHEADERS"]):
+            _step(slurm, source, ["make", "-s", f"-j{JOBS}", *target])
+        (slurm.folder / "built").touch()
+
+
+def build_plugins(slurm: Slurm) -> None:
+    """Builds slurm-plugins of this checkout against that Slurm."""
+    source = CHECKOUT / "slurm-plugins"
+    made = slurm.folder / "plugins"
+    configure = [
+        *("cmake", "--preset", "release", "-B", made, "-DBUILD_TESTING=OFF"),
+        f"-DSLURM_ROOT={slurm.prefix}",
+        f"-DCMAKE_INSTALL_PREFIX={slurm.plugins}",
+        "-DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON",
+    ]
+    _step(slurm, source, configure)
+    _step(slurm, source, ["cmake", "--build", made, "--parallel", JOBS])
+    _step(slurm, source, ["cmake", "--install", made])
+
+
+def _step(slurm: Slurm, folder: Path, words: Sequence[str | Path]) -> None:
+    log = slurm.folder / "build.log"
+    with log.open("a") as output:
+        output.write(f"$ {' '.join(map(str, words))}\n")
+        output.flush()
+        status = run_child(
+            ["nice", "-n", "10", *words], cwd=folder, stdout=output, stderr=subprocess.STDOUT
+        )
+    if status:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+        raise RuntimeError(f"{words[0]}: exit {status}; log: {log}\n{tail}")

@@ -1,0 +1,35 @@
+"""The energy test of tests/e2e, letter for letter, on a cluster of the later Slurm."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+from tests.cluster import Cluster
+from tests.e2e.test_admincomment import test_a_text_is_kept_letter_for_letter
+from tests.e2e.test_energy import (
+    test_a_job_of_300_ms_is_charged_its_30_joules,
+    test_a_node_shows_its_watts,
+    test_consumed_energy_is_the_raw_figure_with_a_prefix,
+    test_joules_of_a_counter_are_the_waveforms_integral,
+    test_joules_of_sampled_power_are_within_their_stated_uncertainty,
+)
+from tests.e2e.test_option import test_a_lone_srun_sums_itself_up
+from tests.versions.slurm import Slurm
+
+__all__ = [
+    "test_a_job_of_300_ms_is_charged_its_30_joules",
+    "test_a_lone_srun_sums_itself_up",
+    "test_a_node_shows_its_watts",
+    "test_a_text_is_kept_letter_for_letter",
+    "test_consumed_energy_is_the_raw_figure_with_a_prefix",
+    "test_joules_of_a_counter_are_the_waveforms_integral",
+    "test_joules_of_sampled_power_are_within_their_stated_uncertainty",
+]
+
+
+def test_the_cluster_is_of_the_later_slurm(steady: Cluster, later: Slurm) -> None:
+    for program in ("sinfo", "slurmctld", "slurmd", "slurmdbd"):
+        assert steady.run([program, "-V"]).split()[1] == later.version
+    assert f"SLURM_VERSION           = {later.version}\n" in steady.run(
+        ["scontrol", "show", "config"]
+    )

@@ -1,0 +1,46 @@
+"""Slurm refuses a plugin that was built for another release of it, at once, with a fatal error."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import Build, Cluster, ClusterError, Service, state_folder
+from tests.versions.slurm import Slurm
+
+REFUSED = "Incompatible Slurm plugin"
+
+
+@pytest.fixture(params=["old plugin, later Slurm", "later plugin, old Slurm"])
+def mixed(
+    request: pytest.FixtureRequest, later: Slurm, machines_build: Build
+) -> Iterator[Cluster]:
+    """A cluster whose plugins were built for another Slurm than the one that runs."""
+    if request.param == "old plugin, later Slurm":
+        build = Build(machines_build.slurm_prefix, slurm_root=later.prefix)
+    else:
+        build = Build(later.plugins)
+    cluster = Cluster(state_folder() / "mixed", nodes=1, build=build)
+    cluster.remove()
+    yield cluster
+    cluster.remove()
+
+
+def assert_refuses(service: Service) -> None:
+    with pytest.raises(ClusterError, match=f"{service.name} ended right after its start"):
+        service.start()
+    said = service.log_text()
+    assert REFUSED in said and "acct_gather_energy_joulemark.so" in said
+    assert "fatal: " in said
+
+
+def test_a_plugin_of_another_slurm_is_refused(mixed: Cluster) -> None:
+    """By the controller, so the cluster does not come up; and by a node, asked by itself."""
+    with pytest.raises(ClusterError, match="slurmctld ended right after its start"):
+        mixed.up()
+    mixed.munged.start()
+    assert_refuses(mixed.slurmctld)
+    assert_refuses(mixed.node("n1").slurmd)
