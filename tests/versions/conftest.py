@@ -12,7 +12,7 @@ from tests.versions.slurm import Slurm, all_built, build_plugins
 
 __all__ = ["powered", "steady"]
 
-MISSING = "no later Slurm is built here: `tests/slurm-versions` builds one (10 to 20 minutes)"
+MISSING = "no later Slurm is built here: `tests/slurm-versions` builds one (some minutes)"
 
 
 @pytest.fixture(scope="session", params=all_built() or [None], ids=lambda s: s and s.version)

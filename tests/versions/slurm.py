@@ -81,6 +81,16 @@ def numbers(version: str) -> list[int]:
 # -- the source -----------------------------------------------------------------------------------
 
 
+def of_suite(suite: str) -> Slurm:
+    """The suite's Slurm as the cache has it, else as the mirror has it today."""
+    known = cache_folder() / "slurm" / f"{suite}.version"
+    if known.exists() and Slurm(known.read_text()).built:
+        return Slurm(known.read_text())
+    slurm = fetch(suite)
+    known.write_text(slurm.version)
+    return slurm
+
+
 def fetch(suite: str) -> Slurm:
     """Downloads the suite's Slurm by apt, which checks signature and digests; unpacks it.
 
