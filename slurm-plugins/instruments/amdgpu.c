@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Instrument `amdgpu`: energy of AMD's graphics cards and accelerators through their kernel driver.
+#include "amdgpu.h"
+
+#include "common.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * AMD states no accuracy; 5 % is what validations found for the like sensors of NVIDIA (Yang et
+ * al., SC24). The accumulator counts 2^-16 J (linux, kgd_pp_interface.h) and its firmware adds to
+ * it each millisecond. Power is whole watts on recent cards, an average over some tens of
+ * milliseconds.
+ */
+static const jm_error_budget energy_budget = {
+    .relative = 0.05, .resolution_uj = 15.26, .jitter_s = 0.001};
+static const jm_error_budget power_budget = {.relative = 0.05, .resolution_w = 1, .jitter_s = 0.1};
+
+enum { CARDS_MAX = 64, METRICS_MAX = 4096, TEXT_MAX = 64 };
+
+enum source { ENERGY_FILE, ENERGY_METRICS, POWER_FILE };
+
+struct card {
+    jm_channel_info info;
+    enum source source;
+    jm_sensor sensor;
+    unsigned device_id;
+};
+
+typedef struct {
+    int count;
+    struct card cards[CARDS_MAX];
+} amdgpu;
+
+/* ---- gpu_metrics ---- */
+
+/* Where energy_accumulator lies (linux, drivers/gpu/drm/amd/include/kgd_pp_interface.h). */
+struct layout {
+    unsigned char format, content;
+    unsigned short offset;
+    bool unit_stated; /* as 2^-16 J for every card that has this version */
+};
+
+static const struct layout layouts[] = {
+    {1, 1, 24, false}, {1, 2, 24, false}, {1, 3, 24, false}, {1, 4, 24, true},
+    {1, 5, 88, true},  {1, 6, 88, true},  {1, 7, 24, true},  {1, 8, 24, true},
+};
+
+/* MI200: the only cards whose energy in versions before 1.4 is known to be 64 bits of 2^-16 J
+ * (smu13_driver_if_aldebaran.h); graphics cards hold 32 bits there. */
+static bool is_aldebaran(unsigned device_id) {
+    return device_id == 0x7408 || device_id == 0x740c || device_id == 0x740f || device_id == 0x7410;
+}
+
+static bool no_energy(const unsigned char *data, jm_message *why) {
+    jm_message_set(why, "gpu_metrics v%u.%u has no energy of a known unit for this card", data[2],
+                   data[3]);
+    return false;
+}
+
+bool jm_gpu_metrics_energy(const unsigned char *data, size_t size, unsigned device_id,
+                           uint64_t *energy_uj, jm_message *why) {
+    unsigned stated = size >= 4 ? (unsigned)(data[0] | data[1] << 8) : 0;
+    if (size < 4 || stated != size) {
+        jm_message_set(why, "gpu_metrics must be as long as its header says, %u bytes, is %zu",
+                       stated, size);
+        return false;
+    }
+    const struct layout *layout = NULL;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (layouts[i].format == data[2] && layouts[i].content == data[3])
+            layout = &layouts[i];
+    if (!layout || !(layout->unit_stated || is_aldebaran(device_id)) || size < layout->offset + 8u)
+        return no_energy(data, why);
+    uint64_t units = 0;
+    for (int i = 7; i >= 0; i--)
+        units = units << 8 | data[layout->offset + i];
+    if (units == UINT64_MAX)
+        return no_energy(data, why);
+    if (units >> 59) { /* 8e12 J: no card lives so long */
+        jm_message_set(why, "gpu_metrics v%u.%u: energy %#llx is beyond any card", data[2], data[3],
+                       (unsigned long long)units);
+        return false;
+    }
+    *energy_uj = (uint64_t)((unsigned __int128)units * 1000000 / 65536);
+    return true;
+}
+
+static bool read_metrics(jm_sensor *sensor, unsigned device_id, uint64_t *energy_uj) {
+    unsigned char data[METRICS_MAX];
+    ssize_t length;
+    do
+        length = pread(sensor->fd, data, sizeof data, 0);
+    while (length < 0 && errno == EINTR);
+    if (length < 0) {
+        jm_message_set(&sensor->why, "%s: cannot be read: %s", sensor->path, strerror(errno));
+        return false;
+    }
+    jm_message why;
+    if (jm_gpu_metrics_energy(data, (size_t)length, device_id, energy_uj, &why))
+        return true;
+    jm_message_set(&sensor->why, "%.200s: %.200s", sensor->path, why.text);
+    return false;
+}
+
+/* ---- finding cards ---- */
+
+static bool read_text(const char *folder, const char *file, char text[TEXT_MAX]) {
+    char path[JM_PATH_MAX];
+    return jm_format(path, sizeof path, "%s/%s", folder, file) &&
+           jm_read_small_file(path, text, TEXT_MAX) > 0;
+}
+
+/* device/hwmon/hwmonN of a card that amdgpu drives. */
+static bool find_hwmon(const char *device, char hwmon[JM_PATH_MAX]) {
+    char folder[JM_PATH_MAX], name[TEXT_MAX];
+    jm_entry entry;
+    return jm_format(folder, sizeof folder, "%s/hwmon", device) &&
+           jm_list_folder(folder, "hwmon", &entry, 1) == 1 &&
+           jm_format(hwmon, JM_PATH_MAX, "%s/%s", folder, entry.name) &&
+           read_text(hwmon, "name", name) && strcmp(name, "amdgpu") == 0;
+}
+
+/* Opens and reads the file once: what cannot be read now is no source. */
+static bool try_file(struct card *card, const char *folder, const char *file, enum source source) {
+    int64_t value;
+    uint64_t energy_uj;
+    card->source = source;
+    if (jm_sensor_open(&card->sensor, folder, file) == 0 &&
+        (source == ENERGY_METRICS ? read_metrics(&card->sensor, card->device_id, &energy_uj)
+                                  : jm_sensor_read(&card->sensor, &value)))
+        return true;
+    jm_sensor_close(&card->sensor);
+    return false;
+}
+
+/* Energy before power, the average before the moment's input. */
+static bool find_source(struct card *card, const char *device, const char *hwmon) {
+    return try_file(card, hwmon, "energy1_input", ENERGY_FILE) ||
+           try_file(card, device, "gpu_metrics", ENERGY_METRICS) ||
+           try_file(card, hwmon, "power1_average", POWER_FILE) ||
+           try_file(card, hwmon, "power1_input", POWER_FILE);
+}
+
+/*
+ * An MI250 is two devices, and the first alone counts, for both (aldebaran_ppt.c); the second's
+ * counter stays at 0. True: this card is such a second one.
+ */
+static bool is_second_die(struct card *card) {
+    uint64_t energy_uj;
+    return card->source == ENERGY_METRICS && is_aldebaran(card->device_id) &&
+           read_metrics(&card->sensor, card->device_id, &energy_uj) && energy_uj == 0;
+}
+
+static void describe_card(struct card *card, int number, const jm_instrument_config *config) {
+    bool power = card->source == POWER_FILE;
+    card->info = (jm_channel_info){
+        .domain = JM_DOMAIN_GPU,
+        .method = power ? JM_METHOD_INTEGRATED : JM_METHOD_COUNTER,
+        .parent = -1,
+        .error = jm_error_budget_or(config->error, power ? power_budget : energy_budget)};
+    jm_format(card->info.name, sizeof card->info.name, "gpu-%d", number);
+}
+
+/* gpu-N becomes gpu-N.M: it holds the energy of GPUs N to M. */
+static void extend(struct card *card, int number) {
+    char name[JM_NAME_MAX];
+    jm_format(name, sizeof name, "%.*s.%d", (int)strcspn(card->info.name, "."), card->info.name,
+              number);
+    jm_format(card->info.name, sizeof card->info.name, "%s", name);
+}
+
+static bool is_card(const char *name) {
+    const char *number = name + strlen("card");
+    return *number && number[strspn(number, "0123456789")] == '\0';
+}
+
+static int add_cards(amdgpu *self, const jm_instrument_config *config, jm_message *why) {
+    const char *root = jm_text(&config->settings, "root", "/sys/class/drm");
+    static const int ENTRIES_MAX = 1024;
+    jm_entry *entries = calloc((size_t)ENTRIES_MAX, sizeof *entries);
+    int n_entries = entries ? jm_list_folder(root, "card", entries, ENTRIES_MAX) : 0;
+    int number = 0;
+    for (int i = 0; i < n_entries && self->count < CARDS_MAX; i++) {
+        char device[JM_PATH_MAX], hwmon[JM_PATH_MAX], id[TEXT_MAX] = "";
+        struct card *card = &self->cards[self->count];
+        if (!is_card(entries[i].name) ||
+            !jm_format(device, sizeof device, "%s/%s/device", root, entries[i].name) ||
+            !find_hwmon(device, hwmon))
+            continue;
+        read_text(device, "device", id);
+        card->device_id = (unsigned)strtoul(id, NULL, 16);
+        int at = number++;
+        if (!find_source(card, device, hwmon))
+            continue;
+        if (self->count > 0 && is_second_die(card)) {
+            extend(&self->cards[self->count - 1], at);
+            jm_sensor_close(&card->sensor);
+            continue;
+        }
+        describe_card(card, at, config);
+        self->count++;
+    }
+    free(entries);
+    if (self->count > 0)
+        return 0;
+    jm_message_set(why,
+                   "amdgpu: %s: has no card with energy or power; load the driver amdgpu, set "
+                   "'root', or use another type of instrument",
+                   root);
+    return -1;
+}
+
+/* ---- the instrument ---- */
+
+static void amdgpu_close(void *opaque) {
+    amdgpu *self = opaque;
+    for (int i = 0; i < self->count; i++)
+        jm_sensor_close(&self->cards[i].sensor);
+    free(self);
+}
+
+static int amdgpu_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
+    amdgpu *self = calloc(1, sizeof *self);
+    if (!self) {
+        jm_message_set(why, "amdgpu: out of memory");
+        return -1;
+    }
+    if (add_cards(self, config, why) != 0) {
+        amdgpu_close(self);
+        return -1;
+    }
+    jm_channel_info infos[CARDS_MAX];
+    for (int i = 0; i < self->count; i++)
+        infos[i] = self->cards[i].info;
+    jm_share_idle(config->idle_w, infos, self->count);
+    for (int i = 0; i < self->count; i++)
+        self->cards[i].info = infos[i];
+    *opaque = self;
+    return 0;
+}
+
+static int amdgpu_describe(void *opaque, jm_channel_info *channels, int capacity) {
+    const amdgpu *self = opaque;
+    for (int i = 0; i < self->count && i < capacity; i++)
+        channels[i] = self->cards[i].info;
+    return self->count;
+}
+
+static jm_reading read_card(struct card *card) {
+    int64_t value;
+    uint64_t energy_uj;
+    if (card->source == ENERGY_METRICS) {
+        if (read_metrics(&card->sensor, card->device_id, &energy_uj))
+            return (jm_reading){.ok = true, .value = energy_uj};
+    } else if (jm_sensor_read(&card->sensor, &value)) {
+        if (value >= 0)
+            return (jm_reading){.ok = true, .value = (uint64_t)value};
+        jm_message_set(&card->sensor.why, "%s: is negative, %lld", card->sensor.path,
+                       (long long)value);
+    }
+    return (jm_reading){.why = card->sensor.why.text};
+}
+
+static bool amdgpu_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+    (void)now_ns;
+    amdgpu *self = opaque;
+    for (int i = 0; i < self->count; i++)
+        readings[i] = read_card(&self->cards[i]);
+    return false;
+}
+
+static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false}, {0}};
+
+const jm_instrument jm_amdgpu = {.type = "amdgpu",
+                                 .keys = keys,
+                                 .takes_idle = true,
+                                 .prompt = true,
+                                 .open = amdgpu_open,
+                                 .describe = amdgpu_describe,
+                                 .read = amdgpu_read,
+                                 .close = amdgpu_close};
