@@ -201,10 +201,13 @@ int jm_daemon_start(jm_daemon *daemon) {
     daemon->last_tick_boot_ns = daemon->recovering ? before.boot_ns : boot_ns - SHORTEST_TICK_NS;
     if (!daemon->recovering)
         for (int c = 0; c < daemon->ledger.n_channels; c++)
-            daemon->ledger.channels[c].has_last = false;
-    else
+            jm_channel_forget(&daemon->ledger.channels[c]);
+    else {
+        for (int c = 0; c < daemon->ledger.n_channels; c++)
+            daemon->ledger.channels[c].settled_boot_ns = before.boot_ns;
         jm_info("taking up the ledger left %.3f s ago, %d accounts in it",
                 (double)(boot_ns - before.boot_ns) / 1e9, daemon->ledger.n_accounts);
+    }
     jm_daemon_tick(daemon);
     jm_daemon_write_due_records(daemon);
     return 0;

@@ -3,6 +3,7 @@
 // on a Unix socket.
 #include "locate.h"
 #include "log.h"
+#include "probe.h"
 #include "server.h"
 
 #include <errno.h>
@@ -18,32 +19,46 @@
 enum { EXIT_USAGE = 2, EXIT_BAD_CONFIG = 78 };
 
 static const char USAGE[] =
-    "usage: joulemarkd [-N NODE] [-c FILE] [--check]\n"
+    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --probe COUNT]\n"
     "\n"
     "  -N, --node NODE    this node's name in Slurm; default: the host's name up to the first dot\n"
     "  -c, --config FILE  configuration; default $JOULEMARK_CONFIG, else joulemark.yaml beside "
     "slurm.conf,\n"
     "                     else /etc/slurm/joulemark.yaml\n"
     "      --check        validate the configuration, say every error in it, and end\n"
+    "      --probe COUNT  read every instrument COUNT times, print a JSON line a value, and end\n"
     "  -V, --version      print the version and end\n"
     "  -h, --help         print this and end\n"
     "\n"
     "Runs in the foreground. SIGHUP reopens the log file, SIGTERM saves the ledger and ends.\n"
-    "Exit: 0 ended by a signal or --check found no error; 1 cannot run; 2 usage; 78 the "
+    "Exit: 0 ended by a signal, --check found no error, all --probe's readings succeeded; 1 cannot "
+    "run, or a reading failed; 2 usage; 78 the "
     "configuration is wrong.\n";
 
 typedef struct {
     char config[JM_PATH_MAX];
     char node[JM_NAME_MAX];
     bool check;
+    int probe; /* readings; 0: not asked for */
 } arguments;
+
+static bool read_count(const char *text, int *count) {
+    int64_t number;
+    if (!jm_parse_i64(text, &number) || number < 1 || number > INT32_MAX)
+        return false;
+    *count = (int)number;
+    return true;
+}
 
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, arguments *args) {
-    static const struct option OPTIONS[] = {
-        {"node", required_argument, NULL, 'N'}, {"config", required_argument, NULL, 'c'},
-        {"check", no_argument, NULL, 'C'},      {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    static const struct option OPTIONS[] = {{"node", required_argument, NULL, 'N'},
+                                            {"config", required_argument, NULL, 'c'},
+                                            {"check", no_argument, NULL, 'C'},
+                                            {"probe", required_argument, NULL, 'P'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     *args = (arguments){0};
     jm_config_find(args->config, sizeof args->config);
     jm_host_node(args->node, sizeof args->node);
@@ -55,6 +70,8 @@ static int parse(int argc, char **argv, arguments *args) {
             fits = jm_format(args->config, sizeof args->config, "%s", optarg);
         else if (option == 'C')
             args->check = true;
+        else if (option == 'P' && read_count(optarg, &args->probe))
+            continue;
         else if (option == 'V')
             return puts("joulemarkd " JOULEMARK_VERSION), EXIT_SUCCESS;
         else if (option == 'h')
@@ -86,7 +103,17 @@ static int check(const arguments *args) {
     if (errors == 0)
         printf("%s: good; node %s, %d instruments\n", args->config, args->node,
                config.n_instruments);
+    jm_config_free(&config);
     return errors == 0 ? EXIT_SUCCESS : EXIT_BAD_CONFIG;
+}
+
+static int probe(const arguments *args) {
+    static jm_config config;
+    if (jm_config_load(args->config, args->node, &config, report_check, NULL) != 0)
+        return EXIT_BAD_CONFIG;
+    int failed = jm_probe(&config, args->probe);
+    jm_config_free(&config);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Two daemons on one ledger would charge twice. True: this one may go on. */
@@ -111,6 +138,8 @@ int main(int argc, char **argv) {
         return status;
     if (args.check)
         return check(&args);
+    if (args.probe)
+        return probe(&args);
 
     if (jm_config_load(args.config, args.node, &daemon.config, report, NULL) != 0)
         return EXIT_BAD_CONFIG;
@@ -135,6 +164,7 @@ int main(int argc, char **argv) {
     status = jm_server_run(&daemon, listener);
     jm_daemon_stop(&daemon);
     unlink(daemon.config.socket);
+    jm_config_free(&daemon.config);
     jm_info("joulemarkd ends");
     return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -2,6 +2,8 @@
 // A job's record of one node, as JSON, put into the record directory by atomic rename.
 #include "record.h"
 
+#include "json.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,22 +16,9 @@
 
 enum { SCHEMA = 1, FILE_MODE = 0640, DIRECTORY_MODE = 0750 };
 
-static void put_text(FILE *out, const char *text) {
-    fputc('"', out);
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if ((unsigned char)*c < ' ')
-            fprintf(out, "\\u%04x", (unsigned)*c);
-        else
-            fputc(*c, out);
-    }
-    fputc('"', out);
-}
-
 static void put_key_text(FILE *out, const char *key, const char *text) {
     fprintf(out, "\"%s\": ", key);
-    put_text(out, text);
+    jm_json_text(out, text);
 }
 
 static const char *method_name(const jm_estimate *estimate) {
@@ -87,7 +76,7 @@ static void put_regions(FILE *out, const jm_account *holder) {
 static void put_notes(FILE *out, const jm_account *account) {
     fprintf(out, "\"notes\": [");
     if (account->note[0])
-        put_text(out, account->note);
+        jm_json_text(out, account->note);
     fprintf(out, "], ");
 }
 
@@ -131,7 +120,7 @@ static void put_head(FILE *out, const char *cluster, uint32_t job_id, const char
     fprintf(out, ", \"uid\": %" PRIu32 ",\n \"split_policy\": \"%s\", \"missing\": ", uid,
             JM_SPLIT_POLICY);
     if (missing)
-        put_text(out, missing);
+        jm_json_text(out, missing);
     else
         fprintf(out, "null");
     fprintf(out, ",\n \"accounts\": [");

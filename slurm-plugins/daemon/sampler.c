@@ -4,32 +4,39 @@
 
 #include "log.h"
 
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Power readings further apart than this many periods are not joined by a line. */
 enum { MAX_GAP_PERIODS = 5 };
+/* So long a tick waits for prompt instruments; a step's launch waits with it. */
+static const int64_t PATIENCE_NS = 5000000;
+/* Nothing new for so many periods is silence. */
+static const double SILENT_PERIODS = 1.5;
 
-static void add_channels(jm_sampler *sampler, int which, jm_ledger *ledger) {
-    jm_channel_info infos[JM_CHANNELS_MAX];
-    const jm_instrument *instrument = sampler->opened[which].instrument;
-    int n = instrument->describe(sampler->opened[which].self, infos, JM_CHANNELS_MAX);
-    if (n > JM_CHANNELS_MAX - ledger->n_channels) {
-        jm_error("instrument %s: %d channels, room for %d more; the others are not read",
-                 sampler->opened[which].name, n, JM_CHANNELS_MAX - ledger->n_channels);
-        n = JM_CHANNELS_MAX - ledger->n_channels;
+static int add_channels(jm_sampled *sampled, const jm_channel_info *infos, int n,
+                        jm_ledger *ledger) {
+    int room = JM_CHANNELS_MAX - ledger->n_channels;
+    if (n > room) {
+        jm_error("instrument %s: %d channels, but room for %d more; it is left out", sampled->name,
+                 n, room);
+        return -1;
     }
     int first = ledger->n_channels;
-    sampler->opened[which].first_channel = first;
-    sampler->opened[which].n_channels = n;
+    sampled->first_channel = first;
+    sampled->n_channels = n;
     for (int i = 0; i < n; i++) {
         jm_channel channel = {.info = infos[i]};
-        jm_format(channel.name, sizeof channel.name, "%s/%s", sampler->opened[which].name,
-                  infos[i].name);
+        jm_format(channel.name, sizeof channel.name, "%s/%s", sampled->name, infos[i].name);
         channel.parent = infos[i].parent < 0 ? -1 : first + infos[i].parent;
         channel.outermost = channel.parent < 0;
         jm_ledger_add_channel(ledger, &channel);
     }
+    return 0;
 }
 
 /* `parent: NAME` puts an instrument's outermost channels inside NAME's first. */
@@ -52,60 +59,181 @@ static void link_parents(const jm_sampler *sampler, const jm_config *config, jm_
     }
 }
 
+static int64_t ns_of(double seconds) {
+    return (int64_t)(seconds * 1e9);
+}
+
+static int64_t boot_now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_ledger *ledger,
+                    jm_message *why) {
+    jm_channel_info infos[JM_CHANNELS_MAX];
+    const jm_instrument *instrument = jm_instrument_by_type(entry->type, why);
+    void *self = NULL;
+    if (!instrument || instrument->open(entry, &self, why) != 0)
+        return -1;
+    *sampled = (jm_sampled){.prompt = instrument->prompt,
+                            .period_ns = ns_of(entry->period_s),
+                            .timeout_ns = ns_of(entry->timeout_s),
+                            .stuck_ns = isnan(entry->stuck_s) ? 0 : ns_of(entry->stuck_s),
+                            .max_gap_ns = ns_of(entry->period_s) * MAX_GAP_PERIODS,
+                            .heard_ns = boot_now_ns()};
+    jm_format(sampled->name, sizeof sampled->name, "%s", entry->name);
+    jm_format(sampled->type, sizeof sampled->type, "%s", entry->type);
+    int n = instrument->describe(self, infos, JM_CHANNELS_MAX);
+    jm_message_set(why, "its channels do not fit");
+    if (add_channels(sampled, infos, n, ledger) != 0) {
+        instrument->close(self);
+        return -1;
+    }
+    sampled->poller = jm_poller_start(instrument, self, entry, n, why);
+    return sampled->poller ? 0 : -1;
+}
+
 int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *ledger) {
     int failed = 0;
-    *sampler = (jm_sampler){.max_gap_ns = (int64_t)(config->period_s * 1e9) * MAX_GAP_PERIODS};
+    memset(sampler, 0, sizeof *sampler);
+    jm_health_init(&sampler->health);
     for (int i = 0; i < config->n_instruments; i++) {
         const jm_instrument_config *entry = &config->instruments[i];
-        const jm_instrument *instrument = jm_instrument_by_type(entry->type);
         jm_message why;
-        void *self = NULL;
-        if (!instrument || instrument->open(entry, &self, &why) != 0) {
-            jm_error("%s:%d: instrument %s is left out: %s", config->path, entry->line, entry->name,
-                     instrument ? why.text : "this build does not have its type");
-            failed++;
+        if (open_one(&sampler->opened[sampler->n_opened], entry, ledger, &why) == 0) {
+            sampler->n_opened++;
             continue;
         }
-        int which = sampler->n_opened++;
-        sampler->opened[which].instrument = instrument;
-        sampler->opened[which].self = self;
-        jm_format(sampler->opened[which].name, JM_NAME_MAX, "%s", entry->name);
-        add_channels(sampler, which, ledger);
+        jm_error("%s:%d: instrument %s is left out: %s", config->path, entry->line, entry->name,
+                 why.text);
+        failed++;
     }
     link_parents(sampler, config, ledger);
     return failed;
 }
 
-static void note_health(jm_sampler *sampler, int which, const char *fault, const char *channel) {
-    if (fault && !sampler->opened[which].failing)
-        jm_warn("channel %s: %s", channel, fault);
-    if (!fault && sampler->opened[which].failing)
-        jm_info("instrument %s reads well again", sampler->opened[which].name);
-    sampler->opened[which].failing = fault != NULL;
+/* ---- judging ---- */
+
+/* One tick's look at one instrument. */
+typedef struct {
+    jm_sampler *sampler;
+    jm_ledger *ledger;
+    int which;
+    int64_t real_ns, boot_ns;
+} look;
+
+static void note(const look *at, jm_sickness sickness, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void note(const look *at, jm_sickness sickness, const char *format, ...) {
+    char text[JM_WHY_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (jm_health_note(&at->sampler->health, at->which, sickness, text, at->real_ns))
+        jm_warn("instrument %s %s: %s", at->sampler->opened[at->which].name,
+                jm_sickness_name(sickness), text);
+}
+
+static void judge_batch_time(const look *at, const jm_batch *batch) {
+    const jm_sampled *sampled = &at->sampler->opened[at->which];
+    if (batch->took_ns > sampled->timeout_ns)
+        note(at, JM_SICK_LATE, "answered after %.3f s, the time-out is %.3f s",
+             (double)batch->took_ns / 1e9, (double)sampled->timeout_ns / 1e9);
+}
+
+/* CLOCK_BOOTTIME of a value: its own time, if it has one. */
+static int64_t time_of(const look *at, const jm_batch *batch, const jm_reading *reading) {
+    if (reading->time_ns == 0)
+        return batch->boot_ns;
+    return at->boot_ns - (at->real_ns - reading->time_ns);
+}
+
+static void take_value(const look *at, int channel, const jm_batch *batch,
+                       const jm_reading *reading) {
+    jm_sampled *sampled = &at->sampler->opened[at->which];
+    jm_channel *target = &at->ledger->channels[channel];
+    if (!reading->ok && !reading->none)
+        note(at, JM_SICK_FAILS, "%.60s: %s", target->info.name,
+             reading->why ? reading->why : "reading failed");
+    if (reading->ok) {
+        int64_t boot_ns = time_of(at, batch, reading);
+        sampled->heard_ns = at->boot_ns;
+        if (at->boot_ns - boot_ns > sampled->max_gap_ns)
+            note(at, JM_SICK_LATE, "%.60s: a value of %.1f s ago", target->info.name,
+                 (double)(at->boot_ns - boot_ns) / 1e9);
+        if (jm_pulse_take(&at->sampler->pulses[channel], &target->info, reading->value, boot_ns,
+                          sampled->period_ns, sampled->stuck_ns))
+            note(at, JM_SICK_STUCK, "%.60s: has stood at %llu for %.1f s", target->info.name,
+                 (unsigned long long)reading->value,
+                 (double)(boot_ns - at->sampler->pulses[channel].changed_ns) / 1e9);
+        jm_channel_take(target, reading, boot_ns, sampled->max_gap_ns);
+        if (target->fault)
+            note(at, JM_SICK_JUMPS, "%.60s: %s", target->info.name, target->fault);
+    }
+}
+
+static void take_batch(const look *at, const jm_batch *batch) {
+    const jm_sampled *sampled = &at->sampler->opened[at->which];
+    bool told = false;
+    for (int c = 0; c < sampled->n_channels; c++) {
+        take_value(at, sampled->first_channel + c, batch, &batch->values[c].reading);
+        told |= !batch->values[c].reading.none;
+    }
+    judge_batch_time(at, batch);
+    if (told && jm_health_turn(&at->sampler->health, at->which, at->real_ns) > 0 &&
+        !jm_health_is_sick(&at->sampler->health, at->which))
+        jm_info("instrument %s reads well again", sampled->name);
+}
+
+static void judge_silence(const look *at) {
+    const jm_sampled *sampled = &at->sampler->opened[at->which];
+    int64_t busy_ns = jm_poller_busy_since_ns(sampled->poller);
+    if (busy_ns > 0 && at->boot_ns - busy_ns > sampled->timeout_ns)
+        note(at, JM_SICK_HANGS, "no answer for %.1f s", (double)(at->boot_ns - busy_ns) / 1e9);
+    else if ((double)(at->boot_ns - sampled->heard_ns) >
+             SILENT_PERIODS * (double)sampled->period_ns + (double)sampled->timeout_ns)
+        note(at, JM_SICK_SILENT, "no value for %.1f s",
+             (double)(at->boot_ns - sampled->heard_ns) / 1e9);
+}
+
+/* ---- ticks ---- */
+
+static void ask_the_prompt(jm_sampler *sampler, int64_t real_ns, int64_t boot_ns) {
+    bool asked[JM_INSTRUMENTS_MAX] = {false};
+    for (int i = 0; i < sampler->n_opened; i++)
+        asked[i] =
+            sampler->opened[i].prompt && jm_poller_ask(sampler->opened[i].poller, real_ns, boot_ns);
+    for (int i = 0; i < sampler->n_opened; i++)
+        if (asked[i])
+            jm_poller_wait(sampler->opened[i].poller, boot_ns + PATIENCE_NS);
 }
 
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
                      jm_gain *gains) {
     memset(gains, 0, (size_t)ledger->n_channels * sizeof *gains);
+    ask_the_prompt(sampler, real_ns, boot_ns);
     for (int i = 0; i < sampler->n_opened; i++) {
-        jm_reading readings[JM_CHANNELS_MAX];
-        sampler->opened[i].instrument->read(sampler->opened[i].self, real_ns, readings);
-        const char *fault = NULL, *faulty = "";
-        for (int c = 0; c < sampler->opened[i].n_channels; c++) {
-            int at = sampler->opened[i].first_channel + c;
-            gains[at] = jm_channel_advance(&ledger->channels[at], &readings[c], boot_ns,
-                                           sampler->max_gap_ns);
-            if (gains[at].fault) {
-                fault = gains[at].fault;
-                faulty = ledger->channels[at].name;
-            }
+        const jm_sampled *sampled = &sampler->opened[i];
+        look at = {sampler, ledger, i, real_ns, boot_ns};
+        for (jm_batch *batch = jm_poller_take(sampled->poller), *next; batch; batch = next) {
+            next = batch->next;
+            take_batch(&at, batch);
+            free(batch);
         }
-        note_health(sampler, i, fault, faulty);
+        judge_silence(&at);
+        for (int c = 0; c < sampled->n_channels; c++) {
+            int channel = sampled->first_channel + c;
+            gains[channel] =
+                jm_channel_settle(&ledger->channels[channel], boot_ns, sampled->max_gap_ns);
+        }
     }
 }
 
 void jm_sampler_close(jm_sampler *sampler) {
     for (int i = 0; i < sampler->n_opened; i++)
-        sampler->opened[i].instrument->close(sampler->opened[i].self);
+        if (!jm_poller_stop(sampler->opened[i].poller))
+            jm_warn("instrument %s hangs and is left behind", sampler->opened[i].name);
     sampler->n_opened = 0;
 }

@@ -3,28 +3,37 @@
 #ifndef JOULEMARK_SAMPLER_H
 #define JOULEMARK_SAMPLER_H
 
-#include "config.h"
+#include "health.h"
 #include "ledger.h"
 
 typedef struct {
-    struct {
-        const jm_instrument *instrument;
-        void *self;
-        char name[JM_NAME_MAX];
-        int first_channel, n_channels;
-        bool failing; /* for the log: said once when it begins and once when it ends */
-    } opened[JM_INSTRUMENTS_MAX];
-    int n_opened;
+    char name[JM_NAME_MAX];
+    char type[JM_NAME_MAX];
+    jm_poller *poller;
+    bool prompt;
+    int first_channel, n_channels;
+    int64_t period_ns, timeout_ns, stuck_ns;
     int64_t max_gap_ns;
+    int64_t heard_ns; /* CLOCK_BOOTTIME of the last value, or of the start */
+} jm_sampled;
+
+typedef struct {
+    jm_sampled opened[JM_INSTRUMENTS_MAX];
+    int n_opened;
+    jm_pulse pulses[JM_CHANNELS_MAX];
+    jm_health health;
 } jm_sampler;
 
 /*
- * Open every configured instrument and add its channels to the ledger. One that cannot be opened is
- * logged and left out; the number of those is returned.
+ * Open every configured instrument, add its channels to the ledger and start its poller. One that
+ * cannot be opened is logged and left out; the number of those is returned.
  */
 int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *ledger);
 
-/* Read all channels: gains[i] for ledger channel i. */
+/*
+ * gains[i] for ledger channel i up to boot_ns: prompt instruments are asked and waited for a few
+ * milliseconds at most, all others have what they last brought.
+ */
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
                      jm_gain *gains);
 

@@ -40,6 +40,12 @@ static const char SCHEMA[] =
     "DELETE FROM account WHERE id IN (SELECT id FROM old);"
     "DROP TABLE old;";
 
+/* What later versions added, in order; PRAGMA user_version counts those that are there. */
+static const char *const MIGRATIONS[] = {
+    "ALTER TABLE channel ADD COLUMN integral_uj INTEGER",
+    NULL,
+};
+
 enum statement {
     PUT_META,
     PUT_CHANNEL,
@@ -53,7 +59,7 @@ enum statement {
 
 static const char *const SQL[STATEMENTS] = {
     [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
-    [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_ACCOUNT] =
         "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0)",
     [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?)",
@@ -83,6 +89,28 @@ void jm_store_close(jm_store *store) {
     free(store);
 }
 
+static int64_t query_number(sqlite3 *db, const char *sql) {
+    sqlite3_stmt *statement;
+    int64_t number = -1;
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return number;
+}
+
+static int migrate(sqlite3 *db) {
+    int64_t have = query_number(db, "PRAGMA user_version");
+    int status = have < 0 ? SQLITE_ERROR : SQLITE_OK;
+    for (int i = (int)have; status == SQLITE_OK && MIGRATIONS[i]; i++) {
+        char sql[512];
+        jm_format(sql, sizeof sql, "BEGIN; %s; PRAGMA user_version = %d; COMMIT", MIGRATIONS[i],
+                  i + 1);
+        status = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    }
+    return status;
+}
+
 int jm_store_open(jm_store **out, const char *path, jm_message *why) {
     jm_store *store = calloc(1, sizeof *store);
     if (!store) {
@@ -92,6 +120,8 @@ int jm_store_open(jm_store **out, const char *path, jm_message *why) {
     int status = sqlite3_open(path, &store->db);
     if (status == SQLITE_OK)
         status = sqlite3_exec(store->db, SCHEMA, NULL, NULL, NULL);
+    if (status == SQLITE_OK)
+        status = migrate(store->db);
     for (int i = 0; i < STATEMENTS && status == SQLITE_OK; i++)
         status = sqlite3_prepare_v3(store->db, SQL[i], -1, SQLITE_PREPARE_PERSISTENT,
                                     &store->statements[i], NULL);
@@ -132,11 +162,11 @@ static int64_t i64(uint64_t value) {
 static int put_channel(jm_store *store, const jm_ledger *ledger, int i) {
     const jm_channel *c = &ledger->channels[i];
     const jm_balance *spare = &ledger->unallocated[i];
-    return put(store, PUT_CHANNEL, "siiiiiidiiiidd", c->name, (int64_t)c->info.domain,
+    return put(store, PUT_CHANNEL, "siiiiiidiiiiddi", c->name, (int64_t)c->info.domain,
                (int64_t)c->info.method, (int64_t)c->outermost, i64(c->last_value),
                c->has_last ? c->last_boot_ns : INT64_C(-1), i64(c->remainder), c->power_w,
                i64(c->total_uj), i64(ledger->settled_uj[i]), i64(spare->energy_uj),
-               i64(spare->idle_uj), spare->systematic_uj, spare->variance_uj2);
+               i64(spare->idle_uj), spare->systematic_uj, spare->variance_uj2, i64(c->integral_uj));
 }
 
 static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) {
@@ -250,6 +280,8 @@ static void load_channel(jm_ledger *ledger, sqlite3_stmt *row) {
     channel->remainder = u64_at(row, 6);
     channel->power_w = sqlite3_column_double(row, 7);
     channel->total_uj = u64_at(row, 8);
+    bool has_integral = sqlite3_column_type(row, 14) != SQLITE_NULL;
+    channel->integral_uj = has_integral ? u64_at(row, 14) : channel->total_uj;
     ledger->settled_uj[c] = u64_at(row, 9);
     ledger->unallocated[c] =
         (jm_balance){u64_at(row, 10), u64_at(row, 11), sqlite3_column_double(row, 12),

@@ -20,6 +20,12 @@ void jm_number_alike(jm_channel_info *channels, int count);
 /* Watts or joules as integer micro-units; what is negative becomes 0. */
 uint64_t jm_to_micro(double value);
 
+/* A reading's text as microwatts; false and why: garbage, NaN, negative, beyond 1 GW. */
+bool jm_parse_watts(const char *text, uint64_t *uw, jm_message *why);
+
+/* The first line of a file that only we (or root) may read; false and why. */
+bool jm_read_secret(const char *path, char *secret, size_t size, jm_message *why);
+
 /* A file of one number, kept open: a tick costs one pread. */
 typedef struct {
     int fd; /* -1: not open */

@@ -293,7 +293,7 @@ static void arrange(hwmon *self, double idle_w) {
 /* ---- the instrument ---- */
 
 static int add_devices(hwmon *self, const jm_instrument_config *config, jm_message *why) {
-    const char *root = config->root[0] ? config->root : "/sys/class/hwmon";
+    const char *root = jm_text(&config->settings, "root", "/sys/class/hwmon");
     jm_entry folders[CHANNELS_MAX];
     int count = jm_list_folder(root, "hwmon", folders, CHANNELS_MAX);
     for (int i = 0; i < count; i++) {
@@ -362,17 +362,20 @@ static jm_reading read_channel(struct channel *channel) {
     return (jm_reading){.ok = true, .value = (uint64_t)product};
 }
 
-static void hwmon_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+static bool hwmon_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     (void)now_ns;
     hwmon *self = opaque;
     for (int i = 0; i < self->count; i++)
         readings[i] = read_channel(&self->channels[i]);
+    return false;
 }
 
-static const char *const keys[] = {"root", NULL};
+static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false}, {0}};
 
 const jm_instrument jm_hwmon = {.type = "hwmon",
                                 .keys = keys,
+                                .takes_idle = true,
+                                .prompt = true,
                                 .open = hwmon_open,
                                 .describe = hwmon_describe,
                                 .read = hwmon_read,

@@ -4,9 +4,14 @@
 
 #include "common.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const domain_names[JM_DOMAIN_COUNT] = {
     [JM_DOMAIN_NODE] = "node", [JM_DOMAIN_CPU] = "cpu",   [JM_DOMAIN_DRAM] = "dram",
@@ -38,6 +43,53 @@ uint64_t jm_to_micro(double value) {
     if (!(micro > 0))
         return 0;
     return micro < 9e18 ? (uint64_t)(micro + 0.5) : UINT64_C(9000000000000000000);
+}
+
+bool jm_parse_watts(const char *text, uint64_t *uw, jm_message *why) {
+    double watts;
+    const double most_w = 1e9;
+    if (!jm_parse_double(text, &watts)) {
+        bool nan = strcasestr(text, "nan") != NULL || strcasestr(text, "inf") != NULL;
+        jm_message_set(why, nan ? "is not a number: '%.40s'" : "garbage: '%.40s'", text);
+        return false;
+    }
+    if (watts < 0)
+        jm_message_set(why, "negative: %g W", watts);
+    else if (watts > most_w)
+        jm_message_set(why, "impossible: %g W", watts);
+    else {
+        *uw = jm_to_micro(watts);
+        return true;
+    }
+    return false;
+}
+
+bool jm_read_secret(const char *path, char *secret, size_t size, jm_message *why) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat file;
+    if (fd < 0 || fstat(fd, &file) != 0) {
+        jm_message_set(why, "%s: cannot be opened: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    ssize_t length = -1;
+    if (!S_ISREG(file.st_mode) || (file.st_mode & 077) != 0)
+        jm_message_set(why, "%s: holds a secret, but others may read it; chmod 600 it", path);
+    else if (file.st_uid != 0 && file.st_uid != geteuid())
+        jm_message_set(why, "%s: holds a secret, but belongs to another user; chown it", path);
+    else if ((length = read(fd, secret, size - 1)) < 0)
+        jm_message_set(why, "%s: cannot be read: %s", path, strerror(errno));
+    else {
+        secret[length] = '\0';
+        secret[strcspn(secret, "\r\n")] = '\0';
+        if (secret[0] == '\0') {
+            jm_message_set(why, "%s: is empty; write the secret into its first line", path);
+            length = -1;
+        }
+    }
+    close(fd);
+    return length >= 0;
 }
 
 static double given_or(double given, double fallback) {
@@ -89,12 +141,16 @@ void jm_number_alike(jm_channel_info *channels, int count) {
  * `auto`: RAPL, else a sensor of the node or its CPUs, else the model. A small server's watts stand
  * in where the configuration gives none: a guess, which every output marks as an estimate.
  */
-static const double default_idle_w = 40, default_full_w = 120;
+static const char default_idle_w[] = "40", default_full_w[] = "120";
 
 typedef struct {
     const jm_instrument *chosen;
     void *self;
 } automatic;
+
+/* root: where the machine's sys and proc folders are, /host in a container. */
+static const jm_key auto_keys[] = {
+    {"root", JM_KEY_PATH, .required = false}, {"full_w", JM_KEY_NUMBER, .min = 0, .max = 1e9}, {0}};
 
 /* A graphics card alone must not pass for the node's energy. */
 static bool covers_cpu(const jm_instrument *instrument, void *self) {
@@ -107,13 +163,23 @@ static bool covers_cpu(const jm_instrument *instrument, void *self) {
 }
 
 static int try_open(automatic *self, const jm_instrument *instrument, const char *folder,
-                    const jm_instrument_config *config, jm_message *why) {
+                    const jm_instrument_config *config, const jm_settings *more, jm_message *why) {
     jm_instrument_config settings = *config;
-    if (!jm_format(settings.root, sizeof settings.root, "%s%s", config->root, folder)) {
-        jm_message_set(why, "auto: '%s%s' is too long for a path", config->root, folder);
+    char root[JM_PATH_MAX];
+    const char *top = jm_text(&config->settings, "root", "");
+    settings.settings = (jm_settings){0};
+    if (!jm_format(root, sizeof root, "%s%s", top, folder)) {
+        jm_message_set(why, "auto: '%s%s' is too long for a path", top, folder);
         return -1;
     }
-    if (instrument->open(&settings, &self->self, why) != 0)
+    int result = -1;
+    if (!jm_settings_copy(&settings.settings, more) ||
+        !jm_settings_put(&settings.settings, &auto_keys[0], root, config->line))
+        jm_message_set(why, "auto: out of memory");
+    else
+        result = instrument->open(&settings, &self->self, why);
+    jm_settings_free(&settings.settings);
+    if (result != 0)
         return -1;
     if (covers_cpu(instrument, self->self)) {
         self->chosen = instrument;
@@ -123,19 +189,34 @@ static int try_open(automatic *self, const jm_instrument *instrument, const char
     return -1;
 }
 
+static int try_all(automatic *self, const jm_instrument_config *config, jm_message *why) {
+    const jm_settings none = {0};
+    jm_settings guess = {0};
+    jm_instrument_config model = *config;
+    model.domain = JM_DOMAIN_NODE;
+    if (isnan(model.idle_w))
+        jm_parse_double(default_idle_w, &model.idle_w);
+    if (!jm_settings_put(&guess, &auto_keys[1],
+                         jm_text(&config->settings, "full_w", default_full_w), config->line)) {
+        jm_message_set(why, "auto: out of memory");
+        return -1;
+    }
+    int result = -1;
+    if (try_open(self, &jm_powercap, "/sys/class/powercap", config, &none, why) == 0 ||
+        try_open(self, &jm_hwmon, "/sys/class/hwmon", config, &none, why) == 0 ||
+        try_open(self, &jm_model, "/proc", &model, &guess, why) == 0)
+        result = 0;
+    jm_settings_free(&guess);
+    return result;
+}
+
 static int auto_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
     automatic *self = calloc(1, sizeof *self);
     if (!self) {
         jm_message_set(why, "auto: out of memory");
         return -1;
     }
-    jm_instrument_config guess = *config;
-    guess.domain = JM_DOMAIN_NODE;
-    guess.idle_w = given_or(config->idle_w, default_idle_w);
-    guess.full_w = given_or(config->full_w, default_full_w);
-    if (try_open(self, &jm_powercap, "/sys/class/powercap", config, why) != 0 &&
-        try_open(self, &jm_hwmon, "/sys/class/hwmon", config, why) != 0 &&
-        try_open(self, &jm_model, "/proc", &guess, why) != 0) {
+    if (try_all(self, config, why) != 0) {
         free(self);
         return -1;
     }
@@ -148,9 +229,9 @@ static int auto_describe(void *opaque, jm_channel_info *channels, int capacity) 
     return self->chosen->describe(self->self, channels, capacity);
 }
 
-static void auto_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+static bool auto_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     automatic *self = opaque;
-    self->chosen->read(self->self, now_ns, readings);
+    return self->chosen->read(self->self, now_ns, readings);
 }
 
 static void auto_close(void *opaque) {
@@ -159,22 +240,88 @@ static void auto_close(void *opaque) {
     free(self);
 }
 
-/* root: where the machine's sys and proc folders are, /host in a container. */
-static const char *const auto_keys[] = {"root", "full_w", NULL};
-
 static const jm_instrument automatic_choice = {.type = "auto",
                                                .keys = auto_keys,
+                                               .takes_idle = true,
+                                               .prompt = true,
                                                .open = auto_open,
                                                .describe = auto_describe,
                                                .read = auto_read,
                                                .close = auto_close};
 
+/* ---- the registry ---- */
+
 const jm_instrument *const jm_instruments[] = {&jm_powercap, &jm_hwmon,         &jm_replay,
                                                &jm_model,    &automatic_choice, NULL};
 
-const jm_instrument *jm_instrument_by_type(const char *type) {
+const char *const jm_instrument_modules[] = {"nvml", "ipmi", "redfish",    "snmp", "modbus",
+                                             "scpi", "mqtt", "prometheus", NULL};
+
+static void name_all(char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (const jm_instrument *const *entry = jm_instruments; *entry && used < size; entry++) {
+        jm_format(text + used, size - used, "%s%s", used ? ", " : "", (*entry)->type);
+        used = strlen(text);
+    }
+    for (const char *const *module = jm_instrument_modules; *module && used < size; module++) {
+        jm_format(text + used, size - used, ", %s", *module);
+        used = strlen(text);
+    }
+}
+
+/* $JOULEMARK_INSTRUMENTS, else lib/joulemark beside the program's folder. */
+static bool module_path(const char *type, char *path, size_t size) {
+    const char *folder = getenv("JOULEMARK_INSTRUMENTS");
+    if (folder)
+        return jm_format(path, size, "%s/%s.so", folder, type);
+    char program[JM_PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0)
+        return false;
+    program[length] = '\0';
+    for (int up = 0; up < 2; up++) {
+        char *slash = strrchr(program, '/');
+        if (!slash)
+            return false;
+        *slash = '\0';
+        /* a build folder has them beside the program, an installation beside its bin folder */
+        if (jm_format(path, size, up == 0 ? "%s/instruments/%s.so" : "%s/lib/joulemark/%s.so",
+                      program, type) &&
+            access(path, R_OK) == 0)
+            return true;
+    }
+    return jm_format(path, size, "%s/lib/joulemark/%s.so", program, type);
+}
+
+/* Never unloaded: threads and libraries of it may live until the process ends. */
+static const jm_instrument *load_module(const char *type, jm_message *why) {
+    char path[JM_PATH_MAX];
+    if (!module_path(type, path, sizeof path)) {
+        jm_message_set(why, "the module of '%s' has too long a path", type);
+        return NULL;
+    }
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const jm_instrument *instrument = module ? dlsym(module, "jm_module") : NULL;
+    if (instrument && strcmp(instrument->type, type) == 0)
+        return instrument;
+    const char *error = dlerror();
+    jm_message_set(why,
+                   "'%s' cannot be used here: %s; install its library, or build the plugins "
+                   "with it",
+                   type, error ? error : "its module is another instrument's");
+    return NULL;
+}
+
+const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why) {
     for (const jm_instrument *const *entry = jm_instruments; *entry; entry++)
         if (strcmp((*entry)->type, type) == 0)
             return *entry;
+    for (const char *const *module = jm_instrument_modules; *module; module++)
+        if (strcmp(*module, type) == 0)
+            return load_module(type, why);
+    char all[256];
+    name_all(all, sizeof all);
+    jm_message_set(why, "must be one of %s, is '%.60s'", all, type);
     return NULL;
 }

@@ -3,6 +3,7 @@
 #ifndef JOULEMARK_INSTRUMENT_H
 #define JOULEMARK_INSTRUMENT_H
 
+#include "settings.h"
 #include "text.h"
 
 #include <stdbool.h>
@@ -45,49 +46,78 @@ typedef struct {
     jm_error_budget error;
 } jm_channel_info;
 
-/* One channel's answer. A failed reading has ok false and says why. */
+/* One channel's answer. A failed reading has neither ok nor none and says why. */
 typedef struct {
     bool ok;
-    uint64_t value; /* COUNTER: microjoules, raw; otherwise microwatts */
-    const char *why;
+    bool none;       /* nothing new since the last call: no fault, until it has lasted too long */
+    uint64_t value;  /* COUNTER: microjoules, raw; otherwise microwatts */
+    int64_t time_ns; /* CLOCK_REALTIME of the value, where its source tells; 0: the call's time */
+    const char *why; /* lives until the next call */
 } jm_reading;
+
+/* One entry of `channels:` of an instrument, validated. */
+typedef struct {
+    char name[JM_NAME_MAX];
+    jm_domain domain;
+    bool has_domain;
+    double idle_w;         /* NAN: not given */
+    jm_error_budget error; /* NAN where the file says nothing */
+    jm_settings settings;  /* the instrument's own channel_keys */
+    int line;
+} jm_channel_config;
 
 /* One entry of `instruments:` in the configuration file, validated. Absent numbers are NAN. */
 typedef struct {
     char name[JM_NAME_MAX];
     char type[JM_NAME_MAX];
     char parent[JM_NAME_MAX]; /* instrument whose channel contains this one's; "" none */
-    char root[JM_PATH_MAX];   /* powercap, hwmon */
-    char file[JM_PATH_MAX];   /* replay */
-    bool as_power;            /* replay: sampled power, not the exact integral */
-    bool repeat;              /* replay */
-    bool has_epoch;
-    double epoch_s;   /* replay: Unix time of the trace's time 0 */
-    uint64_t wrap_uj; /* replay; 0 never */
-    jm_domain domain; /* replay, model */
-    double idle_w, full_w;
+    double period_s;          /* between readings; the configuration's period_s where not given */
+    double timeout_s;         /* a reading that takes longer is late; period_s where not given */
+    double stuck_s;           /* a value that does not move for so long is stuck; 0: not judged */
+    jm_domain domain;         /* of its only channel, where the instrument takes `domain` */
+    double idle_w;
     jm_error_budget error; /* NAN where the file says nothing: the instrument's own default holds */
-    int line;              /* where the entry starts, for messages */
+    jm_settings settings;  /* the instrument's own keys */
+    jm_channel_config *channels; /* `channels:`; only where the instrument has channel_keys */
+    int n_channels;
+    const char *file; /* configuration file, for messages */
+    int line;         /* where the entry starts, for messages */
 } jm_instrument_config;
 
+/*
+ * Each instrument has a thread of its own, which alone calls read and close; open and describe are
+ * called before it starts. A reading may block: it makes its own channels late and nobody else's.
+ */
 typedef struct {
     const char *type;
-    const char *const
-        *keys; /* configuration keys it takes beside name, type, parent, idle_w, error; NULL ends */
-    /* 0 and *self, or -1 and why. Must not block: local files only, or its own thread. */
+    const jm_key *keys;         /* its own, beside those every instrument takes; a NULL name ends */
+    const jm_key *channel_keys; /* of each entry of `channels:`; NULL: it takes none */
+    bool takes_domain;          /* `domain` may be given for the instrument */
+    bool takes_idle;            /* idle_w may be given for the instrument */
+    bool prompt; /* local and answered at once: read at every account's begin and end too */
+    /* 0 and *self, or -1 and why (with the key and the fix). Touches no network: a peer that is
+     * down today must not cost the instrument tomorrow. */
     int (*open)(const jm_instrument_config *config, void **self, jm_message *why);
     /* Fills at most capacity entries; returns how many channels there are. Parents come before
      * their children. */
     int (*describe)(void *self, jm_channel_info *channels, int capacity);
-    /* One reading a channel, in describe's order. now_ns: CLOCK_REALTIME of the tick. */
-    void (*read)(void *self, int64_t now_ns, jm_reading *readings);
+    /* One reading a channel, in describe's order. now_ns: CLOCK_REALTIME of the tick. True: more
+     * values wait (of a log, a queue, a range query), call again at once. */
+    bool (*read)(void *self, int64_t now_ns, jm_reading *readings);
     void (*close)(void *self);
 } jm_instrument;
 
 extern const jm_instrument jm_powercap, jm_hwmon, jm_replay, jm_model;
 
-/* The instruments this build has; NULL ends. */
+/* The instruments that need nothing but libc, and the modules' types; NULL ends. */
 extern const jm_instrument *const jm_instruments[];
-const jm_instrument *jm_instrument_by_type(const char *type);
+extern const char *const jm_instrument_modules[];
+
+/*
+ * The instrument of this type: one of jm_instruments, or the module TYPE.so, which exports
+ * `const jm_instrument jm_module`, from $JOULEMARK_INSTRUMENTS or lib/joulemark beside the program.
+ * NULL and why: no such type, or its module or a library of it is missing.
+ */
+const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why);
 
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,14 +82,14 @@ static int model_open(const jm_instrument_config *config, void **opaque, jm_mess
         return -1;
     }
     self->idle_w = config->idle_w;
-    self->full_w = config->full_w;
+    self->full_w = jm_number(&config->settings, "full_w", NAN);
     self->info = (jm_channel_info){.domain = config->domain,
                                    .method = JM_METHOD_MODEL,
                                    .parent = -1,
                                    .error = jm_error_budget_or(config->error, budget)};
     jm_format(self->info.name, sizeof self->info.name, "model");
     jm_share_idle(config->idle_w, &self->info, 1);
-    const char *root = config->root[0] ? config->root : "/proc";
+    const char *root = jm_text(&config->settings, "root", "/proc");
     jm_format(self->path, sizeof self->path, "%s/stat", root);
     self->fd = open(self->path, O_RDONLY | O_CLOEXEC);
     if (self->fd < 0)
@@ -111,23 +112,30 @@ static int model_describe(void *opaque, jm_channel_info *channels, int capacity)
     return 1;
 }
 
-static void model_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+static bool model_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     (void)now_ns;
     model *self = opaque;
     cpu_time now;
     if (!read_cpu_time(self, &now)) {
         readings[0] = (jm_reading){.why = self->why.text};
-        return;
+        return false;
     }
     update_utilisation(self, now);
     double power_w = self->idle_w + (self->full_w - self->idle_w) * self->utilisation;
     readings[0] = (jm_reading){.ok = true, .value = jm_to_micro(power_w)};
+    return false;
 }
 
-static const char *const keys[] = {"root", "domain", "full_w", NULL};
+static const jm_key keys[] = {
+    {"root", JM_KEY_PATH, .required = false},
+    {"full_w", JM_KEY_NUMBER, .required = true, .example = "120", .min = 0, .max = 1e9},
+    {0}};
 
 const jm_instrument jm_model = {.type = "model",
                                 .keys = keys,
+                                .takes_domain = true,
+                                .takes_idle = true,
+                                .prompt = true,
                                 .open = model_open,
                                 .describe = model_describe,
                                 .read = model_read,

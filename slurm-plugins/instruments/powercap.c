@@ -140,7 +140,7 @@ static int find_zones(const char *root, struct zone zones[ZONES_MAX]) {
 }
 
 static int add_zones(powercap *self, const jm_instrument_config *config, jm_message *why) {
-    const char *root = config->root[0] ? config->root : "/sys/class/powercap";
+    const char *root = jm_text(&config->settings, "root", "/sys/class/powercap");
     struct zone zones[ZONES_MAX];
     int count = find_zones(root, zones);
     if (count == 0) {
@@ -196,7 +196,7 @@ static int powercap_describe(void *opaque, jm_channel_info *channels, int capaci
     return self->count;
 }
 
-static void powercap_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+static bool powercap_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     (void)now_ns;
     powercap *self = opaque;
     for (int i = 0; i < self->count; i++) {
@@ -207,12 +207,15 @@ static void powercap_read(void *opaque, int64_t now_ns, jm_reading *readings) {
         else
             readings[i] = (jm_reading){.why = energy->why.text};
     }
+    return false;
 }
 
-static const char *const keys[] = {"root", NULL};
+static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false}, {0}};
 
 const jm_instrument jm_powercap = {.type = "powercap",
                                    .keys = keys,
+                                   .takes_idle = true,
+                                   .prompt = true,
                                    .open = powercap_open,
                                    .describe = powercap_describe,
                                    .read = powercap_read,

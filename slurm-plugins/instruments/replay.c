@@ -256,13 +256,15 @@ static int read_lines(struct reader *reader, FILE *stream, struct trace *trace) 
 }
 
 static int read_file(const jm_instrument_config *config, struct trace *trace, jm_message *why) {
-    FILE *stream = fopen(config->file, "re");
+    const char *file = jm_text(&config->settings, "file", "");
+    FILE *stream = fopen(file, "re");
     if (!stream) {
-        jm_message_set(why, "replay: %s: cannot be opened: %s; set 'file' to a trace", config->file,
+        jm_message_set(why, "replay: %s: cannot be opened: %s; set 'file' to a trace", file,
                        strerror(errno));
         return -1;
     }
-    struct reader reader = {.file = config->file, .wrap_uj = config->wrap_uj, .why = why};
+    struct reader reader = {
+        .file = file, .wrap_uj = jm_whole(&config->settings, "wrap_uj", 0), .why = why};
     int result = read_lines(&reader, stream, trace);
     fclose(stream);
     return result;
@@ -282,19 +284,25 @@ static void replay_close(void *opaque) {
     free(self);
 }
 
+static bool as_power(const jm_instrument_config *config) {
+    return jm_chosen(&config->settings, "as", "counter", "power");
+}
+
 static void set_up(replay *self, const jm_instrument_config *config) {
-    int64_t epoch_ns = config->has_epoch ? llround(config->epoch_s * NS_PER_S) : unix_now_ns();
+    const jm_settings *settings = &config->settings;
+    int64_t epoch_ns = jm_given(settings, "epoch")
+                           ? llround(jm_number(settings, "epoch", 0) * NS_PER_S)
+                           : unix_now_ns();
     self->origin_ns = epoch_ns + self->trace.points[0].time_ns;
     self->latest_ns = INT64_MIN;
-    self->as_power = config->as_power;
-    self->repeat = config->repeat;
-    self->info =
-        (jm_channel_info){.domain = config->domain,
-                          .method = config->as_power ? JM_METHOD_INTEGRATED : JM_METHOD_COUNTER,
-                          .wrap_uj = config->wrap_uj,
-                          .parent = -1,
-                          .error = jm_error_budget_or(
-                              config->error, config->as_power ? power_budget : counter_budget)};
+    self->as_power = as_power(config);
+    self->repeat = jm_flag(settings, "repeat", false);
+    self->info = (jm_channel_info){
+        .domain = config->domain,
+        .method = self->as_power ? JM_METHOD_INTEGRATED : JM_METHOD_COUNTER,
+        .wrap_uj = jm_whole(settings, "wrap_uj", 0),
+        .parent = -1,
+        .error = jm_error_budget_or(config->error, self->as_power ? power_budget : counter_budget)};
     jm_format(self->info.name, sizeof self->info.name, "replay");
     jm_share_idle(config->idle_w, &self->info, 1);
 }
@@ -306,9 +314,9 @@ static int replay_open(const jm_instrument_config *config, void **opaque, jm_mes
         return -1;
     }
     int result = read_file(config, &self->trace, why);
-    if (result == 0 && config->as_power && self->trace.is_energy) {
+    if (result == 0 && as_power(config) && self->trace.is_energy) {
         jm_message_set(why, "%s: is a trace of energy_uj, it cannot be replayed with 'as: power'",
-                       config->file);
+                       jm_text(&config->settings, "file", ""));
         result = -1;
     }
     if (result != 0) {
@@ -328,7 +336,7 @@ static int replay_describe(void *opaque, jm_channel_info *channels, int capacity
 }
 
 /* Before the first row: no power, the first row's energy. */
-static void replay_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+static bool replay_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     replay *self = opaque;
     if (now_ns > self->latest_ns)
         self->latest_ns = now_ns;
@@ -337,17 +345,26 @@ static void replay_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     readings[0] = (jm_reading){.ok = true};
     if (self->as_power) {
         readings[0].value = started ? jm_to_micro(power_after(self, elapsed_ns)) : 0;
-        return;
+        return false;
     }
     uint64_t energy_uj = energy_after(self, elapsed_ns);
     uint64_t wrap_uj = self->info.wrap_uj;
     readings[0].value = wrap_uj > 0 ? energy_uj % (wrap_uj + 1) : energy_uj;
+    return false;
 }
 
-static const char *const keys[] = {"file", "as", "epoch", "repeat", "wrap_uj", "domain", NULL};
+static const jm_key keys[] = {{"file", JM_KEY_PATH, .required = true, .example = "/path/trace.csv"},
+                              {"as", JM_KEY_CHOICE, .choices = "counter power"},
+                              {"epoch", JM_KEY_NUMBER, .min = 0, .max = 4e9},
+                              {"repeat", JM_KEY_BOOL, .required = false},
+                              {"wrap_uj", JM_KEY_WHOLE, .min = 1, .max = 0x1p62},
+                              {0}};
 
 const jm_instrument jm_replay = {.type = "replay",
                                  .keys = keys,
+                                 .takes_domain = true,
+                                 .takes_idle = true,
+                                 .prompt = true,
                                  .open = replay_open,
                                  .describe = replay_describe,
                                  .read = replay_read,

@@ -5,70 +5,148 @@
 static const double NS_PER_S = 1e9;
 static const double UJ_PER_J = 1e6;
 
-static jm_gain counter_gain(const jm_channel *channel, uint64_t value, int64_t dt_ns) {
-    jm_gain gain = {.covered_ns = dt_ns};
+/* Shorter intervals of a counter tell more of its steps than of the power. */
+static const int64_t POWER_NS = 10000000;
+
+/* The time up to boot_ns cannot be vouched for; each moment is told once. */
+static void tell_lost(jm_channel *channel, int64_t boot_ns) {
+    int64_t since_ns = channel->last_boot_ns > channel->lost_boot_ns ? channel->last_boot_ns
+                                                                     : channel->lost_boot_ns;
+    if (boot_ns > since_ns)
+        channel->lost_ns += boot_ns - since_ns;
+    channel->lost_boot_ns = boot_ns;
+}
+
+/* The interval up to boot_ns has no energy that is known; what was charged meanwhile stands. */
+static void lose(jm_channel *channel, int64_t boot_ns, const char *fault) {
+    tell_lost(channel, boot_ns);
+    channel->fault = fault;
+    if (channel->integral_uj < channel->total_uj)
+        channel->integral_uj = channel->total_uj;
+}
+
+static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
+    int64_t dt_ns = boot_ns - channel->last_boot_ns;
     double dt_s = (double)dt_ns / NS_PER_S;
-    uint64_t wrap = channel->info.wrap_uj;
+    uint64_t wrap = channel->info.wrap_uj, energy_uj;
     if (value >= channel->last_value) {
-        gain.energy_uj = value - channel->last_value;
+        energy_uj = value - channel->last_value;
     } else if (wrap > 0 && channel->last_value <= wrap) {
-        gain.energy_uj = wrap - channel->last_value + 1 + value;
+        energy_uj = wrap - channel->last_value + 1 + value;
     } else {
-        return (jm_gain){.lost_ns = dt_ns, .fault = "counter went backwards"};
+        lose(channel, boot_ns, "jumps back: the counter was reset");
+        return;
     }
-    if ((double)gain.energy_uj > JM_PLAUSIBLE_POWER_W * UJ_PER_J * (dt_s > 1e-3 ? dt_s : 1e-3))
-        return (jm_gain){.lost_ns = dt_ns, .fault = "counter jumped: reset, or not an energy"};
+    if ((double)energy_uj > JM_PLAUSIBLE_POWER_W * UJ_PER_J * (dt_s > 1e-3 ? dt_s : 1e-3)) {
+        lose(channel, boot_ns, "jumps: the counter was reset, or is no energy");
+        return;
+    }
+    channel->integral_uj += energy_uj;
     /* At twice the power last seen it may have wrapped more than once: what is charged is a lower
      * bound. */
     if (wrap > 0 && channel->power_w * 2 * dt_s * UJ_PER_J > (double)wrap) {
-        gain.lost_ns = dt_ns;
-        gain.fault = "counter may have wrapped more than once";
+        tell_lost(channel, boot_ns);
+        channel->fault = "counter may have wrapped more than once";
     }
-    return gain;
+    /* A coarse counter stands still between its steps; its power is that from step to step. */
+    int64_t step_ns = boot_ns - channel->moved_boot_ns;
+    channel->moved_uj += energy_uj;
+    if (energy_uj == 0 || step_ns < POWER_NS)
+        return;
+    channel->power_w = (double)channel->moved_uj / ((double)step_ns / NS_PER_S) / UJ_PER_J;
+    channel->moved_boot_ns = boot_ns;
+    channel->moved_uj = 0;
 }
 
-static jm_gain power_gain(jm_channel *channel, uint64_t value, int64_t dt_ns, int64_t max_gap_ns) {
-    if (dt_ns > max_gap_ns)
-        return (jm_gain){.lost_ns = dt_ns, .fault = "no reading for too long"};
+static void take_power(jm_channel *channel, uint64_t value, int64_t boot_ns, int64_t max_gap_ns) {
+    int64_t dt_ns = boot_ns - channel->last_boot_ns;
+    channel->power_w = (double)value / UJ_PER_J;
+    if (dt_ns > max_gap_ns) {
+        lose(channel, boot_ns, "no reading for too long");
+        return;
+    }
     unsigned __int128 area = (unsigned __int128)(channel->last_value + value) * (uint64_t)dt_ns;
     area += channel->remainder;
     const uint64_t unit = 2000000000u; /* 2 * ns per s: the trapezoid's half without its rounding */
     channel->remainder = (uint64_t)(area % unit);
+    channel->integral_uj += (uint64_t)(area / unit);
 
     double dt_s = (double)dt_ns / NS_PER_S;
     double step_uj = ((double)value - (double)channel->last_value) * dt_s;
     double resolution_uj = channel->info.error.resolution_w * UJ_PER_J * dt_s;
-    return (jm_gain){
-        .energy_uj = (uint64_t)(area / unit),
-        /* A change may have come anywhere between the two readings: uniform, width |p1 - p0| * dt.
-         */
-        .variance_uj2 = (step_uj * step_uj + resolution_uj * resolution_uj) / 12,
-        .covered_ns = dt_ns,
-    };
+    /* A change may have come anywhere between the two readings: uniform, width |p1 - p0| * dt. */
+    channel->variance_uj2 += (step_uj * step_uj + resolution_uj * resolution_uj) / 12;
 }
 
-jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
-                           int64_t max_gap_ns) {
-    if (!reading->ok)
-        return (jm_gain){.fault = reading->why ? reading->why : "reading failed"};
-    int64_t dt_ns = boot_ns - channel->last_boot_ns;
-    jm_gain gain = {0};
-    if (channel->has_last) {
-        if (dt_ns <= 0)
-            return gain;
-        gain = channel->info.method == JM_METHOD_COUNTER
-                   ? counter_gain(channel, reading->value, dt_ns)
-                   : power_gain(channel, reading->value, dt_ns, max_gap_ns);
+void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
+                     int64_t max_gap_ns) {
+    if (!reading->ok) {
+        if (!reading->none)
+            channel->fault = reading->why ? reading->why : "reading failed";
+        return;
+    }
+    bool is_counter = channel->info.method == JM_METHOD_COUNTER;
+    if (channel->has_last && boot_ns <= channel->last_boot_ns)
+        return;
+    if (channel->has_last && is_counter)
+        take_counter(channel, reading->value, boot_ns);
+    else if (channel->has_last)
+        take_power(channel, reading->value, boot_ns, max_gap_ns);
+    else {
+        channel->integral_uj = channel->total_uj;
+        channel->settled_boot_ns = channel->moved_boot_ns = boot_ns;
+        if (!is_counter)
+            channel->power_w = (double)reading->value / UJ_PER_J;
     }
     channel->has_last = true;
     channel->last_value = reading->value;
     channel->last_boot_ns = boot_ns;
-    channel->total_uj += gain.energy_uj;
-    if (channel->info.method != JM_METHOD_COUNTER)
-        channel->power_w = (double)reading->value / UJ_PER_J;
-    else if (gain.covered_ns > 0)
-        channel->power_w = (double)gain.energy_uj / ((double)gain.covered_ns / NS_PER_S) / UJ_PER_J;
+}
+
+/* Energy from the last value to boot_ns at the power last seen. */
+static uint64_t held_uj(const jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {
+    int64_t silent_ns = boot_ns - channel->last_boot_ns;
+    if (silent_ns <= 0)
+        return 0;
+    if (silent_ns > max_gap_ns)
+        silent_ns = max_gap_ns;
+    return (uint64_t)(channel->power_w * UJ_PER_J * ((double)silent_ns / NS_PER_S));
+}
+
+jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {
+    jm_gain gain = {.fault = channel->fault};
+    if (channel->has_last && boot_ns - channel->last_boot_ns > max_gap_ns)
+        tell_lost(channel, boot_ns);
+    uint64_t level_uj = channel->integral_uj + held_uj(channel, boot_ns, max_gap_ns);
+    if (channel->has_last && boot_ns > channel->settled_boot_ns) {
+        int64_t dt_ns = boot_ns - channel->settled_boot_ns;
+        if (level_uj > channel->total_uj)
+            gain.energy_uj = level_uj - channel->total_uj;
+        channel->total_uj += gain.energy_uj;
+        gain.lost_ns = channel->lost_ns;
+        gain.covered_ns = dt_ns > gain.lost_ns ? dt_ns - gain.lost_ns : 0;
+        gain.variance_uj2 = channel->variance_uj2;
+        channel->settled_boot_ns = boot_ns;
+        channel->variance_uj2 = 0;
+        channel->lost_ns = 0;
+    }
+    channel->fault = NULL;
     return gain;
+}
+
+jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
+                           int64_t max_gap_ns) {
+    jm_channel_take(channel, reading, boot_ns, max_gap_ns);
+    return jm_channel_settle(channel, boot_ns, max_gap_ns);
+}
+
+void jm_channel_forget(jm_channel *channel) {
+    channel->has_last = false;
+    channel->integral_uj = channel->total_uj;
+    channel->remainder = channel->moved_uj = 0;
+    channel->settled_boot_ns = channel->lost_boot_ns = 0;
+    channel->variance_uj2 = 0;
+    channel->lost_ns = 0;
 }
 
 double jm_channel_edge_variance(const jm_channel *channel, double power_w) {

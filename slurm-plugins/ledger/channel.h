@@ -21,8 +21,19 @@ typedef struct {
     uint64_t last_value;  /* raw: microjoules of a counter, microwatts otherwise */
     int64_t last_boot_ns; /* CLOCK_BOOTTIME of last_value */
     uint64_t remainder; /* of the integral, in units of uW * ns / 2: nothing is lost to rounding */
-    uint64_t total_uj;  /* all the energy seen since the ledger began */
-    double power_w;     /* mean of the last interval */
+    uint64_t integral_uj;  /* all the energy up to last_value */
+    double power_w;        /* mean between a counter's last two steps, or the last reading */
+    int64_t moved_boot_ns; /* counter: when power_w was taken, and what it gained since */
+    uint64_t moved_uj;
+
+    uint64_t total_uj;       /* all the energy given out as gains since the ledger began */
+    int64_t settled_boot_ns; /* until when; 0: not yet */
+    int64_t lost_boot_ns;    /* until when lost time has been told */
+
+    /* gathered since the last settling */
+    double variance_uj2;
+    int64_t lost_ns;
+    const char *fault;
 } jm_channel;
 
 /* What one tick brought. */
@@ -38,10 +49,24 @@ typedef struct {
 /*
  * Take in one reading made at boot_ns. max_gap_ns: beyond this distance two power readings are not
  * joined by a line, the time between them is lost; a counter bridges any distance in which it
- * cannot have wrapped twice. Never goes back, never counts an interval twice.
+ * cannot have wrapped twice. A reading that is not later than the last is left out.
  */
+void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
+                     int64_t max_gap_ns);
+
+/*
+ * What the channel gained since the last settling, up to boot_ns: the integral up to its last value
+ * and from there its last power, held for at most max_gap_ns. What was held too much is caught up
+ * by the next gains: no gain is negative, and none counts an interval twice.
+ */
+jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns);
+
+/* One reading at the moment of the tick itself: take and settle. */
 jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
                            int64_t max_gap_ns);
+
+/* As after a start: what came before is not joined with what comes. */
+void jm_channel_forget(jm_channel *channel);
 
 /* Random variance (uJ^2) at one end of an interval at power_w: resolution of a counter, and the
  * time stamp's jitter. */

@@ -148,44 +148,6 @@ static void parse_cpus(struct reader *reader, const struct field *field, const y
         complain(reader, place, "must be %s, is '%.60s'", must_be, text);
 }
 
-static void parse_wrap(struct reader *reader, const struct field *field, const yaml_node_t *value,
-                       const struct place *place, void *out) {
-    (void)field;
-    const char must_be[] = "a whole number of microjoules from 1 to 2^62";
-    const char *text = scalar(reader, value, place, must_be);
-    uint64_t parsed;
-    if (!text)
-        return;
-    if (jm_parse_u64(text, &parsed) && parsed >= 1 && parsed <= UINT64_C(1) << 62)
-        *(uint64_t *)out = parsed;
-    else
-        complain(reader, place, "must be %s, is '%.60s'", must_be, text);
-}
-
-static void parse_bool(struct reader *reader, const struct field *field, const yaml_node_t *value,
-                       const struct place *place, void *out) {
-    (void)field;
-    const char *text = scalar(reader, value, place, "true or false");
-    if (!text)
-        return;
-    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
-        *(bool *)out = *text == 't';
-    else
-        complain(reader, place, "must be true or false, is '%.60s'", text);
-}
-
-static void parse_as(struct reader *reader, const struct field *field, const yaml_node_t *value,
-                     const struct place *place, void *out) {
-    (void)field;
-    const char *text = scalar(reader, value, place, "counter or power");
-    if (!text)
-        return;
-    if (strcmp(text, "counter") == 0 || strcmp(text, "power") == 0)
-        *(bool *)out = *text == 'p';
-    else
-        complain(reader, place, "must be counter or power, is '%.60s'", text);
-}
-
 static void parse_domain(struct reader *reader, const struct field *field, const yaml_node_t *value,
                          const struct place *place, void *out) {
     (void)field;
@@ -236,6 +198,17 @@ static void parse_path(struct reader *reader, const struct field *field, const y
         complain(reader, place, "must be at most %zu bytes long, is %zu: '%.120s'; shorten it",
                  field->size - 1, strlen(path), path);
     }
+}
+
+/* A file for SQLite, or the address of a database that `joulemark` opens. */
+static void parse_store(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                        const struct place *place, void *out) {
+    if (value->type != YAML_SCALAR_NODE || !strstr((const char *)value->data.scalar.value, "://")) {
+        parse_path(reader, field, value, place, out);
+        return;
+    }
+    if (!jm_format(out, field->size, "%s", (const char *)value->data.scalar.value))
+        complain(reader, place, "must be at most %zu bytes long; shorten it", field->size - 1);
 }
 
 /* A socket's address holds 107 bytes, whatever room the configuration has. */
@@ -308,9 +281,17 @@ static void complain_unknown(struct reader *reader, const struct field *fields, 
         complain(reader, place, "is not known; remove it");
 }
 
+/* Takes a key that the table does not have; false: it is not known there either. */
+struct others {
+    bool (*take)(struct reader *reader, void *context, const char *key, const yaml_node_t *value,
+                 const struct place *place);
+    void *context;
+};
+
 /* Reads a mapping by its table. lines[i] becomes the line of fields[i], 0 where it is absent. */
 static void parse_mapping(struct reader *reader, const yaml_node_t *mapping, const char *prefix,
-                          const struct field *fields, void *out, int lines[FIELDS_MAX]) {
+                          const struct field *fields, void *out, int lines[FIELDS_MAX],
+                          const struct others *others) {
     memset(lines, 0, FIELDS_MAX * sizeof *lines);
     const yaml_node_pair_t *end = mapping->data.mapping.pairs.top;
     for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < end; pair++) {
@@ -321,7 +302,8 @@ static void parse_mapping(struct reader *reader, const yaml_node_t *mapping, con
         struct place place = place_of(key, "%s%.60s", prefix, name);
         const struct field *field = find_field(fields, name);
         if (!field) {
-            complain_unknown(reader, fields, name, &place);
+            if (!others || !others->take(reader, others->context, name, value, &place))
+                complain_unknown(reader, fields, name, &place);
             continue;
         }
         int *line = &lines[field - fields];
@@ -353,7 +335,7 @@ static void parse_error(struct reader *reader, const struct field *field, const 
     int lines[FIELDS_MAX];
     char prefix[KEY_MAX];
     jm_format(prefix, sizeof prefix, "%s.", place->key);
-    parse_mapping(reader, value, prefix, error_fields, out, lines);
+    parse_mapping(reader, value, prefix, error_fields, out, lines, NULL);
 }
 
 /* The list's items in turn; NULL after the last, or where there is no list and that has been said.
@@ -401,145 +383,388 @@ static void parse_users(struct reader *reader, const struct field *field, const 
     }
 }
 
+/* ---- settings: keys that an instrument declares ---- */
+
+static const jm_key *find_key(const jm_key *keys, const char *name) {
+    for (; keys && keys->name; keys++)
+        if (strcmp(keys->name, name) == 0)
+            return keys;
+    return NULL;
+}
+
+static bool is_word_of(const char *words, const char *text) {
+    size_t length = strlen(text);
+    for (const char *at = words; (at = strstr(at, text)); at += length)
+        if ((at == words || at[-1] == ' ') && (at[length] == '\0' || at[length] == ' '))
+            return true;
+    return false;
+}
+
+static void describe_key(const jm_key *key, char *must_be, size_t size) {
+    switch (key->kind) {
+    case JM_KEY_NUMBER:
+        jm_format(must_be, size, "a number from %g to %g", key->min, key->max);
+        break;
+    case JM_KEY_WHOLE:
+        jm_format(must_be, size, "a whole number from %.0f to %.0f", key->min, key->max);
+        break;
+    case JM_KEY_BOOL:
+        jm_format(must_be, size, "true or false");
+        break;
+    case JM_KEY_CHOICE:
+        jm_format(must_be, size, "one of %s", key->choices);
+        break;
+    case JM_KEY_NAME:
+        jm_format(must_be, size, "1 to %d letters, digits, '.', '_' or '-'", JM_NAME_MAX - 1);
+        break;
+    case JM_KEY_PATH:
+        jm_format(must_be, size, "an absolute path");
+        break;
+    case JM_KEY_TEXT:
+        jm_format(must_be, size, "a text");
+        break;
+    }
+}
+
+static bool fits_key(const jm_key *key, const char *text) {
+    double number;
+    uint64_t whole;
+    switch (key->kind) {
+    case JM_KEY_NUMBER:
+        return jm_parse_double(text, &number) && number >= key->min && number <= key->max;
+    case JM_KEY_WHOLE:
+        return jm_parse_u64(text, &whole) && (double)whole >= key->min && (double)whole <= key->max;
+    case JM_KEY_BOOL:
+        return strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+    case JM_KEY_CHOICE:
+        return is_word_of(key->choices, text);
+    default:
+        return true;
+    }
+}
+
+/* Names and paths have rules of their own; both leave the text as it is to be used. */
+static bool expand_text(struct reader *reader, const jm_key *key, const yaml_node_t *value,
+                        const struct place *place, char text[JM_PATH_MAX]) {
+    struct field field = {.size = key->kind == JM_KEY_NAME ? JM_NAME_MAX : JM_PATH_MAX};
+    text[0] = '\0';
+    if (key->kind == JM_KEY_NAME)
+        parse_name(reader, &field, value, place, text);
+    else
+        parse_path(reader, &field, value, place, text);
+    return text[0] != '\0';
+}
+
+static void parse_setting(struct reader *reader, const jm_key *key, const yaml_node_t *value,
+                          const struct place *place, jm_settings *settings) {
+    char must_be[256], expanded[JM_PATH_MAX];
+    int line = jm_setting_line(settings, key->name);
+    if (line) {
+        complain(reader, place, "is given twice, first in line %d; remove one", line);
+        return;
+    }
+    const char *text;
+    if (key->kind == JM_KEY_NAME || key->kind == JM_KEY_PATH) {
+        text = expand_text(reader, key, value, place, expanded) ? expanded : NULL;
+    } else {
+        describe_key(key, must_be, sizeof must_be);
+        text = scalar(reader, value, place, must_be);
+        if (text && !fits_key(key, text)) {
+            complain(reader, place, "must be %s, is '%.60s'", must_be, text);
+            text = NULL;
+        }
+    }
+    /* A bad value is remembered as given, so that it is not called missing too. */
+    if (!jm_settings_put(settings, key, text ? text : "", place->line))
+        complain(reader, place, "memory is out");
+}
+
+static void require_keys(struct reader *reader, const jm_key *keys, const jm_settings *settings,
+                         const char *prefix, int line) {
+    for (; keys && keys->name; keys++) {
+        if (!keys->required || jm_given(settings, keys->name))
+            continue;
+        struct place place = {.line = line};
+        jm_format(place.key, sizeof place.key, "%s.%s", prefix, keys->name);
+        complain(reader, &place, "is missing; add '%s: %s'", keys->name, keys->example);
+    }
+}
+
 /* ---- instruments ---- */
 
-enum { I_NAME, I_TYPE, I_PARENT, I_IDLE, I_ERROR, I_ROOT, I_FILE, I_AS, I_EPOCH, I_REPEAT };
-enum { I_WRAP = I_REPEAT + 1, I_DOMAIN, I_FULL, I_END, I_COMMON_END = I_ROOT };
+enum { I_NAME, I_TYPE, I_PARENT, I_PERIOD, I_TIMEOUT, I_STUCK, I_IDLE, I_ERROR, I_DOMAIN };
+enum { I_CHANNELS = I_DOMAIN + 1, I_END };
 
 #define INSTRUMENT(member)      offsetof(jm_instrument_config, member)
 #define INSTRUMENT_TEXT(member) INSTRUMENT(member), sizeof(((jm_instrument_config *)0)->member)
+
+/* One instrument while it is read. */
+struct entry {
+    struct reader *reader;
+    jm_instrument_config *config;
+    const jm_instrument *instrument; /* NULL: its type is not known */
+    int index;
+    int lines[FIELDS_MAX];
+};
+
+static void parse_channels(struct reader *reader, const struct field *field,
+                           const yaml_node_t *value, const struct place *place, void *out);
 
 static const struct field instrument_fields[] = {
     [I_NAME] = {"name", parse_name, INSTRUMENT_TEXT(name), 0, 0},
     [I_TYPE] = {"type", parse_name, INSTRUMENT_TEXT(type), 0, 0},
     [I_PARENT] = {"parent", parse_name, INSTRUMENT_TEXT(parent), 0, 0},
+    [I_PERIOD] = {"period_s", parse_real, INSTRUMENT(period_s), 0, 0.001, 86400},
+    [I_TIMEOUT] = {"timeout_s", parse_real, INSTRUMENT(timeout_s), 0, 0.001, 86400},
+    [I_STUCK] = {"stuck_s", parse_real, INSTRUMENT(stuck_s), 0, 0, 86400},
     [I_IDLE] = {"idle_w", parse_real, INSTRUMENT(idle_w), 0, 0, MAX_POWER_W},
     [I_ERROR] = {"error", parse_error, INSTRUMENT(error), 0, 0, 0},
-    [I_ROOT] = {"root", parse_path, INSTRUMENT_TEXT(root), 0, 0},
-    [I_FILE] = {"file", parse_path, INSTRUMENT_TEXT(file), 0, 0},
-    [I_AS] = {"as", parse_as, INSTRUMENT(as_power), 0, 0, 0},
-    [I_EPOCH] = {"epoch", parse_real, INSTRUMENT(epoch_s), 0, 0, 4e9},
-    [I_REPEAT] = {"repeat", parse_bool, INSTRUMENT(repeat), 0, 0, 0},
-    [I_WRAP] = {"wrap_uj", parse_wrap, INSTRUMENT(wrap_uj), 0, 0, 0},
     [I_DOMAIN] = {"domain", parse_domain, INSTRUMENT(domain), 0, 0, 0},
-    [I_FULL] = {"full_w", parse_real, INSTRUMENT(full_w), 0, 0, MAX_POWER_W},
+    [I_CHANNELS] = {"channels", parse_channels, 0, 0, 0, 0},
     [I_END] = {0},
 };
 
-static jm_instrument_config instrument_defaults(void) {
+static const jm_error_budget silent = {NAN, NAN, NAN, NAN, NAN};
+
+static jm_instrument_config instrument_defaults(const char *file) {
     return (jm_instrument_config){.domain = JM_DOMAIN_NODE,
                                   .idle_w = NAN,
-                                  .full_w = NAN,
-                                  .epoch_s = NAN,
-                                  .error = {NAN, NAN, NAN, NAN, NAN}};
+                                  .period_s = NAN,
+                                  .timeout_s = NAN,
+                                  .stuck_s = NAN,
+                                  .error = silent,
+                                  .file = file};
 }
 
-static bool takes_key(const jm_instrument *instrument, const char *key) {
-    for (const char *const *taken = instrument->keys; *taken; taken++)
-        if (strcmp(*taken, key) == 0)
-            return true;
-    return false;
-}
-
-/* One instrument while its values are checked against each other. */
-struct check {
-    struct reader *reader;
-    jm_instrument_config *config;
-    int index;
-    const int *lines;
-};
-
-static struct place at_key(const struct check *check, int field) {
-    struct place place = {.line = check->lines[field] ? check->lines[field] : check->config->line};
-    jm_format(place.key, sizeof place.key, "instruments[%d].%s", check->index,
+static struct place at_key(const struct entry *entry, int field) {
+    struct place place = {.line = entry->lines[field] ? entry->lines[field] : entry->config->line};
+    jm_format(place.key, sizeof place.key, "instruments[%d].%s", entry->index,
               instrument_fields[field].key);
     return place;
 }
 
-static void require(const struct check *check, int field, const char *example) {
-    if (check->lines[field])
-        return;
-    struct place place = at_key(check, field);
-    complain(check->reader, &place, "is missing; add '%s: %s'", instrument_fields[field].key,
-             example);
-}
-
-static const jm_instrument *check_type(const struct check *check) {
-    const char *type = check->config->type;
-    if (!check->lines[I_TYPE] || !*type) {
-        require(check, I_TYPE, "auto");
-        return NULL;
+static const yaml_node_t *value_of(struct reader *reader, const yaml_node_t *mapping,
+                                   const char *name) {
+    const yaml_node_pair_t *end = mapping->data.mapping.pairs.top;
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < end; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(&reader->document, pair->key);
+        if (key->type == YAML_SCALAR_NODE &&
+            strcmp((const char *)key->data.scalar.value, name) == 0)
+            return yaml_document_get_node(&reader->document, pair->value);
     }
-    const jm_instrument *instrument = jm_instrument_by_type(type);
-    if (instrument)
-        return instrument;
-    nearest best = {.distance = 4};
-    char all[128] = "";
-    for (const jm_instrument *const *entry = jm_instruments; *entry; entry++) {
-        consider(&best, type, (*entry)->type);
-        size_t length = strlen(all);
-        jm_format(all + length, sizeof all - length, "%s%s", length ? ", " : "", (*entry)->type);
-    }
-    struct place place = at_key(check, I_TYPE);
-    if (best.name)
-        complain(check->reader, &place, "must be one of %s, is '%s'; did you mean '%s'?", all, type,
-                 best.name);
-    else
-        complain(check->reader, &place, "must be one of %s, is '%s'", all, type);
     return NULL;
 }
 
-static void check_keys(const struct check *check, const jm_instrument *instrument) {
-    for (int i = I_COMMON_END; i < I_END; i++) {
-        if (!check->lines[i] || takes_key(instrument, instrument_fields[i].key))
-            continue;
-        struct place place = at_key(check, i);
-        complain(check->reader, &place, "is not for an instrument of type '%s'; remove it",
-                 instrument->type);
-    }
+static void complain_type(const struct entry *entry, const char *type, const jm_message *why) {
+    nearest best = {.distance = 4};
+    for (const jm_instrument *const *known = jm_instruments; *known; known++)
+        consider(&best, type, (*known)->type);
+    for (const char *const *module = jm_instrument_modules; *module; module++)
+        consider(&best, type, *module);
+    struct place place = at_key(entry, I_TYPE);
+    if (best.name && best.distance > 0)
+        complain(entry->reader, &place, "%s; did you mean '%s'?", why->text, best.name);
+    else
+        complain(entry->reader, &place, "%s", why->text);
 }
 
-static void check_watts(const struct check *check) {
-    const jm_instrument_config *config = check->config;
-    if (isnan(config->idle_w) || isnan(config->full_w) || config->idle_w < config->full_w)
+/* The type decides which keys there may be, so it is looked up before the keys are read. */
+static const jm_instrument *type_of(struct entry *entry, const yaml_node_t *mapping) {
+    const yaml_node_t *value = value_of(entry->reader, mapping, "type");
+    if (!value) {
+        struct place place = at_key(entry, I_TYPE);
+        complain(entry->reader, &place, "is missing; add 'type: auto'");
+        return NULL;
+    }
+    entry->lines[I_TYPE] = line_of(value);
+    if (value->type != YAML_SCALAR_NODE || is_null(value))
+        return NULL;
+    const char *type = (const char *)value->data.scalar.value;
+    jm_message why;
+    const jm_instrument *instrument = jm_instrument_by_type(type, &why);
+    if (!instrument)
+        complain_type(entry, type, &why);
+    return instrument;
+}
+
+static bool some_instrument_takes(const char *key) {
+    for (const jm_instrument *const *known = jm_instruments; *known; known++)
+        if (find_key((*known)->keys, key))
+            return true;
+    return false;
+}
+
+static void complain_setting(struct reader *reader, const char *type, const jm_key *keys,
+                             const struct field *fields, const char *name,
+                             const struct place *place) {
+    if (some_instrument_takes(name)) {
+        complain(reader, place, "is not for an instrument of type '%s'; remove it", type);
         return;
-    struct place place = at_key(check, I_IDLE);
-    complain(check->reader, &place, "must be below full_w (%g), is '%g'; correct one",
-             config->full_w, config->idle_w);
-}
-
-static void check_replay(const struct check *check) {
-    require(check, I_FILE, "/path/trace.csv");
-    if (check->config->as_power && check->config->wrap_uj > 0) {
-        struct place place = at_key(check, I_WRAP);
-        complain(check->reader, &place,
-                 "is in conflict with 'as: power': power does not wrap; "
-                 "remove one");
     }
+    nearest best = {.distance = 4};
+    for (; keys && keys->name; keys++)
+        consider(&best, name, keys->name);
+    for (; fields->key; fields++)
+        consider(&best, name, fields->key);
+    if (best.name)
+        complain(reader, place, "is not known; did you mean '%s'?", best.name);
+    else
+        complain(reader, place, "is not known; remove it");
 }
 
-static void check_instrument(const struct check *check) {
-    const jm_instrument *instrument = check_type(check);
+static bool take_setting(struct reader *reader, void *context, const char *name,
+                         const yaml_node_t *value, const struct place *place) {
+    struct entry *entry = context;
+    if (!entry->instrument)
+        return true; /* nothing is known of its keys; the type has been complained of */
+    const jm_key *key = find_key(entry->instrument->keys, name);
+    if (key)
+        parse_setting(reader, key, value, place, &entry->config->settings);
+    else
+        complain_setting(reader, entry->instrument->type, entry->instrument->keys,
+                         instrument_fields, name, place);
+    return true;
+}
+
+/* ---- channels of an instrument ---- */
+
+enum { C_NAME, C_DOMAIN, C_IDLE, C_ERROR, C_END };
+enum { CHANNELS_PER_INSTRUMENT_MAX = 100000 };
+
+#define CHANNEL(member) offsetof(jm_channel_config, member)
+
+static const struct field channel_fields[] = {
+    [C_NAME] = {"name", parse_name, CHANNEL(name), JM_NAME_MAX, 0, 0},
+    [C_DOMAIN] = {"domain", parse_domain, CHANNEL(domain), 0, 0, 0},
+    [C_IDLE] = {"idle_w", parse_real, CHANNEL(idle_w), 0, 0, MAX_POWER_W},
+    [C_ERROR] = {"error", parse_error, CHANNEL(error), 0, 0, 0},
+    [C_END] = {0},
+};
+
+struct channel_entry {
+    const jm_instrument *instrument;
+    jm_channel_config *config;
+};
+
+static bool take_channel_setting(struct reader *reader, void *context, const char *name,
+                                 const yaml_node_t *value, const struct place *place) {
+    struct channel_entry *entry = context;
+    const jm_key *key = find_key(entry->instrument->channel_keys, name);
+    if (key)
+        parse_setting(reader, key, value, place, &entry->config->settings);
+    else
+        complain_setting(reader, entry->instrument->type, entry->instrument->channel_keys,
+                         channel_fields, name, place);
+    return true;
+}
+
+static void parse_channel(struct reader *reader, const yaml_node_t *value,
+                          const struct place *place, struct channel_entry *entry) {
+    *entry->config = (jm_channel_config){
+        .domain = JM_DOMAIN_NODE, .idle_w = NAN, .error = silent, .line = place->line};
+    if (value->type != YAML_MAPPING_NODE) {
+        complain(reader, place, "must be a mapping such as {name: outlet-1}, is %s",
+                 value->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");
+        return;
+    }
+    int lines[FIELDS_MAX];
+    char prefix[KEY_MAX];
+    jm_format(prefix, sizeof prefix, "%.120s.", place->key);
+    struct others others = {take_channel_setting, entry};
+    parse_mapping(reader, value, prefix, channel_fields, entry->config, lines, &others);
+    entry->config->has_domain = lines[C_DOMAIN] != 0;
+    require_keys(reader, entry->instrument->channel_keys, &entry->config->settings, place->key,
+                 place->line);
+}
+
+static void parse_channels(struct reader *reader, const struct field *field,
+                           const yaml_node_t *value, const struct place *place, void *out) {
+    (void)field;
+    jm_instrument_config *config = out;
+    jm_message why;
+    const jm_instrument *instrument = jm_instrument_by_type(config->type, &why);
     if (!instrument)
         return;
-    check_keys(check, instrument);
-    bool is_auto = strcmp(instrument->type, "auto") == 0;
-    if (instrument == &jm_replay)
-        check_replay(check);
+    if (!instrument->channel_keys) {
+        complain(reader, place, "is not for an instrument of type '%s'; remove it", config->type);
+        return;
+    }
+    if (!check_list(reader, value, place, CHANNELS_PER_INSTRUMENT_MAX,
+                    "such as '- {name: outlet-1}'"))
+        return;
+    ptrdiff_t count = value->data.sequence.items.top - value->data.sequence.items.start;
+    config->channels = calloc((size_t)count + 1, sizeof *config->channels);
+    if (!config->channels) {
+        complain(reader, place, "memory is out");
+        return;
+    }
+    const yaml_node_t *channel;
+    for (int i = 0; (channel = item(reader, value, i)); i++) {
+        struct channel_entry entry = {instrument, &config->channels[config->n_channels++]};
+        struct place at = place_of(channel, "%.100s[%d]", place->key, i);
+        parse_channel(reader, channel, &at, &entry);
+        for (int before = 0; entry.config->name[0] && before < i && i < 2000; before++)
+            if (strcmp(config->channels[before].name, entry.config->name) == 0) {
+                complain(reader, &at, "has the name '%s' of the entry in line %d; give it another",
+                         entry.config->name, config->channels[before].line);
+                break;
+            }
+    }
+}
+
+/* ---- what belongs together in one instrument ---- */
+
+static void refuse_field(const struct entry *entry, int field) {
+    if (!entry->lines[field])
+        return;
+    struct place place = at_key(entry, field);
+    complain(entry->reader, &place, "is not for an instrument of type '%s'; remove it",
+             entry->instrument->type);
+}
+
+static void check_watts(const struct entry *entry) {
+    double idle_w = entry->config->idle_w;
+    double full_w = jm_number(&entry->config->settings, "full_w", NAN);
+    bool full_given = jm_given(&entry->config->settings, "full_w");
+    bool is_auto = strcmp(entry->instrument->type, "auto") == 0;
+    struct place place = at_key(entry, I_IDLE);
     /* auto guesses both watts or none: half a guess could be upside down */
-    if (instrument == &jm_model || (is_auto && check->lines[I_FULL]))
-        require(check, I_IDLE, "40");
-    if (instrument == &jm_model)
-        require(check, I_FULL, "120");
-    if (instrument == &jm_model || is_auto)
-        check_watts(check);
+    if (!entry->lines[I_IDLE] && (!is_auto || full_given))
+        complain(entry->reader, &place, "is missing; add 'idle_w: 40'");
+    else if (idle_w >= full_w)
+        complain(entry->reader, &place, "must be below full_w (%g), is '%g'; correct one", full_w,
+                 idle_w);
+}
+
+static void check_replay(const struct entry *entry) {
+    const jm_settings *settings = &entry->config->settings;
+    if (!jm_chosen(settings, "as", "counter", "power") || !jm_given(settings, "wrap_uj"))
+        return;
+    struct place place = {.line = jm_setting_line(settings, "wrap_uj")};
+    jm_format(place.key, sizeof place.key, "instruments[%d].wrap_uj", entry->index);
+    complain(entry->reader, &place,
+             "is in conflict with 'as: power': power does not wrap; remove one");
+}
+
+static void check_instrument(const struct entry *entry) {
+    const jm_instrument *instrument = entry->instrument;
+    if (!instrument->takes_domain)
+        refuse_field(entry, I_DOMAIN);
+    char prefix[KEY_MAX];
+    jm_format(prefix, sizeof prefix, "instruments[%d]", entry->index);
+    require_keys(entry->reader, instrument->keys, &entry->config->settings, prefix,
+                 entry->config->line);
+    if (find_key(instrument->keys, "full_w"))
+        check_watts(entry);
+    if (instrument == &jm_replay)
+        check_replay(entry);
 }
 
 static void parse_instrument(struct reader *reader, const yaml_node_t *value, jm_config *config,
                              int parent_lines[]) {
     int index = config->n_instruments++;
     jm_instrument_config *instrument = &config->instruments[index];
-    *instrument = instrument_defaults();
+    *instrument = instrument_defaults(config->path);
     instrument->line = line_of(value);
     struct place place = place_of(value, "instruments[%d]", index);
     if (value->type != YAML_MAPPING_NODE) {
@@ -547,15 +772,18 @@ static void parse_instrument(struct reader *reader, const yaml_node_t *value, jm
                  value->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");
         return;
     }
-    int lines[FIELDS_MAX];
+    struct entry entry = {.reader = reader, .config = instrument, .index = index};
+    entry.instrument = type_of(&entry, value);
+    if (entry.instrument)
+        jm_format(instrument->type, sizeof instrument->type, "%s", entry.instrument->type);
     char prefix[KEY_MAX];
     jm_format(prefix, sizeof prefix, "%s.", place.key);
-    parse_mapping(reader, value, prefix, instrument_fields, instrument, lines);
-    instrument->has_epoch = !isnan(instrument->epoch_s);
-    parent_lines[index] = lines[I_PARENT];
-    struct check check = {reader, instrument, index, lines};
-    check_instrument(&check);
-    if (!instrument->name[0] && !lines[I_NAME])
+    struct others others = {take_setting, &entry};
+    parse_mapping(reader, value, prefix, instrument_fields, instrument, entry.lines, &others);
+    parent_lines[index] = entry.lines[I_PARENT];
+    if (entry.instrument)
+        check_instrument(&entry);
+    if (!instrument->name[0] && !entry.lines[I_NAME])
         jm_format(instrument->name, sizeof instrument->name, "%s", instrument->type);
 }
 
@@ -635,7 +863,7 @@ static const struct field top_fields[] = {
     [T_SOCKET] = {"socket", parse_socket, TOP_TEXT(socket), 0, 0},
     {"state_dir", parse_path, TOP_TEXT(state_dir), 0, 0},
     {"record_dir", parse_path, TOP_TEXT(record_dir), 0, 0},
-    {"store", parse_path, TOP_TEXT(store), 0, 0},
+    {"store", parse_store, TOP_TEXT(store), 0, 0},
     {"log_file", parse_path, TOP_TEXT(log_file), 0, 0},
     {"period_s", parse_real, TOP(period_s), 0, 0.01, 3600},
     {"cpus", parse_cpus, TOP(cpus), 0, 0, 0},
@@ -723,16 +951,34 @@ static void set_defaults(jm_config *config) {
 
 static void add_auto_instrument(jm_config *config) {
     jm_instrument_config *instrument = &config->instruments[config->n_instruments++];
-    *instrument = instrument_defaults();
+    *instrument = instrument_defaults(config->path);
     jm_format(instrument->name, sizeof instrument->name, "auto");
     jm_format(instrument->type, sizeof instrument->type, "auto");
     instrument->line = 1;
 }
 
+/* Keys that only `joulemark` and the gateway's publisher use; checked here, so that one file has
+ * one judge. */
+static const jm_key site_keys[] = {
+    {"store_password_file", JM_KEY_PATH, .required = false},
+    {0},
+};
+
+static bool take_site_key(struct reader *reader, void *context, const char *name,
+                          const yaml_node_t *value, const struct place *place) {
+    jm_config *config = context;
+    const jm_key *key = find_key(site_keys, name);
+    if (!key)
+        return false;
+    parse_setting(reader, key, value, place, &config->site);
+    return true;
+}
+
 static void parse_top(struct reader *reader, const yaml_node_t *root, jm_config *config) {
     int lines[FIELDS_MAX] = {0};
+    struct others others = {take_site_key, config};
     if (root)
-        parse_mapping(reader, root, "", top_fields, config, lines);
+        parse_mapping(reader, root, "", top_fields, config, lines, &others);
     if (!lines[T_CLUSTER]) {
         struct place place = {.line = root ? line_of(root) : 1, .key = "cluster"};
         complain(reader, &place, "is missing; add 'cluster: NAME', slurm.conf's ClusterName");
@@ -755,6 +1001,29 @@ static void check_socket_line(struct reader *reader, const jm_config *config) {
     send_report(reader, &message);
 }
 
+/* What an entry leaves open follows from the whole file. */
+static void fill_in(jm_config *config) {
+    for (int i = 0; i < config->n_instruments; i++) {
+        jm_instrument_config *instrument = &config->instruments[i];
+        if (isnan(instrument->period_s))
+            instrument->period_s = config->period_s;
+        if (isnan(instrument->timeout_s))
+            instrument->timeout_s = instrument->period_s;
+    }
+}
+
+void jm_config_free(jm_config *config) {
+    for (int i = 0; i < config->n_instruments; i++) {
+        jm_instrument_config *instrument = &config->instruments[i];
+        for (int c = 0; c < instrument->n_channels; c++)
+            jm_settings_free(&instrument->channels[c].settings);
+        free(instrument->channels);
+        jm_settings_free(&instrument->settings);
+    }
+    config->n_instruments = 0;
+    jm_settings_free(&config->site);
+}
+
 int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,
                    void *context) {
     struct reader reader = {.file = path, .node = node, .report = report, .context = context};
@@ -766,6 +1035,7 @@ int jm_config_load(const char *path, const char *node, jm_config *config, jm_con
     if (reader.errors == before)
         parse_top(&reader, root, config);
     yaml_document_delete(&reader.document);
+    fill_in(config);
     if (reader.errors == 0)
         check_socket_line(&reader, config);
     return reader.errors;

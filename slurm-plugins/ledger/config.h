@@ -14,6 +14,7 @@ typedef struct {
     char state_dir[JM_PATH_MAX];
     char record_dir[JM_PATH_MAX];
     char store[JM_PATH_MAX];    /* the site's store; the daemon only checks the key */
+    jm_settings site;           /* keys of `joulemark` alone */
     char log_file[JM_PATH_MAX]; /* "": stderr */
     double period_s;
     int cpus;
@@ -31,5 +32,6 @@ typedef struct {
 typedef void (*jm_config_report)(void *context, const char *message);
 int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,
                    void *context);
+void jm_config_free(jm_config *config); /* also after a load that failed */
 
 #endif

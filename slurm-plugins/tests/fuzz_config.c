@@ -17,8 +17,10 @@ static void require_valid(const jm_config *config) {
     if (!config->cluster[0] || strlen(config->socket) > 107 || !(config->period_s >= 0.01) ||
         config->cpus < 1 || config->n_instruments < 1)
         abort();
+    jm_message why;
     for (int i = 0; i < config->n_instruments; i++)
-        if (!config->instruments[i].name[0] || !jm_instrument_by_type(config->instruments[i].type))
+        if (!config->instruments[i].name[0] ||
+            !jm_instrument_by_type(config->instruments[i].type, &why))
             abort();
 }
 
@@ -45,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (jm_config_socket(path, "node", socket, sizeof socket, &why) == 0 && errors == 0 &&
         strcmp(socket, config.socket) != 0)
         abort();
+    jm_config_free(&config);
     close(fd);
     return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Fuzz target: any bytes as a trace give an error or a counter that never runs back.
-#include "instrument.h"
+#include "given.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,23 +33,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int fd = memfd_create("trace.csv", MFD_CLOEXEC);
     if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)size - 1)
         abort();
-    jm_instrument_config config = {.idle_w = NAN,
-                                   .full_w = NAN,
-                                   .error = {NAN, NAN, NAN, NAN, NAN},
-                                   .as_power = data[0] & 1,
-                                   .repeat = data[0] & 2,
-                                   .has_epoch = true,
-                                   .epoch_s = data[0] & 4 ? 4e9 : 0,
-                                   .wrap_uj = data[0] & 8 ? UINT64_C(1) << 40 : 0};
-    snprintf(config.file, sizeof config.file, "/proc/self/fd/%d", fd);
+    bool as_power = data[0] & 1, wraps = data[0] & 8;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    jm_instrument_config config = given_nothing();
+    give(&config.settings, jm_replay.keys, "file", path);
+    give(&config.settings, jm_replay.keys, "as", as_power ? "power" : "counter");
+    give(&config.settings, jm_replay.keys, "repeat", data[0] & 2 ? "true" : "false");
+    give(&config.settings, jm_replay.keys, "epoch", data[0] & 4 ? "4000000000" : "0");
+    if (wraps)
+        give(&config.settings, jm_replay.keys, "wrap_uj", "1099511627776");
     void *self;
     jm_message why;
     if (jm_replay.open(&config, &self, &why) == 0) {
         /* the sums of a wrapping counter are the tests' to check */
-        read_through(self, config.as_power || config.wrap_uj > 0);
+        read_through(self, as_power || wraps);
         jm_replay.close(self);
     } else if (!why.text[0])
         abort();
+    jm_settings_free(&config.settings);
     close(fd);
     return 0;
 }

@@ -105,8 +105,59 @@ static void a_failed_reading_is_named_and_bridged(void) {
     jm_gain failed =
         jm_channel_advance(&channel, &(jm_reading){.why = "no such file"}, 2 * SECOND, 5 * SECOND);
     CHECK_STR(failed.fault, "no such file");
-    CHECK_EQ_U64(failed.energy_uj, 0);
-    CHECK_EQ_U64(feed(&channel, 100000000, 3 * SECOND).energy_uj, 200000000);
+    CHECK_EQ_U64(failed.energy_uj, 100000000); /* the last power, held */
+    CHECK_EQ_U64(feed(&channel, 100000000, 3 * SECOND).energy_uj, 100000000);
+}
+
+/* Slow instruments: ticks between values hold the power, the next value settles the account. */
+static void a_tick_without_a_value_holds_and_the_next_value_settles(void) {
+    jm_channel channel = sensor();
+    feed(&channel, 100000000, SECOND);
+    jm_gain held = jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND);
+    CHECK_EQ_U64(held.energy_uj, 200000000);
+    /* it fell to nothing: 4 s of ramp are 200 J, all of it charged already */
+    CHECK_EQ_U64(feed(&channel, 0, 5 * SECOND).energy_uj, 0);
+    CHECK_EQ_U64(channel.total_uj, 200000000);
+    CHECK_EQ_U64(feed(&channel, 100000000, 6 * SECOND).energy_uj, 50000000);
+}
+
+static void what_was_held_too_much_is_caught_up_never_negative(void) {
+    jm_channel channel = sensor();
+    feed(&channel, 100000000, SECOND);
+    jm_channel_settle(&channel, 5 * SECOND, 5 * SECOND); /* 400 J */
+    feed(&channel, 0, 5 * SECOND + 1);                   /* in truth 200 J */
+    CHECK_EQ_U64(feed(&channel, 0, 7 * SECOND).energy_uj, 0);
+    CHECK_EQ_U64(feed(&channel, 100000000, 11 * SECOND).energy_uj, 0); /* +200 J: even */
+    CHECK_EQ_U64(feed(&channel, 100000000, 12 * SECOND).energy_uj, 100000000);
+}
+
+static void silence_is_held_for_the_longest_gap_and_told_once(void) {
+    jm_channel channel = sensor();
+    feed(&channel, 100000000, SECOND);
+    uint64_t energy_uj = 0;
+    int64_t lost_ns = 0;
+    for (int64_t t = 2; t <= 20; t++) {
+        jm_gain gain = jm_channel_settle(&channel, t * SECOND, 5 * SECOND);
+        energy_uj += gain.energy_uj;
+        lost_ns += gain.lost_ns;
+    }
+    CHECK_EQ_U64(energy_uj, 500000000);
+    CHECK_EQ_U64(lost_ns, 19 * SECOND);
+    jm_gain back = feed(&channel, 100000000, 21 * SECOND);
+    CHECK_EQ_U64(back.energy_uj, 0);
+    CHECK_EQ_U64(back.lost_ns, SECOND);
+    CHECK_EQ_U64(feed(&channel, 100000000, 22 * SECOND).energy_uj, 100000000);
+}
+
+static void a_silent_counter_brings_all_of_it_back(void) {
+    jm_channel channel = counter(0);
+    feed(&channel, 0, SECOND);
+    feed(&channel, 100000000, 2 * SECOND);
+    for (int64_t t = 3; t <= 20; t++)
+        jm_channel_settle(&channel, t * SECOND, 5 * SECOND);
+    CHECK_EQ_U64(channel.total_uj, 600000000);
+    feed(&channel, 1900000000, 21 * SECOND);
+    CHECK_EQ_U64(channel.total_uj, 1900000000);
 }
 
 static void the_same_moment_twice_counts_once(void) {
@@ -128,6 +179,10 @@ int main(void) {
     RUN(rounding_is_carried_not_lost);
     RUN(power_readings_far_apart_are_not_joined);
     RUN(a_failed_reading_is_named_and_bridged);
+    RUN(a_tick_without_a_value_holds_and_the_next_value_settles);
+    RUN(what_was_held_too_much_is_caught_up_never_negative);
+    RUN(silence_is_held_for_the_longest_gap_and_told_once);
+    RUN(a_silent_counter_brings_all_of_it_back);
     RUN(the_same_moment_twice_counts_once);
     return test_result();
 }

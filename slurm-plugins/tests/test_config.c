@@ -27,6 +27,7 @@ static jm_config config; /* too large for the stack */
 
 static int load(const char *yaml, heard *all) {
     memset(all, 0, sizeof *all);
+    jm_config_free(&config);
     test_write(folder, "joulemark.yaml", yaml);
     int errors = jm_config_load(file, "n7", &config, hear, all);
     CHECK(errors == all->count);
@@ -85,10 +86,11 @@ static const struct {
     {I "- type: hwmon\n  file: /x\n", "4: key 'instruments[0].file': ", "of type 'hwmon'"},
     {I "- type: auto\n  file: /x\n", "4: key 'instruments[0].file': ", "of type 'auto'"},
     {I "- type: replay\n", "3: key 'instruments[0].file': ", "is missing"},
-    {REPLAY ", as: watts}\n", "3: key 'instruments[0].as': ", "must be counter or power"},
+    {REPLAY ", as: watts}\n", "3: key 'instruments[0].as': ", "must be one of counter power"},
     {REPLAY ", repeat: yes}\n", "3: key 'instruments[0].repeat': ", "must be true or false"},
     {REPLAY ", epoch: -1}\n", "3: key 'instruments[0].epoch': ", "is '-1'"},
-    {REPLAY ", wrap_uj: 0}\n", "3: key 'instruments[0].wrap_uj': ", "from 1 to 2^62"},
+    {REPLAY ", wrap_uj: 0}\n",
+     "3: key 'instruments[0].wrap_uj': ", "from 1 to 4611686018427387904"},
     {REPLAY ", wrap_uj: 1e9}\n", "3: key 'instruments[0].wrap_uj': ", "is '1e9'"},
     {REPLAY ",\n as: power,\n wrap_uj: 9}\n", "5: key 'instruments[0].wrap_uj': ", "in conflict"},
     {REPLAY ", domain: rest}\n", "3: key 'instruments[0].domain': ", "cpu, dram, gpu or node"},
@@ -217,18 +219,21 @@ static void every_key_arrives(void) {
     const jm_instrument_config *rapl = &config.instruments[0], *pdu = rapl + 1, *model = rapl + 2;
     CHECK_STR(rapl->name, "rapl");
     CHECK_STR(rapl->parent, "pdu");
-    CHECK_STR(rapl->root, "/x");
-    CHECK(rapl->line == 11 && isnan(rapl->full_w) && isnan(rapl->error.relative));
+    CHECK_STR(jm_text(&rapl->settings, "root", ""), "/x");
+    CHECK(rapl->line == 11 && isnan(rapl->error.relative) && isnan(rapl->stuck_s));
+    CHECK(rapl->period_s >= 0.5 && rapl->period_s <= 0.5 && rapl->timeout_s <= 0.5);
     CHECK(rapl->idle_w >= 30 && rapl->idle_w <= 30);
-    CHECK_STR(pdu->file, "/t/n7.csv");
-    CHECK(pdu->repeat && pdu->has_epoch && !pdu->as_power && pdu->domain == JM_DOMAIN_NODE);
-    CHECK(pdu->epoch_s > 1790000000.4 && pdu->epoch_s < 1790000000.6);
-    CHECK_EQ_U64(pdu->wrap_uj, 262143328850);
+    CHECK_STR(jm_text(&pdu->settings, "file", ""), "/t/n7.csv");
+    CHECK(jm_flag(&pdu->settings, "repeat", false) && pdu->domain == JM_DOMAIN_NODE);
+    CHECK(jm_chosen(&pdu->settings, "as", "power", "counter"));
+    double epoch_s = jm_number(&pdu->settings, "epoch", 0);
+    CHECK(epoch_s > 1790000000.4 && epoch_s < 1790000000.6);
+    CHECK_EQ_U64(jm_whole(&pdu->settings, "wrap_uj", 0), 262143328850);
     CHECK(pdu->error.relative > 0.009 && pdu->error.relative < 0.011);
     CHECK(pdu->error.resolution_uj > 60.9 && pdu->error.jitter_s < 0.0011);
     CHECK_STR(model->name, "model");
-    CHECK(model->domain == JM_DOMAIN_CPU && !model->has_epoch);
-    CHECK(config.instruments[3].as_power);
+    CHECK(model->domain == JM_DOMAIN_CPU && !jm_given(&model->settings, "epoch"));
+    CHECK(jm_chosen(&config.instruments[3].settings, "as", "counter", "power"));
     CHECK_STR(config.instruments[3].name, "replay");
 }
 

@@ -3,6 +3,7 @@
 // on the way.
 #include "common.h"
 
+#include "given.h"
 #include "test.h"
 
 #include <fcntl.h>
@@ -27,17 +28,34 @@ struct bench {
     jm_reading readings[CHANNELS_MAX];
 };
 
+static void put(jm_instrument_config *config, const char *key, const char *text) {
+    jm_message why;
+    give(&config->settings, jm_instrument_by_type(config->type, &why)->keys, key, text);
+}
+
+static void put_whole(jm_instrument_config *config, const char *key, uint64_t value) {
+    char text[32];
+    jm_format(text, sizeof text, "%llu", (unsigned long long)value);
+    put(config, key, text);
+}
+
+static void put_file(jm_instrument_config *config) {
+    char file[300];
+    jm_format(file, sizeof file, "%s/trace.csv", folder);
+    put(config, "file", file);
+}
+
 static jm_instrument_config settings(const char *type) {
-    jm_instrument_config config = {
-        .idle_w = NAN, .full_w = NAN, .error = {NAN, NAN, NAN, NAN, NAN}, .line = 1};
+    jm_instrument_config config = given_nothing();
     jm_format(config.type, sizeof config.type, "%s", type);
-    jm_format(config.root, sizeof config.root, "%s", folder);
+    if (strcmp(type, "replay") != 0)
+        put(&config, "root", folder);
     return config;
 }
 
 static bool open_with(struct bench *bench, const jm_instrument_config *config) {
     memset(bench, 0, sizeof *bench);
-    bench->instrument = jm_instrument_by_type(config->type);
+    bench->instrument = jm_instrument_by_type(config->type, &bench->why);
     if (bench->instrument->open(config, &bench->self, &bench->why) != 0)
         return false;
     bench->count = bench->instrument->describe(bench->self, bench->channels, CHANNELS_MAX);
@@ -50,7 +68,7 @@ static bool open_with(struct bench *bench, const jm_instrument_config *config) {
 }
 
 static bool open_type(struct bench *bench, const char *type) {
-    jm_instrument_config config = settings(type);
+    GIVEN config = settings(type);
     return open_with(bench, &config);
 }
 
@@ -118,7 +136,7 @@ static void intel_client_nests_in_psys(void) {
 
 static void intel_server_counts_dram_beside_packages(void) {
     struct bench bench;
-    jm_instrument_config config = settings("powercap");
+    GIVEN config = settings("powercap");
     config.idle_w = 100;
     config.error.relative = 0.02;
     add_zone("intel-rapl:0", "package-0\n", "1\n");
@@ -356,9 +374,9 @@ static void set_jiffies(int busy, int idle, int iowait) {
 
 static void the_model_follows_utilisation(void) {
     struct bench bench;
-    jm_instrument_config config = settings("model");
+    GIVEN config = settings("model");
     config.idle_w = 40;
-    config.full_w = 120;
+    put(&config, "full_w", "120");
     set_jiffies(1000, 5000, 100);
     CHECK(open_with(&bench, &config));
     CHECK(bench.count == 1 && bench.channels[0].method == JM_METHOD_MODEL);
@@ -419,11 +437,9 @@ static void auto_takes_the_best_there_is(void) {
 
 static jm_instrument_config trace(const char *text) {
     jm_instrument_config config = settings("replay");
-    config.root[0] = '\0';
-    config.has_epoch = true;
-    config.epoch_s = 1000;
+    put(&config, "epoch", "1000");
     test_write(folder, "trace.csv", text);
-    jm_format(config.file, sizeof config.file, "%s/trace.csv", folder);
+    put_file(&config);
     return config;
 }
 
@@ -441,7 +457,7 @@ static void check_near(uint64_t actual, double expected_uj) {
 
 static void known_waveforms_have_known_energies(void) {
     struct bench bench;
-    jm_instrument_config config = trace("time_s,power_w\n0,100\n10,100\n");
+    GIVEN config = trace("time_s,power_w\n0,100\n10,100\n");
     CHECK(open_with(&bench, &config));
     check_near(energy_at(&bench, -5), 0);
     check_near(energy_at(&bench, 0.3), 30e6);
@@ -449,19 +465,22 @@ static void known_waveforms_have_known_energies(void) {
     check_near(energy_at(&bench, 1e6), 1000e6); /* after the end nothing is drawn */
     shut(&bench);
 
+    given_free(&config);
     config = trace("# a ramp\r\n\r\n time_s , power_w \r\n 0 , 0 \r\n 10 , 200 \r\n");
     CHECK(open_with(&bench, &config));
     check_near(energy_at(&bench, 3), 90e6);
     check_near(energy_at(&bench, 10), 1000e6);
     shut(&bench);
 
+    given_free(&config);
     config = trace("time_s,power_w\n0,200\n10,0\n"); /* falling */
     CHECK(open_with(&bench, &config));
     check_near(energy_at(&bench, 3), 510e6);
     shut(&bench);
 
+    given_free(&config);
     config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,150\n"); /* a square wave */
-    config.repeat = true;
+    put(&config, "repeat", "true");
     CHECK(open_with(&bench, &config));
     check_near(energy_at(&bench, 0.5), 25e6);
     check_near(energy_at(&bench, 1.5), 125e6);
@@ -475,8 +494,8 @@ static void known_waveforms_have_known_energies(void) {
 /* Where a period is no whole number of microjoules, months of repetition must not drift. */
 static void repetition_does_not_drift(void) {
     struct bench bench;
-    jm_instrument_config config = trace("time_s,power_w\n0,0.0333333\n0.001,0.0333333\n");
-    config.repeat = true;
+    GIVEN config = trace("time_s,power_w\n0,0.0333333\n0.001,0.0333333\n");
+    put(&config, "repeat", "true");
     CHECK(open_with(&bench, &config));
     check_near(energy_at(&bench, 1e7), 0.0333333 * 1e7 * 1e6);
     shut(&bench);
@@ -484,8 +503,8 @@ static void repetition_does_not_drift(void) {
 
 static void power_is_sampled_on_the_line(void) {
     struct bench bench;
-    jm_instrument_config config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,250\n");
-    config.as_power = true;
+    GIVEN config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,250\n");
+    put(&config, "as", "power");
     CHECK(open_with(&bench, &config));
     CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
     CHECK_EQ_U64(energy_at(&bench, -1), 0);
@@ -499,9 +518,9 @@ static void power_is_sampled_on_the_line(void) {
 
 static void energy_traces_interpolate_unwrap_and_wrap(void) {
     struct bench bench;
-    jm_instrument_config config = trace("time_s,energy_uj\n0,900\n10,999\n20,99\n");
-    config.wrap_uj = 999; /* 1000 values: 0..999 */
-    config.repeat = true;
+    GIVEN config = trace("time_s,energy_uj\n0,900\n10,999\n20,99\n");
+    put_whole(&config, "wrap_uj", 999); /* 1000 values: 0..999 */
+    put(&config, "repeat", "true");
     CHECK(open_with(&bench, &config));
     CHECK_EQ_U64(energy_at(&bench, 0), 900);
     CHECK_EQ_U64(energy_at(&bench, 5), 949);
@@ -513,8 +532,8 @@ static void energy_traces_interpolate_unwrap_and_wrap(void) {
 
 static void a_clock_set_back_does_not_turn_the_counter_back(void) {
     struct bench bench;
-    jm_instrument_config config = trace("time_s,power_w\n0,1\n100,1\n");
-    config.wrap_uj = 1000000000;
+    GIVEN config = trace("time_s,power_w\n0,1\n100,1\n");
+    put_whole(&config, "wrap_uj", 1000000000);
     CHECK(open_with(&bench, &config));
     uint64_t before = energy_at(&bench, 50);
     CHECK_EQ_U64(energy_at(&bench, 20), before);
@@ -525,7 +544,7 @@ static void a_clock_set_back_does_not_turn_the_counter_back(void) {
 /* Towards the end of a long fall rounding weighs more than what is gained. */
 static void falling_power_does_not_turn_the_counter_back(void) {
     struct bench bench;
-    jm_instrument_config config = trace("time_s,power_w\n0,1000000\n1000000,0\n");
+    GIVEN config = trace("time_s,power_w\n0,1000000\n1000000,0\n");
     CHECK(open_with(&bench, &config));
     uint64_t last = 0;
     for (int i = 0; i <= 10000; i++) {
@@ -539,9 +558,10 @@ static void falling_power_does_not_turn_the_counter_back(void) {
 
 static void without_an_epoch_the_trace_starts_now(void) {
     struct bench bench;
-    jm_instrument_config config = trace("time_s,power_w\n0,5\n100,5\n");
-    config.has_epoch = false;
-    config.as_power = true;
+    GIVEN config = trace("time_s,power_w\n0,5\n100,5\n");
+    jm_settings_free(&config.settings); /* the epoch with the rest */
+    put_file(&config);
+    put(&config, "as", "power");
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     CHECK(open_with(&bench, &config));
@@ -572,7 +592,7 @@ static jm_instrument_config random_trace(void) {
             (size_t)snprintf(text + length, sizeof text - length, "%.9f,%.6f\n", time_s, power_w);
     }
     jm_instrument_config config = trace(text);
-    config.repeat = next_random(2) == 0;
+    put(&config, "repeat", next_random(2) == 0 ? "true" : "false");
     return config;
 }
 
@@ -580,10 +600,11 @@ static jm_instrument_config random_trace(void) {
 static void random_traces_are_monotonic_and_additive(void) {
     for (int round = 0; round < 200; round++) {
         struct bench fine, coarse, wrapped;
-        jm_instrument_config config = random_trace();
+        GIVEN config = random_trace();
         CHECK(open_with(&fine, &config));
         CHECK(open_with(&coarse, &config));
-        config.wrap_uj = 1 + next_random(1000000000);
+        uint64_t wrap_uj = 1 + next_random(1000000000);
+        put_whole(&config, "wrap_uj", wrap_uj);
         CHECK(open_with(&wrapped, &config));
         int64_t now_ns = 1000 * S;
         uint64_t first = 0, last = 0, sum = 0;
@@ -594,7 +615,7 @@ static void random_traces_are_monotonic_and_additive(void) {
             read_at(&wrapped, now_ns);
             uint64_t value = fine.readings[0].value;
             CHECK(value >= last || i == 0);
-            CHECK_EQ_U64(wrapped.readings[0].value, value % (config.wrap_uj + 1));
+            CHECK_EQ_U64(wrapped.readings[0].value, value % (wrap_uj + 1));
             first = i == 0 ? value : first;
             sum += i == 0 ? 0 : value - last;
             last = value;
@@ -611,9 +632,9 @@ static void random_traces_are_monotonic_and_additive(void) {
 static void random_traces_integrate_their_own_power(void) {
     for (int round = 0; round < 20; round++) {
         struct bench counter, power;
-        jm_instrument_config config = random_trace();
+        GIVEN config = random_trace();
         CHECK(open_with(&counter, &config));
-        config.as_power = true;
+        put(&config, "as", "power");
         CHECK(open_with(&power, &config));
         double sum_uj = 0, highest_uw = 0;
         enum { STEPS = 20000 };
@@ -656,7 +677,7 @@ static void bad_traces_name_file_and_line(void) {
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct bench bench;
-        jm_instrument_config config = trace(bad[i].text);
+        GIVEN config = trace(bad[i].text);
         CHECK(!open_with(&bench, &config));
         CHECK_CONTAINS(bench.why.text, "/trace.csv:");
         CHECK_CONTAINS(bench.why.text, bad[i].part);
@@ -665,11 +686,11 @@ static void bad_traces_name_file_and_line(void) {
 
 static void bad_replays_are_refused(void) {
     struct bench bench;
-    jm_instrument_config config = trace("time_s,energy_uj\n0,1\n1,2\n");
-    config.as_power = true;
+    GIVEN config = trace("time_s,energy_uj\n0,1\n1,2\n");
+    put(&config, "as", "power");
     CHECK(!open_with(&bench, &config));
     CHECK_CONTAINS(bench.why.text, "cannot be replayed with 'as: power'");
-    jm_format(config.file, sizeof config.file, "/nonexistent/trace.csv");
+    put(&config, "file", "/nonexistent/trace.csv");
     CHECK(!open_with(&bench, &config));
     CHECK_CONTAINS(bench.why.text, "/nonexistent/trace.csv: cannot be opened: No such file");
     test_remove(folder);
@@ -679,14 +700,15 @@ static void bad_replays_are_refused(void) {
 /* ---- names ---- */
 
 static void every_name_goes_there_and_back(void) {
+    jm_message why;
     jm_domain domain;
     for (int i = 0; i < JM_DOMAIN_COUNT; i++)
         CHECK(jm_domain_from_name(jm_domain_name((jm_domain)i), &domain) && (int)domain == i);
     CHECK(!jm_domain_from_name("nothing", &domain));
     CHECK_STR(jm_method_name(JM_METHOD_MODEL), "model");
     for (const jm_instrument *const *entry = jm_instruments; *entry; entry++)
-        CHECK(jm_instrument_by_type((*entry)->type) == *entry);
-    CHECK(!jm_instrument_by_type("abacus"));
+        CHECK(jm_instrument_by_type((*entry)->type, &why) == *entry);
+    CHECK(!jm_instrument_by_type("abacus", &why));
 }
 
 int main(void) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A poller: one instrument's thread. Whatever the instrument does, nobody waits for it.
+#ifndef JOULEMARK_POLLER_H
+#define JOULEMARK_POLLER_H
+
+#include "instrument.h"
+
+/* Why a reading failed, as kept after the instrument's next call. */
+enum { JM_WHY_MAX = 160 };
+
+typedef struct {
+    jm_reading reading; /* why points to `why` below, or is NULL */
+    char why[JM_WHY_MAX];
+} jm_polled;
+
+/* What one call of `read` brought: one value a channel. */
+typedef struct jm_batch {
+    struct jm_batch *next;
+    int64_t boot_ns; /* CLOCK_BOOTTIME of the values that have no time of their own */
+    int64_t took_ns; /* how long the call took */
+    jm_polled values[];
+} jm_batch;
+
+typedef struct jm_poller jm_poller;
+
+/* Starts the thread, which then owns self. NULL and why; self is closed then too. */
+jm_poller *jm_poller_start(const jm_instrument *instrument, void *self,
+                           const jm_instrument_config *config, int n_channels, jm_message *why);
+
+/* Ask for a reading of this moment. False: the last one asked for is not there yet. */
+bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns);
+
+/* Wait until the reading asked for is there, at most until CLOCK_BOOTTIME deadline_ns. */
+bool jm_poller_wait(jm_poller *poller, int64_t deadline_ns);
+
+/* All values since the last call, oldest first; the caller frees each with free(). */
+jm_batch *jm_poller_take(jm_poller *poller);
+
+/* CLOCK_BOOTTIME since when a call has not come back; 0: none is under way. */
+int64_t jm_poller_busy_since_ns(jm_poller *poller);
+
+/* Ends the thread and closes the instrument; one that hangs is left behind, and false returned. */
+bool jm_poller_stop(jm_poller *poller);
+
+#endif
