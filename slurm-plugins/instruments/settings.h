@@ -7,11 +7,12 @@
 #include <stdint.h>
 
 typedef enum {
-    JM_KEY_TEXT,   /* anything that is not empty */
-    JM_KEY_PATH,   /* absolute; %n is the node's name */
-    JM_KEY_NAME,   /* letters, digits, '.', '_', '-' */
-    JM_KEY_NUMBER, /* min to max */
-    JM_KEY_WHOLE,  /* min to max */
+    JM_KEY_TEXT,      /* anything that is not empty */
+    JM_KEY_NODE_TEXT, /* the same; %n is the node's name, %% a per cent sign */
+    JM_KEY_PATH,      /* absolute; %n is the node's name */
+    JM_KEY_NAME,      /* letters, digits, '.', '_', '-' */
+    JM_KEY_NUMBER,    /* min to max */
+    JM_KEY_WHOLE,     /* min to max */
     JM_KEY_BOOL,
     JM_KEY_CHOICE, /* one of choices */
 } jm_key_kind;

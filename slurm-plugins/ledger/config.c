@@ -421,6 +421,7 @@ static void describe_key(const jm_key *key, char *must_be, size_t size) {
         jm_format(must_be, size, "an absolute path");
         break;
     case JM_KEY_TEXT:
+    case JM_KEY_NODE_TEXT:
         jm_format(must_be, size, "a text");
         break;
     }
@@ -443,13 +444,25 @@ static bool fits_key(const jm_key *key, const char *text) {
     }
 }
 
-/* Names and paths have rules of their own; both leave the text as it is to be used. */
+static void parse_node_text(struct reader *reader, const yaml_node_t *value,
+                            const struct place *place, char text[JM_PATH_MAX]) {
+    const char *given = scalar(reader, value, place, "a text");
+    const char *wrong = given ? jm_expand_node(given, reader->node, text, JM_PATH_MAX) : NULL;
+    if (wrong) {
+        text[0] = '\0';
+        complain(reader, place, "%s, is '%.100s'", wrong, given);
+    }
+}
+
+/* Names, and what may hold the node's, have rules of their own; the text is as it is to be used. */
 static bool expand_text(struct reader *reader, const jm_key *key, const yaml_node_t *value,
                         const struct place *place, char text[JM_PATH_MAX]) {
     struct field field = {.size = key->kind == JM_KEY_NAME ? JM_NAME_MAX : JM_PATH_MAX};
     text[0] = '\0';
     if (key->kind == JM_KEY_NAME)
         parse_name(reader, &field, value, place, text);
+    else if (key->kind == JM_KEY_NODE_TEXT)
+        parse_node_text(reader, value, place, text);
     else
         parse_path(reader, &field, value, place, text);
     return text[0] != '\0';
@@ -464,7 +477,7 @@ static void parse_setting(struct reader *reader, const jm_key *key, const yaml_n
         return;
     }
     const char *text;
-    if (key->kind == JM_KEY_NAME || key->kind == JM_KEY_PATH) {
+    if (key->kind == JM_KEY_NAME || key->kind == JM_KEY_PATH || key->kind == JM_KEY_NODE_TEXT) {
         text = expand_text(reader, key, value, place, expanded) ? expanded : NULL;
     } else {
         describe_key(key, must_be, sizeof must_be);
