@@ -1,0 +1,3 @@
+"""Instruments against real peers: the protocol's own servers, and fixture trees of real machines."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
