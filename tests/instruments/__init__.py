@@ -1,3 +1,3 @@
-"""Instruments against real peers: the protocol's own servers, and fixture trees of real machines."""
+"""Instruments against real peers: the protocol's own servers, and trees of real machines."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
