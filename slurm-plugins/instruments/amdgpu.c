@@ -165,11 +165,10 @@ static void describe_card(struct card *card, int number, const jm_instrument_con
     jm_format(card->info.name, sizeof card->info.name, "gpu-%d", number);
 }
 
-/* gpu-N becomes gpu-N.M: it holds the energy of GPUs N to M. */
-static void extend(struct card *card, int number) {
+/* gpu-N becomes gpu-N.M-pair: it holds the energy of two GPUs and belongs to no one number. */
+static void pair_up(struct card *card, int number) {
     char name[JM_NAME_MAX];
-    jm_format(name, sizeof name, "%.*s.%d", (int)strcspn(card->info.name, "."), card->info.name,
-              number);
+    jm_format(name, sizeof name, "%.40s.%d-pair", card->info.name, number);
     jm_format(card->info.name, sizeof card->info.name, "%s", name);
 }
 
@@ -197,7 +196,7 @@ static int add_cards(amdgpu *self, const jm_instrument_config *config, jm_messag
         if (!find_source(card, device, hwmon))
             continue;
         if (self->count > 0 && is_second_die(card)) {
-            extend(&self->cards[self->count - 1], at);
+            pair_up(&self->cards[self->count - 1], at);
             jm_sensor_close(&card->sensor);
             continue;
         }

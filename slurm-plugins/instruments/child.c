@@ -72,20 +72,25 @@ static void take(jm_child *child, char *line, size_t length) {
     memmove(child->buffer, child->buffer + taken, child->length);
 }
 
-/* A line of the buffer, if one is whole. */
-static bool take_line(jm_child *child, char *line, jm_child_result *result) {
-    const char *end = memchr(child->buffer, '\n', child->length);
-    if (end) {
+/* A line of the buffer, if one is whole; the end of one that was too long is passed over. */
+static bool take_line(jm_child *child, char *line) {
+    const char *end;
+    while ((end = memchr(child->buffer, '\n', child->length))) {
+        bool passed_over = child->skipping;
         take(child, line, (size_t)(end - child->buffer));
-        *result = child->skipping ? JM_CHILD_TOO_LONG : JM_CHILD_LINE;
         child->skipping = false;
-        return true;
-    }
-    if (child->length >= sizeof child->buffer - 1) {
-        child->skipping = true;
-        child->length = 0;
+        if (!passed_over)
+            return true;
     }
     return false;
+}
+
+/* The buffer is full and holds no line. True: that is news. */
+static bool skip_rest(jm_child *child) {
+    bool is_new = !child->skipping;
+    child->skipping = true;
+    child->length = 0;
+    return is_new;
 }
 
 /* More bytes. 1: some came; 0: its end; -1: none until the deadline. */
@@ -110,10 +115,11 @@ static int fill(jm_child *child, int64_t deadline_ns) {
 }
 
 jm_child_result jm_child_read(jm_child *child, char line[JM_CHILD_LINE_MAX], int64_t deadline_ns) {
-    for (;;) {
-        jm_child_result result;
-        if (take_line(child, line, &result))
-            return result;
+    while (!take_line(child, line)) {
+        if (child->length == sizeof child->buffer - 1 && skip_rest(child))
+            return JM_CHILD_TOO_LONG;
+        if (child->skipping && jm_child_now_ns() >= deadline_ns)
+            return JM_CHILD_NOTHING;
         int filled = fill(child, deadline_ns);
         if (filled < 0)
             return JM_CHILD_NOTHING;
@@ -122,8 +128,9 @@ jm_child_result jm_child_read(jm_child *child, char line[JM_CHILD_LINE_MAX], int
         if (child->length == 0 || child->skipping)
             return JM_CHILD_ENDED;
         take(child, line, child->length); /* the last line lacks its end */
-        return JM_CHILD_LINE;
+        break;
     }
+    return JM_CHILD_LINE;
 }
 
 /* Has it ended by deadline_ns? It is left a zombie, so that its group's number stays its own. It is

@@ -251,8 +251,9 @@ static const jm_instrument automatic_choice = {.type = "auto",
 
 /* ---- the registry ---- */
 
-const jm_instrument *const jm_instruments[] = {&jm_powercap, &jm_hwmon,         &jm_replay,
-                                               &jm_model,    &automatic_choice, NULL};
+const jm_instrument *const jm_instruments[] = {
+    &jm_powercap, &jm_hwmon, &jm_pm_counters,   &jm_amdgpu, &jm_exec,
+    &jm_replay,   &jm_model, &automatic_choice, NULL};
 
 const char *const jm_instrument_modules[] = {"nvml", "ipmi", "redfish",    "snmp", "modbus",
                                              "scpi", "mqtt", "prometheus", NULL};

@@ -107,7 +107,8 @@ typedef struct {
     void (*close)(void *self);
 } jm_instrument;
 
-extern const jm_instrument jm_powercap, jm_hwmon, jm_replay, jm_model;
+extern const jm_instrument jm_powercap, jm_hwmon, jm_pm_counters, jm_amdgpu, jm_exec, jm_replay,
+    jm_model;
 
 /* The instruments that need nothing but libc, and the modules' types; NULL ends. */
 extern const jm_instrument *const jm_instruments[];

@@ -56,6 +56,8 @@ static const int64_t RETRY_NS = INT64_C(10000000000);
 struct gpu {
     jm_channel_info info;
     nvml_device device;
+    bool found; /* device is a handle */
+    unsigned index;
     char uuid[NVML_UUID_MAX];
     jm_message why;
 };
@@ -116,38 +118,45 @@ static int refuse(const nvml_library *lib, const char *what, nvml_result result,
 
 /* ---- finding GPUs ---- */
 
+/* Its handle: by UUID once that is known, for the order may change when a GPU falls out. */
+static nvml_result find_gpu(const nvml_library *lib, struct gpu *gpu) {
+    if (gpu->uuid[0])
+        return lib->by_uuid(gpu->uuid, &gpu->device);
+    nvml_result result = lib->by_index(gpu->index, &gpu->device);
+    if (result == NVML_OK)
+        result = lib->uuid(gpu->device, gpu->uuid, sizeof gpu->uuid);
+    return result;
+}
+
 /*
  * gpu-N is /dev/nvidiaN, the number by which Slurm binds it. With MIG the jobs hold instances,
- * which share one counter and whose numbers are not the devices': mig-N says so in every record,
- * and it is split among jobs like any channel that is bound to none.
+ * which share one counter and whose numbers are not the devices': gpu-N-mig says so in every
+ * record, and belongs to no one number.
  */
 static void name_gpu(const nvml_library *lib, struct gpu *gpu, unsigned minor) {
     unsigned mig = 0, pending = 0;
-    if (lib->mig_mode && lib->mig_mode(gpu->device, &mig, &pending) != NVML_OK)
+    if (gpu->found && lib->mig_mode && lib->mig_mode(gpu->device, &mig, &pending) != NVML_OK)
         mig = 0;
-    jm_format(gpu->info.name, sizeof gpu->info.name, "%s-%u", mig ? "mig" : "gpu", minor);
+    jm_format(gpu->info.name, sizeof gpu->info.name, "gpu-%u%s", minor, mig ? "-mig" : "");
 }
 
-static int add_gpu(nvml *self, unsigned index, const jm_instrument_config *config,
-                   jm_message *why) {
+/* False: it measures nothing. A GPU that is lost already is kept: it fails, and may come back. */
+static bool add_gpu(nvml *self, unsigned index, const jm_instrument_config *config) {
     const nvml_library *lib = &self->lib;
     struct gpu *gpu = &self->gpus[self->count];
     unsigned minor = index, power_mw;
     unsigned long long energy_mj;
-    nvml_result result = lib->by_index(index, &gpu->device);
-    if (result == NVML_GPU_IS_LOST) {
-        jm_message_set(why, "nvml: GPU %u is lost; reset it or leave this instrument out", index);
-        return -1;
+    bool counts = true;
+    gpu->index = index;
+    gpu->found = find_gpu(lib, gpu) == NVML_OK;
+    if (gpu->found) {
+        if (lib->minor(gpu->device, &minor) != NVML_OK)
+            minor = index;
+        counts = lib->energy_mj(gpu->device, &energy_mj) != NVML_NOT_SUPPORTED;
+        if (!counts && lib->power_mw(gpu->device, &power_mw) == NVML_NOT_SUPPORTED)
+            return false;
     }
-    if (result != NVML_OK)
-        return refuse(lib, "a GPU cannot be opened", result, why);
-    if ((result = lib->uuid(gpu->device, gpu->uuid, sizeof gpu->uuid)) != NVML_OK)
-        return refuse(lib, "a GPU has no UUID", result, why);
-    if (lib->minor(gpu->device, &minor) != NVML_OK)
-        minor = index;
-    bool counts = lib->energy_mj(gpu->device, &energy_mj) != NVML_NOT_SUPPORTED;
-    if (!counts && lib->power_mw(gpu->device, &power_mw) == NVML_NOT_SUPPORTED)
-        return 0; /* it measures nothing */
+    self->lost |= !gpu->found;
     gpu->info = (jm_channel_info){
         .domain = JM_DOMAIN_GPU,
         .method = counts ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
@@ -155,7 +164,7 @@ static int add_gpu(nvml *self, unsigned index, const jm_instrument_config *confi
         .error = jm_error_budget_or(config->error, counts ? energy_budget : power_budget)};
     name_gpu(lib, gpu, minor);
     self->count++;
-    return 0;
+    return true;
 }
 
 static int add_gpus(nvml *self, const jm_instrument_config *config, jm_message *why) {
@@ -164,15 +173,13 @@ static int add_gpus(nvml *self, const jm_instrument_config *config, jm_message *
     if (result != NVML_OK)
         return refuse(&self->lib, "GPUs cannot be counted", result, why);
     for (unsigned i = 0; i < count && self->count < GPUS_MAX; i++)
-        if (add_gpu(self, i, config, why) != 0)
-            return -1;
+        add_gpu(self, i, config);
     if (self->count > 0)
         return 0;
-    jm_message_set(
-        why,
-        "nvml: none of the node's %u GPUs has a counter or a sensor of power; leave this "
-        "instrument out",
-        count);
+    jm_message_set(why,
+                   "nvml: none of the node's %u GPUs has a counter or a sensor of power; leave "
+                   "this instrument out",
+                   count);
     return -1;
 }
 
@@ -237,11 +244,8 @@ static void find_again(nvml *self) {
         return;
     self->lost = false;
     for (int i = 0; i < self->count; i++) {
-        nvml_device device;
-        if (self->lib.by_uuid(self->gpus[i].uuid, &device) == NVML_OK)
-            self->gpus[i].device = device;
-        else
-            self->lost = true;
+        self->gpus[i].found = find_gpu(&self->lib, &self->gpus[i]) == NVML_OK;
+        self->lost |= !self->gpus[i].found;
     }
 }
 
@@ -249,8 +253,9 @@ static jm_reading read_gpu(nvml *self, struct gpu *gpu) {
     unsigned long long energy_mj = 0;
     unsigned power_mw = 0;
     bool counts = gpu->info.method == JM_METHOD_COUNTER;
-    nvml_result result = counts ? self->lib.energy_mj(gpu->device, &energy_mj)
-                                : self->lib.power_mw(gpu->device, &power_mw);
+    nvml_result result = !gpu->found ? NVML_GPU_IS_LOST
+                         : counts    ? self->lib.energy_mj(gpu->device, &energy_mj)
+                                     : self->lib.power_mw(gpu->device, &power_mw);
     if (result == NVML_OK)
         return (jm_reading){.ok = true,
                             .value = 1000 * (counts ? (uint64_t)energy_mj : (uint64_t)power_mw)};

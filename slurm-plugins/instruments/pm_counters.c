@@ -114,15 +114,20 @@ static bool has_number(const char *stem) {
     return strpbrk(stem, "0123456789") != NULL;
 }
 
-/* accelN is GPU N; one that is not numbered is the only one, or the sum of those that are. */
-static void name_channel(const char *root, const char *stem, char name[JM_NAME_MAX]) {
+/*
+ * accelN is GPU N; or, of a module of two, it holds GPUs 2N and 2N + 1 and belongs to no one
+ * number. An accelerator without a number is the only one, or the sum of those that have one.
+ */
+static void name_channel(const char *root, const char *stem, bool pairs, char name[JM_NAME_MAX]) {
     char path[JM_PATH_MAX];
+    uint64_t number;
     if (!*stem)
         jm_format(name, JM_NAME_MAX, "node");
     else if (!starts_with(stem, "accel"))
         jm_format(name, JM_NAME_MAX, "%s", stem);
-    else if (has_number(stem))
-        jm_format(name, JM_NAME_MAX, "gpu-%s", stem + strlen("accel"));
+    else if (jm_parse_u64(stem + strlen("accel"), &number) && number < 1000)
+        jm_format(name, JM_NAME_MAX, pairs ? "gpu-%u.%u-pair" : "gpu-%u", (unsigned)number << pairs,
+                  (unsigned)number * 2 + 1);
     else {
         bool sum =
             jm_format(path, sizeof path, "%s/accel0_energy", root) && access(path, F_OK) == 0;
@@ -171,7 +176,8 @@ static int add_counter(pm_counters *self, const char *root, const char *file, co
         .error = jm_error_budget_or(config->error, energy ? energy_budget : power_budget)};
     if (isnan(config->error.jitter_s))
         counter->info.error.jitter_s = self->scan_s;
-    name_channel(root, stem, counter->info.name);
+    name_channel(root, stem, jm_chosen(&config->settings, "accelerator", "gpu", "pair"),
+                 counter->info.name);
     jm_format(counter->stem, sizeof counter->stem, "%s", stem);
     self->count++;
     return 0;
@@ -348,7 +354,10 @@ static bool pm_counters_read(void *opaque, int64_t now_ns, jm_reading *readings)
     return false;
 }
 
-static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false}, {0}};
+/* accelerator: what an accelN is to Slurm, a GPU or (MI250) a pair of them. */
+static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false},
+                              {"accelerator", JM_KEY_CHOICE, .choices = "gpu pair"},
+                              {0}};
 
 const jm_instrument jm_pm_counters = {.type = "pm_counters",
                                       .keys = keys,

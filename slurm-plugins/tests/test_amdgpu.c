@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Tests of `amdgpu`: the kernel's folders of cards, its binary table, and a module of two dies.
+#include "amdgpu.h"
+
+#include "bench.h"
+
+static char folder[256];
+
+static bool open_here(struct bench *bench) {
+    jm_instrument_config config = given_nothing();
+    give(&config.settings, jm_amdgpu.keys, "root", folder);
+    bool opened = bench_open(bench, &jm_amdgpu, &config);
+    jm_settings_free(&config.settings);
+    return opened;
+}
+
+static void shut(struct bench *bench) {
+    bench_close(bench);
+    test_remove(folder);
+    mkdir(folder, 0755);
+}
+
+static void write_card(int number, const char *file, const char *text) {
+    char path[128];
+    jm_format(path, sizeof path, "card%d/device/%s", number, file);
+    test_write(folder, path, text);
+}
+
+static void add_card(int number, const char *device_id) {
+    write_card(number, "vendor", "0x1002\n");
+    write_card(number, "device", device_id);
+    write_card(number, "hwmon/hwmon3/name", "amdgpu\n");
+}
+
+/* A table of this version and length with the accumulator at offset, all else as not supported. */
+static size_t make_metrics(unsigned char *data, size_t length, unsigned char content, size_t offset,
+                           uint64_t units) {
+    memset(data, 0xff, length);
+    data[0] = (unsigned char)length;
+    data[1] = (unsigned char)(length >> 8);
+    data[2] = 1;
+    data[3] = content;
+    for (size_t i = 0; i < 8; i++)
+        data[offset + i] = (unsigned char)(units >> (8 * i));
+    return length;
+}
+
+static void write_metrics(int number, unsigned char content, size_t offset, uint64_t units) {
+    unsigned char data[264];
+    char path[512];
+    size_t length = make_metrics(data, sizeof data, content, offset, units);
+    write_card(number, "gpu_metrics", "");
+    jm_format(path, sizeof path, "%s/card%d/device/gpu_metrics", folder, number);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fwrite(data, 1, length, file) == length && fclose(file) == 0);
+}
+
+static void energy_goes_before_power(void) {
+    struct bench bench;
+    add_card(0, "0x744c\n"); /* a graphics card: average power */
+    write_card(0, "hwmon/hwmon3/power1_average", "31000000\n");
+    write_card(0, "hwmon/hwmon3/power1_input", "99\n");
+    add_card(1, "0x74a1\n"); /* MI300X */
+    write_metrics(1, 5, 88, 65536 * 7);
+    write_card(1, "hwmon/hwmon3/power1_input", "140000000\n");
+    add_card(10, "0x74a1\n"); /* a driver with an energy file; cards sort as numbers */
+    write_card(10, "hwmon/hwmon3/energy1_input", "123456\n");
+    add_card(2, "0x1636\n"); /* an APU with input only */
+    write_card(2, "hwmon/hwmon3/power1_input", "15000000\n");
+    test_write(folder, "card1-DP-1/status", "connected\n");
+    test_write(folder, "card3/device/hwmon/hwmon9/name", "i915\n");
+    test_write(folder, "card3/device/hwmon/hwmon9/energy1_input", "1\n");
+    CHECK(open_here(&bench));
+    CHECK(bench.count == 4);
+    bench_channel(&bench, 0, "gpu-0", "gpu", "");
+    bench_channel(&bench, 3, "gpu-3", "gpu", "");
+    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
+    CHECK(bench.channels[1].method == JM_METHOD_COUNTER);
+    bench_read(&bench, 0);
+    bench_value(&bench, 0, 31000000);
+    bench_value(&bench, 1, 7000000);
+    bench_value(&bench, 2, 15000000);
+    bench_value(&bench, 3, 123456);
+    shut(&bench);
+}
+
+/* Half of a graphics card's table would be taken for energy of an unknown unit. */
+static void a_graphics_cards_accumulator_is_not_trusted(void) {
+    struct bench bench;
+    add_card(0, "0x73bf\n");
+    write_metrics(0, 3, 24, 12345);
+    write_card(0, "hwmon/hwmon3/power1_average", "55000000\n");
+    CHECK(open_here(&bench));
+    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
+    shut(&bench);
+}
+
+static void the_second_die_of_a_module_is_in_the_first(void) {
+    struct bench bench;
+    for (int i = 0; i < 4; i++) {
+        add_card(i, "0x740c\n"); /* MI250X */
+        write_metrics(i, 3, 24, i % 2 ? 0 : 65536);
+        write_card(i, "hwmon/hwmon3/power1_average", "0\n");
+    }
+    CHECK(open_here(&bench));
+    CHECK(bench.count == 2);
+    bench_channel(&bench, 0, "gpu-0.1-pair", "gpu", "");
+    bench_channel(&bench, 1, "gpu-2.3-pair", "gpu", "");
+    bench_read(&bench, 0);
+    bench_value(&bench, 1, 1000000);
+    shut(&bench);
+}
+
+static void sick_cards_say_so(void) {
+    struct bench bench;
+    add_card(0, "0x74a1\n");
+    write_metrics(0, 4, 24, 65536);
+    add_card(1, "0x744c\n");
+    write_card(1, "hwmon/hwmon3/power1_average", "1\n");
+    CHECK(open_here(&bench));
+    write_card(0, "gpu_metrics", "abcd");
+    write_card(1, "hwmon/hwmon3/power1_average", "-5\n");
+    bench_read(&bench, 0);
+    bench_fault(&bench, 0, "gpu_metrics must be as long as its header says");
+    bench_fault(&bench, 1, "is negative, -5");
+    shut(&bench);
+}
+
+static void no_card_says_what_to_do(void) {
+    struct bench bench;
+    CHECK(!open_here(&bench));
+    CHECK_CONTAINS(bench.why.text, "has no card with energy or power");
+}
+
+static void every_known_version_has_its_place(void) {
+    static const struct {
+        unsigned char content;
+        size_t offset;
+        unsigned device_id;
+        bool trusted;
+    } versions[] = {{0, 36, 0x740c, false}, {1, 24, 0x740c, true},  {2, 24, 0x740f, true},
+                    {3, 24, 0x7408, true},  {3, 24, 0x738c, false}, {4, 24, 0x74a0, true},
+                    {5, 88, 0x74a1, true},  {6, 88, 0x74a1, true},  {7, 24, 0x74a1, true},
+                    {8, 24, 0x75a0, true},  {9, 24, 0x75a0, false}};
+    unsigned char data[264];
+    uint64_t energy_uj;
+    jm_message why;
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        size_t length =
+            make_metrics(data, sizeof data, versions[i].content, versions[i].offset, 1 << 20);
+        bool read = jm_gpu_metrics_energy(data, length, versions[i].device_id, &energy_uj, &why);
+        CHECK(read == versions[i].trusted);
+        if (read)
+            CHECK_EQ_U64(energy_uj, 16000000);
+        else
+            CHECK_CONTAINS(why.text, "has no energy of a known unit");
+    }
+    make_metrics(data, sizeof data, 4, 24, UINT64_C(1) << 60);
+    CHECK(!jm_gpu_metrics_energy(data, sizeof data, 0x74a0, &energy_uj, &why));
+    CHECK_CONTAINS(why.text, "is beyond any card");
+    make_metrics(data, sizeof data, 4, 24, UINT64_MAX); /* the driver's "not supported" */
+    CHECK(!jm_gpu_metrics_energy(data, sizeof data, 0x74a0, &energy_uj, &why));
+    CHECK(!jm_gpu_metrics_energy(data, 3, 0x74a0, &energy_uj, &why));
+}
+
+int main(void) {
+    test_make_folder(folder, sizeof folder);
+    RUN(energy_goes_before_power);
+    RUN(a_graphics_cards_accumulator_is_not_trusted);
+    RUN(the_second_die_of_a_module_is_in_the_first);
+    RUN(sick_cards_say_so);
+    RUN(no_card_says_what_to_do);
+    RUN(every_known_version_has_its_place);
+    test_remove(folder);
+    return test_result();
+}

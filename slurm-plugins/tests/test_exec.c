@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Tests of `exec`: the lines it takes, and scripts that end, hang, print garbage or leave children.
+#include "exec.h"
+
+#include "bench.h"
+
+#include <signal.h>
+#include <time.h>
+
+static char folder[256];
+
+static bool open_command(struct bench *bench, const char *command, const char *every,
+                         double timeout_s) {
+    jm_instrument_config config = given_nothing();
+    config.timeout_s = timeout_s;
+    give(&config.settings, jm_exec.keys, "command", command);
+    give(&config.settings, jm_exec.keys, "every", every);
+    bool opened = bench_open(bench, &jm_exec, &config);
+    jm_settings_free(&config.settings);
+    return opened;
+}
+
+static int64_t now_s(void) {
+    return (int64_t)time(NULL);
+}
+
+/* Reads on until something comes, a value or a fault. */
+static void read_next(struct bench *bench) {
+    int64_t until_s = now_s() + 60;
+    do
+        bench_read(bench, 0);
+    while (bench->readings[0].none && now_s() < until_s);
+    CHECK(!bench->readings[0].none);
+}
+
+static void the_log_of_uio_is_taken_as_is(void) {
+    static const unsigned times_s[] = {1361975825, 1361975835, 1361975847,
+                                       1361975858, 1361975868, 1361975880};
+    static const unsigned watts[] = {3057, 3179, 4063, 5037, 5057, 5059};
+    struct bench bench;
+    CHECK(open_command(&bench, "cat " JM_FIXTURES "/uio.log", "line", 20));
+    CHECK(bench.count == 1);
+    bench_channel(&bench, 0, "exec", "node", "");
+    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
+    for (int i = 0; i < 6; i++) {
+        read_next(&bench);
+        bench_value(&bench, 0, watts[i] * UINT64_C(1000000));
+        CHECK(bench.readings[0].time_ns == times_s[i] * INT64_C(1000000000));
+    }
+    read_next(&bench);
+    bench_fault(&bench, 0, "ended with exit status 0; it is started again after 1 s");
+    bench_close(&bench);
+}
+
+static void more_lines_are_told(void) {
+    struct bench bench;
+    CHECK(open_command(&bench, "printf '1 5\\n2 6\\n'; sleep 60", "line", 20));
+    bool more = bench_read(&bench, 0);
+    for (int i = 0; i < 100 && bench.readings[0].none; i++)
+        more = bench_read(&bench, 0);
+    bench_value(&bench, 0, 5000000);
+    CHECK(more);
+    CHECK(!bench_read(&bench, 0));
+    bench_value(&bench, 0, 6000000);
+    bench_close(&bench);
+}
+
+static void a_line_without_a_time_is_of_now(void) {
+    struct bench bench;
+    int64_t before_s = now_s();
+    CHECK(open_command(&bench, "echo 12.5; sleep 60", "line", 20));
+    read_next(&bench);
+    bench_value(&bench, 0, 12500000);
+    CHECK(bench.readings[0].time_ns >= before_s * 1000000000);
+    CHECK(bench.readings[0].time_ns <= (now_s() + 1) * 1000000000);
+    bench_close(&bench);
+}
+
+static void a_script_that_ends_is_named_and_started_again(void) {
+    struct bench bench;
+    char command[512];
+    jm_format(command, sizeof command,
+              "cd %s; echo x >> runs; if [ $(wc -l < runs) -gt 1 ]; then echo 3 7; sleep 60; fi; "
+              "echo 2 6; exit 3",
+              folder);
+    CHECK(open_command(&bench, command, "line", 20));
+    read_next(&bench);
+    bench_value(&bench, 0, 6000000);
+    read_next(&bench);
+    bench_fault(&bench, 0, "ended with exit status 3; it is started again after 1 s");
+    int64_t until_s = now_s() + 60;
+    while (!bench.readings[0].ok && now_s() < until_s)
+        read_next(&bench);
+    bench_value(&bench, 0, 7000000);
+    bench_close(&bench);
+}
+
+static void an_old_line_again_is_no_reading(void) {
+    struct bench bench;
+    CHECK(open_command(&bench, "echo 5 1; echo 4 1; sleep 60", "line", 20));
+    read_next(&bench);
+    bench_value(&bench, 0, 1000000);
+    read_next(&bench);
+    bench_fault(&bench, 0, "time goes back, from 5.000 to 4.000");
+    bench_close(&bench);
+    CHECK(open_command(&bench, "echo 5 1", "line", 20));
+    read_next(&bench);
+    bench_value(&bench, 0, 1000000);
+    for (int ends = 0; ends < 2; ends++) { /* the same log once more gives no value */
+        bool ended = false;
+        int64_t until_s = now_s() + 60;
+        while (!ended && now_s() < until_s) {
+            bench_read(&bench, 0);
+            CHECK(!bench.readings[0].ok);
+            ended = bench.readings[0].why &&
+                    strstr(bench.readings[0].why, ends ? "after 2 s" : "after 1 s");
+        }
+        CHECK(ended);
+    }
+    bench_close(&bench);
+}
+
+static void garbage_is_named_and_passed_over(void) {
+    struct bench bench;
+    CHECK(open_command(&bench,
+                       "echo hello; echo 5 nan; echo 6 -3; echo 7 1 2; head -c 5000 /dev/zero | "
+                       "tr '\\0' x; echo; echo 8 9; sleep 60",
+                       "line", 20));
+    static const char *const parts[] = {"garbage: 'hello'", "is not a number: 'nan'",
+                                        "negative: -3 W", "must be 'watts' or 'time watts'",
+                                        "must be shorter than"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        read_next(&bench);
+        bench_fault(&bench, 0, parts[i]);
+    }
+    read_next(&bench);
+    bench_value(&bench, 0, 9000000);
+    bench_close(&bench);
+}
+
+static void a_silent_script_is_killed(void) {
+    struct bench bench;
+    CHECK(open_command(&bench, "sleep 600", "line", 0.05));
+    read_next(&bench);
+    bench_fault(&bench, 0, "printed nothing for 0.15 s and was killed");
+    bench_close(&bench);
+}
+
+/* The number that the script has written into the file, once it is there. */
+static pid_t written_pid(const char *name) {
+    char path[512], text[32];
+    uint64_t pid = 0;
+    int64_t until_s = now_s() + 60;
+    jm_format(path, sizeof path, "%s/%s", folder, name);
+    while (now_s() < until_s &&
+           (jm_read_small_file(path, text, sizeof text) <= 0 || !jm_parse_u64(text, &pid)))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return (pid_t)pid;
+}
+
+static bool dies(pid_t pid) {
+    char path[64], text[512];
+    int64_t until_s = now_s() + 60;
+    jm_format(path, sizeof path, "/proc/%d/stat", (int)pid);
+    do { /* whoever inherits it may be slow to bury it */
+        if (jm_read_small_file(path, text, sizeof text) < 0 || strstr(text, ") Z "))
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    } while (now_s() < until_s);
+    return false;
+}
+
+static void closing_ends_the_whole_group(void) {
+    struct bench bench;
+    char command[512];
+    jm_format(command, sizeof command,
+              "sleep 600 & echo $! > %s/grandchild; echo 1 1; trap '' TERM; wait", folder);
+    CHECK(open_command(&bench, command, "line", 20));
+    read_next(&bench);
+    pid_t grandchild = written_pid("grandchild");
+    CHECK(grandchild > 0 && kill(grandchild, 0) == 0);
+    bench_close(&bench);
+    CHECK(dies(grandchild));
+}
+
+static void a_call_gives_its_last_line(void) {
+    struct bench bench;
+    CHECK(open_command(&bench, "echo watts; echo 41.5; echo", "call", 20));
+    for (int i = 0; i < 3; i++) {
+        CHECK(!bench_read(&bench, 0));
+        bench_value(&bench, 0, 41500000);
+        CHECK(bench.readings[0].time_ns == 0);
+    }
+    bench_close(&bench);
+    CHECK(open_command(&bench, "printf '1361975825 3057'", "call", 20));
+    for (int i = 0; i < 2; i++) {
+        bench_read(&bench, 0);
+        bench_value(&bench, 0, UINT64_C(3057000000));
+        CHECK(bench.readings[0].time_ns == INT64_C(1361975825000000000));
+    }
+    bench_close(&bench);
+}
+
+static void a_call_that_fails_says_why(void) {
+    static const struct {
+        const char *command, *part;
+        double timeout_s;
+    } bad[] = {{"echo 5; exit 3", "ended with exit status 3", 20},
+               {"kill -9 $$", "ended with signal 9", 20},
+               {"true", "printed nothing", 20},
+               {"echo x", "garbage: 'x'", 20},
+               {"/nonexistent/read-pdu 2>&1 | sed 's/.*/x/'; exit 127", "exit status 127", 20},
+               {"echo 5; sleep 600", "did not end within 0.18 s and was killed", 0.2},
+               {"echo 5; exec >&-; sleep 600", "did not end within 0.18 s", 0.2},
+               {"yes 1 | tr -d '\\n'", "printed a line that is too long", 20}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct bench bench;
+        CHECK(open_command(&bench, bad[i].command, "call", bad[i].timeout_s));
+        CHECK(!bench_read(&bench, 0));
+        bench_fault(&bench, 0, bad[i].part);
+        bench_close(&bench);
+    }
+}
+
+static void lines_are_read_whole(void) {
+    static const struct {
+        const char *text;
+        uint64_t power_uw;
+        int64_t time_ns;
+    } good[] = {{"100", 100000000, 0},
+                {" 1361975825.5\t3057.25 \r", UINT64_C(3057250000), INT64_C(1361975825500000000)},
+                {"Wed Feb 27 15:37:05 CET 2013 : 1361975825 : 3057 : Watt", UINT64_C(3057000000),
+                 INT64_C(1361975825000000000)},
+                {"0", 0, 0}};
+    static const char *const bad[] = {"x",
+                                      "1 2 3",
+                                      "0 5",
+                                      "5e9 5",
+                                      "nan 5",
+                                      "5 inf",
+                                      "date : 5 : 6",
+                                      "date : 5 : 6 : Volt",
+                                      "date : 5 : 6 : Watt : more",
+                                      "date : x : 6 : Watt",
+                                      "date : 5 : -6 : Watt",
+                                      " : : : "};
+    jm_exec_line line;
+    jm_message why;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        CHECK(jm_exec_parse(good[i].text, &line, &why) && !line.empty);
+        CHECK_EQ_U64(line.power_uw, good[i].power_uw);
+        CHECK(line.time_ns == good[i].time_ns);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (jm_exec_parse(bad[i], &line, &why))
+            test_fail(__FILE__, __LINE__, "'%s' is taken for a reading", bad[i]);
+    CHECK(jm_exec_parse("  ", &line, &why) && line.empty);
+    CHECK(jm_exec_parse("# comment", &line, &why) && line.empty);
+}
+
+int main(void) {
+    test_make_folder(folder, sizeof folder);
+    RUN(the_log_of_uio_is_taken_as_is);
+    RUN(more_lines_are_told);
+    RUN(a_line_without_a_time_is_of_now);
+    RUN(a_script_that_ends_is_named_and_started_again);
+    RUN(an_old_line_again_is_no_reading);
+    RUN(garbage_is_named_and_passed_over);
+    RUN(a_silent_script_is_killed);
+    RUN(closing_ends_the_whole_group);
+    RUN(a_call_gives_its_last_line);
+    RUN(a_call_that_fails_says_why);
+    RUN(lines_are_read_whole);
+    test_remove(folder);
+    return test_result();
+}
