@@ -5,6 +5,7 @@
 #include "log.h"
 #include "process.h"
 #include "record.h"
+#include "usage.h"
 
 #include <string.h>
 #include <time.h>
@@ -50,12 +51,8 @@ static void add_note(jm_account *account, const char *text) {
 
 static void refresh_cpu_times(jm_daemon *daemon) {
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        jm_account *account = daemon->ledger.accounts[i];
-        if (!is_open_process(account))
-            continue;
-        uint64_t cpu_ns = jm_process_tree_cpu_ns(account->pid);
-        account->cpu_tick_ns = cpu_ns > account->cpu_ns ? cpu_ns - account->cpu_ns : 0;
-        account->cpu_ns = cpu_ns;
+        if (is_open_process(daemon->ledger.accounts[i]))
+            jm_usage_refresh("/proc", daemon->ledger.accounts[i]);
     }
 }
 

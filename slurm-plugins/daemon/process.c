@@ -38,45 +38,76 @@ bool jm_process_read(int32_t pid, jm_process *process) {
             &start) != 7)
         return false;
     process->ended = state == 'Z' || state == 'X';
+    process->stopped = state == 'T';
     process->start = start;
     process->cpu_ns = (user + system + children_user + children_system) * tick_ns();
     return true;
 }
 
-static uint64_t tree(int32_t pid, int depth);
-
-/* Children are listed by the thread that made them. */
-static uint64_t children_of_thread(int32_t pid, const char *thread, int depth) {
-    char path[128], text[16384];
-    if (!jm_format(path, sizeof path, "/proc/%d/task/%s/children", pid, thread) ||
+/* Children are listed by the thread that made them. False: the visitor wants no more. */
+static bool each_child_of_thread(const char *proc, int32_t pid, const char *thread,
+                                 jm_child_visit visit, void *context) {
+    char path[JM_PATH_MAX], text[16384];
+    if (!jm_format(path, sizeof path, "%s/%d/task/%s/children", proc, pid, thread) ||
         jm_read_small_file(path, text, sizeof text) <= 0)
-        return 0;
-    uint64_t sum = 0;
+        return true;
     char *state = NULL;
     for (char *word = strtok_r(text, " ", &state); word; word = strtok_r(NULL, " ", &state))
-        sum += tree((int32_t)strtol(word, NULL, 10), depth + 1);
-    return sum;
+        if (!visit(context, (int32_t)strtol(word, NULL, 10)))
+            return false;
+    return true;
 }
 
-static uint64_t tree(int32_t pid, int depth) {
-    jm_process process;
-    if (depth > DEPTH_MAX || !jm_process_read(pid, &process))
-        return 0;
-    uint64_t sum = process.cpu_ns;
-    char path[64];
-    jm_format(path, sizeof path, "/proc/%d/task", pid);
+void jm_process_each_child(const char *proc, int32_t pid, jm_child_visit visit, void *context) {
+    char path[JM_PATH_MAX];
+    if (!jm_format(path, sizeof path, "%s/%d/task", proc, pid))
+        return;
     DIR *threads = opendir(path);
     if (!threads)
-        return sum;
-    for (struct dirent *entry; (entry = readdir(threads));)
+        return;
+    bool more = true;
+    for (struct dirent *entry; more && (entry = readdir(threads));)
         if (entry->d_name[0] != '.')
-            sum += children_of_thread(pid, entry->d_name, depth);
+            more = each_child_of_thread(proc, pid, entry->d_name, visit, context);
     closedir(threads);
-    return sum;
+}
+
+typedef struct {
+    uint64_t cpu_ns;
+    int depth;
+} tree;
+
+static bool add_tree(void *context, int32_t pid) {
+    tree *sum = context;
+    jm_process process;
+    if (sum->depth > DEPTH_MAX || !jm_process_read(pid, &process))
+        return true;
+    sum->cpu_ns += process.cpu_ns;
+    sum->depth++;
+    jm_process_each_child("/proc", pid, add_tree, sum);
+    sum->depth--;
+    return true;
 }
 
 uint64_t jm_process_tree_cpu_ns(int32_t pid) {
-    return tree(pid, 0);
+    tree sum = {0};
+    add_tree(&sum, pid);
+    return sum.cpu_ns;
+}
+
+static bool add_activity(void *context, int32_t pid) {
+    jm_activity *activity = context;
+    jm_process process;
+    if (!jm_process_read(pid, &process) || process.ended)
+        return true;
+    *activity = process.stopped ? JM_ACTIVITY_STOPPED : JM_ACTIVITY_RUNNING;
+    return process.stopped;
+}
+
+jm_activity jm_process_children_activity(int32_t pid) {
+    jm_activity activity = JM_ACTIVITY_NONE;
+    jm_process_each_child("/proc", pid, add_activity, &activity);
+    return activity;
 }
 
 int64_t jm_process_start_boot_ns(uint64_t start) {

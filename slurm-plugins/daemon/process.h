@@ -3,11 +3,14 @@
 #ifndef JOULEMARK_PROCESS_H
 #define JOULEMARK_PROCESS_H
 
+#include "ledger.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {
     int32_t parent;
+    bool stopped;    /* by SIGSTOP or SIGTSTP */
     bool ended;      /* a zombie: its parent has not asked for it yet */
     uint64_t start;  /* clock ticks after boot: with the pid, the process's name for ever */
     uint64_t cpu_ns; /* user and system, its own and its waited-for children's */
@@ -21,6 +24,13 @@ bool jm_process_read(int32_t pid, jm_process *process);
  * It only falls when a descendant is orphaned; the caller takes that as no time used.
  */
 uint64_t jm_process_tree_cpu_ns(int32_t pid);
+
+/* Call visit for each child of pid, until it returns false. proc: "/proc", or a test's. */
+typedef bool (*jm_child_visit)(void *context, int32_t pid);
+void jm_process_each_child(const char *proc, int32_t pid, jm_child_visit visit, void *context);
+
+/* Whether what pid started runs, or all of it is stopped. */
+jm_activity jm_process_children_activity(int32_t pid);
 
 /* Clock ticks of the process's start as nanoseconds after boot. */
 int64_t jm_process_start_boot_ns(uint64_t start);

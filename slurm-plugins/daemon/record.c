@@ -77,7 +77,38 @@ static void put_notes(FILE *out, const jm_account *account) {
     fprintf(out, "\"notes\": [");
     if (account->note[0])
         jm_json_text(out, account->note);
+    if (account->suspended_ns > 0)
+        fprintf(out,
+                "%s\"suspended for %.1f s: of that time it has its share of the idle power alone\"",
+                account->note[0] ? ", " : "", (double)account->suspended_ns / 1e9);
     fprintf(out, "], ");
+}
+
+/* A job's is that of its steps, "mixed" where they differ. */
+static const char *cpu_time_source(const jm_ledger *ledger, const jm_account *account) {
+    const char *name = NULL;
+    if (account->kind != JM_ACCOUNT_JOB)
+        return jm_cpu_source_name(account->cpu_source);
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        if (ledger->accounts[i]->job != account)
+            continue;
+        const char *own = jm_cpu_source_name(ledger->accounts[i]->cpu_source);
+        name = name && strcmp(name, own) != 0 ? "mixed" : own;
+    }
+    return name ? name : jm_cpu_source_name(JM_CPU_PROC);
+}
+
+/* What the split rested on. */
+static void put_shares(FILE *out, const jm_ledger *ledger, const jm_account *account) {
+    char gpus[JM_GPUS_TEXT_MAX];
+    fprintf(out, "\"cpu_time\": \"%s\", ", cpu_time_source(ledger, account));
+    if (account->suspended_ns > 0)
+        fprintf(out, "\"suspended_seconds\": %.6f, ", (double)account->suspended_ns / 1e9);
+    if (account->gpus != 0) {
+        jm_gpus_format(account->gpus, gpus, sizeof gpus);
+        fprintf(out, "\"gpus\": \"%s\", ", gpus);
+    }
+    fprintf(out, "\n   ");
 }
 
 static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *account) {
@@ -105,6 +136,7 @@ static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *ac
             ", \"gap_seconds\": %.6f, \"cpus\": %" PRIu64 ",\n   ",
             method_name(&estimate), estimate.method == JM_METHOD_MODEL ? "true" : "false",
             account->samples, (double)account->gap_ns / 1e9, holder->cpus);
+    put_shares(out, ledger, account);
     put_notes(out, account);
     put_channels(out, ledger, holder);
     put_regions(out, account);

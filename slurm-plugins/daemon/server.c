@@ -136,6 +136,10 @@ static void do_open(server *s, watch *client, const jm_packet *packet, char *ans
         .step_cpus = jm_packet_u64(packet, "step_cpus", 0),
         .mode = (jm_mode)jm_packet_u64(packet, "mode", JM_MODE_OFF),
     };
+    const char *gpus = jm_packet_get(packet, "gpus");
+    if (gpus && !jm_gpus_parse(gpus, &request.gpus))
+        jm_warn("job %u.%s: gpus '%s' is no list of numbers below %d: not bound to it",
+                request.job_id, step, gpus, JM_GPUS_MAX);
     jm_message why;
     if (!jm_daemon_open_account(s->daemon, &request, &why)) {
         refuse(answer, why.text);

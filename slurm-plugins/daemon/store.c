@@ -43,6 +43,9 @@ static const char SCHEMA[] =
 /* What later versions added, in order; PRAGMA user_version counts those that are there. */
 static const char *const MIGRATIONS[] = {
     "ALTER TABLE channel ADD COLUMN integral_uj INTEGER",
+    "ALTER TABLE account ADD COLUMN cpu_source INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE account ADD COLUMN suspended_ns INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE account ADD COLUMN gpus INTEGER NOT NULL DEFAULT 0",
     NULL,
 };
 
@@ -61,7 +64,7 @@ static const char *const SQL[STATEMENTS] = {
     [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_ACCOUNT] =
-        "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0)",
+        "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?)",
     [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?)",
     [PUT_REGION] = "INSERT OR REPLACE INTO region VALUES(?,?,?,?,?,?,?,?)",
     [PUT_SAMPLE] = "INSERT OR REPLACE INTO sample VALUES(?,?,?)",
@@ -174,11 +177,12 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
         a->id = ++store->next_id;
     if (a->job && a->job->id == 0)
         a->job->id = ++store->next_id;
-    int status = put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddi", a->id, a->job ? a->job->id : a->id,
-                     (int64_t)a->kind, (int64_t)a->job_id, a->step, (int64_t)a->uid,
-                     (int64_t)a->pid, i64(a->pid_start), i64(a->cpus), (int64_t)a->mode,
-                     a->opened_ns, a->closed_ns, a->active_ns, a->gap_ns, i64(a->samples), a->note,
-                     i64(a->cpu_ns), a->current_w, a->peak_w, (int64_t)a->contained);
+    int status = put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddiiii", a->id,
+                     a->job ? a->job->id : a->id, (int64_t)a->kind, (int64_t)a->job_id, a->step,
+                     (int64_t)a->uid, (int64_t)a->pid, i64(a->pid_start), i64(a->cpus),
+                     (int64_t)a->mode, a->opened_ns, a->closed_ns, a->active_ns, a->gap_ns,
+                     i64(a->samples), a->note, i64(a->cpu_ns), a->current_w, a->peak_w,
+                     (int64_t)a->contained, (int64_t)a->cpu_source, a->suspended_ns, i64(a->gpus));
     for (int c = 0; c < ledger->n_channels && status == 0; c++) {
         const jm_balance *b = &a->balance[c];
         if (b->energy_uj > 0 || a->closed_ns != 0)
@@ -320,6 +324,9 @@ static void load_account(jm_ledger *ledger, sqlite3_stmt *row) {
     a->current_w = sqlite3_column_double(row, 17);
     a->peak_w = sqlite3_column_double(row, 18);
     a->contained = sqlite3_column_int(row, 19) != 0;
+    a->cpu_source = (jm_cpu_source)sqlite3_column_int(row, 21);
+    a->suspended_ns = sqlite3_column_int64(row, 22);
+    a->gpus = u64_at(row, 23);
     a->dirty = false;
 }
 

@@ -3,7 +3,7 @@
 // accounting, no I/O.
 #include "ledger.h"
 
-#include "split.h"
+#include "divide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +11,11 @@
 
 static const double NS_PER_S = 1e9;
 static const double UJ_PER_J = 1e6;
+
+const char *jm_cpu_source_name(jm_cpu_source source) {
+    static const char *const NAMES[] = {"proc", "cgroup1", "cgroup2"};
+    return NAMES[source];
+}
 
 void jm_ledger_init(jm_ledger *ledger, uint64_t cpus, int64_t window_ns) {
     *ledger = (jm_ledger){.cpus = cpus, .window_ns = window_ns};
@@ -21,6 +26,7 @@ static void free_account(jm_account *account) {
     free(account->told);
     free(account->regions);
     free(account->marks);
+    free(account->group);
     free(account);
 }
 
@@ -35,6 +41,8 @@ int jm_ledger_add_channel(jm_ledger *ledger, const jm_channel *channel) {
     if (ledger->n_channels == JM_CHANNELS_MAX)
         return -1;
     ledger->channels[ledger->n_channels] = *channel;
+    ledger->gpu_of[ledger->n_channels] =
+        channel->info.domain == JM_DOMAIN_GPU ? jm_gpu_of_channel(channel->name) : -1;
     return ledger->n_channels++;
 }
 
@@ -70,7 +78,7 @@ jm_account *jm_ledger_find(const jm_ledger *ledger, int32_t pid, uint64_t pid_st
 }
 
 jm_account *jm_ledger_find_job(const jm_ledger *ledger, uint32_t job_id) {
-    for (int i = 0; i < ledger->n_accounts; i++) {
+    for (int i = ledger->n_accounts - 1; i >= 0; i--) {
         jm_account *account = ledger->accounts[i];
         if (account->kind == JM_ACCOUNT_JOB && account->job_id == job_id)
             return account;
@@ -101,10 +109,11 @@ static jm_account *open_job(jm_ledger *ledger, const jm_open_request *request, i
 }
 
 jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, int64_t now_ns) {
-    jm_account *job = jm_ledger_find_job(ledger, request->job_id);
-    if (!job && !(job = open_job(ledger, request, now_ns)))
-        return NULL;
     jm_account *account = jm_ledger_find(ledger, request->pid, request->pid_start);
+    jm_account *job = account ? account->job : jm_ledger_find_job(ledger, request->job_id);
+    /* A closed one is an earlier run of a requeued job, or an earlier job of the same number. */
+    if (!account && (!job || job->closed_ns != 0) && !(job = open_job(ledger, request, now_ns)))
+        return NULL;
     if (!account) {
         if (!(account = jm_ledger_new_account(ledger)))
             return NULL;
@@ -123,6 +132,8 @@ jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, in
         account->cpus = request->step_cpus;
     if (request->job_cpus > job->cpus)
         job->cpus = request->job_cpus;
+    account->gpus |= request->gpus;
+    job->gpus |= request->gpus;
     if (request->mode > job->mode)
         job->mode = request->mode;
     job->contained |= account->kind == JM_ACCOUNT_EXTERN;
@@ -133,11 +144,6 @@ jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, in
 static bool is_open(const jm_account *account) {
     return account->closed_ns == 0;
 }
-
-/* Energy parts of one channel in one tick. */
-typedef struct {
-    uint64_t energy_uj, idle_uj;
-} jm_part;
 
 static void charge(jm_balance *balance, jm_part part, const jm_gain *gain,
                    const jm_channel *channel, int64_t dt_ns) {
@@ -152,33 +158,28 @@ static void charge(jm_balance *balance, jm_part part, const jm_gain *gain,
     balance->variance_uj2 += gain->variance_uj2 * share * share;
 }
 
-/* Idle energy by allocated CPUs, the rest by CPU time used; members without any CPU time share it
- * by CPUs. */
-static void divide(jm_part whole, jm_account *const *members, int n, uint64_t spare_cpus,
-                   jm_part *parts, jm_part *spare) {
-    uint64_t weights[n + 1], idle[n + 1], busy[n + 1];
-    for (int i = 0; i < n; i++)
-        weights[i] = members[i]->cpus > 0 ? members[i]->cpus : 1;
-    weights[n] = n > 0 ? spare_cpus : 1;
-    jm_split(whole.idle_uj, weights, n + 1, idle);
+/* What a tick divides: the gain of each channel, and how much of it is idle power. */
+typedef struct {
+    const jm_gain *gains;
+    int64_t dt_ns;
+} interval;
 
-    uint64_t by_cpu_time[n + 1];
-    for (int i = 0; i < n; i++)
-        by_cpu_time[i] = members[i]->cpu_tick_ns;
-    by_cpu_time[n] = 0;
-    weights[n] = n > 0 ? 0 : 1;
-    uint64_t busy_uj = whole.energy_uj - whole.idle_uj;
-    if (!jm_split(busy_uj, by_cpu_time, n + 1, busy))
-        jm_split(busy_uj, weights, n + 1, busy);
-
-    for (int i = 0; i < n; i++)
-        parts[i] = (jm_part){idle[i] + busy[i], idle[i]};
-    *spare = (jm_part){idle[n] + busy[n], idle[n]};
+static void charge_all(const jm_ledger *ledger, jm_balance *balance, const jm_part *parts,
+                       int stride, const interval *tick) {
+    for (int c = 0; c < ledger->n_channels; c++)
+        charge(&balance[c], parts[c * stride], &tick->gains[c], &ledger->channels[c], tick->dt_ns);
 }
 
-/* The job's part of a channel's tick, handed on to its batch script and its running steps. */
-static void charge_steps(jm_ledger *ledger, const jm_account *job, int channel, jm_part whole,
-                         const jm_gain *gain, int64_t dt_ns) {
+static bool any_is_bound(jm_account *const *members, int n) {
+    jm_gpus gpus = 0;
+    for (int i = 0; i < n; i++)
+        gpus |= members[i]->gpus;
+    return gpus != 0;
+}
+
+/* The job's parts of the tick, handed on to its batch script and its running steps. */
+static void charge_steps(const jm_ledger *ledger, const jm_account *job, const jm_part *wholes,
+                         const interval *tick) {
     jm_account *steps[ledger->n_accounts + 1];
     int n = 0;
     for (int i = 0; i < ledger->n_accounts; i++) {
@@ -186,30 +187,40 @@ static void charge_steps(jm_ledger *ledger, const jm_account *job, int channel, 
         if (account->job != job || !is_open(account))
             continue;
         if (account->kind == JM_ACCOUNT_BATCH)
-            charge(&account->balance[channel], whole, gain, &ledger->channels[channel], dt_ns);
+            charge_all(ledger, account->balance, wholes, 1, tick);
         if (account->kind == JM_ACCOUNT_STEP)
             steps[n++] = account;
     }
     if (n == 0)
         return;
-    jm_part parts[n], spare;
-    divide(whole, steps, n, 0, parts, &spare);
+    jm_sharers sharers = {.members = steps, .n = n, .unbound_is_ours = !any_is_bound(steps, n)};
+    jm_part parts[ledger->n_channels * (n + 1)];
+    jm_divide(ledger, wholes, &sharers, parts);
     for (int i = 0; i < n; i++)
-        charge(&steps[i]->balance[channel], parts[i], gain, &ledger->channels[channel], dt_ns);
+        charge_all(ledger, steps[i]->balance, parts + i, n + 1, tick);
+}
+
+static jm_part whole_of(const jm_channel *channel, const jm_gain *gain, int64_t dt_ns) {
+    uint64_t idle_uj =
+        (uint64_t)((unsigned __int128)channel->info.idle_uw * (uint64_t)dt_ns / 1000000000u);
+    return (jm_part){gain->energy_uj, idle_uj < gain->energy_uj ? idle_uj : gain->energy_uj};
 }
 
 static void charge_jobs(jm_ledger *ledger, jm_account **jobs, int n, uint64_t spare_cpus,
-                        int channel, const jm_gain *gain, int64_t dt_ns) {
-    const jm_channel *source = &ledger->channels[channel];
-    uint64_t idle_uj =
-        (uint64_t)((unsigned __int128)source->info.idle_uw * (uint64_t)dt_ns / 1000000000u);
-    jm_part whole = {gain->energy_uj, idle_uj < gain->energy_uj ? idle_uj : gain->energy_uj};
-    jm_part parts[n + 1], spare;
-    divide(whole, jobs, n, spare_cpus, parts, &spare);
-    charge(&ledger->unallocated[channel], spare, gain, source, dt_ns);
+                        const interval *tick) {
+    int channels = ledger->n_channels;
+    jm_part wholes[channels], parts[channels * (n + 1)];
+    for (int c = 0; c < channels; c++)
+        wholes[c] = whole_of(&ledger->channels[c], &tick->gains[c], tick->dt_ns);
+    /* A job that has the node to itself pays for the GPUs that it keeps from others, too. */
+    jm_sharers sharers = {jobs, n, spare_cpus, .unbound_is_ours = n == 1 && spare_cpus == 0};
+    jm_divide(ledger, wholes, &sharers, parts);
+    charge_all(ledger, ledger->unallocated, parts + n, n + 1, tick);
     for (int i = 0; i < n; i++) {
-        charge(&jobs[i]->balance[channel], parts[i], gain, source, dt_ns);
-        charge_steps(ledger, jobs[i], channel, parts[i], gain, dt_ns);
+        charge_all(ledger, jobs[i]->balance, parts + i, n + 1, tick);
+        for (int c = 0; c < channels; c++)
+            wholes[c] = parts[c * (n + 1) + i];
+        charge_steps(ledger, jobs[i], wholes, tick);
     }
 }
 
@@ -258,6 +269,21 @@ static int64_t lost_ns(const jm_ledger *ledger, const jm_gain *gains) {
     return lost;
 }
 
+/* A job uses what its steps use; it is suspended when none of them runs any more. */
+static void sum_up_job(const jm_ledger *ledger, jm_account *job) {
+    job->cpu_tick_ns = 0;
+    job->activity = JM_ACTIVITY_NONE;
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        const jm_account *step = ledger->accounts[i];
+        if (step->job != job || !is_open(step))
+            continue;
+        job->cpu_tick_ns += step->cpu_tick_ns;
+        if (step->activity == JM_ACTIVITY_RUNNING ||
+            (step->activity == JM_ACTIVITY_STOPPED && job->activity == JM_ACTIVITY_NONE))
+            job->activity = step->activity;
+    }
+}
+
 void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
     jm_account *jobs[ledger->n_accounts + 1];
     uint64_t before[ledger->n_accounts + 1];
@@ -268,18 +294,13 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
         before[i] = outermost_uj(ledger, account->balance);
         if (account->kind != JM_ACCOUNT_JOB || !is_open(account))
             continue;
-        account->cpu_tick_ns = 0;
-        for (int s = 0; s < ledger->n_accounts; s++)
-            if (ledger->accounts[s]->job == account && is_open(ledger->accounts[s]))
-                account->cpu_tick_ns += ledger->accounts[s]->cpu_tick_ns;
+        sum_up_job(ledger, account);
         allocated += account->cpus;
         jobs[n++] = account;
     }
     uint64_t spare_cpus = allocated < ledger->cpus ? ledger->cpus - allocated : 0;
 
-    for (int c = 0; c < ledger->n_channels; c++)
-        if (gains[c].energy_uj > 0)
-            charge_jobs(ledger, jobs, n, spare_cpus, c, &gains[c], dt_ns);
+    charge_jobs(ledger, jobs, n, spare_cpus, &(interval){gains, dt_ns});
 
     int64_t lost = lost_ns(ledger, gains);
     for (int i = 0; i < ledger->n_accounts; i++) {
@@ -288,6 +309,8 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
             continue;
         account->samples++;
         account->active_ns += dt_ns;
+        if (account->activity == JM_ACTIVITY_STOPPED)
+            account->suspended_ns += dt_ns;
         account->gap_ns += lost < account->active_ns ? lost : account->active_ns;
         account->dirty = true;
         advance_window(ledger, account, outermost_uj(ledger, account->balance) - before[i], dt_ns);

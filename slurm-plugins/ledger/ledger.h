@@ -5,10 +5,11 @@
 #define JOULEMARK_LEDGER_H
 
 #include "channel.h"
+#include "gpus.h"
 
 enum { JM_REGION_NAME_MAX = 96, JM_MARKS_MAX = 256, JM_REGIONS_MAX = 4096 };
 
-#define JM_SPLIT_POLICY "idle-by-share,rest-by-cpu-time"
+#define JM_SPLIT_POLICY "idle-by-share,rest-by-cpu-time,gpus-by-binding"
 
 /*
  * JOB: the job on this node; books balance over these and `unallocated`.
@@ -21,6 +22,13 @@ typedef enum {
     JM_ACCOUNT_BATCH,
     JM_ACCOUNT_STEP
 } jm_account_kind;
+
+/* Where an account's CPU time comes from. */
+typedef enum { JM_CPU_PROC, JM_CPU_CGROUP1, JM_CPU_CGROUP2 } jm_cpu_source;
+const char *jm_cpu_source_name(jm_cpu_source source);
+
+/* NONE: no process of the step's own is there. STOPPED: all of them are, as in a suspended job. */
+typedef enum { JM_ACTIVITY_NONE, JM_ACTIVITY_RUNNING, JM_ACTIVITY_STOPPED } jm_activity;
 
 /* What a job asked for with --energy. */
 typedef enum { JM_MODE_OFF, JM_MODE_SUMMARY, JM_MODE_PROFILE } jm_mode;
@@ -85,8 +93,14 @@ typedef struct jm_account {
     uint64_t samples;
     char note[JM_MESSAGE_MAX]; /* what went wrong, for the record; "" nothing */
 
-    uint64_t cpu_ns;      /* process tree's CPU time at the last tick */
+    uint64_t cpu_ns;      /* CPU time at the last tick, as cpu_source counts it */
     uint64_t cpu_tick_ns; /* used since the tick before */
+    jm_cpu_source cpu_source;
+    struct jm_cgroup *group; /* of the step, once it is found; NULL: not yet */
+    int group_looks;         /* how often it was looked for in vain */
+    jm_activity activity;
+    int64_t suspended_ns; /* time in which all its processes were stopped */
+    jm_gpus gpus;         /* bound to it; of a JOB, to any of its steps */
 
     uint64_t window_uj; /* of the current power window */
     int64_t window_ns;
@@ -108,6 +122,7 @@ typedef struct jm_account {
 
 typedef struct {
     jm_channel channels[JM_CHANNELS_MAX];
+    int gpu_of[JM_CHANNELS_MAX]; /* the GPU a channel measures; -1: none */
     int n_channels;
     jm_balance unallocated[JM_CHANNELS_MAX];
     uint64_t
@@ -138,6 +153,7 @@ typedef struct {
     uint64_t pid_start;
     uint64_t job_cpus, step_cpus;
     uint64_t cpu_ns; /* the process tree's CPU time now */
+    jm_gpus gpus;    /* bound to the step; of a batch script, to its job */
     jm_mode mode;
 } jm_open_request;
 jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, int64_t now_ns);
@@ -146,11 +162,13 @@ jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, in
 jm_account *jm_ledger_new_account(jm_ledger *ledger);
 
 jm_account *jm_ledger_find(const jm_ledger *ledger, int32_t pid, uint64_t pid_start);
+/* The job's latest run: Slurm keeps the number of a job that it requeues. */
 jm_account *jm_ledger_find_job(const jm_ledger *ledger, uint32_t job_id);
 
 /*
  * Divide the gains (one a channel, over the last dt_ns) among the open jobs and `unallocated`, and
- * each job's part among its running steps. The caller has set cpu_tick_ns of the processes.
+ * each job's part among its running steps. The caller has set cpu_tick_ns and activity of the
+ * processes' accounts.
  */
 void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns);
 

@@ -5,6 +5,7 @@
 // Hooks of slurmstepd alone are used: job_prolog and job_epilog would start a process more for each
 // job.
 #include "client.h"
+#include "gpus.h"
 #include "handover.h"
 
 #include <slurm/slurm.h>
@@ -91,6 +92,17 @@ static void add_cores(spank_t spank, spank_item_t item, char *request, size_t si
         jm_packet_add(request, size, key, "%u", count_cores(list));
 }
 
+/* The GPUs bound to a step, or to the job whose script this is; an .extern step is told none. Slurm
+ * set the variable, or unset it, after it took the user's. */
+static void add_gpus(spank_t spank, char *request, size_t size) {
+    char list[JM_GPUS_TEXT_MAX];
+    bool of_job = state.step == SLURM_BATCH_SCRIPT || state.step == SLURM_INTERACTIVE_STEP;
+    if (spank_getenv(spank, of_job ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", list, sizeof list) ==
+            ESPANK_SUCCESS &&
+        list[0])
+        jm_packet_add(request, size, "gpus", "%s", list);
+}
+
 static void open_account(spank_t spank) {
     char request[512], name[JM_STEP_MAX];
     uid_t uid = 0;
@@ -104,6 +116,7 @@ static void open_account(spank_t spank) {
     jm_packet_add(request, sizeof request, "mode", "%d", (int)state.mode);
     add_cores(spank, S_JOB_ALLOC_CORES, request, sizeof request, "job_cpus");
     add_cores(spank, S_STEP_ALLOC_CORES, request, sizeof request, "step_cpus");
+    add_gpus(spank, request, sizeof request);
     jm_packet_add(request, sizeof request, "quiet", "1"); /* the launch need not wait for it */
     state.opened = jm_client_tell(&state.client, request, &why) == 0;
     if (!state.opened)

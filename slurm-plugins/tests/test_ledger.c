@@ -256,6 +256,28 @@ static void books_balance_for_any_schedule(void) {
     }
 }
 
+/* Slurm keeps the number of a job that it requeues: the second run is an account of its own. */
+static void a_requeued_job_has_two_accounts(void) {
+    jm_ledger ledger;
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
+    jm_account *first = open_step(&ledger, 4, "extern", 100, 2);
+    tick(&ledger, (uint64_t[]){30}, SECOND);
+    jm_ledger_close(&ledger, first, 2 * SECOND, true);
+    jm_account *second = open_step(&ledger, 4, "extern", 200, 2);
+    CHECK(second->job != first->job);
+    CHECK(jm_ledger_find_job(&ledger, 4) == second->job);
+    CHECK(open_step(&ledger, 4, "extern", 100, 2) == first); /* a late word of the first run */
+    tick(&ledger, (uint64_t[]){12}, SECOND);
+    CHECK_EQ_U64(energy(&ledger, first), 30);
+    CHECK_EQ_U64(energy(&ledger, second), 12);
+    check_books(&ledger);
+    jm_ledger_settle(&ledger, first->job);
+    CHECK_EQ_U64(energy(&ledger, second), 12);
+    check_books(&ledger);
+    jm_ledger_free(&ledger);
+}
+
 /* Saving and loading at any moment gives the same ledger; loading twice changes nothing. */
 static void a_ledger_survives_its_daemon(void) {
     char folder[256], path[300];
@@ -269,7 +291,10 @@ static void a_ledger_survives_its_daemon(void) {
     add_channel(&before, "node", JM_DOMAIN_NODE, -1, 10);
     add_channel(&before, "cpu", JM_DOMAIN_CPU, 0, 0);
     jm_account *outer = open_step(&before, 9, "extern", 100, 2);
-    open_step(&before, 9, "0", 101, 1);
+    jm_account *step = open_step(&before, 9, "0", 101, 1);
+    step->gpus = 5;
+    step->cpu_source = JM_CPU_CGROUP2;
+    step->suspended_ns = 3 * SECOND;
     for (int i = 0; i < 50; i++)
         tick(&before, (uint64_t[]){random_below(1000000000), random_below(1000)}, SECOND);
     CHECK(jm_store_open(&store, path, &why) == 0);
@@ -287,6 +312,10 @@ static void a_ledger_survives_its_daemon(void) {
         CHECK_EQ_U64(after.n_accounts, before.n_accounts);
         jm_account *again = jm_ledger_find(&after, 100, 1);
         CHECK(again != NULL && again->job != NULL);
+        const jm_account *same_step = jm_ledger_find(&after, 101, 1);
+        CHECK_EQ_U64(same_step->gpus, 5);
+        CHECK(same_step->cpu_source == JM_CPU_CGROUP2);
+        CHECK_EQ_U64(same_step->suspended_ns, 3 * SECOND);
         CHECK_EQ_U64(energy(&after, again), energy(&before, outer));
         CHECK_EQ_U64(jm_ledger_node_uj(&after), jm_ledger_node_uj(&before));
         check_books(&after);
@@ -340,6 +369,7 @@ int main(void) {
     RUN(regions_hold_what_was_charged_between_the_marks);
     RUN(systematic_errors_follow_gain_and_offset);
     RUN(books_balance_for_any_schedule);
+    RUN(a_requeued_job_has_two_accounts);
     RUN(a_ledger_survives_its_daemon);
     RUN(a_settled_job_is_not_loaded_again);
     return test_result();

@@ -13,7 +13,7 @@ from tests.cluster import Cluster, wait_for
 from tests.e2e.outcome import UJ, Outcome, audit, books, outcome
 from tests.e2e.waveform import NS, STEADY
 
-POLICY = "idle-by-share,rest-by-cpu-time"
+POLICY = "idle-by-share,rest-by-cpu-time,gpus-by-binding"
 
 
 def busy_and_quiet(cluster: Cluster) -> tuple[Outcome, Outcome]:

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What a step used since the last tick: CPU time by the best source there is, and whether it is
+// suspended.
+#include "usage.h"
+
+#include "cgroup.h"
+#include "process.h"
+
+#include <stdlib.h>
+
+/* A process just forked is not in its group yet; one that is seen outside so often stays there. */
+enum { LOOKS_MAX = 5 };
+
+static void look_for_group(const char *proc, jm_account *account) {
+    jm_cgroup group;
+    jm_cgroup_answer answer =
+        jm_cgroup_find(proc, account->pid, account->job_id, account->step, &group);
+    if (answer == JM_CGROUP_EARLY)
+        return;
+    account->group_looks++;
+    if (answer != JM_CGROUP_FOUND && account->group_looks < LOOKS_MAX)
+        return;
+    account->group = malloc(sizeof *account->group);
+    if (account->group)
+        *account->group = group;
+}
+
+/* CPU time so far, by the step's group or else by its process tree; false: the group is gone. */
+static bool read_cpu(const jm_account *account, jm_cpu_source *source, uint64_t *cpu_ns) {
+    *source = account->group ? account->group->source : JM_CPU_PROC;
+    if (*source != JM_CPU_PROC)
+        return jm_cgroup_cpu_ns(account->group, cpu_ns);
+    *cpu_ns = jm_process_tree_cpu_ns(account->pid);
+    return true;
+}
+
+static void take_cpu(jm_account *account, uint64_t now_ns) {
+    account->cpu_tick_ns = now_ns > account->cpu_ns ? now_ns - account->cpu_ns : 0;
+    account->cpu_ns = now_ns;
+}
+
+static jm_activity activity_of(const jm_account *account) {
+    if (account->cpu_tick_ns > 0)
+        return JM_ACTIVITY_RUNNING;
+    if (account->group && jm_cgroup_is_frozen(account->group))
+        return JM_ACTIVITY_STOPPED;
+    return jm_process_children_activity(account->pid);
+}
+
+void jm_usage_refresh(const char *proc, jm_account *account) {
+    jm_cpu_source source;
+    uint64_t now_ns;
+    account->cpu_tick_ns = 0;
+    if (!account->group && account->group_looks < LOOKS_MAX)
+        look_for_group(proc, account);
+    if (read_cpu(account, &source, &now_ns)) {
+        if (source == account->cpu_source) {
+            take_cpu(account, now_ns);
+        } else {
+            /* Two sources count from different moments: this tick is still the old one's. */
+            if (account->cpu_source == JM_CPU_PROC)
+                take_cpu(account, jm_process_tree_cpu_ns(account->pid));
+            account->cpu_source = source;
+            account->cpu_ns = now_ns;
+        }
+    }
+    account->activity = activity_of(account);
+}

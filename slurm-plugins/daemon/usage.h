@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What a step used since the last tick: CPU time by the best source there is, and whether it is
+// suspended.
+#ifndef JOULEMARK_USAGE_H
+#define JOULEMARK_USAGE_H
+
+#include "ledger.h"
+
+/*
+ * Set cpu_tick_ns (since the last call), cpu_ns, cpu_source and activity of an open account of a
+ * process. The step's control group is looked for until it is found, or until it is plain that
+ * there is none. proc: "/proc", or a test's folder.
+ */
+void jm_usage_refresh(const char *proc, jm_account *account);
+
+#endif

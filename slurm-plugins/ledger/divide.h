@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The split policy: who pays what of a tick. Idle energy by allocated CPUs, the rest by CPU time,
+// a GPU's by the jobs it is bound to.
+#ifndef JOULEMARK_DIVIDE_H
+#define JOULEMARK_DIVIDE_H
+
+#include "ledger.h"
+
+/* Energy of one channel in one tick, or a part of it; idle_uj lies inside energy_uj. */
+typedef struct {
+    uint64_t energy_uj, idle_uj;
+} jm_part;
+
+/* Those that share: the open jobs of a node, or the running steps of a job. */
+typedef struct {
+    jm_account *const *members;
+    int n;
+    uint64_t spare_cpus;  /* of nobody: their idle energy is spare */
+    bool unbound_is_ours; /* a GPU bound to no member is shared like the rest, else it is spare */
+} jm_sharers;
+
+/*
+ * Divide wholes[c] for each channel c into parts[c * (n + 1) + i] of member i; index n is what is
+ * spare. Each channel's parts sum to its whole exactly.
+ *
+ * Idle energy goes by allocated CPUs. The rest goes by CPU time used in the tick; where nobody used
+ * any, by CPUs, but none to the suspended. A GPU's channel goes in equal parts to those it is bound
+ * to, and so does, inside a channel that contains GPUs' channels, what these measured.
+ */
+void jm_divide(const jm_ledger *ledger, const jm_part *wholes, const jm_sharers *sharers,
+               jm_part *parts);
+
+#endif

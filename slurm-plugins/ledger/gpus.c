@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Sets of a node's GPUs by their numbers, as Slurm writes them: "0,1" or "0-3".
+#include "gpus.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A decimal number below JM_GPUS_MAX; where it ends, or NULL. */
+static const char *take_number(const char *text, unsigned *number) {
+    const char *at = text;
+    for (*number = 0; *at >= '0' && *at <= '9' && *number < JM_GPUS_MAX; at++)
+        *number = *number * 10 + (unsigned)(*at - '0');
+    return at > text && *number < JM_GPUS_MAX ? at : NULL;
+}
+
+bool jm_gpus_parse(const char *text, jm_gpus *gpus) {
+    jm_gpus found = 0;
+    for (const char *at = text; *at;) {
+        unsigned first, last;
+        if (!(at = take_number(at, &first)))
+            return false;
+        last = first;
+        if (*at == '-' && !(at = take_number(at + 1, &last)))
+            return false;
+        if (last < first || (*at != '\0' && (*at != ',' || at[1] == '\0')))
+            return false;
+        for (unsigned i = first; i <= last; i++)
+            found |= UINT64_C(1) << i;
+        at += *at == ',';
+    }
+    *gpus = found;
+    return true;
+}
+
+void jm_gpus_format(jm_gpus gpus, char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < JM_GPUS_MAX; i++)
+        if (gpus >> i & 1 && jm_format(text + used, size - used, "%s%u", used ? "," : "", i))
+            used = strlen(text);
+}
+
+/* The number that [text, end) ends in; -1: none. */
+static int trailing_number(const char *text, const char *end) {
+    const char *start = end;
+    unsigned number;
+    while (start > text && start[-1] >= '0' && start[-1] <= '9')
+        start--;
+    return start < end && take_number(start, &number) == end ? (int)number : -1;
+}
+
+int jm_gpu_of_channel(const char *name) {
+    const char *slash = strchr(name, '/'), *end = name + strlen(name);
+    int number = trailing_number(slash ? slash + 1 : name, end);
+    return number >= 0 || !slash ? number : trailing_number(name, slash);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A step's control group is found by version 1's and version 2's layout, wherever they are mounted.
+#include "cgroup.h"
+#include "test.h"
+#include "usage.h"
+
+/* A /proc and two cgroup mounts; slurmstepd is process 100, its task 101. */
+static char top[256], proc[300];
+
+static void put(const char *name, const char *format, ...) {
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    test_write(top, name, text);
+}
+
+static void begin(void) {
+    test_make_folder(top, sizeof top);
+    snprintf(proc, sizeof proc, "%s/proc", top);
+    put("proc/100/task/100/children", "101 ");
+    put("proc/100/cgroup", "0::/\n");
+}
+
+static jm_cgroup_answer find(const char *step, jm_cgroup *group) {
+    return jm_cgroup_find(proc, 100, 7, step, group);
+}
+
+static void check_file(const char *file, const char *name) {
+    char expected[600];
+    snprintf(expected, sizeof expected, "%s/%s", top, name);
+    CHECK_STR(file, expected);
+}
+
+static void make_version_1(void) {
+    begin();
+    put("proc/self/mountinfo",
+        "31 23 0:28 / %s/cg rw - tmpfs tmpfs rw,mode=755\n"
+        "32 31 0:29 / %s/cg/cpu rw,relatime shared:5 - cgroup cgroup rw,cpu,cpuacct\n"
+        "33 31 0:30 / %s/cg/fr rw,relatime - cgroup cgroup rw,freezer\n"
+        "34 31 0:31 / %s/cg/unified rw - cgroup2 cgroup2 rw\n",
+        top, top, top, top);
+    put("proc/101/cgroup", "5:freezer:/slurm_n1/uid_0/job_7/step_0\n"
+                           "2:cpu,cpuacct:/slurm_n1/uid_0/job_7/step_0/task_0\n"
+                           "0::/\n");
+    put("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "1234567890\n");
+    put("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "THAWED\n");
+}
+
+static void version_1_is_found_and_read(void) {
+    make_version_1();
+    jm_cgroup group;
+    uint64_t cpu_ns = 0;
+    CHECK(find("0", &group) == JM_CGROUP_FOUND);
+    CHECK(group.source == JM_CPU_CGROUP1);
+    check_file(group.cpu_file, "cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage");
+    CHECK(jm_cgroup_cpu_ns(&group, &cpu_ns));
+    CHECK_EQ_U64(cpu_ns, 1234567890);
+    CHECK(!jm_cgroup_is_frozen(&group));
+    put("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
+    CHECK(jm_cgroup_is_frozen(&group));
+    test_remove(top);
+}
+
+static void version_2_is_found_and_read(void) {
+    begin();
+    put("proc/self/mountinfo", "25 20 0:22 / %s/cg2 rw,nosuid - cgroup2 cgroup2 rw\n", top);
+    put("proc/100/cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_batch/slurm\n");
+    const char *step = "cg2/system.slice/slurmstepd.scope/job_7/step_batch/";
+    char name[256];
+    snprintf(name, sizeof name, "%scpu.stat", step);
+    put(name, "usage_usec 5000001\nuser_usec 4000000\nsystem_usec 1000001\n");
+    snprintf(name, sizeof name, "%scgroup.events", step);
+    put(name, "populated 1\nfrozen 0\n");
+    jm_cgroup group;
+    uint64_t cpu_ns = 0;
+    CHECK(find("batch", &group) == JM_CGROUP_FOUND);
+    CHECK(group.source == JM_CPU_CGROUP2);
+    CHECK(jm_cgroup_cpu_ns(&group, &cpu_ns));
+    CHECK_EQ_U64(cpu_ns, 5000001000);
+    CHECK(!jm_cgroup_is_frozen(&group));
+    put(name, "populated 1\nfrozen 1\n");
+    CHECK(jm_cgroup_is_frozen(&group));
+    test_remove(top);
+}
+
+/* In a container a mount shows a group below the root, and paths are still the host's. */
+static void a_mount_of_a_part_of_the_tree_is_seen_through(void) {
+    begin();
+    put("proc/self/mountinfo", "25 20 0:22 /box %s/cg2 rw - cgroup2 cgroup2 rw\n", top);
+    put("proc/101/cgroup", "0::/box/job_7/step_3/user/task_0\n");
+    put("cg2/job_7/step_3/cpu.stat", "usage_usec 12\n");
+    jm_cgroup group;
+    CHECK(find("3", &group) == JM_CGROUP_FOUND);
+    check_file(group.cpu_file, "cg2/job_7/step_3/cpu.stat");
+    test_remove(top);
+}
+
+static void another_step_or_job_is_not_taken_for_it(void) {
+    make_version_1();
+    jm_cgroup group;
+    CHECK(find("1", &group) == JM_CGROUP_NONE);
+    CHECK(find("00", &group) == JM_CGROUP_NONE);
+    CHECK(jm_cgroup_find(proc, 100, 70, "0", &group) == JM_CGROUP_NONE);
+    CHECK(group.source == JM_CPU_PROC);
+    test_remove(top);
+}
+
+static void a_step_without_processes_is_asked_again(void) {
+    make_version_1();
+    put("proc/100/task/100/children", "");
+    jm_cgroup group;
+    CHECK(find("0", &group) == JM_CGROUP_EARLY);
+    test_remove(top);
+}
+
+/* proctrack/cgroup alone has a freezer, and nothing that counts CPU time. */
+static void without_cpuacct_the_freezer_still_tells(void) {
+    make_version_1();
+    put("proc/101/cgroup", "5:freezer:/slurm_n1/uid_0/job_7/step_0\n2:cpu,cpuacct:/\n");
+    jm_cgroup group;
+    CHECK(find("0", &group) == JM_CGROUP_NONE);
+    CHECK(group.source == JM_CPU_PROC);
+    check_file(group.freeze_file, "cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state");
+    test_remove(top);
+}
+
+static void rubbish_is_no_cpu_time(void) {
+    make_version_1();
+    jm_cgroup group;
+    uint64_t cpu_ns = 42;
+    CHECK(find("0", &group) == JM_CGROUP_FOUND);
+    put("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "a lot\n");
+    CHECK(!jm_cgroup_cpu_ns(&group, &cpu_ns));
+    CHECK_EQ_U64(cpu_ns, 42);
+    test_remove(top);
+}
+
+/* The process tree counts until the group is found, and never is one's sum taken for the other's.
+ */
+static void a_change_of_source_makes_no_leap(void) {
+    make_version_1();
+    jm_account account = {.kind = JM_ACCOUNT_STEP, .job_id = 7, .step = "0", .pid = 100};
+    put("proc/100/task/100/children", "");
+    jm_usage_refresh(proc, &account);
+    CHECK(account.cpu_source == JM_CPU_PROC);
+    put("proc/100/task/100/children", "101 ");
+    jm_usage_refresh(proc, &account);
+    CHECK(account.cpu_source == JM_CPU_CGROUP1);
+    CHECK_EQ_U64(account.cpu_ns, 1234567890);
+    CHECK(account.cpu_tick_ns < 1234567890);
+    put("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "1234567899\n");
+    jm_usage_refresh(proc, &account);
+    CHECK_EQ_U64(account.cpu_tick_ns, 9);
+    CHECK(account.activity == JM_ACTIVITY_RUNNING);
+    jm_usage_refresh(proc, &account);
+    CHECK_EQ_U64(account.cpu_tick_ns, 0);
+    put("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
+    jm_usage_refresh(proc, &account);
+    CHECK(account.activity == JM_ACTIVITY_STOPPED);
+    /* The step ends, its group goes: no CPU time, and no other source. */
+    test_remove(top);
+    jm_usage_refresh(proc, &account);
+    CHECK_EQ_U64(account.cpu_tick_ns, 0);
+    CHECK(account.cpu_source == JM_CPU_CGROUP1);
+    free(account.group);
+}
+
+int main(void) {
+    RUN(version_1_is_found_and_read);
+    RUN(version_2_is_found_and_read);
+    RUN(a_mount_of_a_part_of_the_tree_is_seen_through);
+    RUN(another_step_or_job_is_not_taken_for_it);
+    RUN(a_step_without_processes_is_asked_again);
+    RUN(without_cpuacct_the_freezer_still_tells);
+    RUN(rubbish_is_no_cpu_time);
+    RUN(a_change_of_source_makes_no_leap);
+    return test_result();
+}
