@@ -100,6 +100,7 @@ void jm_daemon_sample(jm_daemon *daemon) {
     jm_ledger_tick(&daemon->ledger, gains, dt_ns);
     daemon->last_tick_boot_ns = boot_ns;
     daemon->last_tick_real_ns = real_ns;
+    jm_marks_drain(daemon->marks, &daemon->ledger, boot_ns);
 }
 
 void jm_daemon_tick(jm_daemon *daemon) {
@@ -185,6 +186,10 @@ int jm_daemon_start(jm_daemon *daemon) {
                  config->path);
         return -1;
     }
+    if (!(daemon->marks = jm_marks_new(NULL, NULL))) {
+        jm_error("no memory or descriptors for marks");
+        return -1;
+    }
     jm_moment before;
     open_store(daemon, &before);
 
@@ -214,6 +219,7 @@ void jm_daemon_stop(jm_daemon *daemon) {
     jm_daemon_tick(daemon);
     jm_store_close(daemon->store);
     jm_sampler_close(&daemon->sampler);
+    jm_marks_free(daemon->marks);
     jm_ledger_free(&daemon->ledger);
 }
 

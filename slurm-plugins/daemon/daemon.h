@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "ledger.h"
+#include "marks.h"
 #include "sampler.h"
 #include "store.h"
 
@@ -14,6 +15,7 @@ typedef struct {
     char node[JM_NAME_MAX];
     jm_ledger ledger;
     jm_sampler sampler;
+    jm_marks *marks;
     jm_store *store;        /* NULL: the ledger lives in memory only */
     jm_message store_fault; /* why, when it does or when it cannot be saved; "" all is well */
     char boot_id[JM_NAME_MAX];

@@ -57,18 +57,40 @@ static void put_channels(FILE *out, const jm_ledger *ledger, const jm_account *h
     fprintf(out, "],\n   ");
 }
 
-static void put_regions(FILE *out, const jm_account *holder) {
+static double meter_uncertainty_uj(const jm_meter *meter) {
+    return 2 * hypot(meter->systematic_uj, sqrt(meter->variance_uj2));
+}
+
+/* A region within another has the name "outer/inner", and its parent's name beside it. */
+static void put_region(FILE *out, const jm_region_book *book, int index) {
+    const jm_region *region = &book->list[index];
+    char path[JM_REGION_DEPTH_MAX * JM_REGION_NAME_MAX];
+    jm_region_path(book, index, path, sizeof path);
+    fprintf(out, "{");
+    put_key_text(out, "name", path);
+    fprintf(out, ", \"parent\": ");
+    jm_region_path(book, region->parent, path, sizeof path);
+    if (path[0])
+        jm_json_text(out, path);
+    else
+        fprintf(out, "null");
+    const jm_meter *whole = &region->inclusive, *own = &region->exclusive;
+    fprintf(out,
+            ", \"count\": %" PRIu64 ", \"seconds\": %.9f, \"energy_uj\": %" PRIu64
+            ", \"uncertainty_uj\": %.0f, \"exclusive_seconds\": %.9f, \"exclusive_uj\": %" PRIu64
+            ", \"exclusive_uncertainty_uj\": %.0f}",
+            region->count, (double)whole->duration_ns / 1e9, whole->energy_uj,
+            meter_uncertainty_uj(whole), (double)own->duration_ns / 1e9, own->energy_uj,
+            meter_uncertainty_uj(own));
+}
+
+static void put_regions(FILE *out, const jm_region_book *book) {
+    if (book->refused > 0)
+        fprintf(out, "\"marks_lost\": %" PRIu64 ", ", book->refused);
     fprintf(out, "\"regions\": [");
-    for (int i = 0; i < holder->n_regions; i++) {
-        const jm_region *region = &holder->regions[i];
-        double uncertainty_uj = 2 * hypot(region->systematic_uj, sqrt(region->variance_uj2));
-        fprintf(out, "%s{", i ? ", " : "");
-        put_key_text(out, "name", region->name);
-        fprintf(out,
-                ", \"count\": %" PRIu64 ", \"seconds\": %.9f, \"energy_uj\": %" PRIu64
-                ", \"uncertainty_uj\": %.0f}",
-                region->count, (double)region->duration_ns / 1e9, region->energy_uj,
-                uncertainty_uj);
+    for (int i = 0; i < book->n; i++) {
+        fputs(i ? ", " : "", out);
+        put_region(out, book, i);
     }
     fprintf(out, "]");
 }
@@ -139,7 +161,7 @@ static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *ac
     put_shares(out, ledger, account);
     put_notes(out, account);
     put_channels(out, ledger, holder);
-    put_regions(out, account);
+    put_regions(out, &account->regions);
     fprintf(out, "}");
 }
 

@@ -3,11 +3,12 @@
 #include "server.h"
 
 #include "log.h"
+#include "marks.h"
 #include "process.h"
 #include "protocol.h"
 
 #include <errno.h>
-#include <math.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,14 +22,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CLIENTS_MAX = 4096, BACKLOG = 1024, EVENTS_MAX = 64 };
+enum { CLIENTS_MAX = 8192, BACKLOG = 1024, EVENTS_MAX = 64, WAITING_MAX = 1024 };
 
 /* A user's marks never make the instruments be read faster than this (Platypus: fine power traces
  * leak secrets). */
 static const int64_t USER_SAMPLE_NS = 20000000;
+/* An answer about a region waits no longer than this for marks before it. */
+static const int64_t WAIT_LONGEST_NS = 200000000;
 static const int64_t RECORDS_EVERY_NS = 10 * INT64_C(1000000000);
 
-typedef enum { WATCH_TIMER, WATCH_SIGNAL, WATCH_LISTENER, WATCH_CLIENT, WATCH_PROCESS } watch_kind;
+typedef enum {
+    WATCH_TIMER,
+    WATCH_SIGNAL,
+    WATCH_LISTENER,
+    WATCH_CLIENT,
+    WATCH_PROCESS,
+    WATCH_MARKS, /* some process has marked */
+    WATCH_REST,  /* instruments may be read again for marks */
+} watch_kind;
 
 typedef struct {
     watch_kind kind;
@@ -37,6 +48,9 @@ typedef struct {
     uint64_t pid_start;
     uint32_t uid;
     bool privileged;
+    jm_source *source; /* its ring, or NULL */
+    int64_t asked_ns;  /* waits since then for the region it ended; 0: it does not wait */
+    uint32_t asked_thread;
 } watch;
 
 typedef struct {
@@ -45,6 +59,11 @@ typedef struct {
     int n_clients;
     uint32_t privileged_uids[JM_USERS_MAX];
     int n_privileged_uids;
+    watch *marks, *rest;
+    bool resting; /* the timer runs, and marks do not wake us */
+    watch *waiting[WAITING_MAX];
+    int n_waiting;
+    int passed_fds[2];       /* for the answer that is being made; -1: none */
     int64_t next_records_ns; /* CLOCK_BOOTTIME; 0: at once */
     bool stopping;
 } server;
@@ -81,9 +100,22 @@ static watch *add_watch(server *s, watch_kind kind, int fd) {
     return NULL;
 }
 
+static void stop_waiting(server *s, watch *w) {
+    int kept = 0;
+    for (int i = 0; i < s->n_waiting; i++)
+        if (s->waiting[i] != w)
+            s->waiting[kept++] = s->waiting[i];
+    s->n_waiting = kept;
+    w->asked_ns = 0;
+}
+
 static void drop_watch(server *s, watch *w) {
     if (w->kind == WATCH_CLIENT)
         s->n_clients--;
+    if (w->asked_ns != 0)
+        stop_waiting(s, w);
+    if (w->source)
+        jm_marks_detach(w->source);
     epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
     close(w->fd);
     free(w);
@@ -220,43 +252,150 @@ static void do_books(server *s, watch *client, const jm_packet *packet, char *an
     add_u64(answer, "channels", (uint64_t)ledger->n_channels);
 }
 
-static void do_region(server *s, watch *client, const jm_packet *packet, char *answer, bool end) {
+/* ---- regions ---- */
+
+/* For marks, instruments are read now, or as soon as users may have them read again. */
+static void sample_for_marks(server *s) {
+    int64_t age_ns = jm_daemon_sample_if_older(s->daemon, USER_SAMPLE_NS);
+    int64_t rest_ns = age_ns < USER_SAMPLE_NS ? USER_SAMPLE_NS - age_ns : 1;
+    struct itimerspec once = {.it_value = {.tv_nsec = rest_ns + 1000}};
+    s->resting = timerfd_settime(s->rest->fd, 0, &once, NULL) == 0;
+}
+
+static void wait_for_region(server *s, watch *client, uint32_t thread, char *answer) {
+    if (client->asked_ns == 0 && s->n_waiting == WAITING_MAX) {
+        refuse(answer, "too many processes ask for regions");
+        return;
+    }
+    if (client->asked_ns == 0)
+        s->waiting[s->n_waiting++] = client;
+    client->asked_ns = jm_boot_ns();
+    client->asked_thread = thread;
+    if (!s->resting)
+        sample_for_marks(s);
+}
+
+/* The account that this client's marks go to. */
+static jm_account *marked_account(server *s, const watch *client, char *answer) {
+    jm_account *account = jm_daemon_account_of_descendant(s->daemon, client->pid);
+    if (account && account->uid == client->uid)
+        return account;
+    refuse(answer, "this process belongs to no job step here");
+    return NULL;
+}
+
+static void do_marks(server *s, watch *client, const jm_packet *packet, char *answer) {
+    jm_account *account = marked_account(s, client, answer);
+    if (!account)
+        return;
+    if (client->source) {
+        refuse(answer, "this process has its ring already");
+        return;
+    }
+    uint64_t rank = jm_packet_u64(packet, "rank", UINT64_MAX);
+    jm_message why;
+    client->source = jm_marks_attach(s->daemon->marks, &s->daemon->ledger, account,
+                                     rank <= INT32_MAX ? (int)rank : -1,
+                                     s->daemon->last_tick_boot_ns, s->passed_fds, &why);
+    if (!client->source)
+        refuse(answer, why.text);
+}
+
+/* A shell's marks come from children of its own: owner=parent has them belong to the shell. */
+static uint32_t marking_thread(const watch *client, const jm_packet *packet) {
+    const char *owner = jm_packet_get(packet, "owner");
+    jm_process process;
+    if (owner && strcmp(owner, "parent") == 0 && jm_process_read(client->pid, &process))
+        return (uint32_t)process.parent;
+    return (uint32_t)client->pid;
+}
+
+static bool put_mark(server *s, watch *client, const jm_packet *packet, int kind, char *answer) {
     const char *name = jm_packet_get(packet, "name");
     if (!name || !name[0] || strlen(name) >= JM_REGION_NAME_MAX) {
         refuse(answer, "a region needs name=TEXT of 1 to 95 bytes");
-        return;
+        return false;
     }
-    jm_account *account = jm_daemon_account_of_descendant(s->daemon, client->pid);
-    if (!account || account->uid != client->uid) {
-        refuse(answer, "this process belongs to no job step here");
-        return;
+    jm_account *account = marked_account(s, client, answer);
+    if (!account)
+        return false;
+    if (!jm_marks_put(s->daemon->marks, &s->daemon->ledger, account, marking_thread(client, packet),
+                      kind, name, jm_boot_ns())) {
+        refuse(answer, "too many marks at a time");
+        return false;
     }
-    int64_t age_ns = jm_daemon_sample_if_older(s->daemon, USER_SAMPLE_NS);
-    jm_ledger *ledger = &s->daemon->ledger;
-    jm_region region;
-    if (!end) {
-        if (!jm_ledger_region_begin(ledger, account, client->pid, name, jm_boot_ns(), age_ns))
-            refuse(answer, "too many regions are open");
-        return;
-    }
-    if (!jm_ledger_region_end(ledger, account, client->pid, name, jm_boot_ns(), age_ns, &region)) {
-        refuse(answer, "no region of this name was begun by this process");
-        return;
-    }
-    add_u64(answer, "energy_uj", region.energy_uj);
-    add_double(answer, "uncertainty_uj",
-               2 * hypot(region.systematic_uj, sqrt(region.variance_uj2)));
-    add_double(answer, "seconds", (double)region.duration_ns / 1e9);
-    add_u64(answer, "estimated", jm_ledger_estimate(ledger, account).method == JM_METHOD_MODEL);
-    add_u64(answer, "samples", region.samples);
+    if (!s->resting)
+        sample_for_marks(s);
+    return true;
 }
 
 static void do_region_begin(server *s, watch *client, const jm_packet *packet, char *answer) {
-    do_region(s, client, packet, answer, false);
+    put_mark(s, client, packet, JM_MARK_BEGIN, answer);
 }
 
 static void do_region_end(server *s, watch *client, const jm_packet *packet, char *answer) {
-    do_region(s, client, packet, answer, true);
+    if (put_mark(s, client, packet, JM_MARK_END, answer))
+        wait_for_region(s, client, marking_thread(client, packet), answer);
+}
+
+static void do_region_last(server *s, watch *client, const jm_packet *packet, char *answer) {
+    if (client->source)
+        wait_for_region(s, client, (uint32_t)jm_packet_u64(packet, "thread", 0), answer);
+    else
+        refuse(answer, "this process has no ring");
+}
+
+static void answer_region(server *s, watch *client) {
+    char answer[JM_PACKET_MAX];
+    jm_ledger *ledger = &s->daemon->ledger;
+    jm_account *account = jm_daemon_account_of_descendant(s->daemon, client->pid);
+    jm_source *source = client->source ? client->source
+                        : account      ? jm_marks_of_shells(s->daemon->marks, account)
+                                       : NULL;
+    jm_visit_sum sum;
+    jm_packet_begin(answer, sizeof answer, "ok");
+    if (account && source && jm_marks_last(source, ledger, client->asked_thread, &sum)) {
+        add_u64(answer, "energy_uj", sum.energy_uj);
+        add_double(answer, "uncertainty_uj", sum.uncertainty_uj);
+        add_double(answer, "seconds", (double)sum.duration_ns / 1e9);
+        add_u64(answer, "estimated", jm_ledger_estimate(ledger, account).method == JM_METHOD_MODEL);
+        add_u64(answer, "samples", sum.samples);
+    } else {
+        refuse(answer, "no region of this name was begun by this process");
+    }
+    stop_waiting(s, client);
+    if (send(client->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        shutdown(client->fd, SHUT_RDWR);
+}
+
+/* Whose marks a tick has taken in meanwhile. */
+static void answer_waiting(server *s) {
+    for (int i = s->n_waiting - 1; i >= 0; i--) {
+        watch *client = s->waiting[i];
+        bool behind = client->source && jm_source_pending(client->source) &&
+                      jm_boot_ns() - client->asked_ns < WAIT_LONGEST_NS;
+        if (s->daemon->last_tick_boot_ns >= client->asked_ns && !behind)
+            answer_region(s, client);
+    }
+}
+
+static void marks_came(server *s) {
+    jm_marks_heard(s->daemon->marks);
+    sample_for_marks(s);
+}
+
+/* Marks that came meanwhile are taken in at once; with none, the next may wake us. */
+static void rest_over(server *s) {
+    uint64_t times;
+    if (read(s->rest->fd, &times, sizeof times) != sizeof times)
+        return;
+    if (s->n_waiting > 0 || jm_marks_pending(s->daemon->marks)) {
+        sample_for_marks(s);
+        return;
+    }
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = s->marks};
+    epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->marks->fd, &event);
+    s->resting = false;
 }
 
 static void do_status(server *s, watch *client, const jm_packet *packet, char *answer) {
@@ -279,6 +418,8 @@ static const struct {
     {"end", true, do_end},
     {"node", true, do_node},
     {"books", true, do_books},
+    {"marks", false, do_marks},
+    {"region_last", false, do_region_last},
     {"region_begin", false, do_region_begin},
     {"region_end", false, do_region_end},
     {"status", false, do_status},
@@ -296,6 +437,29 @@ static void dispatch(server *s, watch *client, const jm_packet *packet, char *an
         return;
     }
     refuse(answer, "unknown request");
+}
+
+static ssize_t reply(server *s, const watch *client, char *answer) {
+    struct iovec text = {answer, strlen(answer)};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof s->passed_fds)];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1};
+    if (s->passed_fds[0] >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof s->passed_fds);
+        memcpy(CMSG_DATA(rights), s->passed_fds, sizeof s->passed_fds);
+    }
+    ssize_t sent = sendmsg(client->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (s->passed_fds[0] >= 0)
+        close(s->passed_fds[0]); /* the event stays ours too */
+    s->passed_fds[0] = -1;
+    return sent;
 }
 
 static void serve(server *s, watch *client) {
@@ -317,7 +481,7 @@ static void serve(server *s, watch *client) {
             jm_warn("process %d of user %u: %s: %s", client->pid, client->uid, packet.verb, answer);
         return;
     }
-    if (send(client->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    if (client->asked_ns == 0 && reply(s, client, answer) < 0)
         drop_watch(s, client);
 }
 
@@ -415,6 +579,12 @@ static void handle(server *s, watch *w) {
     case WATCH_PROCESS:
         process_ended(s, w);
         break;
+    case WATCH_MARKS:
+        marks_came(s);
+        break;
+    case WATCH_REST:
+        rest_over(s);
+        break;
     }
 }
 
@@ -437,12 +607,15 @@ static int make_signals(void) {
 }
 
 int jm_server_run(jm_daemon *daemon, int listener) {
-    server s = {.daemon = daemon, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    server s = {.daemon = daemon, .epoll = epoll_create1(EPOLL_CLOEXEC), .passed_fds = {-1, -1}};
     resolve_privileged(&s);
     watch *fixed[] = {
         add_watch(&s, WATCH_TIMER, make_timer(daemon->config.period_s)),
         add_watch(&s, WATCH_SIGNAL, make_signals()),
         add_watch(&s, WATCH_LISTENER, listener),
+        s.marks = add_watch(&s, WATCH_MARKS, fcntl(jm_marks_fd(daemon->marks), F_DUPFD_CLOEXEC, 0)),
+        s.rest =
+            add_watch(&s, WATCH_REST, timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
     };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (!fixed[i]) {
@@ -464,6 +637,7 @@ int jm_server_run(jm_daemon *daemon, int listener) {
         }
         for (int i = 0; i < n; i++)
             handle(&s, events[i].data.ptr);
+        answer_waiting(&s);
         write_records(&s);
     }
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)

@@ -11,15 +11,22 @@
  *
  * A request with quiet=1 is not answered.
  *
- *   verb           who          fields                             answer beside `ok`
- *   open           privileged   job step uid job_cpus step_cpus mode
- *   read           privileged   [scope=job]                        energy_uj uncertainty_uj watts
- * mean_w estimated gap_s seconds close          privileged end            privileged   job node
- * privileged                                      energy_uj watts books          privileged channel
- * (index)                    name total_uj charged_uj unallocated_uj channels region_begin   a
- * job's process   name region_end     a job's process   name                          energy_uj
- * uncertainty_uj seconds estimated samples status         anybody version node accounts channels
- * fault
+ *   open: privileged; job step uid job_cpus step_cpus mode
+ *   read: privileged; [scope=job]
+ *       answers energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
+ *   close: privileged
+ *   end: privileged; job
+ *   node: privileged; answers energy_uj watts mean_w
+ *   books: privileged; channel (index)
+ *       answers name total_uj charged_uj unallocated_uj channels
+ *   marks: a job's process; [rank]; answers with two descriptors, a ring's memory (daemon/ring.h)
+ *       and the event that wakes the daemon; the ring lives as long as the connection
+ *   region_last: a process with a ring; thread
+ *       waits until its marks are taken in; of the visit that the thread ended last, answers
+ *       energy_uj uncertainty_uj seconds estimated samples
+ *   region_begin: a job's process; name [owner=parent]
+ *   region_end: a job's process; name [owner=parent]; answers as region_last
+ *   status: anybody; answers version node accounts channels fault
  */
 
 /* Listen on the configured socket. The descriptor, or -1 and why. */

@@ -27,15 +27,17 @@ static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS balance(account INTEGER, channel TEXT, energy_uj INTEGER,"
     " idle_uj INTEGER, systematic_uj REAL, variance_uj2 REAL, PRIMARY KEY(account, channel))"
     " WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS region(account INTEGER, name TEXT, count INTEGER,"
-    " duration_ns INTEGER, energy_uj INTEGER, systematic_uj REAL, variance_uj2 REAL,"
-    " samples INTEGER, PRIMARY KEY(account, name)) WITHOUT ROWID;"
+    "DROP TABLE IF EXISTS region;" /* before regions had parents */
+    "CREATE TABLE IF NOT EXISTS regions(account INTEGER, id INTEGER, parent INTEGER, name TEXT,"
+    " count INTEGER, duration_ns INTEGER, energy_uj INTEGER, systematic_uj REAL, variance_uj2 REAL,"
+    " own_ns INTEGER, own_uj INTEGER, own_systematic_uj REAL, own_variance_uj2 REAL,"
+    " PRIMARY KEY(account, id)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS sample(account INTEGER, real_ns INTEGER, energy_uj INTEGER,"
     " PRIMARY KEY(account, real_ns)) WITHOUT ROWID;"
     "CREATE TEMP TABLE old AS SELECT id FROM account WHERE recorded = 1"
     " AND closed_ns < (strftime('%s', 'now') - " KEEP_DAYS " * 86400) * 1000000000;"
     "DELETE FROM balance WHERE account IN (SELECT id FROM old);"
-    "DELETE FROM region WHERE account IN (SELECT id FROM old);"
+    "DELETE FROM regions WHERE account IN (SELECT id FROM old);"
     "DELETE FROM sample WHERE account IN (SELECT id FROM old);"
     "DELETE FROM account WHERE id IN (SELECT id FROM old);"
     "DROP TABLE old;";
@@ -66,7 +68,7 @@ static const char *const SQL[STATEMENTS] = {
     [PUT_ACCOUNT] =
         "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?)",
     [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?)",
-    [PUT_REGION] = "INSERT OR REPLACE INTO region VALUES(?,?,?,?,?,?,?,?)",
+    [PUT_REGION] = "INSERT OR REPLACE INTO regions VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_SAMPLE] = "INSERT OR REPLACE INTO sample VALUES(?,?,?)",
     [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE id = ?1 OR job_account = ?1",
 };
@@ -172,6 +174,14 @@ static int put_channel(jm_store *store, const jm_ledger *ledger, int i) {
                i64(spare->idle_uj), spare->systematic_uj, spare->variance_uj2, i64(c->integral_uj));
 }
 
+static int put_region(jm_store *store, int64_t account, int id, const jm_region *region) {
+    const jm_meter *whole = &region->inclusive, *own = &region->exclusive;
+    return put(store, PUT_REGION, "iiisiiiddiidd", account, (int64_t)id, (int64_t)region->parent,
+               region->name, i64(region->count), whole->duration_ns, i64(whole->energy_uj),
+               whole->systematic_uj, whole->variance_uj2, own->duration_ns, i64(own->energy_uj),
+               own->systematic_uj, own->variance_uj2);
+}
+
 static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) {
     if (a->id == 0)
         a->id = ++store->next_id;
@@ -189,12 +199,8 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
             status = put(store, PUT_BALANCE, "isiidd", a->id, ledger->channels[c].name,
                          i64(b->energy_uj), i64(b->idle_uj), b->systematic_uj, b->variance_uj2);
     }
-    for (int r = 0; r < a->n_regions && status == 0; r++) {
-        const jm_region *region = &a->regions[r];
-        status = put(store, PUT_REGION, "isiiiddi", a->id, region->name, i64(region->count),
-                     region->duration_ns, i64(region->energy_uj), region->systematic_uj,
-                     region->variance_uj2, i64(region->samples));
-    }
+    for (int r = 0; r < a->regions.n && status == 0; r++)
+        status = put_region(store, a->id, r, &a->regions.list[r]);
     return status;
 }
 
@@ -339,23 +345,25 @@ static void load_balance(jm_ledger *ledger, sqlite3_stmt *row) {
                          sqlite3_column_double(row, 5)};
 }
 
+static jm_meter meter_at(sqlite3_stmt *row, int column) {
+    return (jm_meter){.duration_ns = sqlite3_column_int64(row, column),
+                      .energy_uj = u64_at(row, column + 1),
+                      .systematic_uj = sqlite3_column_double(row, column + 2),
+                      .variance_uj2 = sqlite3_column_double(row, column + 3)};
+}
+
+/* In the order of their ids, so each gets its own again. */
 static void load_region(jm_ledger *ledger, sqlite3_stmt *row) {
     jm_account *account = account_by_id(ledger, sqlite3_column_int64(row, 0));
-    if (!account)
+    int id = account
+                 ? jm_region_find(&account->regions, sqlite3_column_int(row, 2), text_at(row, 3))
+                 : -1;
+    if (id < 0)
         return;
-    jm_region *regions =
-        realloc(account->regions, (size_t)(account->n_regions + 1) * sizeof *regions);
-    if (!regions)
-        return;
-    account->regions = regions;
-    jm_region *region = &regions[account->n_regions++];
-    *region = (jm_region){.count = u64_at(row, 2),
-                          .duration_ns = sqlite3_column_int64(row, 3),
-                          .energy_uj = u64_at(row, 4),
-                          .systematic_uj = sqlite3_column_double(row, 5),
-                          .variance_uj2 = sqlite3_column_double(row, 6),
-                          .samples = u64_at(row, 7)};
-    strncpy(region->name, text_at(row, 1), sizeof region->name - 1);
+    jm_region *region = &account->regions.list[id];
+    region->count = u64_at(row, 4);
+    region->inclusive = meter_at(row, 5);
+    region->exclusive = meter_at(row, 9);
 }
 
 static int each_row(jm_store *store, jm_ledger *ledger, const char *sql,
@@ -403,8 +411,8 @@ int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_mess
                  " WHERE recorded = 0",
                  load_balance) != 0 ||
         each_row(store, ledger,
-                 "SELECT region.* FROM region JOIN account ON account.id = region.account"
-                 " WHERE recorded = 0",
+                 "SELECT regions.* FROM regions JOIN account ON account.id = regions.account"
+                 " WHERE recorded = 0 ORDER BY regions.account, regions.id",
                  load_region) != 0)
         return complain(store, "cannot be read", why);
     return 0;

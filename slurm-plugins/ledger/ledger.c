@@ -24,8 +24,7 @@ void jm_ledger_init(jm_ledger *ledger, uint64_t cpus, int64_t window_ns) {
 static void free_account(jm_account *account) {
     free(account->balance);
     free(account->told);
-    free(account->regions);
-    free(account->marks);
+    jm_region_free(&account->regions);
     free(account->group);
     free(account);
 }

@@ -6,8 +6,7 @@
 
 #include "channel.h"
 #include "gpus.h"
-
-enum { JM_REGION_NAME_MAX = 96, JM_MARKS_MAX = 256, JM_REGIONS_MAX = 4096 };
+#include "region.h"
 
 #define JM_SPLIT_POLICY "idle-by-share,rest-by-cpu-time,gpus-by-binding"
 
@@ -54,27 +53,6 @@ typedef struct {
     bool mixed; /* more than one method; `method` is then the most doubtful */
 } jm_estimate;
 
-typedef struct {
-    char name[JM_REGION_NAME_MAX];
-    uint64_t count;
-    int64_t duration_ns;
-    uint64_t energy_uj;
-    double systematic_uj; /* k=1 */
-    double variance_uj2;
-    uint64_t samples;
-} jm_region;
-
-/* A region begun and not yet ended. */
-typedef struct {
-    int32_t pid;
-    char name[JM_REGION_NAME_MAX];
-    int64_t boot_ns;
-    uint64_t energy_uj;
-    double systematic_uj, variance_uj2;
-    uint64_t samples;
-    double age_uj; /* energy of the time between the mark and the sample it rests on */
-} jm_region_mark;
-
 typedef struct jm_account {
     int64_t id; /* row in the store */
     jm_account_kind kind;
@@ -111,10 +89,7 @@ typedef struct jm_account {
     int64_t told_ns;     /* CLOCK_REALTIME of it */
     int64_t told_active_ns;
 
-    jm_region *regions;
-    int n_regions;
-    jm_region_mark *marks;
-    int n_marks;
+    jm_region_book regions;
     bool contained; /* JOB: an .extern account was opened for it */
     bool due;       /* JOB: closed, and no epilog will come: its record is to be written */
     bool dirty;     /* the store does not have it as it is */
@@ -188,11 +163,13 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
 jm_account *jm_account_holder(jm_account *account);
 jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *account);
 
-/* Regions; age_ns: time since the last tick. False: no such mark, or too many. */
-bool jm_ledger_region_begin(jm_ledger *ledger, jm_account *account, int32_t pid, const char *name,
-                            int64_t boot_ns, int64_t age_ns);
-bool jm_ledger_region_end(jm_ledger *ledger, jm_account *account, int32_t pid, const char *name,
-                          int64_t boot_ns, int64_t age_ns, jm_region *single);
+/* From now on marks of the account are taken; the last tick was at boot_ns. */
+void jm_ledger_watch_regions(const jm_ledger *ledger, jm_account *account, int64_t boot_ns);
+/* The tick that the account was charged last, which ended at boot_ns: for the marks in it. */
+jm_interval jm_ledger_region_tick(const jm_ledger *ledger, const jm_account *account,
+                                  int64_t boot_ns);
+/* All marks of that tick are in. */
+void jm_ledger_settle_regions(jm_account *account, const jm_interval *tick);
 
 /* Energy charged to somebody, channel by channel: equals channels[i].total_uj, or the ledger is
  * wrong. */

@@ -166,27 +166,6 @@ static void an_agreed_close_is_what_slurm_was_told(void) {
     jm_ledger_free(&ledger);
 }
 
-static void regions_hold_what_was_charged_between_the_marks(void) {
-    jm_ledger ledger;
-    jm_region region;
-    jm_ledger_init(&ledger, 2, SECOND);
-    add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
-    jm_account *step = open_step(&ledger, 1, "0", 100, 2);
-    tick(&ledger, (uint64_t[]){5}, SECOND);
-    CHECK(jm_ledger_region_begin(&ledger, step, 200, "solve", SECOND, 0));
-    tick(&ledger, (uint64_t[]){40}, SECOND);
-    CHECK(jm_ledger_region_begin(&ledger, step, 200, "inner", 2 * SECOND, 0));
-    tick(&ledger, (uint64_t[]){2}, SECOND);
-    CHECK(!jm_ledger_region_end(&ledger, step, 201, "inner", 3 * SECOND, 0, &region));
-    CHECK(jm_ledger_region_end(&ledger, step, 200, "inner", 3 * SECOND, 0, &region));
-    CHECK_EQ_U64(region.energy_uj, 2);
-    CHECK(jm_ledger_region_end(&ledger, step, 200, "solve", 3 * SECOND, 0, &region));
-    CHECK_EQ_U64(region.energy_uj, 42);
-    CHECK_EQ_U64(region.duration_ns, 2 * SECOND);
-    CHECK(!jm_ledger_region_end(&ledger, step, 200, "solve", 4 * SECOND, 0, &region));
-    jm_ledger_free(&ledger);
-}
-
 /* PRACE D9.3.3 table 13 in small: limits of offset and gain add up linearly over time, k=2 of a
  * uniform limit. */
 static void systematic_errors_follow_gain_and_offset(void) {
@@ -366,7 +345,6 @@ int main(void) {
     RUN(only_the_outermost_channels_count);
     RUN(domains_sum_to_the_total_even_when_inner_meters_read_more);
     RUN(an_agreed_close_is_what_slurm_was_told);
-    RUN(regions_hold_what_was_charged_between_the_marks);
     RUN(systematic_errors_follow_gain_and_offset);
     RUN(books_balance_for_any_schedule);
     RUN(a_requeued_job_has_two_accounts);
