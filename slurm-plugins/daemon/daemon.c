@@ -283,7 +283,7 @@ static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
         add_note(job, daemon->store_fault.text);
     }
     if (jm_record_write(config->record_dir, config->cluster, daemon->node, &daemon->ledger, job,
-                        why) != 0)
+                        &daemon->sampler, why) != 0)
         return -1;
     jm_message failure;
     if (job->mode == JM_MODE_PROFILE && daemon->store &&

@@ -235,7 +235,8 @@ static int finish(draft *file, bool replace, jm_message *why) {
 }
 
 int jm_record_write(const char *record_dir, const char *cluster, const char *node,
-                    const jm_ledger *ledger, const jm_account *job, jm_message *why) {
+                    const jm_ledger *ledger, const jm_account *job, const jm_sampler *sampler,
+                    jm_message *why) {
     draft file;
     if (begin(&file, record_dir, cluster, node, job->job_id, "json", why) != 0)
         return -1;
@@ -248,7 +249,9 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
         fprintf(file.out, ",\n");
         put_account(file.out, ledger, ledger->accounts[i]);
     }
-    fprintf(file.out, "]}\n");
+    fprintf(file.out, "],\n ");
+    jm_sampler_put_faults(sampler, job->opened_ns, job->closed_ns, file.out);
+    fprintf(file.out, "}\n");
     errno = 0;
     return finish(&file, true, why);
 }

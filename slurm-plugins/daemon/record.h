@@ -4,11 +4,13 @@
 #define JOULEMARK_RECORD_H
 
 #include "ledger.h"
+#include "sampler.h"
 #include "store.h"
 
 /* record_dir/CLUSTER.JOB.NODE.json, replaced whole. 0, or -1 and why. */
 int jm_record_write(const char *record_dir, const char *cluster, const char *node,
-                    const jm_ledger *ledger, const jm_account *job, jm_message *why);
+                    const jm_ledger *ledger, const jm_account *job, const jm_sampler *sampler,
+                    jm_message *why);
 
 /*
  * The record of a job that no ledger knows: missing says why. Never replaces a record that is

@@ -2,8 +2,10 @@
 // From instruments to gains: opens what the configuration names, reads it at each tick.
 #include "sampler.h"
 
+#include "json.h"
 #include "log.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -229,6 +231,54 @@ void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, in
                 jm_channel_settle(&ledger->channels[channel], boot_ns, sampled->max_gap_ns);
         }
     }
+}
+
+/* The part of an episode between two times; negative: none. */
+static double overlap_s(const jm_episode *episode, int64_t from_ns, int64_t to_ns) {
+    int64_t begin_ns = episode->begin_ns > from_ns ? episode->begin_ns : from_ns;
+    int64_t end_ns = episode->end_ns && episode->end_ns < to_ns ? episode->end_ns : to_ns;
+    return (double)(end_ns - begin_ns) / 1e9;
+}
+
+static const char *put_fault(const jm_health *health, int instrument, jm_sickness sickness,
+                             int64_t from_ns, int64_t to_ns, const char *comma, FILE *out) {
+    double seconds = 0;
+    uint64_t count = 0;
+    const jm_episode *last = NULL;
+    for (int i = 0; i < JM_EPISODES_MAX; i++) {
+        const jm_episode *episode = &health->episodes[i];
+        if (episode->instrument != instrument || episode->sickness != sickness ||
+            overlap_s(episode, from_ns, to_ns) < 0)
+            continue;
+        seconds += overlap_s(episode, from_ns, to_ns);
+        count += episode->count;
+        if (!last || episode->begin_ns > last->begin_ns)
+            last = episode;
+    }
+    if (!last)
+        return comma;
+    fprintf(out,
+            "%s{\"what\": \"%s\", \"count\": %" PRIu64 ", \"seconds\": %.3f, \"last\": ", comma,
+            jm_sickness_name(sickness), count, seconds);
+    jm_json_text(out, last->text);
+    fputc('}', out);
+    return ", ";
+}
+
+void jm_sampler_put_faults(const jm_sampler *sampler, int64_t from_ns, int64_t to_ns, FILE *out) {
+    fputs("\"instruments\": [", out);
+    for (int i = 0; i < sampler->n_opened; i++) {
+        fprintf(out, "%s{\"name\": ", i ? ", " : "");
+        jm_json_text(out, sampler->opened[i].name);
+        fputs(", \"type\": ", out);
+        jm_json_text(out, sampler->opened[i].type);
+        fputs(", \"faults\": [", out);
+        const char *comma = "";
+        for (int s = 0; s < JM_SICKNESSES; s++)
+            comma = put_fault(&sampler->health, i, (jm_sickness)s, from_ns, to_ns, comma, out);
+        fputs("]}", out);
+    }
+    fputc(']', out);
 }
 
 void jm_sampler_close(jm_sampler *sampler) {

@@ -6,6 +6,8 @@
 #include "health.h"
 #include "ledger.h"
 
+#include <stdio.h>
+
 typedef struct {
     char name[JM_NAME_MAX];
     char type[JM_NAME_MAX];
@@ -36,6 +38,12 @@ int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *led
  */
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
                      jm_gain *gains);
+
+/*
+ * Which instruments there are and what each showed between two times (CLOCK_REALTIME), as
+ * `"instruments": [{"name", "type", "faults": [{"what", "count", "seconds", "last"}]}]`.
+ */
+void jm_sampler_put_faults(const jm_sampler *sampler, int64_t from_ns, int64_t to_ns, FILE *out);
 
 void jm_sampler_close(jm_sampler *sampler);
 
