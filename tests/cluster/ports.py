@@ -49,6 +49,11 @@ def listens(port: int) -> bool:
     return False
 
 
+def free_port() -> int:
+    """A port for a server of one test."""
+    return _new_port(set())
+
+
 def _new_port(taken: set[int]) -> int:
     """Below the kernel's ephemeral ports, so that no client's connection ever sits on it."""
     for _ in range(200):
