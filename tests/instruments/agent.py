@@ -1,0 +1,111 @@
+"""A real snmpd on a private port, configuration and state in a folder of the test's own."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+OUTLETS = Path(__file__).with_name("outlets.py")
+PATIENCE_S = 60.0
+COMMUNITY = "outlets-only"
+USER, AUTH_PASSWORD, PRIV_PASSWORD = "joule", "an auth password", "a priv password"
+
+
+def program() -> str | None:
+    """Debian keeps it where users do not look."""
+    return shutil.which("snmpd") or shutil.which("snmpd", path="/usr/sbin:/sbin")
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Agent:
+    """One PDU. `set` changes what it answers; as a context it runs."""
+
+    def __init__(self, folder: Path, trees: list[str], port: int = 0) -> None:
+        self.folder = folder
+        self.port = port or free_port()
+        self.values = folder / "values"
+        self.process: subprocess.Popen | None = None
+        folder.mkdir(parents=True)
+        lines = [
+            f"agentaddress udp:127.0.0.1:{self.port}",
+            f"rocommunity {COMMUNITY} 127.0.0.1",
+            f'createUser {USER} SHA-256 "{AUTH_PASSWORD}" AES "{PRIV_PASSWORD}"',
+            f"rouser {USER} priv",
+            *(f"pass_persist {tree} {sys.executable} {OUTLETS} {self.values}" for tree in trees),
+        ]
+        (folder / "snmpd.conf").write_text("\n".join(lines) + "\n")
+        self.set({})
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def set(self, objects: dict[str, tuple[str, object]]) -> None:
+        """All its objects: {".1.3.6...": ("gauge", 230)}."""
+        text = "".join(f"{oid} {kind} {value}\n" for oid, (kind, value) in objects.items())
+        fresh = self.values.with_suffix(".new")
+        fresh.write_text(text)
+        fresh.rename(self.values)
+
+    def start(self) -> None:
+        command = [program(), "-f", "-r", "-C", "-c", self.folder / "snmpd.conf"]
+        command += ["-Lf", self.folder / "snmpd.log"]
+        self.process = subprocess.Popen(
+            list(map(str, command)),
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "SNMP_PERSISTENT_DIR": str(self.folder / "state"), "MIBS": ""},
+        )
+
+    def wait(self) -> None:
+        """Until it answers anybody: the empty question of SNMP 3 that every agent answers."""
+        question = bytes.fromhex(
+            "303e020103301102044a4d0001020300ffe30401040201030410300e0400020100020100040004000400"
+            "30140400 0400a00e02044a4d0002020100020100 3000".replace(" ", "")
+        )
+        until = time.monotonic() + PATIENCE_S
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.connect(("127.0.0.1", self.port))
+            asking.settimeout(0.2)
+            while time.monotonic() < until:
+                try:
+                    asking.send(question)
+                    if asking.recv(2048):
+                        return
+                except OSError:
+                    time.sleep(0.05)  # not up yet
+        raise TimeoutError(f"snmpd does not answer: {(self.folder / 'snmpd.log').read_text()}")
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self) -> Agent:
+        self.start()
+        self.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def secret(folder: Path, name: str, text: str) -> Path:
+    """A password file as the daemon wants it: nobody else may read it."""
+    path = folder / name
+    path.write_text(text + "\n")
+    path.chmod(0o600)
+    return path
