@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from joulemark import cli, config, store
+from joulemark.store import jobs
 
 DATA = Path(__file__).parent / "data"
 
@@ -33,8 +34,8 @@ class Site:
 
     def job(self, job: int) -> dict[str, dict]:
         """The stored rows of a job."""
-        with store.reading(config.load(self.yaml).store) as connection:
-            return store.job_rows(connection, "demo", job)
+        with store.reading(config.load(self.yaml).store) as session:
+            return jobs.last_run(jobs.job_rows(session, "demo", job))
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joulemark import jobrecord, store
+from joulemark import config, jobrecord, runs, store
+from joulemark.store import jobs, nodes
 
 
 def test_merge_stores_the_job_and_prints_its_comment(site):
@@ -143,15 +144,38 @@ def test_job_without_any_energy_is_not_zero_joules(site):
     assert site.job(12)["12"]["ConsumedEnergyRaw"] is None
 
 
-def test_requeued_job_counts_the_nodes_of_its_last_run(site):
-    for node in ("n1", "n2"):
-        builders.write(site.records, builders.record(node=node))
-    site.run("merge", "--job", "12", "--nodes", "n1,n2")
-    later = builders.account("job", 7_000_000)
-    later["end_ns"] += 10**12
-    builders.write(site.records, builders.record(accounts=[later]))
-    site.run("merge", "--job", "12", "--nodes", "n1")
-    assert site.job(12)["12"]["ConsumedEnergy_uj"] == 7_000_000
+@pytest.mark.parametrize("counted", [True, False], ids=["counted by Slurm", "told by times"])
+def test_runs_of_a_requeued_job_are_kept_apart(site, monkeypatch, counted):
+    """The second run is on other nodes; a record of the first comes when all is over."""
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+
+    def record(run, node, energy_uj):
+        start_ns = builders.START_NS + run * 200 * 10**9
+        account = builders.account(
+            "job", energy_uj, start_ns=start_ns, end_ns=start_ns + 10 * 10**9
+        )
+        more = {"restart": run} if counted else {}
+        builders.write(site.records, builders.record(node=node, accounts=[account], **more))
+
+    def merge(run, node_list):
+        monkeypatch.setenv("SLURM_JOB_RESTART_COUNT", str(run))
+        return site.run("merge", "--job", "12", "--nodes", node_list, "--wait", "0")
+
+    record(0, "n1", 1_000_000)
+    merge(0, "n[1-2]")
+    record(1, "n1", 10_000_000)
+    record(1, "n3", 20_000_000)
+    assert "30.0 J" in merge(1, "n[1,3]")[1]
+    record(0, "n2", 2_000_000)
+    site.run("merge")
+    with store.reading(config.load(site.yaml).store) as session:
+        rows = jobs.job_rows(session, "demo", 12)
+    assert [
+        (row["Run"], row["Nodes"], row["ConsumedEnergyRaw"], row["Missing"]) for row in rows
+    ] == [
+        (0, "n1,n2", 3, None),
+        (1, "n1,n3", 30, None),
+    ]
 
 
 def test_merge_waits_for_the_last_node(site):
@@ -302,16 +326,14 @@ node_records = st.builds(
 
 
 def stored(records):
-    """The job's rows after merging records in this order, in a store of its own."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    for statement in store.MIGRATIONS[0].split(";"):
-        connection.execute(statement)
+    """The job's rows after merging records in this order."""
+    found = {}
     for record in records:
-        store.put_node(connection, record)
-    rows = jobrecord.summarise(store.node_records(connection, "demo", 12))
-    store.put_job(connection, "demo", 12, rows)
-    return store.job_rows(connection, "demo", 12)
+        one = nodes.Found.of(json.dumps(record).encode(), record)
+        if one.place not in found or one.rank > found[one.place].rank:
+            found[one.place] = one
+    kept = [(run_key, found[node, run_key].record) for node, run_key in sorted(found)]
+    return [row for run in runs.runs_of(kept, {}) for row in jobrecord.summarise(run)]
 
 
 @settings(max_examples=200, deadline=None)
@@ -329,7 +351,7 @@ def test_order_and_repetition_do_not_matter(orders):
 @given(st.lists(accounts, min_size=1, max_size=8))
 def test_energy_is_the_exact_sum_and_errors_stay_within_linear_bounds(found):
     records = [builders.record(node=f"n{n}", accounts=[one]) for n, one in enumerate(found)]
-    row = stored(records)["12"]
+    row = stored(records)[0]
     assert row["ConsumedEnergy_uj"] == sum(account["energy_uj"] for account in found)
     parts = [row[f"Energy{domain}_uj"] for domain in ("CPU", "DRAM", "GPU", "Rest")]
     assert sum(parts) == row["ConsumedEnergy_uj"]

@@ -2,17 +2,31 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark.errors import UserError
+from joulemark.store.place import Place
 
 NEEDED = {
     "cluster": "the ClusterName of slurm.conf",
     "record_dir": "the absolute path of the folder that joulemarkd writes its records to",
-    "store": "the absolute path of the site's SQLite store",
+    "store": "the site's store: a file's absolute path, or a URL such as "
+    "postgresql+psycopg://joulemark@host/joulemark",
 }
+FACTOR = "a number, or the absolute path of a CSV file with lines `time,value`"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a kilowatt-hour emits and costs: a number, a file with a time series, or unknown."""
+
+    carbon_g_per_kwh: float | Path | None = None
+    carbon_relative_error: float = 0.0  # k=1
+    price_per_kwh: float | Path | None = None
+    currency: str | None = None
 
 
 @dataclass(frozen=True)
@@ -21,7 +35,8 @@ class Config:
 
     cluster: str
     record_dir: Path
-    store: Path
+    store: Place
+    rates: Rates = Rates()
 
 
 def find() -> Path:
@@ -39,14 +54,87 @@ def find() -> Path:
 
 def load(path: Path | None = None) -> Config:
     """The checked configuration; raises UserError with file, line and key."""
-    path = path or find()
-    nodes = _top_level(path)
-    values = {key: _scalar(path, nodes, key) for key in NEEDED}
-    for key in ("record_dir", "store"):
-        if not os.path.isabs(values[key]):
-            line = nodes[key].start_mark.line + 1
-            raise UserError(f"{path}:{line}: {key}: '{values[key]}' is not an absolute path")
-    return Config(values["cluster"], Path(values["record_dir"]), Path(values["store"]))
+    file = _File(path or find())
+    return Config(
+        cluster=file.text("cluster"),
+        record_dir=file.path("record_dir"),
+        store=file.store(),
+        rates=file.rates(),
+    )
+
+
+class _File:
+    """The file's top-level keys, each read with an error that names its line."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._nodes = _top_level(path)
+
+    def text(self, key: str) -> str:
+        """A needed text."""
+        if key not in self._nodes:
+            raise UserError(f"{self._path}: {key}: missing: add {NEEDED[key]}")
+        return self.maybe(key, NEEDED[key])
+
+    def maybe(self, key: str, what: str) -> str | None:
+        """A text, None where the key is absent."""
+        node = self._nodes.get(key)
+        if node is None:
+            return None
+        if not isinstance(node.value, str) or not node.value:
+            raise self._wrong(key, f"expected one text value, {what}")
+        return node.value
+
+    def path(self, key: str) -> Path:
+        """A needed absolute path."""
+        return self._absolute(key, self.text(key))
+
+    def store(self) -> Place:
+        """The store, with the file that holds its password."""
+        named = self.text("store")
+        password = self.maybe("store_password_file", "the absolute path of a file")
+        file = self._absolute("store_password_file", password) if password else None
+        try:
+            return Place.parse(named, file)
+        except ValueError as error:
+            raise self._wrong("store", str(error)) from None
+
+    def rates(self) -> Rates:
+        """What energy emits and costs."""
+        rates = Rates(
+            carbon_g_per_kwh=self._factor("carbon_g_per_kwh"),
+            carbon_relative_error=self._number("carbon_relative_error") or 0.0,
+            price_per_kwh=self._factor("price_per_kwh"),
+            currency=self.maybe("currency", "such as EUR"),
+        )
+        if rates.price_per_kwh is not None and rates.currency is None:
+            raise self._wrong("price_per_kwh", "of which money? add `currency: EUR`")
+        return rates
+
+    def _factor(self, key: str) -> float | Path | None:
+        text = self.maybe(key, FACTOR)
+        return Path(text) if text and os.path.isabs(text) else self._number(key, FACTOR)
+
+    def _number(self, key: str, what: str = "a number >= 0") -> float | None:
+        text = self.maybe(key, what)
+        if text is None:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value >= 0):
+            raise self._wrong(key, f"'{text}' is not {what}")
+        return value
+
+    def _absolute(self, key: str, text: str) -> Path:
+        if not os.path.isabs(text):
+            raise self._wrong(key, f"'{text}' is not an absolute path")
+        return Path(text)
+
+    def _wrong(self, key: str, problem: str) -> UserError:
+        line = self._nodes[key].start_mark.line + 1
+        return UserError(f"{self._path}:{line}: {key}: {problem}")
 
 
 def _top_level(path: Path) -> dict:
@@ -68,13 +156,3 @@ def _top_level(path: Path) -> dict:
     if not isinstance(root, yaml.MappingNode):
         raise UserError(f"{path}:1: expected `key: value` lines, such as `cluster: NAME`")
     return {key.value: value for key, value in root.value}
-
-
-def _scalar(path: Path, nodes: dict, key: str) -> str:
-    node = nodes.get(key)
-    if node is None:
-        raise UserError(f"{path}: {key}: missing: add {NEEDED[key]}")
-    if not isinstance(node.value, str) or not node.value:
-        line = node.start_mark.line + 1
-        raise UserError(f"{path}:{line}: {key}: expected one text value, {NEEDED[key]}")
-    return node.value

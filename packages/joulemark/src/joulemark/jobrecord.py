@@ -6,38 +6,50 @@ import json
 import math
 
 from joulemark.records import DOMAINS
+from joulemark.runs import Run
 
 NS_PER_S = 1_000_000_000
+NS_PER_DAY = 86_400 * NS_PER_S
 UJ_PER_J = 1_000_000
+SHOWN_NODES = 8  # of a list in a text for people
 
 
-def summarise(records: list[dict]) -> list[dict]:
-    """The rows of one job: itself first, then each step; `records` holds one record a node."""
-    steps = {account["step"] for record in records for account in record["accounts"]} | {"job"}
-    return [_row(step, records) for step in sorted(steps, key=lambda step: (step != "job", step))]
+def summarise(run: Run) -> list[dict]:
+    """The rows of one run of a job: itself first, then each step."""
+    accounts: dict[str, list[tuple[dict, dict]]] = {"job": []}
+    for record in run.records:
+        for account in record["accounts"]:
+            accounts.setdefault(account["step"], []).append((record, account))
+    return [
+        _row(step, accounts[step], run)
+        for step in sorted(accounts, key=lambda step: (step != "job", step))
+    ]
 
 
-def _row(step: str, records: list[dict]) -> dict:
-    first = records[0]
-    pairs = [(r, a) for r in records for a in r["accounts"] if a["step"] == step]
+def _row(step: str, pairs: list[tuple[dict, dict]], run: Run) -> dict:
     of_whole_job = step == "job"
+    concerned = run.records if of_whole_job else [record for record, _ in pairs]
+    nodes = [record["node"] for record in concerned]
+    missing = {r["node"]: r["missing"] for r in concerned if r["missing"] is not None}
+    if of_whole_job:
+        nodes = sorted([*nodes, *run.silent])
+        missing.update(run.silent)
     accounts = [account for _, account in pairs]
-    concerned = records if of_whole_job else [record for record, _ in pairs]
-    job = first["JobIDRaw"]
     return {
-        "Cluster": first["cluster"],
-        "JobIDRaw": str(job) if of_whole_job else f"{job}.{step}",
-        "Job": job,
+        "Run": run.number,
         "Step": step,
-        "Uid": max(record["uid"] for record in concerned),
-        "NNodes": len(concerned),
-        "Nodes": ",".join(record["node"] for record in concerned),
+        "Uid": max((record["uid"] for record in concerned), default=0),
+        "NNodes": len(nodes),
+        "Nodes": ",".join(nodes),
         **_energy(accounts),
-        "Estimated": int(any(account["estimated"] for account in accounts)),
-        "Samples": sum(account["samples"] for account in accounts),
-        "GapSeconds": max((float(account["gap_seconds"]) for account in accounts), default=0.0),
+        "Estimated": int(any([account["estimated"] for account in accounts])),
+        "Samples": sum([account["samples"] for account in accounts]),
+        "GapSeconds": max([float(account["gap_seconds"]) for account in accounts], default=0.0),
         "SplitPolicy": "; ".join(sorted(_known_policies(concerned))),
-        "Missing": _missing(concerned),
+        "Missing": "; ".join(f"{node}: {missing[node]}" for node in sorted(missing)) or None,
+        "Incomplete": int(bool(missing)),
+        "Faults": json.dumps(_faults(concerned) if of_whole_job else []),
+        "Notes": _notes(pairs),
         "Regions": json.dumps(_regions(accounts), sort_keys=True),
     }
 
@@ -45,8 +57,8 @@ def _row(step: str, records: list[dict]) -> dict:
 def _energy(accounts: list[dict]) -> dict:
     """Energies add; systematic parts add linearly; random parts add in quadrature."""
     measured = [account for account in accounts if account["energy_uj"] is not None]
-    start_ns = min((account["start_ns"] for account in accounts), default=None)
-    end_ns = max((account["end_ns"] for account in accounts), default=None)
+    start_ns = min([account["start_ns"] for account in accounts], default=None)
+    end_ns = max([account["end_ns"] for account in accounts], default=None)
     elapsed_ns = end_ns - start_ns if accounts else None
     energy_uj = _sum(measured, "energy_uj")
     systematic_uj = _sum(measured, "uncertainty_systematic_uj", math.fsum)
@@ -56,6 +68,7 @@ def _energy(accounts: list[dict]) -> dict:
     return {
         "Start_ns": start_ns,
         "End_ns": end_ns,
+        "Day": start_ns // NS_PER_DAY if accounts else None,
         "ElapsedRaw": elapsed_ns // NS_PER_S if accounts else None,
         "ConsumedEnergyRaw": (energy_uj + UJ_PER_J // 2) // UJ_PER_J if known else None,
         "ConsumedEnergy_uj": energy_uj,
@@ -65,22 +78,24 @@ def _energy(accounts: list[dict]) -> dict:
             for label, domain in zip(("CPU", "DRAM", "GPU", "Rest"), DOMAINS)
         },
         "EnergyIdle_uj": _sum(measured, "idle_uj"),
-        "EnergyOverhead_uj": _sum(measured, "overhead_uj"),
         "AveWatts": mean_w,
         # Nodes need not peak at the same moment: the sum is an upper bound.
         "PeakWatts": _sum(measured, "peak_w", math.fsum),
         "UncertaintySystematic_uj": systematic_uj,
         "UncertaintyRandom_uj": random_uj,
-        "UncertaintyJoules": (
-            2 * math.hypot(systematic_uj, random_uj) / UJ_PER_J if known else None
-        ),
+        "UncertaintyJoules": interval_j(systematic_uj, random_uj) if known else None,
         "Method": _method(measured),
     }
 
 
+def interval_j(systematic_uj: float, random_uj: float) -> float:
+    """Half the interval with k=2, in joules."""
+    return 2 * math.hypot(systematic_uj, random_uj) / UJ_PER_J
+
+
 def _sum(parts: list[dict], key: str, add=sum):
     """None if nothing was measured, so that `not known` never looks like zero."""
-    return add([part.get(key, 0) for part in parts]) if parts else None
+    return add([part[key] for part in parts]) if parts else None
 
 
 def _method(measured: list[dict]) -> str | None:
@@ -93,16 +108,44 @@ def _known_policies(records: list[dict]) -> set[str]:
     return {record["split_policy"] for record in records if record["accounts"]}
 
 
-def _missing(records: list[dict]) -> str | None:
-    parts = [f"{r['node']}: {r['missing']}" for r in records if r["missing"] is not None]
-    return "; ".join(parts) or None
+def _faults(records: list[dict]) -> list[dict]:
+    """What was wrong with instruments during the job: alike faults of many nodes are one."""
+    alike: dict[tuple[str, str], dict] = {}
+    for record in records:
+        for instrument in record.get("instruments", ()):
+            for fault in instrument["faults"]:
+                name, what = instrument["name"], fault["what"]
+                one = alike.setdefault(
+                    (name, what),
+                    {"instrument": name, "what": what, "count": 0, "seconds": 0.0, "nodes": []},
+                )
+                one["count"] += fault["count"]
+                one["seconds"] = max(one["seconds"], fault["seconds"])
+                one["nodes"].append(record["node"])
+                one["last"] = fault.get("last", "")
+    return [alike[key] for key in sorted(alike)]
+
+
+def _notes(pairs: list[tuple[dict, dict]]) -> str | None:
+    """The nodes' own words about an account, alike ones once."""
+    said: dict[str, list[str]] = {}
+    for record, account in pairs:
+        for note in account.get("notes", ()):
+            said.setdefault(note, []).append(record["node"])
+    return "; ".join(f"{few(nodes)}: {note}" for note, nodes in sorted(said.items())) or None
+
+
+def few(nodes: list[str]) -> str:
+    """A list of nodes that is not too long for a line."""
+    more = len(nodes) - SHOWN_NODES
+    return ", ".join(nodes[:SHOWN_NODES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _regions(accounts: list[dict]) -> list[dict]:
     """A region that ran on several nodes at once: energies add, the longest time counts."""
     named: dict[str, list[dict]] = {}
     for account in accounts:
-        for region in account.get("regions", []):
+        for region in account.get("regions", ()):
             named.setdefault(region["name"], []).append(region)
     return [
         {
@@ -128,8 +171,11 @@ def comment(row: dict, missing_nodes: list[str]) -> str:
     text = _measured_comment(row) if known else "Energy: not measured"
     if row["GapSeconds"] > 0:
         text += f", gap {row['GapSeconds']:.1f} s"
+    faults = json.loads(row["Faults"])
+    if faults:
+        text += ", faults: " + ", ".join(f"{one['instrument']} {one['what']}" for one in faults)
     if missing_nodes:
-        text += f"; missing: {', '.join(missing_nodes)}"
+        text += f"; missing: {few(missing_nodes)}"
     return text
 
 

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joulemark import jobrecord, records, store
+from joulemark import charges, jobrecord, records, store
 from joulemark.config import Config
 from joulemark.errors import UserError
+from joulemark.runs import Run, runs_of
+from joulemark.store import jobs, nodes
 
 POLL_S = 0.02
 # A file this old belongs to no merge that still waits: a node that came back wrote it.
@@ -19,10 +22,10 @@ LEFT_BEHIND_S = 60.0
 
 @dataclass
 class Request:
-    """What to merge: one job's nodes, or, with no job, everything that is there."""
+    """What to merge: one run of a job, or, with no job, everything that is there."""
 
     job: int | None = None
-    nodes: list[str] = field(default_factory=list)
+    slurm: nodes.SlurmRun = field(default_factory=nodes.SlurmRun)
     wait_s: float = 30.0
     rebuild: bool = False
     print_comment: bool = False
@@ -34,59 +37,79 @@ def run(config: Config, request: Request) -> int:
         raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
     if request.job is not None:
         _wait_for_nodes(config, request)
-    good, rejected = _read_all(config, _pending(config, request))
-    lines = _store(config, request, list(good.values()))
-    for path in good:
-        if path.parent == config.record_dir:
-            _move(path, config.record_dir / "merged")
+    gc.disable()  # ten thousand records are a million objects without a cycle among them
+    try:
+        found, rejected = _read_all(config, _pending(config, request))
+        lines = _store(config, request, list(found.values()))
+        _move_merged(config, [path for path in found if os.path.dirname(path) == _top(config)])
+    finally:
+        gc.enable()
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 1 if rejected else 0
 
 
+def _top(config: Config) -> str:
+    return str(config.record_dir)
+
+
 def _wait_for_nodes(config: Config, request: Request) -> None:
-    stored = _stored_nodes(config, request.job)
-    awaited = [
-        config.record_dir / records.file_name(config.cluster, request.job, node)
-        for node in request.nodes
-        if node not in stored
-    ]
+    """Until each node's record is there or stored; looks the folder up once a turn, not each."""
+    awaited = {
+        records.file_name(config.cluster, request.job, node): node for node in request.slurm.nodes
+    }
     deadline = time.monotonic() + request.wait_s
-    while not all(path.exists() for path in awaited) and time.monotonic() < deadline:
+    stored: set[str] | None = None
+    while True:
+        present = set(os.listdir(config.record_dir))
+        lacking = {node for name, node in awaited.items() if name not in present}
+        if lacking and stored is None:
+            stored = _stored_nodes(config, request)
+        if not lacking - (stored or set()) or time.monotonic() >= deadline:
+            return
         time.sleep(POLL_S)
 
 
-def _stored_nodes(config: Config, job: int) -> set[str]:
-    if not config.store.exists():
+def _stored_nodes(config: Config, request: Request) -> set[str]:
+    if config.store.kind == "sqlite" and not config.store.path.exists():
         return set()
-    with store.writing(config.store) as connection:
-        return store.complete_nodes(connection, config.cluster, job)
+    with store.writing(config.store) as session:
+        return nodes.complete_nodes(session, config.cluster, request.job, request.slurm.restart)
 
 
-def _pending(config: Config, request: Request) -> list[Path]:
+def _pending(config: Config, request: Request) -> list[str]:
     """The files to merge now: the job's own and those left behind, or all."""
-    found = sorted(config.record_dir.glob("[!.]*.json"))
+    found = _record_files(_top(config), request.job, config.cluster)
     if request.rebuild:
-        found += sorted((config.record_dir / "merged").glob("*.json*"))
-    if request.job is None:
-        return found
-    own = f"{config.cluster}.{request.job}."
-    return [path for path in found if path.name.startswith(own) or _left_behind(path)]
+        found += sorted(map(str, (config.record_dir / "merged").glob("*.json*")))
+    return found
 
 
-def _left_behind(path: Path) -> bool:
+def _record_files(folder: str, job: int | None, cluster: str) -> list[str]:
+    own = f"{cluster}.{job}."
+    with os.scandir(folder) as entries:
+        return sorted(
+            entry.path
+            for entry in entries
+            if entry.name.endswith(".json")
+            and not entry.name.startswith(".")
+            and (job is None or entry.name.startswith(own) or _left_behind(entry))
+        )
+
+
+def _left_behind(entry: os.DirEntry) -> bool:
     try:
-        return time.time() - path.stat().st_mtime > LEFT_BEHIND_S
+        return time.time() - entry.stat().st_mtime > LEFT_BEHIND_S
     except FileNotFoundError:
         return False
 
 
-def _read_all(config: Config, paths: list[Path]) -> tuple[dict[Path, dict], int]:
+def _read_all(config: Config, paths: list[str]) -> tuple[dict[str, nodes.Found], int]:
     """Good records by path, and how many bad ones went to record_dir/rejected."""
-    good: dict[Path, dict] = {}
+    good: dict[str, nodes.Found] = {}
     rejected = 0
     for path in paths:
         try:
-            good[path] = records.read(path)
+            good[path] = nodes.Found.of(*records.read(path))
         except FileNotFoundError:
             continue  # another merge was faster
         except records.RecordError as error:
@@ -95,9 +118,10 @@ def _read_all(config: Config, paths: list[Path]) -> tuple[dict[Path, dict], int]
     return good, rejected
 
 
-def _reject(config: Config, path: Path, error: records.RecordError) -> None:
+def _reject(config: Config, path: str, error: records.RecordError) -> None:
     """Keeps the file for the administrator, with its reason beside it."""
     folder = config.record_dir / "rejected"
+    folder.mkdir(exist_ok=True)
     kept = _move(path, folder)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     with open(folder / "rejected.log", "a", encoding="utf-8") as log:
@@ -107,54 +131,80 @@ def _reject(config: Config, path: Path, error: records.RecordError) -> None:
             log.write(f"{stamp} {line}\n")
 
 
-def _move(path: Path, folder: Path) -> Path:
-    """Moves a file without ever overwriting another one's content."""
+def _move_merged(config: Config, paths: list[str]) -> None:
+    folder = config.record_dir / "merged"
     folder.mkdir(exist_ok=True)
-    target = folder / path.name
+    for path in paths:
+        _move(path, folder)
+
+
+def _move(path: str, folder: Path) -> str:
+    """Moves a file without ever overwriting another one's content."""
+    name = os.path.basename(path)
+    target = f"{folder}/{name}"
     number = 1
     try:
-        while target.exists() and target.read_bytes() != path.read_bytes():
+        while os.path.exists(target) and Path(target).read_bytes() != Path(path).read_bytes():
             number += 1
-            target = folder / f"{path.name}.{number}"
+            target = f"{folder}/{name}.{number}"
         os.replace(path, target)
     except FileNotFoundError:
         pass  # another merge moved it
     return target
 
 
-def _store(config: Config, request: Request, found: list[dict]) -> list[str]:
+def _store(config: Config, request: Request, found: list[nodes.Found]) -> list[str]:
     """One transaction: records in, job records out; returns the lines to print."""
-    jobs = {(record["cluster"], record["JobIDRaw"]) for record in found}
-    with store.writing(config.store) as connection:
-        for record in found:
-            store.put_node(connection, record)
+    changed = {one.job for one in found}
+    at_hand = {one.digest: one.record for one in found}
+    charge = charges.Charges(config)
+    with store.writing(config.store) as session:
+        nodes.put_nodes(session, found)
         if request.job is not None:
-            jobs.add((config.cluster, request.job))
-            _add_missing(connection, config, request)
-        return [
-            line
-            for cluster, job in sorted(jobs)
-            if (line := _update_job(connection, cluster, job, request))
-        ]
+            changed.add((config.cluster, request.job))
+            if request.slurm.nodes or request.slurm.user:
+                nodes.put_slurm_run(session, config.cluster, request.job, request.slurm)
+        changed.update(jobs.pending_jobs(session, everything=request.job is None))
+        update = _Update(session, charge, request, at_hand)
+        return [line for job in sorted(changed) if (line := update.job(*job))]
 
 
-def _add_missing(connection, config: Config, request: Request) -> None:
-    if not request.nodes:
-        return
-    store.put_expected_nodes(connection, config.cluster, request.job, request.nodes)
-    why = f"no record came within {request.wait_s:g} s of the job's end"
-    for node in request.nodes:
-        record = records.missing_record(config.cluster, request.job, node, why)
-        store.put_node(connection, record, guess=True)
+@dataclass
+class _Update:
+    """Makes job records from what is stored, all in one transaction."""
 
+    session: store.Session
+    charge: charges.Charges
+    request: Request
+    at_hand: dict[str, dict]
 
-def _update_job(connection, cluster: str, job: int, request: Request) -> str | None:
-    found = store.node_records(connection, cluster, job)
-    if not found:
-        return None
-    rows = jobrecord.summarise(found)
-    changed = store.put_job(connection, cluster, job, rows)
-    if not changed and not (request.print_comment and job == request.job):
-        return None
-    missing = [record["node"] for record in found if record["missing"] is not None]
-    return f"{job}\t{jobrecord.comment(rows[0], missing)}"
+    def job(self, cluster: str, job: int) -> str | None:
+        """Renews a job's rows; the line to print if they changed or it was asked for."""
+        found = nodes.node_records(self.session, cluster, job, self.at_hand)
+        runs = runs_of(found, nodes.slurm_runs(self.session, cluster, job))
+        if not runs:
+            return None
+        rows = [row for run in runs for row in self._rows(cluster, job, run)]
+        changed = jobs.put_job(self.session, cluster, job, rows)
+        jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
+        if not changed and not (self.request.print_comment and job == self.request.job):
+            return None
+        last = runs[-1]
+        row = next(row for row in rows if row["Run"] == last.number)
+        missing = [r["node"] for r in last.records if r["missing"] is not None]
+        return f"{job}\t{jobrecord.comment(row, sorted([*missing, *last.silent]))}"
+
+    def _rows(self, cluster: str, job: int, run: Run) -> list[dict]:
+        rows = jobrecord.summarise(run)
+        for row in rows:
+            row.update(Cluster=cluster, Job=job, Payer=None, **self.charge.of(row, run))
+        rows[0]["Payer"] = nodes.payer(
+            self.session,
+            cluster,
+            rows[0]["Uid"],
+            run.slurm.user,
+            run.slurm.account,
+            run.slurm.partition,
+            rows[0]["Currency"] or "",
+        )
+        return rows

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from joulemark import columns, config, sacctargs, store
 from joulemark.errors import UserError
+from joulemark.store import jobs
 
 DEFAULT_FORMAT = (
     "JobID,JobName,State,Elapsed,ConsumedEnergyRaw,Energy,EnergyError,AveWatts,"
@@ -120,7 +121,7 @@ class Energy:
             return None
         key = (cluster, int(job))
         if key not in self._jobs:
-            self._jobs[key] = store.job_rows(self._connection, *key)
+            self._jobs[key] = jobs.last_run(jobs.job_rows(self._connection, *key))
         return self._jobs[key].get(job_id_raw)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from joulemark.errors import UserError
 
@@ -63,15 +64,33 @@ def _seconds(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Merges; 1 if a file was rejected."""
-    from joulemark import config, hostlist, merge
+    from joulemark import config, merge
 
     if options.nodes and options.job is None:
         raise UserError("--nodes: it names the nodes of one job: give --job as well")
     request = merge.Request(
         job=options.job,
-        nodes=hostlist.expand(options.nodes) if options.nodes else [],
+        slurm=_said_by_slurm(options),
         wait_s=options.wait,
         rebuild=options.rebuild,
         print_comment=options.print_comment,
     )
     return merge.run(config.load(), request)
+
+
+def _said_by_slurm(options: argparse.Namespace):
+    """EpilogSlurmctld's environment tells of its own job whose it is and how often it began."""
+    from joulemark import hostlist
+    from joulemark.store.nodes import SlurmRun
+
+    own = options.job is not None and os.environ.get("SLURM_JOB_ID") == str(options.job)
+    said = os.environ if own else {}
+    restart = said.get("SLURM_JOB_RESTART_COUNT", "")
+    return SlurmRun(
+        restart=int(restart) if restart.isdigit() else 0,
+        nodes=tuple(hostlist.expand(options.nodes)) if options.nodes else (),
+        why_missing=f"no record came within {options.wait:g} s of the job's end",
+        user=said.get("SLURM_JOB_USER", ""),
+        account=said.get("SLURM_JOB_ACCOUNT", ""),
+        partition=said.get("SLURM_JOB_PARTITION", ""),
+    )

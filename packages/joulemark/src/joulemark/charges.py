@@ -1,0 +1,184 @@
+# What comes on top of a job's energy, each in a column of its own: overhead, carbon, money.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import math
+import time
+
+from joulemark import rates, shared
+from joulemark.config import Config
+from joulemark.jobrecord import NS_PER_S, UJ_PER_J, few, interval_j
+from joulemark.rates import UJ_PER_KWH
+from joulemark.runs import Run
+
+# Lines that did not come in this time will not come.
+PATIENCE_NS = 7 * 86_400 * NS_PER_S
+
+NONE = {
+    "EnergyOverhead_uj": None,
+    "OverheadSystematic_uj": None,
+    "OverheadRandom_uj": None,
+    "OverheadJoules": None,
+    "Carbon_g": None,
+    "CarbonError_g": None,
+    "CarbonOverhead_g": None,
+    "Cost": None,
+    "CostError": None,
+    "CostOverhead": None,
+    "Currency": None,
+}
+
+
+class Charges:
+    """The site's shared channels and rates, read once a merge and only where a job needs them."""
+
+    def __init__(self, config: Config):
+        self._config = config
+        self._channels = shared.channels(config.record_dir)
+        self._rates: dict[str, rates.Constant | rates.Series | None] = {}
+        self._now_ns = time.time_ns()
+
+    def of(self, row: dict, run: Run) -> dict:
+        """The columns of NONE, and Notes; overhead is the job's alone, not its steps'."""
+        found = dict(NONE)
+        if row["Start_ns"] is None:
+            return found
+        if row["Step"] == "job" and self._channels:
+            found.update(self._overhead(row, run))
+        if row["ConsumedEnergy_uj"] is not None:
+            found.update(self._carbon(row, found))
+            found.update(self._cost(row, found))
+        return found
+
+    def may_grow(self, runs: list[Run]) -> bool:
+        """Whether lines about the job may still come: then a later merge looks again."""
+        ends = [a["end_ns"] for run in runs for r in run.records for a in r["accounts"]]
+        end_ns = max(ends, default=0)
+        if end_ns < self._now_ns - PATIENCE_NS:
+            return False
+        return self._channels_may_grow(runs, end_ns) or any(
+            rate.may_grow(end_ns)
+            for key in ("carbon_g_per_kwh", "price_per_kwh")
+            if (rate := self._rate(key)) is not None
+        )
+
+    def _channels_may_grow(self, runs: list[Run], end_ns: int) -> bool:
+        names = {record["node"] for run in runs for record in run.records}
+        return any(
+            line.time_ns < end_ns and not names.isdisjoint(channel.nodes())
+            for channel in self._channels
+            if (line := channel.last_line())
+        )
+
+    # -- overhead --------------------------------------------------------------------------------
+
+    def _overhead(self, row: dict, run: Run) -> dict:
+        """Channels' systematic parts add linearly, their random parts in quadrature."""
+        uses = [use for record in run.records if (use := _use(record))]
+        parts, notes = [], [row["Notes"]] if row["Notes"] else []
+        for channel in self._channels:
+            shares = shared.Shares(channel, row["Start_ns"], row["End_ns"])
+            concerned = [use for use in uses if use[0] in channel.nodes()]
+            if not concerned:
+                continue
+            part, problems = _of_channel(channel, shares, concerned)
+            notes += problems
+            if part.covered_ns:
+                parts.append(part)
+        if not parts:
+            return {"Notes": "; ".join(notes) or None}
+        systematic_uj = math.fsum(part.systematic_uj for part in parts)
+        random_uj = math.hypot(*sorted(part.random_uj for part in parts))
+        return {
+            "EnergyOverhead_uj": sum(part.energy_uj for part in parts),
+            "OverheadSystematic_uj": systematic_uj,
+            "OverheadRandom_uj": random_uj,
+            "OverheadJoules": interval_j(systematic_uj, random_uj),
+            "Notes": "; ".join(notes) or None,
+        }
+
+    # -- carbon and money ------------------------------------------------------------------------
+
+    def _carbon(self, row: dict, found: dict) -> dict:
+        mean = self._mean("carbon_g_per_kwh", row)
+        if mean is None:
+            return {}
+        grams = row["ConsumedEnergy_uj"] / UJ_PER_KWH * mean
+        of_energy = _interval_kwh(row) * mean
+        of_factor = 2 * self._config.rates.carbon_relative_error * grams
+        return {
+            "Carbon_g": grams,
+            "CarbonError_g": math.hypot(of_energy, of_factor),
+            "CarbonOverhead_g": _times(found["EnergyOverhead_uj"], mean),
+        }
+
+    def _cost(self, row: dict, found: dict) -> dict:
+        mean = self._mean("price_per_kwh", row)
+        if mean is None:
+            return {}
+        return {
+            "Cost": row["ConsumedEnergy_uj"] / UJ_PER_KWH * mean,
+            "CostError": abs(_interval_kwh(row) * mean),  # prices can be negative
+            "CostOverhead": _times(found["EnergyOverhead_uj"], mean),
+            "Currency": self._config.rates.currency,
+        }
+
+    def _mean(self, key: str, row: dict) -> float | None:
+        """Over the job's time: its power is taken for even, since records have no curve."""
+        rate = self._rate(key)
+        return rate.mean(row["Start_ns"], row["End_ns"]) if rate else None
+
+    def _rate(self, key: str) -> rates.Constant | rates.Series | None:
+        if key not in self._rates:
+            self._rates[key] = rates.of(getattr(self._config.rates, key))
+        return self._rates[key]
+
+
+def _interval_kwh(row: dict) -> float:
+    return row["UncertaintyJoules"] * UJ_PER_J / UJ_PER_KWH
+
+
+def _times(energy_uj: int | None, per_kwh: float) -> float | None:
+    return None if energy_uj is None else energy_uj / UJ_PER_KWH * per_kwh
+
+
+def _use(record: dict) -> tuple[str, int, int, int | None, int | None] | None:
+    """Node, start, end, the job's CPUs there and all of the node's."""
+    for account in record["accounts"]:
+        if account["step"] == "job":
+            times = account["start_ns"], account["end_ns"]
+            return (record["node"], *times, account.get("cpus"), record.get("node_cpus"))
+    return None
+
+
+def _of_channel(channel, shares, uses) -> tuple[shared.Part, list[str]]:
+    """One channel's part of all the job's nodes; what it does for one it does for all: linear."""
+    parts, unknown, covered_ns, asked_ns = [], [], 0, 0
+    for node, start_ns, end_ns, cpus, node_cpus in uses:
+        asked_ns += end_ns - start_ns
+        if cpus is None or not node_cpus:
+            unknown.append(node)
+            continue
+        part = shares.part(node, start_ns, end_ns)
+        covered_ns += part.covered_ns
+        cpus = min(cpus, node_cpus)
+        parts.append(
+            shared.Part(
+                part.energy_uj * cpus // node_cpus,
+                part.systematic_uj * cpus / node_cpus,
+                part.random_uj * cpus / node_cpus,
+            )
+        )
+    notes = []
+    if unknown:
+        notes.append(f"{channel.name}: no overhead: records of {few(unknown)} lack node_cpus")
+    elif covered_ns < asked_ns:
+        lacking_s, asked_s = (asked_ns - covered_ns) / NS_PER_S, asked_ns / NS_PER_S
+        notes.append(f"{channel.name}: {lacking_s:.1f} of {asked_s:.1f} node-seconds not covered")
+    total = shared.Part(
+        sum(part.energy_uj for part in parts),
+        math.fsum(part.systematic_uj for part in parts),
+        math.fsum(part.random_uj for part in parts),
+        covered_ns,
+    )
+    return total, notes

@@ -1,0 +1,231 @@
+# Shared channels: what a rack, switch or cooling loop used, and a job's part of it.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The gateway appends a line a minute to record_dir/shared/CHANNEL.jsonl: time_ns and the counter
+energy_uj since its start, with its systematic_uj and random_uj (k=1) so far; nodes, a host list;
+split; run, another text whenever the counter began anew; and, where split is not `equal`,
+nodes_uj, counters of what each node used. Between two lines of one run energy grows evenly.
+
+A node's part of a channel: split equally, or as nodes_uj grew. A job's part of a node: its CPUs
+over the node's. All in whole microjoules rounded down, so that jobs never get more than there was.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from joulemark import hostlist
+from joulemark.errors import UserError
+
+LINE_MAX = 1 << 16  # bytes that surely hold the end of one line and the begin of another
+
+
+@dataclass(frozen=True)
+class Line:
+    """One reading of a shared channel's counter."""
+
+    time_ns: int
+    energy_uj: int
+    systematic_uj: float
+    random_uj: float
+    nodes: str
+    split: str
+    run: str
+    nodes_uj: dict[str, int] | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a time on a node took of a channel; errors are k=1."""
+
+    energy_uj: int = 0
+    systematic_uj: float = 0.0
+    random_uj: float = 0.0
+    covered_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The time between two lines of one run of the counter."""
+
+    first: Line
+    last: Line
+    nodes: frozenset[str]
+
+    def part(self, node: str, start_ns: int, end_ns: int) -> Part:
+        """What the node answers for from start_ns to end_ns, as far as the segment reaches."""
+        first, last = self.first, self.last
+        start_ns, end_ns = max(start_ns, first.time_ns), min(end_ns, last.time_ns)
+        if start_ns >= end_ns or node not in self.nodes:
+            return Part()
+        weight, total = self._share(node)
+        gained_uj = last.energy_uj - first.energy_uj
+        energy_uj = self._until(gained_uj, end_ns) - self._until(gained_uj, start_ns)
+        begin, end = self._fraction(start_ns), self._fraction(end_ns)
+        share = weight / total
+        variance_uj2 = (end - begin) * max(0.0, last.random_uj**2 - first.random_uj**2)
+        # Where the meter was not read the power is not known: any curve between two lines fits.
+        variance_uj2 += gained_uj**2 * (begin * (1 - begin) + end * (1 - end)) / 3
+        return Part(
+            energy_uj * weight // total,
+            (end - begin) * max(0.0, last.systematic_uj - first.systematic_uj) * share,
+            math.sqrt(variance_uj2) * share,
+            end_ns - start_ns,
+        )
+
+    def _share(self, node: str) -> tuple[int, int]:
+        if self.is_weighted():
+            grown = {n: self.last.nodes_uj[n] - self.first.nodes_uj[n] for n in self.nodes}
+            total = sum(grown.values())
+            if total > 0 and min(grown.values()) >= 0:
+                return grown[node], total
+        return 1, len(self.nodes)
+
+    def is_weighted(self) -> bool:
+        """Whether both lines know what each node used."""
+        known = [line.nodes_uj or {} for line in (self.first, self.last)]
+        return self.first.split != "equal" and all(self.nodes <= nodes.keys() for nodes in known)
+
+    def _fraction(self, time_ns: int) -> float:
+        return (time_ns - self.first.time_ns) / (self.last.time_ns - self.first.time_ns)
+
+    def _until(self, gained_uj: int, time_ns: int) -> int:
+        first, last = self.first.time_ns, self.last.time_ns
+        return gained_uj * (time_ns - first) // (last - first)
+
+
+class Channel:
+    """One file of shared/; only the lines about the asked-for time are read."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.name = path.name.rpartition(".")[0]
+        self._nodes: dict[str, frozenset[str]] = {}
+        self.bad_lines = 0
+
+    def segments(self, start_ns: int, end_ns: int) -> list[Segment]:
+        """Those that overlap the time, in order."""
+        lines = list(self._lines(start_ns, end_ns))
+        return [
+            Segment(first, last, self._expanded(last.nodes))
+            for first, last in zip(lines, lines[1:])
+            if first.run == last.run
+            and first.nodes == last.nodes
+            and first.time_ns < last.time_ns
+            and first.energy_uj <= last.energy_uj
+        ]
+
+    def last_line(self) -> Line | None:
+        """The newest reading."""
+        with open(self.path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 2 * LINE_MAX))
+            tail = file.read().rpartition(b"\n")[0].split(b"\n")
+        return next((line for text in reversed(tail) if (line := self._parse(text))), None)
+
+    def nodes(self) -> frozenset[str]:
+        """The nodes that the newest line names."""
+        line = self.last_line()
+        return self._expanded(line.nodes) if line else frozenset()
+
+    def _expanded(self, text: str) -> frozenset[str]:
+        if text not in self._nodes:
+            self._nodes[text] = frozenset(hostlist.expand(text))
+        return self._nodes[text]
+
+    def _lines(self, start_ns: int, end_ns: int) -> Iterator[Line]:
+        """From the last one at or before start_ns to the first one at or after end_ns."""
+        held: Line | None = None
+        with open(self.path, "rb") as file:
+            file.seek(self._offset_before(file, start_ns))
+            for text in file:
+                line = self._parse(text) if text.endswith(b"\n") else None
+                if line is None or (held and line.time_ns <= held.time_ns):
+                    continue
+                if held and line.time_ns > start_ns:
+                    yield held
+                held = line
+                if line.time_ns >= end_ns:
+                    break
+        if held:
+            yield held
+
+    def _offset_before(self, file, time_ns: int) -> int:
+        """Where a line begins that is not after time_ns, by halving: files grow for years."""
+        low, high = 0, file.seek(0, os.SEEK_END)
+        while high - low > LINE_MAX:
+            middle = (low + high) // 2
+            file.seek(middle)
+            file.readline()
+            begins = file.tell()
+            line = next((found for text in file if (found := self._parse(text))), None)
+            if line is None or line.time_ns > time_ns or begins >= high:
+                high = middle
+            else:
+                low = begins
+        return low
+
+    def _parse(self, text: bytes) -> Line | None:
+        """None for a line that is torn or not sound: its neighbours bridge it."""
+        if not text.strip():
+            return None
+        try:
+            values = json.loads(text)
+            line = Line(
+                *(values[key] for key in ("time_ns", "energy_uj")),
+                *(float(values[key]) for key in ("systematic_uj", "random_uj")),
+                *(str(values[key]) for key in ("nodes", "split", "run")),
+                nodes_uj=values.get("nodes_uj"),
+            )
+            if not (isinstance(line.time_ns, int) and isinstance(line.energy_uj, int)):
+                raise TypeError
+            self._expanded(line.nodes)
+        except (ValueError, KeyError, TypeError, AttributeError, UserError):
+            self.bad_lines += 1
+            return None
+        return line
+
+
+class Shares:
+    """A channel's parts over one span of time, quick to ask for many nodes."""
+
+    def __init__(self, channel: Channel, start_ns: int, end_ns: int):
+        self.channel = channel
+        self.segments = channel.segments(start_ns, end_ns)
+        self._ends = [segment.last.time_ns for segment in self.segments]
+        self._nodes = channel.nodes()
+        self._is_weighted = any(segment.is_weighted() for segment in self.segments)
+        self._known: dict[tuple, Part] = {}
+
+    def part(self, node: str, start_ns: int, end_ns: int) -> Part:
+        """What the node answers for; alike nodes are asked for once."""
+        alike = node if self._is_weighted or node not in self._nodes else ""
+        key = (alike, start_ns, end_ns)
+        if key not in self._known:
+            self._known[key] = self._sum(node, start_ns, end_ns)
+        return self._known[key]
+
+    def _sum(self, node: str, start_ns: int, end_ns: int) -> Part:
+        first = bisect.bisect_right(self._ends, start_ns)
+        parts = []
+        for segment in self.segments[first:]:
+            if segment.first.time_ns >= end_ns:
+                break
+            parts.append(segment.part(node, start_ns, end_ns))
+        return Part(
+            sum(part.energy_uj for part in parts),
+            math.fsum(part.systematic_uj for part in parts),
+            math.hypot(*(part.random_uj for part in parts)),
+            sum(part.covered_ns for part in parts),
+        )
+
+
+def channels(record_dir: Path) -> list[Channel]:
+    """All shared channels that the gateway has written."""
+    folder = record_dir / "shared"
+    return [Channel(path) for path in sorted(folder.glob("*.jsonl"))] if folder.is_dir() else []

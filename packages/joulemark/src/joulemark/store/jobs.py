@@ -1,0 +1,71 @@
+# The job records: one row for each run of a job, and one for each of its steps.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from joulemark.store.schema import JOB_RUN, JOB_RUN_KEY
+from joulemark.store.session import Session
+
+NAMES = tuple(JOB_RUN)
+SELECT = f"SELECT {', '.join(NAMES)} FROM job_run"
+PENDING_AT_ONCE = 50  # so that a job's epilog does not wait for a whole site's
+
+
+def put_job(session: Session, cluster: str, job: int, rows: list[dict]) -> bool:
+    """Replaces a job's rows (its runs and their steps); says whether anything changed.
+
+    rows: dicts with the keys of NAMES.
+    """
+    new = {(row["Run"], row["Step"]): {name: row[name] for name in NAMES} for row in rows}
+    old = {
+        (row["Run"], row["Step"]): {name: row[name] for name in NAMES}
+        for row in job_rows(session, cluster, job)
+    }
+    if old == new:
+        return False
+    session.run("DELETE FROM job_run WHERE Cluster = ? AND Job = ?", (cluster, job))
+    session.upsert(
+        "job_run", NAMES, tuple(JOB_RUN_KEY), (tuple(row.values()) for row in new.values())
+    )
+    return True
+
+
+def job_rows(session: Session, cluster: str, job: int) -> list[dict]:
+    """All rows of a job by run, the job's before its steps'; each has JobIDRaw too."""
+    rows = [
+        as_dict(row)
+        for row in session.rows(f"{SELECT} WHERE Cluster = ? AND Job = ?", (cluster, job))
+    ]
+    return sorted(rows, key=lambda row: (row["Run"], row["Step"] != "job", row["Step"]))
+
+
+def as_dict(values: tuple) -> dict:
+    """A row of SELECT, with sacct's JobIDRaw."""
+    row = dict(zip(NAMES, values))
+    job, step = row["Job"], row["Step"]
+    return {"JobIDRaw": str(job) if step == "job" else f"{job}.{step}", **row}
+
+
+def last_run(rows: list[dict]) -> dict[str, dict]:
+    """Of job_rows() those of the last run, by JobIDRaw: what sacct shows without -D."""
+    last = max((row["Run"] for row in rows), default=0)
+    return {row["JobIDRaw"]: row for row in rows if row["Run"] == last}
+
+
+def set_pending(session: Session, cluster: str, job: int, pending: bool) -> None:
+    """Notes that lines of a shared channel or of a price that concern a job may still come."""
+    if not pending:
+        session.run("DELETE FROM pending WHERE cluster = ? AND job = ?", (cluster, job))
+        return
+    key = ("cluster", "job")
+    tries = session.value(
+        "SELECT tries FROM pending WHERE cluster = ? AND job = ?", (cluster, job)
+    )
+    session.upsert("pending", (*key, "tries"), key, [(cluster, job, (tries or 0) + 1)])
+
+
+def pending_jobs(session: Session, everything: bool) -> Iterable[tuple[str, int]]:
+    """Jobs to look at again: all, or those that were tried least."""
+    limit = "" if everything else f" LIMIT {PENDING_AT_ONCE}"
+    return session.rows(f"SELECT cluster, job FROM pending ORDER BY tries, job{limit}")

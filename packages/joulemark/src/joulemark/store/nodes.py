@@ -1,0 +1,172 @@
+# What nodes and Slurm said of a job: node records, and who ran it where.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from joulemark.store.session import Session
+
+KEY = ("cluster", "job", "node", "run_key")
+COLUMNS = (*KEY, "complete", "end_ns", "digest", "body")
+RUN_KEY = ("cluster", "job", "restart")
+RUN_COLUMNS = (*RUN_KEY, "nodes", "why", "UserName", "Account", "PartitionName")
+PAYER = ("Cluster", "Uid", "UserName", "Account", "PartitionName", "Currency")
+
+# How much a record says: the node tells why there is no energy, or the energy.
+EXCUSE, COMPLETE = 1, 2
+UNKNOWN_RUN = -1
+NO_RECORD = "no record came in time"
+
+
+@dataclass
+class Found:
+    """One record of a job on a node, as its file had it."""
+
+    record: dict = field(repr=False)
+    body: str = field(repr=False)
+    run_key: int
+    complete: int
+    end_ns: int
+    digest: str
+
+    @classmethod
+    def of(cls, text: bytes, record: dict) -> Found:
+        """The record and the text that it was read from."""
+        accounts = record["accounts"]
+        return cls(
+            record,
+            text.decode(),
+            run_key_of(record),
+            COMPLETE if record["missing"] is None else EXCUSE,
+            max([account["end_ns"] for account in accounts]) if accounts else 0,
+            hashlib.blake2b(text, digest_size=16).hexdigest(),
+        )
+
+    @property
+    def job(self) -> tuple[str, int]:
+        """Cluster and job."""
+        return self.record["cluster"], self.record["JobIDRaw"]
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Node and run."""
+        return self.record["node"], self.run_key
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """The greater of two of one node and run is kept, whatever order they come in."""
+        return self.complete, self.end_ns, self.digest
+
+    def row(self) -> tuple:
+        """Its values for COLUMNS."""
+        return (*self.job, *self.place, *self.rank, self.body)
+
+
+def run_key_of(record: dict) -> int:
+    """Which start of a requeued job it belongs to: Slurm's count of restarts, else the time."""
+    restart = record.get("restart")
+    if restart is not None:
+        return restart
+    starts = [a["start_ns"] for a in record["accounts"] if a["step"] == "job"]
+    return starts[0] if starts else UNKNOWN_RUN
+
+
+def put_nodes(session: Session, found: Iterable[Found]) -> None:
+    """Keeps the more complete of two records of a job's run on a node."""
+    best: dict[tuple, Found] = {}
+    for one in found:
+        key = (*one.job, *one.place)
+        if key not in best or one.rank > best[key].rank:
+            best[key] = one
+    for cluster, job in {one.job for one in best.values()}:
+        for node, run_key, *rank in session.rows(
+            "SELECT node, run_key, complete, end_ns, digest FROM node_run"
+            " WHERE cluster = ? AND job = ?",
+            (cluster, job),
+        ):
+            key = (cluster, job, node, run_key)
+            if key in best and best[key].rank <= tuple(rank):
+                del best[key]
+    session.upsert("node_run", COLUMNS, KEY, (one.row() for one in best.values()))
+
+
+def node_records(
+    session: Session, cluster: str, job: int, at_hand: dict[str, dict]
+) -> list[tuple[int, dict]]:
+    """(run_key, record) of a job, sorted by node; at_hand: records by digest, read already."""
+    where = "FROM node_run WHERE cluster = ? AND job = ? ORDER BY node, run_key"
+    kept = session.rows(f"SELECT run_key, digest {where}", (cluster, job))
+    if any(digest not in at_hand for _, digest in kept):
+        bodies = session.rows(f"SELECT digest, body {where}", (cluster, job))
+        at_hand = {digest: json.loads(body) for digest, body in bodies}
+    return [(run_key, at_hand[digest]) for run_key, digest in kept]
+
+
+def complete_nodes(session: Session, cluster: str, job: int, restart: int) -> set[str]:
+    """The nodes whose complete record of this or a run without a count is stored already."""
+    rows = session.rows(
+        "SELECT node FROM node_run WHERE cluster = ? AND job = ? AND complete = ?"
+        " AND (run_key = ? OR (? = 0 AND run_key > 1000000))",
+        (cluster, job, COMPLETE, restart, restart),
+    )
+    return {node for (node,) in rows}
+
+
+@dataclass(frozen=True)
+class SlurmRun:
+    """What Slurm says of one start of a job; empty texts: it was not asked."""
+
+    restart: int = 0
+    nodes: tuple[str, ...] = ()
+    why_missing: str = NO_RECORD
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+
+
+def put_slurm_run(session: Session, cluster: str, job: int, run: SlurmRun) -> None:
+    """Keeps Slurm's latest word; empty values leave earlier ones as they are."""
+    old = slurm_runs(session, cluster, job).get(run.restart, SlurmRun(run.restart))
+    same_nodes = set(run.nodes) == set(old.nodes)
+    row = (
+        *(cluster, job, run.restart),
+        ",".join(sorted(run.nodes or old.nodes)),
+        old.why_missing if same_nodes else run.why_missing,
+        *(run.user or old.user, run.account or old.account, run.partition or old.partition),
+    )
+    session.upsert("slurm_run", RUN_COLUMNS, RUN_KEY, [row])
+
+
+def slurm_runs(session: Session, cluster: str, job: int) -> dict[int, SlurmRun]:
+    """What Slurm said of a job, by the number of restarts."""
+    rows = session.rows(
+        "SELECT restart, nodes, why, UserName, Account, PartitionName FROM slurm_run"
+        " WHERE cluster = ? AND job = ? ORDER BY restart",
+        (cluster, job),
+    )
+    return {
+        restart: SlurmRun(restart, tuple(filter(None, names.split(","))), *rest)
+        for restart, names, *rest in rows
+    }
+
+
+def payer(
+    session: Session,
+    cluster: str,
+    uid: int,
+    user: str = "",
+    account: str = "",
+    partition: str = "",
+    currency: str = "",
+) -> int:
+    """The number of who is charged, made where it is new; usage is summed by it."""
+    values = (cluster, uid, user, account, partition, currency)
+    where = " AND ".join(f"{name} = ?" for name in PAYER)
+    known = session.value(f"SELECT id FROM payer WHERE {where}", values)
+    if known is None:
+        session.insert("payer", PAYER, [values])
+        known = session.value(f"SELECT id FROM payer WHERE {where}", values)
+    return known

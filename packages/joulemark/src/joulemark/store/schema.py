@@ -1,0 +1,262 @@
+# The store's tables, and how a store of an earlier version becomes one of this.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Energies are exact integers in microjoules (_uj); names are sacct's own where it has the field.
+{name}, {text}, {id}, {table} and {rows} are each database's own words for a type or a table."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Callable, Union
+
+from joulemark.errors import UserError
+from joulemark.store import nodes
+from joulemark.store.session import Session
+
+Step = Union[str, Callable[[Session], None]]
+
+FIRST: list[Step] = [
+    """CREATE TABLE node_record (
+        cluster {name} NOT NULL, job BIGINT NOT NULL, node {name} NOT NULL,
+        complete BIGINT NOT NULL, end_ns BIGINT NOT NULL, body {text} NOT NULL,
+        PRIMARY KEY (cluster, job, node)) {table}""",
+    """CREATE TABLE job_node (
+        cluster {name} NOT NULL, job BIGINT NOT NULL, node {name} NOT NULL,
+        PRIMARY KEY (cluster, job, node)) {table}""",
+    """CREATE TABLE job_record (
+        Cluster {name} NOT NULL, JobIDRaw {name} NOT NULL, Job BIGINT NOT NULL,
+        Step {name} NOT NULL,
+        Uid BIGINT NOT NULL, NNodes BIGINT NOT NULL, Nodes {text} NOT NULL,
+        Start_ns BIGINT, End_ns BIGINT, ElapsedRaw BIGINT,
+        ConsumedEnergyRaw BIGINT, ConsumedEnergy_uj BIGINT,
+        EnergyCPU_uj BIGINT, EnergyDRAM_uj BIGINT, EnergyGPU_uj BIGINT, EnergyRest_uj BIGINT,
+        EnergyIdle_uj BIGINT, EnergyOverhead_uj BIGINT,
+        AveWatts DOUBLE PRECISION, PeakWatts DOUBLE PRECISION,
+        UncertaintySystematic_uj DOUBLE PRECISION, UncertaintyRandom_uj DOUBLE PRECISION,
+        UncertaintyJoules DOUBLE PRECISION,
+        Method {name}, Estimated BIGINT NOT NULL, Samples BIGINT NOT NULL,
+        GapSeconds DOUBLE PRECISION NOT NULL, SplitPolicy {text} NOT NULL, Missing {text},
+        Regions {text} NOT NULL,
+        PRIMARY KEY (Cluster, JobIDRaw)) {table}""",
+    "CREATE INDEX job_record_job ON job_record (Cluster, Job)",
+]
+
+# A job's row and its steps' rows, for each time that Slurm started it.
+JOB_RUN_KEY = {"Cluster": "{name}", "Job": "BIGINT", "Run": "BIGINT", "Step": "{name}"}
+JOB_RUN_NEEDED = {
+    "Uid": "BIGINT",
+    "NNodes": "BIGINT",
+    "Nodes": "{text}",
+    "Estimated": "BIGINT",
+    "Incomplete": "BIGINT",
+    "Samples": "BIGINT",
+    "GapSeconds": "DOUBLE PRECISION",
+    "SplitPolicy": "{text}",
+    "Faults": "{text}",
+    "Regions": "{text}",
+}
+JOB_RUN_KNOWN = {
+    "Payer": "BIGINT",  # of steps NULL: their energy is in the job's
+    "Day": "BIGINT",  # of the start, UTC, since 1970
+    "Start_ns": "BIGINT",
+    "End_ns": "BIGINT",
+    "ElapsedRaw": "BIGINT",
+    "ConsumedEnergyRaw": "BIGINT",
+    "ConsumedEnergy_uj": "BIGINT",
+    "EnergyCPU_uj": "BIGINT",
+    "EnergyDRAM_uj": "BIGINT",
+    "EnergyGPU_uj": "BIGINT",
+    "EnergyRest_uj": "BIGINT",
+    "EnergyIdle_uj": "BIGINT",
+    "AveWatts": "DOUBLE PRECISION",
+    "PeakWatts": "DOUBLE PRECISION",
+    "UncertaintySystematic_uj": "DOUBLE PRECISION",
+    "UncertaintyRandom_uj": "DOUBLE PRECISION",
+    "UncertaintyJoules": "DOUBLE PRECISION",
+    "Method": "{name}",
+    "Missing": "{text}",
+    "Notes": "{text}",
+    "EnergyOverhead_uj": "BIGINT",
+    "OverheadSystematic_uj": "DOUBLE PRECISION",
+    "OverheadRandom_uj": "DOUBLE PRECISION",
+    "OverheadJoules": "DOUBLE PRECISION",  # its uncertainty, k=2
+    "Carbon_g": "DOUBLE PRECISION",
+    "CarbonError_g": "DOUBLE PRECISION",
+    "CarbonOverhead_g": "DOUBLE PRECISION",
+    "Cost": "DOUBLE PRECISION",
+    "CostError": "DOUBLE PRECISION",
+    "CostOverhead": "DOUBLE PRECISION",
+    "Currency": "{name}",
+}
+JOB_RUN = {**JOB_RUN_KEY, **JOB_RUN_NEEDED, **JOB_RUN_KNOWN}
+# All that `report usage` sums, so that the database reads nothing else of a million jobs.
+USAGE_INDEX = (
+    "Payer, Day, ConsumedEnergy_uj, UncertaintySystematic_uj, UncertaintyRandom_uj, "
+    "EnergyOverhead_uj, OverheadSystematic_uj, OverheadRandom_uj, "
+    "Carbon_g, CarbonError_g, Cost, CostError, Estimated, Incomplete"
+)
+
+
+def _job_run_table() -> str:
+    columns = [
+        f"{name} {kind} NOT NULL" for name, kind in {**JOB_RUN_KEY, **JOB_RUN_NEEDED}.items()
+    ]
+    columns += [f"{name} {kind}" for name, kind in JOB_RUN_KNOWN.items()]
+    return (
+        f"CREATE TABLE job_run ({', '.join(columns)}, PRIMARY KEY ({', '.join(JOB_RUN_KEY)})) "
+        "{table}"
+    )
+
+
+BATCH = 1000
+
+
+def _copy_node_records(session: Session) -> None:
+    """Version 1 kept one record of a job on a node, and its own guesses among them."""
+    last = ("", -1, "")
+    while True:
+        rows = session.rows(
+            "SELECT cluster, job, node, body FROM node_record WHERE complete > 0 AND ("
+            " cluster > ? OR (cluster = ? AND (job > ? OR (job = ? AND node > ?))))"
+            f" ORDER BY cluster, job, node LIMIT {BATCH}",
+            (last[0], last[0], last[1], last[1], last[2]),
+        )
+        if not rows:
+            return
+        found = [nodes.Found.of(body.encode(), json.loads(body)) for *_, body in rows]
+        session.upsert("node_run", nodes.COLUMNS, nodes.KEY, [one.row() for one in found])
+        last = rows[-1][:3]
+
+
+def _copy_expected_nodes(session: Session) -> None:
+    named: dict[tuple[str, int], list[str]] = {}
+    for cluster, job, node in session.rows("SELECT cluster, job, node FROM job_node"):
+        named.setdefault((cluster, job), []).append(node)
+    rows = [
+        (*key, 0, ",".join(sorted(found)), nodes.NO_RECORD, "", "", "")
+        for key, found in named.items()
+    ]
+    session.upsert("slurm_run", nodes.RUN_COLUMNS, nodes.RUN_KEY, rows)
+
+
+def _copy_jobs(session: Session) -> None:
+    same = [name for name in JOB_RUN if name in _FIRST_COLUMNS]
+    session.run(
+        f"INSERT INTO job_run ({', '.join(same)}, Run, Incomplete, Faults)"
+        f" SELECT {', '.join(same)}, 0, CASE WHEN Missing IS NULL THEN 0 ELSE 1 END, '[]'"
+        " FROM job_record WHERE NOT EXISTS (SELECT 1 FROM job_run WHERE"
+        " job_run.Cluster = job_record.Cluster AND job_run.Job = job_record.Job"
+        " AND job_run.Step = job_record.Step)"
+    )
+    payers = "SELECT DISTINCT Cluster, Uid FROM job_run WHERE Step = 'job' AND Payer IS NULL"
+    for cluster, uid in session.rows(payers):
+        session.run(
+            "UPDATE job_run SET Payer = ?, Day = Start_ns - Start_ns % 86400000000000"
+            " WHERE Cluster = ? AND Uid = ? AND Step = 'job'",
+            (nodes.payer(session, cluster, uid), cluster, uid),
+        )
+    session.run("UPDATE job_run SET Day = Day / 86400000000000 WHERE Day > 1000000")
+
+
+_FIRST_COLUMNS = set(FIRST[2].replace("(", " ").replace(",", " ").split())
+
+SECOND: list[Step] = [
+    """CREATE TABLE node_run (
+        cluster {name} NOT NULL, job BIGINT NOT NULL, node {name} NOT NULL,
+        run_key BIGINT NOT NULL, complete BIGINT NOT NULL, end_ns BIGINT NOT NULL,
+        digest CHAR(32) NOT NULL, body {text} NOT NULL,
+        PRIMARY KEY (cluster, job, node, run_key)) {table}""",
+    """CREATE TABLE slurm_run (
+        cluster {name} NOT NULL, job BIGINT NOT NULL, restart BIGINT NOT NULL,
+        nodes {text} NOT NULL, why {text} NOT NULL,
+        UserName {name} NOT NULL, Account {name} NOT NULL, PartitionName {name} NOT NULL,
+        PRIMARY KEY (cluster, job, restart)) {table}""",
+    """CREATE TABLE payer (
+        id {id}, Cluster {name} NOT NULL, Uid BIGINT NOT NULL, UserName {name} NOT NULL,
+        Account {name} NOT NULL, PartitionName {name} NOT NULL, Currency {name} NOT NULL)
+        {rows}""",
+    """CREATE TABLE pending (
+        cluster {name} NOT NULL, job BIGINT NOT NULL, tries BIGINT NOT NULL,
+        PRIMARY KEY (cluster, job)) {table}""",
+    _job_run_table(),
+    _copy_node_records,
+    _copy_expected_nodes,
+    _copy_jobs,
+    f"CREATE INDEX job_run_usage ON job_run ({USAGE_INDEX})",
+    "CREATE INDEX job_run_energy ON job_run (ConsumedEnergy_uj)",
+    "DROP TABLE IF EXISTS job_record",
+    "DROP TABLE IF EXISTS job_node",
+    "DROP TABLE IF EXISTS node_record",
+]
+
+VERSIONS = [FIRST, SECOND]
+
+
+def check(session: Session) -> int:
+    """The store's version; one that a newer joulemark wrote is refused."""
+    found = version(session)
+    if found > len(VERSIONS):
+        raise UserError(
+            f"{session.place}: written by a newer joulemark (store version {found}, "
+            f"this one knows {len(VERSIONS)}): update joulemark"
+        )
+    return found
+
+
+def version(session: Session) -> int:
+    """0 where there is nothing yet."""
+    if not session.has_table("migration"):
+        return 0
+    return session.value("SELECT coalesce(max(version), 0) FROM migration")
+
+
+def migrate(session: Session, known: int = len(VERSIONS)) -> None:
+    """Brings a store to version `known`, in place; a run that was interrupted is taken up."""
+    if check(session) >= known:
+        return
+    session.prepare()
+    session.begin()
+    try:
+        _make_tables_of_progress(session)
+        for number in range(version(session) + 1, known + 1):
+            _apply(session, number)
+    except BaseException:
+        session.rollback()
+        raise
+    session.commit()
+
+
+def _make_tables_of_progress(session: Session) -> None:
+    table = session.types["table"]
+    for statement in (
+        "CREATE TABLE IF NOT EXISTS migration"
+        " (version BIGINT PRIMARY KEY, applied {name} NOT NULL)",
+        "CREATE TABLE IF NOT EXISTS migration_step (version BIGINT NOT NULL, step BIGINT NOT NULL,"
+        f" PRIMARY KEY (version, step)) {table}",
+    ):
+        session.run(statement.format_map(session.types))
+
+
+def _apply(session: Session, number: int) -> None:
+    """Notes each step that is done, for databases that cannot undo a schema's change."""
+    done = {
+        step
+        for (step,) in session.rows("SELECT step FROM migration_step WHERE version = ?", [number])
+    }
+    for index, step in enumerate(VERSIONS[number - 1]):
+        if index not in done:
+            _do(session, step)
+            session.run("INSERT INTO migration_step VALUES (?, ?)", (number, index))
+    applied = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    session.run("INSERT INTO migration VALUES (?, ?)", (number, applied))
+
+
+def _do(session: Session, step: Step) -> None:
+    if callable(step):
+        step(session)
+        return
+    try:
+        session.run(step.format_map(session.types))
+    except session.driver_error as error:
+        if not session.is_done_before(error):
+            raise

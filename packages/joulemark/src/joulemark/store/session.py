@@ -1,0 +1,117 @@
+# What every database has in common here: plain SQL with `?`, one transaction at a time, upserts.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Three drivers of Python's DB-API behind one class; no ORM, because importing SQLAlchemy takes
+three times as long as a whole merge, and all the SQL we need is common to the three."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from joulemark.errors import UserError
+from joulemark.store.place import Place
+
+LOCK_TIMEOUT_S = 30
+
+
+class Session:
+    """A connection. Subclasses know their driver, their types and their locks."""
+
+    mark = "%s"  # what the driver writes for `?`
+    types: ClassVar[dict[str, str]] = {}  # fills {name}, {text}, ... in schema.py's statements
+    driver_error: type[Exception]
+
+    def __init__(self, place: Place, raw: Any):
+        self.place = place
+        self.raw = raw
+
+    def rows(self, sql: str, values: Sequence = ()) -> list[tuple]:
+        """A query's whole answer."""
+        with contextlib.closing(self.raw.cursor()) as cursor:
+            cursor.execute(sql.replace("?", self.mark), tuple(values))
+            return list(cursor.fetchall())
+
+    def value(self, sql: str, values: Sequence = ()) -> Any:
+        """The first value of the first row, or None."""
+        found = self.rows(sql, values)
+        return found[0][0] if found else None
+
+    def run(self, sql: str, values: Sequence = ()) -> None:
+        """A statement without an answer."""
+        with contextlib.closing(self.raw.cursor()) as cursor:
+            cursor.execute(sql.replace("?", self.mark), tuple(values))
+
+    def many(self, sql: str, rows: Iterable[Sequence]) -> None:
+        """One statement for each row, in as few round trips as the driver can."""
+        rows = list(rows)
+        if rows:
+            with contextlib.closing(self.raw.cursor()) as cursor:
+                cursor.executemany(sql.replace("?", self.mark), rows)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
+        """Adds rows."""
+        marks = ", ".join("?" * len(columns))
+        self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+
+    def upsert(
+        self, table: str, columns: Sequence[str], key: Sequence[str], rows: Iterable[Sequence]
+    ) -> None:
+        """Adds rows, or replaces those that have the same key."""
+        marks = ", ".join("?" * len(columns))
+        update = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+        self.many(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) "
+            f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {update}",
+            rows,
+        )
+
+    def begin(self) -> None:
+        """Opens a transaction that no other merge runs beside."""
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Keeps all that was done since begin()."""
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        """Forgets all that was done since begin()."""
+        self.run("ROLLBACK")
+
+    def has_table(self, name: str) -> bool:
+        """Whether the table is there."""
+        raise NotImplementedError
+
+    def is_done_before(self, error: Exception) -> bool:
+        """Whether a schema statement failed only because an interrupted run did it already."""
+        return False
+
+    def prepare(self) -> None:
+        """What a new store needs before its first table."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self.raw.close()
+
+
+def read_password(place: Place) -> str | None:
+    """The password; a file that others may read too is refused."""
+    path = place.password_file
+    if path is None:
+        return None
+    try:
+        if path.stat().st_mode & 0o077:
+            raise UserError(f"{path}: others may read this password: `chmod 600 {path}`")
+        return path.read_text(encoding="utf-8").rstrip("\n")
+    except OSError as error:
+        raise UserError(
+            f"store_password_file {path}: {error.strerror}: only who may read it can use the store"
+        ) from None
+
+
+def driver_missing(place: Place, module: str) -> UserError:
+    """How to get what a URL needs."""
+    return UserError(
+        f"store {place}: the Python module {module} is missing: "
+        f"pip install 'joulemark[{place.kind}]', or your system's python3-{module}"
+    )
