@@ -1,0 +1,106 @@
+"""`powercap` on folders of real machines, with counters that run and wrap while it reads them."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+from tests.instruments.machines import AMD, INTEL_CLIENT, INTEL_SERVER, Books, Daemon, Rapl
+
+SLACK_UJ = 20_000_000  # what the test's start may use up before the first wrap
+
+# name of the channel: (its zone, its domain)
+CHANNELS = {
+    "client": {
+        "psys": ("intel-rapl:1", "node"),
+        "package-0": ("intel-rapl:0", "cpu"),
+        "dram": ("intel-rapl:0:2", "dram"),
+        "core": ("intel-rapl:0:0", "cpu"),
+        "uncore": ("intel-rapl:0:1", "cpu"),
+    },
+    "server": {
+        "package-0": ("intel-rapl:0", "cpu"),
+        "package-1": ("intel-rapl:1", "cpu"),
+        "dram-0": ("intel-rapl:0:0", "dram"),
+        "dram-1": ("intel-rapl:1:0", "dram"),
+    },
+    "amd": {"package-0": ("intel-rapl:0", "cpu"), "core": ("intel-rapl:0:0", "cpu")},
+}
+OUTERMOST = {
+    "client": ["psys"],
+    "server": ["package-0", "package-1", "dram-0", "dram-1"],
+    "amd": ["package-0"],
+}
+ZONES = {"client": INTEL_CLIENT, "server": INTEL_SERVER, "amd": AMD}
+
+
+def make(machine: str, tmp_path: Path, zones: dict | None = None) -> tuple[Rapl, str]:
+    rapl = Rapl(tmp_path / "sys", zones or ZONES[machine], SLACK_UJ)
+    text = f"  - {{type: powercap, name: rapl, root: {rapl.root}, period_s: 0.1}}\nperiod_s: 0.1\n"
+    return rapl, text
+
+
+@pytest.mark.parametrize("machine", list(ZONES))
+def test_a_machines_zones_are_its_channels(machine, tmp_path, probe):
+    rapl, text = make(machine, tmp_path)
+    run = probe(text, 2)
+    assert run.status == 0, run.errors
+    assert not run.faults()
+    assert {(r["channel"], r["domain"]) for r in run.readings} == {
+        (name, domain) for name, (_, domain) in CHANNELS[machine].items()
+    }
+    for name, (zone, _) in CHANNELS[machine].items():
+        start_uj = rapl.counters[zone].start_uj
+        assert run.values(name) == [start_uj / 1e6] * 2
+
+
+def run_counters(books: Books, wraps: int, step_uj: int) -> None:
+    """Energy comes in small writes; never so much that a slow daemon could miss a whole turn."""
+    chance = random.Random(20130227)
+
+    def done() -> bool:
+        if not books.seen():
+            return False
+        for _ in range(20):
+            for counter in books.counters.values():
+                counter.advance(chance.randrange(step_uj // 20))
+        return all(counter.wraps >= wraps for counter in books.counters.values())
+
+    wait_for(done, 240, f"{wraps} wraps, and the books to follow")
+
+
+@pytest.mark.parametrize("machine", list(ZONES))
+def test_wraps_are_charged_exactly(machine, tmp_path, joulemarkd, configuration):
+    """The kernel's own max_energy_range_uj; the node's total counts each joule once."""
+    rapl, text = make(machine, tmp_path)
+    counters = {
+        f"rapl/{name}": rapl.counters[zone] for name, (zone, _) in CHANNELS[machine].items()
+    }
+    with Daemon(joulemarkd, configuration(text)) as daemon:
+        books = Books(daemon, counters)
+        run_counters(books, 1, 8_000_000)
+        books.check()
+        outermost = sum(daemon.books()[f"rapl/{name}"] for name in OUTERMOST[machine])
+        assert daemon.node_uj() == outermost
+
+
+def test_a_counter_that_wraps_each_second_is_charged_exactly(tmp_path, joulemarkd, configuration):
+    """Ten turns of a counter that holds 20 J only."""
+    zones = {zone: (name, 20_000_000) for zone, (name, _) in AMD.items()}
+    rapl, text = make("amd", tmp_path, zones)
+    counters = {f"rapl/{name}": rapl.counters[zone] for name, (zone, _) in CHANNELS["amd"].items()}
+    with Daemon(joulemarkd, configuration(text)) as daemon:
+        books = Books(daemon, counters)
+        run_counters(books, 10, 8_000_000)
+        books.check()
+
+
+def test_a_machine_without_rapl_says_what_to_do(tmp_path, probe):
+    run = probe(f"  - {{type: powercap, root: {tmp_path}}}\n")
+    assert run.status == 1
+    assert "has no RAPL zone (intel-rapl:N)" in run.errors + "".join(run.faults())
