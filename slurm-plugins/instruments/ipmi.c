@@ -25,11 +25,9 @@
  * 2 and 3, "Data measurement and output requirements") asks 5 % of the reading but never better
  * than 10 W a supply, and one sample each 10 s. Narrow `error` by what your vendor states.
  */
-#include "common.h"
+#include "ipmi_answer.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <freeipmi/freeipmi.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,15 +45,10 @@ static const jm_error_budget sensor_budget = {
  */
 static const int64_t refused_pause_ns = INT64_C(60) * 1000000000;
 
-typedef struct {
-    uint8_t bytes[IPMI_SDR_MAX_RECORD_LENGTH];
-    unsigned int length; /* 0: not found yet */
-} sdr_record;
-
 struct meter {
     jm_channel_info info;
     char *sensor; /* NULL: DCMI */
-    sdr_record record;
+    jm_sdr_record record;
     jm_message why; /* of the last failed reading */
 };
 
@@ -82,84 +75,7 @@ static int64_t clock_ns(clockid_t clock) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* ---- what a BMC answers, interpreted (fuzzed: tests/fuzz_ipmi.c) ---- */
-
-static const char *completion_text(uint8_t code) {
-    switch (code) {
-    case 0xC0:
-        return "the BMC is busy";
-    case 0xC1:
-        return "the BMC has no DCMI power reading; name its watt sensors with 'channels' and "
-               "'sensor'";
-    case 0xC3:
-        return "the BMC ran out of time";
-    case 0xCB:
-    case 0xD5:
-        return "the BMC has no power reading in this state";
-    case 0xD4:
-        return "the user's privilege is too low; set 'privilege: operator'";
-    default:
-        return "the BMC refuses";
-    }
-}
-
-/* DCMI 1.5, 6.6.1: command, completion code, 0xDC, current watts (16 bits, little endian first),
- * least, most, mean, time stamp (32), period (32), state (bit 6: measuring). */
-static bool dcmi_watts(const uint8_t *answer, size_t length, uint64_t *uw, jm_message *why) {
-    enum { ANSWER_LENGTH = 20, MEASURING = 0x40 };
-    if (length >= 2 && answer[1] != 0)
-        jm_message_set(why, "DCMI power reading: %s (completion code 0x%02X)",
-                       completion_text(answer[1]), answer[1]);
-    else if (length < ANSWER_LENGTH || answer[2] != IPMI_NET_FN_GROUP_EXTENSION_IDENTIFICATION_DCMI)
-        jm_message_set(why, "garbage: DCMI power reading of %zu bytes that begins with %02X",
-                       length, length > 2 ? answer[2] : 0);
-    else if (!(answer[19] & MEASURING))
-        jm_message_set(why, "DCMI power reading: the BMC does not measure power now; switch its "
-                            "power monitoring on");
-    else {
-        *uw = (uint64_t)(answer[3] | answer[4] << 8) * 1000000;
-        return true;
-    }
-    return false;
-}
-
-/* The sensor's name without the blanks that fill its field. False: no full sensor record. */
-static bool sensor_name(ipmi_sdr_ctx_t sdr, const sdr_record *record, uint16_t *id,
-                        char name[JM_NAME_MAX]) {
-    uint8_t type;
-    char text[IPMI_SDR_MAX_ID_STRING_LENGTH + 1] = "";
-    if (ipmi_sdr_parse_record_id_and_type(sdr, record->bytes, record->length, id, &type) < 0 ||
-        type != IPMI_SDR_FORMAT_FULL_SENSOR_RECORD ||
-        ipmi_sdr_parse_id_string(sdr, record->bytes, record->length, text,
-                                 IPMI_SDR_MAX_ID_STRING_LENGTH) < 0)
-        return false;
-    size_t length = strlen(text);
-    while (length > 0 && isspace((unsigned char)text[length - 1]))
-        text[--length] = '\0';
-    for (char *letter = text; *letter; letter++)
-        if (!isprint((unsigned char)*letter))
-            *letter = '?';
-    return jm_format(name, JM_NAME_MAX, "%s", text);
-}
-
-static bool in_watts(ipmi_sdr_ctx_t sdr, const sdr_record *record) {
-    uint8_t percentage, modifier, rate, unit, modifier_unit;
-    return ipmi_sdr_parse_sensor_units(sdr, record->bytes, record->length, &percentage, &modifier,
-                                       &rate, &unit, &modifier_unit) >= 0 &&
-           unit == IPMI_SENSOR_UNIT_WATTS && percentage == 0 && modifier == 0 && rate == 0;
-}
-
-/* Watts that the sensor's lowest bit is worth (IPMI 2.0, 36.3); NAN: it has no such steps. */
-static double step_w(ipmi_sdr_ctx_t sdr, const sdr_record *record) {
-    int8_t result_exponent, b_exponent;
-    int16_t m, b;
-    uint8_t linearization, format;
-    if (ipmi_sdr_parse_sensor_decoding_data(sdr, record->bytes, record->length, &result_exponent,
-                                            &b_exponent, &m, &b, &linearization, &format) < 0 ||
-        linearization != IPMI_SDR_LINEARIZATION_LINEAR)
-        return NAN;
-    return fabs(m * pow(10, result_exponent));
-}
+/* ---- which sensors ---- */
 
 /* Is it the sensor that the configuration means? */
 static bool is_meant(const char *wanted, uint16_t id, const char *name) {
@@ -168,9 +84,9 @@ static bool is_meant(const char *wanted, uint16_t id, const char *name) {
 }
 
 /* Can this record serve the meter? */
-static bool fits(ipmi_sdr_ctx_t sdr, const sdr_record *record, struct meter *meter) {
-    double step = step_w(sdr, record);
-    if (!in_watts(sdr, record))
+static bool fits(ipmi_sdr_ctx_t sdr, const jm_sdr_record *record, struct meter *meter) {
+    double step = jm_sdr_step_w(sdr, record);
+    if (!jm_sdr_in_watts(sdr, record))
         jm_message_set(&meter->why, "sensor '%s' is not in watts", meter->sensor);
     else if (step > meter->info.error.resolution_w * 1.001)
         jm_message_set(&meter->why,
@@ -293,11 +209,11 @@ static bool open_sensor_list(ipmi *self, ipmi_sdr_ctx_t sdr) {
 }
 
 /* Give the record to the meters that mean it; its name to those who look for another. */
-static void offer(ipmi *self, ipmi_sdr_ctx_t sdr, const sdr_record *record, char *others,
+static void offer(ipmi *self, ipmi_sdr_ctx_t sdr, const jm_sdr_record *record, char *others,
                   size_t size) {
     uint16_t id;
     char name[JM_NAME_MAX];
-    if (!sensor_name(sdr, record, &id, name))
+    if (!jm_sdr_name(sdr, record, &id, name))
         return;
     for (int i = 0; i < self->count; i++) {
         struct meter *meter = &self->meters[i];
@@ -311,7 +227,7 @@ static void offer(ipmi *self, ipmi_sdr_ctx_t sdr, const sdr_record *record, char
             meter->record = *record;
     }
     size_t used = strlen(others);
-    if (in_watts(sdr, record))
+    if (jm_sdr_in_watts(sdr, record))
         jm_format(others + used, size - used, "%s%s", used ? ", " : "", name);
 }
 
@@ -334,7 +250,7 @@ static bool find_sensors(ipmi *self) {
     for (int i = 0; i < self->count; i++)
         self->meters[i].why.text[0] = '\0';
     do {
-        sdr_record record;
+        jm_sdr_record record;
         int length = ipmi_sdr_cache_record_read(sdr, record.bytes, sizeof record.bytes);
         record.length = length > 0 ? (unsigned int)length : 0;
         if (length > 0)
@@ -384,7 +300,7 @@ static int read_dcmi(ipmi *self, struct meter *meter, uint64_t *uw) {
     int length = ipmi_cmd_raw(self->session, 0, IPMI_NET_FN_GROUP_EXTENSION_RQ, request,
                               sizeof request, answer, sizeof answer);
     if (length >= 0)
-        return dcmi_watts(answer, (size_t)length, uw, &meter->why);
+        return jm_dcmi_uw(answer, (size_t)length, uw, &meter->why);
     jm_message_set(&meter->why, "DCMI power reading: %s%s", ipmi_ctx_errormsg(self->session),
                    advice(ipmi_ctx_errnum(self->session)));
     return -1;

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Instrument `redfish`: power and energy of chassis from a BMC's Redfish service, over verified
+// TLS.
+/*
+ * Configuration (besides the keys of every instrument):
+ *   url             https://HOST[:PORT] of the BMC; the name must be in its certificate
+ *   user, password_file   the BMC's user; the password is the first line of a file of mode 600
+ *   ca_file         PEM file of the authorities that may sign the BMC's certificate, or of that
+ *                   certificate itself; absent: those of the system. TLS is always verified.
+ *   auth            session (default: X-Auth-Token, renewed when it ends, deleted at close), basic
+ *   channels:       one a chassis: - {name: node, chassis: Self, source: power, domain: node}
+ *   chassis         Id of the chassis; absent: the only one that the service has
+ *   source          what to read of it (both keys may stand in a channel, or without channels):
+ *     auto            (default) the first of metrics, power, supplies that gives watts; kept then
+ *     metrics         EnvironmentMetrics, PowerWatts.Reading
+ *     power           Power, PowerControl[].PowerConsumedWatts: the first that has a number
+ *     supplies        PowerSubsystem, sum of each supply's Metrics, InputPowerWatts.Reading
+ *     energy_joules   EnvironmentMetrics, EnergyJoules.Reading: a counter, integrated in the BMC
+ *     energy_kwh      EnvironmentMetrics, EnergykWh.Reading, likewise
+ *   (DSP0268, the Redfish data model, and DSP0266, the protocol.)
+ *
+ * A BMC answers in 0.1 to 2 s: give `timeout_s: 10` and a `period_s` of some seconds. What one
+ * reading did not finish the next one continues.
+ *
+ * Errors. What a server's own meter owes: ENERGY STAR for computer servers (versions 2 and 3, "Data
+ * measurement and output requirements") asks 5 % of the reading but never better than 10 W a
+ * supply, and one sample each 10 s. BMCs give whole watts. DSP0268 sets no step for the counters:
+ * 1 J and 1 kWh are what the units suggest. Narrow `error` by what your vendor states.
+ */
+#include "redfish_service.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const jm_error_budget power_budget = {
+    .relative = 0.05, .offset_w = 10, .resolution_w = 1, .jitter_s = 10};
+static const jm_error_budget joules_budget = {
+    .relative = 0.05, .offset_w = 10, .resolution_uj = 1e6, .jitter_s = 10};
+static const jm_error_budget kwh_budget = {
+    .relative = 0.05, .offset_w = 10, .resolution_uj = 3.6e12, .jitter_s = 10};
+
+enum { CHASSIS_MAX = 256, SUPPLIES_MAX = 32 };
+
+typedef enum {
+    SOURCE_AUTO,
+    SOURCE_METRICS,
+    SOURCE_POWER,
+    SOURCE_SUPPLIES,
+    SOURCE_JOULES,
+    SOURCE_KWH,
+    SOURCES
+} source_kind;
+
+/* The link of a chassis that leads to it, and what its resource says. */
+static const struct {
+    const char *word, *link;
+    bool (*value)(const json_t *resource, uint64_t *value, jm_message *why);
+} sources[SOURCES] = {
+    [SOURCE_AUTO] = {.word = "auto"},
+    [SOURCE_METRICS] = {"metrics", "EnvironmentMetrics", jm_metrics_uw},
+    [SOURCE_POWER] = {"power", "Power", jm_power_uw},
+    [SOURCE_SUPPLIES] = {"supplies", "PowerSubsystem", jm_supply_uw},
+    [SOURCE_JOULES] = {"energy_joules", "EnvironmentMetrics", jm_metrics_joules_uj},
+    [SOURCE_KWH] = {"energy_kwh", "EnvironmentMetrics", jm_metrics_kwh_uj},
+};
+
+struct gauge {
+    jm_channel_info info;
+    char *chassis;             /* Id; NULL: the only one */
+    source_kind source;        /* as configured, then what auto has found */
+    int n_uris;                /* 0: not looked up yet */
+    jm_uri uris[SUPPLIES_MAX]; /* of the values, which are added up */
+    int64_t time_ns;           /* of the last value */
+    jm_message why;            /* of the last failed reading */
+};
+
+typedef struct {
+    jm_service *service;
+    int count;
+    struct gauge gauges[];
+} redfish;
+
+/* A fault may be over at the next reading; what the service does not offer it will not. */
+typedef enum { FAULT, NOT_OFFERED, FOUND } outcome;
+
+static int64_t clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- where the values are ---- */
+
+static outcome get(redfish *self, const jm_uri *uri, json_t **resource, jm_message *why) {
+    bool absent;
+    *resource = jm_service_get(self->service, uri, &absent, why);
+    return *resource ? FOUND : absent ? NOT_OFFERED : FAULT;
+}
+
+/* Follows resource[link] of the resource at uri, to its own uri. */
+static outcome follow(redfish *self, const jm_uri *uri, const char *link, jm_uri *next,
+                      jm_message *why) {
+    json_t *resource;
+    outcome result = get(self, uri, &resource, why);
+    if (result == FOUND && !jm_resource_link(resource, link, next)) {
+        jm_message_set(why, "%s has no %s", uri->path, link);
+        result = NOT_OFFERED;
+    }
+    json_decref(resource);
+    return result;
+}
+
+static outcome list(redfish *self, const jm_uri *uri, jm_uri *members, int capacity, int *count,
+                    jm_message *why) {
+    json_t *collection;
+    outcome result = get(self, uri, &collection, why);
+    *count = result == FOUND ? jm_resource_members(collection, members, capacity) : 0;
+    json_decref(collection);
+    return result;
+}
+
+static void name_ids(const jm_uri *uris, int count, char *text, size_t size) {
+    jm_format(text, size, "%s", count > 0 ? "" : "none");
+    for (int i = 0; i < count; i++) {
+        size_t used = strlen(text);
+        jm_format(text + used, size - used, "%s%s", used ? ", " : "", jm_uri_id(&uris[i]));
+    }
+}
+
+static outcome find_chassis(redfish *self, const char *id, jm_uri *chassis, jm_message *why) {
+    static const jm_uri all = {"/redfish/v1/Chassis"};
+    static _Thread_local jm_uri members[CHASSIS_MAX];
+    char ids[256];
+    int count;
+    outcome result = list(self, &all, members, CHASSIS_MAX, &count, why);
+    if (result != FOUND)
+        return result;
+    for (int i = 0; i < count; i++)
+        if (id ? strcmp(jm_uri_id(&members[i]), id) == 0 : count == 1) {
+            *chassis = members[i];
+            return FOUND;
+        }
+    name_ids(members, count, ids, sizeof ids);
+    jm_message_set(why, id ? "no chassis '%s'; the service has %s" : "%sset 'chassis' to one of %s",
+                   id ? id : "", ids);
+    return NOT_OFFERED;
+}
+
+/* The metrics of the power supplies that are there. */
+static outcome find_supplies(redfish *self, const jm_uri *subsystem, struct gauge *gauge,
+                             jm_message *why) {
+    jm_uri supplies[SUPPLIES_MAX], collection;
+    int count = 0, found = 0;
+    outcome result = follow(self, subsystem, "PowerSupplies", &collection, why);
+    if (result == FOUND)
+        result = list(self, &collection, supplies, SUPPLIES_MAX, &count, why);
+    for (int i = 0; i < count && result == FOUND; i++) {
+        json_t *supply;
+        result = get(self, &supplies[i], &supply, why);
+        if (result == FOUND && !jm_resource_in_state(supply, "Absent") &&
+            !jm_resource_link(supply, "Metrics", &gauge->uris[found++])) {
+            jm_message_set(why, "%s has no Metrics", supplies[i].path);
+            result = NOT_OFFERED;
+        }
+        json_decref(supply);
+    }
+    if (result == FOUND && found == 0) {
+        jm_message_set(why, "%s has no power supply", subsystem->path);
+        result = NOT_OFFERED;
+    }
+    gauge->n_uris = result == FOUND ? found : 0;
+    return result;
+}
+
+static outcome look_up(redfish *self, const jm_uri *chassis, struct gauge *gauge,
+                       source_kind source, jm_message *why) {
+    jm_uri *first = &gauge->uris[0];
+    jm_uri subsystem;
+    if (source == SOURCE_SUPPLIES) {
+        outcome result = follow(self, chassis, sources[source].link, &subsystem, why);
+        return result == FOUND ? find_supplies(self, &subsystem, gauge, why) : result;
+    }
+    outcome result = follow(self, chassis, sources[source].link, first, why);
+    gauge->n_uris = result == FOUND;
+    return result;
+}
+
+/* ---- readings ---- */
+
+/* The value's time is the middle of requests and answers. */
+static outcome add_up(redfish *self, struct gauge *gauge, source_kind source, uint64_t *sum,
+                      jm_message *why) {
+    outcome result = FOUND;
+    int64_t before_ns = clock_ns();
+    *sum = 0;
+    for (int i = 0; i < gauge->n_uris && result == FOUND; i++) {
+        json_t *resource;
+        uint64_t value = 0;
+        result = get(self, &gauge->uris[i], &resource, why);
+        if (result == NOT_OFFERED)
+            gauge->n_uris = 0; /* the BMC has changed: look it up again */
+        else if (result == FOUND && !sources[source].value(resource, &value, why))
+            result = NOT_OFFERED;
+        json_decref(resource);
+        *sum += value;
+    }
+    gauge->time_ns = before_ns + (clock_ns() - before_ns) / 2;
+    return result;
+}
+
+/* auto: the first source that gives watts, for good. A fault says nothing about what is offered. */
+static outcome choose(redfish *self, const jm_uri *chassis, struct gauge *gauge, uint64_t *uw,
+                      jm_message *why) {
+    jm_message details[SOURCE_SUPPLIES + 1];
+    for (source_kind try = SOURCE_METRICS; try <= SOURCE_SUPPLIES; try++) {
+        outcome result = look_up(self, chassis, gauge, try, &details[try]);
+        if (result == FOUND)
+            result = add_up(self, gauge, try, uw, &details[try]);
+        if (result == FOUND) {
+            gauge->source = try;
+            return FOUND;
+        }
+        gauge->n_uris = 0;
+        if (result == FAULT) {
+            *why = details[try];
+            return FAULT;
+        }
+    }
+    jm_message_set(why, "chassis %s gives no watts: %.120s; %.120s; %.120s", jm_uri_id(chassis),
+                   details[SOURCE_METRICS].text, details[SOURCE_POWER].text,
+                   details[SOURCE_SUPPLIES].text);
+    return NOT_OFFERED;
+}
+
+static outcome read_gauge(redfish *self, struct gauge *gauge, uint64_t *value) {
+    jm_uri chassis;
+    outcome result = FOUND;
+    if (gauge->n_uris == 0) {
+        result = find_chassis(self, gauge->chassis, &chassis, &gauge->why);
+        if (result == FOUND && gauge->source == SOURCE_AUTO)
+            return choose(self, &chassis, gauge, value, &gauge->why);
+        if (result == FOUND)
+            result = look_up(self, &chassis, gauge, gauge->source, &gauge->why);
+    }
+    return result == FOUND ? add_up(self, gauge, gauge->source, value, &gauge->why) : result;
+}
+
+static bool redfish_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+    (void)now_ns;
+    redfish *self = opaque;
+    jm_service_begin(self->service);
+    for (int i = 0; i < self->count; i++) {
+        struct gauge *gauge = &self->gauges[i];
+        uint64_t value;
+        if (read_gauge(self, gauge, &value) == FOUND)
+            readings[i] = (jm_reading){.ok = true, .value = value, .time_ns = gauge->time_ns};
+        else
+            readings[i] = (jm_reading){.why = gauge->why.text};
+    }
+    return false;
+}
+
+/* ---- open, describe, close ---- */
+
+static const char source_choices[] = "auto metrics power supplies energy_joules energy_kwh";
+
+static const jm_key keys[] = {
+    {"url", JM_KEY_NODE_TEXT, .required = true, .example = "https://bmc-%n.example.org"},
+    {"user", JM_KEY_TEXT, .required = true, .example = "reader"},
+    {"password_file", JM_KEY_PATH, .required = true, .example = "/etc/slurm/bmc.password"},
+    {"ca_file", JM_KEY_PATH, .required = false},
+    {"auth", JM_KEY_CHOICE, .choices = "session basic"},
+    {"chassis", JM_KEY_TEXT, .required = false},
+    {"source", JM_KEY_CHOICE, .choices = source_choices},
+    {0}};
+
+static const jm_key channel_keys[] = {{"chassis", JM_KEY_TEXT, .required = false},
+                                      {"source", JM_KEY_CHOICE, .choices = source_choices},
+                                      {0}};
+
+static source_kind source_of(const jm_instrument_config *config, const jm_channel_config *channel) {
+    const char *word = jm_text(&config->settings, "source", "auto");
+    if (channel)
+        word = jm_text(&channel->settings, "source", word);
+    source_kind found = SOURCE_AUTO;
+    for (source_kind try = SOURCE_AUTO; try < SOURCES; try++)
+        if (strcmp(sources[try].word, word) == 0)
+            found = try;
+    return found;
+}
+
+static jm_error_budget budget_of(source_kind source) {
+    return source == SOURCE_JOULES ? joules_budget
+           : source == SOURCE_KWH  ? kwh_budget
+                                   : power_budget;
+}
+
+static bool take_gauge(struct gauge *gauge, const jm_instrument_config *config,
+                       const jm_channel_config *channel) {
+    const char *chassis = jm_text(&config->settings, "chassis", NULL);
+    if (channel)
+        chassis = jm_text(&channel->settings, "chassis", chassis);
+    gauge->chassis = chassis ? strdup(chassis) : NULL;
+    gauge->source = source_of(config, channel);
+    jm_error_budget budget = jm_error_budget_or(config->error, budget_of(gauge->source));
+    bool counts = gauge->source == SOURCE_JOULES || gauge->source == SOURCE_KWH;
+    gauge->info = (jm_channel_info){
+        .domain = channel && channel->has_domain ? channel->domain : JM_DOMAIN_NODE,
+        .method = counts ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
+        .parent = -1,
+        .error = channel ? jm_error_budget_or(channel->error, budget) : budget};
+    jm_share_idle(channel ? channel->idle_w : config->idle_w, &gauge->info, 1);
+    jm_format(gauge->info.name, sizeof gauge->info.name, "%s", channel ? channel->name : "chassis");
+    return !chassis || gauge->chassis;
+}
+
+static void redfish_close(void *opaque) {
+    redfish *self = opaque;
+    if (self->service)
+        jm_service_close(self->service);
+    for (int i = 0; i < self->count; i++)
+        free(self->gauges[i].chassis);
+    free(self);
+}
+
+static int redfish_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
+    int count = config->n_channels > 0 ? config->n_channels : 1;
+    redfish *self = calloc(1, sizeof *self + (size_t)count * sizeof self->gauges[0]);
+    jm_message detail = {"out of memory"};
+    double period_s = isnan(config->period_s) ? 1 : config->period_s;
+    double timeout_s = isnan(config->timeout_s) ? period_s : config->timeout_s;
+    bool taken = self != NULL;
+    for (int i = 0; i < count && taken; i++)
+        taken = take_gauge(&self->gauges[self->count++], config,
+                           config->n_channels > 0 ? &config->channels[i] : NULL);
+    if (taken && (self->service = jm_service_open(&config->settings, timeout_s, &detail))) {
+        *opaque = self;
+        return 0;
+    }
+    jm_message_set(why, "redfish: %s", detail.text);
+    if (self)
+        redfish_close(self);
+    return -1;
+}
+
+static int redfish_describe(void *opaque, jm_channel_info *channels, int capacity) {
+    const redfish *self = opaque;
+    for (int i = 0; i < self->count && i < capacity; i++)
+        channels[i] = self->gauges[i].info;
+    return self->count;
+}
+
+const jm_instrument jm_module = {.type = "redfish",
+                                 .keys = keys,
+                                 .channel_keys = channel_keys,
+                                 .takes_idle = true,
+                                 .open = redfish_open,
+                                 .describe = redfish_describe,
+                                 .read = redfish_read,
+                                 .close = redfish_close};

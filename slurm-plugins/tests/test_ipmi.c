@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Tests of instrument `ipmi` without a BMC: answers, sensors' records, keys, a BMC that is not
+// there. With one: tests/instruments/test_ipmi.py.
+#include "ipmi_answer.h"
+#include "test.h"
+
+#include <math.h>
+
+extern const jm_instrument jm_module;
+
+/* ---- DCMI ---- */
+
+/* Command, completion code, 0xDC, 321 W, least, most, mean, time stamp, period, measuring. */
+static const uint8_t good[20] = {2,    0,    0xDC, 0x41, 0x01, 0x10, 0,    0xFF, 0x02, 0x40,
+                                 0x01, 0xA0, 0x85, 0x01, 0x6B, 0xE8, 0x03, 0,    0,    0x40};
+
+static void reads_dcmi_watts(void) {
+    uint64_t uw = 0;
+    jm_message why;
+    CHECK(jm_dcmi_uw(good, sizeof good, &uw, &why));
+    CHECK_EQ_U64(uw, 321000000);
+    uint8_t most[20];
+    memcpy(most, good, sizeof most);
+    most[3] = most[4] = 0xFF;
+    CHECK(jm_dcmi_uw(most, sizeof most, &uw, &why));
+    CHECK_EQ_U64(uw, UINT64_C(65535000000));
+}
+
+static void refuse(size_t at, uint8_t byte, size_t length, const char *part) {
+    uint8_t answer[20];
+    uint64_t uw = 7;
+    jm_message why = {""};
+    memcpy(answer, good, sizeof answer);
+    answer[at] = byte;
+    CHECK(!jm_dcmi_uw(answer, length, &uw, &why));
+    CHECK_EQ_U64(uw, 7);
+    CHECK_CONTAINS(why.text, part);
+}
+
+static void names_what_is_wrong_with_dcmi(void) {
+    refuse(1, 0xC1, 2, "has no DCMI power reading");
+    refuse(1, 0xC0, 20, "busy");
+    refuse(1, 0xD4, 2, "privilege: operator");
+    refuse(1, 0x83, 2, "0x83");
+    refuse(2, 0x00, 20, "garbage");
+    refuse(0, 2, 19, "garbage");
+    refuse(0, 2, 0, "garbage");
+    refuse(19, 0x00, 20, "does not measure power");
+}
+
+/* ---- sensors ---- */
+
+/* A full sensor record (IPMI 2.0, 43.1): "PS1 Input", watts = 2 x, linear. */
+static jm_sdr_record watt_sensor(void) {
+    static const uint8_t head[] = {7,    0,    0x51, 0x01, 0, 0x20, 0, 1, 7, 1, 0x7F, 0x40,
+                                   0x0B, 0x01, 0,    0,    0, 0,    0, 0, 0, 6, 0};
+    static const char name[] = "PS1 Input  ";
+    jm_sdr_record record = {.length = 48 + sizeof name - 1};
+    memcpy(record.bytes, head, sizeof head);
+    record.bytes[24] = 2; /* M */
+    record.bytes[47] = 0xC0 | (sizeof name - 1);
+    memcpy(record.bytes + 48, name, sizeof name - 1);
+    record.bytes[4] = (uint8_t)(record.length - 5);
+    return record;
+}
+
+static void knows_a_watt_sensor(void) {
+    ipmi_sdr_ctx_t sdr = ipmi_sdr_ctx_create();
+    jm_sdr_record record = watt_sensor();
+    uint16_t id = 0;
+    char name[JM_NAME_MAX];
+    CHECK(jm_sdr_name(sdr, &record, &id, name));
+    CHECK_EQ_U64(id, 7);
+    CHECK_STR(name, "PS1 Input");
+    CHECK(jm_sdr_in_watts(sdr, &record));
+    CHECK(jm_sdr_step_w(sdr, &record) == 2);
+    record.bytes[29] = 0x10; /* result exponent 1 */
+    CHECK(fabs(jm_sdr_step_w(sdr, &record) - 20) < 1e-9);
+    record.bytes[23] = 1; /* logarithmic */
+    CHECK(isnan(jm_sdr_step_w(sdr, &record)));
+    ipmi_sdr_ctx_destroy(sdr);
+}
+
+static void refuses_other_sensors(void) {
+    ipmi_sdr_ctx_t sdr = ipmi_sdr_ctx_create();
+    uint16_t id;
+    char name[JM_NAME_MAX];
+    jm_sdr_record volts = watt_sensor(), share = watt_sensor(), per_hour = watt_sensor();
+    volts.bytes[21] = 4;
+    CHECK(!jm_sdr_in_watts(sdr, &volts));
+    share.bytes[20] = 1;
+    CHECK(!jm_sdr_in_watts(sdr, &share));
+    per_hour.bytes[20] = 5 << 3;
+    CHECK(!jm_sdr_in_watts(sdr, &per_hour));
+    jm_sdr_record compact = watt_sensor(), cut = watt_sensor();
+    compact.bytes[3] = 2;
+    CHECK(!jm_sdr_name(sdr, &compact, &id, name));
+    cut.length = 9;
+    CHECK(!jm_sdr_name(sdr, &cut, &id, name));
+    CHECK(!jm_sdr_in_watts(sdr, &cut));
+    ipmi_sdr_ctx_destroy(sdr);
+}
+
+/* ---- the instrument ---- */
+
+static jm_instrument_config blank(void) {
+    const jm_error_budget silent = {NAN, NAN, NAN, NAN, NAN};
+    return (jm_instrument_config){
+        .period_s = 0.2, .timeout_s = 0.2, .idle_w = NAN, .error = silent};
+}
+
+static void set(jm_settings *settings, const jm_key *keys, const char *name, const char *value) {
+    for (const jm_key *key = keys; key->name; key++)
+        if (strcmp(key->name, name) == 0) {
+            jm_settings_put(settings, key, value, 1);
+            return;
+        }
+    test_fail(__FILE__, __LINE__, "no key '%s'", name);
+}
+
+/* Key and value in turn, NULL ends. */
+static void open_fails(const char *const *pairs, const char *part) {
+    jm_instrument_config config = blank();
+    void *self;
+    jm_message why = {""};
+    for (; *pairs; pairs += 2)
+        set(&config.settings, jm_module.keys, pairs[0], pairs[1]);
+    CHECK(jm_module.open(&config, &self, &why) != 0);
+    CHECK_CONTAINS(why.text, part);
+    jm_settings_free(&config.settings);
+}
+
+static void refuses_wrong_keys(void) {
+    open_fails((const char *const[]){"user", "reader", NULL}, "user: needs 'host'");
+    open_fails((const char *const[]){"host", "bmc1", NULL}, "user: is missing");
+    open_fails((const char *const[]){"host", "bmc1", "user", "reader", NULL},
+               "password_file: is missing");
+    open_fails((const char *const[]){"host", "bmc1", "user", "reader", "password_file", "/p",
+                                     "device", "/dev/ipmi1", NULL},
+               "device: belongs to in band");
+    open_fails((const char *const[]){"host", "bmc1", "user", "reader-of-power-17", "password_file",
+                                     "/p", NULL},
+               "at most 16 characters");
+    open_fails((const char *const[]){"host", "bmc1", "user", "reader", "password_file", "/p",
+                                     "workarounds", "authcap intel", NULL},
+               "'intel' is none");
+}
+
+static void describes_its_channels(void) {
+    jm_instrument_config config = blank();
+    jm_channel_config channels[2] = {{.name = "psu",
+                                      .idle_w = 20,
+                                      .error = {.relative = 0.01,
+                                                .offset_w = NAN,
+                                                .resolution_w = NAN,
+                                                .resolution_uj = NAN,
+                                                .jitter_s = NAN}},
+                                     {.name = "gpus",
+                                      .domain = JM_DOMAIN_GPU,
+                                      .has_domain = true,
+                                      .idle_w = NAN,
+                                      .error = {NAN, NAN, NAN, NAN, NAN}}};
+    void *self;
+    jm_message why;
+    jm_channel_info info[2];
+    CHECK(jm_module.open(&config, &self, &why) == 0);
+    CHECK(jm_module.describe(self, info, 2) == 1);
+    CHECK_STR(info[0].name, "dcmi");
+    CHECK(info[0].error.resolution_w == 1);
+    jm_module.close(self);
+    set(&channels[0].settings, jm_module.channel_keys, "sensor", "PS1 Input");
+    config.channels = channels;
+    config.n_channels = 2;
+    CHECK(jm_module.open(&config, &self, &why) == 0);
+    CHECK(jm_module.describe(self, info, 2) == 2);
+    CHECK(info[0].error.relative == 0.01 && info[0].error.resolution_w == 8);
+    CHECK_EQ_U64(info[0].idle_uw, 20000000);
+    CHECK(info[1].domain == JM_DOMAIN_GPU && info[1].error.resolution_w == 1);
+    jm_module.close(self);
+    jm_settings_free(&channels[0].settings);
+}
+
+/* Nobody listens on the discard port of the loopback. */
+static void reports_a_bmc_that_is_not_there(void) {
+    char folder[64], path[128];
+    test_make_folder(folder, sizeof folder);
+    test_write(folder, "password", "secret-of-bmc\n");
+    snprintf(path, sizeof path, "%s/password", folder);
+    jm_instrument_config config = blank();
+    set(&config.settings, jm_module.keys, "host", "127.0.0.1");
+    set(&config.settings, jm_module.keys, "port", "9");
+    set(&config.settings, jm_module.keys, "user", "reader");
+    set(&config.settings, jm_module.keys, "password_file", path);
+    void *self;
+    jm_message why;
+    jm_reading reading = {.ok = true};
+    CHECK(jm_module.open(&config, &self, &why) == 0);
+    chmod(path, 0644);
+    CHECK(!jm_module.read(self, 0, &reading) && !reading.ok);
+    CHECK_CONTAINS(reading.why, "others may read it");
+    chmod(path, 0600);
+    CHECK(!jm_module.read(self, 0, &reading) && !reading.ok);
+    CHECK_CONTAINS(reading.why, "127.0.0.1:9: ");
+    CHECK(!strstr(reading.why, "secret"));
+    jm_module.close(self);
+    jm_settings_free(&config.settings);
+    test_remove(folder);
+}
+
+int main(void) {
+    RUN(reads_dcmi_watts);
+    RUN(names_what_is_wrong_with_dcmi);
+    RUN(knows_a_watt_sensor);
+    RUN(refuses_other_sensors);
+    RUN(refuses_wrong_keys);
+    RUN(describes_its_channels);
+    RUN(reports_a_bmc_that_is_not_there);
+    return test_result();
+}

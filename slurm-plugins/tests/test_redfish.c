@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Tests of instrument `redfish` without a service: resources, links, keys. With one:
+// tests/instruments/test_redfish.py.
+#include "redfish_service.h"
+#include "test.h"
+
+#include <math.h>
+
+extern const jm_instrument jm_module;
+
+static json_t *parse(const char *text) {
+    jm_message why;
+    json_t *resource = jm_resource_parse(text, strlen(text), &why);
+    if (!resource)
+        test_fail(__FILE__, __LINE__, "%s: %s", text, why.text);
+    return resource;
+}
+
+typedef bool interpreter(const json_t *resource, uint64_t *value, jm_message *why);
+
+static void gives(interpreter *value_of, const char *text, uint64_t expected) {
+    json_t *resource = parse(text);
+    uint64_t value = 0;
+    jm_message why = {""};
+    CHECK(value_of(resource, &value, &why));
+    CHECK_STR(why.text, "");
+    CHECK_EQ_U64(value, expected);
+    json_decref(resource);
+}
+
+static void fails(interpreter *value_of, const char *text, const char *part) {
+    json_t *resource = parse(text);
+    uint64_t value = 7;
+    jm_message why = {""};
+    CHECK(!value_of(resource, &value, &why));
+    CHECK_EQ_U64(value, 7);
+    CHECK_CONTAINS(why.text, part);
+    json_decref(resource);
+}
+
+static void reads_power(void) {
+    gives(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": 374.5}}", 374500000);
+    gives(jm_power_uw, "{\"PowerControl\": [{\"PowerConsumedWatts\": 344}]}", 344000000);
+    gives(jm_power_uw,
+          "{\"PowerControl\": [{}, {\"PowerConsumedWatts\": null}, {\"PowerConsumedWatts\": 12},"
+          "{\"PowerConsumedWatts\": 5}]}",
+          12000000);
+    gives(jm_supply_uw, "{\"InputPowerWatts\": {\"Reading\": 0}}", 0);
+}
+
+static void reads_energy(void) {
+    gives(jm_metrics_joules_uj, "{\"EnergyJoules\": {\"Reading\": 12.25}}", 12250000);
+    gives(jm_metrics_kwh_uj, "{\"EnergykWh\": {\"Reading\": 2}}", UINT64_C(7200000000000));
+}
+
+static void names_sick_readings(void) {
+    fails(jm_metrics_uw, "{}", "PowerWatts.Reading is absent");
+    fails(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": null}}", "is absent");
+    fails(jm_metrics_uw, "{\"PowerWatts\": 3}", "is absent");
+    fails(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": \"NaN\"}}", "is not a number: NaN");
+    fails(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": []}}", "is not a number");
+    fails(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": -3}}", "negative: -3 W");
+    fails(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": 1e300}}", "impossible");
+    fails(jm_power_uw, "{\"PowerControl\": []}", "PowerConsumedWatts is absent");
+    fails(jm_metrics_joules_uj, "{\"EnergyJoules\": {\"Reading\": -1}}", "negative: -1 J");
+    fails(jm_metrics_joules_uj, "{\"EnergyJoules\": {\"Reading\": 1e14}}", "impossible");
+    fails(jm_metrics_kwh_uj, "{\"EnergykWh\": {}}", "EnergykWh.Reading is absent");
+}
+
+static void names_garbage(void) {
+    static const char *const texts[] = {
+        "", "<html>", "[1]", "3", "{\"a\": NaN}", "{\"a\": 1e999}", "{\"a\": 1} x"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        jm_message why = {""};
+        CHECK(!jm_resource_parse(texts[i], strlen(texts[i]), &why));
+        CHECK_CONTAINS(why.text, "garbage");
+    }
+}
+
+static void keeps_links_on_the_service(void) {
+    static const char *const bad[] = {"https://elsewhere/x", "//elsewhere/x", "x",   "", "/a b",
+                                      "/a\r\nHost: b",       "/a#b",          "/a?b"};
+    jm_uri uri;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK(!jm_uri_take(bad[i], &uri));
+    CHECK(!jm_uri_take(NULL, &uri));
+    json_t *collection = parse("{\"Members\": [{\"@odata.id\": \"/redfish/v1/Chassis/1/\"},"
+                               "{\"@odata.id\": \"//evil/2\"}, 3, {\"@odata.id\": \"/a/b\"}]}");
+    jm_uri members[4];
+    CHECK(jm_resource_members(collection, members, 4) == 2);
+    CHECK_STR(members[0].path, "/redfish/v1/Chassis/1");
+    CHECK_STR(jm_uri_id(&members[0]), "1");
+    CHECK_STR(jm_uri_id(&members[1]), "b");
+    CHECK(jm_resource_members(collection, members, 1) == 1);
+    json_decref(collection);
+}
+
+static void set(jm_settings *settings, const jm_key *keys, const char *name, const char *value) {
+    for (const jm_key *key = keys; key->name; key++)
+        if (strcmp(key->name, name) == 0) {
+            jm_settings_put(settings, key, value, 1);
+            return;
+        }
+    test_fail(__FILE__, __LINE__, "no key '%s'", name);
+}
+
+static jm_instrument_config configured(const char *url) {
+    jm_instrument_config config = {
+        .period_s = 1, .timeout_s = NAN, .idle_w = NAN, .error = {NAN, NAN, NAN, NAN, NAN}};
+    set(&config.settings, jm_module.keys, "url", url);
+    set(&config.settings, jm_module.keys, "user", "reader");
+    set(&config.settings, jm_module.keys, "password_file", "/no/such/file");
+    return config;
+}
+
+static void insists_on_https(void) {
+    static const char *const bad[] = {"http://bmc1",         "https://",        "https:///x",
+                                      "https://user@bmc1",   "https://bmc1/x",  "bmc1",
+                                      "https://bmc1:443/a/", "https://bmc1?x=1"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        jm_instrument_config config = configured(bad[i]);
+        void *self;
+        jm_message why = {""};
+        CHECK(jm_module.open(&config, &self, &why) != 0);
+        CHECK_CONTAINS(why.text, "must be https://HOST[:PORT]");
+        jm_settings_free(&config.settings);
+    }
+}
+
+static void describes_its_channels(void) {
+    jm_instrument_config config = configured("https://[::1]:1/");
+    jm_channel_config channels[2] = {
+        {.name = "node", .idle_w = NAN, .error = {NAN, NAN, NAN, NAN, NAN}},
+        {.name = "energy", .idle_w = 30, .error = {NAN, NAN, NAN, NAN, NAN}}};
+    jm_channel_info info[2];
+    void *self;
+    jm_message why;
+    jm_reading reading = {.ok = true};
+    CHECK(jm_module.open(&config, &self, &why) == 0);
+    CHECK(jm_module.describe(self, info, 2) == 1);
+    CHECK_STR(info[0].name, "chassis");
+    CHECK(info[0].method == JM_METHOD_INTEGRATED);
+    CHECK(!jm_module.read(self, 0, &reading) && !reading.ok);
+    CHECK_CONTAINS(reading.why, "https://[::1]:1");
+    jm_module.close(self);
+    set(&channels[1].settings, jm_module.channel_keys, "source", "energy_joules");
+    config.channels = channels;
+    config.n_channels = 2;
+    CHECK(jm_module.open(&config, &self, &why) == 0);
+    CHECK(jm_module.describe(self, info, 2) == 2);
+    CHECK(info[1].method == JM_METHOD_COUNTER && info[1].error.resolution_uj == 1e6);
+    CHECK_EQ_U64(info[1].idle_uw, 30000000);
+    jm_module.close(self);
+    jm_settings_free(&channels[1].settings);
+    jm_settings_free(&config.settings);
+}
+
+static void needs_its_ca_file(void) {
+    jm_instrument_config config = configured("https://bmc1");
+    void *self;
+    jm_message why = {""};
+    set(&config.settings, jm_module.keys, "ca_file", "/no/such/ca.pem");
+    CHECK(jm_module.open(&config, &self, &why) != 0);
+    CHECK_CONTAINS(why.text, "ca_file: '/no/such/ca.pem' cannot be read");
+    jm_settings_free(&config.settings);
+}
+
+int main(void) {
+    RUN(reads_power);
+    RUN(reads_energy);
+    RUN(names_sick_readings);
+    RUN(names_garbage);
+    RUN(keeps_links_on_the_service);
+    RUN(insists_on_https);
+    RUN(describes_its_channels);
+    RUN(needs_its_ca_file);
+    return test_result();
+}
