@@ -1,0 +1,206 @@
+"""Power meters over Modbus TCP and RTU, from a pymodbus server."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .lines import Cable
+from .watching import Watch
+
+pytest.importorskip("pymodbus", reason="pymodbus is not installed: no Modbus server to read")
+
+SERVER = Path(__file__).with_name("modbus_server.py")
+HOLDING, INPUT = 3, 4
+
+
+class Meter:
+    """The server in a process of its own, so that it can be stopped."""
+
+    def __init__(self, kind: str, place: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(SERVER), kind, place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+    def set(self, address: int, form: str, value: float, function=HOLDING, slave=1) -> None:
+        """form: of struct, such as '>f'; the registers in the order of its bytes."""
+        words = struct.unpack(f">{struct.calcsize(form) // 2}H", struct.pack(form, value))
+        self.process.stdin.write(f"{slave} {function} {address} {' '.join(map(str, words))}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
+
+    def close(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def wait_port(port: int) -> None:
+    for _ in range(600):
+        with socket.socket() as asking:
+            asking.settimeout(0.1)
+            if asking.connect_ex(("127.0.0.1", port)) == 0:
+                return
+    raise TimeoutError(f"nobody listens on {port}")
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def meter(port: int) -> Iterator[Meter]:
+    running = Meter("tcp", str(port))
+    wait_port(port)
+    yield running
+    running.close()
+
+
+def entry(keys: str) -> str:
+    return f"  - {{name: rack, type: modbus, timeout_s: 5, {keys}}}\n"
+
+
+def test_the_preset_of_a_lumel_p43(meter, port, probe):
+    meter.set(7058, ">f", 4321.5)
+    meter.set(4048, ">I", 123456)  # 100 Wh each
+    keys = f"host: '127.0.0.1:{port}', preset: lumel-p43"
+    done = probe(entry(f"{keys}, channels: [{{name: p}}, {{name: e, quantity: energy}}]"))
+    assert done.status == 0, done.faults()
+    assert done.values("p") == [4321.5]
+    assert done.values("e") == [123456 * 360000.0]
+
+
+def test_the_only_channel_needs_no_list(meter, port, probe):
+    meter.set(10, ">H", 77)
+    done = probe(entry(f"host: '127.0.0.1:{port}', register: 10"), count=2)
+    assert done.values("power") == [77.0, 77.0]
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "value"),
+    [
+        (">h", "int16", 1234),
+        (">H", "uint16", 65000),
+        (">i", "int32", 70000),
+        (">I", "uint32", 400000000),
+        (">q", "int64", 70001),
+        (">Q", "uint64", 70002),
+        (">f", "float32", 230.25),
+        (">d", "float64", 230.125),
+    ],
+)
+def test_every_format(meter, port, probe, form, name, value):
+    meter.set(100, form, value, INPUT)
+    keys = f"host: '127.0.0.1:{port}', register: 100, function: input, format: {name}"
+    assert probe(entry(f"{keys}, scale: 0.5")).values() == [value / 2]
+
+
+def test_word_and_byte_order(meter, port, probe):
+    high, low = struct.unpack(">HH", struct.pack(">f", 99.5))
+    meter.set(0, ">I", low << 16 | high)
+    meter.set(2, "<f", 99.5)  # both orders turned round
+    common = "format: float32, word_order: little"
+    channels = (
+        f"{{name: words, register: 0, {common}}}, "
+        f"{{name: all, register: 2, {common}, byte_order: little}}"
+    )
+    done = probe(entry(f"host: '127.0.0.1:{port}', channels: [{channels}]"))
+    assert done.values() == [99.5, 99.5]
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [(float("nan"), "NaN"), (float("inf"), "infinity"), (1e20, "1e20"), (-3.0, "negative")],
+)
+def test_a_float_that_is_no_power_is_named(meter, port, probe, value, fault):
+    meter.set(0, ">f", value)
+    meter.set(2, ">f", 5.0)
+    channels = "{name: bad, register: 0}, {name: good, register: 2}"
+    keys = f"host: '127.0.0.1:{port}', format: float32, channels: [{channels}]"
+    done = probe(entry(keys))
+    assert [fault in text for text in done.faults()] == [True], done.faults()
+    assert done.values("good") == [5.0]
+
+
+def test_a_register_that_is_not_there_costs_only_its_channel(meter, port, probe):
+    meter.set(5, ">H", 50)
+    channels = "{name: lost, register: 900}, {name: good, register: 5}"
+    done = probe(entry(f"host: '127.0.0.1:{port}', channels: [{channels}]"))
+    assert "register 900" in done.faults()[0]
+    assert done.values("good") == [50.0]
+
+
+def test_a_server_that_hangs_and_comes_back(meter, port, joulemarkd, configuration):
+    meter.set(0, ">H", 8)
+    keys = f"host: '127.0.0.1:{port}', register: 0, period_s: 0.1"
+    config = configuration(f"  - {{name: rack, type: modbus, timeout_s: 0.5, {keys}}}\n")
+    with Watch(joulemarkd, config) as watch:
+        watch.wait_value(8.0)
+        meter.process.send_signal(signal.SIGSTOP)
+        watch.wait_fault("no answer in time")
+        meter.process.send_signal(signal.SIGCONT)
+        meter.set(0, ">H", 9)
+        watch.wait_value(9.0)
+
+
+def test_nobody_listens_until_the_meter_is_switched_on(port, joulemarkd, configuration):
+    keys = f"host: '127.0.0.1:{port}', register: 0, period_s: 0.1"
+    with Watch(joulemarkd, configuration(entry(keys))) as watch:
+        watch.wait_fault("cannot be reached")
+        meter = Meter("tcp", str(port))
+        try:
+            meter.set(0, ">H", 61)
+            watch.wait_value(61.0)
+        finally:
+            meter.close()
+
+
+def test_a_bus_of_meters_where_one_is_silent(probe):
+    with Cable() as cable:
+        meter = Meter("serial", cable.paths[0])
+        try:
+            meter.set(0, ">f", 10.5, slave=1)
+            meter.set(0, ">f", 20.5, slave=2)
+            channels = "{name: n1, slave: 1}, {name: n2, slave: 2}, {name: n3, slave: 99}"
+            keys = f"device: {cable.paths[1]}, baud: 9600, parity: even, format: float32"
+            done = probe(entry(f"{keys}, register: 0, channels: [{channels}]"), count=2)
+        finally:
+            meter.close()
+    assert done.values("n1") == [10.5, 10.5], done.faults()
+    assert done.values("n2") == [20.5, 20.5]
+    assert all("slave 99" in fault for fault in done.faults())
+    assert len(done.faults()) == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ("register: 0", "key 'host' or key 'device'"),
+        ("host: h, device: /dev/ttyS0, register: 0", "key 'host' or key 'device'"),
+        ("host: 'h:', register: 0", "key 'host'"),
+        ("host: h", "key 'register'"),
+        ("host: h, preset: lumel-p12p", "manual"),
+    ],
+)
+def test_a_wrong_configuration_names_the_key(probe, keys, complaint):
+    done = probe(entry(keys))
+    assert done.status != 0
+    assert complaint in done.errors + "".join(done.faults())
