@@ -88,7 +88,12 @@ class Cluster(SlurmClient):
         slurm_path = self.options.build.slurm_path if self.options.build else []
         path = ":".join([*slurm_path, SBIN])
         slurm_env = {"PATH": path, "LANG": "C.UTF-8", "SLURM_CONF": str(self.slurm_conf)}
-        slurm_files = [etc / "slurm.conf", etc / "plugstack.conf", etc / "cgroup.conf"]
+        slurm_files = [
+            etc / "slurm.conf",
+            etc / "plugstack.conf",
+            etc / "cgroup.conf",
+            etc / "gres.conf",
+        ]
 
         def service(name: str, *command: str, **more: object) -> Service:
             chosen = {"state": state, "env": slurm_env, "user": user, **more}

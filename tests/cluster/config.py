@@ -41,6 +41,7 @@ class Options:
     build: Build | None = None  # None: plain Slurm, no Joulemark
     contain: bool = True  # PrologFlags=Contain
     cgroup: bool = False
+    gpus: int = 0  # per node, for Slurm to bind; /dev/null stands for each
     slurm_conf: Mapping[str, str | None] = field(default_factory=dict)  # None removes the key
     instruments: Sequence[Mapping] = (MODEL,)
     daemon: Mapping[str, object] = field(default_factory=dict)  # further keys of joulemark.yaml
@@ -65,6 +66,8 @@ def write_files(state: Path, options: Options, ports: Mapping[str, int]) -> None
     _write(etc / "slurmdbd.conf", _fill("slurmdbd.conf", values), 0o600, service_user())
     _write(etc / "slurm.conf", slurm_conf(options, ports, values))
     _write(state / "env.sh", _fill("env.sh", values))
+    if options.gpus:
+        _write(etc / "gres.conf", gres_conf(state, options))
     if options.cgroup:
         _write(etc / "cgroup.conf", _fill("cgroup.conf", values))
     if options.build:
@@ -90,6 +93,8 @@ def slurm_conf(options: Options, ports: Mapping[str, int], values: Mapping[str, 
     chosen: dict[str, str | None] = {"PrologFlags": "Contain" if options.contain else None}
     if options.cgroup:
         chosen.update(CGROUP)
+    if options.gpus:
+        chosen["GresTypes"] = "gpu"
     for key, value in {**chosen, **options.slurm_conf}.items():
         text = _set_key(text, key, value)
     return text + "".join(_node_lines(options, ports))
@@ -98,8 +103,21 @@ def slurm_conf(options: Options, ports: Mapping[str, int], values: Mapping[str, 
 def _node_lines(options: Options, ports: Mapping[str, int]) -> list[str]:
     memory = _memory_mb() // (2 * options.nodes)  # no more than is there, or the node is refused
     common = f"NodeHostname={_host()} NodeAddr=127.0.0.1 CPUs={options.cpus} RealMemory={memory}"
+    if options.gpus:
+        common += f" Gres=gpu:{options.gpus}"
     nodes = [f"NodeName={node} {common} Port={ports[node]}\n" for node in options.node_names]
     return ["\n", *nodes, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"]
+
+
+def gres_conf(state: Path, options: Options) -> str:
+    """Slurm wants a character device behind each GPU, and takes its number from the name."""
+    files = [state / "etc" / f"gpu{number}" for number in range(options.gpus)]
+    for file in files:
+        if not file.is_symlink():
+            file.symlink_to(os.devnull)
+    head = "# Written by tests/cluster.\n# SPDX-License-Identifier: Apache-2.0 OR MIT\n"
+    nodes = ",".join(options.node_names)
+    return head + "".join(f"NodeName={nodes} Name=gpu File={file}\n" for file in files)
 
 
 def _set_key(text: str, key: str, value: str | None) -> str:

@@ -1,0 +1,111 @@
+"""CPU time from control groups: a process that leaves its step's process tree pays all the same."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster import Cluster, Node, wait_for
+from tests.e2e.outcome import UJ, Outcome, books, ledger, outcome
+from tests.e2e.waveform import NS, STEADY
+
+IDLE_W = 40
+# A grandchild in a session of its own: its parent is process 1, and no tree of the step holds it.
+DAEMONISE = "(setsid sh -c 'while [ ! -e {end} ]; do :; done' >/dev/null 2>&1 &)"
+
+
+def can_use_cgroup_v1() -> bool:
+    return os.geteuid() == 0 and os.access("/sys/fs/cgroup/cpuacct/cpuacct.usage", os.R_OK)
+
+
+@pytest.fixture(scope="module", params=["cgroup1", "proc"])
+def source(request: pytest.FixtureRequest, powered: Callable[..., Cluster]) -> tuple[Cluster, str]:
+    """A cluster of 100 W nodes with and without control groups, and the source it must name."""
+    cgroup = request.param == "cgroup1"
+    if cgroup and not can_use_cgroup_v1():
+        pytest.skip("no cgroup v1 hierarchy cpuacct that root may use: Slurm 22.05 needs it")
+    cluster = powered(STEADY, name=f"from-{request.param}", idle_w=IDLE_W)
+    return cluster.change(cgroup=cgroup), request.param
+
+
+def watts(done: Outcome) -> float:
+    account = done.accounts()["n1"]
+    return done.energy_uj() / UJ / ((account["end_ns"] - account["start_ns"]) / NS)
+
+
+def test_who_left_the_process_tree_pays_where_there_are_control_groups(
+    source: tuple[Cluster, str],
+) -> None:
+    """Two jobs halve a node; one of them works, in a daemon of its own, the other sleeps."""
+    cluster, name = source
+    end = cluster.jobs_folder / "end-daemon"
+    end.unlink(missing_ok=True)
+    place = ["-w", "n1", "-n1"]
+    script = f"{DAEMONISE.format(end=end)}; while [ ! -e {end} ]; do sleep 0.2; done"
+    hidden = cluster.sbatch(*place, "--wrap", script)
+    wait_for(lambda: "batch" in cluster.node("n1").stepds(hidden), 30, f"job {hidden} to run")
+    quiet = outcome(cluster, cluster.sbatch(*place, "--wrap", "sleep 4"))
+    end.touch()
+    busy = outcome(cluster, hidden)
+    for done in (busy, quiet):
+        assert done.accounts()["n1"]["cpu_time"] == name
+        assert done.accounts("batch")["n1"]["cpu_time"] == name
+    if name == "cgroup1":
+        assert 70 < watts(busy) <= 80.001
+        assert 20 <= watts(quiet) < 30
+    else:  # the worker is nobody's, and what little the others use decides
+        assert watts(busy) < 75
+    assert all(channel.balanced for channel in books(cluster.node("n1")))
+
+
+def test_steps_are_told_apart_by_their_groups(source: tuple[Cluster, str]) -> None:
+    """Two steps at once: one works in a daemon, the other sleeps."""
+    cluster, name = source
+    end = cluster.jobs_folder / "end-steps"
+    end.unlink(missing_ok=True)
+    idle = f"while [ ! -e {end} ]; do sleep 0.2; done"
+    script = cluster.jobs_folder / "two-steps.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        f'srun -n1 --exact sh -c "{DAEMONISE.format(end=end)}; {idle}" &\n'
+        f'srun -n1 --exact sh -c "{idle}" &\n'
+        f"sleep 4; touch {end}; wait\n"
+    )
+    done = outcome(cluster, cluster.sbatch("-w", "n1", "-n2", "--exclusive", script))
+    assert done.rows["job"]["State"] == "COMPLETED"
+    parts = sorted(done.energy_uj(step) for step in ("0", "1"))
+    assert all(done.accounts(step)["n1"]["cpu_time"] == name for step in ("0", "1"))
+    if name == "cgroup1":
+        assert parts[1] > 2.5 * parts[0]
+    assert sum(parts) <= done.energy_uj("batch") <= done.energy_uj()
+
+
+def samples(node: Node, job: int) -> tuple[int, int]:
+    """Of the batch step's account on disk: source of its CPU time, number of samples."""
+    with ledger(node) as connection:
+        found = connection.execute(
+            "SELECT cpu_source, samples FROM account WHERE job_id = ? AND step = 'batch'", (job,)
+        ).fetchone()
+    return found or (-1, 0)
+
+
+def test_a_daemon_started_again_goes_on_with_the_group(source: tuple[Cluster, str]) -> None:
+    cluster, name = source
+    node, number = cluster.node("n1"), ["proc", "cgroup1"].index(name)
+    end = cluster.jobs_folder / "end-restart"
+    end.unlink(missing_ok=True)
+    job = cluster.sbatch("-w", "n1", "-n1", "--wrap", f"while [ ! -e {end} ]; do :; done")
+    wait_for(lambda: samples(node, job) >= (number, 2), 30, f"samples of job {job}")
+    node.daemon.kill(9)
+    before = samples(node, job)
+    assert before[0] == number
+    node.daemon.start()
+    wait_for(lambda: samples(node, job) >= (number, before[1] + 2), 30, "samples afterwards")
+    end.touch()
+    done = outcome(cluster, job)
+    assert done.accounts("batch")["n1"]["cpu_time"] == name
+    assert all(channel.balanced for channel in books(node))

@@ -1,0 +1,106 @@
+"""A GPU's energy goes to the job that Slurm bound it to, whoever used the CPUs."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import Cluster, wait_for
+from tests.e2e.outcome import UJ, Outcome, books, outcome
+from tests.e2e.waveform import NS, Waveform
+
+NODE = Waveform("board", [(0, 100), (1000, 100)])
+GPUS = {0: Waveform("gpu-0", [(0, 300), (1000, 300)]), 1: Waveform("gpu-1", [(0, 70), (1000, 70)])}
+
+
+@pytest.fixture(scope="module")
+def gpus(cluster: Cluster) -> Iterator[Cluster]:
+    """Nodes of two GPUs that draw 300 W and 70 W beside the board's 100 W."""
+    folder = cluster.state / "traces"
+    instruments = [NODE.instrument(folder, idle_w=60)]
+    instruments += [wave.instrument(folder, domain="gpu") for wave in GPUS.values()]
+    with cluster.changed(gpus=2, instruments=instruments) as changed:
+        yield changed
+
+
+def channel_w(done: Outcome, instrument: str, step: str = "job") -> float:
+    """Mean power of one instrument over the step's account on n1."""
+    account = done.accounts(step)["n1"]
+    energy_uj = sum(
+        channel["energy_uj"]
+        for channel in account["channels"]
+        if channel["name"].startswith(f"{instrument}/")
+    )
+    return energy_uj / UJ / ((account["end_ns"] - account["start_ns"]) / NS)
+
+
+def test_each_job_pays_for_its_own_gpu(gpus: Cluster) -> None:
+    """The job that keeps a CPU busy has no more of the GPUs than the one that sleeps."""
+    end = gpus.jobs_folder / "end-gpu"
+    end.unlink(missing_ok=True)
+    place = ["-w", "n1", "-n1", "--gres=gpu:1"]
+    first = gpus.sbatch(*place, "--wrap", f"while [ ! -e {end} ]; do :; done")
+    wait_for(lambda: "batch" in gpus.node("n1").stepds(first), 30, f"job {first} to run")
+    second = outcome(gpus, gpus.sbatch(*place, "--wrap", "echo $SLURM_JOB_GPUS; sleep 3"))
+    end.touch()
+    busy = outcome(gpus, first)
+    assert gpus.job_output(second.job).split() == ["1"]
+    for done, own, other in ((busy, 0, 1), (second, 1, 0)):
+        account = done.accounts()["n1"]
+        assert account["gpus"] == str(own)
+        mean_w = GPUS[own].mean_w
+        assert channel_w(done, f"gpu-{own}") == pytest.approx(mean_w, rel=0.02)
+        assert channel_w(done, f"gpu-{other}") == 0
+        assert account["domains_uj"]["gpu"] > 0
+    assert all(channel.balanced for channel in books(gpus.node("n1")))
+
+
+def test_a_gpu_bound_to_nobody_is_unallocated(gpus: Cluster) -> None:
+    def unallocated_uj() -> dict[str, int]:
+        return {c.name.partition("/")[0]: c.unallocated_uj for c in books(gpus.node("n1"))}
+
+    before_uj = unallocated_uj()
+    done = outcome(gpus, gpus.sbatch("-w", "n1", "-n1", "--gres=gpu:1", "--wrap", "sleep 2"))
+    seconds = done.accounts()["n1"]["end_ns"] - done.accounts()["n1"]["start_ns"]
+    assert channel_w(done, "gpu-1") == 0
+    assert channel_w(done, "gpu-0") == pytest.approx(300, rel=0.02)
+    gained_j = (unallocated_uj()["gpu-1"] - before_uj["gpu-1"]) / UJ
+    assert gained_j >= 0.95 * 70 * seconds / NS
+    without = outcome(gpus, gpus.sbatch("-w", "n1", "-n1", "--wrap", "sleep 1"))
+    assert "gpus" not in without.accounts()["n1"]
+    assert channel_w(without, "gpu-0") == channel_w(without, "gpu-1") == 0
+
+
+@pytest.mark.parametrize("options, bound", [(["--exclusive"], "0,1"), (["-n2"], "0")])
+def test_a_job_alone_on_its_node_pays_for_all_of_it(
+    gpus: Cluster, options: list[str], bound: str
+) -> None:
+    """Slurm gives an exclusive job every GPU; with all CPUs and one GPU it keeps out all others."""
+    job = gpus.sbatch("-w", "n1", "--gres=gpu:1", *options, "--wrap", "sleep 2")
+    done = outcome(gpus, job)
+    assert done.accounts()["n1"]["gpus"] == bound
+    for number, wave in GPUS.items():
+        assert channel_w(done, f"gpu-{number}") == pytest.approx(wave.mean_w, rel=0.02)
+
+
+def test_steps_pay_for_the_gpus_bound_to_them(gpus: Cluster) -> None:
+    script = gpus.jobs_folder / "gpu-steps.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        "srun -n1 --exact --gres=gpu:1 sh -c 'echo $SLURM_STEP_GPUS >step-0; sleep 3' &\n"
+        "srun -n1 --exact --gres=gpu:1 sh -c 'echo $SLURM_STEP_GPUS >step-1; sleep 3' &\n"
+        "wait\n"
+    )
+    done = outcome(gpus, gpus.sbatch("-w", "n1", "-n2", "--gres=gpu:2", script))
+    assert done.rows["job"]["State"] == "COMPLETED"
+    assert done.accounts()["n1"]["gpus"] == "0,1"
+    bound = {step: done.accounts(step)["n1"]["gpus"] for step in ("0", "1")}
+    assert sorted(bound.values()) == ["0", "1"]
+    for step, own in bound.items():
+        assert channel_w(done, f"gpu-{own}", step) == pytest.approx(
+            GPUS[int(own)].mean_w, rel=0.05
+        )
+        assert channel_w(done, f"gpu-{1 - int(own)}", step) == 0
