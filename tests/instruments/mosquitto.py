@@ -1,0 +1,121 @@
+"""A real mosquitto, with and without TLS and passwords, that tests start, kill and start again."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+from tests.cluster.ports import free_port, listens
+
+USER, PASSWORD = "meter", "correct horse"
+
+
+def openssl(*words: object) -> None:
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+def make_authority(folder: Path, name: str = "ca") -> Path:
+    """A certificate authority of one's own; its certificate's path."""
+    subject = ("-subj", f"/CN=joulemark test {name}")
+    key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
+    openssl(
+        *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject),
+        *("-keyout", key, "-out", certificate),
+    )
+    return certificate
+
+
+def make_certificate(folder: Path, name: str, common_name: str) -> tuple[Path, Path]:
+    """Signed by folder/ca; key and certificate."""
+    key, request, certificate = (folder / f"{name}.{end}" for end in ("key", "csr", "crt"))
+    extensions = folder / f"{name}.ext"
+    extensions.write_text(f"subjectAltName=DNS:{common_name}\n")
+    subject = ("-subj", f"/CN={common_name}")
+    openssl("req", "-newkey", "rsa:2048", "-nodes", *subject, "-keyout", key, "-out", request)
+    openssl(
+        *("x509", "-req", "-days", "2", "-in", request, "-out", certificate),
+        *("-CA", folder / "ca.crt", "-CAkey", folder / "ca.key", "-CAcreateserial"),
+        *("-extfile", extensions),
+    )
+    return key, certificate
+
+
+class Broker:
+    """One mosquitto; `port` stays the same when it is killed and started again."""
+
+    def __init__(self, folder: Path, *, tls: bool = False, password: bool = False) -> None:
+        self.folder, self.tls, self.password = folder, tls, password
+        self.port = free_port()
+        self.process: subprocess.Popen | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        self._configure()
+
+    def _configure(self) -> None:
+        lines = [f"listener {self.port}", f"allow_anonymous {str(not self.password).lower()}"]
+        lines += ["persistence true", f"persistence_location {self.folder}/"]
+        lines += ["autosave_interval 1", "max_queued_messages 100000"]
+        if os.geteuid() == 0:
+            lines.append("user root")
+        if self.tls:
+            make_authority(self.folder)
+            key, certificate = make_certificate(self.folder, "server", "localhost")
+            lines += [f"cafile {self.folder}/ca.crt", f"certfile {certificate}", f"keyfile {key}"]
+        if self.password:
+            words = ["mosquitto_passwd", "-b", "-c", self.folder / "users", USER, PASSWORD]
+            subprocess.run(list(map(str, words)), check=True, capture_output=True)
+            lines.append(f"password_file {self.folder}/users")
+        (self.folder / "mosquitto.conf").write_text("\n".join(lines) + "\n")
+
+    def start(self) -> Broker:
+        log = (self.folder / "log").open("a")
+        words = ["mosquitto", "-v", "-c", str(self.folder / "mosquitto.conf")]
+        env = {**os.environ, "PATH": f"/usr/sbin:{os.environ['PATH']}"}
+        self.process = subprocess.Popen(words, stdout=log, stderr=log, env=env)
+        wait_for(lambda: listens(self.port), 10, "mosquitto to listen")
+        return self
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self.process:
+            self.process.send_signal(number)
+            self.process.wait(10)
+            self.process = None
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def client_words(self, program: str) -> list[str]:
+        words = [program, "-h", "localhost", "-p", str(self.port)]
+        if self.tls:
+            words += ["--cafile", str(self.folder / "ca.crt")]
+        if self.password:
+            words += ["-u", USER, "-P", PASSWORD]
+        return words
+
+    def publish(self, topic: str, *payloads: str, retain: bool = False) -> None:
+        """Returns when the broker has them."""
+        words = [*self.client_words("mosquitto_pub"), "-q", "1", "-t", topic, "-l"]
+        words += ["-r"] if retain else []
+        lines = "".join(f"{payload}\n" for payload in payloads)
+        subprocess.run(words, input=lines, text=True, check=True, timeout=30)
+
+
+@contextlib.contextmanager
+def running(folder: Path, **options: bool) -> Iterator[Broker]:
+    for program in ("mosquitto", "mosquitto_pub", "mosquitto_passwd", "openssl"):
+        if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
+            pytest.skip(f"{program} is not installed")
+    broker = Broker(folder, **options)
+    try:
+        yield broker.start()
+    finally:
+        broker.kill()
