@@ -1,4 +1,4 @@
-"""CPU time from control groups: a process that leaves its step's process tree pays all the same."""
+"""CPU time from control groups: a process that leaves its process tree pays all the same."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 

@@ -78,7 +78,7 @@ def test_a_gpu_bound_to_nobody_is_unallocated(gpus: Cluster) -> None:
 def test_a_job_alone_on_its_node_pays_for_all_of_it(
     gpus: Cluster, options: list[str], bound: str
 ) -> None:
-    """Slurm gives an exclusive job every GPU; with all CPUs and one GPU it keeps out all others."""
+    """Slurm gives an exclusive job every GPU; one with all CPUs keeps others from the rest."""
     job = gpus.sbatch("-w", "n1", "--gres=gpu:1", *options, "--wrap", "sleep 2")
     done = outcome(gpus, job)
     assert done.accounts()["n1"]["gpus"] == bound
