@@ -79,12 +79,17 @@ static bool is_any(const char *text, const char *const *words) {
 
 /* ---- what a label means ---- */
 
+/* PMBus: pin holds the device's pout1, pout2, ...; the pins of the node's power supplies are the
+ * node. */
 static enum extent extent_of(const char *device, const char *label) {
     static const char *const node[] = {"VDD_IN", "POM_5V_IN", "total", "board", "system", NULL};
     static const char *const all[] = {"card", "pin", NULL};
+    static const char *const supplies[] = {
+        "pfe1100",   "pfe3000",   "cffps",     "dps920ab", "ipsps1", "ym2151e", "yh5151e",
+        "bpa_rs600", "bpa-rs600", "bpd-rs600", "crps",     "acbel",  NULL};
     if (strcmp(device, "power_meter") == 0)
         return ALL_OF_NODE;
-    if (has_any(label, node))
+    if (has_any(label, node) || (has_any(device, supplies) && strcmp(label, "pin") == 0))
         return NODE_RAIL;
     return is_any(label, all) ? ALL_OF_DEVICE : PART;
 }
@@ -292,6 +297,18 @@ static void arrange(hwmon *self, double idle_w) {
 
 /* ---- the instrument ---- */
 
+/* Is the device one of the words of `skip`, such as amdgpu where another instrument reads it? */
+static bool is_skipped(const jm_instrument_config *config, const char *device) {
+    const char *word = jm_text(&config->settings, "skip", "");
+    while (*(word += strspn(word, " ,"))) {
+        size_t length = strcspn(word, " ,");
+        if (strlen(device) == length && strncmp(word, device, length) == 0)
+            return true;
+        word += length;
+    }
+    return false;
+}
+
 static int add_devices(hwmon *self, const jm_instrument_config *config, jm_message *why) {
     const char *root = jm_text(&config->settings, "root", "/sys/class/hwmon");
     jm_entry folders[CHANNELS_MAX];
@@ -299,7 +316,7 @@ static int add_devices(hwmon *self, const jm_instrument_config *config, jm_messa
     for (int i = 0; i < count; i++) {
         struct device device = {.number = i, .why = why};
         if (!jm_format(device.folder, sizeof device.folder, "%s/%s", root, folders[i].name) ||
-            !read_text(&device, "name", device.name))
+            !read_text(&device, "name", device.name) || is_skipped(config, device.name))
             continue;
         for_each(self, &device, config, "energy", add_energy);
         for_each(self, &device, config, "power", add_power);
@@ -370,7 +387,9 @@ static bool hwmon_read(void *opaque, int64_t now_ns, jm_reading *readings) {
     return false;
 }
 
-static const jm_key keys[] = {{"root", JM_KEY_PATH, .required = false}, {0}};
+/* skip: names of devices that are left out. */
+static const jm_key keys[] = {
+    {"root", JM_KEY_PATH, .required = false}, {"skip", JM_KEY_TEXT, .required = false}, {0}};
 
 const jm_instrument jm_hwmon = {.type = "hwmon",
                                 .keys = keys,

@@ -1,0 +1,176 @@
+"""`hwmon` on folders of real machines: Jetson boards, ACPI meters, PMBus supplies, energy."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+from tests.instruments.machines import Books, Counter, Daemon, write_files
+from tests.instruments.watching import Watch
+
+
+def add_device(root: Path, number: int, name: str, files: dict[str, object]) -> Path:
+    folder = root / f"hwmon{number}"
+    write_files(folder, {"name": name, "uevent": "", **files})
+    return folder
+
+
+def rail(number: int, label: str, millivolts: int, milliamperes: int) -> dict[str, object]:
+    """As the driver ina3221 shows one of its three inputs."""
+    return {
+        f"in{number}_label": label,
+        f"in{number}_enable": 1,
+        f"in{number}_input": millivolts,
+        f"curr{number}_input": milliamperes,
+        f"curr{number}_crit": 32760,
+        f"shunt{number}_resistor": 5000,
+    }
+
+
+def make_jetson(root: Path) -> Path:
+    """Orin: the second chip's rails are not the node's input, shunt voltages are no rails."""
+    add_device(root, 0, "tmp451", {"temp1_input": 41000})
+    rails = rail(1, "VDD_GPU_SOC", 20000, 300) | rail(2, "VDD_CPU_CV", 20000, 150)
+    shunts = {f"in{number}_input": 1 for number in (4, 5, 6)}
+    sums = {"in7_input": 15, "in7_label": "sum of shunt voltages", "curr4_input": 450}
+    chip = add_device(
+        root, 1, "ina3221", rails | rail(3, "VIN_SYS_5V0", 5000, 500) | shunts | sums
+    )
+    nothing = rail(1, "NC", 0, 0) | rail(2, "VDDQ_VDD2_1V8AO", 5000, 120) | rail(3, "NC", 0, 0)
+    add_device(root, 2, "ina3221", nothing)
+    return chip
+
+
+def watts(run, channel: str) -> float:
+    (value,) = run.values(channel)
+    return value
+
+
+def node_watts(daemon: Daemon) -> float:
+    return float(daemon.ask("node")["watts"])
+
+
+def text_of(root: Path, more: str = "") -> str:
+    return f"  - {{type: hwmon, name: board, root: {root}, period_s: 0.1{more}}}\nperiod_s: 0.1\n"
+
+
+def test_a_jetsons_rails_are_volts_times_amperes(tmp_path, probe):
+    make_jetson(tmp_path / "hwmon")
+    run = probe(text_of(tmp_path / "hwmon"))
+    assert run.status == 0, run.errors
+    assert {(r["channel"], r["domain"], r["value"]) for r in run.readings} == {
+        ("ina3221-VDD_GPU_SOC", "gpu", 6.0),
+        ("ina3221-VDD_CPU_CV", "cpu", 3.0),
+        ("ina3221-VIN_SYS_5V0", "rest", 2.5),
+        ("ina3221-VDDQ_VDD2_1V8AO", "rest", 0.6),
+    }
+
+
+def test_readings_follow_the_sensor(tmp_path, joulemarkd, configuration):
+    chip = make_jetson(tmp_path / "hwmon")
+    with Watch(joulemarkd, configuration(text_of(tmp_path / "hwmon"))) as watch:
+        for milliamperes in (310, 320, 45):
+            (chip / "curr2_input").write_text(f"{milliamperes}\n")
+            wait_for(
+                lambda power_w=milliamperes / 50: power_w in watch.values("ina3221-VDD_CPU_CV"),
+                what=f"the power of {milliamperes} mA at 20 V",
+            )
+
+
+def test_the_acpi_meter_is_the_node(tmp_path, probe, joulemarkd, configuration):
+    """Its average holds all else: the processor's energy beside it is a part, not more."""
+    root = tmp_path / "hwmon"
+    meter = {
+        "power1_average": 213000000,
+        "power1_average_interval": 1000,
+        "power1_accuracy": "95.0%",
+        "power1_is_battery": 0,
+    }
+    add_device(root, 3, "power_meter", meter)
+    add_device(root, 4, "amd_energy", {"energy1_label": "Esocket0"})
+    counter = Counter(root / "hwmon4" / "energy1_input", 2**62, 5_000_000)
+    run = probe(text_of(root))
+    assert watts(run, "power_meter-power1") == 213
+    with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
+        wait_for(lambda: node_watts(daemon) > 0, what="the first interval to be over")
+        counter.advance(50_000_000)
+        wait_for(
+            lambda: daemon.books()["board/amd_energy-Esocket0"] >= 50_000_000,
+            what="the processor's energy in the books",
+        )
+        assert node_watts(daemon) == pytest.approx(213, abs=1)
+
+
+def make_supplies(root: Path) -> None:
+    """Two power supplies on PMBus, as bel-pfe shows them: input, and output of two rails."""
+    for number, pin_uw in ((0, 410000000), (1, 395000000)):
+        files = {
+            "power1_label": "pin",
+            "power1_input": pin_uw,
+            "power2_label": "pout1",
+            "power2_input": pin_uw - 30000000,
+            "power3_label": "pout2",
+            "power3_input": 5000000,
+            "in1_label": "vin",
+            "in1_input": 230000,
+            "curr1_label": "iin",
+            "curr1_input": 1780,
+        }
+        add_device(root, number, "pfe1100", files)
+
+
+def test_supplies_count_their_input_once(tmp_path, probe, joulemarkd, configuration):
+    root = tmp_path / "hwmon"
+    make_supplies(root)
+    add_device(root, 2, "xdpe12284", {"power1_label": "pin", "power1_input": 60000000})
+    run = probe(text_of(root))
+    assert {(r["channel"], r["domain"]) for r in run.readings} == {
+        ("pfe1100-pin-0", "node"),
+        ("pfe1100-pin-1", "node"),
+        ("xdpe12284-pin", "rest"),
+        ("pfe1100-pout1-0", "rest"),
+        ("pfe1100-pout1-1", "rest"),
+        ("pfe1100-pout2-0", "rest"),
+        ("pfe1100-pout2-1", "rest"),
+    }
+    with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
+        wait_for(lambda: node_watts(daemon) > 0, what="the first interval to be over")
+        assert node_watts(daemon) == pytest.approx(805, abs=1)
+
+
+def test_energy_is_charged_exactly(tmp_path, joulemarkd, configuration):
+    root = tmp_path / "hwmon"
+    add_device(root, 0, "xe", {"energy1_label": "card", "energy2_label": "pkg"})
+    counters = {
+        "board/xe-card": Counter(root / "hwmon0" / "energy1_input", 2**62, 7_000_000),
+        "board/xe-pkg": Counter(root / "hwmon0" / "energy2_input", 2**62, 3_000_000),
+    }
+    with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
+        books = Books(daemon, counters)
+        for counter in counters.values():
+            counter.advance(12_345_678)
+        books.check()
+
+
+def test_a_device_can_be_left_out(tmp_path, probe):
+    make_supplies(tmp_path / "hwmon")
+    gpu = {"power1_label": "PPT", "power1_average": 31000000}
+    add_device(tmp_path / "hwmon", 5, "amdgpu", gpu)
+    names = {r["channel"] for r in probe(text_of(tmp_path / "hwmon")).readings}
+    assert "amdgpu-PPT" in names
+    run = probe(text_of(tmp_path / "hwmon", ", skip: amdgpu pfe3000"))
+    assert {r["channel"] for r in run.readings} == names - {"amdgpu-PPT"}
+
+
+def test_garbage_is_a_fault_of_its_channel(tmp_path, probe):
+    make_supplies(tmp_path / "hwmon")
+    (tmp_path / "hwmon" / "hwmon0" / "power2_input").write_text("garbage\n")
+    run = probe(text_of(tmp_path / "hwmon"))
+    assert run.status == 1
+    (fault,) = run.faults()
+    assert "power2_input: must hold a whole number, holds 'garbage'" in fault
+    assert len(run.values()) == 5
