@@ -61,7 +61,7 @@ bool jm_sdr_name(ipmi_sdr_ctx_t sdr, const jm_sdr_record *record, uint16_t *id,
     for (char *letter = text; *letter; letter++)
         if (!isprint((unsigned char)*letter))
             *letter = '?';
-    return jm_format(name, JM_NAME_MAX, "%s", text);
+    return text[0] && jm_format(name, JM_NAME_MAX, "%s", text);
 }
 
 bool jm_sdr_in_watts(ipmi_sdr_ctx_t sdr, const jm_sdr_record *record) {

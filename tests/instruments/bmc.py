@@ -1,0 +1,278 @@
+"""BMCs of the tests: OpenIPMI's ipmi_sim for IPMI, sushy-tools' static emulator for Redfish."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import base64
+import http.server
+import json
+import secrets
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+
+USER, PASSWORD = "reader", "correct-horse-17"
+WATTS, VOLTS = 6, 4  # IPMI's codes of units
+
+
+def password_file(folder: Path, password: str = PASSWORD, mode: int = 0o600) -> Path:
+    path = folder / "bmc.password"
+    path.write_text(password + "\n")
+    path.chmod(mode)
+    return path
+
+
+def seen_in_process_list(secret: str) -> bool:
+    for process in Path("/proc").glob("[0-9]*"):
+        for name in ("cmdline", "environ"):
+            try:
+                text = (process / name).read_bytes()
+            except OSError:  # it has ended
+                continue
+            if secret.encode() in text:
+                return True
+    return False
+
+
+# ---- IPMI ----
+
+
+def sensor_record(record: int, sensor: int, name: str, unit: int = WATTS, step: int = 2) -> str:
+    """An SDR full sensor record (IPMI 2.0, 43.1) as ipmi_sim's command: unit = step * raw."""
+    head = [0x20, 0, sensor, 7, record, 0x7F, 0x40, 0x0B, 1, *[0] * 6, 0, unit, 0, 0]
+    factors = [step & 0xFF, step >> 8 << 6, 0, 0, 0, 0]
+    body = [*head, *factors, 0, 0, 0, 0, 0xFF, *[0] * 12, 0xC0 | len(name), *name.encode()]
+    words = [record & 0xFF, record >> 8, 0x51, 1, len(body), *body]
+    return "main_sdr_add 0x20 " + " ".join(map(hex, words))
+
+
+class Simulator:
+    """One ipmi_sim: two watt sensors, one in volts, and DCMI by our module."""
+
+    def __init__(self, folder: Path) -> None:
+        for program in ("ipmi_sim", "cc"):
+            if shutil.which(program) is None:
+                pytest.skip(f"{program} is not installed (Debian: openipmi, build-essential)")
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            self.port: int = sock.getsockname()[1]
+        self.process: subprocess.Popen | None = None
+        self._build_module()
+        self._configure()
+        self.set_raw(60)
+        self.set_dcmi("321")
+
+    def _build_module(self) -> None:
+        source = Path(__file__).with_name("dcmi.c")
+        words = ["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", source, "-o", self.folder / "dcmi.so"]
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(
+                f"ipmi_sim's module does not build (Debian: libopenipmi-dev): {done.stderr}"
+            )
+
+    def _configure(self) -> None:
+        auths = "none md2 md5 straight"
+        levels = ("callback", "user", "operator", "admin")
+        lan = [f"addr 127.0.0.1 {self.port}", "priv_limit admin"]
+        lan += [f"allowed_auths_{level} {auths}" for level in levels]
+        lan += ["guid a123456789abcdefa123456789abcdef"]
+        users = [f'user 2 true "{USER}" "{PASSWORD}" admin 10 {auths}']
+        module = f'loadlib "{self.folder}/dcmi.so" "{self.folder}/dcmi"'
+        lines = ['name "sim"', "set_working_mc 0x20", "startlan 1", *lan, "endlan", *users, module]
+        (self.folder / "lan.conf").write_text("\n".join(lines) + "\n")
+        silent = "000000000000000"
+        sensors = []
+        for sensor in (1, 2, 3):
+            sensors += [f'sensor_add 0x20 0 {sensor} 0x0b 1 poll 50 file "{self.folder}/raw"']
+            events = f"enable scanning per-state {silent} {silent} {silent} {silent}"
+            sensors += [f"sensor_set_event_support 0x20 0 {sensor} {events}"]
+        records = [
+            sensor_record(1, 1, "PS1 Input"),
+            sensor_record(2, 2, "Rack Input", step=40),
+            sensor_record(3, 3, "12V", unit=VOLTS),
+        ]
+        head = ["mc_setbmc 0x20", "mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02"]
+        lines = [*head, "sel_enable 0x20 100 0x0a", *sensors, *records, "mc_enable 0x20"]
+        (self.folder / "sim.emu").write_text("\n".join(lines) + "\n")
+
+    def set_raw(self, raw: int) -> None:
+        """All sensors' 8 bits; watts are raw times the step."""
+        self._write("raw", str(raw))
+
+    def set_dcmi(self, text: str) -> None:
+        self._write("dcmi", text)
+
+    def _write(self, name: str, text: str) -> None:
+        (self.folder / "new").write_text(text + "\n")
+        (self.folder / "new").rename(self.folder / name)
+
+    def start(self) -> Simulator:
+        state = self.folder / "state"
+        state.mkdir(exist_ok=True)
+        words = ["ipmi_sim", "-c", "lan.conf", "-f", "sim.emu", "-s", str(state), "-n"]
+        with (self.folder / "log").open("a") as log:
+            self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log)
+        wait_for(self._answers, 20, "ipmi_sim's port")
+        return self
+
+    def _answers(self) -> bool:
+        lines = Path("/proc/net/udp").read_text().splitlines()[1:]
+        return any(int(line.split()[1].rpartition(":")[2], 16) == self.port for line in lines)
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+            self.process = None
+
+
+# ---- Redfish ----
+
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+
+
+def resource(folder: Path, path: str, content: dict | str) -> None:
+    """Writes what the emulator answers at /redfish/v1/PATH; text goes out as it is."""
+    place = folder / path / "index.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    text = content if isinstance(content, str) else json.dumps(content)
+    place.with_name("new").write_text(text)
+    place.with_name("new").rename(place)
+
+
+def link(path: str) -> dict:
+    return {"@odata.id": f"/redfish/v1/{path}"}
+
+
+def collection(folder: Path, path: str, members: list[str]) -> None:
+    content = {**link(path), "Members": [link(f"{path}/{member}") for member in members]}
+    resource(folder, path, content)
+
+
+def chassis(folder: Path, name: str, watts: float) -> None:
+    """A chassis with all that power is read from: a bit more in each place, to tell them apart."""
+    path = f"Chassis/{name}"
+    parts = ("EnvironmentMetrics", "Power", "PowerSubsystem")
+    resource(folder, path, {**link(path), **{part: link(f"{path}/{part}") for part in parts}})
+    metrics = {
+        "PowerWatts": {"Reading": watts},
+        "EnergyJoules": {"Reading": 1e6},
+        "EnergykWh": {"Reading": 3.5},
+    }
+    resource(folder, f"{path}/EnvironmentMetrics", metrics)
+    control = [{"MemberId": "0", "PowerConsumedWatts": watts + 1}]
+    resource(folder, f"{path}/Power", {"PowerControl": control})
+    supplies = f"{path}/PowerSubsystem/PowerSupplies"
+    resource(folder, f"{path}/PowerSubsystem", {"PowerSupplies": link(supplies)})
+    collection(folder, supplies, ["Bay1", "Bay2", "Bay3"])
+    for bay in ("Bay1", "Bay2"):
+        resource(folder, f"{supplies}/{bay}", {"Metrics": link(f"{supplies}/{bay}/Metrics")})
+        half = {"InputPowerWatts": {"Reading": watts / 2 + 1}}
+        resource(folder, f"{supplies}/{bay}/Metrics", half)
+    resource(folder, f"{supplies}/Bay3", {"Status": {"State": "Absent"}})
+
+
+def service(folder: Path, watts: float = 300.0) -> Path:
+    """The mock-up of a BMC with one chassis, `Self`; its folder."""
+    resource(folder, "", {**link(""), "Links": {"Sessions": link("SessionService/Sessions")}})
+    collection(folder, "Chassis", ["Self"])
+    chassis(folder, "Self", watts)
+    return folder
+
+
+class Redfish:
+    """sushy-tools' static emulator behind TLS, and before it what it lacks: DSP0266's sessions."""
+
+    def __init__(self, mockup: Path, key: Path, certificate: Path) -> None:
+        emulator = pytest.importorskip("sushy_tools.static.main")
+        emulator.REDFISH_MOCKUP_FILES = str(mockup)
+        self.mockup = mockup
+        self.delay_s = 0.0
+        self.sessions: dict[str, str] = {}  # token: path
+        self.logins = self.refused = self.requests = 0
+        self._handler = _with_sessions(emulator.RequestHandler, self)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate, key)
+        self.port = 0
+        self.server: http.server.ThreadingHTTPServer | None = None
+
+    def start(self) -> Redfish:
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), self._handler)
+        self.port = self.server.server_address[1]
+        self.server.socket = self._context.wrap_socket(self.server.socket, server_side=True)
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def stop(self) -> None:
+        if self.server is not None:
+            self.server.shutdown()
+            self.server.server_close()
+            self.server = None
+
+    def knows(self, headers: http.client.HTTPMessage) -> bool:
+        if headers.get("X-Auth-Token") in self.sessions:
+            return True
+        words = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        return headers.get("Authorization") == f"Basic {words}"
+
+
+def _with_sessions(emulator: type, bmc: Redfish) -> type:
+    class Handler(emulator):  # type: ignore[misc, valid-type]
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def _log_request(self, method: str) -> None:
+            pass
+
+        def _answer(self, status: int, headers: dict[str, str] | None = None) -> None:
+            self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            bmc.requests += 1
+            time.sleep(bmc.delay_s)
+            if self.path.rstrip("/") == "/redfish/v1" or bmc.knows(self.headers):
+                super().do_GET()
+            else:
+                bmc.refused += 1
+                self._answer(401)
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            bmc.logins += 1
+            if self.path != SESSIONS or body != {"UserName": USER, "Password": PASSWORD}:
+                bmc.refused += 1
+                self._answer(401)
+                return
+            token, path = secrets.token_hex(16), f"{SESSIONS}/{bmc.logins}"
+            bmc.sessions[token] = path
+            self._answer(201, {"X-Auth-Token": token, "Location": f"https://localhost{path}"})
+
+        def do_DELETE(self) -> None:
+            token = self.headers.get("X-Auth-Token", "")
+            known = bmc.sessions.get(token) == self.path
+            if known:
+                del bmc.sessions[token]
+            self._answer(204 if known else 401)
+
+    return Handler
