@@ -1,0 +1,123 @@
+"""`exec`: the log of PRACE-1IP D9.3.3, 4.1.6, and scripts of a site, well and sick."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+from tests.instruments.watching import Watch
+
+UIO_LOG = Path(__file__).resolve().parents[2] / "slurm-plugins/tests/fixtures/uio.log"
+UIO = [
+    (1361975825, 3057),
+    (1361975835, 3179),
+    (1361975847, 4063),
+    (1361975858, 5037),
+    (1361975868, 5057),
+    (1361975880, 5059),
+]
+
+
+def text_of(command: str | Path, more: str = "") -> str:
+    return f"  - {{type: exec, name: site, command: '{command}', period_s: 0.2{more}}}\n"
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "read-power"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_log_of_uio_is_taken_as_is(probe):
+    """The seed's six lines, with their own times and to the watt."""
+    run = probe(text_of(f"cat {UIO_LOG}; exec sleep 600"), 6)
+    assert run.status == 0, run.errors + str(run.faults())
+    assert [(reading["time"], reading["value"]) for reading in run.readings] == UIO
+    assert {(r["method"], r["domain"], r["unit"]) for r in run.readings} == {
+        ("integrated", "node", "W")
+    }
+
+
+def test_a_log_that_grows_is_followed(tmp_path, joulemarkd, configuration):
+    log = tmp_path / "power.log"
+    lines = UIO_LOG.read_text().splitlines(keepends=True)
+    log.write_text(lines[0])
+    with Watch(joulemarkd, configuration(text_of(f"exec tail -n +1 -f {log}"))) as watch:
+        for count, line in enumerate(lines[1:], start=2):
+            with log.open("a") as stream:
+                stream.write(line)
+            wait_for(
+                lambda wanted=UIO[:count]: (
+                    [(r["time"], r["value"]) for r in watch.readings()] == wanted
+                ),
+                what=f"{count} lines",
+            )
+
+
+def test_a_call_is_a_reading(tmp_path, probe):
+    path = script(tmp_path, f"echo x >> {tmp_path}/calls; wc -l < {tmp_path}/calls")
+    run = probe(text_of(path, ", every: call, domain: gpu, timeout_s: 10"), 3)
+    assert run.status == 0, run.errors + str(run.faults())
+    assert run.values() == [1, 2, 3]
+    assert {reading["domain"] for reading in run.readings} == {"gpu"}
+
+
+def test_a_sick_script_is_named(tmp_path, probe):
+    sick = {
+        "exit 3": "ended with exit status 3",
+        "echo garbage; sleep 600": "garbage: 'garbage'",
+        "echo 5 nan; sleep 600": "is not a number: 'nan'",
+        "echo -- -7; sleep 600": "negative: -7 W",
+        "sleep 600": "printed nothing for 0.6 s and was killed",
+        "kill -SEGV $$": "ended with exit status 139",
+    }
+    for text, part in sick.items():
+        path = script(tmp_path, text.replace("echo --", "printf '%s\\n'"))
+        run = probe(text_of(path))
+        assert run.status == 1
+        assert any(part in fault for fault in run.faults()), (text, run.faults())
+
+
+def test_nothing_is_left_behind(tmp_path, joulemarkd, configuration):
+    """The script's own children end with the daemon, also when that is killed."""
+    pids = tmp_path / "pids"
+    path = script(tmp_path, f"echo $$ >> {pids}; while echo 5; do sleep 0.05; done")
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        pids.unlink(missing_ok=True)
+        with Watch(joulemarkd, configuration(text_of(path))) as watch:
+            wait_for(watch.values, what="a first value")
+            pid = int(pids.read_text().split()[0])
+            os.kill(watch.process.pid, number)
+            wait_for(lambda pid=pid: has_ended(pid), what=f"process {pid} to end")
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+def test_the_script_has_none_of_the_daemons_capabilities(tmp_path, joulemarkd, configuration):
+    """Ambient capabilities are the daemon's to read sensors with, not the script's."""
+    mine = ["setpriv", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    if subprocess.run([*mine, "true"], capture_output=True).returncode != 0:
+        pytest.skip("CAP_DAC_READ_SEARCH cannot be given here")
+    daemon = tmp_path / "joulemarkd-with-capabilities"
+    daemon.write_text(f'#!/bin/sh\nexec {" ".join(mine)} {joulemarkd} "$@"\n')
+    daemon.chmod(0o755)
+    path = script(tmp_path, "echo $((0x$(sed -n 's/^CapAmb:\\s*//p' /proc/self/status)))")
+    with Watch(daemon, configuration(text_of(path))) as watch:
+        wait_for(watch.values, what="a first value")
+        ours = Path(f"/proc/{watch.process.pid}/status").read_text()
+        assert int(ours.partition("CapAmb:")[2].split()[0], 16) != 0
+        assert set(watch.values()) == {0}

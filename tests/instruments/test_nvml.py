@@ -1,0 +1,127 @@
+"""`nvml` against a library with NVIDIA's documented ABI, and a real GPU where there is one."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+from tests.instruments.watching import Watch
+
+LOST = 15
+TEXT = "  - {type: nvml, name: gpus, period_s: 0.2, timeout_s: 5}\n"
+
+
+@pytest.fixture(scope="session")
+def stub_folder(tmp_path_factory) -> Path:
+    """Where libnvidia-ml.so.1 of the tests is."""
+    folder = tmp_path_factory.mktemp("nvml")
+    compiler = os.environ.get("CC") or shutil.which("gcc") or "cc"
+    source = Path(__file__).with_name("nvml_stub.c")
+    library = folder / "libnvidia-ml.so.1"
+    words = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source]
+    subprocess.run(list(map(str, words)), check=True, timeout=120)
+    return folder
+
+
+@pytest.fixture
+def gpus(stub_folder, tmp_path, monkeypatch) -> Callable[..., None]:
+    """`gpus((minor, result, energy_mj, power_mw, mig), ...)` sets what the library says."""
+    values = tmp_path / "gpus"
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(stub_folder))
+    monkeypatch.setenv("NVML_STUB", str(values))
+
+    def put(*devices: tuple[int, int, int, int, int]) -> None:
+        lines = [f"GPU-{device[0]:08x} " + " ".join(map(str, device)) for device in devices]
+        new = values.with_suffix(".new")
+        new.write_text("".join(f"{line}\n" for line in lines))
+        new.replace(values)
+
+    return put
+
+
+def test_energy_goes_before_power_and_channels_bear_the_minor(gpus, probe):
+    gpus((1, 0, 123456789, 61000, 0), (0, 0, -1, 250500, 0), (2, 0, -1, -1, 0))
+    run = probe(TEXT, 2)
+    assert run.status == 0, run.errors + str(run.faults())
+    readings = [(r["channel"], r["value"], r["unit"], r["domain"]) for r in run.readings[:2]]
+    assert readings == [("gpu-1", 123456.789, "J", "gpu"), ("gpu-0", 250.5, "W", "gpu")]
+    assert {r["channel"] for r in run.readings} == {"gpu-0", "gpu-1"}  # gpu-2 measures nothing
+
+
+def test_mig_is_said_in_the_channels_name(gpus, probe):
+    gpus((0, 0, 5000, 61000, 1), (1, 0, 7000, 61000, 0))
+    run = probe(TEXT)
+    assert [r["channel"] for r in run.readings] == ["gpu-0-mig", "gpu-1"]
+
+
+def test_a_lost_gpu_is_a_fault_and_comes_back(gpus, joulemarkd, configuration):
+    well = (1, 0, 7000, 61000, 0)
+    gpus((0, 0, 5000, 61000, 0), well)
+    with Watch(joulemarkd, configuration(TEXT)) as watch:
+        wait_for(lambda: 5 in watch.values("gpu-0"), what="the first GPU's energy")
+        gpus((0, LOST, 5000, 61000, 0), well)
+        assert watch.wait_fault("gpu-0 (GPU-00000000): GPU is lost")
+        others = len(watch.values("gpu-1"))
+        wait_for(lambda: len(watch.values("gpu-1")) > others, what="the other GPU to be read")
+        gpus((0, 0, 6000, 61000, 0), well)
+        wait_for(lambda: 6 in watch.values("gpu-0"), 60, "the GPU to be found again")
+
+
+def test_a_gpu_that_is_lost_from_the_start_is_missed(gpus, probe):
+    gpus((0, 0, 5000, 61000, 0), (1, LOST, 0, 0, 0))
+    run = probe(TEXT)
+    assert run.status == 1
+    assert run.values("gpu-0") == [5]
+    assert any("gpu-1" in fault and "GPU is lost" in fault for fault in run.faults())
+
+
+def test_no_driver_says_what_to_do(gpus, stub_folder, probe, monkeypatch):
+    monkeypatch.delenv("NVML_STUB")
+    run = probe(TEXT)
+    assert run.status == 1
+    assert "Driver Not Loaded" in run.errors + "".join(run.faults())
+
+
+def test_no_library_says_what_to_do(probe):
+    if real_gpus() > 0:
+        pytest.skip("this machine has NVIDIA's driver")
+    run = probe(TEXT)
+    assert run.status == 1
+    assert "install NVIDIA's driver" in run.errors + "".join(run.faults())
+
+
+def real_gpus() -> int:
+    """GPUs that the machine's own NVML counts."""
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_uint(0)
+    if library.nvmlInit_v2() != 0 or library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def test_a_real_gpu_counts_upwards(probe):
+    if real_gpus() == 0:
+        pytest.skip("no NVIDIA GPU here: only the library of the tests was read")
+    run = probe(TEXT, 5)
+    assert run.status == 0, run.errors + str(run.faults())
+    channels = {reading["channel"] for reading in run.readings}
+    assert channels
+    for channel in channels:
+        readings = [r for r in run.readings if r["channel"] == channel]
+        if readings[0]["unit"] == "J":
+            values = [reading["value"] for reading in readings]
+            assert values == sorted(values) and values[-1] > values[0] > 0
+        else:
+            assert all(0 < reading["value"] < 5000 for reading in readings)
