@@ -105,7 +105,7 @@ static outcome follow(redfish *self, const jm_uri *uri, const char *link, jm_uri
     json_t *resource;
     outcome result = get(self, uri, &resource, why);
     if (result == FOUND && !jm_resource_link(resource, link, next)) {
-        jm_message_set(why, "%s has no %s", uri->path, link);
+        jm_message_set(why, "%s has no %s", jm_uri_id(uri), link);
         result = NOT_OFFERED;
     }
     json_decref(resource);
@@ -161,13 +161,13 @@ static outcome find_supplies(redfish *self, const jm_uri *subsystem, struct gaug
         result = get(self, &supplies[i], &supply, why);
         if (result == FOUND && !jm_resource_in_state(supply, "Absent") &&
             !jm_resource_link(supply, "Metrics", &gauge->uris[found++])) {
-            jm_message_set(why, "%s has no Metrics", supplies[i].path);
+            jm_message_set(why, "%s has no Metrics", jm_uri_id(&supplies[i]));
             result = NOT_OFFERED;
         }
         json_decref(supply);
     }
     if (result == FOUND && found == 0) {
-        jm_message_set(why, "%s has no power supply", subsystem->path);
+        jm_message_set(why, "%s has no power supply", jm_uri_id(subsystem));
         result = NOT_OFFERED;
     }
     gauge->n_uris = result == FOUND ? found : 0;
@@ -213,24 +213,23 @@ static outcome add_up(redfish *self, struct gauge *gauge, source_kind source, ui
 /* auto: the first source that gives watts, for good. A fault says nothing about what is offered. */
 static outcome choose(redfish *self, const jm_uri *chassis, struct gauge *gauge, uint64_t *uw,
                       jm_message *why) {
-    jm_message details[SOURCE_SUPPLIES + 1];
+    jm_message detail;
     for (source_kind try = SOURCE_METRICS; try <= SOURCE_SUPPLIES; try++) {
-        outcome result = look_up(self, chassis, gauge, try, &details[try]);
+        outcome result = look_up(self, chassis, gauge, try, &detail);
         if (result == FOUND)
-            result = add_up(self, gauge, try, uw, &details[try]);
+            result = add_up(self, gauge, try, uw, &detail);
         if (result == FOUND) {
             gauge->source = try;
             return FOUND;
         }
         gauge->n_uris = 0;
         if (result == FAULT) {
-            *why = details[try];
+            *why = detail;
             return FAULT;
         }
     }
-    jm_message_set(why, "chassis %s gives no watts: %.120s; %.120s; %.120s", jm_uri_id(chassis),
-                   details[SOURCE_METRICS].text, details[SOURCE_POWER].text,
-                   details[SOURCE_SUPPLIES].text);
+    jm_message_set(why, "chassis %s gives no watts as metrics, power or supplies: %s",
+                   jm_uri_id(chassis), detail.text);
     return NOT_OFFERED;
 }
 

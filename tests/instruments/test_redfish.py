@@ -1,0 +1,335 @@
+"""Instrument `redfish` against sushy-tools' emulators, behind TLS of the tests' authority."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+from tests.cluster.ports import free_port, listens
+from tests.instruments import bmc as bmcs
+from tests.instruments import mosquitto as certificates
+from tests.instruments.bmc import PASSWORD, USER, Redfish, password_file, seen_in_process_list
+from tests.instruments.watching import Watch
+
+METRICS = "Chassis/Self/EnvironmentMetrics"
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ca.crt, and localhost's and another host's key and certificate by it."""
+    folder = tmp_path_factory.mktemp("authority")
+    certificates.make_authority(folder)
+    certificates.make_authority(folder, "stranger")
+    certificates.make_certificate(folder, "localhost", "localhost")
+    certificates.make_certificate(folder, "elsewhere", "bmc.example.org")
+    return folder
+
+
+@pytest.fixture
+def mockup(tmp_path: Path) -> Path:
+    return bmcs.service(tmp_path / "mockup")
+
+
+@pytest.fixture
+def bmc(mockup: Path, authority: Path) -> Iterator[Redfish]:
+    started = Redfish(mockup, authority / "localhost.key", authority / "localhost.crt").start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def entry(tmp_path: Path, authority: Path) -> Callable[..., str]:
+    """One line of `instruments:` for a service at a port."""
+
+    def write(port: int, more: str = "", ca: str = "ca.crt", times: str = "timeout_s: 5") -> str:
+        words = [f"type: redfish, url: 'https://localhost:{port}', user: {USER}, period_s: 0.1"]
+        words += [f"password_file: {password_file(tmp_path)}, ca_file: {authority / ca}", times]
+        return "- {" + ", ".join(words + ([more] if more else [])) + "}\n"
+
+    return write
+
+
+@pytest.fixture
+def watch(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[[str], Watch]:
+    return lambda instruments: Watch(joulemarkd, configuration(instruments))
+
+
+@pytest.mark.parametrize(
+    ("source", "watts"),
+    [("auto", 300.0), ("metrics", 300.0), ("power", 301.0), ("supplies", 302.0)],
+)
+def test_reads_power(
+    bmc: Redfish, entry: Callable, probe: Callable, source: str, watts: float
+) -> None:
+    done = probe(entry(bmc.port, f"source: {source}"), count=3)
+    assert done.faults() == [] and done.values("chassis") == [watts] * 3
+    assert done.readings[0]["method"] == "integrated" and done.readings[0]["unit"] == "W"
+
+
+def test_reads_energy_counters(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+    channels = "{name: fine, source: energy_joules}, {name: coarse, source: energy_kwh}"
+    done = probe(entry(bmc.port, f"channels: [{channels}]"))
+    assert done.values("fine") == [1e6] and done.values("coarse") == [3.5 * 3.6e6]
+    assert {reading["method"] for reading in done.readings} == {"counter"}
+
+
+def test_follows_the_power(bmc: Redfish, entry: Callable, watch: Callable) -> None:
+    with watch(entry(bmc.port)) as seen:
+        wait_for(seen.values, 30, "a first reading")
+        bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 412.5}})
+        wait_for(lambda: seen.values()[-1] == 412.5, 30, "the new value")
+
+
+def test_auto_takes_what_there_is_and_stays_with_it(
+    bmc: Redfish, entry: Callable, watch: Callable
+) -> None:
+    bmcs.resource(bmc.mockup, METRICS, {})
+    with watch(entry(bmc.port)) as seen:
+        wait_for(lambda: seen.values(), 30, "a first reading")
+        bmcs.chassis(bmc.mockup, "Self", 500.0)
+        wait_for(lambda: seen.values()[-1] != 301.0, 30, "the new value")
+        assert set(seen.values()) == {301.0, 501.0}  # of Power, never of EnvironmentMetrics
+
+
+def test_chooses_a_chassis(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+    bmcs.collection(bmc.mockup, "Chassis", ["Self", "GPU-Tray"])
+    bmcs.chassis(bmc.mockup, "GPU-Tray", 900.0)
+    tray = "{name: tray, chassis: GPU-Tray, domain: gpu}"
+    done = probe(entry(bmc.port, f"channels: [{{name: node, chassis: Self}}, {tray}]"))
+    assert done.values("node") == [300.0] and done.values("tray") == [900.0]
+    assert "set 'chassis' to one of Self, GPU-Tray" in probe(entry(bmc.port)).faults()[0]
+    done = probe(entry(bmc.port, "chassis: Sled"))
+    assert "no chassis 'Sled'; the service has Self, GPU-Tray" in done.faults()[0]
+
+
+def test_names_a_chassis_without_power(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+    bmcs.resource(bmc.mockup, "Chassis/Self", bmcs.link("Chassis/Self"))
+    fault = probe(entry(bmc.port)).faults()[0]
+    assert "chassis Self gives no watts" in fault and "has no PowerSubsystem" in fault
+
+
+# ---- TLS ----
+
+
+@pytest.mark.parametrize("ca", ["stranger.crt", "elsewhere.crt"])
+def test_refuses_a_service_that_its_authority_did_not_sign(
+    bmc: Redfish, entry: Callable, probe: Callable, ca: str
+) -> None:
+    done = probe(entry(bmc.port, ca=ca), count=3)
+    assert done.status == 1 and all("ca_file" in fault for fault in done.faults())
+    assert bmc.requests == 0 and bmc.logins == 0  # it learnt nothing of us
+
+
+def test_the_systems_authorities_do_not_know_it(
+    bmc: Redfish, entry: Callable, probe: Callable, authority: Path
+) -> None:
+    done = probe(entry(bmc.port).replace(f"ca_file: {authority / 'ca.crt'}, ", ""))
+    assert "ca_file" in done.faults()[0] and bmc.requests == 0
+
+
+def test_refuses_another_hosts_certificate(
+    mockup: Path, authority: Path, entry: Callable, probe: Callable
+) -> None:
+    other = Redfish(mockup, authority / "elsewhere.key", authority / "elsewhere.crt").start()
+    try:
+        done = probe(entry(other.port))
+        assert done.status == 1 and "localhost" in done.faults()[0]
+        assert other.requests == 0
+    finally:
+        other.stop()
+
+
+# ---- sessions and secrets ----
+
+
+def test_renews_a_session_that_ended_and_deletes_it_at_the_end(
+    bmc: Redfish, entry: Callable, probe: Callable, watch: Callable
+) -> None:
+    with watch(entry(bmc.port)) as seen:
+        wait_for(lambda: len(seen.values()) >= 3, 30, "first readings")
+        assert bmc.logins == 1
+        bmc.sessions.clear()
+        before = len(seen.values())
+        wait_for(lambda: len(seen.values()) > before + 3, 30, "readings with a new session")
+        assert bmc.logins == 2 and seen.faults() == []
+    bmc.sessions.clear()
+    assert probe(entry(bmc.port), count=2).status == 0
+    assert bmc.logins == 3 and bmc.sessions == {}
+
+
+def test_tries_a_refused_password_once(
+    bmc: Redfish, entry: Callable, watch: Callable, tmp_path: Path
+) -> None:
+    instruments = entry(bmc.port)
+    wrong = "not-the-password-9"
+    password_file(tmp_path, wrong)
+    with watch(instruments) as seen:
+        assert "check 'user' and 'password_file'" in seen.wait_fault("HTTP 401")
+        wait_for(lambda: len(seen.faults()) > 5, 30, "more readings")
+        assert bmc.logins == 1
+        assert not seen_in_process_list(wrong)
+        assert wrong not in seen.output.read_text() + seen.errors.read_text()
+
+
+@pytest.mark.parametrize("auth", ["session", "basic"])
+def test_the_password_shows_nowhere(
+    bmc: Redfish, entry: Callable, watch: Callable, auth: str
+) -> None:
+    with watch(entry(bmc.port, f"auth: {auth}")) as seen:
+        wait_for(seen.values, 30, "a first reading")
+        assert not seen_in_process_list(PASSWORD)
+        bmcs.resource(bmc.mockup, METRICS, "<html>")
+        seen.wait_fault("garbage")
+        bmc.stop()
+        seen.wait_fault("localhost")
+        said = seen.output.read_text() + seen.errors.read_text()
+        assert PASSWORD not in said and not any(token in said for token in bmc.sessions)
+    assert bmc.logins == (auth == "session")
+
+
+def test_refuses_a_password_that_others_may_read(
+    bmc: Redfish, entry: Callable, probe: Callable, tmp_path: Path
+) -> None:
+    instruments = entry(bmc.port)
+    password_file(tmp_path, mode=0o640)
+    assert "others may read it; chmod 600" in probe(instruments).faults()[0]
+    assert bmc.logins == 0
+
+
+def test_follows_no_link_to_another_host(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+    away = {"@odata.id": "https://localhost.example.org/metrics"}
+    bmcs.resource(bmc.mockup, "Chassis/Self", {"EnvironmentMetrics": away})
+    assert "has no EnvironmentMetrics" in probe(entry(bmc.port, "source: metrics")).faults()[0]
+
+
+# ---- sick services ----
+
+
+@pytest.mark.parametrize(
+    ("answer", "part"),
+    [
+        ("<html>busy</html>", "garbage"),
+        ('{"PowerWatts": {"Reading": NaN}}', "garbage"),
+        ("[]", "garbage"),
+        ("", "garbage"),
+        ('{"PowerWatts": {"Reading": "NaN"}}', "is not a number"),
+        ('{"PowerWatts": {"Reading": -5}}', "negative"),
+        ('{"PowerWatts": {"Reading": null}}', "absent"),
+        ('{"PowerWatts": {}}', "absent"),
+        ('{"PowerWatts": {"Reading": 1e12}}', "impossible"),
+        ('{"a": "' + 2_000_000 * "x" + '"}', "longer than"),
+    ],
+)
+def test_names_a_sick_answer_and_recovers(
+    bmc: Redfish, entry: Callable, watch: Callable, answer: str, part: str
+) -> None:
+    with watch(entry(bmc.port, "source: metrics")) as seen:
+        wait_for(seen.values, 30, "a first reading")
+        bmcs.resource(bmc.mockup, METRICS, answer)
+        seen.wait_fault(part)
+        bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 42}})
+        wait_for(lambda: seen.values()[-1] == 42.0, 30, "the next good value")
+
+
+def test_a_slow_service_is_late_and_recovers(
+    bmc: Redfish, entry: Callable, watch: Callable
+) -> None:
+    with watch(entry(bmc.port, times="timeout_s: 0.5")) as seen:
+        wait_for(seen.values, 30, "a first reading")
+        bmc.delay_s = 2.0
+        seen.wait_fault("no answer within timeout_s of 0.5 s")
+        bmc.delay_s = 0.0
+        before = len(seen.values())
+        wait_for(lambda: len(seen.values()) > before, 30, "a reading in time")
+
+
+def test_looks_up_over_several_readings_where_one_is_too_short(
+    bmc: Redfish, entry: Callable, watch: Callable
+) -> None:
+    bmc.delay_s = 0.3  # seven requests before the first value
+    with watch(entry(bmc.port, "source: metrics", times="timeout_s: 1.6")) as seen:
+        wait_for(seen.values, 60, "a first reading")
+
+
+def test_survives_a_service_that_restarts(bmc: Redfish, entry: Callable, watch: Callable) -> None:
+    with watch(entry(bmc.port)) as seen:
+        wait_for(seen.values, 30, "a first reading")
+        bmc.stop()
+        seen.wait_fault("localhost")
+        bmc.sessions.clear()  # a BMC forgets them
+        bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 77}})
+        bmc.start()
+        wait_for(lambda: seen.values()[-1] == 77.0, 30, "the value after the restart")
+
+
+def test_finds_a_resource_that_moved(bmc: Redfish, entry: Callable, watch: Callable) -> None:
+    with watch(entry(bmc.port, "source: supplies")) as seen:
+        wait_for(seen.values, 30, "a first reading")
+        supplies = bmc.mockup / "Chassis/Self/PowerSubsystem/PowerSupplies"
+        bmcs.resource(supplies, "Bay2", {"Status": {"State": "Absent"}})
+        shutil.rmtree(supplies / "Bay2/Metrics")  # pulled out
+        wait_for(lambda: seen.values()[-1] == 151.0, 30, "the other supply alone")
+
+
+# ---- sushy-tools' own programs, as they are ----
+
+
+@contextlib.contextmanager
+def program(name: str, port: int, *words: object) -> Iterator[None]:
+    path = Path(sys.executable).with_name(name)
+    if not path.exists():
+        pytest.skip(f"{name} is not installed (Python: sushy-tools)")
+    process = subprocess.Popen(
+        [path, "-p", str(port), *map(str, words)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for(lambda: listens(port), 60, f"{name} to listen")
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def test_sushy_static(mockup: Path, authority: Path, entry: Callable, probe: Callable) -> None:
+    """It asks for no password; sessions it has none."""
+    port = free_port()
+    pair = ("-c", authority / "localhost.crt", "-k", authority / "localhost.key")
+    with program("sushy-static", port, "-i", "127.0.0.1", "-m", mockup, *pair):
+        assert probe(entry(port, "auth: basic"), count=3).values() == [300.0] * 3
+        assert "set 'auth: basic'" in probe(entry(port)).faults()[0]
+
+
+def test_sushy_emulator(authority: Path, entry: Callable, probe: Callable, tmp_path: Path) -> None:
+    """It checks passwords (basic); its chassis have no power."""
+    bcrypt = pytest.importorskip("bcrypt")
+    digest = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
+    (tmp_path / "users").write_text(f"{USER}:{digest}\n")
+    (tmp_path / "sushy.conf").write_text(f"SUSHY_EMULATOR_AUTH_FILE = '{tmp_path}/users'\n")
+    port = free_port()
+    words = ("--fake", "--config", tmp_path / "sushy.conf", "-i", "127.0.0.1")
+    pair = ("--ssl-certificate", authority / "localhost.crt")
+    with program("sushy-emulator", port, *words, *pair, "--ssl-key", authority / "localhost.key"):
+        fault = probe(entry(port, "auth: basic")).faults()[0]
+        assert "gives no watts" in fault and "has no PowerSubsystem" in fault
+        instruments = entry(port, "auth: basic")
+        password_file(tmp_path, "wrong-one")
+        assert "HTTP 401" in probe(instruments).faults()[0]
+
+
+def test_the_clock_is_the_answers(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+    began = time.time()
+    done = probe(entry(bmc.port), count=2)
+    times = [reading["time"] for reading in done.readings]
+    assert began <= times[0] <= times[1] <= time.time()
