@@ -14,6 +14,12 @@ UJ_PER_J = 1_000_000
 SHOWN_NODES = 8  # of a list in a text for people
 
 
+def drop_details(record: dict) -> None:
+    """Frees what no job record takes from a node's, which is half of it."""
+    for account in record["accounts"]:
+        account.pop("channels", None)
+
+
 def summarise(run: Run) -> list[dict]:
     """The rows of one run of a job: itself first, then each step."""
     accounts: dict[str, list[tuple[dict, dict]]] = {"job": []}

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joulemark import charges, jobrecord, records, store
+from joulemark import charges, forking, jobrecord, records, store
 from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.runs import Run, runs_of
@@ -107,25 +107,39 @@ def _read_all(config: Config, paths: list[str]) -> tuple[dict[str, nodes.Found],
     """Good records by path, and how many bad ones went to record_dir/rejected."""
     good: dict[str, nodes.Found] = {}
     rejected = 0
-    for path in paths:
-        try:
-            good[path] = nodes.Found.of(*records.read(path))
-        except FileNotFoundError:
-            continue  # another merge was faster
-        except records.RecordError as error:
-            _reject(config, path, error)
+    for path, text, record, problems in forking.in_halves(_read_some, paths):
+        if problems:
+            _reject(config, path, problems)
             rejected += 1
+        else:
+            good[path] = nodes.Found.of(text, record)
     return good, rejected
 
 
-def _reject(config: Config, path: str, error: records.RecordError) -> None:
+def _read_some(paths: list[str]) -> list[tuple[str, bytes, dict | None, list[str]]]:
+    """(path, text, record, problems) of each file that is still there."""
+    found = []
+    for path in paths:
+        try:
+            text, record = records.read(path)
+        except FileNotFoundError:
+            continue  # another merge was faster
+        except records.RecordError as error:
+            found.append((path, b"", None, error.problems))
+        else:
+            jobrecord.drop_details(record)
+            found.append((path, text, record, []))
+    return found
+
+
+def _reject(config: Config, path: str, problems: list[str]) -> None:
     """Keeps the file for the administrator, with its reason beside it."""
     folder = config.record_dir / "rejected"
     folder.mkdir(exist_ok=True)
     kept = _move(path, folder)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     with open(folder / "rejected.log", "a", encoding="utf-8") as log:
-        for problem in error.problems:
+        for problem in problems:
             line = f"{problem} (kept as {kept})"
             print(f"joulemark: {line}", file=sys.stderr)
             log.write(f"{stamp} {line}\n")
@@ -144,7 +158,7 @@ def _move(path: str, folder: Path) -> str:
     target = f"{folder}/{name}"
     number = 1
     try:
-        while os.path.exists(target) and Path(target).read_bytes() != Path(path).read_bytes():
+        while os.access(target, os.F_OK) and Path(target).read_bytes() != Path(path).read_bytes():
             number += 1
             target = f"{folder}/{name}.{number}"
         os.replace(path, target)

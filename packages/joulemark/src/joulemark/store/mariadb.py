@@ -92,8 +92,8 @@ def writer(place: Place) -> MariadbSession:
         autocommit=True,
         connect_timeout=10,
         read_timeout=600,
-        init_command="SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',"
-        " SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        sql_mode="STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION",
+        init_command="SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         **{key: value for key, value in where.items() if value},
         **tls,
     )

@@ -165,7 +165,7 @@ SECOND: list[Step] = [
         cluster {name} NOT NULL, job BIGINT NOT NULL, node {name} NOT NULL,
         run_key BIGINT NOT NULL, complete BIGINT NOT NULL, end_ns BIGINT NOT NULL,
         digest CHAR(32) NOT NULL, body {text} NOT NULL,
-        PRIMARY KEY (cluster, job, node, run_key)) {table}""",
+        PRIMARY KEY (cluster, job, node, run_key)) {rows}""",
     """CREATE TABLE slurm_run (
         cluster {name} NOT NULL, job BIGINT NOT NULL, restart BIGINT NOT NULL,
         nodes {text} NOT NULL, why {text} NOT NULL,

@@ -26,10 +26,14 @@ class Session:
         self.place = place
         self.raw = raw
 
+    def words(self, sql: str) -> str:
+        """The statement as the driver wants it: `?` as its own mark, its % signs doubled."""
+        return sql.replace("%", "%%").replace("?", self.mark)
+
     def rows(self, sql: str, values: Sequence = ()) -> list[tuple]:
         """A query's whole answer."""
         with contextlib.closing(self.raw.cursor()) as cursor:
-            cursor.execute(sql.replace("?", self.mark), tuple(values))
+            cursor.execute(self.words(sql), tuple(values))
             return list(cursor.fetchall())
 
     def value(self, sql: str, values: Sequence = ()) -> Any:
@@ -40,14 +44,14 @@ class Session:
     def run(self, sql: str, values: Sequence = ()) -> None:
         """A statement without an answer."""
         with contextlib.closing(self.raw.cursor()) as cursor:
-            cursor.execute(sql.replace("?", self.mark), tuple(values))
+            cursor.execute(self.words(sql), tuple(values))
 
     def many(self, sql: str, rows: Iterable[Sequence]) -> None:
         """One statement for each row, in as few round trips as the driver can."""
         rows = list(rows)
         if rows:
             with contextlib.closing(self.raw.cursor()) as cursor:
-                cursor.executemany(sql.replace("?", self.mark), rows)
+                cursor.executemany(self.words(sql), rows)
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
         """Adds rows."""

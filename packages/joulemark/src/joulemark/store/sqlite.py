@@ -16,7 +16,6 @@ from joulemark.store.session import LOCK_TIMEOUT_S, Session
 class SqliteSession(Session):
     """SQLite: a writer keeps a write-ahead log, so that readers never wait."""
 
-    mark = "?"
     types: ClassVar = {
         "name": "TEXT",
         "text": "TEXT",
@@ -27,6 +26,9 @@ class SqliteSession(Session):
     driver_error = sqlite3.Error
     advice = "If the file is damaged, move it away and run `joulemark merge --rebuild`"
 
+    def words(self, sql: str) -> str:
+        return sql
+
     def begin(self) -> None:
         self.run("BEGIN IMMEDIATE")
 
@@ -35,6 +37,7 @@ class SqliteSession(Session):
 
     def prepare(self) -> None:
         """SQLite waits for no lock in this one statement, so a first merge beside another must."""
+        self.rows("PRAGMA page_size=16384")
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:
             try:

@@ -1,0 +1,325 @@
+# The same merges in SQLite and in real servers of MariaDB and PostgreSQL; upgrades; crowds.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import contextlib
+import json
+import random
+import subprocess
+import sys
+
+import builders
+import databases
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joulemark import cli, config, store
+from joulemark.errors import UserError
+from joulemark.store import jobs, place, schema
+
+
+@pytest.fixture(scope="session", params=["sqlite", "mariadb", "postgresql"])
+def server(request):
+    """None for SQLite, else a server that runs as long as the tests."""
+    if request.param == "sqlite":
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            made = stack.enter_context(databases.SERVERS[request.param]())
+        except databases.Missing as missing:
+            pytest.skip(str(missing))
+        yield made
+
+
+class Stores:
+    """Makes sites with stores of one kind."""
+
+    def __init__(self, server, tmp_path_factory):
+        self.server = server
+        self._folders = tmp_path_factory
+
+    def site(self):
+        """A folder with an empty record_dir and a configuration with an empty store."""
+        folder = self._folders.mktemp("site")
+        (folder / "records").mkdir()
+        where = self.server.database() if self.server else folder / "store.sqlite"
+        text = f"cluster: demo\nrecord_dir: {folder}/records\nstore: {where}\n"
+        if self.server:
+            text += f"store_password_file: {self.server.password_file}\n"
+        (folder / "joulemark.yaml").write_text(text)
+        return folder
+
+
+@pytest.fixture
+def stores(server, tmp_path_factory):
+    return Stores(server, tmp_path_factory)
+
+
+@pytest.fixture
+def folder(stores, monkeypatch):
+    """One site, and the command knows it."""
+    made = stores.site()
+    monkeypatch.setenv("JOULEMARK_CONFIG", str(made / "joulemark.yaml"))
+    return made
+
+
+def place_of(folder):
+    return config.load(folder / "joulemark.yaml").store
+
+
+def rows_of(folder, job=12):
+    with store.reading(place_of(folder)) as session:
+        return jobs.job_rows(session, "demo", job)
+
+
+def everything(folder):
+    """All that the store holds but the order of numbers that the database chose."""
+    with store.reading(place_of(folder)) as session:
+        payers = dict(session.rows("SELECT id, UserName FROM payer"))
+        names = ", ".join(jobs.NAMES)
+        job_rows = session.rows(f"SELECT {names} FROM job_run ORDER BY Cluster, Job, Run, Step")
+        at = jobs.NAMES.index("Payer")
+        return (
+            [(*row[:at], payers.get(row[at]), *row[at + 1 :]) for row in job_rows],
+            session.rows(
+                "SELECT cluster, job, node, run_key, complete, end_ns, digest, body FROM node_run"
+                " ORDER BY cluster, job, node, run_key"
+            ),
+            session.rows("SELECT * FROM slurm_run ORDER BY cluster, job, restart"),
+        )
+
+
+def test_a_job_goes_in_and_comes_out_exactly(folder, capsys):
+    energy_uj = 123_456_789_012_345
+    accounts = [
+        builders.account(step, energy_uj, uncertainty_random_uj=1 / 3, gap_seconds=0.1)
+        for step in ("job", "Ä ü 漢 🔋 '\"%s?\\")
+    ]
+    builders.write(folder / "records", builders.record(accounts=accounts, uid=2**32 - 1))
+    assert cli.main(["merge"]) == 0
+    assert capsys.readouterr().out.startswith("12\tEnergy: 123456789.0 J")
+    job, step = rows_of(folder)
+    assert job["ConsumedEnergy_uj"] == energy_uj and job["Uid"] == 2**32 - 1
+    assert job["UncertaintyRandom_uj"] == 1 / 3 and job["GapSeconds"] == 0.1
+    assert step["JobIDRaw"] == "12.Ä ü 漢 🔋 '\"%s?\\"
+
+
+def test_merging_twice_changes_nothing(folder, capsys):
+    for lines in (1, 0):
+        for node in ("n1", "n2"):
+            builders.write(folder / "records", builders.record(node=node))
+        assert cli.main(["merge", "--job", "12", "--nodes", "n[1-3]", "--wait", "0"]) == 0
+        state = everything(folder)
+        assert capsys.readouterr().out.count("\n") == lines
+        assert cli.main(["merge"]) == 0
+        assert capsys.readouterr().out == ""
+        assert everything(folder) == state
+
+
+def test_a_crowd_of_merges_ends_as_one_merge_would(stores):
+    """Processes with random subsets of the same files, in random order, all at once."""
+    records = [
+        builders.record(job, f"n{node}", [builders.account("job", job * node * 1_000_003)])
+        for job in range(1, 5)
+        for node in range(1, 6)
+    ]
+    alone, crowd = stores.site(), stores.site()
+    for record in records:
+        builders.write(alone / "records", record)
+    merge(alone).wait()
+    for seed in range(2):
+        chosen = random.Random(seed).sample(records, len(records))
+        for start in range(0, len(chosen), 7):
+            for record in chosen[start : start + 7]:
+                builders.write(crowd / "records", record)
+            running = [merge(crowd) for _ in range(3)]
+            for process in running:
+                _, err = process.communicate(timeout=120)
+                assert (process.returncode, err) == (0, "")
+    assert everything(crowd) == everything(alone)
+
+
+def merge(folder):
+    return subprocess.Popen(
+        [sys.executable, "-m", "joulemark", "merge"],
+        env={"JOULEMARK_CONFIG": str(folder / "joulemark.yaml"), "PYTHONPATH": ":".join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+node_records = st.lists(
+    st.builds(
+        lambda node, restart, energy, later, missing: builders.record(
+            node=node,
+            restart=restart,
+            missing="joulemarkd was dead" if missing else None,
+            accounts=[builders.account("job", energy, seconds=10 + later)],
+        ),
+        st.sampled_from(["n1", "n2", "n3"]),
+        st.sampled_from([0, 1]),
+        st.integers(0, 10**15),
+        st.integers(0, 2),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    node_records.flatmap(lambda all_: st.tuples(st.just(all_), st.permutations(all_))),
+    st.integers(0, 6),
+)
+def test_order_subsets_and_repetition_do_not_matter(stores_for_properties, orders, cut):
+    first, second = orders
+    one, other = stores_for_properties.site(), stores_for_properties.site()
+    for record in first:
+        put(one, record)
+    for part in (second[:cut], second[cut:], first[:cut]):
+        for record in part:
+            put(other, record)
+    assert everything(one) == everything(other)
+
+
+@pytest.fixture(scope="module")
+def stores_for_properties(server, tmp_path_factory):
+    return Stores(server, tmp_path_factory)
+
+
+def put(folder, record):
+    builders.write(folder / "records", record)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JOULEMARK_CONFIG", str(folder / "joulemark.yaml"))
+        assert cli.main(["merge"]) == 0
+
+
+OLD_JOBS = [(1, "n1", None), (1, "n2", None), (2, "n1", "joulemarkd was dead")]
+
+
+def make_old_store(folder):
+    """A store of version 1 with two jobs, filled by that version's own statements."""
+    old = importlib_of(place_of(folder))
+    with contextlib.closing(old.writer(place_of(folder))) as session:
+        schema.migrate(session, known=1)
+        session.begin()
+        for job, node, missing in OLD_JOBS:
+            accounts = [] if missing else [builders.account("job"), builders.account("0")]
+            record = builders.record(job, node, accounts, missing=missing)
+            body = json.dumps(record, sort_keys=True)
+            row = ("demo", job, node, 1 if missing else 2, builders.START_NS, body)
+            session.run("INSERT INTO node_record VALUES (?, ?, ?, ?, ?, ?)", row)
+        guess = ("demo", 1, "n3", 0, 0, json.dumps(builders.record(1, "n3", [], missing="?")))
+        session.run("INSERT INTO node_record VALUES (?, ?, ?, ?, ?, ?)", guess)
+        for node in ("n1", "n2", "n3"):
+            session.run("INSERT INTO job_node VALUES (?, ?, ?)", ("demo", 1, node))
+        columns = (
+            "Cluster, Uid, NNodes, Nodes, Start_ns, ConsumedEnergy_uj, Estimated, Samples,"
+            " GapSeconds, SplitPolicy, Missing, Regions, JobIDRaw, Job, Step"
+        )
+        same = ("demo", 1000, 3, "n1,n2,n3", builders.START_NS, 200_000_000, 0, 22, 0.0, "p")
+        for step, raw in (("job", "1"), ("0", "1.0")):
+            session.run(
+                f"INSERT INTO job_record ({columns}) VALUES ({', '.join('?' * 15)})",
+                (*same, "n3: ?", "[]", raw, 1, step),
+            )
+        session.commit()
+
+
+def importlib_of(where):
+    import importlib
+
+    return importlib.import_module(f"joulemark.store.{where.kind}")
+
+
+def test_a_store_of_version_1_is_upgraded_in_place(folder, capsys):
+    make_old_store(folder)
+    with pytest.raises(UserError, match="`joulemark merge` makes or upgrades it"):
+        rows_of(folder)
+    assert cli.main(["merge"]) == 0
+    job, step = rows_of(folder, 1)
+    assert (job["ConsumedEnergy_uj"], job["Missing"], job["Run"]) == (200_000_000, "n3: ?", 0)
+    assert (step["JobIDRaw"], step["Payer"], job["Day"]) == ("1.0", None, 20717)
+    with store.reading(place_of(folder)) as session:
+        assert session.rows("SELECT Cluster, Uid FROM payer") == [("demo", 1000)]
+        assert not session.has_table("job_record") and not session.has_table("node_record")
+    builders.write(folder / "records", builders.record(1, "n3"))
+    assert cli.main(["merge"]) == 0
+    assert "\tEnergy: 300.0 J" in capsys.readouterr().out
+    assert rows_of(folder, 1)[0]["Missing"] is None
+
+
+@pytest.mark.parametrize("broken_at", [0, 3, 5, 7, 9, 11])
+def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, broken_at):
+    """Servers that cannot undo a schema's change are left half way; the next merge goes on."""
+    make_old_store(folder)
+
+    def cut(session):
+        raise KeyboardInterrupt
+
+    steps = schema.VERSIONS[1]
+    broken = [*steps[:broken_at], cut, *steps[broken_at + 1 :]]
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "VERSIONS", [schema.FIRST, broken])
+        with pytest.raises(KeyboardInterrupt), store.writing(place_of(folder)):
+            pass
+    assert cli.main(["merge"]) == 0
+    assert [row["ConsumedEnergy_uj"] for row in rows_of(folder, 1)] == [200_000_000, 200_000_000]
+
+
+def test_a_store_of_a_newer_version_is_refused(folder, capsys):
+    cli.main(["merge"])
+    with store.writing(place_of(folder)) as session:
+        session.run("INSERT INTO migration VALUES (?, ?)", (99, "later"))
+    builders.write(folder / "records", builders.record())
+    assert cli.main(["merge"]) == 1
+    assert "written by a newer joulemark (store version 99" in capsys.readouterr().err
+    assert (folder / "records" / "demo.12.n1.json").exists()
+
+
+def test_password_never_shows(stores, folder, capsys):
+    if not stores.server:
+        pytest.skip("an SQLite file has no password")
+    stores.server.password_file.write_text("wrong-secret\n")
+    try:
+        assert cli.main(["merge"]) == 1
+        err = capsys.readouterr().err
+        assert "the store cannot be used" in err and "wrong-secret" not in err
+        stores.server.password_file.chmod(0o644)
+        assert cli.main(["merge"]) == 1
+        assert "others may read this password" in capsys.readouterr().err
+    finally:
+        stores.server.password_file.write_text(databases.PASSWORD + "\n")
+        stores.server.password_file.chmod(0o600)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("store.sqlite", "neither an absolute path nor a URL"),
+        ("oracle://host/db", "must be one of"),
+        ("postgresql://joe:hush@host/db", "move it to a file"),
+        ("postgresql://joe@host", "names no database"),
+        ("mysql://joe@host/db?charset=latin1", "'charset' is not one of"),
+    ],
+)
+def test_wrong_places_are_explained(url, problem):
+    with pytest.raises(ValueError, match=problem) as caught:
+        place.Place.parse(url)
+    assert "hush" not in str(caught.value)
+
+
+def test_places():
+    assert place.Place.parse("/a/b.sqlite").path.as_posix() == "/a/b.sqlite"
+    assert place.Place.parse("sqlite:////a/b.sqlite").path.as_posix() == "/a/b.sqlite"
+    there = place.Place.parse(
+        "postgresql+psycopg://joe%40x@db.site:5433/energy?sslmode=verify-full"
+    )
+    assert (there.kind, there.user, there.host, there.port) == (
+        "postgresql",
+        "joe@x",
+        "db.site",
+        5433,
+    )
+    assert there.parameters == {"sslmode": "verify-full"}
