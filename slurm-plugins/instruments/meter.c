@@ -30,10 +30,10 @@ static jm_error_budget with_resolution(const jm_meter *meter, jm_error_budget bu
     return budget;
 }
 
+/* Where it starts again; a counter too wide for the ledger never gets there. */
 static uint64_t wrap_uj(const jm_meter *meter) {
-    if (!meter->energy || meter->wrap <= 0)
-        return 0;
-    return jm_to_micro(fmin(meter->wrap * meter->scale, energy_max_j)) - 1;
+    double span_j = meter->wrap * meter->scale;
+    return meter->energy && span_j > 0 && span_j < energy_max_j ? jm_to_micro(span_j) - 1 : 0;
 }
 
 jm_channel_info jm_meter_channel(const jm_meter *meter, const jm_instrument_config *config,

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Fuzz target: any type and bytes as an agent's value give a number or a reason, and any text as an
+// object's name gives a name that is one. The first byte is the ASN.1 type.
+#include "meter.h"
+#include "snmp.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void try_value(uint8_t type, const uint8_t *data, size_t size) {
+    const jm_meter meter = {.scale = 0.1};
+    double number = NAN;
+    uint64_t value = 0;
+    jm_message why = {""};
+    bool good = jm_snmp_number(type, size > 0 ? data : NULL, size, &number, &why) &&
+                jm_meter_value(&meter, number, &value, &why);
+    if (good ? value > UINT64_C(1000000000000000) : !why.text[0])
+        abort();
+}
+
+static void try_name(uint8_t outlet, const uint8_t *data, size_t size) {
+    unsigned long name[JM_OID_MAX];
+    char *text = calloc(1, size + 1);
+    memcpy(text, data, size);
+    size_t length = jm_snmp_name(text, outlet, name);
+    if (length == 1 || length > JM_OID_MAX)
+        abort();
+    for (size_t i = 0; i < length; i++)
+        if (name[i] > UINT32_MAX)
+            abort();
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size == 0)
+        return 0;
+    try_value(data[0], data + 1, size - 1);
+    try_name(data[0], data + 1, size - 1);
+    return 0;
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// SNMP's names and values, and a thousand outlets described; agents are read in tests/instruments.
+#include <net-snmp/net-snmp-config.h>
+
+#include <net-snmp/net-snmp-includes.h>
+
+#include "instrument.h"
+#include "snmp.h"
+
+#include "given.h"
+#include "test.h"
+
+extern const jm_instrument jm_module;
+
+static void a_name_is_numbers_with_dots(void) {
+    unsigned long name[JM_OID_MAX];
+    CHECK_EQ_U64(jm_snmp_name("1.3.6.1.4.1.318.%o.5", 7, name), 9);
+    CHECK_EQ_U64(name[7], 7);
+    CHECK_EQ_U64(name[8], 5);
+    CHECK_EQ_U64(jm_snmp_name(".2.99.4294967295", 0, name), 3);
+    static const char *const wrong[] = {"",     ".",         "1",     "1.3.",           "1..3",
+                                        "1.40", "3.1",       "1.3.x", "1.3.4294967296", "1.3 ",
+                                        "-1.3", "iso.org.x", "%o"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK_EQ_U64(jm_snmp_name(wrong[i], 1, name), 0);
+}
+
+static void a_name_has_at_most_128_numbers(void) {
+    unsigned long name[JM_OID_MAX];
+    char text[600] = "1.3";
+    for (int i = 2; i < JM_OID_MAX; i++)
+        strcat(text, ".1");
+    CHECK_EQ_U64(jm_snmp_name(text, 0, name), JM_OID_MAX);
+    strcat(text, ".1");
+    CHECK_EQ_U64(jm_snmp_name(text, 0, name), 0);
+}
+
+static double number_of(unsigned char type, const void *data, size_t length) {
+    double number = NAN;
+    jm_message why = {""};
+    CHECK(jm_snmp_number(type, data, length, &number, &why));
+    return number;
+}
+
+static void every_type_that_is_a_number(void) {
+    long integer = -7, gauge = 4000000000;
+    struct counter64 wide = {.high = 1, .low = 5};
+    float small = 1.5F;
+    double large = 2.25;
+    CHECK(number_of(ASN_INTEGER, &integer, sizeof integer) == -7.0);
+    CHECK(number_of(ASN_GAUGE, &gauge, sizeof gauge) == 4e9);
+    CHECK(number_of(ASN_COUNTER, &gauge, sizeof gauge) == 4e9);
+    CHECK(number_of(ASN_COUNTER64, &wide, sizeof wide) == 4294967301.0);
+    CHECK(number_of(ASN_OPAQUE_FLOAT, &small, sizeof small) == 1.5);
+    CHECK(number_of(ASN_OPAQUE_DOUBLE, &large, sizeof large) == 2.25);
+    CHECK(number_of(ASN_OCTET_STR, " 17.25\n", 7) == 17.25);
+}
+
+static void what_is_no_number_is_named(void) {
+    static const struct {
+        unsigned char type;
+        const char *data, *why;
+    } cases[] = {
+        {SNMP_NOSUCHOBJECT, "", "noSuchObject"},
+        {SNMP_NOSUCHINSTANCE, "", "noSuchInstance"},
+        {SNMP_ENDOFMIBVIEW, "", "endOfMibView"},
+        {ASN_OCTET_STR, "", "not a number"},
+        {ASN_OCTET_STR, "0x10", "not a number"},
+        {ASN_OCTET_STR, "230 W", "not a number"},
+        {ASN_OCTET_STR, "\x01\x02", "'?\?'"},
+        {ASN_INTEGER, "123", "3 bytes"},
+        {ASN_NULL, "", "no number"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double number;
+        jm_message why = {""};
+        CHECK(!jm_snmp_number(cases[i].type, cases[i].data, strlen(cases[i].data), &number, &why));
+        CHECK_CONTAINS(why.text, cases[i].why);
+    }
+}
+
+/* 25 outlets each on 40 hosts, as a management node reads them. */
+static void a_thousand_outlets_are_described(void) {
+    enum { COUNT = 1000 };
+    char folder[256], secret[300];
+    test_make_folder(folder, sizeof folder);
+    test_write(folder, "community", "outlets\n");
+    snprintf(secret, sizeof secret, "%s/community", folder);
+    chmod(secret, 0600);
+    jm_instrument_config config = given_nothing();
+    give(&config.settings, jm_module.keys, "community_file", secret);
+    give(&config.settings, jm_module.keys, "preset", "apc");
+    config.channels = calloc(COUNT, sizeof *config.channels);
+    config.n_channels = COUNT;
+    for (int i = 0; i < COUNT; i++) {
+        jm_channel_config *channel = &config.channels[i];
+        *channel = (jm_channel_config){.idle_w = NAN, .error = config.error, .line = i};
+        char host[32], outlet[16];
+        snprintf(channel->name, sizeof channel->name, "n%04d", i);
+        snprintf(host, sizeof host, "127.0.1.%d:1", i / 25);
+        snprintf(outlet, sizeof outlet, "%d", i % 25 + 1);
+        give(&channel->settings, jm_module.channel_keys, "host", host);
+        give(&channel->settings, jm_module.channel_keys, "outlet", outlet);
+    }
+    void *self;
+    jm_message why = {""};
+    CHECK(jm_module.open(&config, &self, &why) == 0);
+    CHECK_STR(why.text, "");
+    jm_channel_info *channels = calloc(COUNT, sizeof *channels);
+    CHECK_EQ_U64(jm_module.describe(self, channels, 1), COUNT); /* touches the first alone */
+    CHECK_STR(channels[1].name, "");
+    CHECK_EQ_U64(jm_module.describe(self, channels, COUNT), COUNT);
+    CHECK_STR(channels[COUNT - 1].name, "n0999");
+    jm_module.close(self);
+    for (int i = 0; i < COUNT; i++)
+        jm_settings_free(&config.channels[i].settings);
+    jm_settings_free(&config.settings);
+    free(config.channels);
+    free(channels);
+    test_remove(folder);
+}
+
+int main(void) {
+    RUN(a_name_is_numbers_with_dots);
+    RUN(a_name_has_at_most_128_numbers);
+    RUN(every_type_that_is_a_number);
+    RUN(what_is_no_number_is_named);
+    RUN(a_thousand_outlets_are_described);
+    return test_result();
+}
