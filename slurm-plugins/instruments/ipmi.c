@@ -2,7 +2,8 @@
 // Instrument `ipmi`: power readings of a node's BMC, in band or over the LAN, through FreeIPMI.
 /*
  * Configuration (besides the keys of every instrument):
- *   host            BMC's name or address; absent: in band, through this node's own driver
+ *   host            BMC's name or address, %n is the node's name: bmc-%n; absent: in band, through
+ *                   this node's own driver
  *   port            UDP port, default 623
  *   user, password_file   the BMC's user; the password is the first line of a file of mode 600
  *   cipher_suite    3 (default, every IPMI 2.0 BMC), 8, 12 or 17 (SHA-256: better, where the BMC
@@ -376,7 +377,7 @@ static bool ipmi_read(void *opaque, int64_t now_ns, jm_reading *readings) {
 
 /* ---- open, describe, close ---- */
 
-static const jm_key keys[] = {{"host", JM_KEY_TEXT, .required = false},
+static const jm_key keys[] = {{"host", JM_KEY_NODE_TEXT, .required = false},
                               {"port", JM_KEY_WHOLE, .min = 1, .max = 65535},
                               {"user", JM_KEY_TEXT, .required = false},
                               {"password_file", JM_KEY_PATH, .required = false},

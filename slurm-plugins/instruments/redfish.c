@@ -3,7 +3,8 @@
 // TLS.
 /*
  * Configuration (besides the keys of every instrument):
- *   url             https://HOST[:PORT] of the BMC; the name must be in its certificate
+ *   url             https://HOST[:PORT] of the BMC, %n is the node's name: https://bmc-%n; the name
+ *                   must be in its certificate
  *   user, password_file   the BMC's user; the password is the first line of a file of mode 600
  *   ca_file         PEM file of the authorities that may sign the BMC's certificate, or of that
  *                   certificate itself; absent: those of the system. TLS is always verified.

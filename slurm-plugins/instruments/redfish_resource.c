@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 bool jm_uri_take(const char *text, jm_uri *uri) {
     if (!text || text[0] != '/' || text[1] == '/')
@@ -17,6 +18,25 @@ bool jm_uri_take(const char *text, jm_uri *uri) {
 const char *jm_uri_id(const jm_uri *uri) {
     const char *slash = strrchr(uri->path, '/');
     return slash ? slash + 1 : uri->path;
+}
+
+bool jm_header_value(const char *line, size_t length, const char *name, char *value, size_t size) {
+    size_t start = strlen(name);
+    if (length <= start || strncasecmp(line, name, start) != 0)
+        return false;
+    while (start < length && line[start] == ' ')
+        start++;
+    while (length > start && memchr("\r\n ", line[length - 1], 3))
+        length--;
+    for (size_t i = start; i < length; i++)
+        if (line[i] < ' ' || line[i] == 0x7f)
+            return false;
+    return jm_format(value, size, "%.*s", (int)(length - start), line + start);
+}
+
+bool jm_uri_of_location(const char *value, jm_uri *uri) {
+    const char *host = strstr(value, "://");
+    return jm_uri_take(host ? strchr(host + 3, '/') : value, uri);
 }
 
 json_t *jm_resource_parse(const char *body, size_t length, jm_message *why) {

@@ -21,6 +21,13 @@ bool jm_uri_take(const char *text, jm_uri *uri);
 /* The last part of the path: "1". */
 const char *jm_uri_id(const jm_uri *uri);
 
+/* The value of an HTTP header's line, without blanks around it; false: another header, too long, or
+ * letters that no header may have. */
+bool jm_header_value(const char *line, size_t length, const char *name, char *value, size_t size);
+
+/* The path of a Location header, which gives a whole address or a path. */
+bool jm_uri_of_location(const char *value, jm_uri *uri);
+
 /* The resource in an answer; NULL and why: garbage. The caller calls json_decref. */
 json_t *jm_resource_parse(const char *body, size_t length, jm_message *why);
 

@@ -60,32 +60,15 @@ static size_t take_body(char *data, size_t size, size_t count, void *opaque) {
     return length;
 }
 
-/* The header's value without blanks around it; false: another header, or too long. */
-static bool header_value(const char *line, size_t length, const char *name, char *value,
-                         size_t size) {
-    size_t start = strlen(name);
-    if (length <= start || strncasecmp(line, name, start) != 0)
-        return false;
-    while (start < length && line[start] == ' ')
-        start++;
-    while (length > start && strchr("\r\n ", line[length - 1]))
-        length--;
-    return jm_format(value, size, "%.*s", (int)(length - start), line + start);
-}
-
 static size_t take_header(char *data, size_t size, size_t count, void *opaque) {
     answer *reply = opaque;
-    size_t length = size * count;
     char value[TOKEN_MAX];
-    if (header_value(data, length, "X-Auth-Token:", value, sizeof value))
+    if (jm_header_value(data, size * count, "X-Auth-Token:", value, sizeof value))
         memcpy(reply->token, value, sizeof value);
-    else if (header_value(data, length, "Location:", value, sizeof value)) {
-        const char *path = strstr(value, "://"); /* a whole address, or only the path */
-        path = path ? strchr(path + 3, '/') : value;
-        if (!jm_uri_take(path, &reply->location))
-            reply->location.path[0] = '\0';
-    }
-    return length;
+    else if (jm_header_value(data, size * count, "Location:", value, sizeof value) &&
+             !jm_uri_of_location(value, &reply->location))
+        reply->location.path[0] = '\0';
+    return size * count;
 }
 
 static void set_up(const jm_service *service, const char *method, const char *url,

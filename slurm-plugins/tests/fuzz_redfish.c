@@ -30,7 +30,18 @@ static void follow(const json_t *resource) {
             abort();
 }
 
+/* A header's line: what comes of it goes back to the service as it is. */
+static void read_header(const char *line, size_t length) {
+    char value[64];
+    jm_uri uri;
+    if (!jm_header_value(line, length, "Location:", value, sizeof value))
+        return;
+    if (strpbrk(value, "\r\n") || (jm_uri_of_location(value, &uri) && uri.path[0] != '/'))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    read_header((const char *)data, size);
     const uint64_t most_uw = UINT64_C(1000000000000000), most_uj = UINT64_C(9000000000000000000);
     jm_message why = {""};
     json_t *resource = jm_resource_parse((const char *)data, size, &why);

@@ -95,6 +95,25 @@ static void keeps_links_on_the_service(void) {
     json_decref(collection);
 }
 
+static bool value_of(const char *line, char value[16]) {
+    return jm_header_value(line, strlen(line), "X-Auth-Token:", value, 16);
+}
+
+static void reads_headers(void) {
+    char value[16];
+    jm_uri uri;
+    CHECK(value_of("x-auth-token:  abc \r\n", value));
+    CHECK_STR(value, "abc");
+    CHECK(!value_of("X-Auth-Token: a\rb\r\n", value));
+    CHECK(!value_of("X-Auth-Token: 0123456789abcdef\r\n", value)); /* no room for its end */
+    CHECK(!value_of("X-Auth: abc\r\n", value) && !value_of("", value));
+    CHECK(jm_uri_of_location("https://bmc1:443/redfish/v1/S/1", &uri));
+    CHECK_STR(uri.path, "/redfish/v1/S/1");
+    CHECK(jm_uri_of_location("/redfish/v1/S/2", &uri));
+    CHECK_STR(uri.path, "/redfish/v1/S/2");
+    CHECK(!jm_uri_of_location("https://bmc1", &uri) && !jm_uri_of_location("", &uri));
+}
+
 static void set(jm_settings *settings, const jm_key *keys, const char *name, const char *value) {
     for (const jm_key *key = keys; key->name; key++)
         if (strcmp(key->name, name) == 0) {
@@ -171,6 +190,7 @@ int main(void) {
     RUN(names_sick_readings);
     RUN(names_garbage);
     RUN(keeps_links_on_the_service);
+    RUN(reads_headers);
     RUN(insists_on_https);
     RUN(describes_its_channels);
     RUN(needs_its_ca_file);
