@@ -104,6 +104,7 @@ void jm_daemon_sample(jm_daemon *daemon) {
 }
 
 void jm_daemon_tick(jm_daemon *daemon) {
+    jm_forwarder_keep(&daemon->forwarder);
     jm_daemon_sample(daemon);
     save(daemon);
 }
@@ -140,7 +141,7 @@ static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same
             continue;
         bool over;
         if (account->kind == JM_ACCOUNT_JOB)
-            over = !same_boot || jm_record_exists(daemon->config.record_dir, daemon->config.cluster,
+            over = !same_boot || jm_record_exists(daemon->outboxes.path[0], daemon->config.cluster,
                                                   daemon->node, account->job_id);
         else /* jobs come before their steps */
             over =
@@ -173,6 +174,15 @@ static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same
     }
 }
 
+/* It runs from the first tick on. */
+static void start_forwarder(jm_daemon *daemon) {
+    jm_message why;
+    jm_outbox_find(&daemon->config, &daemon->outboxes);
+    if (jm_outbox_make(&daemon->outboxes, &why) != 0)
+        jm_error("%s; records wait in %s", why.text, daemon->outboxes.path[1]);
+    daemon->forwarder = (jm_forwarder){.config = &daemon->config, .node = daemon->node};
+}
+
 int jm_daemon_start(jm_daemon *daemon) {
     const jm_config *config = &daemon->config;
     jm_ledger_init(&daemon->ledger, (uint64_t)config->cpus,
@@ -192,6 +202,7 @@ int jm_daemon_start(jm_daemon *daemon) {
     }
     jm_moment before;
     open_store(daemon, &before);
+    start_forwarder(daemon);
 
     int64_t boot_ns = jm_boot_ns();
     bool same_boot = strcmp(before.boot_id, daemon->boot_id) == 0 && before.boot_ns <= boot_ns;
@@ -217,6 +228,7 @@ int jm_daemon_start(jm_daemon *daemon) {
 
 void jm_daemon_stop(jm_daemon *daemon) {
     jm_daemon_tick(daemon);
+    jm_forwarder_stop(&daemon->forwarder);
     jm_store_close(daemon->store);
     jm_sampler_close(&daemon->sampler);
     jm_marks_free(daemon->marks);
@@ -276,19 +288,29 @@ static void warn_without_contain(jm_daemon *daemon, const jm_account *job) {
             job->job_id);
 }
 
+/* The outbox that took the record: the second where the first's disk is full. NULL and why. */
+static const char *write_to_an_outbox(const jm_daemon *daemon, const jm_account *job,
+                                      jm_message *why) {
+    for (int i = 0; i < JM_OUTBOXES; i++)
+        if (jm_record_write(daemon->outboxes.path[i], daemon->config.cluster, daemon->node,
+                            &daemon->ledger, job, &daemon->sampler, why) == 0)
+            return daemon->outboxes.path[i];
+    return NULL;
+}
+
 static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
     const jm_config *config = &daemon->config;
     if (daemon->store_fault.text[0] && !strstr(job->note, "not saved on disk")) {
         add_note(job, "the ledger was not saved on disk: ");
         add_note(job, daemon->store_fault.text);
     }
-    if (jm_record_write(config->record_dir, config->cluster, daemon->node, &daemon->ledger, job,
-                        &daemon->sampler, why) != 0)
+    const char *outbox = write_to_an_outbox(daemon, job, why);
+    if (!outbox)
         return -1;
     jm_message failure;
     if (job->mode == JM_MODE_PROFILE && daemon->store &&
-        jm_record_write_profile(config->record_dir, config->cluster, daemon->node, daemon->store,
-                                job, &failure) != 0)
+        jm_record_write_profile(outbox, config->cluster, daemon->node, daemon->store, job,
+                                &failure) != 0)
         jm_warn("job %u: no profile: %s", job->job_id, failure.text);
     save(daemon);
     if (daemon->store && jm_store_settle(daemon->store, job, &failure) != 0)

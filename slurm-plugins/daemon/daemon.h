@@ -5,6 +5,7 @@
 #define JOULEMARK_DAEMON_H
 
 #include "config.h"
+#include "forward.h"
 #include "ledger.h"
 #include "marks.h"
 #include "sampler.h"
@@ -13,6 +14,8 @@
 typedef struct {
     jm_config config;
     char node[JM_NAME_MAX];
+    jm_outboxes outboxes; /* where finished records wait for the forwarder */
+    jm_forwarder forwarder;
     jm_ledger ledger;
     jm_sampler sampler;
     jm_marks *marks;

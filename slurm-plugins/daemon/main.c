@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // joulemarkd: one node's ledger. Samples its instruments, splits the energy among its jobs, answers
 // on a Unix socket.
+#include "forward.h"
 #include "locate.h"
 #include "log.h"
 #include "probe.h"
@@ -19,7 +20,7 @@
 enum { EXIT_USAGE = 2, EXIT_BAD_CONFIG = 78 };
 
 static const char USAGE[] =
-    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --probe COUNT]\n"
+    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --probe COUNT | --forward]\n"
     "\n"
     "  -N, --node NODE    this node's name in Slurm; default: the host's name up to the first dot\n"
     "  -c, --config FILE  configuration; default $JOULEMARK_CONFIG, else joulemark.yaml beside "
@@ -27,6 +28,8 @@ static const char USAGE[] =
     "                     else /etc/slurm/joulemark.yaml\n"
     "      --check        validate the configuration, say every error in it, and end\n"
     "      --probe COUNT  read every instrument COUNT times, print a JSON line a value, and end\n"
+    "      --forward      bring the outbox's records to where they go; the daemon starts this "
+    "itself\n"
     "  -V, --version      print the version and end\n"
     "  -h, --help         print this and end\n"
     "\n"
@@ -38,7 +41,7 @@ static const char USAGE[] =
 typedef struct {
     char config[JM_PATH_MAX];
     char node[JM_NAME_MAX];
-    bool check;
+    bool check, forward;
     int probe; /* readings; 0: not asked for */
 } arguments;
 
@@ -52,13 +55,11 @@ static bool read_count(const char *text, int *count) {
 
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, arguments *args) {
-    static const struct option OPTIONS[] = {{"node", required_argument, NULL, 'N'},
-                                            {"config", required_argument, NULL, 'c'},
-                                            {"check", no_argument, NULL, 'C'},
-                                            {"probe", required_argument, NULL, 'P'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option OPTIONS[] = {
+        {"node", required_argument, NULL, 'N'}, {"config", required_argument, NULL, 'c'},
+        {"check", no_argument, NULL, 'C'},      {"probe", required_argument, NULL, 'P'},
+        {"forward", no_argument, NULL, 'F'},    {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
     *args = (arguments){0};
     jm_config_find(args->config, sizeof args->config);
     jm_host_node(args->node, sizeof args->node);
@@ -70,6 +71,8 @@ static int parse(int argc, char **argv, arguments *args) {
             fits = jm_format(args->config, sizeof args->config, "%s", optarg);
         else if (option == 'C')
             args->check = true;
+        else if (option == 'F')
+            args->forward = true;
         else if (option == 'P' && read_count(optarg, &args->probe))
             continue;
         else if (option == 'V')
@@ -116,11 +119,20 @@ static int probe(const arguments *args) {
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int forward(const arguments *args) {
+    static jm_config config;
+    if (jm_config_load(args->config, args->node, &config, report, NULL) != 0)
+        return EXIT_BAD_CONFIG;
+    jm_log_open(config.log_file);
+    int status = jm_forward_run(&config, args->node);
+    jm_config_free(&config);
+    return status;
+}
+
 /* Two daemons on one ledger would charge twice. True: this one may go on. */
 static bool lock_ledger(const jm_config *config) {
     char path[JM_PATH_MAX + 16];
     mkdir(config->state_dir, 0750);
-    mkdir(config->record_dir, 0750);
     jm_format(path, sizeof path, "%s/lock", config->state_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     if (fd < 0) {
@@ -140,6 +152,8 @@ int main(int argc, char **argv) {
         return check(&args);
     if (args.probe)
         return probe(&args);
+    if (args.forward)
+        return forward(&args);
 
     if (jm_config_load(args.config, args.node, &daemon.config, report, NULL) != 0)
         return EXIT_BAD_CONFIG;

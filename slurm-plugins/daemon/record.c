@@ -206,7 +206,7 @@ static int begin(draft *file, const char *directory, const char *cluster, const 
     if (file->out)
         return 0;
     jm_message_set(why,
-                   "record %s: cannot be written: %s; check `record_dir:`, its owner and space",
+                   "record %s: cannot be written: %s; check the folder, its owner and space",
                    file->temporary, strerror(errno));
     if (fd >= 0)
         close(fd);
@@ -226,7 +226,7 @@ static int finish(draft *file, bool replace, jm_message *why) {
         written = link(file->temporary, file->path) == 0 || errno == EEXIST;
     if (!written) {
         failure = failure ? failure : errno;
-        jm_message_set(why, "record %s: cannot be written: %s; check `record_dir:` and its space",
+        jm_message_set(why, "record %s: cannot be written: %s; check the folder and its space",
                        file->path, strerror(failure));
     }
     if (!written || !replace)

@@ -556,9 +556,10 @@ static void signal_came(server *s, const watch *w) {
     struct signalfd_siginfo info;
     if (read(w->fd, &info, sizeof info) != sizeof info)
         return;
-    if (info.ssi_signo == SIGHUP)
+    if (info.ssi_signo == SIGHUP) {
         jm_log_open(s->daemon->config.log_file);
-    else
+        jm_forwarder_rotate(&s->daemon->forwarder);
+    } else
         s->stopping = true;
 }
 

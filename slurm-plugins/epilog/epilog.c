@@ -7,6 +7,7 @@
 #include "client.h"
 #include "config.h"
 #include "locate.h"
+#include "outbox.h"
 #include "record.h"
 
 #include <fcntl.h>
@@ -35,8 +36,15 @@ static void write_missing(uint32_t job, const char *node, const char *missing) {
     jm_config_find(path, sizeof path);
     if (jm_config_load(path, node, &config, report, NULL) != 0 && config.record_dir[0] == '\0')
         return;
-    if (jm_record_write_missing(config.record_dir, config.cluster, node, job, (uint32_t)user,
-                                missing, &why) != 0)
+    /* For the daemon, should it come back: so it learns that the job is over, and passes it on. */
+    jm_outboxes outboxes;
+    jm_outbox_find(&config, &outboxes);
+    int kept = jm_record_write_missing(outboxes.path[0], config.cluster, node, job, (uint32_t)user,
+                                       missing, &why);
+    /* And should it not: a broker's records wait, a folder can be written to from here. */
+    if (config.transport_mqtt ? kept != 0
+                              : jm_record_write_missing(config.record_dir, config.cluster, node,
+                                                        job, (uint32_t)user, missing, &why) != 0)
         syslog(LOG_ERR, "job %u: %s", job, why.text);
 }
 

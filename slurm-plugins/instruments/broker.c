@@ -313,6 +313,10 @@ void jm_broker_turn(jm_broker *broker, int timeout_ms) {
         note_error(broker, result);
 }
 
+int jm_broker_socket(const jm_broker *broker) {
+    return mosquitto_socket(broker->connection);
+}
+
 bool jm_broker_is_up(const jm_broker *broker) {
     return broker->connected && !broker->failed && broker->ungranted == 0;
 }
@@ -330,3 +334,15 @@ int jm_broker_publish(jm_broker *broker, const char *topic, const void *payload,
         return -1;
     return id;
 }
+
+extern const jm_broker_functions jm_broker_module;
+const jm_broker_functions jm_broker_module = {
+    .open = jm_broker_open,
+    .close = jm_broker_close,
+    .subscribe = jm_broker_subscribe,
+    .turn = jm_broker_turn,
+    .socket = jm_broker_socket,
+    .is_up = jm_broker_is_up,
+    .fault = jm_broker_fault,
+    .publish = jm_broker_publish,
+};

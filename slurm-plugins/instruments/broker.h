@@ -43,6 +43,9 @@ bool jm_broker_subscribe(jm_broker *broker, const char *topic, int qos);
 /* Connects where it is due, moves packets, calls the hooks; waits at most timeout_ms. */
 void jm_broker_turn(jm_broker *broker, int timeout_ms);
 
+/* To poll for input between turns; -1: not connected. */
+int jm_broker_socket(const jm_broker *broker);
+
 /* Connected, and every subscription granted. */
 bool jm_broker_is_up(const jm_broker *broker);
 /* Why it is not up; "" while the first connection is under way. */
@@ -51,5 +54,18 @@ const char *jm_broker_fault(const jm_broker *broker);
 /* The message's id, or -1: not now. It is gone when the connection breaks. */
 int jm_broker_publish(jm_broker *broker, const char *topic, const void *payload, size_t size,
                       int qos);
+
+/* The same for those who must run without libmosquitto too: the module mqtt.so exports them as
+ * jm_broker_module. */
+typedef struct {
+    jm_broker *(*open)(const jm_settings *, const jm_broker_hooks *, jm_message *);
+    void (*close)(jm_broker *);
+    bool (*subscribe)(jm_broker *, const char *, int);
+    void (*turn)(jm_broker *, int);
+    int (*socket)(const jm_broker *);
+    bool (*is_up)(const jm_broker *);
+    const char *(*fault)(const jm_broker *);
+    int (*publish)(jm_broker *, const char *, const void *, size_t, int);
+} jm_broker_functions;
 
 #endif

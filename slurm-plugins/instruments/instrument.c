@@ -251,12 +251,12 @@ static const jm_instrument automatic_choice = {.type = "auto",
 
 /* ---- the registry ---- */
 
-const jm_instrument *const jm_instruments[] = {
-    &jm_powercap, &jm_hwmon, &jm_pm_counters,   &jm_amdgpu, &jm_exec,
-    &jm_replay,   &jm_model, &automatic_choice, NULL};
+const jm_instrument *const jm_instruments[] = {&jm_powercap, &jm_hwmon,         &jm_pm_counters,
+                                               &jm_amdgpu,   &jm_exec,          &jm_replay,
+                                               &jm_model,    &automatic_choice, NULL};
 
-const char *const jm_instrument_modules[] = {"nvml", "ipmi", "redfish",    "snmp", "modbus",
-                                             "scpi", "mqtt", "prometheus", NULL};
+const char *const jm_instrument_modules[] = {"nvml", "ipmi", "redfish",    "snmp",        "modbus",
+                                             "scpi", "mqtt", "prometheus", "replay_hdf5", NULL};
 
 static void name_all(char *text, size_t size) {
     size_t used = 0;
@@ -296,21 +296,28 @@ static bool module_path(const char *type, char *path, size_t size) {
 }
 
 /* Never unloaded: threads and libraries of it may live until the process ends. */
-static const jm_instrument *load_module(const char *type, jm_message *why) {
+const void *jm_module_symbol(const char *type, const char *symbol, jm_message *why) {
     char path[JM_PATH_MAX];
     if (!module_path(type, path, sizeof path)) {
         jm_message_set(why, "the module of '%s' has too long a path", type);
         return NULL;
     }
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const jm_instrument *instrument = module ? dlsym(module, "jm_module") : NULL;
-    if (instrument && strcmp(instrument->type, type) == 0)
+    const void *found = module ? dlsym(module, symbol) : NULL;
+    if (!found)
+        jm_message_set(why,
+                       "'%s' cannot be used here: %s; install its library, or build the plugins "
+                       "with it",
+                       type, dlerror());
+    return found;
+}
+
+static const jm_instrument *load_module(const char *type, jm_message *why) {
+    const jm_instrument *instrument = jm_module_symbol(type, "jm_module", why);
+    if (!instrument || strcmp(instrument->type, type) == 0)
         return instrument;
-    const char *error = dlerror();
-    jm_message_set(why,
-                   "'%s' cannot be used here: %s; install its library, or build the plugins "
-                   "with it",
-                   type, error ? error : "its module is another instrument's");
+    jm_message_set(why, "'%s' cannot be used here: its module is that of '%s'", type,
+                   instrument->type);
     return NULL;
 }
 

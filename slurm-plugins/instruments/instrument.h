@@ -121,4 +121,7 @@ extern const char *const jm_instrument_modules[];
  */
 const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why);
 
+/* What the module TYPE.so exports under this name; NULL and why. */
+const void *jm_module_symbol(const char *type, const char *symbol, jm_message *why);
+
 #endif

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { QUEUE_MAX = 512, FAULT_MAX = 128, TURN_MS = 100 };
+enum { QUEUE_MAX = 512, FAULT_MAX = 128, TURN_MS = 500 };
 static const int64_t NS_PER_S = 1000000000;
 /* A sender's clock may be this far ahead before its times are refused. */
 static const int64_t AHEAD_NS = 60 * NS_PER_S;

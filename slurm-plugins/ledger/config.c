@@ -3,6 +3,7 @@
 // file, line and key.
 #include "config.h"
 
+#include "broker.h"
 #include "locate.h"
 #include "protocol.h"
 
@@ -866,14 +867,69 @@ static void parse_instruments(struct reader *reader, const struct field *field,
 
 /* ---- the file ---- */
 
-enum { T_CLUSTER, T_SOCKET };
+enum { T_CLUSTER, T_SOCKET, T_TRANSPORT, T_MQTT };
 
 #define TOP(member)      offsetof(jm_config, member)
 #define TOP_TEXT(member) TOP(member), sizeof(((jm_config *)0)->member)
 
+static const jm_key mqtt_keys[] = {JM_BROKER_KEYS, {"topic", JM_KEY_TEXT, .required = false}, {0}};
+
+/* Keys that a table declares, and where their values go. */
+struct keyed {
+    const jm_key *keys;
+    jm_settings *settings;
+};
+
+static bool take_keyed(struct reader *reader, void *context, const char *name,
+                       const yaml_node_t *value, const struct place *place) {
+    const struct keyed *keyed = context;
+    const jm_key *key = find_key(keyed->keys, name);
+    if (key)
+        parse_setting(reader, key, value, place, keyed->settings);
+    return key != NULL;
+}
+
+static void parse_keyed(struct reader *reader, const yaml_node_t *value, const struct place *place,
+                        struct keyed *keyed) {
+    static const struct field no_fields[] = {{0}};
+    if (value->type != YAML_MAPPING_NODE) {
+        complain(reader, place, "must be a mapping such as {%s: %s}, is %s", keyed->keys->name,
+                 keyed->keys->example,
+                 value->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");
+        return;
+    }
+    int lines[FIELDS_MAX];
+    char prefix[KEY_MAX];
+    jm_format(prefix, sizeof prefix, "%s.", place->key);
+    struct others others = {take_keyed, keyed};
+    parse_mapping(reader, value, prefix, no_fields, NULL, lines, &others);
+    require_keys(reader, keyed->keys, keyed->settings, place->key, place->line);
+}
+
+static void parse_mqtt(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                       const struct place *place, void *out) {
+    (void)field;
+    struct keyed keyed = {mqtt_keys, out};
+    parse_keyed(reader, value, place, &keyed);
+}
+
+static void parse_transport(struct reader *reader, const struct field *field,
+                            const yaml_node_t *value, const struct place *place, void *out) {
+    (void)field;
+    const char *text = scalar(reader, value, place, "directory or mqtt");
+    if (!text)
+        return;
+    if (strcmp(text, "directory") == 0 || strcmp(text, "mqtt") == 0)
+        *(bool *)out = *text == 'm';
+    else
+        complain(reader, place, "must be directory or mqtt, is '%.60s'", text);
+}
+
 static const struct field top_fields[] = {
     [T_CLUSTER] = {"cluster", parse_name, TOP_TEXT(cluster), 0, 0},
     [T_SOCKET] = {"socket", parse_socket, TOP_TEXT(socket), 0, 0},
+    [T_TRANSPORT] = {"transport", parse_transport, TOP(transport_mqtt), 0, 0, 0},
+    [T_MQTT] = {"mqtt", parse_mqtt, TOP(mqtt), 0, 0, 0},
     {"state_dir", parse_path, TOP_TEXT(state_dir), 0, 0},
     {"record_dir", parse_path, TOP_TEXT(record_dir), 0, 0},
     {"store", parse_store, TOP_TEXT(store), 0, 0},
@@ -996,6 +1052,12 @@ static void parse_top(struct reader *reader, const yaml_node_t *root, jm_config 
         struct place place = {.line = root ? line_of(root) : 1, .key = "cluster"};
         complain(reader, &place, "is missing; add 'cluster: NAME', slurm.conf's ClusterName");
     }
+    if (config->transport_mqtt && !lines[T_MQTT]) {
+        struct place place = {.line = lines[T_TRANSPORT], .key = "transport"};
+        complain(reader, &place,
+                 "is mqtt, but where the broker is, is missing; add 'mqtt: {host: "
+                 "broker.example.org}'");
+    }
     if (config->n_instruments == 0)
         add_auto_instrument(config);
 }
@@ -1035,6 +1097,7 @@ void jm_config_free(jm_config *config) {
     }
     config->n_instruments = 0;
     jm_settings_free(&config->site);
+    jm_settings_free(&config->mqtt);
 }
 
 int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,

@@ -15,6 +15,8 @@ typedef struct {
     char record_dir[JM_PATH_MAX];
     char store[JM_PATH_MAX];    /* the site's store; the daemon only checks the key */
     jm_settings site;           /* keys of `joulemark` alone */
+    bool transport_mqtt;        /* records go to a broker, not to record_dir */
+    jm_settings mqtt;           /* the broker: JM_BROKER_KEYS and `topic` */
     char log_file[JM_PATH_MAX]; /* "": stderr */
     double period_s;
     int cpus;

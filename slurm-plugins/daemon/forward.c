@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The forwarder: how the daemon keeps it, and its life until it is told to stop.
+#include "forward.h"
+
+#include "daemon.h"
+#include "log.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int64_t RESTART_NS = 5 * INT64_C(1000000000);
+static const int64_t STOP_NS = 500000000;
+enum { RETRY_MS = 10000, IDLE_MS = 20000 };
+
+/* ---- the daemon's side ---- */
+
+extern char **environ;
+
+static int spawn(jm_forwarder *forwarder) {
+    const char *words[] = {
+        "joulemarkd", "--forward", "-N", forwarder->node, "-c", forwarder->config->path, NULL};
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    int failure = posix_spawn(&forwarder->pid, "/proc/self/exe", NULL, &attributes,
+                              (char *const *)(uintptr_t)words, environ);
+    posix_spawnattr_destroy(&attributes);
+    return failure;
+}
+
+void jm_forwarder_keep(jm_forwarder *forwarder) {
+    int status;
+    if (forwarder->pid > 0 && waitpid(forwarder->pid, &status, WNOHANG) == forwarder->pid) {
+        jm_warn("the forwarder ended (%s %d); records wait in the outbox until it runs again",
+                WIFSIGNALED(status) ? "signal" : "exit status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        forwarder->pid = 0;
+    }
+    int64_t now_ns = jm_boot_ns();
+    if (forwarder->pid > 0 ||
+        (forwarder->started_ns != 0 && now_ns - forwarder->started_ns < RESTART_NS))
+        return;
+    forwarder->started_ns = now_ns;
+    int failure = spawn(forwarder);
+    if (failure != 0) {
+        forwarder->pid = 0;
+        jm_error("the forwarder cannot be started: %s; records wait in the outbox",
+                 strerror(failure));
+    }
+}
+
+/* One that hangs in a file system cannot even be killed: it is left behind, and harms nobody. */
+void jm_forwarder_stop(jm_forwarder *forwarder) {
+    if (forwarder->pid <= 0)
+        return;
+    kill(forwarder->pid, SIGTERM);
+    int64_t until_ns = jm_boot_ns() + STOP_NS;
+    while (waitpid(forwarder->pid, NULL, WNOHANG) == 0 && jm_boot_ns() < until_ns)
+        poll(NULL, 0, 5);
+    kill(forwarder->pid, SIGKILL);
+    forwarder->pid = 0;
+}
+
+void jm_forwarder_rotate(const jm_forwarder *forwarder) {
+    if (forwarder->pid > 0)
+        kill(forwarder->pid, SIGHUP);
+}
+
+/* ---- the process ---- */
+
+static volatile sig_atomic_t stopping, rotating;
+
+static void on_signal(int number) {
+    if (number == SIGHUP)
+        rotating = 1;
+    else
+        stopping = 1;
+}
+
+bool jm_forward_stopping(void) {
+    return stopping != 0;
+}
+
+/* Signals interrupt whatever we wait in, so no SA_RESTART. */
+static void catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool jm_forward_wait(const jm_forward *forward, int socket, int timeout_ms) {
+    char events[4096];
+    bool changed = false;
+    struct pollfd either[] = {{.fd = socket, .events = POLLIN},
+                              {.fd = forward->changes, .events = POLLIN}};
+    if (rotating) {
+        rotating = 0;
+        jm_log_open(forward->config->log_file);
+    }
+    poll(either, sizeof either / sizeof *either, timeout_ms);
+    while (read(forward->changes, events, sizeof events) > 0)
+        changed = true;
+    return changed;
+}
+
+/* An outbox that cannot be watched is looked into now and then. */
+static void watch(jm_forward *forward) {
+    static const char *const folders[] = {"", "/profiles"};
+    char path[JM_PATH_MAX + 16];
+    forward->changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    for (int i = 0; i < 2 * JM_OUTBOXES; i++) {
+        jm_format(path, sizeof path, "%s%s", forward->outboxes.path[i / 2], folders[i % 2]);
+        inotify_add_watch(forward->changes, path, IN_MOVED_TO | IN_CREATE);
+    }
+}
+
+static int forward_to_folder(const jm_forward *forward) {
+    while (!stopping)
+        jm_forward_wait(forward, -1, jm_forward_to_folder(forward) > 0 ? RETRY_MS : IDLE_MS);
+    return 0;
+}
+
+int jm_forward_run(const jm_config *config, const char *node) {
+    jm_forward forward = {.config = config, .node = node};
+    jm_message why;
+    pid_t parent = getppid();
+    prctl(PR_SET_NAME, "joulemark-fwd");
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    catch_signals();
+    if (getppid() != parent || parent == 1)
+        return 0; /* the daemon ended before we could hear of it */
+    jm_outbox_find(config, &forward.outboxes);
+    jm_outbox_make(&forward.outboxes, &why); /* the daemon says what is wrong with it */
+    watch(&forward);
+    return config->transport_mqtt ? jm_forward_to_broker(&forward) : forward_to_folder(&forward);
+}

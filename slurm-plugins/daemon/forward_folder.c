@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The forwarder's way to a shared folder: copy beside the final place, then rename.
+#include "forward.h"
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_MODE = 0640, DIRECTORY_MODE = 0750, PLACE_MAX = 2 * JM_PATH_MAX + 32 };
+
+/* A record that only says that there is none never takes the place of one. */
+static bool is_missing_record(const jm_parcel *parcel, const char *text) {
+    const char *missing = strstr(text, "\"missing\": ");
+    return !strchr(parcel->name, '/') && missing &&
+           strncmp(missing, "\"missing\": null", strlen("\"missing\": null")) != 0;
+}
+
+static bool make_folder(const char *folder) {
+    return mkdir(folder, DIRECTORY_MODE) == 0 || errno == EEXIST;
+}
+
+static bool write_all(int fd, const char *text, size_t size) {
+    while (size > 0) {
+        ssize_t n = write(fd, text, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        text += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+/* The merge is another user than root: a file belongs to whom its folder belongs. */
+static bool give_to_owner(int fd, const char *folder) {
+    struct stat owner;
+    return geteuid() != 0 ||
+           (stat(folder, &owner) == 0 && fchown(fd, owner.st_uid, owner.st_gid) == 0);
+}
+
+/* O_EXCL: a link that another user planted is never followed. */
+static bool write_draft(const char *folder, const char *draft, const char *text, size_t size) {
+    unlink(draft);
+    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+    if (fd < 0)
+        return false;
+    bool good = give_to_owner(fd, folder) && write_all(fd, text, size) && fsync(fd) == 0;
+    int failure = errno;
+    if (close(fd) != 0 && good) {
+        good = false;
+        failure = errno;
+    }
+    errno = failure;
+    return good;
+}
+
+static bool place(const char *draft, const char *final, bool replace) {
+    if (replace)
+        return rename(draft, final) == 0;
+    bool good = link(draft, final) == 0 || errno == EEXIST;
+    int failure = errno;
+    unlink(draft);
+    errno = failure;
+    return good;
+}
+
+/* The draft has this process's number in its name: one that hangs there meets no later one. */
+static bool deliver(const jm_forward *forward, const jm_parcel *parcel, const char *text) {
+    char folder[PLACE_MAX], draft[PLACE_MAX], final[PLACE_MAX];
+    const char *slash = strrchr(parcel->name, '/');
+    int length = slash ? (int)(slash - parcel->name) : 0;
+    const char *record_dir = forward->config->record_dir;
+    const char *base = slash ? slash + 1 : parcel->name;
+    jm_format(folder, sizeof folder, "%s/%.*s", record_dir, length, parcel->name);
+    if (!jm_format(final, sizeof final, "%s/%s", folder, base) ||
+        !jm_format(draft, sizeof draft, "%s/.%s.%ld.tmp", folder, base, (long)getpid())) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    if (!make_folder(record_dir) || !make_folder(folder))
+        return false;
+    if (write_draft(folder, draft, text, parcel->size) &&
+        place(draft, final, !is_missing_record(parcel, text)))
+        return true;
+    int failure = errno;
+    unlink(draft);
+    errno = failure;
+    return false;
+}
+
+static bool forward_one(const jm_forward *forward, jm_parcel *parcel) {
+    jm_message why;
+    char *text = jm_outbox_read(parcel, &why);
+    if (!text) {
+        jm_error("%s", why.text);
+        return false;
+    }
+    bool good = deliver(forward, parcel, text);
+    if (good)
+        jm_outbox_discard(parcel);
+    else
+        jm_error("record %s/%s: cannot be written: %s; check `record_dir:`, its owner and space; "
+                 "the record waits in %s",
+                 forward->config->record_dir, parcel->name, strerror(errno), parcel->outbox);
+    free(text);
+    return good;
+}
+
+int jm_forward_to_folder(const jm_forward *forward) {
+    jm_parcel *parcels = NULL;
+    int count = jm_outbox_list(&forward->outboxes, &parcels), left = 0;
+    if (count < 0) {
+        jm_error("the outbox cannot be listed: out of memory");
+        return 1;
+    }
+    make_folder(forward->config->record_dir); /* a first start needs no preparation */
+    for (int i = 0; i < count && !jm_forward_stopping(); i++)
+        left += !forward_one(forward, &parcels[i]);
+    free(parcels);
+    return left;
+}

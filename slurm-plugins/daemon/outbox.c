@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The outbox: finished files of this node, on its own disk, until they have arrived where they go.
+#include "outbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DIRECTORY_MODE = 0750, BOX_PATH_MAX = 2 * JM_PATH_MAX + 16 };
+
+/* Where files are; those in a sub-folder arrive in a folder of the same name. */
+static const char *const FOLDERS[] = {"", "profiles/"};
+enum { FOLDERS_COUNT = sizeof FOLDERS / sizeof *FOLDERS };
+
+/* A file on its way out, apart from whatever new one takes its name. */
+static const char TAKEN[] = ".taken.";
+
+void jm_outbox_find(const jm_config *config, jm_outboxes *outboxes) {
+    jm_format(outboxes->path[0], JM_PATH_MAX, "%s/outbox", config->state_dir);
+    jm_format(outboxes->path[1], JM_PATH_MAX, "%s.outbox", config->socket);
+}
+
+static bool same_file(const jm_parcel *parcel, const struct stat *file) {
+    return parcel->inode == file->st_ino && parcel->size == (size_t)file->st_size &&
+           parcel->changed.tv_sec == file->st_mtim.tv_sec &&
+           parcel->changed.tv_nsec == file->st_mtim.tv_nsec;
+}
+
+static void stamp(jm_parcel *parcel, const struct stat *file) {
+    parcel->inode = file->st_ino;
+    parcel->changed = file->st_mtim;
+    parcel->size = (size_t)file->st_size;
+}
+
+/* A newer file of the same name makes this one needless. */
+static void put_back(const char *from, const char *to) {
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) != 0)
+        unlink(from);
+}
+
+static void put_back_taken(const char *folder) {
+    DIR *directory = opendir(folder);
+    char from[BOX_PATH_MAX], to[BOX_PATH_MAX];
+    for (const struct dirent *entry; directory && (entry = readdir(directory));)
+        if (strncmp(entry->d_name, TAKEN, strlen(TAKEN)) == 0 &&
+            jm_format(from, sizeof from, "%s/%s", folder, entry->d_name) &&
+            jm_format(to, sizeof to, "%s/%s", folder, entry->d_name + strlen(TAKEN)))
+            put_back(from, to);
+    if (directory)
+        closedir(directory);
+}
+
+static bool make(const char *outbox) {
+    char folder[BOX_PATH_MAX];
+    for (int i = 0; i < FOLDERS_COUNT; i++) {
+        jm_format(folder, sizeof folder, "%s/%s", outbox, FOLDERS[i]);
+        if (mkdir(folder, DIRECTORY_MODE) != 0 && errno != EEXIST)
+            return false;
+        put_back_taken(folder);
+    }
+    return access(outbox, W_OK) == 0;
+}
+
+int jm_outbox_make(const jm_outboxes *outboxes, jm_message *why) {
+    make(outboxes->path[1]);
+    if (make(outboxes->path[0]))
+        return 0;
+    jm_message_set(why, "outbox %s: cannot be used: %s; check `state_dir:`", outboxes->path[0],
+                   strerror(errno));
+    return -1;
+}
+
+/* ---- listing ---- */
+
+typedef struct {
+    jm_parcel *parcels;
+    int count, capacity;
+} list;
+
+static bool add(list *to, const char *outbox, const char *folder, const char *name,
+                const struct stat *file) {
+    if (to->count == to->capacity) {
+        int capacity = to->capacity ? 2 * to->capacity : 16;
+        jm_parcel *grown = realloc(to->parcels, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        to->parcels = grown;
+        to->capacity = capacity;
+    }
+    jm_parcel *parcel = &to->parcels[to->count];
+    if (!jm_format(parcel->name, sizeof parcel->name, "%s%s", folder, name))
+        return true; /* none of ours has such a name */
+    parcel->outbox = outbox;
+    stamp(parcel, file);
+    to->count++;
+    return true;
+}
+
+/* Names that begin with a dot are not finished. */
+static bool list_folder(list *to, const char *outbox, const char *folder) {
+    char path[BOX_PATH_MAX];
+    jm_format(path, sizeof path, "%s/%s", outbox, folder);
+    DIR *directory = opendir(path);
+    if (!directory)
+        return true; /* the other outbox may be well */
+    bool good = true;
+    struct stat file;
+    for (const struct dirent *entry; good && (entry = readdir(directory));)
+        if (entry->d_name[0] != '.' &&
+            fstatat(dirfd(directory), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(file.st_mode))
+            good = add(to, outbox, folder, entry->d_name, &file);
+    closedir(directory);
+    return good;
+}
+
+int jm_outbox_list(const jm_outboxes *outboxes, jm_parcel **parcels) {
+    list found = {0};
+    for (int i = 0; i < JM_OUTBOXES * FOLDERS_COUNT; i++)
+        if (!list_folder(&found, outboxes->path[i / FOLDERS_COUNT], FOLDERS[i % FOLDERS_COUNT])) {
+            free(found.parcels);
+            return -1;
+        }
+    *parcels = found.parcels;
+    return found.count;
+}
+
+/* ---- one file ---- */
+
+static bool read_all(int fd, char *buffer, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t n = read(fd, buffer + done, size - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+char *jm_outbox_read(jm_parcel *parcel, jm_message *why) {
+    char path[BOX_PATH_MAX];
+    struct stat file;
+    jm_format(path, sizeof path, "%s/%s", parcel->outbox, parcel->name);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    char *text = NULL;
+    if (fd >= 0 && fstat(fd, &file) == 0 && (text = malloc((size_t)file.st_size + 1)) &&
+        read_all(fd, text, (size_t)file.st_size)) {
+        text[file.st_size] = '\0';
+        stamp(parcel, &file);
+    } else {
+        jm_message_set(why, "%s: cannot be read: %s", path, strerror(errno));
+        free(text);
+        text = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+void jm_outbox_discard(const jm_parcel *parcel) {
+    char path[BOX_PATH_MAX], taken[BOX_PATH_MAX];
+    struct stat file;
+    const char *slash = strrchr(parcel->name, '/');
+    int folder = slash ? (int)(slash - parcel->name) + 1 : 0;
+    jm_format(path, sizeof path, "%s/%s", parcel->outbox, parcel->name);
+    jm_format(taken, sizeof taken, "%s/%.*s%s%s", parcel->outbox, folder, parcel->name, TAKEN,
+              parcel->name + folder);
+    if (rename(path, taken) != 0)
+        return;
+    if (stat(taken, &file) == 0 && !same_file(parcel, &file))
+        put_back(taken, path);
+    else
+        unlink(taken);
+}

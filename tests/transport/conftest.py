@@ -1,0 +1,73 @@
+"""The daemon under test, and a file system of a test's own that it can fill and freeze."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Build, cache_folder
+
+
+@pytest.fixture(scope="session")
+def joulemarkd() -> Path:
+    """$JOULEMARKD, or what environments/build made."""
+    given = os.environ.get("JOULEMARKD")
+    return Path(given or Build.load(cache_folder()).slurm_prefix / "sbin" / "joulemarkd")
+
+
+def run(*words: object) -> None:
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=30)
+    if done.returncode:
+        pytest.skip(f"{words[0]}: {done.stderr.strip()}: it takes root and loop devices")
+
+
+class Disk:
+    """A real ext4 in a file: `freeze` makes every writer wait in the kernel, as a dead NFS would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "disk"
+        self.image = folder / "image"
+        self.frozen = False
+        self.folder.mkdir()
+        self.image.touch()
+        os.truncate(self.image, 4 << 20)
+        run("mkfs.ext4", "-q", "-O", "^has_journal", self.image)
+        run("mount", "-o", "loop", self.image, self.folder)
+
+    def freeze(self) -> None:
+        run("fsfreeze", "--freeze", self.folder)
+        self.frozen = True
+
+    def thaw(self) -> None:
+        if self.frozen:
+            subprocess.run(["fsfreeze", "--unfreeze", self.folder], check=True)
+            self.frozen = False
+
+    def fill(self) -> Path:
+        """Takes all that is left; the file to delete."""
+        filler = self.folder / "filler"
+        with filler.open("wb", buffering=0) as file:
+            for size in (4096, 1):
+                try:
+                    while file.write(b"\0" * size):
+                        pass
+                except OSError:
+                    continue
+        return filler
+
+    def remove(self) -> None:
+        self.thaw()
+        subprocess.run(["umount", "--lazy", self.folder], check=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    made = Disk(tmp_path)
+    yield made
+    made.remove()

@@ -1,0 +1,141 @@
+"""Records by shared folder: whatever happens to it, the daemon goes on and every record arrives."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+from tests.transport.conftest import Disk
+from tests.transport.node import TestNode
+
+ANSWER_S = 2.0  # an answer takes milliseconds; the machine may be loaded
+
+
+@pytest.fixture
+def node(joulemarkd: Path, tmp_path: Path) -> Iterator[TestNode]:
+    made = TestNode(joulemarkd, tmp_path)
+    yield made
+    made.kill()
+
+
+def wait_arrived(node: TestNode, *jobs: int) -> None:
+    wait_for(lambda: node.arrived() == sorted(jobs), 30, f"jobs {jobs}; {node.log_file}")
+    wait_for(lambda: node.outbox() == [], 10, "the outbox to be empty")
+
+
+def test_a_record_goes_through_the_outbox(node: TestNode) -> None:
+    with node:
+        node.job(1)
+        wait_arrived(node, 1)
+        assert not [path for path in node.records.rglob("*") if path.name.startswith(".")]
+
+
+def test_a_frozen_folder_stalls_nothing_and_all_arrives_after(node: TestNode, disk: Disk) -> None:
+    """ext4 on a loop device, frozen with fsfreeze: the forwarder sleeps in the kernel."""
+    node.configure(records=disk.folder / "records")
+    with node:
+        node.job(1)
+        wait_arrived(node, 1)
+        disk.freeze()
+        slowest_s = max(node.job(number) for number in range(2, 12))
+        assert slowest_s < ANSWER_S
+        forwarder = Path(f"/proc/{node.forwarder()}/stat")
+        wait_for(lambda: forwarder.read_text().rpartition(")")[2].split()[0] == "D", 20, "D state")
+        ticks = node.ask("node")
+        wait_for(lambda: node.ask("node") != ticks, 10, "ticks to go on")
+        assert len(node.outbox()) == 10
+        disk.thaw()
+        wait_arrived(node, *range(1, 12))
+
+
+def test_a_daemon_is_restarted_while_its_forwarder_hangs(node: TestNode, disk: Disk) -> None:
+    """The hung process cannot be killed; it must hold neither the ledger nor the socket."""
+    node.configure(records=disk.folder / "records")
+    with node:
+        node.job(1)
+        wait_arrived(node, 1)
+        disk.freeze()
+        node.job(2)
+        hung = Path(f"/proc/{node.forwarder()}/stat")
+        wait_for(lambda: hung.read_text().rpartition(")")[2].split()[0] == "D", 20, "D state")
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            node.kill(number)
+            node.start()
+        assert hung.exists()
+        node.job(3)
+        disk.thaw()
+        wait_arrived(node, 1, 2, 3)
+        wait_for(lambda: not hung.exists(), 20, "the hung forwarder to end")
+
+
+def test_a_full_disk_delays_records_alone(node: TestNode, disk: Disk) -> None:
+    node.configure(records=disk.folder / "records")
+    with node:
+        node.job(1)
+        wait_arrived(node, 1)
+        filler = disk.fill()
+        node.job(2)
+        wait_for(lambda: "No space left" in node.log(), 20, "the log to say so")
+        assert node.arrived() == [1] and node.outbox() == [node.file_name(2)]
+        filler.unlink()
+        wait_arrived(node, 1, 2)
+
+
+def test_a_full_ledger_disk_lets_records_pass(node: TestNode, disk: Disk) -> None:
+    """The second outbox, beside the socket, takes what the first has no room for."""
+    node.state = disk.folder / "state"
+    node.configure()
+    with node:
+        node.job(1)
+        wait_arrived(node, 1)
+        disk.fill()
+        node.job(2)
+        wait_for(lambda: node.arrived() == [1, 2], 30, "the record")
+
+
+def test_a_killed_daemon_delivers_what_waited(node: TestNode, tmp_path: Path) -> None:
+    node.configure(records=tmp_path / "away" / "records")
+    with node:
+        node.job(1)
+        wait_for(lambda: "No such file" in node.log(), 20, "the log to say so")
+        node.kill(signal.SIGKILL)
+        (tmp_path / "away").mkdir()
+        node.start()
+        wait_arrived(node, 1)
+
+
+def test_a_killed_forwarder_is_replaced(node: TestNode) -> None:
+    with node:
+        node.job(1)
+        wait_arrived(node, 1)
+        os.kill(node.forwarder(), signal.SIGKILL)
+        node.job(2)
+        wait_arrived(node, 1, 2)
+        assert "the forwarder ended (signal 9)" in node.log()
+
+
+def test_a_killed_daemon_leaves_no_forwarder_behind(node: TestNode) -> None:
+    with node:
+        wait_for(node.forwarder, 10)
+        forwarder = Path(f"/proc/{node.forwarder()}")
+        node.kill(signal.SIGKILL)
+        wait_for(lambda: not forwarder.exists(), 10, "the forwarder to end")
+
+
+def test_a_link_in_the_folder_is_not_followed(node: TestNode, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    node.records.mkdir()
+    (node.records / node.file_name(1)).symlink_to(victim)
+    with node:
+        node.job(1)
+        wait_for(lambda: not (node.records / node.file_name(1)).is_symlink(), 30, "the record")
+        wait_arrived(node, 1)
+        assert victim.read_text() == "mine"
