@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Callable
+
+from joulemark.jobrecord import few
 
 ESTIMATE_MARK = "~"
 UJ_PER_J = 1_000_000
@@ -42,7 +45,31 @@ def _real(key: str) -> Callable[[dict, bool], str]:
 
 
 def _short(value: float) -> str:
-    return f"{value:.1f}" if value >= 100 else f"{value:.3f}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3f}"
+
+
+def _part(key: str) -> Callable[[dict, bool], str]:
+    """A part of the uncertainty, k=1, stored in microjoules."""
+
+    def cell(row: dict, exact: bool) -> str:
+        value_uj = row[key]
+        if value_uj is None:
+            return ""
+        value_j = value_uj / UJ_PER_J
+        return _marked(row, f"{value_j:.6f}" if exact else _short(value_j))
+
+    return cell
+
+
+def _faults(row: dict, exact: bool) -> str:
+    return "; ".join(map(fault_text, json.loads(row["Faults"])))
+
+
+def fault_text(fault: dict) -> str:
+    """`pdu stuck 3 times, 12.5 s on n1, n2`."""
+    times = "once" if fault["count"] == 1 else f"{fault['count']} times"
+    where = few(fault["nodes"])
+    return f"{fault['instrument']} {fault['what']} {times}, {fault['seconds']:.1f} s on {where}"
 
 
 def _marked(row: dict, text: str) -> str:
@@ -81,11 +108,31 @@ COLUMNS = (
         "share of cooling and such, J, not in Energy",
         _joules("EnergyOverhead_uj"),
     ),
+    Column("OverheadError", 13, "its uncertainty, +- J with k=2", _real("OverheadJoules")),
+    Column(
+        "EnergySystematic",
+        16,
+        "systematic part of EnergyError, k=1, J",
+        _part("UncertaintySystematic_uj"),
+    ),
+    Column(
+        "EnergyRandom", 12, "random part of EnergyError, k=1, J", _part("UncertaintyRandom_uj")
+    ),
+    Column("Carbon", 11, "CO2 equivalent of Energy in g, at its mean power", _real("Carbon_g")),
+    Column("CarbonError", 11, "its uncertainty, +- g with k=2", _real("CarbonError_g")),
+    Column("CarbonOverhead", 14, "CO2 equivalent of EnergyOverhead, g", _real("CarbonOverhead_g")),
+    Column("Cost", 10, "price of Energy, at its mean power", _real("Cost")),
+    Column("CostError", 10, "its uncertainty, +- with k=2", _real("CostError")),
+    Column("CostOverhead", 12, "price of EnergyOverhead", _real("CostOverhead")),
+    Column("Currency", 8, "of Cost", _text("Currency")),
     Column("EnergyMethod", 12, "counter, integrated, model or mixed", _text("Method")),
     Column("Estimated", 9, "`estimated` (by a model) or `measured`", _estimated),
     Column("EnergySamples", 13, "instrument readings that went in", _text("Samples")),
     Column("GapSeconds", 10, "longest time on a node without a reading, s", _gap),
     Column("SplitPolicy", 30, "how a shared node's energy was split", _text("SplitPolicy")),
     Column("EnergyMissing", 30, "nodes whose record is missing, and why", _text("Missing")),
+    Column("Faults", 30, "what was wrong with instruments meanwhile", _faults),
+    Column("EnergyNotes", 30, "what nodes say about the figures", _text("Notes")),
+    Column("Run", 4, "how often Slurm had started the job before", _text("Run")),
 )
 BY_NAME = {column.name.lower(): column for column in COLUMNS}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
 
-from joulemark import columns, config, sacctargs, store
+
+from joulemark import columns, config, jobrecord, sacctargs, store
 from joulemark.errors import UserError
 from joulemark.store import jobs
 
@@ -20,6 +23,7 @@ BRIEF_FORMAT = "JobID,State,ExitCode"
 # No field of sacct holds this character, so that its answer comes apart for certain.
 SEPARATOR = "\x1f"
 KEYS = ("JobIDRaw", "Cluster")
+CLOCKS_S = 5.0
 SACCT_ENERGY = {"consumedenergy", "consumedenergyraw"}
 NOT_A_TABLE = {"batch-script", "env-vars", "completion", "usage"}
 FOOTER = f"{columns.ESTIMATE_MARK} energy estimated by a model, not measured"
@@ -34,6 +38,7 @@ options choose the rows as they always do; among them:
   -u, --user=LIST         of these users               -E, --endtime=TIME     up to this time
   -A, --accounts=LIST     of these accounts            -X, --allocations      jobs without steps
   -a, --allusers          of all users                 -s, --state=LIST       in these states
+  -D, --duplicates        a requeued job's earlier runs too
   -o, --format=LIST       sacct's columns and ours, each may have %WIDTH or %-WIDTH (left)
   -n, --noheader          no header
   -p, --parsable          `|` after each value         -P, --parsable2        `|` between values
@@ -85,16 +90,17 @@ def main(argv: list[str]) -> int:
     return _json(args) if "json" in args.chosen else _table(args)
 
 
-def _run(options: list[str], capture: bool = False) -> subprocess.CompletedProcess:
+def _run(options: list[str], capture: bool = False, **env: str) -> subprocess.CompletedProcess:
     """The real sacct, as found on PATH; its errors go to the user unchanged."""
+    out = subprocess.PIPE if capture else None
     try:
-        return subprocess.run(["sacct", *options], stdout=subprocess.PIPE if capture else None)
+        return subprocess.run(["sacct", *options], stdout=out, env={**os.environ, **env})
     except FileNotFoundError:
         raise UserError("sacct: not found on PATH: install Slurm's client commands") from None
 
 
-def _output(options: list[str]) -> tuple[int, str]:
-    done = _run(options, capture=True)
+def _output(options: list[str], **env: str) -> tuple[int, str]:
+    done = _run(options, capture=True, **env)
     return done.returncode, done.stdout.decode("utf-8", "surrogateescape")
 
 
@@ -107,22 +113,54 @@ def _help_format() -> int:
     return code
 
 
+Window = tuple[float, float]  # seconds since 1970: when a run started and ended
+
+
 class Energy:
     """Job records, looked up by cluster and JobIDRaw; a job's rows are read once."""
 
-    def __init__(self, connection):
-        self._connection = connection
-        self._jobs: dict[tuple[str, int], dict[str, dict]] = {}
+    def __init__(self, session):
+        self._session = session
+        self._jobs: dict[tuple[str, int], list[dict]] = {}
 
-    def row(self, cluster: str, job_id_raw: str) -> dict | None:
-        """The record of a job (`12`) or a step (`12.batch`), if there is one."""
+    def row(self, cluster: str, job_id_raw: str, window: Window | None = None) -> dict | None:
+        """The record of a job (`12`) or a step (`12.batch`), if there is one.
+
+        Of a requeued job it is the last run's; with a window, that of the run that began in it.
+        """
         job = job_id_raw.partition(".")[0]
         if not job.isdigit():
             return None
         key = (cluster, int(job))
         if key not in self._jobs:
-            self._jobs[key] = jobs.last_run(jobs.job_rows(self._connection, *key))
-        return self._jobs[key].get(job_id_raw)
+            self._jobs[key] = jobs.job_rows(self._session, *key)
+        if window is None:
+            return jobs.last_run(self._jobs[key]).get(job_id_raw)
+        alike = (row for row in self._jobs[key] if row["JobIDRaw"] == job_id_raw)
+        return next((row for row in alike if _began_in(row, window)), None)
+
+
+def _began_in(row: dict, window: Window) -> bool:
+    """Slurm's clock and the node's, and their seconds and nanoseconds, differ a little."""
+    if row["Start_ns"] is None:
+        return False
+    start_s = row["Start_ns"] / jobrecord.NS_PER_S
+    return window[0] - CLOCKS_S <= start_s <= window[1] + CLOCKS_S
+
+
+def _windows(args: sacctargs.SacctArgs, count: int) -> list[Window | None]:
+    """Of --duplicates' rows; others need none. Asked apart: times are in the user's format."""
+    if not args.duplicates:
+        return [None] * count
+    options = [*args.passed, "-nP", "-o", "Start,End"]
+    _, text = _output(options, SLURM_TIME_FORMAT="%s")
+    found = [tuple(map(_seconds, line.split("|"))) for line in text.splitlines()]
+    return found if len(found) == count else [None] * count
+
+
+def _seconds(text: str) -> float:
+    """`Unknown`: it has not started, or not ended."""
+    return float(text) if text.isdigit() else math.inf
 
 
 @dataclass
@@ -163,7 +201,8 @@ def _table(args: sacctargs.SacctArgs) -> int:
     settings = config.load()
     with store.reading(settings.store) as connection:
         energy = Energy(connection)
-        records = [energy.row(cluster, job) for *_, job, cluster in rows]
+        windows = _windows(args, len(rows))
+        records = [energy.row(c, job, window) for (*_, job, c), window in zip(rows, windows)]
     cells = [_cells(fields, row, record, parsable) for row, record in zip(rows, records)]
     heads = _heads(fields, header)
     if parsable:
@@ -264,6 +303,9 @@ def _print_footer(records: list[dict | None], stream) -> None:
     for record in known:
         if record["Missing"] and record["Step"] == "job":
             print(f"job {record['JobIDRaw']} lacks energy of {record['Missing']}", file=stream)
+    for record in known:
+        for fault in json.loads(record["Faults"]):
+            print(f"job {record['JobIDRaw']}: {columns.fault_text(fault)}", file=stream)
 
 
 def _json(args: sacctargs.SacctArgs) -> int:
@@ -275,21 +317,30 @@ def _json(args: sacctargs.SacctArgs) -> int:
     with store.reading(config.load().store) as connection:
         energy = Energy(connection)
         for job in answer["jobs"]:
-            _add_energy(energy, job)
+            _add_energy(energy, job, args.duplicates)
     json.dump(answer, sys.stdout, indent=2, ensure_ascii=True)
     print()
     return code
 
 
-def _add_energy(energy: Energy, job: dict) -> None:
-    job["joulemark"] = _object(energy.row(job["cluster"], str(job["job_id"])))
+def _add_energy(energy: Energy, job: dict, duplicates: bool) -> None:
+    window = (_number(job["time"]["start"]), _number(job["time"]["end"])) if duplicates else None
+    job["joulemark"] = _object(energy.row(job["cluster"], str(job["job_id"]), window))
     for step in job["steps"]:
         name = step["step"]["id"]
         if isinstance(name, dict):  # 23.11 and later
             name = name["step_id"]
         # 22.05 writes `batch`, later releases `12.batch`
         name = str(name).rpartition(".")[2]
-        step["joulemark"] = _object(energy.row(job["cluster"], f"{job['job_id']}.{name}"))
+        id_raw = f"{job['job_id']}.{name}"
+        step["joulemark"] = _object(energy.row(job["cluster"], id_raw, window))
+
+
+def _number(value) -> float:
+    """24.05 and later write {"set": true, "infinite": false, "number": 1}; 0 is not yet."""
+    if isinstance(value, dict):
+        value = value["number"] if value.get("set") else 0
+    return float(value) or math.inf
 
 
 def _object(row: dict | None) -> dict | None:
@@ -301,6 +352,8 @@ def _object(row: dict | None) -> dict | None:
         "energy_j": None if energy_uj is None else energy_uj / columns.UJ_PER_J,
         "energy_uj": energy_uj,
         "energy_error_j": row["UncertaintyJoules"],
+        "systematic_uj": row["UncertaintySystematic_uj"],
+        "random_uj": row["UncertaintyRandom_uj"],
         "estimated": bool(row["Estimated"]),
         "method": row["Method"],
         "average_w": row["AveWatts"],
@@ -310,6 +363,17 @@ def _object(row: dict | None) -> dict | None:
         },
         "idle_uj": row["EnergyIdle_uj"],
         "overhead_uj": row["EnergyOverhead_uj"],
+        "overhead_error_j": row["OverheadJoules"],
+        "carbon_g": row["Carbon_g"],
+        "carbon_error_g": row["CarbonError_g"],
+        "carbon_overhead_g": row["CarbonOverhead_g"],
+        "cost": row["Cost"],
+        "cost_error": row["CostError"],
+        "cost_overhead": row["CostOverhead"],
+        "currency": row["Currency"],
+        "run": row["Run"],
+        "faults": json.loads(row["Faults"]),
+        "notes": row["Notes"],
         "nodes": row["Nodes"].split(","),
         "samples": row["Samples"],
         "gap_seconds": row["GapSeconds"],

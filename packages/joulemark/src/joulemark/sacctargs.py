@@ -42,6 +42,7 @@ class SacctArgs:
     format: list[str] = field(default_factory=list)
     delimiter: str = "|"
     chosen: set[str] = field(default_factory=set)  # options of OUR_NAMES that take no value
+    duplicates: bool = False  # goes to sacct too
 
 
 def parse(argv: list[str]) -> SacctArgs:
@@ -72,6 +73,7 @@ def _long(args: SacctArgs, word: str, words) -> None:
     name = _full_name(typed)
     if name in LONG_WITH_VALUE and not equals:
         value = _value(words, word)
+    args.duplicates |= name == "duplicates"
     if name in OUR_NAMES:
         _choose(args, name, value)
     elif name in LONG_WITH_VALUE:
@@ -93,6 +95,7 @@ def _short(args: SacctArgs, letters: str, words) -> None:
         takes_value = letter in SHORT_WITH_VALUE
         if takes_value:
             value = letters[index + 1 :] or _value(words, f"-{letter}")
+        args.duplicates |= letter == "D"
         if letter in OURS:
             _choose(args, OURS[letter], value)
         else:
