@@ -16,6 +16,9 @@ enum { BODY_MAX = 1 << 20, SECRET_MAX = 256, TOKEN_MAX = 512 };
  */
 static const int64_t refused_pause_ns = INT64_C(60) * 1000000000;
 
+/* So long at most a BMC that hangs may hold up our end. */
+static const double goodbye_s = 2;
+
 static const jm_uri root = {"/redfish/v1/"};
 
 struct jm_service {
@@ -341,6 +344,8 @@ void jm_service_close(jm_service *service) {
     if (service->curl && service->token[0] && service->session.path[0]) {
         answer reply;
         jm_message ignored; /* the BMC ends it by itself some minutes later */
+        if (service->timeout_s > goodbye_s)
+            service->timeout_s = goodbye_s;
         jm_service_begin(service);
         if (request(service, "DELETE", &service->session, NULL, service->token, NULL, &reply,
                     &ignored))
