@@ -13,6 +13,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -197,6 +198,13 @@ def service(folder: Path, watts: float = 300.0) -> Path:
     return folder
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request: object, address: object) -> None:
+        """A client that hangs up, as a probe does that is killed or trusts us not, is no news."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, address)
+
+
 class Redfish:
     """sushy-tools' static emulator behind TLS, and before it what it lacks: DSP0266's sessions."""
 
@@ -211,10 +219,10 @@ class Redfish:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(certificate, key)
         self.port = 0
-        self.server: http.server.ThreadingHTTPServer | None = None
+        self.server: _Server | None = None
 
     def start(self) -> Redfish:
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), self._handler)
+        self.server = _Server(("127.0.0.1", self.port), self._handler)
         self.port = self.server.server_address[1]
         self.server.socket = self._context.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
