@@ -50,8 +50,12 @@ def watts(run, channel: str) -> float:
     return value
 
 
-def node_watts(daemon: Daemon) -> float:
-    return float(daemon.ask("node")["watts"])
+def wait_watts(daemon: Daemon, power_w: float) -> None:
+    """The node's mean over its last interval; the first one is not whole."""
+    wait_for(
+        lambda: float(daemon.ask("node")["watts"]) == pytest.approx(power_w, abs=1),
+        what=f"the node to draw {power_w:g} W, not {daemon.ask('node')['watts']} W",
+    )
 
 
 def text_of(root: Path, more: str = "") -> str:
@@ -96,13 +100,13 @@ def test_the_acpi_meter_is_the_node(tmp_path, probe, joulemarkd, configuration):
     run = probe(text_of(root))
     assert watts(run, "power_meter-power1") == 213
     with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
-        wait_for(lambda: node_watts(daemon) > 0, what="the first interval to be over")
+        wait_watts(daemon, 213)
         counter.advance(50_000_000)
         wait_for(
             lambda: daemon.books()["board/amd_energy-Esocket0"] >= 50_000_000,
             what="the processor's energy in the books",
         )
-        assert node_watts(daemon) == pytest.approx(213, abs=1)
+        wait_watts(daemon, 213)
 
 
 def make_supplies(root: Path) -> None:
@@ -138,8 +142,7 @@ def test_supplies_count_their_input_once(tmp_path, probe, joulemarkd, configurat
         ("pfe1100-pout2-1", "rest"),
     }
     with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
-        wait_for(lambda: node_watts(daemon) > 0, what="the first interval to be over")
-        assert node_watts(daemon) == pytest.approx(805, abs=1)
+        wait_watts(daemon, 805)
 
 
 def test_energy_is_charged_exactly(tmp_path, joulemarkd, configuration):
