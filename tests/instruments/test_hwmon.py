@@ -101,12 +101,14 @@ def test_the_acpi_meter_is_the_node(tmp_path, probe, joulemarkd, configuration):
     assert watts(run, "power_meter-power1") == 213
     with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
         wait_watts(daemon, 213)
-        counter.advance(50_000_000)
+        counter.advance(500_000_000)
         wait_for(
-            lambda: daemon.books()["board/amd_energy-Esocket0"] >= 50_000_000,
+            lambda: daemon.books()["board/amd_energy-Esocket0"] >= 500_000_000,
             what="the processor's energy in the books",
         )
-        wait_watts(daemon, 213)
+        before_uj = daemon.books()["board/power_meter-power1"]
+        node_uj = daemon.node_uj()
+        assert before_uj <= node_uj <= daemon.books()["board/power_meter-power1"]
 
 
 def make_supplies(root: Path) -> None:
