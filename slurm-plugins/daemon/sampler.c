@@ -33,6 +33,7 @@ static int add_channels(jm_sampled *sampled, const jm_channel_info *infos, int n
     sampled->n_channels = n;
     for (int i = 0; i < n; i++) {
         jm_channel channel = {.info = infos[i]};
+        channel.info.prompt = sampled->prompt;
         jm_format(channel.name, sizeof channel.name, "%s/%s", sampled->name, infos[i].name);
         channel.parent = infos[i].parent < 0 ? -1 : first + infos[i].parent;
         channel.outermost = channel.parent < 0;

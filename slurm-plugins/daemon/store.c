@@ -48,6 +48,9 @@ static const char *const MIGRATIONS[] = {
     "ALTER TABLE account ADD COLUMN cpu_source INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE account ADD COLUMN suspended_ns INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE account ADD COLUMN gpus INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE balance ADD COLUMN edge_uj2 REAL NOT NULL DEFAULT 0",
+    "ALTER TABLE balance ADD COLUMN passed_uj INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE balance ADD COLUMN value_count INTEGER NOT NULL DEFAULT 0",
     NULL,
 };
 
@@ -67,7 +70,7 @@ static const char *const SQL[STATEMENTS] = {
     [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_ACCOUNT] =
         "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?)",
-    [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?)",
+    [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?,?,?,?)",
     [PUT_REGION] = "INSERT OR REPLACE INTO regions VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_SAMPLE] = "INSERT OR REPLACE INTO sample VALUES(?,?,?)",
     [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE id = ?1 OR job_account = ?1",
@@ -196,8 +199,9 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
     for (int c = 0; c < ledger->n_channels && status == 0; c++) {
         const jm_balance *b = &a->balance[c];
         if (b->energy_uj > 0 || a->closed_ns != 0)
-            status = put(store, PUT_BALANCE, "isiidd", a->id, ledger->channels[c].name,
-                         i64(b->energy_uj), i64(b->idle_uj), b->systematic_uj, b->variance_uj2);
+            status = put(store, PUT_BALANCE, "isiidddii", a->id, ledger->channels[c].name,
+                         i64(b->energy_uj), i64(b->idle_uj), b->systematic_uj, b->variance_uj2,
+                         b->edge_uj2, i64(b->passed_uj), i64(b->values));
     }
     for (int r = 0; r < a->regions.n && status == 0; r++)
         status = put_region(store, a->id, r, &a->regions.list[r]);
@@ -293,9 +297,10 @@ static void load_channel(jm_ledger *ledger, sqlite3_stmt *row) {
     bool has_integral = sqlite3_column_type(row, 14) != SQLITE_NULL;
     channel->integral_uj = has_integral ? u64_at(row, 14) : channel->total_uj;
     ledger->settled_uj[c] = u64_at(row, 9);
-    ledger->unallocated[c] =
-        (jm_balance){u64_at(row, 10), u64_at(row, 11), sqlite3_column_double(row, 12),
-                     sqlite3_column_double(row, 13)};
+    ledger->unallocated[c] = (jm_balance){.energy_uj = u64_at(row, 10),
+                                          .idle_uj = u64_at(row, 11),
+                                          .systematic_uj = sqlite3_column_double(row, 12),
+                                          .variance_uj2 = sqlite3_column_double(row, 13)};
 }
 
 static jm_account *account_by_id(const jm_ledger *ledger, int64_t id) {
@@ -340,9 +345,13 @@ static void load_balance(jm_ledger *ledger, sqlite3_stmt *row) {
     jm_account *account = account_by_id(ledger, sqlite3_column_int64(row, 0));
     int channel = find_channel(ledger, text_at(row, 1));
     if (account && channel >= 0)
-        account->balance[channel] =
-            (jm_balance){u64_at(row, 2), u64_at(row, 3), sqlite3_column_double(row, 4),
-                         sqlite3_column_double(row, 5)};
+        account->balance[channel] = (jm_balance){.energy_uj = u64_at(row, 2),
+                                                 .idle_uj = u64_at(row, 3),
+                                                 .systematic_uj = sqlite3_column_double(row, 4),
+                                                 .variance_uj2 = sqlite3_column_double(row, 5),
+                                                 .edge_uj2 = sqlite3_column_double(row, 6),
+                                                 .passed_uj = u64_at(row, 7),
+                                                 .values = u64_at(row, 8)};
 }
 
 static jm_meter meter_at(sqlite3_stmt *row, int column) {

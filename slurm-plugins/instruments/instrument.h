@@ -43,6 +43,7 @@ typedef struct {
     uint64_t wrap_uj; /* counter runs 0..wrap_uj, then 0 again; 0: never wraps */
     int parent;       /* index of the channel of this instrument that contains it; -1: outermost */
     uint64_t idle_uw; /* idle power, for the split; 0: not known */
+    bool prompt;      /* read at every account's begin and end; set by who opens the instrument */
     jm_error_budget error;
 } jm_channel_info;
 

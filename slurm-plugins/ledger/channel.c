@@ -2,6 +2,8 @@
 // A channel: any instrument's readings made into one monotonic energy counter in microjoules.
 #include "channel.h"
 
+#include <math.h>
+
 static const double NS_PER_S = 1e9;
 static const double UJ_PER_J = 1e6;
 
@@ -58,6 +60,30 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     channel->moved_uj = 0;
 }
 
+/* A quarter of the newest step in a mean that forgets: it follows a load within some readings. */
+static const double NEWEST = 0.25;
+
+/*
+ * Error of the line between two readings. A lone change may have come anywhere between them:
+ * uniform, width |p1 - p0| * dt. Changes that turn back at once are samples of something faster
+ * than the sampling, and each is off by the whole of its scatter: minus the covariance of
+ * successive steps.
+ */
+static void note_step(jm_channel *channel, uint64_t value, int64_t dt_ns) {
+    double dt_s = (double)dt_ns / NS_PER_S;
+    double step_w = ((double)value - (double)channel->last_value) / UJ_PER_J;
+    double lone_w2 = step_w * step_w / 12;
+    double turning_w2 = -step_w * channel->step_w * 5 / 6;
+    double resolution_w = channel->info.error.resolution_w;
+    double variance_w2 = lone_w2 + (turning_w2 > 0 ? turning_w2 : 0);
+    channel->variance_uj2 +=
+        (variance_w2 + resolution_w * resolution_w / 12) * (dt_s * UJ_PER_J) * (dt_s * UJ_PER_J);
+    double rms_w2 = channel->step_rms_w * channel->step_rms_w;
+    channel->step_rms_w = sqrt(rms_w2 + NEWEST * (step_w * step_w - rms_w2));
+    channel->step_w = step_w;
+    channel->step_ns = dt_ns;
+}
+
 static void take_power(jm_channel *channel, uint64_t value, int64_t boot_ns, int64_t max_gap_ns) {
     int64_t dt_ns = boot_ns - channel->last_boot_ns;
     channel->power_w = (double)value / UJ_PER_J;
@@ -71,11 +97,17 @@ static void take_power(jm_channel *channel, uint64_t value, int64_t boot_ns, int
     channel->remainder = (uint64_t)(area % unit);
     channel->integral_uj += (uint64_t)(area / unit);
 
-    double dt_s = (double)dt_ns / NS_PER_S;
-    double step_uj = ((double)value - (double)channel->last_value) * dt_s;
-    double resolution_uj = channel->info.error.resolution_w * UJ_PER_J * dt_s;
-    /* A change may have come anywhere between the two readings: uniform, width |p1 - p0| * dt. */
-    channel->variance_uj2 += (step_uj * step_uj + resolution_uj * resolution_uj) / 12;
+    note_step(channel, value, dt_ns);
+}
+
+static void note_range(jm_channel *channel) {
+    bool first = channel->low_w == 0 && channel->high_w == 0;
+    channel->low_w = first ? channel->power_w : fmin(channel->low_w, channel->power_w);
+    channel->high_w = fmax(channel->high_w, channel->power_w);
+}
+
+double jm_channel_range_w(const jm_channel *channel) {
+    return channel->high_w > channel->low_w ? channel->high_w - channel->low_w : channel->power_w;
 }
 
 void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
@@ -98,6 +130,9 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
         if (!is_counter)
             channel->power_w = (double)reading->value / UJ_PER_J;
     }
+    if (!is_counter)
+        note_range(channel);
+    channel->values++;
     channel->has_last = true;
     channel->last_value = reading->value;
     channel->last_boot_ns = boot_ns;
@@ -124,10 +159,15 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
             gain.energy_uj = level_uj - channel->total_uj;
         channel->total_uj += gain.energy_uj;
         gain.lost_ns = channel->lost_ns;
+        gain.values = channel->values;
+        channel->values = 0;
         gain.covered_ns = dt_ns > gain.lost_ns ? dt_ns - gain.lost_ns : 0;
-        gain.variance_uj2 = channel->variance_uj2;
         channel->settled_boot_ns = boot_ns;
-        channel->variance_uj2 = 0;
+        /* Nobody is charged without energy; the error waits for the next gain. */
+        if (gain.energy_uj > 0) {
+            gain.variance_uj2 = channel->variance_uj2;
+            channel->variance_uj2 = 0;
+        }
         channel->lost_ns = 0;
     }
     channel->fault = NULL;
@@ -145,11 +185,25 @@ void jm_channel_forget(jm_channel *channel) {
     channel->integral_uj = channel->total_uj;
     channel->remainder = channel->moved_uj = 0;
     channel->settled_boot_ns = channel->lost_boot_ns = 0;
+    channel->step_w = channel->step_rms_w = 0;
     channel->variance_uj2 = 0;
     channel->lost_ns = 0;
 }
 
-double jm_channel_edge_variance(const jm_channel *channel, double power_w) {
+/* A step that comes at any time of a period, and is seen only at its end: the mean of the square of
+ * what it has brought until age. */
+double jm_channel_unseen_variance(const jm_channel *channel) {
+    if (channel->info.method == JM_METHOD_COUNTER || channel->step_ns <= 0)
+        return 0;
+    double age_s = (double)(channel->settled_boot_ns - channel->last_boot_ns) / NS_PER_S;
+    double period_s = (double)channel->step_ns / NS_PER_S;
+    if (age_s <= 0)
+        return 0;
+    double step_uj = channel->step_rms_w * UJ_PER_J * age_s;
+    return step_uj * step_uj * (age_s < period_s ? age_s / period_s : 1) / 3;
+}
+
+double jm_channel_stamp_variance(const jm_channel *channel, double power_w) {
     const jm_error_budget *error = &channel->info.error;
     double jitter_uj = error->jitter_s * power_w * UJ_PER_J;
     double resolution_uj = channel->info.method == JM_METHOD_COUNTER ? error->resolution_uj : 0;

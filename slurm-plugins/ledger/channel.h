@@ -25,6 +25,10 @@ typedef struct {
     double power_w;        /* mean between a counter's last two steps, or the last reading */
     int64_t moved_boot_ns; /* counter: when power_w was taken, and what it gained since */
     uint64_t moved_uj;
+    double step_w;        /* power reading: the last change */
+    double step_rms_w;    /* and how large they have been of late */
+    int64_t step_ns;      /* time between the last two readings */
+    double low_w, high_w; /* of all readings since the start */
 
     uint64_t total_uj;       /* all the energy given out as gains since the ledger began */
     int64_t settled_boot_ns; /* until when; 0: not yet */
@@ -33,6 +37,7 @@ typedef struct {
     /* gathered since the last settling */
     double variance_uj2;
     int64_t lost_ns;
+    uint64_t values;
     const char *fault;
 } jm_channel;
 
@@ -43,6 +48,7 @@ typedef struct {
                             readings */
     int64_t covered_ns;  /* time the energy stands for */
     int64_t lost_ns;     /* time whose energy is unknown */
+    uint64_t values;     /* how many new values it rests on */
     const char *fault;   /* why, when something is wrong with the reading; NULL when all is well */
 } jm_gain;
 
@@ -68,8 +74,13 @@ jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64
 /* As after a start: what came before is not joined with what comes. */
 void jm_channel_forget(jm_channel *channel);
 
-/* Random variance (uJ^2) at one end of an interval at power_w: resolution of a counter, and the
- * time stamp's jitter. */
-double jm_channel_edge_variance(const jm_channel *channel, double power_w);
+/* Random variance (uJ^2) of one reading's place at power_w: its resolution and its time stamp. */
+double jm_channel_stamp_variance(const jm_channel *channel, double power_w);
+
+/* And of what may have changed between the last value and the last settling. */
+double jm_channel_unseen_variance(const jm_channel *channel);
+
+/* How much its power readings have differed; before they have, all of the last one. */
+double jm_channel_range_w(const jm_channel *channel);
 
 #endif

@@ -144,29 +144,47 @@ static bool is_open(const jm_account *account) {
     return account->closed_ns == 0;
 }
 
-static void charge(jm_balance *balance, jm_part part, const jm_gain *gain,
-                   const jm_channel *channel, int64_t dt_ns) {
-    if (part.energy_uj == 0)
-        return;
-    double share = (double)part.energy_uj / (double)gain->energy_uj;
+static double ratio(uint64_t part, uint64_t whole) {
+    return whole > 0 ? (double)part / (double)whole : 0;
+}
+
+/* One channel's tick, as all who are charged of it see it. */
+typedef struct {
+    const jm_channel *channel;
+    const jm_gain *gain;
+    jm_part whole;
+    int64_t dt_ns;
+    double border_uj2; /* random error of where the tick before ended */
+} slice;
+
+/*
+ * Idle power is what the instrument itself reads on the idle node: a relative error goes with the
+ * energy, an offset stays with the idle part, and what scatters falls on what is not idle. Energy
+ * on the wrong side of a tick's border harms those whose share differs on its two sides: at an
+ * account's begin the whole of it.
+ */
+static void charge(jm_balance *balance, jm_part part, const slice *tick) {
+    const jm_error_budget *error = &tick->channel->info.error;
+    jm_part whole = tick->whole;
+    double all = ratio(part.energy_uj, whole.energy_uj);
+    double idle = whole.idle_uj > 0 ? ratio(part.idle_uj, whole.idle_uj) : all;
+    double busy = whole.energy_uj > whole.idle_uj
+                      ? ratio(part.energy_uj - part.idle_uj, whole.energy_uj - whole.idle_uj)
+                      : all;
+    double dt_s = (double)tick->dt_ns / NS_PER_S, moved = busy - balance->share;
     balance->energy_uj += part.energy_uj;
     balance->idle_uj += part.idle_uj;
     balance->systematic_uj +=
-        channel->info.error.relative * (double)part.energy_uj +
-        channel->info.error.offset_w * UJ_PER_J * ((double)dt_ns / NS_PER_S) * share;
-    balance->variance_uj2 += gain->variance_uj2 * share * share;
+        error->relative * (double)part.energy_uj + error->offset_w * UJ_PER_J * dt_s * idle;
+    balance->variance_uj2 +=
+        tick->gain->variance_uj2 * busy * busy + tick->border_uj2 * moved * moved;
+    balance->share = busy;
 }
 
-/* What a tick divides: the gain of each channel, and how much of it is idle power. */
-typedef struct {
-    const jm_gain *gains;
-    int64_t dt_ns;
-} interval;
-
 static void charge_all(const jm_ledger *ledger, jm_balance *balance, const jm_part *parts,
-                       int stride, const interval *tick) {
+                       int stride, const slice *ticks) {
     for (int c = 0; c < ledger->n_channels; c++)
-        charge(&balance[c], parts[c * stride], &tick->gains[c], &ledger->channels[c], tick->dt_ns);
+        charge(&balance[c], parts[c * stride], &ticks[c]);
 }
 
 static bool any_is_bound(jm_account *const *members, int n) {
@@ -178,7 +196,7 @@ static bool any_is_bound(jm_account *const *members, int n) {
 
 /* The job's parts of the tick, handed on to its batch script and its running steps. */
 static void charge_steps(const jm_ledger *ledger, const jm_account *job, const jm_part *wholes,
-                         const interval *tick) {
+                         const slice *ticks) {
     jm_account *steps[ledger->n_accounts + 1];
     int n = 0;
     for (int i = 0; i < ledger->n_accounts; i++) {
@@ -186,7 +204,7 @@ static void charge_steps(const jm_ledger *ledger, const jm_account *job, const j
         if (account->job != job || !is_open(account))
             continue;
         if (account->kind == JM_ACCOUNT_BATCH)
-            charge_all(ledger, account->balance, wholes, 1, tick);
+            charge_all(ledger, account->balance, wholes, 1, ticks);
         if (account->kind == JM_ACCOUNT_STEP)
             steps[n++] = account;
     }
@@ -196,30 +214,64 @@ static void charge_steps(const jm_ledger *ledger, const jm_account *job, const j
     jm_part parts[ledger->n_channels * (n + 1)];
     jm_divide(ledger, wholes, &sharers, parts);
     for (int i = 0; i < n; i++)
-        charge_all(ledger, steps[i]->balance, parts + i, n + 1, tick);
+        charge_all(ledger, steps[i]->balance, parts + i, n + 1, ticks);
 }
 
-static jm_part whole_of(const jm_channel *channel, const jm_gain *gain, int64_t dt_ns) {
-    uint64_t idle_uj =
-        (uint64_t)((unsigned __int128)channel->info.idle_uw * (uint64_t)dt_ns / 1000000000u);
-    return (jm_part){gain->energy_uj, idle_uj < gain->energy_uj ? idle_uj : gain->energy_uj};
+/*
+ * How much of a gain is idle power. A counter's reading is off in time and a tick's energy with it:
+ * what one tick came short of for that is due in the next. Else only the ticks that read too much
+ * would count, and be taken for work.
+ */
+static uint64_t idle_of(jm_ledger *ledger, int channel, const jm_gain *gain) {
+    const jm_channel *source = &ledger->channels[channel];
+    uint64_t *due_uj = &ledger->idle_due_uj[channel];
+    *due_uj += (uint64_t)((unsigned __int128)source->info.idle_uw * (uint64_t)gain->covered_ns /
+                          1000000000u);
+    uint64_t idle_uj = *due_uj < gain->energy_uj ? *due_uj : gain->energy_uj;
+    *due_uj -= idle_uj;
+    const jm_error_budget *error = &source->info.error;
+    double scatter_uj = 2 * error->jitter_s * source->power_w * UJ_PER_J + error->resolution_uj;
+    bool scatters = source->info.method == JM_METHOD_COUNTER;
+    if (!scatters || (double)*due_uj > scatter_uj)
+        *due_uj = scatters ? (uint64_t)scatter_uj : 0;
+    return idle_uj;
+}
+
+static slice slice_of(jm_ledger *ledger, int channel, const jm_gain *gain, int64_t dt_ns) {
+    const jm_channel *source = &ledger->channels[channel];
+    uint64_t idle_uj = idle_of(ledger, channel, gain);
+    return (slice){.channel = source,
+                   .gain = gain,
+                   .whole = {gain->energy_uj, idle_uj},
+                   .dt_ns = dt_ns,
+                   .border_uj2 = jm_channel_stamp_variance(source, source->power_w) +
+                                 jm_channel_unseen_variance(source)};
 }
 
 static void charge_jobs(jm_ledger *ledger, jm_account **jobs, int n, uint64_t spare_cpus,
-                        const interval *tick) {
+                        const slice *ticks) {
     int channels = ledger->n_channels;
-    jm_part wholes[channels], parts[channels * (n + 1)];
+    jm_part wholes[channels], parts[channels * (n + 1)], jobs_parts[channels];
     for (int c = 0; c < channels; c++)
-        wholes[c] = whole_of(&ledger->channels[c], &tick->gains[c], tick->dt_ns);
+        wholes[c] = ticks[c].whole;
     /* A job that has the node to itself pays for the GPUs that it keeps from others, too. */
     jm_sharers sharers = {jobs, n, spare_cpus, .unbound_is_ours = n == 1 && spare_cpus == 0};
     jm_divide(ledger, wholes, &sharers, parts);
-    charge_all(ledger, ledger->unallocated, parts + n, n + 1, tick);
+    charge_all(ledger, ledger->unallocated, parts + n, n + 1, ticks);
     for (int i = 0; i < n; i++) {
-        charge_all(ledger, jobs[i]->balance, parts + i, n + 1, tick);
+        charge_all(ledger, jobs[i]->balance, parts + i, n + 1, ticks);
         for (int c = 0; c < channels; c++)
-            wholes[c] = parts[c * (n + 1) + i];
-        charge_steps(ledger, jobs[i], wholes, tick);
+            jobs_parts[c] = parts[c * (n + 1) + i];
+        charge_steps(ledger, jobs[i], jobs_parts, ticks);
+    }
+}
+
+/* What the account sees of its channels, for the error of its ends. */
+static void watch(const jm_ledger *ledger, jm_account *account, const slice *ticks) {
+    for (int c = 0; c < ledger->n_channels; c++) {
+        jm_balance *balance = &account->balance[c];
+        balance->passed_uj += ticks[c].whole.energy_uj - ticks[c].whole.idle_uj;
+        balance->values += ticks[c].gain->values;
     }
 }
 
@@ -299,7 +351,10 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
     }
     uint64_t spare_cpus = allocated < ledger->cpus ? ledger->cpus - allocated : 0;
 
-    charge_jobs(ledger, jobs, n, spare_cpus, &(interval){gains, dt_ns});
+    slice ticks[ledger->n_channels + 1];
+    for (int c = 0; c < ledger->n_channels; c++)
+        ticks[c] = slice_of(ledger, c, &gains[c], dt_ns);
+    charge_jobs(ledger, jobs, n, spare_cpus, ticks);
 
     int64_t lost = lost_ns(ledger, gains);
     for (int i = 0; i < ledger->n_accounts; i++) {
@@ -308,6 +363,7 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
             continue;
         account->samples++;
         account->active_ns += dt_ns;
+        watch(ledger, account, ticks);
         if (account->activity == JM_ACTIVITY_STOPPED)
             account->suspended_ns += dt_ns;
         account->gap_ns += lost < account->active_ns ? lost : account->active_ns;
@@ -359,10 +415,15 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
 static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, bool agreed) {
     if (!is_open(holder))
         return;
+    double edge_uj2[ledger->n_channels + 1];
+    for (int c = 0; c < ledger->n_channels; c++)
+        edge_uj2[c] = jm_account_edge_variance(ledger, holder, c);
     holder->closed_ns = now_ns;
     holder->dirty = true;
     if (agreed && holder->told)
         fall_back(ledger, holder);
+    for (int c = 0; c < ledger->n_channels; c++)
+        holder->balance[c].edge_uj2 = edge_uj2[c];
 }
 
 void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, bool agreed) {
@@ -374,64 +435,6 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
         account->closed_ns = account->job->closed_ns;
     }
     close_one(ledger, account, now_ns, agreed);
-}
-
-static double rectangular(double limit) {
-    return limit / sqrt(3.0);
-}
-
-/* Each domain by its own channels; what the node's total has beyond them is `rest`. */
-static void estimate_domains(const jm_ledger *ledger, const jm_account *account, jm_estimate *out) {
-    uint64_t known = 0;
-    for (int c = 0; c < ledger->n_channels; c++) {
-        const jm_channel *channel = &ledger->channels[c];
-        jm_domain domain = channel->info.domain;
-        if (domain == JM_DOMAIN_NODE || domain == JM_DOMAIN_REST)
-            continue;
-        bool inside_same = false;
-        for (int p = channel->parent; p >= 0; p = ledger->channels[p].parent)
-            inside_same |= ledger->channels[p].info.domain == domain;
-        if (inside_same)
-            continue;
-        /* Inner meters may read more than the outer one; the total stands, so the excess is cut. */
-        uint64_t energy_uj = account->balance[c].energy_uj;
-        uint64_t room = out->energy_uj - known;
-        if (energy_uj > room)
-            energy_uj = room;
-        out->domain_known[domain] = true;
-        out->domain_uj[domain] += energy_uj;
-        known += energy_uj;
-    }
-    out->domain_known[JM_DOMAIN_REST] = true;
-    out->domain_uj[JM_DOMAIN_REST] = out->energy_uj - known;
-}
-
-jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *account) {
-    if (account->kind == JM_ACCOUNT_EXTERN)
-        account = account->job;
-    jm_estimate out = {0};
-    double duration_s = (double)account->active_ns / NS_PER_S, variance = 0;
-    bool first = true;
-    for (int c = 0; c < ledger->n_channels; c++) {
-        const jm_channel *channel = &ledger->channels[c];
-        const jm_balance *balance = &account->balance[c];
-        if (!channel->outermost || (channel->retired && balance->energy_uj == 0))
-            continue;
-        out.energy_uj += balance->energy_uj;
-        out.idle_uj += balance->idle_uj;
-        out.systematic_uj += rectangular(balance->systematic_uj);
-        double power_w = duration_s > 0 ? (double)balance->energy_uj / UJ_PER_J / duration_s : 0;
-        variance += balance->variance_uj2 + 2 * jm_channel_edge_variance(channel, power_w);
-        out.mixed |= !first && channel->info.method != out.method;
-        if (first || channel->info.method > out.method)
-            out.method = channel->info.method;
-        first = false;
-    }
-    out.random_uj = sqrt(variance);
-    out.uncertainty_uj = 2 * hypot(out.systematic_uj, out.random_uj);
-    out.mean_w = duration_s > 0 ? (double)out.energy_uj / UJ_PER_J / duration_s : 0;
-    estimate_domains(ledger, account, &out);
-    return out;
 }
 
 uint64_t jm_ledger_charged_uj(const jm_ledger *ledger, int channel) {

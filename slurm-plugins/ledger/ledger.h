@@ -36,7 +36,11 @@ typedef struct {
     uint64_t energy_uj;
     uint64_t idle_uj;     /* the part of energy_uj that is the node's idle power */
     double systematic_uj; /* limit of the systematic error */
-    double variance_uj2;  /* random error inside; the ends are added when it is reported */
+    double variance_uj2;  /* random error inside */
+    double edge_uj2;      /* once closed: random error of its ends, of the whole channel */
+    uint64_t passed_uj;   /* the whole channel's energy beyond idle while the account was open */
+    uint64_t values;      /* values of the channel that came while it was open */
+    double share;         /* of what is beyond idle, in the last tick */
 } jm_balance;
 
 /* What an account holds, over the outermost channels. */
@@ -102,6 +106,7 @@ typedef struct {
     jm_balance unallocated[JM_CHANNELS_MAX];
     uint64_t
         settled_uj[JM_CHANNELS_MAX]; /* of jobs whose records are written and that left memory */
+    uint64_t idle_due_uj[JM_CHANNELS_MAX]; /* idle energy that earlier ticks came short of */
     uint64_t cpus;
     int64_t window_ns;     /* power is averaged over this: the tick's period */
     jm_account **accounts; /* open, or closed and not yet recorded */
@@ -161,6 +166,8 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
 
 /* The account whose balance is the account's energy: the job's for .extern, else itself. */
 jm_account *jm_account_holder(jm_account *account);
+/* Random error (uJ^2, of the whole channel) of where the account ends, if it ended now. */
+double jm_account_edge_variance(const jm_ledger *ledger, const jm_account *account, int channel);
 jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *account);
 
 /* From now on marks of the account are taken; the last tick was at boot_ns. */

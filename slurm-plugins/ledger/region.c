@@ -220,7 +220,7 @@ jm_interval jm_ledger_region_tick(const jm_ledger *ledger, const jm_account *acc
     double power_w = dt_s > 0 ? (double)tick.gained.energy_uj / 1e6 / dt_s : 0;
     for (int c = 0; c < ledger->n_channels; c++)
         if (ledger->channels[c].outermost)
-            tick.edge_uj2 += jm_channel_edge_variance(&ledger->channels[c], power_w);
+            tick.edge_uj2 += jm_channel_stamp_variance(&ledger->channels[c], power_w);
     return tick;
 }
 

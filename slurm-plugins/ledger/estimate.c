@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What an account holds, with its error: systematic parts add up, random ones in quadrature.
+#include "ledger.h"
+
+#include <math.h>
+
+static const double NS_PER_S = 1e9;
+static const double UJ_PER_J = 1e6;
+
+static double rectangular(double limit) {
+    return limit / sqrt(3.0);
+}
+
+/* Mean power of the whole channel while the account was open. */
+static double mean_w(const jm_channel *channel, const jm_account *account,
+                     const jm_balance *balance) {
+    double idle_w = (double)channel->info.idle_uw / UJ_PER_J;
+    if (account->active_ns <= 0)
+        return channel->power_w;
+    return idle_w + (double)balance->passed_uj / UJ_PER_J / ((double)account->active_ns / NS_PER_S);
+}
+
+double jm_account_edge_variance(const jm_ledger *ledger, const jm_account *account, int channel) {
+    const jm_channel *source = &ledger->channels[channel];
+    const jm_balance *balance = &account->balance[channel];
+    double power_w = fmax(source->power_w, mean_w(source, account, balance));
+    double ends_uj2 =
+        jm_channel_stamp_variance(source, power_w) + jm_channel_unseen_variance(source);
+    uint64_t at_the_ends = source->info.prompt ? 1 : 0; /* the end's own; the begin's came before */
+    if (source->info.method == JM_METHOD_COUNTER || balance->values > at_the_ends)
+        return ends_uj2;
+    /* No reading but at its ends: it may have drawn anything that the node draws. */
+    double unseen_uj =
+        jm_channel_range_w(source) * UJ_PER_J * (double)account->active_ns / NS_PER_S;
+    return ends_uj2 + unseen_uj * unseen_uj / 3;
+}
+
+/* The account's share of the error of its ends; one that is open ends now. */
+static double edges_uj2(const jm_ledger *ledger, const jm_account *account, int channel) {
+    const jm_balance *balance = &account->balance[channel];
+    uint64_t busy_uj = balance->energy_uj - balance->idle_uj;
+    double share = 1;
+    if (balance->passed_uj > busy_uj)
+        share = (double)busy_uj / (double)balance->passed_uj;
+    double whole_uj2 =
+        account->closed_ns ? balance->edge_uj2 : jm_account_edge_variance(ledger, account, channel);
+    return whole_uj2 * share * share;
+}
+
+/* Each domain by its own channels; what the node's total has beyond them is `rest`. */
+static void estimate_domains(const jm_ledger *ledger, const jm_account *account, jm_estimate *out) {
+    uint64_t known = 0;
+    for (int c = 0; c < ledger->n_channels; c++) {
+        const jm_channel *channel = &ledger->channels[c];
+        jm_domain domain = channel->info.domain;
+        if (domain == JM_DOMAIN_NODE || domain == JM_DOMAIN_REST)
+            continue;
+        bool inside_same = false;
+        for (int p = channel->parent; p >= 0; p = ledger->channels[p].parent)
+            inside_same |= ledger->channels[p].info.domain == domain;
+        if (inside_same)
+            continue;
+        /* Inner meters may read more than the outer one; the total stands, so the excess is cut. */
+        uint64_t energy_uj = account->balance[c].energy_uj;
+        uint64_t room = out->energy_uj - known;
+        if (energy_uj > room)
+            energy_uj = room;
+        out->domain_known[domain] = true;
+        out->domain_uj[domain] += energy_uj;
+        known += energy_uj;
+    }
+    out->domain_known[JM_DOMAIN_REST] = true;
+    out->domain_uj[JM_DOMAIN_REST] = out->energy_uj - known;
+}
+
+jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *account) {
+    if (account->kind == JM_ACCOUNT_EXTERN)
+        account = account->job;
+    jm_estimate out = {0};
+    double duration_s = (double)account->active_ns / NS_PER_S, variance = 0;
+    bool first = true;
+    for (int c = 0; c < ledger->n_channels; c++) {
+        const jm_channel *channel = &ledger->channels[c];
+        const jm_balance *balance = &account->balance[c];
+        if (!channel->outermost || (channel->retired && balance->energy_uj == 0))
+            continue;
+        out.energy_uj += balance->energy_uj;
+        out.idle_uj += balance->idle_uj;
+        out.systematic_uj += rectangular(balance->systematic_uj);
+        variance += balance->variance_uj2 + edges_uj2(ledger, account, c);
+        out.mixed |= !first && channel->info.method != out.method;
+        if (first || channel->info.method > out.method)
+            out.method = channel->info.method;
+        first = false;
+    }
+    out.random_uj = sqrt(variance);
+    out.uncertainty_uj = 2 * hypot(out.systematic_uj, out.random_uj);
+    out.mean_w = duration_s > 0 ? (double)out.energy_uj / UJ_PER_J / duration_s : 0;
+    estimate_domains(ledger, account, &out);
+    return out;
+}

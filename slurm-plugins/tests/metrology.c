@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Do the error bars hold? Random jobs in simulated time through the real channels and the real
+// ledger; the truth is known in closed form.
+#include "ledger.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JOBS_MAX = 4, NODE_CPUS = 64, BINS = 6 };
+
+static const double TICK_S = 1.0;
+static const double MAX_GAP_PERIODS = 5;
+static const double SHORTEST_S = 0.1, LONGEST_S = 86400;
+
+/*
+ * Instruments by what their makers state. A power reading is of a moment: an instrument that
+ * averages over its period does better.
+ */
+typedef struct {
+    const char *name;
+    jm_method method;
+    bool prompt;
+    double period_s, latency_s;
+    jm_error_budget error;
+} instrument;
+
+static const instrument INSTRUMENTS[] = {
+    {"rapl", JM_METHOD_COUNTER, true, 1, 0, {0.05, 0, 0, 61, 0.001}},
+    {"pm_counters", JM_METHOD_COUNTER, true, 1, 0, {0.02, 0, 0, 1e6, 0.1}},
+    {"gpu_counter", JM_METHOD_COUNTER, true, 1, 0, {0.01, 0, 0, 1000, 0.1}},
+    {"hwmon", JM_METHOD_INTEGRATED, true, 1, 0, {0.01, 0.1, 0.025, 0, 0.001}},
+    {"ipmi", JM_METHOD_INTEGRATED, false, 1, 0.1, {0.02, 0, 1, 0, 0.1}},
+    {"pdu", JM_METHOD_INTEGRATED, false, 1, 0.05, {0.01, 0.5, 0.1, 0, 0.05}},
+    {"lumel", JM_METHOD_INTEGRATED, false, 1, 0.05, {0.005, 0.1, 0.1, 0, 0.05}},
+    {"wt230", JM_METHOD_INTEGRATED, false, 0.25, 0.02, {0.001, 0.3, 0.01, 0, 0.02}},
+    {"daq", JM_METHOD_COUNTER, true, 1, 0, {0.0095, 0, 0, 1, 0.002}},
+};
+enum { N_INSTRUMENTS = sizeof INSTRUMENTS / sizeof *INSTRUMENTS };
+
+/* ---- random numbers: splitmix64, a case is its seed ---- */
+
+static uint64_t mix(uint64_t x) {
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static double unit_of(uint64_t bits) {
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+static double uniform(uint64_t *state, double low, double high) {
+    *state += 1;
+    return low + (high - low) * unit_of(mix(*state));
+}
+
+static double log_uniform(uint64_t *state, double low, double high) {
+    return exp(uniform(state, log(low), log(high)));
+}
+
+/* ---- loads: CPUs in use over time, with their integral ---- */
+
+typedef enum { CONSTANT, SQUARE, STEPS, SAWTOOTH, SINE, BURSTS } shape;
+enum { SHAPES = BURSTS + 1 };
+static const char *const SHAPE_NAMES[SHAPES] = {"constant", "square", "steps",
+                                                "sawtooth", "sine",   "bursts"};
+
+typedef struct {
+    double begin_s, end_s;
+    double cpus;
+    shape form;
+    double low, high; /* CPUs in use, of this job's */
+    double period_s, duty, phase_s;
+    uint64_t seed;
+} job;
+
+static double level_of_slot(const job *j, double slot) {
+    return j->low + (j->high - j->low) * unit_of(mix(j->seed ^ (uint64_t)slot));
+}
+
+/* Rate at x_s after the job's phase. */
+static double rate_within(const job *j, double x_s) {
+    double cycle = x_s / j->period_s, part = cycle - floor(cycle);
+    switch (j->form) {
+    case SQUARE:
+    case BURSTS:
+        return part < j->duty ? j->high : j->low;
+    case STEPS:
+        return level_of_slot(j, floor(cycle));
+    case SAWTOOTH:
+        return j->low + (j->high - j->low) * part;
+    case SINE:
+        return (j->low + j->high) / 2 + (j->high - j->low) / 2 * sin(2 * M_PI * cycle);
+    default:
+        return j->high;
+    }
+}
+
+/* Integral of the rate from x_s = 0, but for STEPS. */
+static double integral_within(const job *j, double x_s) {
+    double cycle = x_s / j->period_s, whole = floor(cycle), part = cycle - whole, T = j->period_s;
+    double mean_duty = j->high * j->duty + j->low * (1 - j->duty);
+    switch (j->form) {
+    case SQUARE:
+    case BURSTS:
+        return T *
+               (whole * mean_duty +
+                (part < j->duty ? part * j->high : j->duty * j->high + (part - j->duty) * j->low));
+    case SAWTOOTH:
+        return T * (whole * (j->low + j->high) / 2 + part * j->low +
+                    (j->high - j->low) * part * part / 2);
+    case SINE:
+        return x_s * (j->low + j->high) / 2 +
+               (j->high - j->low) / 2 * T / (2 * M_PI) * (1 - cos(2 * M_PI * cycle));
+    default:
+        return x_s * j->high;
+    }
+}
+
+static double rate(const job *j, double t_s) {
+    return t_s >= j->begin_s && t_s < j->end_s ? rate_within(j, t_s + j->phase_s) : 0;
+}
+
+/* Integrates one job's rate forwards; STEPS slot by slot, the others in closed form. */
+typedef struct {
+    const job *load;
+    double at_s, used; /* CPU seconds since the job's begin */
+} cursor;
+
+static double advance(cursor *c, double t_s) {
+    const job *j = c->load;
+    double from_s = fmin(fmax(c->at_s, j->begin_s), j->end_s);
+    double to_s = fmin(fmax(t_s, j->begin_s), j->end_s);
+    c->at_s = t_s;
+    if (to_s <= from_s)
+        return c->used;
+    double a = from_s + j->phase_s, b = to_s + j->phase_s;
+    if (j->form != STEPS)
+        return c->used += integral_within(j, b) - integral_within(j, a);
+    for (double slot = floor(a / j->period_s); a < b; slot++) {
+        double until = fmin(b, (slot + 1) * j->period_s);
+        if (until > a)
+            c->used += (until - a) * level_of_slot(j, slot);
+        a = fmax(a, until);
+    }
+    return c->used;
+}
+
+/* ---- a case ---- */
+
+typedef struct {
+    uint64_t random;
+    const instrument *with;
+    double idle_w, cpu_w;  /* truth: idle_w + cpu_w * CPUs in use */
+    double gain, offset_w; /* what this specimen of the instrument does wrong, always */
+    job jobs[JOBS_MAX];
+    int n_jobs;
+    cursor metered[JOBS_MAX], charged[JOBS_MAX];
+    jm_ledger ledger;
+    jm_account *accounts[JOBS_MAX];
+    double next_read_s, last_tick_s;
+    double last_counter_uj; /* a counter does not run back, whatever its clock does */
+} scene;
+
+static job random_job(uint64_t *random, double cpus) {
+    job j = {.cpus = cpus, .form = (shape)(uniform(random, 0, SHAPES)), .seed = mix(*random)};
+    double a = uniform(random, 0, cpus), b = uniform(random, 0, cpus);
+    j.low = fmin(a, b);
+    j.high = fmax(a, b);
+    j.period_s = log_uniform(random, 0.05, 2000);
+    j.duty = j.form == BURSTS ? uniform(random, 0.02, 0.2) : uniform(random, 0.2, 0.8);
+    j.phase_s = uniform(random, 0, j.period_s);
+    return j;
+}
+
+/* The node has known full load before: a new node's first job of a second is nobody's benchmark. */
+static void add_history(scene *s) {
+    job *before = &s->jobs[s->n_jobs];
+    *before = (job){.begin_s = 2, .end_s = 6, .cpus = NODE_CPUS, .form = CONSTANT};
+    before->high = NODE_CPUS;
+    before->period_s = 1;
+    s->metered[s->n_jobs].load = s->charged[s->n_jobs].load = before;
+    s->n_jobs++;
+}
+
+static void random_scene(scene *s, uint64_t seed, int which) {
+    memset(s, 0, sizeof *s);
+    s->random = mix(seed);
+    uint64_t *random = &s->random;
+    s->with = &INSTRUMENTS[which >= 0 ? which : (int)uniform(random, 0, N_INSTRUMENTS)];
+    s->idle_w = uniform(random, 20, 200);
+    s->cpu_w = uniform(random, 1, 8);
+    s->gain = 1 + uniform(random, -1, 1) * s->with->error.relative;
+    s->offset_w = uniform(random, -1, 1) * s->with->error.offset_w;
+    s->n_jobs = 1 + (int)uniform(random, 0, JOBS_MAX - 1);
+    double length_s = log_uniform(random, SHORTEST_S, LONGEST_S);
+    double begin_s = 20 + uniform(random, 0, 10);
+    for (int i = 0; i < s->n_jobs; i++) {
+        double cpus = floor(uniform(random, 1, NODE_CPUS / s->n_jobs + 1));
+        if (s->n_jobs == 1 && uniform(random, 0, 1) < 0.5)
+            cpus = NODE_CPUS; /* exclusive */
+        s->jobs[i] = random_job(random, cpus);
+        s->jobs[i].begin_s = i == 0 ? begin_s : begin_s + uniform(random, -10, length_s);
+        s->jobs[i].end_s =
+            i == 0 ? begin_s + length_s : s->jobs[i].begin_s + uniform(random, 0.1, length_s + 10);
+        s->metered[i].load = s->charged[i].load = &s->jobs[i];
+    }
+    add_history(s);
+    s->next_read_s = uniform(random, 0, s->with->period_s);
+}
+
+static int64_t ns_of(double t_s) {
+    return (int64_t)(t_s * 1e9) + 1000000000; /* never 0, which means `not yet` */
+}
+
+/* What the instrument shows at t_s; the moment it really read is off by the jitter. */
+static jm_reading read_instrument(scene *s, double t_s) {
+    const jm_error_budget *error = &s->with->error;
+    double real_s = fmax(0, t_s + uniform(&s->random, -1, 1) * error->jitter_s);
+    double cpus = 0, cpu_s = 0;
+    for (int i = 0; i < s->n_jobs; i++) {
+        cpus += rate(&s->jobs[i], real_s);
+        if (s->with->method == JM_METHOD_COUNTER)
+            cpu_s += advance(&s->metered[i], fmax(real_s, s->metered[i].at_s));
+    }
+    if (s->with->method != JM_METHOD_COUNTER) {
+        double shown_w = (s->idle_w + s->cpu_w * cpus) * s->gain + s->offset_w;
+        shown_w = round(shown_w / error->resolution_w) * error->resolution_w;
+        return (jm_reading){.ok = true, .value = (uint64_t)(fmax(0, shown_w) * 1e6 + 0.5)};
+    }
+    double shown_uj =
+        ((s->idle_w * real_s + s->cpu_w * cpu_s) * s->gain + s->offset_w * real_s) * 1e6;
+    shown_uj = floor(shown_uj / error->resolution_uj) * error->resolution_uj;
+    s->last_counter_uj = fmax(s->last_counter_uj, shown_uj);
+    return (jm_reading){.ok = true, .value = (uint64_t)s->last_counter_uj};
+}
+
+/* Everything up to t_s reaches the ledger, as the daemon's sampler has it. */
+static void tick(scene *s, double t_s) {
+    jm_channel *channel = &s->ledger.channels[0];
+    int64_t max_gap_ns = (int64_t)(MAX_GAP_PERIODS * s->with->period_s * 1e9);
+    if (s->with->prompt) {
+        jm_reading reading = read_instrument(s, t_s);
+        jm_channel_take(channel, &reading, ns_of(t_s), max_gap_ns);
+    }
+    while (!s->with->prompt && s->next_read_s + s->with->latency_s <= t_s) {
+        jm_reading reading = read_instrument(s, s->next_read_s);
+        jm_channel_take(channel, &reading, ns_of(s->next_read_s), max_gap_ns);
+        s->next_read_s += s->with->period_s;
+    }
+    jm_gain gain = jm_channel_settle(channel, ns_of(t_s), max_gap_ns);
+    for (int i = 0; i < s->n_jobs; i++) {
+        double before = s->charged[i].used;
+        double used = advance(&s->charged[i], t_s) - before;
+        if (s->accounts[i])
+            s->accounts[i]->cpu_tick_ns = (uint64_t)(used * 1e9);
+    }
+    jm_ledger_tick(&s->ledger, &gain, ns_of(t_s) - ns_of(s->last_tick_s));
+    s->last_tick_s = t_s;
+}
+
+/* .extern's account stands for the job; its job's balance is what is judged. */
+static void open_job(scene *s, int which) {
+    jm_open_request request = {.job_id = (uint32_t)which + 1,
+                               .step = "extern",
+                               .pid = which + 1,
+                               .pid_start = 1,
+                               .job_cpus = (uint64_t)s->jobs[which].cpus,
+                               .step_cpus = (uint64_t)s->jobs[which].cpus};
+    s->accounts[which] = jm_ledger_open(&s->ledger, &request, ns_of(s->last_tick_s));
+    if (!s->accounts[which])
+        abort();
+}
+
+static void close_job(scene *s, int which) {
+    jm_ledger_close(&s->ledger, s->accounts[which], ns_of(s->last_tick_s), true);
+    s->accounts[which] = NULL;
+}
+
+/* The next moment at which something happens: a tick, a job's begin or end. */
+static double next_event(const scene *s, double next_tick_s) {
+    double t_s = next_tick_s;
+    for (int i = 0; i < s->n_jobs; i++) {
+        if (s->jobs[i].begin_s > s->last_tick_s)
+            t_s = fmin(t_s, s->jobs[i].begin_s);
+        if (s->jobs[i].end_s > s->last_tick_s)
+            t_s = fmin(t_s, s->jobs[i].end_s);
+    }
+    return t_s;
+}
+
+typedef struct {
+    double length_s, truth_j, measured_j, half_width_j;
+    uint64_t imbalance_uj;
+    shape form;
+    int which;
+    bool shared;
+} outcome;
+
+static double truth_j(const scene *s, const job *j) {
+    cursor c = {.load = j};
+    double length_s = j->end_s - j->begin_s;
+    return s->idle_w * length_s * j->cpus / NODE_CPUS + s->cpu_w * advance(&c, j->end_s);
+}
+
+static outcome play(uint64_t seed, int which) {
+    static scene s;
+    random_scene(&s, seed, which);
+    jm_ledger_init(&s.ledger, NODE_CPUS, (int64_t)(TICK_S * 1e9));
+    jm_channel channel = {
+        .name = "node",
+        .info = {.method = s.with->method,
+                 .prompt = s.with->prompt,
+                 .parent = -1,
+                 /* as a site finds it: read from this instrument */
+                 .idle_uw = (uint64_t)fmax(0, (s.idle_w * s.gain + s.offset_w) * 1e6),
+                 .error = s.with->error},
+        .parent = -1,
+        .outermost = true};
+    jm_ledger_add_channel(&s.ledger, &channel);
+    double next_tick_s = uniform(&s.random, 0, TICK_S);
+    jm_account *judged = NULL;
+    outcome out = {.form = s.jobs[0].form, .which = (int)(s.with - INSTRUMENTS)};
+    while (s.last_tick_s < s.jobs[0].end_s) {
+        double t_s = next_event(&s, next_tick_s);
+        tick(&s, t_s);
+        if (t_s >= next_tick_s)
+            next_tick_s += TICK_S;
+        for (int i = 0; i < s.n_jobs; i++) {
+            if (s.accounts[i] && t_s >= s.jobs[i].end_s) {
+                if (i == 0)
+                    judged = s.accounts[i]->job;
+                close_job(&s, i);
+            } else if (!s.accounts[i] && t_s >= s.jobs[i].begin_s && t_s < s.jobs[i].end_s)
+                open_job(&s, i);
+        }
+    }
+    jm_estimate estimate = jm_ledger_estimate(&s.ledger, judged);
+    uint64_t charged_uj = jm_ledger_charged_uj(&s.ledger, 0);
+    uint64_t total_uj = s.ledger.channels[0].total_uj;
+    out.length_s = s.jobs[0].end_s - s.jobs[0].begin_s;
+    out.truth_j = truth_j(&s, &s.jobs[0]);
+    out.measured_j = (double)estimate.energy_uj / 1e6;
+    out.half_width_j = estimate.uncertainty_uj / 1e6;
+    out.imbalance_uj = charged_uj > total_uj ? charged_uj - total_uj : total_uj - charged_uj;
+    out.shared = s.n_jobs > 2;
+    jm_ledger_free(&s.ledger);
+    return out;
+}
+
+/* ---- what came of it ---- */
+
+typedef struct {
+    uint64_t n, covered;
+    double *widths; /* half-width over energy */
+    uint64_t n_widths;
+} tally;
+
+static void add(tally *t, const outcome *o, uint64_t most) {
+    if (!t->widths && !(t->widths = malloc(most * sizeof *t->widths)))
+        abort();
+    t->n++;
+    t->covered += fabs(o->measured_j - o->truth_j) <= o->half_width_j;
+    if (o->measured_j > 0)
+        t->widths[t->n_widths++] = o->half_width_j / o->measured_j;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(tally *t) {
+    if (t->n_widths == 0)
+        return NAN;
+    qsort(t->widths, t->n_widths, sizeof *t->widths, ascending);
+    return t->widths[t->n_widths / 2];
+}
+
+static double coverage(const tally *t) {
+    return t->n ? 100 * (double)t->covered / (double)t->n : NAN;
+}
+
+static void print_row(const char *name, tally *t) {
+    if (t->n)
+        printf("%-14s %7" PRIu64 " %9.2f %12.3f\n", name, t->n, coverage(t), 100 * median(t));
+}
+
+static void print_json(const char *name, double value, const char *unit, const char *goal,
+                       bool met) {
+    printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"peer\": null, \"goal\": "
+           "\"%s\", \"met\": %s}\n",
+           name, value, unit, goal, met ? "true" : "false");
+}
+
+static const double BIN_S[BINS + 1] = {0.1, 1, 10, 60, 600, 3600, 86400.1};
+
+typedef struct {
+    tally all, long_enough, by_instrument[N_INSTRUMENTS], by_shape[SHAPES], by_length[BINS],
+        by_sharing[2];
+    uint64_t imbalance_uj;
+} summary;
+
+static void sum_up(summary *sum, const outcome *o, uint64_t cases) {
+    add(&sum->all, o, cases);
+    if (o->length_s >= 60)
+        add(&sum->long_enough, o, cases);
+    add(&sum->by_instrument[o->which], o, cases);
+    add(&sum->by_shape[o->form], o, cases);
+    add(&sum->by_sharing[o->shared], o, cases);
+    for (int b = 0; b < BINS; b++)
+        if (o->length_s >= BIN_S[b] && o->length_s < BIN_S[b + 1])
+            add(&sum->by_length[b], o, cases);
+    sum->imbalance_uj += o->imbalance_uj;
+}
+
+static void print_tables(summary *sum) {
+    printf("%-14s %7s %9s %12s\n", "", "cases", "covered %", "half-width %");
+    for (int i = 0; i < N_INSTRUMENTS; i++)
+        print_row(INSTRUMENTS[i].name, &sum->by_instrument[i]);
+    for (int i = 0; i < SHAPES; i++)
+        print_row(SHAPE_NAMES[i], &sum->by_shape[i]);
+    for (int b = 0; b < BINS; b++) {
+        char name[32];
+        snprintf(name, sizeof name, ">= %g s", BIN_S[b]);
+        print_row(name, &sum->by_length[b]);
+    }
+    print_row("one job", &sum->by_sharing[0]);
+    print_row("shared", &sum->by_sharing[1]);
+    print_row("all", &sum->all);
+}
+
+static const char USAGE[] =
+    "usage: metrology [--cases N] [--seed N] [--instrument NAME] [--json] [--verbose]\n"
+    "\n"
+    "Random jobs (load shape x instrument x length 0.1 s to 24 h x sharing) in simulated time;\n"
+    "prints how often the k=2 error bar holds the truth, how wide it is, and whether the books\n"
+    "balance. Exit: 0 all goals are met, 1 not, 2 usage.\n";
+
+int main(int argc, char **argv) {
+    static const struct option OPTIONS[] = {{"cases", required_argument, NULL, 'c'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"instrument", required_argument, NULL, 'i'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"verbose", no_argument, NULL, 'v'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    uint64_t cases = 10000, seed = 1;
+    int which = -1;
+    bool json = false, verbose = false;
+    for (int option; (option = getopt_long(argc, argv, "h", OPTIONS, NULL)) != -1;) {
+        if (option == 'j')
+            json = true;
+        else if (option == 'v')
+            verbose = true;
+        else if (option == 'h')
+            return fputs(USAGE, stdout), 0;
+        else if (option == 'i') {
+            for (int i = 0; i < N_INSTRUMENTS; i++)
+                if (strcmp(INSTRUMENTS[i].name, optarg) == 0)
+                    which = i;
+            if (which < 0)
+                return fprintf(stderr, "metrology: no instrument '%s'\n", optarg), 2;
+        } else if (option == '?' || !jm_parse_u64(optarg, option == 'c' ? &cases : &seed) ||
+                   cases == 0)
+            return fputs(USAGE, stderr), 2;
+    }
+    static summary sum;
+    for (uint64_t i = 0; i < cases; i++) {
+        outcome o = play(mix(seed) + i, which);
+        sum_up(&sum, &o, cases);
+        if (verbose && fabs(o.measured_j - o.truth_j) > o.half_width_j)
+            printf("case %" PRIu64 ": %s %s %.3f s%s: %.3f J, truth %.3f J, +- %.3f J\n", i,
+                   INSTRUMENTS[o.which].name, SHAPE_NAMES[o.form], o.length_s,
+                   o.shared ? " shared" : "", o.measured_j, o.truth_j, o.half_width_j);
+    }
+    double covered = coverage(&sum.all), width = 100 * median(&sum.long_enough);
+    bool covers = covered >= 95 && covered <= 99, narrow = width <= 2;
+    bool balanced = sum.imbalance_uj == 0;
+    if (json) {
+        print_json("coverage", covered, "%", "95..99", covers);
+        print_json("median_half_width_60s_1hz", width, "%", "<= 2", narrow);
+        print_json("balance_error", (double)sum.imbalance_uj, "uJ", "0", balanced);
+    } else {
+        print_tables(&sum);
+        printf("coverage %.2f %% (95..99), median half-width from 60 s %.3f %% (<= 2), balance "
+               "error %" PRIu64 " uJ (0)\n",
+               covered, width, sum.imbalance_uj);
+    }
+    return covers && narrow && balanced ? 0 : 1;
+}
