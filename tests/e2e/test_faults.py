@@ -310,7 +310,7 @@ def assert_record_comes(cluster: Cluster, make_room: Callable[[], object]) -> No
     """A job ends while its record cannot be written; then there is room."""
     node = cluster.node("n1")
     job = batch(cluster, "srun sleep 1")
-    complaint = f"job {job}: record {record_dir(cluster)}/"
+    complaint = f"record {record_dir(cluster)}/{cluster.options.name}.{job}.n1.json: "
     wait_for(lambda: complaint in node.daemon.log_text(), 30, "the log to say so")
     make_room()
     done = outcome(cluster, job)

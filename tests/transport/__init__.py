@@ -1,3 +1,3 @@
-"""Records on their way from a node to the site: folders that hang, disks that fill, brokers that die."""
+"""Records on their way from a node to the site: dead folders, full disks, killed brokers."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT

@@ -28,7 +28,7 @@ def run(*words: object) -> None:
 
 
 class Disk:
-    """A real ext4 in a file: `freeze` makes every writer wait in the kernel, as a dead NFS would."""
+    """A real ext4 in a file: `freeze` makes writers wait in the kernel, as a dead NFS would."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "disk"

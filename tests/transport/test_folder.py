@@ -1,4 +1,4 @@
-"""Records by shared folder: whatever happens to it, the daemon goes on and every record arrives."""
+"""Records by shared folder: whatever happens to it, the daemon goes on, every record arrives."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 

@@ -1,0 +1,34 @@
+# `joulemark receive`: its options; joulemark.receive does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "take the records that nodes send over MQTT, and put them into record_dir"
+EPILOG = """\
+For sites whose configuration says `transport: mqtt`. Runs until it is stopped, on a machine that
+has record_dir, as a user who may write there; `joulemark merge` finds the records as if the nodes
+had written them. Nodes keep what has no receipt yet, so nothing is lost while this, the broker or
+the network is away, and what comes twice counts once. Prints a line a record.
+
+The broker is that of the configuration's `mqtt:`; it must let us read TOPIC/CLUSTER/record/# and
+TOPIC/CLUSTER/profile/#, and write TOPIC/CLUSTER/receipt/#. Let a node write under
+TOPIC/CLUSTER/+/NODE alone: then no node can send another's records.
+
+examples:
+  joulemark receive
+  joulemark receive --user receiver --password-file /etc/joulemark/receiver.secret
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Who we are to the broker."""
+    parser.add_argument("--user", help="our name at the broker (default: the configuration's)")
+    parser.add_argument("--password-file", metavar="FILE", help="its password, mode 600")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Receives until it is stopped."""
+    from joulemark import receive
+
+    return receive.run(options.user, options.password_file)

@@ -1,0 +1,272 @@
+# `joulemark receive`: records that nodes publish over MQTT become files in record_dir.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Each file is written under the same name however often it comes, and the node is sent a receipt
+once it is on disk; until then the node keeps it and sends it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import sys
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from joulemark import config as site
+from joulemark import records
+from joulemark.errors import UserError
+
+QOS = 1
+SESSION_S = 7 * 86400  # how long the broker keeps what comes while no receiver runs
+WRITERS = 8  # fsyncs overlap
+SIZE_MAX = 256 << 20
+FILE_MODE = 0o640
+NODE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+JOB = r"[1-9][0-9]{0,9}"
+
+
+class Refused(Exception):
+    """Why a message is no file of ours."""
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """One message: the node that sent it, the file it is, its bytes."""
+
+    node: str
+    name: str  # relative to record_dir
+    payload: bytes
+    replaces: bool  # a record that only says that there is none replaces no other
+
+
+@dataclass(frozen=True)
+class Broker:
+    """The `mqtt:` section of joulemark.yaml; joulemarkd --check judges it as a whole."""
+
+    host: str
+    port: int
+    topic: str
+    user: str | None
+    password_file: str | None
+    tls: bool
+    ca_file: str | None
+    cert_file: str | None
+    key_file: str | None
+
+    @staticmethod
+    def load(path: Path, user: str | None, password_file: str | None) -> Broker:
+        """From the site's configuration; a user of the receiver's own goes before the nodes'."""
+        import yaml
+
+        found = yaml.safe_load(path.read_bytes()) or {}
+        section = found.get("mqtt")
+        if not isinstance(section, dict) or not section.get("host"):
+            raise UserError(f"{path}: mqtt: missing: add `mqtt: {{host: broker.example.org}}`")
+        tls = bool(section.get("tls", "ca_file" in section))
+        own = user is not None
+        return Broker(
+            host=str(section["host"]),
+            port=int(section.get("port", 8883 if tls else 1883)),
+            topic=str(section.get("topic", "joulemark")),
+            user=user if own else section.get("user"),
+            password_file=password_file if own else section.get("password_file"),
+            tls=tls,
+            ca_file=section.get("ca_file"),
+            cert_file=section.get("cert_file"),
+            key_file=section.get("key_file"),
+        )
+
+    def password(self) -> str | None:
+        """From a file that only we may read."""
+        if self.password_file is None:
+            return None
+        path = Path(self.password_file)
+        try:
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:
+                raise UserError(f"{path}: holds a secret, but others may read it: chmod 600 it")
+            return path.read_text().splitlines()[0]
+        except (OSError, IndexError) as error:
+            raise UserError(f"{path}: no password in it: {error}") from None
+
+
+# -- what a message is ---------------------------------------------------------------------------
+
+
+def understand(topic: str, payload: bytes, prefix: str, cluster: str) -> Arrived:
+    """The file that a message carries; Refused says why it is none. Trusts no byte of it."""
+    head = f"{prefix}/{cluster}/"
+    if not topic.startswith(head):
+        raise Refused("another topic than ours")
+    kind, _, rest = topic[len(head) :].partition("/")
+    node, _, last = rest.partition("/")
+    if not re.fullmatch(NODE, node):
+        raise Refused("no node's name in its topic")
+    if len(payload) > SIZE_MAX:
+        raise Refused(f"{len(payload)} bytes")
+    if kind == "record":
+        return _record(node, last, payload, cluster)
+    if kind == "profile":
+        return _profile(node, last, payload, cluster)
+    raise Refused("neither a record nor a profile")
+
+
+def _record(node: str, job: str, payload: bytes, cluster: str) -> Arrived:
+    if not re.fullmatch(JOB, job):
+        raise Refused("no job's number in its topic")
+    try:
+        record = json.loads(payload)
+    except (ValueError, RecursionError):
+        raise Refused("no JSON") from None
+    problems = records.check(record)
+    if problems:
+        raise Refused(problems[0])
+    said = (record["cluster"], record["JobIDRaw"], record["node"])
+    if said != (cluster, int(job), node):
+        raise Refused(f"a record of {said} under another's topic")
+    name = records.file_name(cluster, int(job), node)
+    return Arrived(node, name, payload, replaces=record["missing"] is None)
+
+
+def _profile(node: str, name: str, payload: bytes, cluster: str) -> Arrived:
+    """A file beside a record; it may not pose as one."""
+    own = rf"(profiles/)?{re.escape(cluster)}\.{JOB}\.{re.escape(node)}\.([A-Za-z0-9.]{{1,32}})"
+    match = re.fullmatch(own, name)
+    if not match or match[2].endswith(".") or match[2] == "json" or ".." in name:
+        raise Refused("no name of this node's files")
+    return Arrived(node, name, payload, replaces=True)
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def write(record_dir: Path, arrived: Arrived) -> bool:
+    """On disk when it returns; False: it was there already."""
+    final = record_dir / arrived.name
+    merged = record_dir / "merged" / arrived.name
+    for place in (final, merged):
+        if place.is_file() and (not arrived.replaces or place.read_bytes() == arrived.payload):
+            return False
+    final.parent.mkdir(mode=0o750, exist_ok=True)
+    draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
+            file.write(arrived.payload)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, final)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    folder = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return True
+
+
+def log(line: str) -> None:
+    """One line an event; control characters of others' making are made visible."""
+    safe = "".join(c if c.isprintable() else "?" for c in line)
+    print(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {safe}", flush=True)
+
+
+# -- the broker ----------------------------------------------------------------------------------
+
+
+class Receiver:
+    """Subscribes, writes, sends receipts, until it is stopped."""
+
+    def __init__(self, config: site.Config, broker: Broker) -> None:
+        self.config, self.broker = config, broker
+        self.writers = ThreadPoolExecutor(WRITERS)
+        self.client = self._make_client()
+        self.connected = False
+
+    def _make_client(self):
+        try:
+            import paho.mqtt.client as mqtt
+        except ImportError:
+            raise UserError("paho-mqtt is missing: pip install 'joulemark[mqtt]'") from None
+        # paho 2 wants to be told which calls it shall make; 1.6 knows one way only
+        newer = getattr(mqtt, "CallbackAPIVersion", None)
+        words = [newer.VERSION1] if newer else []
+        client = mqtt.Client(
+            *words, client_id=f"joulemark-receive-{self.config.cluster}", protocol=mqtt.MQTTv5
+        )
+        if self.broker.user is not None:
+            client.username_pw_set(self.broker.user, self.broker.password())
+        if self.broker.tls:
+            own = (self.broker.cert_file, self.broker.key_file)
+            client.tls_set(self.broker.ca_file, *own)
+        client.reconnect_delay_set(1, 15)
+        client.on_connect = self._on_connect
+        client.on_disconnect = self._on_disconnect
+        client.on_message = self._on_message
+        return client
+
+    def run(self) -> int:
+        """Until SIGTERM or SIGINT."""
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+
+        keep = Properties(PacketTypes.CONNECT)
+        keep.SessionExpiryInterval = SESSION_S
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.client.disconnect())
+        where = (self.broker.host, self.broker.port)
+        self.client.connect_async(*where, keepalive=10, clean_start=False, properties=keep)
+        log(f"receiving from {where[0]}:{where[1]} into {self.config.record_dir}")
+        self.client.loop_forever(retry_first_connection=True)
+        self.writers.shutdown()
+        return 0
+
+    @property
+    def _head(self) -> str:
+        return f"{self.broker.topic}/{self.config.cluster}"
+
+    def _on_connect(self, client, _data, _flags, reason, _properties) -> None:
+        if reason.is_failure if hasattr(reason, "is_failure") else reason.value >= 128:
+            log(f"the broker refuses us: {reason}")
+            return
+        log("the broker takes us")
+        client.subscribe([(f"{self._head}/{kind}/#", QOS) for kind in ("record", "profile")])
+
+    def _on_disconnect(self, _client, _data, reason, _properties=None) -> None:
+        log(f"not connected: {reason}")
+
+    def _on_message(self, _client, _data, message) -> None:
+        try:
+            arrived = understand(
+                message.topic, message.payload, self.broker.topic, self.config.cluster
+            )
+        except Refused as refused:
+            log(f"refused: topic {message.topic[:200]!r}: {refused}")
+            return
+        self.writers.submit(self._take, arrived)
+
+    def _take(self, arrived: Arrived) -> None:
+        try:
+            new = write(self.config.record_dir, arrived)
+        except OSError as error:
+            log(f"{arrived.name}: cannot be written, and comes again: {error}")
+            return
+        receipt = f"{arrived.name} {zlib.crc32(arrived.payload):08x}"
+        self.client.publish(f"{self._head}/receipt/{arrived.node}", receipt, qos=QOS)
+        size = len(arrived.payload)
+        log(f"{arrived.name}: {size} bytes" + ("" if new else ", was there already"))
+
+
+def run(user: str | None, password_file: str | None) -> int:
+    """`joulemark receive`; returns the exit code."""
+    path = site.find()
+    config = site.load(path)
+    if not config.record_dir.is_dir():
+        raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    return Receiver(config, Broker.load(path, user, password_file)).run()

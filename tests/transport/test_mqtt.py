@@ -1,0 +1,173 @@
+"""Records over a real mosquitto to a real `joulemark receive`: each arrives, and counts once."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import CHECKOUT, wait_for
+from tests.instruments import mosquitto
+from tests.instruments.mosquitto import PASSWORD, USER, Broker
+from tests.transport.node import TestNode
+
+pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
+
+
+class Receiver:
+    """`joulemark receive` with the node's own configuration."""
+
+    def __init__(self, node: TestNode) -> None:
+        self.node = node
+        self.log_file = node.folder / "receiver.log"
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> Receiver:
+        env = {**os.environ, "JOULEMARK_CONFIG": str(self.node.config)}
+        env["PYTHONPATH"] = str(CHECKOUT / "packages" / "joulemark" / "src")
+        words = [sys.executable, "-m", "joulemark", "receive"]
+        self.node.records.mkdir(exist_ok=True)
+        before = self.log().count("the broker takes us")
+        with self.log_file.open("a") as log:
+            self.process = subprocess.Popen(words, env=env, stdout=log, stderr=log)
+        wait_for(lambda: self.log().count("the broker takes us") > before, 30, "the receiver")
+        return self
+
+    def log(self) -> str:
+        return self.log_file.read_text() if self.log_file.exists() else ""
+
+    def kill(self, number: int = signal.SIGKILL) -> int | None:
+        if not self.process:
+            return None
+        self.process.send_signal(number)
+        status = self.process.wait(20)
+        self.process = None
+        return status
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with mosquitto.running(tmp_path / "mosquitto", tls=True, password=True) as started:
+        yield started
+
+
+@pytest.fixture
+def node(joulemarkd: Path, tmp_path: Path, broker: Broker) -> Iterator[TestNode]:
+    secret = tmp_path / "secret"
+    secret.write_text(PASSWORD)
+    secret.chmod(0o600)
+    keys = (
+        f"transport: mqtt\nstore: {tmp_path}/store.sqlite\n"
+        f"mqtt: {{host: localhost, port: {broker.port}, ca_file: {broker.folder}/ca.crt,"
+        f" user: {USER}, password_file: {secret}}}\n"
+    )
+    (tmp_path / "records").mkdir()
+    with TestNode(joulemarkd, tmp_path, keys) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver(node: TestNode) -> Iterator[Receiver]:
+    made = Receiver(node).start()
+    yield made
+    made.kill()
+
+
+def wait_arrived(node: TestNode, *jobs: int, timeout_s: float = 60) -> None:
+    wait_for(lambda: node.arrived() == sorted(jobs), timeout_s, f"jobs {jobs}; {node.log_file}")
+    wait_for(lambda: node.outbox() == [], timeout_s, "the outbox to be empty")
+
+
+def test_records_arrive_over_tls_with_a_password(node: TestNode, receiver: Receiver) -> None:
+    for job in range(1, 21):
+        node.job(job)
+    wait_arrived(node, *range(1, 21))
+    for job in range(1, 21):
+        assert receiver.log().count(f"{node.file_name(job)}: ") == 1
+    assert receiver.kill(signal.SIGTERM) == 0
+
+
+def test_a_dead_broker_delays_records_alone(
+    node: TestNode, receiver: Receiver, broker: Broker
+) -> None:
+    node.job(1)
+    wait_arrived(node, 1)
+    broker.kill(signal.SIGKILL)
+    assert max(node.job(number) for number in range(2, 12)) < 2
+    wait_for(lambda: "records wait in the outbox" in node.log(), 30, "the log to say so")
+    wait_for(lambda: len(node.outbox()) == 10, 20, "all records in the outbox")
+    assert node.arrived() == [1]
+    broker.start()
+    wait_arrived(node, *range(1, 12))
+
+
+def test_a_daemon_killed_during_the_outage_loses_nothing(
+    node: TestNode, receiver: Receiver, broker: Broker
+) -> None:
+    broker.kill(signal.SIGKILL)
+    node.job(1)
+    wait_for(lambda: node.outbox() == [node.file_name(1)], 20, "the record in the outbox")
+    node.kill(signal.SIGKILL)
+    node.start()
+    node.job(2)
+    broker.start()
+    wait_arrived(node, 1, 2)
+
+
+def test_a_receiver_that_is_away_gets_all_later(node: TestNode, receiver: Receiver) -> None:
+    receiver.kill(signal.SIGKILL)
+    for job in (1, 2, 3):
+        node.job(job)
+    wait_for(lambda: len(node.outbox()) == 3, 20, "the records in the outbox")
+    receiver.start()
+    wait_arrived(node, 1, 2, 3)
+
+
+def test_what_a_broker_loses_is_sent_again(
+    node: TestNode, receiver: Receiver, broker: Broker
+) -> None:
+    """It acknowledges, dies, and has forgotten: the node still has the record."""
+    receiver.kill(signal.SIGKILL)
+    node.job(1)
+    wait_for(lambda: "Sending PUBACK" in broker.log(), 20, "the broker's acknowledgement")
+    broker.kill(signal.SIGKILL)
+    (broker.folder / "mosquitto.db").unlink(missing_ok=True)
+    assert node.outbox() == [node.file_name(1)]
+    broker.start()
+    receiver.start()
+    wait_arrived(node, 1)
+
+
+def test_a_record_nobody_takes_is_said_and_kept(node: TestNode) -> None:
+    node.job(1)
+    wait_for(lambda: "for nobody" in node.log(), 30, "the log to say so")
+    assert node.outbox() == [node.file_name(1)]
+
+
+def test_a_full_record_disk_delays_records_alone(
+    node: TestNode, receiver: Receiver, tmp_path: Path
+) -> None:
+    """The receiver cannot write: it sends no receipt, and the node sends the record again."""
+    final = node.records / node.file_name(1)
+    final.mkdir()  # no file can take its place
+    node.job(1)
+    wait_for(lambda: "cannot be written, and comes again" in receiver.log(), 30)
+    assert node.outbox() == [node.file_name(1)]
+    final.rmdir()
+    wait_arrived(node, 1)
+
+
+def test_what_others_publish_is_refused(
+    receiver: Receiver, node: TestNode, broker: Broker
+) -> None:
+    broker.publish("joulemark/test/record/n1/7", "{}")
+    broker.publish("joulemark/test/profile/n1/../../evil", "x")
+    wait_for(lambda: receiver.log().count("refused: ") == 2, 20, "two refusals")
+    assert list(node.records.rglob("*")) == []
