@@ -19,6 +19,8 @@ static const char USAGE[] =
     "or store\n"
     "       joulemarkctl region NAME -- COMMAND...   run COMMAND as a region of this job's step; "
     "print its energy\n"
+    "       joulemarkctl region begin NAME           from here on, this shell is in a region\n"
+    "       joulemarkctl region end NAME             it ends; print its energy\n"
     "\n"
     "The socket is $JOULEMARK_SOCKET, else `socket:` of the configuration for NODE (default: "
     "$SLURMD_NODENAME, else the host).\n"
@@ -64,13 +66,37 @@ static int show_books(jm_client *client) {
     return status;
 }
 
-static int run_region(jm_client *client, const char *name, char **command) {
+/* Instruments are read before the answer. */
+enum { REGION_TIMEOUT_MS = 1000 };
+
+/* owner_is_parent: the mark is that of the shell that called us. */
+static int mark(jm_client *client, const char *verb, const char *name, bool owner_is_parent,
+                jm_packet *reply) {
     char request[512];
-    jm_packet reply;
-    bool marked = getenv("JOULEMARK_SOCKET") != NULL;
-    jm_packet_begin(request, sizeof request, "region_begin");
+    jm_message why;
+    if (!getenv("JOULEMARK_SOCKET"))
+        return -1;
+    jm_packet_begin(request, sizeof request, verb);
     jm_packet_add(request, sizeof request, "name", "%s", name);
-    marked = marked && ask(client, request, &reply) == 0;
+    if (owner_is_parent)
+        jm_packet_add(request, sizeof request, "owner", "parent");
+    if (jm_client_ask(client, request, REGION_TIMEOUT_MS, reply, &why) == 0)
+        return 0;
+    fprintf(stderr, "joulemarkctl: %s\n", why.text);
+    return -1;
+}
+
+static void show_region(const char *name, const jm_packet *reply) {
+    fprintf(stderr, "%s: %.3f J +- %.3f J (k=2)%s in %.3f s\n", name,
+            jm_packet_double(reply, "energy_uj", 0) / 1e6,
+            jm_packet_double(reply, "uncertainty_uj", 0) / 1e6,
+            jm_packet_u64(reply, "estimated", 0) ? ", estimated by a model" : "",
+            jm_packet_double(reply, "seconds", 0));
+}
+
+static int run_region(jm_client *client, const char *name, char **command) {
+    jm_packet reply;
+    bool marked = mark(client, "region_begin", name, false, &reply) == 0;
     pid_t pid = fork();
     if (pid == 0) {
         execvp(command[0], command);
@@ -79,15 +105,17 @@ static int run_region(jm_client *client, const char *name, char **command) {
     }
     int status = 0;
     waitpid(pid, &status, 0);
-    jm_packet_begin(request, sizeof request, "region_end");
-    jm_packet_add(request, sizeof request, "name", "%s", name);
-    if (marked && ask(client, request, &reply) == 0)
-        fprintf(stderr, "%s: %.3f J +- %.3f J (k=2)%s in %.3f s\n", name,
-                jm_packet_double(&reply, "energy_uj", 0) / 1e6,
-                jm_packet_double(&reply, "uncertainty_uj", 0) / 1e6,
-                jm_packet_u64(&reply, "estimated", 0) ? ", estimated by a model" : "",
-                jm_packet_double(&reply, "seconds", 0));
+    if (marked && mark(client, "region_end", name, false, &reply) == 0)
+        show_region(name, &reply);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* A script goes on whatever becomes of its marks. */
+static int mark_shell(jm_client *client, bool end, const char *name) {
+    jm_packet reply;
+    if (mark(client, end ? "region_end" : "region_begin", name, true, &reply) == 0 && end)
+        show_region(name, &reply);
+    return EXIT_SUCCESS;
 }
 
 static void report(void *context, const char *message) {
@@ -153,6 +181,9 @@ int main(int argc, char **argv) {
         return show_books(&client);
     if (argc >= 4 && strcmp(argv[0], "region") == 0 && strcmp(argv[2], "--") == 0)
         return run_region(&client, argv[1], argv + 3);
+    if (argc == 3 && strcmp(argv[0], "region") == 0 &&
+        (strcmp(argv[1], "begin") == 0 || strcmp(argv[1], "end") == 0))
+        return mark_shell(&client, strcmp(argv[1], "end") == 0, argv[2]);
     fputs(USAGE, stderr);
     return 2;
 }

@@ -7,22 +7,27 @@
 
 #include <math.h>
 
-static atomic_ullong iterations_run, at_begin, at_end;
+static struct { uint64_t start_ns, end_ns, iterations; } calls[100000];
+static size_t n_calls;
 
 // An iteration of about 20 us.
 static void kernel(void *context, uint64_t iterations) {
     (void)context;
+    calls[n_calls].start_ns = bk_now_ns();
+    calls[n_calls].iterations = iterations;
     for (uint64_t i = 0; i < iterations; i++)
         for (uint64_t start_ns = bk_now_ns(); bk_now_ns() - start_ns < 20000;)
             ;
-    iterations_run += iterations;
+    calls[n_calls++].end_ns = bk_now_ns();
 }
 
-static void note_iterations(const char *packet) {
-    if (strncmp(packet, "region_begin ", 13) == 0)
-        at_begin = iterations_run;
-    else
-        at_end = iterations_run;
+// Iterations that ran between two moments, and none that only overlap them.
+static uint64_t iterations_between(uint64_t start_ns, uint64_t end_ns) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n_calls; i++)
+        if (calls[i].start_ns >= start_ns && calls[i].end_ns <= end_ns)
+            sum += calls[i].iterations;
+    return sum;
 }
 
 static const struct bk_case one_case = {.kernel = "copy",
@@ -70,16 +75,18 @@ static void the_limit_stops_a_slow_kernel_at_two_repetitions(void) {
 static void the_region_holds_exactly_the_timed_iterations(void) {
     static struct fake_daemon daemon_;
     fake_start(&daemon_);
-    daemon_.on_packet = note_iterations;
     // Two variants: the region's name must tell them apart.
     struct bk_options options = {.variants = 3, .min_seconds = 0.05, .max_seconds = 10};
-    iterations_run = 0;
+    n_calls = 0;
     struct bk_timing timing = measure(&options);
-    fake_stop(&daemon_);
     EXPECT_TEXT(timing.region, "copy/10/serial");
-    EXPECT_TEXT(daemon_.packet[0], "region_begin name=copy/10/serial");
-    EXPECT(at_begin > 0);
-    EXPECT(at_end - at_begin == timing.iterations);
+    EXPECT_TEXT(fake_mark(&daemon_, 0, 0), "begin copy/10/serial");
+    EXPECT_TEXT(fake_mark(&daemon_, 0, 1), "end copy/10/serial");
+    uint64_t begin_ns = (uint64_t)daemon_.rings[0]->slots[0].time_ns;
+    uint64_t end_ns = (uint64_t)daemon_.rings[0]->slots[1].time_ns;
+    fake_stop(&daemon_);
+    EXPECT(iterations_between(0, begin_ns) > 0);
+    EXPECT(iterations_between(begin_ns, end_ns) == timing.iterations);
     EXPECT(timing.has_energy && !timing.estimated);
     // 5 J and 0.5 s are what the daemon answers.
     EXPECT(fabs(timing.energy_j * (double)timing.iterations - 5) < 1e-9);
