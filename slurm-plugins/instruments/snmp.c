@@ -86,6 +86,7 @@ typedef struct request {
     struct request *next;
     int64_t sent_ns; /* CLOCK_REALTIME */
     int count;       /* 0: looks for the agent's engine */
+    bool done;       /* but net-snmp may still name it */
     int outlets[BATCH_MAX];
 } request;
 
@@ -382,12 +383,17 @@ static const char *what_silence_means(const snmp *self) {
                       "('community_file')";
 }
 
-static void forget(request *asked) {
-    request **place = &asked->from->waiting;
-    while (*place != asked)
-        place = &(*place)->next;
-    *place = asked->next;
-    free(asked);
+/* net-snmp may call twice for one packet: what is done is freed after it has returned. */
+static void forget_done(host *from) {
+    for (request **place = &from->waiting; *place;) {
+        request *asked = *place;
+        if (!asked->done) {
+            place = &asked->next;
+            continue;
+        }
+        *place = asked->next;
+        free(asked);
+    }
 }
 
 /* A report ends the search for the engine, which was all it was for; any other names a fault. */
@@ -405,7 +411,7 @@ static int hear(int operation, netsnmp_session *session, int id, netsnmp_pdu *an
     (void)session, (void)id;
     request *asked = opaque;
     host *from = asked->from;
-    if (operation == NETSNMP_CALLBACK_OP_RESEND)
+    if (asked->done || operation == NETSNMP_CALLBACK_OP_RESEND)
         return 1;
     if (operation == NETSNMP_CALLBACK_OP_RECEIVED_MESSAGE && answer->command == SNMP_MSG_REPORT)
         return 1; /* is sent again, or comes back as a security error */
@@ -429,7 +435,7 @@ static int hear(int operation, netsnmp_session *session, int id, netsnmp_pdu *an
         from->broken = true;
         fail_request(asked, "cannot be sent to");
     }
-    forget(asked);
+    asked->done = true;
     return 1;
 }
 
@@ -456,7 +462,7 @@ static bool send_packet(host *to, netsnmp_pdu *packet, const int *outlets, int c
     jm_format(what, sizeof what, "cannot be asked: %.80s",
               snmp_api_errstring(snmp_sess_session(to->session)->s_snmp_errno));
     fail_request(asked, what);
-    forget(asked);
+    asked->done = true;
     snmp_free_pdu(packet);
     to->broken = true;
     return false;
@@ -484,19 +490,24 @@ static void send_discovery(host *to) {
 }
 
 static void close_session(host *one) {
-    while (one->waiting)
-        forget(one->waiting);
     if (one->session)
         snmp_sess_close(one->session);
+    for (request *asked = one->waiting; asked; asked = asked->next)
+        asked->done = true;
+    forget_done(one);
     one->session = NULL;
     one->ready = one->broken = false;
 }
 
+static const char no_such_host[] = "no such host; check 'host'";
+
 /* Looks the host's address up, which may take a while: after a failure not at once again. */
 static bool open_session(host *one) {
     netsnmp_session wanted = one->owner->wanted;
-    if (one->not_before_ns > clock_ns(CLOCK_MONOTONIC))
-        return false; /* the fault stands */
+    if (one->not_before_ns > clock_ns(CLOCK_MONOTONIC)) {
+        fail_all(one, no_such_host);
+        return false;
+    }
     wanted.peername = one->peer;
     one->session = snmp_sess_open(&wanted);
     if (!one->session) {
@@ -504,7 +515,7 @@ static bool open_session(host *one) {
         if (one->pause_ns > FORGET_S * ns_per_s)
             one->pause_ns = FORGET_S * ns_per_s;
         one->not_before_ns = clock_ns(CLOCK_MONOTONIC) + one->pause_ns;
-        fail_all(one, "no such host; check 'host'");
+        fail_all(one, no_such_host);
         return false;
     }
     one->pause_ns = 0;
@@ -568,6 +579,7 @@ static void begin(host *one) {
 static void time_out(host *one) {
     if (one->session && one->waiting)
         snmp_sess_timeout(one->session);
+    forget_done(one);
 }
 
 /* Hosts with a packet on the way: how many in all, and in *well those worth waiting for. */

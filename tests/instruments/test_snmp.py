@@ -111,6 +111,17 @@ def test_a_wrong_community_is_silence_with_a_hint(agent, tmp_path, probe):
     assert "public-or-so" not in done.faults()[0] + done.errors
 
 
+def test_a_host_without_an_address_costs_only_its_outlets(agent, community, probe):
+    agent.set({f"{APC}.7.1": ("gauge", 10)})
+    channels = (
+        f"{{name: a, outlet: 1, host: '{agent.host}'}}, {{name: b, outlet: 1, host: x.invalid}}"
+    )
+    keys = f"community_file: {community}, preset: apc, timeout_s: 5"
+    done = probe(entry(channels, keys), count=2)
+    assert done.values("a") == [10.0, 10.0]
+    assert ["no such host" in text for text in done.faults()] == [True, True], done.faults()
+
+
 def v3(agent: Agent, folder: Path, user: str = USER, auth: str = AUTH_PASSWORD) -> str:
     auth_file = secret(folder, "auth", auth)
     priv_file = secret(folder, "priv", PRIV_PASSWORD)
