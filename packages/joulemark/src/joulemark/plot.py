@@ -199,16 +199,18 @@ def _write_texts(canvas, axes, series: list[Series], figure: Figure) -> None:
     )
     machines = {f"{one.cpu} ({one.target})" for one in series}
     above = f"{len(machines)} machines" if len(machines) > 1 else machines.pop()
-    _write_above(axes, 20 if is_estimate else 6, above, color="#555555", fontsize=8)
+    write_above(axes, 20 if is_estimate else 6, above, "#555555", fontsize=8)
     if is_estimate:
-        _write_above(axes, 6, ESTIMATED, color="#B00020", fontsize=9, weight="bold")
+        write_above(axes, 6, ESTIMATED, "#B00020", fontsize=9, weight="bold")
     axes.set_xlabel(SIZES.get(first.benchmark, "Size"), loc="left")
     axes.set_ylabel(figure.label)
     axes.legend(loc="best", fontsize=9)
     canvas.text(0.995, 0.005, _footnote(series, figure), ha="right", fontsize=7, color="#555555")
 
 
-def _write_above(axes, points: int, text: str, **style) -> None:
+def write_above(axes, points: int, text: str, color: str, **style) -> None:
+    """A line over the axes, so many points above them."""
+    style = {"color": color, **style}
     axes.annotate(text, (0, 1), (0, points), "axes fraction", "offset points", **style)
 
 

@@ -1,11 +1,11 @@
-# `joulemark report`: from cooked files to tables and plots.
+# `joulemark report`: from cooked files and from the store to tables and plots.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from joulemark import cooked, stats, table
+from joulemark import config, cooked, output, stats, store, table
 from joulemark.errors import UserError
 
 
@@ -14,6 +14,51 @@ def run_table(options) -> int:
     series = _series(options)
     _write(_formatted(series, options), options.out)
     return 0
+
+
+def run_usage(options) -> int:
+    """Prints sums over the store's jobs; draws them where a plot is asked for."""
+    from joulemark import usage
+    from joulemark.store.usage import uses
+
+    by_day = bool({"month", "day"} & set(options.by))
+    with store.reading(config.load().store) as session:
+        found = uses(session, by_day, *usage.days(options.since, options.until))
+    groups = usage.group(found, options.by)
+    if options.format in output.FORMATS:
+        output.write([usage.as_records(groups)], options.format, options.out)
+    else:
+        _lay_out([usage.as_text(groups, options.by)], usage.notes(groups), options)
+    if options.plot:
+        from joulemark import usageplot
+
+        usageplot.draw(groups, options.by, options.plot)
+    return 0
+
+
+def run_jobs(options) -> int:
+    """Prints the greatest jobs, or writes all of them batch by batch."""
+    from joulemark import joblist, usage
+    from joulemark.store.usage import all_rows, top_jobs
+
+    days = usage.days(options.since, options.until)
+    if options.all and options.format not in output.FORMATS:
+        raise UserError(f"--all: it is for the formats {', '.join(output.FORMATS)}")
+    with store.reading(config.load().store) as session:
+        if options.all:
+            output.write(all_rows(session, *days, options.steps), options.format, options.out)
+            return 0
+        rows = top_jobs(session, options.top, *days)
+    if options.format in output.FORMATS:
+        output.write([rows], options.format, options.out)
+    else:
+        _lay_out([joblist.as_text(rows)], joblist.notes(rows), options)
+    return 0
+
+
+def _lay_out(tables: list[table.Text], notes: list[str], options) -> None:
+    lay_out = table.as_markdown if options.format == "markdown" else table.as_terminal
+    _write(lay_out(tables, notes), options.out)
 
 
 def _series(options) -> list[stats.Series]:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-
 from joulemark import columns, config, jobrecord, sacctargs, store
 from joulemark.errors import UserError
 from joulemark.store import jobs

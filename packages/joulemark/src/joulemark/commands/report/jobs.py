@@ -1,0 +1,48 @@
+# `joulemark report jobs`: its options; joulemark.report does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "list the jobs that used the most energy, or export every job's record"
+EPILOG = """\
+From the site's store, with each energy's uncertainty (k=2). --all writes every run of every job
+(with --steps their steps too) as csv, json or parquet, with all that the store knows: its columns
+are those of `joulemark sacct`, energies in whole microjoules (_uj), times in nanoseconds (_ns).
+
+examples:
+  joulemark report jobs --top 10
+  joulemark report jobs --since 2026-11-01 --format markdown
+  joulemark report jobs --all --format parquet --out jobs.parquet
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How many, from when to when, and how to print."""
+    parser.add_argument(
+        "--top", type=_count, default=20, metavar="N", help="how many (default: 20)"
+    )
+    parser.add_argument("--all", action="store_true", help="all of them; not for people")
+    parser.add_argument("--steps", action="store_true", help="with --all: steps' rows too")
+    parser.add_argument("--since", metavar="DAY", help="jobs that began on this day or later")
+    parser.add_argument("--until", metavar="DAY", help="jobs that began on this day or earlier")
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json", "parquet"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of jobs such as 20")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the jobs."""
+    from joulemark import report
+
+    return report.run_jobs(options)

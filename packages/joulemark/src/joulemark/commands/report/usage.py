@@ -1,0 +1,56 @@
+# `joulemark report usage`: its options; joulemark.usage and the database do the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "sum jobs' energy, carbon and cost by user, account, partition or time"
+EPILOG = """\
+From the site's store. Energy has an uncertainty (k=2): the systematic parts of jobs that the same
+instruments measured add up, the random ones average out. Overhead is the jobs' part of shared
+channels (cooling, switches); it is in no other column. Carbon and cost are of Energy, by the
+factors that joulemark.yaml named when the jobs were merged. Days are those of a job's start, UTC.
+csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known.
+
+examples:
+  joulemark report usage
+  joulemark report usage --by account,month --since 2026-01-01 --format csv --out usage.csv
+  joulemark report usage --by day --since 2026-11-01 --until 2026-11-30 --plot november.png
+"""
+KEYS = ("cluster", "user", "account", "partition", "month", "day")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """By what, from when to when, and how to print."""
+    parser.add_argument(
+        "--by",
+        type=_keys,
+        default=["user"],
+        metavar="KEYS",
+        help=f"one or more of {','.join(KEYS)} (default: user)",
+    )
+    parser.add_argument("--since", metavar="DAY", help="jobs that began on this day or later")
+    parser.add_argument("--until", metavar="DAY", help="jobs that began on this day or earlier")
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json", "parquet"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    parser.add_argument("--plot", metavar="FILE", help="draw bars with error bars as PNG too")
+
+
+def _keys(text: str) -> list[str]:
+    keys = text.split(",")
+    for key in keys:
+        if key not in KEYS:
+            raise argparse.ArgumentTypeError(f"'{key}' is not one of {', '.join(KEYS)}")
+    return list(dict.fromkeys(keys))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the sums."""
+    from joulemark import report
+
+    return report.run_usage(options)

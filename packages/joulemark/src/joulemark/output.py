@@ -1,0 +1,112 @@
+# Writes records as CSV, JSON or Parquet: to stdout, or to a file that is whole or not there.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+
+from joulemark.errors import UserError
+
+FORMATS = ("csv", "json", "parquet")
+Batches = Iterable[list[dict]]
+
+
+@contextlib.contextmanager
+def replaced(path: str, mode: str = "w") -> Iterator:
+    """A file that takes its place only when all of it is written."""
+    folder, name = os.path.split(os.path.abspath(path))
+    partial = os.path.join(folder, f".{name}.{os.getpid()}")
+    more = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    try:
+        with open(partial, mode, **more) as file:
+            yield file
+        os.replace(partial, path)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
+
+
+def write(batches: Batches, form: str, path: str | None) -> None:
+    """Writes batch by batch; every record must have the same keys."""
+    if form == "parquet":
+        _write_parquet(batches, path)
+        return
+    writer = {"csv": _write_csv, "json": _write_json}[form]
+    if path is None:
+        writer(batches, sys.stdout)
+    else:
+        with replaced(path) as file:
+            writer(batches, file)
+
+
+def _write_csv(batches: Batches, file) -> None:
+    writer = None
+    for batch in batches:
+        if writer is None and batch:
+            writer = csv.DictWriter(file, list(batch[0]), lineterminator="\n")
+            writer.writeheader()
+        for record in batch:
+            writer.writerow(record)
+
+
+def _write_json(batches: Batches, file) -> None:
+    file.write("[")
+    comma = "\n"
+    for batch in batches:
+        for record in batch:
+            file.write(comma + json.dumps(record, ensure_ascii=False))
+            comma = ",\n"
+    file.write("\n]\n")
+
+
+def _write_parquet(batches: Batches, path: str | None) -> None:
+    if path is None:
+        raise UserError("--format parquet: it is no text: name a file with --out")
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise UserError(
+            "--format parquet: the Python module pyarrow is missing: "
+            "pip install 'joulemark[parquet]'"
+        ) from None
+    with replaced(path, "wb") as file:
+        writer = None
+        for batch in batches:
+            if writer is None:
+                schema = pyarrow.schema(
+                    [(name, _arrow_type(pyarrow, name, batch)) for name in batch[0]]
+                )
+                writer = parquet.ParquetWriter(file, schema)
+            writer.write_table(pyarrow.Table.from_pylist(batch, schema))
+        if writer is None:
+            raise UserError(f"{path}: there are no records: no Parquet file without its columns")
+        writer.close()
+
+
+REAL = ("Watts", "Joules", "Seconds", "_g", "Cost", "CostError", "CostOverhead")
+REAL_UJ = ("UncertaintySystematic_uj", "UncertaintyRandom_uj")
+REAL_UJ += ("OverheadSystematic_uj", "OverheadRandom_uj")
+WHOLE = ("_uj", "_ns", "Raw", "Day", "jobs", "Uid", "Job", "Run", "NNodes", "Estimated", "Samples")
+WHOLE += ("Incomplete", "Payer")
+
+
+def _arrow_type(pyarrow, name: str, batch: list[dict]):
+    """A column's type: by its values, or, where the first batch has none, by its name."""
+    known = next((record[name] for record in batch if record[name] is not None), None)
+    if isinstance(known, float) or name in REAL_UJ:
+        return pyarrow.float64()
+    if isinstance(known, int):
+        return pyarrow.int64()
+    if known is None and name != "JobIDRaw":
+        if name.endswith(REAL):
+            return pyarrow.float64()
+        if name.endswith(WHOLE):
+            return pyarrow.int64()
+    return pyarrow.string()

@@ -1,0 +1,191 @@
+# `joulemark report usage`: who used how much energy, with its error, overhead, carbon and cost.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from joulemark import units
+from joulemark.errors import UserError
+from joulemark.jobrecord import UJ_PER_J, interval_j
+from joulemark.store.usage import Use
+from joulemark.table import ESTIMATE_MARK, Text
+
+KEYS = ("cluster", "user", "account", "partition", "month", "day")
+LEGEND = (
+    "Jobs: runs of jobs. +-: uncertainty, k=2; the systematic parts of a group's jobs add up. "
+    "Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
+    "Days and months are UTC. -: not known."
+)
+LEGEND_ESTIMATED = f"{ESTIMATE_MARK}: of some or all jobs a model estimated the energy."
+LEGEND_INCOMPLETE = "*: nodes' records are missing: the energy is more than this."
+EPOCH = datetime.date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sums over the jobs that share the keys; None: not known."""
+
+    keys: dict[str, str]
+    jobs: int
+    energy_j: float | None
+    energy_uj: int | None
+    energy_error_j: float
+    overhead_j: float | None
+    overhead_uj: int | None
+    overhead_error_j: float
+    carbon_g: float | None
+    carbon_error_g: float
+    cost: float | None
+    cost_error: float
+    currency: str
+    estimated_jobs: int
+    incomplete_jobs: int
+
+
+def days(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """The days of --since and --until (which is meant too), as numbers since 1970."""
+    first, last = (_day(name, text) for name, text in (("--since", since), ("--until", until)))
+    return first, None if last is None else last + 1
+
+
+def _day(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return (datetime.date.fromisoformat(text) - EPOCH).days
+    except ValueError:
+        raise UserError(f"{name}: '{text}' is not a day such as 2026-11-21") from None
+
+
+def group(found: Iterable[Use], by: list[str]) -> list[Group]:
+    """Sums by the keys, the most energy first, or in the order of time."""
+    sums: dict[tuple, list[Use]] = {}
+    for use in found:
+        sums.setdefault((*(_key(use, key) for key in by), use.currency), []).append(use)
+    groups = [_group(dict(zip(by, values)), parts) for values, parts in sums.items()]
+    if {"month", "day"} & set(by):
+        return sorted(groups, key=lambda one: [one.keys[key] for key in sorted(by, key=_order)])
+    return sorted(groups, key=lambda one: (-(one.energy_uj or 0), list(one.keys.values())))
+
+
+def _order(key: str) -> bool:
+    return key not in ("month", "day")
+
+
+def _key(use: Use, key: str) -> str:
+    if key in ("month", "day"):
+        if use.day is None:
+            return "unknown"
+        date = (EPOCH + datetime.timedelta(days=use.day)).isoformat()
+        return date[:7] if key == "month" else date
+    if key == "user":
+        return use.user or f"uid {use.uid}"
+    return getattr(use, key) or "unknown"
+
+
+def _group(keys: dict[str, str], parts: list[Use]) -> Group:
+    energy_uj = _sum(part.energy_uj for part in parts)
+    overhead_uj = _sum(part.overhead_uj for part in parts)
+    return Group(
+        keys=keys,
+        jobs=sum(part.jobs for part in parts),
+        energy_j=_in_j(energy_uj),
+        energy_uj=energy_uj,
+        energy_error_j=_error_j(parts, "systematic_uj", "random_uj2"),
+        overhead_j=_in_j(overhead_uj),
+        overhead_uj=overhead_uj,
+        overhead_error_j=_error_j(parts, "overhead_systematic_uj", "overhead_random_uj2"),
+        carbon_g=_sum(part.carbon_g for part in parts),
+        carbon_error_g=math.fsum(part.carbon_error_g for part in parts),
+        cost=_sum(part.cost for part in parts),
+        cost_error=math.fsum(part.cost_error for part in parts),
+        currency=parts[0].currency,
+        estimated_jobs=sum(part.estimated for part in parts),
+        incomplete_jobs=sum(part.incomplete for part in parts),
+    )
+
+
+def _sum(values: Iterable):
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _in_j(energy_uj: int | None) -> float | None:
+    return None if energy_uj is None else energy_uj / UJ_PER_J
+
+
+def _error_j(parts: list[Use], systematic: str, variance: str) -> float:
+    return interval_j(
+        math.fsum(getattr(part, systematic) for part in parts),
+        math.sqrt(math.fsum(getattr(part, variance) for part in parts)),
+    )
+
+
+def as_records(groups: list[Group]) -> list[dict]:
+    """Plain numbers for programs; what is not known is null, its error too."""
+    names = [field.name for field in fields(Group) if field.name != "keys"]
+    known = {
+        "energy": "energy_uj",
+        "overhead": "overhead_uj",
+        "carbon": "carbon_g",
+        "cost": "cost",
+    }
+    records = []
+    for one in groups:
+        record = {**one.keys, **{name: getattr(one, name) for name in names}}
+        for what, value in known.items():
+            if record[value] is None:
+                errors = [name for name in names if name.startswith(f"{what}_error")]
+                record.update(dict.fromkeys(errors))
+        records.append({**record, "currency": one.currency or None})
+    return records
+
+
+def as_text(groups: list[Group], by: list[str]) -> Text:
+    """A table for people: one prefix a column."""
+    values = {
+        "Energy": ("J", lambda g: g.energy_j, lambda g: g.energy_error_j),
+        "Overhead": ("J", lambda g: g.overhead_j, lambda g: g.overhead_error_j),
+        "CO2e": ("g", lambda g: g.carbon_g, lambda g: g.carbon_error_g),
+        "Cost": (None, lambda g: g.cost, lambda g: g.cost_error),
+    }
+    shown = {
+        name: how
+        for name, how in values.items()
+        if name == "Energy" or any(how[1](one) is not None for one in groups)
+    }
+    heads, columns = [*map(str.capitalize, by), "Jobs"], []
+    for name, (unit, value, error) in shown.items():
+        exponent = 0
+        if unit:
+            exponent = units.best_exponent([value(one) or 0.0 for one in groups])
+            name = f"{name} [{units.prefix(exponent)}{unit}]"
+        heads += [name, "+-"]
+        columns.append((unit, exponent, value, error))
+    body = []
+    for one in groups:
+        cells = [*one.keys.values(), f"{one.jobs}{'*' if one.incomplete_jobs else ''}"]
+        for column in columns:
+            cells += _cells(one, *column)
+        body.append(("value", cells))
+    return Text(f"Energy by {', '.join(by)}", heads, body)
+
+
+def _cells(one: Group, unit: str | None, exponent: int, value, error) -> list[str]:
+    found = value(one)
+    if found is None:
+        return ["-", ""]
+    mark = ESTIMATE_MARK if one.estimated_jobs else ""
+    if unit is None:
+        return [f"{mark}{found:.2f} {one.currency}", f"{error(one):.2f}"]
+    return [mark + units.cell(found, exponent), units.cell(error(one), exponent)]
+
+
+def notes(groups: list[Group]) -> list[str]:
+    """What must be known to read the table."""
+    estimated = [LEGEND_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
+    incomplete = [LEGEND_INCOMPLETE] if any(one.incomplete_jobs for one in groups) else []
+    return [LEGEND, *estimated, *incomplete]

@@ -1,0 +1,314 @@
+# Overhead of shared channels, carbon and cost: each in columns of its own, each with its error.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+import math
+
+import builders
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joulemark import config, rates, shared
+from joulemark.errors import UserError
+
+S = 10**9
+START_S = builders.START_NS // S
+NODES = ("n1", "n2", "n3", "n4")
+
+
+def lines(points, nodes="n[1-4]", split="equal", run="a", **more):
+    """Lines of a shared channel: points are (seconds since START_NS, J so far)."""
+    return [
+        {
+            "time_ns": builders.START_NS + round(second * S),
+            "energy_uj": energy_j * 10**6,
+            "systematic_uj": energy_j * 10**4,
+            "random_uj": energy_j * 10**3,
+            "nodes": nodes,
+            "split": split,
+            "run": run,
+            **more,
+        }
+        for second, energy_j in points
+    ]
+
+
+def write(site, found, name="rack1", end="\n"):
+    folder = site.records / "shared"
+    folder.mkdir(exist_ok=True)
+    with open(folder / f"{name}.jsonl", "a", encoding="utf-8") as file:
+        file.write("\n".join(map(json.dumps, found)) + end)
+
+
+def job(site, number=12, node="n1", start_s=0, seconds=10, cpus=2, **more):
+    start_ns = builders.START_NS + start_s * S
+    account = builders.account(
+        "job", seconds=seconds, start_ns=start_ns, end_ns=start_ns + seconds * S, cpus=cpus
+    )
+    record = builders.record(number, node, [account], **{"node_cpus": 4, **more})
+    builders.write(site.records, record)
+
+
+def merged(site, number=12):
+    assert site.run("merge")[0] == 0
+    return site.job(number)[str(number)]
+
+
+def test_job_gets_its_cpus_share_of_its_nodes_equal_part(site):
+    write(site, lines([(0, 0), (60, 6000)]))
+    job(site, start_s=10, seconds=30)
+    row = merged(site)
+    assert row["EnergyOverhead_uj"] == 3000 * 10**6 // 4 // 2
+    assert row["ConsumedEnergy_uj"] == 100_000_000
+    assert row["OverheadSystematic_uj"] == pytest.approx(3000 * 10**4 / 8)
+    assert row["Notes"] is None
+
+
+def test_error_of_an_interval_between_two_readings_is_that_of_any_curve(site):
+    """All or nothing of a minute's energy may have been used in the job's part of it."""
+    write(site, lines([(0, 0), (60, 6000)]))
+    job(site, start_s=0, seconds=30, cpus=4)
+    row = merged(site)
+    of_meter = math.sqrt(0.5) * 6000 * 10**3 / 4
+    of_curve = 6000 * 10**6 * math.sqrt(0.25 / 3) / 4
+    assert row["OverheadRandom_uj"] == pytest.approx(math.hypot(of_meter, of_curve))
+    assert row["OverheadJoules"] == pytest.approx(
+        2e-6 * math.hypot(row["OverheadSystematic_uj"], row["OverheadRandom_uj"])
+    )
+
+
+def test_no_shared_channel_is_not_zero(site):
+    job(site)
+    assert merged(site)["EnergyOverhead_uj"] is None
+    write(site, lines([(0, 0), (60, 6000)], nodes="m[1-9]"))
+    job(site, 13)
+    assert merged(site, 13)["EnergyOverhead_uj"] is None
+
+
+def test_record_without_node_cpus_says_so(site):
+    write(site, lines([(0, 0), (60, 6000)]))
+    job(site, node_cpus=8)
+    record = json.loads((site.records / "demo.12.n1.json").read_text())
+    del record["node_cpus"]
+    builders.write(site.records, record)
+    row = merged(site)
+    assert row["EnergyOverhead_uj"] is None
+    assert row["Notes"] == "rack1: no overhead: records of n1 lack node_cpus"
+
+
+def test_channels_add_up(site):
+    for name in ("rack1", "cooling"):
+        write(site, lines([(0, 0), (60, 6000)]), name)
+    job(site, seconds=60, cpus=4)
+    row = merged(site)
+    assert row["EnergyOverhead_uj"] == 2 * 1500 * 10**6
+    assert row["OverheadSystematic_uj"] == pytest.approx(2 * 1500 * 10**4)
+    assert row["OverheadRandom_uj"] == pytest.approx(math.sqrt(2) * 1500 * 10**3)
+
+
+def test_lines_that_come_late_are_taken_at_a_later_merge(site, monkeypatch):
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 3600 * S)
+    write(site, lines([(0, 0), (60, 6000)]))
+    job(site, start_s=30, seconds=60, cpus=4)
+    row = merged(site)
+    assert row["EnergyOverhead_uj"] == 750 * 10**6
+    assert row["Notes"] == "rack1: 30.0 of 60.0 node-seconds not covered"
+    write(site, lines([(120, 18000)]))
+    row = merged(site)
+    assert row["EnergyOverhead_uj"] == (3000 + 6000) * 10**6 // 4
+    assert row["Notes"] is None
+    assert site.run("merge") == (0, "", "")
+
+
+def test_counter_that_began_anew_is_a_hole_that_is_said(site):
+    write(site, [*lines([(0, 0), (20, 2000)]), *lines([(40, 0), (60, 2000)], run="b")])
+    job(site, seconds=60, cpus=4)
+    row = merged(site)
+    assert row["EnergyOverhead_uj"] == 1000 * 10**6
+    assert row["Notes"] == "rack1: 20.0 of 60.0 node-seconds not covered"
+
+
+def test_split_by_energy_takes_what_each_node_used(site):
+    first = lines([(0, 0)], split="energy", nodes_uj={"n1": 0, "n2": 5, "n3": 5, "n4": 5})
+    last = lines([(60, 6000)], split="energy", nodes_uj={"n1": 30, "n2": 15, "n3": 5, "n4": 5})
+    write(site, first + last)
+    job(site, seconds=60, cpus=4)
+    assert merged(site)["EnergyOverhead_uj"] == 4500 * 10**6
+
+
+def test_torn_and_foreign_lines_are_bridged(site):
+    write(site, lines([(0, 0)]))
+    write(site, lines([(20, 2000)]), end="")
+    with open(site.records / "shared" / "rack1.jsonl", "a") as file:
+        file.write('{"time_ns": 5, \nnot json\n[]\n{"time_ns": 1}\n')
+    write(site, lines([(40, 4000)]))
+    write(site, lines([(60, 9999)]), end="")
+    job(site, seconds=40, cpus=4)
+    assert merged(site)["EnergyOverhead_uj"] == 1000 * 10**6
+
+
+def test_a_year_of_minutes_is_searched_not_read(tmp_path):
+    count = 100_000
+    path = tmp_path / "rack.jsonl"
+    with path.open("w") as file:
+        for minute in range(count):
+            (line,) = lines([(60 * minute, 60 * minute)])
+            file.write(json.dumps(line) + "\n")
+    channel = shared.Channel(path)
+    parsed = []
+    channel._parse, parse = lambda text: parsed.append(1) or parse(text), channel._parse
+    for minute in (0, 1, count // 3, count - 2):
+        begin = builders.START_NS + minute * 60 * S
+        (segment,) = channel.segments(begin + S, begin + 2 * S)
+        assert segment.first.time_ns == begin
+    assert len(parsed) < 4 * 1000
+
+
+pieces = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 10**9)), min_size=2, max_size=12)
+spans = st.lists(
+    st.tuples(
+        st.sampled_from(NODES), st.integers(-20, 300), st.integers(0, 200), st.integers(1, 4)
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(pieces, spans, st.booleans(), st.randoms())
+def test_jobs_never_get_more_than_there_was(tmp_path_factory, gaps, wanted, weighted, dice):
+    """Any schedule that gives no CPU twice, on any curve, with any restarts of the counter."""
+    found, time_ns, energy_uj, run, total_uj = [], builders.START_NS, 0, "a", 0
+    used = dict.fromkeys(NODES, 0)
+    for seconds, gain_uj in gaps:
+        if found and dice.random() < 0.2:
+            run, energy_uj = run + "b", 0
+        elif found:
+            energy_uj += gain_uj
+            total_uj += gain_uj
+        for node in NODES:
+            used[node] += dice.randrange(1000)
+        (line,) = lines([(0, 0)], run=run, split="energy" if weighted else "equal")
+        found.append({**line, "time_ns": time_ns, "energy_uj": energy_uj, "nodes_uj": dict(used)})
+        time_ns += seconds * S + dice.randrange(1000)
+    path = tmp_path_factory.mktemp("shared") / "rack.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in found))
+    given_uj, taken = 0, []
+    for node, start_s, length_s, cpus in wanted:
+        start_ns = builders.START_NS + start_s * S + dice.randrange(S)
+        end_ns = start_ns + length_s * S
+        busy = sum(c for n, s, e, c in taken if n == node and s < end_ns and e > start_ns)
+        if busy + cpus > 4:
+            continue
+        taken.append((node, start_ns, end_ns, cpus))
+        part = shared.Shares(shared.Channel(path), start_ns, end_ns).part(node, start_ns, end_ns)
+        assert part.energy_uj >= 0 and part.covered_ns <= end_ns - start_ns
+        given_uj += part.energy_uj * cpus // 4
+    assert given_uj <= total_uj
+
+
+def with_rates(site, text):
+    site.yaml.write_text(site.yaml.read_text() + text)
+
+
+def test_absent_factors_leave_columns_empty(site):
+    job(site)
+    row = merged(site)
+    assert [row[name] for name in ("Carbon_g", "Cost", "CostError", "Currency")] == [None] * 4
+
+
+def test_factors_error_and_overhead_stay_apart(site):
+    with_rates(site, "carbon_g_per_kwh: 360\ncarbon_relative_error: 0.1\n")
+    write(site, lines([(0, 0), (60, 6000)]))
+    job(site, seconds=60, cpus=4)
+    row = merged(site)
+    grams = 100 / 3.6e6 * 360
+    assert row["Carbon_g"] == pytest.approx(grams)
+    assert row["CarbonError_g"] == pytest.approx(
+        math.hypot(row["UncertaintyJoules"] / 3.6e6 * 360, 2 * 0.1 * grams)
+    )
+    assert row["CarbonOverhead_g"] == pytest.approx(1500 / 3.6e6 * 360)
+    assert row["Cost"] is None
+
+
+def test_series_is_averaged_over_the_job(site, monkeypatch):
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 3600 * S)
+    path = site.folder / "price.csv"
+    path.write_text(f"time,value\n{START_S - 10},1.0\n{START_S + 5},-3.0\n")
+    with_rates(site, f"price_per_kwh: {path}\ncurrency: EUR\n")
+    job(site, seconds=10)
+    row = merged(site)
+    assert row["Cost"] == pytest.approx(100 / 3.6e6 * -1.0) and row["CostError"] > 0
+    job(site, 13, start_s=15, seconds=10)
+    assert merged(site, 13)["Cost"] is None
+    path.write_text(path.read_text() + f"{START_S + 20},5\n{START_S + 40},5\n")
+    assert merged(site, 13)["Cost"] == pytest.approx(100 / 3.6e6 * (5 * -3 + 5 * 5) / 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("time,value\n1,2\n", "has 1 values"),
+        ("1,2\n1,3\n", ":2: 1: must be after"),
+        ("1,2\nyesterday,3\n", ":2: yesterday,3: must be `time,value`"),
+        ("1,2\n2,nan\n", ":2: 2,nan: must be"),
+        ("1,2\n2\n", ":2: 2: must be"),
+    ],
+)
+def test_bad_series_is_named(tmp_path, text, problem):
+    path = tmp_path / "series.csv"
+    path.write_text(text)
+    with pytest.raises(UserError, match=problem):
+        rates.Series(path)
+
+
+def test_times_may_be_iso(tmp_path):
+    path = tmp_path / "series.csv"
+    path.write_text("# grid\n2026-11-21T10:00:00Z,100\n2026-11-21T12:00:00+01:00,300\n")
+    series = rates.Series(path)
+    ten = 1795255200 * S
+    assert series.mean(ten, ten + 2 * 3600 * S) == pytest.approx(200)
+    assert series.mean(ten - 1, ten) is None and series.may_grow(ten + 7201 * S)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("carbon_g_per_kwh: much\n", ":5: carbon_g_per_kwh: 'much' is not a number, or"),
+        ("carbon_g_per_kwh: -1\n", ":5: carbon_g_per_kwh: '-1' is not"),
+        ("price_per_kwh: 0.3\n", ":5: price_per_kwh: of which money"),
+        ("store_password_file: secret\n", ":5: store_password_file: 'secret' is not an absolute"),
+    ],
+)
+def test_wrong_keys_name_file_and_line(site, text, problem):
+    with_rates(site, text)
+    with pytest.raises(UserError, match=r"joulemark\.yaml") as caught:
+        config.load(site.yaml)
+    assert problem in str(caught.value)
+
+
+def test_faults_of_instruments_are_kept_and_shown(site, sacct_on_path):
+    fault = {"what": "stuck", "count": 3, "seconds": 12.5, "last": "100 W for 12.5 s"}
+    for node in ("n1", "n2"):
+        job(
+            site,
+            1,
+            node,
+            instruments=[
+                {"name": "pdu", "type": "snmp", "faults": [fault]},
+                {"name": "rapl", "type": "powercap", "faults": []},
+            ],
+        )
+    _, out, _ = site.run("merge")
+    assert out.endswith("2 nodes, counter, faults: pdu stuck\n")
+    assert json.loads(site.job(1)["1"]["Faults"]) == [
+        {
+            "instrument": "pdu",
+            "what": "stuck",
+            "count": 6,
+            "seconds": 12.5,
+            "nodes": ["n1", "n2"],
+            "last": "100 W for 12.5 s",
+        }
+    ]
+    _, out, _ = site.run("sacct", "-nPX", "-j", "1", "-o", "JobIDRaw,Faults")
+    assert "1|pdu stuck 6 times, 12.5 s on n1, n2" in out
+    assert "job 1: pdu stuck 6 times" in site.run("sacct")[1]

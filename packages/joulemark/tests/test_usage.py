@@ -1,0 +1,145 @@
+# `joulemark report usage` and `report jobs`: sums, errors, formats, plots.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import csv
+import io
+import json
+import math
+
+import builders
+import pytest
+from joulemark import cli
+
+DAY_NS = 86_400 * 10**9
+
+
+@pytest.fixture
+def used(site, monkeypatch):
+    """Three jobs of alice (one estimated, one a month later) and one of bob, who lacks a node."""
+    site.yaml.write_text(
+        site.yaml.read_text() + "carbon_g_per_kwh: 360\nprice_per_kwh: 0.25\ncurrency: EUR\n"
+    )
+    jobs = [
+        (1, "alice", "blue", 0, {}),
+        (2, "alice", "red", 1, {"method": "model", "estimated": True}),
+        (3, "alice", "blue", 40, {}),
+        (4, "bob", "red", 0, {}),
+    ]
+    for job, user, account, day, changes in jobs:
+        start_ns = builders.START_NS + day * DAY_NS
+        made = builders.account(
+            "job", 10**9, start_ns=start_ns, end_ns=start_ns + 10 * 10**9, **changes
+        )
+        builders.write(site.records, builders.record(job, accounts=[made, builders.account("0")]))
+        for name, value in (("ID", job), ("USER", user), ("ACCOUNT", account)):
+            monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
+        monkeypatch.setenv("SLURM_JOB_PARTITION", "main")
+        nodes = "n[1-2]" if user == "bob" else "n1"
+        assert site.run("merge", "--job", str(job), "--nodes", nodes, "--wait", "0")[0] == 0
+    return site
+
+
+def records(site, *words):
+    code, out, _ = site.run("report", "usage", "--format", "json", *words)
+    assert code == 0
+    return json.loads(out)
+
+
+def test_usage_by_user_is_the_sum_of_jobs_without_their_steps(used):
+    alice, bob = records(used)
+    assert (alice["user"], alice["jobs"], alice["energy_uj"]) == ("alice", 3, 3 * 10**9)
+    assert (bob["user"], bob["jobs"], bob["incomplete_jobs"]) == ("bob", 1, 1)
+    assert alice["estimated_jobs"] == 1
+
+
+def test_systematic_parts_add_up_and_random_ones_average_out(used):
+    alice, _ = records(used)
+    systematic, random = 3 * 0.01 * 1000, math.sqrt(3) * 0.001 * 1000
+    assert alice["energy_error_j"] == pytest.approx(2 * math.hypot(systematic, random))
+
+
+def test_carbon_and_cost_are_of_energy_alone(used):
+    alice, bob = records(used)
+    assert alice["carbon_g"] == pytest.approx(3000 / 3.6e6 * 360)
+    assert bob["cost"] == pytest.approx(1000 / 3.6e6 * 0.25) and bob["currency"] == "EUR"
+    assert bob["carbon_error_g"] == pytest.approx(bob["carbon_g"] * bob["energy_error_j"] / 1000)
+    assert alice["overhead_j"] is None and alice["overhead_error_j"] is None
+
+
+def test_keys_and_days(used):
+    found = records(used, "--by", "account,month")
+    assert [(one["account"], one["month"], one["jobs"]) for one in found] == [
+        ("blue", "2026-09", 1),
+        ("red", "2026-09", 2),
+        ("blue", "2026-10", 1),
+    ]
+    assert sum(one["jobs"] for one in records(used, "--until", "2026-09-30")) == 3
+    assert sum(one["jobs"] for one in records(used, "--since", "2026-10-01")) == 1
+
+
+def test_sums_beyond_63_bits_are_exact(site):
+    """Ten days of a ten-megawatt site, in microjoules."""
+    for job in range(1, 5):
+        huge = builders.account("job", 2**61 + 1)
+        builders.write(site.records, builders.record(job, accounts=[huge]))
+    site.run("merge")
+    assert records(site)[0]["energy_uj"] == 4 * (2**61 + 1)
+
+
+def test_table_marks_what_is_estimated_or_incomplete(used):
+    _, out, _ = used.run("report", "usage")
+    alice, bob = (
+        next(line for line in out.splitlines() if name in line) for name in ("ali", "bob")
+    )
+    assert alice.split()[1:3] == ["3", "~3.00"] and bob.split()[1] == "1*"
+    assert "a model estimated" in out and "nodes' records are missing" in out
+
+
+def test_csv_has_the_same_numbers(used):
+    _, out, _ = used.run("report", "usage", "--format", "csv")
+    first = next(csv.DictReader(io.StringIO(out)))
+    assert first["energy_uj"] == str(3 * 10**9) and first["overhead_uj"] == ""
+
+
+def test_parquet_reads_back(used):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = used.folder / "jobs.parquet"
+    words = ("report", "jobs", "--all", "--steps", "--format", "parquet", "--out", str(path))
+    assert used.run(*words)[0] == 0
+    table = parquet.read_table(path)
+    assert table.num_rows == 8 and str(table.schema.field("EnergyGPU_uj").type) == "int64"
+    by_id = {row["JobIDRaw"]: row for row in table.to_pylist()}
+    assert by_id["2"]["UserName"] == "alice" and by_id["2.0"]["Payer"] is None
+    assert by_id["1"]["EnergyOverhead_uj"] is None
+
+
+def test_parquet_without_pyarrow_says_how_to_get_it(used, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    code, _, err = used.run("report", "usage", "--format", "parquet", "--out", "x.parquet")
+    assert code == 1 and "pip install 'joulemark[parquet]'" in err
+
+
+def test_jobs_are_listed_by_energy_with_their_errors(used):
+    _, out, _ = used.run("report", "jobs", "--top", "2", "--format", "markdown")
+    rows = [line for line in out.splitlines() if line.startswith("| ")]
+    assert len(rows) == 4 and "EnergyError [J]" in rows[0] and "Cost" in rows[0]
+
+
+def test_every_job_as_csv(used):
+    _, out, _ = used.run("report", "jobs", "--all", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["JobIDRaw"] for row in rows] == ["1", "2", "3", "4"]
+    assert rows[0]["ConsumedEnergy_uj"] == str(10**9)
+    assert used.run("report", "jobs", "--all")[0] == 1
+
+
+def test_plot_is_drawn(used):
+    path = used.folder / "usage.png"
+    assert used.run("report", "usage", "--plot", str(path))[0] == 0
+    assert path.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_wrong_keys_and_days_are_named(used):
+    with pytest.raises(SystemExit):
+        cli.main(["report", "usage", "--by", "colour"])
+    code, _, err = used.run("report", "usage", "--since", "yesterday")
+    assert code == 1 and "--since: 'yesterday' is not a day" in err
