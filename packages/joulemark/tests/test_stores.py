@@ -240,7 +240,7 @@ def test_a_store_of_version_1_is_upgraded_in_place(folder, capsys):
     assert cli.main(["merge"]) == 0
     job, step = rows_of(folder, 1)
     assert (job["ConsumedEnergy_uj"], job["Missing"], job["Run"]) == (200_000_000, "n3: ?", 0)
-    assert (step["JobIDRaw"], step["Payer"], job["Day"]) == ("1.0", None, 20717)
+    assert (step["JobIDRaw"], step["Payer"], job["Month"]) == ("1.0", None, 202609)
     with store.reading(place_of(folder)) as session:
         assert session.rows("SELECT Cluster, Uid FROM payer") == [("demo", 1000)]
         assert not session.has_table("job_record") and not session.has_table("node_record")

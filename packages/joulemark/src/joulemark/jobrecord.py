@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 
 from joulemark.records import DOMAINS
 from joulemark.runs import Run
@@ -75,6 +76,7 @@ def _energy(accounts: list[dict]) -> dict:
         "Start_ns": start_ns,
         "End_ns": end_ns,
         "Day": start_ns // NS_PER_DAY if accounts else None,
+        "Month": _month(start_ns) if accounts else None,
         "ElapsedRaw": elapsed_ns // NS_PER_S if accounts else None,
         "ConsumedEnergyRaw": (energy_uj + UJ_PER_J // 2) // UJ_PER_J if known else None,
         "ConsumedEnergy_uj": energy_uj,
@@ -92,6 +94,12 @@ def _energy(accounts: list[dict]) -> dict:
         "UncertaintyJoules": interval_j(systematic_uj, random_uj) if known else None,
         "Method": _method(measured),
     }
+
+
+def _month(time_ns: int) -> int:
+    """202611"""
+    year, month = time.gmtime(time_ns // NS_PER_S)[:2]
+    return year * 100 + month
 
 
 def interval_j(systematic_uj: float, random_uj: float) -> float:

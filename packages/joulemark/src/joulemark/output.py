@@ -28,7 +28,7 @@ def replaced(path: str, mode: str = "w") -> Iterator:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # it took its place, or was never there
             os.unlink(partial)
 
 

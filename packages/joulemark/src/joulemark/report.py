@@ -21,9 +21,9 @@ def run_usage(options) -> int:
     from joulemark import usage
     from joulemark.store.usage import uses
 
-    by_day = bool({"month", "day"} & set(options.by))
+    period = next((name for name in ("day", "month") if name in options.by), None)
     with store.reading(config.load().store) as session:
-        found = uses(session, by_day, *usage.days(options.since, options.until))
+        found = uses(session, period, *usage.days(options.since, options.until))
     groups = usage.group(found, options.by)
     if options.format in output.FORMATS:
         output.write([usage.as_records(groups)], options.format, options.out)

@@ -76,11 +76,11 @@ def _order(key: str) -> bool:
 
 
 def _key(use: Use, key: str) -> str:
-    if key in ("month", "day"):
-        if use.day is None:
-            return "unknown"
-        date = (EPOCH + datetime.timedelta(days=use.day)).isoformat()
-        return date[:7] if key == "month" else date
+    if key == "month":
+        return "unknown" if use.month is None else f"{use.month // 100}-{use.month % 100:02}"
+    if key == "day":
+        known = use.day is not None
+        return (EPOCH + datetime.timedelta(days=use.day)).isoformat() if known else "unknown"
     if key == "user":
         return use.user or f"uid {use.uid}"
     return getattr(use, key) or "unknown"

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import calendar
 import json
 import time
+from collections.abc import Iterator
 from typing import Callable, Union
 
 from joulemark.errors import UserError
@@ -57,6 +59,7 @@ JOB_RUN_NEEDED = {
 }
 JOB_RUN_KNOWN = {
     "Payer": "BIGINT",  # of steps NULL: their energy is in the job's
+    "Month": "BIGINT",  # of the start, UTC: 202611
     "Day": "BIGINT",  # of the start, UTC, since 1970
     "Start_ns": "BIGINT",
     "End_ns": "BIGINT",
@@ -91,7 +94,7 @@ JOB_RUN_KNOWN = {
 JOB_RUN = {**JOB_RUN_KEY, **JOB_RUN_NEEDED, **JOB_RUN_KNOWN}
 # All that `report usage` sums, so that the database reads nothing else of a million jobs.
 USAGE_INDEX = (
-    "Payer, Day, ConsumedEnergy_uj, UncertaintySystematic_uj, UncertaintyRandom_uj, "
+    "Payer, Month, Day, ConsumedEnergy_uj, UncertaintySystematic_uj, UncertaintyRandom_uj, "
     "EnergyOverhead_uj, OverheadSystematic_uj, OverheadRandom_uj, "
     "Carbon_g, CarbonError_g, Cost, CostError, Estimated, Incomplete"
 )
@@ -139,6 +142,17 @@ def _copy_expected_nodes(session: Session) -> None:
     session.upsert("slurm_run", nodes.RUN_COLUMNS, nodes.RUN_KEY, rows)
 
 
+def months(first_day: int, last_day: int) -> Iterator[tuple[int, int, int]]:
+    """(202611, its first day, the next one's first day) of all months that hold these days."""
+    begin = first_day
+    while begin <= last_day:
+        year, month, day = time.gmtime(begin * 86_400)[:3]
+        begin -= day - 1
+        then = calendar.timegm((year + month // 12, month % 12 + 1, 1, 0, 0, 0)) // 86_400
+        yield year * 100 + month, begin, then
+        begin = then
+
+
 def _copy_jobs(session: Session) -> None:
     same = [name for name in JOB_RUN if name in _FIRST_COLUMNS]
     session.run(
@@ -156,6 +170,9 @@ def _copy_jobs(session: Session) -> None:
             (nodes.payer(session, cluster, uid), cluster, uid),
         )
     session.run("UPDATE job_run SET Day = Day / 86400000000000 WHERE Day > 1000000")
+    first, last = session.rows("SELECT MIN(Day), MAX(Day) FROM job_run")[0]
+    for month, begin, end in months(first, last) if first is not None else ():
+        session.run("UPDATE job_run SET Month = ? WHERE Day >= ? AND Day < ?", (month, begin, end))
 
 
 _FIRST_COLUMNS = set(FIRST[2].replace("(", " ").replace(",", " ").split())

@@ -20,6 +20,7 @@ class Session:
 
     mark = "%s"  # what the driver writes for `?`
     types: ClassVar[dict[str, str]] = {}  # fills {name}, {text}, ... in schema.py's statements
+    addend = "{}"  # how a sum of whole numbers takes one
     driver_error: type[Exception]
 
     def __init__(self, place: Place, raw: Any):

@@ -14,7 +14,7 @@ HALF_BITS = 20
 
 @dataclass(frozen=True)
 class Use:
-    """What the jobs of one payer used, on one day or in all."""
+    """What the jobs of one payer used, on one day, in one month or in all."""
 
     cluster: str
     uid: int
@@ -22,6 +22,7 @@ class Use:
     account: str
     partition: str
     currency: str
+    month: int | None  # 202611, UTC
     day: int | None  # since 1970, UTC
     jobs: int  # runs of jobs, to be exact
     energy_uj: int | None
@@ -38,37 +39,44 @@ class Use:
     incomplete: int
 
 
-def _halves(column: str) -> str:
-    low = (1 << HALF_BITS) - 1
-    return f"SUM({column} >> {HALF_BITS}), SUM({column} & {low})"
+def _select(session: Session) -> str:
+    def halves(column: str) -> str:
+        low = (1 << HALF_BITS) - 1
+        parts = (f"{column} >> {HALF_BITS}", f"{column} & {low}")
+        return ", ".join(f"SUM({session.addend.format(part)})" for part in parts)
 
-
-SUMS = ", ".join(
-    (
-        "COUNT(*)",
-        _halves("ConsumedEnergy_uj"),
-        "SUM(UncertaintySystematic_uj)",
-        "SUM(UncertaintyRandom_uj * UncertaintyRandom_uj)",
-        _halves("EnergyOverhead_uj"),
-        "SUM(OverheadSystematic_uj)",
-        "SUM(OverheadRandom_uj * OverheadRandom_uj)",
-        "SUM(Carbon_g), SUM(CarbonError_g), SUM(Cost), SUM(CostError)",
-        "SUM(Estimated), SUM(Incomplete)",
+    return ", ".join(
+        (
+            "COUNT(*)",
+            halves("ConsumedEnergy_uj"),
+            "SUM(UncertaintySystematic_uj)",
+            "SUM(UncertaintyRandom_uj * UncertaintyRandom_uj)",
+            halves("EnergyOverhead_uj"),
+            "SUM(OverheadSystematic_uj)",
+            "SUM(OverheadRandom_uj * OverheadRandom_uj)",
+            "SUM(Carbon_g), SUM(CarbonError_g), SUM(Cost), SUM(CostError)",
+            f"SUM({session.addend.format('Estimated')})",
+            f"SUM({session.addend.format('Incomplete')})",
+        )
     )
-)
 
 
 def uses(
-    session: Session, by_day: bool, first_day: int | None = None, end_day: int | None = None
+    session: Session, period: str | None, first_day: int | None = None, end_day: int | None = None
 ) -> list[Use]:
-    """One for each payer, or payer and day; days from first_day to before end_day, UTC."""
-    keys = "Payer, Day" if by_day else "Payer"
+    """One for each payer and period (month, day or none), from first_day to before end_day, UTC.
+
+    The groups are in the order of the index, so that the database sorts nothing.
+    """
+    names = {"month": ["Month"], "day": ["Month", "Day"], None: []}[period]
+    keys = ", ".join(["Payer", *names])
     where, values = _days(first_day, end_day)
     found = session.rows(
-        f"SELECT {keys}, {SUMS} FROM job_run WHERE Payer > 0{where}"
+        f"SELECT {keys}, {_select(session)} FROM job_run WHERE Payer > 0{where}"
         f" GROUP BY {keys} ORDER BY {keys}",
         values,
     )
+    unknown = [None] * (2 - len(names))
     payers = {
         number: row
         for number, *row in session.rows(
@@ -76,7 +84,8 @@ def uses(
         )
     }
     return [
-        Use(*payers[payer], *_sums([*([] if by_day else [None]), *rest])) for payer, *rest in found
+        Use(*payers[payer], *_sums([*rest[: len(names)], *unknown, *rest[len(names) :]]))
+        for payer, *rest in found
     ]
 
 
@@ -88,10 +97,10 @@ def _days(first_day: int | None, end_day: int | None) -> tuple[str, list[int]]:
 
 def _sums(row: list) -> list:
     """A database's Decimals become what Python calculates with."""
-    day, jobs, high, low, *errors, over_high, over_low = row[:8]
-    over_errors, (carbon, carbon_error, cost, cost_error, *counts) = row[8:10], row[10:]
+    month, day, jobs, high, low, *errors, over_high, over_low = row[:9]
+    over_errors, (carbon, carbon_error, cost, cost_error, *counts) = row[9:11], row[11:]
     return [
-        *(day, int(jobs), _whole(high, low), *map(_real, errors)),
+        *(month, day, int(jobs), _whole(high, low), *map(_real, errors)),
         *(_whole(over_high, over_low), *map(_real, over_errors)),
         *(_maybe(carbon), _real(carbon_error), _maybe(cost), _real(cost_error)),
         *map(int, counts),

@@ -1,0 +1,40 @@
+# `joulemark export prometheus`: its options; joulemark.prometheus does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "write a text file for node_exporter's textfile collector"
+EPILOG = """\
+Sums over all ended jobs of the store, by cluster, user, account and partition:
+joulemark_jobs_total, joulemark_energy_joules_total with joulemark_energy_uncertainty_joules (k=2),
+overhead, carbon, cost, and how many jobs are estimated or incomplete. What is not known has no
+sample. The file is replaced whole, so that the collector never reads half of it. A sum falls only
+when a record is corrected, which Prometheus takes for a counter's restart.
+
+examples:
+  joulemark export prometheus --output /var/lib/prometheus/node-exporter/joulemark.prom
+  joulemark export prometheus | promtool check metrics
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to."""
+    parser.add_argument("--output", metavar="FILE", help="write there (default: stdout)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes all families."""
+    import sys
+
+    from joulemark import config, output, prometheus, store
+    from joulemark.store.usage import uses
+
+    with store.reading(config.load().store) as session:
+        found = uses(session, period=None)
+    if options.output is None:
+        sys.stdout.writelines(prometheus.lines(found))
+        return 0
+    with output.replaced(options.output) as file:
+        file.writelines(prometheus.lines(found))
+    return 0

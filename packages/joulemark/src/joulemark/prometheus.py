@@ -1,0 +1,98 @@
+# `joulemark export prometheus`: the store's sums as text for node_exporter's textfile collector.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Callable
+
+from joulemark.jobrecord import UJ_PER_J
+from joulemark.usage import Group, group
+
+BY = ["cluster", "user", "account", "partition"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One family; `value` is None where a group's is not known, and then it has no sample."""
+
+    name: str
+    kind: str
+    help: str
+    value: Callable[[Group], float | None]
+
+
+METRICS = (
+    Metric("jobs_total", "counter", "Ended runs of jobs with a record.", lambda g: g.jobs),
+    Metric(
+        "energy_joules_total",
+        "counter",
+        "Energy of ended jobs.",
+        lambda g: None if g.energy_uj is None else g.energy_uj / UJ_PER_J,
+    ),
+    Metric(
+        "energy_uncertainty_joules",
+        "gauge",
+        "Uncertainty of joulemark_energy_joules_total: plus or minus, k=2.",
+        lambda g: None if g.energy_uj is None else g.energy_error_j,
+    ),
+    Metric(
+        "overhead_joules_total",
+        "counter",
+        "Ended jobs' part of shared channels, such as cooling; not in the energy.",
+        lambda g: g.overhead_j,
+    ),
+    Metric(
+        "carbon_grams_total",
+        "counter",
+        "CO2 equivalent of the energy, by the site's factor.",
+        lambda g: g.carbon_g,
+    ),
+    Metric("cost", "gauge", "Price of the energy; it can fall.", lambda g: g.cost),
+    Metric(
+        "estimated_jobs_total",
+        "counter",
+        "Runs of jobs of whose energy a model estimated some or all.",
+        lambda g: g.estimated_jobs,
+    ),
+    Metric(
+        "incomplete_jobs_total",
+        "counter",
+        "Runs of jobs that lack a node's record.",
+        lambda g: g.incomplete_jobs,
+    ),
+)
+
+
+def lines(uses: Iterable) -> Iterator[str]:
+    """The text format, version 0.0.4; families whole, one sample a group that knows the value."""
+    groups = sorted(group(uses, BY), key=lambda one: (*one.keys.values(), one.currency))
+    for metric in METRICS:
+        samples = [line for one in _merged(groups, metric) if (line := _sample(metric, *one))]
+        if samples:
+            yield f"# HELP joulemark_{metric.name} {metric.help}\n"
+            yield f"# TYPE joulemark_{metric.name} {metric.kind}\n"
+            yield from samples
+
+
+def _merged(groups: list[Group], metric: Metric) -> Iterator[tuple[dict, float | None]]:
+    """Only money is told apart by currency: a group that changed it has one sample of the rest."""
+    sums: dict[tuple, tuple[dict, float | None]] = {}
+    for one in groups:
+        labels = {**one.keys, **({"currency": one.currency} if metric.name == "cost" else {})}
+        key = tuple(labels.values())
+        value, before = metric.value(one), sums.get(key, (labels, None))[1]
+        known = [part for part in (value, before) if part is not None]
+        sums[key] = labels, sum(known) if known else None
+    yield from sums.values()
+
+
+def _sample(metric: Metric, labels: dict[str, str], value: float | None) -> str | None:
+    if value is None:
+        return None
+    text = ",".join(f'{name}="{_escaped(one)}"' for name, one in labels.items())
+    return f"joulemark_{metric.name}{{{text}}} {value!r}\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

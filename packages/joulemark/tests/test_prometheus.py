@@ -1,0 +1,68 @@
+# `joulemark export prometheus`: what node_exporter's textfile collector reads.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import re
+import shutil
+import subprocess
+
+import builders
+import pytest
+
+
+@pytest.fixture
+def filled(site, monkeypatch):
+    """Two jobs of a user with an awkward account, one of nobody known, one without energy."""
+    site.yaml.write_text(site.yaml.read_text() + "price_per_kwh: 3.6\ncurrency: EUR\n")
+    for job in (1, 2):
+        builders.write(site.records, builders.record(job))
+        for name, value in (("ID", str(job)), ("USER", "alice"), ("ACCOUNT", 'a"b\\c')):
+            monkeypatch.setenv(f"SLURM_JOB_{name}", value)
+        site.run("merge", "--job", str(job), "--nodes", "n1")
+    builders.write(site.records, builders.record(3))
+    builders.write(site.records, builders.record(4, accounts=[], missing="dead", uid=7))
+    site.run("merge")
+    return site
+
+
+def samples(text):
+    return dict(re.findall(r"^(joulemark_\w+\{.*\}) (\S+)$", text, re.MULTILINE))
+
+
+def test_sums_by_labels(filled):
+    found = samples(filled.run("export", "prometheus")[1])
+    alice = r'{cluster="demo",user="alice",account="a\"b\\c",partition="unknown"}'
+    assert found[f"joulemark_energy_joules_total{alice}"] == "200.0"
+    assert found[f"joulemark_jobs_total{alice}"] == "2"
+    assert float(found[f"joulemark_energy_uncertainty_joules{alice}"]) == pytest.approx(
+        4.01, abs=0.01
+    )
+    money = alice.replace("}", ',currency="EUR"}')
+    assert float(found[f"joulemark_cost{money}"]) == pytest.approx(200e-6)
+
+
+def test_what_is_not_known_has_no_sample(filled):
+    text = filled.run("export", "prometheus")[1]
+    lost = '{cluster="demo",user="uid 7",account="unknown",partition="unknown"}'
+    assert f"joulemark_incomplete_jobs_total{lost} 1" in text
+    assert f"joulemark_energy_joules_total{lost}" not in text
+    assert "overhead" not in text and "carbon" not in text
+
+
+def test_file_takes_its_place_at_once(filled):
+    path = filled.folder / "joulemark.prom"
+    path.write_text("old")
+    assert filled.run("export", "prometheus", "--output", str(path)) == (0, "", "")
+    assert path.read_text() == filled.run("export", "prometheus")[1]
+    assert [p.name for p in filled.folder.glob(".*")] == []
+    code, _, err = filled.run("export", "prometheus", "--output", str(path / "x"))
+    assert code == 1 and "Not a directory" in err
+
+
+def test_promtool_finds_nothing_wrong(filled):
+    promtool = shutil.which("promtool")
+    if not promtool:
+        pytest.skip("promtool is not installed")
+    text = filled.run("export", "prometheus")[1]
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=text, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
