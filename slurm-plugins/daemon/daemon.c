@@ -141,8 +141,9 @@ static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same
             continue;
         bool over;
         if (account->kind == JM_ACCOUNT_JOB)
-            over = !same_boot || jm_record_exists(daemon->outboxes.path[0], daemon->config.cluster,
-                                                  daemon->node, account->job_id);
+            over =
+                !same_boot || jm_record_exists(daemon->outboxes.path[0], daemon->config.cluster,
+                                               daemon->node, account->job_id, account->opened_ns);
         else /* jobs come before their steps */
             over =
                 !same_boot || !is_alive(account) || (account->job && account->job->closed_ns != 0);

@@ -205,8 +205,7 @@ static int begin(draft *file, const char *directory, const char *cluster, const 
     file->out = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (file->out)
         return 0;
-    jm_message_set(why,
-                   "record %s: cannot be written: %s; check the folder, its owner and space",
+    jm_message_set(why, "record %s: cannot be written: %s; check the folder, its owner and space",
                    file->temporary, strerror(errno));
     if (fd >= 0)
         close(fd);
@@ -234,12 +233,31 @@ static int finish(draft *file, bool replace, jm_message *why) {
     return written ? 0 : -1;
 }
 
+/* When the file was written; -1: there is none. */
+static int64_t written_ns(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return -1;
+    return status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
+}
+
 int jm_record_write(const char *record_dir, const char *cluster, const char *node,
                     const jm_ledger *ledger, const jm_account *job, const jm_sampler *sampler,
                     jm_message *why) {
     draft file;
     if (begin(&file, record_dir, cluster, node, job->job_id, "json", why) != 0)
         return -1;
+    /* A requeued job's earlier run is a record of its own. */
+    int64_t before_ns = written_ns(file.path);
+    if (before_ns >= 0 && before_ns < job->opened_ns) {
+        jm_message_set(why,
+                       "record %s: that of an earlier run of the job still waits there; see why "
+                       "it cannot be brought to `record_dir:`",
+                       file.path);
+        fclose(file.out);
+        unlink(file.temporary);
+        return -1;
+    }
     put_head(file.out, cluster, job->job_id, node, job->uid, NULL);
     fprintf(file.out, "\n");
     put_account(file.out, ledger, job);
@@ -257,15 +275,11 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
 }
 
 bool jm_record_exists(const char *record_dir, const char *cluster, const char *node,
-                      uint32_t job_id) {
+                      uint32_t job_id, int64_t since_ns) {
     char path[2 * JM_PATH_MAX];
-    static const char *const places[] = {"", "merged/"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (jm_format(path, sizeof path, "%s/%s%s.%" PRIu32 ".%s.json", record_dir, places[i],
-                      cluster, job_id, node) &&
-            access(path, F_OK) == 0)
-            return true;
-    return false;
+    return jm_format(path, sizeof path, "%s/%s.%" PRIu32 ".%s.json", record_dir, cluster, job_id,
+                     node) &&
+           written_ns(path) >= since_ns;
 }
 
 int jm_record_write_missing(const char *record_dir, const char *cluster, const char *node,

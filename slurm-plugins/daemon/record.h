@@ -7,7 +7,10 @@
 #include "sampler.h"
 #include "store.h"
 
-/* record_dir/CLUSTER.JOB.NODE.json, replaced whole. 0, or -1 and why. */
+/*
+ * record_dir/CLUSTER.JOB.NODE.json, replaced whole, but never that of a requeued job's earlier run.
+ * 0, or -1 and why.
+ */
 int jm_record_write(const char *record_dir, const char *cluster, const char *node,
                     const jm_ledger *ledger, const jm_account *job, const jm_sampler *sampler,
                     jm_message *why);
@@ -19,9 +22,12 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
 int jm_record_write_missing(const char *record_dir, const char *cluster, const char *node,
                             uint32_t job_id, uint32_t uid, const char *missing, jm_message *why);
 
-/* Has an epilog left a record of this job, merged or not? */
+/*
+ * Has an epilog left a record of this job since then (CLOCK_REALTIME), merged or not? An older one
+ * is that of an earlier run, or of an earlier job of the same number.
+ */
 bool jm_record_exists(const char *record_dir, const char *cluster, const char *node,
-                      uint32_t job_id);
+                      uint32_t job_id, int64_t since_ns);
 
 /* record_dir/profiles/CLUSTER.JOB.NODE.csv: `time_s,energy_j` of a job in profile mode. */
 int jm_record_write_profile(const char *record_dir, const char *cluster, const char *node,

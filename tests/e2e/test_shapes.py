@@ -1,0 +1,250 @@
+"""Every shape that Slurm gives a job: the energy of each part is what the known power says."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Cluster, Node, wait_for
+from tests.e2e.outcome import UJ, Outcome, books, ledger, newest_record, outcome, record_file
+from tests.e2e.waveform import NS, STEADY
+
+NODE_W, IDLE_W = 100, 40
+CPU_IDLE_W = IDLE_W / 2  # each node has two
+CRED_EXPIRE_S = 5  # the least; Slurm holds a requeued job back until its credentials have expired
+
+
+@pytest.fixture(scope="module")
+def cluster_of_100_w(powered: Callable[..., Cluster]) -> Cluster:
+    return powered(STEADY, name="shapes", idle_w=IDLE_W)
+
+
+@pytest.fixture
+def shaped(cluster_of_100_w: Cluster) -> Iterator[Cluster]:
+    """The books of every node balance after every test."""
+    yield cluster_of_100_w
+    for node in cluster_of_100_w.nodes.values():
+        assert all(channel.balanced for channel in books(node))
+
+
+def script(cluster: Cluster, name: str, *lines: str) -> Path:
+    path = cluster.jobs_folder / f"{name}.sh"
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    return path
+
+
+def flag(cluster: Cluster, name: str) -> Path:
+    """A file that does not exist yet; what waits for it ends when it does."""
+    path = cluster.jobs_folder / name
+    path.unlink(missing_ok=True)
+    return path
+
+
+def on_disk(node: Node, job: int, step: str, column: str) -> int:
+    """A number of the newest account of a job's step in the node's ledger; 0: none yet."""
+    with ledger(node) as connection:
+        found = connection.execute(
+            f"SELECT {column} FROM account WHERE job_id = ? AND step = ? ORDER BY id DESC",
+            (job, step),
+        ).fetchone()
+    return found[0] if found else 0
+
+
+def wait_samples(cluster: Cluster, job: int, *steps: str, node: str = "n1") -> None:
+    """Until each step has three samples: some seconds of it are in the ledger."""
+    for step in steps:
+        what = f"samples of {job}.{step}"
+        wait_for(lambda s=step: on_disk(cluster.node(node), job, s, "samples") >= 3, 60, what)
+
+
+def span_s(account: dict) -> float:
+    return (account["end_ns"] - account["start_ns"]) / NS
+
+
+def integral_j(done: Outcome, step: str = "job") -> float:
+    """What the step's nodes drew while it ran there."""
+    return sum(
+        STEADY.energy_j(account["start_ns"], account["end_ns"])
+        for account in done.accounts(step).values()
+    )
+
+
+def assert_sacct_agrees(done: Outcome) -> None:
+    for step in done.rows:
+        rounding_j = 0.5 * len(done.accounts(step)) + 0.01
+        assert done.sacct_j(step) == pytest.approx(done.energy_uj(step) / UJ, abs=rounding_j), step
+
+
+def test_steps_that_run_at_once_divide_their_jobs_energy(shaped: Cluster) -> None:
+    """The one that works has the most of it; together they have no more than there is."""
+    end = flag(shaped, "end-concurrent")
+    busy, quiet = f"while [ ! -e {end} ]; do :; done", f"while [ ! -e {end} ]; do sleep 0.1; done"
+    job = shaped.sbatch(
+        *("-w", "n1", "-n2", "--exclusive"),
+        script(
+            shaped,
+            "concurrent",
+            f"srun -n1 --exact sh -c '{busy}' &",
+            f"srun -n1 --exact sh -c '{quiet}' &",
+            "wait",
+        ),
+    )
+    wait_samples(shaped, job, "0", "1")
+    end.touch()
+    done = outcome(shaped, job)
+    assert_sacct_agrees(done)
+    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=0.01)
+    parts_uj = sorted(done.energy_uj(step) for step in ("0", "1"))
+    assert sum(parts_uj) <= done.energy_uj("batch") <= done.energy_uj()
+    assert parts_uj[1] > 2 * parts_uj[0] > 0
+    # while both ran they had all of the node, and each had half of the idle energy at least
+    for step in ("0", "1"):
+        account = done.accounts(step)["n1"]
+        assert account["idle_uj"] / UJ >= 0.95 * CPU_IDLE_W * span_s(account) - 1
+
+
+def test_a_suspended_job_keeps_its_share_of_the_idle_power_alone(shaped: Cluster) -> None:
+    end = flag(shaped, "end-suspended")
+    job = shaped.sbatch(
+        "-w", "n1", "-n1", "--wrap", f"srun sh -c 'until [ -e {end} ]; do :; done'"
+    )
+    wait_samples(shaped, job, "0")
+    shaped.run(["scontrol", "suspend", str(job)])
+    held = 3 * NS
+    node = shaped.node("n1")
+    wait_for(lambda: on_disk(node, job, "job", "suspended_ns") >= held, 60, "suspended seconds")
+    assert shaped.job_state(job) == "SUSPENDED"
+    shaped.run(["scontrol", "resume", str(job)])
+    end.touch()
+    done = outcome(shaped, job)
+    account = done.accounts()["n1"]
+    suspended_s = account["suspended_seconds"]
+    assert held / NS <= suspended_s <= span_s(account)
+    assert f"suspended for {suspended_s:.1f} s" in done.notes()
+    running_s = span_s(account) - suspended_s
+    expected_j = CPU_IDLE_W * span_s(account) + (NODE_W - IDLE_W) * running_s
+    assert account["idle_uj"] / UJ == pytest.approx(CPU_IDLE_W * span_s(account), abs=0.1)
+    assert account["energy_uj"] / UJ == pytest.approx(expected_j, abs=1)
+    assert_sacct_agrees(done)
+
+
+def runs_of(cluster: Cluster, job: int, node: str) -> list[dict]:
+    """The job's accounts in all records of it, the first run first."""
+    first = record_file(cluster, job, node)
+    records = [json.loads(path.read_text()) for path in first.parent.glob(f"{first.name}*")]
+    accounts = [record["accounts"][0] for record in records]
+    return sorted(accounts, key=lambda account: account["start_ns"])
+
+
+def test_each_run_of_a_requeued_job_has_its_own_record(shaped: Cluster) -> None:
+    """As in sacct the last run is the job's; the earlier one is kept, and none has the other's."""
+    auth = f"socket={shaped.state}/run/munge.sock,cred_expire={CRED_EXPIRE_S}"
+    with shaped.changed(slurm_conf={"AuthInfo": auth}) as cluster:
+        steps = "if [ -z $SLURM_RESTART_COUNT ]; then srun sleep 60; else srun sleep 1; fi"
+        job = cluster.sbatch("-N2", "--exclusive", "--requeue", "--wrap", steps)
+        wait_samples(cluster, job, "0", node="n2")
+        cluster.run(["scontrol", "requeue", str(job)])
+        wait_for(lambda: cluster.job_state(job) == "COMPLETED", 90, "the second run")
+        for node in ("n1", "n2"):
+            wait_for(lambda node=node: len(runs_of(cluster, job, node)) == 2, 60, "both records")
+        done = outcome(cluster, job)
+        rows = cluster.run(["sacct", "-DXnP", "-j", str(job), "-o", "State"]).split()
+        assert rows == ["REQUEUED", "COMPLETED"]
+    for node in ("n1", "n2"):
+        first, last = runs_of(cluster, job, node)
+        assert first["end_ns"] < last["start_ns"]
+        assert last["energy_uj"] == done.accounts()[node]["energy_uj"]
+        for account in (first, last):
+            assert account["energy_uj"] / UJ == pytest.approx(NODE_W * span_s(account), abs=0.01)
+    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=0.01)
+    assert_sacct_agrees(done)
+
+
+def test_each_task_of_an_array_is_a_job_of_its_own(shaped: Cluster) -> None:
+    array = shaped.sbatch("--array=0-2", "-n2", "-N1", "--exclusive", "--wrap", "sleep 1")
+    wait_for(
+        lambda: not shaped.run(["squeue", "-h", "-j", str(array)], check=False), 60, "the end"
+    )
+    rows = wait_for(lambda: all_ended(shaped, array, 3), 30, "sacct's rows")
+    for row in rows:
+        done = outcome(shaped, int(row["JobIDRaw"]))
+        (account,) = done.accounts().values()
+        assert account["energy_uj"] / UJ == pytest.approx(NODE_W * span_s(account), abs=0.01)
+        assert int(row["ConsumedEnergyRaw"]) == pytest.approx(account["energy_uj"] / UJ, abs=0.51)
+
+
+def all_ended(cluster: Cluster, job: int, count: int) -> list[dict[str, str]]:
+    """sacct's rows of jobs (no steps), once there are so many and all have ended."""
+    text = cluster.run(
+        ["sacct", "-XnP", "-j", str(job), "-o", "JobID,JobIDRaw,State,ConsumedEnergyRaw"]
+    )
+    names = ("JobID", "JobIDRaw", "State", "ConsumedEnergyRaw")
+    rows = [dict(zip(names, line.split("|"))) for line in text.splitlines()]
+    whole = len(rows) == count and all(row["State"] == "COMPLETED" for row in rows)
+    return rows if whole and all(row["ConsumedEnergyRaw"] for row in rows) else []
+
+
+def sacct_j(cluster: Cluster, job: int) -> dict[str, int]:
+    """Joules by JobIDRaw, of all components and their steps."""
+    text = cluster.run(["sacct", "-nP", "-j", str(job), "-o", "JobIDRaw,ConsumedEnergyRaw"])
+    return {name: int(joules) for name, joules in (line.split("|") for line in text.splitlines())}
+
+
+def test_the_components_of_a_heterogeneous_job_pay_for_their_own_nodes(shaped: Cluster) -> None:
+    """Component 1 has a step of its own beside the one that both share."""
+    path = script(
+        shaped,
+        "heterogeneous",
+        "#SBATCH -N1 -w n1 --exclusive",
+        "#SBATCH hetjob",
+        "#SBATCH -N1 -w n2 --exclusive",
+        "srun --het-group=0,1 sleep 1",
+        "srun --het-group=1 -n1 sleep 1",
+    )
+    leader = shaped.sbatch(path)
+    outcome(shaped, leader)
+    rows = wait_for(lambda: all_ended(shaped, leader, 2), 30, "both components")
+    assert [row["JobID"] for row in rows] == [f"{leader}+0", f"{leader}+1"]
+    told = sacct_j(shaped, leader)
+    for row, node, numbered in zip(rows, ("n1", "n2"), ({"0"}, {"0", "1"})):
+        job = int(row["JobIDRaw"])
+        wait_for(record_file(shaped, job, node).exists, 30, f"the record of {job} on {node}")
+        done = Outcome(shaped, job, {}, {node: newest_record(shaped, job, node)})
+        steps = {account["step"] for account in done.records[node]["accounts"]}
+        assert {step for step in steps if step.isdigit()} == numbered
+        for step in {"job", *numbered}:
+            own_j = done.energy_uj(step) / UJ
+            assert own_j == pytest.approx(integral_j(done, step), abs=0.01)
+            assert told[f"{job}.{step}".removesuffix(".job")] == pytest.approx(own_j, abs=0.51)
+
+
+def test_a_step_pays_for_the_nodes_it_ran_on(shaped: Cluster) -> None:
+    """Step 0 runs on n2 alone, step 1 on both."""
+    steps = "srun -N1 -n1 -w n2 sleep 1; srun -N2 -n2 sleep 1"
+    done = outcome(shaped, shaped.sbatch("-N2", "--exclusive", "--wrap", steps))
+    assert set(done.accounts("0")) == {"n2"}
+    assert set(done.accounts("1")) == set(done.accounts()) == {"n1", "n2"}
+    for step in ("job", "0", "1"):
+        assert done.energy_uj(step) / UJ == pytest.approx(integral_j(done, step), abs=0.01)
+    assert_sacct_agrees(done)
+
+
+def test_overlapping_steps_share_what_their_node_draws(shaped: Cluster) -> None:
+    """Two steps on the same CPU, one within the time of the other: no joule is in both."""
+    path = script(
+        shaped, "overlap", "srun --overlap -n1 sleep 3 &", "srun --overlap -n1 sleep 1", "wait"
+    )
+    done = outcome(shaped, shaped.sbatch("-w", "n1", "-n1", "--exclusive", path))
+    assert_sacct_agrees(done)
+    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=0.01)
+    accounts = [done.accounts(step)["n1"] for step in ("0", "1")]
+    union_ns = max(a["end_ns"] for a in accounts) - min(a["start_ns"] for a in accounts)
+    both_j = sum(account["energy_uj"] for account in accounts) / UJ
+    assert both_j <= NODE_W * union_ns / NS + 0.01
+    assert both_j == pytest.approx(NODE_W * union_ns / NS, rel=0.1)
+    assert all(account["energy_uj"] > 0 for account in accounts)
