@@ -1,0 +1,180 @@
+"""Who can be killed, what the kill costs by Slurm's own rules, and how the dead come back."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.chaos.jobs import Job, facts
+from tests.cluster import Cluster, ClusterError, Node, Service, Waited, wait_for
+
+# How often each is chosen. The epilog and the merge live for milliseconds and are waited for.
+WEIGHTS = {
+    "joulemarkd": 36,
+    "slurmstepd": 10,
+    "slurmd": 14,
+    "slurmctld": 8,
+    "slurmdbd": 10,
+    "mariadb": 8,
+    "epilog": 6,
+    "merge": 8,
+}
+AT_END = ("epilog", "merge")  # they run when a job ends
+HEAL_S, HEAL_TIMES = 5.0, 5
+SAVED_S = 15.0  # slurmctld saves its jobs within 5 s of a change
+
+
+@dataclass
+class Killer:
+    """Kills, remembers what is dead, counts."""
+
+    cluster: Cluster
+    dice: random.Random
+    tally: Counter[str] = field(default_factory=Counter)
+    dead: list[Service] = field(default_factory=list)
+
+    def choose(self, number: int) -> list[str]:
+        return self.dice.choices(list(WEIGHTS), weights=list(WEIGHTS.values()), k=number)
+
+    def kill(self, what: str, jobs: Sequence[Job]) -> None:
+        """One of what runs while jobs run; a service stays dead until revive()."""
+        if what == "slurmstepd":
+            self._kill_stepd(jobs)
+            return
+        if what == "slurmctld":
+            self._wait_saved(jobs)
+        service = self._service(what)
+        if not service.alive:
+            self.revive(service)
+        service.kill(signal.SIGKILL)
+        self.tally[what] += 1
+        self.dead.append(service)
+
+    def _service(self, what: str) -> Service:
+        node = self.dice.choice(list(self.cluster.nodes.values()))
+        own = {"joulemarkd": node.daemon, "slurmd": node.slurmd}
+        return own.get(what) or getattr(self.cluster, what)
+
+    def revive(self, *services: Service) -> None:
+        """Starts these, or all that are dead, what others need first."""
+        wanted = [
+            service for service in self.cluster.services if service in (services or self.dead)
+        ]
+        for service in wanted:
+            service.start()
+        self.dead = [service for service in self.dead if service not in wanted]
+
+    def _wait_saved(self, jobs: Sequence[Job]) -> None:
+        """Slurm itself forgets a change that slurmctld has not saved; that is no fault of ours."""
+        if not self.cluster.slurmctld.alive:
+            return
+        since = time.time()
+        states = {job.id: facts(self.cluster, job)[0] for job in jobs}
+        file = self.cluster.state / "spool" / "slurmctld" / "job_state"
+        changed = max((self._started(job) for job in jobs if states[job.id]), default=0.0)
+        with contextlib.suppress(Waited):
+            wait_for(
+                lambda: file.exists() and file.stat().st_mtime > min(changed + 1, since),
+                SAVED_S,
+                "slurmctld to save its jobs",
+                poll_s=0.1,
+            )
+
+    def _started(self, job: Job) -> float:
+        """When its output was made: slurmctld knew of its start before."""
+        path = self.cluster.jobs_folder / f"{job.id}.out"
+        return path.stat().st_mtime if path.exists() else time.time()
+
+    def _kill_stepd(self, jobs: Sequence[Job]) -> None:
+        """The job's end is judged no more; its energy is."""
+        job = self.dice.choice(list(jobs))
+        node = self.cluster.node(self.dice.choice(job.nodes))
+        stepds = node.stepds(job.id)
+        if stepds:
+            step = self.dice.choice(sorted(stepds))
+            job.excuse = f"its slurmstepd {step} on {node.name} was killed"
+            if _kill(stepds[step]):
+                self.tally["slurmstepd"] += 1
+
+    # -- what lives for milliseconds, at a job's end ---------------------------------------------
+
+    def kill_epilog(self, node: Node, end: Path) -> None:
+        """Held up by a daemon that hangs, the epilog can be caught. Slurm drains its node then."""
+        if not node.daemon.alive:
+            self.revive(node.daemon)
+        node.daemon.kill(signal.SIGSTOP)
+        try:
+            end.touch()
+            pids = wait_for(lambda: _named("epilog", node.slurmd), 30, "the epilog to run")
+            self.tally["epilog"] += sum(_kill(pid) for pid in pids)
+        finally:
+            node.daemon.kill(signal.SIGCONT)
+
+    def kill_merge(self, end: Path) -> None:
+        """Any of EpilogSlurmctld's processes: the script, `joulemark merge`, admincomment."""
+        end.touch()
+        with contextlib.suppress(Waited):
+            pids = wait_for(lambda: _merging(self.cluster.slurmctld), 30, "a merge", poll_s=0.005)
+            self.tally["merge"] += _kill(self.dice.choice(pids))
+
+    def heal(self) -> None:
+        """What an administrator does after this: takes nodes back that Slurm holds for broken.
+
+        A failed epilog drains its node; a slurmctld that was killed may forget to ask a node.
+        """
+        for _ in range(HEAL_TIMES):
+            with contextlib.suppress(ClusterError):
+                self.cluster.wait_nodes(HEAL_S)
+                return
+            lines = self.cluster.run(["sinfo", "-h", "-N", "-o", "%N %T"]).splitlines()
+            for name, state in (line.split() for line in lines):
+                if "drain" in state:
+                    self.cluster.run(["scontrol", "update", f"nodename={name}", "state=undrain"])
+                if state != "idle":
+                    self.cluster.node(name).slurmd.restart()
+        self.cluster.wait_nodes(HEAL_S)
+
+
+def _kill(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
+
+
+def _named(name: str, slurmd: Service) -> list[int]:
+    return [pid for pid in _descendants(slurmd.pid) if _comm(pid) == name]
+
+
+def _merging(slurmctld: Service) -> list[int]:
+    """All that slurmctld's helper slurmscriptd has started."""
+    helpers = [pid for pid in _children(slurmctld.pid)]
+    return [pid for helper in helpers for pid in _descendants(helper)]
+
+
+def _comm(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def _children(pid: int | None) -> list[int]:
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, path.read_text().split())
+    return found
+
+
+def _descendants(pid: int | None) -> list[int]:
+    below = _children(pid)
+    return below + [further for child in below for further in _descendants(child)]

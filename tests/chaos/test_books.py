@@ -1,0 +1,59 @@
+"""The laws of tests/faults catch what they are for."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.chaos.books import (
+    UJ,
+    Charge,
+    Snapshot,
+    charged_beyond_the_ledger,
+    charged_twice,
+    gained_more_than_true,
+    lost_unstated,
+    unbalanced,
+)
+from tests.e2e.waveform import NS, STEADY
+
+FIRST = Charge(1, 0, 10 * NS, 600 * UJ, 0.0)
+SECOND = Charge(2, 4 * NS, 12 * NS, 600 * UJ, 0.0)
+LATER = Charge(3, 12 * NS, 13 * NS, 100 * UJ, 0.0)
+
+
+def test_jobs_that_share_a_node_share_its_energy() -> None:
+    assert charged_twice([FIRST, SECOND, LATER], STEADY.energy_j) == []
+    more = replace(SECOND, energy_uj=SECOND.energy_uj + 10_000)
+    assert "jobs 1, 2" in charged_twice([more, FIRST, LATER], STEADY.energy_j)[0]
+
+
+def test_a_job_alone_is_charged_no_more_than_its_own_time() -> None:
+    assert charged_twice([replace(LATER, energy_uj=101 * UJ)], STEADY.energy_j)
+
+
+def test_a_ledger_gains_no_more_than_was_used() -> None:
+    shots = [Snapshot(0, 0, 0), Snapshot(1 * NS, 100 * UJ, 100 * UJ)]
+    assert gained_more_than_true(shots, STEADY.energy_j) == []
+    twice = [*shots, Snapshot(2 * NS, 300 * UJ, 300 * UJ)]
+    assert "were used" in gained_more_than_true(twice, STEADY.energy_j)[0]
+    fell = [*shots, Snapshot(2 * NS, 0, 0)]
+    assert "fell" in gained_more_than_true(fell, STEADY.energy_j)[0]
+
+
+def test_parts_that_do_not_sum_are_seen() -> None:
+    assert unbalanced([Snapshot(0, 5, 5)]) == []
+    assert unbalanced([Snapshot(0, 5, 6)])
+
+
+def test_records_hold_no_more_than_the_ledger_charged() -> None:
+    assert charged_beyond_the_ledger([FIRST, LATER], Snapshot(0, 0, 0, 700 * UJ)) == []
+    assert charged_beyond_the_ledger([FIRST, LATER], Snapshot(0, 0, 0, 700 * UJ - 1))
+
+
+def test_a_loss_must_be_stated() -> None:
+    short = replace(FIRST, energy_uj=800 * UJ)
+    span = (0, 10 * NS)
+    assert lost_unstated(short, span, STEADY.energy_j, 100)
+    assert lost_unstated(replace(short, gap_s=2.1), span, STEADY.energy_j, 100) == []
