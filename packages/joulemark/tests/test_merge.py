@@ -329,7 +329,7 @@ def stored(records):
     """The job's rows after merging records in this order."""
     found = {}
     for record in records:
-        one = nodes.Found.of(json.dumps(record).encode(), record)
+        one = nodes.Found.of(json.dumps(record), record)
         if one.place not in found or one.rank > found[one.place].rank:
             found[one.place] = one
     kept = [(run_key, found[node, run_key].record) for node, run_key in sorted(found)]

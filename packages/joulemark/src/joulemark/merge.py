@@ -107,17 +107,17 @@ def _read_all(config: Config, paths: list[str]) -> tuple[dict[str, nodes.Found],
     """Good records by path, and how many bad ones went to record_dir/rejected."""
     good: dict[str, nodes.Found] = {}
     rejected = 0
-    for path, text, record, problems in forking.in_halves(_read_some, paths):
+    for path, record, text, digest, problems in forking.in_halves(_read_some, paths):
         if problems:
             _reject(config, path, problems)
             rejected += 1
         else:
-            good[path] = nodes.Found.of(text, record)
+            good[path] = nodes.Found.of(text, record, digest)
     return good, rejected
 
 
-def _read_some(paths: list[str]) -> list[tuple[str, bytes, dict | None, list[str]]]:
-    """(path, text, record, problems) of each file that is still there."""
+def _read_some(paths: list[str]) -> list[tuple[str, dict | None, str, str, list[str]]]:
+    """(path, record, text, digest, problems) of each file that is still there."""
     found = []
     for path in paths:
         try:
@@ -125,10 +125,10 @@ def _read_some(paths: list[str]) -> list[tuple[str, bytes, dict | None, list[str
         except FileNotFoundError:
             continue  # another merge was faster
         except records.RecordError as error:
-            found.append((path, b"", None, error.problems))
+            found.append((path, None, "", "", error.problems))
         else:
             jobrecord.drop_details(record)
-            found.append((path, text, record, []))
+            found.append((path, record, text, nodes.digest_of(text), []))
     return found
 
 

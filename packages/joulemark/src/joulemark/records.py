@@ -100,10 +100,10 @@ def file_name(cluster: str, job: int, node: str) -> str:
     return f"{cluster}.{job}.{node}.json"
 
 
-def read(path: str) -> tuple[bytes, dict]:
+def read(path: str) -> tuple[str, dict]:
     """A file and the checked record in it; RecordError names all that is wrong, key by key."""
     try:
-        text = _content(path)
+        text = _content(path).decode()
         record = json.loads(text)
     except ValueError as error:
         raise RecordError([f"{path}: not JSON: {error}: write the record again"]) from None

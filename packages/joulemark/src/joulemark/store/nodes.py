@@ -33,16 +33,16 @@ class Found:
     digest: str
 
     @classmethod
-    def of(cls, text: bytes, record: dict) -> Found:
-        """The record and the text that it was read from."""
+    def of(cls, text: str, record: dict, digest: str = "") -> Found:
+        """The record and the text that it was read from; the text's digest, where it is known."""
         accounts = record["accounts"]
         return cls(
             record,
-            text.decode(),
+            text,
             run_key_of(record),
             COMPLETE if record["missing"] is None else EXCUSE,
             max([account["end_ns"] for account in accounts]) if accounts else 0,
-            hashlib.blake2b(text, digest_size=16).hexdigest(),
+            digest or digest_of(text),
         )
 
     @property
@@ -63,6 +63,11 @@ class Found:
     def row(self) -> tuple:
         """Its values for COLUMNS."""
         return (*self.job, *self.place, *self.rank, self.body)
+
+
+def digest_of(text: str) -> str:
+    """Names a record by its content."""
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def run_key_of(record: dict) -> int:

@@ -126,7 +126,7 @@ def _copy_node_records(session: Session) -> None:
         )
         if not rows:
             return
-        found = [nodes.Found.of(body.encode(), json.loads(body)) for *_, body in rows]
+        found = [nodes.Found.of(body, json.loads(body)) for *_, body in rows]
         session.upsert("node_run", nodes.COLUMNS, nodes.KEY, [one.row() for one in found])
         last = rows[-1][:3]
 
