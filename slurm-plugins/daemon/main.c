@@ -2,6 +2,7 @@
 // joulemarkd: one node's ledger. Samples its instruments, splits the energy among its jobs, answers
 // on a Unix socket.
 #include "forward.h"
+#include "gateway.h"
 #include "locate.h"
 #include "log.h"
 #include "probe.h"
@@ -20,7 +21,7 @@
 enum { EXIT_USAGE = 2, EXIT_BAD_CONFIG = 78 };
 
 static const char USAGE[] =
-    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --probe COUNT | --forward]\n"
+    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --probe COUNT | --forward | --gateway]\n"
     "\n"
     "  -N, --node NODE    this node's name in Slurm; default: the host's name up to the first dot\n"
     "  -c, --config FILE  configuration; default $JOULEMARK_CONFIG, else joulemark.yaml beside "
@@ -30,6 +31,7 @@ static const char USAGE[] =
     "      --probe COUNT  read every instrument COUNT times, print a JSON line a value, and end\n"
     "      --forward      bring the outbox's records to where they go; the daemon starts this "
     "itself\n"
+    "      --gateway      read instruments for many nodes, publish the nodes' power over MQTT\n"
     "  -V, --version      print the version and end\n"
     "  -h, --help         print this and end\n"
     "\n"
@@ -41,7 +43,7 @@ static const char USAGE[] =
 typedef struct {
     char config[JM_PATH_MAX];
     char node[JM_NAME_MAX];
-    bool check, forward;
+    bool check, forward, gateway;
     int probe; /* readings; 0: not asked for */
 } arguments;
 
@@ -55,11 +57,15 @@ static bool read_count(const char *text, int *count) {
 
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, arguments *args) {
-    static const struct option OPTIONS[] = {
-        {"node", required_argument, NULL, 'N'}, {"config", required_argument, NULL, 'c'},
-        {"check", no_argument, NULL, 'C'},      {"probe", required_argument, NULL, 'P'},
-        {"forward", no_argument, NULL, 'F'},    {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    static const struct option OPTIONS[] = {{"node", required_argument, NULL, 'N'},
+                                            {"config", required_argument, NULL, 'c'},
+                                            {"check", no_argument, NULL, 'C'},
+                                            {"probe", required_argument, NULL, 'P'},
+                                            {"forward", no_argument, NULL, 'F'},
+                                            {"gateway", no_argument, NULL, 'G'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     *args = (arguments){0};
     jm_config_find(args->config, sizeof args->config);
     jm_host_node(args->node, sizeof args->node);
@@ -73,6 +79,8 @@ static int parse(int argc, char **argv, arguments *args) {
             args->check = true;
         else if (option == 'F')
             args->forward = true;
+        else if (option == 'G')
+            args->gateway = true;
         else if (option == 'P' && read_count(optarg, &args->probe))
             continue;
         else if (option == 'V')
@@ -129,6 +137,29 @@ static int forward(const arguments *args) {
     return status;
 }
 
+static int gateway(const arguments *args) {
+    static jm_config config;
+    if (jm_config_load(args->config, args->node, &config, report, NULL) != 0)
+        return EXIT_BAD_CONFIG;
+    if (!config.gateway_nodes) {
+        fprintf(stderr, "joulemarkd: %s: --gateway needs 'gateway: {nodes: n[001-072]}'\n",
+                args->config);
+        return EXIT_BAD_CONFIG;
+    }
+    if (jm_log_open(config.log_file) != 0)
+        jm_warn("log_file %s: %s; logging to standard error", config.log_file, strerror(errno));
+    int status = jm_gateway_run(&config);
+    jm_config_free(&config);
+    return status;
+}
+
+/* A gateway's instruments are other nodes' meters: none of them is this node's energy. */
+static bool is_gateways(const jm_config *config) {
+    if (config->gateway_nodes)
+        fprintf(stderr, "joulemarkd: %s: is a gateway's; start with --gateway\n", config->path);
+    return config->gateway_nodes != NULL;
+}
+
 /* Two daemons on one ledger would charge twice. True: this one may go on. */
 static bool lock_ledger(const jm_config *config) {
     char path[JM_PATH_MAX + 16];
@@ -152,10 +183,14 @@ int main(int argc, char **argv) {
         return check(&args);
     if (args.probe)
         return probe(&args);
+    if (args.gateway)
+        return gateway(&args);
     if (args.forward)
         return forward(&args);
 
     if (jm_config_load(args.config, args.node, &daemon.config, report, NULL) != 0)
+        return EXIT_BAD_CONFIG;
+    if (is_gateways(&daemon.config))
         return EXIT_BAD_CONFIG;
     memcpy(daemon.node, args.node, sizeof daemon.node);
     if (jm_log_open(daemon.config.log_file) != 0)

@@ -61,9 +61,12 @@ typedef struct {
     char name[JM_NAME_MAX];
     jm_domain domain;
     bool has_domain;
-    double idle_w;         /* NAN: not given */
-    jm_error_budget error; /* NAN where the file says nothing */
-    jm_settings settings;  /* the instrument's own channel_keys */
+    double idle_w;          /* NAN: not given */
+    jm_error_budget error;  /* NAN where the file says nothing */
+    jm_settings settings;   /* the instrument's own channel_keys */
+    char node[JM_NAME_MAX]; /* gateway: the node that it measures; "" none */
+    char *shared_by;        /* gateway: the host list of the nodes that share it; NULL: one's own */
+    bool split_by_energy;   /* shared in proportion to what each node used; else equally */
     int line;
 } jm_channel_config;
 

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "broker.h"
+#include "hosts.h"
 #include "locate.h"
 #include "protocol.h"
 
@@ -32,6 +33,9 @@ struct reader {
     jm_config_report report;
     void *context;
     int errors;
+    int entry; /* of one channel's text that stands for many: which one is read; -1: it does not */
+    int entries;
+    int gateway_line; /* of gateway.nodes */
 };
 
 /* A place in the file, for messages. */
@@ -469,6 +473,23 @@ static bool expand_text(struct reader *reader, const jm_key *key, const yaml_nod
     return text[0] != '\0';
 }
 
+/* Of `outlet: [1-72]` the one that belongs to the node being read. NULL: wrong, and that is said.
+ */
+static const char *own_entry(struct reader *reader, const char *text, const struct place *place,
+                             char expanded[JM_PATH_MAX]) {
+    if (!text || reader->entry < 0 || !strchr(text, '['))
+        return text;
+    int count = jm_hosts_count(text);
+    if (count == reader->entries && jm_hosts_get(text, reader->entry, expanded, JM_PATH_MAX))
+        return expanded;
+    if (count < 0)
+        complain(reader, place, "must be a list such as [1-72], is '%.60s'", text);
+    else
+        complain(reader, place, "'%.60s' names %d, but `nodes` names %d; they must be as many",
+                 text, count, reader->entries);
+    return NULL;
+}
+
 static void parse_setting(struct reader *reader, const jm_key *key, const yaml_node_t *value,
                           const struct place *place, jm_settings *settings) {
     char must_be[256], expanded[JM_PATH_MAX];
@@ -482,7 +503,7 @@ static void parse_setting(struct reader *reader, const jm_key *key, const yaml_n
         text = expand_text(reader, key, value, place, expanded) ? expanded : NULL;
     } else {
         describe_key(key, must_be, sizeof must_be);
-        text = scalar(reader, value, place, must_be);
+        text = own_entry(reader, scalar(reader, value, place, must_be), place, expanded);
         if (text && !fits_key(key, text)) {
             complain(reader, place, "must be %s, is '%.60s'", must_be, text);
             text = NULL;
@@ -642,7 +663,42 @@ static bool take_setting(struct reader *reader, void *context, const char *name,
 
 /* ---- channels of an instrument ---- */
 
-enum { C_NAME, C_DOMAIN, C_IDLE, C_ERROR, C_END };
+static const char *host_list(struct reader *reader, const yaml_node_t *value,
+                             const struct place *place) {
+    const char *text = scalar(reader, value, place, "a host list such as n[001-072]");
+    if (!text || jm_hosts_count(text) > 0)
+        return text;
+    complain(reader, place, "must be a host list such as n[001-072], is '%.60s'", text);
+    return NULL;
+}
+
+/* The list is kept; which of its nodes a channel is, or that all share it, is settled with it. */
+static void parse_nodes(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                        const struct place *place, void *out) {
+    (void)field;
+    jm_channel_config *channel = out;
+    const char *text = host_list(reader, value, place);
+    if (!text)
+        return;
+    if (reader->entry < 0)
+        channel->shared_by = strdup(text);
+    else if (!jm_hosts_get(text, reader->entry, channel->node, sizeof channel->node))
+        complain(reader, place, "a node's name is longer than %d bytes", JM_NAME_MAX - 1);
+}
+
+static void parse_shared(struct reader *reader, const struct field *field, const yaml_node_t *value,
+                         const struct place *place, void *out) {
+    (void)field;
+    const char *text = scalar(reader, value, place, "equal or energy");
+    if (!text)
+        return;
+    if (strcmp(text, "equal") == 0 || strcmp(text, "energy") == 0)
+        *(bool *)out = *text == 'e' && text[1] == 'n';
+    else
+        complain(reader, place, "must be equal or energy, is '%.60s'", text);
+}
+
+enum { C_NAME, C_DOMAIN, C_IDLE, C_ERROR, C_NODES, C_SHARED, C_END };
 enum { CHANNELS_PER_INSTRUMENT_MAX = 100000 };
 
 #define CHANNEL(member) offsetof(jm_channel_config, member)
@@ -652,6 +708,8 @@ static const struct field channel_fields[] = {
     [C_DOMAIN] = {"domain", parse_domain, CHANNEL(domain), 0, 0, 0},
     [C_IDLE] = {"idle_w", parse_real, CHANNEL(idle_w), 0, 0, MAX_POWER_W},
     [C_ERROR] = {"error", parse_error, CHANNEL(error), 0, 0, 0},
+    [C_NODES] = {"nodes", parse_nodes, 0, 0, 0, 0},
+    [C_SHARED] = {"shared", parse_shared, CHANNEL(split_by_energy), 0, 0, 0},
     [C_END] = {0},
 };
 
@@ -687,8 +745,70 @@ static void parse_channel(struct reader *reader, const yaml_node_t *value,
     struct others others = {take_channel_setting, entry};
     parse_mapping(reader, value, prefix, channel_fields, entry->config, lines, &others);
     entry->config->has_domain = lines[C_DOMAIN] != 0;
+    if (lines[C_SHARED] && !lines[C_NODES])
+        complain(reader, place, "is shared, but by whom is missing; add 'nodes: n[001-072]'");
+    if (entry->config->node[0] && !entry->config->name[0])
+        jm_format(entry->config->name, sizeof entry->config->name, "%s", entry->config->node);
     require_keys(reader, entry->instrument->channel_keys, &entry->config->settings, place->key,
                  place->line);
+}
+
+/* How many channels an entry stands for: one a node of its `nodes`, unless they share it. */
+static int entries_of(struct reader *reader, const yaml_node_t *channel) {
+    if (channel->type != YAML_MAPPING_NODE || value_of(reader, channel, "shared"))
+        return -1;
+    const yaml_node_t *nodes = value_of(reader, channel, "nodes");
+    if (!nodes || nodes->type != YAML_SCALAR_NODE)
+        return -1;
+    return jm_hosts_count((const char *)nodes->data.scalar.value);
+}
+
+/* False: memory is out. A mistake is said once, not for every node. */
+static bool parse_entry(struct reader *reader, const yaml_node_t *channel, const struct place *at,
+                        const jm_instrument *instrument, jm_instrument_config *config) {
+    int entries = entries_of(reader, channel), before = reader->errors;
+    size_t more = entries > 0 ? (size_t)entries : 1;
+    jm_channel_config *grown =
+        realloc(config->channels, ((size_t)config->n_channels + more) * sizeof *config->channels);
+    if (!grown) {
+        complain(reader, at, "memory is out");
+        return false;
+    }
+    config->channels = grown;
+    reader->entries = entries;
+    for (int k = 0; k < (int)more && reader->errors == before; k++) {
+        struct channel_entry entry = {instrument, &config->channels[config->n_channels++]};
+        reader->entry = entries > 0 ? k : -1;
+        parse_channel(reader, channel, at, &entry);
+    }
+    reader->entry = -1;
+    return true;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const jm_channel_config *const *)a)->name,
+                  (*(const jm_channel_config *const *)b)->name);
+}
+
+static void check_names(struct reader *reader, const struct place *place,
+                        const jm_instrument_config *config) {
+    const jm_channel_config **sorted = calloc((size_t)config->n_channels + 1, sizeof *sorted);
+    for (int i = 0; sorted && i < config->n_channels; i++)
+        sorted[i] = &config->channels[i];
+    if (sorted)
+        qsort(sorted, (size_t)config->n_channels, sizeof(const jm_channel_config *), by_name);
+    for (int i = 1; sorted && i < config->n_channels; i++) {
+        if (!sorted[i]->name[0] || strcmp(sorted[i]->name, sorted[i - 1]->name) != 0)
+            continue;
+        const jm_channel_config *later =
+            sorted[i]->line > sorted[i - 1]->line ? sorted[i] : sorted[i - 1];
+        const jm_channel_config *first = later == sorted[i] ? sorted[i - 1] : sorted[i];
+        struct place at = {.line = later->line};
+        jm_format(at.key, sizeof at.key, "%.120s", place->key);
+        complain(reader, &at, "has the name '%s' of the entry in line %d; give it another",
+                 later->name, first->line);
+    }
+    free(sorted);
 }
 
 static void parse_channels(struct reader *reader, const struct field *field,
@@ -706,24 +826,13 @@ static void parse_channels(struct reader *reader, const struct field *field,
     if (!check_list(reader, value, place, CHANNELS_PER_INSTRUMENT_MAX,
                     "such as '- {name: outlet-1}'"))
         return;
-    ptrdiff_t count = value->data.sequence.items.top - value->data.sequence.items.start;
-    config->channels = calloc((size_t)count + 1, sizeof *config->channels);
-    if (!config->channels) {
-        complain(reader, place, "memory is out");
-        return;
-    }
     const yaml_node_t *channel;
     for (int i = 0; (channel = item(reader, value, i)); i++) {
-        struct channel_entry entry = {instrument, &config->channels[config->n_channels++]};
         struct place at = place_of(channel, "%.100s[%d]", place->key, i);
-        parse_channel(reader, channel, &at, &entry);
-        for (int before = 0; entry.config->name[0] && before < i && i < 2000; before++)
-            if (strcmp(config->channels[before].name, entry.config->name) == 0) {
-                complain(reader, &at, "has the name '%s' of the entry in line %d; give it another",
-                         entry.config->name, config->channels[before].line);
-                break;
-            }
+        if (!parse_entry(reader, channel, &at, instrument, config))
+            return;
     }
+    check_names(reader, place, config);
 }
 
 /* ---- what belongs together in one instrument ---- */
@@ -867,7 +976,7 @@ static void parse_instruments(struct reader *reader, const struct field *field,
 
 /* ---- the file ---- */
 
-enum { T_CLUSTER, T_SOCKET, T_TRANSPORT, T_MQTT };
+enum { T_CLUSTER, T_SOCKET, T_TRANSPORT, T_MQTT, T_GATEWAY };
 
 #define TOP(member)      offsetof(jm_config, member)
 #define TOP_TEXT(member) TOP(member), sizeof(((jm_config *)0)->member)
@@ -913,6 +1022,33 @@ static void parse_mqtt(struct reader *reader, const struct field *field, const y
     parse_keyed(reader, value, place, &keyed);
 }
 
+static void parse_gateway_nodes(struct reader *reader, const struct field *field,
+                                const yaml_node_t *value, const struct place *place, void *out) {
+    (void)field;
+    const char *text = host_list(reader, value, place);
+    *(char **)out = text ? strdup(text) : NULL;
+    reader->gateway_line = place->line;
+}
+
+static const struct field gateway_fields[] = {
+    {"nodes", parse_gateway_nodes, TOP(gateway_nodes), 0, 0, 0},
+    {"line_s", parse_real, TOP(gateway_line_s), 0, 0.1, 3600},
+    {0},
+};
+
+static void parse_gateway(struct reader *reader, const struct field *field,
+                          const yaml_node_t *value, const struct place *place, void *out) {
+    (void)field;
+    if (value->type != YAML_MAPPING_NODE) {
+        complain(reader, place, "must be a mapping such as {nodes: n[001-072]}");
+        return;
+    }
+    int lines[FIELDS_MAX];
+    parse_mapping(reader, value, "gateway.", gateway_fields, out, lines, NULL);
+    if (!lines[0])
+        complain(reader, place, "serves which nodes? add 'nodes: n[001-072]'");
+}
+
 static void parse_transport(struct reader *reader, const struct field *field,
                             const yaml_node_t *value, const struct place *place, void *out) {
     (void)field;
@@ -930,6 +1066,7 @@ static const struct field top_fields[] = {
     [T_SOCKET] = {"socket", parse_socket, TOP_TEXT(socket), 0, 0},
     [T_TRANSPORT] = {"transport", parse_transport, TOP(transport_mqtt), 0, 0, 0},
     [T_MQTT] = {"mqtt", parse_mqtt, TOP(mqtt), 0, 0, 0},
+    [T_GATEWAY] = {"gateway", parse_gateway, 0, 0, 0, 0},
     {"state_dir", parse_path, TOP_TEXT(state_dir), 0, 0},
     {"record_dir", parse_path, TOP_TEXT(record_dir), 0, 0},
     {"store", parse_store, TOP_TEXT(store), 0, 0},
@@ -1014,6 +1151,7 @@ static void set_defaults(jm_config *config) {
     jm_format(config->record_dir, sizeof config->record_dir, "/var/lib/joulemark/records");
     jm_format(config->store, sizeof config->store, "/var/lib/joulemark/store.sqlite");
     config->period_s = 1;
+    config->gateway_line_s = 60;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     config->cpus = cpus > 0 ? (int)cpus : 1;
 }
@@ -1043,6 +1181,125 @@ static bool take_site_key(struct reader *reader, void *context, const char *name
     return true;
 }
 
+/* ---- a gateway's nodes and who measures them ---- */
+
+/* A node that is served, or a channel that names one. */
+struct mapped {
+    char node[JM_NAME_MAX];
+    int line; /* of the channel; 0: the node is served */
+};
+
+static int by_node(const void *a, const void *b) {
+    const struct mapped *left = a, *right = b;
+    int order = strcmp(left->node, right->node);
+    return order ? order : (left->line > right->line) - (left->line < right->line);
+}
+
+static bool add_mapped(struct mapped **list, int *count, const char *names, int line) {
+    int more = jm_hosts_count(names);
+    struct mapped *grown = realloc(*list, (size_t)(*count + more) * sizeof *grown);
+    if (!grown)
+        return false;
+    *list = grown;
+    for (int i = 0; i < more; i++, (*count)++) {
+        grown[*count].line = line;
+        grown[*count].node[0] = '\0';
+        jm_hosts_get(names, i, grown[*count].node, JM_NAME_MAX);
+    }
+    return true;
+}
+
+/* Sorted by node, the served first: each node once, then the one line that measures it. */
+static void judge_mapping(struct reader *reader, const struct mapped *list, int count) {
+    for (int i = 0; i < count; i++) {
+        bool again = i > 0 && strcmp(list[i].node, list[i - 1].node) == 0;
+        bool has_more = i + 1 < count && strcmp(list[i].node, list[i + 1].node) == 0;
+        struct place place = {.line = list[i].line ? list[i].line : reader->gateway_line};
+        jm_format(place.key, sizeof place.key, list[i].line ? "nodes" : "gateway.nodes");
+        if (list[i].line == 0 && again)
+            complain(reader, &place, "names node '%s' twice; name it once", list[i].node);
+        else if (list[i].line == 0 && !has_more)
+            complain(reader, &place, "node '%s' is measured by no channel; map it or leave it out",
+                     list[i].node);
+        else if (list[i].line != 0 && !again)
+            complain(reader, &place, "node '%s' is not of gateway.nodes; correct one",
+                     list[i].node);
+        else if (list[i].line != 0 && list[i - 1].line != 0)
+            complain(reader, &place, "node '%s' is mapped already in line %d; remove one",
+                     list[i].node, list[i - 1].line);
+    }
+}
+
+static void check_shared(struct reader *reader, const jm_channel_config *channel,
+                         const struct mapped *served, int count) {
+    struct mapped wanted = {.line = 0};
+    for (int i = 0; i < jm_hosts_count(channel->shared_by); i++) {
+        jm_hosts_get(channel->shared_by, i, wanted.node, sizeof wanted.node);
+        if (bsearch(&wanted, served, (size_t)count, sizeof wanted, by_node))
+            continue;
+        struct place place = {.line = channel->line, .key = "nodes"};
+        complain(reader, &place, "node '%s' is not of gateway.nodes; correct one", wanted.node);
+        return;
+    }
+}
+
+static bool has_nodes(const jm_channel_config *channel) {
+    return channel->node[0] || channel->shared_by;
+}
+
+typedef void (*visit_channel)(struct reader *reader, const jm_channel_config *channel,
+                              void *context);
+
+static void visit_mapped(struct reader *reader, const jm_config *config, visit_channel visit,
+                         void *context) {
+    for (int i = 0; i < config->n_instruments; i++)
+        for (int c = 0; c < config->instruments[i].n_channels; c++)
+            if (has_nodes(&config->instruments[i].channels[c]))
+                visit(reader, &config->instruments[i].channels[c], context);
+}
+
+struct mapping {
+    struct mapped *list;
+    int count;
+};
+
+static void add_channel(struct reader *reader, const jm_channel_config *channel, void *context) {
+    (void)reader;
+    struct mapping *mapping = context;
+    if (channel->node[0])
+        add_mapped(&mapping->list, &mapping->count, channel->node, channel->line);
+}
+
+static void check_if_shared(struct reader *reader, const jm_channel_config *channel,
+                            void *context) {
+    const struct mapping *mapping = context;
+    if (channel->shared_by)
+        check_shared(reader, channel, mapping->list, mapping->count);
+}
+
+static void refuse_mapped(struct reader *reader, const jm_channel_config *channel, void *context) {
+    (void)context;
+    struct place place = {.line = channel->line, .key = "nodes"};
+    complain(reader, &place, "is for a gateway; add 'gateway: {nodes: %s}' or remove it",
+             channel->node[0] ? channel->node : channel->shared_by);
+}
+
+static void check_mapping(struct reader *reader, const jm_config *config) {
+    struct mapping mapping = {0};
+    if (!config->gateway_nodes) {
+        visit_mapped(reader, config, refuse_mapped, NULL);
+        return;
+    }
+    add_mapped(&mapping.list, &mapping.count, config->gateway_nodes, 0);
+    visit_mapped(reader, config, add_channel, &mapping);
+    if (mapping.list) {
+        qsort(mapping.list, (size_t)mapping.count, sizeof *mapping.list, by_node);
+        judge_mapping(reader, mapping.list, mapping.count);
+        visit_mapped(reader, config, check_if_shared, &mapping);
+    }
+    free(mapping.list);
+}
+
 static void parse_top(struct reader *reader, const yaml_node_t *root, jm_config *config) {
     int lines[FIELDS_MAX] = {0};
     struct others others = {take_site_key, config};
@@ -1058,6 +1315,12 @@ static void parse_top(struct reader *reader, const yaml_node_t *root, jm_config 
                  "is mqtt, but where the broker is, is missing; add 'mqtt: {host: "
                  "broker.example.org}'");
     }
+    if (lines[T_GATEWAY] && !lines[T_MQTT]) {
+        struct place place = {.line = lines[T_GATEWAY], .key = "gateway"};
+        complain(reader, &place, "publishes over MQTT; add 'mqtt: {host: broker.example.org}'");
+    }
+    if (reader->errors == 0)
+        check_mapping(reader, config);
     if (config->n_instruments == 0)
         add_auto_instrument(config);
 }
@@ -1087,22 +1350,29 @@ static void fill_in(jm_config *config) {
     }
 }
 
+static void free_channel(jm_channel_config *channel) {
+    jm_settings_free(&channel->settings);
+    free(channel->shared_by);
+}
+
 void jm_config_free(jm_config *config) {
     for (int i = 0; i < config->n_instruments; i++) {
         jm_instrument_config *instrument = &config->instruments[i];
         for (int c = 0; c < instrument->n_channels; c++)
-            jm_settings_free(&instrument->channels[c].settings);
+            free_channel(&instrument->channels[c]);
         free(instrument->channels);
         jm_settings_free(&instrument->settings);
     }
     config->n_instruments = 0;
     jm_settings_free(&config->site);
     jm_settings_free(&config->mqtt);
+    free(config->gateway_nodes);
 }
 
 int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,
                    void *context) {
-    struct reader reader = {.file = path, .node = node, .report = report, .context = context};
+    struct reader reader = {
+        .file = path, .node = node, .report = report, .context = context, .entry = -1};
     set_defaults(config);
     if (!jm_format(config->path, sizeof config->path, "%s", path) || !load_document(&reader))
         return reader.errors > 0 ? reader.errors : 1;

@@ -17,6 +17,8 @@ typedef struct {
     jm_settings site;           /* keys of `joulemark` alone */
     bool transport_mqtt;        /* records go to a broker, not to record_dir */
     jm_settings mqtt;           /* the broker: JM_BROKER_KEYS and `topic` */
+    char *gateway_nodes;        /* host list of the nodes that a gateway serves; NULL: no gateway */
+    double gateway_line_s;      /* between two lines of a shared channel */
     char log_file[JM_PATH_MAX]; /* "": stderr */
     double period_s;
     int cpus;

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The gateway: a daemon on a management node that reads instruments on behalf of many nodes.
+#include "gateway.h"
+
+#include "broker.h"
+#include "channel.h"
+#include "daemon.h"
+#include "hosts.h"
+#include "journal.h"
+#include "log.h"
+#include "poller.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Power readings further apart than this many periods are not joined by a line. */
+enum { MAX_GAP_PERIODS = 5, TURN_MS = 20, TOPIC_MAX = 512 };
+static const int64_t NS_PER_S = 1000000000;
+
+/* One channel: of a node, shared by several, or of nobody. */
+typedef struct {
+    const jm_channel_config *config; /* NULL: the instrument's only channel, mapped to nobody */
+    jm_channel channel;
+    double variance_uj2; /* random part of all the energy so far */
+    int64_t begun_ns;    /* CLOCK_BOOTTIME of the first value */
+    bool failing;
+} outlet;
+
+typedef struct {
+    const jm_instrument_config *config;
+    const jm_instrument *instrument;
+    jm_poller *poller;
+    outlet *outlets;
+    int n_outlets;
+    int64_t next_ask_ns;
+    bool hanging;
+} source;
+
+typedef struct {
+    const jm_config *config;
+    const jm_broker_functions *mqtt;
+    jm_broker *broker;
+    bool was_up;
+    jm_journal *journal;
+    source sources[JM_INSTRUMENTS_MAX];
+    int n_sources;
+    char run[JM_NAME_MAX]; /* another one whenever the shared counters begin anew */
+    int64_t next_line_ns;
+} gateway;
+
+static volatile sig_atomic_t stopping, rotating;
+
+static void on_signal(int number) {
+    if (number == SIGHUP)
+        rotating = 1;
+    else
+        stopping = 1;
+}
+
+/* ---- publishing ---- */
+
+static const char *prefix(const jm_config *config) {
+    return jm_text(&config->mqtt, "topic", "joulemark");
+}
+
+/* A sample is worth nothing once it is old: nothing is kept while the broker is away. */
+static void publish(gateway *self, const source *from, const outlet *of, double watts,
+                    int64_t time_ns) {
+    char topic[TOPIC_MAX], payload[160];
+    if (!self->was_up || !jm_format(topic, sizeof topic, "%s/%s/power/%s", prefix(self->config),
+                                    self->config->cluster, of->config->node))
+        return;
+    jm_format(payload, sizeof payload,
+              "{\"time\": %" PRId64 ".%09" PRId64 ", \"watts\": %.6f, \"period_s\": %g}",
+              time_ns / NS_PER_S, time_ns % NS_PER_S, watts, from->config->period_s);
+    self->mqtt->publish(self->broker, topic, payload, strlen(payload), 0);
+}
+
+static void note_connection(gateway *self) {
+    bool up = self->mqtt->is_up(self->broker);
+    const char *fault = self->mqtt->fault(self->broker);
+    if (up && !self->was_up)
+        jm_info("the broker takes the nodes' power");
+    if (!up && fault[0])
+        jm_warn("%s; the nodes' power is not published", fault);
+    self->was_up = up;
+}
+
+/* ---- readings ---- */
+
+static void note_health(const source *from, outlet *of, const char *fault) {
+    if (fault && !of->failing)
+        jm_warn("instrument %s, channel %s: %s", from->config->name, of->channel.info.name, fault);
+    if (!fault && of->failing)
+        jm_info("instrument %s, channel %s: reads well again", from->config->name,
+                of->channel.info.name);
+    of->failing = fault != NULL;
+}
+
+static void take(gateway *self, const source *from, outlet *of, const jm_batch *batch,
+                 const jm_reading *reading) {
+    if (reading->none)
+        return;
+    if (!reading->ok) {
+        note_health(from, of, reading->why ? reading->why : "reading failed");
+        return;
+    }
+    int64_t boot_ns = batch->boot_ns, real_ns = reading->time_ns;
+    int64_t offset_ns = jm_real_ns() - jm_boot_ns();
+    if (real_ns != 0)
+        boot_ns = real_ns - offset_ns;
+    else
+        real_ns = boot_ns + offset_ns;
+    bool counts = of->channel.info.method == JM_METHOD_COUNTER;
+    bool first = !of->channel.has_last;
+    if (first)
+        of->begun_ns = boot_ns;
+    jm_channel_take(&of->channel, reading, boot_ns,
+                    (int64_t)(from->config->period_s * 1e9) * MAX_GAP_PERIODS);
+    note_health(from, of, of->channel.fault);
+    of->channel.fault = NULL;
+    /* one value of a counter is no power yet */
+    if (of->config && of->config->node[0] && !(counts && first))
+        publish(self, from, of, counts ? of->channel.power_w : (double)reading->value / 1e6,
+                real_ns);
+}
+
+static void note_hang(source *from) {
+    int64_t busy_ns = jm_poller_busy_since_ns(from->poller), now_ns = jm_boot_ns();
+    bool hanging = busy_ns > 0 && (double)(now_ns - busy_ns) > from->config->timeout_s * 1e9;
+    if (hanging && !from->hanging)
+        jm_warn("instrument %s hangs: no answer for %.1f s", from->config->name,
+                (double)(now_ns - busy_ns) / 1e9);
+    from->hanging = hanging;
+}
+
+static void look(gateway *self, source *from) {
+    int64_t now_ns = jm_boot_ns();
+    if (from->instrument->prompt && now_ns >= from->next_ask_ns &&
+        jm_poller_ask(from->poller, jm_real_ns(), now_ns))
+        from->next_ask_ns = now_ns + (int64_t)(from->config->period_s * 1e9);
+    for (jm_batch *batch = jm_poller_take(from->poller), *next; batch; batch = next) {
+        next = batch->next;
+        for (int i = 0; i < from->n_outlets; i++)
+            take(self, from, &from->outlets[i], batch, &batch->values[i].reading);
+        free(batch);
+    }
+    note_hang(from);
+}
+
+/* ---- shared channels ---- */
+
+static void settle(source *from, outlet *of, int64_t boot_ns) {
+    if (!of->channel.has_last)
+        return;
+    jm_gain gain = jm_channel_settle(&of->channel, boot_ns,
+                                     (int64_t)(from->config->period_s * 1e9) * MAX_GAP_PERIODS);
+    of->variance_uj2 += gain.variance_uj2;
+}
+
+static const outlet *outlet_of_node(const gateway *self, const char *node) {
+    for (int s = 0; s < self->n_sources; s++)
+        for (int i = 0; i < self->sources[s].n_outlets; i++) {
+            const outlet *of = &self->sources[s].outlets[i];
+            if (of->config && strcmp(of->config->node, node) == 0)
+                return of;
+        }
+    return NULL;
+}
+
+/* What each of its nodes used, where the split goes by that and all of them are measured. */
+static void put_nodes_uj(FILE *out, const gateway *self, const jm_channel_config *config) {
+    int count = jm_hosts_count(config->shared_by);
+    char node[JM_NAME_MAX];
+    for (int i = 0; i < count; i++)
+        if (!jm_hosts_get(config->shared_by, i, node, sizeof node) || !outlet_of_node(self, node))
+            return;
+    fprintf(out, ", \"nodes_uj\": {");
+    for (int i = 0; i < count; i++) {
+        jm_hosts_get(config->shared_by, i, node, sizeof node);
+        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", node,
+                outlet_of_node(self, node)->channel.total_uj);
+    }
+    fprintf(out, "}");
+}
+
+/* Limits of the error are rectangular: a standard deviation is a limit over the root of three. */
+static double systematic_uj(const outlet *of, int64_t boot_ns) {
+    const jm_error_budget *error = &of->channel.info.error;
+    double seconds = (double)(boot_ns - of->begun_ns) / 1e9;
+    return (error->relative * (double)of->channel.total_uj + error->offset_w * seconds * 1e6) /
+           sqrt(3);
+}
+
+static void write_line(gateway *self, const outlet *of, int64_t boot_ns, int64_t real_ns) {
+    char *line = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&line, &size);
+    if (!out)
+        return;
+    fprintf(out,
+            "{\"time_ns\": %" PRId64 ", \"energy_uj\": %" PRIu64
+            ", \"systematic_uj\": %.3f, \"random_uj\": %.3f, \"nodes\": \"%s\", \"split\": "
+            "\"%s\", \"run\": \"%s\"",
+            real_ns, of->channel.total_uj, systematic_uj(of, boot_ns), sqrt(of->variance_uj2),
+            of->config->shared_by, of->config->split_by_energy ? "energy" : "equal", self->run);
+    if (of->config->split_by_energy)
+        put_nodes_uj(out, self, of->config);
+    fputc('}', out);
+    if (fclose(out) == 0 && !jm_journal_add(self->journal, of->channel.info.name, line))
+        jm_error("shared channel %s: too many lines wait; one is lost", of->channel.info.name);
+    free(line);
+}
+
+/* All counters of one moment. A channel that has not been read yet has no line. */
+static void write_lines(gateway *self) {
+    int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
+    for (int s = 0; s < self->n_sources; s++)
+        for (int i = 0; i < self->sources[s].n_outlets; i++)
+            settle(&self->sources[s], &self->sources[s].outlets[i], boot_ns);
+    for (int s = 0; s < self->n_sources; s++)
+        for (int i = 0; i < self->sources[s].n_outlets; i++) {
+            const outlet *of = &self->sources[s].outlets[i];
+            if (of->config && of->config->shared_by && of->channel.has_last)
+                write_line(self, of, boot_ns, real_ns);
+        }
+    self->next_line_ns = boot_ns + (int64_t)(self->config->gateway_line_s * 1e9);
+}
+
+/* The first line as soon as every shared channel has been read: a job's time begins there. */
+static bool lines_are_due(const gateway *self) {
+    if (self->next_line_ns != 0)
+        return jm_boot_ns() >= self->next_line_ns;
+    for (int s = 0; s < self->n_sources; s++)
+        for (int i = 0; i < self->sources[s].n_outlets; i++) {
+            const outlet *of = &self->sources[s].outlets[i];
+            if (of->config && of->config->shared_by && of->channel.has_last)
+                return true;
+        }
+    return false;
+}
+
+/* ---- start and stop ---- */
+
+static bool describe(source *from, void *self, jm_message *why) {
+    int count = from->instrument->describe(self, NULL, 0);
+    jm_channel_info *infos = calloc((size_t)count + 1, sizeof *infos);
+    from->outlets = calloc((size_t)count + 1, sizeof *from->outlets);
+    if (!infos || !from->outlets) {
+        jm_message_set(why, "out of memory");
+        free(infos);
+        return false;
+    }
+    from->instrument->describe(self, infos, count);
+    from->n_outlets = count;
+    for (int i = 0; i < count; i++) {
+        from->outlets[i].channel = (jm_channel){.info = infos[i], .parent = -1, .outermost = true};
+        if (i < from->config->n_channels)
+            from->outlets[i].config = &from->config->channels[i];
+    }
+    free(infos);
+    return true;
+}
+
+static bool open_source(source *from, const jm_instrument_config *config, jm_message *why) {
+    void *self = NULL;
+    *from = (source){.config = config};
+    from->instrument = jm_instrument_by_type(config->type, why);
+    if (!from->instrument || from->instrument->open(config, &self, why) != 0)
+        return false;
+    if (!describe(from, self, why)) {
+        from->instrument->close(self);
+        return false;
+    }
+    from->poller = jm_poller_start(from->instrument, self, config, from->n_outlets, why);
+    return from->poller != NULL;
+}
+
+static void open_sources(gateway *self) {
+    jm_message why;
+    for (int i = 0; i < self->config->n_instruments; i++) {
+        const jm_instrument_config *config = &self->config->instruments[i];
+        if (open_source(&self->sources[self->n_sources], config, &why)) {
+            self->n_sources++;
+            continue;
+        }
+        free(self->sources[self->n_sources].outlets);
+        jm_error("%s:%d: instrument %s is left out: %s", self->config->path, config->line,
+                 config->name, why.text);
+    }
+}
+
+static bool open_broker(gateway *self, jm_message *why) {
+    const jm_broker_hooks hooks = {0};
+    self->mqtt = jm_module_symbol("mqtt", "jm_broker_module", why);
+    return self->mqtt && (self->broker = self->mqtt->open(&self->config->mqtt, &hooks, why));
+}
+
+static bool start(gateway *self) {
+    char folder[JM_PATH_MAX];
+    jm_message why;
+    if (!open_broker(self, &why)) {
+        jm_error("gateway: %s", why.text);
+        return false;
+    }
+    jm_format(self->run, sizeof self->run, "%" PRId64, jm_real_ns());
+    if (!jm_format(folder, sizeof folder, "%s/shared", self->config->record_dir) ||
+        !(self->journal = jm_journal_start(folder))) {
+        jm_error("gateway: no thread for %s/shared", self->config->record_dir);
+        return false;
+    }
+    open_sources(self);
+    if (self->n_sources == 0)
+        jm_error("%s: no instrument could be opened; see above", self->config->path);
+    return self->n_sources > 0;
+}
+
+static void stop(gateway *self) {
+    write_lines(self);
+    for (int s = 0; s < self->n_sources; s++) {
+        jm_poller_stop(self->sources[s].poller);
+        free(self->sources[s].outlets);
+    }
+    if (self->journal && !jm_journal_stop(self->journal))
+        jm_error("%s/shared: hangs; its last lines are lost", self->config->record_dir);
+    if (self->broker)
+        self->mqtt->close(self->broker);
+}
+
+static void turn(gateway *self) {
+    self->mqtt->turn(self->broker, TURN_MS);
+    note_connection(self);
+    for (int s = 0; s < self->n_sources; s++)
+        look(self, &self->sources[s]);
+    if (lines_are_due(self))
+        write_lines(self);
+    if (rotating) {
+        rotating = 0;
+        jm_log_open(self->config->log_file);
+    }
+}
+
+int jm_gateway_run(const jm_config *config) {
+    static gateway self;
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    self = (gateway){.config = config};
+    bool good = start(&self);
+    if (good)
+        jm_info("joulemarkd " JOULEMARK_VERSION ": gateway of %d nodes, %d instruments",
+                jm_hosts_count(config->gateway_nodes), self.n_sources);
+    while (good && !stopping)
+        turn(&self);
+    stop(&self);
+    return good ? 0 : 1;
+}
