@@ -267,7 +267,7 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
         fprintf(file.out, ",\n");
         put_account(file.out, ledger, ledger->accounts[i]);
     }
-    fprintf(file.out, "],\n ");
+    fprintf(file.out, "],\n \"node_cpus\": %" PRIu64 ", ", ledger->cpus);
     jm_sampler_put_faults(sampler, job->opened_ns, job->closed_ns, file.out);
     fprintf(file.out, "}\n");
     errno = 0;
