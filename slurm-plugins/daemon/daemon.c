@@ -101,6 +101,7 @@ void jm_daemon_sample(jm_daemon *daemon) {
     daemon->last_tick_boot_ns = boot_ns;
     daemon->last_tick_real_ns = real_ns;
     jm_marks_drain(daemon->marks, &daemon->ledger, boot_ns);
+    jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
 void jm_daemon_tick(jm_daemon *daemon) {
@@ -184,6 +185,12 @@ static void start_forwarder(jm_daemon *daemon) {
     daemon->forwarder = (jm_forwarder){.config = &daemon->config, .node = daemon->node};
 }
 
+static void keep_mark(void *context, const jm_account *holder, const jm_mark *mark) {
+    jm_daemon *daemon = context;
+    jm_profiles_mark(daemon->profiles, &daemon->ledger, holder, mark, daemon->last_tick_boot_ns,
+                     daemon->last_tick_real_ns);
+}
+
 int jm_daemon_start(jm_daemon *daemon) {
     const jm_config *config = &daemon->config;
     jm_ledger_init(&daemon->ledger, (uint64_t)config->cpus,
@@ -197,8 +204,10 @@ int jm_daemon_start(jm_daemon *daemon) {
                  config->path);
         return -1;
     }
-    if (!(daemon->marks = jm_marks_new(NULL, NULL))) {
-        jm_error("no memory or descriptors for marks");
+    daemon->profiles = jm_profiles_new(config, daemon->node);
+    daemon->marks = jm_marks_new(keep_mark, daemon);
+    if (!daemon->profiles || !daemon->marks) {
+        jm_error("no memory or descriptors for marks and profiles");
         return -1;
     }
     jm_moment before;
@@ -233,6 +242,7 @@ void jm_daemon_stop(jm_daemon *daemon) {
     jm_store_close(daemon->store);
     jm_sampler_close(&daemon->sampler);
     jm_marks_free(daemon->marks);
+    jm_profiles_free(daemon->profiles);
     jm_ledger_free(&daemon->ledger);
 }
 
@@ -289,30 +299,50 @@ static void warn_without_contain(jm_daemon *daemon, const jm_account *job) {
             job->job_id);
 }
 
-/* The outbox that took the record: the second where the first's disk is full. NULL and why. */
-static const char *write_to_an_outbox(const jm_daemon *daemon, const jm_account *job,
-                                      jm_message *why) {
+/* The option is read where no configuration is: who asked for too much learns it here. */
+static void note_coarser_profile(const jm_daemon *daemon, jm_account *job) {
+    double hz = jm_profile_hz(&daemon->config, job);
+    if (hz <= 0 || hz >= job->profile_hz || strstr(job->note, "profile_max_hz"))
+        return;
+    char text[128];
+    jm_format(text, sizeof text, "its profile has %g samples a second, not %g: `profile_max_hz`",
+              hz, job->profile_hz);
+    add_note(job, text);
+}
+
+/* Before the record, so that whoever finds the record finds the profile too. */
+static void write_profile(jm_daemon *daemon, const jm_account *job) {
+    jm_message why;
+    for (int i = 0; i < JM_OUTBOXES; i++)
+        if (jm_profiles_finish(daemon->profiles, &daemon->ledger, job, daemon->outboxes.path[i],
+                               &why) == 0)
+            return;
+    jm_warn("job %u: no profile: %s", job->job_id, why.text);
+}
+
+/* The second outbox where the first's disk is full. False and why: neither took the record. */
+static bool write_to_an_outbox(const jm_daemon *daemon, const jm_account *job, jm_message *why) {
     for (int i = 0; i < JM_OUTBOXES; i++)
         if (jm_record_write(daemon->outboxes.path[i], daemon->config.cluster, daemon->node,
                             &daemon->ledger, job, &daemon->sampler, why) == 0)
-            return daemon->outboxes.path[i];
-    return NULL;
+            return true;
+    return false;
 }
 
 static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
-    const jm_config *config = &daemon->config;
     if (daemon->store_fault.text[0] && !strstr(job->note, "not saved on disk")) {
         add_note(job, "the ledger was not saved on disk: ");
         add_note(job, daemon->store_fault.text);
     }
-    const char *outbox = write_to_an_outbox(daemon, job, why);
-    if (!outbox)
+    if (job->mode == JM_MODE_PROFILE) {
+        note_coarser_profile(daemon, job);
+        write_profile(daemon, job);
+    }
+    if (!write_to_an_outbox(daemon, job, why))
         return -1;
     jm_message failure;
-    if (job->mode == JM_MODE_PROFILE && daemon->store &&
-        jm_record_write_profile(outbox, config->cluster, daemon->node, daemon->store, job,
-                                &failure) != 0)
-        jm_warn("job %u: no profile: %s", job->job_id, failure.text);
+    if (job->mode == JM_MODE_PROFILE)
+        jm_profiles_forget(daemon->profiles, job);
     save(daemon);
     if (daemon->store && jm_store_settle(daemon->store, job, &failure) != 0)
         jm_error("job %u: %s; its record may be written again", job->job_id, failure.text);

@@ -8,6 +8,7 @@
 #include "forward.h"
 #include "ledger.h"
 #include "marks.h"
+#include "profile.h"
 #include "sampler.h"
 #include "store.h"
 
@@ -19,6 +20,7 @@ typedef struct {
     jm_ledger ledger;
     jm_sampler sampler;
     jm_marks *marks;
+    jm_profiles *profiles;
     jm_store *store;        /* NULL: the ledger lives in memory only */
     jm_message store_fault; /* why, when it does or when it cannot be saved; "" all is well */
     char boot_id[JM_NAME_MAX];

@@ -293,21 +293,16 @@ int jm_record_write_missing(const char *record_dir, const char *cluster, const c
     return finish(&file, false, why);
 }
 
-static void put_sample(void *context, int64_t real_ns, uint64_t energy_uj) {
-    FILE *out = context;
-    fprintf(out, "%.9f,%.6f\n", (double)real_ns / 1e9, (double)energy_uj / 1e6);
-}
-
 int jm_record_write_profile(const char *record_dir, const char *cluster, const char *node,
-                            jm_store *store, const jm_account *job, jm_message *why) {
+                            uint32_t job_id, void (*put)(void *context, FILE *out), void *context,
+                            jm_message *why) {
     char directory[JM_PATH_MAX + 16];
     jm_format(directory, sizeof directory, "%s/profiles", record_dir);
     mkdir(directory, DIRECTORY_MODE);
     draft file;
-    if (begin(&file, directory, cluster, node, job->job_id, "csv", why) != 0)
+    if (begin(&file, directory, cluster, node, job_id, "profile.jsonl", why) != 0)
         return -1;
-    fprintf(file.out, "time_s,energy_j\n");
-    int status = jm_store_profile(store, job, put_sample, file.out, why);
+    put(context, file.out);
     errno = 0;
-    return finish(&file, true, why) == 0 ? status : -1;
+    return finish(&file, true, why);
 }

@@ -5,7 +5,8 @@
 
 #include "ledger.h"
 #include "sampler.h"
-#include "store.h"
+
+#include <stdio.h>
 
 /*
  * record_dir/CLUSTER.JOB.NODE.json, replaced whole, but never that of a requeued job's earlier run.
@@ -29,8 +30,9 @@ int jm_record_write_missing(const char *record_dir, const char *cluster, const c
 bool jm_record_exists(const char *record_dir, const char *cluster, const char *node,
                       uint32_t job_id, int64_t since_ns);
 
-/* record_dir/profiles/CLUSTER.JOB.NODE.csv: `time_s,energy_j` of a job in profile mode. */
+/* record_dir/profiles/CLUSTER.JOB.NODE.profile.jsonl, with what put writes. 0, or -1 and why. */
 int jm_record_write_profile(const char *record_dir, const char *cluster, const char *node,
-                            jm_store *store, const jm_account *job, jm_message *why);
+                            uint32_t job_id, void (*put)(void *context, FILE *out), void *context,
+                            jm_message *why);
 
 #endif

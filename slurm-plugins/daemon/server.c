@@ -37,8 +37,9 @@ typedef enum {
     WATCH_LISTENER,
     WATCH_CLIENT,
     WATCH_PROCESS,
-    WATCH_MARKS, /* some process has marked */
-    WATCH_REST,  /* instruments may be read again for marks */
+    WATCH_MARKS,   /* some process has marked */
+    WATCH_PROFILE, /* a profile wants a sample */
+    WATCH_REST,    /* instruments may be read again for marks */
 } watch_kind;
 
 typedef struct {
@@ -59,8 +60,9 @@ typedef struct {
     int n_clients;
     uint32_t privileged_uids[JM_USERS_MAX];
     int n_privileged_uids;
-    watch *marks, *rest;
-    bool resting; /* the timer runs, and marks do not wake us */
+    watch *marks, *rest, *profile;
+    int64_t profile_ns; /* the profile timer's period; 0: it does not run */
+    bool resting;       /* the timer runs, and marks do not wake us */
     watch *waiting[WAITING_MAX];
     int n_waiting;
     int passed_fds[2];       /* for the answer that is being made; -1: none */
@@ -167,6 +169,7 @@ static void do_open(server *s, watch *client, const jm_packet *packet, char *ans
         .job_cpus = jm_packet_u64(packet, "job_cpus", 0),
         .step_cpus = jm_packet_u64(packet, "step_cpus", 0),
         .mode = (jm_mode)jm_packet_u64(packet, "mode", JM_MODE_OFF),
+        .profile_hz = jm_packet_double(packet, "hz", 0),
     };
     const char *gpus = jm_packet_get(packet, "gpus");
     if (gpus && !jm_gpus_parse(gpus, &request.gpus))
@@ -384,18 +387,22 @@ static void marks_came(server *s) {
     sample_for_marks(s);
 }
 
+/* One event, then no other until the rest is over: whoever marks without end wakes us no more. */
+static void hear_marks(server *s) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = s->marks};
+    epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->marks->fd, &event);
+    s->resting = false;
+}
+
 /* Marks that came meanwhile are taken in at once; with none, the next may wake us. */
 static void rest_over(server *s) {
     uint64_t times;
     if (read(s->rest->fd, &times, sizeof times) != sizeof times)
         return;
-    if (s->n_waiting > 0 || jm_marks_pending(s->daemon->marks)) {
+    if (s->n_waiting > 0 || jm_marks_pending(s->daemon->marks))
         sample_for_marks(s);
-        return;
-    }
-    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = s->marks};
-    epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->marks->fd, &event);
-    s->resting = false;
+    else
+        hear_marks(s);
 }
 
 static void do_status(server *s, watch *client, const jm_packet *packet, char *answer) {
@@ -543,6 +550,23 @@ static void timer_fired(server *s, const watch *w) {
     jm_daemon_tick(s->daemon);
 }
 
+static void profile_due(server *s) {
+    uint64_t times;
+    if (read(s->profile->fd, &times, sizeof times) == sizeof times)
+        jm_daemon_sample(s->daemon);
+}
+
+/* Jobs with profiles come and go. */
+static void set_profile_timer(server *s) {
+    int64_t ns = jm_profiles_period_ns(&s->daemon->config, &s->daemon->ledger);
+    if (ns == s->profile_ns)
+        return;
+    struct timespec each = {ns / 1000000000, ns % 1000000000};
+    struct itimerspec every = {each, each};
+    timerfd_settime(s->profile->fd, 0, &every, NULL);
+    s->profile_ns = ns;
+}
+
 /* A folder that is full or gone is not tried again at every event. */
 static void write_records(server *s) {
     int64_t now_ns = jm_boot_ns();
@@ -586,6 +610,9 @@ static void handle(server *s, watch *w) {
     case WATCH_REST:
         rest_over(s);
         break;
+    case WATCH_PROFILE:
+        profile_due(s);
+        break;
     }
 }
 
@@ -615,6 +642,8 @@ int jm_server_run(jm_daemon *daemon, int listener) {
         add_watch(&s, WATCH_SIGNAL, make_signals()),
         add_watch(&s, WATCH_LISTENER, listener),
         s.marks = add_watch(&s, WATCH_MARKS, fcntl(jm_marks_fd(daemon->marks), F_DUPFD_CLOEXEC, 0)),
+        s.profile = add_watch(&s, WATCH_PROFILE,
+                              timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
         s.rest =
             add_watch(&s, WATCH_REST, timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
     };
@@ -623,6 +652,7 @@ int jm_server_run(jm_daemon *daemon, int listener) {
             jm_error("cannot make the event loop: %s", strerror(errno));
             return -1;
         }
+    hear_marks(&s);
     /* Accounts taken up from an earlier daemon have processes to watch too. */
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         const jm_account *account = daemon->ledger.accounts[i];
@@ -639,6 +669,7 @@ int jm_server_run(jm_daemon *daemon, int listener) {
         for (int i = 0; i < n; i++)
             handle(&s, events[i].data.ptr);
         answer_waiting(&s);
+        set_profile_timer(&s);
         write_records(&s);
     }
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)

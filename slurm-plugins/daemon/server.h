@@ -11,7 +11,7 @@
  *
  * A request with quiet=1 is not answered.
  *
- *   open: privileged; job step uid job_cpus step_cpus mode
+ *   open: privileged; job step uid job_cpus step_cpus mode hz
  *   read: privileged; [scope=job]
  *       answers energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
  *   close: privileged

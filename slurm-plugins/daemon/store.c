@@ -32,13 +32,11 @@ static const char SCHEMA[] =
     " count INTEGER, duration_ns INTEGER, energy_uj INTEGER, systematic_uj REAL, variance_uj2 REAL,"
     " own_ns INTEGER, own_uj INTEGER, own_systematic_uj REAL, own_variance_uj2 REAL,"
     " PRIMARY KEY(account, id)) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS sample(account INTEGER, real_ns INTEGER, energy_uj INTEGER,"
-    " PRIMARY KEY(account, real_ns)) WITHOUT ROWID;"
+    "DROP TABLE IF EXISTS sample;" /* profiles are files now */
     "CREATE TEMP TABLE old AS SELECT id FROM account WHERE recorded = 1"
     " AND closed_ns < (strftime('%s', 'now') - " KEEP_DAYS " * 86400) * 1000000000;"
     "DELETE FROM balance WHERE account IN (SELECT id FROM old);"
     "DELETE FROM regions WHERE account IN (SELECT id FROM old);"
-    "DELETE FROM sample WHERE account IN (SELECT id FROM old);"
     "DELETE FROM account WHERE id IN (SELECT id FROM old);"
     "DROP TABLE old;";
 
@@ -60,7 +58,6 @@ enum statement {
     PUT_ACCOUNT,
     PUT_BALANCE,
     PUT_REGION,
-    PUT_SAMPLE,
     SET_RECORDED,
     STATEMENTS
 };
@@ -72,7 +69,6 @@ static const char *const SQL[STATEMENTS] = {
         "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?)",
     [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?,?,?,?)",
     [PUT_REGION] = "INSERT OR REPLACE INTO regions VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [PUT_SAMPLE] = "INSERT OR REPLACE INTO sample VALUES(?,?,?)",
     [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE id = ?1 OR job_account = ?1",
 };
 
@@ -208,10 +204,6 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
     return status;
 }
 
-static uint64_t total_uj(const jm_ledger *ledger, const jm_account *account) {
-    return jm_ledger_estimate(ledger, account).energy_uj;
-}
-
 static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) {
     int status = put(store, PUT_META, "ss", "boot_id", moment->boot_id);
     if (status == 0)
@@ -225,10 +217,6 @@ static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) 
         if (!account->dirty)
             continue;
         status = put_account(store, ledger, account);
-        if (status == 0 && account->kind == JM_ACCOUNT_JOB && account->mode == JM_MODE_PROFILE)
-            status = put(store, PUT_SAMPLE, "iii", account->id,
-                         account->closed_ns != 0 ? account->closed_ns : moment->real_ns,
-                         i64(total_uj(ledger, account)));
     }
     return status;
 }
@@ -425,21 +413,4 @@ int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_mess
                  load_region) != 0)
         return complain(store, "cannot be read", why);
     return 0;
-}
-
-int jm_store_profile(jm_store *store, const jm_account *job, jm_sample_visit visit, void *context,
-                     jm_message *why) {
-    sqlite3_stmt *rows;
-    if (sqlite3_prepare_v2(store->db,
-                           "SELECT real_ns, energy_uj FROM sample WHERE account = ?"
-                           " AND real_ns <= ? ORDER BY real_ns",
-                           -1, &rows, NULL) != SQLITE_OK)
-        return complain(store, "cannot read the profile", why);
-    sqlite3_bind_int64(rows, 1, job->id);
-    sqlite3_bind_int64(rows, 2, job->closed_ns); /* a close goes back to what Slurm was told */
-    int status;
-    while ((status = sqlite3_step(rows)) == SQLITE_ROW)
-        visit(context, sqlite3_column_int64(rows, 0), u64_at(rows, 1));
-    sqlite3_finalize(rows);
-    return status == SQLITE_DONE ? 0 : complain(store, "cannot read the profile", why);
 }

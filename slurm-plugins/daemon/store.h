@@ -26,16 +26,11 @@ void jm_store_close(jm_store *store);
  */
 int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why);
 
-/* Save what changed, as one transaction; a job in profile mode gets a sample. */
+/* Save what changed, as one transaction. */
 int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, jm_message *why);
 
 /* The job's record is written: the job will not be loaded again. Takes effect with the caller's
  * next save. */
 int jm_store_settle(jm_store *store, const jm_account *job, jm_message *why);
-
-/* Every sample of a job in profile mode, oldest first. */
-typedef void (*jm_sample_visit)(void *context, int64_t real_ns, uint64_t energy_uj);
-int jm_store_profile(jm_store *store, const jm_account *job, jm_sample_visit visit, void *context,
-                     jm_message *why);
 
 #endif

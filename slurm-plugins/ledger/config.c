@@ -1072,6 +1072,8 @@ static const struct field top_fields[] = {
     {"store", parse_store, TOP_TEXT(store), 0, 0},
     {"log_file", parse_path, TOP_TEXT(log_file), 0, 0},
     {"period_s", parse_real, TOP(period_s), 0, 0.01, 3600},
+    {"profile_max_hz", parse_real, TOP(profile_max_hz), 0, 0.001, 1000},
+    {"profile_dir", parse_path, TOP_TEXT(profile_dir), 0, 0},
     {"cpus", parse_cpus, TOP(cpus), 0, 0, 0},
     {"privileged_users", parse_users, TOP(privileged_users), 0, 0, 0},
     {"instruments", parse_instruments, TOP(instruments), 0, 0, 0},
@@ -1152,6 +1154,7 @@ static void set_defaults(jm_config *config) {
     jm_format(config->store, sizeof config->store, "/var/lib/joulemark/store.sqlite");
     config->period_s = 1;
     config->gateway_line_s = 60;
+    config->profile_max_hz = 10;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     config->cpus = cpus > 0 ? (int)cpus : 1;
 }

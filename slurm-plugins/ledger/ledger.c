@@ -135,6 +135,8 @@ jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, in
     job->gpus |= request->gpus;
     if (request->mode > job->mode)
         job->mode = request->mode;
+    if (request->profile_hz > job->profile_hz)
+        job->profile_hz = request->profile_hz;
     job->contained |= account->kind == JM_ACCOUNT_EXTERN;
     account->dirty = job->dirty = true;
     return account;

@@ -68,6 +68,7 @@ typedef struct jm_account {
     uint64_t pid_start; /* /proc/PID/stat field 22: with the pid, the process's name for ever */
     uint64_t cpus;
     jm_mode mode;
+    double profile_hz; /* JOB: samples a second that it asked for; 0: the ledger's own */
 
     int64_t opened_ns, closed_ns; /* CLOCK_REALTIME; closed_ns 0: open */
     int64_t active_ns;            /* time covered by ticks */
@@ -135,6 +136,7 @@ typedef struct {
     uint64_t cpu_ns; /* the process tree's CPU time now */
     jm_gpus gpus;    /* bound to the step; of a batch script, to its job */
     jm_mode mode;
+    double profile_hz;
 } jm_open_request;
 jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, int64_t now_ns);
 

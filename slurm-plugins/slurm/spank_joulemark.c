@@ -24,6 +24,7 @@ typedef enum { MODE_OFF, MODE_SUMMARY, MODE_PROFILE } mode;
 
 static struct {
     mode mode;
+    double profile_hz; /* 0: as often as the daemon samples */
     jm_client client;
     bool opened;
     uint32_t job, step, node_index, n_nodes, tasks_left;
@@ -32,26 +33,45 @@ static struct {
     jm_handover output; /* the first task's standard output, for the summary */
 } state = {.client = JM_CLIENT_INIT, .output = JM_HANDOVER_INIT};
 
+/* ",10" after profile: samples a second. */
+static bool take_hz(const char *text) {
+    char *end;
+    if (!text[0])
+        return true;
+    double hz = text[0] == ',' ? strtod(text + 1, &end) : 0;
+    if (!(hz >= 0.001 && hz <= 1000) || *end)
+        return false;
+    state.profile_hz = hz;
+    return true;
+}
+
 static int take_mode(int value, const char *text, int remote) {
     static const char *const NAMES[] = {"off", "summary", "profile"};
     (void)value;
-    for (int i = 0; i < 3; i++)
-        if (text && strcmp(text, NAMES[i]) == 0) {
-            state.mode = (mode)i;
-            return 0;
-        }
+    size_t length = text ? strcspn(text, ",") : 0;
+    for (int i = 0; i < 3 && length > 0; i++) {
+        if (strncmp(text, NAMES[i], length) != 0 || NAMES[i][length])
+            continue;
+        if (i == MODE_PROFILE ? !take_hz(text + length) : text[length] != '\0')
+            break;
+        state.mode = (mode)i;
+        return 0;
+    }
     if (remote)
         return 0;
-    slurm_error("--energy=%s: not one of off, summary, profile", text ? text : "");
+    slurm_error(
+        "--energy=%s: not one of off, summary, profile, or profile,HZ with 0.001 to 1000 samples "
+        "a second",
+        text ? text : "");
     return -1;
 }
 
 static struct spank_option ENERGY_OPTION = {
     .name = "energy",
-    .arginfo = "off|summary|profile",
+    .arginfo = "off|summary|profile[,HZ]",
     .usage =
         "what to tell about the job's energy: nothing (default; it is accounted all the same), "
-        "a summary at the end of its output, or that and its power over time",
+        "a summary at the end of its output, or that and its power over time, HZ times a second",
     .has_arg = 1,
     .cb = take_mode,
 };
@@ -114,6 +134,8 @@ static void open_account(spank_t spank) {
     jm_packet_add(request, sizeof request, "step", "%s", name);
     jm_packet_add(request, sizeof request, "uid", "%u", (unsigned)uid);
     jm_packet_add(request, sizeof request, "mode", "%d", (int)state.mode);
+    if (state.profile_hz > 0)
+        jm_packet_add(request, sizeof request, "hz", "%g", state.profile_hz);
     add_cores(spank, S_JOB_ALLOC_CORES, request, sizeof request, "job_cpus");
     add_cores(spank, S_STEP_ALLOC_CORES, request, sizeof request, "step_cpus");
     add_gpus(spank, request, sizeof request);
