@@ -1,0 +1,99 @@
+"""A gateway over a PDU that a real snmpd simulates."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.cluster import wait_for
+from tests.instruments.agent import COMMUNITY, Agent, secret
+from tests.instruments.mosquitto import Broker
+
+CLUSTER = "test"
+TREE = ".1.3.6.1.4.1.8072.9999.9999"  # netSnmpPlaypen: the power of outlet N is TREE.N.1
+
+
+def watts(*outlets: int) -> dict[str, tuple[str, object]]:
+    """What the PDU answers: the first outlet's watts, the second's, ..."""
+    return {f"{TREE}.{number}.1": ("gauge", value) for number, value in enumerate(outlets, 1)}
+
+
+class Gateway:
+    """`joulemarkd --gateway` with its own configuration; a context manager."""
+
+    def __init__(
+        self,
+        program: Path,
+        folder: Path,
+        broker: Broker,
+        agent: Agent,
+        channels: str,
+        nodes: str = "n[1-3]",
+        records: Path | None = None,
+        cluster: str = CLUSTER,
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        self.program, self.folder = program, folder
+        self.records = records or folder / "records"
+        self.records.mkdir(exist_ok=True)
+        self.config, self.log_file = folder / "gateway.yaml", folder / "gateway.log"
+        community = secret(folder, "community", COMMUNITY)
+        self.config.write_text(
+            f"cluster: {cluster}\nstate_dir: {folder}/state\nrecord_dir: {self.records}\n"
+            f"socket: {folder}/g.sock\nlog_file: {self.log_file}\n"
+            f"mqtt: {{host: localhost, port: {broker.port}}}\n"
+            f"gateway: {{nodes: '{nodes}', line_s: 0.5}}\n"
+            "instruments:\n"
+            f"- name: pdu\n  type: snmp\n  host: '{agent.host}'\n  community_file: {community}\n"
+            "  period_s: 0.2\n  timeout_s: 2\n  error: {relative: 0.01}\n"
+            f"  channels:\n{channels}"
+        )
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> Gateway:
+        words = [str(self.program), "--gateway", "-c", str(self.config)]
+        self.process = subprocess.Popen(words)
+        wait_for(lambda: self.log_file.exists() and "gateway of" in self.log(), 20, "the gateway")
+        return self
+
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def kill(self, number: int = signal.SIGTERM) -> int:
+        assert self.process
+        self.process.send_signal(number)
+        status = self.process.wait(20)
+        self.process = None
+        return status
+
+    def __enter__(self) -> Gateway:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process:
+            self.kill(signal.SIGKILL)
+
+    def lines(self, channel: str) -> list[dict]:
+        path = self.records / "shared" / f"{channel}.jsonl"
+        if not path.exists():
+            return []
+        text = path.read_text()
+        return [json.loads(line) for line in text.splitlines(True) if line.endswith("\n")]
+
+    def check(self) -> str:
+        """What --check complains of."""
+        words = [str(self.program), "--check", "-c", str(self.config)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+        assert (done.returncode == 0) == (done.stderr == "")
+        return done.stderr
+
+
+CHANNELS = (
+    f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-3].1'}}\n"
+    f"  - {{name: rack, oid: {TREE}.4.1, shared: energy, nodes: 'n[1-3]'}}\n"
+    f"  - {{name: switch, oid: {TREE}.5.1, shared: equal, nodes: 'n[1-3]'}}\n"
+)

@@ -1,0 +1,192 @@
+"""A gateway: outlets of a real snmpd, over a real mosquitto, to the ledger of a node."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import wait_for
+from tests.instruments import mosquitto
+from tests.instruments.agent import Agent, program
+from tests.instruments.mosquitto import Broker
+from tests.transport.gateway import CHANNELS, TREE, Gateway, watts
+from tests.transport.node import TestNode
+
+pytestmark = pytest.mark.skipif(not program(), reason="snmpd is not installed: no PDU to read")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with mosquitto.running(tmp_path / "mosquitto") as started:
+        yield started
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    with Agent(tmp_path / "pdu", [TREE]) as running:
+        running.set(watts(100, 200, 300, 60, 30))
+        yield running
+
+
+@pytest.fixture
+def gateway(joulemarkd: Path, tmp_path: Path, broker: Broker, agent: Agent) -> Callable:
+    def make(channels: str = CHANNELS, **more: object) -> Gateway:
+        return Gateway(joulemarkd, tmp_path / "gateway", broker, agent, channels, **more)
+
+    return make
+
+
+def listen(broker: Broker, count: int) -> list[tuple[str, dict]]:
+    """The next messages of all nodes' power."""
+    words = [*broker.client_words("mosquitto_sub"), "-v", "-t", "joulemark/test/power/+"]
+    words += ["-C", str(count), "-W", "30"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    pairs = [line.partition(" ") for line in done.stdout.splitlines()]
+    return [(topic, json.loads(payload)) for topic, _, payload in pairs]
+
+
+def test_each_node_has_its_outlets_power(gateway: Callable, broker: Broker) -> None:
+    with gateway():
+        heard = listen(broker, 12)
+        for topic, payload in heard:
+            node = int(topic.removeprefix("joulemark/test/power/n"))
+            assert payload["watts"] == 100 * node and payload["period_s"] == 0.2
+            assert abs(payload["time"] - time.time()) < 30
+        assert len({topic for topic, _ in heard}) == 3
+
+
+def test_a_nodes_ledger_takes_what_the_gateway_publishes(
+    gateway: Callable, broker: Broker, agent: Agent, joulemarkd: Path, tmp_path: Path
+) -> None:
+    """n2's job is charged for outlet 2, within its error bar."""
+    folder = tmp_path / "node"
+    folder.mkdir()
+    node = TestNode(joulemarkd, folder, node="n2")
+    node.config.write_text(
+        node.config.read_text().partition("instruments:")[0] + "instruments:\n"
+        f"- {{type: mqtt, host: localhost, port: {broker.port}, period_s: 0.2,"
+        " topic: joulemark/test/power/%n, error: {relative: 0.01}}\n"
+    )
+    with gateway(), node:
+        assert float(dict(word.split("=") for word in wait_watts(node).split()[1:])["watts"])
+        assert node.ask("open job=7 step=extern uid=0 job_cpus=64").startswith("ok")
+        until = time.monotonic() + 3
+        wait_for(lambda: time.monotonic() > until, 10)
+        assert node.ask("end job=7").startswith("ok")
+        wait_for(lambda: node.arrived() == [7], 30, "the record")
+    record = json.loads((node.records / node.file_name(7)).read_text())
+    (job,) = [account for account in record["accounts"] if account["step"] == "job"]
+    seconds = (job["end_ns"] - job["start_ns"]) / 1e9
+    assert seconds > 2.5 and job["samples"] > 5
+    assert abs(job["energy_uj"] / 1e6 - 200 * seconds) <= job["uncertainty_uj"] / 1e6
+
+
+def wait_watts(node: TestNode) -> str:
+    def has_power() -> str | None:
+        answer = node.ask("node")
+        return answer if " watts=200." in answer else None
+
+    return wait_for(has_power, 30, "200 W at the node's ledger")
+
+
+def test_shared_channels_leave_cumulative_lines(gateway: Callable) -> None:
+    with gateway() as running:
+        wait_for(lambda: len(running.lines("rack")) >= 5, 30, "lines")
+        assert running.kill() == 0
+        for name, power_w in (("rack", 60), ("switch", 30)):
+            lines = running.lines(name)
+            first, last = lines[0], lines[-1]
+            seconds = (last["time_ns"] - first["time_ns"]) / 1e9
+            gained_j = (last["energy_uj"] - first["energy_uj"]) / 1e6
+            assert gained_j == pytest.approx(power_w * seconds, rel=0.02, abs=power_w * 0.3)
+            assert all(a["energy_uj"] <= b["energy_uj"] for a, b in zip(lines, lines[1:]))
+            assert {line["run"] for line in lines} == {first["run"]}
+            assert last["nodes"] == "n[1-3]" and last["systematic_uj"] > 0
+        rack = running.lines("rack")
+        used = {n: rack[-1]["nodes_uj"][n] - rack[0]["nodes_uj"][n] for n in ("n1", "n2", "n3")}
+        assert used["n2"] == pytest.approx(2 * used["n1"], rel=0.02)
+        assert "nodes_uj" not in running.lines("switch")[0]
+
+
+def test_a_killed_gateway_begins_a_new_run_and_tears_no_line(gateway: Callable) -> None:
+    with gateway() as running:
+        wait_for(lambda: len(running.lines("rack")) >= 2, 30, "lines")
+        running.kill(signal.SIGKILL)
+        path = running.records / "shared" / "rack.jsonl"
+        with path.open("a") as torn:
+            torn.write('{"time_ns": 1')
+        before = len(path.read_text().splitlines())
+        running.start()
+        wait_for(lambda: len(path.read_text().splitlines()) >= before + 2, 30, "new lines")
+        text = path.read_text().splitlines()
+        assert text[before - 1] == '{"time_ns": 1'
+        runs = [json.loads(line)["run"] for line in text if line.endswith("}")]
+        assert len(set(runs)) == 2 and runs == sorted(runs)
+
+
+def test_a_dead_pdu_and_a_dead_broker_are_said_and_survived(
+    gateway: Callable, broker: Broker, agent: Agent
+) -> None:
+    with gateway() as running:
+        listen(broker, 3)
+        agent.stop()
+        wait_for(lambda: "instrument pdu, channel n1: " in running.log(), 30, "the log to say so")
+        agent.start()
+        agent.wait()
+        wait_for(lambda: "reads well again" in running.log(), 30, "the log to say so")
+        broker.kill(signal.SIGKILL)
+        wait_for(lambda: "power is not published" in running.log(), 30, "the log to say so")
+        broker.start()
+        assert len(listen(broker, 6)) == 6
+
+
+@pytest.mark.parametrize(
+    ("channels", "part"),
+    [
+        (f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-2].1'}}\n", "names 2, but `nodes` names 3"),
+        (f"  - {{nodes: 'n[1-4]', oid: '{TREE}.[1-4].1'}}\n", "'n4' is not of gateway.nodes"),
+        (
+            f"  - {{nodes: 'n[1-2]', oid: '{TREE}.[1-2].1'}}\n",
+            "node 'n3' is measured by no channel",
+        ),
+        (
+            f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-3].1'}}\n"
+            f"  - {{nodes: n2, name: again, oid: {TREE}.4.1}}\n",
+            "node 'n2' is mapped already in line 17",
+        ),
+        (f"  - {{nodes: 'n[1-', oid: '{TREE}.1.1'}}\n", "must be a host list such as n[001-072]"),
+        (CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: equal}}\n", "by whom is missing"),
+        (
+            CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: equal, nodes: n7}}\n",
+            "node 'n7' is not of gateway.nodes",
+        ),
+        (
+            CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: mine, nodes: n1}}\n",
+            "must be equal or energy",
+        ),
+    ],
+)
+def test_mistakes_in_the_mapping_are_said_with_their_line(
+    gateway: Callable, channels: str, part: str
+) -> None:
+    made = gateway(channels)
+    complaint = made.check()
+    assert part in complaint
+    assert all(line.startswith(f"{made.config}:") for line in complaint.splitlines())
+    assert len(complaint.splitlines()) == 1
+
+
+def test_a_sound_mapping_is_good_and_is_no_nodes(gateway: Callable) -> None:
+    made = gateway()
+    assert made.check() == ""
+    words = [str(made.program), "-N", "n1", "-c", str(made.config)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 78 and "start with --gateway" in done.stderr
