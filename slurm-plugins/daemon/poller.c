@@ -30,6 +30,7 @@ struct jm_poller {
     pthread_cond_t wake;  /* the thread has something to do */
     pthread_cond_t done;  /* an asked reading is there, or the thread has ended */
     bool stopping, ended, asked;
+    bool left_behind; /* nobody waits for the end: the thread frees all */
     int64_t asked_real_ns, asked_boot_ns;
     int64_t busy_since_ns;
     jm_batch *first, **last;
@@ -103,6 +104,19 @@ static void read_all(jm_poller *poller, instant asked) {
     }
 }
 
+static void free_poller(jm_poller *poller) {
+    while (poller->first) {
+        jm_batch *next = poller->first->next;
+        free(poller->first);
+        poller->first = next;
+    }
+    pthread_cond_destroy(&poller->wake);
+    pthread_cond_destroy(&poller->done);
+    pthread_mutex_destroy(&poller->lock);
+    free(poller->readings);
+    free(poller);
+}
+
 static void *run(void *opaque) {
     jm_poller *poller = opaque;
     bool prompt = poller->instrument->prompt;
@@ -134,8 +148,11 @@ static void *run(void *opaque) {
     poller->instrument->close(poller->self);
     pthread_mutex_lock(&poller->lock);
     poller->ended = true;
+    bool left_behind = poller->left_behind;
     pthread_cond_broadcast(&poller->done);
     pthread_mutex_unlock(&poller->lock);
+    if (left_behind)
+        free_poller(poller);
     return NULL;
 }
 
@@ -147,19 +164,6 @@ static int start_thread(jm_poller *poller) {
     int error = pthread_create(&poller->thread, NULL, run, poller);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
-}
-
-static void free_poller(jm_poller *poller) {
-    while (poller->first) {
-        jm_batch *next = poller->first->next;
-        free(poller->first);
-        poller->first = next;
-    }
-    pthread_cond_destroy(&poller->wake);
-    pthread_cond_destroy(&poller->done);
-    pthread_mutex_destroy(&poller->lock);
-    free(poller->readings);
-    free(poller);
 }
 
 jm_poller *jm_poller_start(const jm_instrument *instrument, void *self,
@@ -246,11 +250,12 @@ bool jm_poller_stop(jm_poller *poller) {
     while (!poller->ended && status != ETIMEDOUT)
         status = pthread_cond_timedwait(&poller->done, &poller->lock, &until);
     bool ended = poller->ended;
+    poller->left_behind = !ended;
+    if (!ended)
+        pthread_detach(poller->thread);
     pthread_mutex_unlock(&poller->lock);
-    if (!ended) {
-        pthread_detach(poller->thread); /* it keeps its memory as long as it hangs */
+    if (!ended)
         return false;
-    }
     pthread_join(poller->thread, NULL);
     free_poller(poller);
     return true;

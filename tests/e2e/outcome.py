@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.cluster import Cluster, Node, wait_for
 
 UJ = 1_000_000
-COLUMNS = "Energy,EnergyError,EnergyMethod,Estimated,GapSeconds,EnergyMissing"
+COLUMNS = "Faults,Energy,EnergyError,EnergyMethod,Estimated,GapSeconds,EnergyMissing"
 
 
 @dataclass

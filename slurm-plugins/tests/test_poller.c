@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Pollers and the judge of health: an instrument that hangs, comes late or stands still costs
+// nobody else, and is named.
+#include "given.h"
+#include "health.h"
+#include "poller.h"
+#include "test.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
+
+static const int64_t S = 1000000000;
+
+/* An instrument that answers when it is let. */
+struct gate {
+    sem_t let;
+    bool holds;
+    bool closed;
+    int queued;
+    uint64_t value;
+};
+
+static bool gate_read(void *opaque, int64_t now_ns, jm_reading *readings) {
+    struct gate *gate = opaque;
+    if (gate->holds)
+        sem_wait(&gate->let);
+    readings[0] = (jm_reading){.ok = true, .value = ++gate->value, .time_ns = now_ns};
+    return gate->queued-- > 0;
+}
+
+static void gate_close(void *opaque) {
+    ((struct gate *)opaque)->closed = true;
+}
+
+static const jm_instrument prompt_gate = {
+    .type = "gate", .prompt = true, .read = gate_read, .close = gate_close};
+static const jm_instrument slow_gate = {.type = "gate", .read = gate_read, .close = gate_close};
+
+static int64_t boot_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return t.tv_sec * S + t.tv_nsec;
+}
+
+static jm_poller *start(const jm_instrument *instrument, struct gate *gate, double period_s) {
+    jm_message why;
+    GIVEN config = given_nothing();
+    config.period_s = period_s;
+    gate->closed = false;
+    sem_init(&gate->let, 0, 0);
+    return jm_poller_start(instrument, gate, &config, 1, &why);
+}
+
+static int count_and_free(jm_batch *batch, uint64_t *last) {
+    int n = 0;
+    for (jm_batch *next; batch; batch = next, n++) {
+        next = batch->next;
+        *last = batch->values[0].reading.value;
+        free(batch);
+    }
+    return n;
+}
+
+static void a_prompt_instrument_answers_for_the_moment_asked(void) {
+    struct gate gate = {0};
+    jm_poller *poller = start(&prompt_gate, &gate, 3600);
+    int64_t asked_ns = boot_ns();
+    CHECK(jm_poller_ask(poller, 7, asked_ns));
+    CHECK(jm_poller_wait(poller, asked_ns + 10 * S));
+    jm_batch *batch = jm_poller_take(poller);
+    CHECK(batch && batch->next == NULL && batch->values[0].reading.time_ns == 7);
+    uint64_t last = 0;
+    CHECK(count_and_free(batch, &last) == 1 && last == 1);
+    CHECK(jm_poller_take(poller) == NULL);
+    CHECK(jm_poller_stop(poller) && gate.closed);
+}
+
+static void what_waits_is_read_at_once(void) {
+    struct gate gate = {.queued = 4};
+    jm_poller *poller = start(&prompt_gate, &gate, 3600);
+    CHECK(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
+    uint64_t last = 0;
+    CHECK(count_and_free(jm_poller_take(poller), &last) == 5 && last == 5);
+    CHECK(jm_poller_stop(poller));
+}
+
+static void an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can(void) {
+    struct gate gate = {.holds = true};
+    jm_poller *poller = start(&prompt_gate, &gate, 3600);
+    CHECK(jm_poller_ask(poller, 7, boot_ns()));
+    CHECK(!jm_poller_wait(poller, boot_ns() + S / 100));
+    CHECK(jm_poller_busy_since_ns(poller) > 0);
+    CHECK(!jm_poller_ask(poller, 8, boot_ns())); /* nobody waits again */
+    sem_post(&gate.let);
+    CHECK(jm_poller_wait(poller, boot_ns() + 10 * S));
+    uint64_t last = 0;
+    CHECK(count_and_free(jm_poller_take(poller), &last) == 1);
+    CHECK(jm_poller_busy_since_ns(poller) == 0);
+    gate.holds = false;
+    CHECK(jm_poller_stop(poller) && gate.closed);
+}
+
+static void one_that_never_comes_back_is_left_behind(void) {
+    static struct gate gate = {.holds = true}; /* outlives the test */
+    jm_poller *poller = start(&slow_gate, &gate, 0.01);
+    int64_t begun_ns = boot_ns();
+    while (jm_poller_busy_since_ns(poller) == 0 && boot_ns() - begun_ns < 10 * S)
+        sched_yield();
+    CHECK(!jm_poller_stop(poller) && !gate.closed);
+    gate.holds = false;
+    sem_post(&gate.let); /* the thread ends, and closes it */
+    while (!__atomic_load_n(&gate.closed, __ATOMIC_SEQ_CST) && boot_ns() - begun_ns < 10 * S)
+        sched_yield();
+    CHECK(gate.closed);
+}
+
+static void a_slow_instrument_reads_by_its_own_period(void) {
+    struct gate gate = {0};
+    jm_poller *poller = start(&slow_gate, &gate, 0.005);
+    int64_t begun_ns = boot_ns();
+    uint64_t last = 0;
+    while (last < 5 && boot_ns() - begun_ns < 10 * S)
+        count_and_free(jm_poller_take(poller), &last);
+    CHECK(last >= 5);
+    CHECK(jm_poller_stop(poller) && gate.closed);
+}
+
+/* ---- health ---- */
+
+static jm_health health;
+
+static void a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more(void) {
+    jm_health_init(&health);
+    CHECK(jm_health_note(&health, 3, JM_SICK_LATE, "by 2 s", 100));
+    CHECK(!jm_health_note(&health, 3, JM_SICK_LATE, "by 3 s", 200));
+    CHECK(jm_health_is_sick(&health, 3) && !jm_health_is_sick(&health, 2));
+    CHECK(jm_health_turn(&health, 3, 300) == 0); /* it was shown in this turn */
+    CHECK(jm_health_turn(&health, 3, 400) == 1 && !jm_health_is_sick(&health, 3));
+    const jm_episode *episode = &health.episodes[0];
+    CHECK(episode->begin_ns == 100 && episode->end_ns == 400 && episode->count == 2);
+    CHECK_STR(episode->text, "by 3 s");
+}
+
+static void a_full_ring_forgets_the_oldest(void) {
+    jm_health_init(&health);
+    jm_health_note(&health, 0, JM_SICK_HANGS, "for ever", 1);
+    for (int i = 0; i < JM_EPISODES_MAX; i++) {
+        jm_health_note(&health, 1, JM_SICK_FAILS, "once", 10 + i);
+        jm_health_turn(&health, 1, 10 + i);
+        jm_health_turn(&health, 1, 10 + i);
+    }
+    CHECK(!jm_health_is_sick(&health, 0)); /* until the next tick shows it again */
+    CHECK(jm_health_note(&health, 0, JM_SICK_HANGS, "for ever", 1000));
+}
+
+static const int64_t NEVER = 0;
+
+static bool pulse(jm_pulse *p, jm_method method, double resolution_uj, uint64_t value, double t_s,
+                  int64_t stuck_ns) {
+    jm_channel_info info = {.method = method, .error = {.resolution_uj = resolution_uj}};
+    return jm_pulse_take(p, &info, value, (int64_t)(t_s * 1e9) + S, S, stuck_ns);
+}
+
+static void a_counter_that_stands_still_is_stuck_after_three_periods(void) {
+    jm_pulse p = {0};
+    for (int i = 0; i < 5; i++)
+        CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, (uint64_t)i * 100000000, i, NEVER));
+    CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 5, NEVER));
+    CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 7, NEVER));
+    CHECK(pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 7.5, NEVER));
+    CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 500000000, 8, NEVER));
+}
+
+static void a_coarse_counter_may_rest_between_its_steps(void) {
+    jm_pulse p = {0};
+    const double watt_hour_uj = 3.6e9; /* at 100 W a step in 36 s */
+    for (int i = 0; i < 400; i++)
+        CHECK(!pulse(&p, JM_METHOD_COUNTER, watt_hour_uj, (uint64_t)(i / 36) * UINT64_C(3600000000),
+                     i, NEVER));
+}
+
+static void a_power_is_judged_only_where_the_site_says_so(void) {
+    jm_pulse judged = {0}, idle = {0};
+    for (int i = 0; i < 100; i++) {
+        CHECK(!pulse(&idle, JM_METHOD_INTEGRATED, 0, 80000000, i, NEVER));
+        CHECK(pulse(&judged, JM_METHOD_INTEGRATED, 0, 80000000, i, 30 * S) == (i >= 30));
+    }
+}
+
+int main(void) {
+    RUN(a_prompt_instrument_answers_for_the_moment_asked);
+    RUN(what_waits_is_read_at_once);
+    RUN(an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can);
+    RUN(one_that_never_comes_back_is_left_behind);
+    RUN(a_slow_instrument_reads_by_its_own_period);
+    RUN(a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more);
+    RUN(a_full_ring_forgets_the_oldest);
+    RUN(a_counter_that_stands_still_is_stuck_after_three_periods);
+    RUN(a_coarse_counter_may_rest_between_its_steps);
+    RUN(a_power_is_judged_only_where_the_site_says_so);
+    return test_result();
+}

@@ -1,0 +1,141 @@
+"""A sick instrument is named in its jobs' records, and harms nobody else's energy."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Cluster
+from tests.e2e.outcome import UJ, Outcome, audit, outcome
+from tests.e2e.waveform import STEADY
+
+PERIOD_S = 0.5
+
+
+class Meter:
+    """A counter of the hwmon class at 50 W, written by a thread, until it falls sick."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "hwmon0"
+        self.folder.mkdir(parents=True)
+        (self.folder / "name").write_text("amd_energy\n")
+        (self.folder / "energy1_label").write_text("Esocket0\n")
+        self.file = self.folder / "energy1_input"
+        self.began_s, self.sick_s, self.sickness = time.monotonic(), 0.0, ""
+        self._write(1_000_000_000)
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _write(self, energy_uj: int) -> None:
+        descriptor = os.open(self.file, os.O_CREAT | os.O_WRONLY, 0o644)
+        os.pwrite(descriptor, b"%020d\n" % energy_uj, 0)
+        os.close(descriptor)
+
+    def _run(self) -> None:
+        while not self.stopping.wait(0.05):
+            since_s = time.monotonic() - self.began_s
+            if self.sickness == "stuck":
+                continue
+            back_uj = 900_000_000 if self.sickness == "jumps" else 0
+            self._write(1_000_000_000 + int(50e6 * since_s) - back_uj)
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.thread.join()
+
+
+@pytest.fixture
+def meter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meter]:
+    folder = tmp_path_factory.mktemp("hwmon")
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)  # the daemon is another user
+    made = Meter(folder)
+    with contextlib.closing(contextlib.ExitStack()) as stack:
+        stack.callback(made.stop)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def beside(cluster: Cluster) -> Iterator[Callable[[dict], Cluster]]:
+    """`beside(instrument)`: it lies within a good one of 100 W, on each node."""
+
+    def configure(sick: dict) -> Cluster:
+        good = STEADY.instrument(cluster.state / "traces")
+        inner = {"name": "sick", "parent": good["name"], "period_s": PERIOD_S, **sick}
+        return cluster.change(instruments=[good, inner], daemon={"period_s": PERIOD_S})
+
+    with cluster.changed():
+        yield configure
+
+
+def sick_ones(done: Outcome) -> dict[str, str]:
+    """What the record says of each instrument: {"sick": "fails: text"}."""
+    (record,) = done.records.values()
+    return {
+        entry["name"]: "; ".join(f"{fault['what']}: {fault['last']}" for fault in entry["faults"])
+        for entry in record["instruments"]
+    }
+
+
+def check_the_rest(done: Outcome) -> None:
+    """The good instrument's energy is exact all the same, and the books balance."""
+    account = next(iter(done.accounts().values()))
+    integral_j = STEADY.energy_j(account["start_ns"], account["end_ns"])
+    assert account["energy_uj"] / UJ == pytest.approx(integral_j, abs=0.01)
+    assert account["gap_seconds"] == 0
+    assert sick_ones(done)["steady"] == ""
+    for node in done.records:
+        assert "unbalanced" not in audit(done.cluster, node)
+
+
+def run_job(cluster: Cluster) -> Outcome:
+    return outcome(cluster, cluster.sbatch("-N1", "--wrap", "sleep 4"))
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("sleep 1000", "did not end within"),
+        ("echo three hundred", "fails:"),
+        ("echo NaN", "is not a number"),
+        ("echo -5", "negative"),
+        ("exit 3", "fails:"),
+        ("sleep 0.3; echo 40", ""),  # slow, but within its time
+    ],
+    ids=["hangs", "garbage", "nan", "negative", "disappears", "well"],
+)
+def test_a_sick_script_is_named_and_delays_nobody(
+    beside: Callable[[dict], Cluster], command: str, named: str
+) -> None:
+    done = run_job(beside({"type": "exec", "every": "call", "command": command}))
+    assert named in sick_ones(done)["sick"]
+    assert bool(named) == bool(sick_ones(done)["sick"])
+    check_the_rest(done)
+
+
+@pytest.mark.parametrize(
+    ("sickness", "named"), [("stuck", "stuck: "), ("jumps", "jumps: "), ("", "")]
+)
+def test_a_sick_counter_is_named(
+    beside: Callable[[dict], Cluster], meter: Meter, sickness: str, named: str
+) -> None:
+    """And a healthy one is not."""
+    cluster = beside({"type": "hwmon", "root": str(meter.folder.parent)})
+    job = cluster.sbatch("-N1", "--wrap", "sleep 6")
+    time.sleep(2.5)  # so long the counter is well, within the job
+    meter.sickness = sickness
+    done = outcome(cluster, job)
+    assert sick_ones(done)["sick"].startswith(named)
+    assert bool(sick_ones(done)["sick"]) == bool(sickness)
+    check_the_rest(done)
+    if sickness:
+        assert f"sick {sickness}" in done.column("Faults")
