@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from joulemark.store.nodes import UNKNOWN_RUN, SlurmRun
+from joulemark.store.nodes import LEAST_TIME_NS, UNKNOWN_RUN, SlurmRun
 
-# A run_key below this is Slurm's count of restarts; a greater one is a time in nanoseconds.
-LEAST_TIME_NS = 1_000_000_000_000
 # Slurm holds a requeued job back for two minutes; nodes of one run start within seconds.
 BETWEEN_RUNS_NS = 30_000_000_000
 

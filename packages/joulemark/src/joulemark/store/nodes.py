@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -18,6 +19,8 @@ PAYER = ("Cluster", "Uid", "UserName", "Account", "PartitionName", "Currency")
 # How much a record says: the node tells why there is no energy, or the energy.
 EXCUSE, COMPLETE = 1, 2
 UNKNOWN_RUN = -1
+# A run_key below this is Slurm's count of restarts; a greater one is a time in nanoseconds.
+LEAST_TIME_NS = 1_000_000_000_000
 NO_RECORD = "no record came in time"
 
 
@@ -111,13 +114,17 @@ def node_records(
 
 
 def complete_nodes(session: Session, cluster: str, job: int, restart: int) -> set[str]:
-    """The nodes whose complete record of this or a run without a count is stored already."""
+    """The nodes whose complete record of this start of the job is stored already.
+
+    Where records do not count the starts, a node must have one more of them than restarts.
+    """
     rows = session.rows(
-        "SELECT node FROM node_run WHERE cluster = ? AND job = ? AND complete = ?"
-        " AND (run_key = ? OR (? = 0 AND run_key > 1000000))",
-        (cluster, job, COMPLETE, restart, restart),
+        "SELECT node, run_key FROM node_run WHERE cluster = ? AND job = ? AND complete = ?",
+        (cluster, job, COMPLETE),
     )
-    return {node for (node,) in rows}
+    uncounted = Counter(node for node, run_key in rows if run_key >= LEAST_TIME_NS)
+    counted = {node for node, run_key in rows if run_key == restart}
+    return counted | {node for node, count in uncounted.items() if count > restart}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""The site's side on a real cluster: sacct's own JSON, requeued jobs, usage, other stores."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import CHECKOUT, Cluster, wait_for
+from tests.e2e.outcome import Outcome, outcome, record_dir
+
+sys.path.append(str(CHECKOUT / "packages" / "joulemark" / "tests"))
+import databases
+
+
+@pytest.fixture(scope="module")
+def done(steady: Cluster) -> Outcome:
+    """One job on two nodes that has ended and is merged."""
+    return outcome(steady, steady.sbatch("-N2", "--exclusive", "--wrap", "srun sleep 0.5"))
+
+
+def test_json_is_sacct_s_own_with_an_object_more(steady: Cluster, done: Outcome) -> None:
+    words = ["sacct", "--json", "-j", str(done.job)]
+    theirs, ours = json.loads(steady.run(words)), json.loads(steady.run(["joulemark", *words]))
+    for job in ours["jobs"]:
+        energy = job.pop("joulemark")
+        assert energy["energy_uj"] == done.energy_uj()
+        for step in job["steps"]:
+            name = str(step["step"]["id"]).rpartition(".")[2]
+            assert step.pop("joulemark")["energy_uj"] == done.energy_uj(name)
+    assert ours == theirs
+
+
+def test_earlier_run_of_a_requeued_job_keeps_its_energy(steady: Cluster) -> None:
+    job = steady.sbatch("--requeue", "--exclusive", "--wrap", "sleep ${SLURM_RESTART_COUNT:+0.}7")
+    steady.wait_running(job)
+    wait_for(lambda: steady.sacct(f"{job}.extern", "State"), 10, "the job's extern step")
+    steady.run(["scontrol", "requeue", str(job)])
+    wait_for(lambda: _start_now(steady, job), 60, f"job {job} to run again", poll_s=0.5)
+    last = outcome(steady, job)
+    words = ["joulemark", "sacct", "-X", "-nP", "-j", str(job), "-o", "State,Energy,Run"]
+    wait_for(lambda: len(_filled(steady, [*words, "-D"])) == 2, 30, "both runs' records")
+    first, second = _filled(steady, [*words, "-D"])
+    assert (first[0], first[2], second[0], second[2]) == ("REQUEUED", "0", "COMPLETED", "1")
+    assert float(second[1]) == pytest.approx(last.energy_uj() / 1e6, abs=1e-6)
+    assert _filled(steady, words) == [second]
+
+
+def _start_now(cluster: Cluster, job: int) -> bool:
+    """Slurm holds a requeued job back for two minutes, unless it is told."""
+    if cluster.job_state(job) == "PENDING":
+        cluster.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+    return "Restarts=1" in cluster.run(["scontrol", "show", "job", str(job)]) and (
+        cluster.job_state(job) in ("RUNNING", "COMPLETING", "COMPLETED")
+    )
+
+
+def _filled(cluster: Cluster, words: list[str]) -> list[list[str]]:
+    """Rows that have an energy."""
+    rows = [line.split("|") for line in cluster.run(words).splitlines()]
+    return [row for row in rows if row[1]]
+
+
+def test_usage_knows_who_ran_the_job_and_where(steady: Cluster, done: Outcome) -> None:
+    """EpilogSlurmctld's environment told it at the merge."""
+    words = ["joulemark", "report", "usage", "--by", "user,partition", "--format", "json"]
+    owner = steady.run(["sacct", "-nPX", "-j", str(done.job), "-o", "User,Partition"]).strip()
+    groups = json.loads(steady.run(words))
+    (group,) = (one for one in groups if f"{one['user']}|{one['partition']}" == owner)
+    assert group["energy_uj"] >= done.energy_uj() and group["energy_error_j"] > 0
+
+
+def test_overhead_of_a_shared_channel_comes_with_its_lines(steady: Cluster) -> None:
+    """The gateway's lines are later than the job: a later merge takes them."""
+    job = steady.sbatch("-n1", "--exclusive", "-w", "n1", "--wrap", "sleep 2")
+    done = outcome(steady, job)
+    (account,) = done.accounts().values()
+    shared = record_dir(steady) / "shared"
+    shared.mkdir(exist_ok=True)
+    file = shared / "rack.jsonl"
+    span_ns = account["end_ns"] - account["start_ns"]
+    try:
+        for time_ns, energy_uj in ((0, 0), (span_ns // 2, 600), (span_ns, 1000)):
+            line = {"time_ns": account["start_ns"] + time_ns, "energy_uj": energy_uj * 10**6}
+            line |= {"systematic_uj": energy_uj * 10**4, "random_uj": 0.0, "run": "a"}
+            line |= {"nodes": "n[1-2]", "split": "equal"}
+            with file.open("a") as out:
+                out.write(json.dumps(line) + "\n")
+        steady.run(["joulemark", "merge", "--rebuild"])
+        words = ["joulemark", "sacct", "-nPX", "-j", str(job), "-o"]
+        cpus, node_cpus = account["cpus"], done.records["n1"]["node_cpus"]
+        energy, overhead, error = steady.run(
+            [*words, "Energy,EnergyOverhead,OverheadError"]
+        ).split("|")
+        assert float(overhead) == pytest.approx(1000 / 2 * cpus / node_cpus, abs=1e-5)
+        assert float(error) == pytest.approx(2 * 10 / 2 * cpus / node_cpus, rel=1e-6)
+        assert float(energy) == pytest.approx(done.energy_uj() / 1e6, abs=1e-6)
+    finally:
+        file.unlink()
+
+
+@pytest.fixture(scope="module", params=["mariadb", "postgresql"])
+def server(request: pytest.FixtureRequest) -> Iterator[databases.Server]:
+    try:
+        with databases.SERVERS[request.param]() as made:
+            yield made
+    except databases.Missing as missing:
+        pytest.skip(str(missing))
+
+
+def test_records_of_a_cluster_rebuild_the_same_in_a_server(
+    steady: Cluster, done: Outcome, server: databases.Server, tmp_path: Path
+) -> None:
+    here = (steady.state / "etc" / "joulemark.yaml").read_text()
+    text = re.sub(r"(?m)^store: .*$", f"store: {server.database()}", here)
+    text += f"store_password_file: {server.password_file}\ncarbon_g_per_kwh: 360\n"
+    (tmp_path / "joulemark.yaml").write_text(text)
+    env = {"JOULEMARK_CONFIG": str(tmp_path / "joulemark.yaml")}
+    assert list((record_dir(steady) / "merged").glob(f"*.{done.job}.*"))
+    steady.run(["joulemark", "merge", "--rebuild"], env=env)
+    words = ["joulemark", "sacct", "-nP", "-j", str(done.job), "-o"]
+    columns = "JobIDRaw,Energy,EnergyError,EnergyCPU,AveWatts,GapSeconds,EnergyMethod"
+    assert steady.run([*words, columns], env=env) == steady.run([*words, columns])
+    grams = float(steady.run([*words[:2], "-X", *words[2:], "Carbon"], env=env))
+    assert grams == pytest.approx(done.energy_uj() / 3.6e12 * 360, abs=1e-6)
