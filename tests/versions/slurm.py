@@ -137,8 +137,9 @@ def _unpack(tar: Path, target: Path) -> None:
     fresh = target.with_name("unpacking")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4
     with tarfile.open(tar) as archive:
-        archive.extractall(fresh, filter="data")
+        archive.extractall(fresh, **safely)
     (top,) = fresh.iterdir()
     top.rename(target)
     fresh.rmdir()
