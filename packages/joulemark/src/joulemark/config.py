@@ -37,6 +37,12 @@ class Config:
     record_dir: Path
     store: Place
     rates: Rates = Rates()
+    profiles: Path | None = None
+
+    @property
+    def profile_dir(self) -> Path:
+        """Where jobs' HDF5 profiles are: their users can read them there."""
+        return self.profiles or self.record_dir.parent / "profiles"
 
 
 def find() -> Path:
@@ -60,6 +66,7 @@ def load(path: Path | None = None) -> Config:
         record_dir=file.path("record_dir"),
         store=file.store(),
         rates=file.rates(),
+        profiles=file.maybe_path("profile_dir"),
     )
 
 
@@ -88,6 +95,11 @@ class _File:
     def path(self, key: str) -> Path:
         """A needed absolute path."""
         return self._absolute(key, self.text(key))
+
+    def maybe_path(self, key: str) -> Path | None:
+        """An absolute path, None where the key is absent."""
+        text = self.maybe(key, "the absolute path of a folder")
+        return self._absolute(key, text) if text else None
 
     def store(self) -> Place:
         """The store, with the file that holds its password."""

@@ -169,9 +169,22 @@ def _regions(accounts: list[dict]) -> list[dict]:
             "energy_uj": _sum_known([part["energy_uj"] for part in parts]),
             # Its systematic and random parts are not told apart, so the bound adds linearly.
             "uncertainty_uj": _sum_known([part["uncertainty_uj"] for part in parts]),
+            **_own_part(parts),
         }
         for name, parts in sorted(named.items())
     ]
+
+
+def _own_part(parts: list[dict]) -> dict:
+    """Of a region that others lie in: what was in none of those, and what it lies in itself."""
+    if not all("exclusive_uj" in part for part in parts):
+        return {}
+    return {
+        "parent": parts[0].get("parent"),
+        "exclusive_seconds": max(part["exclusive_seconds"] for part in parts),
+        "exclusive_uj": sum(part["exclusive_uj"] for part in parts),
+        "exclusive_uncertainty_uj": sum(part["exclusive_uncertainty_uj"] for part in parts),
+    }
 
 
 def _sum_known(values: list):

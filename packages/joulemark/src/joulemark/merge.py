@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joulemark import charges, forking, jobrecord, records, store
+from joulemark import charges, forking, jobrecord, profile, records, store
 from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.runs import Run, runs_of
@@ -45,6 +45,8 @@ def run(config: Config, request: Request) -> int:
     finally:
         gc.enable()
     sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()  # comments need not wait for profiles
+    profile.merge(config, request.job)
     return 1 if rejected else 0
 
 

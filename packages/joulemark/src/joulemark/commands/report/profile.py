@@ -1,0 +1,51 @@
+# `joulemark report profile`: its options; joulemark.profilereport does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "show a job's power over time, with its regions"
+EPILOG = """\
+Of jobs that were submitted with --energy=profile or --energy=profile,HZ: one row a node of each
+job, with the ranks that marked regions there; with several jobs, mappings of the same work can be
+compared as in Mont-Blanc's figure 9. Power is what the job was charged, not what the node drew;
+regions are shaded while at least one thread was inside. Without --out it is drawn for the
+terminal. You see your own jobs' profiles. The file itself is profile_dir/CLUSTER.JOB.h5 (HDF5).
+
+examples:
+  joulemark report profile 12
+  joulemark report profile 12 --out power.png
+  joulemark report profile 12 13 14 --label serial --label omp --label gpu --overlay --out fig9.svg
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which jobs and nodes, and where the figure goes."""
+    parser.add_argument("jobs", nargs="+", type=_job_id, metavar="JOB", help="a job's raw id")
+    parser.add_argument("--node", metavar="NODE", help="this node alone (default: all)")
+    parser.add_argument(
+        "--channel", metavar="NAME", help="this channel (default: the sum of the outermost ones)"
+    )
+    parser.add_argument(
+        "--label",
+        action="append",
+        metavar="TEXT",
+        help="what to call a job, in the order of the jobs (default: its number)",
+    )
+    parser.add_argument(
+        "--overlay", action="store_true", help="all in one figure, without regions; with --out"
+    )
+    parser.add_argument("--out", metavar="FILE", help="a figure: .png, .svg or .pdf")
+
+
+def _job_id(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a job's raw id such as 12")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draws or prints the profiles."""
+    from joulemark import profilereport
+
+    return profilereport.run(options)

@@ -1,0 +1,415 @@
+# Profiles: a job's power over time, from the nodes' files into one HDF5 file a job, and back.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The file is profile_dir/CLUSTER.JOB.h5 (profile_dir: by default profiles/ beside record_dir):
+
+/nodes/NODE/CHANNEL/{time_s, power_w, energy_j}  CHANNEL with `.` for `/`: rapl.package-0
+/nodes/NODE/marks/{time_s, kind, name, rank, thread}
+
+energy_j is what the job was charged since its start, never what the node drew; power_w is the mean
+since the sample before. The job's user may read the file, and nobody else but its owner.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from joulemark.errors import UserError
+
+SCHEMA = 1
+SUFFIX = ".profile.jsonl"
+NS, UJ = 1e9, 1e6
+KINDS = {"begin": 1, "end": 2}
+
+
+@dataclass
+class Channel:
+    """One channel's samples: Unix seconds, and joules charged since the job's start."""
+
+    name: str
+    domain: str
+    method: str
+    outermost: bool
+    uncertainty_j: float | None = None  # of the whole, k=2
+    times_s: list[float] = field(default_factory=list)
+    energies_j: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A region's begin or end."""
+
+    time_s: float
+    kind: str
+    name: str
+    rank: int  # -1: not known
+    thread: int
+
+
+@dataclass
+class NodeProfile:
+    """What one node measured of a job."""
+
+    cluster: str
+    job: int
+    node: str
+    uid: int
+    hz: float
+    channels: dict[str, Channel]
+    marks: list[Mark] = field(default_factory=list)
+    marks_left_out: int = 0
+
+
+# ---- the nodes' files ----
+
+
+def read_node(path: Path) -> NodeProfile:
+    """A node's file; ValueError says what is wrong with it."""
+    profile = None
+    order: list[Channel] = []
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            entry = json.loads(line)
+            if "channels" in entry:
+                profile, order = _begin(entry, profile)
+            elif profile is None:
+                raise ValueError("it does not begin with a line of channels")
+            elif "m" in entry:
+                at_s = entry["t"] / NS
+                profile.marks.append(Mark(at_s, entry["m"], entry["n"], entry["r"], entry["th"]))
+            else:
+                _add_sample(order, entry)
+                profile.marks_left_out = entry.get("marks_left_out", 0)
+    if profile is None:
+        raise ValueError("it is empty")
+    profile.marks.sort(key=lambda mark: mark.time_s)
+    return profile
+
+
+def _begin(head: dict, known: NodeProfile | None) -> tuple[NodeProfile, list[Channel]]:
+    """A daemon that restarted writes another head: its channels may have another order."""
+    if head["schema"] != SCHEMA:
+        raise ValueError(f"schema {head['schema']}: install the same version of joulemark")
+    profile = known or NodeProfile(
+        head["cluster"], head["JobIDRaw"], head["node"], head["uid"], head["hz"], {}
+    )
+    order = []
+    for said in head["channels"]:
+        made = Channel(said["name"], said["domain"], said["method"], said["outermost"])
+        order.append(profile.channels.setdefault(said["name"], made))
+    return profile, order
+
+
+def _add_sample(order: list[Channel], entry: dict) -> None:
+    at_s = entry.get("t", entry.get("end")) / NS
+    for index, (channel, energy_uj) in enumerate(zip(order, entry["e"])):
+        if channel.times_s and at_s <= channel.times_s[-1]:
+            continue  # a clock that was set back
+        channel.times_s.append(at_s)
+        channel.energies_j.append(energy_uj / UJ)
+        if "u" in entry:
+            channel.uncertainty_j = entry["u"][index] / UJ
+
+
+# ---- merging ----
+
+
+def merge(config, job: int | None) -> None:
+    """Puts what the nodes sent of this job (None: of every job) into HDF5 files.
+
+    Says on stderr what could not be done: a profile never fails a merge of records.
+    """
+    folder = config.record_dir / "profiles"
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    found: dict[tuple[str, int], list[tuple[Path, NodeProfile]]] = {}
+    for name in names:
+        parts = name.split(".")
+        if not name.endswith(SUFFIX) or (job is not None and str(job) not in parts[1:2]):
+            continue
+        try:
+            profile = read_node(folder / name)
+            if name != f"{profile.cluster}.{profile.job}.{profile.node}{SUFFIX}":
+                raise ValueError("it belongs to another job or node than its name says")
+        except FileNotFoundError:
+            continue  # another merge was faster
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            _complain(f"{folder / name}: not a profile: {error!r}")
+            continue
+        found.setdefault((profile.cluster, profile.job), []).append((folder / name, profile))
+    for (cluster, number), parts in found.items():
+        _merge_job(config, cluster, number, parts)
+
+
+def _complain(text: str) -> None:
+    print(f"joulemark: {text}", file=sys.stderr)
+
+
+def _merge_job(config, cluster: str, job: int, parts: list[tuple[Path, NodeProfile]]) -> None:
+    target = config.profile_dir / f"{cluster}.{job}.h5"
+    try:
+        _make_folder(config.profile_dir)
+        _write(target, [profile for _, profile in parts])
+        kept = config.record_dir / "profiles" / "merged"
+        kept.mkdir(mode=0o750, exist_ok=True)
+        for path, _ in parts:
+            os.replace(path, kept / path.name)
+    except ImportError:
+        _complain(f"job {job}: its profile waits in {parts[0][0].parent}: install h5py")
+    except OSError as error:
+        _complain(f"{target}: {error}: the profile waits in {parts[0][0].parent}")
+
+
+def _make_folder(folder: Path) -> None:
+    """Users reach their files in it, and cannot list it; an administrator's own mode stays."""
+    if not folder.is_dir():
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o711)
+
+
+def _write(target: Path, profiles: list[NodeProfile]) -> None:
+    """The file, with the nodes that it has already; put in its place whole."""
+    import h5py  # only a job with a profile pays for it
+
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    draft.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with h5py.File(draft, "w") as file:
+            first = profiles[0]
+            file.attrs["schema"] = SCHEMA
+            file.attrs["cluster"], file.attrs["job"] = first.cluster, first.job
+            file.attrs["uid"] = max(profile.uid for profile in profiles)
+            nodes = file.create_group("nodes")
+            _copy_other_nodes(target, nodes, {profile.node for profile in profiles})
+            for profile in profiles:
+                _put_node(nodes.create_group(profile.node), profile)
+        _give(draft, max(profile.uid for profile in profiles))
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _copy_other_nodes(target: Path, nodes, own: set[str]) -> None:
+    import h5py
+
+    if not target.exists():
+        return
+    with h5py.File(target, "r") as before:
+        for name in set(before["nodes"]) - own:
+            before.copy(f"nodes/{name}", nodes)
+
+
+def _put_node(group, profile: NodeProfile) -> None:
+    group.attrs["samples_per_s"] = profile.hz
+    for channel in profile.channels.values():
+        _put_channel(group.create_group(channel.name.replace("/", ".")), channel)
+    _put_marks(group.create_group("marks"), profile)
+
+
+def _put_channel(group, channel: Channel) -> None:
+    import numpy
+
+    times_s = numpy.array(channel.times_s)
+    energies_j = numpy.array(channel.energies_j)
+    power_w = numpy.full(len(times_s), numpy.nan)  # of the first sample nothing is known
+    power_w[1:] = numpy.diff(energies_j) / numpy.diff(times_s)
+    for name, values, unit in (
+        ("time_s", times_s, "s since 1970-01-01 00:00 UTC"),
+        ("power_w", power_w, "W, mean since the sample before"),
+        ("energy_j", energies_j, "J, charged to the job since its start"),
+    ):
+        made = group.create_dataset(name, data=values, compression="gzip", shuffle=True)
+        made.attrs["unit"] = unit
+    group.attrs["channel"] = channel.name
+    group.attrs["domain"], group.attrs["method"] = channel.domain, channel.method
+    group.attrs["outermost"] = channel.outermost
+    group.attrs["estimated"] = channel.method == "model"
+    if channel.uncertainty_j is not None:
+        group.attrs["uncertainty_j"] = channel.uncertainty_j
+        group.attrs["uncertainty"] = "of the last energy_j, coverage factor k=2"
+
+
+def _put_marks(group, profile: NodeProfile) -> None:
+    import h5py
+
+    marks = profile.marks
+    for name, values, kind in (
+        ("time_s", [mark.time_s for mark in marks], "f8"),
+        ("kind", [KINDS[mark.kind] for mark in marks], h5py.enum_dtype(KINDS, basetype="u1")),
+        ("name", [mark.name for mark in marks], h5py.string_dtype()),
+        ("rank", [mark.rank for mark in marks], "i4"),
+        ("thread", [mark.thread for mark in marks], "u4"),
+    ):
+        group.create_dataset(name, data=values, dtype=kind, maxshape=(None,), compression="gzip")
+    group.attrs["left_out"] = profile.marks_left_out
+
+
+def _give(path: Path, uid: int) -> None:
+    """Root gives the file to the job's user; SlurmUser, who cannot, lets that user read it."""
+    if os.geteuid() == 0:
+        os.chown(path, uid, -1)
+        return
+    if uid == os.geteuid():
+        return
+    try:
+        os.setxattr(path, "system.posix_acl_access", _acl(uid))
+    except OSError as error:
+        _complain(
+            f"{path.parent}: user {uid} cannot be let read a profile: {error.strerror}: "
+            "put profile_dir on a file system with POSIX ACLs"
+        )
+
+
+def _acl(uid: int) -> bytes:
+    """POSIX ACL, version 2: owner rw, this user r, nobody else (acl(5))."""
+    none = 0xFFFFFFFF
+    owner, user, group, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
+    entries = (
+        (owner, 6, none),
+        (user, 4, uid),
+        (group, 0, none),
+        (mask, 4, none),
+        (other, 0, none),
+    )
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+# ---- reading ----
+
+
+def load(config, job: int) -> list[NodeProfile]:
+    """The nodes of a job's profile, in their order; UserError if it cannot be read."""
+    path = config.profile_dir / f"{config.cluster}.{job}.h5"
+    try:
+        import h5py
+    except ImportError:
+        raise UserError("profiles need h5py: install it") from None
+    try:
+        with h5py.File(path, "r") as file:
+            nodes = file["nodes"]
+            return [_get_node(file, nodes[name], name) for name in sorted(nodes)]
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: job {job} has no profile: submit with --energy=profile, wait for its end"
+        ) from None
+    except PermissionError:
+        raise UserError(f"{path}: only job {job}'s user may read its profile") from None
+    except (OSError, KeyError) as error:
+        raise UserError(f"{path}: not a profile: {error}") from None
+
+
+def _get_node(file, group, name: str) -> NodeProfile:
+    channels = {}
+    for key in group:
+        if key == "marks":
+            continue
+        found, said = group[key], group[key].attrs
+        channels[said["channel"]] = Channel(
+            said["channel"],
+            said["domain"],
+            said["method"],
+            bool(said["outermost"]),
+            said.get("uncertainty_j"),
+            found["time_s"][:].tolist(),
+            found["energy_j"][:].tolist(),
+        )
+    return NodeProfile(
+        file.attrs["cluster"],
+        int(file.attrs["job"]),
+        name,
+        int(file.attrs["uid"]),
+        float(group.attrs["samples_per_s"]),
+        channels,
+        _get_marks(group["marks"]),
+        int(group["marks"].attrs["left_out"]),
+    )
+
+
+def _get_marks(group) -> list[Mark]:
+    names = {number: kind for kind, number in KINDS.items()}
+    columns = (
+        group["time_s"][:].tolist(),
+        (names[kind] for kind in group["kind"][:].tolist()),
+        group["name"].asstr()[:].tolist(),
+        group["rank"][:].tolist(),
+        group["thread"][:].tolist(),
+    )
+    return [Mark(*values) for values in zip(*columns)]
+
+
+# ---- what a profile says ----
+
+
+@dataclass(frozen=True)
+class Span:
+    """A time in which at least one thread of the node was in a region."""
+
+    name: str
+    begin_s: float
+    end_s: float
+
+    @property
+    def depth(self) -> int:
+        """How many regions it lies in, by its name."""
+        return self.name.count("/")
+
+
+def total(profile: NodeProfile) -> tuple[list[float], list[float]]:
+    """Times and joules of the node: the sum of its outermost channels at every sample."""
+    import numpy
+
+    outermost = [channel for channel in profile.channels.values() if channel.outermost]
+    times_s = numpy.unique(numpy.concatenate([channel.times_s for channel in outermost]))
+    energies_j = sum(
+        numpy.interp(times_s, channel.times_s, channel.energies_j) for channel in outermost
+    )
+    return times_s.tolist(), energies_j.tolist()
+
+
+def spans(profile: NodeProfile) -> list[Span]:
+    """The union over threads and ranks, as in the records; what never ended lasts to the end."""
+    inside: dict[str, int] = {}
+    since: dict[str, float] = {}
+    found = []
+    for mark in profile.marks:
+        before = inside.get(mark.name, 0)
+        inside[mark.name] = max(before + (1 if mark.kind == "begin" else -1), 0)
+        if before == 0 and inside[mark.name] == 1:
+            since[mark.name] = mark.time_s
+        elif before == 1 and inside[mark.name] == 0:
+            found.append(Span(mark.name, since.pop(mark.name), mark.time_s))
+    last_s = max((channel.times_s[-1] for channel in profile.channels.values()), default=0.0)
+    found += [Span(name, begin_s, max(last_s, begin_s)) for name, begin_s in since.items()]
+    return sorted(found, key=lambda span: (span.begin_s, span.depth))
+
+
+def mapping(profile: NodeProfile) -> str:
+    """Where the job's work was: `n1: ranks 0-3, 8 threads`."""
+    ranks = sorted({mark.rank for mark in profile.marks if mark.rank >= 0})
+    threads = len({(mark.rank, mark.thread) for mark in profile.marks})
+    words = [profile.node]
+    if ranks:
+        words.append(f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_ranges(ranks)}")
+    if threads > max(len(ranks), 1):
+        words.append(f"{threads} threads")
+    return ", ".join(words)
+
+
+def _ranges(numbers: list[int]) -> str:
+    """0,1,2,5 as `0-2,5`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def is_estimated(profile: NodeProfile) -> bool:
+    """Some of its energy is a model's."""
+    return any(c.outermost and c.method == "model" for c in profile.channels.values())

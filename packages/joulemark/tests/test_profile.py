@@ -1,0 +1,241 @@
+# Profiles: nodes' files into HDF5, who may read it, what a report shows; Python's regions.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from joulemark import cli, profile
+from joulemark.config import Config
+from joulemark.store.place import Place
+
+h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
+
+NS = 1_000_000_000
+START_NS = 1_790_000_000 * NS
+UID = 12345
+
+
+def lines(node="n1", job=7, marks=(), end=True, method="counter"):
+    """Ten seconds: 100 W, from the fifth on 200 W; inside it a package with half of it."""
+    channels = [
+        {"name": "meter/node", "domain": "node", "method": method, "outermost": True},
+        {"name": "rapl/package-0", "domain": "cpu", "method": "counter", "outermost": False},
+    ]
+    yield {
+        **{"schema": 1, "cluster": "c", "JobIDRaw": job, "node": node, "uid": UID},
+        **{"start_ns": START_NS, "hz": 1, "asked_hz": 1, "channels": channels},
+    }
+    for second in range(11):
+        energy_uj = 100_000_000 * (second + max(second - 5, 0))
+        yield {"t": START_NS + second * NS, "e": [energy_uj, energy_uj // 2]}
+    for second, kind, name, rank, thread in marks:
+        yield {"t": START_NS + int(second * NS), "m": kind, "n": name, "r": rank, "th": thread}
+    if end:
+        yield {
+            **{"end": START_NS + 11 * NS, "e": [1_700_000_000, 850_000_000]},
+            **{"u": [30_000_000, 5_000_000], "marks_left_out": 2},
+        }
+
+
+MARKS = (
+    (1, "begin", "solve", 0, 10),
+    (2, "begin", "solve", 1, 11),
+    (3, "begin", "solve/exchange", 0, 10),
+    (4, "end", "solve/exchange", 0, 10),
+    (4.5, "end", "solve", 0, 10),
+    (8, "end", "solve", 1, 11),
+)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A site whose nodes have left files; `site.leave(node="n2")` leaves another."""
+    folder = tmp_path / "records" / "profiles"
+    folder.mkdir(parents=True)
+    (tmp_path / "joulemark.yaml").write_text(
+        f"cluster: c\nrecord_dir: {tmp_path}/records\nstore: {tmp_path}/store.sqlite\n"
+    )
+    monkeypatch.setenv("JOULEMARK_CONFIG", str(tmp_path / "joulemark.yaml"))
+    return Config("c", tmp_path / "records", Place.parse(str(tmp_path / "store.sqlite")))
+
+
+def leave(site, node="n1", job=7, **how):
+    path = site.record_dir / "profiles" / f"c.{job}.{node}.profile.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines(node, job, **how)))
+    return path
+
+
+def test_a_profile_becomes_hdf5(site):
+    waiting = leave(site, marks=MARKS)
+    profile.merge(site, 7)
+    assert not waiting.exists()
+    with h5py.File(site.profile_dir / "c.7.h5") as file:
+        assert (file.attrs["cluster"], file.attrs["job"], file.attrs["uid"]) == ("c", 7, UID)
+        channel = file["nodes/n1/meter.node"]
+        assert channel["time_s"][0] == START_NS / NS
+        assert channel["energy_j"][:].tolist()[-2:] == [1500, 1700]
+        assert channel["power_w"][1] == 100 and channel["power_w"][10] == 200
+        assert channel["power_w"].attrs["unit"].startswith("W")
+        assert channel.attrs["uncertainty_j"] == 30
+        marks = file["nodes/n1/marks"]
+        assert marks["name"].asstr()[2] == "solve/exchange"
+        assert marks["kind"][:].tolist() == [1, 1, 1, 2, 2, 2]
+        assert marks["rank"][:].tolist() == [0, 1, 0, 0, 0, 1]
+        assert marks.attrs["left_out"] == 2
+
+
+def test_nodes_that_come_later_join_the_file(site):
+    leave(site, "n1")
+    profile.merge(site, 7)
+    leave(site, "n2")
+    leave(site, "n1", job=8)
+    profile.merge(site, 7)
+    assert [one.node for one in profile.load(site, 7)] == ["n1", "n2"]
+    assert not (site.profile_dir / "c.8.h5").exists()
+    profile.merge(site, None)
+    assert [one.job for one in profile.load(site, 8)] == [8]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_roots_merge_gives_the_file_to_the_jobs_user_alone(site):
+    leave(site)
+    profile.merge(site, 7)
+    status = (site.profile_dir / "c.7.h5").stat()
+    assert (status.st_uid, status.st_mode & 0o777) == (UID, 0o600)
+    assert site.profile_dir.stat().st_mode & 0o777 == 0o711
+
+
+def test_the_acl_lets_one_user_read_and_nobody_else():
+    version, *_ = struct.unpack_from("<I", profile._acl(UID))
+    entries = list(struct.iter_unpack("<HHI", profile._acl(UID)[4:]))
+    assert version == 2
+    assert [(tag, mode) for tag, mode, _ in entries] == [(1, 6), (2, 4), (4, 0), (16, 4), (32, 0)]
+    assert [who for tag, _, who in entries if tag == 2] == [UID]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: "",
+        lambda text: text.replace('"schema": 1', '"schema": 9'),
+        lambda text: text.replace('"n1"', '"n3"'),
+        lambda text: "\n".join(text.splitlines()[1:]),
+        lambda text: text[:300],
+    ],
+    ids=["empty", "schema", "other node", "no head", "cut"],
+)
+def test_a_bad_file_is_named_and_nothing_else_fails(site, capsys, spoil):
+    bad = leave(site, "n1", job=9)
+    bad.write_text(spoil(bad.read_text()))
+    leave(site, "n2")
+    profile.merge(site, None)
+    assert str(bad) in capsys.readouterr().err
+    assert bad.exists()
+    assert len(profile.load(site, 7)) == 1
+
+
+def test_a_restarted_daemons_channels_are_told_by_name(site):
+    path = leave(site, end=False)
+    head, *samples = (json.loads(line) for line in path.read_text().splitlines())
+    head["channels"].reverse()
+    later = [
+        {"t": s["t"] + 60 * NS, "e": [e + 2_000_000_000 for e in s["e"]][::-1]} for s in samples
+    ]
+    with path.open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in [head, *later])
+    found = profile.read_node(path)
+    assert found.channels["meter/node"].energies_j[-1] == 3500
+    assert found.channels["rapl/package-0"].energies_j[-1] == 2750
+
+
+def test_regions_are_the_union_of_threads(site):
+    found = profile.read_node(leave(site, marks=MARKS))
+    start_s = START_NS / NS
+    spans = [(s.name, s.begin_s - start_s, s.end_s - start_s) for s in profile.spans(found)]
+    assert spans == [("solve", 1, 8), ("solve/exchange", 3, 4)]
+    assert profile.mapping(found) == "n1, ranks 0-1"
+    open_one = profile.read_node(leave(site, marks=[(9, "begin", "late", -1, 4)]))
+    assert profile.spans(open_one)[0].end_s - start_s == 11
+
+
+def run(capsys, *argv):
+    assert cli.main(["report", "profile", *argv]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_terminal_shows_curve_and_regions(site, capsys):
+    leave(site, marks=MARKS)
+    profile.merge(site, 7)
+    head, curve, solve, exchange = run(capsys, "7").splitlines()
+    assert head == "job 7: n1, ranks 0-1: 1700 J in 11.0 s, 155 W mean, 200 W at most"
+    drawn = curve.split()[0]
+    assert len(drawn) == 60 and set(drawn[:27]) <= set("▄▅") and set(drawn[28:]) == {"█"}
+    assert solve.split() == ["solve", "7.00", "s,", "1000", "J,", "143", "W"]
+    assert exchange.split() == ["solve/exchange", "1.00", "s,", "100", "J,", "100", "W"]
+
+
+def test_one_channel_and_one_node(site, capsys):
+    leave(site, "n1")
+    leave(site, "n2")
+    profile.merge(site, 7)
+    text = run(capsys, "7", "--node", "n2", "--channel", "rapl/package-0", "--label", "omp")
+    assert text.startswith("omp: n2: 850 J in 11.0 s") and "n1" not in text
+    assert cli.main(["report", "profile", "7", "--channel", "gpu"]) == 1
+    assert "meter/node, rapl/package-0" in capsys.readouterr().err
+    assert cli.main(["report", "profile", "7", "--node", "n9"]) == 1
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("overlay", [[], ["--overlay"]], ids=["rows", "overlay"])
+def test_figures(site, capsys, tmp_path, suffix, overlay):
+    leave(site, "n1", marks=[*MARKS, (5, "begin", "$\\nonsense{", 0, 1)])
+    leave(site, "n2", job=8, method="model")
+    profile.merge(site, None)
+    out = tmp_path / f"figure.{suffix}"
+    assert run(capsys, "7", "8", "--out", str(out), *overlay) == f"{out}\n"
+    drawn = out.read_bytes()
+    assert drawn.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
+    assert len(drawn) > 10_000
+
+
+def test_no_profile_says_what_to_do(site, capsys):
+    assert cli.main(["report", "profile", "99"]) == 1
+    assert "--energy=profile" in capsys.readouterr().err
+
+
+def python(script, **env):
+    """A user's program, in a Python of its own."""
+    code = "from joulemark import region\n" + textwrap.dedent(script)
+    path = os.path.dirname(os.path.dirname(profile.__file__))
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": path, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("env", [{}, {"JOULEMARK_SOCKET": "/nowhere"}], ids=["outside", "gone"])
+def test_pythons_regions_without_a_daemon_do_nothing(env):
+    script = """
+        @region("work")
+        def work(n):
+            return 1 if n == 0 else work(n - 1)
+        with region("outer") as outer, region("measured", measure=True) as measured:
+            work(3)
+        assert outer.energy is None and measured.energy is None
+        try:
+            with region("fails"):
+                raise KeyError("its own")
+        except KeyError:
+            print("passed on")
+    """
+    done = python(script, **env)
+    assert (done.stdout, done.stderr) == ("passed on\n", "")
