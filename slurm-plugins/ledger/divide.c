@@ -56,11 +56,12 @@ static void divide_by_weights(jm_part whole, const uint64_t *weights, int n, jm_
         parts[i] = (jm_part){energy[i], idle[i]};
 }
 
-static void divide_by_binding(jm_part whole, int gpu, const jm_sharers *s, jm_part *parts) {
+/* Who has more of the channel's GPUs pays more of it. */
+static void divide_by_binding(jm_part whole, jm_gpus gpus, const jm_sharers *s, jm_part *parts) {
     uint64_t weights[s->n + 1];
     bool bound = false;
     for (int i = 0; i < s->n; i++) {
-        weights[i] = s->members[i]->gpus >> gpu & 1;
+        weights[i] = (uint64_t)__builtin_popcountll(s->members[i]->gpus & gpus);
         bound |= weights[i] > 0;
     }
     weights[s->n] = bound ? 0 : 1;
@@ -72,10 +73,10 @@ static void divide_by_binding(jm_part whole, int gpu, const jm_sharers *s, jm_pa
 
 /* A GPU's channel lies inside channel c, and in no other GPU's channel there. */
 static bool is_gpu_inside(const jm_ledger *ledger, int channel, int c) {
-    if (ledger->gpu_of[channel] < 0)
+    if (!ledger->gpus_of[channel])
         return false;
     int parent = ledger->channels[channel].parent;
-    while (parent >= 0 && parent != c && ledger->gpu_of[parent] < 0)
+    while (parent >= 0 && parent != c && !ledger->gpus_of[parent])
         parent = ledger->channels[parent].parent;
     return parent == c;
 }
@@ -88,7 +89,7 @@ static jm_part divide_gpus_inside(const jm_ledger *ledger, const jm_part *wholes
     for (int g = 0; g < ledger->n_channels; g++) {
         if (wholes[g].energy_uj == 0 || !is_gpu_inside(ledger, g, c))
             continue;
-        divide_by_binding(wholes[g], ledger->gpu_of[g], s, own);
+        divide_by_binding(wholes[g], ledger->gpus_of[g], s, own);
         for (int i = 0; i <= s->n; i++) {
             parts[i].energy_uj += own[i].energy_uj;
             parts[i].idle_uj += own[i].idle_uj;
@@ -125,8 +126,8 @@ void jm_divide(const jm_ledger *ledger, const jm_part *wholes, const jm_sharers 
                jm_part *parts) {
     for (int c = 0; c < ledger->n_channels; c++) {
         jm_part *own = parts + c * (sharers->n + 1);
-        if (ledger->gpu_of[c] >= 0)
-            divide_by_binding(wholes[c], ledger->gpu_of[c], sharers, own);
+        if (ledger->gpus_of[c])
+            divide_by_binding(wholes[c], ledger->gpus_of[c], sharers, own);
         else
             divide_around_gpus(ledger, wholes, c, sharers, own);
     }

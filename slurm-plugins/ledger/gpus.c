@@ -49,8 +49,31 @@ static int trailing_number(const char *text, const char *end) {
     return start < end && take_number(start, &number) == end ? (int)number : -1;
 }
 
-int jm_gpu_of_channel(const char *name) {
-    const char *slash = strchr(name, '/'), *end = name + strlen(name);
-    int number = trailing_number(slash ? slash + 1 : name, end);
-    return number >= 0 || !slash ? number : trailing_number(name, slash);
+static bool ends_in(const char *name, const char *suffix) {
+    size_t length = strlen(name), end = strlen(suffix);
+    return length >= end && strcmp(name + length - end, suffix) == 0;
+}
+
+static jm_gpus one_gpu(int number) {
+    return number >= 0 ? UINT64_C(1) << number : 0;
+}
+
+/* "A.B-pair" at the name's end: both, or none. */
+static jm_gpus pair_of(const char *name) {
+    const char *end = name + strlen(name) - strlen("-pair"), *dot = end;
+    while (dot > name && *dot != '.')
+        dot--;
+    int first = trailing_number(name, dot), second = trailing_number(dot + 1, end);
+    return *dot == '.' && first >= 0 && second >= 0 ? one_gpu(first) | one_gpu(second) : 0;
+}
+
+jm_gpus jm_gpus_of_channel(const char *name) {
+    const char *slash = strchr(name, '/');
+    const char *own = slash ? slash + 1 : name;
+    if (ends_in(own, "-pair"))
+        return pair_of(own);
+    if (ends_in(own, "-mig")) /* Slurm's numbers are then those of parts of it */
+        return 0;
+    int number = trailing_number(own, own + strlen(own));
+    return one_gpu(number >= 0 || !slash ? number : trailing_number(name, slash));
 }

@@ -40,8 +40,8 @@ int jm_ledger_add_channel(jm_ledger *ledger, const jm_channel *channel) {
     if (ledger->n_channels == JM_CHANNELS_MAX)
         return -1;
     ledger->channels[ledger->n_channels] = *channel;
-    ledger->gpu_of[ledger->n_channels] =
-        channel->info.domain == JM_DOMAIN_GPU ? jm_gpu_of_channel(channel->name) : -1;
+    ledger->gpus_of[ledger->n_channels] =
+        channel->info.domain == JM_DOMAIN_GPU ? jm_gpus_of_channel(channel->name) : 0;
     return ledger->n_channels++;
 }
 

@@ -102,7 +102,7 @@ typedef struct jm_account {
 
 typedef struct {
     jm_channel channels[JM_CHANNELS_MAX];
-    int gpu_of[JM_CHANNELS_MAX]; /* the GPU a channel measures; -1: none */
+    jm_gpus gpus_of[JM_CHANNELS_MAX]; /* the GPUs a channel measures; 0: none */
     int n_channels;
     jm_balance unallocated[JM_CHANNELS_MAX];
     uint64_t

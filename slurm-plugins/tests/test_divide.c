@@ -47,12 +47,18 @@ static void gpu_numbers_are_read_as_slurm_writes_them(void) {
 }
 
 static void a_channels_gpu_is_in_its_name_or_its_instruments(void) {
-    CHECK(jm_gpu_of_channel("nvml/gpu-3") == 3);
-    CHECK(jm_gpu_of_channel("gpu-12/power") == 12);
-    CHECK(jm_gpu_of_channel("gpu-1/gpu0") == 0);
-    CHECK(jm_gpu_of_channel("board/power") == -1);
-    CHECK(jm_gpu_of_channel("gpu-64/power") == -1);
-    CHECK(jm_gpu_of_channel("gpu7") == 7);
+    CHECK_EQ_U64(jm_gpus_of_channel("nvml/gpu-3"), 1 << 3);
+    CHECK_EQ_U64(jm_gpus_of_channel("gpu-12/power"), 1 << 12);
+    CHECK_EQ_U64(jm_gpus_of_channel("gpu-1/gpu0"), 1);
+    CHECK_EQ_U64(jm_gpus_of_channel("board/power"), 0);
+    CHECK_EQ_U64(jm_gpus_of_channel("gpu-64/power"), 0);
+    CHECK_EQ_U64(jm_gpus_of_channel("gpu7"), 1 << 7);
+    CHECK_EQ_U64(jm_gpus_of_channel("amdgpu/gpu-4.5-pair"), 3 << 4);
+    CHECK_EQ_U64(jm_gpus_of_channel("cray2/gpu-0.1-pair"), 3);
+    CHECK_EQ_U64(jm_gpus_of_channel("cray2/gpu-0.64-pair"), 0);
+    CHECK_EQ_U64(jm_gpus_of_channel("cray2/odd-pair"), 0);
+    CHECK_EQ_U64(jm_gpus_of_channel("a2/-pair"), 0);
+    CHECK_EQ_U64(jm_gpus_of_channel("nvml0/gpu-0-mig"), 0);
 }
 
 static void a_gpu_goes_to_the_job_it_is_bound_to(void) {
@@ -80,6 +86,23 @@ static void a_gpu_of_several_jobs_is_shared_equally(void) {
     CHECK_EQ_U64(part(parts, GPU0, 0), 100);
     CHECK_EQ_U64(part(parts, GPU1, 0) + part(parts, GPU1, 1), 101);
     CHECK(part(parts, GPU1, 1) >= 50 && part(parts, GPU1, 1) <= 51);
+}
+
+/* An MI250 is two GPUs on one meter. */
+static void a_pairs_meter_goes_to_those_who_have_either(void) {
+    jm_ledger_init(&ledger, 8, 1000000000);
+    add_channel("amdgpu/gpu-0.1-pair", JM_DOMAIN_GPU, -1);
+    jm_account a = {.cpus = 1, .gpus = 1}, b = {.cpus = 7, .gpus = 2}, c = {.cpus = 1};
+    jm_account *apart[] = {&a, &b}, *one[] = {&a, &c};
+    jm_part wholes[] = {{100, 0}}, parts[3];
+    jm_divide(&ledger, wholes, &(jm_sharers){apart, 2, 0, false}, parts);
+    CHECK_EQ_U64(part(parts, 0, 0), 50);
+    CHECK_EQ_U64(part(parts, 0, 1), 50);
+    jm_divide(&ledger, wholes, &(jm_sharers){one, 2, 0, false}, parts);
+    CHECK_EQ_U64(part(parts, 0, 0), 100);
+    a.gpus = 3;
+    jm_divide(&ledger, wholes, &(jm_sharers){one, 2, 0, false}, parts);
+    CHECK_EQ_U64(part(parts, 0, 0), 100);
 }
 
 /* The node's total stands: what its inner meters read beyond it is cut in proportion. */
@@ -160,6 +183,7 @@ int main(void) {
     RUN(a_channels_gpu_is_in_its_name_or_its_instruments);
     RUN(a_gpu_goes_to_the_job_it_is_bound_to);
     RUN(a_gpu_of_several_jobs_is_shared_equally);
+    RUN(a_pairs_meter_goes_to_those_who_have_either);
     RUN(gpus_that_read_more_than_their_outlet_are_cut);
     RUN(a_job_alone_on_its_node_pays_for_unbound_gpus_too);
     RUN(a_suspended_job_keeps_its_idle_share_alone);
