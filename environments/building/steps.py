@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -100,6 +101,18 @@ def ask(*command: str | Path) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip()
+
+
+def modules_by_library() -> dict[str, bool]:
+    """The instruments that are modules, and whether this machine has what each links with."""
+    text = (CHECKOUT / "slurm-plugins/CMakeLists.txt").read_text()
+    lines = re.findall(r"^jm_instrument_module\((\w+)([^)]*)\)", text, re.MULTILINE)
+    libraries = {module: rest.partition("SOURCES")[0].split() for module, rest in lines}
+    there = {
+        module: not names or ask("pkg-config", "--exists", *names) is not None
+        for module, names in libraries.items()
+    }
+    return dict(sorted(there.items()))
 
 
 def say(text: str) -> None:

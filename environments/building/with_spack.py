@@ -12,7 +12,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from building.steps import CHECKOUT, JOBS, StepFailed, Steps, Unavailable, ask, say
+from building.steps import (
+    CHECKOUT,
+    JOBS,
+    StepFailed,
+    Steps,
+    Unavailable,
+    ask,
+    modules_by_library,
+    say,
+)
 
 sys.path.insert(0, str(CHECKOUT / "spack-repo"))
 from spack_repo.joulemark.build_systems.digest import tree_digest
@@ -160,8 +169,17 @@ def prepare_environment(steps: Steps, spack: Path, name: str) -> Path:
     detected = steps.cache / "spack-config/packages.yaml"
     detected.unlink(missing_ok=True)
     steps.run("find externals", spack, "external", "find", *DETECTABLE)
+    with detected.open("a") as file:
+        file.write(variants_here())
     detected.replace(copy / "common/detected.yaml")
     return copy / name
+
+
+def variants_here() -> str:
+    """An entry of packages.yaml: the instruments whose libraries are here, as CMake's AUTO."""
+    there = modules_by_library()
+    variants = "".join(f"{'+' if has else '~'}{module}" for module, has in there.items())
+    return f"  joulemark-slurm:\n    require: '{variants}'\n"
 
 
 def digest_of_all(spack: Path, folder: Path) -> str:

@@ -21,6 +21,9 @@ import yaml
 
 from tests.cluster import Build, cache_folder, state_folder
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "environments"))
+from building.steps import modules_by_library
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 RECIPES = sorted(CHECKOUT.glob("spack-repo/spack_repo/joulemark/**/*.py"))
 PACKAGES = ["benchkit", "jm-stream", "joulemark", "joulemark-slurm", "mod2am"]
@@ -36,6 +39,13 @@ DEBIAN = {
     "fftw": "libfftw3-dev",
     "libyaml": "libyaml-dev",
     "sqlite": "libsqlite3-dev",
+    "freeipmi": "libfreeipmi-dev",
+    "libmodbus": "libmodbus-dev",
+    "mosquitto": "libmosquitto-dev",
+    "net-snmp": "libsnmp-dev",
+    "curl": "libcurl4-openssl-dev",
+    "jansson": "libjansson-dev",
+    "hdf5": "libhdf5-dev",
     "py-pyyaml": "python3-yaml",
     "py-rich": "python3-rich",
     "py-matplotlib": "python3-matplotlib",
@@ -138,7 +148,15 @@ def test_a_second_build_takes_seconds(spack: Callable[..., str]) -> None:
 def test_the_build_is_whole(built: Build) -> None:
     for part in ("sbin/joulemarkd", "bin/joulemarkctl", "lib/slurm/spank_joulemark.so"):
         assert (built.slurm_prefix / part).is_file()
+    modules = {path.stem for path in (built.slurm_prefix / "lib/joulemark").glob("*.so")}
+    assert modules == {module for module, has in modules_by_library().items() if has}
     assert "usage: joulemark" in run(built.bin / "joulemark", "--help").stdout
+
+
+def test_the_daemon_links_with_no_instruments_library(built: Build) -> None:
+    said = run("readelf", "-d", built.slurm_prefix / "sbin/joulemarkd").stdout
+    needed = set(re.findall(r"\(NEEDED\).*\[(lib[\w+-]+)\.so", said))
+    assert needed <= {"libyaml-0", "libsqlite3", "libm", "libc"}, needed
 
 
 @pytest.mark.parametrize("benchmark", ["jm-stream", "mod2am"])
@@ -173,6 +191,12 @@ def test_recipes_have_spacks_style(spack: Callable[..., str]) -> None:
     ruff = (sys.executable, "-m", "ruff")
     run(*ruff, "check", "--no-fix", "--no-cache", "--config", rules, *RECIPES)
     run(*ruff, "format", "--check", "--no-cache", "--config", rules, *RECIPES)
+
+
+def test_each_module_of_cmake_is_a_variant(spack: Callable[..., str]) -> None:
+    said = spack("info", "--no-dependencies", "joulemark-slurm")
+    for module in modules_by_library():
+        assert re.search(rf"^ +{module} \[", said, re.MULTILINE), (module, said)
 
 
 def test_recipes_are_short() -> None:

@@ -3,6 +3,19 @@ from spack_repo.joulemark.build_systems.intree import InTreeCMakePackage
 
 from spack.package import *
 
+#: instruments that are modules of their own, each a variant, and what it links with
+MODULES = {
+    "nvml": (),  # NVIDIA's library is opened where the daemon runs
+    "scpi": (),
+    "ipmi": ("freeipmi",),
+    "modbus": ("libmodbus",),
+    "mqtt": ("mosquitto", "jansson"),
+    "prometheus": ("curl", "jansson"),
+    "redfish": ("curl", "jansson"),
+    "replay_hdf5": ("hdf5~mpi",),
+    "snmp": ("net-snmp",),
+}
+
 
 class JoulemarkSlurm(InTreeCMakePackage):
     """Joulemark's energy ledger for Slurm: the node daemon, the SPANK and energy plugins, the
@@ -17,6 +30,11 @@ class JoulemarkSlurm(InTreeCMakePackage):
 
     version("0.1.0")
 
+    for instrument, libraries in MODULES.items():
+        variant(instrument, default=not libraries, description=f"Instrument {instrument}")
+        for library in libraries:
+            depends_on(library, when=f"+{instrument}")
+
     depends_on("c", type="build")
     depends_on("cmake@3.21:", type="build")
     depends_on("pkgconfig", type="build")
@@ -25,6 +43,7 @@ class JoulemarkSlurm(InTreeCMakePackage):
     depends_on("sqlite")
 
     def cmake_args(self):
+        modules = [self.define_from_variant(f"JM_{name.upper()}", name) for name in MODULES]
         # a site's compiler may know warnings that ours does not
         fatal_warnings = self.define("JM_WERROR", False)
-        return [fatal_warnings, self.define("SLURM_ROOT", self.spec["slurm"].prefix)]
+        return [*modules, fatal_warnings, self.define("SLURM_ROOT", self.spec["slurm"].prefix)]
