@@ -127,8 +127,7 @@ static void take(gateway *self, const source *from, outlet *of, const jm_batch *
     of->channel.fault = NULL;
     /* one value of a counter is no power yet */
     if (of->config && of->config->node[0] && !(counts && first))
-        publish(self, from, of, counts ? of->channel.power_w : (double)reading->value / 1e6,
-                real_ns);
+        publish(self, from, of, of->channel.power_w, real_ns);
 }
 
 static void note_hang(source *from) {
@@ -257,7 +256,7 @@ static bool describe(source *from, void *self, jm_message *why) {
         free(infos);
         return false;
     }
-    from->instrument->describe(self, infos, count);
+    jm_instrument_describe(from->instrument, self, from->config, infos, count);
     from->n_outlets = count;
     for (int i = 0; i < count; i++) {
         from->outlets[i].channel = (jm_channel){.info = infos[i], .parent = -1, .outermost = true};

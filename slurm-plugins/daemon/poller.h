@@ -6,7 +6,7 @@
 #include "instrument.h"
 
 /* Why a reading failed, as kept after the instrument's next call. */
-enum { JM_WHY_MAX = 160 };
+enum { JM_WHY_MAX = 240 };
 
 typedef struct {
     jm_reading reading; /* why points to `why` below, or is NULL */

@@ -95,7 +95,7 @@ static bool open_one(probed *p, jm_message *why) {
         p->instrument->close(self);
         return false;
     }
-    p->instrument->describe(self, p->channels, p->n_channels);
+    jm_instrument_describe(p->instrument, self, p->config, p->channels, p->n_channels);
     p->poller = jm_poller_start(p->instrument, self, p->config, p->n_channels, why);
     return p->poller != NULL;
 }

@@ -20,26 +20,18 @@ static const int64_t PATIENCE_NS = 5000000;
 /* Nothing new for so many periods is silence. */
 static const double SILENT_PERIODS = 1.5;
 
-static int add_channels(jm_sampled *sampled, const jm_channel_info *infos, int n,
-                        jm_ledger *ledger) {
-    int room = JM_CHANNELS_MAX - ledger->n_channels;
-    if (n > room) {
-        jm_error("instrument %s: %d channels, but room for %d more; it is left out", sampled->name,
-                 n, room);
-        return -1;
-    }
+static void add_channels(jm_sampled *sampled, const jm_channel_info *infos, int n,
+                         jm_ledger *ledger) {
     int first = ledger->n_channels;
     sampled->first_channel = first;
     sampled->n_channels = n;
     for (int i = 0; i < n; i++) {
         jm_channel channel = {.info = infos[i]};
-        channel.info.prompt = sampled->prompt;
         jm_format(channel.name, sizeof channel.name, "%s/%s", sampled->name, infos[i].name);
         channel.parent = infos[i].parent < 0 ? -1 : first + infos[i].parent;
         channel.outermost = channel.parent < 0;
         jm_ledger_add_channel(ledger, &channel);
     }
-    return 0;
 }
 
 /* `parent: NAME` puts an instrument's outermost channels inside NAME's first. */
@@ -87,14 +79,19 @@ static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_l
                             .heard_ns = boot_now_ns()};
     jm_format(sampled->name, sizeof sampled->name, "%s", entry->name);
     jm_format(sampled->type, sizeof sampled->type, "%s", entry->type);
-    int n = instrument->describe(self, infos, JM_CHANNELS_MAX);
-    jm_message_set(why, "its channels do not fit");
-    if (add_channels(sampled, infos, n, ledger) != 0) {
+    int n = jm_instrument_describe(instrument, self, entry, infos, JM_CHANNELS_MAX);
+    int room = JM_CHANNELS_MAX - ledger->n_channels;
+    if (n > room) {
+        jm_message_set(why, "it has %d channels, but there is room for %d more; configure fewer", n,
+                       room);
         instrument->close(self);
         return -1;
     }
-    sampled->poller = jm_poller_start(instrument, self, entry, n, why);
-    return sampled->poller ? 0 : -1;
+    /* Only what will be read enters the ledger. */
+    if (!(sampled->poller = jm_poller_start(instrument, self, entry, n, why)))
+        return -1;
+    add_channels(sampled, infos, n, ledger);
+    return 0;
 }
 
 int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *ledger) {

@@ -10,6 +10,13 @@
 /* What the configuration says about the error, and where it is silent the instrument's own. */
 jm_error_budget jm_error_budget_or(jm_error_budget given, jm_error_budget fallback);
 
+/* A server's own meter may owe an offset for each of its power supplies: `supplies` of the channel,
+ * else of the instrument, else two, as servers have them. */
+jm_error_budget jm_budget_of_supplies(jm_error_budget one, const jm_instrument_config *config,
+                                      const jm_channel_config *channel);
+#define JM_SUPPLIES_KEY                                                                            \
+    { .name = "supplies", .kind = JM_KEY_WHOLE, .min = 1, .max = 32 }
+
 /* Divide an instrument's idle power equally between its outermost channels; NAN leaves it unknown.
  */
 void jm_share_idle(double idle_w, jm_channel_info *channels, int count);

@@ -106,6 +106,17 @@ jm_error_budget jm_error_budget_or(jm_error_budget given, jm_error_budget fallba
     };
 }
 
+static const double USUAL_SUPPLIES = 2;
+
+jm_error_budget jm_budget_of_supplies(jm_error_budget one, const jm_instrument_config *config,
+                                      const jm_channel_config *channel) {
+    double supplies = jm_number(&config->settings, "supplies", USUAL_SUPPLIES);
+    if (channel)
+        supplies = jm_number(&channel->settings, "supplies", supplies);
+    one.offset_w *= supplies;
+    return one;
+}
+
 void jm_share_idle(double idle_w, jm_channel_info *channels, int count) {
     int outermost = 0;
     for (int i = 0; i < count; i++)
@@ -113,6 +124,27 @@ void jm_share_idle(double idle_w, jm_channel_info *channels, int count) {
     for (int i = 0; i < count; i++)
         if (channels[i].parent < 0)
             channels[i].idle_uw = isnan(idle_w) ? 0 : jm_to_micro(idle_w / outermost);
+}
+
+static void take_part(jm_channel_info *channel, double part) {
+    if (!(part > 0))
+        return;
+    channel->part_ppb = (uint64_t)llround(part * JM_WHOLE_PPB);
+    channel->error.offset_w *= part;
+    channel->error.resolution_w *= part;
+    channel->error.resolution_uj *= part;
+}
+
+int jm_instrument_describe(const jm_instrument *instrument, void *self,
+                           const jm_instrument_config *config, jm_channel_info *channels,
+                           int capacity) {
+    int count = instrument->describe(self, channels, capacity);
+    for (int i = 0; i < count && i < capacity; i++) {
+        bool has_own = i < config->n_channels && config->channels[i].part > 0;
+        channels[i].prompt = instrument->prompt;
+        take_part(&channels[i], has_own ? config->channels[i].part : config->part);
+    }
+    return count;
 }
 
 /* NAME becomes NAME-number; a name that fills its field gives up its end. */
@@ -138,8 +170,9 @@ void jm_number_alike(jm_channel_info *channels, int count) {
 }
 
 /*
- * `auto`: RAPL, else a sensor of the node or its CPUs, else the model. A small server's watts stand
- * in where the configuration gives none: a guess, which every output marks as an estimate.
+ * `auto`: a Cray blade's own meter, else RAPL, else a sensor of the node or its CPUs, else the
+ * model. A small server's watts stand in where the configuration gives none: a guess, which every
+ * output marks as an estimate.
  */
 static const char default_idle_w[] = "40", default_full_w[] = "120";
 
@@ -202,7 +235,8 @@ static int try_all(automatic *self, const jm_instrument_config *config, jm_messa
         return -1;
     }
     int result = -1;
-    if (try_open(self, &jm_powercap, "/sys/class/powercap", config, &none, why) == 0 ||
+    if (try_open(self, &jm_pm_counters, "/sys/cray/pm_counters", config, &none, why) == 0 ||
+        try_open(self, &jm_powercap, "/sys/class/powercap", config, &none, why) == 0 ||
         try_open(self, &jm_hwmon, "/sys/class/hwmon", config, &none, why) == 0 ||
         try_open(self, &jm_model, "/proc", &model, &guess, why) == 0)
         result = 0;

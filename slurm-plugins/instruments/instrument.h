@@ -43,9 +43,13 @@ typedef struct {
     uint64_t wrap_uj; /* counter runs 0..wrap_uj, then 0 again; 0: never wraps */
     int parent;       /* index of the channel of this instrument that contains it; -1: outermost */
     uint64_t idle_uw; /* idle power, for the split; 0: not known */
-    bool prompt;      /* read at every account's begin and end; set by who opens the instrument */
     jm_error_budget error;
+    /* set by jm_instrument_describe */
+    bool prompt;       /* read at every account's begin and end */
+    uint64_t part_ppb; /* of a reading, what is this node's, in billionths; 0: all of it */
 } jm_channel_info;
+
+enum { JM_WHOLE_PPB = 1000000000 };
 
 /* One channel's answer. A failed reading has neither ok nor none and says why. */
 typedef struct {
@@ -62,6 +66,7 @@ typedef struct {
     jm_domain domain;
     bool has_domain;
     double idle_w;          /* NAN: not given */
+    double part;            /* of its readings, what is this node's; NAN: as the instrument's */
     jm_error_budget error;  /* NAN where the file says nothing */
     jm_settings settings;   /* the instrument's own channel_keys */
     char node[JM_NAME_MAX]; /* gateway: the node that it measures; "" none */
@@ -80,6 +85,7 @@ typedef struct {
     double stuck_s;           /* a value that does not move for so long is stuck; 0: not judged */
     jm_domain domain;         /* of its only channel, where the instrument takes `domain` */
     double idle_w;
+    double part;           /* of its readings, what is this node's; NAN: all */
     jm_error_budget error; /* NAN where the file says nothing: the instrument's own default holds */
     jm_settings settings;  /* the instrument's own keys */
     jm_channel_config *channels; /* `channels:`; only where the instrument has channel_keys */
@@ -124,6 +130,15 @@ extern const char *const jm_instrument_modules[];
  * NULL and why: no such type, or its module or a library of it is missing.
  */
 const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why);
+
+/*
+ * The instrument's channels as the ledger has them: `part` of the configuration makes what is
+ * stated in watts or joules of the reading (offset, resolutions) that of the node; a relative error
+ * and idle_w, which is what the node's part shows, stay. Else as describe.
+ */
+int jm_instrument_describe(const jm_instrument *instrument, void *self,
+                           const jm_instrument_config *config, jm_channel_info *channels,
+                           int capacity);
 
 /* What the module TYPE.so exports under this name; NULL and why. */
 const void *jm_module_symbol(const char *type, const char *symbol, jm_message *why);

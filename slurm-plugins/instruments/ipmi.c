@@ -15,6 +15,8 @@
  *   channels:       one a sensor: - {name: psu1, sensor: "PS1 Input Power", domain: node}
  *     sensor        an SDR sensor in watts, by its name or (only digits) its record ID; absent:
  *                   the DCMI power reading
+ *   supplies        how many power supplies the DCMI reading sums up (default 2): each owes its own
+ *                   offset; here for all channels, or in one. A sensor is of one supply.
  *   Without `channels`: one channel `dcmi` of domain node.
  *
  * A BMC needs about a second for a new session and 10 s to list 200 sensors at first: give
@@ -386,9 +388,11 @@ static const jm_key keys[] = {{"host", JM_KEY_NODE_TEXT, .required = false},
                               {"workarounds", JM_KEY_TEXT, .required = false},
                               {"driver", JM_KEY_CHOICE, .choices = "openipmi kcs ssif"},
                               {"device", JM_KEY_PATH, .required = false},
+                              JM_SUPPLIES_KEY,
                               {0}};
 
-static const jm_key channel_keys[] = {{"sensor", JM_KEY_TEXT, .required = false}, {0}};
+static const jm_key channel_keys[] = {
+    {"sensor", JM_KEY_TEXT, .required = false}, JM_SUPPLIES_KEY, {0}};
 
 static const struct {
     const char *word;
@@ -491,8 +495,9 @@ static bool take_meters(ipmi *self, const jm_instrument_config *config, jm_messa
             jm_message_set(why, "out of memory");
             return false;
         }
-        jm_error_budget given =
-            jm_error_budget_or(config->error, meter->sensor ? sensor_budget : dcmi_budget);
+        jm_error_budget given = jm_error_budget_or(
+            config->error,
+            meter->sensor ? sensor_budget : jm_budget_of_supplies(dcmi_budget, config, channel));
         meter->info = (jm_channel_info){
             .domain = channel && channel->has_domain ? channel->domain : JM_DOMAIN_NODE,
             .method = JM_METHOD_INTEGRATED,

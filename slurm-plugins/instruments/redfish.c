@@ -18,6 +18,7 @@
  *     supplies        PowerSubsystem, sum of each supply's Metrics, InputPowerWatts.Reading
  *     energy_joules   EnvironmentMetrics, EnergyJoules.Reading: a counter, integrated in the BMC
  *     energy_kwh      EnvironmentMetrics, EnergykWh.Reading, likewise
+ *   supplies        how many power supplies the chassis has (default 2): each owes its own offset
  *   (DSP0268, the Redfish data model, and DSP0266, the protocol.)
  *
  * A BMC answers in 0.1 to 2 s: give `timeout_s: 10` and a `period_s` of some seconds. What one
@@ -274,10 +275,12 @@ static const jm_key keys[] = {
     {"auth", JM_KEY_CHOICE, .choices = "session basic"},
     {"chassis", JM_KEY_TEXT, .required = false},
     {"source", JM_KEY_CHOICE, .choices = source_choices},
+    JM_SUPPLIES_KEY,
     {0}};
 
 static const jm_key channel_keys[] = {{"chassis", JM_KEY_TEXT, .required = false},
                                       {"source", JM_KEY_CHOICE, .choices = source_choices},
+                                      JM_SUPPLIES_KEY,
                                       {0}};
 
 static source_kind source_of(const jm_instrument_config *config, const jm_channel_config *channel) {
@@ -304,7 +307,8 @@ static bool take_gauge(struct gauge *gauge, const jm_instrument_config *config,
         chassis = jm_text(&channel->settings, "chassis", chassis);
     gauge->chassis = chassis ? strdup(chassis) : NULL;
     gauge->source = source_of(config, channel);
-    jm_error_budget budget = jm_error_budget_or(config->error, budget_of(gauge->source));
+    jm_error_budget budget = jm_error_budget_or(
+        config->error, jm_budget_of_supplies(budget_of(gauge->source), config, channel));
     bool counts = gauge->source == SOURCE_JOULES || gauge->source == SOURCE_KWH;
     gauge->info = (jm_channel_info){
         .domain = channel && channel->has_domain ? channel->domain : JM_DOMAIN_NODE,

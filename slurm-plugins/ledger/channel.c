@@ -27,6 +27,20 @@ static void lose(jm_channel *channel, int64_t boot_ns, const char *fault) {
         channel->integral_uj = channel->total_uj;
 }
 
+static double part_of(const jm_channel *channel) {
+    uint64_t part_ppb = channel->info.part_ppb;
+    return part_ppb > 0 ? (double)part_ppb / JM_WHOLE_PPB : 1;
+}
+
+/* What of the instrument's value is the node's. carry: what is less than one and not lost. */
+static uint64_t own_part(const jm_channel *channel, uint64_t value, uint64_t *carry) {
+    if (channel->info.part_ppb == 0)
+        return value;
+    unsigned __int128 own = (unsigned __int128)value * channel->info.part_ppb + *carry;
+    *carry = (uint64_t)(own % JM_WHOLE_PPB);
+    return (uint64_t)(own / JM_WHOLE_PPB);
+}
+
 static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     int64_t dt_ns = boot_ns - channel->last_boot_ns;
     double dt_s = (double)dt_ns / NS_PER_S;
@@ -39,6 +53,7 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
         lose(channel, boot_ns, "jumps back: the counter was reset");
         return;
     }
+    energy_uj = own_part(channel, energy_uj, &channel->part_carry);
     if ((double)energy_uj > JM_PLAUSIBLE_POWER_W * UJ_PER_J * (dt_s > 1e-3 ? dt_s : 1e-3)) {
         lose(channel, boot_ns, "jumps: the counter was reset, or is no energy");
         return;
@@ -46,7 +61,7 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     channel->integral_uj += energy_uj;
     /* At twice the power last seen it may have wrapped more than once: what is charged is a lower
      * bound. */
-    if (wrap > 0 && channel->power_w * 2 * dt_s * UJ_PER_J > (double)wrap) {
+    if (wrap > 0 && channel->power_w * 2 * dt_s * UJ_PER_J > (double)wrap * part_of(channel)) {
         tell_lost(channel, boot_ns);
         channel->fault = "counter may have wrapped more than once";
     }
@@ -118,23 +133,25 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
         return;
     }
     bool is_counter = channel->info.method == JM_METHOD_COUNTER;
+    uint64_t half = JM_WHOLE_PPB / 2; /* a power is rounded, nothing of it is carried */
+    uint64_t value = is_counter ? reading->value : own_part(channel, reading->value, &half);
     if (channel->has_last && boot_ns <= channel->last_boot_ns)
         return;
     if (channel->has_last && is_counter)
-        take_counter(channel, reading->value, boot_ns);
+        take_counter(channel, value, boot_ns);
     else if (channel->has_last)
-        take_power(channel, reading->value, boot_ns, max_gap_ns);
+        take_power(channel, value, boot_ns, max_gap_ns);
     else {
         channel->integral_uj = channel->total_uj;
         channel->settled_boot_ns = channel->moved_boot_ns = boot_ns;
         if (!is_counter)
-            channel->power_w = (double)reading->value / UJ_PER_J;
+            channel->power_w = (double)value / UJ_PER_J;
     }
     if (!is_counter)
         note_range(channel);
     channel->values++;
     channel->has_last = true;
-    channel->last_value = reading->value;
+    channel->last_value = value;
     channel->last_boot_ns = boot_ns;
 }
 
@@ -183,7 +200,7 @@ jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64
 void jm_channel_forget(jm_channel *channel) {
     channel->has_last = false;
     channel->integral_uj = channel->total_uj;
-    channel->remainder = channel->moved_uj = 0;
+    channel->remainder = channel->part_carry = channel->moved_uj = 0;
     channel->settled_boot_ns = channel->lost_boot_ns = 0;
     channel->step_w = channel->step_rms_w = 0;
     channel->variance_uj2 = 0;

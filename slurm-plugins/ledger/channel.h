@@ -18,9 +18,10 @@ typedef struct {
     bool retired;   /* no longer configured; kept while accounts hold energy of it */
 
     bool has_last;
-    uint64_t last_value;  /* raw: microjoules of a counter, microwatts otherwise */
+    uint64_t last_value;  /* a counter's microjoules, raw; otherwise the node's microwatts */
     int64_t last_boot_ns; /* CLOCK_BOOTTIME of last_value */
-    uint64_t remainder; /* of the integral, in units of uW * ns / 2: nothing is lost to rounding */
+    uint64_t remainder;  /* of the integral, in units of uW * ns / 2: nothing is lost to rounding */
+    uint64_t part_carry; /* of a counter's gains, what is no whole microjoule, in billionths */
     uint64_t integral_uj;  /* all the energy up to last_value */
     double power_w;        /* mean between a counter's last two steps, or the last reading */
     int64_t moved_boot_ns; /* counter: when power_w was taken, and what it gained since */
@@ -53,6 +54,9 @@ typedef struct {
 } jm_gain;
 
 /*
+ * Where only a part of the instrument's reading is the node's (info.part_ppb), readings come in as
+ * the instrument gives them; all else here is the node's part.
+ *
  * Take in one reading made at boot_ns. max_gap_ns: beyond this distance two power readings are not
  * joined by a line, the time between them is lost; a counter bridges any distance in which it
  * cannot have wrapped twice. A reading that is not later than the last is left out.

@@ -19,6 +19,7 @@
 #include <yaml.h>
 
 static const double MAX_POWER_W = 1e9;
+static const double MIN_PART = 1e-6; /* of a million nodes, one */
 
 enum {
     KEY_MAX = 160,   /* "instruments[63].error.resolution_uj" fits with room */
@@ -527,7 +528,7 @@ static void require_keys(struct reader *reader, const jm_key *keys, const jm_set
 
 /* ---- instruments ---- */
 
-enum { I_NAME, I_TYPE, I_PARENT, I_PERIOD, I_TIMEOUT, I_STUCK, I_IDLE, I_ERROR, I_DOMAIN };
+enum { I_NAME, I_TYPE, I_PARENT, I_PERIOD, I_TIMEOUT, I_STUCK, I_IDLE, I_PART, I_ERROR, I_DOMAIN };
 enum { I_CHANNELS = I_DOMAIN + 1, I_END };
 
 #define INSTRUMENT(member)      offsetof(jm_instrument_config, member)
@@ -553,6 +554,7 @@ static const struct field instrument_fields[] = {
     [I_TIMEOUT] = {"timeout_s", parse_real, INSTRUMENT(timeout_s), 0, 0.001, 86400},
     [I_STUCK] = {"stuck_s", parse_real, INSTRUMENT(stuck_s), 0, 0, 86400},
     [I_IDLE] = {"idle_w", parse_real, INSTRUMENT(idle_w), 0, 0, MAX_POWER_W},
+    [I_PART] = {"part", parse_real, INSTRUMENT(part), 0, MIN_PART, 1},
     [I_ERROR] = {"error", parse_error, INSTRUMENT(error), 0, 0, 0},
     [I_DOMAIN] = {"domain", parse_domain, INSTRUMENT(domain), 0, 0, 0},
     [I_CHANNELS] = {"channels", parse_channels, 0, 0, 0, 0},
@@ -564,6 +566,7 @@ static const jm_error_budget silent = {NAN, NAN, NAN, NAN, NAN};
 static jm_instrument_config instrument_defaults(const char *file) {
     return (jm_instrument_config){.domain = JM_DOMAIN_NODE,
                                   .idle_w = NAN,
+                                  .part = NAN,
                                   .period_s = NAN,
                                   .timeout_s = NAN,
                                   .stuck_s = NAN,
@@ -698,7 +701,7 @@ static void parse_shared(struct reader *reader, const struct field *field, const
         complain(reader, place, "must be equal or energy, is '%.60s'", text);
 }
 
-enum { C_NAME, C_DOMAIN, C_IDLE, C_ERROR, C_NODES, C_SHARED, C_END };
+enum { C_NAME, C_DOMAIN, C_IDLE, C_PART, C_ERROR, C_NODES, C_SHARED, C_END };
 enum { CHANNELS_PER_INSTRUMENT_MAX = 100000 };
 
 #define CHANNEL(member) offsetof(jm_channel_config, member)
@@ -707,6 +710,7 @@ static const struct field channel_fields[] = {
     [C_NAME] = {"name", parse_name, CHANNEL(name), JM_NAME_MAX, 0, 0},
     [C_DOMAIN] = {"domain", parse_domain, CHANNEL(domain), 0, 0, 0},
     [C_IDLE] = {"idle_w", parse_real, CHANNEL(idle_w), 0, 0, MAX_POWER_W},
+    [C_PART] = {"part", parse_real, CHANNEL(part), 0, MIN_PART, 1},
     [C_ERROR] = {"error", parse_error, CHANNEL(error), 0, 0, 0},
     [C_NODES] = {"nodes", parse_nodes, 0, 0, 0, 0},
     [C_SHARED] = {"shared", parse_shared, CHANNEL(split_by_energy), 0, 0, 0},
@@ -733,7 +737,7 @@ static bool take_channel_setting(struct reader *reader, void *context, const cha
 static void parse_channel(struct reader *reader, const yaml_node_t *value,
                           const struct place *place, struct channel_entry *entry) {
     *entry->config = (jm_channel_config){
-        .domain = JM_DOMAIN_NODE, .idle_w = NAN, .error = silent, .line = place->line};
+        .domain = JM_DOMAIN_NODE, .idle_w = NAN, .part = NAN, .error = silent, .line = place->line};
     if (value->type != YAML_MAPPING_NODE) {
         complain(reader, place, "must be a mapping such as {name: outlet-1}, is %s",
                  value->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");
@@ -877,8 +881,10 @@ static void check_instrument(const struct entry *entry) {
     jm_format(prefix, sizeof prefix, "instruments[%d]", entry->index);
     require_keys(entry->reader, instrument->keys, &entry->config->settings, prefix,
                  entry->config->line);
-    if (find_key(instrument->keys, "full_w"))
+    if (find_key(instrument->keys, "full_w")) {
+        refuse_field(entry, I_PART); /* the watts given are the node's already */
         check_watts(entry);
+    }
     if (instrument == &jm_replay)
         check_replay(entry);
 }

@@ -12,6 +12,7 @@
 static inline jm_instrument_config given_nothing(void) {
     return (jm_instrument_config){.domain = JM_DOMAIN_NODE,
                                   .idle_w = NAN,
+                                  .part = NAN,
                                   .period_s = 1,
                                   .timeout_s = 1,
                                   .stuck_s = NAN,

@@ -169,6 +169,55 @@ static void the_same_moment_twice_counts_once(void) {
     CHECK_EQ_U64(channel.total_uj, 100000000);
 }
 
+/* The Tegra container of PRACE D9.3.3: eight boards on one meter. */
+static void a_nodes_part_of_a_counter_loses_nothing_through_its_wraps(void) {
+    const uint64_t wrap = 999999999;
+    jm_channel channel = counter(wrap);
+    channel.info.part_ppb = JM_WHOLE_PPB / 8;
+    uint64_t energy = 0, raw = 1000;
+    feed(&channel, raw, SECOND);
+    for (int64_t i = 2; i < 5000; i++) {
+        uint64_t step = random_below(300);
+        energy += step;
+        raw = (raw + step + 900000000) % (wrap + 1); /* 900 W, and it wraps nearly each time */
+        energy += 900000000;
+        feed(&channel, raw, i * SECOND);
+    }
+    CHECK_EQ_U64(channel.total_uj, energy / 8);
+}
+
+/* As parts of the whole, three nodes are as much as the decimal fractions that the file gives. */
+static void parts_that_are_no_binary_fraction_carry_their_rest(void) {
+    jm_channel channel = counter(0);
+    channel.info.part_ppb = 333333333;
+    feed(&channel, 0, SECOND);
+    for (int64_t i = 1; i <= 3000; i++)
+        feed(&channel, (uint64_t)i, (1 + i) * SECOND);
+    CHECK_EQ_U64(channel.total_uj, 999); /* 999.999999 */
+}
+
+static void a_nodes_part_of_a_power_is_its_power(void) {
+    jm_channel channel = sensor();
+    channel.info.part_ppb = 125000000;
+    feed(&channel, 64000000, SECOND);
+    CHECK_EQ_U64(feed(&channel, 64000000, 2 * SECOND).energy_uj, 8000000);
+    CHECK(channel.power_w == 8);
+    jm_gain held = jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND);
+    CHECK_EQ_U64(held.energy_uj, 8000000);
+}
+
+/* A rack's megawatts are believed where a node's part of them is. */
+static void belief_and_wraps_are_judged_on_the_right_side(void) {
+    jm_channel channel = counter(UINT64_C(1) << 40);
+    channel.info.part_ppb = JM_WHOLE_PPB / 100;
+    feed(&channel, 0, SECOND);
+    CHECK_EQ_U64(feed(&channel, 1000000000000, 2 * SECOND).energy_uj, 10000000000); /* 1 MW */
+    jm_gain sound = feed(&channel, 400, 2 * SECOND + SECOND / 10);
+    CHECK(sound.fault == NULL); /* 9.95e10 uJ to the wrap, a tenth of a second of 1 MW */
+    jm_gain doubtful = feed(&channel, 401, 4 * SECOND);
+    CHECK(doubtful.fault != NULL);
+}
+
 int main(void) {
     random_begin();
     RUN(a_wrapping_counter_loses_nothing);
@@ -184,5 +233,9 @@ int main(void) {
     RUN(silence_is_held_for_the_longest_gap_and_told_once);
     RUN(a_silent_counter_brings_all_of_it_back);
     RUN(the_same_moment_twice_counts_once);
+    RUN(a_nodes_part_of_a_counter_loses_nothing_through_its_wraps);
+    RUN(parts_that_are_no_binary_fraction_carry_their_rest);
+    RUN(a_nodes_part_of_a_power_is_its_power);
+    RUN(belief_and_wraps_are_judged_on_the_right_side);
     return test_result();
 }

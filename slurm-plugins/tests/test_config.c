@@ -100,6 +100,9 @@ static const struct {
      "5: key 'instruments[0].idle_w': ", "must be below full_w (9), is '9'"},
     {I "- type: auto\n  full_w: 9\n", "3: key 'instruments[0].idle_w': ", "is missing"},
     {I "- {type: powercap, idle_w: -3}\n", "3: key 'instruments[0].idle_w': ", "is '-3'"},
+    {I "- {type: powercap, part: 0}\n", "3: key 'instruments[0].part': ", "1e-06 to 1, is '0'"},
+    {I "- {type: powercap, part: 8}\n", "3: key 'instruments[0].part': ", "to 1, is '8'"},
+    {MODEL ", part: 0.5}\n", "3: key 'instruments[0].part': ", "not for an instrument of type"},
     {MODEL ", error: 5}\n", "3: key 'instruments[0].error': ", "must be a mapping"},
     {MODEL ", error: {relative: 1.5}}\n",
      "3: key 'instruments[0].error.relative': ", "from 0 to 1, is '1.5'"},
@@ -205,7 +208,7 @@ static void every_key_arrives(void) {
                "    domain: node\n    error: {relative: 0.01, offset_w: 0.5, resolution_w: 0.1,"
                " resolution_uj: 61, jitter_s: 0.001}\n"
                "  - {type: model, idle_w: 40, full_w: 120, domain: cpu, root: /host/proc}\n"
-               "  - {type: replay, file: /p.csv, as: power}\n",
+               "  - {type: replay, file: /p.csv, as: power, part: 0.125}\n",
                &all) == 0);
     CHECK_STR(config.socket, "/s/n7.sock");
     CHECK_STR(config.state_dir, "/l/n7");
@@ -235,6 +238,7 @@ static void every_key_arrives(void) {
     CHECK(model->domain == JM_DOMAIN_CPU && !jm_given(&model->settings, "epoch"));
     CHECK(jm_chosen(&config.instruments[3].settings, "as", "counter", "power"));
     CHECK_STR(config.instruments[3].name, "replay");
+    CHECK(config.instruments[3].part == 0.125 && isnan(rapl->part));
 }
 
 static void the_socket_alone_ignores_other_mistakes(void) {

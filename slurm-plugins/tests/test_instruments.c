@@ -428,6 +428,12 @@ static void auto_takes_the_best_there_is(void) {
     add_zone("sys/class/powercap/intel-rapl:0", "package-0", "1\n");
     CHECK(open_type(&bench, "auto"));
     CHECK_STR(bench.channels[0].name, "package-0");
+    bench.instrument->close(bench.self);
+    test_write(folder, "sys/cray/pm_counters/energy", "5 J\n");
+    CHECK(open_type(&bench, "auto")); /* all of the node, where RAPL is its CPUs and memory */
+    CHECK(bench.channels[0].domain == JM_DOMAIN_NODE);
+    read_at(&bench, 0);
+    check_reading(&bench, 0, 5000000);
     shut(&bench);
     CHECK(!open_type(&bench, "auto"));
     CHECK_CONTAINS(bench.why.text, "model: ");

@@ -166,18 +166,25 @@ static void describes_its_channels(void) {
     CHECK(jm_module.open(&config, &self, &why) == 0);
     CHECK(jm_module.describe(self, info, 2) == 1);
     CHECK_STR(info[0].name, "dcmi");
-    CHECK(info[0].error.resolution_w == 1);
+    CHECK(info[0].error.resolution_w == 1 && info[0].error.offset_w == 20); /* two supplies */
     jm_module.close(self);
+    set(&config.settings, jm_module.keys, "supplies", "6");
+    set(&channels[1].settings, jm_module.channel_keys, "supplies", "4");
+    channels[1].part = 0.25;
     set(&channels[0].settings, jm_module.channel_keys, "sensor", "PS1 Input");
     config.channels = channels;
     config.n_channels = 2;
     CHECK(jm_module.open(&config, &self, &why) == 0);
-    CHECK(jm_module.describe(self, info, 2) == 2);
+    CHECK(jm_instrument_describe(&jm_module, self, &config, info, 2) == 2);
     CHECK(info[0].error.relative == 0.01 && info[0].error.resolution_w == 8);
+    CHECK(info[0].error.offset_w == 10 && info[0].part_ppb == 0); /* a sensor is of one supply */
+    CHECK(info[1].error.offset_w == 40 * 0.25 && info[1].part_ppb == 250000000);
     CHECK_EQ_U64(info[0].idle_uw, 20000000);
-    CHECK(info[1].domain == JM_DOMAIN_GPU && info[1].error.resolution_w == 1);
+    CHECK(info[1].domain == JM_DOMAIN_GPU && info[1].error.resolution_w == 0.25);
     jm_module.close(self);
+    jm_settings_free(&config.settings);
     jm_settings_free(&channels[0].settings);
+    jm_settings_free(&channels[1].settings);
 }
 
 /* Nobody listens on the discard port of the loopback. */
