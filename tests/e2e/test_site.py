@@ -38,27 +38,22 @@ def test_json_is_sacct_s_own_with_an_object_more(steady: Cluster, done: Outcome)
 
 
 def test_earlier_run_of_a_requeued_job_keeps_its_energy(steady: Cluster) -> None:
-    job = steady.sbatch("--requeue", "--exclusive", "--wrap", "sleep ${SLURM_RESTART_COUNT:+0.}7")
-    steady.wait_running(job)
-    wait_for(lambda: steady.sacct(f"{job}.extern", "State"), 10, "the job's extern step")
-    steady.run(["scontrol", "requeue", str(job)])
-    wait_for(lambda: _start_now(steady, job), 60, f"job {job} to run again", poll_s=0.5)
-    last = outcome(steady, job)
-    words = ["joulemark", "sacct", "-X", "-nP", "-j", str(job), "-o", "State,Energy,Run"]
-    wait_for(lambda: len(_filled(steady, [*words, "-D"])) == 2, 30, "both runs' records")
-    first, second = _filled(steady, [*words, "-D"])
-    assert (first[0], first[2], second[0], second[2]) == ("REQUEUED", "0", "COMPLETED", "1")
-    assert float(second[1]) == pytest.approx(last.energy_uj() / 1e6, abs=1e-6)
-    assert _filled(steady, words) == [second]
-
-
-def _start_now(cluster: Cluster, job: int) -> bool:
-    """Slurm holds a requeued job back for two minutes, unless it is told."""
-    if cluster.job_state(job) == "PENDING":
-        cluster.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
-    return "Restarts=1" in cluster.run(["scontrol", "show", "job", str(job)]) and (
-        cluster.job_state(job) in ("RUNNING", "COMPLETING", "COMPLETED")
-    )
+    """Slurm holds a requeued job back until its credentials have expired, at least 5 s."""
+    auth = f"socket={steady.state}/run/munge.sock,cred_expire=5"
+    with steady.changed(slurm_conf={"AuthInfo": auth}) as cluster:
+        script = "[ $SLURM_RESTART_COUNT ] || sleep 60; sleep 1"
+        job = cluster.sbatch("--requeue", "--exclusive", "--wrap", script)
+        cluster.wait_running(job)
+        wait_for(lambda: len(cluster.sacct(job, "JobID")) > 1, 10, "the job's first step")
+        cluster.run(["scontrol", "requeue", str(job)])
+        wait_for(lambda: cluster.job_state(job) == "COMPLETED", 90, "the second run")
+        last = outcome(cluster, job)
+        words = ["joulemark", "sacct", "-X", "-nP", "-j", str(job), "-o", "State,Energy,Run"]
+        wait_for(lambda: len(_filled(cluster, [*words, "-D"])) == 2, 30, "both runs' records")
+        first, second = _filled(cluster, [*words, "-D"])
+        assert (first[0], first[2], second[0], second[2]) == ("REQUEUED", "0", "COMPLETED", "1")
+        assert float(second[1]) == pytest.approx(last.energy_uj() / 1e6, abs=1e-6)
+        assert _filled(cluster, words) == [second]
 
 
 def _filled(cluster: Cluster, words: list[str]) -> list[list[str]]:

@@ -12,6 +12,10 @@ from joulemark.runs import Run
 NS_PER_S = 1_000_000_000
 NS_PER_DAY = 86_400 * NS_PER_S
 UJ_PER_J = 1_000_000
+IN_COMMENT = (
+    *("ConsumedEnergy_uj", "UncertaintyJoules", "AveWatts", "NNodes", "Method", "Estimated"),
+    *("GapSeconds", "Faults", "Missing"),
+)
 SHOWN_NODES = 8  # of a list in a text for people
 
 
@@ -190,6 +194,11 @@ def _own_part(parts: list[dict]) -> dict:
 def _sum_known(values: list):
     known = [value for value in values if value is not None]
     return sum(sorted(known)) if known else None
+
+
+def same_comment(one: dict, other: dict) -> bool:
+    """Whether all that comment() is made of is the same in two job rows."""
+    return all(one[name] == other[name] for name in IN_COMMENT)
 
 
 def comment(row: dict, missing_nodes: list[str]) -> str:

@@ -32,7 +32,7 @@ class Request:
 
 
 def run(config: Config, request: Request) -> int:
-    """Merges, prints `<jobid>\\t<comment>` for each changed job; 1 if a file was rejected."""
+    """Merges, prints `<jobid>\\t<comment>` for each other comment; 1 if a file was rejected."""
     if not config.record_dir.is_dir():
         raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
     if request.job is not None:
@@ -195,20 +195,20 @@ class _Update:
     at_hand: dict[str, dict]
 
     def job(self, cluster: str, job: int) -> str | None:
-        """Renews a job's rows; the line to print if they changed or it was asked for."""
+        """Renews a job's rows; the line to print if it is another one or was asked for."""
         found = nodes.node_records(self.session, cluster, job, self.at_hand)
         runs = runs_of(found, nodes.slurm_runs(self.session, cluster, job))
         if not runs:
             return None
         rows = [row for run in runs for row in self._rows(cluster, job, run)]
-        changed = jobs.put_job(self.session, cluster, job, rows)
+        row = next(row for row in rows if row["Run"] == runs[-1].number)
+        old = jobs.put_job(self.session, cluster, job, rows)
         jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
-        if not changed and not (self.request.print_comment and job == self.request.job):
+        asked = self.request.print_comment and job == self.request.job
+        if not asked and old and jobrecord.same_comment(row, old[str(job)]):
             return None
-        last = runs[-1]
-        row = next(row for row in rows if row["Run"] == last.number)
-        missing = [r["node"] for r in last.records if r["missing"] is not None]
-        return f"{job}\t{jobrecord.comment(row, sorted([*missing, *last.silent]))}"
+        missing = [r["node"] for r in runs[-1].records if r["missing"] is not None]
+        return f"{job}\t{jobrecord.comment(row, sorted([*missing, *runs[-1].silent]))}"
 
     def _rows(self, cluster: str, job: int, run: Run) -> list[dict]:
         rows = jobrecord.summarise(run)

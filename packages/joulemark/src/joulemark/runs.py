@@ -38,10 +38,11 @@ def runs_of(found: list[tuple[int, dict]], said: dict[int, SlurmRun]) -> list[Ru
             runs.setdefault(run_key, Run(run_key)).records.append(record)
         else:
             timed.append((run_key, record))
-    _add_timed(runs, _by_time(timed), said)
+    later = _add_timed(runs, _by_time(timed), said)
     for restart, slurm in said.items():
-        if slurm.nodes or restart in runs:
-            runs.setdefault(restart, Run(restart)).slurm = slurm
+        number = restart + later
+        if slurm.nodes or number in runs:
+            runs.setdefault(number, Run(number)).slurm = slurm
     _add_excuses(runs, excuses)
     for run in runs.values():
         run.records.sort(key=lambda record: record["node"])
@@ -73,11 +74,17 @@ def _rank(record: dict) -> tuple:
     return record["missing"] is None, max(account["end_ns"] for account in record["accounts"])
 
 
-def _add_timed(runs: dict[int, Run], groups: list[list[dict]], said: dict[int, SlurmRun]) -> None:
-    """Records without a count are of the last runs, or of those before the counted ones."""
-    last = min(runs) - 1 if runs else max(len(groups) - 1, *said, 0)
+def _add_timed(runs: dict[int, Run], groups: list[list[dict]], said: dict[int, SlurmRun]) -> int:
+    """Records without a count are of the last runs, or of those before the counted ones.
+
+    Returns how much greater a run's number is than Slurm's count: when job ids begin anew, the
+    record of an old job of the same number is taken for an earlier run.
+    """
+    is_counted = bool(runs)
+    last = min(runs) - 1 if is_counted else max(len(groups) - 1, *said, 0)
     for number, group in zip(range(last, last - len(groups), -1), reversed(groups)):
         runs[number] = Run(number, group)
+    return 0 if is_counted or not said else last - max(said)
 
 
 def _add_excuses(runs: dict[int, Run], excuses: list[dict]) -> None:

@@ -12,23 +12,23 @@ SELECT = f"SELECT {', '.join(NAMES)} FROM job_run"
 PENDING_AT_ONCE = 50  # so that a job's epilog does not wait for a whole site's
 
 
-def put_job(session: Session, cluster: str, job: int, rows: list[dict]) -> bool:
-    """Replaces a job's rows (its runs and their steps); says whether anything changed.
+def put_job(session: Session, cluster: str, job: int, rows: list[dict]) -> dict[str, dict]:
+    """Replaces a job's rows (its runs and their steps); returns what was its last_run() before.
 
     rows: dicts with the keys of NAMES.
     """
-    new = {(row["Run"], row["Step"]): {name: row[name] for name in NAMES} for row in rows}
-    old = {
-        (row["Run"], row["Step"]): {name: row[name] for name in NAMES}
-        for row in job_rows(session, cluster, job)
-    }
+    before = job_rows(session, cluster, job)
+    new, old = (
+        {(row["Run"], row["Step"]): {name: row[name] for name in NAMES} for row in some}
+        for some in (rows, before)
+    )
     if old == new:
-        return False
+        return last_run(before)
     session.run("DELETE FROM job_run WHERE Cluster = ? AND Job = ?", (cluster, job))
     session.upsert(
         "job_run", NAMES, tuple(JOB_RUN_KEY), (tuple(row.values()) for row in new.values())
     )
-    return True
+    return last_run(before)
 
 
 def job_rows(session: Session, cluster: str, job: int) -> list[dict]:
