@@ -65,13 +65,33 @@ static bool append(int fd, const char *line) {
     return false;
 }
 
+/* The merge is another user than root: what we make belongs to whom the folder above belongs. */
+static bool give_to_owner(int fd, const char *above) {
+    struct stat owner;
+    return geteuid() != 0 ||
+           (stat(above, &owner) == 0 && fchown(fd, owner.st_uid, owner.st_gid) == 0);
+}
+
+static bool make_folder(const char *folder) {
+    char above[JM_PATH_MAX + 4];
+    if (mkdir(folder, DIRECTORY_MODE) != 0)
+        return errno == EEXIST;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    jm_format(above, sizeof above, "%s/..", folder);
+    bool good = fd >= 0 && give_to_owner(fd, above);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
 static bool write_entry(const jm_journal *journal, const entry *next) {
     char path[2 * JM_PATH_MAX];
     jm_format(path, sizeof path, "%s/%s.jsonl", journal->folder, next->name);
-    mkdir(journal->folder, DIRECTORY_MODE);
+    bool made = make_folder(journal->folder);
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
     errno = fd >= 0 ? 0 : errno;
-    bool good = fd >= 0 && end_torn_line(fd) && append(fd, next->line);
+    bool good = made && fd >= 0 && give_to_owner(fd, journal->folder) && end_torn_line(fd) &&
+                append(fd, next->line);
     if (!good)
         jm_error("%s: cannot be written: %s; check `record_dir:`; lines wait", path,
                  strerror(errno));

@@ -151,10 +151,11 @@ def write(record_dir: Path, arrived: Arrived) -> bool:
     for place in (final, merged):
         if place.is_file() and (not arrived.replaces or place.read_bytes() == arrived.payload):
             return False
-    final.parent.mkdir(mode=0o750, exist_ok=True)
+    _make_folder(record_dir, final.parent)
     draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
+            _give_to_owner(file.fileno(), record_dir)
             file.write(arrived.payload)
             file.flush()
             os.fsync(file.fileno())
@@ -168,6 +169,21 @@ def write(record_dir: Path, arrived: Arrived) -> bool:
     finally:
         os.close(folder)
     return True
+
+
+def _make_folder(record_dir: Path, folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o750)
+    except FileExistsError:
+        return
+    _give_to_owner(folder, record_dir)
+
+
+def _give_to_owner(made: int | Path, record_dir: Path) -> None:
+    """The merge is another user than root: files belong to whom record_dir belongs."""
+    if os.geteuid() == 0:
+        owner = record_dir.stat()
+        os.chown(made, owner.st_uid, owner.st_gid)
 
 
 def log(line: str) -> None:

@@ -1,0 +1,162 @@
+"""The whole way: a PDU's outlet, a gateway, a broker, a node's ledger, a job, sacct, one store."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import CHECKOUT, Cluster, wait_for
+from tests.e2e.outcome import UJ, outcome, record_dir
+from tests.instruments import mosquitto
+from tests.instruments.agent import Agent, program
+from tests.instruments.mosquitto import Broker
+from tests.transport.gateway import TREE, Gateway, watts
+
+pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
+pytestmark = pytest.mark.skipif(not program(), reason="snmpd is not installed: no PDU to read")
+
+ERROR = {"relative": 0.01}
+
+
+@pytest.fixture(scope="module")
+def broker(cluster: Cluster) -> Iterator[Broker]:
+    folder = cluster.state / "mosquitto"
+    shutil.rmtree(folder, ignore_errors=True)
+    with mosquitto.running(folder) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def agent(cluster: Cluster) -> Iterator[Agent]:
+    folder = cluster.state / "pdu"
+    shutil.rmtree(folder, ignore_errors=True)
+    with Agent(folder, [TREE]) as running:
+        running.set(watts(150, 250, 40))
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gateway(cluster: Cluster, broker: Broker, agent: Agent) -> Iterator[Gateway]:
+    channels = (
+        f"  - {{nodes: 'n[1-2]', oid: '{TREE}.[1-2].1'}}\n"
+        f"  - {{name: rack, oid: {TREE}.3.1, shared: equal, nodes: 'n[1-2]'}}\n"
+    )
+    assert cluster.options.build
+    program_file = cluster.options.build.slurm_prefix / "sbin" / "joulemarkd"
+    more = {"nodes": "n[1-2]", "records": record_dir(cluster), "cluster": cluster.options.name}
+    folder = cluster.state / "gateway"
+    shutil.rmtree(folder, ignore_errors=True)
+    with Gateway(program_file, folder, broker, agent, channels, **more) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def metered(cluster: Cluster, broker: Broker, gateway: Gateway) -> Iterator[Cluster]:
+    """Every node's power comes from the gateway; records go by MQTT to `joulemark receive`."""
+    topic = f"joulemark/{cluster.options.name}/power/%n"
+    outlet = {"name": "outlet", "type": "mqtt", "host": "localhost", "port": broker.port}
+    outlet |= {"topic": topic, "error": ERROR}
+    keys = {"transport": "mqtt", "mqtt": {"host": "localhost", "port": broker.port}}
+    with cluster.changed(instruments=[outlet], daemon=keys) as changed, receiving(changed):
+        wait_for(lambda: len(gateway.lines("rack")) > 2, 30, "the rack's lines")
+        yield changed
+
+
+def receiver(cluster: Cluster) -> subprocess.Popen:
+    """As root, who owns nothing that the merge could not read: files are given to SlurmUser."""
+    env = {**os.environ, "JOULEMARK_CONFIG": str(cluster.state / "etc" / "joulemark.yaml")}
+    env["PYTHONPATH"] = str(CHECKOUT / "packages" / "joulemark" / "src")
+    log = (cluster.state / "log" / "receiver.log").open("a")
+    words = [sys.executable, "-m", "joulemark", "receive"]
+    return subprocess.Popen(words, env=env, stdout=log, stderr=log)
+
+
+@contextlib.contextmanager
+def receiving(cluster: Cluster) -> Iterator[None]:
+    process = receiver(cluster)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def pause(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    wait_for(lambda: time.monotonic() >= until, seconds + 5)
+
+
+def assert_joules(cluster: Cluster, job: int, node: str, power_w: float) -> None:
+    done = outcome(cluster, job)
+    account = done.accounts()[node]
+    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
+    uncertainty_j = account["uncertainty_uj"] / UJ
+    assert abs(done.energy_uj() / UJ - power_w * seconds) <= uncertainty_j
+    assert abs(done.sacct_j() - power_w * seconds) <= uncertainty_j + 1
+
+
+def run(cluster: Cluster, node: str, seconds: int) -> int:
+    return cluster.sbatch("-w", node, "--exclusive", "--wrap", f"srun sleep {seconds}")
+
+
+def test_sacct_shows_the_outlets_joules(metered: Cluster) -> None:
+    for node, power_w in (("n1", 150.0), ("n2", 250.0)):
+        assert_joules(metered, run(metered, node, 4), node, power_w)
+
+
+def test_a_broker_that_is_killed_during_a_job_costs_no_record(
+    metered: Cluster, broker: Broker
+) -> None:
+    job = run(metered, "n1", 6)
+    wait_for(lambda: "extern" in metered.node("n1").stepds(job), 30, "the job to run")
+    broker.kill(signal.SIGKILL)
+    pause(2)
+    broker.start()
+    done = outcome(metered, job)
+    account = done.accounts()["n1"]
+    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
+    assert done.rows["job"]["State"] == "COMPLETED"
+    lost_j = 150 * account["gap_seconds"]
+    assert (
+        abs(done.energy_uj() / UJ + lost_j - 150 * seconds) <= account["uncertainty_uj"] / UJ + 30
+    )
+
+
+def test_records_wait_for_a_broker_and_a_daemon_that_die_together(
+    metered: Cluster, broker: Broker
+) -> None:
+    """The job ends while nothing can be sent; then its daemon is killed as well."""
+    node = metered.node("n1")
+    broker.kill(signal.SIGKILL)
+    job = run(metered, "n1", 1)
+    box = node.ledger / "outbox"
+    wait_for(lambda: list(box.glob(f"*.{job}.n1.json")), 60, "the record in the outbox")
+    node.daemon.kill(signal.SIGKILL)
+    node.daemon.start()
+    broker.start()
+    done = outcome(metered, job)
+    assert done.records["n1"]["missing"] is None
+    wait_for(lambda: not list(box.glob("*.json")), 60, "the outbox to be empty")
+    merged = list((record_dir(metered) / "merged").glob(f"*.{job}.n1.json*"))
+    assert len(merged) == 1
+
+
+def test_the_racks_energy_becomes_overhead(metered: Cluster) -> None:
+    """Half of 40 W, as far as the gateway has written lines when the job is merged."""
+    job = run(metered, "n1", 4)
+    account = outcome(metered, job).accounts()["n1"]
+    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
+    words = ["joulemark", "sacct", "-X", "-n", "-P", "-j", str(job), "-o", "EnergyOverhead"]
+    overhead_j = float(metered.run(words))
+    assert 0.6 * 20 * seconds < overhead_j < 1.05 * 20 * seconds
