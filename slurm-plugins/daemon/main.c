@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // joulemarkd: one node's ledger. Samples its instruments, splits the energy among its jobs, answers
 // on a Unix socket.
+#include "describe.h"
 #include "forward.h"
 #include "gateway.h"
 #include "locate.h"
@@ -21,14 +22,18 @@
 enum { EXIT_USAGE = 2, EXIT_BAD_CONFIG = 78 };
 
 static const char USAGE[] =
-    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --probe COUNT | --forward | --gateway]\n"
+    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --describe | --probe COUNT | --forward | "
+    "--gateway]\n"
     "\n"
     "  -N, --node NODE    this node's name in Slurm; default: the host's name up to the first dot\n"
     "  -c, --config FILE  configuration; default $JOULEMARK_CONFIG, else joulemark.yaml beside "
     "slurm.conf,\n"
     "                     else /etc/slurm/joulemark.yaml\n"
     "      --check        validate the configuration, say every error in it, and end\n"
-    "      --probe COUNT  read every instrument COUNT times, print a JSON line a value, and end\n"
+    "      --describe     print a JSON line a channel, with its error budget, and end; reads "
+    "nothing\n"
+    "      --probe COUNT  read every instrument COUNT times, print a JSON line a value as the\n"
+    "                     instrument gives it (`part` is not applied), and end\n"
     "      --forward      bring the outbox's records to where they go; the daemon starts this "
     "itself\n"
     "      --gateway      read instruments for many nodes, publish the nodes' power over MQTT\n"
@@ -43,7 +48,7 @@ static const char USAGE[] =
 typedef struct {
     char config[JM_PATH_MAX];
     char node[JM_NAME_MAX];
-    bool check, forward, gateway;
+    bool check, describe, forward, gateway;
     int probe; /* readings; 0: not asked for */
 } arguments;
 
@@ -57,15 +62,12 @@ static bool read_count(const char *text, int *count) {
 
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, arguments *args) {
-    static const struct option OPTIONS[] = {{"node", required_argument, NULL, 'N'},
-                                            {"config", required_argument, NULL, 'c'},
-                                            {"check", no_argument, NULL, 'C'},
-                                            {"probe", required_argument, NULL, 'P'},
-                                            {"forward", no_argument, NULL, 'F'},
-                                            {"gateway", no_argument, NULL, 'G'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option OPTIONS[] = {
+        {"node", required_argument, NULL, 'N'},  {"config", required_argument, NULL, 'c'},
+        {"check", no_argument, NULL, 'C'},       {"describe", no_argument, NULL, 'D'},
+        {"probe", required_argument, NULL, 'P'}, {"forward", no_argument, NULL, 'F'},
+        {"gateway", no_argument, NULL, 'G'},     {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     *args = (arguments){0};
     jm_config_find(args->config, sizeof args->config);
     jm_host_node(args->node, sizeof args->node);
@@ -77,6 +79,8 @@ static int parse(int argc, char **argv, arguments *args) {
             fits = jm_format(args->config, sizeof args->config, "%s", optarg);
         else if (option == 'C')
             args->check = true;
+        else if (option == 'D')
+            args->describe = true;
         else if (option == 'F')
             args->forward = true;
         else if (option == 'G')
@@ -116,6 +120,15 @@ static int check(const arguments *args) {
                config.n_instruments);
     jm_config_free(&config);
     return errors == 0 ? EXIT_SUCCESS : EXIT_BAD_CONFIG;
+}
+
+static int describe(const arguments *args) {
+    static jm_config config;
+    if (jm_config_load(args->config, args->node, &config, report_check, NULL) != 0)
+        return EXIT_BAD_CONFIG;
+    int failed = jm_describe(&config);
+    jm_config_free(&config);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int probe(const arguments *args) {
@@ -181,6 +194,8 @@ int main(int argc, char **argv) {
         return status;
     if (args.check)
         return check(&args);
+    if (args.describe)
+        return describe(&args);
     if (args.probe)
         return probe(&args);
     if (args.gateway)

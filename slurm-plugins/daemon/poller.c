@@ -12,8 +12,6 @@
 static const int64_t NS_PER_S = 1000000000;
 /* An answer within this belongs to the moment that was asked for. */
 static const int64_t AT_ONCE_NS = 1000000;
-/* A prompt instrument is asked at every tick; it reads by itself when nobody asks for so long. */
-static const double UNASKED_PERIODS = 1.5;
 static const int64_t STOP_PATIENCE_NS = 1000000000;
 /* Values that nobody takes are not kept without end. */
 enum { BATCHES_MAX = 10000 };
@@ -121,7 +119,7 @@ static void *run(void *opaque) {
     jm_poller *poller = opaque;
     bool prompt = poller->instrument->prompt;
     int64_t pause_ns =
-        prompt ? (int64_t)((double)poller->period_ns * UNASKED_PERIODS) : poller->period_ns;
+        prompt ? (int64_t)((double)poller->period_ns * JM_UNASKED_PERIODS) : poller->period_ns;
     int64_t due_ns = clock_ns(CLOCK_MONOTONIC) + (prompt ? pause_ns : 0);
     pthread_mutex_lock(&poller->lock);
     while (!poller->stopping) {

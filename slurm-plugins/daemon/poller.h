@@ -8,6 +8,9 @@
 /* Why a reading failed, as kept after the instrument's next call. */
 enum { JM_WHY_MAX = 240 };
 
+/* A prompt instrument is asked at every tick; it reads by itself when nobody asks for so long. */
+#define JM_UNASKED_PERIODS 1.5
+
 typedef struct {
     jm_reading reading; /* why points to `why` below, or is NULL */
     char why[JM_WHY_MAX];
