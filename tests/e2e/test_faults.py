@@ -278,6 +278,7 @@ def fill(folder: Path) -> Path:
 def test_a_full_ledger_disk_is_stated_and_survived(steady: Cluster, small_folder: Path) -> None:
     with steady.changed():
         steady.node("n1").configure(state_dir=str(small_folder / "ledger"))
+        outcome(steady, batch(steady, "true"))  # the ledger is open before its disk is full
         filler = fill(small_folder)
         done = outcome(steady, batch(steady, "srun sleep 1"))
         assert_ended_well(done)
