@@ -203,6 +203,7 @@ int main(int argc, char **argv) {
     if (args.forward)
         return forward(&args);
 
+    umask(0027); /* what users may see is given to them, not left open */
     if (jm_config_load(args.config, args.node, &daemon.config, report, NULL) != 0)
         return EXIT_BAD_CONFIG;
     if (is_gateways(&daemon.config))

@@ -236,11 +236,11 @@ static jm_source *make_shells(jm_marks *marks, const jm_account *step) {
 }
 
 bool jm_marks_put(jm_marks *marks, const jm_ledger *ledger, jm_account *step, uint32_t thread_id,
-                  int kind, const char *name, int64_t boot_ns) {
+                  int kind, const char *name, int64_t boot_ns, int64_t tick_ns) {
     jm_source *source = jm_marks_of_shells(marks, step);
     if (!source && !(source = make_shells(marks, step)))
         return false;
-    jm_ledger_watch_regions(ledger, jm_account_holder(step), boot_ns);
+    jm_ledger_watch_regions(ledger, jm_account_holder(step), tick_ns);
     int at = source->n_shell;
     if (at == SHELL_MARKS_MAX ||
         !jm_region_clean_name(name, strlen(name) + 1, source->shell_names[at]))
@@ -384,7 +384,8 @@ static bool name_of(const mark *taken, char name[JM_REGION_NAME_MAX]) {
 
 static void tell(jm_marks *marks, const jm_account *holder, const mark *taken, int region) {
     char path[JM_REGION_DEPTH_MAX * JM_REGION_NAME_MAX];
-    if (!marks->visit || holder->mode != JM_MODE_PROFILE)
+    const jm_account *job = holder->job ? holder->job : holder;
+    if (!marks->visit || job->mode != JM_MODE_PROFILE)
         return;
     jm_region_path(&holder->regions, region, path, sizeof path);
     jm_mark told = {.boot_ns = taken->boot_ns,

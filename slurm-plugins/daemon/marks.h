@@ -38,9 +38,10 @@ jm_source *jm_marks_attach(jm_marks *marks, const jm_ledger *ledger, jm_account 
 /* The process is gone, or hung up: its marks are drained once more, then what it has open ends. */
 void jm_marks_detach(jm_source *source);
 
-/* A mark of a shell, which has no ring: thread is its process. False: too many wait. */
+/* A mark of a shell, which has no ring: thread is its process; the last tick ended at tick_ns.
+ * False: too many wait. */
 bool jm_marks_put(jm_marks *marks, const jm_ledger *ledger, jm_account *step, uint32_t thread,
-                  int kind, const char *name, int64_t boot_ns);
+                  int kind, const char *name, int64_t boot_ns, int64_t tick_ns);
 /* The source of a step's shells; NULL: none has marked. */
 jm_source *jm_marks_of_shells(jm_marks *marks, const jm_account *step);
 

@@ -106,9 +106,13 @@ static void put_head(const jm_profiles *profiles, const jm_ledger *ledger, const
             ",\"hz\":%.6g,\"asked_hz\":%.6g,\"channels\":[",
             job->uid, job->opened_ns, hz > 0 ? hz : 1 / profiles->config->period_s,
             job->profile_hz);
+    const char *comma = "";
     for (int c = 0; c < ledger->n_channels; c++) {
         const jm_channel *channel = &ledger->channels[c];
-        fprintf(out, "%s{\"name\":", c ? "," : "");
+        if (channel->retired) /* gains nothing any more; an earlier head had it */
+            continue;
+        fprintf(out, "%s{\"name\":", comma);
+        comma = ",";
         jm_json_text(out, channel->name);
         fprintf(out, ",\"domain\":\"%s\",\"method\":\"%s\",\"outermost\":%s}",
                 jm_domain_name(channel->info.domain), jm_method_name(channel->info.method),
@@ -118,9 +122,13 @@ static void put_head(const jm_profiles *profiles, const jm_ledger *ledger, const
 }
 
 static void put_energies(FILE *out, const jm_ledger *ledger, const jm_account *job) {
-    fprintf(out, "\"e\":[");
-    for (int c = 0; c < ledger->n_channels; c++)
-        fprintf(out, "%s%" PRIu64, c ? "," : "", job->balance[c].energy_uj);
+    const char *comma = "\"e\":[";
+    for (int c = 0; c < ledger->n_channels; c++) {
+        if (ledger->channels[c].retired)
+            continue;
+        fprintf(out, "%s%" PRIu64, comma, job->balance[c].energy_uj);
+        comma = ",";
+    }
     fprintf(out, "]");
 }
 
@@ -241,9 +249,13 @@ static void put_profile(void *context, FILE *out) {
     free(line);
     fprintf(out, "{\"end\":%" PRId64 ",", f->job->closed_ns);
     put_energies(out, f->ledger, f->job);
-    fprintf(out, ",\"u\":[");
-    for (int c = 0; c < f->ledger->n_channels; c++)
-        fprintf(out, "%s%.0f", c ? "," : "", uncertainty_uj(f->job, c));
+    const char *comma = ",\"u\":[";
+    for (int c = 0; c < f->ledger->n_channels; c++) {
+        if (f->ledger->channels[c].retired)
+            continue;
+        fprintf(out, "%s%.0f", comma, uncertainty_uj(f->job, c));
+        comma = ",";
+    }
     fprintf(out, "],\"marks_left_out\":%" PRIu64 "}\n", f->left_out);
 }
 

@@ -323,7 +323,7 @@ static bool put_mark(server *s, watch *client, const jm_packet *packet, int kind
     if (!account)
         return false;
     if (!jm_marks_put(s->daemon->marks, &s->daemon->ledger, account, marking_thread(client, packet),
-                      kind, name, jm_boot_ns())) {
+                      kind, name, jm_boot_ns(), s->daemon->last_tick_boot_ns)) {
         refuse(answer, "too many marks at a time");
         return false;
     }

@@ -53,7 +53,7 @@ static void node_begin(node *n) {
     jm_ledger_add_channel(&n->ledger, &channel);
     jm_open_request request = {.job_id = 7, .step = "0", .pid = 100, .pid_start = 1, .job_cpus = 4};
     n->step = jm_ledger_open(&n->ledger, &request, 1);
-    n->step->mode = JM_MODE_PROFILE;
+    n->step->job->mode = JM_MODE_PROFILE;
     n->marks = jm_marks_new(count_visit, NULL);
     n->now_ns = clock_ns(CLOCK_BOOTTIME);
     jm_message why;
@@ -205,15 +205,15 @@ static void shells_have_no_ring(void) {
     node n;
     node_begin(&n);
     jm_visit_sum sum;
-    CHECK(jm_marks_put(n.marks, &n.ledger, n.step, 55, JM_MARK_BEGIN, "shell", n.now_ns));
+    CHECK(jm_marks_put(n.marks, &n.ledger, n.step, 55, JM_MARK_BEGIN, "shell", n.now_ns, n.now_ns));
     tick(&n);
-    CHECK(jm_marks_put(n.marks, &n.ledger, n.step, 55, JM_MARK_END, "shell", n.now_ns));
+    CHECK(jm_marks_put(n.marks, &n.ledger, n.step, 55, JM_MARK_END, "shell", n.now_ns, n.now_ns));
     tick(&n);
     jm_source *shells = jm_marks_of_shells(n.marks, n.step);
     CHECK(shells && jm_marks_last(shells, &n.ledger, 55, &sum));
     CHECK_EQ_U64(n.step->regions.list[0].count, 1);
     for (int i = 0; i < 5000; i++)
-        jm_marks_put(n.marks, &n.ledger, n.step, 56, JM_MARK_BEGIN, "many", n.now_ns);
+        jm_marks_put(n.marks, &n.ledger, n.step, 56, JM_MARK_BEGIN, "many", n.now_ns, n.now_ns);
     tick(&n);
     node_end(&n);
 }

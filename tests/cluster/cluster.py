@@ -291,7 +291,7 @@ class Cluster(SlurmClient):
         self.state.chmod(0o755)
         owner = service_user()
         root_only = ["services", "etc", "spool"]
-        shared = ["run", "log", "records", "store", "ledger"]
+        shared = ["run", "log", "records", "store", "profiles", "ledger"]
         private = ["munge", "spool/slurmctld"]
         everybody = ["tmp", "jobs"]
         per_node = [f"{kind}/{n}" for kind in ("spool", "tmp") for n in self.nodes]

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, ClusterError, wait_for
+from tests.cluster import Cluster, ClusterError
 from tests.cluster.config import MODEL
-from tests.e2e.outcome import UJ, Outcome, outcome, record_dir
-from tests.e2e.waveform import NS
+from tests.e2e.outcome import UJ, Outcome, outcome
 
 SUMMARY = re.compile(
     r"Energy(?P<estimated> \(estimated[^)]*\))?: (?P<joules>[\d.]+) J \+- [\d.]+ J \(k=2\), "
@@ -89,24 +88,6 @@ def test_a_wrong_value_is_refused_at_submission(steady: Cluster, command: str) -
     work = ["--wrap", "true"] if command == "sbatch" else ["true"]
     with pytest.raises(ClusterError, match=r"--energy=all: .*off, summary, profile"):
         steady.run([command, "--energy=all", *work])
-
-
-def test_a_profile_ends_with_the_records_energy(steady: Cluster) -> None:
-    job = steady.sbatch("-N2", "--exclusive", "--energy=profile", "--wrap", "srun sleep 2.5")
-    done = outcome(steady, job)
-    the_summary(done)
-    for node, account in done.accounts().items():
-        path = record_dir(steady) / "profiles" / f"{steady.options.name}.{job}.{node}.csv"
-        wait_for(path.exists, 10, f"{path}")
-        head, *rows = path.read_text().splitlines()
-        assert head == "time_s,energy_j"
-        points = [tuple(map(float, row.split(","))) for row in rows]
-        assert len(points) >= 3 and points == sorted(points)
-        time_s, energy_j = points[-1]
-        missing_s = account["end_ns"] / NS - time_s
-        assert -1e-6 <= missing_s <= 1.1  # at most one tick
-        left_j = account["energy_uj"] / UJ - energy_j
-        assert left_j == pytest.approx(100 * missing_s, abs=1e-3)
 
 
 def test_a_models_estimate_is_called_one_everywhere(steady: Cluster) -> None:

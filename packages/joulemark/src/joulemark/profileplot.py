@@ -28,7 +28,7 @@ def draw(rows: list[Row], path: Path, overlay: bool) -> None:
         if overlay:
             _draw_overlay(axes[0], rows)
         else:
-            _draw_rows(canvas, axes, rows)
+            _draw_rows(axes, rows)
         axes[-1].set_xlabel("Time [s]", loc="left")
         axes[-1].set_xlim(0, max(row.seconds for row in rows))
         axes[0].set_ylim(bottom=0)
@@ -48,7 +48,7 @@ def _draw_overlay(axes, rows: list[Row]) -> None:
     axes.legend(fontsize=8)
 
 
-def _draw_rows(canvas, axes: list, rows: list[Row]) -> None:
+def _draw_rows(axes: list, rows: list[Row]) -> None:
     names = list(dict.fromkeys(span.name for row in rows for span in row.spans))
     colours = {name: _colour(index) for index, name in enumerate(names)}
     for one, row in zip(axes, rows):
@@ -69,9 +69,8 @@ def _draw_rows(canvas, axes: list, rows: list[Row]) -> None:
     shown = names[:REGIONS_MOST]
     if shown:
         keys = [Patch(color=colours[name], alpha=0.25, label=_plain(name)) for name in shown]
-        canvas.legend(
-            handles=keys, loc="outside lower center", ncols=min(len(keys), 4), fontsize=8
-        )
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3)}
+        axes[-1].legend(handles=keys, ncol=min(len(keys), 4), fontsize=8, **below)
 
 
 def _colour(index: int) -> str:

@@ -1,0 +1,195 @@
+"""What an ordinary user can see of energy, tried as one (Platypus: fine power leaks secrets)."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Cluster, ClusterError, wait_for
+from tests.e2e.marking import python
+from tests.e2e.outcome import outcome, record_file
+
+USER = "nobody"
+OTHER = "daemon"
+SAMPLE_S = 0.02  # for a user's marks instruments are read no faster
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+
+PRELUDE = """
+import json, os, socket, sys, time
+
+def connect(path):
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    link.settimeout(10)
+    link.connect(path)
+    return link
+
+def ask(link, text):
+    link.send(text.encode())
+    return link.recv(4096).decode()
+"""
+
+# Marks, wakes and questions without a pause, by every way that a process has.
+GREEDY = """
+from joulemark.regions import _client, BEGIN, END
+path = os.environ["JOULEMARK_SOCKET"]
+links = [connect(path) for _ in range(8)]
+end = time.monotonic() + 3
+questions = 0
+while time.monotonic() < end:
+    _client.mark(BEGIN, "fast")
+    _client.mark(END, "fast")
+    os.write(_client.event, (1).to_bytes(8, sys.byteorder))
+    if questions % 50 == 0:
+        _client.last_energy()
+    ask(links[questions % 8], "region_begin name=x")
+    links[questions % 8].send(b"region_end name=x")
+    links[questions % 8].recv(4096)
+    ask(links[0], "status")
+    questions += 1
+print(json.dumps(questions))
+"""
+
+# A ring filled with nonsense, from a process that owns it.
+HOSTILE = """
+import random, struct
+from joulemark import regions
+client = regions._client
+client.mark(regions.BEGIN, "mine")
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    at = random.randrange(0, regions.RING_SIZE - 4096)
+    client.ring[at : at + 4096] = os.urandom(4096)
+    struct.pack_into("@Q", client.ring, regions.HEAD, random.getrandbits(64))
+    os.write(client.event, (1).to_bytes(8, sys.byteorder))
+    time.sleep(0.001)
+print(json.dumps("done"))
+"""
+HONEST = """
+from joulemark import region
+for _ in range(30):
+    with region("honest"):
+        time.sleep(0.1)
+"""
+
+
+def script(cluster: Cluster, name: str, text: str) -> str:
+    return python(cluster, name, PRELUDE + text)
+
+
+def submit(cluster: Cluster, *options: str, user: str = USER) -> int:
+    return cluster.sbatch("-w", "n1", *options, user=user)
+
+
+def cannot_read(cluster: Cluster, path: Path, user: str = USER) -> None:
+    assert path.exists()
+    act = f"import os; p = {str(path)!r}; os.listdir(p) if os.path.isdir(p) else open(p, 'rb')"
+    with pytest.raises(ClusterError, match="PermissionError"):
+        cluster.run([sys.executable, "-c", act], user=user)
+
+
+def test_nothing_makes_instruments_be_read_faster(steady: Cluster) -> None:
+    done = outcome(steady, submit(steady, "--wrap", script(steady, "greedy", GREEDY)))
+    questions = json.loads(steady.job_output(done.job))
+    (account,) = done.accounts("batch").values()
+    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
+    assert questions > 100  # it was heard
+    # beside those for marks: one a second, and those of Slurm's own questions
+    assert account["samples"] <= 1.1 * seconds / SAMPLE_S + seconds + 20
+
+
+def test_a_profile_is_no_finer_for_marks(steady: Cluster) -> None:
+    h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
+    command = script(steady, "greedy", GREEDY)
+    done = outcome(steady, submit(steady, "--energy=profile,1000", "--wrap", command))
+    path = steady.state / "profiles" / f"{steady.options.name}.{done.job}.h5"
+    wait_for(path.exists, 30, f"{path}")
+    with h5py.File(path) as file:
+        (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
+        times_s = channel["time_s"][:]
+    gaps_s = times_s[1:-1] - times_s[:-2]  # the last is the job's end
+    assert min(gaps_s) >= 0.9 * 0.1 - 1e-6  # profile_max_hz is 10
+
+
+def test_a_hostile_ring_spoils_its_own_regions_alone(steady: Cluster) -> None:
+    honest = submit(steady, "-n1", "--wrap", script(steady, "honest", HONEST), user=OTHER)
+    hostile = submit(steady, "-n1", "--wrap", script(steady, "hostile", HOSTILE))
+    pid = steady.node("n1").daemon.pid
+    (region,) = next(iter(outcome(steady, honest).accounts("batch").values()))["regions"]
+    assert (region["name"], region["count"]) == ("honest", 30)
+    assert 3 <= region["seconds"] < 6
+    done = outcome(steady, hostile)
+    (account,) = done.accounts("batch").values()
+    assert json.loads(steady.job_output(hostile)) == "done"
+    assert all(one["energy_uj"] <= account["energy_uj"] * 1.01 + 1 for one in account["regions"])
+    assert steady.node("n1").daemon.pid == pid
+
+
+def test_accounts_and_rings_of_others_are_out_of_reach(steady: Cluster) -> None:
+    """Another user's job runs on the node; neither outside nor inside a job is it to be seen."""
+    theirs = submit(steady, "-n1", "--wrap", "sleep 20", user=OTHER)
+    wait_for(lambda: steady.node("n1").stepds(theirs), 30, "the other's job to run")
+    verbs = ["read", "read scope=job", "books", "node", f"end job={theirs}", "close"]
+    text = f"""
+path = os.environ.get("JOULEMARK_SOCKET", sys.argv[-1])
+print(json.dumps([ask(connect(path), verb) for verb in {verbs!r}]))
+"""
+    command = script(steady, "asks", text)
+    inside = submit(steady, "-n1", "--wrap", command)
+    outside = steady.run([*command.split(), steady.node("n1").socket], user=USER)
+    outcome(steady, inside)
+    for answers in (json.loads(outside), json.loads(steady.job_output(inside))):
+        assert len(answers) == len(verbs)
+        assert all(
+            answer.startswith("error") and "not%20permitted" in answer for answer in answers
+        )
+    stray = script(steady, "stray", 'print(json.dumps(ask(connect(sys.argv[-1]), "marks")))')
+    answer = json.loads(steady.run([*stray.split(), steady.node("n1").socket], user=USER))
+    assert answer.startswith("error") and "no%20job%20step" in answer
+    status = script(steady, "status", 'print(json.dumps(ask(connect(sys.argv[-1]), "status")))')
+    words = json.loads(steady.run([*status.split(), steady.node("n1").socket], user=USER))
+    assert "watts" not in words and "energy" not in words
+    steady.run(["scancel", str(theirs)])
+    outcome(steady, theirs)
+
+
+def test_ledger_records_and_drafts_of_profiles_cannot_be_read(steady: Cluster) -> None:
+    job = submit(steady, "--energy=profile", "--wrap", "sleep 4")
+    state = steady.node("n1").ledger
+    (draft,) = wait_for(lambda: list(state.glob(f"profile.{job}.*")), 30, "the profile to begin")
+    for path in (draft, state / "ledger.sqlite"):
+        cannot_read(steady, path)
+    outcome(steady, job)
+    cannot_read(steady, record_file(steady, job, "n1"))
+    merged = steady.state / "records" / "profiles" / "merged"
+    path = merged / f"{steady.options.name}.{job}.n1.profile.jsonl"
+    wait_for(path.exists, 30, f"{path}")
+    cannot_read(steady, path)
+
+
+def test_the_ring_is_the_only_door(steady: Cluster) -> None:
+    """What a process is given holds its own marks: no counter, no other process's memory."""
+    text = """
+from joulemark import regions
+client = regions._client
+client.mark(regions.BEGIN, "only")
+ring = client.ring
+names = ring[regions.FIRST_NAME :].replace(bytes(1), b"")
+links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+(memory,) = [link for link in links if "memfd:joulemark" in os.path.realpath(link)]
+try:
+    os.truncate(memory, 1)
+    sealed = False
+except OSError:
+    sealed = True
+print(json.dumps([names.decode(), len(ring), sealed]))
+"""
+    done = outcome(steady, submit(steady, "--wrap", script(steady, "door", text)))
+    names, size, sealed = json.loads(steady.job_output(done.job))
+    assert names == "only" and sealed
+    assert size == 4096 + 16384 * 32 + 4096 * 96

@@ -1,0 +1,166 @@
+"""`--energy=profile`: power over time in HDF5, as asked and allowed, for its user alone."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import CHECKOUT, Cluster, ClusterError, wait_for
+from tests.e2e.marking import python
+from tests.e2e.outcome import UJ, Outcome, outcome
+from tests.e2e.waveform import NS
+
+h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
+USER = None if os.geteuid() else "nobody"
+OTHER = "daemon"  # another ordinary user that every system has
+
+
+def profile_file(cluster: Cluster, job: int) -> Path:
+    return cluster.state / "profiles" / f"{cluster.options.name}.{job}.h5"
+
+
+def run_job(cluster: Cluster, *options: str, nodes: int = 1) -> tuple[Outcome, Path]:
+    """A job with a profile, and its file once all its nodes are in it."""
+    job = cluster.sbatch(f"-N{nodes}", *options, user=USER)
+    done = outcome(cluster, job)
+    path = profile_file(cluster, job)
+
+    def complete() -> bool:
+        if not path.exists():
+            return False
+        with h5py.File(path) as file:
+            return len(file["nodes"]) == nodes
+
+    wait_for(complete, 30, f"{path} to be complete")
+    return done, path
+
+
+def test_a_profile_ends_with_the_records_energy(steady: Cluster) -> None:
+    options = ["--exclusive", "--energy=profile", "--wrap", "srun sleep 2.5"]
+    done, path = run_job(steady, *options, nodes=2)
+    assert "W mean over" in steady.job_output(done.job)
+    with h5py.File(path) as file:
+        assert (file.attrs["cluster"], file.attrs["job"]) == (steady.options.name, done.job)
+        for node, account in done.accounts().items():
+            (channel,) = [name for name in file[f"nodes/{node}"] if name != "marks"]
+            found = file[f"nodes/{node}/{channel}"]
+            times_s, energies_j = found["time_s"][:], found["energy_j"][:]
+            assert len(times_s) >= 3 and (times_s[1:] > times_s[:-1]).all()
+            assert times_s[-1] == pytest.approx(account["end_ns"] / NS, abs=1e-6)
+            assert energies_j[-1] == account["energy_uj"] / UJ
+            assert found["power_w"][1:].tolist() == pytest.approx([100] * (len(times_s) - 1), 0.02)
+            assert 2 * found.attrs["uncertainty_j"] >= 0
+
+
+def test_marks_are_in_it(steady: Cluster, tmp_path: Path) -> None:
+    program = """
+        import time
+        from joulemark import region
+        with region("outer"):
+            time.sleep(0.3)
+            with region("inner"):
+                time.sleep(0.3)
+    """
+    command = f"srun --overlap -n2 {python(steady, 'marked', program)}"
+    done, file = run_job(steady, "-n2", "--energy=profile,5", "--wrap", command)
+    (node,) = done.records
+    with h5py.File(file) as opened:
+        marks = opened[f"nodes/{node}/marks"]
+        assert sorted(marks["name"].asstr()[:]) == ["outer"] * 4 + ["outer/inner"] * 4
+        assert set(marks["rank"][:].tolist()) == {0, 1}
+        assert len(set(marks["thread"][:].tolist())) == 2
+    view = ["joulemark", "report", "profile", str(done.job)]
+    text = steady.run(view, user=USER)
+    assert f"job {done.job}: {node}, ranks 0-1: " in text and "outer/inner" in text
+    figure = tmp_path / "figure.png"
+    steady.run([*view, "--out", figure])
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def rate_hz(path: Path) -> float:
+    with h5py.File(path) as file:
+        (node,) = file["nodes"].values()
+        (channel,) = [group for name, group in node.items() if name != "marks"]
+        times_s = channel["time_s"][:]
+        return (len(times_s) - 1) / (times_s[-1] - times_s[0])
+
+
+def test_the_rate_is_the_asked_one_up_to_the_sites_limit(steady: Cluster) -> None:
+    work = ["--wrap", "sleep 3"]
+    _, slow = run_job(steady, "--energy=profile", *work)
+    _, asked = run_job(steady, "--energy=profile,5", *work)
+    greedy, most = run_job(steady, "--energy=profile,200", *work)
+    assert rate_hz(slow) < 2
+    assert 2 < rate_hz(asked) < 6
+    assert rate_hz(asked) < rate_hz(most) < 11.5
+    if USER:
+        assert "not 200: `profile_max_hz`" in greedy.notes()
+
+
+@pytest.mark.parametrize("value", ["profile,", "profile,0", "profile,x", "profile,1e9", "off,5"])
+def test_a_wrong_rate_is_refused_at_submission(steady: Cluster, value: str) -> None:
+    with pytest.raises(ClusterError, match="profile,HZ"):
+        steady.run(["sbatch", f"--energy={value}", "--wrap", "true"])
+
+
+@pytest.mark.skipif(USER is None, reason="only root can be other users")
+def test_its_user_reads_it_and_nobody_else(steady: Cluster) -> None:
+    done, path = run_job(steady, "--energy=profile", "--wrap", "sleep 1")
+    assert path.stat().st_mode & 0o007 == 0
+    read = [sys.executable, "-c", f"open({str(path)!r}, 'rb').read(8)"]
+    steady.run(read, user=USER)
+    with pytest.raises(ClusterError, match="PermissionError"):
+        steady.run(read, user=OTHER)
+    view = ["joulemark", "report", "profile", str(done.job)]
+    assert f"job {done.job}: " in steady.run(view, user=USER)
+    with pytest.raises(ClusterError, match="only job"):
+        steady.run(view, user=OTHER)
+
+
+def test_two_jobs_of_a_node_have_their_own_energy_alone(steady: Cluster) -> None:
+    jobs = [
+        steady.sbatch("-w", "n1", "-n1", "--energy=profile,5", "--wrap", "sleep 3", user=USER)
+        for _ in range(2)
+    ]
+    for job in jobs:
+        done = outcome(steady, job)
+        path = profile_file(steady, job)
+        wait_for(path.exists, 30, f"{path}")
+        with h5py.File(path) as file:
+            (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
+            assert channel["energy_j"][-1] == done.energy_uj() / UJ
+            # together they draw 100 W: while both run neither is charged all of it
+            assert min(channel["power_w"][1:]) < 99
+
+
+def test_a_killed_daemon_loses_a_second_of_it_at_most(steady: Cluster) -> None:
+    job = steady.sbatch("-w", "n1", "--energy=profile,5", "--wrap", "sleep 6", user=USER)
+    part = steady.state / "ledger" / "n1"
+    wait_for(lambda: list(part.glob(f"profile.{job}.*.jsonl")), 30, "the profile to begin")
+    steady.node("n1").daemon.kill()
+    steady.up()
+    done = outcome(steady, job)
+    path = profile_file(steady, job)
+    wait_for(path.exists, 30, f"{path}")
+    with h5py.File(path) as file:
+        (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
+        assert channel["energy_j"][-1] == done.energy_uj() / UJ
+    wait_for(lambda: not list(part.glob(f"profile.{job}.*.jsonl")), 30, "its draft to go")
+
+
+def test_the_summary_says_where_figures_come_from() -> None:
+    """`--help` needs no cluster."""
+    done = subprocess.run(
+        [sys.executable, "-m", "joulemark", "report", "profile", "--help"],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "packages" / "joulemark" / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--overlay" in done.stdout and "Mont-Blanc" in done.stdout
