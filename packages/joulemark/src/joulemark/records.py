@@ -159,6 +159,11 @@ def check(record) -> list[str]:
 def _check_keys(values, keys: dict, where: str) -> list[str]:
     if type(values) is not dict:
         return [f"{where}: {_short(values)}: must be an object"]
+    for key, (good, _) in keys.items():
+        if key not in values or not good(values[key]):
+            break
+    else:
+        return []
     return [
         f"{where}{'.' if where else ''}{key}: "
         f"{_short(values[key]) if key in values else 'missing'}: must be {expected}"
