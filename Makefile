@@ -20,6 +20,7 @@ lint: ## only the checks of layout and style
 bench: ## what our plugins and daemon cost
 	tests/setup
 	tests/bench/launch
+	tests/bench/regions
 
 clean: ## the test cluster, and what builds left in the checkout
 	tests/all --clean
