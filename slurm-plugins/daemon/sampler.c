@@ -160,7 +160,7 @@ static void take_value(const look *at, int channel, const jm_batch *batch,
     if (reading->ok) {
         int64_t boot_ns = time_of(at, batch, reading);
         sampled->heard_ns = at->boot_ns;
-        if (at->boot_ns - boot_ns > sampled->max_gap_ns)
+        if (at->boot_ns - boot_ns > sampled->max_gap_ns + at->ledger->window_ns)
             note(at, JM_SICK_LATE, "%.60s: a value of %.1f s ago", target->info.name,
                  (double)(at->boot_ns - boot_ns) / 1e9);
         if (jm_pulse_take(&at->sampler->pulses[channel], &target->info, reading->value, boot_ns,

@@ -199,7 +199,9 @@ static void defaults_hold_where_nothing_is_said(void) {
 static void every_key_arrives(void) {
     heard all;
     CHECK(load("cluster: demo\nsocket: /s/%n.sock\nstate_dir: /l/%n\nrecord_dir: /r\n"
-               "store: /100%%/s.sqlite\nlog_file: /log/%n-%n.log\nperiod_s: 0.5\ncpus: 2\n"
+               "store: /100%%/s.sqlite\ncarbon_g_per_kwh: 380\ncarbon_relative_error: 0.1\n"
+               "price_per_kwh: /prices.csv\ncurrency: EUR\nstore_password_file: /secret\n"
+               "log_file: /log/%n-%n.log\nperiod_s: 0.5\ncpus: 2\n"
                "privileged_users: [slurm, DOMAIN\\user]\n"
                "instruments:\n"
                "  - {name: rapl, type: powercap, root: /x, idle_w: 30, parent: pdu}\n"
@@ -213,6 +215,8 @@ static void every_key_arrives(void) {
     CHECK_STR(config.socket, "/s/n7.sock");
     CHECK_STR(config.state_dir, "/l/n7");
     CHECK_STR(config.record_dir, "/r");
+    CHECK_STR(jm_text(&config.site, "price_per_kwh", ""), "/prices.csv");
+    CHECK(config.site.count == 5);
     CHECK_STR(config.store, "/100%/s.sqlite");
     CHECK_STR(config.log_file, "/log/n7-n7.log");
     CHECK(config.period_s >= 0.5 && config.period_s <= 0.5 && config.cpus == 2);
@@ -223,7 +227,7 @@ static void every_key_arrives(void) {
     CHECK_STR(rapl->name, "rapl");
     CHECK_STR(rapl->parent, "pdu");
     CHECK_STR(jm_text(&rapl->settings, "root", ""), "/x");
-    CHECK(rapl->line == 11 && isnan(rapl->error.relative) && isnan(rapl->stuck_s));
+    CHECK(rapl->line == 16 && isnan(rapl->error.relative) && isnan(rapl->stuck_s));
     CHECK(rapl->period_s >= 0.5 && rapl->period_s <= 0.5 && rapl->timeout_s <= 0.5);
     CHECK(rapl->idle_w >= 30 && rapl->idle_w <= 30);
     CHECK_STR(jm_text(&pdu->settings, "file", ""), "/t/n7.csv");
