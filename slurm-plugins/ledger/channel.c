@@ -41,6 +41,30 @@ static uint64_t own_part(const jm_channel *channel, uint64_t value, uint64_t *ca
     return (uint64_t)(own / JM_WHOLE_PPB);
 }
 
+/* A counter that is not read at an account's ends: between its values it is held, as a power is. */
+static bool is_polled_counter(const jm_channel *channel) {
+    return channel->info.method == JM_METHOD_COUNTER && !channel->info.prompt;
+}
+
+/* A quarter of the newest step in a mean that forgets: it follows a load within some readings. */
+static const double NEWEST = 0.25;
+
+static void note_change(jm_channel *channel, double step_w, int64_t dt_ns) {
+    double rms_w2 = channel->step_rms_w * channel->step_rms_w;
+    channel->step_rms_w = sqrt(rms_w2 + NEWEST * (step_w * step_w - rms_w2));
+    channel->step_w = step_w;
+    channel->step_ns = dt_ns;
+}
+
+/* Its mean power is known, and when it changed within the interval is not: as of a power reading,
+ * but only for those who were not there all the time. */
+static void note_mean(jm_channel *channel, double mean_w, int64_t dt_ns) {
+    double step_w = mean_w - channel->power_w;
+    double step_uj = step_w * UJ_PER_J * ((double)dt_ns / NS_PER_S);
+    channel->when_uj2 += step_uj * step_uj / 12;
+    note_change(channel, step_w, dt_ns);
+}
+
 static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     int64_t dt_ns = boot_ns - channel->last_boot_ns;
     double dt_s = (double)dt_ns / NS_PER_S;
@@ -70,13 +94,13 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     channel->moved_uj += energy_uj;
     if (energy_uj == 0 || step_ns < POWER_NS)
         return;
-    channel->power_w = (double)channel->moved_uj / ((double)step_ns / NS_PER_S) / UJ_PER_J;
+    double mean_w = (double)channel->moved_uj / ((double)step_ns / NS_PER_S) / UJ_PER_J;
+    if (is_polled_counter(channel))
+        note_mean(channel, mean_w, step_ns);
+    channel->power_w = mean_w;
     channel->moved_boot_ns = boot_ns;
     channel->moved_uj = 0;
 }
-
-/* A quarter of the newest step in a mean that forgets: it follows a load within some readings. */
-static const double NEWEST = 0.25;
 
 /*
  * Error of the line between two readings. A lone change may have come anywhere between them:
@@ -93,10 +117,7 @@ static void note_step(jm_channel *channel, uint64_t value, int64_t dt_ns) {
     double variance_w2 = lone_w2 + (turning_w2 > 0 ? turning_w2 : 0);
     channel->variance_uj2 +=
         (variance_w2 + resolution_w * resolution_w / 12) * (dt_s * UJ_PER_J) * (dt_s * UJ_PER_J);
-    double rms_w2 = channel->step_rms_w * channel->step_rms_w;
-    channel->step_rms_w = sqrt(rms_w2 + NEWEST * (step_w * step_w - rms_w2));
-    channel->step_w = step_w;
-    channel->step_ns = dt_ns;
+    note_change(channel, step_w, dt_ns);
 }
 
 static void take_power(jm_channel *channel, uint64_t value, int64_t boot_ns, int64_t max_gap_ns) {
@@ -147,7 +168,7 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
         if (!is_counter)
             channel->power_w = (double)value / UJ_PER_J;
     }
-    if (!is_counter)
+    if (!is_counter || (is_polled_counter(channel) && channel->power_w > 0))
         note_range(channel);
     channel->values++;
     channel->has_last = true;
@@ -183,7 +204,8 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
         /* Nobody is charged without energy; the error waits for the next gain. */
         if (gain.energy_uj > 0) {
             gain.variance_uj2 = channel->variance_uj2;
-            channel->variance_uj2 = 0;
+            gain.when_uj2 = channel->when_uj2;
+            channel->variance_uj2 = channel->when_uj2 = 0;
         }
         channel->lost_ns = 0;
     }
@@ -203,20 +225,25 @@ void jm_channel_forget(jm_channel *channel) {
     channel->remainder = channel->part_carry = channel->moved_uj = 0;
     channel->settled_boot_ns = channel->lost_boot_ns = 0;
     channel->step_w = channel->step_rms_w = 0;
-    channel->variance_uj2 = 0;
+    channel->variance_uj2 = channel->when_uj2 = 0;
     channel->lost_ns = 0;
 }
 
 /* A step that comes at any time of a period, and is seen only at its end: the mean of the square of
  * what it has brought until age. */
 double jm_channel_unseen_variance(const jm_channel *channel) {
-    if (channel->info.method == JM_METHOD_COUNTER || channel->step_ns <= 0)
+    if ((channel->info.method == JM_METHOD_COUNTER && channel->info.prompt) ||
+        channel->step_ns <= 0)
         return 0;
     double age_s = (double)(channel->settled_boot_ns - channel->last_boot_ns) / NS_PER_S;
     double period_s = (double)channel->step_ns / NS_PER_S;
     if (age_s <= 0)
         return 0;
     double step_uj = channel->step_rms_w * UJ_PER_J * age_s;
+    /* A mean lags behind: what it last changed by, it may change by again, and that from the start.
+     */
+    if (channel->info.method == JM_METHOD_COUNTER)
+        return fmax(step_uj * step_uj, pow(channel->step_w * UJ_PER_J * age_s, 2)) / 3;
     return step_uj * step_uj * (age_s < period_s ? age_s / period_s : 1) / 3;
 }
 

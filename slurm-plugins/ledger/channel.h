@@ -26,17 +26,17 @@ typedef struct {
     double power_w;        /* mean between a counter's last two steps, or the last reading */
     int64_t moved_boot_ns; /* counter: when power_w was taken, and what it gained since */
     uint64_t moved_uj;
-    double step_w;        /* power reading: the last change */
+    double step_w;        /* the last change of power; not of a counter that is read when asked */
     double step_rms_w;    /* and how large they have been of late */
     int64_t step_ns;      /* time between the last two readings */
-    double low_w, high_w; /* of all readings since the start */
+    double low_w, high_w; /* of all powers since the start */
 
     uint64_t total_uj;       /* all the energy given out as gains since the ledger began */
     int64_t settled_boot_ns; /* until when; 0: not yet */
     int64_t lost_boot_ns;    /* until when lost time has been told */
 
     /* gathered since the last settling */
-    double variance_uj2;
+    double variance_uj2, when_uj2;
     int64_t lost_ns;
     uint64_t values;
     const char *fault;
@@ -47,10 +47,12 @@ typedef struct {
     uint64_t energy_uj;
     double variance_uj2; /* random error of this tick alone: quadrature and resolution of power
                             readings */
-    int64_t covered_ns;  /* time the energy stands for */
-    int64_t lost_ns;     /* time whose energy is unknown */
-    uint64_t values;     /* how many new values it rests on */
-    const char *fault;   /* why, when something is wrong with the reading; NULL when all is well */
+    double when_uj2; /* of energy that is known, but not when it came: a counter's that is polled,
+                        between its values */
+    int64_t covered_ns; /* time the energy stands for */
+    int64_t lost_ns;    /* time whose energy is unknown */
+    uint64_t values;    /* how many new values it rests on */
+    const char *fault;  /* why, when something is wrong with the reading; NULL when all is well */
 } jm_gain;
 
 /*

@@ -27,7 +27,8 @@ double jm_account_edge_variance(const jm_ledger *ledger, const jm_account *accou
     double ends_uj2 =
         jm_channel_stamp_variance(source, power_w) + jm_channel_unseen_variance(source);
     uint64_t at_the_ends = source->info.prompt ? 1 : 0; /* the end's own; the begin's came before */
-    if (source->info.method == JM_METHOD_COUNTER || balance->values > at_the_ends)
+    bool is_exact = source->info.method == JM_METHOD_COUNTER && source->info.prompt;
+    if (is_exact || balance->values > at_the_ends)
         return ends_uj2;
     /* No reading but at its ends: it may have drawn anything that the node draws. */
     double unseen_uj =

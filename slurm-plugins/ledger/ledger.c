@@ -178,8 +178,10 @@ static void charge(jm_balance *balance, jm_part part, const slice *tick) {
     balance->idle_uj += part.idle_uj;
     balance->systematic_uj +=
         error->relative * (double)part.energy_uj + error->offset_w * UJ_PER_J * dt_s * idle;
-    balance->variance_uj2 +=
-        tick->gain->variance_uj2 * busy * busy + tick->border_uj2 * moved * moved;
+    /* Who was there between all its values has the energy, if not when; the more so, if alone. */
+    double when = balance->values == 0 ? busy * busy : busy * (1 - busy);
+    balance->variance_uj2 += tick->gain->variance_uj2 * busy * busy +
+                             tick->border_uj2 * moved * moved + tick->gain->when_uj2 * when;
     balance->share = busy;
 }
 

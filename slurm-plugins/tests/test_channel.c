@@ -218,6 +218,24 @@ static void belief_and_wraps_are_judged_on_the_right_side(void) {
     CHECK(doubtful.fault != NULL);
 }
 
+/* A counter that is asked at a tick knows all; one that is polled holds, and may be wrong so far.
+ */
+static void what_a_polled_counter_holds_is_in_doubt(void) {
+    for (int prompt = 0; prompt <= 1; prompt++) {
+        jm_channel channel = counter(0);
+        channel.info.prompt = prompt;
+        feed(&channel, 0, SECOND);
+        feed(&channel, 10000000, 2 * SECOND);
+        jm_gain risen = feed(&channel, 110000000, 3 * SECOND); /* from 10 W to 100 W */
+        jm_channel_settle(&channel, 4 * SECOND, 5 * SECOND);
+        /* it may have changed by 90 W again, at once, or any time of the second */
+        double held_uj2 = jm_channel_unseen_variance(&channel);
+        CHECK(prompt ? held_uj2 == 0 : fabs(held_uj2 / (90e6 * 90e6 / 3) - 1) < 1e-9);
+        CHECK(prompt ? risen.when_uj2 == 0 : risen.when_uj2 >= 90e6 * 90e6 / 12);
+        CHECK(risen.variance_uj2 == 0);
+    }
+}
+
 int main(void) {
     random_begin();
     RUN(a_wrapping_counter_loses_nothing);
@@ -236,6 +254,7 @@ int main(void) {
     RUN(a_nodes_part_of_a_counter_loses_nothing_through_its_wraps);
     RUN(parts_that_are_no_binary_fraction_carry_their_rest);
     RUN(a_nodes_part_of_a_power_is_its_power);
+    RUN(what_a_polled_counter_holds_is_in_doubt);
     RUN(belief_and_wraps_are_judged_on_the_right_side);
     return test_result();
 }
