@@ -27,6 +27,7 @@ from building.steps import modules_by_library
 CHECKOUT = Path(__file__).resolve().parents[2]
 RECIPES = sorted(CHECKOUT.glob("spack-repo/spack_repo/joulemark/**/*.py"))
 PACKAGES = ["benchkit", "jm-stream", "joulemark", "joulemark-slurm", "mod2am"]
+PACKAGES += ["py-psycopg", "py-pymysql"]
 LMOD = Path("/usr/share/lmod/lmod/init/bash")
 
 #: where Debian's version of an external comes from
@@ -49,6 +50,10 @@ DEBIAN = {
     "py-pyyaml": "python3-yaml",
     "py-rich": "python3-rich",
     "py-matplotlib": "python3-matplotlib",
+    "py-pymysql": "python3-pymysql",
+    "py-psycopg": "python3-psycopg",
+    "py-h5py": "python3-h5py",
+    "py-paho-mqtt": "python3-paho-mqtt",
 }
 
 
