@@ -3,7 +3,7 @@
 .PHONY: demo clean-demo test lint bench clean
 
 demo: ## a real Slurm cluster on this machine, benchmarks through sbatch, joules in sacct
-	tests/setup
+	tests/setup demo
 	tests/demo
 
 clean-demo: ## stop every process of the demo and remove its state

@@ -66,9 +66,9 @@ def write_modules(steps: Steps, prefix: Path) -> Path:
 
 
 def install_command(steps: Steps) -> Path:
-    """Install the Python command into the state's virtual environment, or, where there is none,
-    into one that sees the system's modules, as the recipe does."""
-    venv = steps.cache / "venv"
+    """Install the Python command into a virtual environment of its own, that sees the system's
+    modules, as the recipe does."""
+    venv = steps.cache / "cmake/venv"
     python = venv / "bin/python"
     if ask(python, "-m", "pip", "--version") is None:
         steps.run("make venv", "/usr/bin/python3", "-m", "venv", "--system-site-packages", venv)
