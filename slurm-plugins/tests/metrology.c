@@ -180,6 +180,29 @@ static job random_job(uint64_t *random, double cpus) {
     return j;
 }
 
+/* A run as `joulemark plan` plans it; length_s 0: random ones. */
+typedef struct {
+    double length_s, power_w, idle_w, swing_w;
+    double accuracy; /* wanted, in parts of the energy */
+} planned;
+
+/* One job that has the node to itself, in any shape whose mean is half way up its swing. */
+static void plan_scene(scene *s, const planned *plan) {
+    job *j = &s->jobs[0];
+    double full_w = plan->power_w + plan->swing_w / 2;
+    s->n_jobs = 1;
+    s->idle_w = plan->idle_w;
+    s->cpu_w = (full_w - plan->idle_w) / NODE_CPUS;
+    j->cpus = NODE_CPUS;
+    j->form = plan->swing_w > 0 ? (shape)uniform(&s->random, SQUARE, BURSTS) : CONSTANT;
+    j->duty = 0.5;
+    j->high = NODE_CPUS;
+    j->low = NODE_CPUS * (1 - plan->swing_w / (full_w - plan->idle_w));
+    j->period_s = log_uniform(&s->random, 0.1, plan->length_s / 4);
+    j->phase_s = uniform(&s->random, 0, j->period_s);
+    j->end_s = j->begin_s + plan->length_s;
+}
+
 /* The node has known full load before: a new node's first job of a second is nobody's benchmark. */
 static void add_history(scene *s) {
     job *before = &s->jobs[s->n_jobs];
@@ -192,7 +215,7 @@ static void add_history(scene *s) {
     s->n_jobs++;
 }
 
-static void random_scene(scene *s, uint64_t seed, int which) {
+static void random_scene(scene *s, uint64_t seed, int which, const planned *plan) {
     memset(s, 0, sizeof *s);
     s->random = mix(seed);
     uint64_t *random = &s->random;
@@ -214,6 +237,8 @@ static void random_scene(scene *s, uint64_t seed, int which) {
             i == 0 ? begin_s + length_s : s->jobs[i].begin_s + uniform(random, 0.1, length_s + 10);
         s->metered[i].load = s->charged[i].load = &s->jobs[i];
     }
+    if (plan->length_s > 0)
+        plan_scene(s, plan);
     add_history(s);
     s->next_read_s = uniform(random, 0, s->with->period_s);
 }
@@ -312,9 +337,9 @@ static double truth_j(const scene *s, const job *j) {
     return s->idle_w * length_s * j->cpus / NODE_CPUS + s->cpu_w * advance(&c, j->end_s);
 }
 
-static outcome play(uint64_t seed, int which) {
+static outcome play(uint64_t seed, int which, const planned *plan) {
     static scene s;
-    random_scene(&s, seed, which);
+    random_scene(&s, seed, which, plan);
     jm_ledger_init(&s.ledger, NODE_CPUS, (int64_t)(TICK_S * 1e9));
     jm_channel channel = {
         .name = "node",
@@ -439,46 +464,122 @@ static void print_tables(summary *sum) {
     print_row("all", &sum->all);
 }
 
+/* As `joulemarkd --describe` has it, so that `joulemark plan` can plan for it. */
+static void print_instrument(const instrument *of) {
+    const jm_error_budget *error = &of->error;
+    printf("{\"instrument\":\"%s\",\"channel\":\"node\",\"method\":\"%s\",\"outermost\":true,"
+           "\"prompt\":%s,\"period_s\":%g,\"error\":{\"relative\":%g,\"offset_w\":%g,"
+           "\"resolution_w\":%g,\"resolution_uj\":%g,\"jitter_s\":%g}}\n",
+           of->name, jm_method_name(of->method), of->prompt ? "true" : "false", of->period_s,
+           error->relative, error->offset_w, error->resolution_w, error->resolution_uj,
+           error->jitter_s);
+}
+
+/* How many runs of the plan were as accurate as wanted, and said so. */
+static int judge_plan(const planned *plan, uint64_t cases, uint64_t seed, int which) {
+    uint64_t met = 0, told = 0;
+    for (uint64_t i = 0; i < cases; i++) {
+        outcome o = play(mix(seed) + i, which, plan);
+        met += fabs(o.measured_j - o.truth_j) <= plan->accuracy * o.truth_j;
+        told += o.half_width_j <= plan->accuracy * o.measured_j;
+    }
+    printf("{\"cases\": %" PRIu64 ", \"met\": %" PRIu64 ", \"told\": %" PRIu64 "}\n", cases, met,
+           told);
+    return met * 100 >= cases * 95 ? 0 : 1;
+}
+
 static const char USAGE[] =
     "usage: metrology [--cases N] [--seed N] [--instrument NAME] [--json] [--verbose]\n"
+    "       metrology --describe\n"
+    "       metrology --instrument NAME --length S --power W --idle W --swing W --accuracy PART\n"
     "\n"
     "Random jobs (load shape x instrument x length 0.1 s to 24 h x sharing) in simulated time;\n"
     "prints how often the k=2 error bar holds the truth, how wide it is, and whether the books\n"
-    "balance. Exit: 0 all goals are met, 1 not, 2 usage.\n";
+    "balance. Exit: 0 all goals are met, 1 not, 2 usage. --describe: the instruments, as\n"
+    "`joulemarkd --describe` has them. --length: runs as `joulemark plan` plans them; prints how\n"
+    "many met the accuracy, and how many error bars say so. Exit: 0 95 % met it.\n";
 
-int main(int argc, char **argv) {
+typedef struct {
+    uint64_t cases, seed;
+    int which; /* instrument; -1: any */
+    bool json, verbose;
+    planned plan;
+} arguments;
+
+static int find_instrument(const char *name) {
+    for (int i = 0; i < N_INSTRUMENTS; i++)
+        if (strcmp(INSTRUMENTS[i].name, name) == 0)
+            return i;
+    fprintf(stderr, "metrology: no instrument '%s'\n", name);
+    return -1;
+}
+
+/* False: the text is no number from 0. */
+static bool take_number(arguments *args, int option, const char *text) {
+    planned *plan = &args->plan;
+    double *const numbers[] = {['L' - 'A'] = &plan->length_s,
+                               ['P' - 'A'] = &plan->power_w,
+                               ['I' - 'A'] = &plan->idle_w,
+                               ['S' - 'A'] = &plan->swing_w,
+                               ['A' - 'A'] = &plan->accuracy};
+    if (option == 'c' || option == 's')
+        return jm_parse_u64(text, option == 'c' ? &args->cases : &args->seed) && args->cases > 0;
+    return jm_parse_double(text, numbers[option - 'A']) && *numbers[option - 'A'] >= 0;
+}
+
+/* -1: go on; else the exit status. */
+static int parse(int argc, char **argv, arguments *args) {
     static const struct option OPTIONS[] = {{"cases", required_argument, NULL, 'c'},
                                             {"seed", required_argument, NULL, 's'},
+                                            {"length", required_argument, NULL, 'L'},
+                                            {"power", required_argument, NULL, 'P'},
+                                            {"idle", required_argument, NULL, 'I'},
+                                            {"swing", required_argument, NULL, 'S'},
+                                            {"accuracy", required_argument, NULL, 'A'},
                                             {"instrument", required_argument, NULL, 'i'},
+                                            {"describe", no_argument, NULL, 'd'},
                                             {"json", no_argument, NULL, 'j'},
                                             {"verbose", no_argument, NULL, 'v'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    uint64_t cases = 10000, seed = 1;
-    int which = -1;
-    bool json = false, verbose = false;
+    *args = (arguments){.cases = 10000, .seed = 1, .which = -1};
     for (int option; (option = getopt_long(argc, argv, "h", OPTIONS, NULL)) != -1;) {
         if (option == 'j')
-            json = true;
+            args->json = true;
         else if (option == 'v')
-            verbose = true;
+            args->verbose = true;
         else if (option == 'h')
             return fputs(USAGE, stdout), 0;
         else if (option == 'i') {
+            if ((args->which = find_instrument(optarg)) < 0)
+                return 2;
+        } else if (option == 'd') {
             for (int i = 0; i < N_INSTRUMENTS; i++)
-                if (strcmp(INSTRUMENTS[i].name, optarg) == 0)
-                    which = i;
-            if (which < 0)
-                return fprintf(stderr, "metrology: no instrument '%s'\n", optarg), 2;
-        } else if (option == '?' || !jm_parse_u64(optarg, option == 'c' ? &cases : &seed) ||
-                   cases == 0)
+                print_instrument(&INSTRUMENTS[i]);
+            return 0;
+        } else if (option == '?' || !take_number(args, option, optarg))
             return fputs(USAGE, stderr), 2;
     }
+    const planned *plan = &args->plan;
+    if (plan->length_s > 0 &&
+        (args->which < 0 || plan->power_w - plan->swing_w / 2 < plan->idle_w ||
+         plan->power_w + plan->swing_w / 2 <= plan->idle_w || plan->accuracy <= 0))
+        return fputs(USAGE, stderr), 2;
+    return -1;
+}
+
+int main(int argc, char **argv) {
     static summary sum;
-    for (uint64_t i = 0; i < cases; i++) {
-        outcome o = play(mix(seed) + i, which);
-        sum_up(&sum, &o, cases);
-        if (verbose && fabs(o.measured_j - o.truth_j) > o.half_width_j)
+    arguments args;
+    int status = parse(argc, argv, &args);
+    if (status >= 0)
+        return status;
+    if (args.plan.length_s > 0)
+        return judge_plan(&args.plan, args.cases, args.seed, args.which);
+    for (uint64_t i = 0; i < args.cases; i++) {
+        outcome o = play(mix(args.seed) + i, args.which, &args.plan);
+        sum_up(&sum, &o, args.cases);
+        if (args.verbose && fabs(o.measured_j - o.truth_j) > o.half_width_j)
             printf("case %" PRIu64 ": %s %s %.3f s%s: %.3f J, truth %.3f J, +- %.3f J\n", i,
                    INSTRUMENTS[o.which].name, SHAPE_NAMES[o.form], o.length_s,
                    o.shared ? " shared" : "", o.measured_j, o.truth_j, o.half_width_j);
@@ -486,7 +587,7 @@ int main(int argc, char **argv) {
     double covered = coverage(&sum.all), width = 100 * median(&sum.long_enough);
     bool covers = covered >= 95 && covered <= 99, narrow = width <= 2;
     bool balanced = sum.imbalance_uj == 0;
-    if (json) {
+    if (args.json) {
         print_json("coverage", covered, "%", "95..99", covers);
         print_json("median_half_width_60s_1hz", width, "%", "<= 2", narrow);
         print_json("balance_error", (double)sum.imbalance_uj, "uJ", "0", balanced);
