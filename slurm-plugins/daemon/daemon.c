@@ -212,6 +212,7 @@ int jm_daemon_start(jm_daemon *daemon) {
     }
     jm_moment before;
     open_store(daemon, &before);
+    jm_profiles_tidy(daemon->profiles, &daemon->ledger);
     start_forwarder(daemon);
 
     int64_t boot_ns = jm_boot_ns();

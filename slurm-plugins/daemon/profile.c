@@ -6,6 +6,7 @@
 #include "log.h"
 #include "record.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -144,6 +145,33 @@ static void open_file(const jm_profiles *profiles, profile *one) {
             strerror(errno));
     if (fd >= 0)
         close(fd);
+}
+
+static bool is_of_the_ledger(const jm_ledger *ledger, uint32_t job_id, int64_t opened_ns) {
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        const jm_account *job = ledger->accounts[i];
+        if (job->kind == JM_ACCOUNT_JOB && job->job_id == job_id && job->opened_ns == opened_ns)
+            return true;
+    }
+    return false;
+}
+
+void jm_profiles_tidy(const jm_profiles *profiles, const jm_ledger *ledger) {
+    DIR *folder = opendir(profiles->config->state_dir);
+    if (!folder)
+        return;
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        uint32_t job_id;
+        int64_t opened_ns;
+        char path[JM_PATH_MAX + 64];
+        if (sscanf(entry->d_name, "profile.%" SCNu32 ".%" SCNd64 ".jsonl", &job_id, &opened_ns) !=
+                2 ||
+            is_of_the_ledger(ledger, job_id, opened_ns))
+            continue;
+        path_of(profiles, job_id, opened_ns, path, sizeof path);
+        unlink(path);
+    }
+    closedir(folder);
 }
 
 static profile *find(const jm_profiles *profiles, const jm_account *job) {

@@ -22,6 +22,9 @@ typedef struct jm_profiles jm_profiles;
 jm_profiles *jm_profiles_new(const jm_config *config, const char *node);
 void jm_profiles_free(jm_profiles *profiles);
 
+/* After the ledger was taken up: remove what a crash left of jobs that it does not know. */
+void jm_profiles_tidy(const jm_profiles *profiles, const jm_ledger *ledger);
+
 /*
  * How often this job may be sampled: what it asked for, at most `profile_max_hz`; for root's own
  * jobs that limit does not hold. 0: with the ledger's period.

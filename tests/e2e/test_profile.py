@@ -142,7 +142,8 @@ def test_two_jobs_of_a_node_have_their_own_energy_alone(steady: Cluster) -> None
 def test_a_killed_daemon_loses_a_second_of_it_at_most(steady: Cluster) -> None:
     job = steady.sbatch("-w", "n1", "--energy=profile,5", "--wrap", "sleep 6", user=USER)
     part = steady.state / "ledger" / "n1"
-    wait_for(lambda: list(part.glob(f"profile.{job}.*.jsonl")), 30, "the profile to begin")
+    (draft,) = wait_for(lambda: list(part.glob(f"profile.{job}.*.jsonl")), 30, "it to begin")
+    wait_for(lambda: draft.read_text().count('"e"') > 5, 30, "samples on the disk")
     steady.node("n1").daemon.kill()
     steady.up()
     done = outcome(steady, job)
