@@ -26,7 +26,7 @@ struct fake_daemon {
     int listener;
     pthread_t thread;
     atomic_bool stop;
-    atomic_bool hang;    // take requests, never answer
+    atomic_bool hang; // take requests, never answer
     const char *_Atomic last_answer;
     jm_ring *rings[FAKE_RINGS]; // in the order of the connections that asked for them
     int events[FAKE_RINGS];
