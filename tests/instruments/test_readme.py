@@ -1,4 +1,4 @@
-"""What the README of slurm-plugins tells administrators to copy is there, and is valid."""
+"""What administrators are given to copy is whole and valid: the README's examples and site's."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -15,6 +15,7 @@ import yaml
 from tests.cluster import CHECKOUT
 
 README = (CHECKOUT / "slurm-plugins" / "README.md").read_text()
+SITE = CHECKOUT / "slurm-plugins" / "site" / "joulemark.yaml"
 EXAMPLES = re.search(r"```yaml\ninstruments:\n(.*?)```", README, re.DOTALL)[1]
 TABLE = README.partition("## Instruments")[2].partition("\\*")[0]
 
@@ -29,9 +30,24 @@ def test_every_instrument_has_an_example() -> None:
     assert written <= told and told == shown
 
 
-def test_the_examples_are_valid(joulemarkd: Path, configuration: Callable[[str], Path]) -> None:
-    words = [joulemarkd, "-N", "n1", "-c", configuration(EXAMPLES), "--check"]
+def check(joulemarkd: Path, path: Path) -> None:
+    words = [joulemarkd, "-N", "n1", "-c", path, "--check"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     if "install its library" in done.stderr:
         pytest.skip(done.stderr.splitlines()[0])
     assert done.returncode == 0, done.stderr
+
+
+def test_the_examples_are_valid(joulemarkd: Path, configuration: Callable[[str], Path]) -> None:
+    check(joulemarkd, configuration(EXAMPLES))
+
+
+def test_sites_example_is_valid_with_every_key(joulemarkd: Path, tmp_path: Path) -> None:
+    head, cluster, rest = SITE.read_text().partition("\ncluster:")
+    path = tmp_path / "joulemark.yaml"
+    path.write_text(head + cluster + re.sub(r"^# ", "", rest, flags=re.MULTILINE))
+    check(joulemarkd, path)
+
+
+def test_the_gateways_example_is_valid(joulemarkd: Path) -> None:
+    check(joulemarkd, SITE.with_name("gateway.yaml"))
