@@ -2,6 +2,8 @@
 // A poller: one instrument's thread. Whatever the instrument does, nobody waits for it.
 #include "poller.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-static const int64_t NS_PER_S = 1000000000;
 /* An answer within this belongs to the moment that was asked for. */
 static const int64_t AT_ONCE_NS = 1000000;
 static const int64_t STOP_PATIENCE_NS = 1000000000;
@@ -35,14 +36,8 @@ struct jm_poller {
     int n_batches;
 };
 
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 static struct timespec timespec_of(int64_t ns) {
-    return (struct timespec){ns / NS_PER_S, ns % NS_PER_S};
+    return (struct timespec){ns / JM_NS_PER_S, ns % JM_NS_PER_S};
 }
 
 /* One moment on the clocks: waits go by MONOTONIC, readings by BOOTTIME and REALTIME. */
@@ -51,7 +46,8 @@ typedef struct {
 } instant;
 
 static instant now(void) {
-    return (instant){clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_BOOTTIME), clock_ns(CLOCK_REALTIME)};
+    return (instant){jm_clock_ns(CLOCK_MONOTONIC), jm_clock_ns(CLOCK_BOOTTIME),
+                     jm_clock_ns(CLOCK_REALTIME)};
 }
 
 static void append(jm_poller *poller, jm_batch *batch) {
@@ -90,7 +86,7 @@ static void read_all(jm_poller *poller, instant asked) {
         pthread_mutex_unlock(&poller->lock);
         memset(poller->readings, 0, (size_t)poller->n_channels * sizeof *poller->readings);
         more = poller->instrument->read(poller->self, asked.real_ns, poller->readings);
-        int64_t took_ns = clock_ns(CLOCK_BOOTTIME) - asked.boot_ns;
+        int64_t took_ns = jm_clock_ns(CLOCK_BOOTTIME) - asked.boot_ns;
         /* A value of a long call is of some time within it. */
         int64_t boot_ns = took_ns <= AT_ONCE_NS ? asked.boot_ns : asked.boot_ns + took_ns / 2;
         jm_batch *batch = pack(poller, boot_ns, took_ns);
@@ -120,7 +116,7 @@ static void *run(void *opaque) {
     bool prompt = poller->instrument->prompt;
     int64_t pause_ns =
         prompt ? (int64_t)((double)poller->period_ns * JM_UNASKED_PERIODS) : poller->period_ns;
-    int64_t due_ns = clock_ns(CLOCK_MONOTONIC) + (prompt ? pause_ns : 0);
+    int64_t due_ns = jm_clock_ns(CLOCK_MONOTONIC) + (prompt ? pause_ns : 0);
     pthread_mutex_lock(&poller->lock);
     while (!poller->stopping) {
         instant moment = now();
@@ -137,7 +133,7 @@ static void *run(void *opaque) {
             poller->asked = false;
             pthread_cond_broadcast(&poller->done);
         }
-        int64_t after_ns = clock_ns(CLOCK_MONOTONIC);
+        int64_t after_ns = jm_clock_ns(CLOCK_MONOTONIC);
         due_ns = prompt ? after_ns + pause_ns : due_ns + pause_ns;
         if (due_ns < after_ns) /* missed turns are not made up for */
             due_ns = after_ns + pause_ns - (after_ns - due_ns) % pause_ns;
@@ -178,7 +174,7 @@ jm_poller *jm_poller_start(const jm_instrument *instrument, void *self,
     *poller = (jm_poller){.instrument = instrument,
                           .self = self,
                           .n_channels = n_channels,
-                          .period_ns = (int64_t)(config->period_s * (double)NS_PER_S),
+                          .period_ns = (int64_t)(config->period_s * (double)JM_NS_PER_S),
                           .readings = readings};
     poller->last = &poller->first;
     pthread_mutex_init(&poller->lock, NULL);
@@ -211,8 +207,8 @@ bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns) {
 }
 
 bool jm_poller_wait(jm_poller *poller, int64_t deadline_ns) {
-    int64_t left_ns = deadline_ns - clock_ns(CLOCK_BOOTTIME);
-    struct timespec until = timespec_of(clock_ns(CLOCK_MONOTONIC) + (left_ns > 0 ? left_ns : 0));
+    int64_t left_ns = deadline_ns - jm_clock_ns(CLOCK_BOOTTIME);
+    struct timespec until = timespec_of(jm_clock_ns(CLOCK_MONOTONIC) + (left_ns > 0 ? left_ns : 0));
     pthread_mutex_lock(&poller->lock);
     int status = 0;
     while (poller->asked && status != ETIMEDOUT)
@@ -240,7 +236,7 @@ int64_t jm_poller_busy_since_ns(jm_poller *poller) {
 }
 
 bool jm_poller_stop(jm_poller *poller) {
-    struct timespec until = timespec_of(clock_ns(CLOCK_MONOTONIC) + STOP_PATIENCE_NS);
+    struct timespec until = timespec_of(jm_clock_ns(CLOCK_MONOTONIC) + STOP_PATIENCE_NS);
     pthread_mutex_lock(&poller->lock);
     poller->stopping = true;
     pthread_cond_signal(&poller->wake);

@@ -2,16 +2,15 @@
 // `joulemarkd --probe`: what the configured instruments read, for people and for tests.
 #include "probe.h"
 
+#include "clock.h"
 #include "json.h"
 #include "poller.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CHANNELS_MAX = 100000 };
-static const int64_t NS_PER_S = 1000000000;
 static const int64_t PATIENCE_NS = 5000000000;
 static const useconds_t POLL_US = 2000;
 
@@ -25,19 +24,13 @@ typedef struct {
     int64_t next_ask_ns, deadline_ns; /* CLOCK_BOOTTIME */
 } probed;
 
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 static void print_fault(const char *instrument, const char *channel, const char *fault) {
     fputs("{\"instrument\":", stdout);
     jm_json_text(stdout, instrument);
     fputs(",\"channel\":", stdout);
     jm_json_text(stdout, channel);
     printf(",\"domain\":null,\"method\":null,\"time\":%.6f,\"value\":null,\"unit\":null,\"fault\":",
-           (double)clock_ns(CLOCK_REALTIME) / 1e9);
+           (double)jm_clock_ns(CLOCK_REALTIME) / 1e9);
     jm_json_text(stdout, fault);
     puts("}");
 }
@@ -45,8 +38,8 @@ static void print_fault(const char *instrument, const char *channel, const char 
 static void print_value(const probed *p, int channel, const jm_batch *batch) {
     const jm_channel_info *info = &p->channels[channel];
     const jm_reading *reading = &batch->values[channel].reading;
-    int64_t age_ns = clock_ns(CLOCK_BOOTTIME) - batch->boot_ns;
-    int64_t time_ns = reading->time_ns ? reading->time_ns : clock_ns(CLOCK_REALTIME) - age_ns;
+    int64_t age_ns = jm_clock_ns(CLOCK_BOOTTIME) - batch->boot_ns;
+    int64_t time_ns = reading->time_ns ? reading->time_ns : jm_clock_ns(CLOCK_REALTIME) - age_ns;
     fputs("{\"instrument\":", stdout);
     jm_json_text(stdout, p->config->name);
     fputs(",\"channel\":", stdout);
@@ -107,9 +100,9 @@ static int64_t patience_ns(const probed *p) {
 /* One look at one instrument; the number of failures it showed. */
 static int look(probed *p) {
     int failed = 0;
-    int64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+    int64_t now_ns = jm_clock_ns(CLOCK_BOOTTIME);
     if (p->instrument->prompt && now_ns >= p->next_ask_ns &&
-        jm_poller_ask(p->poller, clock_ns(CLOCK_REALTIME), now_ns))
+        jm_poller_ask(p->poller, jm_clock_ns(CLOCK_REALTIME), now_ns))
         p->next_ask_ns = now_ns + (int64_t)(p->config->period_s * 1e9);
     for (jm_batch *batch = jm_poller_take(p->poller), *next; batch; batch = next) {
         next = batch->next;
@@ -138,7 +131,7 @@ int jm_probe(const jm_config *config, int count) {
         jm_message why;
         probed *p = &all[n];
         *p = (probed){.config = &config->instruments[i], .left = count};
-        p->deadline_ns = clock_ns(CLOCK_BOOTTIME) + patience_ns(p);
+        p->deadline_ns = jm_clock_ns(CLOCK_BOOTTIME) + patience_ns(p);
         if (open_one(p, &why)) {
             n++;
             continue;

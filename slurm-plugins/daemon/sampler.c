@@ -2,6 +2,7 @@
 // From instruments to gains: opens what the configuration names, reads it at each tick.
 #include "sampler.h"
 
+#include "clock.h"
 #include "json.h"
 #include "log.h"
 
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Power readings further apart than this many periods are not joined by a line. */
 enum { MAX_GAP_PERIODS = 5 };
@@ -58,12 +58,6 @@ static int64_t ns_of(double seconds) {
     return (int64_t)(seconds * 1e9);
 }
 
-static int64_t boot_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_ledger *ledger,
                     jm_message *why) {
     jm_channel_info infos[JM_CHANNELS_MAX];
@@ -76,7 +70,7 @@ static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_l
                             .timeout_ns = ns_of(entry->timeout_s),
                             .stuck_ns = isnan(entry->stuck_s) ? 0 : ns_of(entry->stuck_s),
                             .max_gap_ns = ns_of(entry->period_s) * MAX_GAP_PERIODS,
-                            .heard_ns = boot_now_ns()};
+                            .heard_ns = jm_clock_ns(CLOCK_BOOTTIME)};
     jm_format(sampled->name, sizeof sampled->name, "%s", entry->name);
     jm_format(sampled->type, sizeof sampled->type, "%s", entry->type);
     int n = jm_instrument_describe(instrument, self, entry, infos, JM_CHANNELS_MAX);

@@ -2,6 +2,8 @@
 // A site's command as a child: in a process group of its own, read line by line, ended as a whole.
 #include "child.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,12 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-int64_t jm_child_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 /* Between fork and exec of a program with threads: only calls that are safe in a signal handler. */
 static _Noreturn void become(const char *command, int output) {
@@ -106,7 +102,7 @@ static int fill(jm_child *child, int64_t deadline_ns) {
             return 0;
         if (errno != EAGAIN && errno != EINTR)
             return 0;
-        int64_t left_ns = deadline_ns - jm_child_now_ns();
+        int64_t left_ns = deadline_ns - jm_clock_ns(CLOCK_MONOTONIC);
         if (left_ns <= 0)
             return -1;
         struct pollfd wait = {.fd = child->fd, .events = POLLIN};
@@ -118,7 +114,7 @@ jm_child_result jm_child_read(jm_child *child, char line[JM_CHILD_LINE_MAX], int
     while (!take_line(child, line)) {
         if (child->length == sizeof child->buffer - 1 && skip_rest(child))
             return JM_CHILD_TOO_LONG;
-        if (child->skipping && jm_child_now_ns() >= deadline_ns)
+        if (child->skipping && jm_clock_ns(CLOCK_MONOTONIC) >= deadline_ns)
             return JM_CHILD_NOTHING;
         int filled = fill(child, deadline_ns);
         if (filled < 0)
@@ -141,7 +137,7 @@ static bool has_ended(pid_t pid, int64_t deadline_ns) {
         if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ? errno != EINTR
                                                                               : info.si_pid == pid)
             return true;
-        if (jm_child_now_ns() >= deadline_ns)
+        if (jm_clock_ns(CLOCK_MONOTONIC) >= deadline_ns)
             return false;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }

@@ -41,6 +41,4 @@ bool jm_child_stop(jm_child *child, int64_t deadline_ns, int *status);
 /* "exit status 3", "signal 11 (Segmentation fault)". */
 void jm_child_describe(int status, jm_message *text);
 
-int64_t jm_child_now_ns(void);
-
 #endif

@@ -3,13 +3,13 @@
 #include "exec.h"
 
 #include "child.h"
+#include "clock.h"
 #include "common.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 /* Nothing is known of a script: 5 % is what meters without a stated class are commonly granted; 1 W
  * and 1 s are the steps of UiO's log (PRACE-1IP D9.3.3, 4.1.6). */
@@ -111,7 +111,7 @@ bool jm_exec_parse(const char *text, jm_exec_line *line, jm_message *why) {
 /* ---- a script that prints on and on ---- */
 
 static int64_t after(double seconds) {
-    return jm_child_now_ns() + (int64_t)(seconds * NS_PER_S);
+    return jm_clock_ns(CLOCK_MONOTONIC) + (int64_t)(seconds * NS_PER_S);
 }
 
 static jm_reading fail(const exec_instrument *self) {
@@ -141,7 +141,8 @@ static jm_reading ended(exec_instrument *self) {
 static jm_reading silent(exec_instrument *self) {
     int status;
     jm_message what;
-    if ((double)(jm_child_now_ns() - self->heard_ns) < SILENT_TIMEOUTS * self->timeout_s * NS_PER_S)
+    if ((double)(jm_clock_ns(CLOCK_MONOTONIC) - self->heard_ns) <
+        SILENT_TIMEOUTS * self->timeout_s * NS_PER_S)
         return (jm_reading){.none = true};
     jm_child_stop(&self->child, 0, &status);
     jm_message_set(&what, "printed nothing for %g s and was killed",
@@ -149,18 +150,12 @@ static jm_reading silent(exec_instrument *self) {
     return pause_after(self, what.text);
 }
 
-static int64_t unix_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* A line without a time is of the moment it came; that of a call is of some time within the call.
  */
 static jm_reading take_line(exec_instrument *self, const char *text) {
     jm_exec_line line;
     jm_message why;
-    self->heard_ns = jm_child_now_ns();
+    self->heard_ns = jm_clock_ns(CLOCK_MONOTONIC);
     if (!jm_exec_parse(text, &line, &why)) {
         jm_message_set(&self->why, "command '%.60s': %.300s", self->command, why.text);
         return fail(self);
@@ -178,7 +173,7 @@ static jm_reading take_line(exec_instrument *self, const char *text) {
     if (line.time_ns > 0)
         self->last_time_ns = line.time_ns;
     else if (!self->every_call)
-        line.time_ns = unix_now_ns();
+        line.time_ns = jm_clock_ns(CLOCK_REALTIME);
     self->restarted = false;
     self->pause_s = FIRST_PAUSE_S;
     return (jm_reading){.ok = true, .value = line.power_uw, .time_ns = line.time_ns};
@@ -187,12 +182,12 @@ static jm_reading take_line(exec_instrument *self, const char *text) {
 static jm_reading read_stream(exec_instrument *self) {
     char line[JM_CHILD_LINE_MAX];
     if (self->child.pid == 0) {
-        if (jm_child_now_ns() < self->retry_ns)
+        if (jm_clock_ns(CLOCK_MONOTONIC) < self->retry_ns)
             return fail(self);
         jm_message why;
         if (!jm_child_start(&self->child, self->command, &why))
             return pause_after(self, why.text);
-        self->heard_ns = jm_child_now_ns();
+        self->heard_ns = jm_clock_ns(CLOCK_MONOTONIC);
     }
     switch (jm_child_read(&self->child, line, after(fmin(self->timeout_s / 2, MAX_WAIT_S)))) {
     case JM_CHILD_LINE:

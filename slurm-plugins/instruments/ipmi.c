@@ -30,13 +30,14 @@
  */
 #include "ipmi_answer.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 static const jm_error_budget dcmi_budget = {
@@ -71,12 +72,6 @@ typedef struct {
     int count;
     struct meter meters[];
 } ipmi;
-
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* ---- which sensors ---- */
 
@@ -172,7 +167,7 @@ static bool is_refusal(int error) {
 }
 
 static bool connect_bmc(ipmi *self) {
-    int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    int64_t now_ns = jm_clock_ns(CLOCK_MONOTONIC);
     if (self->refused_ns && now_ns - self->refused_ns < refused_pause_ns)
         return false; /* why is still the refusal's */
     self->session = ipmi_ctx_create();
@@ -182,11 +177,11 @@ static bool connect_bmc(ipmi *self) {
     }
     self->refused_ns = 0;
     if ((self->address ? open_lan(self) : open_in_band(self)) == 0) {
-        self->answered_ns = clock_ns(CLOCK_MONOTONIC);
+        self->answered_ns = jm_clock_ns(CLOCK_MONOTONIC);
         return true;
     }
     if (is_refusal(ipmi_ctx_errnum(self->session)))
-        self->refused_ns = clock_ns(CLOCK_MONOTONIC);
+        self->refused_ns = jm_clock_ns(CLOCK_MONOTONIC);
     ipmi_ctx_destroy(self->session);
     self->session = NULL;
     return false;
@@ -278,7 +273,7 @@ static bool lacks_sensors(const ipmi *self) {
 /* A session that was idle for its whole time-out counts as lost (to FreeIPMI, and to many a BMC).
  */
 static bool have_session(ipmi *self) {
-    int64_t idle_ns = clock_ns(CLOCK_MONOTONIC) - self->answered_ns;
+    int64_t idle_ns = jm_clock_ns(CLOCK_MONOTONIC) - self->answered_ns;
     if (self->session && self->address && idle_ns > (int64_t)self->session_ms * 900000)
         hang_up(self);
     if (!self->session) {
@@ -346,16 +341,16 @@ static int read_sensor(ipmi *self, struct meter *meter, uint64_t *uw) {
 /* The value's time is the middle of request and answer. */
 static bool read_meter(ipmi *self, struct meter *meter, jm_reading *reading) {
     uint64_t uw = 0;
-    int64_t before_ns = clock_ns(CLOCK_REALTIME);
+    int64_t before_ns = jm_clock_ns(CLOCK_REALTIME);
     int result = meter->sensor ? read_sensor(self, meter, &uw) : read_dcmi(self, meter, &uw);
-    int64_t after_ns = clock_ns(CLOCK_REALTIME);
+    int64_t after_ns = jm_clock_ns(CLOCK_REALTIME);
     if (result > 0)
         *reading = (jm_reading){
             .ok = true, .value = uw, .time_ns = before_ns + (after_ns - before_ns) / 2};
     else
         *reading = (jm_reading){.why = meter->why.text};
     if (result >= 0)
-        self->answered_ns = clock_ns(CLOCK_MONOTONIC);
+        self->answered_ns = jm_clock_ns(CLOCK_MONOTONIC);
     return result >= 0;
 }
 

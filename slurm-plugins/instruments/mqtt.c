@@ -3,6 +3,7 @@
 //
 // A thread of its own takes messages as they come, with their time; read hands them on one by one.
 #include "broker.h"
+#include "clock.h"
 #include "common.h"
 #include "payload.h"
 
@@ -11,12 +12,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { QUEUE_MAX = 512, FAULT_MAX = 128, TURN_MS = 500 };
-static const int64_t NS_PER_S = 1000000000;
 /* A sender's clock may be this far ahead before its times are refused. */
-static const int64_t AHEAD_NS = 60 * NS_PER_S;
+static const int64_t AHEAD_NS = 60 * JM_NS_PER_S;
 
 /* A publisher rounds to what it shows; without a word of its error a percent is the usual class. */
 static const jm_error_budget power_budget = {
@@ -53,12 +52,6 @@ typedef struct {
     jm_message fault;
 } subscriber;
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 /* ---- messages ---- */
 
 static void push(channel *to, const entry *new) {
@@ -79,7 +72,7 @@ static bool is_stale(const subscriber *self, const jm_payload *payload, bool ret
 static void take(subscriber *self, channel *to, const void *data, size_t size, bool retained) {
     jm_payload payload;
     jm_message why;
-    entry new = {.time_ns = now_ns()};
+    entry new = {.time_ns = jm_clock_ns(CLOCK_REALTIME)};
     int64_t arrival_ns = new.time_ns;
     if (!jm_payload_parse(&to->form, data, size, &payload, &why)) {
         if (!retained) {
@@ -279,7 +272,7 @@ static int mqtt_open(const jm_instrument_config *config, void **opaque, jm_messa
     }
     pthread_mutex_init(&self->lock, NULL);
     double fresh_s = 3 * config->period_s > 5 ? 3 * config->period_s : 5;
-    self->fresh_ns = (int64_t)(fresh_s * (double)NS_PER_S);
+    self->fresh_ns = (int64_t)(fresh_s * (double)JM_NS_PER_S);
     if (!prepare_channels(self, config, why) || !subscribe(self, config, why)) {
         mqtt_close(self);
         return -1;

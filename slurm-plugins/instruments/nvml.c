@@ -3,10 +3,11 @@
 // time.
 #include "common.h"
 
+#include "clock.h"
+
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /*
  * The part of NVML's ABI that is used here (NVIDIA, "NVML API Reference Guide"); so no header of
@@ -228,17 +229,11 @@ static int nvml_describe(void *opaque, jm_channel_info *channels, int capacity) 
     return self->count;
 }
 
-static int64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* A GPU that was reset, or a driver that was loaded anew, needs new handles. */
 static void find_again(nvml *self) {
-    if (monotonic_ns() < self->retry_ns)
+    if (jm_clock_ns(CLOCK_MONOTONIC) < self->retry_ns)
         return;
-    self->retry_ns = monotonic_ns() + RETRY_NS;
+    self->retry_ns = jm_clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
     self->lib.shutdown();
     if (self->lib.init() != NVML_OK)
         return;

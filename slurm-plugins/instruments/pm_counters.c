@@ -2,13 +2,13 @@
 // Instrument `pm_counters`: what the blade controller of an HPE Cray EX or XC counts of its node.
 #include "pm_counters.h"
 
+#include "clock.h"
 #include "common.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -291,17 +291,11 @@ static jm_reading read_counter(struct counter *counter, int64_t now_ns) {
     return reading;
 }
 
-static int64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* What the scan's number says: a new scan, the one that we have, or that no more will come. */
 enum scan { SCAN_NEW, SCAN_OLD, SCAN_STALE };
 
 static enum scan judge_scan(pm_counters *self, uint64_t scan) {
-    int64_t now_ns = monotonic_ns();
+    int64_t now_ns = jm_clock_ns(CLOCK_MONOTONIC);
     if (self->last_scan_ns == 0 || scan != self->last_scan) {
         self->last_scan = scan;
         self->last_scan_ns = now_ns;

@@ -31,10 +31,11 @@
  */
 #include "redfish_service.h"
 
+#include "clock.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const jm_error_budget power_budget = {
     .relative = 0.05, .offset_w = 10, .resolution_w = 1, .jitter_s = 10};
@@ -86,12 +87,6 @@ typedef struct {
 
 /* A fault may be over at the next reading; what the service does not offer it will not. */
 typedef enum { FAULT, NOT_OFFERED, FOUND } outcome;
-
-static int64_t clock_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* ---- where the values are ---- */
 
@@ -195,7 +190,7 @@ static outcome look_up(redfish *self, const jm_uri *chassis, struct gauge *gauge
 static outcome add_up(redfish *self, struct gauge *gauge, source_kind source, uint64_t *sum,
                       jm_message *why) {
     outcome result = FOUND;
-    int64_t before_ns = clock_ns();
+    int64_t before_ns = jm_clock_ns(CLOCK_REALTIME);
     *sum = 0;
     for (int i = 0; i < gauge->n_uris && result == FOUND; i++) {
         json_t *resource;
@@ -208,7 +203,7 @@ static outcome add_up(redfish *self, struct gauge *gauge, source_kind source, ui
         json_decref(resource);
         *sum += value;
     }
-    gauge->time_ns = before_ns + (clock_ns() - before_ns) / 2;
+    gauge->time_ns = before_ns + (jm_clock_ns(CLOCK_REALTIME) - before_ns) / 2;
     return result;
 }
 

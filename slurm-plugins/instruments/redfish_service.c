@@ -3,11 +3,12 @@
 // authentication.
 #include "redfish_service.h"
 
+#include "clock.h"
+
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BODY_MAX = 1 << 20, SECRET_MAX = 256, TOKEN_MAX = 512 };
@@ -40,12 +41,6 @@ typedef struct {
     char token[TOKEN_MAX];
     jm_uri location;
 } answer;
-
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* ---- one request ---- */
 
@@ -101,7 +96,7 @@ static void set_up(const jm_service *service, const char *method, const char *ur
 
 static bool perform(jm_service *service, const char *method, const jm_uri *uri, jm_message *why) {
     char detail[CURL_ERROR_SIZE] = "";
-    int64_t left_ms = (service->deadline_ns - now_ns()) / 1000000;
+    int64_t left_ms = (service->deadline_ns - jm_clock_ns(CLOCK_MONOTONIC)) / 1000000;
     CURLcode result = CURLE_OPERATION_TIMEDOUT;
     if (left_ms > 0) {
         curl_easy_setopt(service->curl, CURLOPT_TIMEOUT_MS, (long)left_ms);
@@ -161,7 +156,7 @@ static bool request(jm_service *service, const char *method, const jm_uri *uri, 
 /* ---- who we are ---- */
 
 static bool refused(jm_service *service, const answer *reply, jm_message *why) {
-    service->refused_ns = now_ns();
+    service->refused_ns = jm_clock_ns(CLOCK_MONOTONIC);
     jm_message_set(&service->refusal,
                    "%s: the user or password is refused (HTTP %ld); check 'user' and "
                    "'password_file' (tried again in a minute, or the BMC locks the user out)",
@@ -171,7 +166,8 @@ static bool refused(jm_service *service, const answer *reply, jm_message *why) {
 }
 
 static bool may_log_in(const jm_service *service, jm_message *why) {
-    if (!service->refused_ns || now_ns() - service->refused_ns >= refused_pause_ns)
+    if (!service->refused_ns ||
+        jm_clock_ns(CLOCK_MONOTONIC) - service->refused_ns >= refused_pause_ns)
         return true;
     *why = service->refusal;
     return false;
@@ -283,7 +279,7 @@ json_t *jm_service_get(jm_service *service, const jm_uri *uri, bool *absent, jm_
 }
 
 void jm_service_begin(jm_service *service) {
-    service->deadline_ns = now_ns() + (int64_t)(service->timeout_s * 1e9);
+    service->deadline_ns = jm_clock_ns(CLOCK_MONOTONIC) + (int64_t)(service->timeout_s * 1e9);
 }
 
 /* ---- open and close ---- */

@@ -3,13 +3,14 @@
 // 2 uJ.
 #include "common.h"
 
+#include "clock.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const double NS_PER_S = 1e9;
 static const double UJ_PER_W_NS = 1e-3; /* a watt over a nanosecond is 1e-3 uJ */
@@ -272,12 +273,6 @@ static int read_file(const jm_instrument_config *config, struct trace *trace, jm
 
 /* ---- the instrument ---- */
 
-static int64_t unix_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static void replay_close(void *opaque) {
     replay *self = opaque;
     free(self->trace.points);
@@ -292,7 +287,7 @@ static void set_up(replay *self, const jm_instrument_config *config) {
     const jm_settings *settings = &config->settings;
     int64_t epoch_ns = jm_given(settings, "epoch")
                            ? llround(jm_number(settings, "epoch", 0) * NS_PER_S)
-                           : unix_now_ns();
+                           : jm_clock_ns(CLOCK_REALTIME);
     self->origin_ns = epoch_ns + self->trace.points[0].time_ns;
     self->latest_ns = INT64_MIN;
     self->as_power = as_power(config);

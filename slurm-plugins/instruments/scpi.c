@@ -3,6 +3,7 @@
 // a query with numbers.
 #include "scpi.h"
 
+#include "clock.h"
 #include "common.h"
 #include "meter.h"
 
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 /* WT230: PRACE-1IP D9.3.3 table 10, 0.2 % and four values a second. */
@@ -127,16 +127,10 @@ bool jm_scpi_number(const char *reply, int item, double *number, jm_message *why
 
 /* ---- the line ---- */
 
-static int64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* False and why: the deadline passed, or the line is gone. */
 static bool wait_for(scpi *self, short events, int64_t deadline_ns, const char *what) {
     for (;;) {
-        int64_t left_ns = deadline_ns - monotonic_ns();
+        int64_t left_ns = deadline_ns - jm_clock_ns(CLOCK_MONOTONIC);
         struct pollfd line = {.fd = self->fd, .events = events};
         int ready = poll(&line, 1, left_ns > 0 ? (int)((left_ns + 999999) / 1000000) : 0);
         if (ready < 0 && errno == EINTR)
@@ -347,7 +341,7 @@ static int scpi_describe(void *opaque, jm_channel_info *channels, int capacity) 
 
 /* A line with any fault is opened anew the next time, which also brings the two back in step. */
 static bool read_value(scpi *self, uint64_t *value) {
-    int64_t deadline_ns = monotonic_ns() + self->timeout_ns;
+    int64_t deadline_ns = jm_clock_ns(CLOCK_MONOTONIC) + self->timeout_ns;
     char reply[REPLY_MAX];
     double number;
     jm_message what;

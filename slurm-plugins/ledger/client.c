@@ -3,6 +3,7 @@
 // caller.
 #include "client.h"
 
+#include "clock.h"
 #include "locate.h"
 
 #include <errno.h>
@@ -10,14 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
-
-static int64_t monotonic_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 int jm_client_configure(jm_client *client, const char *node, jm_message *why) {
     char path[JM_PATH_MAX];
@@ -69,13 +63,13 @@ static int fail(jm_client *client) {
 }
 
 static int fail_slow(jm_client *client) {
-    client->retry_after_ns = monotonic_ns() + JM_RETRY_AFTER_MS * INT64_C(1000000);
+    client->retry_after_ns = jm_clock_ns(CLOCK_MONOTONIC) + JM_RETRY_AFTER_MS * INT64_C(1000000);
     return fail(client);
 }
 
 int jm_client_ask(jm_client *client, const char *request, int timeout_ms, jm_packet *reply,
                   jm_message *why) {
-    if (client->retry_after_ns > monotonic_ns()) {
+    if (client->retry_after_ns > jm_clock_ns(CLOCK_MONOTONIC)) {
         jm_message_set(why, "joulemarkd did not answer at %s lately", client->socket);
         return -1;
     }
