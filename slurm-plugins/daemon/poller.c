@@ -85,11 +85,15 @@ static void read_all(jm_poller *poller, instant asked) {
         poller->busy_since_ns = asked.boot_ns;
         pthread_mutex_unlock(&poller->lock);
         memset(poller->readings, 0, (size_t)poller->n_channels * sizeof *poller->readings);
+        int64_t begun_ns = jm_clock_ns(CLOCK_BOOTTIME);
         more = poller->instrument->read(poller->self, asked.real_ns, poller->readings);
-        int64_t took_ns = jm_clock_ns(CLOCK_BOOTTIME) - asked.boot_ns;
-        /* A value of a long call is of some time within it. */
-        int64_t boot_ns = took_ns <= AT_ONCE_NS ? asked.boot_ns : asked.boot_ns + took_ns / 2;
-        jm_batch *batch = pack(poller, boot_ns, took_ns);
+        int64_t ended_ns = jm_clock_ns(CLOCK_BOOTTIME);
+        /* A value that took its time, or whose thread woke late, is of some time within the call.
+         */
+        int64_t boot_ns = ended_ns - asked.boot_ns <= AT_ONCE_NS
+                              ? asked.boot_ns
+                              : begun_ns + (ended_ns - begun_ns) / 2;
+        jm_batch *batch = pack(poller, boot_ns, ended_ns - asked.boot_ns);
         pthread_mutex_lock(&poller->lock);
         poller->busy_since_ns = 0;
         if (batch)

@@ -337,7 +337,8 @@ static bool replay_read(void *opaque, int64_t now_ns, jm_reading *readings) {
         self->latest_ns = now_ns;
     bool started = self->latest_ns >= self->origin_ns;
     uint64_t elapsed_ns = started ? (uint64_t)self->latest_ns - (uint64_t)self->origin_ns : 0;
-    readings[0] = (jm_reading){.ok = true};
+    /* Exact for this moment, however long the answer takes. */
+    readings[0] = (jm_reading){.ok = true, .time_ns = now_ns};
     if (self->as_power) {
         readings[0].value = started ? jm_to_micro(power_after(self, elapsed_ns)) : 0;
         return false;

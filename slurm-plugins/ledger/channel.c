@@ -176,25 +176,30 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
     channel->last_boot_ns = boot_ns;
 }
 
-/* Energy from the last value to boot_ns at the power last seen. */
-static uint64_t held_uj(const jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {
+/*
+ * The integral up to boot_ns: the power last seen is held from the last value on, for at most
+ * max_gap_ns, and taken back where the value came from after boot_ns.
+ */
+static uint64_t level_uj(const jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {
     int64_t silent_ns = boot_ns - channel->last_boot_ns;
-    if (silent_ns <= 0)
-        return 0;
     if (silent_ns > max_gap_ns)
         silent_ns = max_gap_ns;
-    return (uint64_t)(channel->power_w * UJ_PER_J * ((double)silent_ns / NS_PER_S));
+    double held_uj = channel->power_w * UJ_PER_J * ((double)silent_ns / NS_PER_S);
+    if (held_uj >= 0)
+        return channel->integral_uj + (uint64_t)held_uj;
+    uint64_t ahead_uj = (uint64_t)-held_uj;
+    return ahead_uj < channel->integral_uj ? channel->integral_uj - ahead_uj : 0;
 }
 
 jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {
     jm_gain gain = {.fault = channel->fault};
     if (channel->has_last && boot_ns - channel->last_boot_ns > max_gap_ns)
         tell_lost(channel, boot_ns);
-    uint64_t level_uj = channel->integral_uj + held_uj(channel, boot_ns, max_gap_ns);
+    uint64_t level = level_uj(channel, boot_ns, max_gap_ns);
     if (channel->has_last && boot_ns > channel->settled_boot_ns) {
         int64_t dt_ns = boot_ns - channel->settled_boot_ns;
-        if (level_uj > channel->total_uj)
-            gain.energy_uj = level_uj - channel->total_uj;
+        if (level > channel->total_uj)
+            gain.energy_uj = level - channel->total_uj;
         channel->total_uj += gain.energy_uj;
         gain.lost_ns = channel->lost_ns;
         gain.values = channel->values;

@@ -131,6 +131,17 @@ static void what_was_held_too_much_is_caught_up_never_negative(void) {
     CHECK_EQ_U64(feed(&channel, 100000000, 12 * SECOND).energy_uj, 100000000);
 }
 
+/* A prompt instrument that woke late reads a moment after the tick: that is the next tick's. */
+static void a_value_of_after_the_tick_is_taken_back_to_it(void) {
+    jm_channel channel = sensor();
+    feed(&channel, 100000000, SECOND);
+    jm_channel_take(&channel, &(jm_reading){.ok = true, .value = 100000000}, 3 * SECOND,
+                    5 * SECOND);
+    CHECK_EQ_U64(jm_channel_settle(&channel, 2 * SECOND, 5 * SECOND).energy_uj, 100000000);
+    CHECK_EQ_U64(jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND).energy_uj, 100000000);
+    CHECK_EQ_U64(channel.total_uj, 200000000);
+}
+
 static void silence_is_held_for_the_longest_gap_and_told_once(void) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
@@ -248,6 +259,7 @@ int main(void) {
     RUN(a_failed_reading_is_named_and_bridged);
     RUN(a_tick_without_a_value_holds_and_the_next_value_settles);
     RUN(what_was_held_too_much_is_caught_up_never_negative);
+    RUN(a_value_of_after_the_tick_is_taken_back_to_it);
     RUN(silence_is_held_for_the_longest_gap_and_told_once);
     RUN(a_silent_counter_brings_all_of_it_back);
     RUN(the_same_moment_twice_counts_once);

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster, Node, wait_for
-from tests.e2e.outcome import UJ, Outcome, books, ledger, newest_record, outcome, record_file
+from tests.e2e.outcome import (
+    UJ,
+    Outcome,
+    account_uj,
+    books,
+    ledger,
+    newest_record,
+    outcome,
+    record_file,
+)
 from tests.e2e.waveform import NS, STEADY
 
 NODE_W, IDLE_W = 100, 40
@@ -95,6 +104,12 @@ def test_steps_that_run_at_once_divide_their_jobs_energy(shaped: Cluster) -> Non
         ),
     )
     wait_samples(shaped, job, "0", "1")
+    long_enough_j = 3 * NODE_W  # what it takes to start a step no longer matters
+    wait_for(
+        lambda: sum(account_uj(shaped.node("n1"), job, s) for s in "01") > long_enough_j * UJ,
+        60,
+        f"{long_enough_j} J of both steps",
+    )
     end.touch()
     done = outcome(shaped, job)
     assert_sacct_agrees(done)
