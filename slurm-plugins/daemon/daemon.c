@@ -5,6 +5,7 @@
 #include "log.h"
 #include "process.h"
 #include "record.h"
+#include "unsaved.h"
 #include "usage.h"
 
 #include <string.h>
@@ -18,6 +19,8 @@ static const int64_t SHORTEST_TICK_NS = 100000;
 static const int64_t SAVE_WITHIN_NS = 50000000;
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
+/* An open job with no process left is over after this time; a step may follow the one before. */
+static const int64_t ORPHAN_PATIENCE_NS = 5 * INT64_C(1000000000);
 
 static int64_t clock_ns(clockid_t clock) {
     struct timespec t;
@@ -71,10 +74,15 @@ static void save(jm_daemon *daemon) {
     if (jm_store_save(daemon->store, &daemon->ledger, &moment, &why) != 0) {
         jm_error("%s; the ledger goes on in memory", why.text);
         daemon->store_fault = why;
-    } else if (daemon->store_fault.text[0]) {
+        return;
+    }
+    if (daemon->store_fault.text[0]) {
         jm_info("the ledger is saved again");
         daemon->store_fault.text[0] = '\0';
     }
+    if (daemon->charged_unsaved)
+        jm_unsaved_clear(daemon->config.socket);
+    daemon->charged_unsaved = false;
 }
 
 static void mark_unsaved(jm_daemon *daemon) {
@@ -104,9 +112,40 @@ void jm_daemon_sample(jm_daemon *daemon) {
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
+/* When the last of the job's processes ended; 0: one is there. */
+static int64_t left_alone_ns(const jm_ledger *ledger, const jm_account *job) {
+    int64_t last_ns = 0;
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        const jm_account *account = ledger->accounts[i];
+        if (account->job != job)
+            continue;
+        if (account->closed_ns == 0)
+            return 0;
+        if (account->closed_ns > last_ns)
+            last_ns = account->closed_ns;
+    }
+    return last_ns;
+}
+
+/* Its .extern was killed, and its epilog too: nobody else will say that the job is over. */
+static void close_orphans(jm_daemon *daemon) {
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        jm_account *job = daemon->ledger.accounts[i];
+        if (job->kind != JM_ACCOUNT_JOB || job->closed_ns != 0 || !job->contained)
+            continue;
+        int64_t alone_ns = left_alone_ns(&daemon->ledger, job);
+        if (alone_ns == 0 || daemon->last_tick_real_ns - alone_ns < ORPHAN_PATIENCE_NS)
+            continue;
+        add_note(job, "none of its processes was left and no epilog came");
+        jm_ledger_close(&daemon->ledger, job, daemon->last_tick_real_ns, false);
+        job->due = true;
+    }
+}
+
 void jm_daemon_tick(jm_daemon *daemon) {
     jm_forwarder_keep(&daemon->forwarder);
     jm_daemon_sample(daemon);
+    close_orphans(daemon);
     save(daemon);
 }
 
@@ -135,7 +174,9 @@ static void open_store(jm_daemon *daemon, jm_moment *before) {
  * last seen. */
 static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same_boot) {
     char text[JM_MESSAGE_MAX];
-    double gap_s = (double)(jm_real_ns() - before->real_ns) / 1e9;
+    int64_t gap_ns = same_boot ? jm_boot_ns() - before->boot_ns : jm_real_ns() - before->real_ns;
+    if (gap_ns < 0) /* the clock was set back meanwhile */
+        gap_ns = 0;
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *account = daemon->ledger.accounts[i];
         if (account->closed_ns != 0)
@@ -155,7 +196,7 @@ static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same
                   same_boot ? "" : " (the node was rebooted)",
                   (double)(before->real_ns - account->opened_ns) / 1e9);
         add_note(account, text);
-        account->gap_ns += (int64_t)(gap_s * 1e9);
+        account->gap_ns += gap_ns;
         account->due = account->kind == JM_ACCOUNT_JOB;
         jm_ledger_close(&daemon->ledger, account, before->real_ns, false);
     }
@@ -171,7 +212,7 @@ static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same
         if (running)
             continue;
         add_note(job, "all its processes ended while joulemarkd was down");
-        job->gap_ns += (int64_t)(gap_s * 1e9);
+        job->gap_ns += gap_ns;
         jm_ledger_close(&daemon->ledger, job, before->real_ns, false);
     }
 }
@@ -189,6 +230,20 @@ static void keep_mark(void *context, const jm_account *holder, const jm_mark *ma
     jm_daemon *daemon = context;
     jm_profiles_mark(daemon->profiles, &daemon->ledger, holder, mark, daemon->last_tick_boot_ns,
                      daemon->last_tick_real_ns);
+}
+
+/* Counters make up for the time without a daemon, unless records have charged some of it. */
+static void take_up_channels(jm_daemon *daemon, int64_t before_boot_ns) {
+    daemon->charged_unsaved = jm_unsaved_until(daemon->config.socket) > before_boot_ns;
+    if (daemon->charged_unsaved)
+        jm_warn("records were written while the ledger could not be saved: what the counters "
+                "gained since it was is charged to nobody again");
+    for (int c = 0; c < daemon->ledger.n_channels; c++) {
+        if (daemon->charged_unsaved)
+            jm_channel_forget(&daemon->ledger.channels[c]);
+        else
+            daemon->ledger.channels[c].settled_boot_ns = before_boot_ns;
+    }
 }
 
 int jm_daemon_start(jm_daemon *daemon) {
@@ -227,8 +282,7 @@ int jm_daemon_start(jm_daemon *daemon) {
         for (int c = 0; c < daemon->ledger.n_channels; c++)
             jm_channel_forget(&daemon->ledger.channels[c]);
     else {
-        for (int c = 0; c < daemon->ledger.n_channels; c++)
-            daemon->ledger.channels[c].settled_boot_ns = before.boot_ns;
+        take_up_channels(daemon, before.boot_ns);
         jm_info("taking up the ledger left %.3f s ago, %d accounts in it",
                 (double)(boot_ns - before.boot_ns) / 1e9, daemon->ledger.n_accounts);
     }
@@ -330,6 +384,12 @@ static bool write_to_an_outbox(const jm_daemon *daemon, const jm_account *job, j
     return false;
 }
 
+/* False and why: the next daemon could not be told, so nothing may be charged now. */
+static bool charge_unsaved(jm_daemon *daemon, jm_message *why) {
+    daemon->charged_unsaved = true;
+    return jm_unsaved_mark(daemon->config.socket, daemon->last_tick_boot_ns, why) == 0;
+}
+
 static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
     if (daemon->store_fault.text[0] && !strstr(job->note, "not saved on disk")) {
         add_note(job, "the ledger was not saved on disk: ");
@@ -339,6 +399,8 @@ static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
         note_coarser_profile(daemon, job);
         write_profile(daemon, job);
     }
+    if (daemon->store_fault.text[0] && !charge_unsaved(daemon, why))
+        return -1;
     if (!write_to_an_outbox(daemon, job, why))
         return -1;
     jm_message failure;

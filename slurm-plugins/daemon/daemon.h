@@ -29,7 +29,8 @@ typedef struct {
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
     int64_t unsaved_since_ns; /* CLOCK_BOOTTIME; 0: no account was opened or closed since a save */
-    bool recovering;          /* the first tick after a start bridges the time nobody looked */
+    bool charged_unsaved; /* a record holds energy that no saved ledger has charged (unsaved.h) */
+    bool recovering;      /* the first tick after a start bridges the time nobody looked */
     bool warned_contain;
 } jm_daemon;
 
