@@ -20,7 +20,7 @@ from tests.chaos import jobs
 from tests.chaos.books import (
     UJ,
     Charge,
-    charged_beyond_the_ledger,
+    charged_beyond_the_truth,
     charged_twice,
     charges,
     lost_unstated,
@@ -87,6 +87,7 @@ def disk_full(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str
     go = [cluster.jobs_folder / f"full-{i}" for i in range(2)]
     node = cluster.node("n1")
     in_memory = node.daemon.log_text().count(IN_MEMORY)
+    began_ns = time.time_ns()
     with small_disk(cluster) as folder, cluster.changed():
         node.configure(state_dir=str(folder / "ledger"))
         long = jobs.submit(cluster, dice, go[0], nodes=["n1"], has_step=True)
@@ -107,12 +108,13 @@ def disk_full(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str
         jobs.wait_ended(cluster, [long, short])
         found = wait_charged(cluster, "n1", long, short)
         node.daemon.stop()
+        used_j = true.energy_j(began_ns, time.time_ns())
         last = snapshot(folder / "ledger")
     assert last
     faults = [jobs.disturbance(cluster, job) for job in (long, short)]
     both = [found[job.id] for job in (long, short)]
     faults += charged_twice(both, true.energy_j)
-    return [*filter(None, faults), *charged_beyond_the_ledger(both, last)]
+    return [*filter(None, faults), *charged_beyond_the_truth(both, last, used_j)]
 
 
 # -- a clock that steps --------------------------------------------------------------------------

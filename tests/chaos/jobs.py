@@ -95,7 +95,7 @@ def disturbance(cluster: Cluster, job: Job) -> str:
     """What a job that nothing of its own was killed of ended with, where it is not its own end."""
     state, code = facts(cluster, job)
     want = "COMPLETED" if job.code == 0 else "FAILED"
-    if job.excuse or (state == want and code == f"{job.code}:0"):
+    if job.excuse or (state in (want, "COMPLETING") and code == f"{job.code}:0"):
         return ""
     return f"job {job.id}: {state} {code}, not {want} {job.code}:0"
 

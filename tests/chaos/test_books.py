@@ -7,10 +7,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.chaos.books import (
+    TICKS,
     UJ,
     Charge,
     Snapshot,
     charged_beyond_the_ledger,
+    charged_beyond_the_truth,
     charged_twice,
     gained_more_than_true,
     lost_unstated,
@@ -33,13 +35,20 @@ def test_a_job_alone_is_charged_no_more_than_its_own_time() -> None:
     assert charged_twice([replace(LATER, energy_uj=101 * UJ)], STEADY.energy_j)
 
 
+def shots(*totals_j: float) -> list[Snapshot]:
+    """A tick a second."""
+    return [Snapshot(i * NS, round(j * UJ), round(j * UJ)) for i, j in enumerate(totals_j)]
+
+
 def test_a_ledger_gains_no_more_than_was_used() -> None:
-    shots = [Snapshot(0, 0, 0), Snapshot(1 * NS, 100 * UJ, 100 * UJ)]
-    assert gained_more_than_true(shots, STEADY.energy_j) == []
-    twice = [*shots, Snapshot(2 * NS, 300 * UJ, 300 * UJ)]
-    assert "were used" in gained_more_than_true(twice, STEADY.energy_j)[0]
-    fell = [*shots, Snapshot(2 * NS, 0, 0)]
-    assert "fell" in gained_more_than_true(fell, STEADY.energy_j)[0]
+    good = [100.0 * i for i in range(4 * TICKS)]
+    assert gained_more_than_true(shots(*good), STEADY.energy_j) == []
+    late = [*good[:5], good[4], *good[6:]]
+    assert gained_more_than_true(shots(*late), STEADY.energy_j) == []
+    half = 2 * TICKS
+    twice = [*good[:half], *(total + 0.1 for total in good[half:])]
+    assert "more came in" in gained_more_than_true(shots(*twice), STEADY.energy_j)[0]
+    assert "fell" in gained_more_than_true(shots(100, 50), STEADY.energy_j)[0]
 
 
 def test_parts_that_do_not_sum_are_seen() -> None:
@@ -50,6 +59,13 @@ def test_parts_that_do_not_sum_are_seen() -> None:
 def test_records_hold_no_more_than_the_ledger_charged() -> None:
     assert charged_beyond_the_ledger([FIRST, LATER], Snapshot(0, 0, 0, 700 * UJ)) == []
     assert charged_beyond_the_ledger([FIRST, LATER], Snapshot(0, 0, 0, 700 * UJ - 1))
+
+
+def test_what_a_ledger_forgot_is_charged_all_the_same() -> None:
+    """900 J were used, of which the ledger knows 300 J: 100 J of LATER, 200 J unallocated."""
+    last = Snapshot(0, 300 * UJ, 300 * UJ, 100 * UJ)
+    assert charged_beyond_the_truth([FIRST, LATER], last, 900) == []
+    assert charged_beyond_the_truth([FIRST, LATER], last, 899)
 
 
 def test_a_loss_must_be_stated() -> None:
