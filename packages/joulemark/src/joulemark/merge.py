@@ -18,6 +18,7 @@ from joulemark.store import jobs, nodes
 POLL_S = 0.02
 # A file this old belongs to no merge that still waits: a node that came back wrote it.
 LEFT_BEHIND_S = 60.0
+WORTH_A_HELPER = 2000  # files: fewer take less time than a second process
 
 
 @dataclass
@@ -39,15 +40,38 @@ def run(config: Config, request: Request) -> int:
         _wait_for_nodes(config, request)
     gc.disable()  # ten thousand records are a million objects without a cycle among them
     try:
-        found, rejected = _read_all(config, _pending(config, request))
-        lines = _store(config, request, list(found.values()))
-        _move_merged(config, [path for path in found if os.path.dirname(path) == _top(config)])
+        lines, rejected = _merge(config, request)
     finally:
         gc.enable()
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()  # comments need not wait for profiles
     profile.merge(config, request.job)
     return 1 if rejected else 0
+
+
+def _merge(config: Config, request: Request) -> tuple[list[str], int]:
+    """The lines to print, and how many files were rejected.
+
+    Two transactions: when the first has kept the records, their files can be moved while the
+    second makes the job records. What ends in between leaves jobs pending for the next merge.
+    """
+    paths = _pending(config, request)
+    with forking.Helper((_read_some, _move_merged), len(paths) >= WORTH_A_HELPER) as helper:
+        found, rejected = _sort_out(config, helper.halves(_read_some, paths))
+        with store.writing(config.store) as session:
+            changed = _keep(session, config, request, found)
+            session.commit()
+            helper.start(_move_merged, [path for path in found if _waits(config, path)])
+            session.begin()
+            at_hand = {one.digest: one.record for one in found.values()}
+            lines = _Update(session, charges.Charges(config), request, at_hand).jobs(changed)
+        helper.result()
+    return lines, rejected
+
+
+def _waits(config: Config, path: str) -> bool:
+    """Not in merged/ already."""
+    return os.path.dirname(path) == _top(config)
 
 
 def _top(config: Config) -> str:
@@ -105,11 +129,11 @@ def _left_behind(entry: os.DirEntry) -> bool:
         return False
 
 
-def _read_all(config: Config, paths: list[str]) -> tuple[dict[str, nodes.Found], int]:
-    """Good records by path, and how many bad ones went to record_dir/rejected."""
+def _sort_out(config: Config, read: list) -> tuple[dict[str, nodes.Found], int]:
+    """Of what _read_some() found: good records by path; how many bad ones went to rejected/."""
     good: dict[str, nodes.Found] = {}
     rejected = 0
-    for path, record, text, digest, problems in forking.in_halves(_read_some, paths):
+    for path, record, text, digest, problems in read:
         if problems:
             _reject(config, path, problems)
             rejected += 1
@@ -147,14 +171,16 @@ def _reject(config: Config, path: str, problems: list[str]) -> None:
             log.write(f"{stamp} {line}\n")
 
 
-def _move_merged(config: Config, paths: list[str]) -> None:
-    folder = config.record_dir / "merged"
-    folder.mkdir(exist_ok=True)
+def _move_merged(paths: list[str]) -> list:
+    """Keeps merged files in record_dir/merged, for a rebuild."""
+    for folder in {os.path.dirname(path) for path in paths}:
+        os.makedirs(f"{folder}/merged", exist_ok=True)
     for path in paths:
-        _move(path, folder)
+        _move(path, f"{os.path.dirname(path)}/merged")
+    return []
 
 
-def _move(path: str, folder: Path) -> str:
+def _move(path: str, folder: str | Path) -> str:
     """Moves a file without ever overwriting another one's content."""
     name = os.path.basename(path)
     target = f"{folder}/{name}"
@@ -169,20 +195,19 @@ def _move(path: str, folder: Path) -> str:
     return target
 
 
-def _store(config: Config, request: Request, found: list[nodes.Found]) -> list[str]:
-    """One transaction: records in, job records out; returns the lines to print."""
-    changed = {one.job for one in found}
-    at_hand = {one.digest: one.record for one in found}
-    charge = charges.Charges(config)
-    with store.writing(config.store) as session:
-        nodes.put_nodes(session, found)
-        if request.job is not None:
-            changed.add((config.cluster, request.job))
-            if request.slurm.nodes or request.slurm.user:
-                nodes.put_slurm_run(session, config.cluster, request.job, request.slurm)
-        changed.update(jobs.pending_jobs(session, everything=request.job is None))
-        update = _Update(session, charge, request, at_hand)
-        return [line for job in sorted(changed) if (line := update.job(*job))]
+def _keep(
+    session: store.Session, config: Config, request: Request, found: dict[str, nodes.Found]
+) -> set[tuple[str, int]]:
+    """Stores what nodes and Slurm said; returns the jobs whose records have to be made anew."""
+    nodes.put_nodes(session, found.values())
+    changed = {one.job for one in found.values()}
+    if request.job is not None:
+        changed.add((config.cluster, request.job))
+        if request.slurm.nodes or request.slurm.user:
+            nodes.put_slurm_run(session, config.cluster, request.job, request.slurm)
+    pending = jobs.pending_jobs(session, everything=request.job is None)
+    jobs.add_pending(session, changed)
+    return changed.union(pending)
 
 
 @dataclass
@@ -192,9 +217,13 @@ class _Update:
     session: store.Session
     charge: charges.Charges
     request: Request
-    at_hand: dict[str, dict]
+    at_hand: dict[str, dict]  # records by digest, which need not be read again
 
-    def job(self, cluster: str, job: int) -> str | None:
+    def jobs(self, changed: set[tuple[str, int]]) -> list[str]:
+        """Renews these jobs' rows; returns the lines to print."""
+        return [line for one in sorted(changed) if (line := self._job(*one))]
+
+    def _job(self, cluster: str, job: int) -> str | None:
         """Renews a job's rows; the line to print if it is another one or was asked for."""
         found = nodes.node_records(self.session, cluster, job, self.at_hand)
         runs = runs_of(found, nodes.slurm_runs(self.session, cluster, job))

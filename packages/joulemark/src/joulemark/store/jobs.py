@@ -53,6 +53,12 @@ def last_run(rows: list[dict]) -> dict[str, dict]:
     return {row["JobIDRaw"]: row for row in rows if row["Run"] == last}
 
 
+def add_pending(session: Session, found: Iterable[tuple[str, int]]) -> None:
+    """Notes jobs whose records have to be made, until set_pending() says otherwise."""
+    key = ("cluster", "job")
+    session.upsert("pending", (*key, "tries"), key, [(*one, 0) for one in sorted(found)])
+
+
 def set_pending(session: Session, cluster: str, job: int, pending: bool) -> None:
     """Notes that lines of a shared channel or of a price that concern a job may still come."""
     if not pending:
