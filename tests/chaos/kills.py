@@ -114,8 +114,9 @@ class Killer:
         node.daemon.kill(signal.SIGSTOP)
         try:
             end.touch()
-            pids = wait_for(lambda: _named("epilog", node.slurmd), 30, "the epilog to run")
-            self.tally["epilog"] += sum(_kill(pid) for pid in pids)
+            with contextlib.suppress(Waited):  # the job had lost its node before
+                pids = wait_for(lambda: _named("epilog", node.slurmd), 10, "the epilog to run")
+                self.tally["epilog"] += sum(_kill(pid) for pid in pids)
         finally:
             node.daemon.kill(signal.SIGCONT)
 
