@@ -17,6 +17,22 @@ jm_error_budget jm_budget_of_supplies(jm_error_budget one, const jm_instrument_c
 #define JM_SUPPLIES_KEY                                                                            \
     { .name = "supplies", .kind = JM_KEY_WHOLE, .min = 1, .max = 32 }
 
+/*
+ * A channel as its entry of `channels:` describes it, else (own NULL) as the instrument's own keys
+ * do: domain, idle power, error over the instrument's `budget`. Its name is the caller's.
+ */
+jm_channel_info jm_channel_configured(const jm_instrument_config *config,
+                                      const jm_channel_config *own, jm_method method,
+                                      jm_error_budget budget);
+
+/* Where the key is said: in the channel's own settings, else in the instrument's, which hold for
+ * all its channels. Both may be silent, own may be NULL. */
+const jm_settings *jm_saying(const jm_instrument_config *config, const jm_channel_config *own,
+                             const char *key);
+
+/* Makes `why` FILE:LINE: text; line 0 is where the instrument begins. Always false. */
+bool jm_refuse(const jm_instrument_config *config, int line, jm_message *why, const char *text);
+
 /* Divide an instrument's idle power equally between its outermost channels; NAN leaves it unknown.
  */
 void jm_share_idle(double idle_w, jm_channel_info *channels, int count);

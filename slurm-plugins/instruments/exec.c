@@ -274,12 +274,8 @@ static int exec_open(const jm_instrument_config *config, void **opaque, jm_messa
     self->every_call = jm_chosen(&config->settings, "every", "line", "call");
     self->timeout_s = config->timeout_s;
     self->pause_s = FIRST_PAUSE_S;
-    self->info = (jm_channel_info){.domain = config->domain,
-                                   .method = JM_METHOD_INTEGRATED,
-                                   .parent = -1,
-                                   .error = jm_error_budget_or(config->error, budget)};
+    self->info = jm_channel_configured(config, NULL, JM_METHOD_INTEGRATED, budget);
     jm_format(self->info.name, sizeof self->info.name, "exec");
-    jm_share_idle(config->idle_w, &self->info, 1);
     *opaque = self;
     return 0;
 }

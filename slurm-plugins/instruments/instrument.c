@@ -117,6 +117,30 @@ jm_error_budget jm_budget_of_supplies(jm_error_budget one, const jm_instrument_c
     return one;
 }
 
+jm_channel_info jm_channel_configured(const jm_instrument_config *config,
+                                      const jm_channel_config *own, jm_method method,
+                                      jm_error_budget budget) {
+    jm_error_budget given = jm_error_budget_or(config->error, budget);
+    double idle_w = own ? own->idle_w : config->idle_w;
+    return (jm_channel_info){
+        .domain = own && own->has_domain ? own->domain : config->domain,
+        .method = method,
+        .parent = -1,
+        .error = own ? jm_error_budget_or(own->error, given) : given,
+        .idle_uw = isnan(idle_w) ? 0 : jm_to_micro(idle_w),
+    };
+}
+
+const jm_settings *jm_saying(const jm_instrument_config *config, const jm_channel_config *own,
+                             const char *key) {
+    return own && jm_given(&own->settings, key) ? &own->settings : &config->settings;
+}
+
+bool jm_refuse(const jm_instrument_config *config, int line, jm_message *why, const char *text) {
+    jm_message_set(why, "%s:%d: %s", config->file, line > 0 ? line : config->line, text);
+    return false;
+}
+
 void jm_share_idle(double idle_w, jm_channel_info *channels, int count) {
     int outermost = 0;
     for (int i = 0; i < count; i++)

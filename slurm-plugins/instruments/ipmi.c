@@ -490,15 +490,9 @@ static bool take_meters(ipmi *self, const jm_instrument_config *config, jm_messa
             jm_message_set(why, "out of memory");
             return false;
         }
-        jm_error_budget given = jm_error_budget_or(
-            config->error,
+        meter->info = jm_channel_configured(
+            config, channel, JM_METHOD_INTEGRATED,
             meter->sensor ? sensor_budget : jm_budget_of_supplies(dcmi_budget, config, channel));
-        meter->info = (jm_channel_info){
-            .domain = channel && channel->has_domain ? channel->domain : JM_DOMAIN_NODE,
-            .method = JM_METHOD_INTEGRATED,
-            .parent = -1,
-            .error = channel ? jm_error_budget_or(channel->error, given) : given};
-        jm_share_idle(channel ? channel->idle_w : config->idle_w, &meter->info, 1);
         jm_format(meter->info.name, sizeof meter->info.name, "%s",
                   channel ? channel->name : "dcmi");
     }

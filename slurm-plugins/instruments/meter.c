@@ -38,17 +38,10 @@ static uint64_t wrap_uj(const jm_meter *meter) {
 
 jm_channel_info jm_meter_channel(const jm_meter *meter, const jm_instrument_config *config,
                                  const jm_channel_config *channel, jm_error_budget budget) {
-    jm_error_budget own = with_resolution(meter, budget);
-    jm_error_budget given = jm_error_budget_or(config->error, own);
-    jm_channel_info info = {
-        .domain = channel && channel->has_domain ? channel->domain : config->domain,
-        .method = meter->energy ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
-        .wrap_uj = wrap_uj(meter),
-        .parent = -1,
-        .error = channel ? jm_error_budget_or(channel->error, given) : given,
-    };
-    if (channel && !isnan(channel->idle_w))
-        info.idle_uw = jm_to_micro(channel->idle_w);
+    jm_channel_info info = jm_channel_configured(
+        config, channel, meter->energy ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
+        with_resolution(meter, budget));
+    info.wrap_uj = wrap_uj(meter);
     return info;
 }
 

@@ -142,12 +142,6 @@ bool jm_register_number(const jm_register_form *form, const uint16_t *registers,
 
 /* ---- the configuration ---- */
 
-/* The channel's own setting, else the instrument's; both may be silent. */
-static const jm_settings *saying(const jm_instrument_config *config,
-                                 const jm_channel_config *channel, const char *key) {
-    return channel && jm_given(&channel->settings, key) ? &channel->settings : &config->settings;
-}
-
 static const preset *choose_preset(const jm_settings *settings) {
     const char *name = jm_text(settings, "preset", "none");
     const preset *chosen = presets;
@@ -168,10 +162,10 @@ static bool set_up_channel(modbus *self, const jm_instrument_config *config,
                            const jm_channel_config *given, jm_message *why) {
     struct channel *channel = &self->channels[self->count];
     const preset *known = choose_preset(&config->settings);
-    const jm_settings *quantity = saying(config, given, "quantity");
+    const jm_settings *quantity = jm_saying(config, given, "quantity");
     bool energy = jm_chosen(quantity, "quantity", "power", "energy");
     const place *where = energy ? &known->energy : &known->power;
-    const jm_settings *address = saying(config, given, "register");
+    const jm_settings *address = jm_saying(config, given, "register");
     if (!jm_given(address, "register") && where->address == NO_REGISTER) {
         jm_message_set(why, "%s:%d: key 'register': is needed%s, e.g. register: 7058", config->file,
                        given ? given->line : config->line,
@@ -179,20 +173,21 @@ static bool set_up_channel(modbus *self, const jm_instrument_config *config,
         return false;
     }
     channel->address = (int)jm_whole(address, "register", (uint64_t)where->address);
-    channel->slave = (int)jm_whole(saying(config, given, "slave"), "slave", 1);
-    channel->input = jm_chosen(saying(config, given, "function"), "function", "holding", "input");
+    channel->slave = (int)jm_whole(jm_saying(config, given, "slave"), "slave", 1);
+    channel->input =
+        jm_chosen(jm_saying(config, given, "function"), "function", "holding", "input");
     channel->form = (jm_register_form){
-        .type = choose_type(saying(config, given, "format"), where->type),
+        .type = choose_type(jm_saying(config, given, "format"), where->type),
         .low_word_first =
-            jm_chosen(saying(config, given, "word_order"), "word_order", "big", "little"),
+            jm_chosen(jm_saying(config, given, "word_order"), "word_order", "big", "little"),
         .low_byte_first =
-            jm_chosen(saying(config, given, "byte_order"), "byte_order", "big", "little"),
+            jm_chosen(jm_saying(config, given, "byte_order"), "byte_order", "big", "little"),
     };
     channel->meter = (jm_meter){
         .energy = energy,
         .whole = !is_float(channel->form.type),
-        .scale = jm_number(saying(config, given, "scale"), "scale", where->scale),
-        .wrap = jm_number(saying(config, given, "wrap"), "wrap", 0),
+        .scale = jm_number(jm_saying(config, given, "scale"), "scale", where->scale),
+        .wrap = jm_number(jm_saying(config, given, "wrap"), "wrap", 0),
     };
     channel->info = jm_meter_channel(&channel->meter, config, given, *known->budget);
     jm_format(channel->info.name, sizeof channel->info.name, "%s",
@@ -234,13 +229,10 @@ static bool set_up_line(modbus *self, const jm_instrument_config *config, jm_mes
     const jm_settings *settings = &config->settings;
     const char *device = jm_text(settings, "device", NULL);
     const char *host = jm_text(settings, "host", NULL);
-    if (!device == !host) {
-        jm_message_set(why,
-                       "%s:%d: key 'host' or key 'device': give one of them, e.g. "
-                       "host: 192.0.2.7 or device: /dev/ttyS0",
-                       config->file, config->line);
-        return false;
-    }
+    if (!device == !host)
+        return jm_refuse(config, 0, why,
+                         "key 'host' or key 'device': give one of them, e.g. host: 192.0.2.7 or "
+                         "device: /dev/ttyS0");
     if (device) {
         char parity = jm_chosen(settings, "parity", "none", "even")  ? 'E'
                       : jm_chosen(settings, "parity", "none", "odd") ? 'O'

@@ -83,12 +83,8 @@ static int model_open(const jm_instrument_config *config, void **opaque, jm_mess
     }
     self->idle_w = config->idle_w;
     self->full_w = jm_number(&config->settings, "full_w", NAN);
-    self->info = (jm_channel_info){.domain = config->domain,
-                                   .method = JM_METHOD_MODEL,
-                                   .parent = -1,
-                                   .error = jm_error_budget_or(config->error, budget)};
+    self->info = jm_channel_configured(config, NULL, JM_METHOD_MODEL, budget);
     jm_format(self->info.name, sizeof self->info.name, "model");
-    jm_share_idle(config->idle_w, &self->info, 1);
     const char *root = jm_text(&config->settings, "root", "/proc");
     jm_format(self->path, sizeof self->path, "%s/stat", root);
     self->fd = open(self->path, O_RDONLY | O_CLOEXEC);

@@ -149,15 +149,9 @@ static const jm_key keys[] = {JM_BROKER_KEYS,
                               {0}};
 static const jm_key channel_keys[] = {PAYLOAD_KEYS(false), {0}};
 
-/* A channel's own key, else the instrument's, which then holds for all of them. */
-static const jm_settings *where(const jm_instrument_config *config, const jm_channel_config *own,
-                                const char *key) {
-    return own && jm_given(&own->settings, key) ? &own->settings : &config->settings;
-}
-
 static char *copy(const jm_instrument_config *config, const jm_channel_config *own,
                   const char *key) {
-    const char *text = jm_text(where(config, own, key), key, NULL);
+    const char *text = jm_text(jm_saying(config, own, key), key, NULL);
     return text ? strdup(text) : NULL;
 }
 
@@ -167,20 +161,14 @@ static double unit_s(const char *unit) {
 
 static void describe_channel(channel *to, const jm_instrument_config *config,
                              const jm_channel_config *own, int index) {
-    jm_channel_info *info = &to->info;
     bool counter = to->form.is_counter;
-    double idle_w = own ? own->idle_w : config->idle_w;
-    *info = (jm_channel_info){.domain = own && own->has_domain ? own->domain : config->domain,
-                              .method = counter ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
-                              .parent = -1,
-                              .idle_uw = isnan(idle_w) ? 0 : jm_to_micro(idle_w)};
-    info->error = jm_error_budget_or(config->error, counter ? counter_budget : power_budget);
-    if (own)
-        info->error = jm_error_budget_or(own->error, info->error);
+    to->info =
+        jm_channel_configured(config, own, counter ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
+                              counter ? counter_budget : power_budget);
     if (own && own->name[0])
-        jm_format(info->name, sizeof info->name, "%s", own->name);
+        jm_format(to->info.name, sizeof to->info.name, "%s", own->name);
     else
-        jm_format(info->name, sizeof info->name, own ? "channel-%d" : "power", index);
+        jm_format(to->info.name, sizeof to->info.name, own ? "channel-%d" : "power", index);
 }
 
 static bool prepare_channel(channel *to, const jm_instrument_config *config,
@@ -198,9 +186,9 @@ static bool prepare_channel(channel *to, const jm_instrument_config *config,
     to->form = (jm_payload_form){
         .field = to->field,
         .time_field = to->time_field,
-        .time_unit_s = unit_s(jm_text(where(config, own, "time_unit"), "time_unit", "s")),
-        .is_counter = jm_chosen(where(config, own, "as"), "as", "power", "counter"),
-        .scale = jm_number(where(config, own, "scale"), "scale", 1),
+        .time_unit_s = unit_s(jm_text(jm_saying(config, own, "time_unit"), "time_unit", "s")),
+        .is_counter = jm_chosen(jm_saying(config, own, "as"), "as", "power", "counter"),
+        .scale = jm_number(jm_saying(config, own, "scale"), "scale", 1),
     };
     to->queue = calloc(QUEUE_MAX, sizeof *to->queue);
     if (!to->queue) {

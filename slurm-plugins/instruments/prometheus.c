@@ -250,22 +250,10 @@ static const jm_key keys[] = {
     {0}};
 static const jm_key channel_keys[] = {QUERY_KEYS, {0}};
 
-static const jm_settings *where(const jm_instrument_config *config, const jm_channel_config *own,
-                                const char *key) {
-    return own && jm_given(&own->settings, key) ? &own->settings : &config->settings;
-}
-
 static void describe_channel(channel *to, const jm_instrument_config *config,
                              const jm_channel_config *own, int index) {
-    double idle_w = own ? own->idle_w : config->idle_w;
-    to->info =
-        (jm_channel_info){.domain = own && own->has_domain ? own->domain : config->domain,
-                          .method = to->is_counter ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
-                          .parent = -1,
-                          .idle_uw = isnan(idle_w) ? 0 : jm_to_micro(idle_w)};
-    to->info.error = jm_error_budget_or(config->error, budget);
-    if (own)
-        to->info.error = jm_error_budget_or(own->error, to->info.error);
+    to->info = jm_channel_configured(
+        config, own, to->is_counter ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED, budget);
     if (own && own->name[0])
         jm_format(to->info.name, sizeof to->info.name, "%s", own->name);
     else
@@ -274,7 +262,7 @@ static void describe_channel(channel *to, const jm_instrument_config *config,
 
 static bool prepare_channel(channel *to, const jm_instrument_config *config,
                             const jm_channel_config *own, int index, jm_message *why) {
-    const char *query = jm_text(where(config, own, "query"), "query", NULL);
+    const char *query = jm_text(jm_saying(config, own, "query"), "query", NULL);
     if (!query || strlen(query) >= QUERY_MAX) {
         jm_message_set(why, "%s:%d: query: %s", config->file, own ? own->line : config->line,
                        query ? "is longer than 1023 bytes; make a recording rule of it"
@@ -282,9 +270,9 @@ static bool prepare_channel(channel *to, const jm_instrument_config *config,
         return false;
     }
     to->query = strdup(query);
-    to->scale = jm_number(where(config, own, "scale"), "scale", 1);
-    to->step_s = jm_number(where(config, own, "step_s"), "step_s", 0);
-    to->is_counter = jm_chosen(where(config, own, "as"), "as", "power", "counter");
+    to->scale = jm_number(jm_saying(config, own, "scale"), "scale", 1);
+    to->step_s = jm_number(jm_saying(config, own, "step_s"), "step_s", 0);
+    to->is_counter = jm_chosen(jm_saying(config, own, "as"), "as", "power", "counter");
     describe_channel(to, config, own, index);
     return to->query != NULL;
 }

@@ -302,15 +302,10 @@ static bool take_gauge(struct gauge *gauge, const jm_instrument_config *config,
         chassis = jm_text(&channel->settings, "chassis", chassis);
     gauge->chassis = chassis ? strdup(chassis) : NULL;
     gauge->source = source_of(config, channel);
-    jm_error_budget budget = jm_error_budget_or(
-        config->error, jm_budget_of_supplies(budget_of(gauge->source), config, channel));
     bool counts = gauge->source == SOURCE_JOULES || gauge->source == SOURCE_KWH;
-    gauge->info = (jm_channel_info){
-        .domain = channel && channel->has_domain ? channel->domain : JM_DOMAIN_NODE,
-        .method = counts ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
-        .parent = -1,
-        .error = channel ? jm_error_budget_or(channel->error, budget) : budget};
-    jm_share_idle(channel ? channel->idle_w : config->idle_w, &gauge->info, 1);
+    gauge->info =
+        jm_channel_configured(config, channel, counts ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
+                              jm_budget_of_supplies(budget_of(gauge->source), config, channel));
     jm_format(gauge->info.name, sizeof gauge->info.name, "%s", channel ? channel->name : "chassis");
     return !chassis || gauge->chassis;
 }

@@ -292,14 +292,11 @@ static void set_up(replay *self, const jm_instrument_config *config) {
     self->latest_ns = INT64_MIN;
     self->as_power = as_power(config);
     self->repeat = jm_flag(settings, "repeat", false);
-    self->info = (jm_channel_info){
-        .domain = config->domain,
-        .method = self->as_power ? JM_METHOD_INTEGRATED : JM_METHOD_COUNTER,
-        .wrap_uj = jm_whole(settings, "wrap_uj", 0),
-        .parent = -1,
-        .error = jm_error_budget_or(config->error, self->as_power ? power_budget : counter_budget)};
+    self->info = jm_channel_configured(config, NULL,
+                                       self->as_power ? JM_METHOD_INTEGRATED : JM_METHOD_COUNTER,
+                                       self->as_power ? power_budget : counter_budget);
+    self->info.wrap_uj = jm_whole(settings, "wrap_uj", 0);
     jm_format(self->info.name, sizeof self->info.name, "replay");
-    jm_share_idle(config->idle_w, &self->info, 1);
 }
 
 static int replay_open(const jm_instrument_config *config, void **opaque, jm_message *why) {

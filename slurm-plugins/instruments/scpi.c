@@ -313,7 +313,6 @@ static bool set_up(scpi *self, const jm_instrument_config *config, jm_message *w
     self->timeout_ns = (int64_t)(config->timeout_s * 1e9);
     self->info = jm_meter_channel(&self->meter, config, NULL, *self->model->budget);
     jm_format(self->info.name, sizeof self->info.name, "%s", energy ? "energy" : "power");
-    jm_share_idle(config->idle_w, &self->info, 1);
     return jm_format(self->device, sizeof self->device, "%s", jm_text(settings, "device", ""));
 }
 
