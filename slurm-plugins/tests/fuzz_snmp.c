@@ -2,7 +2,7 @@
 // Fuzz target: any type and bytes as an agent's value give a number or a reason, and any text as an
 // object's name gives a name that is one. The first byte is the ASN.1 type.
 #include "meter.h"
-#include "snmp.h"
+#include "snmp_value.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <net-snmp/net-snmp-includes.h>
 
 #include "instrument.h"
-#include "snmp.h"
+#include "snmp_value.h"
 
 #include "given.h"
 #include "test.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // SNMP's names and values as numbers, for the instrument `snmp`, its tests and its fuzzer.
-#ifndef JOULEMARK_INSTRUMENTS_SNMP_H
-#define JOULEMARK_INSTRUMENTS_SNMP_H
+#ifndef JOULEMARK_SNMP_VALUE_H
+#define JOULEMARK_SNMP_VALUE_H
 
 #include "text.h"
 
