@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joulemark import config, jobrecord, runs, store
+from joulemark import config, jobrecord, merge, runs, store
 from joulemark.store import jobs, nodes
 
 
@@ -267,6 +268,52 @@ def test_lost_store_is_rebuilt_from_merged_records(site):
     assert site.run("merge", "--rebuild")[0] == 0
     assert site.job(12) == before
     assert len(list((site.records / "merged").iterdir())) == 2
+
+
+def test_merge_that_ends_between_its_transactions_is_finished_by_the_next(site, monkeypatch):
+    builders.write(site.records, builders.record())
+    with monkeypatch.context() as patch:
+        patch.setattr(jobrecord, "summarise", lambda run: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            site.run("merge", "--job", "12", "--nodes", "n1")
+    for path in site.records.glob("*.json"):  # as if its helper had moved them already
+        (site.records / "merged").mkdir(exist_ok=True)
+        path.rename(site.records / "merged" / path.name)
+    code, out, _ = site.run("merge", "--job", "13")
+    assert (code, out[:19]) == (0, "12\tEnergy: 100.0 J ")
+    assert site.job(12)["12"]["ConsumedEnergy_uj"] == 100_000_000
+
+
+@pytest.mark.parametrize("fault", [None, "dies while it reads", "dies while it moves", "never"])
+def test_big_merge_with_a_helper_is_as_one_without(site, monkeypatch, fault):
+    nodes_of_job = [f"n{number}" for number in range(1, 21)]
+    for node in nodes_of_job:
+        builders.write(site.records, builders.record(node=node))
+    (site.records / "demo.12.n99.json").write_text("{")
+    monkeypatch.setattr(merge, "WORTH_A_HELPER", 10 if fault != "never" else 1000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    name = {"dies while it reads": "_read_some", "dies while it moves": "_move_merged"}.get(fault)
+    if name:
+        monkeypatch.setattr(merge, name, only_here(getattr(merge, name)))
+    assert site.run("merge")[0] == 1
+    assert len(list((site.records / "merged").iterdir())) == 20
+    assert [path.name for path in (site.records / "rejected").glob("*.json")] == [
+        "demo.12.n99.json"
+    ]
+    row = site.job(12)["12"]
+    assert (row["ConsumedEnergy_uj"], row["NNodes"]) == (2_000_000_000, 20)
+
+
+def only_here(work):
+    """Work that kills every other process that is to do it."""
+    own = os.getpid()
+
+    def done(items):
+        if os.getpid() != own:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(items)
+
+    return done
 
 
 def test_store_of_a_newer_version_is_refused(site):

@@ -1,9 +1,12 @@
 # Malformed record files: each error names the file, the key, and what would be right.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
+import math
 
 import builders
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from joulemark import records
 
 BROKEN_RECORD = {
@@ -122,3 +125,25 @@ def test_energy_that_is_not_known_needs_no_parts(tmp_path):
     account["energy_uj"] = None
     record = builders.record(accounts=[account], missing="joulemarkd was dead: all of it")
     assert records.read(str(builders.write(tmp_path, record)))[1] == record
+
+
+VALUES = st.one_of(
+    st.sampled_from([None, True, False, 0, -1, 1 << 62, 1 << 80, 0.0, -0.5, 1e308, "", "model"]),
+    st.sampled_from([math.nan, math.inf, -math.inf, "\0", "\ud800", [], [1], {}, {"cpu": 1}]),
+)
+
+
+@given(st.sampled_from(sorted(builders.account())), VALUES, st.booleans(), st.data())
+def test_the_quick_look_at_an_account_passes_no_unsound_one(key, value, is_in_domains, data):
+    account = builders.account()
+    if is_in_domains:
+        account["domains_uj"][data.draw(st.sampled_from(["cpu", "dram", "fan"]))] = value
+    else:
+        account[key] = value
+    if records._is_plain(account):
+        assert not records._check_account(account, "")
+
+
+def test_the_quick_look_passes_the_usual_account():
+    assert records._is_plain(builders.account())
+    assert not any(records._is_plain(other) for other in (None, 5, [], {}, "text"))

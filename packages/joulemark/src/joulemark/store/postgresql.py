@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from joulemark.store.place import Place
@@ -12,6 +13,7 @@ try:
 except ImportError:
     psycopg = None
 
+WORTH_A_COPY = 200  # rows: for fewer COPY's own statements take longer
 LOCK_KEY = 0x6A6F756C65  # `joule`: any number that no other program in this database uses
 
 
@@ -32,6 +34,38 @@ class PostgresqlSession(Session):
         self.run("BEGIN")
         self.run(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
         self.rows("SELECT pg_advisory_xact_lock(?)", (LOCK_KEY,))
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
+        rows = list(rows)
+        if len(rows) < WORTH_A_COPY:
+            super().insert(table, columns, rows)
+        else:
+            self._copy(table, columns, rows)
+
+    def upsert(
+        self, table: str, columns: Sequence[str], key: Sequence[str], rows: Iterable[Sequence]
+    ) -> None:
+        rows = list(rows)
+        if len(rows) < WORTH_A_COPY:
+            super().upsert(table, columns, key, rows)
+            return
+        names = ", ".join(columns)
+        self.run(f"CREATE TEMPORARY TABLE incoming AS SELECT {names} FROM {table} WITH NO DATA")
+        self._copy("incoming", columns, rows)
+        self.run(
+            f"INSERT INTO {table} ({names}) SELECT {names} FROM incoming "
+            + self.on_conflict(columns, key)
+        )
+        self.run("DROP TABLE incoming")
+
+    def _copy(self, table: str, columns: Sequence[str], rows: list[Sequence]) -> None:
+        """Many rows in one go: the driver's executemany() sends each with an answer awaited."""
+        with (
+            self.raw.cursor() as cursor,
+            cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy,
+        ):
+            for row in rows:
+                copy.write_row(row)
 
     def has_table(self, name: str) -> bool:
         return self.value("SELECT to_regclass(?)", (name,)) is not None

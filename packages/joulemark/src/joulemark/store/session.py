@@ -64,12 +64,17 @@ class Session:
     ) -> None:
         """Adds rows, or replaces those that have the same key."""
         marks = ", ".join("?" * len(columns))
-        update = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
         self.many(
             f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) "
-            f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {update}",
+            + self.on_conflict(columns, key),
             rows,
         )
+
+    @staticmethod
+    def on_conflict(columns: Sequence[str], key: Sequence[str]) -> str:
+        """An INSERT's end that makes it replace rows of the same key."""
+        update = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+        return f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {update}"
 
     def begin(self) -> None:
         """Opens a transaction that no other merge runs beside."""
