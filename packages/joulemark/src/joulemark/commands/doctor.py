@@ -1,0 +1,68 @@
+# `joulemark doctor`: its options, and the order of the checks.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+from joulemark.errors import UserError
+
+SUMMARY = "find what is set up wrongly before a site's jobs do"
+EPILOG = """\
+One line a finding: level, check, where, what is there, the fix. An error costs energy figures, a
+warning less. Run it as root on slurmctld's machine with --nodes all before the plugins go into
+production, and on a machine whose Slurm does not start: what it needs it reads from the files.
+Exit code: 0 nothing found; 1 warnings; 2 errors.
+
+checks: config daemon privileges sensors folders heaps clock-sync; plugin-version plugin-dir
+energy-type spank contain node-frequency job-gathering accounting epilog epilog-environment
+slurmctld running-config; with --nodes also clock and slurm-conf
+
+examples:
+  joulemark doctor                       this machine
+  joulemark doctor --nodes all           and every node, each asked by srun: takes a CPU of it
+  joulemark doctor --node n1             this machine as node n1
+  joulemark doctor --json                for a program
+"""
+SHARED_KEYS = (
+    "AcctGatherEnergyType",
+    "AcctGatherNodeFreq",
+    "Epilog",
+    "JobAcctGatherType",
+    "PluginDir",
+    "PrologFlags",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to look."""
+    parser.add_argument("--nodes", metavar="LIST", help="also these nodes, n[1-4] or `all`")
+    parser.add_argument("--node", metavar="NAME", help="this machine's name as a node")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints what is found."""
+    from joulemark.doctor import everywhere, node_checks, slurm_checks, slurmconf
+    from joulemark.doctor.finding import exit_code
+    from joulemark.doctor.site import Site
+
+    path = slurmconf.find()
+    try:
+        conf = slurmconf.SlurmConf(path)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
+    site = Site(conf, options.node)
+    checks = (*slurm_checks.CHECKS, *node_checks.CHECKS)
+    findings = [found for check in checks for found in check(site)]
+    if options.nodes:
+        findings += everywhere.visit(site, options.nodes)
+    if options.json:
+        keys = {key: conf.get(key) for key in SHARED_KEYS}
+        lines = [found.data() for found in findings]
+        about = {"node": site.node, "time": time.time(), "slurm_conf": keys, "findings": lines}
+        print(json.dumps(about))
+    else:
+        print("\n".join(found.line() for found in findings) or "nothing found")
+    return exit_code(findings)

@@ -1,0 +1,35 @@
+# One line of the doctor's: what is wrong, where, what it is now, and the fix.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is set up wrongly; an error costs energy figures, a warning less."""
+
+    check: str  # its name, such as `contain`
+    level: str  # ERROR or WARNING
+    where: str  # a file, a program, a node's part
+    value: str  # what is there
+    fix: str
+    node: str = ""  # "": this machine
+
+    def line(self) -> str:
+        """For people: `error: contain: slurm.conf: PrologFlags=none: add Contain`."""
+        at = f"{self.node}: " if self.node else ""
+        return f"{self.level}: {at}{self.check}: {self.where}: {self.value}: {self.fix}"
+
+    def data(self) -> dict[str, str]:
+        """For programs."""
+        return asdict(self)
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    """0: nothing found; 1: warnings alone; 2: errors."""
+    levels = {finding.level for finding in findings}
+    return 2 if ERROR in levels else 1 if WARNING in levels else 0

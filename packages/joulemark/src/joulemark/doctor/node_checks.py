@@ -1,0 +1,220 @@
+# Checks of a machine's own side: configuration, daemon, folders, sensors, clock, what piles up.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import re
+import socket
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from joulemark import __version__
+from joulemark.doctor.finding import ERROR, WARNING, Finding
+from joulemark.doctor.site import Site, ask
+
+OLD_S = 600
+NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "fuse.sshfs"}
+DAC_READ_SEARCH = 1 << 2  # the capability's bit
+TIME_ERROR = 5  # adjtimex(2): the clock is not synchronised
+
+
+def configuration(site: Site) -> Iterator[Finding]:
+    """joulemarkd says every error itself, with file, line and key."""
+    path = site.config_file
+    if not path.exists():
+        fix = "copy share/joulemark/joulemark.yaml there, or set JOULEMARK_CONFIG"
+        yield Finding("config", ERROR, str(path), "does not exist", fix)
+        return
+    if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        yield Finding("config", ERROR, str(path), _mode(path), "chmod 644: others can change it")
+    answer = ask(site.program("joulemarkd"), "--check", "-c", path, "-N", site.node)
+    if answer.status is None:
+        yield Finding("config", ERROR, "joulemarkd", answer.err, "install joulemark-slurm here")
+    for line in answer.err.splitlines() if not answer.good and answer.status is not None else []:
+        yield Finding("config", ERROR, "joulemarkd --check", line, "correct the line")
+    cluster, named = site.key("cluster"), site.conf.get("ClusterName")
+    if cluster and named and cluster != named:
+        fix = f"say `cluster: {named}`, as ClusterName of slurm.conf"
+        yield Finding("config", ERROR, str(path), f"cluster: {cluster}", fix)
+
+
+def daemon(site: Site) -> Iterator[Finding]:
+    """It must answer, be of our version, and have a ledger on disk."""
+    if not site.is_node:
+        return
+    answer = ask(site.program("joulemarkctl"), "-N", site.node, "status")
+    if not answer.good:
+        fix = "start joulemarkd; its log says why it ended"
+        yield Finding("daemon", ERROR, f"joulemarkd of {site.node}", answer.err, fix)
+        return
+    said = dict(line.split(": ", 1) for line in answer.out.splitlines() if ": " in line)
+    if said.get("version", __version__) != __version__:
+        fix = f"joulemark is {__version__}: install the same version of both"
+        yield Finding("daemon", WARNING, "joulemarkd", f"version {said['version']}", fix)
+    if said.get("fault"):
+        fix = "make room in state_dir, or mend its owner and mode"
+        yield Finding("daemon", ERROR, "joulemarkd", said["fault"], fix)
+
+
+def privileges(site: Site) -> Iterator[Finding]:
+    """An ordinary user with the one capability that RAPL needs, and no other."""
+    pid, uid = _daemon_process(site)
+    if not pid:
+        return
+    if uid == 0:
+        fix = "run it as SlurmUser with CAP_DAC_READ_SEARCH (share/joulemark/joulemarkd.service)"
+        yield Finding("privileges", WARNING, f"joulemarkd, process {pid}", "runs as root", fix)
+        return
+    more = _capabilities(pid) & ~DAC_READ_SEARCH
+    if more:
+        fix = "give it CAP_DAC_READ_SEARCH alone"
+        value = f"capabilities {_capabilities(pid):#x}"
+        yield Finding("privileges", WARNING, f"joulemarkd, process {pid}", value, fix)
+
+
+def sensors(site: Site) -> Iterator[Finding]:
+    """RAPL's counters are root's to read (CVE-2020-8694)."""
+    pid, uid = _daemon_process(site)
+    if not pid or uid == 0 or _capabilities(pid) & DAC_READ_SEARCH:
+        return
+    for root in _rapl_roots(site.config_file):
+        for counter in sorted(root.glob("*/energy_uj"))[:1]:
+            if not _may(counter, uid, stat.S_IROTH, stat.S_IRUSR):
+                fix = "give joulemarkd CAP_DAC_READ_SEARCH (AmbientCapabilities= of its unit)"
+                value = f"{_mode(counter)}, not for {_name(uid)}"
+                yield Finding("sensors", ERROR, str(counter), value, fix)
+
+
+def folders(site: Site) -> Iterator[Finding]:
+    """The daemon's alone to write, and there."""
+    _, uid = _daemon_process(site)
+    for key in ("record_dir", "state_dir") if site.is_node else ("record_dir",):
+        text = site.key(key)
+        if not text:
+            continue
+        path = Path(text)
+        if not path.is_dir():
+            fix = f"make it, owned by {site.slurm_user}, mode 0750"
+            yield Finding("folders", ERROR, f"{key}: {path}", "no such folder", fix)
+            continue
+        mode = path.stat().st_mode
+        if mode & (stat.S_IWGRP | stat.S_IWOTH):
+            fix = "chmod go-w: other users can put records there"
+            yield Finding("folders", ERROR, f"{key}: {path}", _mode(path), fix)
+        if uid and not _may(path, uid, stat.S_IWOTH, stat.S_IWUSR):
+            fix = f"chown {_name(uid)}: joulemarkd cannot write there"
+            value = f"{_mode(path)}, owner {_name(path.stat().st_uid)}"
+            yield Finding("folders", ERROR, f"{key}: {path}", value, fix)
+        if key == "state_dir" and _file_system(path) in NETWORK_FILE_SYSTEMS:
+            fix = "keep the ledger on a local disk"
+            yield Finding("folders", ERROR, f"{key}: {path}", f"on {_file_system(path)}", fix)
+
+
+def heaps(site: Site) -> Iterator[Finding]:
+    """Files that nobody took."""
+    records = site.key("record_dir")
+    places = [
+        (records, "*.json", "EpilogSlurmctld does not merge them: see its log there"),
+        (f"{records}/rejected", "*.json*", "rejected.log says what is wrong with them"),
+        (f"{records}/comments", "[!.]*", "slurmdbd refuses them: see epilogslurmctld.log"),
+    ]
+    if site.is_node:
+        outbox = f"{site.key('state_dir')}/outbox"
+        places.append((outbox, "*.json", "they do not get to record_dir: see joulemarkd's log"))
+    for folder, pattern, fix in places:
+        least_s = 0 if folder.endswith("rejected") else OLD_S
+        files = _older(Path(folder), pattern, least_s) if folder.startswith("/") else []
+        if files:
+            value = f"{len(files)} files wait, such as {files[0].name}"
+            yield Finding("heaps", WARNING, folder, value, fix)
+
+
+def clock(site: Site) -> Iterator[Finding]:
+    """Steps' ends on several nodes are compared; munge refuses what is minutes off."""
+    del site
+    buffer = ctypes.create_string_buffer(
+        struct.calcsize("@q") * 32
+    )  # struct timex, zero: only ask
+    if ctypes.CDLL(None).adjtimex(buffer) == TIME_ERROR:
+        fix = "run chrony or ntpd"
+        yield Finding("clock-sync", WARNING, "adjtimex", "the clock is not synchronised", fix)
+
+
+CHECKS = (configuration, daemon, privileges, sensors, folders, heaps, clock)
+
+
+# -- what they ask -------------------------------------------------------------------------------
+
+
+def _daemon_process(site: Site) -> tuple[int, int]:
+    """(pid, uid) of who listens on the daemon's socket, from the kernel; (0, 0): nobody."""
+    path = site.key("socket") if site.is_node else ""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.settimeout(2)
+        try:
+            client.connect(path)
+        except OSError:
+            return 0, 0
+        peer = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", peer)
+    return pid, uid
+
+
+def _capabilities(pid: int) -> int:
+    try:
+        found = re.search(
+            r"^CapEff:\s+(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+        )
+    except OSError:
+        return 0
+    return int(found[1], 16) if found else 0
+
+
+def _rapl_roots(config_file: Path) -> list[Path]:
+    """Where the configured powercap instruments look; `auto` looks in the usual place."""
+    text = config_file.read_text(errors="replace") if config_file.exists() else ""
+    kinds = set(re.findall(r"\btype:\s*[\"']?(\w+)", text))
+    roots = [Path(root) for root in re.findall(r"\broot:\s*[\"']?([^\"'\s,}]+)", text)]
+    if not kinds & {"powercap", "auto"}:
+        return []
+    return roots or [Path("/sys/class/powercap")]
+
+
+def _may(path: Path, uid: int, others: int, owners: int) -> bool:
+    found = path.stat()
+    return bool(found.st_mode & (owners if found.st_uid == uid else others))
+
+
+def _mode(path: Path) -> str:
+    return f"mode {stat.S_IMODE(path.stat().st_mode):04o}"
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _file_system(path: Path) -> str:
+    """Of the mount that holds the path: the longest that leads to it."""
+    best, kind = "", ""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, point, this, *_ = line.split()
+        inside = os.path.commonpath([point, path.resolve()]) == point
+        if inside and len(point) >= len(best):
+            best, kind = point, this
+    return kind
+
+
+def _older(folder: Path, pattern: str, least_s: float) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    now = time.time()
+    found = (path for path in sorted(folder.glob(pattern)) if path.is_file())
+    return [path for path in found if now - path.stat().st_mtime >= least_s]

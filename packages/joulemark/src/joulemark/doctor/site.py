@@ -1,0 +1,133 @@
+# What the checks look at: this machine's Slurm, its configuration and ours, each asked once.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from joulemark import config, hostlist
+from joulemark.doctor.slurmconf import SlurmConf
+
+ENERGY_PLUGIN = "acct_gather_energy_joulemark.so"
+SPANK_PLUGIN = "spank_joulemark.so"
+SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+ANSWER_S = 20
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a program said; status None: it is not there, or did not end in time."""
+
+    status: int | None
+    out: str = ""
+    err: str = ""
+
+    @property
+    def good(self) -> bool:
+        return self.status == 0
+
+
+def ask(*words: str | Path, env: dict[str, str] | None = None) -> Answer:
+    """Runs a program, found also where only root looks."""
+    path = f"{os.environ.get('PATH', os.defpath)}:{SBIN}"
+    program = shutil.which(str(words[0]), path=path)
+    if not program:
+        return Answer(None, err=f"{words[0]} is not installed")
+    try:
+        done = subprocess.run(
+            [program, *map(str, words[1:])],
+            env={**os.environ, "PATH": path, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
+        )
+    except subprocess.TimeoutExpired:
+        return Answer(None, err=f"{words[0]} does not end within {ANSWER_S} s")
+    return Answer(done.returncode, done.stdout, done.stderr.strip())
+
+
+class Site:
+    """This machine, as the checks see it."""
+
+    def __init__(self, conf: SlurmConf, node: str | None):
+        self.conf = conf
+        self.host = socket.gethostname().split(".")[0]
+        named = node or os.environ.get("SLURMD_NODENAME") or self._named_in_conf()
+        self.is_node = bool(named)
+        self.node = named or self.host
+
+    def _named_in_conf(self) -> str:
+        """The one NodeName that is on this host; "": none is, or several are."""
+        found = []
+        for line in self.conf.nodes:
+            names = hostlist.expand(line["nodename"])
+            hosts = hostlist.expand(line.get("nodehostname", line["nodename"]))
+            found += [name for name, host in zip(names, hosts) if host == self.host]
+        return found[0] if len(found) == 1 else ""
+
+    @functools.cached_property
+    def is_controller(self) -> bool:
+        """Does slurmctld belong here?"""
+        hosts = [re.sub(r"\(.*", "", value) for value in self.conf.all("SlurmctldHost")]
+        return self.host in [host.split(".")[0] for host in hosts]
+
+    @functools.cached_property
+    def version(self) -> tuple[int, ...] | None:
+        """Of the Slurm that is installed here: its daemons' first, for they load the plugins."""
+        for program in ("slurmctld", "slurmd", "scontrol"):
+            found = re.search(r"(\d+)\.(\d+)\.(\d+)", ask(program, "-V").out)
+            if found:
+                return tuple(map(int, found.groups()))
+        return None
+
+    @functools.cached_property
+    def running(self) -> dict[str, str] | None:
+        """slurmctld's own view of its configuration, by lower-case key; None: no answer."""
+        answer = ask("scontrol", "show", "config")
+        if not answer.good:
+            return None
+        pairs = re.findall(r"^(\w+)(?:\[\d+\])?\s*= ?(.*)$", answer.out, re.MULTILINE)
+        return {key.lower(): value.strip() for key, value in pairs}
+
+    @functools.cached_property
+    def plugin_dirs(self) -> list[Path]:
+        """PluginDir of slurm.conf, else the default that Slurm was built with."""
+        text = self.conf.get("PluginDir") or (self.running or {}).get("plugindir", "")
+        return [Path(folder) for folder in text.split(":") if folder]
+
+    @functools.cached_property
+    def energy_plugin(self) -> Path | None:
+        """The file that Slurm would load."""
+        found = (folder / ENERGY_PLUGIN for folder in self.plugin_dirs)
+        return next((path for path in found if path.exists()), None)
+
+    def program(self, name: str) -> str:
+        """One of ours: beside the energy plugin, where it was installed with it, else on PATH."""
+        if self.energy_plugin:
+            prefix = self.energy_plugin.resolve().parent.parent.parent
+            for folder in ("sbin", "bin"):
+                if (prefix / folder / name).exists():
+                    return str(prefix / folder / name)
+        return name
+
+    @functools.cached_property
+    def config_file(self) -> Path:
+        """joulemark.yaml, found as the daemon finds it."""
+        return config.find()
+
+    @functools.cached_property
+    def slurm_user(self) -> str:
+        """Who slurmctld runs as."""
+        return self.conf.get("SlurmUser", "root")
+
+    def key(self, name: str) -> str:
+        """A path of joulemark.yaml for this node, as joulemarkctl resolves it; "": unknown."""
+        answer = ask(self.program("joulemarkctl"), "-N", self.node, "config", name)
+        return answer.out.strip() if answer.good else ""
