@@ -20,17 +20,30 @@
 #include <unistd.h>
 
 /* Power readings further apart than this many periods are not joined by a line. */
-enum { MAX_GAP_PERIODS = 5, TURN_MS = 20, TOPIC_MAX = 512 };
+enum { MAX_GAP_PERIODS = 5, FRESH_PERIODS = 2, TURN_MS = 20, TOPIC_MAX = 512 };
 static const int64_t NS_PER_S = 1000000000;
+
+typedef struct node node;
 
 /* One channel: of a node, shared by several, or of nobody. */
 typedef struct {
     const jm_channel_config *config; /* NULL: the instrument's only channel, mapped to nobody */
     jm_channel channel;
+    node *node;          /* whose power it is, or a part of it; NULL: no node's own */
     double variance_uj2; /* random part of all the energy so far */
     int64_t begun_ns;    /* CLOCK_BOOTTIME of the first value */
+    int64_t heard_ns;    /* CLOCK_BOOTTIME when its last good value came */
+    bool is_new;         /* its power has not been published yet */
+    bool lost;           /* of the time between the last two lines it knows not all */
     bool failing;
 } outlet;
+
+/* A node and the outlets of all its power supplies. */
+struct node {
+    const char *name;
+    struct supply *supplies;
+    int n_supplies;
+};
 
 typedef struct {
     const jm_instrument_config *config;
@@ -42,6 +55,12 @@ typedef struct {
     bool hanging;
 } source;
 
+struct supply {
+    const jm_channel_config *config;
+    const source *source; /* NULL: its instrument could not be opened */
+    outlet *outlet;
+};
+
 typedef struct {
     const jm_config *config;
     const jm_broker_functions *mqtt;
@@ -50,6 +69,10 @@ typedef struct {
     jm_journal *journal;
     source sources[JM_INSTRUMENTS_MAX];
     int n_sources;
+    struct supply *supplies; /* sorted by node */
+    int n_supplies;
+    node *nodes; /* sorted by name */
+    int n_nodes;
     char run[JM_NAME_MAX]; /* another one whenever the shared counters begin anew */
     int64_t next_line_ns;
 } gateway;
@@ -70,16 +93,40 @@ static const char *prefix(const jm_config *config) {
 }
 
 /* A sample is worth nothing once it is old: nothing is kept while the broker is away. */
-static void publish(gateway *self, const source *from, const outlet *of, double watts,
+static void publish(gateway *self, const char *name, double watts, double period_s,
                     int64_t time_ns) {
     char topic[TOPIC_MAX], payload[160];
     if (!self->was_up || !jm_format(topic, sizeof topic, "%s/%s/power/%s", prefix(self->config),
-                                    self->config->cluster, of->config->node))
+                                    self->config->cluster, name))
         return;
     jm_format(payload, sizeof payload,
               "{\"time\": %" PRId64 ".%09" PRId64 ", \"watts\": %.6f, \"period_s\": %g}",
-              time_ns / NS_PER_S, time_ns % NS_PER_S, watts, from->config->period_s);
+              time_ns / NS_PER_S, time_ns % NS_PER_S, watts, period_s);
     self->mqtt->publish(self->broker, topic, payload, strlen(payload), 0);
+}
+
+/* A value that has not been published, and is not of a meter that fell silent since. */
+static bool is_fresh(const struct supply *supply, int64_t now_ns) {
+    if (!supply->source || !supply->outlet->is_new || supply->outlet->failing)
+        return false;
+    const jm_instrument_config *config = supply->source->config;
+    double patience_s = FRESH_PERIODS * config->period_s + config->timeout_s;
+    return (double)(now_ns - supply->outlet->heard_ns) <= patience_s * 1e9;
+}
+
+/* The sum of its supplies, once each of them has a fresh value: a part is nobody's power. */
+static void publish_node(gateway *self, node *of, int64_t time_ns) {
+    int64_t now_ns = jm_boot_ns();
+    double watts = 0, period_s = 0;
+    for (int i = 0; i < of->n_supplies; i++) {
+        if (!is_fresh(&of->supplies[i], now_ns))
+            return;
+        watts += of->supplies[i].outlet->channel.power_w;
+        period_s = fmax(period_s, of->supplies[i].source->config->period_s);
+    }
+    for (int i = 0; i < of->n_supplies; i++)
+        of->supplies[i].outlet->is_new = false;
+    publish(self, of->name, watts, period_s, time_ns);
 }
 
 static void note_connection(gateway *self) {
@@ -125,9 +172,10 @@ static void take(gateway *self, const source *from, outlet *of, const jm_batch *
                     (int64_t)(from->config->period_s * 1e9) * MAX_GAP_PERIODS);
     note_health(from, of, of->channel.fault);
     of->channel.fault = NULL;
-    /* one value of a counter is no power yet */
-    if (of->config && of->config->node[0] && !(counts && first))
-        publish(self, from, of, of->channel.power_w, real_ns);
+    of->heard_ns = jm_boot_ns();
+    of->is_new = !(counts && first); /* one value of a counter is no power yet */
+    if (of->node)
+        publish_node(self, of->node, real_ns);
 }
 
 static void note_hang(source *from) {
@@ -161,30 +209,41 @@ static void settle(source *from, outlet *of, int64_t boot_ns) {
     jm_gain gain = jm_channel_settle(&of->channel, boot_ns,
                                      (int64_t)(from->config->period_s * 1e9) * MAX_GAP_PERIODS);
     of->variance_uj2 += gain.variance_uj2;
+    of->lost = gain.lost_ns > 0;
 }
 
-static const outlet *outlet_of_node(const gateway *self, const char *node) {
-    for (int s = 0; s < self->n_sources; s++)
-        for (int i = 0; i < self->sources[s].n_outlets; i++) {
-            const outlet *of = &self->sources[s].outlets[i];
-            if (of->config && strcmp(of->config->node, node) == 0)
-                return of;
-        }
-    return NULL;
+static int by_node_name(const void *a, const void *b) {
+    return strcmp(((const node *)a)->name, ((const node *)b)->name);
 }
 
-/* What each of its nodes used, where the split goes by that and all of them are measured. */
+/* All its supplies' energy. False: since the last line not all of it is known. */
+static bool node_energy(const gateway *self, const char *name, uint64_t *energy_uj) {
+    const node wanted = {.name = name};
+    const node *of =
+        bsearch(&wanted, self->nodes, (size_t)self->n_nodes, sizeof wanted, by_node_name);
+    *energy_uj = 0;
+    for (int i = 0; of && i < of->n_supplies; i++) {
+        const outlet *own = of->supplies[i].outlet;
+        if (!own || !own->channel.has_last || own->lost)
+            return false;
+        *energy_uj += own->channel.total_uj;
+    }
+    return of != NULL;
+}
+
+/* What each of its nodes used, those left out of which it is not known. */
 static void put_nodes_uj(FILE *out, const gateway *self, const jm_channel_config *config) {
     int count = jm_hosts_count(config->shared_by);
-    char node[JM_NAME_MAX];
-    for (int i = 0; i < count; i++)
-        if (!jm_hosts_get(config->shared_by, i, node, sizeof node) || !outlet_of_node(self, node))
-            return;
+    char name[JM_NAME_MAX];
+    const char *comma = "";
+    uint64_t energy_uj;
     fprintf(out, ", \"nodes_uj\": {");
     for (int i = 0; i < count; i++) {
-        jm_hosts_get(config->shared_by, i, node, sizeof node);
-        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", node,
-                outlet_of_node(self, node)->channel.total_uj);
+        if (!jm_hosts_get(config->shared_by, i, name, sizeof name) ||
+            !node_energy(self, name, &energy_uj))
+            continue;
+        fprintf(out, "%s\"%s\": %" PRIu64, comma, name, energy_uj);
+        comma = ", ";
     }
     fprintf(out, "}");
 }
@@ -295,6 +354,54 @@ static void open_sources(gateway *self) {
     }
 }
 
+static int by_node(const void *a, const void *b) {
+    return strcmp(((const struct supply *)a)->config->node,
+                  ((const struct supply *)b)->config->node);
+}
+
+static source *source_of(gateway *self, const jm_instrument_config *config) {
+    for (int s = 0; s < self->n_sources; s++)
+        if (self->sources[s].config == config)
+            return &self->sources[s];
+    return NULL;
+}
+
+/* From the configuration, not from what could be opened: half of a node is not the node. */
+static bool list_supplies(gateway *self) {
+    int count = 0;
+    for (int i = 0; i < self->config->n_instruments; i++)
+        count += self->config->instruments[i].n_channels;
+    self->supplies = calloc((size_t)count + 1, sizeof *self->supplies);
+    self->nodes = calloc((size_t)count + 1, sizeof *self->nodes);
+    if (!self->supplies || !self->nodes)
+        return false;
+    for (int i = 0; i < self->config->n_instruments; i++) {
+        const jm_instrument_config *config = &self->config->instruments[i];
+        source *from = source_of(self, config);
+        for (int c = 0; c < config->n_channels; c++)
+            if (config->channels[c].node[0])
+                self->supplies[self->n_supplies++] =
+                    (struct supply){&config->channels[c], from, from ? &from->outlets[c] : NULL};
+    }
+    qsort(self->supplies, (size_t)self->n_supplies, sizeof *self->supplies, by_node);
+    return true;
+}
+
+static bool group_supplies(gateway *self) {
+    if (!list_supplies(self))
+        return false;
+    for (int i = 0; i < self->n_supplies; i++) {
+        struct supply *supply = &self->supplies[i];
+        if (i == 0 || by_node(supply - 1, supply) != 0)
+            self->nodes[self->n_nodes++] = (node){supply->config->node, supply, 0};
+        node *of = &self->nodes[self->n_nodes - 1];
+        of->n_supplies++;
+        if (supply->outlet)
+            supply->outlet->node = of;
+    }
+    return true;
+}
+
 static bool open_broker(gateway *self, jm_message *why) {
     const jm_broker_hooks hooks = {0};
     self->mqtt = jm_module_symbol("mqtt", "jm_broker_module", why);
@@ -317,7 +424,10 @@ static bool start(gateway *self) {
     open_sources(self);
     if (self->n_sources == 0)
         jm_error("%s: no instrument could be opened; see above", self->config->path);
-    return self->n_sources > 0;
+    bool grouped = group_supplies(self);
+    if (!grouped)
+        jm_error("gateway: out of memory");
+    return grouped && self->n_sources > 0;
 }
 
 static void stop(gateway *self) {
@@ -328,6 +438,8 @@ static void stop(gateway *self) {
     }
     if (self->journal && !jm_journal_stop(self->journal))
         jm_error("%s/shared: hangs; its last lines are lost", self->config->record_dir);
+    free(self->supplies);
+    free(self->nodes);
     if (self->broker)
         self->mqtt->close(self->broker);
 }

@@ -70,6 +70,7 @@ typedef struct {
     jm_error_budget error;  /* NAN where the file says nothing */
     jm_settings settings;   /* the instrument's own channel_keys */
     char node[JM_NAME_MAX]; /* gateway: the node that it measures; "" none */
+    bool sum;               /* gateway: one of several that together measure the node */
     char *shared_by;        /* gateway: the host list of the nodes that share it; NULL: one's own */
     bool split_by_energy;   /* shared in proportion to what each node used; else equally */
     int line;

@@ -209,7 +209,19 @@ static void parse_shared(jm_reader *reader, const jm_field *field, const yaml_no
         jm_complain(reader, place, "must be equal or energy, is '%.60s'", text);
 }
 
-enum { C_NAME, C_DOMAIN, C_IDLE, C_PART, C_ERROR, C_NODES, C_SHARED, C_END };
+static void parse_flag(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
+                       const jm_place *place, void *out) {
+    (void)field;
+    const char must_be[] = "true or false";
+    const char *text = jm_scalar(reader, value, place, must_be);
+    if (!text)
+        return;
+    *(bool *)out = strcmp(text, "true") == 0;
+    if (!*(bool *)out && strcmp(text, "false") != 0)
+        jm_complain(reader, place, "must be %s, is '%.60s'", must_be, text);
+}
+
+enum { C_NAME, C_DOMAIN, C_IDLE, C_PART, C_ERROR, C_NODES, C_SHARED, C_SUM, C_END };
 enum { CHANNELS_PER_INSTRUMENT_MAX = 100000 };
 
 #define CHANNEL(member) offsetof(jm_channel_config, member)
@@ -222,6 +234,7 @@ static const jm_field channel_fields[] = {
     [C_ERROR] = {"error", parse_error, CHANNEL(error), 0, 0, 0},
     [C_NODES] = {"nodes", parse_nodes, 0, 0, 0, 0},
     [C_SHARED] = {"shared", parse_shared, CHANNEL(split_by_energy), 0, 0, 0},
+    [C_SUM] = {"sum", parse_flag, CHANNEL(sum), 0, 0, 0},
     [C_END] = {0},
 };
 
@@ -259,6 +272,8 @@ static void parse_channel(jm_reader *reader, const yaml_node_t *value, const jm_
     entry->config->has_domain = lines[C_DOMAIN] != 0;
     if (lines[C_SHARED] && !lines[C_NODES])
         jm_complain(reader, place, "is shared, but by whom is missing; add 'nodes: n[001-072]'");
+    if (entry->config->sum && !entry->config->node[0])
+        jm_complain(reader, place, "has 'sum: true', which is for a node's own outlets; remove it");
     if (entry->config->node[0] && !entry->config->name[0])
         jm_format(entry->config->name, sizeof entry->config->name, "%s", entry->config->node);
     jm_require_keys(reader, entry->instrument->channel_keys, &entry->config->settings, place->key,
@@ -298,19 +313,48 @@ static bool parse_entry(jm_reader *reader, const yaml_node_t *channel, const jm_
 }
 
 static int by_name(const void *a, const void *b) {
-    return strcmp((*(const jm_channel_config *const *)a)->name,
-                  (*(const jm_channel_config *const *)b)->name);
+    const jm_channel_config *left = *(const jm_channel_config *const *)a;
+    const jm_channel_config *right = *(const jm_channel_config *const *)b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : (left > right) - (left < right); /* as in the file */
+}
+
+/* Sorted by name. NULL: memory is out. */
+static jm_channel_config **sorted_channels(const jm_instrument_config *config) {
+    jm_channel_config **sorted = calloc((size_t)config->n_channels + 1, sizeof *sorted);
+    for (int i = 0; sorted && i < config->n_channels; i++)
+        sorted[i] = &config->channels[i];
+    if (sorted)
+        qsort(sorted, (size_t)config->n_channels, sizeof *sorted, by_name);
+    return sorted;
+}
+
+/* A node's outlets that were given no name are n1, n1-2, n1-3. */
+static void number_outlets(const jm_instrument_config *config) {
+    jm_channel_config **sorted = sorted_channels(config);
+    for (int i = 0, number; sorted && i < config->n_channels; i += number) {
+        const char *node = sorted[i]->node;
+        for (number = 1; i + number < config->n_channels; number++) {
+            jm_channel_config *next = sorted[i + number];
+            if (!next->sum || strcmp(next->name, node) != 0 || strcmp(next->node, node) != 0)
+                break;
+            jm_format(next->name, sizeof next->name, "%s-%d", node, number + 1);
+        }
+    }
+    free(sorted);
+}
+
+/* One node twice: the mapping's check says more of it. */
+static bool named_alike_by_node(const jm_channel_config *a, const jm_channel_config *b) {
+    return a->node[0] && strcmp(a->node, b->node) == 0 && strcmp(a->name, a->node) == 0;
 }
 
 static void check_names(jm_reader *reader, const jm_place *place,
                         const jm_instrument_config *config) {
-    const jm_channel_config **sorted = calloc((size_t)config->n_channels + 1, sizeof *sorted);
-    for (int i = 0; sorted && i < config->n_channels; i++)
-        sorted[i] = &config->channels[i];
-    if (sorted)
-        qsort(sorted, (size_t)config->n_channels, sizeof(const jm_channel_config *), by_name);
+    jm_channel_config **sorted = sorted_channels(config);
     for (int i = 1; sorted && i < config->n_channels; i++) {
-        if (!sorted[i]->name[0] || strcmp(sorted[i]->name, sorted[i - 1]->name) != 0)
+        if (!sorted[i]->name[0] || strcmp(sorted[i]->name, sorted[i - 1]->name) != 0 ||
+            named_alike_by_node(sorted[i], sorted[i - 1]))
             continue;
         const jm_channel_config *later =
             sorted[i]->line > sorted[i - 1]->line ? sorted[i] : sorted[i - 1];
@@ -345,6 +389,7 @@ static void parse_channels(jm_reader *reader, const jm_field *field, const yaml_
         if (!parse_entry(reader, channel, &at, instrument, config))
             return;
     }
+    number_outlets(config);
     check_names(reader, place, config);
 }
 

@@ -41,18 +41,30 @@ class Gateway:
         self.records = records or folder / "records"
         self.records.mkdir(exist_ok=True)
         self.config, self.log_file = folder / "gateway.yaml", folder / "gateway.log"
-        community = secret(folder, "community", COMMUNITY)
+        self.community = secret(folder, "community", COMMUNITY)
         self.config.write_text(
             f"cluster: {cluster}\nstate_dir: {folder}/state\nrecord_dir: {self.records}\n"
             f"socket: {folder}/g.sock\nlog_file: {self.log_file}\n"
             f"mqtt: {{host: localhost, port: {broker.port}}}\n"
             f"gateway: {{nodes: '{nodes}', line_s: 0.5}}\n"
-            "instruments:\n"
-            f"- name: pdu\n  type: snmp\n  host: '{agent.host}'\n  community_file: {community}\n"
+            f"instruments:\n{self.instrument('pdu', agent, channels)}"
+        )
+        self.process: subprocess.Popen | None = None
+
+    def instrument(self, name: str, agent: Agent, channels: str) -> str:
+        """An entry of `instruments:`."""
+        return (
+            f"- name: {name}\n  type: snmp\n  host: '{agent.host}'\n"
+            f"  community_file: {self.community}\n"
             "  period_s: 0.2\n  timeout_s: 2\n  error: {relative: 0.01}\n"
             f"  channels:\n{channels}"
         )
-        self.process: subprocess.Popen | None = None
+
+    def add(self, name: str, agent: Agent, channels: str) -> Gateway:
+        """Another PDU, before the start."""
+        text = self.config.read_text() + self.instrument(name, agent, channels)
+        self.config.write_text(text)
+        return self
 
     def start(self) -> Gateway:
         words = [str(self.program), "--gateway", "-c", str(self.config)]

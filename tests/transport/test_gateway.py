@@ -148,6 +148,79 @@ def test_a_dead_pdu_and_a_dead_broker_are_said_and_survived(
         assert len(listen(broker, 6)) == 6
 
 
+SUPPLIES = f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-3].1', sum: true}}\n"
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Iterator[Agent]:
+    """Another PDU, for the nodes' second power supplies."""
+    with Agent(tmp_path / "pdu-b", [TREE]) as running:
+        running.set(watts(11, 22, 33))
+        yield running
+
+
+def test_a_node_with_two_power_supplies_has_their_sum(
+    gateway: Callable, broker: Broker, second: Agent
+) -> None:
+    with gateway(SUPPLIES).add("pdu-b", second, SUPPLIES) as running:
+        assert running.check() == ""
+        for topic, payload in listen(broker, 12):
+            node = int(topic.removeprefix("joulemark/test/power/n"))
+            assert payload["watts"] == 111 * node
+
+
+def test_two_outlets_of_one_pdu_are_summed_and_named(gateway: Callable, broker: Broker) -> None:
+    """n1 has outlets 1 and 2, in one entry; n2's and n3's have entries of their own."""
+    both = f"  - {{nodes: 'n1,n1', oid: '{TREE}.[1-2].1', sum: true}}\n"
+    rest = f"  - {{nodes: 'n[2-3]', oid: '{TREE}.[3-4].1', sum: true}}\n"
+    rest += f"  - {{nodes: 'n2', oid: {TREE}.5.1, sum: true}}\n"
+    fans = f"  - {{name: fans, oid: {TREE}.5.1, shared: energy, nodes: 'n[1-3]'}}\n"
+    with gateway(both + rest + fans) as running:
+        heard = {topic[-2:]: payload["watts"] for topic, payload in listen(broker, 12)}
+        assert heard == {"n1": 300, "n2": 330, "n3": 60}
+        wait_for(lambda: len(running.lines("fans")) >= 5, 30, "lines")
+        first, *_, last = (line["nodes_uj"] for line in running.lines("fans")[1:])
+        used = {node: last[node] - first[node] for node in ("n1", "n2", "n3")}
+        assert used["n1"] == pytest.approx(5 * used["n3"], rel=0.02)
+        assert used["n2"] == pytest.approx(5.5 * used["n3"], rel=0.02)
+
+
+def test_half_of_a_node_is_never_published(
+    gateway: Callable, broker: Broker, agent: Agent, second: Agent
+) -> None:
+    """n1 has both PDUs, n2 and n3 the first only; the second one dies and comes back."""
+    only = f"  - {{nodes: n1, oid: {TREE}.1.1, sum: true}}\n"
+    with gateway(SUPPLIES).add("pdu-b", second, only) as running:
+        assert {topic[-2:] for topic, _ in listen(broker, 12)} == {"n1", "n2", "n3"}
+        second.stop()
+        wait_for(lambda: "channel n1: " in running.log(), 30, "the log to say so")
+        heard = listen(broker, 20)
+        assert {topic[-2:] for topic, _ in heard} == {"n2", "n3"}
+        second.start()
+        second.wait()
+        wait_for(lambda: any(t[-2:] == "n1" for t, _ in listen(broker, 6)), 30, "n1's power")
+        assert all(p["watts"] == 111 for t, p in listen(broker, 12) if t[-2:] == "n1")
+
+
+def test_a_dead_outlet_leaves_its_node_out_of_the_lines(gateway: Callable, second: Agent) -> None:
+    """Its energy since the last line is not known: no share can be told from it."""
+    two = f"  - {{nodes: 'n[2-3]', oid: '{TREE}.[2-3].1'}}\n"
+    two += f"  - {{name: fans, oid: {TREE}.4.1, shared: energy, nodes: 'n[1-3]'}}\n"
+    one = f"  - {{nodes: n1, oid: {TREE}.1.1}}\n"
+
+    def known() -> set[str]:
+        lines = running.lines("fans")
+        return set(lines[-1]["nodes_uj"]) if lines else set()
+
+    with gateway(two).add("pdu-b", second, one) as running:
+        wait_for(lambda: known() == {"n1", "n2", "n3"}, 30, "all nodes")
+        second.stop()
+        wait_for(lambda: known() == {"n2", "n3"}, 30, "n1 to be left out")
+        second.start()
+        second.wait()
+        wait_for(lambda: known() == {"n1", "n2", "n3"}, 30, "all nodes")
+
+
 @pytest.mark.parametrize(
     ("channels", "part"),
     [
@@ -160,8 +233,25 @@ def test_a_dead_pdu_and_a_dead_broker_are_said_and_survived(
         (
             f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-3].1'}}\n"
             f"  - {{nodes: n2, name: again, oid: {TREE}.4.1}}\n",
+            "node 'n2' is mapped already in line 17; remove one, or say 'sum: true' in both",
+        ),
+        (
+            SUPPLIES + f"  - {{nodes: n2, name: again, oid: {TREE}.4.1}}\n",
+            "node 'n2' is mapped already in line 17; remove one, or say 'sum: true' in both",
+        ),
+        (
+            SUPPLIES + f"  - {{nodes: n2, oid: {TREE}.2.1, sum: true}}\n",
+            "node 'n2' has this very outlet already in line 17",
+        ),
+        (
+            f"  - {{nodes: 'n[1-3],n2', oid: '{TREE}.[1-4].1'}}\n",
             "node 'n2' is mapped already in line 17",
         ),
+        (
+            CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: equal, nodes: n1, sum: true}}\n",
+            "which is for a node's own outlets",
+        ),
+        (SUPPLIES.replace("true", "both"), "must be true or false, is 'both'"),
         (f"  - {{nodes: 'n[1-', oid: '{TREE}.1.1'}}\n", "must be a host list such as n[001-072]"),
         (CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: equal}}\n", "by whom is missing"),
         (
