@@ -135,6 +135,35 @@ def test_split_by_energy_takes_what_each_node_used(site):
     assert merged(site)["EnergyOverhead_uj"] == 4500 * 10**6
 
 
+def test_lines_of_many_nodes_are_long(site):
+    """Longer than what is read of a file's end at once."""
+    names = [f"n{i}" for i in range(1, 10001)]
+    for second, energy_j in ((0, 0), (60, 10000)):
+        used = {name: second * 10**12 for name in names}
+        write(site, lines([(second, energy_j)], "n[1-10000]", "energy", nodes_uj=used))
+    job(site, seconds=60, cpus=4)
+    assert merged(site)["EnergyOverhead_uj"] == 10**6
+
+
+@pytest.mark.parametrize(
+    "used",
+    [None, {"n1": 30, "n2": 15, "n3": 5}, {"n1": 0, "n2": 5, "n3": 5, "n4": 5}],
+    ids=["no energies", "one node is lacking", "nothing used"],
+)
+def test_split_that_is_not_possible_is_equal_and_said(site, used):
+    """The first minute by energy, the second one not."""
+    first, middle = ({"n1": i, "n2": 5, "n3": 5, "n4": 5 + i} for i in (-30, 0))
+    write(site, lines([(0, 0)], split="energy", nodes_uj=first))
+    write(site, lines([(60, 6000)], split="energy", nodes_uj=middle))
+    write(site, lines([(120, 12000)], split="energy", nodes_uj=used))
+    job(site, seconds=90, cpus=4)
+    row = merged(site)
+    assert row["EnergyOverhead_uj"] == (3000 + 750) * 10**6
+    assert row["Notes"] == (
+        "rack1: 30.0 of 90.0 node-seconds split equally: what each node used is not known"
+    )
+
+
 def test_torn_and_foreign_lines_are_bridged(site):
     write(site, lines([(0, 0)]))
     write(site, lines([(20, 2000)]), end="")

@@ -153,7 +153,7 @@ def _use(record: dict) -> tuple[str, int, int, int | None, int | None] | None:
 
 def _of_channel(channel, shares, uses) -> tuple[shared.Part, list[str]]:
     """One channel's part of all the job's nodes; what it does for one it does for all: linear."""
-    parts, unknown, covered_ns, asked_ns = [], [], 0, 0
+    parts, unknown, covered_ns, asked_ns, evenly_ns = [], [], 0, 0, 0
     for node, start_ns, end_ns, cpus, node_cpus in uses:
         asked_ns += end_ns - start_ns
         if cpus is None or not node_cpus:
@@ -161,6 +161,7 @@ def _of_channel(channel, shares, uses) -> tuple[shared.Part, list[str]]:
             continue
         part = shares.part(node, start_ns, end_ns)
         covered_ns += part.covered_ns
+        evenly_ns += part.evenly_ns
         cpus = min(cpus, node_cpus)
         parts.append(
             shared.Part(
@@ -170,6 +171,12 @@ def _of_channel(channel, shares, uses) -> tuple[shared.Part, list[str]]:
             )
         )
     notes = []
+    if evenly_ns:
+        evenly_s, covered_s = evenly_ns / NS_PER_S, covered_ns / NS_PER_S
+        notes.append(
+            f"{channel.name}: {evenly_s:.1f} of {covered_s:.1f} node-seconds split equally: what "
+            "each node used is not known"
+        )
     if unknown:
         notes.append(f"{channel.name}: no overhead: records of {few(unknown)} lack node_cpus")
     elif covered_ns < asked_ns:

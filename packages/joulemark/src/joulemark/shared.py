@@ -3,15 +3,18 @@
 """The gateway appends a line a minute to record_dir/shared/CHANNEL.jsonl: time_ns and the counter
 energy_uj since its start, with its systematic_uj and random_uj (k=1) so far; nodes, a host list;
 split; run, another text whenever the counter began anew; and, where split is not `equal`,
-nodes_uj, counters of what each node used. Between two lines of one run energy grows evenly.
+nodes_uj, counters of what each node used, without those of which it is not known. Between two
+lines of one run energy grows evenly.
 
-A node's part of a channel: split equally, or as nodes_uj grew. A job's part of a node: its CPUs
-over the node's. All in whole microjoules rounded down, so that jobs never get more than there was.
+A node's part of a channel: split equally, or as nodes_uj grew; where one of them is not known,
+equally too, and that is told as Part.evenly_ns. A job's part of a node: its CPUs over the node's.
+All in whole microjoules rounded down, so that jobs never get more than there was.
 """
 
 from __future__ import annotations
 
 import bisect
+import functools
 import json
 import math
 import os
@@ -22,7 +25,7 @@ from pathlib import Path
 from joulemark import hostlist
 from joulemark.errors import UserError
 
-LINE_MAX = 1 << 16  # bytes that surely hold the end of one line and the begin of another
+LINE_MAX = 1 << 16  # bytes that hold the end of one line and the begin of another, as a rule
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Part:
     systematic_uj: float = 0.0
     random_uj: float = 0.0
     covered_ns: int = 0
+    evenly_ns: int = 0  # of covered_ns: split equally, since the configured split was not possible
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ class Segment:
         start_ns, end_ns = max(start_ns, first.time_ns), min(end_ns, last.time_ns)
         if start_ns >= end_ns or node not in self.nodes:
             return Part()
-        weight, total = self._share(node)
+        weights = self.weights
+        weight, total = (weights[node], sum(weights.values())) if weights else (1, len(self.nodes))
         gained_uj = last.energy_uj - first.energy_uj
         energy_uj = self._until(gained_uj, end_ns) - self._until(gained_uj, start_ns)
         begin, end = self._fraction(start_ns), self._fraction(end_ns)
@@ -76,20 +81,17 @@ class Segment:
             (end - begin) * max(0.0, last.systematic_uj - first.systematic_uj) * share,
             math.sqrt(variance_uj2) * share,
             end_ns - start_ns,
+            end_ns - start_ns if weights is None and self.last.split != "equal" else 0,
         )
 
-    def _share(self, node: str) -> tuple[int, int]:
-        if self.is_weighted():
-            grown = {n: self.last.nodes_uj[n] - self.first.nodes_uj[n] for n in self.nodes}
-            total = sum(grown.values())
-            if total > 0 and min(grown.values()) >= 0:
-                return grown[node], total
-        return 1, len(self.nodes)
-
-    def is_weighted(self) -> bool:
-        """Whether both lines know what each node used."""
-        known = [line.nodes_uj or {} for line in (self.first, self.last)]
-        return self.first.split != "equal" and all(self.nodes <= nodes.keys() for nodes in known)
+    @functools.cached_property
+    def weights(self) -> dict[str, int] | None:
+        """What each node used; None: to be split equally, or not known of all of them."""
+        first, last = self.first.nodes_uj or {}, self.last.nodes_uj or {}
+        if self.last.split == "equal" or not self.nodes <= first.keys() & last.keys():
+            return None
+        grown = {node: last[node] - first[node] for node in self.nodes}
+        return grown if sum(grown.values()) > 0 and min(grown.values()) >= 0 else None
 
     def _fraction(self, time_ns: int) -> float:
         return (time_ns - self.first.time_ns) / (self.last.time_ns - self.first.time_ns)
@@ -115,7 +117,7 @@ class Channel:
             Segment(first, last, self._expanded(last.nodes))
             for first, last in zip(lines, lines[1:])
             if first.run == last.run
-            and first.nodes == last.nodes
+            and (first.nodes, first.split) == (last.nodes, last.split)
             and first.time_ns < last.time_ns
             and first.energy_uj <= last.energy_uj
         ]
@@ -124,9 +126,13 @@ class Channel:
         """The newest reading."""
         with open(self.path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 2 * LINE_MAX))
-            tail = file.read().rpartition(b"\n")[0].split(b"\n")
-        return next((line for text in reversed(tail) if (line := self._parse(text))), None)
+            length, found = 0, None
+            while found is None and length < size:  # ten thousand nodes' energies are long
+                length = max(2 * LINE_MAX, 2 * length)
+                file.seek(max(0, size - length))
+                tail = reversed(file.read().rpartition(b"\n")[0].split(b"\n"))
+                found = next((line for text in tail if (line := self._parse(text))), None)
+        return found
 
     def nodes(self) -> frozenset[str]:
         """The nodes that the newest line names."""
@@ -182,7 +188,8 @@ class Channel:
                 *(str(values[key]) for key in ("nodes", "split", "run")),
                 nodes_uj=values.get("nodes_uj"),
             )
-            if not (isinstance(line.time_ns, int) and isinstance(line.energy_uj, int)):
+            counters = (line.time_ns, line.energy_uj, *(line.nodes_uj or {}).values())
+            if not all(isinstance(counter, int) for counter in counters):
                 raise TypeError
             self._expanded(line.nodes)
         except (ValueError, KeyError, TypeError, AttributeError, UserError):
@@ -199,7 +206,7 @@ class Shares:
         self.segments = channel.segments(start_ns, end_ns)
         self._ends = [segment.last.time_ns for segment in self.segments]
         self._nodes = channel.nodes()
-        self._is_weighted = any(segment.is_weighted() for segment in self.segments)
+        self._is_weighted = any(segment.weights for segment in self.segments)
         self._known: dict[tuple, Part] = {}
 
     def part(self, node: str, start_ns: int, end_ns: int) -> Part:
@@ -222,6 +229,7 @@ class Shares:
             math.fsum(part.systematic_uj for part in parts),
             math.hypot(*(part.random_uj for part in parts)),
             sum(part.covered_ns for part in parts),
+            sum(part.evenly_ns for part in parts),
         )
 
 
