@@ -10,7 +10,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,8 +27,11 @@ WEIGHTS = {
     "mariadb": 8,
     "epilog": 6,
     "merge": 8,
+    "mosquitto": 5,
+    "receive": 5,
 }
 AT_END = ("epilog", "merge")  # they run when a job ends
+OPTIONAL = ("mosquitto", "receive")
 HEAL_S, HEAL_TIMES = 5.0, 5
 SAVED_S = 15.0  # slurmctld saves its jobs within 5 s of a change
 
@@ -41,9 +44,15 @@ class Killer:
     dice: random.Random
     tally: Counter[str] = field(default_factory=Counter)
     dead: list[Service] = field(default_factory=list)
+    more: Mapping[str, Service] = field(default_factory=dict)  # beside the cluster's own
 
     def choose(self, number: int) -> list[str]:
-        return self.dice.choices(list(WEIGHTS), weights=list(WEIGHTS.values()), k=number)
+        there = {
+            name: weight
+            for name, weight in WEIGHTS.items()
+            if name not in OPTIONAL or name in self.more
+        }
+        return self.dice.choices(list(there), weights=list(there.values()), k=number)
 
     def kill(self, what: str, jobs: Sequence[Job]) -> None:
         """One of what runs while jobs run; a service stays dead until revive()."""
@@ -61,14 +70,13 @@ class Killer:
 
     def _service(self, what: str) -> Service:
         node = self.dice.choice(list(self.cluster.nodes.values()))
-        own = {"joulemarkd": node.daemon, "slurmd": node.slurmd}
+        own = {"joulemarkd": node.daemon, "slurmd": node.slurmd, **self.more}
         return own.get(what) or getattr(self.cluster, what)
 
     def revive(self, *services: Service) -> None:
         """Starts these, or all that are dead, what others need first."""
-        wanted = [
-            service for service in self.cluster.services if service in (services or self.dead)
-        ]
+        known = [*self.more.values(), *self.cluster.services]
+        wanted = [service for service in known if service in (services or self.dead)]
         for service in wanted:
             service.start()
         self.dead = [service for service in self.dead if service not in wanted]
