@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_MODE = 0640, DIRECTORY_MODE = 0750, PLACE_MAX = 2 * JM_PATH_MAX + 32 };
+enum { FILE_MODE = 0640, DIRECTORY_MODE = 0750, PLACE_MAX = 2 * JM_PATH_MAX + 48 };
+enum { RUNS_MAX = 1000, HEAD_MAX = 4096 };
 
 /* A record that only says that there is none never takes the place of one. */
-static bool is_missing_record(const jm_parcel *parcel, const char *text) {
+static bool is_missing_record(const char *text) {
     const char *missing = strstr(text, "\"missing\": ");
-    return !strchr(parcel->name, '/') && missing &&
-           strncmp(missing, "\"missing\": null", strlen("\"missing\": null")) != 0;
+    return missing && strncmp(missing, "\"missing\": null", strlen("\"missing\": null")) != 0;
 }
 
 static bool make_folder(const char *folder) {
@@ -60,14 +60,67 @@ static bool write_draft(const char *folder, const char *draft, const char *text,
     return good;
 }
 
-static bool place(const char *draft, const char *final, bool replace) {
-    if (replace)
+/* When the job began, which the record's first account says; "": a text without such a time. */
+static void start_of(const char *text, char start[32]) {
+    const char key[] = "\"start_ns\": ";
+    const char *found = strstr(text, key);
+    start[0] = '\0';
+    if (found)
+        jm_format(start, 32, "%.*s", (int)strspn(found + strlen(key), "0123456789"),
+                  found + strlen(key));
+}
+
+/* Does the record of another run of the job wait there? Slurm may start a job more than once. */
+static bool holds_other_run(const char *path, const char *text) {
+    char head[HEAD_MAX + 1], there[32], ours[32];
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, head, HEAD_MAX);
+    close(fd);
+    head[n > 0 ? n : 0] = '\0';
+    start_of(head, there);
+    start_of(text, ours);
+    return there[0] && ours[0] && strcmp(there, ours) != 0;
+}
+
+/* A record that another forwarder of ours puts there meanwhile is seen. */
+static bool put(const char *draft, const char *final) {
+    if (access(final, F_OK) == 0)
         return rename(draft, final) == 0;
+    if (renameat2(AT_FDCWD, draft, AT_FDCWD, final, RENAME_NOREPLACE) == 0)
+        return true;
+    return errno == EINVAL && rename(draft, final) == 0; /* NFS does not know the flag */
+}
+
+/* Over an earlier version of itself; beside an earlier run's, as FINAL.2, which is merged too. */
+static bool place(const char *draft, const char *final, const char *text) {
+    char numbered[PLACE_MAX];
+    jm_format(numbered, sizeof numbered, "%s", final);
+    for (int run = 2; run <= RUNS_MAX && holds_other_run(numbered, text); run++)
+        jm_format(numbered, sizeof numbered, "%s.%d", final, run);
+    return put(draft, numbered);
+}
+
+/* Only where there is nothing yet. */
+static bool place_first(const char *draft, const char *final) {
     bool good = link(draft, final) == 0 || errno == EEXIST;
     int failure = errno;
     unlink(draft);
     errno = failure;
     return good;
+}
+
+static bool is_record(const jm_parcel *parcel) {
+    const char *end = strrchr(parcel->name, '.');
+    return !strchr(parcel->name, '/') && end && strcmp(end, ".json") == 0;
+}
+
+static bool place_parcel(const jm_parcel *parcel, const char *text, const char *draft,
+                         const char *final) {
+    if (!is_record(parcel))
+        return rename(draft, final) == 0;
+    return is_missing_record(text) ? place_first(draft, final) : place(draft, final, text);
 }
 
 /* The draft has this process's number in its name: one that hangs there meets no later one. */
@@ -85,8 +138,7 @@ static bool deliver(const jm_forward *forward, const jm_parcel *parcel, const ch
     }
     if (!make_folder(record_dir) || !make_folder(folder))
         return false;
-    if (write_draft(folder, draft, text, parcel->size) &&
-        place(draft, final, !is_missing_record(parcel, text)))
+    if (write_draft(folder, draft, text, parcel->size) && place_parcel(parcel, text, draft, final))
         return true;
     int failure = errno;
     unlink(draft);

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -127,6 +128,20 @@ def test_a_killed_daemon_leaves_no_forwarder_behind(node: TestNode) -> None:
         forwarder = Path(f"/proc/{node.forwarder()}")
         node.kill(signal.SIGKILL)
         wait_for(lambda: not forwarder.exists(), 10, "the forwarder to end")
+
+
+def test_a_requeued_jobs_runs_are_kept_side_by_side(node: TestNode) -> None:
+    """Three runs of job 1 on one node before any merge."""
+    starts = []
+    with node:
+        for run in (1, 2, 3):
+            node.job(1)
+            kept = node.records / (node.file_name(1) + (f".{run}" if run > 1 else ""))
+            wait_for(kept.exists, 30, f"the record of run {run}")
+            wait_for(lambda: node.outbox() == [], 10, "the outbox to be empty")
+            starts.append(json.loads(kept.read_text())["accounts"][0]["start_ns"])
+    assert len(set(starts)) == 3 and starts == sorted(starts)
+    assert len(list(node.records.glob("*.json*"))) == 3
 
 
 def test_a_link_in_the_folder_is_not_followed(node: TestNode, tmp_path: Path) -> None:

@@ -138,6 +138,28 @@ def test_a_nodes_own_reason_outlives_the_guess_of_the_merge(site):
             assert site.job(job)[str(job)]["Missing"] == f"n1: {why}"
 
 
+def test_runs_that_wait_side_by_side_are_both_merged(site):
+    """A requeued job's records of one node: NAME and NAME.2; a rebuild finds both again."""
+    for run in (0, 1):
+        start_ns = builders.START_NS + run * 200 * 10**9
+        account = builders.account(
+            "job", 10**6 * (run + 1), start_ns=start_ns, end_ns=start_ns + 10**10
+        )
+        builders.write(site.records, builders.record(accounts=[account]))
+        if run == 0:
+            (site.records / "demo.12.n1.json").rename(site.records / "demo.12.n1.json.2")
+    for words in (["merge"], ["merge", "--rebuild"]):
+        assert site.run(*words)[0] == 0
+        with store.reading(config.load(site.yaml).store) as session:
+            rows = jobs.job_rows(session, "demo", 12)
+        assert [(row["Run"], row["ConsumedEnergy_uj"]) for row in rows] == [
+            (0, 10**6),
+            (1, 2 * 10**6),
+        ]
+        merged = sorted(path.name for path in (site.records / "merged").iterdir())
+        assert merged == ["demo.12.n1.json", "demo.12.n1.json.2"]
+
+
 def test_job_without_any_energy_is_not_zero_joules(site):
     builders.write(site.records, builders.record(accounts=[], missing="joulemarkd was dead"))
     _, out, _ = site.run("merge")

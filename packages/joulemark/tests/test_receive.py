@@ -116,6 +116,25 @@ def test_a_later_version_replaces_an_earlier_one(tmp_path: Path) -> None:
     assert (tmp_path / "c1.12.n1.json").read_bytes() == b"two"
 
 
+def test_another_runs_record_stays_beside_it(tmp_path: Path) -> None:
+    """Requeued before anything was merged; each comes twice, the second run's in two versions."""
+    name = "c1.12.n1.json"
+
+    def payload(start_ns: int, energy_uj: int) -> bytes:
+        accounts = [{"step": "job", "start_ns": start_ns, "energy_uj": energy_uj}]
+        return json.dumps({"accounts": accounts}).encode()
+
+    for start_ns, energy_uj in ((1, 10), (2, 20), (1, 10), (2, 21), (3, 30), (2, 21)):
+        arrived = Arrived("n1", name, payload(start_ns, energy_uj), replaces=True)
+        receive.write(tmp_path, arrived)
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert kept == {
+        name: payload(1, 10),
+        f"{name}.2": payload(2, 21),
+        f"{name}.3": payload(3, 30),
+    }
+
+
 def test_that_there_is_none_never_replaces_a_record(tmp_path: Path) -> None:
     (tmp_path / "c1.12.n1.json").write_bytes(b"real")
     assert not receive.write(tmp_path, Arrived("n1", "c1.12.n1.json", b"none", replaces=False))

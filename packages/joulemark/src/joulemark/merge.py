@@ -116,7 +116,7 @@ def _record_files(folder: str, job: int | None, cluster: str) -> list[str]:
         return sorted(
             entry.path
             for entry in entries
-            if entry.name.endswith(".json")
+            if records.is_record(entry.name)
             and not entry.name.startswith(".")
             and (job is None or entry.name.startswith(own) or _left_behind(entry))
         )
@@ -182,7 +182,7 @@ def _move_merged(paths: list[str]) -> list:
 
 def _move(path: str, folder: str | Path) -> str:
     """Moves a file without ever overwriting another one's content."""
-    name = os.path.basename(path)
+    name = records.first_name(os.path.basename(path))
     target = f"{folder}/{name}"
     number = 1
     try:

@@ -13,6 +13,7 @@ import stat
 import sys
 import time
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,12 +146,23 @@ def _profile(node: str, name: str, payload: bytes, cluster: str) -> Arrived:
 
 
 def write(record_dir: Path, arrived: Arrived) -> bool:
-    """On disk when it returns; False: it was there already."""
-    final = record_dir / arrived.name
-    merged = record_dir / "merged" / arrived.name
-    for place in (final, merged):
-        if place.is_file() and (not arrived.replaces or place.read_bytes() == arrived.payload):
+    """On disk when it returns; False: it was there already.
+
+    Over an earlier version of itself; beside another run's record of the job, as NAME.2.
+    """
+    for place in (record_dir / arrived.name, record_dir / "merged" / arrived.name):
+        if place.is_file() and not arrived.replaces:
             return False
+        if any(one.read_bytes() == arrived.payload for one in _numbered(place) if one.is_file()):
+            return False
+    ours = _start_of(arrived.payload)
+    final = next(
+        place
+        for place in _numbered(record_dir / arrived.name)
+        if not place.is_file()
+        or None in (ours, there := _start_of(place.read_bytes()))
+        or ours == there
+    )
     _make_folder(record_dir, final.parent)
     draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")
     try:
@@ -169,6 +181,25 @@ def write(record_dir: Path, arrived: Arrived) -> bool:
     finally:
         os.close(folder)
     return True
+
+
+def _numbered(first: Path) -> Iterator[Path]:
+    """NAME and, as far as there are such files, NAME.2, NAME.3 and the next, which is free."""
+    yield first
+    number, last = 2, first
+    while last.is_file():
+        last = first.with_name(f"{first.name}.{number}")
+        number += 1
+        yield last
+
+
+def _start_of(payload: bytes) -> int | None:
+    """When the record's run of the job began; None: this is no such record."""
+    try:
+        accounts = json.loads(payload)["accounts"]
+        return next(one["start_ns"] for one in accounts if one["step"] == "job")
+    except (ValueError, TypeError, LookupError, StopIteration, RecursionError):
+        return None
 
 
 def _make_folder(record_dir: Path, folder: Path) -> None:

@@ -117,7 +117,7 @@ def read(path: str) -> tuple[str, dict]:
     except ValueError as error:
         raise RecordError([f"{path}: not JSON: {error}: write the record again"]) from None
     problems = check(record)
-    if not problems and not _is_named(os.path.basename(path), name := _name_of(record)):
+    if not problems and first_name(os.path.basename(path)) != (name := _name_of(record)):
         problems = [f"cluster, JobIDRaw, node: they belong to a file named {name}: rename it"]
     if problems:
         raise RecordError([f"{path}: {problem}" for problem in problems])
@@ -140,10 +140,15 @@ def _name_of(record: dict) -> str:
     return file_name(record["cluster"], record["JobIDRaw"], record["node"])
 
 
-def _is_named(file: str, name: str) -> bool:
-    """merged/ numbers a later record of the same name: NAME.2, NAME.3, ..."""
+def first_name(file: str) -> str:
+    """Records of one job and node that are kept side by side are NAME, NAME.2, NAME.3, ..."""
     head, _, number = file.rpartition(".")
-    return file == name or (head == name and number.isdigit())
+    return head if number.isdigit() and head.endswith(".json") else file
+
+
+def is_record(file: str) -> bool:
+    """Whether a file of this name may hold a record."""
+    return first_name(file).endswith(".json")
 
 
 def check(record) -> list[str]:
