@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { KEEPALIVE_S = 10, RETRY_FIRST_MS = 500, RETRY_MOST_MS = 15000, SECRET_MAX = 256 };
 enum { PORT = 1883, PORT_TLS = 8883 };
@@ -127,14 +126,6 @@ static void on_log(struct mosquitto *connection, void *opaque, int level, const 
 
 /* ---- opening ---- */
 
-static bool check_readable(const jm_settings *settings, const char *key, jm_message *why) {
-    const char *path = jm_text(settings, key, NULL);
-    if (!path || access(path, R_OK) == 0)
-        return true;
-    jm_message_set(why, "%s %s: cannot be read: %s", key, path, strerror(errno));
-    return false;
-}
-
 static bool prepare_tls(jm_broker *broker, const jm_settings *settings, jm_message *why) {
     if (!jm_flag(settings, "tls", jm_given(settings, "ca_file"))) {
         if (!jm_given(settings, "cert_file") && !jm_given(settings, "key_file"))
@@ -145,8 +136,8 @@ static bool prepare_tls(jm_broker *broker, const jm_settings *settings, jm_messa
     const char *ca = jm_text(settings, "ca_file", NULL);
     const char *cert = jm_text(settings, "cert_file", NULL);
     const char *key = jm_text(settings, "key_file", NULL);
-    if (!check_readable(settings, "ca_file", why) || !check_readable(settings, "cert_file", why) ||
-        !check_readable(settings, "key_file", why))
+    if (!jm_is_readable(settings, "ca_file", why) || !jm_is_readable(settings, "cert_file", why) ||
+        !jm_is_readable(settings, "key_file", why))
         return false;
     if (!cert != !key) {
         jm_message_set(why, "cert_file and key_file belong together; add `%s:`",

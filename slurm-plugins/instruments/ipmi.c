@@ -422,11 +422,6 @@ static bool take_workarounds(ipmi *self, const char *text, jm_message *why) {
     return true;
 }
 
-static char *copy_text(const jm_settings *settings, const char *key) {
-    const char *text = jm_text(settings, key, NULL);
-    return text ? strdup(text) : NULL;
-}
-
 /* Keys that belong to the LAN, or to the node's own driver, and to nothing else. */
 static bool keys_fit(const jm_settings *settings, jm_message *why) {
     static const char *const lan[] = {
@@ -469,9 +464,9 @@ static bool take_address(ipmi *self, const jm_settings *settings, jm_message *wh
     self->driver = jm_chosen(settings, "driver", "openipmi", "kcs")    ? IPMI_DEVICE_KCS
                    : jm_chosen(settings, "driver", "openipmi", "ssif") ? IPMI_DEVICE_SSIF
                                                                        : IPMI_DEVICE_OPENIPMI;
-    self->device = copy_text(settings, "device");
-    self->user = copy_text(settings, "user");
-    self->password_file = copy_text(settings, "password_file");
+    self->device = jm_text_copy(settings, "device");
+    self->user = jm_text_copy(settings, "user");
+    self->password_file = jm_text_copy(settings, "password_file");
     if (host && asprintf(&self->address, strchr(host, ':') && host[0] != '[' ? "[%s]:%u" : "%s:%u",
                          host, (unsigned int)jm_whole(settings, "port", 623)) < 0) {
         self->address = NULL;
@@ -485,7 +480,7 @@ static bool take_meters(ipmi *self, const jm_instrument_config *config, jm_messa
     for (int i = 0; i < self->count; i++) {
         struct meter *meter = &self->meters[i];
         const jm_channel_config *channel = config->n_channels > 0 ? &config->channels[i] : NULL;
-        meter->sensor = channel ? copy_text(&channel->settings, "sensor") : NULL;
+        meter->sensor = channel ? jm_text_copy(&channel->settings, "sensor") : NULL;
         if (channel && jm_given(&channel->settings, "sensor") && !meter->sensor) {
             jm_message_set(why, "out of memory");
             return false;

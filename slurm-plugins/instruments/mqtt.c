@@ -151,8 +151,7 @@ static const jm_key channel_keys[] = {PAYLOAD_KEYS(false), {0}};
 
 static char *copy(const jm_instrument_config *config, const jm_channel_config *own,
                   const char *key) {
-    const char *text = jm_text(jm_saying(config, own, key), key, NULL);
-    return text ? strdup(text) : NULL;
+    return jm_text_copy(jm_saying(config, own, key), key);
 }
 
 static double unit_s(const char *unit) {

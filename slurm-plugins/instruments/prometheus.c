@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Instrument `prometheus`: a time series that the site's Prometheus has already, with the times at
 // which it was scraped, or evaluated at even steps.
+#include "clock.h"
 #include "common.h"
+#include "http.h"
 #include "series.h"
 
-#include <curl/curl.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BODY_MAX = 32 << 20, QUERY_MAX = 1024, SECRET_MAX = 4096, STEPS_MAX = 10000 };
-static const int64_t NS_PER_S = 1000000000;
 /* So far back Prometheus itself looks for a series' last value. */
-static const int64_t LOOKBACK_NS = 300 * NS_PER_S;
+static const int64_t LOOKBACK_NS = 300 * JM_NS_PER_S;
 
 /* A scrape's time is that of its begin; the exporter may read later, and what it read is older. */
 static const jm_error_budget budget = {
@@ -38,31 +36,12 @@ typedef struct {
     long timeout_ms;
     int64_t history_ns;
     CURL *curl;
-    char *body;
-    size_t size, capacity;
+    jm_http_body body;
     channel *channels;
     int n_channels;
 } prometheus;
 
 /* ---- HTTP ---- */
-
-static size_t receive(char *data, size_t size, size_t count, void *opaque) {
-    prometheus *self = opaque;
-    size_t length = size * count;
-    if (self->size + length > BODY_MAX)
-        return 0;
-    if (self->size + length > self->capacity) {
-        size_t capacity = 2 * (self->size + length);
-        char *grown = realloc(self->body, capacity);
-        if (!grown)
-            return 0;
-        self->body = grown;
-        self->capacity = capacity;
-    }
-    memcpy(self->body + self->size, data, length);
-    self->size += length;
-    return length;
-}
 
 /* Read anew for each request: a token may be changed while we run. False and why. */
 static bool authorise(prometheus *self, jm_message *why) {
@@ -86,29 +65,21 @@ static bool authorise(prometheus *self, jm_message *why) {
 
 static void prepare_request(prometheus *self, const char *url) {
     CURL *curl = self->curl;
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    jm_http_prepare(curl, url, self->ca_file, &self->body);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, self->timeout_ms);
-    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* a site's own server */
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, self);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "joulemark/" JOULEMARK_VERSION);
-    if (self->ca_file)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, self->ca_file);
     if (self->cert_file)
         curl_easy_setopt(curl, CURLOPT_SSLCERT, self->cert_file);
     if (self->key_file)
         curl_easy_setopt(curl, CURLOPT_SSLKEY, self->key_file);
 }
 
-/* 0 and self->body holds the answer, or -1 and why. */
+/* 0 and self->body is the answer, or -1 and why. */
 static int get(prometheus *self, const char *url, jm_message *why) {
     char detail[CURL_ERROR_SIZE] = "";
     prepare_request(self, url);
     if (!authorise(self, why))
         return -1;
-    self->size = 0;
+    self->body.size = 0;
     curl_easy_setopt(self->curl, CURLOPT_ERRORBUFFER, detail);
     CURLcode result = curl_easy_perform(self->curl);
     curl_easy_setopt(self->curl, CURLOPT_ERRORBUFFER, NULL);
@@ -190,8 +161,8 @@ static void fetch(prometheus *self, channel *to, int64_t now_ns) {
         jm_message_set(&to->why, "query: too long");
     if (!good || get(self, url, &to->why) != 0)
         return;
-    int found = jm_series_parse(self->body, self->size, to->scale, to->is_counter, to->latest_ns,
-                                &to->series, &to->why);
+    int found = jm_series_parse(self->body.data, self->body.size, to->scale, to->is_counter,
+                                to->latest_ns, &to->series, &to->why);
     if (found < 0)
         to->series.count = 0;
     else if (found == 0 && span_ns >= LOOKBACK_NS)
@@ -311,15 +282,8 @@ static bool check_url(const char *url, jm_message *why) {
 }
 
 static bool copy_path(const jm_settings *settings, const char *key, char **to, jm_message *why) {
-    const char *path = jm_text(settings, key, NULL);
-    if (!path)
-        return true;
-    if (access(path, R_OK) != 0) {
-        jm_message_set(why, "%s %s: cannot be read: %s", key, path, strerror(errno));
-        return false;
-    }
-    *to = strdup(path);
-    return *to != NULL;
+    *to = jm_text_copy(settings, key);
+    return (*to || !jm_given(settings, key)) && jm_is_readable(settings, key, why);
 }
 
 static bool prepare(prometheus *self, const jm_instrument_config *config, jm_message *why) {
@@ -329,8 +293,9 @@ static bool prepare(prometheus *self, const jm_instrument_config *config, jm_mes
     self->url = strdup(url);
     self->user = user ? strdup(user) : NULL;
     self->curl = curl_easy_init();
+    self->body.most = BODY_MAX;
     self->timeout_ms = (long)(config->timeout_s * 1000) + 1;
-    self->history_ns = (int64_t)(jm_number(settings, "history_s", 3600) * (double)NS_PER_S);
+    self->history_ns = (int64_t)(jm_number(settings, "history_s", 3600) * (double)JM_NS_PER_S);
     if (!self->url || !self->curl || !check_url(url, why))
         return false;
     for (size_t length = strlen(url); length > 0 && url[length - 1] == '/'; length--)
@@ -357,9 +322,10 @@ static void prometheus_close(void *opaque) {
     if (self->curl)
         curl_easy_cleanup(self->curl);
     char *texts[] = {self->url,     self->user,      self->password_file, self->token_file,
-                     self->ca_file, self->cert_file, self->key_file,      self->body};
+                     self->ca_file, self->cert_file, self->key_file};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
+    jm_http_body_free(&self->body);
     free(self);
 }
 

@@ -4,12 +4,10 @@
 #include "redfish_service.h"
 
 #include "clock.h"
+#include "http.h"
 
-#include <curl/curl.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BODY_MAX = 1 << 20, SECRET_MAX = 256, TOKEN_MAX = 512 };
 
@@ -36,27 +34,12 @@ struct jm_service {
 
 typedef struct {
     long status; /* of HTTP */
-    char *body;
-    size_t length;
+    jm_http_body body;
     char token[TOKEN_MAX];
     jm_uri location;
 } answer;
 
 /* ---- one request ---- */
-
-static size_t take_body(char *data, size_t size, size_t count, void *opaque) {
-    answer *reply = opaque;
-    size_t length = size * count;
-    if (length > BODY_MAX - reply->length)
-        return 0;
-    char *grown = realloc(reply->body, reply->length + length + 1);
-    if (!grown)
-        return 0;
-    memcpy(grown + reply->length, data, length);
-    reply->body = grown;
-    reply->length += length;
-    return length;
-}
 
 static size_t take_header(char *data, size_t size, size_t count, void *opaque) {
     answer *reply = opaque;
@@ -73,21 +56,8 @@ static void set_up(const jm_service *service, const char *method, const char *ur
                    const char *content, answer *reply) {
     CURL *curl = service->curl;
     curl_easy_reset(curl); /* keeps the connection */
-    curl_easy_setopt(curl, CURLOPT_URL, url);
+    jm_http_prepare(curl, url, service->ca_file, &reply->body);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
-    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (service->ca_file) { /* these authorities and no others */
-        curl_easy_setopt(curl, CURLOPT_CAINFO, service->ca_file);
-        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-    }
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L); /* our password stays with this host */
-    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "joulemark/" JOULEMARK_VERSION);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, reply);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, reply);
     if (content)
@@ -124,6 +94,7 @@ static bool request(jm_service *service, const char *method, const jm_uri *uri, 
                     const char *token, const char *password, answer *reply, jm_message *why) {
     char url[2 * JM_URI_MAX], header[TOKEN_MAX + 32];
     memset(reply, 0, sizeof *reply);
+    reply->body.most = BODY_MAX;
     if (!jm_format(url, sizeof url, "%s%s", service->base, uri->path)) {
         jm_message_set(why, "%s%s: too long", service->base, uri->path);
         return false;
@@ -146,10 +117,8 @@ static bool request(jm_service *service, const char *method, const jm_uri *uri, 
         curl_easy_getinfo(service->curl, CURLINFO_RESPONSE_CODE, &reply->status);
     curl_easy_reset(service->curl); /* keeps no pointer, and no password */
     curl_slist_free_all(headers);
-    if (!answered) {
-        free(reply->body);
-        reply->body = NULL;
-    }
+    if (!answered)
+        jm_http_body_free(&reply->body);
     return answered;
 }
 
@@ -178,8 +147,8 @@ static bool find_sessions(jm_service *service, jm_uri *sessions, jm_message *why
     answer reply;
     if (!request(service, "GET", &root, NULL, NULL, NULL, &reply, why))
         return false;
-    json_t *service_root = jm_resource_parse(reply.body, reply.length, why);
-    free(reply.body);
+    json_t *service_root = jm_resource_parse(reply.body.data, reply.body.size, why);
+    jm_http_body_free(&reply.body);
     if (!service_root)
         return false;
     if (!jm_resource_link(json_object_get(service_root, "Links"), "Sessions", sessions))
@@ -214,7 +183,7 @@ static bool log_in(jm_service *service, jm_message *why) {
     explicit_bzero(password, sizeof password);
     if (!sent)
         return false;
-    free(reply.body);
+    jm_http_body_free(&reply.body);
     service->refused_ns = 0;
     if (reply.status == 400 || reply.status == 401 || reply.status == 403)
         return refused(service, &reply, why);
@@ -240,7 +209,7 @@ static bool get_with_session(jm_service *service, const jm_uri *uri, answer *rep
         return false;
     if (reply->status != 401)
         return true;
-    free(reply->body);
+    jm_http_body_free(&reply->body);
     service->token[0] = '\0'; /* it has ended: once more with a new one */
     if (is_new)
         return refused(service, reply, why);
@@ -255,7 +224,7 @@ static bool get_with_basic(jm_service *service, const jm_uri *uri, answer *reply
     bool sent = request(service, "GET", uri, NULL, NULL, password, reply, why);
     explicit_bzero(password, sizeof password);
     if (sent && reply->status == 401) {
-        free(reply->body);
+        jm_http_body_free(&reply->body);
         return refused(service, reply, why);
     }
     return sent;
@@ -272,9 +241,9 @@ json_t *jm_service_get(jm_service *service, const jm_uri *uri, bool *absent, jm_
     if (reply.status != 200)
         jm_message_set(why, "%s%s: HTTP %ld%s", service->base, uri->path, reply.status,
                        reply.status == 403 ? "; give the user the privilege Login" : "");
-    else if (!(resource = jm_resource_parse(reply.body, reply.length, &detail)))
+    else if (!(resource = jm_resource_parse(reply.body.data, reply.body.size, &detail)))
         jm_message_set(why, "%s%s: %s", service->base, uri->path, detail.text);
-    free(reply.body);
+    jm_http_body_free(&reply.body);
     return resource;
 }
 
@@ -297,21 +266,9 @@ static bool check_url(const char *url, jm_message *why) {
     return false;
 }
 
-static bool check_file(const char *path, jm_message *why) {
-    if (!path || access(path, R_OK) == 0)
-        return true;
-    jm_message_set(why, "ca_file: '%s' cannot be read: %s", path, strerror(errno));
-    return false;
-}
-
-static char *copy_text(const jm_settings *settings, const char *key) {
-    const char *text = jm_text(settings, key, NULL);
-    return text ? strdup(text) : NULL;
-}
-
 jm_service *jm_service_open(const jm_settings *settings, double timeout_s, jm_message *why) {
     const char *ca_file = jm_text(settings, "ca_file", NULL);
-    if (!check_url(jm_text(settings, "url", ""), why) || !check_file(ca_file, why))
+    if (!check_url(jm_text(settings, "url", ""), why) || !jm_is_readable(settings, "ca_file", why))
         return NULL;
     jm_service *service = calloc(1, sizeof *service);
     if (!service || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -321,10 +278,10 @@ jm_service *jm_service_open(const jm_settings *settings, double timeout_s, jm_me
     }
     service->timeout_s = timeout_s;
     service->basic = jm_chosen(settings, "auth", "session", "basic");
-    service->base = copy_text(settings, "url");
-    service->user = copy_text(settings, "user");
-    service->password_file = copy_text(settings, "password_file");
-    service->ca_file = copy_text(settings, "ca_file");
+    service->base = jm_text_copy(settings, "url");
+    service->user = jm_text_copy(settings, "user");
+    service->password_file = jm_text_copy(settings, "password_file");
+    service->ca_file = jm_text_copy(settings, "ca_file");
     service->curl = curl_easy_init();
     if (service->base && service->user && service->password_file && service->curl &&
         (service->ca_file || !ca_file)) {
@@ -345,7 +302,7 @@ void jm_service_close(jm_service *service) {
         jm_service_begin(service);
         if (request(service, "DELETE", &service->session, NULL, service->token, NULL, &reply,
                     &ignored))
-            free(reply.body);
+            jm_http_body_free(&reply.body);
     }
     if (service->curl)
         curl_easy_cleanup(service->curl);

@@ -2,10 +2,10 @@
 // An instrument's own keys of the configuration: the values that were given.
 #include "settings.h"
 
-#include "text.h"
-
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const jm_setting *find(const jm_settings *settings, const char *key) {
     for (int i = 0; i < settings->count; i++)
@@ -50,6 +50,19 @@ bool jm_chosen(const jm_settings *settings, const char *key, const char *fallbac
 int jm_setting_line(const jm_settings *settings, const char *key) {
     const jm_setting *setting = find(settings, key);
     return setting ? setting->line : 0;
+}
+
+char *jm_text_copy(const jm_settings *settings, const char *key) {
+    const char *text = jm_text(settings, key, NULL);
+    return text ? strdup(text) : NULL;
+}
+
+bool jm_is_readable(const jm_settings *settings, const char *key, jm_message *why) {
+    const char *path = jm_text(settings, key, NULL);
+    if (!path || access(path, R_OK) == 0)
+        return true;
+    jm_message_set(why, "%s %s: cannot be read: %s", key, path, strerror(errno));
+    return false;
 }
 
 bool jm_settings_put(jm_settings *settings, const jm_key *key, const char *text, int line) {

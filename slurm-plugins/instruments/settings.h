@@ -3,8 +3,7 @@
 #ifndef JOULEMARK_SETTINGS_H
 #define JOULEMARK_SETTINGS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "text.h"
 
 typedef enum {
     JM_KEY_TEXT,      /* anything that is not empty */
@@ -49,6 +48,11 @@ bool jm_chosen(const jm_settings *settings, const char *key, const char *fallbac
                const char *word);
 /* Line of the key in the file; 0 where it is silent. */
 int jm_setting_line(const jm_settings *settings, const char *key);
+
+/* A copy to be freed; NULL: the file is silent, or memory is out. */
+char *jm_text_copy(const jm_settings *settings, const char *key);
+/* Can we read the file that the key names? Yes where the configuration is silent; false and why. */
+bool jm_is_readable(const jm_settings *settings, const char *key, jm_message *why);
 
 /* Add or replace a value, as if the file gave it: `auto` and tests. False: out of memory. */
 bool jm_settings_put(jm_settings *settings, const jm_key *key, const char *text, int line);
