@@ -17,9 +17,12 @@ lint: ## only the checks of layout and style
 	tests/setup
 	tests/all lint
 
-bench: ## what our plugins and daemon cost
+BENCH = launch metrology regions snmp store slurm-rapl
+bench: ## what Joulemark costs and how exact it is, each of tests/bench once; BENCH="snmp store": only these
 	tests/setup
-	tests/bench/launch
+	@missed=; for one in $(BENCH); do \
+	    echo "=== $$one"; tests/bench/$$one || missed="$$missed $$one"; \
+	done; test -z "$$missed" || { echo "goals not met, or failed:$$missed" >&2; exit 1; }
 	tests/bench/regions
 
 clean: ## the test cluster, and what builds left in the checkout

@@ -1,0 +1,3 @@
+"""Benchmarks: what Joulemark costs, and how exact it is."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
