@@ -2,13 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from joulemark.store.session import Session
+
+try:
+    from _blake2 import (
+        blake2b,
+    )  # hashlib's own, without its 5 ms to load OpenSSL at every job's end
+except ImportError:
+    from hashlib import blake2b
 
 KEY = ("cluster", "job", "node", "run_key")
 COLUMNS = (*KEY, "complete", "end_ns", "digest", "body")
@@ -70,7 +76,7 @@ class Found:
 
 def digest_of(text: str) -> str:
     """Names a record by its content."""
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def run_key_of(record: dict) -> int:
