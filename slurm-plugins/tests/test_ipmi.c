@@ -2,6 +2,8 @@
 // Tests of instrument `ipmi` without a BMC: answers, sensors' records, keys, a BMC that is not
 // there. With one: tests/instruments/test_ipmi.py.
 #include "ipmi_answer.h"
+
+#include "given.h"
 #include "test.h"
 
 #include <math.h>
@@ -104,18 +106,9 @@ static void refuses_other_sensors(void) {
 /* ---- the instrument ---- */
 
 static jm_instrument_config blank(void) {
-    const jm_error_budget silent = {NAN, NAN, NAN, NAN, NAN};
-    return (jm_instrument_config){
-        .period_s = 0.2, .timeout_s = 0.2, .idle_w = NAN, .error = silent};
-}
-
-static void set(jm_settings *settings, const jm_key *keys, const char *name, const char *value) {
-    for (const jm_key *key = keys; key->name; key++)
-        if (strcmp(key->name, name) == 0) {
-            jm_settings_put(settings, key, value, 1);
-            return;
-        }
-    test_fail(__FILE__, __LINE__, "no key '%s'", name);
+    jm_instrument_config config = given_nothing();
+    config.period_s = config.timeout_s = 0.2;
+    return config;
 }
 
 /* Key and value in turn, NULL ends. */
@@ -124,7 +117,7 @@ static void open_fails(const char *const *pairs, const char *part) {
     void *self;
     jm_message why = {""};
     for (; *pairs; pairs += 2)
-        set(&config.settings, jm_module.keys, pairs[0], pairs[1]);
+        give(&config.settings, jm_module.keys, pairs[0], pairs[1]);
     CHECK(jm_module.open(&config, &self, &why) != 0);
     CHECK_CONTAINS(why.text, part);
     jm_settings_free(&config.settings);
@@ -168,10 +161,10 @@ static void describes_its_channels(void) {
     CHECK_STR(info[0].name, "dcmi");
     CHECK(info[0].error.resolution_w == 1 && info[0].error.offset_w == 20); /* two supplies */
     jm_module.close(self);
-    set(&config.settings, jm_module.keys, "supplies", "6");
-    set(&channels[1].settings, jm_module.channel_keys, "supplies", "4");
+    give(&config.settings, jm_module.keys, "supplies", "6");
+    give(&channels[1].settings, jm_module.channel_keys, "supplies", "4");
     channels[1].part = 0.25;
-    set(&channels[0].settings, jm_module.channel_keys, "sensor", "PS1 Input");
+    give(&channels[0].settings, jm_module.channel_keys, "sensor", "PS1 Input");
     config.channels = channels;
     config.n_channels = 2;
     CHECK(jm_module.open(&config, &self, &why) == 0);
@@ -194,10 +187,10 @@ static void reports_a_bmc_that_is_not_there(void) {
     test_write(folder, "password", "secret-of-bmc\n");
     snprintf(path, sizeof path, "%s/password", folder);
     jm_instrument_config config = blank();
-    set(&config.settings, jm_module.keys, "host", "127.0.0.1");
-    set(&config.settings, jm_module.keys, "port", "9");
-    set(&config.settings, jm_module.keys, "user", "reader");
-    set(&config.settings, jm_module.keys, "password_file", path);
+    give(&config.settings, jm_module.keys, "host", "127.0.0.1");
+    give(&config.settings, jm_module.keys, "port", "9");
+    give(&config.settings, jm_module.keys, "user", "reader");
+    give(&config.settings, jm_module.keys, "password_file", path);
     void *self;
     jm_message why;
     jm_reading reading = {.ok = true};

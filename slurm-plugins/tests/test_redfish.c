@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Tests of instrument `redfish` without a service: resources, links, keys. With one:
 // tests/instruments/test_redfish.py.
+#include "given.h"
 #include "redfish_service.h"
 #include "test.h"
 
@@ -114,21 +115,11 @@ static void reads_headers(void) {
     CHECK(!jm_uri_of_location("https://bmc1", &uri) && !jm_uri_of_location("", &uri));
 }
 
-static void set(jm_settings *settings, const jm_key *keys, const char *name, const char *value) {
-    for (const jm_key *key = keys; key->name; key++)
-        if (strcmp(key->name, name) == 0) {
-            jm_settings_put(settings, key, value, 1);
-            return;
-        }
-    test_fail(__FILE__, __LINE__, "no key '%s'", name);
-}
-
 static jm_instrument_config configured(const char *url) {
-    jm_instrument_config config = {
-        .period_s = 1, .timeout_s = NAN, .idle_w = NAN, .error = {NAN, NAN, NAN, NAN, NAN}};
-    set(&config.settings, jm_module.keys, "url", url);
-    set(&config.settings, jm_module.keys, "user", "reader");
-    set(&config.settings, jm_module.keys, "password_file", "/no/such/file");
+    jm_instrument_config config = given_nothing();
+    give(&config.settings, jm_module.keys, "url", url);
+    give(&config.settings, jm_module.keys, "user", "reader");
+    give(&config.settings, jm_module.keys, "password_file", "/no/such/file");
     return config;
 }
 
@@ -162,8 +153,8 @@ static void describes_its_channels(void) {
     CHECK(!jm_module.read(self, 0, &reading) && !reading.ok);
     CHECK_CONTAINS(reading.why, "https://[::1]:1");
     jm_module.close(self);
-    set(&channels[1].settings, jm_module.channel_keys, "source", "energy_joules");
-    set(&channels[1].settings, jm_module.channel_keys, "supplies", "3");
+    give(&channels[1].settings, jm_module.channel_keys, "source", "energy_joules");
+    give(&channels[1].settings, jm_module.channel_keys, "supplies", "3");
     config.channels = channels;
     config.n_channels = 2;
     CHECK(jm_module.open(&config, &self, &why) == 0);
@@ -180,7 +171,7 @@ static void needs_its_ca_file(void) {
     jm_instrument_config config = configured("https://bmc1");
     void *self;
     jm_message why = {""};
-    set(&config.settings, jm_module.keys, "ca_file", "/no/such/ca.pem");
+    give(&config.settings, jm_module.keys, "ca_file", "/no/such/ca.pem");
     CHECK(jm_module.open(&config, &self, &why) != 0);
     CHECK_CONTAINS(why.text, "ca_file /no/such/ca.pem: cannot be read");
     jm_settings_free(&config.settings);

@@ -27,6 +27,7 @@ from tests.chaos.books import (
     snapshot,
 )
 from tests.cluster import Cluster, ClusterError, Node, wait_for
+from tests.disks import fill
 from tests.e2e.waveform import EPOCH_S, NS, STEADY, Waveform
 
 HOUR_S = 3600
@@ -66,17 +67,6 @@ def small_disk(cluster: Cluster) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(folder: Path) -> Path:
-    """Takes all that is left; returns the file to delete."""
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (4096, 1):
-            with contextlib.suppress(OSError):
-                while file.write(b"\0" * size):
-                    pass
-    return filler
 
 
 def disk_full(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster, Node, wait_for
+from tests.disks import fill
 from tests.e2e.outcome import (
     UJ,
     Outcome,
@@ -260,19 +261,6 @@ def small_folder(steady: Cluster) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(folder: Path) -> Path:
-    """Takes all that is left; returns the file to delete."""
-    filler = folder / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (4096, 1):
-            try:
-                while file.write(b"\0" * size):
-                    pass
-            except OSError:
-                continue
-    return filler
 
 
 def test_a_full_ledger_disk_is_stated_and_survived(steady: Cluster, small_folder: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Build, cache_folder
+from tests.disks import fill
 
 
 @pytest.fixture(scope="session")
@@ -50,16 +51,7 @@ class Disk:
             self.frozen = False
 
     def fill(self) -> Path:
-        """Takes all that is left; the file to delete."""
-        filler = self.folder / "filler"
-        with filler.open("wb", buffering=0) as file:
-            for size in (4096, 1):
-                try:
-                    while file.write(b"\0" * size):
-                        pass
-                except OSError:
-                    continue
-        return filler
+        return fill(self.folder)
 
     def remove(self) -> None:
         self.thaw()
