@@ -53,8 +53,10 @@ def make_certificate(folder: Path, name: str, common_name: str) -> tuple[Path, P
 class Broker:
     """One mosquitto; `port` stays the same when it is killed and started again."""
 
-    def __init__(self, folder: Path, *, tls: bool = False, password: bool = False) -> None:
-        self.folder, self.tls, self.password = folder, tls, password
+    def __init__(
+        self, folder: Path, *, tls: bool = False, password: bool = False, acl: Path | None = None
+    ) -> None:
+        self.folder, self.tls, self.password, self.acl = folder, tls, password, acl
         self.port = free_port()
         self.process: subprocess.Popen | None = None
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,6 +72,9 @@ class Broker:
             make_authority(self.folder)
             key, certificate = make_certificate(self.folder, "server", "localhost")
             lines += [f"cafile {self.folder}/ca.crt", f"certfile {certificate}", f"keyfile {key}"]
+        if self.acl:
+            lines += ["require_certificate true", "use_identity_as_username true"]
+            lines.append(f"acl_file {self.acl}")
         if self.password:
             words = ["mosquitto_passwd", "-b", "-c", self.folder / "users", USER, PASSWORD]
             subprocess.run(list(map(str, words)), check=True, capture_output=True)
@@ -110,7 +115,7 @@ class Broker:
 
 
 @contextlib.contextmanager
-def running(folder: Path, **options: bool) -> Iterator[Broker]:
+def running(folder: Path, **options: bool | Path) -> Iterator[Broker]:
     for program in ("mosquitto", "mosquitto_pub", "mosquitto_passwd", "openssl"):
         if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
             pytest.skip(f"{program} is not installed")

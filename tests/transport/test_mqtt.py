@@ -22,15 +22,15 @@ pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
 
 
 class Receiver:
-    """`joulemark receive` with the node's own configuration."""
+    """`joulemark receive`, with the node's own configuration unless it is given another."""
 
     def __init__(self, node: TestNode) -> None:
-        self.node = node
+        self.node, self.config = node, node.config
         self.log_file = node.folder / "receiver.log"
         self.process: subprocess.Popen | None = None
 
     def start(self) -> Receiver:
-        env = {**os.environ, "JOULEMARK_CONFIG": str(self.node.config)}
+        env = {**os.environ, "JOULEMARK_CONFIG": str(self.config)}
         env["PYTHONPATH"] = str(CHECKOUT / "packages" / "joulemark" / "src")
         words = [sys.executable, "-m", "joulemark", "receive"]
         self.node.records.mkdir(exist_ok=True)

@@ -1,0 +1,116 @@
+"""The broker's access list that we ship: who may write and read what, by certificate."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import CHECKOUT, wait_for
+from tests.instruments import mosquitto
+from tests.instruments.mosquitto import Broker, make_certificate
+from tests.transport.node import CLUSTER, TestNode
+from tests.transport.test_mqtt import Receiver, wait_arrived
+
+pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
+
+ACL = CHECKOUT / "slurm-plugins" / "site" / "mosquitto.acl"
+TOP = f"joulemark/{CLUSTER}"
+NAMES = ("n1", "n2", "joulemark-receive", "joulemark-gateway")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    folder = tmp_path_factory.mktemp("mosquitto")
+    acl = folder / "joulemark.acl"
+    acl.write_text(ACL.read_text().replace("mycluster", CLUSTER))
+    acl.chmod(0o600)
+    with mosquitto.running(folder, tls=True, acl=acl) as started:
+        for name in NAMES:
+            make_certificate(folder, name, name)
+        yield started
+
+
+def section(broker: Broker, name: str) -> str:
+    folder = broker.folder
+    return (
+        f"mqtt: {{host: localhost, port: {broker.port}, ca_file: {folder}/ca.crt,"
+        f" cert_file: {folder}/{name}.crt, key_file: {folder}/{name}.key}}\n"
+    )
+
+
+@pytest.fixture
+def node(joulemarkd: Path, tmp_path: Path, broker: Broker) -> Iterator[TestNode]:
+    """n1, by the certificate of its name."""
+    keys = f"transport: mqtt\nstore: {tmp_path}/store.sqlite\n" + section(broker, "%n")
+    (tmp_path / "records").mkdir()
+    with TestNode(joulemarkd, tmp_path, keys) as started:
+        yield started
+
+
+@pytest.fixture
+def receiver(node: TestNode, broker: Broker, tmp_path: Path) -> Iterator[Receiver]:
+    made = Receiver(node)
+    made.config = tmp_path / "receiver.yaml"
+    of_node, own = section(broker, "%n"), section(broker, "joulemark-receive")
+    made.config.write_text(node.config.read_text().replace(of_node, own))
+    yield made.start()
+    made.kill()
+
+
+def client(broker: Broker, program: str, name: str | None, *words: str) -> list[str]:
+    """name: whose certificate it shows; None: nobody's."""
+    own = ["--cert", f"{broker.folder}/{name}.crt", "--key", f"{broker.folder}/{name}.key"]
+    return [*broker.client_words(program), *(own if name else []), *words]
+
+
+def publish(broker: Broker, name: str | None, topic: str, payload: str) -> int:
+    words = client(broker, "mosquitto_pub", name, "-q", "1", "-t", topic, "-m", payload)
+    return subprocess.run(words, capture_output=True, timeout=30).returncode
+
+
+def test_a_node_cannot_write_anothers_record(
+    node: TestNode, receiver: Receiver, broker: Broker
+) -> None:
+    """n2 sends n1's next record, sound in all but its sender, and then one of its own."""
+    node.job(1)
+    wait_arrived(node, 1)
+    record = json.loads((node.records / node.file_name(1)).read_text())
+    forged = json.dumps({**record, "JobIDRaw": 2})
+    publish(broker, "n2", f"{TOP}/record/n1/2", forged)
+    publish(broker, "n2", f"{TOP}/profile/n1/{CLUSTER}.1.n1.profile.jsonl", "{}")
+    publish(
+        broker, "n2", f"{TOP}/record/n2/2", json.dumps({**record, "JobIDRaw": 2, "node": "n2"})
+    )
+    own = node.records / f"{CLUSTER}.2.n2.json"
+    wait_for(own.exists, 30, "n2's own record")
+    assert sorted(path.name for path in node.records.iterdir()) == [node.file_name(1), own.name]
+    assert f"{TOP}/record/n1/2" not in receiver.log()
+    denied = [line for line in broker.log().splitlines() if "Denied PUBLISH" in line]
+    assert any(f"'{TOP}/record/n1/2'" in line for line in denied)
+    assert publish(broker, "n1", f"{TOP}/record/n1/2", forged) == 0
+    wait_for((node.records / node.file_name(2)).exists, 30, "what n1 itself sends")
+
+
+def test_a_node_hears_its_own_power_and_receipts_alone(broker: Broker) -> None:
+    words = client(broker, "mosquitto_sub", "n2", "-v", "-t", "joulemark/#", "-W", "60", "-C", "2")
+    before = broker.log().count("Sending SUBACK")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listening:
+        wait_for(lambda: broker.log().count("Sending SUBACK") > before, 30, "the subscription")
+        for name in ("n1", "n2"):
+            publish(broker, "n2", f"{TOP}/power/{name}", "forged")
+            publish(broker, name, f"{TOP}/record/{name}/7", "{}")
+            publish(broker, "joulemark-gateway", f"{TOP}/power/{name}", "42")
+            publish(broker, "n1", f"{TOP}/receipt/{name}", "forged")
+            publish(broker, "joulemark-receive", f"{TOP}/receipt/{name}", "mine")
+        heard, _ = listening.communicate(timeout=90)
+    assert heard.splitlines() == [f"{TOP}/power/n2 42", f"{TOP}/receipt/n2 mine"]
+
+
+def test_without_a_certificate_nobody_is_let_in(broker: Broker) -> None:
+    assert publish(broker, None, f"{TOP}/record/n1/1", "{}") != 0
