@@ -33,6 +33,7 @@ WEIGHTS = {
 AT_END = ("epilog", "merge")  # they run when a job ends
 OPTIONAL = ("mosquitto", "receive")
 HEAL_S, HEAL_TIMES = 5.0, 5
+START_S = 60.0  # MariaDB mends its files first
 SAVED_S = 15.0  # slurmctld saves its jobs within 5 s of a change
 
 
@@ -74,12 +75,13 @@ class Killer:
         return own.get(what) or getattr(self.cluster, what)
 
     def revive(self, *services: Service) -> None:
-        """Starts these, or all that are dead, what others need first."""
+        """Starts these and what they need, or all that are dead, in the cluster's order."""
         known = [*self.more.values(), *self.cluster.services]
-        wanted = [service for service in known if service in (services or self.dead)]
-        for service in wanted:
-            service.start()
-        self.dead = [service for service in self.dead if service not in wanted]
+        last = max((known.index(service) for service in services), default=len(known))
+        for service in known[: last + 1]:
+            if service in services or service in self.dead:
+                service.start(START_S)
+                self.dead = [dead for dead in self.dead if dead is not service]
 
     def _wait_saved(self, jobs: Sequence[Job]) -> None:
         """Slurm itself forgets a change that slurmctld has not saved; that is no fault of ours."""
