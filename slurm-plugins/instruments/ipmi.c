@@ -29,11 +29,11 @@
  * than 10 W a supply, and one sample each 10 s. Narrow `error` by what your vendor states.
  */
 #include "ipmi_answer.h"
+#include "ipmi_session.h"
 
 #include "clock.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,10 +45,6 @@ static const jm_error_budget dcmi_budget = {
 static const jm_error_budget sensor_budget = {
     .relative = 0.05, .offset_w = 10, .resolution_w = 8, .jitter_s = 10};
 
-/* A BMC locks a user out after a few wrong passwords: a refused one is tried again so much later.
- */
-static const int64_t refused_pause_ns = INT64_C(60) * 1000000000;
-
 struct meter {
     jm_channel_info info;
     char *sensor; /* NULL: DCMI */
@@ -57,18 +53,9 @@ struct meter {
 };
 
 typedef struct {
-    char *address; /* host:port; NULL: in band */
-    char *user, *password_file, *device;
-    uint8_t cipher_suite, privilege;
-    ipmi_driver_type_t driver;
-    unsigned int workarounds;
-    unsigned int session_ms,
-        resend_ms;       /* FreeIPMI's: a session without answer is dead; ask again */
-    ipmi_ctx_t session;  /* NULL: none */
-    int64_t answered_ns; /* CLOCK_MONOTONIC of the last answer */
-    int64_t refused_ns;  /* and of the last refusal of our password; 0: none */
-    int sdr_cache;       /* memory file with the BMC's list of sensors */
-    jm_message why;      /* why there is no session */
+    jm_bmc bmc;
+    int sdr_cache;  /* memory file with the BMC's list of sensors */
+    jm_message why; /* why there are no readings */
     int count;
     struct meter meters[];
 } ipmi;
@@ -96,110 +83,19 @@ static bool fits(ipmi_sdr_ctx_t sdr, const jm_sdr_record *record, struct meter *
     return false;
 }
 
-/* ---- the session ---- */
-
-static void hang_up(ipmi *self) {
-    if (!self->session)
-        return;
-    ipmi_ctx_close(self->session);
-    ipmi_ctx_destroy(self->session);
-    self->session = NULL;
-}
-
-static const char *advice(int error) {
-    switch (error) {
-    case IPMI_ERR_USERNAME_INVALID:
-        return "; check 'user'";
-    case IPMI_ERR_PASSWORD_INVALID:
-    case IPMI_ERR_PASSWORD_VERIFICATION_TIMEOUT:
-        return "; check 'password_file' (tried again in a minute, or the BMC locks the user out)";
-    case IPMI_ERR_PRIVILEGE_LEVEL_CANNOT_BE_OBTAINED:
-    case IPMI_ERR_PRIVILEGE_LEVEL_INSUFFICIENT:
-        return "; set 'privilege' to what the user has, or 'workarounds: opensesspriv'";
-    case IPMI_ERR_CIPHER_SUITE_ID_UNAVAILABLE:
-        return "; set 'cipher_suite' to one that the BMC offers";
-    case IPMI_ERR_CONNECTION_TIMEOUT:
-    case IPMI_ERR_SESSION_TIMEOUT:
-        return "; no answer: is the BMC up, 'host' right, and 'timeout_s' enough?";
-    case IPMI_ERR_HOSTNAME_INVALID:
-        return "; 'host' has no address";
-    case IPMI_ERR_PERMISSION:
-        return "; give joulemarkd access to the device file (/dev/ipmi0)";
-    case IPMI_ERR_DEVICE_NOT_FOUND:
-        return "; load ipmi_si and ipmi_devintf, or set 'host'";
-    default:
-        return "";
-    }
-}
-
-static int open_lan(ipmi *self) {
-    char password[IPMI_2_0_MAX_PASSWORD_LENGTH + 2];
-    if (!jm_read_secret(self->password_file, password, sizeof password, &self->why))
-        return -1;
-    int result = -1;
-    if (strlen(password) > IPMI_2_0_MAX_PASSWORD_LENGTH)
-        jm_message_set(&self->why, "%s: IPMI's passwords have at most %d characters",
-                       self->password_file, IPMI_2_0_MAX_PASSWORD_LENGTH);
-    else {
-        result = ipmi_ctx_open_outofband_2_0(
-            self->session, self->address, self->user, password, NULL, 0, self->privilege,
-            self->cipher_suite, self->session_ms, self->resend_ms, self->workarounds, 0);
-        if (result < 0)
-            jm_message_set(&self->why, "%s: %s%s", self->address, ipmi_ctx_errormsg(self->session),
-                           advice(ipmi_ctx_errnum(self->session)));
-    }
-    explicit_bzero(password, sizeof password);
-    return result;
-}
-
-static int open_in_band(ipmi *self) {
-    int result = ipmi_ctx_open_inband(self->session, self->driver, 0, 0, 0, self->device, 0, 0);
-    if (result < 0)
-        jm_message_set(&self->why, "in band%s%s: %s%s", self->device ? ", " : "",
-                       self->device ? self->device : "", ipmi_ctx_errormsg(self->session),
-                       advice(ipmi_ctx_errnum(self->session)));
-    return result;
-}
-
-static bool is_refusal(int error) {
-    return error == IPMI_ERR_USERNAME_INVALID || error == IPMI_ERR_PASSWORD_INVALID ||
-           error == IPMI_ERR_PASSWORD_VERIFICATION_TIMEOUT;
-}
-
-static bool connect_bmc(ipmi *self) {
-    int64_t now_ns = jm_clock_ns(CLOCK_MONOTONIC);
-    if (self->refused_ns && now_ns - self->refused_ns < refused_pause_ns)
-        return false; /* why is still the refusal's */
-    self->session = ipmi_ctx_create();
-    if (!self->session) {
-        jm_message_set(&self->why, "out of memory");
-        return false;
-    }
-    self->refused_ns = 0;
-    if ((self->address ? open_lan(self) : open_in_band(self)) == 0) {
-        self->answered_ns = jm_clock_ns(CLOCK_MONOTONIC);
-        return true;
-    }
-    if (is_refusal(ipmi_ctx_errnum(self->session)))
-        self->refused_ns = jm_clock_ns(CLOCK_MONOTONIC);
-    ipmi_ctx_destroy(self->session);
-    self->session = NULL;
-    return false;
-}
-
 /* ---- the BMC's list of sensors ---- */
 
 /* Opens the list that we keep; reads it from the BMC where it is new or has changed. */
 static bool open_sensor_list(ipmi *self, ipmi_sdr_ctx_t sdr) {
     char path[64];
     jm_format(path, sizeof path, "/proc/self/fd/%d", self->sdr_cache);
-    if (ipmi_sdr_cache_open(sdr, self->session, path) == 0)
+    if (ipmi_sdr_cache_open(sdr, self->bmc.session, path) == 0)
         return true;
     const int flags = IPMI_SDR_CACHE_CREATE_FLAGS_OVERWRITE |
                       IPMI_SDR_CACHE_CREATE_FLAGS_DUPLICATE_RECORD_ID |
                       IPMI_SDR_CACHE_CREATE_FLAGS_ASSUME_MAX_SDR_RECORD_COUNT;
-    if (ipmi_sdr_cache_create(sdr, self->session, path, flags, NULL, NULL) == 0 &&
-        ipmi_sdr_cache_open(sdr, self->session, path) == 0)
+    if (ipmi_sdr_cache_create(sdr, self->bmc.session, path, flags, NULL, NULL) == 0 &&
+        ipmi_sdr_cache_open(sdr, self->bmc.session, path) == 0)
         return true;
     jm_message_set(&self->why, "the list of sensors (SDR) cannot be read: %s",
                    ipmi_sdr_ctx_errormsg(sdr));
@@ -270,20 +166,18 @@ static bool lacks_sensors(const ipmi *self) {
     return false;
 }
 
-/* A session that was idle for its whole time-out counts as lost (to FreeIPMI, and to many a BMC).
- */
 static bool have_session(ipmi *self) {
-    int64_t idle_ns = jm_clock_ns(CLOCK_MONOTONIC) - self->answered_ns;
-    if (self->session && self->address && idle_ns > (int64_t)self->session_ms * 900000)
-        hang_up(self);
-    if (!self->session) {
-        if (!connect_bmc(self))
+    jm_bmc_drop_idle(&self->bmc);
+    if (!self->bmc.session) {
+        if (!jm_bmc_connect(&self->bmc)) {
+            self->why = self->bmc.why;
             return false;
+        }
         forget_sensors(self);
     }
     if (!lacks_sensors(self) || find_sensors(self))
         return true;
-    hang_up(self);
+    jm_bmc_hang_up(&self->bmc);
     return false;
 }
 
@@ -295,12 +189,12 @@ static int read_dcmi(ipmi *self, struct meter *meter, uint64_t *uw) {
                                       IPMI_NET_FN_GROUP_EXTENSION_IDENTIFICATION_DCMI,
                                       IPMI_DCMI_POWER_READING_MODE_SYSTEM_POWER_STATISTICS, 0, 0};
     uint8_t answer[64];
-    int length = ipmi_cmd_raw(self->session, 0, IPMI_NET_FN_GROUP_EXTENSION_RQ, request,
+    int length = ipmi_cmd_raw(self->bmc.session, 0, IPMI_NET_FN_GROUP_EXTENSION_RQ, request,
                               sizeof request, answer, sizeof answer);
     if (length >= 0)
         return jm_dcmi_uw(answer, (size_t)length, uw, &meter->why);
-    jm_message_set(&meter->why, "DCMI power reading: %s%s", ipmi_ctx_errormsg(self->session),
-                   advice(ipmi_ctx_errnum(self->session)));
+    jm_message_set(&meter->why, "DCMI power reading: %s%s", ipmi_ctx_errormsg(self->bmc.session),
+                   jm_bmc_advice(ipmi_ctx_errnum(self->bmc.session)));
     return -1;
 }
 
@@ -309,7 +203,7 @@ static int sensor_failed(ipmi_sensor_read_ctx_t reader, ipmi_ctx_t session, stru
     bool lost = ipmi_sensor_read_ctx_errnum(reader) == IPMI_SENSOR_READ_ERR_IPMI_ERROR;
     jm_message_set(&meter->why, "sensor '%s': %s%s", meter->sensor,
                    lost ? ipmi_ctx_errormsg(session) : ipmi_sensor_read_ctx_errormsg(reader),
-                   lost ? advice(ipmi_ctx_errnum(session)) : "");
+                   lost ? jm_bmc_advice(ipmi_ctx_errnum(session)) : "");
     meter->record.length = 0;
     return lost ? -1 : 0;
 }
@@ -317,7 +211,7 @@ static int sensor_failed(ipmi_sensor_read_ctx_t reader, ipmi_ctx_t session, stru
 static int read_sensor(ipmi *self, struct meter *meter, uint64_t *uw) {
     if (meter->record.length == 0)
         return 0; /* why is that of the search */
-    ipmi_sensor_read_ctx_t reader = ipmi_sensor_read_ctx_create(self->session);
+    ipmi_sensor_read_ctx_t reader = ipmi_sensor_read_ctx_create(self->bmc.session);
     if (!reader) {
         jm_message_set(&meter->why, "out of memory");
         return 0;
@@ -332,7 +226,7 @@ static int read_sensor(ipmi *self, struct meter *meter, uint64_t *uw) {
         jm_format(text, sizeof text, "%.9g", *watts);
         result = jm_parse_watts(text, uw, &meter->why);
     } else
-        result = sensor_failed(reader, self->session, meter);
+        result = sensor_failed(reader, self->bmc.session, meter);
     free(watts);
     ipmi_sensor_read_ctx_destroy(reader);
     return result;
@@ -350,7 +244,7 @@ static bool read_meter(ipmi *self, struct meter *meter, jm_reading *reading) {
     else
         *reading = (jm_reading){.why = meter->why.text};
     if (result >= 0)
-        self->answered_ns = jm_clock_ns(CLOCK_MONOTONIC);
+        self->bmc.answered_ns = jm_clock_ns(CLOCK_MONOTONIC);
     return result >= 0;
 }
 
@@ -363,9 +257,9 @@ static bool ipmi_read(void *opaque, int64_t now_ns, jm_reading *readings) {
             i++;
     if (i == self->count)
         return false;
-    if (self->session) { /* lost at meter i: the others would wait in vain */
+    if (self->bmc.session) { /* lost at meter i: the others would wait in vain */
         self->why = self->meters[i].why;
-        hang_up(self);
+        jm_bmc_hang_up(&self->bmc);
     }
     for (; i < self->count; i++)
         readings[i] = (jm_reading){.why = self->why.text};
@@ -374,107 +268,10 @@ static bool ipmi_read(void *opaque, int64_t now_ns, jm_reading *readings) {
 
 /* ---- open, describe, close ---- */
 
-static const jm_key keys[] = {{"host", JM_KEY_NODE_TEXT, .required = false},
-                              {"port", JM_KEY_WHOLE, .min = 1, .max = 65535},
-                              {"user", JM_KEY_TEXT, .required = false},
-                              {"password_file", JM_KEY_PATH, .required = false},
-                              {"cipher_suite", JM_KEY_CHOICE, .choices = "3 8 12 17"},
-                              {"privilege", JM_KEY_CHOICE, .choices = "user operator admin"},
-                              {"workarounds", JM_KEY_TEXT, .required = false},
-                              {"driver", JM_KEY_CHOICE, .choices = "openipmi kcs ssif"},
-                              {"device", JM_KEY_PATH, .required = false},
-                              JM_SUPPLIES_KEY,
-                              {0}};
+static const jm_key keys[] = {JM_BMC_KEYS, JM_SUPPLIES_KEY, {0}};
 
 static const jm_key channel_keys[] = {
     {"sensor", JM_KEY_TEXT, .required = false}, JM_SUPPLIES_KEY, {0}};
-
-static const struct {
-    const char *word;
-    unsigned int flag;
-} workaround_words[] = {
-    {"authcap", IPMI_WORKAROUND_FLAGS_OUTOFBAND_2_0_AUTHENTICATION_CAPABILITIES},
-    {"intel20", IPMI_WORKAROUND_FLAGS_OUTOFBAND_2_0_INTEL_2_0_SESSION},
-    {"supermicro20", IPMI_WORKAROUND_FLAGS_OUTOFBAND_2_0_SUPERMICRO_2_0_SESSION},
-    {"sun20", IPMI_WORKAROUND_FLAGS_OUTOFBAND_2_0_SUN_2_0_SESSION},
-    {"opensesspriv", IPMI_WORKAROUND_FLAGS_OUTOFBAND_2_0_OPEN_SESSION_PRIVILEGE},
-    {"integritycheckvalue", IPMI_WORKAROUND_FLAGS_OUTOFBAND_2_0_NON_EMPTY_INTEGRITY_CHECK_VALUE},
-};
-
-static bool take_workarounds(ipmi *self, const char *text, jm_message *why) {
-    enum { WORDS = sizeof workaround_words / sizeof workaround_words[0] };
-    while (*(text += strspn(text, " "))) {
-        size_t length = strcspn(text, " ");
-        int i = 0;
-        while (i < WORDS && (strlen(workaround_words[i].word) != length ||
-                             strncmp(workaround_words[i].word, text, length) != 0))
-            i++;
-        if (i == WORDS) {
-            jm_message_set(why,
-                           "workarounds: '%.*s' is none; use authcap, intel20, supermicro20, "
-                           "sun20, opensesspriv, integritycheckvalue",
-                           (int)length, text);
-            return false;
-        }
-        self->workarounds |= workaround_words[i].flag;
-        text += length;
-    }
-    return true;
-}
-
-/* Keys that belong to the LAN, or to the node's own driver, and to nothing else. */
-static bool keys_fit(const jm_settings *settings, jm_message *why) {
-    static const char *const lan[] = {
-        "port", "user", "password_file", "cipher_suite", "privilege", "workarounds", NULL};
-    static const char *const in_band[] = {"driver", "device", NULL};
-    bool is_lan = jm_given(settings, "host");
-    for (const char *const *key = is_lan ? in_band : lan; *key; key++)
-        if (jm_given(settings, *key)) {
-            jm_message_set(why,
-                           is_lan ? "%s: belongs to in band access; remove it or 'host'"
-                                  : "%s: needs 'host', the BMC's name or address",
-                           *key);
-            return false;
-        }
-    for (const char *const *key = lan + 1; is_lan && key < lan + 3; key++)
-        if (!jm_given(settings, *key)) {
-            jm_message_set(why,
-                           "%s: is missing; a BMC over the LAN needs 'user' and "
-                           "'password_file'",
-                           *key);
-            return false;
-        }
-    if (strlen(jm_text(settings, "user", "")) > IPMI_MAX_USER_NAME_LENGTH) {
-        jm_message_set(why, "user: IPMI's users have at most %d characters, '%s' has more",
-                       IPMI_MAX_USER_NAME_LENGTH, jm_text(settings, "user", ""));
-        return false;
-    }
-    return true;
-}
-
-static bool take_address(ipmi *self, const jm_settings *settings, jm_message *why) {
-    const char *host = jm_text(settings, "host", NULL);
-    uint64_t cipher_suite = 3;
-    jm_parse_u64(jm_text(settings, "cipher_suite", "3"), &cipher_suite);
-    self->cipher_suite = (uint8_t)cipher_suite;
-    self->privilege = jm_chosen(settings, "privilege", "user", "admin") ? IPMI_PRIVILEGE_LEVEL_ADMIN
-                      : jm_chosen(settings, "privilege", "user", "operator")
-                          ? IPMI_PRIVILEGE_LEVEL_OPERATOR
-                          : IPMI_PRIVILEGE_LEVEL_USER;
-    self->driver = jm_chosen(settings, "driver", "openipmi", "kcs")    ? IPMI_DEVICE_KCS
-                   : jm_chosen(settings, "driver", "openipmi", "ssif") ? IPMI_DEVICE_SSIF
-                                                                       : IPMI_DEVICE_OPENIPMI;
-    self->device = jm_text_copy(settings, "device");
-    self->user = jm_text_copy(settings, "user");
-    self->password_file = jm_text_copy(settings, "password_file");
-    if (host && asprintf(&self->address, strchr(host, ':') && host[0] != '[' ? "[%s]:%u" : "%s:%u",
-                         host, (unsigned int)jm_whole(settings, "port", 623)) < 0) {
-        self->address = NULL;
-        jm_message_set(why, "out of memory");
-        return false;
-    }
-    return take_workarounds(self, jm_text(settings, "workarounds", ""), why);
-}
 
 static bool take_meters(ipmi *self, const jm_instrument_config *config, jm_message *why) {
     for (int i = 0; i < self->count; i++) {
@@ -496,42 +293,19 @@ static bool take_meters(ipmi *self, const jm_instrument_config *config, jm_messa
 
 static void ipmi_close(void *opaque) {
     ipmi *self = opaque;
-    hang_up(self);
+    jm_bmc_close(&self->bmc);
     for (int i = 0; i < self->count; i++)
         free(self->meters[i].sensor);
     if (self->sdr_cache >= 0)
         close(self->sdr_cache);
-    free(self->address);
-    free(self->user);
-    free(self->password_file);
-    free(self->device);
     free(self);
 }
 
-/* FreeIPMI's cryptography must be set up before threads use it. */
-static bool prepare(ipmi *self, jm_message *why) {
+static bool make_cache(ipmi *self, jm_message *why) {
     self->sdr_cache = memfd_create("joulemark-sdr", MFD_CLOEXEC);
     if (self->sdr_cache < 0)
         jm_message_set(why, "no memory for the list of sensors: %s", strerror(errno));
-    else if (ipmi_rmcpplus_init() < 0)
-        jm_message_set(why, "FreeIPMI's cryptography does not start: %s", strerror(errno));
-    else
-        return true;
-    return false;
-}
-
-/*
- * FreeIPMI gives one time for two things: how long to wait for an answer, and how long a session
- * may be idle. BMCs end a session after a minute, so that with a long period each reading opens
- * one.
- */
-static void take_times(ipmi *self, const jm_instrument_config *config) {
-    const double kept_s = 20;
-    double period_s = isnan(config->period_s) ? 1 : config->period_s;
-    double timeout_s = isnan(config->timeout_s) ? period_s : config->timeout_s;
-    double session_s = period_s <= kept_s ? timeout_s + period_s : timeout_s;
-    self->session_ms = (unsigned int)fmax(session_s * 1000, 40);
-    self->resend_ms = (unsigned int)fmax(timeout_s * 1000 / 4, 10);
+    return self->sdr_cache >= 0;
 }
 
 static int ipmi_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
@@ -543,10 +317,9 @@ static int ipmi_open(const jm_instrument_config *config, void **opaque, jm_messa
     }
     self->count = count;
     self->sdr_cache = -1;
-    take_times(self, config);
     jm_message detail;
-    if (keys_fit(&config->settings, &detail) && take_address(self, &config->settings, &detail) &&
-        take_meters(self, config, &detail) && prepare(self, &detail)) {
+    if (jm_bmc_open(&self->bmc, config, &detail) && take_meters(self, config, &detail) &&
+        make_cache(self, &detail)) {
         *opaque = self;
         return 0;
     }
