@@ -17,7 +17,7 @@ lint: ## only the checks of layout and style
 	tests/setup
 	tests/all lint
 
-BENCH = launch metrology regions snmp store slurm-rapl
+BENCH = $(sort $(notdir $(shell find tests/bench -maxdepth 1 -type f -perm -u=x)))
 bench: ## what Joulemark costs and how exact it is, each of tests/bench once; BENCH="snmp store": only these
 	tests/setup
 	@missed=; for one in $(BENCH); do \
