@@ -54,8 +54,15 @@ class Broker:
     """One mosquitto; `port` stays the same when it is killed and started again."""
 
     def __init__(
-        self, folder: Path, *, tls: bool = False, password: bool = False, acl: Path | None = None
+        self,
+        folder: Path,
+        *,
+        tls: bool = False,
+        password: bool = False,
+        acl: Path | None = None,
+        quiet: bool = False,
     ) -> None:
+        self.quiet = quiet
         self.folder, self.tls, self.password, self.acl = folder, tls, password, acl
         self.port = free_port()
         self.process: subprocess.Popen | None = None
@@ -83,7 +90,12 @@ class Broker:
 
     def start(self) -> Broker:
         log = (self.folder / "log").open("a")
-        words = ["mosquitto", "-v", "-c", str(self.folder / "mosquitto.conf")]
+        words = [
+            "mosquitto",
+            *([] if self.quiet else ["-v"]),
+            "-c",
+            str(self.folder / "mosquitto.conf"),
+        ]
         env = {**os.environ, "PATH": f"/usr/sbin:{os.environ['PATH']}"}
         self.process = subprocess.Popen(words, stdout=log, stderr=log, env=env)
         wait_for(lambda: listens(self.port), 10, "mosquitto to listen")
