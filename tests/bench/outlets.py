@@ -1,0 +1,37 @@
+# Many outlets of real SNMP agents, and the joulemarkd that reads them: for `snmp` and `gateway`.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.cluster import CHECKOUT, Build, cache_folder, run_child, state_folder
+from tests.instruments.agent import Agent, program
+
+POWER = ".1.3.6.1.4.1.318.1.1.26.9.4.3.1.7"  # rPDU2OutletMeteredStatusPower
+
+
+def joulemarkd() -> str:
+    given = os.environ.get("JOULEMARKD")
+    return given or str(Path(Build.load(cache_folder()).slurm_prefix) / "sbin" / "joulemarkd")
+
+
+def make_ready() -> None:
+    """Builds joulemarkd where $JOULEMARKD names none; ends the program where a part is missing."""
+    build = [CHECKOUT / "environments" / "build", "--state", state_folder()]
+    if "JOULEMARKD" not in os.environ and run_child(build):
+        raise SystemExit("bench: joulemarkd was not built")
+    if not program():
+        raise SystemExit("bench: snmpd is not installed: apt-get install snmpd")
+
+
+def run_agents(stack: ExitStack, folder: Path, count: int, outlets: int) -> list[Agent]:
+    agents = [Agent(folder / f"agent-{i}", [POWER]) for i in range(count)]
+    for i, agent in enumerate(agents):
+        agent.set({f"{POWER}.{o}": ("gauge", 100 + i + o) for o in range(1, outlets + 1)})
+        stack.callback(agent.stop)
+        agent.start()
+    for agent in agents:
+        agent.wait()
+    return agents
