@@ -41,7 +41,7 @@ def agent(cluster: Cluster) -> Iterator[Agent]:
     folder = cluster.state / "pdu"
     shutil.rmtree(folder, ignore_errors=True)
     with Agent(folder, [TREE]) as running:
-        running.set(watts(150, 250, 40))
+        running.set(watts(150, 250, 40, 80))
         yield running
 
 
@@ -50,6 +50,7 @@ def gateway(cluster: Cluster, broker: Broker, agent: Agent) -> Iterator[Gateway]
     channels = (
         f"  - {{nodes: 'n[1-2]', oid: '{TREE}.[1-2].1'}}\n"
         f"  - {{name: rack, oid: {TREE}.3.1, shared: equal, nodes: 'n[1-2]'}}\n"
+        f"  - {{name: fans, oid: {TREE}.4.1, shared: energy, nodes: 'n[1-2]'}}\n"
     )
     assert cluster.options.build
     program_file = cluster.options.build.slurm_prefix / "sbin" / "joulemarkd"
@@ -151,11 +152,14 @@ def test_records_wait_for_a_broker_and_a_daemon_that_die_together(
     assert len(merged) == 1
 
 
-def test_the_racks_energy_becomes_overhead(metered: Cluster) -> None:
-    """Half of 40 W, as far as the gateway has written lines when the job is merged."""
-    job = run(metered, "n1", 4)
-    account = outcome(metered, job).accounts()["n1"]
+@pytest.mark.parametrize(("node", "overhead_w"), [("n1", 20 + 30), ("n2", 20 + 50)])
+def test_shared_energy_becomes_overhead(metered: Cluster, node: str, overhead_w: float) -> None:
+    """Half of the rack's 40 W, and of the fans' 80 W what the node's 150 or 250 W are of 400 W,
+    as far as the gateway has written lines when the job is merged."""
+    job = run(metered, node, 4)
+    account = outcome(metered, job).accounts()[node]
     seconds = (account["end_ns"] - account["start_ns"]) / 1e9
-    words = ["joulemark", "sacct", "-X", "-n", "-P", "-j", str(job), "-o", "EnergyOverhead"]
-    overhead_j = float(metered.run(words))
-    assert 0.6 * 20 * seconds < overhead_j < 1.05 * 20 * seconds
+    words = ["joulemark", "sacct", "-X", "-n", "-P", "-j", str(job)]
+    overhead_j = float(metered.run([*words, "-o", "EnergyOverhead"]))
+    assert 0.6 * overhead_w * seconds < overhead_j < 1.05 * overhead_w * seconds
+    assert "split equally" not in metered.run([*words, "-o", "EnergyNotes"])
