@@ -4,9 +4,11 @@
 
 #include "text.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { REMEMBERED = 16, QUIET_S = 60 };
 
@@ -15,9 +17,14 @@ static FILE *out;
 int jm_log_open(const char *path) {
     if (path[0] == '\0')
         return 0;
-    FILE *file = fopen(path, "ae");
-    if (!file)
+    /* A link that another user put in our place would make us write where he cannot. */
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    FILE *file = fd >= 0 ? fdopen(fd, "a") : NULL;
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
         return -1;
+    }
     if (out)
         fclose(out);
     out = file;

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,8 +152,22 @@ static int forward(const arguments *args) {
     return status;
 }
 
+/* Nobody reads its memory, where secrets are; no child gains rights; a user's connections end
+ * before descriptors do; what users may see is given to them, not left open. */
+static void harden(void) {
+    struct rlimit files;
+    umask(0027);
+    prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
 static int gateway(const arguments *args) {
     static jm_config config;
+    harden();
     if (jm_config_load(args->config, args->node, &config, report, NULL) != 0)
         return EXIT_BAD_CONFIG;
     if (!config.gateway_nodes) {
@@ -178,7 +194,7 @@ static bool lock_ledger(const jm_config *config) {
     char path[JM_PATH_MAX + 16];
     mkdir(config->state_dir, 0750);
     jm_format(path, sizeof path, "%s/lock", config->state_dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0) {
         jm_warn("%s: %s; the ledger cannot be locked", path, strerror(errno));
         return true;
@@ -203,7 +219,7 @@ int main(int argc, char **argv) {
     if (args.forward)
         return forward(&args);
 
-    umask(0027); /* what users may see is given to them, not left open */
+    harden();
     if (jm_config_load(args.config, args.node, &daemon.config, report, NULL) != 0)
         return EXIT_BAD_CONFIG;
     if (is_gateways(&daemon.config))

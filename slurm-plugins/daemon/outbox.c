@@ -2,6 +2,8 @@
 // The outbox: finished files of this node, on its own disk, until they have arrived where they go.
 #include "outbox.h"
 
+#include "log.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,14 +39,38 @@ static void stamp(jm_parcel *parcel, const struct stat *file) {
     parcel->size = (size_t)file->st_size;
 }
 
+/* What another user put in its place, or can put into it, would go out as ours. */
+static bool is_ours(DIR *directory) {
+    struct stat found;
+    return fstat(dirfd(directory), &found) == 0 &&
+           (found.st_uid == geteuid() || found.st_uid == 0) && (found.st_mode & 022) == 0;
+}
+
+/* NULL: not there, or not ours alone. */
+static DIR *open_folder(const char *folder) {
+    char name[BOX_PATH_MAX]; /* with a slash at its end a link would be followed */
+    jm_format(name, sizeof name, "%s", folder);
+    for (size_t end = strlen(name); end > 1 && name[end - 1] == '/';)
+        name[--end] = '\0';
+    int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd >= 0 && !directory)
+        close(fd);
+    if (!directory || is_ours(directory))
+        return directory;
+    closedir(directory);
+    errno = EPERM;
+    return NULL;
+}
+
 /* A newer file of the same name makes this one needless. */
 static void put_back(const char *from, const char *to) {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) != 0)
         unlink(from);
 }
 
-static void put_back_taken(const char *folder) {
-    DIR *directory = opendir(folder);
+static bool put_back_taken(const char *folder) {
+    DIR *directory = open_folder(folder);
     char from[BOX_PATH_MAX], to[BOX_PATH_MAX];
     for (const struct dirent *entry; directory && (entry = readdir(directory));)
         if (strncmp(entry->d_name, TAKEN, strlen(TAKEN)) == 0 &&
@@ -53,21 +79,22 @@ static void put_back_taken(const char *folder) {
             put_back(from, to);
     if (directory)
         closedir(directory);
+    return directory != NULL;
 }
 
 static bool make(const char *outbox) {
     char folder[BOX_PATH_MAX];
     for (int i = 0; i < FOLDERS_COUNT; i++) {
         jm_format(folder, sizeof folder, "%s/%s", outbox, FOLDERS[i]);
-        if (mkdir(folder, DIRECTORY_MODE) != 0 && errno != EEXIST)
+        if ((mkdir(folder, DIRECTORY_MODE) != 0 && errno != EEXIST) || !put_back_taken(folder))
             return false;
-        put_back_taken(folder);
     }
     return access(outbox, W_OK) == 0;
 }
 
 int jm_outbox_make(const jm_outboxes *outboxes, jm_message *why) {
-    make(outboxes->path[1]);
+    if (!make(outboxes->path[1]))
+        jm_warn("outbox %s: cannot be used: %s", outboxes->path[1], strerror(errno));
     if (make(outboxes->path[0]))
         return 0;
     jm_message_set(why, "outbox %s: cannot be used: %s; check `state_dir:`", outboxes->path[0],
@@ -105,7 +132,7 @@ static bool add(list *to, const char *outbox, const char *folder, const char *na
 static bool list_folder(list *to, const char *outbox, const char *folder) {
     char path[BOX_PATH_MAX];
     jm_format(path, sizeof path, "%s/%s", outbox, folder);
-    DIR *directory = opendir(path);
+    DIR *directory = open_folder(path);
     if (!directory)
         return true; /* the other outbox may be well */
     bool good = true;

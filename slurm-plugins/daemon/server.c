@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -58,6 +59,7 @@ typedef struct {
     jm_daemon *daemon;
     int epoll;
     int n_clients;
+    int n_users, users_max; /* of the clients, those without privileges */
     uint32_t privileged_uids[JM_USERS_MAX];
     int n_privileged_uids;
     watch *marks, *rest, *profile;
@@ -112,8 +114,10 @@ static void stop_waiting(server *s, watch *w) {
 }
 
 static void drop_watch(server *s, watch *w) {
-    if (w->kind == WATCH_CLIENT)
+    if (w->kind == WATCH_CLIENT) {
         s->n_clients--;
+        s->n_users -= !w->privileged;
+    }
     if (w->asked_ns != 0)
         stop_waiting(s, w);
     if (w->source)
@@ -514,6 +518,23 @@ static bool is_privileged(const server *s, uint32_t uid) {
     return false;
 }
 
+/* A user's connection may hold a ring's descriptor too. */
+static int users_max(void) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur / 4 > CLIENTS_MAX / 2)
+        return CLIENTS_MAX / 2;
+    return (int)(files.rlim_cur / 4);
+}
+
+/* Users together get a part of the connections: slurmstepd's always finds one. */
+static bool has_room_for(const server *s, uint32_t uid) {
+    if (s->n_users < s->users_max || is_privileged(s, uid))
+        return true;
+    jm_warn("users have %d connections open, among them user %u: further ones are refused",
+            s->n_users, uid);
+    return false;
+}
+
 static void greet(server *s, int listener) {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct ucred peer;
@@ -521,7 +542,7 @@ static void greet(server *s, int listener) {
     jm_process process;
     watch *client = NULL;
     if (fd >= 0 && s->n_clients < CLIENTS_MAX &&
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && has_room_for(s, peer.uid) &&
         jm_process_read(peer.pid, &process))
         client = add_watch(s, WATCH_CLIENT, fd);
     if (!client) {
@@ -534,6 +555,7 @@ static void greet(server *s, int listener) {
     client->pid_start = process.start;
     client->uid = peer.uid;
     client->privileged = is_privileged(s, peer.uid);
+    s->n_users += !client->privileged;
 }
 
 static void process_ended(server *s, watch *w) {
@@ -637,6 +659,7 @@ static int make_signals(void) {
 int jm_server_run(jm_daemon *daemon, int listener) {
     server s = {.daemon = daemon, .epoll = epoll_create1(EPOLL_CLOEXEC), .passed_fds = {-1, -1}};
     resolve_privileged(&s);
+    s.users_max = users_max();
     watch *fixed[] = {
         add_watch(&s, WATCH_TIMER, make_timer(daemon->config.period_s)),
         add_watch(&s, WATCH_SIGNAL, make_signals()),

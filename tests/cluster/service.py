@@ -149,7 +149,8 @@ class Service:
     def _as_user(self) -> list[str]:
         if not self.user:
             return []
-        ambient = [f"--inh-caps=+{self.capabilities}", f"--ambient-caps=+{self.capabilities}"]
+        own = f"+{self.capabilities}"
+        ambient = [f"--inh-caps={own}", f"--ambient-caps={own}", f"--bounding-set=-all,{own}"]
         return [
             find_program("setpriv"),
             f"--reuid={self.user}",

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import stat
 from operator import itemgetter
 
 SCHEMA = 1
@@ -126,14 +128,32 @@ def read(path: str) -> tuple[str, dict]:
 
 def _content(path: str) -> bytes:
     """Without Python's buffers: a merge reads ten thousand of these."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
+        descriptor = os.open(path, flags)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        what = "a link" if error.errno == errno.ELOOP else error.strerror
+        raise RecordError([f"{path}: {what}: must be a plain file"]) from None
+    try:
+        _check_owner(path, os.fstat(descriptor))
         text = os.read(descriptor, ONE_READ)
         while len(text) % ONE_READ == 0 and (more := os.read(descriptor, ONE_READ)):
             text += more
         return text
     finally:
         os.close(descriptor)
+
+
+def _check_owner(path: str, found: os.stat_result) -> None:
+    """A record is believed that root, the merge's own user or the folder's owner wrote."""
+    if not stat.S_ISREG(found.st_mode):
+        raise RecordError([f"{path}: no plain file: write the record again"])
+    if found.st_uid in (0, os.geteuid()) or found.st_uid == os.stat(os.path.dirname(path)).st_uid:
+        return
+    problem = "must be of the user that joulemarkd runs as, who owns the folder: it may be forged"
+    raise RecordError([f"{path}: belongs to user {found.st_uid}: {problem}"])
 
 
 def _name_of(record: dict) -> str:

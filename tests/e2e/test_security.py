@@ -1,0 +1,390 @@
+"""The threats of slurm-plugins/SECURITY.md, each tried; what other tests try is named there."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Cluster, ClusterError, Node, wait_for
+from tests.cluster.config import service_user
+from tests.cluster.ports import free_port
+from tests.e2e.outcome import UJ, comment, outcome, record_dir, record_file
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+
+USER = "nobody"
+UID = pwd.getpwnam(USER).pw_uid
+DAC_READ_SEARCH = 1 << 2
+SECRET = "battery staple 7731"  # IPMI takes 20 characters at most
+
+
+def status_of(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def run_job(cluster: Cluster, *options: str) -> int:
+    return cluster.sbatch("-w", "n1", "--exclusive", *options, "--wrap", "srun sleep 0.5")
+
+
+def assert_charged(cluster: Cluster, job: int) -> None:
+    """100 W over its time, all of it seen."""
+    done = outcome(cluster, job)
+    (account,) = done.accounts().values()
+    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
+    assert done.energy_uj() / UJ == pytest.approx(100 * seconds, abs=1e-3)
+    assert account["gap_seconds"] == 0
+
+
+# -- what the daemon may do ----------------------------------------------------------------
+
+
+def test_the_daemon_has_one_capability_and_gains_none(steady: Cluster) -> None:
+    daemon = steady.node("n1").daemon
+    status = status_of(daemon.pid)
+    assert status["Uid"].split()[0] == str(pwd.getpwnam(service_user()).pw_uid) != "0"
+    for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(status[name], 16) == DAC_READ_SEARCH, name
+    assert status["NoNewPrivs"] == "1"
+
+
+def test_the_units_rights_are_those(steady: Cluster) -> None:
+    unit = steady.options.build.slurm_prefix / "share" / "joulemark" / "joulemarkd.service"
+    lines = unit.read_text().splitlines()
+    for line in (
+        "User=slurm",
+        "AmbientCapabilities=CAP_DAC_READ_SEARCH",
+        "CapabilityBoundingSet=CAP_DAC_READ_SEARCH",
+        "NoNewPrivileges=yes",
+    ):
+        assert line in lines
+
+
+def test_its_memory_is_closed_to_its_own_user(steady: Cluster) -> None:
+    """Other daemons of SlurmUser cannot take secrets out of it, nor does a core hold them."""
+    pid = steady.node("n1").daemon.pid
+    with pytest.raises(ClusterError, match="Permission denied"):
+        steady.run(["cat", f"/proc/{pid}/environ"], user=service_user())
+    with pytest.raises(ClusterError, match="Permission denied"):
+        steady.run(["head", "-c1", f"/proc/{pid}/mem"], user=service_user())
+
+
+def test_a_sites_script_gets_no_capability(steady: Cluster, shared: Path) -> None:
+    seen = shared / "capabilities"
+    script = f"grep Cap /proc/self/status > {seen}; while sleep 0.5; do echo 100; done"
+    command = {"name": "script", "type": "exec", "command": script, "every": "line"}
+    with steady.changed():
+        steady.node("n1").configure(instruments=[command])
+        text = wait_for(lambda: seen.exists() and seen.read_text(), 30, "the script to run")
+        found = dict(line.split(":\t") for line in text.splitlines())
+        for name in ("CapPrm", "CapEff", "CapAmb"):
+            assert int(found[name], 16) == 0, name
+
+
+# -- the socket ----------------------------------------------------------------
+
+FLOOD = """
+import resource, socket, sys, time
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+links = []
+for _ in range(hard - 50):
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    link.connect(sys.argv[1])
+    links.append(link)
+print(len(links), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_users_connections_hold_nobody_up(steady: Cluster, shared: Path) -> None:
+    """He opens as many as there can be; jobs are accounted, marks of others are what may wait."""
+    node = steady.node("n1")
+    program = shared / "flood.py"
+    program.write_text(FLOOD)
+    program.chmod(0o644)
+    files = 20_000
+
+    def as_user() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        os.setgid(pwd.getpwnam(USER).pw_gid)
+        os.setuid(UID)
+
+    words = [sys.executable, "-B", str(program), str(node.socket)]
+    flood = subprocess.Popen(words, preexec_fn=as_user, stdout=subprocess.PIPE, text=True)
+    try:
+        assert int(flood.stdout.readline()) > 5000
+        assert_charged(steady, run_job(steady))
+        assert "further ones are refused" in node.daemon.log_text()
+    finally:
+        flood.kill()
+        flood.wait()
+
+
+# -- records ----------------------------------------------------------------
+
+
+def forged(cluster: Cluster, job: int) -> str:
+    """A sound record of a job that never was, cheaper than any."""
+    done = outcome(cluster, run_job(cluster))
+    record = done.records["n1"]
+    record["JobIDRaw"] = job
+    return json.dumps(record)
+
+
+@pytest.fixture
+def open_records(steady: Cluster) -> Iterator[Path]:
+    """A record folder that a careless administrator has opened to everybody."""
+    folder = record_dir(steady)
+    folder.chmod(0o777)
+    try:
+        yield folder
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder / "rejected", ignore_errors=True)
+
+
+def as_user(path: Path, text: str) -> None:
+    path.write_text(text)
+    os.chown(path, UID, UID)
+
+
+def merge(cluster: Cluster) -> str:
+    """What it says, tried as slurmctld does, as its user."""
+    words = ["setpriv", f"--reuid={service_user()}", "--clear-groups", "joulemark", "merge"]
+    done = subprocess.run(
+        [*words, "--wait", "0"], env=cluster.env, capture_output=True, text=True, timeout=60
+    )
+    return done.stderr
+
+
+def known(cluster: Cluster, job: int) -> bool:
+    path = cluster.state / "records" / "merged" / f"{cluster.options.name}.{job}.n1.json"
+    return path.exists()
+
+
+def test_a_user_cannot_put_a_record_there(steady: Cluster) -> None:
+    outcome(steady, run_job(steady))
+    for folder in ("", "merged", "comments"):
+        path = record_dir(steady) / folder / "forged"
+        with pytest.raises(ClusterError, match="Permission denied"):
+            steady.run(["touch", str(path)], user=USER)
+
+
+def test_a_forged_record_is_refused_where_he_can(steady: Cluster, open_records: Path) -> None:
+    job = 4_000_001
+    path = open_records / f"{steady.options.name}.{job}.n1.json"
+    as_user(path, forged(steady, job))
+    assert f"belongs to user {UID}" in merge(steady)
+    assert not known(steady, job) and not path.exists()
+    assert (open_records / "rejected" / path.name).exists()
+
+
+def test_a_link_to_a_record_is_refused(steady: Cluster, open_records: Path, shared: Path) -> None:
+    """Else he could have another's file read, or change it after it was looked at."""
+    job = 4_000_002
+    as_user(shared / "mine.json", forged(steady, job))
+    path = open_records / f"{steady.options.name}.{job}.n1.json"
+    path.symlink_to(shared / "mine.json")
+    assert "a link: must be a plain file" in merge(steady)
+    assert not known(steady, job)
+
+
+def test_a_pipe_does_not_hold_the_merge_up(steady: Cluster, open_records: Path) -> None:
+    path = open_records / f"{steady.options.name}.4000003.n1.json"
+    os.mkfifo(path)
+    assert "no plain file" in merge(steady)
+
+
+def test_a_planted_link_is_not_written_through(
+    steady: Cluster, open_records: Path, shared: Path
+) -> None:
+    """At every name that the next jobs' records have on their way."""
+    victim = shared / "victim"
+    victim.write_text("untouched")
+    os.chown(victim, pwd.getpwnam(service_user()).pw_uid, -1)
+    first = outcome(steady, run_job(steady)).job
+    for job in range(first + 1, first + 4):
+        for name in (".{}.tmp", "{}.json", ".{}.json", ".{}.json.tmp"):
+            link = open_records / name.format(f"{steady.options.name}.{job}.n1")
+            link.symlink_to(victim)
+            os.chown(link, UID, UID, follow_symlinks=False)
+    job = run_job(steady)
+    steady.wait_job(job)
+    wait_for(lambda: (record_file(steady, job, "n1")).exists(), 60, "the record")
+    assert victim.read_text() == "untouched"
+    for path in open_records.glob("*.json"):
+        path.unlink()
+    for path in open_records.glob(".*tmp"):
+        path.unlink()
+
+
+def test_a_planted_outbox_is_not_sent_on(steady: Cluster) -> None:
+    """The socket's folder may be one where others can write, such as /tmp."""
+    node, job = steady.node("n1"), 4_000_004
+    text = forged(steady, job)
+    outbox = Path(f"{node.socket}.outbox")
+    node.daemon.stop()
+    shutil.rmtree(outbox, ignore_errors=True)
+    outbox.mkdir()
+    os.chown(outbox, UID, UID)
+    try:
+        as_user(outbox / f"{steady.options.name}.{job}.n1.json", text)
+        node.daemon.start()
+        assert_charged(steady, run_job(steady))
+        assert not known(steady, job)
+        assert not (record_dir(steady) / f"{steady.options.name}.{job}.n1.json").exists()
+        assert f"outbox {outbox}: cannot be used" in node.daemon.log_text()
+    finally:
+        shutil.rmtree(outbox)
+        node.daemon.stop()
+
+
+def test_a_log_that_is_a_link_is_not_written(steady: Cluster, shared: Path) -> None:
+    victim = shared / "victim.log"
+    victim.write_text("untouched")
+    victim.chmod(0o666)
+    (shared / "log").symlink_to(victim)
+    with steady.changed():
+        node = steady.node("n1")
+        node.configure(log_file=str(shared / "log"))
+        assert_charged(steady, run_job(steady))
+    assert victim.read_text() == "untouched"
+
+
+def test_the_comment_is_not_his_to_change(steady: Cluster) -> None:
+    job = steady.sbatch("-w", "n1", "--exclusive", "--wrap", "srun sleep 0.5", user=USER)
+    text = comment(steady, outcome(steady, job).job)
+    change = [
+        "sacctmgr",
+        "-i",
+        "modify",
+        "job",
+        "where",
+        f"jobid={job}",
+        "set",
+        "AdminComment=0 J",
+    ]
+    steady.run(change, user=USER, check=False)
+    steady.run(["scontrol", "update", f"jobid={job}", "AdminComment=0 J"], user=USER, check=False)
+    assert comment(steady, job) == text
+
+
+def test_a_jobs_environment_changes_nothing(steady: Cluster, shared: Path) -> None:
+    """A configuration and a socket of his own: his marks find nobody, his energy is as it is."""
+    fake = shared / "joulemark.yaml"
+    fake.write_text("cluster: fake\nsocket: /nowhere\n")
+    lies = f"--export=ALL,JOULEMARK_CONFIG={fake},JOULEMARK_SOCKET=/nowhere,SLURMD_NODENAME=n2"
+    command = "srun sleep 0.5"
+    job = steady.sbatch("-w", "n1", "--exclusive", lies, "--wrap", command, user=USER)
+    assert_charged(steady, job)
+
+
+# -- secrets ----------------------------------------------------------------
+
+
+@pytest.fixture
+def shared(steady: Cluster) -> Iterator[Path]:
+    """A folder that every user reaches and the daemon's writes."""
+    folder = steady.state / "security"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def with_secrets(secret: Path) -> list[dict[str, object]]:
+    """Every instrument that takes a secret, asking where nobody answers."""
+    host = "127.0.0.1"
+    user = {"user": "reader", "password_file": str(secret), "timeout_s": 1}
+    return [
+        {"name": "mqtt", "type": "mqtt", "host": host, "port": free_port(), "topic": "t", **user},
+        {"name": "ipmi", "type": "ipmi", "host": host, **user},
+        {"name": "redfish", "type": "redfish", "url": f"https://{host}:{free_port()}", **user},
+        {
+            **{"name": "snmp", "type": "snmp", "host": f"{host}:{free_port()}", "timeout_s": 1},
+            **{"oid": "1.3.6.1.4.1.99999.1", "community_file": str(secret)},
+        },
+        {
+            **{"name": "prometheus", "type": "prometheus", "query": "up", "timeout_s": 1},
+            **{"url": f"http://{host}:{free_port()}", "token_file": str(secret)},
+        },
+    ]
+
+
+def keep(secret: Path, mode: int = 0o600) -> None:
+    secret.write_text(f"{SECRET}\n")
+    secret.chmod(mode)
+    os.chown(secret, pwd.getpwnam(service_user()).pw_uid, -1)
+
+
+def family(node: Node) -> list[int]:
+    """The daemon and its children."""
+    children = Path(f"/proc/{node.daemon.pid}/task").glob("*/children")
+    return [node.daemon.pid, *(int(pid) for path in children for pid in path.read_text().split())]
+
+
+def said_by(cluster: Cluster, node: Node) -> str:
+    """All that others can see of it."""
+    texts = [node.daemon.log_text(), node.daemon.output.read_text()]
+    for pid in family(node):
+        with contextlib.suppress(OSError):
+            texts += [Path(f"/proc/{pid}/{file}").read_text() for file in ("cmdline", "environ")]
+    ctl = cluster.options.build.slurm_prefix / "bin" / "joulemarkctl"
+    texts.append(cluster.run([str(ctl), "-N", node.name, "status"], check=False))
+    return "\n".join(texts)
+
+
+def test_secrets_are_in_no_process_list_log_or_error(steady: Cluster, shared: Path) -> None:
+    secret = shared / "secret"
+    keep(secret)
+    with steady.changed():
+        node = steady.node("n1")
+        node.configure(instruments=[*steady.options.instruments, *with_secrets(secret)])
+        sick = ("mqtt", "ipmi", "redfish", "snmp", "prometheus")
+        log = node.daemon.log_text
+
+        def complained() -> bool:
+            return all(re.search(rf"\b{name}\b", log()) for name in sick)
+
+        wait_for(complained, 60, f"a complaint about each of {sick}")
+        done = outcome(steady, run_job(steady))
+        everything = said_by(steady, node) + json.dumps(done.records)
+        assert SECRET not in everything and SECRET.split()[-1] not in everything
+
+
+@pytest.mark.parametrize("fault", ["others may read it", "another user", "symbolic links"])
+def test_a_secret_that_is_not_kept_is_refused(steady: Cluster, shared: Path, fault: str) -> None:
+    secret = shared / "secret"
+    keep(secret, 0o644 if fault == "others may read it" else 0o600)
+    if fault == "another user":
+        os.chown(secret, UID, UID)
+    if fault == "symbolic links":
+        secret.rename(shared / "real")
+        secret.symlink_to(shared / "real")
+    mqtt = with_secrets(secret)[0]
+    with steady.changed():
+        node = steady.node("n1")
+        before = len(node.daemon.log_text())
+        node.configure(instruments=[*steady.options.instruments, mqtt])
+
+        def complaints() -> list[str]:
+            lines = node.daemon.log_text()[before:].splitlines()
+            return [line for line in lines if f"{secret}: " in line]
+
+        found = wait_for(complaints, 30, "the log to name the file")
+        assert all(fault in line for line in found)
+        assert SECRET not in node.daemon.log_text()
