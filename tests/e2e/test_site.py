@@ -98,6 +98,7 @@ def test_overhead_of_a_shared_channel_comes_with_its_lines(steady: Cluster) -> N
         assert float(energy) == pytest.approx(done.energy_uj() / 1e6, abs=1e-6)
     finally:
         file.unlink()
+        shared.rmdir()  # a gateway makes it its own way
 
 
 @pytest.fixture(scope="module", params=["mariadb", "postgresql"])
