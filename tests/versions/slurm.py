@@ -167,7 +167,7 @@ def build_plugins(slurm: Slurm) -> None:
     source = CHECKOUT / "slurm-plugins"
     made = slurm.folder / "plugins"
     configure = [
-        *("cmake", "--preset", "release", "-B", made, "-DBUILD_TESTING=OFF"),
+        *("cmake", "--fresh", "--preset", "release", "-B", made, "-DBUILD_TESTING=OFF"),
         f"-DSLURM_ROOT={slurm.prefix}",
         f"-DCMAKE_INSTALL_PREFIX={slurm.plugins}",
         "-DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON",
