@@ -85,12 +85,13 @@ static bool make_folder(const char *folder) {
 }
 
 static bool write_entry(const jm_journal *journal, const entry *next) {
-    char path[2 * JM_PATH_MAX];
+    char path[2 * JM_PATH_MAX], above[JM_PATH_MAX + 4];
     jm_format(path, sizeof path, "%s/%s.jsonl", journal->folder, next->name);
+    jm_format(above, sizeof above, "%s/..", journal->folder);
     bool made = make_folder(journal->folder);
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
     errno = fd >= 0 ? 0 : errno;
-    bool good = made && fd >= 0 && give_to_owner(fd, journal->folder) && end_torn_line(fd) &&
+    bool good = made && fd >= 0 && give_to_owner(fd, above) && end_torn_line(fd) &&
                 append(fd, next->line);
     if (!good)
         jm_error("%s: cannot be written: %s; check `record_dir:`; lines wait", path,

@@ -84,6 +84,16 @@ def test_no_shared_channel_is_not_zero(site):
     assert merged(site, 13)["EnergyOverhead_uj"] is None
 
 
+def test_unreadable_channel_costs_its_overhead_and_not_the_merge(site):
+    write(site, lines([(0, 0), (60, 6000)]))
+    (site.records / "shared" / "rack2.jsonl").mkdir()
+    job(site, start_s=10, seconds=30)
+    row = merged(site)
+    assert row["ConsumedEnergy_uj"] is not None
+    assert row["EnergyOverhead_uj"] == 3000 * 10**6 // 4 // 2
+    assert "rack2: " in row["Notes"] and "cannot be read" in row["Notes"]
+
+
 def test_record_without_node_cpus_says_so(site):
     write(site, lines([(0, 0), (60, 6000)]))
     job(site, node_cpus=8)

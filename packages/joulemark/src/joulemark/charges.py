@@ -34,7 +34,7 @@ class Charges:
 
     def __init__(self, config: Config):
         self._config = config
-        self._channels = shared.channels(config.record_dir)
+        self._channels, self._unreadable = shared.channels(config.record_dir)
         self._rates: dict[str, rates.Constant | rates.Series | None] = {}
         self._now_ns = time.time_ns()
 
@@ -43,7 +43,7 @@ class Charges:
         found = dict(NONE)
         if row["Start_ns"] is None:
             return found
-        if row["Step"] == "job" and self._channels:
+        if row["Step"] == "job" and (self._channels or self._unreadable):
             found.update(self._overhead(row, run))
         if row["ConsumedEnergy_uj"] is not None:
             found.update(self._carbon(row, found))
@@ -56,10 +56,14 @@ class Charges:
         end_ns = max(ends, default=0)
         if end_ns < self._now_ns - PATIENCE_NS:
             return False
-        return self._channels_may_grow(runs, end_ns) or any(
-            rate.may_grow(end_ns)
-            for key in ("carbon_g_per_kwh", "price_per_kwh")
-            if (rate := self._rate(key)) is not None
+        return (
+            bool(self._unreadable)
+            or self._channels_may_grow(runs, end_ns)
+            or any(
+                rate.may_grow(end_ns)
+                for key in ("carbon_g_per_kwh", "price_per_kwh")
+                if (rate := self._rate(key)) is not None
+            )
         )
 
     def _channels_may_grow(self, runs: list[Run], end_ns: int) -> bool:
@@ -75,7 +79,7 @@ class Charges:
     def _overhead(self, row: dict, run: Run) -> dict:
         """Channels' systematic parts add linearly, their random parts in quadrature."""
         uses = [use for record in run.records if (use := _use(record))]
-        parts, notes = [], [row["Notes"]] if row["Notes"] else []
+        parts, notes = [], [*filter(None, [row["Notes"]]), *self._unreadable]
         for channel in self._channels:
             shares = shared.Shares(channel, row["Start_ns"], row["End_ns"])
             concerned = [use for use in uses if use[0] in channel.nodes()]

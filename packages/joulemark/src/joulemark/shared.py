@@ -233,7 +233,16 @@ class Shares:
         )
 
 
-def channels(record_dir: Path) -> list[Channel]:
-    """All shared channels that the gateway has written."""
-    folder = record_dir / "shared"
-    return [Channel(path) for path in sorted(folder.glob("*.jsonl"))] if folder.is_dir() else []
+def channels(record_dir: Path) -> tuple[list[Channel], list[str]]:
+    """All shared channels that the gateway has written, and what is wrong with those that cannot
+    be read: jobs' records are merged all the same."""
+    found, unreadable = [], []
+    for path in sorted((record_dir / "shared").glob("*.jsonl")):
+        channel = Channel(path)
+        try:
+            channel.last_line()
+        except OSError as error:
+            unreadable.append(f"{channel.name}: {path} cannot be read: {error.strerror}")
+        else:
+            found.append(channel)
+    return found, unreadable
