@@ -91,8 +91,8 @@ static bool write_entry(const jm_journal *journal, const entry *next) {
     bool made = make_folder(journal->folder);
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
     errno = fd >= 0 ? 0 : errno;
-    bool good = made && fd >= 0 && give_to_owner(fd, above) && end_torn_line(fd) &&
-                append(fd, next->line);
+    bool good =
+        made && fd >= 0 && give_to_owner(fd, above) && end_torn_line(fd) && append(fd, next->line);
     if (!good)
         jm_error("%s: cannot be written: %s; check `record_dir:`; lines wait", path,
                  strerror(errno));
