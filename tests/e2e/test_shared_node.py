@@ -62,9 +62,10 @@ def test_a_busy_job_pays_for_what_it_uses_and_a_quiet_one_for_its_cpu(
 def test_without_a_known_idle_power_cpu_time_decides(powered: Callable[..., Cluster]) -> None:
     busy, quiet = busy_and_quiet(powered(STEADY, name="whole"))
     assert watts(busy) > 90 and watts(quiet) < 10
-    # all is theirs, but what came between Slurm's last question and an account's end
+    # all is theirs, but what the quiet one used after Slurm's last question: on a loaded machine
+    # that is some hundredths of a second, in which its ending is most of the work
     both_j = (busy.energy_uj() + quiet.energy_uj()) / UJ
-    assert both_j == pytest.approx(100 * seconds(busy), abs=1)
+    assert 0.97 * 100 * seconds(busy) < both_j < 100 * seconds(busy) + 0.01
     assert busy.accounts()["n1"]["idle_uj"] == quiet.accounts()["n1"]["idle_uj"] == 0
     assert_books_balance(busy.cluster)
 
