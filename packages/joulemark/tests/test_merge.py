@@ -426,3 +426,23 @@ def test_energy_is_the_exact_sum_and_errors_stay_within_linear_bounds(found):
     assert sum(parts) == row["ConsumedEnergy_uj"]
     random = [account["uncertainty_random_uj"] for account in found]
     assert max(random) * (1 - 1e-9) <= row["UncertaintyRandom_uj"] <= sum(random) * (1 + 1e-9)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_merge_by_root_leaves_folders_to_the_owner_of_records(site):
+    """An administrator's merge by hand must not shut SlurmUser's out."""
+    os.chown(site.records, 65534, 65534)
+    builders.write(site.records, builders.record(12, "n1", [builders.account("job")]))
+    (site.records / "demo.13.n1.json").write_text("garbage")
+    site.run("merge")
+    for name in ("merged", "rejected", "rejected/rejected.log"):
+        assert (site.records / name).stat().st_uid == 65534, name
+
+
+def test_folder_that_cannot_be_made_is_said_and_the_rest_is_merged(site):
+    (site.records / "rejected").write_text("in the way")
+    (site.records / "demo.13.n1.json").write_text("garbage")
+    builders.write(site.records, builders.record(12, "n1", [builders.account("job")]))
+    status, _, errors = site.run("merge")
+    assert status == 1 and "give it to record_dir's owner" in errors
+    assert site.job(12)

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joulemark import charges, forking, jobrecord, profile, records, store
+from joulemark import charges, folders, forking, jobrecord, profile, records, store
 from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.runs import Run, runs_of
@@ -161,20 +161,28 @@ def _read_some(paths: list[str]) -> list[tuple[str, dict | None, str, str, list[
 def _reject(config: Config, path: str, problems: list[str]) -> None:
     """Keeps the file for the administrator, with its reason beside it."""
     folder = config.record_dir / "rejected"
-    folder.mkdir(exist_ok=True)
-    kept = _move(path, folder)
+    kept, log = path, None
+    try:
+        folders.make(folder, config.record_dir)
+        kept = _move(path, folder)
+        log = open(folder / "rejected.log", "a", encoding="utf-8")  # noqa: SIM115
+        folders.give_to_owner(log.fileno(), config.record_dir)
+    except OSError as error:
+        problems = [*problems, f"{folder}: {error.strerror}: give it to record_dir's owner"]
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    with open(folder / "rejected.log", "a", encoding="utf-8") as log:
-        for problem in problems:
-            line = f"{problem} (kept as {kept})"
-            print(f"joulemark: {line}", file=sys.stderr)
+    for problem in problems:
+        line = f"{problem} (kept as {kept})"
+        print(f"joulemark: {line}", file=sys.stderr)
+        if log:
             log.write(f"{stamp} {line}\n")
+    if log:
+        log.close()
 
 
 def _move_merged(paths: list[str]) -> list:
     """Keeps merged files in record_dir/merged, for a rebuild."""
     for folder in {os.path.dirname(path) for path in paths}:
-        os.makedirs(f"{folder}/merged", exist_ok=True)
+        folders.make(Path(folder, "merged"), Path(folder))
     for path in paths:
         _move(path, f"{os.path.dirname(path)}/merged")
     return []

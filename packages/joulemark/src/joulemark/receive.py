@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import config as site
-from joulemark import records
+from joulemark import folders, records
 from joulemark.errors import UserError
 
 QOS = 1
@@ -163,11 +163,11 @@ def write(record_dir: Path, arrived: Arrived) -> bool:
         or None in (ours, there := _start_of(place.read_bytes()))
         or ours == there
     )
-    _make_folder(record_dir, final.parent)
+    folders.make(final.parent, record_dir, 0o750)
     draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
-            _give_to_owner(file.fileno(), record_dir)
+            folders.give_to_owner(file.fileno(), record_dir)
             file.write(arrived.payload)
             file.flush()
             os.fsync(file.fileno())
@@ -200,21 +200,6 @@ def _start_of(payload: bytes) -> int | None:
         return next(one["start_ns"] for one in accounts if one["step"] == "job")
     except (ValueError, TypeError, LookupError, StopIteration, RecursionError):
         return None
-
-
-def _make_folder(record_dir: Path, folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o750)
-    except FileExistsError:
-        return
-    _give_to_owner(folder, record_dir)
-
-
-def _give_to_owner(made: int | Path, record_dir: Path) -> None:
-    """The merge is another user than root: files belong to whom record_dir belongs."""
-    if os.geteuid() == 0:
-        owner = record_dir.stat()
-        os.chown(made, owner.st_uid, owner.st_gid)
 
 
 def log(line: str) -> None:
