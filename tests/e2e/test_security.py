@@ -41,11 +41,11 @@ def run_job(cluster: Cluster, *options: str) -> int:
 
 
 def assert_charged(cluster: Cluster, job: int) -> None:
-    """100 W over its time, all of it seen."""
+    """100 W over its time, all of it seen; on a busy machine a reading may come 0.1 s late."""
     done = outcome(cluster, job)
     (account,) = done.accounts().values()
     seconds = (account["end_ns"] - account["start_ns"]) / 1e9
-    assert done.energy_uj() / UJ == pytest.approx(100 * seconds, abs=1e-3)
+    assert done.energy_uj() / UJ == pytest.approx(100 * seconds, abs=10)
     assert account["gap_seconds"] == 0
 
 
@@ -162,12 +162,11 @@ def as_user(path: Path, text: str) -> None:
 
 
 def merge(cluster: Cluster) -> str:
-    """What it says, tried as slurmctld does, as its user."""
+    """Tried as slurmctld does, as its user; why files were rejected, by this merge or another."""
     words = ["setpriv", f"--reuid={service_user()}", "--clear-groups", "joulemark", "merge"]
-    done = subprocess.run(
-        [*words, "--wait", "0"], env=cluster.env, capture_output=True, text=True, timeout=60
-    )
-    return done.stderr
+    subprocess.run([*words, "--wait", "0"], env=cluster.env, capture_output=True, timeout=60)
+    log = record_dir(cluster) / "rejected" / "rejected.log"
+    return log.read_text() if log.exists() else ""
 
 
 def known(cluster: Cluster, job: int) -> bool:
@@ -221,14 +220,20 @@ def test_a_planted_link_is_not_written_through(
             link = open_records / name.format(f"{steady.options.name}.{job}.n1")
             link.symlink_to(victim)
             os.chown(link, UID, UID, follow_symlinks=False)
-    job = run_job(steady)
-    steady.wait_job(job)
-    wait_for(lambda: (record_file(steady, job, "n1")).exists(), 60, "the record")
-    assert victim.read_text() == "untouched"
-    for path in open_records.glob("*.json"):
-        path.unlink()
-    for path in open_records.glob(".*tmp"):
-        path.unlink()
+    try:
+        job = run_job(steady)
+        steady.wait_job(job)
+
+        def merged() -> bool:
+            merge(steady)
+            return record_file(steady, job, "n1").exists()
+
+        wait_for(merged, 60, "the record", poll_s=0.5)
+        assert victim.read_text() == "untouched"
+    finally:
+        for path in open_records.iterdir():
+            if path.is_symlink():
+                path.unlink()
 
 
 def test_a_planted_outbox_is_not_sent_on(steady: Cluster) -> None:
