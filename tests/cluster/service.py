@@ -30,6 +30,14 @@ def start_ticks(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def _threads(pid: int) -> int:
+    """Those that still end, after the process is a zombie, keep its sockets open."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
+
+
 def find_program(name: str, first: str = "") -> str:
     """On the path `first`, else on the caller's; an ordinary user's has no sbin for daemons."""
     paths = [first, os.environ.get("PATH", os.defpath), "/usr/local/sbin:/usr/sbin:/sbin"]
@@ -191,7 +199,7 @@ class Service:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         if number == signal.SIGKILL:
-            wait_for(lambda: not self.alive, 10, f"{self.name} to die")
+            wait_for(lambda: not self.alive and _threads(pid) <= 1, 10, f"{self.name} to die")
 
     def terminate(self) -> None:
         """Asks it to end and does not wait; that it has just ended is as good."""
