@@ -35,6 +35,18 @@ struct bk_table {
     size_t count;
 };
 
+/* An option that one benchmark alone has: a number between limits, or one of some words. */
+struct bk_extra {
+    const char *name;         /* as typed, e.g. "--offset" */
+    const char *help;         /* one line, with the unit */
+    double standard;          /* without the option; of words, an index */
+    double least, most;       /* a number's limits, inclusive */
+    bool whole;               /* whole numbers only */
+    const char *const *words; /* NULL-terminated; NULL: a number is asked for */
+};
+
+enum { BK_EXTRAS_MAX = 16 };
+
 /* What a benchmark is; names are NULL-terminated lists of at most 32, masks have bit i for name i.
  */
 struct bk_program {
@@ -53,6 +65,9 @@ struct bk_program {
     size_t quick_count;
     double max_seconds;       /* default of --max-seconds-per-size */
     unsigned default_threads; /* without --threads; what OpenMP would use, or 1 */
+    const struct bk_extra *extras;
+    size_t extra_count;    /* at most BK_EXTRAS_MAX */
+    uint32_t mpi_variants; /* that the ranks of an MPI job run together; see struct bk_team */
 };
 
 /* A parsed command line. Strings belong to argv; sizes are freed by bk_free_options. */
@@ -67,6 +82,7 @@ struct bk_options {
     const char *cooked;
     const char *raw;
     bool quick;
+    double extras[BK_EXTRAS_MAX]; /* [program->extra_count]: number, or index of the word */
 };
 
 /* Parses argv into *options. Returns -1 to go on, else the exit code: BK_OK after --help, BK_USAGE
@@ -74,13 +90,56 @@ struct bk_options {
 int bk_parse(const struct bk_program *program, struct bk_options *options, int argc, char **argv);
 void bk_free_options(struct bk_options *options);
 
+/* ---- Ranks of an MPI job --------------------------------------------------------------------- */
+
+/* The ranks that run the program together: all make the same calls in the same order, with the same
+ * options and sizes. They agree on times, memory and verification, so that all take the same
+ * decisions; rank 0 alone writes. With more than one rank only mpi_variants can be chosen; without
+ * MPI's launcher (mpirun, srun --mpi=...) only the others, so that these never need an MPI. */
+struct bk_team {
+    unsigned rank;
+    unsigned ranks;
+    unsigned ranks_on_node;
+    bool first_on_node;              /* its energy is the node's */
+    double (*maximum)(double value); /* over all ranks; NULL without MPI */
+    double (*sum)(double value);
+};
+
+/* Programs with the backend mpi call bk_mpi_begin first of all, which starts MPI if a launcher
+ * started the program, and return bk_mpi_end(exit code). Both are there where BENCH_MPI is. */
+void bk_mpi_begin(int *argc, char ***argv);
+int bk_mpi_end(int status);
+
+void bk_set_team(const struct bk_team *team); /* what bk_mpi_begin does; copied */
+unsigned bk_rank(void);                       /* 0 without MPI */
+unsigned bk_ranks(void);                      /* 1 without MPI */
+
+/* ---- Cores and memory of a DSP --------------------------------------------------------------- */
+
+/* Runs `work` on `cores` cores and returns when all have; `core` counts from 0. The bare-metal port
+ * uses the DSP's cores; a host calls them in turn, so that the same file can be tested there. The
+ * cores can't wait for each other inside `work`: where they must, call bk_cores again. */
+void bk_cores(void (*work)(void *context, unsigned core, unsigned cores), void *context,
+              unsigned cores);
+unsigned bk_core_count(void); /* 8: the C6678's, on a host too */
+
+/* Where a static array lies: BK_FAST in the core's own L2, BK_SHARED in the memory that all cores
+ * share. The bare-metal port defines both; on a host they say nothing. */
+#ifndef BK_FAST
+#define BK_FAST
+#endif
+#ifndef BK_SHARED
+#define BK_SHARED
+#endif
+
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* `bytes` of memory, aligned for huge pages and not yet touched; NULL when there is none. */
 void *bk_allocate(size_t bytes);
 void bk_release(void *memory);
 
-/* True when `bytes` fit the memory that the machine has to spare; else prints what is needed. */
+/* True when `bytes` of each rank fit the memory that every machine has to spare; else prints what
+ * is needed. */
 bool bk_memory_suffices(const char *program, uint64_t size, double bytes);
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
@@ -93,9 +152,11 @@ struct bk_case {
     const char *kernel;
     const char *variant;
     uint64_t size;
-    double operations;     /* of one iteration */
-    const char *operation; /* "byte" or "flop" */
-    unsigned threads;
+    double operations;     /* of one iteration, by all threads and ranks together */
+    const char *operation; /* "byte", "flop", or another word in the singular */
+    unsigned threads;      /* of one rank */
+    unsigned ranks;        /* that share the work; 0: one */
+    const char *device;    /* that computes, e.g. "NVIDIA H200"; NULL: the CPU */
 };
 
 /* What was measured; per ONE iteration unless said otherwise. */
@@ -126,7 +187,8 @@ struct bk_session *bk_open(const struct bk_program *program, const struct bk_opt
 
 /* Measures one case: finds how many iterations make a repetition long enough, then marks a region
  * around repetitions until they last min_seconds and their mean is known to 1 %, or max_seconds are
- * over (three at least; two where max_seconds stop it). Returns false only when memory is out.
+ * over (three at least; two where max_seconds stop it). With MPI, times are the slowest rank's and
+ * energies the sum over the nodes. Returns false only when memory is out.
  * bk_free_timing frees what it holds. */
 bool bk_measure(struct bk_session *session, const struct bk_case *what, bk_kernel *kernel,
                 void *context, struct bk_timing *timing);
@@ -158,7 +220,8 @@ void bk_check_value(struct bk_check *check, uint64_t index, double got, double w
 /* ---- Output ---------------------------------------------------------------------------------- */
 
 /* Writes one measurement to the raw and cooked outputs. A result that is not ok, or compared
- * nothing, has no performance, time or energy, and makes the exit code BK_UNVERIFIED. */
+ * nothing, has no performance, time or energy, and makes the exit code BK_UNVERIFIED. With MPI,
+ * each rank gives the check of its own part. */
 void bk_report(struct bk_session *session, const struct bk_case *what,
                const struct bk_timing *timing, const struct bk_check *check);
 

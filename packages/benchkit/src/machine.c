@@ -3,7 +3,9 @@
 #include "machine.h"
 
 #include "benchkit.h"
+#include "team.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,13 +83,14 @@ void bk_release(void *memory) {
 
 bool bk_memory_suffices(const char *program, uint64_t size, double bytes) {
     char value[64];
-    if (!read_proc("/proc/meminfo", "MemAvailable", value, sizeof value))
-        return true;
-    double available = 1024.0 * strtod(value, NULL);
-    if (bytes <= available)
-        return true;
-    fprintf(stderr,
-            "%s: size %llu needs %.1f MiB of memory, %.1f MiB are free: give smaller --sizes\n",
-            program, (unsigned long long)size, bytes / 0x1p20, available / 0x1p20);
-    return false;
+    double needed = bytes * bk_team()->ranks_on_node;
+    double available = (double)INFINITY;
+    if (read_proc("/proc/meminfo", "MemAvailable", value, sizeof value))
+        available = 1024.0 * strtod(value, NULL);
+    double missing = bk_team_maximum(needed - available);
+    if (missing > 0 && bk_rank() == 0)
+        fprintf(stderr,
+                "%s: size %llu needs %.1f MiB of memory, %.1f MiB are free: give smaller --sizes\n",
+                program, (unsigned long long)size, needed / 0x1p20, (needed - missing) / 0x1p20);
+    return !(missing > 0);
 }

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "joulemark.h"
 #include "session.h"
+#include "team.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,10 +21,11 @@ uint64_t bk_now_ns(void) {
     return clock_now_ns();
 }
 
+// The slowest rank's time: all ranks get the same, and so take the same decisions.
 static double time_run(bk_kernel *kernel, void *context, uint64_t iterations) {
     uint64_t start_ns = clock_now_ns();
     kernel(context, iterations);
-    return (double)(clock_now_ns() - start_ns) * 1e-9;
+    return bk_team_maximum((double)(clock_now_ns() - start_ns) * 1e-9);
 }
 
 // The shorter of two runs: in one of them the process may have lost its processor to another.
@@ -123,21 +125,29 @@ static bool repeat(struct bk_timing *timing, const struct bk_options *options, b
         if (!append_repetition(timing, run_s / (double)iterations))
             return false;
         summarise(timing);
-        timing->region_seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
+        timing->region_seconds = bk_team_maximum((double)(clock_now_ns() - start_ns) * 1e-9);
     } while (!long_enough(timing, options));
     timing->iterations = iterations * timing->repetitions;
     return true;
 }
 
+// Adds up the nodes' energies, each by one of its ranks; uncertainties add up too, for the nodes'
+// instruments are alike. Without the energy of every node there is none.
 static void take_energy(struct bk_timing *timing, const struct joulemark_energy *energy) {
+    if (bk_team_maximum(energy == NULL) > 0)
+        return;
+    static const struct joulemark_energy nothing;
+    const struct joulemark_energy *own = bk_team()->first_on_node ? energy : &nothing;
     double iterations = (double)timing->iterations;
+    double energy_j = bk_team_sum((double)own->energy_uj) * 1e-6;
+    double seconds = bk_team_maximum(own->seconds);
     timing->has_energy = true;
-    timing->estimated = energy->estimated;
-    timing->energy_j = (double)energy->energy_uj * 1e-6 / iterations;
-    timing->energy_uncertainty_j = energy->uncertainty_uj * 1e-6 / iterations;
-    if (energy->seconds > 0)
-        timing->region_seconds = energy->seconds;
-    timing->power_w = (double)energy->energy_uj * 1e-6 / timing->region_seconds;
+    timing->estimated = bk_team_maximum(own->estimated) > 0;
+    timing->energy_j = energy_j / iterations;
+    timing->energy_uncertainty_j = bk_team_sum(own->uncertainty_uj) * 1e-6 / iterations;
+    if (seconds > 0)
+        timing->region_seconds = seconds;
+    timing->power_w = energy_j / timing->region_seconds;
 }
 
 void bk_write_now(char *text, size_t size) {
@@ -158,9 +168,10 @@ bool bk_measure(struct bk_session *session, const struct bk_case *what, bk_kerne
     bool marked = joulemark_region_begin(timing->region);
     bool measured = repeat(timing, options, kernel, context, iterations);
     struct joulemark_energy energy;
-    if (marked && joulemark_region_end_energy(timing->region, &energy) && measured)
-        take_energy(timing, &energy);
-    if (!measured)
+    bool known = marked && joulemark_region_end_energy(timing->region, &energy);
+    if (measured)
+        take_energy(timing, known ? &energy : NULL);
+    else
         bk_free_timing(timing);
     return measured;
 }

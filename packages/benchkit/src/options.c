@@ -1,6 +1,7 @@
 // Command line: the options that all benchmarks share, one table for parsing and help.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "benchkit.h"
+#include "team.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -32,6 +33,9 @@ __attribute__((format(printf, 2, 3))) static void fail(struct parser *parser, co
                                                        ...) {
     if (parser->status >= 0)
         return;
+    parser->status = BK_USAGE;
+    if (bk_rank() != 0)
+        return;
     va_list arguments;
     va_start(arguments, format);
     fprintf(stderr, "%s: %s", parser->program->name, parser->option);
@@ -41,7 +45,6 @@ __attribute__((format(printf, 2, 3))) static void fail(struct parser *parser, co
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
-    parser->status = BK_USAGE;
 }
 
 // A whole number from 1 on; false when `text` up to `end` is none.
@@ -177,9 +180,28 @@ static void parse_kernels(struct parser *parser) {
     parser->options->kernels = parse_names(parser, names, all_names(names));
 }
 
+// What can run here: on many ranks only what they share, without MPI only the rest.
+static uint32_t runnable(const struct bk_program *program) {
+    if (bk_team()->maximum == NULL)
+        return ~program->mpi_variants;
+    return bk_ranks() > 1 ? program->mpi_variants : UINT32_MAX;
+}
+
+static uint32_t default_variants(const struct bk_program *program) {
+    uint32_t chosen = program->default_variants & runnable(program);
+    return chosen == 0 ? program->all_variants & runnable(program) : chosen;
+}
+
 static void parse_variants(struct parser *parser) {
     const struct bk_program *program = parser->program;
-    parser->options->variants = parse_names(parser, program->variants, program->all_variants);
+    uint32_t here = runnable(program);
+    uint32_t chosen = parse_names(parser, program->variants, program->all_variants & here);
+    if ((chosen & ~here) == 0)
+        parser->options->variants = chosen;
+    else if (bk_ranks() > 1)
+        fail(parser, "runs on one rank, not on %u; start it without mpirun", bk_ranks());
+    else
+        fail(parser, "needs MPI; start it by mpirun or srun --mpi");
 }
 
 static void parse_threads(struct parser *parser) {
@@ -218,8 +240,57 @@ static void parse_quick(struct parser *parser) {
     const struct bk_program *program = parser->program;
     copy_sizes(parser->options, program->quick_sizes, program->quick_count);
     parser->options->quick = true;
-    parser->options->variants = program->all_variants;
+    parser->options->variants = program->all_variants & runnable(program);
     parser->options->min_seconds = 0.01;
+}
+
+static const struct bk_extra *find_extra(const struct bk_program *program, const char *argument,
+                                         size_t length) {
+    for (size_t i = 0; i < program->extra_count; i++)
+        if (strlen(program->extras[i].name) == length &&
+            strncmp(program->extras[i].name, argument, length) == 0)
+            return &program->extras[i];
+    return NULL;
+}
+
+static double word_index(struct parser *parser, const char *const *words) {
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], parser->value) == 0)
+            return (double)i;
+    char known[256];
+    list_names(words, known, sizeof known);
+    fail(parser, "is unknown; give one of %s", known);
+    return 0;
+}
+
+static double extra_number(struct parser *parser, const struct bk_extra *extra) {
+    char *end;
+    double number = strtod(parser->value, &end);
+    // Written so that a NaN does not pass.
+    bool fits = number >= extra->least && number <= extra->most;
+    if (end == parser->value || *end != '\0' || !fits || (extra->whole && number != floor(number)))
+        fail(parser, "is not a %snumber from %.15g to %.15g; give one",
+             extra->whole ? "whole " : "", extra->least, extra->most);
+    return number;
+}
+
+static void parse_extra(struct parser *parser, const struct bk_extra *extra) {
+    double *value = &parser->options->extras[extra - parser->program->extras];
+    *value = extra->words == NULL ? extra_number(parser, extra) : word_index(parser, extra->words);
+}
+
+static void print_extra_help(const struct bk_extra *extra) {
+    char left[64], known[256];
+    snprintf(left, sizeof left, "%s %s", extra->name, extra->words == NULL ? "N" : "WORD");
+    printf("  %-26s %s\n", left, extra->help);
+    if (extra->words == NULL) {
+        printf("  %-26s (%.15g to %.15g, default %.15g)\n", "", extra->least, extra->most,
+               extra->standard);
+    } else {
+        list_names(extra->words, known, sizeof known);
+        printf("  %-26s (one of %s; default %s)\n", "", known,
+               extra->words[(size_t)extra->standard]);
+    }
 }
 
 static void parse_help(struct parser *parser);
@@ -260,9 +331,14 @@ static void print_help_line(const struct option *option) {
 static void parse_help(struct parser *parser) {
     const struct bk_program *program = parser->program;
     char names[256];
+    parser->status = BK_OK;
+    if (bk_rank() != 0)
+        return;
     printf("%s: %s\nUsage: %s [OPTION]...\n", program->name, program->summary, program->name);
     for (size_t i = 0; i < OPTION_COUNT; i++)
         print_help_line(&options_table[i]);
+    for (size_t i = 0; i < program->extra_count; i++)
+        print_extra_help(&program->extras[i]);
     printf("Sizes are %s. Tables:\n", program->size_meaning);
     for (size_t i = 0; i < program->table_count; i++)
         printf("  %-5u %s%s\n", program->tables[i].number, program->tables[i].title,
@@ -273,7 +349,6 @@ static void parse_help(struct parser *parser) {
     printf("Variants: %s\n%s\n", names, program->variants_help);
     printf("Exit code: 0 all well, 1 a result failed its verification, 2 wrong usage,\n"
            "3 out of memory or input/output failed.\n");
-    parser->status = BK_OK;
 }
 
 static const struct option *find_option(const char *argument, size_t length) {
@@ -289,19 +364,24 @@ static int parse_argument(struct parser *parser, int argc, char **argv, int i) {
     size_t length = strcspn(argv[i], "=");
     const char *attached = argv[i][length] == '=' ? argv[i] + length + 1 : NULL;
     const struct option *option = find_option(argv[i], length);
-    parser->option = option == NULL ? argv[i] : option->name;
+    const struct bk_extra *extra = find_extra(parser->program, argv[i], length);
+    const char *argument = option == NULL ? "VALUE" : option->argument;
+    parser->option = option != NULL ? option->name : extra != NULL ? extra->name : argv[i];
     parser->value = NULL;
-    if (option == NULL)
+    if (option == NULL && extra == NULL)
         fail(parser, "unknown option; see --help");
-    else if (option->argument == NULL && attached != NULL)
+    else if (argument == NULL && attached != NULL)
         fail(parser, "takes no value; leave out '=%s'", attached);
-    else if (option->argument != NULL && attached == NULL && i + 1 == argc)
-        fail(parser, "needs a value; give %s %s", option->name, option->argument);
+    else if (argument != NULL && attached == NULL && i + 1 == argc)
+        fail(parser, "needs a value; give %s %s", parser->option, argument);
     if (parser->status >= 0)
         return argc;
-    if (option->argument != NULL)
+    if (argument != NULL)
         parser->value = attached == NULL ? argv[++i] : attached;
-    option->parse(parser);
+    if (option != NULL)
+        option->parse(parser);
+    else
+        parse_extra(parser, extra);
     return parser->status < 0 ? i + 1 : argc;
 }
 
@@ -310,10 +390,12 @@ static void set_defaults(struct parser *parser) {
     const struct bk_table *table = &program->tables[program->default_table];
     copy_sizes(parser->options, table->sizes, table->count);
     parser->options->kernels = all_names(program->kernels);
-    parser->options->variants = program->default_variants;
+    parser->options->variants = default_variants(program);
     parser->options->min_seconds = 0.5;
     parser->options->max_seconds = program->max_seconds;
     parser->options->threads = program->default_threads;
+    for (size_t i = 0; i < program->extra_count; i++)
+        parser->options->extras[i] = program->extras[i].standard;
 }
 
 static void check_seconds(struct parser *parser) {

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "json.h"
+#include "team.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,7 +16,9 @@ void bk_region_name(const struct bk_session *session, const struct bk_case *what
                     size_t size) {
     uint32_t variants = session->options->variants;
     bool one_variant = (variants & (variants - 1)) == 0;
-    const char *rank = session->machine.ranks > 1 ? session->machine.rank : NULL;
+    // Copies that a step runs side by side are told apart; the ranks of an MPI job are one run.
+    bool copies = session->machine.ranks > 1 && bk_ranks() == 1;
+    const char *rank = copies ? session->machine.rank : NULL;
     snprintf(name, size, "%s/%llu%s%s%s%s", what->kernel, (unsigned long long)what->size,
              one_variant ? "" : "/", one_variant ? "" : what->variant, rank == NULL ? "" : "#",
              rank == NULL ? "" : rank);
@@ -41,6 +44,17 @@ static FILE *open_output(const char *program, const char *path, const char *mode
     return file;
 }
 
+// The value of a benchmark's own option, as it is typed.
+static const char *extra_text(const struct bk_session *session, size_t index, char *text,
+                              size_t size) {
+    const struct bk_extra *extra = &session->program->extras[index];
+    double value = session->options->extras[index];
+    if (extra->words != NULL)
+        return extra->words[(size_t)value];
+    snprintf(text, size, "%.15g", value);
+    return text;
+}
+
 static void write_header(struct bk_session *session) {
     const struct bk_machine *machine = &session->machine;
     const struct bk_options *options = session->options;
@@ -49,10 +63,16 @@ static void write_header(struct bk_session *session) {
     bk_note(session, "%s: %s", session->program->name, session->program->summary);
     bk_note(session, "start %s, node %s, job %s, step %s, %u ranks", start, machine->node,
             machine->job == NULL ? "none" : machine->job,
-            machine->step == NULL ? "none" : machine->step, machine->ranks);
+            machine->step == NULL ? "none" : machine->step,
+            bk_ranks() > 1 ? bk_ranks() : machine->ranks);
     bk_note(session, "%s, %s, %u threads", machine->target, machine->cpu, options->threads);
     bk_note(session, "at least %g s a measurement, no repetition starts after %g s",
             options->min_seconds, options->max_seconds);
+    for (size_t i = 0; i < session->program->extra_count; i++) {
+        char value[64];
+        bk_note(session, "%s %s", session->program->extras[i].name,
+                extra_text(session, i, value, sizeof value));
+    }
     bk_note(session, "cooked output: %s", session->cooked_name);
 }
 
@@ -67,7 +87,8 @@ static void free_session(struct bk_session *session) {
 
 static bool open_outputs(struct bk_session *session) {
     const char *program = session->program->name;
-    const struct bk_options *options = session->options;
+    static const struct bk_options silent = {.cooked = "/dev/null", .raw = "/dev/null"};
+    const struct bk_options *options = bk_rank() == 0 ? session->options : &silent;
     session->cooked_name =
         options->cooked == NULL ? default_cooked_name(session) : strdup(options->cooked);
     if (session->cooked_name == NULL) {
@@ -96,7 +117,8 @@ struct bk_session *bk_open(const struct bk_program *program, const struct bk_opt
     session->program = program;
     session->options = options;
     bk_find_machine(&session->machine);
-    if (!open_outputs(session)) {
+    bool open = open_outputs(session);
+    if (bk_team_maximum(!open) > 0) {
         free_session(session);
         return NULL;
     }
@@ -114,15 +136,26 @@ void bk_note(struct bk_session *session, const char *format, ...) {
     fflush(session->raw);
 }
 
+static unsigned ranks_of(const struct bk_session *session, const struct bk_case *what) {
+    if (what->ranks > 0)
+        return what->ranks;
+    return bk_ranks() > 1 ? 1 : session->machine.ranks;
+}
+
 static void write_raw(struct bk_session *session, const struct bk_case *what,
                       const struct bk_timing *timing, const struct bk_check *check, bool verified) {
     FILE *raw = session->raw;
-    fprintf(raw, "%s %s, %u threads: %llu repetitions of %llu iterations\n", timing->region,
-            what->variant, what->threads, (unsigned long long)timing->repetitions,
+    fprintf(raw, "%s %s, %u ranks of %u threads, %s: %llu repetitions of %llu iterations\n",
+            timing->region, what->variant, ranks_of(session, what), what->threads,
+            what->device == NULL ? "CPU" : what->device, (unsigned long long)timing->repetitions,
             (unsigned long long)(timing->iterations / timing->repetitions));
     fprintf(raw, "  verification: %s, %llu values compared, worst error %.3g of its bound\n",
             verified ? "passed" : "FAILED", (unsigned long long)check->compared,
             check->worst_ratio);
+    if (!verified && check->ok && bk_ranks() > 1) {
+        fprintf(raw, "  the wrong values are in other ranks' parts\n");
+        return;
+    }
     if (!verified) {
         fprintf(raw, "  value %llu is %.17g and should be %.17g\n",
                 (unsigned long long)check->worst_index, check->got, check->want);
@@ -141,6 +174,31 @@ static void write_raw(struct bk_session *session, const struct bk_case *what,
     fputc('\n', raw);
 }
 
+// The name of what is counted in a second; bytes and flops have letters.
+static const char *unit_of(const struct bk_case *what, char *text, size_t size) {
+    if (strcmp(what->operation, "byte") == 0)
+        return "B/s";
+    if (strcmp(what->operation, "flop") == 0)
+        return "F/s";
+    snprintf(text, size, "%s/s", what->operation);
+    return text;
+}
+
+// A benchmark's own options, `--cache-line` as "option_cache_line".
+static void write_extras(struct json_object *line, const struct bk_session *session) {
+    for (size_t i = 0; i < session->program->extra_count; i++) {
+        const struct bk_extra *extra = &session->program->extras[i];
+        char key[64];
+        snprintf(key, sizeof key, "option_%s", extra->name + strspn(extra->name, "-"));
+        for (char *dash = key; (dash = strchr(dash, '-')) != NULL;)
+            *dash = '_';
+        if (extra->words == NULL)
+            json_number(line, key, session->options->extras[i]);
+        else
+            json_text(line, key, extra_text(session, i, NULL, 0));
+    }
+}
+
 static void write_energy(struct json_object *line, const struct bk_timing *timing, bool known) {
     static const char *const keys[] = {"energy_j", "energy_uncertainty_j", "power_w", "estimated"};
     if (!known) {
@@ -157,7 +215,7 @@ static void write_energy(struct json_object *line, const struct bk_timing *timin
 static void write_cooked(struct bk_session *session, const struct bk_case *what,
                          const struct bk_timing *timing, bool verified) {
     const struct bk_machine *machine = &session->machine;
-    const char *unit = strcmp(what->operation, "byte") == 0 ? "B/s" : "F/s";
+    char unit[64];
     struct json_object line = json_begin(session->cooked);
     json_text(&line, "benchmark", session->program->name);
     json_text(&line, "kernel", what->kernel);
@@ -173,12 +231,14 @@ static void write_cooked(struct bk_session *session, const struct bk_case *what,
     json_number(&line, "time_s", verified ? timing->time_s : none);
     json_number(&line, "time_spread_s", verified ? timing->spread_s : none);
     json_number(&line, "performance", verified ? what->operations / timing->time_s : none);
-    json_text(&line, "unit", unit);
+    json_text(&line, "unit", unit_of(what, unit, sizeof unit));
     json_bool(&line, "verified", verified);
     json_count(&line, "threads", what->threads);
-    json_count(&line, "ranks", machine->ranks);
+    json_count(&line, "ranks", ranks_of(session, what));
     json_text(&line, "target", machine->target);
     json_text(&line, "cpu", machine->cpu);
+    json_text(&line, "device", what->device);
+    write_extras(&line, session);
     json_text(&line, "region", timing->region);
     json_number(&line, "region_seconds", timing->region_seconds);
     write_energy(&line, timing, verified && timing->has_energy);
@@ -202,13 +262,14 @@ static void check_stream(struct bk_session *session, FILE *file, const char *nam
 void bk_report(struct bk_session *session, const struct bk_case *what,
                const struct bk_timing *timing, const struct bk_check *check) {
     // Nothing compared is nothing verified.
-    bool verified = check->ok && check->compared > 0;
-    if (!verified) {
+    bool verified = bk_team_maximum(!check->ok) == 0 && bk_team_sum((double)check->compared) > 0;
+    if (!verified && session->status == BK_OK)
+        session->status = BK_UNVERIFIED;
+    if (bk_rank() != 0)
+        return;
+    if (!verified)
         fprintf(stderr, "%s: %s %s: the result is wrong; it is reported without performance\n",
                 session->program->name, timing->region, what->variant);
-        if (session->status == BK_OK)
-            session->status = BK_UNVERIFIED;
-    }
     write_raw(session, what, timing, check, verified);
     fflush(session->raw);
     write_cooked(session, what, timing, verified);
