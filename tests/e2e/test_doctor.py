@@ -251,6 +251,7 @@ def test_files_that_nobody_takes(steady: Cluster) -> None:
     finally:
         for path in old:
             path.unlink(missing_ok=True)
+        (folder / "rejected").rmdir()  # root made it: SlurmUser's merge could not use it
 
 
 # -- other nodes ----------------------------------------------------------------

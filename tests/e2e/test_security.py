@@ -164,9 +164,12 @@ def as_user(path: Path, text: str) -> None:
 def merge(cluster: Cluster) -> str:
     """Tried as slurmctld does, as its user; why files were rejected, by this merge or another."""
     words = ["setpriv", f"--reuid={service_user()}", "--clear-groups", "joulemark", "merge"]
-    subprocess.run([*words, "--wait", "0"], env=cluster.env, capture_output=True, timeout=60)
+    done = subprocess.run(
+        [*words, "--wait", "0"], env=cluster.env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode in (0, 1), done.stderr  # 1: it has rejected some
     log = record_dir(cluster) / "rejected" / "rejected.log"
-    return log.read_text() if log.exists() else ""
+    return log.read_text() if log.exists() else done.stderr
 
 
 def known(cluster: Cluster, job: int) -> bool:
