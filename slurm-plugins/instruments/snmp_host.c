@@ -185,6 +185,7 @@ static int hear(int operation, netsnmp_session *session, int id, netsnmp_pdu *an
         break;
     case NETSNMP_CALLBACK_OP_TIMED_OUT:
         from->sick = true;
+        from->ready = !from->access->v3;
         from->broken = ++from->missed % MISSES == 0;
         fail_request(asked, what_silence_means(from->access));
         break;
@@ -312,10 +313,12 @@ void jm_snmp_host_begin(jm_snmp_host *one) {
         one->sick = one->asked = true;
         return;
     }
-    if (one->ready)
+    if (one->ready) {
         ask_outlets(one);
-    else
-        send_discovery(one);
+        return;
+    }
+    jm_snmp_session_forget_engine(one->session);
+    send_discovery(one);
 }
 
 void jm_snmp_host_time_out(jm_snmp_host *one) {

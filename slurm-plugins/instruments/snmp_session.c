@@ -154,14 +154,29 @@ void *jm_snmp_session_open(const jm_snmp_access *access, char *peer) {
     return session;
 }
 
-/* The keys belong to one engine; those of a session before (another password) go. */
-bool jm_snmp_session_make_user(void *opaque) {
-    netsnmp_session *session = snmp_sess_session(opaque);
+static void remove_user(const netsnmp_session *session) {
     struct usmUser *known = usm_get_user(session->securityEngineID, session->securityEngineIDLen,
                                          session->securityName);
     if (known) {
         usm_remove_user(known);
         usm_free_user(known);
     }
+}
+
+/* The keys belong to one engine; those of a session before (another password) go. */
+bool jm_snmp_session_make_user(void *opaque) {
+    netsnmp_session *session = snmp_sess_session(opaque);
+    remove_user(session);
     return usm_create_user_from_session(session) == SNMPERR_SUCCESS;
+}
+
+void jm_snmp_session_forget_engine(void *opaque) {
+    netsnmp_session *session = snmp_sess_session(opaque);
+    if (session->securityEngineIDLen > 0) {
+        remove_user(session);
+        free_enginetime(session->securityEngineID, session->securityEngineIDLen);
+    }
+    SNMP_FREE(session->securityEngineID);
+    SNMP_FREE(session->contextEngineID);
+    session->securityEngineIDLen = session->contextEngineIDLen = 0;
 }

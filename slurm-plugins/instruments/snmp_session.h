@@ -46,4 +46,8 @@ void *jm_snmp_session_open(const jm_snmp_access *access, char *peer);
 /* The user with keys for the agent's engine, once that is known. False: they cannot be made. */
 bool jm_snmp_session_make_user(void *session);
 
+/* An agent that restarted may have another engine, or count its boots and time anew: net-snmp drops
+ * what it says then without a word. The next discovery tells. */
+void jm_snmp_session_forget_engine(void *session);
+
 #endif
