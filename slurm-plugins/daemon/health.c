@@ -4,8 +4,11 @@
 
 #include <string.h>
 
-/* A counter that has run and stands still for so many periods is stuck. */
-enum { STILL_PERIODS = 3 };
+/* A counter that has run is stuck when a second reading finds it where it was: at the first, one
+ * that counts as often as it is read may only be late. What it should have counted meanwhile must
+ * be clear: so many of its own steps, and joules. */
+static const double STILL_PERIODS = 1.5;
+static const double STILL_STEPS = 3;
 
 const char *jm_sickness_name(jm_sickness sickness) {
     static const char *const names[JM_SICKNESSES] = {
@@ -69,8 +72,10 @@ bool jm_health_is_sick(const jm_health *health, int instrument) {
 static bool counter_is_stuck(const jm_pulse *pulse, const jm_channel_info *info, int64_t still_ns,
                              int64_t period_ns) {
     double missing_uj = pulse->moved_w * 1e6 * ((double)still_ns / 1e9);
-    return still_ns > STILL_PERIODS * period_ns && still_ns > STILL_PERIODS * pulse->step_ns &&
-           missing_uj > STILL_PERIODS * (info->error.resolution_uj + 1e6);
+    double patience_ns =
+        STILL_PERIODS * (double)(period_ns > pulse->step_ns ? period_ns : pulse->step_ns);
+    return (double)still_ns > patience_ns &&
+           missing_uj > STILL_STEPS * (info->error.resolution_uj + 1e6);
 }
 
 bool jm_pulse_take(jm_pulse *pulse, const jm_channel_info *info, uint64_t value, int64_t boot_ns,

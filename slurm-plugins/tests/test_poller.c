@@ -162,14 +162,21 @@ static bool pulse(jm_pulse *p, jm_method method, double resolution_uj, uint64_t 
     return jm_pulse_take(p, &info, value, (int64_t)(t_s * 1e9) + S, S, stuck_ns);
 }
 
-static void a_counter_that_stands_still_is_stuck_after_three_periods(void) {
+static void a_counter_that_stands_still_is_stuck_at_the_second_reading(void) {
     jm_pulse p = {0};
     for (int i = 0; i < 5; i++)
         CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, (uint64_t)i * 100000000, i, NEVER));
     CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 5, NEVER));
-    CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 7, NEVER));
-    CHECK(pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 7.5, NEVER));
-    CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 500000000, 8, NEVER));
+    CHECK(pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 6, NEVER));
+    CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 500000000, 7, NEVER));
+}
+
+static void one_that_counts_as_often_as_it_is_read_may_miss_a_reading(void) {
+    jm_pulse p = {0};
+    for (int i = 0; i < 100; i++) { /* it counts in 1.05 s and is read each second */
+        uint64_t counted = (uint64_t)(i / 1.05);
+        CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, counted * 100000000, i, NEVER));
+    }
 }
 
 static void a_coarse_counter_may_rest_between_its_steps(void) {
@@ -196,7 +203,8 @@ int main(void) {
     RUN(a_slow_instrument_reads_by_its_own_period);
     RUN(a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more);
     RUN(a_full_ring_forgets_the_oldest);
-    RUN(a_counter_that_stands_still_is_stuck_after_three_periods);
+    RUN(a_counter_that_stands_still_is_stuck_at_the_second_reading);
+    RUN(one_that_counts_as_often_as_it_is_read_may_miss_a_reading);
     RUN(a_coarse_counter_may_rest_between_its_steps);
     RUN(a_power_is_judged_only_where_the_site_says_so);
     return test_result();
