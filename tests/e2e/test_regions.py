@@ -226,6 +226,40 @@ def test_compiled_programs_mark(
     }
 
 
+MPI_PROGRAM = """
+#include <joulemark.h>
+#include <mpi.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int rank, ranks;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    usleep(300000 * (unsigned)rank);
+    joulemark_region_begin("solve");
+    usleep(900000);
+    joulemark_region_end("solve");
+    MPI_Finalize();
+    return ranks == 2 ? 0 : 1;
+}
+"""
+
+
+def test_ranks_of_mpi_mark_together(steady: Cluster, folder: Path, library: Path) -> None:
+    """Open MPI's mpirun has srun start them, as a step of their own."""
+    if not shutil.which("mpicc"):
+        pytest.skip("no mpicc here")
+    source, program = folder / "ranks.c", folder / "mpi-ranks"
+    source.write_text(MPI_PROGRAM)
+    flags = [f"-I{KIT / 'include'}", "-o", program, "-pthread"]
+    subprocess.run(["mpicc", source, library, *flags], check=True, cwd=folder)
+    done = run_job(steady, f"mpirun --allow-run-as-root --oversubscribe -n 2 {program}")
+    solve = regions(done, "0")["solve"]
+    assert solve["count"] == 2
+    assert 1.1 < solve["seconds"] < 1.75  # together, not 0.9 twice
+    assert_hundred_watts(solve["energy_uj"], solve["uncertainty_uj"], solve["seconds"])
+
+
 def test_a_shell_script_marks_with_begin_and_end(steady: Cluster) -> None:
     mark = f"{joulemarkctl(steady)} region"
     script = f"{mark} begin load; sleep 0.3; {mark} begin sort; sleep 0.3; {mark} end sort; "
