@@ -74,6 +74,7 @@ struct bk_program {
 struct bk_options {
     uint64_t *sizes;
     size_t size_count;
+    unsigned table; /* whose sizes these are; 0: none's */
     uint32_t kernels;
     uint32_t variants;
     unsigned threads;

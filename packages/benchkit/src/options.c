@@ -96,6 +96,7 @@ static void parse_size_range(struct parser *parser, const char *colon) {
 
 static void parse_sizes(struct parser *parser) {
     parser->options->size_count = 0;
+    parser->options->table = 0;
     const char *colon = strchr(parser->value, ':');
     if (colon != NULL) {
         parse_size_range(parser, colon);
@@ -126,6 +127,7 @@ static void parse_table(struct parser *parser) {
     for (size_t i = 0; numeric && i < program->table_count; i++)
         if (program->tables[i].number == number) {
             copy_sizes(parser->options, program->tables[i].sizes, program->tables[i].count);
+            parser->options->table = program->tables[i].number;
             return;
         }
     char known[128] = "";
@@ -239,6 +241,7 @@ static void parse_raw(struct parser *parser) {
 static void parse_quick(struct parser *parser) {
     const struct bk_program *program = parser->program;
     copy_sizes(parser->options, program->quick_sizes, program->quick_count);
+    parser->options->table = 0;
     parser->options->quick = true;
     parser->options->variants = program->all_variants & runnable(program);
     parser->options->min_seconds = 0.01;
@@ -389,6 +392,7 @@ static void set_defaults(struct parser *parser) {
     const struct bk_program *program = parser->program;
     const struct bk_table *table = &program->tables[program->default_table];
     copy_sizes(parser->options, table->sizes, table->count);
+    parser->options->table = table->number;
     parser->options->kernels = all_names(program->kernels);
     parser->options->variants = default_variants(program);
     parser->options->min_seconds = 0.5;

@@ -47,6 +47,22 @@ static void expect_error(const char *arguments, const char *want) {
     }
 }
 
+static void expect_table(const char *arguments, unsigned table) {
+    char copy[256];
+    struct bk_options options;
+    snprintf(copy, sizeof copy, "%s", arguments);
+    EXPECT(parse(&options, copy) == -1);
+    EXPECT(options.table == table);
+    bk_free_options(&options);
+}
+
+static void it_is_known_whose_sizes_they_are(void) {
+    expect_table("", 60);
+    expect_table("--table 64", 64);
+    expect_table("--table 64 --sizes 7", 0);
+    expect_table("--quick", 0);
+}
+
 static void sizes_come_from_list_range_or_table(void) {
     expect_sizes("", (uint64_t[]){10, 20, 50}, 3);
     expect_sizes("--table 64", (uint64_t[]){7}, 1);
@@ -112,6 +128,7 @@ static void help_is_no_error(void) {
 
 int main(void) {
     sizes_come_from_list_range_or_table();
+    it_is_known_whose_sizes_they_are();
     defaults_are_the_programs();
     options_are_taken();
     errors_name_option_value_and_fix();
