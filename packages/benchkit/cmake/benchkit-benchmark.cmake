@@ -1,0 +1,222 @@
+# benchkit_benchmark(): builds a benchmark from its folder; find_package(benchkit) brings it.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+#
+#   cmake_minimum_required(VERSION 3.21)
+#   project(NAME VERSION 0.1.0 LANGUAGES C DESCRIPTION "...")
+#   find_package(benchkit 0.1 CONFIG REQUIRED)
+#   benchkit_benchmark([BACKENDS NAME...] [SOURCES FILE...] [NEEDS BACKEND=PACKAGE...])
+#
+# Makes the object library NAME-kernels, also called `kernels`, of src/*.c but main.c, of SOURCES and of
+# the backends; the program NAME; their installation; and tests/, where BUILD_TESTING is on.
+#
+# A folder src/BACKEND is a backend (see bench_backends below), BACKENDS only demands that those are there.
+# Each has an option: AUTO, the default, builds it where what it needs is found; ON demands that; OFF
+# leaves it out. Afterwards the variable of that name is TRUE or FALSE, and TRUE ones are compile
+# definitions: BENCH_OPENMP and so on. NEEDS adds to what a backend needs: mpi=ScaLAPACK,
+# mpi=FFTW_MPI, or a library of CUDA's: cuda=cublas.
+#
+# Only a backend's own files see its headers and get its flags: serial code stays serial. A
+# benchmark's own flags go into the property COMPILE_OPTIONS of its files.
+
+set(BENCHKIT_FILES ${CMAKE_CURRENT_LIST_DIR})
+
+# folder=option=packages; bare-metal targets have the first two only
+set(bench_backends serial= c66x=C66X omp=OPENMP=OpenMP mpi=MPI=MPI blas=BLAS=CBLAS
+                   fftw=FFTW=FFTW cuda=CUDA opencl=OPENCL=OpenCL)
+
+macro(benchkit_benchmark)
+  include(GNUInstallDirs)
+  include(CTest)
+  cmake_parse_arguments(bench "" "" "BACKENDS;SOURCES;NEEDS" ${ARGN})
+  set(CMAKE_C_STANDARD 17)
+  set(CMAKE_C_STANDARD_REQUIRED ON)
+  set(CMAKE_C_EXTENSIONS OFF)
+  bench_compile_options()
+  if(BENCH_CUDA)
+    # 80: A100, 90: H100 and H200
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 80 90)
+    endif()
+    set(CMAKE_CUDA_STANDARD 17)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    enable_language(CUDA)
+  endif()
+
+  file(GLOB bench_sources CONFIGURE_DEPENDS src/*.c)
+  list(REMOVE_ITEM bench_sources ${PROJECT_SOURCE_DIR}/src/main.c)
+  add_library(${PROJECT_NAME}-kernels OBJECT ${bench_sources} ${bench_SOURCES})
+  add_library(kernels ALIAS ${PROJECT_NAME}-kernels)
+  target_include_directories(${PROJECT_NAME}-kernels PUBLIC src)
+  target_link_libraries(${PROJECT_NAME}-kernels PUBLIC benchkit::benchkit m)
+  bench_add_backends("${bench_BACKENDS}" "${bench_NEEDS}")
+
+  add_executable(${PROJECT_NAME} src/main.c)
+  target_link_libraries(${PROJECT_NAME} PRIVATE kernels)
+  install(TARGETS ${PROJECT_NAME})
+  if(BUILD_TESTING AND EXISTS ${PROJECT_SOURCE_DIR}/tests/CMakeLists.txt)
+    add_subdirectory(tests)
+  endif()
+endmacro()
+
+# benchkit_mpi_test(TEST RANKS PROGRAM [ARGUMENT...]): a test, of the label mpi, on so many ranks.
+function(benchkit_mpi_test test ranks program)
+  add_test(NAME ${test}
+           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
+                   $<TARGET_FILE:${program}> ${ARGN})
+  # Open MPI: more ranks than cores, root in a container; what it leaks at its end is its own affair.
+  set(environment OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+                  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+                  ASAN_OPTIONS=detect_leaks=0)
+  set_tests_properties(${test} PROPERTIES LABELS mpi PROCESSORS ${ranks} TIMEOUT 120
+                       ENVIRONMENT "${environment}")
+endfunction()
+
+# -- inside --------------------------------------------------------------------------------------
+
+# Warnings, and the processor of this machine; for all of the benchmark's C files.
+function(bench_compile_options)
+  option(JM_WERROR "Warnings are errors" ON)
+  set(warnings -Wall -Wextra -Wconversion -Wshadow $<$<BOOL:${JM_WERROR}>:-Werror>)
+  # Spack's compiler wrapper sets the target's flags itself.
+  set(native ON)
+  if(DEFINED ENV{SPACK_CC} OR DEFINED ENV{SPACK_TARGET_ARGS} OR CMAKE_CROSSCOMPILING)
+    set(native OFF)
+  endif()
+  option(BENCH_NATIVE "Optimise for the processor of this machine (-march=native)" ${native})
+  if(BENCH_NATIVE)
+    include(CheckCCompilerFlag)
+    check_c_compiler_flag(-march=native HAVE_MARCH_NATIVE)
+    if(HAVE_MARCH_NATIVE)
+      list(APPEND warnings -march=native)
+    endif()
+  endif()
+  add_compile_options("$<$<COMPILE_LANGUAGE:C>:${warnings}>"
+                      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>")
+endfunction()
+
+# Adds every backend that has a folder, an option that allows it, and what it needs.
+function(bench_add_backends demanded needs)
+  foreach(name ${demanded})
+    if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/src/${name})
+      message(FATAL_ERROR "benchkit_benchmark(BACKENDS ${name}): there is no folder src/${name}")
+    endif()
+  endforeach()
+  foreach(backend ${bench_backends})
+    string(REPLACE "=" ";" parts ${backend})
+    list(POP_FRONT parts name option)
+    if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/src/${name})
+      continue()
+    endif()
+    set(packages ${parts} ${needs})
+    list(FILTER packages INCLUDE REGEX "^[^=]+$|^${name}=")
+    list(TRANSFORM packages REPLACE "^${name}=" "")
+    bench_decide("${name}" "${option}" "${packages}")
+    if(option)
+      set(BENCH_${option} ${BENCH_${option}} PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+# Finds a backend's packages and, all being there, adds it; sets BENCH_<option>.
+function(bench_decide name option packages)
+  if(NOT option)
+    bench_add_files(${name} "")
+    return()
+  endif()
+  set(default AUTO)
+  if(name STREQUAL "cuda" OR (name STREQUAL "c66x" AND NOT CMAKE_SYSTEM_NAME STREQUAL "Generic"))
+    set(default OFF)
+  endif()
+  set(BENCH_${option} ${default} CACHE STRING "Backend ${name}: AUTO, ON or OFF")
+  set(asked ${BENCH_${option}})
+  set(BENCH_${option} FALSE PARENT_SCOPE)
+  if(CMAKE_SYSTEM_NAME STREQUAL "Generic" AND NOT name STREQUAL "c66x")
+    return()
+  elseif(NOT asked)
+    return()
+  endif()
+  set(libraries)
+  foreach(package ${packages})
+    bench_find(${package} ${asked} library)
+    if(NOT library)
+      message(STATUS "${PROJECT_NAME}: no backend ${name}: ${package} was not found")
+      return()
+    endif()
+    list(APPEND libraries ${library})
+  endforeach()
+  bench_add_files(${name} "${libraries}")
+  target_compile_definitions(${PROJECT_NAME}-kernels PUBLIC BENCH_${option})
+  set(BENCH_${option} TRUE PARENT_SCOPE)
+endfunction()
+
+# One package's imported target, into the variable `result`; empty when it is not there.
+function(bench_find package asked result)
+  list(APPEND CMAKE_MODULE_PATH ${BENCHKIT_FILES}/modules)
+  set(required)
+  if(NOT asked STREQUAL "AUTO")
+    set(required REQUIRED)
+  endif()
+  if(package MATCHES "^cu")
+    find_package(CUDAToolkit QUIET ${required})
+    set(target CUDA::${package})
+  elseif(package MATCHES "^(OpenMP|MPI)$")
+    find_package(${package} QUIET ${required} COMPONENTS C)
+    set(target ${package}::${package}_C)
+  else()
+    find_package(${package} QUIET ${required})
+    set(target ${package}::${package})
+  endif()
+  if(required AND NOT TARGET ${target})
+    message(FATAL_ERROR "${PROJECT_NAME}: ${package} is not in the CUDA toolkit ${CUDAToolkit_BIN_DIR}")
+  endif()
+  set(${result} "" PARENT_SCOPE)
+  if(TARGET ${target})
+    set(${result} ${target} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# A backend's sources and libraries; its own files alone see the libraries' headers and flags.
+function(bench_add_files name libraries)
+  file(GLOB sources CONFIGURE_DEPENDS src/${name}/*.c src/${name}/*.cu)
+  if(name STREQUAL "mpi")
+    list(APPEND sources ${BENCHKIT_FILES}/bk_mpi.c)
+  elseif(name STREQUAL "opencl")
+    file(GLOB kernels CONFIGURE_DEPENDS src/opencl/*.cl)
+    foreach(kernel ${kernels})
+      bench_embed(${kernel} source)
+      list(APPEND sources ${source})
+    endforeach()
+  endif()
+  target_sources(${PROJECT_NAME}-kernels PRIVATE ${sources})
+  set(flags)
+  if(name STREQUAL "omp")
+    list(APPEND flags ${OpenMP_C_FLAGS})
+  elseif(name STREQUAL "c66x")
+    list(APPEND flags -ffp-contract=off) # the same results on the DSP and on a host
+  endif()
+  foreach(library ${libraries})
+    get_target_property(folders ${library} INTERFACE_INCLUDE_DIRECTORIES)
+    foreach(folder ${folders})
+      if(folder AND NOT folder IN_LIST CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES)
+        list(APPEND flags "-isystem ${folder}")
+      endif()
+    endforeach()
+    target_link_libraries(${PROJECT_NAME}-kernels INTERFACE $<LINK_ONLY:${library}>)
+  endforeach()
+  list(JOIN flags " " flags)
+  # Not COMPILE_OPTIONS, which is the benchmark's own to set.
+  set_source_files_properties(${sources} PROPERTIES COMPILE_FLAGS "${flags}")
+endfunction()
+
+# Makes `const char FILE_cl[]`, a C string, of src/opencl/FILE.cl.
+function(bench_embed kernel result)
+  get_filename_component(name ${kernel} NAME_WE)
+  string(MAKE_C_IDENTIFIER ${name}_cl symbol)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel})
+  file(READ ${kernel} bytes HEX)
+  string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
+  set(source ${PROJECT_BINARY_DIR}/${symbol}.c)
+  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT
+       "// ${name}.cl, embedded.\nextern const char ${symbol}[];\nconst char ${symbol}[] = {${bytes}'\\0'};\n")
+  set(${result} ${source} PARENT_SCOPE)
+endfunction()
