@@ -94,7 +94,7 @@ static void summarise(struct bk_timing *timing) {
 static bool append_repetition(struct bk_timing *timing, double seconds) {
     // Grows at powers of two.
     if ((timing->repetitions & (timing->repetitions - 1)) == 0) {
-        size_t room = timing->repetitions == 0 ? 1 : 2 * timing->repetitions;
+        size_t room = timing->repetitions == 0 ? 1 : 2 * (size_t)timing->repetitions;
         double *grown = realloc(timing->repetition_s, room * sizeof *grown);
         if (grown == NULL)
             return false;

@@ -1,0 +1,33 @@
+// Where a benchmark runs: on the C6678, one program and no job.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "../src/machine.h"
+
+#include "benchkit.h"
+#include "port.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void bk_find_machine(struct bk_machine *machine) {
+    *machine = (struct bk_machine){.target = "c66x", .node = "c6678", .ranks = 1};
+    snprintf(machine->cpu, sizeof machine->cpu, "TI TMS320C6678 at %u MHz", BK_C66X_MHZ);
+}
+
+void *bk_allocate(size_t bytes) {
+    return memalign(CACHE_LINE_2, bytes);
+}
+
+void bk_release(void *memory) {
+    free(memory);
+}
+
+bool bk_memory_suffices(const char *program, uint64_t size, double bytes) {
+    double available = (double)bk_heap_left() + mallinfo().fordblks;
+    if (bytes <= available)
+        return true;
+    fprintf(stderr,
+            "%s: size %llu needs %.1f MiB of memory, %.1f MiB are free: give smaller --sizes\n",
+            program, (unsigned long long)size, bytes / 0x1p20, available / 0x1p20);
+    return false;
+}
