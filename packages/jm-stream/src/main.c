@@ -3,7 +3,7 @@
 #include "stream.h"
 
 #include <stdio.h>
-#ifdef STREAM_OPENMP
+#ifdef BENCH_OPENMP
 #include <omp.h>
 #endif
 
@@ -26,7 +26,7 @@ static const struct bk_table tables[] = {
 };
 
 enum variant { AUTO, SERIAL, SERIAL_NT, OMP, OMP_NT, VARIANTS };
-#ifdef STREAM_OPENMP
+#ifdef BENCH_OPENMP
 static const char *const variant_names[] = {"auto", "serial", "serial-nt", "omp", "omp-nt", NULL};
 #else
 static const char *const variant_names[] = {"auto", "serial", "serial-nt", NULL};
@@ -59,7 +59,7 @@ static uint32_t available_variants(void) {
     bool streaming = stream_streaming_loops() != NULL;
     if (streaming)
         mask |= 1U << SERIAL_NT;
-#ifdef STREAM_OPENMP
+#ifdef BENCH_OPENMP
     mask |= 1U << OMP;
     if (streaming)
         mask |= 1U << OMP_NT;
@@ -68,7 +68,7 @@ static uint32_t available_variants(void) {
 }
 
 static unsigned default_threads(void) {
-#ifdef STREAM_OPENMP
+#ifdef BENCH_OPENMP
     return (unsigned)omp_get_max_threads();
 #else
     return 1;
@@ -76,7 +76,7 @@ static unsigned default_threads(void) {
 }
 
 static const struct stream_model *model_of(enum variant variant) {
-#ifdef STREAM_OPENMP
+#ifdef BENCH_OPENMP
     if (variant == OMP || variant == OMP_NT)
         return &stream_omp;
 #endif

@@ -50,7 +50,7 @@ struct stream_model {
 };
 
 extern const struct stream_model stream_serial;
-#ifdef STREAM_OPENMP
+#ifdef BENCH_OPENMP
 extern const struct stream_model stream_omp;
 #endif
 

@@ -95,7 +95,7 @@ int main(void) {
     stream_loop *const *streaming = stream_streaming_loops();
     if (streaming != NULL)
         results_are_right("serial-nt", &stream_serial, streaming);
-#ifdef STREAM_OPENMP
+#ifdef BENCH_OPENMP
     results_are_right("omp", &stream_omp, stream_plain_loops);
     if (streaming != NULL)
         results_are_right("omp-nt", &stream_omp, streaming);
