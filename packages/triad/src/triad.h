@@ -1,0 +1,64 @@
+// Schoenauer's vector triad A = B + C * D: where its vectors lie, its models and its check.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef TRIAD_H
+#define TRIAD_H
+
+#include "benchkit.h"
+
+// How the four vectors follow one another in one block of memory (RZBENCH 3.1, figure 4).
+enum triad_placement {
+    TRIAD_PACKED, // each begins where the one before it ends: conflicts come and go with the length
+    TRIAD_ALIGNED, // each begins at a multiple of the alignment: all streams meet in the same bank
+    TRIAD_SHIFTED, // as aligned, then moved by 0, 1, 2 and 3 times the offset
+    TRIAD_PLACEMENTS
+};
+
+// Four vectors of n doubles and the block that holds them.
+struct triad_vectors {
+    double *a;
+    double *b;
+    double *c;
+    double *d;
+    size_t n;
+    void *block;
+};
+
+// What one measurement runs.
+struct triad_work {
+    struct triad_vectors vectors;
+    unsigned threads;
+};
+
+// Bytes of the block that triad_allocate takes. Alignment and offset are in bytes.
+double triad_bytes(enum triad_placement placement, uint64_t n, size_t alignment, size_t offset);
+
+// Places the vectors; alignment is a power of two, offset a multiple of a double's size. False when
+// memory is out. triad_free is right in either case.
+bool triad_allocate(struct triad_vectors *vectors, enum triad_placement placement, size_t n,
+                    size_t alignment, size_t offset);
+void triad_free(struct triad_vectors *vectors);
+
+// Start values of elements [from, to): the same in every run, and NaN in A.
+void triad_fill(const struct triad_vectors *vectors, size_t from, size_t to);
+
+// Compares every element of A with what it should be, to the last bit.
+struct bk_check triad_verify(const struct triad_vectors *vectors);
+
+// The loop over n elements, by one thread; as anyone would write it.
+void triad_loop(double *restrict a, const double *restrict b, const double *restrict c,
+                const double *restrict d, size_t n);
+
+// A programming model.
+struct triad_model {
+    // Writes the start values, each thread those of the elements that it works on later.
+    void (*first_touch)(const struct triad_work *work);
+    // bk_kernel on a struct triad_work.
+    bk_kernel *run;
+};
+
+extern const struct triad_model triad_serial;
+#ifdef BENCH_OPENMP
+extern const struct triad_model triad_omp;
+#endif
+
+#endif

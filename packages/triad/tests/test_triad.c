@@ -1,0 +1,82 @@
+// Every model gives the triad in every placement, vectors lie where they should, and the check sees
+// a single wrong element. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "triad.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static int failures;
+
+static void expect(bool condition, const char *what, size_t n) {
+    if (condition)
+        return;
+    fprintf(stderr, "failed: %s, n=%zu\n", what, n);
+    failures++;
+}
+
+static struct triad_work new_work(enum triad_placement placement, size_t n, size_t offset) {
+    struct triad_work work = {.threads = 3};
+    expect(triad_allocate(&work.vectors, placement, n, 4096, offset), "memory", n);
+    return work;
+}
+
+static void results_are_right(const char *name, const struct triad_model *model) {
+    for (unsigned placement = 0; placement < TRIAD_PLACEMENTS; placement++)
+        for (size_t n = 1; n < 2000; n += n < 40 ? 1 : 137) {
+            struct triad_work work = new_work(placement, n, 72);
+            model->first_touch(&work);
+            model->run(&work, 2);
+            struct bk_check check = triad_verify(&work.vectors);
+            expect(check.ok && check.compared == n, name, n);
+            triad_free(&work.vectors);
+        }
+}
+
+static void vectors_lie_where_they_should(void) {
+    static const size_t steps[TRIAD_PLACEMENTS] = {1000 * 8, 8192, 8192 + 128};
+    for (unsigned placement = 0; placement < TRIAD_PLACEMENTS; placement++) {
+        struct triad_work work = new_work(placement, 1000, 128);
+        const struct triad_vectors *v = &work.vectors;
+        uintptr_t at[] = {(uintptr_t)v->a, (uintptr_t)v->b, (uintptr_t)v->c, (uintptr_t)v->d};
+        expect(at[0] % 4096 == 0, "the first vector is aligned", placement);
+        for (size_t i = 1; i < 4; i++)
+            expect(at[i] - at[i - 1] == steps[placement], "distance of vectors", placement);
+        expect((double)(at[3] + 8000 - (uintptr_t)v->block) <=
+                   triad_bytes(placement, 1000, 4096, 128),
+               "the vectors fit the block", placement);
+        triad_free(&work.vectors);
+    }
+}
+
+static void one_wrong_element_is_found(void) {
+    struct triad_work work = new_work(TRIAD_PACKED, 1000, 0);
+    triad_serial.first_touch(&work);
+    expect(!triad_verify(&work.vectors).ok, "a loop that does nothing", 1000);
+    triad_serial.run(&work, 1);
+    for (size_t i = 0; i < 1000; i += 333) {
+        double kept = work.vectors.a[i];
+        work.vectors.a[i] = nextafter(kept, INFINITY);
+        struct bk_check check = triad_verify(&work.vectors);
+        expect(!check.ok && check.worst_index == i, "the last bit of one element", i);
+        work.vectors.a[i] = kept;
+    }
+    expect(triad_verify(&work.vectors).ok, "restored", 1000);
+    triad_free(&work.vectors);
+}
+
+static void what_cannot_be_is_refused(void) {
+    struct triad_vectors vectors;
+    expect(!triad_allocate(&vectors, TRIAD_ALIGNED, SIZE_MAX / 16, 4096, 0), "too much memory", 0);
+    triad_free(&vectors);
+}
+
+int main(void) {
+    results_are_right("serial", &triad_serial);
+#ifdef BENCH_OPENMP
+    results_are_right("omp", &triad_omp);
+#endif
+    vectors_lie_where_they_should();
+    one_wrong_element_is_found();
+    what_cannot_be_is_refused();
+    return failures == 0 ? 0 : 1;
+}
