@@ -211,6 +211,7 @@ struct bk_check {
     uint64_t worst_index; /* where, and what was there */
     double got;
     double want;
+    uint64_t digest; /* of the bits of all that was got: equal results have equal digests */
 };
 #define BK_CHECK_START ((struct bk_check){.ok = true})
 

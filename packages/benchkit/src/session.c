@@ -213,9 +213,11 @@ static void write_energy(struct json_object *line, const struct bk_timing *timin
 }
 
 static void write_cooked(struct bk_session *session, const struct bk_case *what,
-                         const struct bk_timing *timing, bool verified) {
+                         const struct bk_timing *timing, const struct bk_check *check,
+                         bool verified) {
     const struct bk_machine *machine = &session->machine;
-    char unit[64];
+    char unit[64], digest[17];
+    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)check->digest);
     struct json_object line = json_begin(session->cooked);
     json_text(&line, "benchmark", session->program->name);
     json_text(&line, "kernel", what->kernel);
@@ -233,6 +235,7 @@ static void write_cooked(struct bk_session *session, const struct bk_case *what,
     json_number(&line, "performance", verified ? what->operations / timing->time_s : none);
     json_text(&line, "unit", unit_of(what, unit, sizeof unit));
     json_bool(&line, "verified", verified);
+    json_text(&line, "digest", bk_ranks() > 1 ? NULL : digest); // of this rank's part alone
     json_count(&line, "threads", what->threads);
     json_count(&line, "ranks", ranks_of(session, what));
     json_text(&line, "target", machine->target);
@@ -272,7 +275,7 @@ void bk_report(struct bk_session *session, const struct bk_case *what,
                 session->program->name, timing->region, what->variant);
     write_raw(session, what, timing, check, verified);
     fflush(session->raw);
-    write_cooked(session, what, timing, verified);
+    write_cooked(session, what, timing, check, verified);
     check_stream(session, session->raw, session->raw_name);
     check_stream(session, session->cooked, session->cooked_name);
 }

@@ -28,5 +28,13 @@ int main(void) {
     bk_check_value(&check, 1, not_a_number, 5, 1);
     bk_check_value(&check, 2, 9, 1, 1);
     EXPECT(!check.ok && check.compared == 3 && check.worst_index == 1);
+
+    EXPECT(compare(1, 1, 0).digest == compare(1, 7, 9).digest);
+    EXPECT(compare(1, 1, 0).digest != compare(1 + 0x1p-52, 1, 1).digest);
+    struct bk_check reversed = BK_CHECK_START;
+    bk_check_value(&reversed, 0, 9, 1, 1);
+    bk_check_value(&reversed, 1, not_a_number, 5, 1);
+    bk_check_value(&reversed, 2, 1.0, 1.1, 1);
+    EXPECT(reversed.digest != check.digest);
     return expect_result();
 }

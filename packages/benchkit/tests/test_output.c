@@ -87,13 +87,14 @@ static int report(struct bk_check check) {
 }
 
 static void a_verified_result_has_all_fields(void) {
-    EXPECT(report((struct bk_check){.ok = true, .compared = 1}) == BK_OK);
+    EXPECT(report((struct bk_check){.ok = true, .compared = 1, .digest = 0x1f}) == BK_OK);
     const char *line = contents(in_folder("cooked"));
     EXPECT(strstr(line, "{\"benchmark\":\"test-bench\",\"kernel\":\"copy\",\"variant\":\"omp-nt\","
                         "\"size\":1048576,\"bytes_or_flops\":16777216,\"operations\":16777216,"
                         "\"operation\":\"byte\",\"iterations\":20,\"repetitions\":2,\"runs\":1,"
                         "\"time_s\":0.002,\"time_spread_s\":0.001,\"performance\":8388608000,"
-                        "\"unit\":\"B/s\",\"verified\":true,\"threads\":2,\"ranks\":1,") == line);
+                        "\"unit\":\"B/s\",\"verified\":true,\"digest\":\"000000000000001f\","
+                        "\"threads\":2,\"ranks\":1,") == line);
     EXPECT(strstr(line, "\"region\":\"copy/1048576\",\"region_seconds\":0.04,\"energy_j\":0.25,"
                         "\"energy_uncertainty_j\":0.01,\"power_w\":125,\"estimated\":false,"
                         "\"job\":\"7\",\"step\":\"0\",\"node\":\"n\\\"1\","
