@@ -6,9 +6,22 @@
 #include <math.h>
 #include <stdlib.h>
 
-bool mod2am_allocate(struct mod2am_work *work, size_t n) {
-    size_t bytes = n * n * sizeof(double);
+// All rows and columns: without MPI.
+static void place_all(struct mod2am_work *work) {
+    work->rows = work->columns = work->n;
+    for (size_t i = 0; i < work->n; i++)
+        work->row[i] = work->column[i] = i;
+}
+
+bool mod2am_allocate(struct mod2am_work *work, const struct mod2am_variant *variant, size_t n) {
     work->n = n;
+    work->row = malloc(n * sizeof *work->row);
+    work->column = malloc(n * sizeof *work->column);
+    if (work->row == NULL || work->column == NULL)
+        return false;
+    (variant->place == NULL ? place_all : variant->place)(work);
+    // A rank may have no part of a small matrix.
+    size_t bytes = (work->rows * work->columns + 1) * sizeof(double);
     work->a = bk_allocate(bytes);
     work->b = bk_allocate(bytes);
     work->c = bk_allocate(bytes);
@@ -16,77 +29,92 @@ bool mod2am_allocate(struct mod2am_work *work, size_t n) {
 }
 
 void mod2am_free(struct mod2am_work *work) {
+    free(work->row);
+    free(work->column);
     bk_release(work->a);
     bk_release(work->b);
     bk_release(work->c);
 }
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): uniform in [-1, 1).
-static double random_value(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), its `index`-th number: uniform in [-1, 1).
+static double random_value(uint64_t seed, uint64_t index) {
+    uint64_t z = seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
 }
 
 void mod2am_fill(const struct mod2am_work *work) {
-    uint64_t state = work->n;
-    for (size_t i = 0; i < work->n * work->n; i++) {
-        work->a[i] = random_value(&state);
-        work->b[i] = random_value(&state);
-        work->c[i] = (double)NAN;
-    }
-}
-
-// y = M x, and the same of the absolute values.
-static void multiply(const double *m, size_t n, const double *x, const double *x_size, double *y,
-                     double *y_size) {
-    for (size_t i = 0; i < n; i++) {
-        double sum = 0, size = 0;
-        for (size_t j = 0; j < n; j++) {
-            sum += m[i * n + j] * x[j];
-            size += fabs(m[i * n + j]) * x_size[j];
+    for (size_t i = 0; i < work->rows; i++)
+        for (size_t j = 0; j < work->columns; j++) {
+            uint64_t index = (uint64_t)work->row[i] * work->n + work->column[j];
+            work->a[i * work->columns + j] = random_value(work->n, 2 * index);
+            work->b[i * work->columns + j] = random_value(work->n, 2 * index + 1);
+            work->c[i * work->columns + j] = (double)NAN;
         }
-        y[i] = sum;
-        y_size[i] = size;
-    }
 }
 
-// Vectors of n doubles for the check, and their absolute values.
-enum { X, X_SIZE, BX, BX_SIZE, ABX, ABX_SIZE, CX, CX_SIZE, VECTORS };
+// A vector of n, and after it the sizes of what was summed in each element.
+struct sized {
+    double *value;
+    double *size;
+};
 
-static void random_vector(uint64_t *state, size_t n, double *x, double *size) {
+// y = M x over all ranks, and the same of the absolute values.
+static void multiply(const struct mod2am_work *work, const struct mod2am_variant *variant,
+                     const double *m, struct sized x, struct sized y) {
+    const size_t n = work->n;
+    for (size_t i = 0; i < 2 * n; i++)
+        y.value[i] = 0;
+    for (size_t i = 0; i < work->rows; i++) {
+        double sum = 0, size = 0;
+        for (size_t j = 0; j < work->columns; j++) {
+            const double element = m[i * work->columns + j];
+            sum += element * x.value[work->column[j]];
+            size += fabs(element) * x.size[work->column[j]];
+        }
+        y.value[work->row[i]] = sum;
+        y.size[work->row[i]] = size;
+    }
+    if (variant->sum != NULL)
+        variant->sum(y.value, 2 * n);
+}
+
+static void random_vector(uint64_t seed, size_t n, struct sized x) {
     for (size_t i = 0; i < n; i++) {
-        double value = random_value(state);
+        double value = random_value(seed, i);
         // Never near 0, where an error in that column of C would not show.
-        x[i] = value < 0 ? value / 2 - 0.5 : value / 2 + 0.5;
-        size[i] = fabs(x[i]);
+        x.value[i] = value < 0 ? value / 2 - 0.5 : value / 2 + 0.5;
+        x.size[i] = fabs(x.value[i]);
     }
 }
 
-struct bk_check mod2am_verify(const struct mod2am_work *work, bool *enough_memory) {
+// Vectors for the check.
+enum { X, BX, ABX, CX, VECTORS };
+
+struct bk_check mod2am_verify(const struct mod2am_work *work, const struct mod2am_variant *variant,
+                              bool *enough_memory) {
     struct bk_check check = BK_CHECK_START;
-    size_t n = work->n;
-    double *memory = calloc(VECTORS * n, sizeof *memory);
+    const size_t n = work->n;
+    double *memory = calloc(2 * VECTORS * n, sizeof *memory);
     *enough_memory = memory != NULL;
     if (memory == NULL)
         return check;
-    double *v[VECTORS];
+    struct sized v[VECTORS];
     for (size_t i = 0; i < VECTORS; i++)
-        v[i] = memory + i * n;
+        v[i] = (struct sized){memory + 2 * i * n, memory + (2 * i + 1) * n};
     // A product summed in any order has |C - AB| <= g |A||B|, g = n u / (1 - n u), and each product
     // with a vector errs as much (Higham, Accuracy and Stability, 3.5). C x, B x, A (B x) and C
     // make 4 g |A||B||x| to first order; n + 4 instead of n covers the rest.
     double u = DBL_EPSILON / 2, nu = ((double)n + 4) * u;
     double bound = 4 * nu / (1 - 4 * nu);
-    uint64_t state = ~(uint64_t)n;
-    for (int trial = 0; trial < 2; trial++) {
-        random_vector(&state, n, v[X], v[X_SIZE]);
-        multiply(work->b, n, v[X], v[X_SIZE], v[BX], v[BX_SIZE]);
-        multiply(work->a, n, v[BX], v[BX_SIZE], v[ABX], v[ABX_SIZE]);
-        multiply(work->c, n, v[X], v[X_SIZE], v[CX], v[CX_SIZE]);
+    for (uint64_t trial = 0; trial < 2; trial++) {
+        random_vector(~(uint64_t)n - trial, n, v[X]);
+        multiply(work, variant, work->b, v[X], v[BX]);
+        multiply(work, variant, work->a, v[BX], v[ABX]);
+        multiply(work, variant, work->c, v[X], v[CX]);
         for (size_t i = 0; i < n; i++)
-            bk_check_value(&check, i, v[CX][i], v[ABX][i], bound * v[ABX_SIZE][i]);
+            bk_check_value(&check, i, v[CX].value[i], v[ABX].value[i], bound * v[ABX].size[i]);
     }
     free(memory);
     return check;
@@ -101,30 +129,41 @@ static int64_t whole_b(size_t i, size_t j) {
     return (int64_t)(i * 5 + j * 11) % 23 - 11;
 }
 
-static void compare_exactly(struct bk_check *check, const struct mod2am_work *work) {
-    size_t n = work->n;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++) {
-            int64_t sum = 0;
-            for (size_t k = 0; k < n; k++)
-                sum += whole_a(i, k) * whole_b(k, j);
-            bk_check_value(check, i * n + j, work->c[i * n + j], (double)sum, 0);
+static void fill_whole(const struct mod2am_work *work) {
+    for (size_t i = 0; i < work->rows; i++)
+        for (size_t j = 0; j < work->columns; j++) {
+            work->a[i * work->columns + j] = (double)whole_a(work->row[i], work->column[j]);
+            work->b[i * work->columns + j] = (double)whole_b(work->row[i], work->column[j]);
+            work->c[i * work->columns + j] = (double)NAN;
         }
 }
 
-struct bk_check mod2am_verify_exactly(bk_kernel *kernel, unsigned threads) {
+static void compare_exactly(struct bk_check *check, const struct mod2am_work *work) {
+    for (size_t i = 0; i < work->rows; i++)
+        for (size_t j = 0; j < work->columns; j++) {
+            int64_t sum = 0;
+            for (size_t k = 0; k < work->n; k++)
+                sum += whole_a(work->row[i], k) * whole_b(k, work->column[j]);
+            bk_check_value(check, work->row[i] * work->n + work->column[j],
+                           work->c[i * work->columns + j], (double)sum, 0);
+        }
+}
+
+struct bk_check mod2am_verify_exactly(const struct mod2am_variant *variant, unsigned threads) {
     // Small enough to be quick, odd so that blocked and vectorised code meets its edges.
     enum { N = 67 };
-    double a[N * N], b[N * N], c[N * N];
-    struct mod2am_work work = {.n = N, .a = a, .b = b, .c = c, .threads = threads};
-    for (size_t i = 0; i < N; i++)
-        for (size_t j = 0; j < N; j++) {
-            a[i * N + j] = (double)whole_a(i, j);
-            b[i * N + j] = (double)whole_b(i, j);
-            c[i * N + j] = (double)NAN;
-        }
-    kernel(&work, 1);
+    struct mod2am_work work = {.threads = threads};
     struct bk_check check = BK_CHECK_START;
-    compare_exactly(&check, &work);
+    check.ok = mod2am_allocate(&work, variant, N);
+    if (check.ok) {
+        fill_whole(&work);
+        check.ok = variant->begin == NULL || variant->begin(&work);
+        if (check.ok)
+            variant->kernel(&work, 1);
+        if (variant->end != NULL)
+            check.ok &= variant->end(&work);
+        compare_exactly(&check, &work);
+    }
+    mod2am_free(&work);
     return check;
 }

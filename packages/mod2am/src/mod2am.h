@@ -1,4 +1,4 @@
-// C = A * B in double precision, row-major n x n: the models and the checks.
+// C = A * B in double precision, row-major n x n: the variants and the checks.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifndef MOD2AM_H
 #define MOD2AM_H
@@ -7,24 +7,45 @@
 
 struct mod2am_work {
     size_t n;
-    double *a;
+    size_t rows; // of the matrices that this rank has; all n without MPI
+    size_t columns;
+    size_t *row;    // [rows]: their numbers in the whole
+    size_t *column; // [columns]
+    double *a;      // [rows][columns], as b and c
     double *b;
     double *c;
     unsigned threads;
+    void *space; // a variant's own, between its begin and its end
 };
 
-// The models; bk_kernel on a struct mod2am_work.
-void mod2am_serial(void *work, uint64_t iterations);
-#ifdef MOD2AM_OPENMP
-void mod2am_omp(void *work, uint64_t iterations);
-#endif
-#ifdef MOD2AM_BLAS
-void mod2am_blas(void *work, uint64_t iterations);
-void mod2am_blas_threads(unsigned threads);
-#endif
+// One way to multiply. Each folder src/BACKEND defines some; variants.c lists those of this build.
+struct mod2am_variant {
+    const char *name;
+    bool threaded; // by --threads
+    bk_kernel *kernel;
+    // What the kernel needs besides the matrices, made before the clock runs: memory, or A and B
+    // where a device has them. False after an error that it printed. `end` brings C back and frees,
+    // after a begin that failed, too. NULL: nothing is needed.
+    bool (*begin)(struct mod2am_work *work);
+    bool (*end)(struct mod2am_work *work);
+    // MPI: sets rows, columns and their numbers for this rank; sums over all ranks.
+    void (*place)(struct mod2am_work *work);
+    void (*sum)(double *values, size_t count);
+    const char *(*device)(
+        void); // its name, NULL where there is none; without the function: the CPU
+};
 
-// Allocates the three matrices; false when memory is out. mod2am_free is right in either case.
-bool mod2am_allocate(struct mod2am_work *work, size_t n);
+// Of this build.
+extern const struct mod2am_variant *const mod2am_variants[];
+extern const unsigned mod2am_variant_count;
+
+extern const struct mod2am_variant mod2am_plain, mod2am_blocked, mod2am_plain_omp,
+    mod2am_blocked_omp, mod2am_blas, mod2am_pdgemm, mod2am_cuda, mod2am_cublas, mod2am_opencl,
+    mod2am_c66x;
+
+// Allocates the three matrices, as the variant places them; false when memory is out. mod2am_free
+// is right in either case.
+bool mod2am_allocate(struct mod2am_work *work, const struct mod2am_variant *variant, size_t n);
 void mod2am_free(struct mod2am_work *work);
 
 // Random A and B, the same in every run; and a C that no result is.
@@ -32,9 +53,10 @@ void mod2am_fill(const struct mod2am_work *work);
 
 // Checks C = A * B by C x = A (B x) for random vectors x (Freivalds), in the rounding error's
 // bounds. *enough_memory is false when it could not.
-struct bk_check mod2am_verify(const struct mod2am_work *work, bool *enough_memory);
+struct bk_check mod2am_verify(const struct mod2am_work *work, const struct mod2am_variant *variant,
+                              bool *enough_memory);
 
-// Runs `kernel` on small whole-numbered matrices and compares with exact integer arithmetic.
-struct bk_check mod2am_verify_exactly(bk_kernel *kernel, unsigned threads);
+// Runs the variant on small whole-numbered matrices and compares with exact integer arithmetic.
+struct bk_check mod2am_verify_exactly(const struct mod2am_variant *variant, unsigned threads);
 
 #endif

@@ -1,9 +1,10 @@
-// Every model's product passes both checks, and the checks see a single wrong element.
+// Every variant's product passes both checks, and the checks see a single wrong element.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mod2am.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static int failures;
 
@@ -14,51 +15,61 @@ static void expect(bool condition, const char *what, size_t n) {
     failures++;
 }
 
-static struct mod2am_work new_work(size_t n) {
+static struct mod2am_work new_work(const struct mod2am_variant *variant, size_t n) {
     struct mod2am_work work = {.threads = 3};
-    expect(mod2am_allocate(&work, n), "memory", n);
+    expect(mod2am_allocate(&work, variant, n), "memory", n);
     mod2am_fill(&work);
     return work;
 }
 
-static struct bk_check verify(const struct mod2am_work *work) {
+static void run(const struct mod2am_variant *variant, struct mod2am_work *work) {
+    if (variant->begin != NULL)
+        expect(variant->begin(work), "begin", work->n);
+    variant->kernel(work, 2);
+    if (variant->end != NULL)
+        expect(variant->end(work), "end", work->n);
+}
+
+static struct bk_check verify(const struct mod2am_work *work,
+                              const struct mod2am_variant *variant) {
     bool enough_memory;
-    struct bk_check check = mod2am_verify(work, &enough_memory);
+    struct bk_check check = mod2am_verify(work, variant, &enough_memory);
     expect(enough_memory, "memory", work->n);
     return check;
 }
 
-static void products_are_right(const char *name, bk_kernel *kernel) {
-    static const size_t sizes[] = {1, 2, 3, 7, 16, 31, 64, 130, 257};
+static void products_are_right(const struct mod2am_variant *variant) {
+    // Within, at and beyond the blocks of every variant; 400 is more than BK_GEMM_KC and MC.
+    static const size_t sizes[] = {1, 2, 3, 7, 16, 31, 64, 130, 257, 400};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        struct mod2am_work work = new_work(sizes[i]);
-        kernel(&work, 2);
-        struct bk_check check = verify(&work);
-        expect(check.ok && check.compared == 2 * sizes[i], name, sizes[i]);
+        struct mod2am_work work = new_work(variant, sizes[i]);
+        run(variant, &work);
+        struct bk_check check = verify(&work, variant);
+        expect(check.ok && check.compared == 2 * sizes[i], variant->name, sizes[i]);
         mod2am_free(&work);
     }
-    struct bk_check exact = mod2am_verify_exactly(kernel, 3);
-    expect(exact.ok && exact.compared == 67 * 67, name, 67);
+    struct bk_check exact = mod2am_verify_exactly(variant, 3);
+    expect(exact.ok && exact.compared == 67 * 67, variant->name, 67);
 }
 
 static void one_wrong_element_is_found(void) {
     const size_t n = 200;
-    struct mod2am_work work = new_work(n);
-    mod2am_serial(&work, 1);
+    struct mod2am_work work = new_work(&mod2am_plain, n);
+    run(&mod2am_plain, &work);
     for (size_t index = 0; index < n * n; index += 7993) {
         double kept = work.c[index];
         work.c[index] = kept + 1e-9;
-        struct bk_check check = verify(&work);
+        struct bk_check check = verify(&work, &mod2am_plain);
         expect(!check.ok && check.worst_index == index / n, "one wrong element", index);
         work.c[index] = (double)NAN;
-        expect(!verify(&work).ok, "one NaN", index);
+        expect(!verify(&work, &mod2am_plain).ok, "one NaN", index);
         work.c[index] = kept;
     }
-    expect(verify(&work).ok, "restored", n);
+    expect(verify(&work, &mod2am_plain).ok, "restored", n);
     // Two errors in a row that a vector of ones would not see.
     work.c[0] += 1e-6;
     work.c[1] -= 1e-6;
-    expect(!verify(&work).ok, "two errors that cancel", n);
+    expect(!verify(&work, &mod2am_plain).ok, "two errors that cancel", n);
     mod2am_free(&work);
 }
 
@@ -72,29 +83,40 @@ static void exchanged(void *context, uint64_t iterations) {
     double *a = work.a;
     work.a = work.b;
     work.b = a;
-    mod2am_serial(&work, iterations);
+    mod2am_plain.kernel(&work, iterations);
+}
+
+static bool fails(struct mod2am_work *work) {
+    (void)work;
+    return false;
 }
 
 static void wrong_kernels_are_found(void) {
-    bk_kernel *const wrong[] = {nothing, exchanged};
+    const struct mod2am_variant wrong[] = {{.name = "nothing", .kernel = nothing},
+                                           {.name = "exchanged", .kernel = exchanged}};
     for (size_t i = 0; i < 2; i++) {
-        struct mod2am_work work = new_work(40);
-        wrong[i](&work, 1);
-        expect(!verify(&work).ok, "wrong kernel", i);
-        expect(!mod2am_verify_exactly(wrong[i], 1).ok, "wrong kernel, exact case", i);
+        struct mod2am_work work = new_work(&wrong[i], 40);
+        run(&wrong[i], &work);
+        expect(!verify(&work, &wrong[i]).ok, "wrong kernel", i);
+        expect(!mod2am_verify_exactly(&wrong[i], 1).ok, "wrong kernel, exact case", i);
         mod2am_free(&work);
     }
+    const struct mod2am_variant no_device = {
+        .name = "no device", .kernel = mod2am_plain.kernel, .begin = fails};
+    expect(!mod2am_verify_exactly(&no_device, 1).ok, "a device that fails", 0);
 }
 
-int main(void) {
-    products_are_right("plain", mod2am_serial);
-#ifdef MOD2AM_OPENMP
-    products_are_right("plain-omp", mod2am_omp);
-#endif
-#ifdef MOD2AM_BLAS
-    mod2am_blas_threads(2);
-    products_are_right("blas", mod2am_blas);
-#endif
+// Variants of one rank; those of many are tried through the program.
+int main(int argc, char **argv) {
+    for (unsigned i = 0; i < mod2am_variant_count; i++) {
+        const struct mod2am_variant *variant = mod2am_variants[i];
+        // Devices are asked for by name: not every machine has one.
+        bool chosen = argc > 1 ? strcmp(argv[1], variant->name) == 0 : variant->device == NULL;
+        if (chosen && variant->device != NULL && variant->device() == NULL)
+            return 77;
+        if (chosen && variant->place == NULL)
+            products_are_right(variant);
+    }
     one_wrong_element_is_found();
     wrong_kernels_are_found();
     return failures == 0 ? 0 : 1;

@@ -3,25 +3,33 @@
 #include "mod2am.h"
 
 #include <cblas.h>
-#ifdef MOD2AM_OPENMP
+#ifdef BENCH_OPENMP
 #include <omp.h>
 #endif
 
 // OpenBLAS with threads of its own does not ask OpenMP; other libraries lack this function.
 __attribute__((weak)) extern void openblas_set_num_threads(int threads);
 
-void mod2am_blas_threads(unsigned threads) {
-#ifdef MOD2AM_OPENMP
-    omp_set_num_threads((int)threads);
+static bool begin(struct mod2am_work *work) {
+#ifdef BENCH_OPENMP
+    omp_set_num_threads((int)work->threads);
 #endif
     if (openblas_set_num_threads != NULL)
-        openblas_set_num_threads((int)threads);
+        openblas_set_num_threads((int)work->threads);
+    return true;
 }
 
-void mod2am_blas(void *context, uint64_t iterations) {
+static void multiply(void *context, uint64_t iterations) {
     const struct mod2am_work *work = context;
     const int n = (int)work->n;
     for (uint64_t iteration = 0; iteration < iterations; iteration++)
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0, work->a, n, work->b, n,
                     0.0, work->c, n);
 }
+
+const struct mod2am_variant mod2am_blas = {
+    .name = "blas",
+    .threaded = true,
+    .kernel = multiply,
+    .begin = begin,
+};

@@ -1,9 +1,10 @@
 // The plain product, its rows shared among OpenMP threads.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "mod2am.h"
 #include "plain.h"
 
-void mod2am_omp(void *context, uint64_t iterations) {
+#include "mod2am.h"
+
+static void multiply(void *context, uint64_t iterations) {
     const struct mod2am_work *work = context;
     const double *a = work->a, *b = work->b;
     double *c = work->c;
@@ -15,3 +16,9 @@ void mod2am_omp(void *context, uint64_t iterations) {
             plain_row(a, b, c, n, i);
     }
 }
+
+const struct mod2am_variant mod2am_plain_omp = {
+    .name = "plain-omp",
+    .threaded = true,
+    .kernel = multiply,
+};
