@@ -1,5 +1,6 @@
 # What the tests share: a site in a temporary folder, and a `sacct` that replays a real one.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
 import os
 import stat
 import sys
@@ -59,3 +60,18 @@ def sacct_on_path(tmp_path, monkeypatch):
     log = tmp_path / "sacct.log"
     monkeypatch.setenv("SACCT_LOG", str(log))
     return log
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """Writes cooked lines where $JOULEMARK_RESULTS points."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    monkeypatch.setenv("JOULEMARK_RESULTS", str(folder))
+
+    def write(*lines, name="mod2am.1.cooked.jsonl"):
+        text = "".join(one if isinstance(one, str) else json.dumps(one) + "\n" for one in lines)
+        (folder / name).write_text(text)
+        return folder
+
+    return write

@@ -6,73 +6,8 @@ import json
 import statistics
 
 import pytest
+from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
 from joulemark import cooked, plot, stats
-
-PNG_HEAD = b"\x89PNG\r\n"
-
-
-def line(size=1000, time_s=0.05, **changes):
-    """One cooked line of mod2am at 100 W with an instrument of 4 % (k=2)."""
-    operations = 2 * size**3
-    return {
-        "benchmark": "mod2am",
-        "kernel": "mod2am",
-        "variant": "blas",
-        "size": size,
-        "bytes_or_flops": operations,
-        "operations": operations,
-        "operation": "flop",
-        "iterations": 10,
-        "runs": 1,
-        "time_s": time_s,
-        "time_spread_s": time_s * 0.01,
-        "performance": operations / time_s,
-        "unit": "F/s",
-        "verified": True,
-        "threads": 2,
-        "ranks": 1,
-        "target": "x86_64",
-        "cpu": "A CPU",
-        "region": f"mod2am/{size}",
-        "region_seconds": time_s * 10,
-        "energy_j": time_s * 100,
-        "energy_uncertainty_j": time_s * 4,
-        "power_w": 100.0,
-        "estimated": False,
-        **changes,
-    }
-
-
-UNKNOWN = {"energy_j": None, "energy_uncertainty_j": None, "power_w": None, "estimated": None}
-FAILED = {**UNKNOWN, "verified": False, "time_s": None, "time_spread_s": None, "performance": None}
-
-
-def failed(size):
-    """The line of a wrong result."""
-    return {**line(size), **FAILED}
-
-
-@pytest.fixture
-def results(tmp_path, monkeypatch):
-    """Writes cooked lines where $JOULEMARK_RESULTS points."""
-    folder = tmp_path / "results"
-    folder.mkdir()
-    monkeypatch.setenv("JOULEMARK_RESULTS", str(folder))
-
-    def write(*lines, name="mod2am.1.cooked.jsonl"):
-        text = "".join(one if isinstance(one, str) else json.dumps(one) + "\n" for one in lines)
-        (folder / name).write_text(text)
-        return folder
-
-    return write
-
-
-def markdown_rows(text):
-    return [
-        [cell.strip() for cell in row.strip("|").split("|")]
-        for row in text.splitlines()
-        if row.startswith("|")
-    ]
 
 
 def test_columns_are_exactly_the_annex_s(site, results):

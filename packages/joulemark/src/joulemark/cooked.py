@@ -26,7 +26,7 @@ class Measurement:
     cpu: str
     runs: int
     verified: bool
-    unit: str  # of performance: B/s or F/s
+    unit: str  # of performance: B/s, F/s, U/s (updates), or another word's
     operations: float | None
     time_s: float | None
     time_spread_s: float | None
@@ -35,6 +35,7 @@ class Measurement:
     energy_uncertainty_j: float | None
     power_w: float | None
     estimated: bool
+    device: str = ""  # that computed, such as a GPU; empty: the CPU
 
 
 class LineError(Exception):
@@ -82,10 +83,12 @@ def parse(line: str) -> Measurement:
         raise LineError("time_s, performance: null: must be numbers, for verified is true")
     return Measurement(
         verified=verified,
-        **{key: _get(values, key, str, "a text") for key in _TEXTS},
+        **{key: _get(values, key, str, "a text") for key in _TEXTS if key != "unit"},
         **{key: _count(values, key) for key in ("size", "threads", "ranks", "runs")},
         **numbers,
         estimated=_estimated(values, numbers["energy_j"]),
+        unit=_unit(_get(values, "unit", str, "a text")),
+        device="" if values.get("device") is None else _get(values, "device", str, "a text"),
     )
 
 
@@ -123,6 +126,11 @@ def _number(values: dict, key: str) -> float | None:
     if not is_number or not math.isfinite(value) or value < 0:
         raise LineError(f"{key}: {json.dumps(value)}: must be a finite number >= 0, or null")
     return float(value)
+
+
+def _unit(unit: str) -> str:
+    """`update/s` is U/s, as the published tables have it."""
+    return "U/s" if unit == "update/s" else unit
 
 
 def _estimated(values: dict, energy_j: float | None) -> bool:

@@ -32,6 +32,7 @@ STYLE = {
 }
 ESTIMATED = "Energy ESTIMATED by a model, not measured"
 SIZES = {"jm-stream": "Vector length [elements]", "mod2am": "Matrix dimension"}
+SIZE = "Size"
 GIGA = 1e9
 WIDE_SPAN = 5000  # a wider range of sizes has room for the powers of ten alone
 LINEAR_SPAN = 20  # a wider range of values is drawn on a logarithmic axis
@@ -106,9 +107,9 @@ def _draw(series: list[Series], figure: Figure, out: Path) -> Path:
             points = _points(one, figure)
             if points:
                 estimated = figure.of_energy and one.estimated
-                _draw_line(axes, points, _label(one, series, estimated), index, estimated)
+                draw_line(axes, points, _label(one, series, estimated), index, estimated)
                 drawn += points
-        _scale_axes(axes, drawn)
+        scale_axes(axes, drawn)
         _write_texts(canvas, axes, series, figure)
         name = series[0].name.replace(" ", "-").replace("/", "_")
         path = out / f"{name}-{figure.name}.png"
@@ -117,8 +118,8 @@ def _draw(series: list[Series], figure: Figure, out: Path) -> Path:
     return path
 
 
-def _draw_line(axes, points, label: str, index: int, estimated: bool) -> None:
-    """Estimates are hollow and dashed, so that they differ at a glance."""
+def draw_line(axes, points, label: str, index: int, estimated: bool) -> None:
+    """Of (size, value, error); estimates are hollow and dashed: they differ at a glance."""
     colour = COLOURS[index % len(COLOURS)]
     sizes, values, errors = zip(*points)
     axes.errorbar(
@@ -127,7 +128,7 @@ def _draw_line(axes, points, label: str, index: int, estimated: bool) -> None:
         yerr=_bars(values, errors),
         label=label,
         color=colour,
-        marker=MARKERS[index % len(MARKERS)],
+        marker=MARKERS[(index + index // len(COLOURS)) % len(MARKERS)],
         markersize=5,
         markerfacecolor="white" if estimated else colour,
         linestyle="--" if estimated else "-",
@@ -148,12 +149,13 @@ def _label(one: Series, series: list[Series], estimated: bool) -> str:
     parts = [one.variant, "1 thread" if one.threads == 1 else f"{one.threads} threads"]
     if len({other.ranks for other in series}) > 1:
         parts.append(f"{one.ranks} ranks")
-    if len({(other.target, other.cpu) for other in series}) > 1:
-        parts.append(one.cpu)
+    if len({(other.target, other.machine) for other in series}) > 1:
+        parts.append(one.machine)
     return ", ".join(parts) + (" (estimated)" if estimated else "")
 
 
-def _scale_axes(axes, points) -> None:
+def scale_axes(axes, points) -> None:
+    """Logarithmic sizes, with ticks at their own powers; values as their range asks."""
     sizes = sorted({size for size, _, _ in points})
     values = [value for _, value, _ in points]
     is_binary = all(size & (size - 1) == 0 for size in sizes)
@@ -197,7 +199,7 @@ def _write_texts(canvas, axes, series: list[Series], figure: Figure) -> None:
         fontweight="bold",
         pad=36 if is_estimate else 22,
     )
-    machines = {f"{one.cpu} ({one.target})" for one in series}
+    machines = {f"{one.machine} ({one.target})" for one in series}
     above = f"{len(machines)} machines" if len(machines) > 1 else machines.pop()
     write_above(axes, 20 if is_estimate else 6, above, "#555555", fontsize=8)
     if is_estimate:

@@ -159,6 +159,13 @@ def notes() -> tuple[Note, ...]:
     )
 
 
+def caveats(tables: Iterable[int]) -> list[Note]:
+    """What is known of tables; that numbers contradict each other is told by the other notes."""
+    return [
+        note for note in notes() if note.tables & set(tables) and not note.key.startswith("not-")
+    ]
+
+
 def operations(benchmark: str, kernel: str, size: str, fill: float | None) -> float:
     """Operations of one iteration, as the report's tables count them (data/README.md)."""
     if benchmark == "hydro":
@@ -203,6 +210,7 @@ def series_of(wanted: str, name: str, tables: Iterable[int]) -> Iterator[Series]
             target=TARGET,
             cpu=f"{name}: {prototypes()[name].device}",
             unit=next(f.unit for f in figures_of(problems) if f.quantity == "performance"),
+            device="",
             rows=tuple(sorted(map(_row, problems.values()), key=lambda row: row.size)),
         )
 

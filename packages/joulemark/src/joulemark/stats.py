@@ -54,7 +54,14 @@ class Series:
     target: str
     cpu: str
     unit: str
+    device: str
     rows: tuple[Row, ...]
+    predicted: bool = False  # by a model; nothing of it was measured
+
+    @property
+    def machine(self) -> str:
+        """What computed: the device, or the CPU."""
+        return self.device or self.cpu
 
     @property
     def name(self) -> str:
@@ -68,7 +75,7 @@ class Series:
         return any(row.estimated for row in self.rows)
 
 
-_KEY = ("benchmark", "kernel", "variant", "threads", "ranks", "target", "cpu", "unit")
+_KEY = ("benchmark", "kernel", "variant", "threads", "ranks", "target", "cpu", "unit", "device")
 
 
 def series_of(measurements: list[Measurement], wanted: str) -> list[Series]:

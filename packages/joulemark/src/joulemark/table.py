@@ -64,7 +64,7 @@ def title(series: Series) -> str:
     threads = "1 thread" if series.threads == 1 else f"{series.threads} threads"
     ranks = "" if series.ranks == 1 else f", {series.ranks} ranks"
     estimate = f" ({ESTIMATED})" if series.estimated else ""
-    machine = f"{series.target}, {series.cpu}"
+    machine = f"{series.target}, {series.machine}"
     return f"{series.name}, {series.variant}, {threads}{ranks}, {machine}{estimate}"
 
 
@@ -162,6 +162,7 @@ def _record(series: Series, row: Row) -> dict:
         "ranks": series.ranks,
         "target": series.target,
         "cpu": series.cpu,
+        "device": series.device or None,
         "size": row.size,
         "runs": row.runs,
         "verified": row.verified,
@@ -216,7 +217,7 @@ def comparison(all_series: list[Series], before: str, after: str) -> list[Text]:
 
 
 def _comparable(one: Series, other: Series) -> bool:
-    same = ("benchmark", "kernel", "ranks", "target", "cpu")
+    same = ("benchmark", "kernel", "ranks", "target", "cpu", "device")
     return all(getattr(one, key) == getattr(other, key) for key in same)
 
 
@@ -236,7 +237,7 @@ def _ratios(one: Series, other: Series) -> Text:
     estimate = f" ({ESTIMATED})" if one.estimated or other.estimated else ""
     title = (
         f"{one.name}: {other.variant} ({other.threads} thr.) against {one.variant} "
-        f"({one.threads} thr.), {one.cpu}{estimate}"
+        f"({one.threads} thr.), {one.machine}{estimate}"
     )
     return Text(title, heads, body)
 

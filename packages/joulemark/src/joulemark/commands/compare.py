@@ -1,0 +1,82 @@
+# `joulemark compare`: its options; joulemark.compare does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "lay this machine's benchmark results beside published prototypes"
+EPILOG = """\
+Performance, fraction of peak and energy efficiency by size, of this machine's cooked files and of
+the prototypes of PRACE-1IP D9.3.3 (abbreviations of its table 21): BSC-1, CaSToRC, LRZ, PSNC-BR,
+PSNC-IB, PSNC-LL, PSNC-SB, PSNC-TR, PSNC-TR-G, SNIC, UiO. Of JKU's multiplier for FPGAs, mod2am is
+predicted by its published model, and marked so; JKU:64@400 has 64 tiles at 400 MHz.
+Below the tables stand what was measured (node, chip, container), the instrument's error, the
+peaks with their sources, and what is wrong in the published tables.
+
+The peak of this machine is what --peak and --peak-bandwidth say, else that of its processor in
+the table of peaks (joulemark/data/processors.csv), else the best that mod2am, jm-linpack and
+jm-stream measured in the same results. Hydro has no peak: it counts updates of cells.
+
+examples:
+  joulemark compare mod2am --with LRZ,SNIC,PSNC-IB --from results/
+  joulemark compare triad --with BSC-1,LRZ --best --format csv --out triad.csv
+  joulemark compare mod2am --with JKU,JKU:64@400 --peak 80 --plot figures
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which results, beside which prototypes, and how to print them."""
+    from joulemark.commands.report import sources
+
+    sources.add_arguments(parser)
+    parser.add_argument(
+        "--with",
+        dest="prototypes",
+        type=_names,
+        required=True,
+        metavar="NAMES",
+        help="prototypes by table 21, separated by commas, such as LRZ,SNIC,PSNC-IB",
+    )
+    parser.add_argument("--peak", type=_giga, metavar="GIGA", help="this machine's peak in GF/s")
+    parser.add_argument(
+        "--peak-bandwidth", type=_giga, metavar="GIGA", help="this machine's peak in GB/s"
+    )
+    parser.add_argument(
+        "--peaks",
+        choices=("auto", "table", "measured"),
+        default="auto",
+        help="this machine's peak: of the processor table, the best measured, or the first of "
+        "both that is known (default: auto)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    parser.add_argument("--plot", metavar="DIR", help="draw it there too, as PNG")
+
+
+def _names(text: str) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    if not names:
+        raise argparse.ArgumentTypeError("must be prototypes such as LRZ,SNIC")
+    return list(dict.fromkeys(names))
+
+
+def _giga(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e12:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a peak in GF/s or GB/s such as 96.5")
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints and draws the comparison."""
+    from joulemark import compare
+
+    return compare.run(options)

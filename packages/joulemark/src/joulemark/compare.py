@@ -1,0 +1,307 @@
+# `joulemark compare`: this machine's cooked results beside the published prototypes.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+from joulemark import cooked, fpga, output, peaks, published, stats, table, units
+from joulemark.errors import UserError
+from joulemark.peaks import Peak
+from joulemark.stats import Row, Series
+
+STREAM = ("copy", "scale", "sum", "triad")
+SYSTEM_TABLES = {100: 276, 101: 276, 102: 276, 103: 276}  # of UiO: table 24's number of threads
+CAUTION = (
+    "Scales and optimisation differ between the machines: the report itself asks for caution when "
+    "they are laid side by side (section 6)."
+)
+PREDICTED, HERE = "model", "here"
+WIDTH = 120  # of a table's columns; more sides make a second table
+
+
+@dataclass(frozen=True)
+class Side:
+    """One column: a series, its name and its peak."""
+
+    name: str
+    owner: str  # of the peak and the caveats: a prototype, a model, or `here`
+    series: Series
+    peak: Peak | None
+
+    @property
+    def origin(self) -> str:
+        """`here`, `published` or `model`."""
+        if self.series.predicted:
+            return PREDICTED
+        return published.TARGET if self.series.target == published.TARGET else HERE
+
+    def fraction(self, row: Row) -> float | None:
+        """Of the peak that this row reached."""
+        return row.performance.mean / self.peak.value if self.peak and row.performance else None
+
+    def efficiency(self, row: Row) -> float | None:
+        """Operations per joule."""
+        return row.efficiency.mean if row.efficiency else None
+
+    def performance(self, row: Row) -> float | None:
+        """Operations per second."""
+        return row.performance.mean if row.performance else None
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One table and one figure of the comparison."""
+
+    name: str
+    heading: str
+    value: Callable[[Side, Row], float | None]
+    unit: Callable[[str], str]  # of the operation: F, B, U
+
+
+QUANTITIES = (
+    Quantity("performance", "performance", Side.performance, lambda what: f"{what}/s"),
+    Quantity("efficiency", "fraction of peak", Side.fraction, lambda what: "%"),
+    Quantity("energy-efficiency", "energy efficiency", Side.efficiency, lambda what: f"{what}/J"),
+)
+
+
+def run(options) -> int:
+    """Prints the comparison; draws it where a folder for figures is given."""
+    groups = families(options)
+    if options.format in ("csv", "json"):
+        output.write([records(groups)], options.format, options.out)
+    else:
+        _write_text(groups, options)
+    if options.plot:
+        from joulemark import compareplot
+
+        for path in compareplot.draw_all(groups, Path(options.plot)):
+            print(path, file=sys.stderr if options.out is None else sys.stdout)
+    return 0
+
+
+def _write_text(groups: dict[str, list[Side]], options) -> None:
+    texts = [text for name, sides in groups.items() for text in tables(name, sides)]
+    lay_out = table.as_markdown if options.format == "markdown" else table.as_terminal
+    text = lay_out(texts, notes([side for sides in groups.values() for side in sides]))
+    if options.out is None:
+        sys.stdout.write(text)
+        return
+    with output.replaced(options.out) as file:
+        file.write(text)
+
+
+# -- what stands beside what ---------------------------------------------------------------------
+
+
+def families(options) -> dict[str, list[Side]]:
+    """The sides of each kernel that was asked for, this machine's first."""
+    names = [name for name in options.prototypes if not name.startswith(fpga.NAME)]
+    published.check_names(names)
+    groups: dict[str, list[Side]] = {}
+    for side in _here(options):
+        groups.setdefault(family(side.series), []).append(side)
+    for name in options.prototypes:
+        for side in _of(name, options.kernel, groups):
+            groups.setdefault(family(side.series), []).append(side)
+    if not groups:
+        raise UserError(
+            f"KERNEL {options.kernel}: nothing was measured here, and nothing was published of "
+            f"{', '.join(options.prototypes)}; published are {', '.join(published.BENCHMARKS)}"
+        )
+    order = {name: index for index, name in enumerate(STREAM)}
+    return dict(sorted(groups.items(), key=lambda item: order.get(item[0], 9)))
+
+
+def family(series: Series) -> str:
+    """What may stand in one table: a STREAM kernel, or a benchmark whatever its kernels."""
+    benchmark = published.BENCHMARKS.get(series.benchmark, series.benchmark)
+    return series.kernel if benchmark == "stream" else benchmark
+
+
+def _here(options) -> Iterator[Side]:
+    """This machine's series; none where results were not named and there are none."""
+    try:
+        measured = cooked.load(options.sources)
+        found = stats.series_of(measured, options.kernel)
+    except UserError:
+        if options.sources:
+            raise
+        return
+    found = stats.best_of(found) if options.best else found
+    given = {"F/s": options.peak, "B/s": options.peak_bandwidth}
+    given = {unit: giga * 1e9 for unit, giga in given.items() if giga}
+    for one in found:
+        peak = peaks.of_machine(one, measured, given, options.peaks)
+        yield Side(_name_here(one, found), HERE, one, peak)
+
+
+def _name_here(one: Series, others: list[Series]) -> str:
+    best = one.variant.startswith("best of")
+    parts = ["best" if best else one.variant, f"{one.threads} thr."]
+    if any(other.ranks > 1 for other in others):
+        parts.append(f"{one.ranks} ranks")
+    if len({other.machine for other in others}) > 1:
+        parts.append(one.machine)
+    return ", ".join(parts)
+
+
+def _of(name: str, wanted: str, groups: dict[str, list[Side]]) -> Iterator[Side]:
+    """A prototype's sides; JKU's is its model."""
+    if name.startswith(fpga.NAME):
+        multiplier = fpga.parse(name)
+        if published.BENCHMARKS.get(wanted, wanted) == "mod2am":
+            yield _of_model(multiplier, groups)
+        return
+    found = [one for one in published.series_of(wanted, name, published.NODE_TABLES)]
+    found += [
+        one
+        for one in published.series_of(wanted, name, SYSTEM_TABLES)
+        if one.threads == SYSTEM_TABLES[published.table_of(one)]
+    ]
+    for one in found:
+        same = [other for other in found if family(other) == family(one)]
+        peak = peaks.of_published(name, one.unit)
+        yield Side(_name_published(name, one, same), name, one, peak)
+
+
+def _of_model(multiplier: fpga.Multiplier, groups: dict[str, list[Side]]) -> Side:
+    shown = {row.size for side in groups.get("mod2am", ()) for row in side.series.rows}
+    series = fpga.series(multiplier, {*fpga.SIZES, *shown})
+    mhz = multiplier.clock_hz / 1e6
+    peak = Peak(
+        multiplier.peak,
+        f"{multiplier.peak / 1e9:.4g} GF/s: {multiplier.tiles} tiles x 2 F x {mhz:g} MHz",
+    )
+    name = f"{fpga.NAME} {multiplier.tiles}@{mhz:g} ({PREDICTED})"
+    return Side(name, name, series, peak)
+
+
+def _name_published(name: str, one: Series, same: list[Series]) -> str:
+    if len(same) == 1:
+        return name
+    if len({other.threads for other in same}) > 1:
+        return f"{name}, {one.threads} thr."
+    return f"{name} {one.variant.partition(' (')[0]}"
+
+
+# -- tables, notes, records ----------------------------------------------------------------------
+
+
+def tables(name: str, sides: list[Side]) -> Iterator[table.Text]:
+    """Performance, fraction of peak and energy efficiency by size: a column a side."""
+    sizes = sorted({row.size for side in sides for row in side.series.rows})
+    for quantity in QUANTITIES:
+        cells = {side.name: _values(side, quantity) for side in sides}
+        known = [side for side in sides if cells[side.name]]
+        for part in _parts(known):
+            yield _table(name, quantity, part, cells, sizes)
+
+
+def _parts(sides: list[Side]) -> Iterator[list[Side]]:
+    """So many sides at a time as fit a line; this machine's are in the first alone."""
+    part: list[Side] = []
+    for side in sides:
+        if part and sum(len(other.name) + 2 for other in [*part, side]) > WIDTH:
+            yield part
+            part = []
+        part.append(side)
+    if part:
+        yield part
+
+
+def _values(side: Side, quantity: Quantity) -> dict[int, tuple[float, bool]]:
+    """By size: the value, and whether it is an estimate."""
+    of_energy = quantity.name == "energy-efficiency"
+    found = {}
+    for row in side.series.rows:
+        value = quantity.value(side, row)
+        if value is not None and row.verified:
+            found[row.size] = value, side.series.predicted or (of_energy and row.estimated)
+    return found
+
+
+def _table(name: str, quantity: Quantity, sides: list[Side], cells, sizes) -> table.Text:
+    unit = quantity.unit(sides[0].series.unit.partition("/")[0])
+    known = [value for column in cells.values() for value, _ in column.values()]
+    exponent = -2 if unit == "%" else units.best_exponent(known)
+    shown_unit = unit if unit == "%" else units.prefix(exponent) + unit
+    body = [
+        ("value", [str(size), *(_cell(cells[side.name].get(size), exponent) for side in sides)])
+        for size in sizes
+        if any(size in column for column in cells.values())
+    ]
+    heads = ["Size", *(side.name for side in sides)]
+    return table.Text(f"{name}: {quantity.heading} [{shown_unit}]", heads, body)
+
+
+def _cell(found: tuple[float, bool] | None, exponent: int) -> str:
+    if found is None:
+        return "-"
+    value, is_estimate = found
+    mark = table.ESTIMATE_MARK if is_estimate else ""
+    is_percent = exponent == -2
+    return mark + (units.digits(100 * value) if is_percent else units.cell(value, exponent))
+
+
+def notes(sides: list[Side]) -> list[str]:
+    """The peaks with their sources and what is to be known of each machine, each once."""
+    marked = any(side.series.predicted or side.series.estimated for side in sides)
+    lines = ["-: not known, or not of that size."]
+    lines += [f"{table.ESTIMATE_MARK}: predicted or estimated by a model."] if marked else []
+    for owner in dict.fromkeys(side.owner for side in sides):
+        its = [side for side in sides if side.owner == owner]
+        found = {f"peak {side.peak.source}": None for side in its if side.peak}
+        lines += [f"{owner}: {text}" for text in [*found, *caveats(its)]]
+    return [*lines, CAUTION]
+
+
+def caveats(sides: list[Side]) -> list[str]:
+    """Of one machine: what was measured, how well, and what is wrong with the tables."""
+    first = sides[0]
+    if first.origin == PREDICTED:
+        measured = published.prototypes()[fpga.NAME].measured
+        return [fpga.CAVEAT, f"its powers are those of the {measured}"]
+    if first.origin == HERE:
+        machines = {f"{side.series.target}, {side.series.machine}" for side in sides}
+        return [*sorted(machines), *_energy_here(sides)]
+    one = published.prototypes()[first.owner]
+    numbers = sorted({published.table_of(side.series) for side in sides})
+    found = [f"{_tables(numbers)}; {one.device}; measured: {one.measured}; error: {one.error}"]
+    found += [one.caveat] if one.caveat else []
+    for note in published.caveats(numbers):
+        found.append(f"{_tables(sorted(note.tables & set(numbers)))}: {note.text}")
+    return found
+
+
+def _energy_here(sides: list[Side]) -> list[str]:
+    if not any(row.energy_j for side in sides for row in side.series.rows):
+        return ["no energy was measured"]
+    return [table.ESTIMATED] if any(side.series.estimated for side in sides) else []
+
+
+def _tables(numbers: list[int]) -> str:
+    return f"table{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def records(groups: dict[str, list[Side]]) -> list[dict]:
+    """One record a side and size in SI units, with the peak, its source and the caveats."""
+    return [record for sides in groups.values() for side in sides for record in _records(side)]
+
+
+def _records(side: Side) -> Iterable[dict]:
+    for row, record in zip(side.series.rows, table.as_records([side.series])):
+        yield {
+            "side": side.name,
+            "origin": side.origin,
+            "family": family(side.series),
+            **record,
+            "peak": side.peak.value if side.peak else None,
+            "peak_fraction": side.fraction(row),
+            "peak_source": side.peak.source if side.peak else None,
+            "caveats": " | ".join(caveats([side])),
+        }

@@ -1,0 +1,198 @@
+# `joulemark compare`: this machine beside the published prototypes, their peaks and caveats.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import csv
+import io
+import json
+
+import pytest
+from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
+from joulemark import fpga, peaks, published, stats
+from joulemark.cooked import Measurement
+
+
+def rows(site, *arguments):
+    code, out, err = site.run("compare", *arguments, "--format", "json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_machine_stands_beside_the_prototypes(site, results):
+    results(line(100), line(1000))
+    _, out, _ = site.run("compare", "mod2am", "--with", "LRZ,SNIC", "--format", "markdown")
+    heads, _, *body = markdown_rows(out)[: 2 + 17 + 1]
+    assert heads == ["Size", "blas, 2 thr.", "LRZ", "SNIC"]
+    by_size = {row[0]: row[1:] for row in body}
+    assert by_size["100"] == ["40.0", "6505", "289"]
+    assert by_size["1000"] == ["40000", "3219", "275"]
+    assert by_size["20000"] == ["-", "2079", "-"]
+    assert "mod2am: fraction of peak [%]" in out and "mod2am: energy efficiency [MF/J]" in out
+
+
+def test_fraction_and_efficiency_are_those_of_the_tables(site, results):
+    results(line(1000))
+    found = rows(site, "mod2am", "--with", "SNIC", "--peak", "80")
+    (here,) = [one for one in found if one["origin"] == "here"]
+    assert here["peak_fraction"] == pytest.approx(0.5)
+    assert here["efficiency"] == pytest.approx(400e6)
+    (dsp,) = [one for one in found if one["side"] == "SNIC" and one["size"] == 1000]
+    assert dsp["peak_fraction"] == pytest.approx(275e6 / 40e9)
+    assert dsp["efficiency"] == pytest.approx(42.4e6)
+    assert "chip: DSP cores and DRAM" in dsp["caveats"] and "one core of eight" in dsp["caveats"]
+
+
+def test_what_was_measured_and_what_is_wrong_is_printed(site, results):
+    results(line(1000, **UNKNOWN))
+    _, out, _ = site.run("compare", "mod2am", "--with", "PSNC-IB,LRZ", "--format", "markdown")
+    assert "here: no energy was measured" in out
+    assert "PSNC-IB: peak 111 GF/s: table 4: without turbo" in out
+    assert "ACML, which is made for AMD" in out
+    assert "LRZ: table 64: Power only for the sizes in the middle" in out
+    assert "caution" in out
+
+
+def test_wrong_results_stay_out(site, results):
+    results(line(100), failed(200))
+    _, out, _ = site.run("compare", "mod2am", "--with", "SNIC", "--format", "markdown")
+    row = next(row for row in markdown_rows(out) if row[0] == "200")
+    assert row[1:] == ["-", "290"]
+
+
+def test_the_published_stand_alone_where_nothing_was_measured(site, tmp_path, monkeypatch):
+    monkeypatch.setenv("JOULEMARK_RESULTS", str(tmp_path))
+    assert {one["origin"] for one in rows(site, "hydro", "--with", "LRZ,BSC-1")} == {"published"}
+    code, _, err = site.run("compare", "hydro", "--with", "LRZ", "--from", str(tmp_path))
+    assert code == 1 and "no *.cooked.jsonl" in err
+
+
+def test_unknown_names_are_refused(site, results):
+    results(line())
+    code, _, err = site.run("compare", "mod2am", "--with", "KTH")
+    assert code == 1 and "no such prototype; table 21 has BSC-1, CaSToRC" in err
+    code, _, err = site.run("compare", "qcd", "--with", "LRZ")
+    assert code == 1 and "nothing was published of LRZ" in err
+
+
+@pytest.mark.parametrize("kernel", ["copy", "scale", "sum", "triad"])
+def test_stream_largest_vectors_are_those_of_table_24(site, kernel, monkeypatch, tmp_path):
+    monkeypatch.setenv("JOULEMARK_RESULTS", str(tmp_path))
+    found = rows(site, kernel, "--with", "LRZ,SNIC,UiO")
+    summary = {
+        figure.prototype: figure.value
+        for figure in published.figures()
+        if (figure.table, figure.kernel, figure.quantity) == (24, kernel, "performance")
+    }
+    for name in ("LRZ", "SNIC", "UiO"):
+        largest = max((one for one in found if one["side"] == name), key=lambda one: one["size"])
+        assert largest["performance"] == pytest.approx(summary[name])
+
+
+def test_csv_has_what_json_has(site, results):
+    results(line(1000))
+    _, out, _ = site.run("compare", "mod2am", "--with", "SNIC", "--format", "csv")
+    read = list(csv.DictReader(io.StringIO(out)))
+    assert [one["side"] for one in read] == ["blas, 2 thr."] + ["SNIC"] * 7
+    assert float(read[-1]["performance"]) == pytest.approx(275e6)
+
+
+def test_figures_are_drawn(site, results):
+    results(line(100), line(1000))
+    out = site.folder / "figures"
+    _, _, err = site.run("compare", "mod2am", "--with", "LRZ,SNIC,JKU", "--plot", str(out))
+    names = ["performance", "efficiency", "energy-efficiency"]
+    assert err.split() == [str(out / f"compare-mod2am-{name}.png") for name in names]
+    assert all(path.read_bytes().startswith(PNG_HEAD) for path in out.iterdir())
+
+
+# -- the multiplier's model ----------------------------------------------------------------------
+
+
+def test_model_gives_table_25_back():
+    tiles = {}
+    for figure in published.figures():
+        if figure.table == 25:
+            tiles.setdefault(figure.threads, {})[figure.quantity] = figure.value
+    size = fpga._fit().size
+    for count, row in tiles.items():
+        model = fpga.Multiplier(count, 250e6)
+        assert model.time_s(size) == pytest.approx(row["time"], abs=0.5e-3)
+        power = row["static_power"] + row["dynamic_power"]
+        assert model.power_w() == pytest.approx(power, rel=0.02)
+
+
+def test_model_is_marked_everywhere(site, results):
+    results(line(1000))
+    found = rows(site, "mod2am", "--with", "JKU,JKU:64@400")
+    models = {one["side"]: one for one in found if one["origin"] == "model"}
+    assert set(models) == {"JKU 49@100 (model)", "JKU 64@400 (model)"}
+    assert all("a MODEL" in one["caveats"] and one["estimated"] for one in models.values())
+    _, out, _ = site.run("compare", "mod2am", "--with", "JKU", "--format", "markdown")
+    assert "JKU 49@100 (model)" in out and "predicted or estimated by a model" in out
+    row = next(row for row in markdown_rows(out) if row[0] == "2000")
+    assert row[2] == "\\~9.80"
+
+
+def test_model_s_options_are_judged(site, results):
+    results(line())
+    code, _, err = site.run("compare", "mod2am", "--with", "JKU:0@100")
+    assert code == 1 and "JKU:TILES@MHZ" in err
+
+
+# -- peaks ---------------------------------------------------------------------------------------
+
+
+def measurement(**changes):
+    values = line(**changes)
+    fields = {name: values.get(name) for name in Measurement.__dataclass_fields__}
+    return Measurement(**{**fields, "device": values.get("device", "")})
+
+
+def peak_of(measured, given=None, wanted="auto"):
+    (series,) = stats.series_of([measured[0]], measured[0].kernel)
+    return peaks.of_machine(series, measured, given or {}, wanted)
+
+
+def test_peak_of_a_known_processor(monkeypatch, tmp_path):
+    monkeypatch.setattr(peaks, "CPUINFO", tmp_path / "none")
+    peaks._this_node.cache_clear()
+    cpu = "AMD Opteron(tm) Processor 6128 HE"
+    found = peak_of([measurement(cpu=cpu, threads=16)])
+    assert found.value == pytest.approx(published.prototypes()["LRZ"].peak)
+    assert "2 sockets assumed" in found.source and "table 4" in found.source
+    stream = {"benchmark": "jm-stream", "kernel": "triad", "unit": "B/s"}
+    found = peak_of([measurement(cpu=cpu, threads=16, **stream)])
+    assert found.value == pytest.approx(published.prototypes()["LRZ"].bandwidth, rel=1e-3)
+    peaks._this_node.cache_clear()
+
+
+def test_cores_are_counted_where_the_processor_is_this_one(monkeypatch, tmp_path):
+    cores = "".join(
+        f"model name\t: AMD EPYC 7763 64-Core\nphysical id\t: {core % 2}\ncore id\t: {core}\n\n"
+        for core in range(6)
+    )
+    (tmp_path / "cpuinfo").write_text(cores)
+    monkeypatch.setattr(peaks, "CPUINFO", tmp_path / "cpuinfo")
+    peaks._this_node.cache_clear()
+    found = peak_of([measurement(cpu="AMD EPYC 7763 64-Core")])
+    assert found.value == pytest.approx(6 * 2.45e9 * 16) and "as many as here" in found.source
+    peaks._this_node.cache_clear()
+
+
+def test_peak_is_the_best_measured_of_an_unknown_processor():
+    runs = [measurement(size=100), measurement(size=1000, time_s=0.01, variant="blas")]
+    found = peak_of(runs)
+    assert found.value == pytest.approx(200e9)
+    assert "the best measured, mod2am blas, size 1000" in found.source
+    assert peak_of(runs, wanted="table") is None
+    assert peak_of(runs, {"F/s": 1e12}).source == "1000 GF/s: given on the command line"
+
+
+def test_bandwidth_is_measured_with_the_longest_vectors():
+    stream = {"benchmark": "jm-stream", "kernel": "copy", "unit": "B/s"}
+    cached = measurement(size=1000, time_s=1e-3, **stream)
+    longest = measurement(size=2000, time_s=1.0, **stream)
+    assert peak_of([cached, longest]).value == pytest.approx(longest.performance)
+
+
+def test_device_has_its_own_peak():
+    found = peak_of([measurement(device="NVIDIA H200")])
+    assert found.value == 67e12 and "NVIDIA data sheet" in found.source
