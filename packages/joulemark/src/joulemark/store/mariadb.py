@@ -17,6 +17,9 @@ except ImportError:
 # Table or column or index is there already; table or column is gone already.
 DONE_BEFORE = {1050, 1060, 1061, 1051, 1091, 1146}
 
+# Without backslash escapes the driver need not look at every character: half of a great merge.
+SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_BACKSLASH_ESCAPES"
+
 
 class MariadbSession(Session):
     """Merges take turns by a named lock, which the server frees when a client dies."""
@@ -95,7 +98,7 @@ def writer(place: Place) -> MariadbSession:
         autocommit=True,
         connect_timeout=10,
         read_timeout=600,
-        sql_mode="STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION",
+        sql_mode=SQL_MODE,
         init_command="SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         **{key: value for key, value in where.items() if value},
         **tls,
