@@ -158,7 +158,7 @@ def scale_axes(axes, points) -> None:
     """Logarithmic sizes, with ticks at their own powers; values as their range asks."""
     sizes = sorted({size for size, _, _ in points})
     values = [value for _, value, _ in points]
-    is_binary = all(size & (size - 1) == 0 for size in sizes)
+    is_binary = all(size == int(size) and int(size) & (int(size) - 1) == 0 for size in sizes)
     axes.set_xscale("log", base=2 if is_binary else 10)
     if is_binary:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: _binary(size)))

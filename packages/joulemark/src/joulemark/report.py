@@ -56,6 +56,23 @@ def run_jobs(options) -> int:
     return 0
 
 
+def run_scaling(options) -> int:
+    """Prints series over workers; draws them where a folder for figures is given."""
+    from joulemark import scaling
+
+    found = scaling.find(options)
+    if options.format in output.FORMATS:
+        output.write([scaling.records(found)], options.format, options.out)
+    else:
+        _lay_out([scaling.as_text(one) for one in found], scaling.notes(found), options)
+    if options.plot:
+        from joulemark import scalingplot
+
+        for path in scalingplot.draw_all(found, options.kernel, Path(options.plot)):
+            print(path, file=sys.stderr if options.out is None else sys.stdout)
+    return 0
+
+
 def _lay_out(tables: list[table.Text], notes: list[str], options) -> None:
     lay_out = table.as_markdown if options.format == "markdown" else table.as_terminal
     _write(lay_out(tables, notes), options.out)

@@ -32,14 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with",
         dest="prototypes",
-        type=_names,
+        type=names,
         required=True,
         metavar="NAMES",
         help="prototypes by table 21, separated by commas, such as LRZ,SNIC,PSNC-IB",
     )
-    parser.add_argument("--peak", type=_giga, metavar="GIGA", help="this machine's peak in GF/s")
+    parser.add_argument("--peak", type=giga, metavar="GIGA", help="this machine's peak in GF/s")
     parser.add_argument(
-        "--peak-bandwidth", type=_giga, metavar="GIGA", help="this machine's peak in GB/s"
+        "--peak-bandwidth", type=giga, metavar="GIGA", help="this machine's peak in GB/s"
     )
     parser.add_argument(
         "--peaks",
@@ -58,14 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="DIR", help="draw it there too, as PNG")
 
 
-def _names(text: str) -> list[str]:
+def names(text: str) -> list[str]:
+    """Abbreviations, each once."""
     names = [name for name in text.split(",") if name]
     if not names:
         raise argparse.ArgumentTypeError("must be prototypes such as LRZ,SNIC")
     return list(dict.fromkeys(names))
 
 
-def _giga(text: str) -> float:
+def giga(text: str) -> float:
+    """A peak in GF/s or GB/s."""
     try:
         value = float(text)
     except ValueError:

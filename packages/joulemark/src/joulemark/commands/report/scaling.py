@@ -1,0 +1,61 @@
+# `joulemark report scaling`: its options; joulemark.scaling does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+from joulemark.commands.compare import giga, names
+from joulemark.commands.report import sources
+
+SUMMARY = "tell how performance and energy scale over nodes, ranks or threads"
+EPILOG = """\
+From cooked files of runs with several counts of ranks (or, where all have one rank, of threads),
+such as job-templates/scaling.sbatch leaves, and from tables 100 to 110 of PRACE-1IP D9.3.3:
+STREAM over threads (UiO), mod2am (BSC-1), Hydro (BSC-1, CaSToRC, LRZ) and Linpack (BSC-1, CaSToRC,
+LRZ) over nodes. A size that ran on several counts is a strong series; where none did, the largest
+size of each count is a weak one. Energy is the sum over the nodes; power is energy over time.
+--plot draws performance, parallel efficiency and energy efficiency over the workers, and
+performance against power.
+
+examples:
+  joulemark report scaling hydro --from results/ --with LRZ,CaSToRC --plot figures
+  joulemark report scaling mod2am --kind weak --from weak.cooked.jsonl --format csv
+  joulemark report scaling linpack --with BSC-1,CaSToRC,LRZ
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which results, of which kind, beside which published ones, and how to print them."""
+    sources.add_arguments(parser)
+    parser.add_argument(
+        "--with",
+        dest="prototypes",
+        type=names,
+        default=[],
+        metavar="NAMES",
+        help="published prototypes by table 21, such as BSC-1,CaSToRC,LRZ,UiO",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=("auto", "strong", "weak"),
+        default="auto",
+        help="of the cooked results: the same size on several counts, or a growing one",
+    )
+    parser.add_argument(
+        "--peak", type=giga, metavar="GIGA", help="peak of one rank or thread in GF/s or GB/s"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    parser.add_argument("--plot", metavar="DIR", help="draw it there too, as PNG")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints and draws the scaling."""
+    from joulemark import report
+
+    return report.run_scaling(options)

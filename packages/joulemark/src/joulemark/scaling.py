@@ -1,0 +1,251 @@
+# `joulemark report scaling`: series over nodes, ranks or threads: what is gained, what it costs.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from joulemark import cooked, peaks, published, stats, table, units
+from joulemark.errors import UserError
+from joulemark.peaks import Peak
+from joulemark.stats import Row, Series
+
+STRONG, WEAK = "strong", "weak"
+NODES, RANKS, THREADS = "nodes", "ranks", "threads"
+# Threads of UiO's system, in which all memory is everybody's: its peak does not grow with them.
+SHARED_MEMORY_TABLES = range(100, 104)
+LEGEND = (
+    "Par. eff.: performance of each worker, Energy eff.: operations per joule, both as a part of "
+    "the first line's. strong: the same problem for all; weak: the problem grows with the workers."
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run on so many workers."""
+
+    workers: int
+    row: Row
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """One problem, or one growing problem, on ever more workers."""
+
+    title: str
+    kind: str  # strong or weak
+    worker: str  # nodes, ranks or threads
+    series: Series
+    points: tuple[Point, ...]
+    prototype: str = ""  # that published it
+    peak: Peak | None = None
+    peak_is_shared: bool = False  # by all workers, else each brings it
+
+    def parallel_efficiency(self, point: Point) -> float | None:
+        """Performance of one worker, as a part of the first point's."""
+        first = next((one for one in self.points if one.row.performance), None)
+        if first is None or point.row.performance is None:
+            return None
+        gain = point.row.performance.mean / first.row.performance.mean
+        return gain * first.workers / point.workers
+
+    def relative_energy_efficiency(self, point: Point) -> float | None:
+        """Operations per joule, as a part of the first point's."""
+        first = next((one for one in self.points if one.row.efficiency), None)
+        if first is None or point.row.efficiency is None:
+            return None
+        return point.row.efficiency.mean / first.row.efficiency.mean
+
+    def fraction_of_peak(self, point: Point) -> float | None:
+        """Performance as a part of the peak of all workers together."""
+        if self.peak is None or point.row.performance is None:
+            return None
+        peaks_of_all = 1 if self.peak_is_shared else point.workers
+        return point.row.performance.mean / (self.peak.value * peaks_of_all)
+
+
+RATIOS = (
+    ("Par. eff. [%]", "parallel_efficiency", Scaling.parallel_efficiency),
+    ("Energy eff. [%]", "relative_energy_efficiency", Scaling.relative_energy_efficiency),
+    ("Of peak [%]", "peak_fraction", Scaling.fraction_of_peak),
+)
+
+
+def find(options) -> list[Scaling]:
+    """All scalings that were asked for, this machine's first."""
+    published.check_names(options.prototypes)
+    found = list(_measured(options))
+    for name in options.prototypes:
+        found += _published(options.kernel, name)
+    if not found:
+        raise UserError(
+            f"KERNEL {options.kernel}: no size was measured with two counts of ranks or threads, "
+            "and nothing was published of --with; published are stream, mod2am and hydro (BSC-1, "
+            "CaSToRC, LRZ, UiO) and linpack (BSC-1, CaSToRC, LRZ)"
+        )
+    return found
+
+
+# -- published -----------------------------------------------------------------------------------
+
+
+def _published(wanted: str, name: str) -> Iterator[Scaling]:
+    by_table: dict[int, list[Series]] = {}
+    for one in published.series_of(wanted, name, published.SCALING_TABLES):
+        by_table.setdefault(published.table_of(one), []).append(one)
+    for number, found in by_table.items():
+        shared = number in SHARED_MEMORY_TABLES
+        points = _points(
+            (one.threads if shared else one.ranks, row) for one in found for row in one.rows
+        )
+        kind = STRONG if len({point.row.size for point in points}) == 1 else WEAK
+        yield Scaling(
+            title=f"{found[0].name}, {name}, {published.prototypes()[name].device}, "
+            f"table {number}",
+            kind=kind,
+            worker=THREADS if shared else NODES,
+            series=found[0],
+            points=points,
+            prototype=name,
+            peak=peaks.of_published(name, found[0].unit),
+            peak_is_shared=shared,
+        )
+
+
+def _points(pairs: Iterable[tuple[int, Row]]) -> tuple[Point, ...]:
+    points = [Point(workers, row) for workers, row in pairs]
+    return tuple(sorted(points, key=lambda point: (point.workers, point.row.size)))
+
+
+# -- measured here -------------------------------------------------------------------------------
+
+
+def _measured(options) -> Iterator[Scaling]:
+    """This machine's; none where results were not named and there are none."""
+    try:
+        found = stats.series_of(cooked.load(options.sources), options.kernel)
+    except UserError:
+        if options.sources:
+            raise
+        return
+    found = stats.best_of(found) if options.best else found
+    for group in _programs(found):
+        yield from _of_program(group, options)
+
+
+def _programs(found: list[Series]) -> Iterator[list[Series]]:
+    """Series that differ in their workers alone."""
+    groups: dict[tuple, list[Series]] = {}
+    for one in found:
+        key = (one.benchmark, one.kernel, one.variant, one.target, one.machine, one.unit)
+        groups.setdefault(key, []).append(one)
+    yield from groups.values()
+
+
+def _of_program(group: list[Series], options) -> Iterator[Scaling]:
+    worker = RANKS if any(one.ranks > 1 for one in group) else THREADS
+    # the threads of a rank stay the same, or ranks would be told to scale as threads do
+    for threads in sorted({one.threads for one in group}) if worker == RANKS else [None]:
+        same = [one for one in group if threads in (None, one.threads)]
+        pairs = [(getattr(one, worker), row) for one in same for row in one.rows]
+        peak = _given_peak(same[0], options.peak, worker)
+        for kind, points in _kinds(pairs, options.kind):
+            yield Scaling(
+                title=_title(same[0], worker),
+                kind=kind,
+                worker=worker,
+                series=same[0],
+                points=points,
+                peak=peak,
+            )
+
+
+def _title(series: Series, worker: str) -> str:
+    of_ranks = f", {series.threads} thr. a rank" if worker == RANKS else ""
+    estimate = f" ({table.ESTIMATED})" if series.estimated else ""
+    return f"{series.name}, {series.variant}{of_ranks}, {series.machine}{estimate}"
+
+
+def _given_peak(series: Series, giga: float | None, worker: str) -> Peak | None:
+    if giga is None:
+        return None
+    return Peak(giga * 1e9, f"{giga:g} G{series.unit} of one of the {worker}: given")
+
+
+def _kinds(pairs: list[tuple[int, Row]], wanted: str) -> Iterator[tuple[str, tuple[Point, ...]]]:
+    """Strong: each size that ran on several counts; weak: the largest size of each count."""
+    by_size: dict[int, list[tuple[int, Row]]] = {}
+    largest: dict[int, Row] = {}
+    for workers, row in sorted(pairs, key=lambda pair: (pair[0], pair[1].size)):
+        by_size.setdefault(row.size, []).append((workers, row))
+        largest[workers] = row
+    strong = [same for same in by_size.values() if len({workers for workers, _ in same}) > 1]
+    if wanted == STRONG or (wanted == "auto" and strong):
+        for same in strong:
+            yield STRONG, _points(same)
+    elif len(largest) > 1:
+        yield WEAK, _points(largest.items())
+
+
+# -- tables and records --------------------------------------------------------------------------
+
+
+def as_text(one: Scaling) -> table.Text:
+    """The annex's columns with the workers before and the ratios behind them."""
+    text = table.lay_out(replace(one.series, rows=_rows(one)), "auto")
+    shown = [ratio for ratio in RATIOS if any(ratio[2](one, point) for point in one.points)]
+    points = iter(one.points)
+    body = []
+    for kind, cells in text.body:
+        if kind == "error":
+            body.append((kind, ["", *cells, *[""] * len(shown)]))
+            continue
+        point = next(points)
+        ratios = [_percent(value(one, point)) for _, _, value in shown]
+        body.append((kind, [str(point.workers), *cells, *ratios]))
+    heads = [one.worker.capitalize(), *text.heads, *(head for head, _, _ in shown)]
+    return table.Text(f"{one.title}: {one.kind} scaling", heads, body)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else units.digits(100 * value)
+
+
+def notes(found: list[Scaling]) -> list[str]:
+    """The legend, the peaks, and what is wrong with the published tables."""
+    lines = {table.LEGEND: None, LEGEND: None}
+    for one in found:
+        if one.series.estimated:
+            lines[table.LEGEND_ESTIMATED] = None
+        if one.peak:
+            lines[f"{one.title}: peak {one.peak.source}"] = None
+        if one.series.target == published.TARGET:
+            number = published.table_of(one.series)
+            measured = published.prototypes()[one.prototype].measured
+            lines[f"table {number}: measured: {measured}"] = None
+            lines.update(
+                {f"table {number}: {note.text}": None for note in published.caveats([number])}
+            )
+    return list(lines)
+
+
+def records(found: list[Scaling]) -> list[dict]:
+    """One record a point in SI units."""
+    return [
+        {
+            "scaling": one.kind,
+            "worker": one.worker,
+            "workers": point.workers,
+            **record,
+            **{key: value(one, point) for _, key, value in RATIOS},
+            "peak_source": one.peak.source if one.peak else None,
+        }
+        for one in found
+        for point, record in zip(
+            one.points, table.as_records([replace(one.series, rows=_rows(one))])
+        )
+    ]
+
+
+def _rows(one: Scaling) -> tuple[Row, ...]:
+    return tuple(point.row for point in one.points)

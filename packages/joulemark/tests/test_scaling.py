@@ -1,0 +1,191 @@
+# `joulemark report scaling`: cooked and published series over nodes, ranks and threads.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
+
+TEMPLATE = Path(__file__).parents[3] / "job-templates" / "scaling.sbatch"
+
+
+def records(site, *arguments):
+    code, out, err = site.run("report", "scaling", *arguments, "--format", "json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def ratios(found, key):
+    return [one[key] and round(one[key], 3) for one in found]
+
+
+def test_strong_series_over_ranks(site, results):
+    results(
+        line(time_s=0.1, variant="mpi", ranks=1, threads=1),
+        line(time_s=0.05, variant="mpi", ranks=2, threads=1),
+        line(time_s=0.05, variant="mpi", ranks=4, threads=1, energy_j=20.0),
+    )
+    found = records(site, "mod2am", "--peak", "40")
+    assert {(one["scaling"], one["worker"]) for one in found} == {("strong", "ranks")}
+    assert [one["workers"] for one in found] == [1, 2, 4]
+    assert ratios(found, "parallel_efficiency") == [1.0, 1.0, 0.5]
+    assert ratios(found, "relative_energy_efficiency") == [1.0, 2.0, 0.5]
+    assert ratios(found, "peak_fraction") == [0.5, 0.5, 0.25]
+
+
+def test_weak_series_is_the_largest_size_of_each_count(site, results):
+    results(
+        line(1000, time_s=0.1, ranks=1, threads=1),
+        line(1260, time_s=0.1, ranks=2, threads=1),
+        line(1587, time_s=0.2, ranks=4, threads=1),
+    )
+    found = records(site, "mod2am")
+    assert {one["scaling"] for one in found} == {"weak"}
+    assert ratios(found, "parallel_efficiency") == [1.0, 1.0, 0.5]
+
+
+def test_kind_can_be_chosen_where_both_are_there(site, results):
+    results(*(line(size, ranks=ranks, threads=1) for size in (100, 1000) for ranks in (1, 2)))
+    assert len(records(site, "mod2am")) == 4
+    weak = records(site, "mod2am", "--kind", "weak")
+    assert [(one["workers"], one["size"]) for one in weak] == [(1, 1000), (2, 1000)]
+
+
+def test_threads_are_the_workers_where_all_have_one_rank(site, results):
+    results(line(threads=1, time_s=0.1), line(threads=2, time_s=0.08))
+    found = records(site, "mod2am")
+    assert {one["worker"] for one in found} == {"threads"}
+    assert ratios(found, "parallel_efficiency") == [1.0, 0.625]
+
+
+def test_ranks_of_different_threads_are_different_series(site, results):
+    results(*(line(ranks=ranks, threads=threads) for ranks in (1, 2) for threads in (1, 4)))
+    assert len({(one["threads"]) for one in records(site, "mod2am")}) == 2
+    _, out, _ = site.run("report", "scaling", "mod2am", "--format", "markdown")
+    assert "1 thr. a rank" in out and "4 thr. a rank" in out
+
+
+def test_a_wrong_result_has_no_efficiency(site, results):
+    results(line(ranks=1, threads=1), {**failed(1000), "ranks": 2, "threads": 1})
+    found = records(site, "mod2am")
+    assert ratios(found, "parallel_efficiency") == [1.0, None]
+    _, out, _ = site.run("report", "scaling", "mod2am", "--format", "markdown")
+    assert markdown_rows(out)[-1] == ["2", "1000", "1", "failed", "-", "-", "failed", "-", "-", "-"]
+
+
+def test_estimates_stay_marked(site, results):
+    results(*(line(ranks=ranks, threads=1, estimated=True) for ranks in (1, 2)))
+    _, out, _ = site.run("report", "scaling", "mod2am", "--format", "markdown")
+    assert "ESTIMATED by a model" in out and "\\~100" in out
+
+
+def test_one_count_is_no_series(site, results):
+    results(line(**UNKNOWN))
+    code, _, err = site.run("report", "scaling", "mod2am")
+    assert code == 1 and "no size was measured with two counts" in err
+
+
+# Parallel efficiency of the last line; energy efficiency of it, as a part of the first.
+PUBLISHED = [
+    ("linpack", "BSC-1", "nodes", "weak", 12, 200 / 224 / 1.1, 101 / 142),
+    ("linpack", "LRZ", "nodes", "weak", 6, 2225 / 32 / 108, 218 / 326),
+    ("linpack", "CaSToRC", "nodes", "weak", 8, 3035 / 8 / 103, 676 / 689),
+    ("hydro", "CaSToRC", "nodes", "strong", 7, 201327 / 8 / 24399, 64.0 / 63.1),
+    ("hydro", "LRZ", "nodes", "weak", 5, 122141 / 16 / 14204, 28.4 / 55.4),
+    ("hydro", "BSC-1", "nodes", "weak", 8, 26432 / 192 / 236, 15.2 / 29.3),
+    ("mod2am", "BSC-1", "nodes", "weak", 3, 2282 / 16 / 212, 16.1 / 23.1),
+    ("triad", "UiO", "threads", "strong", 6, 472961 / 24 / 63452, 94.2 / 15.3),
+]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "worker", "kind", "count", "speed", "joules"), PUBLISHED
+)
+def test_published_series(
+    site, tmp_path, monkeypatch, kernel, name, worker, kind, count, speed, joules
+):
+    monkeypatch.setenv("JOULEMARK_RESULTS", str(tmp_path))
+    found = records(site, kernel, "--with", name)
+    assert len(found) == count
+    assert {(one["worker"], one["scaling"]) for one in found} == {(worker, kind)}
+    assert found[-1]["parallel_efficiency"] == pytest.approx(speed)
+    assert found[-1]["relative_energy_efficiency"] == pytest.approx(joules)
+
+
+def test_published_caveats_and_peaks_are_printed(site, results):
+    results(line())
+    _, out, _ = site.run(
+        "report", "scaling", "linpack", "--with", "CaSToRC", "--format", "markdown"
+    )
+    assert "by mistake" in out and "peak 1158 GF/s" in out and "rvitals" in out
+    rows = markdown_rows(out)
+    assert rows[0][0] == "Nodes" and rows[0][-1] == "Of peak [%]"
+    assert float(rows[-1][-1]) == pytest.approx(100 * 3035 / 8 / 1158, abs=0.05)
+
+
+def test_figures_are_drawn(site, results):
+    results(*(line(ranks=ranks, threads=1) for ranks in (1, 2)))
+    out = site.folder / "figures"
+    _, _, err = site.run("report", "scaling", "mod2am", "--with", "BSC-1", "--plot", str(out))
+    names = ["performance", "parallel-efficiency", "energy-efficiency", "power"]
+    assert err.split() == [str(out / f"scaling-mod2am-{name}.png") for name in names]
+    assert all(path.read_bytes().startswith(PNG_HEAD) for path in out.iterdir())
+
+
+# -- the template, with a `srun` that only says what it was asked for -----------------------------
+
+SRUN = '#!/bin/bash\nprintf "%s " "$@" >>"$SRUN_LOG"; echo >>"$SRUN_LOG"\n'
+
+
+@pytest.fixture
+def template(tmp_path):
+    """Runs scaling.sbatch as a job of 6 nodes of 4 CPUs; returns the calls of srun as options."""
+    if not TEMPLATE.exists():
+        pytest.skip(f"no {TEMPLATE.name} beside this package")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "srun").write_text(SRUN)
+    (folder / "srun").chmod(0o755)
+    log = tmp_path / "srun.log"
+    job = {"SLURM_JOB_NUM_NODES": "6", "SLURM_CPUS_ON_NODE": "4", "SLURM_JOB_ID": "7"}
+    job |= {"SLURM_SUBMIT_DIR": str(tmp_path), "SRUN_LOG": str(log)}
+    path = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    script = f"module() {{ :; }}\nexport -f module\nexec bash {TEMPLATE}"
+
+    def run(**knobs):
+        words = ["bash", "-c", script]
+        subprocess.run(words, check=True, timeout=30, env={**path, **job, **knobs})
+        return [call.split() for call in log.read_text().splitlines()]
+
+    return run
+
+
+def values(calls, name):
+    found = [call[call.index(name) + 1] if name in call else None for call in calls]
+    joined = [[word for word in call if word.startswith(f"{name}=")] for call in calls]
+    return [
+        one or (words[0].partition("=")[2] if words else None) for one, words in zip(found, joined)
+    ]
+
+
+def test_template_runs_a_strong_and_a_weak_series(template):
+    calls = template(JM_BENCHMARK="hydro", JM_SIZE="1000")
+    assert values(calls, "--nodes") == ["1", "2", "4", "6"] * 2
+    assert values(calls, "--ntasks") == ["4", "8", "16", "24"] * 2
+    assert values(calls, "--sizes") == ["1000"] * 4 + ["1000", "1414", "2000", "2449"]
+    assert {Path(name).name for name in values(calls, "--cooked")} == {
+        "hydro.strong.7.cooked.jsonl",
+        "hydro.weak.7.cooked.jsonl",
+    }
+    assert set(values(calls, "--variant")) == {"mpi"}
+
+
+def test_template_s_knobs(template):
+    knobs = {"JM_KINDS": "weak", "JM_NODES": "1 4", "JM_RANKS_PER_NODE": "1", "JM_THREADS": "4"}
+    calls = template(JM_BENCHMARK="mod2f", JM_SRUN="--mpi=pmix --exact", **knobs)
+    assert values(calls, "--sizes") == ["16777216", "67108864"]
+    assert values(calls, "--ntasks") == ["1", "4"]
+    assert values(calls, "--cpus-per-task") == ["4", "4"]
+    assert all("--mpi=pmix" in call and "--exact" in call for call in calls)
