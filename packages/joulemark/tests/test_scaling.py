@@ -72,7 +72,7 @@ def test_a_wrong_result_has_no_efficiency(site, results):
     found = records(site, "mod2am")
     assert ratios(found, "parallel_efficiency") == [1.0, None]
     _, out, _ = site.run("report", "scaling", "mod2am", "--format", "markdown")
-    assert markdown_rows(out)[-1] == ["2", "1000", "1", "failed", "-", "-", "failed", "-", "-", "-"]
+    assert markdown_rows(out)[-1] == ["2", "1000", "1", "failed", *"--", "failed", *"---"]
 
 
 def test_estimates_stay_marked(site, results):
