@@ -158,6 +158,10 @@ struct bk_case {
     unsigned threads;      /* of one rank */
     unsigned ranks;        /* that share the work; 0: one */
     const char *device;    /* that computes, e.g. "NVIDIA H200"; NULL: the CPU */
+    /* Makes the input that the next `iterations` of the kernel use up, at most most_iterations; not
+     * timed and not in the region. NULL: the kernel leaves its input as it was. */
+    bk_kernel *prepare;
+    uint64_t most_iterations;
 };
 
 /* What was measured; per ONE iteration unless said otherwise. */

@@ -28,30 +28,44 @@ static double time_run(bk_kernel *kernel, void *context, uint64_t iterations) {
     return bk_team_maximum((double)(clock_now_ns() - start_ns) * 1e-9);
 }
 
+static void prepare(const struct bk_case *what, void *context, uint64_t iterations) {
+    if (what->prepare != NULL)
+        what->prepare(context, iterations);
+}
+
+static double time_prepared(const struct bk_case *what, bk_kernel *kernel, void *context,
+                            uint64_t iterations) {
+    prepare(what, context, iterations);
+    return time_run(kernel, context, iterations);
+}
+
 // The shorter of two runs: in one of them the process may have lost its processor to another.
-static double time_twice(bk_kernel *kernel, void *context, uint64_t iterations, double seconds) {
-    double first_s = time_run(kernel, context, iterations);
+static double time_twice(const struct bk_case *what, bk_kernel *kernel, void *context,
+                         uint64_t iterations, double seconds) {
+    double first_s = time_prepared(what, kernel, context, iterations);
     // Not for what takes long anyway.
     if (first_s > 10 * seconds)
         return first_s;
-    return fmin(first_s, time_run(kernel, context, iterations));
+    return fmin(first_s, time_prepared(what, kernel, context, iterations));
 }
 
 // Iterations that last about `seconds`. Also warms caches, pages and clocks. More iterations are
 // tried until a run is long and no longer made up of what every run costs once, e.g. waking
 // threads.
-static uint64_t calibrate(bk_kernel *kernel, void *context, double seconds) {
+static uint64_t calibrate(const struct bk_case *what, bk_kernel *kernel, void *context,
+                          double seconds) {
+    const uint64_t most = what->prepare == NULL ? UINT64_MAX / 32 : what->most_iterations;
     uint64_t iterations = 1;
     double previous_s = INFINITY; // of one iteration
     for (;;) {
-        double run_s = time_twice(kernel, context, iterations, seconds);
+        double run_s = time_twice(what, kernel, context, iterations, seconds);
         double iteration_s = run_s / (double)iterations;
         bool steady = iteration_s > 0.75 * previous_s;
-        if (run_s > 10 * seconds || (steady && run_s >= seconds / 4) ||
-            iterations > UINT64_MAX / 32)
-            return (uint64_t)fmin(1e18, fmax(1, round(seconds / iteration_s)));
+        if (run_s > 10 * seconds || (steady && run_s >= seconds / 4) || iterations >= most)
+            return (uint64_t)fmin(fmin(1e18, (double)most), fmax(1, round(seconds / iteration_s)));
         double factor = run_s > 0 ? seconds / 2 / run_s : 16;
-        iterations = (uint64_t)ceil((double)iterations * fmin(16, fmax(2, factor)));
+        factor = fmin(16, fmax(2, factor));
+        iterations = (uint64_t)fmin((double)most, ceil((double)iterations * factor));
         previous_s = iteration_s;
     }
 }
@@ -117,15 +131,53 @@ static bool long_enough(const struct bk_timing *timing, const struct bk_options 
            elapsed_s >= patience * options->min_seconds;
 }
 
-static bool repeat(struct bk_timing *timing, const struct bk_options *options, bk_kernel *kernel,
-                   void *context, uint64_t iterations) {
+// The region around all repetitions; where each is prepared, it is run through with each.
+struct marks {
+    const char *name;
+    bool begun;
+    bool known; // the energy of all that has ended
+    struct joulemark_energy energy;
+};
+
+static void begin_mark(struct marks *marks) {
+    marks->begun = joulemark_region_begin(marks->name);
+}
+
+static void end_mark(struct marks *marks) {
+    struct joulemark_energy last;
+    marks->known &= marks->begun && joulemark_region_end_energy(marks->name, &last);
+    if (!marks->known)
+        return;
+    marks->energy.energy_uj += last.energy_uj;
+    marks->energy.uncertainty_uj += last.uncertainty_uj;
+    marks->energy.seconds += last.seconds;
+    marks->energy.estimated |= last.estimated;
+}
+
+static double repeat_once(const struct bk_case *what, bk_kernel *kernel, void *context,
+                          uint64_t iterations, struct marks *marks) {
+    if (what->prepare == NULL)
+        return time_run(kernel, context, iterations);
+    prepare(what, context, iterations);
+    begin_mark(marks);
+    double run_s = time_run(kernel, context, iterations);
+    end_mark(marks);
+    return run_s;
+}
+
+static bool repeat(struct bk_timing *timing, const struct bk_case *what,
+                   const struct bk_options *options, bk_kernel *kernel, void *context,
+                   uint64_t iterations, struct marks *marks) {
     uint64_t start_ns = clock_now_ns();
+    double sum_s = 0;
     do {
-        double run_s = time_run(kernel, context, iterations);
+        double run_s = repeat_once(what, kernel, context, iterations, marks);
         if (!append_repetition(timing, run_s / (double)iterations))
             return false;
         summarise(timing);
-        timing->region_seconds = bk_team_maximum((double)(clock_now_ns() - start_ns) * 1e-9);
+        sum_s += run_s;
+        double elapsed_s = bk_team_maximum((double)(clock_now_ns() - start_ns) * 1e-9);
+        timing->region_seconds = what->prepare == NULL ? elapsed_s : sum_s;
     } while (!long_enough(timing, options));
     timing->iterations = iterations * timing->repetitions;
     return true;
@@ -163,14 +215,17 @@ bool bk_measure(struct bk_session *session, const struct bk_case *what, bk_kerne
     *timing = (struct bk_timing){0};
     const struct bk_options *options = session->options;
     bk_region_name(session, what, timing->region, sizeof timing->region);
-    uint64_t iterations = calibrate(kernel, context, options->min_seconds / wanted_repetitions);
+    uint64_t iterations =
+        calibrate(what, kernel, context, options->min_seconds / wanted_repetitions);
     bk_write_now(timing->start, sizeof timing->start);
-    bool marked = joulemark_region_begin(timing->region);
-    bool measured = repeat(timing, options, kernel, context, iterations);
-    struct joulemark_energy energy;
-    bool known = marked && joulemark_region_end_energy(timing->region, &energy);
+    struct marks marks = {.name = timing->region, .known = true};
+    if (what->prepare == NULL)
+        begin_mark(&marks);
+    bool measured = repeat(timing, what, options, kernel, context, iterations, &marks);
+    if (what->prepare == NULL)
+        end_mark(&marks);
     if (measured)
-        take_energy(timing, known ? &energy : NULL);
+        take_energy(timing, marks.known ? &marks.energy : NULL);
     else
         bk_free_timing(timing);
     return measured;

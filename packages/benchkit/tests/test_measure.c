@@ -37,15 +37,19 @@ static const struct bk_case one_case = {.kernel = "copy",
                                         .operation = "byte",
                                         .threads = 1};
 
-static struct bk_timing measure(struct bk_options *options) {
+static struct bk_timing measure_case(const struct bk_case *what, struct bk_options *options) {
     options->cooked = "/dev/null";
     options->raw = "/dev/null";
     struct bk_session *session = bk_open(&test_program, options);
     struct bk_timing timing = {0};
-    EXPECT(session != NULL && bk_measure(session, &one_case, kernel, NULL, &timing));
+    EXPECT(session != NULL && bk_measure(session, what, kernel, NULL, &timing));
     if (session != NULL)
         EXPECT(bk_close(session) == BK_OK);
     return timing;
+}
+
+static struct bk_timing measure(struct bk_options *options) {
+    return measure_case(&one_case, options);
 }
 
 static void a_measurement_is_long_enough_and_consistent(void) {
@@ -72,9 +76,10 @@ static void the_limit_stops_a_slow_kernel_at_two_repetitions(void) {
     bk_free_timing(&timing);
 }
 
+// A program attaches once: both tests of regions are served by one.
+static struct fake_daemon daemon_;
+
 static void the_region_holds_exactly_the_timed_iterations(void) {
-    static struct fake_daemon daemon_;
-    fake_start(&daemon_);
     // Two variants: the region's name must tell them apart.
     struct bk_options options = {.variants = 3, .min_seconds = 0.05, .max_seconds = 10};
     n_calls = 0;
@@ -84,7 +89,6 @@ static void the_region_holds_exactly_the_timed_iterations(void) {
     EXPECT_TEXT(fake_mark(&daemon_, 0, 1), "end copy/10/serial");
     uint64_t begin_ns = (uint64_t)daemon_.rings[0]->slots[0].time_ns;
     uint64_t end_ns = (uint64_t)daemon_.rings[0]->slots[1].time_ns;
-    fake_stop(&daemon_);
     EXPECT(iterations_between(0, begin_ns) > 0);
     EXPECT(iterations_between(begin_ns, end_ns) == timing.iterations);
     EXPECT(timing.has_energy && !timing.estimated);
@@ -93,6 +97,38 @@ static void the_region_holds_exactly_the_timed_iterations(void) {
     EXPECT(fabs(timing.energy_uncertainty_j * (double)timing.iterations - 0.0400005) < 1e-9);
     EXPECT(fabs(timing.power_w - 10) < 1e-9);
     EXPECT(fabs(timing.region_seconds - 0.5) < 1e-9);
+    bk_free_timing(&timing);
+}
+
+static uint64_t prepared;
+static size_t wrongly_prepared;
+
+// Every run uses up what was prepared for it, of which there is never more than 7.
+static void make_input(void *context, uint64_t iterations) {
+    (void)context;
+    uint64_t used = n_calls == 0 ? 0 : calls[n_calls - 1].iterations;
+    wrongly_prepared += prepared != used || iterations == 0 || iterations > 7;
+    prepared = iterations;
+}
+
+static void preparing_is_neither_timed_nor_in_the_region(void) {
+    struct bk_case what = one_case;
+    what.prepare = make_input;
+    what.most_iterations = 7;
+    struct bk_options options = {.variants = 1, .min_seconds = 0.001, .max_seconds = 10};
+    n_calls = 0;
+    struct bk_timing timing = measure_case(&what, &options);
+    EXPECT(wrongly_prepared == 0 && prepared == calls[n_calls - 1].iterations);
+    uint64_t marked = 0;
+    for (uint64_t i = 0; i < timing.repetitions; i++) {
+        const jm_ring_slot *slots = daemon_.rings[0]->slots + 2 + 2 * i;
+        marked += iterations_between((uint64_t)slots[0].time_ns, (uint64_t)slots[1].time_ns);
+    }
+    EXPECT(timing.repetitions >= 3 && marked == timing.iterations);
+    // 5 J and 0.5 s for each time that the region was run through.
+    double repetitions = (double)timing.repetitions;
+    EXPECT(fabs(timing.energy_j * (double)timing.iterations - 5 * repetitions) < 1e-6);
+    EXPECT(fabs(timing.power_w - 10) < 1e-9);
     bk_free_timing(&timing);
 }
 
@@ -112,7 +148,10 @@ static void the_ranks_of_a_step_have_their_own_regions(void) {
 int main(void) {
     a_measurement_is_long_enough_and_consistent();
     the_limit_stops_a_slow_kernel_at_two_repetitions();
+    fake_start(&daemon_);
     the_region_holds_exactly_the_timed_iterations();
+    preparing_is_neither_timed_nor_in_the_region();
+    fake_stop(&daemon_);
     the_ranks_of_a_step_have_their_own_regions();
     return expect_result();
 }
