@@ -1,0 +1,165 @@
+// hydro: the 2D compressible Euler equations in a closed box; the state, the models and the checks.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef HYDRO_H
+#define HYDRO_H
+
+#include "benchkit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HYDRO_VARIABLES 4
+// Layers of cells around the domain that the scheme reads.
+#define HYDRO_GHOSTS 2
+
+// A rectangle of cells, the whole domain or one rank's part of it. Variables are density, momentum
+// along x, momentum along y, energy density; variable v of cell (i, j) is
+// cells[v * plane + j * pitch + i], with i from -HYDRO_GHOSTS to nx + HYDRO_GHOSTS - 1, j likewise.
+// The domain's sides are walls that reflect.
+struct hydro_grid {
+    ptrdiff_t whole[2]; // cells of the domain along x and y
+    ptrdiff_t first[2]; // of them, the part's first
+    ptrdiff_t nx;       // cells of the part
+    ptrdiff_t ny;
+    ptrdiff_t pitch;
+    ptrdiff_t plane;
+    double dx; // length of a cell's side
+    double *cells;
+    void *memory; // what to release
+};
+
+// A run. The models advance it; its state lies in `grid`, or with the model from its `open` to its
+// `fetch`.
+struct hydro_run {
+    const struct hydro_model *model;
+    struct hydro_grid grid;
+    double time;
+    double dt;      // of this step and the next: it is found anew every second step
+    uint64_t steps; // done
+    unsigned threads;
+    void *own; // what the model keeps
+};
+
+// A programming model. What is NULL is not needed.
+struct hydro_model {
+    const char *name;
+    double tolerance;  // to the serial model's values, relative; 0: equal to the last bit
+    bool threaded;     // heeds run->threads
+    bool distributed;  // each rank has a part of the domain
+    double state_size; // bytes of memory that the state needs, over those of the grid
+    // Chooses this rank's part of grid->whole.
+    void (*part)(struct hydro_grid *grid);
+    // Prepares to advance the state in run->grid. NULL, or what is wrong and how to mend it.
+    const char *(*open)(struct hydro_run *run);
+    void (*advance)(struct hydro_run *run, uint64_t steps);
+    // Brings the state back to run->grid.
+    void (*fetch)(struct hydro_run *run);
+    void (*close)(struct hydro_run *run);
+    // Sum over the ranks.
+    double (*sum)(double value);
+    // What computes; without it, the CPU.
+    const char *(*device)(void);
+};
+
+extern const struct hydro_model hydro_serial;
+#ifdef BENCH_OPENMP
+extern const struct hydro_model hydro_omp;
+#endif
+#ifdef BENCH_MPI
+extern const struct hydro_model hydro_mpi;
+#endif
+#ifdef BENCH_CUDA
+extern const struct hydro_model hydro_cuda;
+#endif
+#ifdef BENCH_OPENCL
+extern const struct hydro_model hydro_opencl;
+#endif
+#ifdef BENCH_C66X
+extern const struct hydro_model hydro_c66x;
+#endif
+
+// ---- Runs and initial states
+// ---------------------------------------------------------------------
+
+// Makes the grid of nx x ny cells of side dx, or this rank's part. False when memory is out.
+// hydro_end is right in either case.
+bool hydro_begin(struct hydro_run *run, const struct hydro_model *model, ptrdiff_t nx, ptrdiff_t ny,
+                 double dx, unsigned threads);
+void hydro_end(struct hydro_run *run);
+
+// Bytes that a run on n x n cells needs in one rank.
+double hydro_bytes(const struct hydro_model *model, uint64_t n);
+
+// Hydro's test case 1: a gas at rest and one unit of energy in the cell of the lower left corner.
+void hydro_fill_blast(struct hydro_run *run);
+
+// Sod's shock tube of length one along x (dimension 0) or y (1).
+void hydro_fill_sod(struct hydro_run *run, unsigned dimension);
+
+// ---- The scheme on a grid, shared by the models that run on a CPU
+// ---------------------------------
+
+// Bytes of scratch memory that one caller of a sweep needs, aligned to 64.
+#define HYDRO_SCRATCH_BYTES (64 * 1024)
+// Columns of a strip along y.
+#define HYDRO_STRIP 128
+
+// Fills the ghost cells on both sides of dimension 0 (x) or 1 (y) where there is a wall.
+void hydro_walls(const struct hydro_grid *grid, unsigned dimension);
+
+// Advances rows [begin, end) along x, or columns [begin, end) along y, by dt.
+void hydro_sweep(const struct hydro_grid *grid, unsigned dimension, double dt, ptrdiff_t begin,
+                 ptrdiff_t end, double *scratch);
+
+// The largest speed of a wave in rows [begin, end).
+double hydro_fastest(const struct hydro_grid *grid, ptrdiff_t begin, ptrdiff_t end);
+
+// The time step for that speed; half of it at first.
+double hydro_time_step(const struct hydro_run *run, double fastest);
+
+// Shares of `cells` cells in whole units, but for the last: number `index` of `count` begins where
+// this says, and ends where the next begins.
+ptrdiff_t hydro_share(ptrdiff_t cells, ptrdiff_t unit, unsigned index, unsigned count);
+
+// ---- Checks
+// --------------------------------------------------------------------------------------
+
+// Mass, momenta and energy of the domain.
+struct hydro_totals {
+    double of[HYDRO_VARIABLES];
+};
+struct hydro_totals hydro_total(const struct hydro_run *run);
+
+// Mass and energy of a closed box are kept. Leaves the digest as it was.
+void hydro_check_conserved(struct bk_check *check, const struct hydro_totals *before,
+                           const struct hydro_run *run);
+
+// A small blast against the serial model, Sod's tube and the blast against their exact solutions.
+// NULL, or why it could not. The digest is of the small blast's state.
+const char *hydro_check_model(const struct hydro_model *model, unsigned threads,
+                              struct bk_check *check);
+
+// ---- Exact solutions
+// -------------------------------------------------------------------------------
+
+// Exact solution of Sod's Riemann problem at x / t from the membrane: density, velocity, pressure.
+void hydro_exact_sod(double x_over_t, double state[3]);
+
+// Sedov's cylindrical blast in a cold gas of density one.
+struct hydro_sedov {
+    double alpha; // energy * t^2 = alpha * density * radius^4
+    size_t count;
+    double *radius; // over the shock's radius, [count], falling
+    double *density;
+};
+bool hydro_sedov_solve(struct hydro_sedov *sedov);
+void hydro_sedov_free(struct hydro_sedov *sedov);
+// Density at a radius that is given over the shock's.
+double hydro_sedov_density(const struct hydro_sedov *sedov, double radius);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

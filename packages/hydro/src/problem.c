@@ -1,0 +1,93 @@
+// Grids, initial states and totals. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "hydro.h"
+
+#include <string.h>
+
+#include "godunov.h"
+
+// Values of the longest cache line: a DSP's second level has 128 bytes.
+enum { LINE = 16 };
+
+// Rows begin at a cache line, share none, and do not all fall into the same sets of a cache.
+static ptrdiff_t choose_pitch(ptrdiff_t nx) {
+    ptrdiff_t pitch = (nx + HYDRO_GHOSTS + LINE - 1) / LINE * LINE + LINE;
+    return pitch % 64 == 0 ? pitch + LINE : pitch;
+}
+
+static void fill(const struct hydro_grid *grid, ptrdiff_t i, ptrdiff_t j, double density,
+                 double energy) {
+    double *cell = grid->cells + j * grid->pitch + i;
+    cell[0] = density;
+    cell[grid->plane] = 0;
+    cell[2 * grid->plane] = 0;
+    cell[3 * grid->plane] = energy;
+}
+
+static bool allocate(struct hydro_grid *grid) {
+    grid->pitch = choose_pitch(grid->nx);
+    grid->plane = grid->pitch * (grid->ny + 2 * HYDRO_GHOSTS) + LINE;
+    size_t values = (size_t)(HYDRO_VARIABLES * grid->plane + 2 * LINE);
+    grid->memory = bk_allocate(values * sizeof(double));
+    if (grid->memory == NULL)
+        return false;
+    memset(grid->memory, 0, values * sizeof(double));
+    grid->cells = (double *)grid->memory + LINE + HYDRO_GHOSTS * grid->pitch;
+    return true;
+}
+
+bool hydro_begin(struct hydro_run *run, const struct hydro_model *model, ptrdiff_t nx, ptrdiff_t ny,
+                 double dx, unsigned threads) {
+    *run = (struct hydro_run){.model = model, .threads = model->threaded ? threads : 1};
+    run->grid = (struct hydro_grid){.whole = {nx, ny}, .nx = nx, .ny = ny, .dx = dx};
+    if (model->part != NULL)
+        model->part(&run->grid);
+    return allocate(&run->grid);
+}
+
+void hydro_end(struct hydro_run *run) {
+    bk_release(run->grid.memory);
+    run->grid.memory = NULL;
+    run->grid.cells = NULL;
+}
+
+double hydro_bytes(const struct hydro_model *model, uint64_t n) {
+    double cells = ((double)n + 3 * LINE) * ((double)n + 4);
+    unsigned ranks = model->distributed ? bk_ranks() : 1;
+    return (1 + model->state_size) * HYDRO_VARIABLES * sizeof(double) * cells / ranks;
+}
+
+ptrdiff_t hydro_share(ptrdiff_t cells, ptrdiff_t unit, unsigned index, unsigned count) {
+    ptrdiff_t units = (cells + unit - 1) / unit;
+    ptrdiff_t begin = unit * (units * (ptrdiff_t)index / (ptrdiff_t)count);
+    return HYDRO_MIN(begin, cells);
+}
+
+// Everywhere, ghost cells included.
+static void fill_all(struct hydro_run *run, double density, double energy) {
+    const struct hydro_grid *grid = &run->grid;
+    run->time = run->dt = 0;
+    run->steps = 0;
+    for (ptrdiff_t j = -HYDRO_GHOSTS; j < grid->ny + HYDRO_GHOSTS; j++)
+        for (ptrdiff_t i = -HYDRO_GHOSTS; i < grid->nx + HYDRO_GHOSTS; i++)
+            fill(grid, i, j, density, energy);
+}
+
+void hydro_fill_blast(struct hydro_run *run) {
+    const double cold = 1e-5;
+    fill_all(run, 1, cold);
+    if (run->grid.first[0] == 0 && run->grid.first[1] == 0)
+        fill(&run->grid, 0, 0, 1, 1 / (run->grid.dx * run->grid.dx));
+}
+
+void hydro_fill_sod(struct hydro_run *run, unsigned dimension) {
+    const struct hydro_grid *grid = &run->grid;
+    const double energy_per_pressure = 1 / (HYDRO_GAMMA - 1);
+    fill_all(run, 1, energy_per_pressure);
+    for (ptrdiff_t j = 0; j < grid->ny; j++)
+        for (ptrdiff_t i = 0; i < grid->nx; i++) {
+            ptrdiff_t place = grid->first[dimension] + (dimension == 0 ? i : j);
+            double x = ((double)place + 0.5) * grid->dx;
+            if (x > 0.5)
+                fill(grid, i, j, 0.125, 0.1 * energy_per_pressure);
+        }
+}

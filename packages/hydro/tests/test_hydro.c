@@ -1,0 +1,162 @@
+// Every model passes its checks, and the checks see what is wrong.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+//     test_hydro [MODEL]      exit code 77: this machine has no such device
+#include "hydro.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures;
+
+static void expect(bool condition, const char *what) {
+    if (condition)
+        return;
+    fprintf(stderr, "failed: %s\n", what);
+    failures++;
+}
+
+static const char *begin_blast(struct hydro_run *run, const struct hydro_model *model, ptrdiff_t n,
+                               unsigned threads) {
+    if (!hydro_begin(run, model, n, n, 0.05, threads))
+        return "memory";
+    hydro_fill_blast(run);
+    return model->open(run);
+}
+
+static void end(struct hydro_run *run) {
+    run->model->close(run);
+    hydro_end(run);
+}
+
+static struct bk_check check_model(const struct hydro_model *model, unsigned threads) {
+    struct bk_check check = BK_CHECK_START;
+    const char *trouble = hydro_check_model(model, threads, &check);
+    expect(trouble == NULL, trouble == NULL ? "" : trouble);
+    return check;
+}
+
+static void model_is_right(const struct hydro_model *model) {
+    struct bk_check check = check_model(model, 3);
+    fprintf(stderr, "%s: %llu values, worst error %g of its bound\n", model->name,
+            (unsigned long long)check.compared, check.worst_ratio);
+    expect(check.ok && check.compared == 4 * 149 * 11 + 1 + 4, model->name);
+}
+
+static void box_is_closed(const struct hydro_model *model) {
+    static const ptrdiff_t sizes[] = {2, 3, 16, 130};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct hydro_run run;
+        expect(begin_blast(&run, model, sizes[i], 2) == NULL, "open");
+        struct hydro_totals before = {
+            {(double)(sizes[i] * sizes[i]), 0, 0, 400 + 1e-5 * (double)(sizes[i] * sizes[i] - 1)}};
+        struct bk_check check = BK_CHECK_START;
+        model->advance(&run, 101);
+        if (model->fetch != NULL)
+            model->fetch(&run);
+        hydro_check_conserved(&check, &before, &run);
+        expect(check.ok && check.compared == 2 && run.time > 0, "mass and energy");
+        run.grid.cells[run.grid.pitch] += 1e-6;
+        hydro_check_conserved(&check, &before, &run);
+        expect(!check.ok, "mass that is not kept is found");
+        end(&run);
+    }
+}
+
+static void exact_solutions_are_right(void) {
+    double state[3];
+    // Toro, Riemann Solvers, table 4.3, test 1: pressure, velocity and densities in the middle.
+    hydro_exact_sod(0.5, state);
+    expect(fabs(state[2] - 0.30313) < 1e-5 && fabs(state[1] - 0.92745) < 1e-5 &&
+               fabs(state[0] - 0.42632) < 1e-5,
+           "Sod's tube, left of the contact");
+    hydro_exact_sod(1.5, state);
+    expect(fabs(state[0] - 0.26557) < 1e-5, "Sod's tube, right of the contact");
+    hydro_exact_sod(1.8, state);
+    expect(state[0] == 0.125 && state[1] == 0 && state[2] == 0.1, "Sod's tube, before the shock");
+    struct hydro_sedov sedov;
+    expect(hydro_sedov_solve(&sedov), "memory");
+    // Kamm and Timmes, LA-UR-07-2849: 0.311357 takes a shock to 0.75 at time 1.
+    expect(fabs(sedov.alpha - 0.311357 / pow(0.75, 4)) < 2e-4, "Sedov's energy");
+    expect(fabs(hydro_sedov_density(&sedov, 1) - 6) < 1e-9, "density behind the shock");
+    expect(hydro_sedov_density(&sedov, 1.001) == 1, "density before the shock");
+    // The blast keeps its mass.
+    double mass = 0;
+    for (int i = 0; i < 20000; i++)
+        mass += hydro_sedov_density(&sedov, (i + 0.5) / 20000) * (i + 0.5) / 1e4 / 20000;
+    expect(fabs(mass - 1) < 1e-3, "mass within the shock");
+    hydro_sedov_free(&sedov);
+}
+
+// Models that are wrong in one way each.
+static void advance_and_spoil(struct hydro_run *run, uint64_t steps) {
+    hydro_serial.advance(run, steps);
+    run->grid.cells[3 * run->grid.pitch + 3] *= 1 + 1e-14;
+}
+
+static void advance_nothing(struct hydro_run *run, uint64_t steps) {
+    run->steps += steps;
+    run->time += 0.001 * (double)steps;
+}
+
+static void advance_twice(struct hydro_run *run, uint64_t steps) {
+    double time = run->time;
+    hydro_serial.advance(run, 2 * steps);
+    run->time = time + (run->time - time) / 2;
+}
+
+static void wrong_models_are_found(void) {
+    void (*const wrong[])(struct hydro_run *, uint64_t) = {advance_and_spoil, advance_nothing,
+                                                           advance_twice};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct hydro_model model = hydro_serial;
+        model.advance = wrong[i];
+        expect(!check_model(&model, 1).ok, "a wrong model is found");
+    }
+}
+
+static void shares_cover(void) {
+    for (unsigned count = 1; count < 10; count++)
+        for (ptrdiff_t cells = 1; cells < 300; cells += 7) {
+            expect(hydro_share(cells, 16, 0, count) == 0, "the first share");
+            expect(hydro_share(cells, 16, count, count) == cells, "the last share");
+            for (unsigned k = 0; k < count; k++)
+                expect(hydro_share(cells, 16, k, count) <= hydro_share(cells, 16, k + 1, count),
+                       "shares in order");
+        }
+}
+
+static const struct hydro_model *const models[] = {
+    &hydro_serial,
+#ifdef BENCH_OPENMP
+    &hydro_omp,
+#endif
+#ifdef BENCH_C66X
+    &hydro_c66x,
+#endif
+#ifdef BENCH_CUDA
+    &hydro_cuda,
+#endif
+#ifdef BENCH_OPENCL
+    &hydro_opencl,
+#endif
+};
+
+int main(int argc, char **argv) {
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        bool chosen = argc < 2 ? models[m]->device == NULL : strcmp(argv[1], models[m]->name) == 0;
+        if (!chosen)
+            continue;
+        if (models[m]->device != NULL && models[m]->device() == NULL)
+            return 77;
+        model_is_right(models[m]);
+        box_is_closed(models[m]);
+    }
+    if (argc < 2) {
+        exact_solutions_are_right();
+        wrong_models_are_found();
+        shares_cover();
+    }
+    return failures == 0 ? 0 : 1;
+}
