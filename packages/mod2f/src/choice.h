@@ -1,0 +1,19 @@
+// Which way of our own transform is fastest here: found out by trying, as FFTW does.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef CHOICE_H
+#define CHOICE_H
+
+#include "transform.h"
+
+// What the models serial and omp keep as their plan.
+struct own_plan {
+    struct transform transform;
+    double *work; // transform.work_size doubles for each thread
+};
+
+// Tries the direct transform and some ways to split n = n1 n2, each with `kernel`, and leaves the
+// fastest in work->plan. False when memory is out; forget_fastest is right in either case.
+bool plan_fastest(struct mod2f_work *work, bk_kernel *kernel);
+void forget_fastest(struct mod2f_work *work);
+
+#endif

@@ -1,0 +1,71 @@
+// X[k] = sum over j of x[j] exp(-2 pi i j k / n) in double precision: the models and the checks.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef MOD2F_H
+#define MOD2F_H
+
+#include "benchkit.h"
+
+struct mod2f_work {
+    size_t n;
+    double *in, *out; // n complex numbers as (real, imaginary); with MPI, on rank 0 alone
+    unsigned threads;
+    void *plan; // the variant's own
+};
+
+// A way to transform. A run is: plan, fill `in`, give, transform, collect, forget.
+struct mod2f_variant {
+    const char *name;
+    bool threaded;
+    bool mpi;
+    bool (*plan)(struct mod2f_work *work);    // may overwrite in and out; false: out of memory
+    void (*give)(struct mod2f_work *work);    // brings `in` to where it is needed; or NULL
+    bk_kernel *transform;                     // on a struct mod2f_work
+    void (*collect)(struct mod2f_work *work); // brings the result to `out`; or NULL
+    void (*forget)(struct mod2f_work *work);  // also after a plan that failed
+    const char *(*device)(void);              // or NULL: the CPU
+};
+
+extern const struct mod2f_variant mod2f_serial;
+#ifdef BENCH_OPENMP
+extern const struct mod2f_variant mod2f_omp;
+#endif
+#ifdef BENCH_FFTW
+extern const struct mod2f_variant mod2f_fftw;
+#endif
+#ifdef BENCH_MPI
+extern const struct mod2f_variant mod2f_mpi;
+#endif
+#ifdef BENCH_CUDA
+extern const struct mod2f_variant mod2f_cufft;
+#endif
+#ifdef BENCH_C66X
+extern const struct mod2f_variant mod2f_c66x;
+#endif
+
+// All of this build, and how many.
+extern const struct mod2f_variant *const mod2f_variants[];
+extern const unsigned mod2f_variant_count;
+
+enum { MOD2F_LEAST = 64 };
+#define MOD2F_MOST ((uint64_t)1 << 30)
+
+// exp(-2 pi i k / n) as (real, imaginary), within a unit in the last place; n a power of two up to
+// MOD2F_MOST. Uses no mathematics library, so that its bits are the same on every target.
+void mod2f_root(uint64_t k, uint64_t n, double root[2]);
+
+// Allocates in and out; false when memory is out. mod2f_free is right in either case.
+bool mod2f_allocate(struct mod2f_work *work, size_t n);
+void mod2f_free(struct mod2f_work *work);
+
+// Random numbers in [-1, 1) into `in`, the same in every run; and an `out` that no result is.
+void mod2f_fill(const struct mod2f_work *work);
+
+// Transforms `out` back by a plain algorithm of its own, in place, and compares with `in`.
+struct bk_check mod2f_verify(const struct mod2f_work *work);
+
+// Runs the variant on small transforms that are known: an impulse, a single tone, and random
+// numbers against the sum that defines the transform. *enough_memory is false when it could not.
+struct bk_check mod2f_verify_known(const struct mod2f_variant *variant, unsigned threads,
+                                   bool *enough_memory);
+
+#endif

@@ -1,0 +1,112 @@
+// The passes of a transform, one function for each radix made from the same few lines.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "passes.h"
+#include "butterflies.h"
+
+// LANES butterflies: from x + k x_step, multiplied with roots[k - 1], to y + k y_step.
+INLINE void butterflies(unsigned radix, const double *x, size_t x_step, double *y, size_t y_step,
+                        const double *roots, bool last) {
+    vec v[16];
+#pragma GCC unroll 16
+    for (unsigned k = 0; k < radix; k++)
+        v[k] = load(x + k * x_step);
+    butterfly(radix, v);
+    store(y, v[0]);
+#pragma GCC unroll 16
+    for (unsigned k = 1; k < radix; k++) {
+        const double *root = roots + (size_t)4 * (k - 1);
+        store(y + k * y_step, last ? v[k] : times_same(v[k], spread(root), spread(root + 2)));
+    }
+}
+
+// Group p of a pass: its rows q + s (p + m k) to rows q + s (radix p + k), of `width` numbers each.
+INLINE void columns_group(unsigned radix, const struct stage *stage, size_t width, struct rows x,
+                          struct rows y, size_t p) {
+    const size_t s = stage->s, x_step = 2 * s * stage->m * x.stride, y_step = 2 * s * y.stride;
+    const double *roots = stage->roots + 4 * p * (radix - 1);
+    // Rows that touch are one long row.
+    const bool touching = x.stride == width && y.stride == width, last = stage->m == 1;
+    const size_t rows = touching ? 1 : s, numbers = 2 * (touching ? s * width : width);
+    for (size_t q = 0; q < rows; q++) {
+        const double *from = x.at + 2 * (q + s * p) * x.stride;
+        double *to = y.at + 2 * (q + s * radix * p) * y.stride;
+        for (size_t c = 0; c < numbers; c += (size_t)2 * LANES)
+            if (last)
+                butterflies(radix, from + c, x_step, to + c, y_step, roots, true);
+            else
+                butterflies(radix, from + c, x_step, to + c, y_step, roots, false);
+    }
+}
+
+// The same for the last pass, with the factors that follow it.
+INLINE void last_columns(unsigned radix, const struct stage *stage, size_t columns, struct rows x,
+                         struct rows y, const double *inner, const double *outer) {
+    const size_t s = stage->s;
+    for (size_t q = 0; q < s; q++)
+        for (size_t c = 0; c < columns; c += LANES) {
+            vec v[16];
+#pragma GCC unroll 16
+            for (unsigned k = 0; k < radix; k++)
+                v[k] = load(x.at + 2 * ((q + s * k) * x.stride + c));
+            butterfly(radix, v);
+            const vec row = load(inner + 2 * (q * columns + c));
+#pragma GCC unroll 16
+            for (unsigned k = 0; k < radix; k++)
+                store(y.at + 2 * ((q + s * k) * y.stride + c),
+                      times(v[k], times(row, load(outer + 2 * (k * columns + c)))));
+        }
+}
+
+// LANES neighbouring butterflies of a single transform; each one's results are to lie side by side.
+INLINE void first_group(unsigned radix, const struct stage *stage, const double *x, double *y,
+                        size_t p) {
+    const double *roots = stage->roots + 2 * p * (radix - 1);
+    vec v[16];
+#pragma GCC unroll 16
+    for (unsigned k = 0; k < radix; k++)
+        v[k] = load(x + 2 * (p + stage->m * k));
+    butterfly(radix, v);
+#pragma GCC unroll 16
+    for (unsigned k = 1; k < radix; k++)
+        v[k] = times(v[k], load(roots + (size_t)2 * LANES * (k - 1)));
+#pragma GCC unroll 16
+    for (unsigned k = 0; k < radix; k += LANES) {
+        transpose(v + k);
+#pragma GCC unroll 16
+        for (unsigned lane = 0; lane < LANES; lane++)
+            store(y + 2 * (radix * (p + lane) + k), v[k + lane]);
+    }
+}
+
+#define FOR_EACH_RADIX(STATEMENT)                                                                  \
+    switch (stage->radix) {                                                                        \
+    case 4:                                                                                        \
+        STATEMENT(4);                                                                              \
+        break;                                                                                     \
+    case 8:                                                                                        \
+        STATEMENT(8);                                                                              \
+        break;                                                                                     \
+    default:                                                                                       \
+        STATEMENT(16);                                                                             \
+    }
+
+void run_stage(const struct passes *passes, const struct stage *stage, struct rows x,
+               struct rows y) {
+#define GROUPS(radix)                                                                              \
+    for (size_t p = 0; p < stage->m; p++)                                                          \
+    columns_group(radix, stage, passes->columns, x, y, p)
+    FOR_EACH_RADIX(GROUPS)
+}
+
+void run_last_stage(const struct passes *passes, const struct stage *stage, struct rows x,
+                    struct rows y, const double *inner, const double *outer) {
+#define LAST(radix) last_columns(radix, stage, passes->columns, x, y, inner, outer)
+    FOR_EACH_RADIX(LAST)
+}
+
+void run_first_stage(const struct stage *stage, const double *x, double *y) {
+#define FIRST(radix)                                                                               \
+    for (size_t p = 0; p < stage->m; p += LANES)                                                   \
+    first_group(radix, stage, x, y, p)
+    FOR_EACH_RADIX(FIRST)
+}

@@ -1,0 +1,26 @@
+// The passes of a transform over columns; every model's work is made of them.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef PASSES_H
+#define PASSES_H
+
+#include "transform.h"
+
+// Where a pass reads or writes: row r, of `columns` complex numbers, begins at at + 2 r stride.
+struct rows {
+    double *at;
+    size_t stride;
+};
+
+// One pass over columns, from x to y.
+void run_stage(const struct passes *passes, const struct stage *stage, struct rows x,
+               struct rows y);
+
+// The last one (its m is 1), whose row q + s k is multiplied by inner[q] * outer[k]: `columns`
+// numbers each, the roots of unity between the transform's two halves.
+void run_last_stage(const struct passes *passes, const struct stage *stage, struct rows x,
+                    struct rows y, const double *inner, const double *outer);
+
+// The first one of a single transform (columns and s are 1), with roots of unity for each vector.
+void run_first_stage(const struct stage *stage, const double *x, double *y);
+
+#endif
