@@ -26,10 +26,11 @@ endforeach()
 
 # IEEE arithmetic, the same to the last bit as on a host: the compiler's own choice for this target is
 # division by an approximate reciprocal. Loops stay loops, and SPLOOP buffers are not used: they are
-# never what makes double precision fast, and debuggers can't stop in them.
+# never what makes double precision fast, and debuggers can't stop in them. No data are near, as BK_FAST
+# ones can't be, wherever they are declared.
 string(JOIN " " CMAKE_C_FLAGS_INIT
        -march=c674x -ffp-contract=off -fno-reciprocal-math -fno-tree-loop-distribute-patterns
-       -fno-modulo-sched -funroll-loops -ffunction-sections -fdata-sections)
+       -fno-modulo-sched -funroll-loops -msdata=none -ffunction-sections -fdata-sections)
 set(CMAKE_C_FLAGS_RELEASE_INIT "-O3 -DNDEBUG")
 set(CMAKE_ASM_FLAGS_INIT "-march=c674x")
 string(JOIN " " CMAKE_EXE_LINKER_FLAGS_INIT
