@@ -170,6 +170,7 @@ struct bk_timing {
     uint64_t repetitions;        /* >= 2 */
     double *repetition_s;        /* [repetitions], mean seconds of one iteration in each */
     double time_s;               /* mean */
+    double best_s;               /* the fastest repetition */
     double spread_s;             /* standard deviation of that mean, k=1 */
     double region_seconds;       /* all repetitions, by the daemon's clock where there is one */
     bool has_energy;             /* the fields below are meaningful */

@@ -92,11 +92,14 @@ unsigned bk_faster(bk_kernel *kernel, void *const contexts[2], double seconds, u
     return best_s[1] < best_s[0] ? 1 : 0;
 }
 
-// Mean of the repetitions and the standard deviation of that mean.
+// Mean and least of the repetitions, and the standard deviation of that mean.
 static void summarise(struct bk_timing *timing) {
     double n = (double)timing->repetitions, sum = 0, squares = 0;
-    for (uint64_t i = 0; i < timing->repetitions; i++)
+    timing->best_s = INFINITY;
+    for (uint64_t i = 0; i < timing->repetitions; i++) {
         sum += timing->repetition_s[i];
+        timing->best_s = fmin(timing->best_s, timing->repetition_s[i]);
+    }
     timing->time_s = sum / n;
     for (uint64_t i = 0; i < timing->repetitions; i++) {
         double off = timing->repetition_s[i] - timing->time_s;

@@ -231,6 +231,7 @@ static void write_cooked(struct bk_session *session, const struct bk_case *what,
     json_count(&line, "runs", 1);
     const double none = (double)NAN;
     json_number(&line, "time_s", verified ? timing->time_s : none);
+    json_number(&line, "time_best_s", verified ? timing->best_s : none);
     json_number(&line, "time_spread_s", verified ? timing->spread_s : none);
     json_number(&line, "performance", verified ? what->operations / timing->time_s : none);
     json_text(&line, "unit", unit_of(what, unit, sizeof unit));

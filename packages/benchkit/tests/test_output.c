@@ -61,6 +61,7 @@ static struct bk_timing example(void) {
                               .repetitions = 2,
                               .repetition_s = repetitions,
                               .time_s = 0.002,
+                              .best_s = 0.0019,
                               .spread_s = 0.001,
                               .region_seconds = 0.04,
                               .has_energy = true,
@@ -92,7 +93,7 @@ static void a_verified_result_has_all_fields(void) {
     EXPECT(strstr(line, "{\"benchmark\":\"test-bench\",\"kernel\":\"copy\",\"variant\":\"omp-nt\","
                         "\"size\":1048576,\"bytes_or_flops\":16777216,\"operations\":16777216,"
                         "\"operation\":\"byte\",\"iterations\":20,\"repetitions\":2,\"runs\":1,"
-                        "\"time_s\":0.002,\"time_spread_s\":0.001,\"performance\":8388608000,"
+                        "\"time_s\":0.002,\"time_best_s\":0.0019,\"time_spread_s\":0.001,\"performance\":8388608000,"
                         "\"unit\":\"B/s\",\"verified\":true,\"digest\":\"000000000000001f\","
                         "\"threads\":2,\"ranks\":1,") == line);
     EXPECT(strstr(line, "\"region\":\"copy/1048576\",\"region_seconds\":0.04,\"energy_j\":0.25,"
@@ -105,7 +106,7 @@ static void a_verified_result_has_all_fields(void) {
 static void expect_no_performance(struct bk_check check) {
     EXPECT(report(check) == BK_UNVERIFIED);
     const char *line = contents(in_folder("cooked"));
-    EXPECT(strstr(line, "\"time_s\":null,\"time_spread_s\":null,\"performance\":null,") != NULL);
+    EXPECT(strstr(line, "\"time_s\":null,\"time_best_s\":null,\"time_spread_s\":null,\"performance\":null,") != NULL);
     EXPECT(strstr(line, "\"verified\":false,") != NULL);
     EXPECT(strstr(line, "\"energy_j\":null,\"energy_uncertainty_j\":null,\"power_w\":null,"
                         "\"estimated\":null,") != NULL);
