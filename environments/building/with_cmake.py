@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from building.steps import CHECKOUT, JOBS, Steps, ask
 
+sys.path.insert(0, str(CHECKOUT / "spack-repo"))
+from spack_repo.joulemark.build_systems.benchmarks import benchmarks
+
+BENCHMARKS = benchmarks(CHECKOUT)
 #: in the order of their dependencies
-PROJECTS = ("packages/benchkit", "packages/jm-stream", "packages/mod2am", "slurm-plugins")
-WITH_MODULE = ("jm-stream", "mod2am")
+PROJECTS = ("packages/benchkit", *(f"packages/{name}" for name in BENCHMARKS), "slurm-plugins")
 
 MODULE = """\
 -- {name} {version}, built by CMake; written by environments/build.
@@ -56,7 +60,7 @@ def build_folder_of(steps: Steps, name: str) -> Path:
 def write_modules(steps: Steps, prefix: Path) -> Path:
     """The folder for `module use`, with one module file for each benchmark."""
     modules = steps.cache / "modules"
-    for name in WITH_MODULE:
+    for name in BENCHMARKS:
         cached = (build_folder_of(steps, name) / "CMakeCache.txt").read_text()
         version = re.search(r"^CMAKE_PROJECT_VERSION:\w+=(.+)$", cached, re.MULTILINE)[1]
         file = modules / name / f"{version}.lua"

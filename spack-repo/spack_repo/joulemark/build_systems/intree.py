@@ -3,16 +3,28 @@
 import base64
 import hashlib
 import os
+import platform
 
 from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.joulemark.build_systems.benchmarks import CHECKOUT, HERE
 from spack_repo.joulemark.build_systems.digest import tree_digest
 
 from spack.package import *
 
-HERE = os.path.dirname(os.path.realpath(__file__))
+#: the family of the machine that builds, in Spack's words
+BUILDER = {"armv7l": "arm"}.get(platform.machine(), platform.machine())
 
-#: the checkout: HERE is <checkout>/spack-repo/spack_repo/joulemark/build_systems
-CHECKOUT = os.path.abspath(os.path.join(HERE, *[os.pardir] * 4))
+
+def device_variant():
+    text = "Where it runs: this target, or bare-metal on TI's C66x DSP"
+    variant("device", default="host", values=("host", "c66x"), multi=False, description=text)
+
+
+def device():
+    """In a recipe: it can be built bare-metal for TI's C66x DSP, too."""
+    device_variant()
+    depends_on("c", type="build", when="device=host")
+    depends_on("tic6x-elf-gcc", type="build", when="device=c66x")
 
 
 class InTree:
@@ -35,8 +47,39 @@ class InTree:
 
 
 class InTreeCMakePackage(InTree, CMakePackage):
-    """A CMake project of this repository, built outside its source folder."""
+    """A CMake project of this repository, built outside its source folder, for any target."""
 
     @property
     def root_cmakelists_dir(self) -> str:
         return self.source
+
+    @property
+    def emulator(self) -> list[str]:
+        """What runs a program of another family on the machine that builds; empty for its own."""
+        family = str(self.spec.target.family)
+        if family == BUILDER:
+            return []
+        return [f"qemu-{family}", "-L", str(self.spec["libc"].prefix)]
+
+    def emulated(self, program: str) -> Executable:
+        command = [*self.emulator, str(program)]
+        executable = Executable(command[0])
+        for word in command[1:]:
+            executable.add_default_arg(word)
+        return executable
+
+    def cmake_args(self) -> list[str]:
+        """Spack does not tell CMake that it is crossing."""
+        if self.spec.satisfies("device=c66x"):
+            toolchain = os.path.join(CHECKOUT, "packages/benchkit/c66x/c66x.cmake")
+            return [
+                self.define("CMAKE_TOOLCHAIN_FILE", toolchain),
+                self.define("C66X_TOOLCHAIN", self.spec["tic6x-elf-gcc"].prefix),
+            ]
+        if not self.emulator:
+            return []
+        return [
+            self.define("CMAKE_SYSTEM_NAME", "Linux"),
+            self.define("CMAKE_SYSTEM_PROCESSOR", str(self.spec.target.family)),
+            self.define("CMAKE_CROSSCOMPILING_EMULATOR", self.emulator),
+        ]

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-from spack_repo.joulemark.build_systems.intree import InTreeCMakePackage
+from spack_repo.joulemark.build_systems.intree import InTreeCMakePackage, device
 
 from spack.package import *
 
 
 class Benchkit(InTreeCMakePackage):
     """What all of Joulemark's benchmarks share: timing, repetition, verification, output and
-    energy regions."""
+    energy regions; and its port to bare-metal C66x DSPs."""
 
     license("Apache-2.0 OR MIT")
 
     version("0.1.0")
 
-    depends_on("c", type="build")
+    device()
+
     depends_on("cmake@3.21:", type="build")

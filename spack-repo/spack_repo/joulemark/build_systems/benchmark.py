@@ -1,0 +1,95 @@
+# Recipes of benchmarks: packages/<name> over benchkit, with a variant for each backend.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from typing import NamedTuple
+
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+from spack_repo.joulemark.build_systems.intree import InTreeCMakePackage, device
+
+from spack.package import *
+
+
+class Backend(NamedTuple):
+    text: str = ""
+    default: bool = True
+    needs: tuple = ()
+
+
+#: the host's backends, by their variants
+BACKENDS = {
+    "openmp": Backend("Threads by OpenMP"),
+    "mpi": Backend("Ranks by MPI", needs=("mpi",)),
+    "blas": Backend("A BLAS library's routines", needs=("blas",)),
+    "fftw": Backend("FFTW's transforms", needs=("fftw-api@3",)),
+    "cuda": Backend("NVIDIA's GPUs", default=False, needs=("cuda@12:",)),
+    "opencl": Backend("OpenCL's devices", default=False, needs=("opencl@1.2:",)),
+}
+
+
+def backends(*names):
+    """In a recipe: the benchmark's backends, those that have a folder in its src/."""
+    variants(*names)
+    if "c66x" in names:
+        device()
+        depends_on("benchkit device=c66x", when="device=c66x")
+        depends_on("benchkit device=host", when="device=host")
+    else:
+        depends_on("c", type="build")
+        depends_on("benchkit device=host")
+    if "cuda" in names:
+        depends_on("cxx", type="build", when="+cuda")
+    for name in names:
+        for package in BACKENDS.get(name, Backend()).needs:
+            depends_on(package, when=f"+{name}")
+
+
+def variants(*names):
+    """The variants of these backends; a DSP has none of the host's."""
+    host = "device=host" if "c66x" in names else None
+    for name in (name for name in names if name in BACKENDS):
+        backend = BACKENDS[name]
+        variant(name, default=backend.default, description=backend.text, when=host)
+    if "cuda" in names:
+        archs = any_combination_of(*CudaPackage.cuda_arch_values)
+        variant("cuda_arch", values=archs, description="GPU architectures, e.g. 90", when="+cuda")
+
+
+class Benchmark(InTreeCMakePackage):
+    """A benchmark of packages/; its recipe says which backends(...) it has."""
+
+    license("Apache-2.0 OR MIT")
+
+    depends_on("cmake@3.21:", type="build")
+
+    def cmake_args(self):
+        args = super().cmake_args()
+        if self.spec.satisfies("device=c66x"):
+            return args
+        # Spack's compiler wrapper knows the target; a site's compiler may know more warnings
+        args += [self.define("BENCH_NATIVE", False), self.define("JM_WERROR", False)]
+        for name in BACKENDS:
+            if name in self.spec.variants:
+                args.append(self.define_from_variant(f"BENCH_{name.upper()}", name))
+        if self.spec.satisfies("+mpi"):
+            args.append(self.define("MPI_C_COMPILER", self.spec["mpi"].mpicc))
+        if self.spec.satisfies("+cuda") and not self.spec.satisfies("cuda_arch=none"):
+            archs = self.spec.variants["cuda_arch"].value
+            args.append(self.define("CMAKE_CUDA_ARCHITECTURES", archs))
+        return args
+
+    def test_quick(self):
+        """run and verify the smallest sizes"""
+        if self.spec.satisfies("device=c66x"):
+            raise SkipTest("needs a DSP, or c66x-sim")
+        program = self.prefix.bin.join(self.name)
+        self.emulated(program)("--quick")
+
+    def test_ranks(self):
+        """run and verify the smallest sizes on two ranks"""
+        if not self.spec.satisfies("+mpi"):
+            raise SkipTest("needs +mpi")
+        launcher = Executable(self.spec["mpi"].prefix.bin.mpiexec)
+        # Open MPI refuses root, and more ranks than cores, unless told otherwise
+        for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"):
+            launcher.add_default_env(f"OMPI_{name}", "1")
+        launcher.add_default_env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        launcher("-n", "2", self.prefix.bin.join(self.name), "--quick")

@@ -1,0 +1,45 @@
+# Which benchmarks there are and which backends each has: their folders say so, no list does.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+#: the checkout: HERE is <checkout>/spack-repo/spack_repo/joulemark/build_systems
+CHECKOUT = os.path.abspath(os.path.join(HERE, *[os.pardir] * 4))
+
+#: the folder src/<key> of a backend, and the name of its variant
+BACKENDS = {
+    "omp": "openmp",
+    "mpi": "mpi",
+    "blas": "blas",
+    "fftw": "fftw",
+    "cuda": "cuda",
+    "opencl": "opencl",
+    "c66x": "c66x",
+}
+
+
+def benchmarks(checkout: str = CHECKOUT) -> list[str]:
+    """The folders of packages/ that call benchkit_benchmark(), by name."""
+    found = sorted(Path(checkout, "packages").glob("*/CMakeLists.txt"))
+    return [path.parent.name for path in found if "\nbenchkit_benchmark(" in path.read_text()]
+
+
+def backends_of(benchmark: str, checkout: str = CHECKOUT) -> list[str]:
+    """The variants of a benchmark's backends, by its folders; in the order of BACKENDS."""
+    source = Path(checkout, "packages", benchmark, "src")
+    return [variant for folder, variant in BACKENDS.items() if (source / folder).is_dir()]
+
+
+def backends_in_recipe(benchmark: str, checkout: str = CHECKOUT) -> list[str] | None:
+    """What its recipe says: backends("openmp", ...); None where it has no recipe."""
+    name = benchmark.replace("-", "_")
+    recipe = Path(checkout, "spack-repo/spack_repo/joulemark/packages", name, "package.py")
+    if not recipe.exists():
+        return None
+    call = re.search(r"^    backends\((.*?)\)", recipe.read_text(), re.MULTILINE | re.DOTALL)
+    return re.findall(r'"(\w+)"', call[1]) if call else []
