@@ -21,7 +21,7 @@ BENCH = $(sort $(notdir $(shell find tests/bench -maxdepth 1 -type f -perm -u=x)
 bench: ## what Joulemark costs and how exact it is, each of tests/bench once; BENCH="snmp store": only these
 	tests/setup
 	@missed=; for one in $(BENCH); do \
-	    echo "=== $$one"; tests/bench/$$one || missed="$$missed $$one"; \
+	    echo "=== $$one"; tests/bench/$$one || test $$? = 77 || missed="$$missed $$one"; \
 	done; test -z "$$missed" || { echo "goals not met, or failed:$$missed" >&2; exit 1; }
 	tests/bench/regions
 

@@ -1,0 +1,91 @@
+# Builds the benchmarks that have a backend, and runs them. Needs only Python, CMake and compilers.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PACKAGES = CHECKOUT / "packages"
+JOBS = str(len(os.sched_getaffinity(0)))
+LIMIT_S = 900
+# Of a program started by hand: no rank of a job around it, a team that never spins in vain.
+ENVIRONMENT = {"OMP_WAIT_POLICY": "passive", "POCL_MAX_PTHREAD_COUNT": "2"}
+
+
+class Failed(Exception):
+    """A command failed; the text has its words and the end of what it said."""
+
+
+def having(backend: str) -> list[Path]:
+    """The benchmarks that have this backend: a folder src/BACKEND beside the driver."""
+    mains = sorted(PACKAGES.glob("*/src/main.c"))
+    sources = (path.parents[1] for path in mains)
+    return [source for source in sources if any((source / "src" / backend).glob("*.*"))]
+
+
+def run(
+    *words: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess:
+    """A command's result, whatever its exit status; it has a time limit."""
+    words = tuple(map(str, words))
+    environment = {**os.environ, **ENVIRONMENT, **(env or {})}
+    try:
+        return subprocess.run(
+            words,
+            cwd=cwd,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(words)}: no end after {LIMIT_S} s") from None
+
+
+def must(*words: str | Path, cwd: Path | None = None) -> str:
+    """What a command said; Failed where it did not succeed."""
+    done = run(*words, cwd=cwd)
+    if done.returncode:
+        end = "\n".join(done.stdout.splitlines()[-40:])
+        raise Failed(f"{' '.join(map(str, words))}: exit {done.returncode}\n{end}")
+    return done.stdout
+
+
+def build(source: Path, folder: Path, *options: str) -> str:
+    """Builds a project in FOLDER/build/NAME, installs it into FOLDER/prefix; what was said."""
+    made, prefix = folder / "build" / source.name, folder / "prefix"
+    said = must(
+        *("cmake", "--preset", "release", "-B", made, "-Wno-dev"),
+        f"-DCMAKE_INSTALL_PREFIX={prefix}",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        "-DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON",
+        *options,
+        cwd=source,
+    )
+    said += must("cmake", "--build", made, "--parallel", JOBS)
+    return said + must("cmake", "--install", made)
+
+
+def build_benchkit(folder: Path) -> None:
+    """What all benchmarks need first."""
+    build(PACKAGES / "benchkit", folder, "-DBUILD_TESTING=OFF")
+
+
+def measured(program: Path, folder: Path, *options: str) -> tuple[int, str, list[dict]]:
+    """Exit status, what it said, and its cooked lines."""
+    cooked = folder / f"{program.name}.cooked.jsonl"
+    cooked.unlink(missing_ok=True)
+    done = run(program, *options, "--cooked", cooked, "--raw", folder / f"{program.name}.raw.txt")
+    lines = cooked.read_text().splitlines() if cooked.exists() else []
+    return done.returncode, done.stdout, [json.loads(line) for line in lines]
+
+
+def on_device(lines: Sequence[dict]) -> list[dict]:
+    """The measurements of which something other than the CPU's own code computed."""
+    return [line for line in lines if line.get("device")]

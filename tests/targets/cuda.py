@@ -1,0 +1,69 @@
+# Finds a CUDA toolkit on this machine; installs PyPI's into a folder for those who ask for it.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements-cuda.txt"
+INSTALL_LIMIT_S = 1500
+
+
+class Unavailable(Exception):
+    """There is no toolkit, and none can be had; the text says why."""
+
+
+def find(folder: Path | None = None) -> Path | None:
+    """nvcc: $CUDACXX, the PATH's, the usual place's, or one that `install` left in the folder."""
+    named = os.environ.get("CUDACXX")
+    found = named or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if Path(found).is_file():
+        return Path(found)
+    return next(iter(sorted(folder.glob("nvidia/cu*/bin/nvcc"))), None) if folder else None
+
+
+def install(folder: Path) -> Path:
+    """nvcc of PyPI, in the folder, made again when the requirements change; 1.7 GB."""
+    digest = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
+    stamp = folder / "made-from"
+    if not stamp.exists() or stamp.read_text() != digest:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir"]
+        words += ["--retries", "1", "--target", str(folder), "-r", str(REQUIREMENTS)]
+        try:
+            subprocess.run(words, check=True, capture_output=True, timeout=INSTALL_LIMIT_S)
+        except subprocess.CalledProcessError as error:
+            last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise Unavailable(f"PyPI's CUDA cannot be installed: {' '.join(last)}") from None
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"PyPI's CUDA: no end after {INSTALL_LIMIT_S} s") from None
+        stamp.write_text(digest)
+    nvcc = find(folder)
+    if nvcc is None:
+        raise Unavailable(f"{folder} has no nvcc: see {REQUIREMENTS.name}")
+    return nvcc
+
+
+def options(nvcc: Path, architecture: str) -> list[str]:
+    """Of CMake, for a benchmark with its backend cuda."""
+    return [
+        "-DBENCH_CUDA=ON",
+        f"-DCMAKE_CUDA_COMPILER={nvcc}",
+        f"-DCMAKE_CUDA_ARCHITECTURES={architecture}",
+    ]
+
+
+def gpu() -> str | None:
+    """The first GPU's name; None where the driver has none."""
+    query = shutil.which("nvidia-smi")
+    if query is None:
+        return None
+    words = [query, "--query-gpu=name", "--format=csv,noheader"]
+    asked = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    names = asked.stdout.strip().splitlines()
+    return names[0].strip() if asked.returncode == 0 and names else None
