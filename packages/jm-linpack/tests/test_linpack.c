@@ -1,0 +1,108 @@
+// Every variant's solution passes HPL's test, at all edges of its blocks, and the test sees what is
+// wrong. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "linpack.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures;
+
+static void expect(bool condition, const char *what, size_t n, size_t nb) {
+    if (condition)
+        return;
+    fprintf(stderr, "failed: %s, n=%zu, nb=%zu\n", what, n, nb);
+    failures++;
+}
+
+static struct linpack_work solved(const struct linpack_variant *variant, size_t n, size_t nb) {
+    struct linpack_work work = {.n = n, .nb = nb, .seed = 7, .threads = 3};
+    expect(linpack_allocate(&work, variant), "memory", n, nb);
+    linpack_fill(&work, 2);
+    if (variant->begin != NULL)
+        expect(variant->begin(&work), "begin", n, nb);
+    variant->kernel(&work, 2);
+    if (variant->end != NULL)
+        expect(variant->end(&work), "end", n, nb);
+    return work;
+}
+
+static struct bk_check verify(const struct linpack_work *work,
+                              const struct linpack_variant *variant) {
+    bool enough_memory;
+    struct bk_check check = linpack_verify(work, variant, &enough_memory);
+    expect(enough_memory, "memory", work->n, work->nb);
+    return check;
+}
+
+static void solutions_are_right(const struct linpack_variant *variant) {
+    static const size_t sizes[] = {1, 2, 3, 12, 13, 31, 64, 100, 257, 420};
+    static const size_t panels[] = {1, 7, 24, 32, 192};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (size_t k = 0; k < sizeof panels / sizeof panels[0]; k++) {
+            struct linpack_work work = solved(variant, sizes[i], panels[k]);
+            struct bk_check check = verify(&work, variant);
+            // A correct LU is far below the bound of 16.
+            expect(check.ok && check.compared == 1 && check.got < 1, variant->name, sizes[i],
+                   panels[k]);
+            linpack_free(&work);
+        }
+}
+
+static void a_spoiled_solution_is_found(void) {
+    struct linpack_work work = solved(&linpack_serial, 200, 32);
+    expect(verify(&work, &linpack_serial).ok, "unspoiled", 200, 32);
+    for (size_t i = 0; i < work.n; i += 37) {
+        const double kept = work.x[i];
+        work.x[i] = kept * (1 + 1e-9) + 1e-9;
+        expect(!verify(&work, &linpack_serial).ok, "one wrong element", i, 0);
+        work.x[i] = (double)NAN;
+        expect(!verify(&work, &linpack_serial).ok, "one NaN", i, 0);
+        work.x[i] = kept;
+    }
+    linpack_free(&work);
+}
+
+// Solves, but takes two unknowns for each other.
+static void exchanged(void *context, uint64_t iterations) {
+    struct linpack_work *work = context;
+    linpack_serial.kernel(work, iterations);
+    const double first = work->x[0];
+    work->x[0] = work->x[1];
+    work->x[1] = first;
+}
+
+static void nothing(void *work, uint64_t iterations) {
+    (void)work, (void)iterations;
+}
+
+static void wrong_kernels_are_found(void) {
+    const struct linpack_variant wrong[] = {
+        {.name = "nothing", .kernel = nothing},
+        {.name = "exchanged",
+         .kernel = exchanged,
+         .begin = linpack_serial.begin,
+         .end = linpack_serial.end},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct linpack_work work = solved(&wrong[i], 150, 32);
+        expect(!verify(&work, &wrong[i]).ok, wrong[i].name, work.n, work.nb);
+        linpack_free(&work);
+    }
+}
+
+// Variants of one rank; those of many are tried through the program.
+int main(int argc, char **argv) {
+    for (unsigned i = 0; i < linpack_variant_count; i++) {
+        const struct linpack_variant *variant = linpack_variants[i];
+        // Devices are asked for by name: not every machine has one.
+        bool chosen = argc > 1 ? strcmp(argv[1], variant->name) == 0 : variant->device == NULL;
+        if (chosen && variant->device != NULL && variant->device() == NULL)
+            return 77;
+        if (chosen && variant->place == NULL)
+            solutions_are_right(variant);
+    }
+    a_spoiled_solution_is_found();
+    wrong_kernels_are_found();
+    return failures == 0 ? 0 : 1;
+}
