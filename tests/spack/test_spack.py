@@ -23,11 +23,12 @@ from tests.cluster import Build, cache_folder, state_folder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "environments"))
 from building.steps import modules_by_library
+from building.with_cmake import BENCHMARKS
+from spack_repo.joulemark.build_systems.benchmarks import backends_in_recipe, backends_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RECIPES = sorted(CHECKOUT.glob("spack-repo/spack_repo/joulemark/**/*.py"))
-PACKAGES = ["benchkit", "jm-stream", "joulemark", "joulemark-slurm", "mod2am"]
-PACKAGES += ["py-psycopg", "py-pymysql"]
+PACKAGES = [path.parent.name.replace("_", "-") for path in RECIPES if path.name == "package.py"]
 LMOD = Path("/usr/share/lmod/lmod/init/bash")
 
 #: where Debian's version of an external comes from
@@ -38,6 +39,7 @@ DEBIAN = {
     "openblas": "libopenblas-openmp-dev",
     "netlib-scalapack": "libscalapack-openmpi-dev",
     "fftw": "libfftw3-dev",
+    "ocl-icd": "ocl-icd-opencl-dev",
     "libyaml": "libyaml-dev",
     "sqlite": "libsqlite3-dev",
     "freeipmi": "libfreeipmi-dev",
@@ -104,8 +106,8 @@ def environment() -> Path:
 
 def hashes(folder: Path) -> dict[str, str]:
     """What the environment in this folder is to install: name and hash."""
-    roots = json.loads((folder / "spack.lock").read_text())["roots"]
-    return {root["spec"]: root["hash"] for root in roots}
+    specs = json.loads((folder / "spack.lock").read_text())["concrete_specs"]
+    return {spec["name"]: key for key, spec in specs.items()}
 
 
 @pytest.fixture(scope="session")
@@ -164,7 +166,7 @@ def test_the_daemon_links_with_no_instruments_library(built: Build) -> None:
     assert needed <= {"libyaml-0", "libsqlite3", "libm", "libc"}, needed
 
 
-@pytest.mark.parametrize("benchmark", ["jm-stream", "mod2am"])
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_a_loaded_module_runs(built: Build, benchmark: str, tmp_path: Path) -> None:
     in_module(built.modules, benchmark, f"{benchmark} --quick --cooked cooked.jsonl", tmp_path)
     lines = (tmp_path / "cooked.jsonl").read_text().splitlines()
@@ -209,8 +211,17 @@ def test_recipes_are_short() -> None:
         assert len(recipe.read_text().splitlines()) < 60, recipe
 
 
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_each_benchmark_has_a_recipe_of_its_backends_and_a_template(benchmark: str) -> None:
+    assert backends_in_recipe(benchmark) is not None
+    assert sorted(backends_in_recipe(benchmark)) == sorted(backends_of(benchmark))
+    templates = [path.read_text() for path in CHECKOUT.glob("job-templates/*.sbatch")]
+    assert any(f"\nload_module {benchmark}\n" in text for text in templates)
+
+
 def test_spack_runs_each_small_verified_case(spack: Callable[..., str]) -> None:
-    assert "3 passed of 3" in spack("test", "run", "jm-stream", "mod2am", "joulemark")
+    tested = [*BENCHMARKS, "joulemark"]
+    assert f"{len(tested)} passed of {len(tested)}" in spack("test", "run", *tested)
 
 
 # Externals
@@ -261,8 +272,8 @@ def test_an_edit_builds_anew_what_depends_on_it(
     spack_elsewhere("concretize", "-f")
     before, after = hashes(environment()), hashes(environment_of(elsewhere))
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"benchkit", "jm-stream", "mod2am"}
-    spack_elsewhere("install")
+    assert changed == {"benchkit", "joulemark-suite", *BENCHMARKS}
+    spack_elsewhere("install", "benchkit")
     prefix = Path(spack_elsewhere("location", "-i", "benchkit").strip())
     assert (prefix / "include/benchkit.h").read_text().endswith("/* edited */\n")
 
@@ -290,7 +301,7 @@ def test_without_spack_and_network_cmake_builds(offline: Path) -> None:
     test_the_build_is_whole(built)
 
 
-@pytest.mark.parametrize("benchmark", ["jm-stream", "mod2am"])
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_without_spack_a_loaded_module_runs(offline: Path, benchmark: str, tmp_path: Path) -> None:
     test_a_loaded_module_runs(Build.load(offline), benchmark, tmp_path)
 
