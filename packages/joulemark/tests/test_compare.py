@@ -86,6 +86,25 @@ def test_stream_largest_vectors_are_those_of_table_24(site, kernel, monkeypatch,
         assert largest["performance"] == pytest.approx(summary[name])
 
 
+def test_dhrystones_are_passes_as_ours_are(site, results):
+    passes = {
+        "benchmark": "dhrystone",
+        "kernel": "dhrystone",
+        "unit": "pass/s",
+        "variant": "serial",
+    }
+    results(line(1, **passes))
+    found = rows(site, "dhrystone", "--with", "BSC-1")
+    assert [one["family"] for one in found] == ["dhrystone"] * 2
+    assert found[1]["performance"] == pytest.approx(2466 * 1757)
+
+
+def test_transforms_count_operations_in_their_own_way(site, results):
+    results(line(1 << 16, benchmark="mod2f", kernel="mod2f"))
+    _, out, _ = site.run("compare", "mod2f", "--with", "LRZ", "--format", "markdown")
+    assert "here: mod2f counts 5 n log2 n" in out and "LRZ: table 66: Operations are n (6" in out
+
+
 def test_csv_has_what_json_has(site, results):
     results(line(1000))
     _, out, _ = site.run("compare", "mod2am", "--with", "SNIC", "--format", "csv")

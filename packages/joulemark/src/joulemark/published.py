@@ -16,6 +16,7 @@ from joulemark.units import PREFIXES
 
 DATA = Path(__file__).with_name("data")
 NODE_TABLES = range(36, 100)  # one node each (annex 8.2)
+DHRYSTONE_TABLE = 28
 SCALING_TABLES = range(100, 111)  # over threads or nodes (annexes 8.3 and 8.4)
 TARGET = "published"  # what a published series has in place of an architecture
 # Which of the report's benchmarks each of ours is.
@@ -27,10 +28,12 @@ BENCHMARKS = {
     "hydro": "hydro",
     "jm-linpack": "linpack",
     "hpl": "linpack",
+    "dhrystone": "dhrystone",
 }
 _EXPONENTS = {prefix: exponent for exponent, prefix in PREFIXES.items()}
 _BASE_UNIT = re.compile(r"([nμmkMGT]?)(s|W|J|[FBU]/s|[FBU]/J)")
-_FACTORS = {"min": (60.0, "s"), "h": (3600.0, "s"), "%": (0.01, "")}
+DMIPS = 1757.0  # passes a second of a VAX 11/780, which is one
+_FACTORS = {"min": (60.0, "s"), "h": (3600.0, "s"), "%": (0.01, ""), "DMIPS": (DMIPS, "pass/s")}
 
 
 @dataclass(frozen=True)
@@ -251,6 +254,7 @@ def _absolute(figure: Figure) -> float | None:
 
 
 def side_of(size: str) -> int:
-    """A size as one number: of a grid its side, or that of the square with as many cells."""
+    """A size as one number: of a grid its side, or that of the square with as many cells; 1
+    where there is none."""
     across, _, along = size.partition("x")
-    return round(math.sqrt(int(across) * int(along))) if along else int(across)
+    return round(math.sqrt(int(across) * int(along))) if along else int(across or 1)
