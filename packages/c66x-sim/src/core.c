@@ -1,0 +1,321 @@
+// Runs packets: each is decoded once, its operands bound to this core's registers.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "core.h"
+
+#include "latency.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CSR_AT_RESET UINT32_C(0x15000100) // a C66x, little-endian
+
+static const uint32_t always = 1;
+
+void c66x_core_fault(struct c66x_core *core, const char *format, ...) {
+    if (core->stop == C66X_FAULT)
+        return;
+    core->stop = C66X_FAULT;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(core->why.text, sizeof core->why.text, format, arguments);
+    va_end(arguments);
+}
+
+// -- packets -------------------------------------------------------------------------------------
+
+static void bind_source(struct c66x_core *core, struct c66x_step *step, unsigned index,
+                        const struct c66x_operand *operand) {
+    uint32_t *constant = index == 0 ? step->constant_a : step->constant_b;
+    const uint32_t *at = constant;
+    if (operand->kind == C66X_REGISTER || operand->kind == C66X_PAIR)
+        at = &core->regs[operand->reg];
+    else if (operand->kind == C66X_RETURN)
+        at = &core->control[operand->reg];
+    constant[0] = (uint32_t)operand->value;
+    constant[1] = operand->value < 0 ? UINT32_MAX : 0;
+    *(index == 0 ? &step->a : &step->b) = at;
+}
+
+static void bind_memory(struct c66x_core *core, struct c66x_step *step,
+                        const struct c66x_operand *operand) {
+    step->base = operand->reg;
+    step->mode = operand->mode;
+    step->shift = operand->shift;
+    step->constant_b[0] = (uint32_t)operand->value;
+    if (operand->mode & C66X_REGISTER_MODE)
+        step->b = &core->regs[operand->offset];
+}
+
+static void bind(struct c66x_core *core, struct c66x_step *step) {
+    const struct c66x_instruction *it = step->instruction;
+    step->run = c66x_executes[it->row - c66x_rows];
+    step->when = it->predicated ? &core->regs[it->predicate] : &always;
+    step->if_zero = it->if_zero;
+    step->delay = it->row->delay;
+    step->a = step->constant_a;
+    step->b = step->constant_b;
+    unsigned sources = 0;
+    for (unsigned i = 0; i < it->operand_count; i++) {
+        const struct c66x_operand *operand = &it->operands[i];
+        if (operand->kind == C66X_CONTROL_REG)
+            step->control = operand->reg;
+        else if (operand->kind == C66X_MEMORY)
+            bind_memory(core, step, operand);
+        else if (operand->result)
+            step->result = operand->reg;
+        else if (sources == 2) // the second number of a bit field: both are one source
+            step->constant_b[0] = step->constant_b[0] << 5 | (uint32_t)operand->value;
+        else
+            bind_source(core, step, sources++, operand);
+    }
+}
+
+// Cycles that pass after the packet's own because of this instruction, whatever its predicate says.
+static unsigned idle_cycles(const struct c66x_instruction *it) {
+    const char *operands = it->row->operands;
+    if (*operands == 'N')
+        return (unsigned)it->operands[0].value - 1;
+    if (strcmp(operands, "jv") == 0) // callp
+        return 5;
+    unsigned last = it->operand_count - 1u;
+    return it->operand_count && operands[last] == 'n' ? (unsigned)it->operands[last].value : 0;
+}
+
+static bool is_store(const struct c66x_instruction *it) {
+    return it->row->operands[0] && strchr("oO", it->row->operands[1]) && it->row->operands[1];
+}
+
+static bool fetch(struct c66x_core *core, uint32_t address, uint32_t *word) {
+    const uint8_t *at = c66x_memory_at(core->memory, core->number, address, sizeof *word);
+    if (!at || address % 4) {
+        c66x_core_fault(core, "no code can be at 0x%08" PRIx32, address);
+        return false;
+    }
+    memcpy(word, at, sizeof *word);
+    return true;
+}
+
+// Decodes the instructions of a packet; 0 where one cannot be.
+static unsigned decode(struct c66x_core *core, uint32_t address,
+                       struct c66x_instruction instructions[C66X_PACKET_WORDS]) {
+    for (unsigned count = 0; count < C66X_PACKET_WORDS; count++, address += 4) {
+        uint32_t word, last;
+        if (!fetch(core, address, &word) || !fetch(core, address | 28, &last))
+            return 0;
+        if (c66x_is_header(last)) {
+            c66x_core_fault(core,
+                            "16-bit instructions (header 0x%08" PRIx32 ") are not modelled; "
+                            "compile without them (cl6x: --no_compress)",
+                            last);
+            return 0;
+        }
+        if (!c66x_decode(word, address, &instructions[count])) {
+            c66x_core_fault(core, "unknown instruction 0x%08" PRIx32 " at 0x%08" PRIx32, word,
+                            address);
+            return 0;
+        }
+        if (!instructions[count].parallel)
+            return count + 1;
+    }
+    c66x_core_fault(core, "execute packet of more than %d instructions", C66X_PACKET_WORDS);
+    return 0;
+}
+
+static void note_special(struct c66x_packet *packet, const struct c66x_instruction *it) {
+    unsigned idle = idle_cycles(it);
+    if (idle > packet->idle)
+        packet->idle = (uint8_t)idle;
+    packet->loop_start |= *it->row->operands == 'p';
+    packet->loop_end |= *it->row->operands == 'h';
+}
+
+static void add_step(struct c66x_core *core, struct c66x_packet *packet,
+                     const struct c66x_instruction *it) {
+    struct c66x_instruction *kept = &packet->instructions[packet->count];
+    struct c66x_step *step = &packet->steps[packet->count++];
+    *kept = *it;
+    step->instruction = kept;
+    bind(core, step);
+    note_special(packet, it);
+    if (strcmp(it->row->operands, "jv") == 0) // callp returns behind its packet
+        step->constant_b[0] = packet->next_address;
+}
+
+static struct c66x_packet *make_packet(struct c66x_core *core, uint32_t address) {
+    struct c66x_instruction instructions[C66X_PACKET_WORDS];
+    unsigned count = decode(core, address, instructions);
+    if (count == 0)
+        return NULL;
+    struct c66x_packet *packet = calloc(1, sizeof *packet + count * sizeof *packet->steps);
+    struct c66x_instruction *kept = calloc(count, sizeof *kept);
+    if (!packet || !kept) {
+        free(packet);
+        free(kept);
+        c66x_core_fault(core, "out of memory");
+        return NULL;
+    }
+    packet->address = address;
+    packet->next_address = address + 4 * count;
+    packet->instructions = kept;
+    for (const uint32_t *trap = core->traps; *trap; trap++)
+        packet->trap |= *trap == address;
+    for (unsigned stores = 0; stores < 2; stores++)
+        for (unsigned i = 0; i < count; i++)
+            if (is_store(&instructions[i]) == stores)
+                add_step(core, packet, &instructions[i]);
+    return packet;
+}
+
+// The packet at the program counter; NULL (and a fault) where there is none.
+static struct c66x_packet *find_packet(struct c66x_core *core) {
+    struct c66x_packet **bucket = &core->packets[core->pc / 4 % C66X_BUCKETS];
+    for (struct c66x_packet *packet = *bucket; packet; packet = packet->bucket)
+        if (packet->address == core->pc)
+            return packet;
+    struct c66x_packet *packet = make_packet(core, core->pc);
+    if (packet) {
+        packet->bucket = *bucket;
+        *bucket = packet;
+    }
+    return packet;
+}
+
+// -- running -------------------------------------------------------------------------------------
+
+// Results that arrive in this cycle. True where a branch does, too.
+static inline bool begin_cycle(struct c66x_core *core) {
+    struct c66x_slot *slot = &core->slots[core->cycle % C66X_SLOTS];
+    for (unsigned i = 0; i < slot->count; i++)
+        core->regs[slot->writes[i].reg] = slot->writes[i].value;
+    slot->count = 0;
+    if (!slot->branch)
+        return false;
+    slot->branch = false;
+    core->pc = slot->target;
+    core->idle = 0; // a branch ends a long nop
+    return true;
+}
+
+// Past the end of a loop whose count is zero.
+static void skip_loop(struct c66x_core *core) {
+    for (;;) {
+        const struct c66x_packet *packet = find_packet(core);
+        if (!packet)
+            return;
+        core->pc = packet->next_address;
+        if (packet->loop_end)
+            return;
+    }
+}
+
+// The loop buffer as a plain loop: iterations follow each other and do not overlap, which takes
+// more cycles than the hardware's but gives the same results, as modulo scheduling must.
+static void step_loop(struct c66x_core *core, const struct c66x_packet *packet) {
+    uint32_t *count = &core->control[C66X_ILC];
+    if (packet->loop_start) {
+        core->loop_start = core->pc;
+        core->in_loop = *count > 0;
+        if (!core->in_loop)
+            skip_loop(core);
+    } else if (core->in_loop) {
+        core->in_loop = --*count > 0;
+        if (core->in_loop)
+            core->pc = core->loop_start;
+    }
+}
+
+static inline void run_packet(struct c66x_core *core, const struct c66x_packet *packet) {
+    for (unsigned i = 0; i < packet->count; i++) {
+        const struct c66x_step *step = &packet->steps[i];
+        if ((*step->when != 0) != step->if_zero)
+            step->run(core, step);
+    }
+}
+
+// An idle ends with a branch in whose delay slots it is; without one it never does, because no
+// interrupt is modelled.
+static bool branch_is_under_way(const struct c66x_core *core) {
+    bool any = false;
+    for (unsigned i = 0; i < C66X_SLOTS; i++)
+        any |= core->slots[i].branch;
+    return any;
+}
+
+// Such a branch is how code waits for another core: the wait lasts for the rest of the turn. The
+// slots keep their places when a multiple of their number passes.
+static void wait_for_others(struct c66x_core *core, uint64_t until) {
+    core->cycle += (until - core->cycle) / C66X_SLOTS * C66X_SLOTS;
+}
+
+// Looks the packet up, and keeps it where it simply follows the one before.
+static struct c66x_packet *following(struct c66x_core *core, struct c66x_packet *before) {
+    struct c66x_packet *packet = find_packet(core);
+    if (before && before->next_address == core->pc)
+        before->next = packet;
+    return packet;
+}
+
+void c66x_core_run(struct c66x_core *core, uint64_t until) {
+    struct c66x_packet *packet = NULL, *before = NULL;
+    for (; core->cycle < until && core->stop == C66X_RUNNING; core->cycle++) {
+        bool was_idle = core->idle > C66X_FOREVER / 2;
+        if (begin_cycle(core)) {
+            packet = NULL;
+            if (was_idle)
+                wait_for_others(core, until);
+        }
+        if (core->idle) {
+            core->idle--;
+            continue;
+        }
+        if (!packet && !(packet = following(core, before)))
+            return;
+        if (packet->trap && !core->pass_trap) {
+            core->stop = C66X_AT_TRAP;
+            return;
+        }
+        core->pass_trap = false;
+        if (core->latency)
+            c66x_latency_check(core, packet);
+        run_packet(core, packet);
+        if (core->stop == C66X_FAULT)
+            return; // the program counter stays
+        core->pc = packet->next_address;
+        if (core->idle == 0)
+            core->idle = packet->idle;
+        else if (!branch_is_under_way(core))
+            core->stop = C66X_ASLEEP;
+        if (packet->loop_start || packet->loop_end)
+            step_loop(core, packet);
+        before = packet;
+        packet = core->pc == packet->next_address ? packet->next : NULL;
+    }
+}
+
+struct c66x_core *c66x_core_make(struct c66x_memory *memory, unsigned number, uint32_t entry,
+                                 const uint32_t *traps) {
+    struct c66x_core *core = calloc(1, sizeof *core);
+    if (!core)
+        return NULL;
+    core->memory = memory;
+    core->msmc = memory->msmc;
+    core->ddr3 = memory->ddr3;
+    core->l2 = memory->l2[number];
+    core->number = number;
+    core->pc = entry;
+    core->traps = traps;
+    core->control[C66X_CSR] = CSR_AT_RESET;
+    return core;
+}
+
+void c66x_core_free(struct c66x_core *core) {
+    for (unsigned i = 0; core && i < C66X_BUCKETS; i++)
+        for (struct c66x_packet *packet = core->packets[i], *next; packet; packet = next) {
+            next = packet->bucket;
+            free(packet->instructions);
+            free(packet);
+        }
+    free(core);
+}
