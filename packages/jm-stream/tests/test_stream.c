@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static int failures;
 
@@ -27,17 +28,33 @@ static void free_work(struct stream_work *work) {
     bk_release(work->arrays.c);
 }
 
-// Runs all kernels in turn, each three times; the expected values in *expected.
+// One kernel, three times, as the driver does it.
+static void run_kernel(const struct stream_model *model, stream_loop *const *loops,
+                       struct stream_work *work, struct stream_expected *expected,
+                       enum stream_kernel kernel) {
+    work->kernel = kernel;
+    work->loop = loops[kernel];
+    if (model->neighbours)
+        *expected = stream_start;
+    if (model->neighbours)
+        model->first_touch(work);
+    stream_spoil(&work->arrays, kernel);
+    expect(model->store == NULL || model->store(work), "copied to the device", kernel);
+    model->run(work, 3);
+    expect(model->fetch == NULL || model->fetch(work), "copied from the device", kernel);
+    stream_expect(expected, kernel);
+}
+
+// Runs all kernels in turn; the expected values in *expected.
 static void run_all(const struct stream_model *model, stream_loop *const *loops,
                     struct stream_work *work, struct stream_expected *expected) {
     *expected = stream_start;
     model->first_touch(work);
-    for (unsigned kernel = 0; kernel < STREAM_KERNELS; kernel++) {
-        work->loop = loops[kernel];
-        stream_spoil(&work->arrays, kernel);
-        model->run(work, 3);
-        stream_expect(expected, kernel);
-    }
+    expect(model->open == NULL || model->open(work), "memory of the device", work->arrays.n);
+    for (unsigned kernel = 0; kernel < STREAM_KERNELS; kernel++)
+        run_kernel(model, loops, work, expected, kernel);
+    if (model->close != NULL)
+        model->close(work);
 }
 
 static void results_are_right(const char *name, const struct stream_model *model,
@@ -90,19 +107,73 @@ static void a_kernel_that_does_nothing_is_found(void) {
     free_work(&work);
 }
 
-int main(void) {
-    results_are_right("serial", &stream_serial, stream_plain_loops);
-    stream_loop *const *streaming = stream_streaming_loops();
-    if (streaming != NULL)
-        results_are_right("serial-nt", &stream_serial, streaming);
-#ifdef BENCH_OPENMP
-    results_are_right("omp", &stream_omp, stream_plain_loops);
-    if (streaming != NULL)
-        results_are_right("omp-nt", &stream_omp, streaming);
+// The variants that one process runs, those that this machine has.
+static void test_variants(void) {
+    for (unsigned i = 1; i < stream_variant_count; i++) {
+        const struct stream_variant *variant = &stream_variants[i];
+        if (variant->model->device != NULL || variant->mpi || !stream_available(variant))
+            continue;
+        results_are_right(variant->name, variant->model,
+                          variant->streaming ? stream_streaming_loops() : stream_plain_loops);
+    }
+}
+
+// The variants of a kind of device, by the beginning of their names; 77 where there is none.
+static int test_devices(const char *name) {
+    bool found = false;
+    for (unsigned i = 1; i < stream_variant_count; i++) {
+        const struct stream_variant *variant = &stream_variants[i];
+        if (strncmp(variant->name, name, strlen(name)) != 0 || variant->mpi ||
+            !stream_available(variant))
+            continue;
+        found = true;
+        results_are_right(variant->name, variant->model, stream_plain_loops);
+    }
+    return !found ? 77 : failures == 0 ? 0 : 1;
+}
+
+#ifdef BENCH_MPI
+// What a rank wrote is the next rank's, and is taken for nothing else.
+static void neighbours_are_read(void) {
+    enum { N = 40000 };
+    struct stream_work work = new_work(N, 1);
+    for (unsigned kernel = 0; kernel < STREAM_KERNELS; kernel++) {
+        struct stream_expected expected;
+        for (unsigned vector = 0; vector < STREAM_VECTORS; vector++)
+            work.arrays.origin[vector] = (size_t)N * bk_rank();
+        run_kernel(&stream_mpi_remote, stream_plain_loops, &work, &expected, kernel);
+        expect(stream_verify(&work.arrays, &expected).ok, "the next rank's values", kernel);
+        work.arrays.origin[stream_operands[kernel].written] = (size_t)N * bk_rank();
+        bool right = stream_verify(&work.arrays, &expected).ok;
+        expect(right == (bk_ranks() == 1), "own values instead of the next rank's", kernel);
+    }
+    free_work(&work);
+}
 #endif
+
+static int run(const char *what) {
+#ifdef BENCH_MPI
+    if (strcmp(what, "mpi") == 0) {
+        neighbours_are_read();
+        return failures == 0 ? 0 : 1;
+    }
+#endif
+    if (what[0] != '\0')
+        return test_devices(what);
+    test_variants();
     one_wrong_element_is_found(1 + 1e-12, "one wrong element");
     one_wrong_element_is_found((double)NAN, "one NaN");
     neighbours_exchanged_are_found();
     a_kernel_that_does_nothing_is_found();
     return failures == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+#ifdef BENCH_MPI
+    bk_mpi_begin(&argc, &argv);
+    return bk_mpi_end(run(what));
+#else
+    return run(what);
+#endif
 }

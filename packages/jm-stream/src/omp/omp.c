@@ -42,4 +42,4 @@ static void run(void *context, uint64_t iterations) {
     }
 }
 
-const struct stream_model stream_omp = {first_touch, run};
+const struct stream_model stream_omp = {.first_touch = first_touch, .run = run};

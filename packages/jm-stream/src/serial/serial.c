@@ -13,4 +13,4 @@ static void run(void *context, uint64_t iterations) {
         work->loop(arrays->a, arrays->b, arrays->c, arrays->n);
 }
 
-const struct stream_model stream_serial = {first_touch, run};
+const struct stream_model stream_serial = {.first_touch = first_touch, .run = run};

@@ -1,0 +1,234 @@
+// STREAM on GPUs: on one, between two by peer copies, and between ranks through host memory (figure
+// 57 of PRACE-1IP D9.3.3: left, centre, right). SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "gpu.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace stream_gpu {
+
+namespace {
+const unsigned THREADS = 512;
+const double SCALAR = STREAM_SCALAR;
+} // namespace
+
+bool succeeded(cudaError_t error, const char *what) {
+    if (error != cudaSuccess)
+        std::fprintf(stderr, "jm-stream: cuda: %s: %s; see nvidia-smi\n", what,
+                     cudaGetErrorString(error));
+    return error == cudaSuccess;
+}
+
+namespace {
+
+size_t bytes_of(const stream_work *work) {
+    return work->arrays.n * sizeof(double);
+}
+
+__global__ void copy(const double *a, double *c, size_t n) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i];
+}
+
+__global__ void scale(double *b, const double *c, size_t n) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        b[i] = SCALAR * c[i];
+}
+
+__global__ void sum(const double *a, const double *b, double *c, size_t n) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+
+__global__ void triad(double *a, const double *b, const double *c, size_t n) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        a[i] = b[i] + SCALAR * c[i];
+}
+
+} // namespace
+
+void launch(stream_kernel kernel, double *const *v, size_t n) {
+    const unsigned blocks = (unsigned)((n + THREADS - 1) / THREADS);
+    switch (kernel) {
+    case STREAM_COPY:
+        copy<<<blocks, THREADS>>>(v[STREAM_A], v[STREAM_C], n);
+        break;
+    case STREAM_SCALE:
+        scale<<<blocks, THREADS>>>(v[STREAM_B], v[STREAM_C], n);
+        break;
+    case STREAM_SUM:
+        sum<<<blocks, THREADS>>>(v[STREAM_A], v[STREAM_B], v[STREAM_C], n);
+        break;
+    case STREAM_TRIAD:
+        triad<<<blocks, THREADS>>>(v[STREAM_A], v[STREAM_B], v[STREAM_C], n);
+        break;
+    case STREAM_KERNELS:
+        break;
+    }
+}
+
+namespace {
+
+int device_count() {
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+const char *name_of(int device) {
+    static cudaDeviceProp properties;
+    return cudaGetDeviceProperties(&properties, device) == cudaSuccess ? properties.name : nullptr;
+}
+
+// The GPU of this process: ranks of a node take them in turn.
+int own_device() {
+    const int count = device_count();
+    return count == 0 ? 0 : (int)(bk_rank() % (unsigned)count);
+}
+
+} // namespace
+
+const char *device() {
+    return device_count() > 0 ? name_of(own_device()) : nullptr;
+}
+
+void first_touch(const stream_work *work) {
+    stream_fill(&work->arrays, 0, work->arrays.n);
+}
+
+namespace {
+
+const char *peer_device() {
+    return device_count() > 1 ? name_of(1) : nullptr;
+}
+
+bool allocate(int device, double **vectors, unsigned count, size_t bytes) {
+    if (!succeeded(cudaSetDevice(device), "choosing the device"))
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if (!succeeded(cudaMalloc(&vectors[i], bytes), "memory"))
+            return false;
+    return true;
+}
+
+bool open_on(stream_work *work, int reader, int owner) {
+    gpu_state *state = static_cast<gpu_state *>(std::calloc(1, sizeof *state));
+    work->state = state;
+    if (state == nullptr)
+        return false;
+    state->reader = reader;
+    state->owner = owner;
+    // A rank may have no element, CUDA gives no memory for nothing.
+    const size_t bytes = bytes_of(work) + sizeof(double);
+    if (owner != reader && !allocate(owner, state->owned, STREAM_VECTORS, bytes))
+        return false;
+    if (!allocate(reader, state->vectors, STREAM_VECTORS, bytes))
+        return false;
+    for (unsigned i = 0; owner == reader && i < STREAM_VECTORS; i++)
+        state->owned[i] = state->vectors[i];
+    return true;
+}
+
+// Without direct access the driver copies through the host: slower, and right.
+bool open_peer(stream_work *work) {
+    int direct = 0;
+    if (cudaDeviceCanAccessPeer(&direct, 1, 0) == cudaSuccess && direct &&
+        cudaSetDevice(1) == cudaSuccess) {
+        // Enabled already at an earlier size: no error.
+        (void)cudaDeviceEnablePeerAccess(0, 0);
+        (void)cudaGetLastError();
+    }
+    return open_on(work, 1, 0);
+}
+
+} // namespace
+
+bool open(stream_work *work) {
+    return open_on(work, own_device(), own_device());
+}
+
+// The other GPU gets NaN: what it does not receive must not look right.
+bool store(stream_work *work) {
+    gpu_state *state = state_of(work);
+    const size_t bytes = bytes_of(work);
+    state->ok = true;
+    for (unsigned i = 0; i < STREAM_VECTORS && state->ok; i++) {
+        const double *vector = stream_vector(&work->arrays, (enum stream_vector)i);
+        state->ok = succeeded(cudaMemset(state->vectors[i], 0xff, bytes), "clearing") &&
+                    succeeded(cudaMemcpy(state->owned[i], vector, bytes, cudaMemcpyDefault),
+                              "copy to the device");
+    }
+    return state->ok;
+}
+
+// What the kernel wrote lies with the reader; the rest is as it was stored.
+bool fetch(stream_work *work) {
+    gpu_state *state = state_of(work);
+    const enum stream_vector written = stream_operands[work->kernel].written;
+    state->ok = state->ok &&
+                succeeded(cudaMemcpy(stream_vector(&work->arrays, written), state->vectors[written],
+                                     bytes_of(work), cudaMemcpyDefault),
+                          "copy from the device");
+    return state->ok;
+}
+
+void close(stream_work *work) {
+    gpu_state *state = state_of(work);
+    if (state == nullptr)
+        return;
+    for (unsigned i = 0; i < STREAM_VECTORS; i++) {
+        if (state->owned[i] != state->vectors[i])
+            cudaFree(state->owned[i]);
+        cudaFree(state->vectors[i]);
+    }
+    std::free(state);
+}
+
+void finish(gpu_state *state) {
+    state->ok = succeeded(cudaGetLastError(), "launch") &&
+                succeeded(cudaDeviceSynchronize(), "kernel") && state->ok;
+}
+
+namespace {
+
+void run(void *context, uint64_t iterations) {
+    const stream_work *work = static_cast<const stream_work *>(context);
+    gpu_state *state = state_of(work);
+    cudaSetDevice(state->reader);
+    for (uint64_t i = 0; i < iterations; i++)
+        launch(work->kernel, state->vectors, work->arrays.n);
+    finish(state);
+}
+
+// Copies the inputs from the other GPU, then computes; a copy is the transfer alone.
+void run_peer(void *context, uint64_t iterations) {
+    const stream_work *work = static_cast<const stream_work *>(context);
+    const struct stream_operands *operands = &stream_operands[work->kernel];
+    gpu_state *state = state_of(work);
+    cudaSetDevice(state->reader);
+    for (uint64_t i = 0; i < iterations; i++) {
+        for (unsigned j = 0; j < operands->reads; j++) {
+            const enum stream_vector read = operands->read[j];
+            const enum stream_vector to = work->kernel == STREAM_COPY ? operands->written : read;
+            cudaMemcpyPeerAsync(state->vectors[to], state->reader, state->owned[read], state->owner,
+                                bytes_of(work), nullptr);
+        }
+        if (work->kernel != STREAM_COPY)
+            launch(work->kernel, state->vectors, work->arrays.n);
+    }
+    finish(state);
+}
+
+} // namespace
+
+} // namespace stream_gpu
+
+using namespace stream_gpu;
+
+extern "C" const stream_model stream_cuda = {first_touch, run,   device,  open, store,
+                                             fetch,       close, nullptr, false};
+extern "C" const stream_model stream_cuda_peer = {
+    first_touch, run_peer, peer_device, open_peer, store, fetch, close, nullptr, false};
