@@ -44,14 +44,14 @@ struct record {
 };
 
 // The global variables. On the DSP each core has its own, in its own fast memory.
-extern struct record *record_head;   // Ptr_Glob
-extern struct record *record_second; // Next_Ptr_Glob
-extern int global_number;            // Int_Glob
-extern int global_truth;             // Bool_Glob
-extern char global_char_1;           // Ch_1_Glob
-extern char global_char_2;           // Ch_2_Glob
-extern vector_50 global_vector;      // Arr_1_Glob
-extern matrix_50 global_matrix;      // Arr_2_Glob
+extern BK_FAST struct record *record_head;   // Ptr_Glob
+extern BK_FAST struct record *record_second; // Next_Ptr_Glob
+extern BK_FAST int global_number;            // Int_Glob
+extern BK_FAST int global_truth;             // Bool_Glob
+extern BK_FAST char global_char_1;           // Ch_1_Glob
+extern BK_FAST char global_char_2;           // Ch_2_Glob
+extern BK_FAST vector_50 global_vector;      // Arr_1_Glob
+extern BK_FAST matrix_50 global_matrix;      // Arr_2_Glob
 
 // procedures_1.c
 void procedure_1(struct record *record);
