@@ -205,6 +205,8 @@ function(bench_add_files name libraries)
     list(APPEND flags ${OpenMP_C_FLAGS})
   elseif(name STREQUAL "c66x")
     list(APPEND flags -ffp-contract=off) # the same results on the DSP and on a host
+  elseif(name STREQUAL "cuda")
+    list(TRANSFORM CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES PREPEND "-isystem " OUTPUT_VARIABLE flags)
   endif()
   foreach(library ${libraries})
     get_target_property(folders ${library} INTERFACE_INCLUDE_DIRECTORIES)
