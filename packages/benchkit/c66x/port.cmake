@@ -13,7 +13,7 @@ if(NOT BENCHKIT_C66X_MHZ MATCHES "^[1-9][0-9]*$")
 endif()
 
 set(region_sources c66x/regions.c)
-set(system_sources c66x/caches.c c66x/cores.c c66x/machine.c c66x/runtime.c c66x/start.S
+set(system_sources c66x/caches.c c66x/copies.c c66x/cores.c c66x/machine.c c66x/runtime.c c66x/start.S
                    c66x/syscalls.c c66x/${BENCHKIT_C66X_CONSOLE}.c)
 # newlib has clocks where these say so.
 add_compile_definitions(_POSIX_TIMERS=1 _POSIX_MONOTONIC_CLOCK=200112L
