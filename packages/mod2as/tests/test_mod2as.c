@@ -1,0 +1,158 @@
+// `test_mod2as matrix`, `checks`, or a variant's name: matrices are as asked for, products pass
+// both checks, and the checks see what is wrong. Exit code 77: this build lacks the variant.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "mod2as.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures;
+
+static void expect(bool condition, const char *what, size_t n) {
+    if (condition)
+        return;
+    fprintf(stderr, "failed: %s, n=%zu\n", what, n);
+    failures++;
+}
+
+static struct mod2as_work new_work(size_t n, double fill) {
+    struct mod2as_work work = {.threads = 3};
+    expect(mod2as_make(&work, n, mod2as_count(n, fill)), "memory", n);
+    return work;
+}
+
+static void multiply(const struct mod2as_variant *variant, struct mod2as_work *work) {
+    expect(variant->plan == NULL || variant->plan(work), "memory", work->matrix.n);
+    variant->multiply(work, 2);
+    if (variant->collect != NULL)
+        variant->collect(work);
+    if (variant->forget != NULL)
+        variant->forget(work);
+}
+
+static void products_are_right(const struct mod2as_variant *variant) {
+    // Narrow and wide, one column number of more than 16 bits, sparse and full.
+    static const struct {
+        size_t n;
+        double fill;
+    } cases[] = {{1, 100}, {1, 0},      {2, 50},     {7, 30},   {8, 100},      {9, 3},
+                 {100, 5}, {1000, 4.5}, {1000, 100}, {5000, 1}, {33000, 0.02}, {140000, 0.002}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mod2as_work work = new_work(cases[i].n, cases[i].fill);
+        multiply(variant, &work);
+        struct bk_check check = mod2as_verify(&work);
+        expect(check.ok && check.compared == cases[i].n, variant->name, cases[i].n);
+        mod2as_free(&work);
+    }
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        bool enough_memory;
+        struct bk_check exact = mod2as_verify_exactly(variant, threads, &enough_memory);
+        expect(enough_memory && exact.ok && exact.compared == 131, "exact case", threads);
+    }
+}
+
+static void columns_ascend(const struct csr *matrix) {
+    for (size_t i = 0; i < matrix->n; i++)
+        for (size_t k = matrix->starts[i]; k < matrix->starts[i + 1]; k++)
+            expect(matrix->columns[k] < matrix->n &&
+                       (k == matrix->starts[i] || matrix->columns[k - 1] < matrix->columns[k]),
+                   "columns ascend", i);
+}
+
+// Numbers are spread over all columns as chance has it, and are the same again.
+static void matrices_are_as_asked(void) {
+    expect(mod2as_count(100, 3.5) == 350 && mod2as_count(1024, 5.5) == 57671 &&
+               mod2as_count(400, 4.38) == 7008 && mod2as_count(40000, 5) == 80000000,
+           "the seeds' counts", 0);
+    const size_t n = 1000;
+    struct mod2as_work work = new_work(n, 10), again = new_work(n, 10), full = new_work(20, 100);
+    const struct csr *matrix = &work.matrix;
+    expect(matrix->count == 100000 && matrix->starts[n] == matrix->count, "count", n);
+    columns_ascend(matrix);
+    columns_ascend(&full.matrix);
+    size_t left = 0, above = 0;
+    for (size_t k = 0; k < matrix->count; k++) {
+        left += matrix->columns[k] < n / 2;
+        above += k < matrix->starts[n / 2];
+    }
+    // Ten standard deviations.
+    expect(left > 48500 && left < 51500 && above > 48500 && above < 51500, "evenly spread", left);
+    expect(memcmp(matrix->columns, again.matrix.columns, matrix->count * sizeof(uint32_t)) == 0 &&
+               memcmp(matrix->values, again.matrix.values, matrix->count * sizeof(double)) == 0,
+           "the same again", n);
+    mod2as_free(&work);
+    mod2as_free(&again);
+    mod2as_free(&full);
+}
+
+static void errors_are_found(void) {
+    const size_t n = 500;
+    struct mod2as_work work = new_work(n, 5);
+    multiply(&mod2as_csr, &work);
+    for (size_t i = 0; i < n; i += 37) {
+        double kept = work.y[i];
+        work.y[i] = kept + 1e-12;
+        struct bk_check check = mod2as_verify(&work);
+        expect(!check.ok && check.worst_index == i, "one wrong number", i);
+        work.y[i] = (double)NAN;
+        expect(!mod2as_verify(&work).ok, "one NaN", i);
+        work.y[i] = kept;
+    }
+    expect(mod2as_verify(&work).ok, "restored", n);
+    work.matrix.columns[100] ^= 1;
+    expect(!mod2as_verify(&work).ok, "one wrong column", n);
+    mod2as_free(&work);
+}
+
+static void do_nothing(void *work, uint64_t iterations) {
+    (void)work, (void)iterations;
+}
+
+// y = A^T x.
+static void transposed(void *context, uint64_t iterations) {
+    (void)iterations;
+    const struct mod2as_work *work = context;
+    const struct csr *matrix = &work->matrix;
+    memset(work->y, 0, matrix->n * sizeof *work->y);
+    for (size_t i = 0; i < matrix->n; i++)
+        for (size_t k = matrix->starts[i]; k < matrix->starts[i + 1]; k++)
+            work->y[matrix->columns[k]] += matrix->values[k] * work->x[i];
+}
+
+static void wrong_variants_are_found(void) {
+    bk_kernel *const wrong[] = {do_nothing, transposed};
+    for (size_t i = 0; i < 2; i++) {
+        struct mod2as_variant variant = {.name = "wrong", .multiply = wrong[i]};
+        struct mod2as_work work = new_work(40, 20);
+        multiply(&variant, &work);
+        expect(!mod2as_verify(&work).ok, "wrong variant", i);
+        bool enough_memory;
+        expect(!mod2as_verify_exactly(&variant, 1, &enough_memory).ok, "wrong variant, exactly", i);
+        mod2as_free(&work);
+    }
+}
+
+static const struct mod2as_variant *find(const char *name) {
+    for (unsigned i = 0; i < mod2as_variant_count; i++)
+        if (strcmp(mod2as_variants[i]->name, name) == 0)
+            return mod2as_variants[i];
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    const struct mod2as_variant *variant = find(what);
+    if (strcmp(what, "matrix") == 0) {
+        matrices_are_as_asked();
+    } else if (strcmp(what, "checks") == 0) {
+        errors_are_found();
+        wrong_variants_are_found();
+    } else if (variant != NULL) {
+        products_are_right(variant);
+    } else {
+        printf("this build has no variant %s\n", what);
+        return 77;
+    }
+    return failures == 0 ? 0 : 1;
+}

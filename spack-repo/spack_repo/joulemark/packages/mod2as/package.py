@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from spack_repo.joulemark.build_systems.benchmark import Benchmark, backends
+
+from spack.package import *
+
+
+class Mod2as(Benchmark):
+    """Sparse matrix-vector product in double precision: a plain loop over compressed rows, the best
+    format of our own, libraries."""
+
+    version("0.1.0")
+
+    backends("openmp", "cuda", "c66x")
