@@ -29,6 +29,7 @@ struct linpack_variant {
     const char *name;
     bool threaded; // by --threads
     bk_kernel *kernel;
+    bk_kernel *prepare; // makes the systems where the kernel works on them; NULL: linpack_fill
     // What the kernel needs besides, made before the clock runs. False after an error that it
     // printed; `end` frees, after a begin that failed, too. NULL: nothing is needed.
     bool (*begin)(struct linpack_work *work);

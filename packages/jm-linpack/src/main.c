@@ -108,6 +108,10 @@ static bool end(struct linpack_work *work, const struct linpack_variant *variant
     return variant->end == NULL || variant->end(work);
 }
 
+static bk_kernel *prepare_of(const struct linpack_variant *variant) {
+    return variant->prepare == NULL ? linpack_fill : variant->prepare;
+}
+
 // A guess at the seconds of one solution, so that a size that takes too long is not even begun.
 static double predicted_seconds(const struct sweep *sweep, uint64_t size) {
     double rate = sweep->flops_per_s;
@@ -115,9 +119,10 @@ static double predicted_seconds(const struct sweep *sweep, uint64_t size) {
     if (rate <= 0 && size > probe_size) {
         struct linpack_work probe = new_work(sweep, probe_size);
         if (linpack_allocate(&probe, sweep->variant)) {
-            linpack_fill(&probe, probe.copies);
-            if (begin(&probe, sweep->variant))
+            if (begin(&probe, sweep->variant)) {
+                prepare_of(sweep->variant)(&probe, probe.copies);
                 rate = flops(probe_size) / bk_quick_time(sweep->variant->kernel, &probe, 1e-9);
+            }
             (void)end(&probe, sweep->variant);
         }
         linpack_free(&probe);
@@ -137,7 +142,7 @@ static bool run_size(struct sweep *sweep, struct linpack_work *work) {
         .threads = work->threads,
         .ranks = variant->place == NULL ? 0 : bk_ranks(),
         .device = variant->device == NULL ? NULL : variant->device(),
-        .prepare = linpack_fill,
+        .prepare = prepare_of(variant),
         .most_iterations = work->copies,
     };
     struct bk_timing timing;

@@ -9,6 +9,6 @@ class JmLinpack(Benchmark):
 
     version("0.1.0")
 
-    backends("openmp", "mpi", "blas", "c66x")
+    backends("openmp", "mpi", "blas", "cuda", "c66x")
 
     depends_on("scalapack", when="+mpi")
