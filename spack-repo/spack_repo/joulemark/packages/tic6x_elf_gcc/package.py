@@ -41,10 +41,10 @@ class Tic6xElfGcc(Package):
             expand=False,
         )
 
-    for name in ("c", "cxx", "gmake", "flex", "bison", "m4", "curl"):
-        depends_on(name, type="build")
-    for name in ("gmp", "mpfr", "mpc", "zlib"):
-        depends_on(name)
+    for tool in ("c", "cxx", "gmake", "flex", "bison", "m4", "curl"):
+        depends_on(tool, type="build")
+    for library in ("gmp", "mpfr", "mpc", "zlib"):
+        depends_on(library)
 
     executables = [r"^tic6x-elf-gcc$"]  # for `spack external find`
 
