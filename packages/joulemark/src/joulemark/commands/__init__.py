@@ -11,4 +11,14 @@ A package with SUMMARY and COMMANDS instead is a group, such as `report`. A modu
 main(argv) instead of the last two judges its options itself, as `sacct` does.
 """
 
-COMMANDS = ("merge", "receive", "sacct", "report", "compare", "export", "plan", "doctor")
+COMMANDS = (
+    "merge",
+    "receive",
+    "sacct",
+    "report",
+    "compare",
+    "export",
+    "plan",
+    "hpl",
+    "doctor",
+)

@@ -1,0 +1,288 @@
+# HPL: writes its input for a machine, and reads its output as cooked lines.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from joulemark.errors import UserError
+
+# -- the input -----------------------------------------------------------------------------------
+
+#: What is not swept: values in HPL's order, which reads one a line and no words after it.
+TUNING = (
+    (16.0, "the check passes below"),
+    (1, "way to factor a panel:"),
+    (2, "right-looking"),
+    (1, "where its recursion ends:"),
+    (4, "columns"),
+    (1, "parts of a recursion:"),
+    (2, "halves"),
+    (1, "way of the recursion:"),
+    (1, "Crout"),
+    (1, "way to send a panel:"),
+    (1, "around a ring, the next rank first"),
+    (1, "depth of the lookahead:"),
+    (1, "one panel"),
+    (2, "rows are exchanged by binary exchange up to so many columns, then spread and rolled:"),
+    (64, "columns"),
+    (0, "the panel's upper part is kept transposed"),
+    (0, "U is kept transposed"),
+    (1, "even the spreading out"),
+    (8, "doubles of alignment"),
+)
+#: What HPC Challenge reads after HPL's lines: its matrix transposition has no more sizes.
+HPCC = (("", ""), (0, "sizes more"), (1200, ""), (0, "blocks more"), (40, ""))
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+MOST_MULTIPLES = 20  # N is made a multiple of all NB where this costs less than a part of so many
+
+
+def write_dat(options: argparse.Namespace) -> int:
+    """`joulemark hpl dat`."""
+    nodes = _count("--nodes", options.nodes, "SLURM_JOB_NUM_NODES")
+    ranks = _count("--ranks", options.ranks, "SLURM_NTASKS")
+    blocks = _numbers("--nb", options.nb)
+    if options.n:
+        sizes = _numbers("--n", options.n)
+    else:
+        sizes = [size_for(nodes * memory(options.memory), blocks)]
+    text = dat(sizes, blocks, *grid(ranks), HPCC if options.hpcc else ())
+    if options.out == "-":
+        sys.stdout.write(text)
+    else:
+        _write(Path(options.out), text)
+    p, q = grid(ranks)
+    print(f"N {_spaced(sizes)}, NB {_spaced(blocks)}, P x Q = {p} x {q}", file=sys.stderr)
+    if p == 1 and ranks > 3:
+        print(f"{ranks} ranks are a row: a number with factors is faster", file=sys.stderr)
+    return 0
+
+
+def dat(sizes: list[int], blocks: list[int], p: int, q: int, more: tuple = ()) -> str:
+    """HPL.dat: every size with every block size on one grid of P x Q ranks."""
+    lines = (
+        ("HPL's parameters,", "written by joulemark hpl dat:"),
+        ("each line a value,", "and what it means"),
+        ("HPL.out", "file, if any"),
+        (6, "output: 6 is standard output"),
+        (len(sizes), "sizes:"),
+        (_spaced(sizes), "N"),
+        (len(blocks), "blocks:"),
+        (_spaced(blocks), "NB"),
+        (0, "ranks are placed row by row"),
+        (1, "grid of ranks:"),
+        (p, "P"),
+        (q, "Q"),
+    )
+    return "".join(f"{value!s:<12} {meaning}\n" for value, meaning in lines + TUNING + more)
+
+
+def grid(ranks: int) -> tuple[int, int]:
+    """P and Q, P <= Q, P * Q = ranks, as near to each other as can be."""
+    p = max(one for one in range(1, math.isqrt(ranks) + 1) if ranks % one == 0)
+    return p, ranks // p
+
+
+def size_for(bytes_: float, blocks: list[int]) -> int:
+    """The largest N of which the matrix has at most so many bytes."""
+    most = math.isqrt(int(bytes_ / 8))
+    step = math.lcm(*blocks)
+    if step * MOST_MULTIPLES > most:
+        step = max(blocks)
+    if most < step:
+        raise UserError(f"--memory: {bytes_:.0f} bytes hold no {step} x {step} matrix: give more")
+    return most // step * step
+
+
+def memory(text: str) -> float:
+    """Bytes of a node: a part of this one's memory, or a size with or without a unit."""
+    part = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
+    size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text)
+    if part and 0 < float(part[1]) <= 100:
+        return float(part[1]) / 100 * _memory_here()
+    if size and float(size[1]) > 0:
+        return float(size[1]) * UNITS[size[2]]
+    raise UserError(f"--memory {text}: is neither a part nor a size: give e.g. 80% or 64GiB")
+
+
+def _memory_here() -> float:
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _count(option: str, given: int | None, variable: str) -> int:
+    count = given if given is not None else int(os.environ.get(variable) or 1)
+    if count < 1:
+        raise UserError(f"{option} {count}: must be 1 or more")
+    return count
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    words = text.split(",")
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise UserError(f"{option} {text}: must be whole numbers above 0, such as 128,192")
+    if len(words) > 20:
+        raise UserError(f"{option}: HPL takes 20 at most: leave out {len(words) - 20}")
+    return [int(word) for word in words]
+
+
+def _spaced(numbers: list[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+def _write(path: Path, text: str, mode: str = "w") -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}: give another file") from None
+
+
+# -- the output ----------------------------------------------------------------------------------
+
+_TEST = re.compile(r"^(W\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.eE+-]+)\s*$")
+_CHECK = re.compile(r"^\|\|Ax-b\|\|_oo/\(.*\)=\s*(\S+)\s*\.+\s*(PASSED|FAILED)\s*$")
+_REGION = re.compile(
+    r"^(?P<name>\S+): (?P<joules>[\d.]+) J \+- (?P<error>[\d.]+) J \(k=2\)"
+    r"(?P<estimated>, estimated by a model)? in (?P<seconds>[\d.]+) s$"
+)
+
+
+@dataclass
+class Test:
+    """One line of HPL's table, and the check below it."""
+
+    code: str  # HPL's own, of its parameters
+    n: int
+    nb: int
+    p: int
+    q: int
+    flops_per_s: float
+    passed: bool = False
+
+    @property
+    def operations(self) -> float:
+        """As HPL counts them."""
+        return 2 / 3 * self.n**3 + 3 / 2 * self.n**2
+
+
+@dataclass
+class Energy:
+    """Of all nodes together; uncertainties add up, for the nodes' instruments are alike."""
+
+    joules: float
+    error: float
+    seconds: float
+    estimated: bool
+
+
+def tests_of(text: str) -> list[Test]:
+    """The tests of HPL's output, each with the check that follows it."""
+    tests: list[Test] = []
+    checked = True
+    for line in text.splitlines():
+        test, check = _TEST.match(line), _CHECK.match(line)
+        if test:
+            n, nb, p, q = map(int, test.groups()[1:5])
+            tests.append(Test(test[1], n, nb, p, q, float(test[7]) * 1e9))
+            checked = False
+        elif check and not checked:
+            # HPL compares with 16; a NaN is not less.
+            tests[-1].passed = check[2] == "PASSED" and float(check[1]) < 16
+            checked = True
+    return tests
+
+
+def energy_of(text: str, nodes: int) -> Energy:
+    """The sum of a region's lines, of which each node wrote one."""
+    found = [match for match in map(_REGION.match, text.splitlines()) if match]
+    if len(found) != nodes:
+        raise UserError(f"--energy: {len(found)} lines of a region for {nodes} nodes: one each")
+    return Energy(
+        joules=sum(float(match["joules"]) for match in found),
+        error=sum(float(match["error"]) for match in found),
+        seconds=max(float(match["seconds"]) for match in found),
+        estimated=any(match["estimated"] for match in found),
+    )
+
+
+def write_results(options: argparse.Namespace) -> int:
+    """`joulemark hpl results`."""
+    tests = tests_of(_read(options.output))
+    if not tests:
+        raise UserError(f"{options.output}: no line of a test: is this HPL's output, and whole?")
+    nodes = _count("--nodes", options.nodes, "SLURM_JOB_NUM_NODES")
+    energy = energy_of(_read(options.energy), nodes) if options.energy else None
+    if energy and len(tests) > 1:
+        raise UserError(f"--energy: {options.output} has {len(tests)} tests: run HPL for each")
+    text = "".join(json.dumps(cooked(test, options.threads, energy)) + "\n" for test in tests)
+    if options.cooked:
+        _write(Path(options.cooked), text, "a")
+    else:
+        sys.stdout.write(text)
+    for test in tests:
+        if not test.passed:
+            print(
+                f"joulemark: HPL {test.code} N {test.n} NB {test.nb}: its residual check did not "
+                "pass; it is reported without performance",
+                file=sys.stderr,
+            )
+    return 0 if all(test.passed for test in tests) else 1
+
+
+def cooked(test: Test, threads: int, energy: Energy | None) -> dict:
+    """One line, as benchkit's programs write it."""
+    passed, known = test.passed, test.passed and energy is not None
+    return {
+        "benchmark": "hpl",
+        "kernel": "linpack",
+        "variant": f"nb{test.nb}",
+        "size": test.n,
+        "operations": test.operations,
+        "operation": "flop",
+        "iterations": 1,
+        "repetitions": 1,
+        "runs": 1,
+        "time_s": test.operations / test.flops_per_s if passed else None,
+        "time_spread_s": None,
+        "performance": test.flops_per_s if passed else None,
+        "unit": "F/s",
+        "verified": passed,
+        "threads": threads,
+        "ranks": test.p * test.q,
+        "target": platform.machine(),
+        "cpu": _cpu(),
+        "region_seconds": energy.seconds if known else None,
+        "energy_j": energy.joules if known else None,
+        "energy_uncertainty_j": energy.error if known else None,
+        "power_w": energy.joules / energy.seconds if known and energy.seconds else None,
+        "estimated": energy.estimated if known else None,
+        "job": os.environ.get("SLURM_JOB_ID"),
+        "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
+    }
+
+
+def _cpu() -> str:
+    """As the kernel names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.machine()
+
+
+def _read(place: str) -> str:
+    if place == "-":
+        return sys.stdin.read()
+    try:
+        return Path(place).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UserError(f"{place}: {error.strerror}: name what HPL wrote") from None
