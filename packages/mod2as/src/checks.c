@@ -79,7 +79,8 @@ struct bk_check mod2as_verify_exactly(const struct mod2as_variant *variant, unsi
                                       bool *enough_memory) {
     static size_t starts[EXACT_N + 1];
     static uint32_t columns[EXACT_N * EXACT_N];
-    static double values[EXACT_N * EXACT_N], x[EXACT_N], y[EXACT_N];
+    static double values[EXACT_N * EXACT_N], x[EXACT_N];
+    static _Alignas(128) double y[EXACT_N]; // as bk_allocate aligns: a DSP's cores have lines of it
     struct mod2as_work work = {
         .matrix = {.n = EXACT_N, .starts = starts, .columns = columns, .values = values},
         .x = x,

@@ -59,7 +59,7 @@ static struct bk_program program = {
     .variants_help = "  csr, csr-omp: a plain loop over rows; best, best-omp: our best format\n"
                      "  cuda, cusparse: on a GPU, by our own kernel and by NVIDIA's library\n"
                      "  c66x: the DSP's eight cores (on a host one after the other)\n"
-                     "  all (default): all of them",
+                     "  all (default): all that this build and machine have",
     .tables = tables,
     .table_count = COUNT(tables),
     .default_table = 1,
@@ -74,7 +74,8 @@ static struct bk_program program = {
 static void describe_variants(void) {
     for (unsigned i = 0; i < mod2as_variant_count; i++) {
         variant_names[i] = mod2as_variants[i]->name;
-        program.all_variants |= UINT32_C(1) << i;
+        if (mod2as_variants[i]->device == NULL || mod2as_variants[i]->device() != NULL)
+            program.all_variants |= UINT32_C(1) << i;
     }
     program.default_variants = program.all_variants;
 #ifdef BENCH_OPENMP
@@ -137,6 +138,12 @@ static bool run_variant(struct bk_session *session, struct bk_options *options, 
     unsigned threads = variant->threaded ? options->threads : 1;
     bool ok;
     struct bk_check exact = mod2as_verify_exactly(variant, threads, &ok);
+    if (!ok) {
+        fprintf(stderr,
+                "%s: %s: no result of the exact small case: out of memory, or the error above\n",
+                program.name, variant->name);
+        return false;
+    }
     bk_note(session, "%s: exact small case %s, %llu values", variant->name,
             exact.ok ? "passed" : "FAILED", (unsigned long long)exact.compared);
     for (size_t i = 0; ok && i < options->size_count; i++) {
@@ -144,7 +151,9 @@ static bool run_variant(struct bk_session *session, struct bk_options *options, 
         options->extras[FILL] = fill_of(options, asked, i);
         ok = make_and_run(session, variant, n, options->extras[FILL], threads, &exact);
         if (!ok)
-            fprintf(stderr, "%s: %s: out of memory at size %zu: give smaller --sizes or --fill\n",
+            fprintf(stderr,
+                    "%s: %s: no result at size %zu: out of memory, or the error above; give "
+                    "smaller --sizes or --fill\n",
                     program.name, variant->name, n);
     }
     return ok;

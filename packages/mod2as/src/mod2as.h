@@ -25,11 +25,12 @@ struct mod2as_work {
 struct mod2as_variant {
     const char *name;
     bool threaded;
-    bool (*plan)(struct mod2as_work *work); // from the matrix and x; false: out of memory; or NULL
-    bk_kernel *multiply;                    // on a struct mod2as_work
+    bool (*plan)(struct mod2as_work *work);    // from the matrix and x; false: out of memory, or an
+                                               // error that it printed; or NULL
+    bk_kernel *multiply;                       // on a struct mod2as_work
     void (*collect)(struct mod2as_work *work); // brings the result to y; or NULL
     void (*forget)(struct mod2as_work *work);  // also after a plan that failed; or NULL
-    const char *(*device)(void);               // or NULL: the CPU
+    const char *(*device)(void); // NULL where there is none; without the function: the CPU
 };
 
 extern const struct mod2as_variant mod2as_csr;

@@ -17,12 +17,13 @@ struct mod2f_variant {
     const char *name;
     bool threaded;
     bool mpi;
-    bool (*plan)(struct mod2f_work *work);    // may overwrite in and out; false: out of memory
+    bool (*plan)(struct mod2f_work *work);    // may overwrite in and out; false: out of
+                                              // memory, or an error that it printed
     void (*give)(struct mod2f_work *work);    // brings `in` to where it is needed; or NULL
     bk_kernel *transform;                     // on a struct mod2f_work
     void (*collect)(struct mod2f_work *work); // brings the result to `out`; or NULL
     void (*forget)(struct mod2f_work *work);  // also after a plan that failed
-    const char *(*device)(void);              // or NULL: the CPU
+    const char *(*device)(void); // NULL where there is none; without the function: the CPU
 };
 
 extern const struct mod2f_variant mod2f_serial;

@@ -1,6 +1,6 @@
 // `test_mod2f roots`, `checks`, or a variant's name: every transform passes the checks, the checks
-// see what is wrong, and the roots of unity are right. Exit code 77: this build lacks the variant.
-// SPDX-License-Identifier: Apache-2.0 OR MIT
+// see what is wrong, and the roots of unity are right. Exit code 77: this build or machine lacks
+// the variant. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "transform.h"
 
 #include <math.h>
@@ -157,11 +157,11 @@ static int run(const char *what) {
     } else if (strcmp(what, "checks") == 0) {
         errors_are_found();
         wrong_variants_are_found();
-    } else if (variant != NULL) {
+    } else if (variant != NULL && (variant->device == NULL || variant->device() != NULL)) {
         transforms_are_right(variant);
         agrees_with_serial(variant);
     } else {
-        printf("this build has no variant %s\n", what);
+        printf("this build or machine has no variant %s\n", what);
         return 77;
     }
     return failures == 0 ? 0 : 1;

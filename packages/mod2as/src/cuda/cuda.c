@@ -1,0 +1,176 @@
+// The product on the first NVIDIA GPU, by our own kernel and by cuSPARSE.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "mod2as.h"
+#include "spmv.h"
+
+#include <cusparse.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// The matrix and the vectors on the device, and what cuSPARSE needs besides.
+struct gpu {
+    int32_t *starts, *columns;
+    double *values, *x, *y;
+    cusparseHandle_t cusparse;
+    cusparseSpMatDescr_t matrix;
+    cusparseDnVecDescr_t vector_x, vector_y;
+    void *buffer;
+    bool ok; // after an error the numbers in work->y stay what no result is
+};
+
+static bool succeeded(cudaError_t error, const char *what) {
+    if (error != cudaSuccess)
+        fprintf(stderr, "mod2as: cuda: %s: %s; see nvidia-smi, or give smaller --sizes\n", what,
+                cudaGetErrorString(error));
+    return error == cudaSuccess;
+}
+
+static bool cusparse_succeeded(cusparseStatus_t status, const char *what) {
+    if (status != CUSPARSE_STATUS_SUCCESS)
+        fprintf(stderr, "mod2as: cusparse: %s: %s\n", what, cusparseGetErrorString(status));
+    return status == CUSPARSE_STATUS_SUCCESS;
+}
+
+static const char *device(void) {
+    static struct cudaDeviceProp properties;
+    int count = 0;
+    if (properties.name[0] != '\0')
+        return properties.name;
+    bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0 &&
+                 cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
+    return found ? properties.name : NULL;
+}
+
+// Copies `bytes` to new memory of the device; some, where there are none.
+static bool upload(void **to, const void *from, size_t bytes, const char *what) {
+    return succeeded(cudaMalloc(to, bytes + 1), what) &&
+           succeeded(cudaMemcpy(*to, from, bytes, cudaMemcpyHostToDevice), what);
+}
+
+// The rows' starts in the 32 bits that both kernels take.
+static bool upload_starts(struct gpu *gpu, const struct csr *matrix) {
+    if (matrix->count > INT32_MAX || matrix->n >= INT32_MAX) {
+        fprintf(stderr, "mod2as: cuda: more than %d numbers; give smaller --sizes or --fill\n",
+                INT32_MAX);
+        return false;
+    }
+    int32_t *starts = calloc(matrix->n + 1, sizeof *starts);
+    if (starts == NULL)
+        return false;
+    for (size_t i = 0; i <= matrix->n; i++)
+        starts[i] = (int32_t)matrix->starts[i];
+    bool ok = upload((void **)&gpu->starts, starts, (matrix->n + 1) * sizeof *starts, "the rows");
+    free(starts);
+    return ok;
+}
+
+static bool plan(struct mod2as_work *work) {
+    const struct csr *matrix = &work->matrix;
+    struct gpu *gpu = work->plan = calloc(1, sizeof *gpu);
+    const size_t bytes = matrix->n * sizeof(double);
+    if (gpu == NULL)
+        return false;
+    gpu->ok = upload_starts(gpu, matrix) &&
+              upload((void **)&gpu->columns, matrix->columns,
+                     matrix->count * sizeof *matrix->columns, "the columns") &&
+              upload((void **)&gpu->values, matrix->values, matrix->count * sizeof *matrix->values,
+                     "the numbers") &&
+              upload((void **)&gpu->x, work->x, bytes, "x") &&
+              upload((void **)&gpu->y, work->y, bytes, "y");
+    return gpu->ok;
+}
+
+static const double one = 1, zero = 0;
+
+static bool describe(struct gpu *gpu, int64_t n, int64_t count) {
+    return cusparse_succeeded(cusparseCreate(&gpu->cusparse), "cusparseCreate") &&
+           cusparse_succeeded(cusparseCreateCsr(&gpu->matrix, n, n, count, gpu->starts,
+                                                gpu->columns, gpu->values, CUSPARSE_INDEX_32I,
+                                                CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
+                                                CUDA_R_64F),
+                              "cusparseCreateCsr") &&
+           cusparse_succeeded(cusparseCreateDnVec(&gpu->vector_x, n, gpu->x, CUDA_R_64F), "x") &&
+           cusparse_succeeded(cusparseCreateDnVec(&gpu->vector_y, n, gpu->y, CUDA_R_64F), "y");
+}
+
+static bool plan_cusparse(struct mod2as_work *work) {
+    if (!plan(work))
+        return false;
+    struct gpu *gpu = work->plan;
+    size_t bytes = 0;
+    gpu->ok = describe(gpu, (int64_t)work->matrix.n, (int64_t)work->matrix.count) &&
+              cusparse_succeeded(
+                  cusparseSpMV_bufferSize(gpu->cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
+                                          gpu->matrix, gpu->vector_x, &zero, gpu->vector_y,
+                                          CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &bytes),
+                  "cusparseSpMV_bufferSize") &&
+              succeeded(cudaMalloc(&gpu->buffer, bytes + 1), "cuSPARSE's buffer");
+    return gpu->ok;
+}
+
+static void multiply(void *context, uint64_t iterations) {
+    const struct mod2as_work *work = context;
+    struct gpu *gpu = work->plan;
+    for (uint64_t iteration = 0; iteration < iterations && gpu->ok; iteration++)
+        gpu->ok = succeeded(mod2as_spmv((int32_t)work->matrix.n, (int64_t)work->matrix.count,
+                                        gpu->starts, gpu->columns, gpu->values, gpu->x, gpu->y),
+                            "start of our kernel");
+    gpu->ok = gpu->ok && succeeded(cudaDeviceSynchronize(), "our kernel");
+}
+
+static void multiply_cusparse(void *context, uint64_t iterations) {
+    const struct mod2as_work *work = context;
+    struct gpu *gpu = work->plan;
+    for (uint64_t iteration = 0; iteration < iterations && gpu->ok; iteration++)
+        gpu->ok =
+            cusparse_succeeded(cusparseSpMV(gpu->cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
+                                            gpu->matrix, gpu->vector_x, &zero, gpu->vector_y,
+                                            CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, gpu->buffer),
+                               "cusparseSpMV");
+    gpu->ok = gpu->ok && succeeded(cudaDeviceSynchronize(), "cusparseSpMV");
+}
+
+static void collect(struct mod2as_work *work) {
+    struct gpu *gpu = work->plan;
+    if (gpu->ok)
+        succeeded(
+            cudaMemcpy(work->y, gpu->y, work->matrix.n * sizeof(double), cudaMemcpyDeviceToHost),
+            "copy of y");
+}
+
+static void forget(struct mod2as_work *work) {
+    struct gpu *gpu = work->plan;
+    if (gpu == NULL)
+        return;
+    if (gpu->vector_x != NULL)
+        cusparseDestroyDnVec(gpu->vector_x);
+    if (gpu->vector_y != NULL)
+        cusparseDestroyDnVec(gpu->vector_y);
+    if (gpu->matrix != NULL)
+        cusparseDestroySpMat(gpu->matrix);
+    if (gpu->cusparse != NULL)
+        cusparseDestroy(gpu->cusparse);
+    void *const memory[] = {gpu->starts, gpu->columns, gpu->values, gpu->x, gpu->y, gpu->buffer};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        cudaFree(memory[i]);
+    free(gpu);
+    work->plan = NULL;
+}
+
+const struct mod2as_variant mod2as_cuda = {
+    .name = "cuda",
+    .plan = plan,
+    .multiply = multiply,
+    .collect = collect,
+    .forget = forget,
+    .device = device,
+};
+
+const struct mod2as_variant mod2as_cusparse = {
+    .name = "cusparse",
+    .plan = plan_cusparse,
+    .multiply = multiply_cusparse,
+    .collect = collect,
+    .forget = forget,
+    .device = device,
+};
