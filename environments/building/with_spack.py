@@ -35,6 +35,12 @@ DETECTABLE = ("cmake", "gmake", "pkgconf", "gcc", "lustre", "cuda")
 SOURCES = ("packages", "slurm-plugins", "spack-repo", "environments")
 ENVIRONMENTS = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
 FETCH_LIMIT_S = 300
+#: one line, as `spack python -c` wants it; `spack fetch` asks for sources of externals, too, and
+#: fails where Spack does not know their version
+FETCH = (
+    "import spack.environment as e; [s.package.do_fetch() for s in "
+    "e.active_environment().all_specs() if not (s.external or s.installed)]"
+)
 
 
 def build(steps: Steps, environment: str) -> dict:
@@ -196,7 +202,7 @@ def install(steps: Steps, spack: Path, folder: Path) -> None:
     steps.run("concretize", *here, "concretize", "-f")
     steps.attempt(
         "fetch sources",
-        *(*here, "fetch"),
+        *(*here, "python", "-c", FETCH),
         timeout_s=FETCH_LIMIT_S,
         why="Spack cannot fetch its compiler wrapper",
     )
