@@ -15,7 +15,7 @@
 #define STEP_INLINE static inline
 #endif
 
-// h complex points, split.
+// h complex points, split; h is a power of 4.
 struct step_points {
     double *re;
     double *im;
@@ -31,10 +31,10 @@ struct step_tables {
     const double *inverse_base[2];
 };
 
-// Butterfly i of h / 4 in a pass of Stockham's transform, for which `done` points are combined.
+// Butterfly i of h / 4 in a pass of Stockham's transform, for which 2^bits points are combined.
 STEP_INLINE void step_butterfly(struct step_points x, struct step_points y, uint32_t h,
-                                uint32_t done, const struct step_tables *t, uint32_t i) {
-    uint32_t quarter = h / 4, p = i / done, q = i % done;
+                                uint32_t bits, const struct step_tables *t, uint32_t i) {
+    uint32_t done = 1U << bits, quarter = h / 4, p = i >> bits, q = i & (done - 1);
     uint32_t from = q + done * p, to = q + done * 4 * p;
     double ar = x.re[from], ai = x.im[from];
     double br = x.re[from + quarter], bi = x.im[from + quarter];
@@ -57,7 +57,7 @@ enum { STEP_BUTTERFLY_FLOPS = 16 + 4 * 6 };
 // Point i of the squaring; see square() of src/lucas.c.
 STEP_INLINE void step_square(struct step_points z, struct step_points y, uint32_t h,
                              const struct step_tables *t, uint32_t i) {
-    uint32_t mirror = (h - i) % h;
+    uint32_t mirror = (h - i) & (h - 1);
     double wr = t->root_re[i], wi = t->root_im[i];
     double sr = z.re[i] + z.re[mirror], si = z.im[i] - z.im[mirror];
     double dr = z.re[i] - z.re[mirror], di = z.im[i] + z.im[mirror];
@@ -90,7 +90,7 @@ STEP_INLINE double step_round(struct step_points value, struct step_points digit
 // The carry into digit i: from the odd digit before an even one, and from the even one before an
 // odd.
 STEP_INLINE double step_carry_into(struct step_points carry, uint32_t h, int odd, uint32_t i) {
-    return odd ? carry.re[i] : carry.im[(i + h - 1) % h];
+    return odd ? carry.re[i] : carry.im[(i + h - 1) & (h - 1)];
 }
 
 STEP_INLINE void step_carry(struct step_points digits, struct step_points carry_in,
@@ -129,9 +129,9 @@ STEP_INLINE void step_exchange(struct step_points *x, struct step_points *y) {
 // Transforms *x; the result is in *x again, *y is lost. h is a power of 4.
 STEP_INLINE void step_transform(struct step_thread me, struct step_points *x, struct step_points *y,
                                 uint32_t h, const struct step_tables *t) {
-    for (uint32_t done = 1; done < h; done *= 4) {
+    for (uint32_t bits = 0; 1U << bits < h; bits += 2) {
         for (uint32_t i = me.thread; i < h / 4; i += me.threads)
-            step_butterfly(*x, *y, h, done, t, i);
+            step_butterfly(*x, *y, h, bits, t, i);
         step_barrier();
         step_exchange(x, y);
     }
@@ -144,7 +144,7 @@ STEP_INLINE double step_lucas(struct step_thread me, struct step_points digits,
                               const struct step_tables *t) {
     double rounding = 0;
     for (uint32_t i = me.thread; i < 2 * h; i += me.threads)
-        step_weigh(digits, x, t, i >= h, i % h);
+        step_weigh(digits, x, t, i >= h, i & (h - 1));
     step_barrier();
     step_transform(me, &x, &y, h, t);
     for (uint32_t i = me.thread; i < h; i += me.threads)
@@ -155,13 +155,13 @@ STEP_INLINE double step_lucas(struct step_thread me, struct step_points digits,
     step_transform(me, &u, &v, h, t);
     struct step_points value = {u.im, u.re}, carry = {v.im, v.re};
     for (uint32_t i = me.thread; i < 2 * h; i += me.threads)
-        rounding = fmax(rounding, step_round(value, digits, carry, t, i >= h, i % h));
+        rounding = fmax(rounding, step_round(value, digits, carry, t, i >= h, i & (h - 1)));
     step_barrier();
     for (uint32_t i = me.thread; i < 2 * h; i += me.threads)
-        step_carry(digits, carry, value, h, t, i >= h, i % h);
+        step_carry(digits, carry, value, h, t, i >= h, i & (h - 1));
     step_barrier();
     for (uint32_t i = me.thread; i < 2 * h; i += me.threads)
-        step_add(digits, value, h, i >= h, i % h);
+        step_add(digits, value, h, i >= h, i & (h - 1));
     step_barrier();
     return rounding;
 }
