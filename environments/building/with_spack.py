@@ -43,13 +43,13 @@ FETCH = (
 )
 
 
-def build(steps: Steps, environment: str) -> dict:
-    """Install the environment; return what goes into build.env."""
+def build(steps: Steps, environment: str, name: str) -> dict:
+    """Install the environment, unless NAME.stamp says it is; return what goes into build.env."""
     if environment not in ENVIRONMENTS:
         raise Unavailable(f"there is no folder environments/{environment}")
     spack = obtain(steps)
     folder = prepare_environment(steps, spack, environment)
-    stamp = steps.cache / "build.stamp"
+    stamp = steps.cache / f"{name}.stamp"
     digest = digest_of_all(spack, folder)
     if stamp.exists() and stamp.read_text() == digest:
         say("nothing has changed since the last build")
@@ -165,7 +165,7 @@ def write_config(steps: Steps, config: Path, builtin: Path) -> None:
 def prepare_environment(steps: Steps, spack: Path, name: str) -> Path:
     """A copy of environments/ in the state folder, with the externals that this machine has."""
     copy = steps.cache / "environments"
-    for part in ("common", name):
+    for part in ("common", "cross", name):
         generated = shutil.ignore_patterns(".spack-env", "spack.lock")
         source = CHECKOUT / "environments" / part
         shutil.copytree(source, copy / part, ignore=generated, dirs_exist_ok=True)
@@ -218,11 +218,14 @@ def locate(spack: Path, folder: Path) -> dict:
     """Where the environment's packages and modules are."""
     found = ask(spack, "-e", folder, "find", "--format", "{name} {prefix}") or ""
     prefix = dict(line.split(maxsplit=1) for line in found.splitlines())
-    (core,) = folder.glob(".spack-env/lmod/*/Core")
-    return {
+    where = {
         "JOULEMARK_BUILT_BY": "spack",
         "JOULEMARK_WHY": f"Spack {ask(spack, '--version')}",
-        "JOULEMARK_SLURM_PREFIX": prefix["joulemark-slurm"],
-        "JOULEMARK_MODULES": core,
-        "JOULEMARK_BIN": f"{prefix['joulemark']}/bin",
+        "JOULEMARK_VIEW": folder / ".spack-env/view",
     }
+    where |= {"JOULEMARK_MODULES": core for core in folder.glob(".spack-env/lmod/*/Core")}
+    if "joulemark-slurm" in prefix:
+        where["JOULEMARK_SLURM_PREFIX"] = prefix["joulemark-slurm"]
+    if "joulemark" in prefix:
+        where["JOULEMARK_BIN"] = f"{prefix['joulemark']}/bin"
+    return where
