@@ -12,7 +12,7 @@
 
 namespace {
 
-const unsigned THREADS = 256;
+const unsigned MOST_THREADS = 1024;
 // Steps of one launch: some milliseconds, so that a display's watchdog does not end it.
 const uint64_t STEPS_PER_LAUNCH = 1000;
 // Doubles of a point in shared memory: two digits, and two times two of scratch.
@@ -69,8 +69,9 @@ __device__ void end_test(step_thread me, step_points digits, uint32_t h, unsigne
 }
 
 // `steps` steps of every block's test.
-__global__ void take_steps(uint32_t h, unsigned exponent, uint64_t steps, step_tables table,
-                           double *all_digits, block_state *blocks) {
+__global__ void __launch_bounds__(MOST_THREADS)
+    take_steps(uint32_t h, unsigned exponent, uint64_t steps, step_tables table, double *all_digits,
+               block_state *blocks) {
     extern __shared__ double shared[];
     step_points digits = {shared, shared + h};
     step_points one = {shared + 2 * h, shared + 3 * h}, two = {shared + 4 * h, shared + 5 * h};
@@ -105,6 +106,15 @@ size_t shared_bytes(uint64_t n) {
     return ARRAYS * (size_t)(n / 2) * sizeof(double);
 }
 
+// A block's threads: one a butterfly. Larger numbers leave room for fewer blocks, which then have
+// more threads: a multiprocessor has about as many either way.
+unsigned threads_of(uint64_t n) {
+    const uint64_t butterflies = n / 8;
+    return butterflies < 32             ? 32
+           : butterflies > MOST_THREADS ? MOST_THREADS
+                                        : (unsigned)butterflies;
+}
+
 // Blocks that run at the same time; 0 without a device that has room for n digits.
 unsigned cores(unsigned threads, uint64_t n) {
     (void)threads;
@@ -123,8 +133,8 @@ unsigned cores(unsigned threads, uint64_t n) {
     if (!succeeded(cudaFuncSetAttribute(take_steps, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         (int)shared_bytes(n)),
                    "shared memory") ||
-        !succeeded(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, take_steps, (int)THREADS,
-                                                                 shared_bytes(n)),
+        !succeeded(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                       &blocks, take_steps, (int)threads_of(n), shared_bytes(n)),
                    "occupancy"))
         return 0;
     return (unsigned)(blocks * properties.multiProcessorCount);
@@ -181,7 +191,7 @@ bool open(thermal_work *work) {
 
 void launch(const thermal_work *work, uint64_t steps) {
     const gpu_state *state = static_cast<const gpu_state *>(work->state);
-    take_steps<<<work->cores, THREADS, shared_bytes(work->n)>>>(
+    take_steps<<<work->cores, threads_of(work->n), shared_bytes(work->n)>>>(
         (uint32_t)(work->n / 2), work->exponent, steps, state->table, state->digits, state->blocks);
     demand(cudaGetLastError(), "launch");
 }
