@@ -223,7 +223,8 @@ def locate(spack: Path, folder: Path) -> dict:
         "JOULEMARK_WHY": f"Spack {ask(spack, '--version')}",
         "JOULEMARK_VIEW": folder / ".spack-env/view",
     }
-    where |= {"JOULEMARK_MODULES": core for core in folder.glob(".spack-env/lmod/*/Core")}
+    for core in folder.glob(".spack-env/lmod/*/Core"):
+        where["JOULEMARK_MODULES"] = core
     if "joulemark-slurm" in prefix:
         where["JOULEMARK_SLURM_PREFIX"] = prefix["joulemark-slurm"]
     if "joulemark" in prefix:
