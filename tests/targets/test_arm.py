@@ -1,7 +1,7 @@
 """ARM: the benchmarks built through Spack for aarch64 and armv7, run, and verified.
 
-On x86-64 they are cross-compiled and run by qemu-user; on ARM the machine's own environment is built
-and its programs run as they are.
+On x86-64 they are cross-compiled and run by qemu-user; on ARM the machine's own environment is
+built and its programs run as they are.
 """
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
