@@ -1,6 +1,6 @@
-// `test_mod2f roots`, `checks`, or a variant's name: every transform passes the checks, the checks
-// see what is wrong, and the roots of unity are right. Exit code 77: this build or machine lacks
-// the variant. SPDX-License-Identifier: Apache-2.0 OR MIT
+// `test_mod2f roots`, `plans`, `checks`, or a variant's name: every transform passes the checks,
+// the checks see what is wrong, and the roots of unity are right. Exit code 77: this build or
+// machine lacks the variant. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "transform.h"
 
 #include <math.h>
@@ -44,6 +44,39 @@ static void transforms_are_right(const struct mod2f_variant *variant) {
     struct bk_check known = mod2f_verify_known(variant, 2, &enough_memory);
     expect(enough_memory && known.ok && (known.compared == 17280 || bk_rank() != 0),
            "known transforms", 0);
+}
+
+// The transform of `work` by the plan with that n1.
+static void transform_by_plan(const struct mod2f_work *work, size_t n1) {
+    struct transform plan;
+    bool enough = plan_transform(&plan, work->n, n1);
+    double *scratch = bk_allocate(plan.work_size * sizeof(double));
+    expect(enough && scratch != NULL, "memory", work->n);
+    if (n1 == work->n) {
+        transform_directly(&plan, work->in, work->out, scratch);
+    } else {
+        for (size_t i = 0; i < column_blocks(&plan); i++)
+            transform_columns(&plan, work->in, i, scratch);
+        for (size_t i = row_blocks(&plan); i > 0; i--) // in any order
+            transform_rows(&plan, work->out, i - 1, scratch);
+    }
+    bk_release(scratch);
+    free_transform(&plan);
+}
+
+// Whatever is fastest here, the other ways to transform are right, too.
+static void all_plans_are_right(void) {
+    for (size_t n = 256; n <= (size_t)1 << 17; n *= 2)
+        for (size_t n1 = 16; n1 <= n; n1 *= 2) {
+            struct mod2f_work work = {.threads = 1};
+            if (n1 < n && n1 > n / 16)
+                continue;
+            expect(mod2f_allocate(&work, n), "memory", n);
+            mod2f_fill(&work);
+            transform_by_plan(&work, n1);
+            expect(mod2f_verify(&work).ok, "split", n1);
+            mod2f_free(&work);
+        }
 }
 
 // The variant's numbers are those of our own direct transform, within the errors of both.
@@ -154,6 +187,8 @@ static int run(const char *what) {
     const struct mod2f_variant *variant = find(what);
     if (strcmp(what, "roots") == 0) {
         roots_are_right();
+    } else if (strcmp(what, "plans") == 0) {
+        all_plans_are_right();
     } else if (strcmp(what, "checks") == 0) {
         errors_are_found();
         wrong_variants_are_found();
