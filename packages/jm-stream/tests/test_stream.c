@@ -17,9 +17,11 @@ static void expect(bool condition, const char *what, size_t n) {
 
 static struct stream_work new_work(size_t n, unsigned threads) {
     size_t bytes = n * sizeof(double);
-    return (struct stream_work){
-        .arrays = {bk_allocate(bytes), bk_allocate(bytes), bk_allocate(bytes), n},
-        .threads = threads};
+    return (struct stream_work){.arrays = {.a = bk_allocate(bytes),
+                                           .b = bk_allocate(bytes),
+                                           .c = bk_allocate(bytes),
+                                           .n = n},
+                                .threads = threads};
 }
 
 static void free_work(struct stream_work *work) {
