@@ -6,11 +6,19 @@
 #include "benchkit.h"
 
 static const char *const test_kernels[] = {"copy", "triad", NULL};
-static const char *const test_variants[] = {"auto", "serial", "omp", NULL};
+static const char *const test_variants[] = {"auto", "serial", "omp", "mpi", NULL};
 static const uint64_t test_sizes[] = {10, 20, 50};
 static const uint64_t test_other_sizes[] = {7};
 static const struct bk_table test_tables[] = {{60, "first", test_sizes, 3},
                                               {64, "second", test_other_sizes, 1}};
+
+static const char *const test_orders[] = {"row", "column", NULL};
+enum test_extra { TEST_CACHE_LINE, TEST_SHARE, TEST_ORDER, TEST_EXTRAS };
+static const struct bk_extra test_extras[TEST_EXTRAS] = {
+    {"--cache-line", "bytes of a cache line", 64, 8, 256, true, NULL},
+    {"--share", "of the rows", 0.5, 0, 1, false, NULL},
+    {"--order", "of the loops", 1, 0, 0, false, test_orders},
+};
 
 static const struct bk_program test_program = {
     .name = "test-bench",
@@ -20,13 +28,16 @@ static const struct bk_program test_program = {
     .variants = test_variants,
     .variants_help = "",
     .default_variants = 1,
-    .all_variants = 6,
+    .all_variants = 14,
+    .mpi_variants = 8,
     .tables = test_tables,
     .table_count = 2,
     .quick_sizes = test_other_sizes,
     .quick_count = 1,
     .max_seconds = 60,
     .default_threads = 3,
+    .extras = test_extras,
+    .extra_count = TEST_EXTRAS,
 };
 
 #endif

@@ -3,6 +3,7 @@
 #include "expect.h"
 #include "program.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -120,6 +121,64 @@ static void errors_name_option_value_and_fix(void) {
     expect_error("1024", "unknown option");
 }
 
+static void expect_extras(const char *arguments, double line, double share, double order) {
+    char copy[256];
+    struct bk_options options;
+    snprintf(copy, sizeof copy, "%s", arguments);
+    EXPECT(parse(&options, copy) == -1);
+    EXPECT(fabs(options.extras[TEST_CACHE_LINE] - line) < 1e-12);
+    EXPECT(fabs(options.extras[TEST_SHARE] - share) < 1e-12);
+    EXPECT(fabs(options.extras[TEST_ORDER] - order) < 1e-12);
+    bk_free_options(&options);
+}
+
+static void a_benchmark_has_options_of_its_own(void) {
+    expect_extras("", 64, 0.5, 1);
+    expect_extras("--cache-line 128 --share=0.25 --order row", 128, 0.25, 0);
+    expect_error("--cache-line 12.5",
+                 "--cache-line '12.5': is not a whole number from 8 to 256; give one");
+    expect_error("--cache-line 257", "is not a whole number from 8 to 256");
+    expect_error("--cache-line x", "is not a whole number");
+    expect_error("--share 1.01", "--share '1.01': is not a number from 0 to 1; give one");
+    expect_error("--share nan", "is not a number");
+    expect_error("--order up", "--order 'up': is unknown; give one of row,column");
+    expect_error("--share", "--share: needs a value");
+}
+
+static double as_it_is(double value) {
+    return value;
+}
+
+static uint32_t variants_of(const char *arguments) {
+    char copy[256];
+    struct bk_options options;
+    snprintf(copy, sizeof copy, "%s", arguments);
+    uint32_t variants = parse(&options, copy) == -1 ? options.variants : 0;
+    bk_free_options(&options);
+    return variants;
+}
+
+static void mpis_variants_are_for_mpis_ranks(void) {
+    const struct bk_team alone = {.ranks = 1, .ranks_on_node = 1, .first_on_node = true};
+    struct bk_team started = alone;
+    started.maximum = as_it_is;
+    started.sum = as_it_is;
+    expect_error("--variant serial,mpi", "--variant 'serial,mpi': needs MPI; start it by mpirun");
+    EXPECT(variants_of("--variant all") == 6 && variants_of("--quick") == 6);
+    bk_set_team(&started);
+    EXPECT(variants_of("--variant all") == 14 && variants_of("") == 1);
+    started.ranks = 2;
+    bk_set_team(&started);
+    EXPECT(variants_of("") == 8 && variants_of("--quick") == 8 &&
+           variants_of("--variant mpi") == 8);
+    expect_error("--variant serial", "--variant 'serial': runs on one rank, not on 2; start it");
+    started.rank = 1;
+    bk_set_team(&started);
+    expect_error("--variant serial", ""); // rank 0 has said it
+    EXPECT_TEXT(message, "");
+    bk_set_team(&alone);
+}
+
 static void help_is_no_error(void) {
     struct bk_options options;
     EXPECT(parse(&options, (char[]){"--help"}) == BK_OK);
@@ -132,6 +191,8 @@ int main(void) {
     defaults_are_the_programs();
     options_are_taken();
     errors_name_option_value_and_fix();
+    a_benchmark_has_options_of_its_own();
+    mpis_variants_are_for_mpis_ranks();
     help_is_no_error();
     return expect_result();
 }

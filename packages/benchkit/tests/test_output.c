@@ -93,7 +93,8 @@ static void a_verified_result_has_all_fields(void) {
     EXPECT(strstr(line, "{\"benchmark\":\"test-bench\",\"kernel\":\"copy\",\"variant\":\"omp-nt\","
                         "\"size\":1048576,\"bytes_or_flops\":16777216,\"operations\":16777216,"
                         "\"operation\":\"byte\",\"iterations\":20,\"repetitions\":2,\"runs\":1,"
-                        "\"time_s\":0.002,\"time_best_s\":0.0019,\"time_spread_s\":0.001,\"performance\":8388608000,"
+                        "\"time_s\":0.002,\"time_best_s\":0.0019,\"time_spread_s\":0.001,"
+                        "\"performance\":8388608000,"
                         "\"unit\":\"B/s\",\"verified\":true,\"digest\":\"000000000000001f\","
                         "\"threads\":2,\"ranks\":1,") == line);
     EXPECT(strstr(line, "\"region\":\"copy/1048576\",\"region_seconds\":0.04,\"energy_j\":0.25,"
@@ -103,10 +104,42 @@ static void a_verified_result_has_all_fields(void) {
     EXPECT(strstr(contents(in_folder("raw")), "repetitions [s per iteration]: 0.001 0.003"));
 }
 
+static void devices_units_and_own_options_are_told(void) {
+    const struct bk_case on_device = {.kernel = "step",
+                                      .variant = "cuda",
+                                      .size = 4,
+                                      .operations = 100,
+                                      .operation = "update",
+                                      .threads = 1,
+                                      .ranks = 3,
+                                      .device = "A \"GPU\""};
+    struct bk_options options = {.cooked = in_folder("cooked"), .raw = "/dev/null"};
+    options.extras[TEST_CACHE_LINE] = 128;
+    options.extras[TEST_SHARE] = 0.25;
+    options.extras[TEST_ORDER] = 1;
+    unlink(options.cooked);
+    struct bk_session *session = bk_open(&test_program, &options);
+    EXPECT(session != NULL);
+    if (session == NULL)
+        return;
+    struct bk_timing timing = example();
+    bk_report(session, &on_device, &timing, &(struct bk_check){.ok = true, .compared = 1});
+    EXPECT(bk_close(session) == BK_OK);
+    const char *line = contents(in_folder("cooked"));
+    EXPECT(strstr(line, "\"performance\":50000,\"unit\":\"update/s\",") != NULL);
+    EXPECT(strstr(line, "\"ranks\":3,") != NULL);
+    EXPECT(strstr(line, "\"device\":\"A \\\"GPU\\\"\",\"option_cache_line\":128,"
+                        "\"option_share\":0.25,\"option_order\":\"column\",") != NULL);
+}
+
 static void expect_no_performance(struct bk_check check) {
     EXPECT(report(check) == BK_UNVERIFIED);
     const char *line = contents(in_folder("cooked"));
-    EXPECT(strstr(line, "\"time_s\":null,\"time_best_s\":null,\"time_spread_s\":null,\"performance\":null,") != NULL);
+    EXPECT(
+        strstr(
+            line,
+            "\"time_s\":null,\"time_best_s\":null,\"time_spread_s\":null,\"performance\":null,") !=
+        NULL);
     EXPECT(strstr(line, "\"verified\":false,") != NULL);
     EXPECT(strstr(line, "\"energy_j\":null,\"energy_uncertainty_j\":null,\"power_w\":null,"
                         "\"estimated\":null,") != NULL);
@@ -153,6 +186,7 @@ int main(void) {
     setenv("SLURMD_NODENAME", "n\"1", 1);
     strings_are_escaped();
     a_verified_result_has_all_fields();
+    devices_units_and_own_options_are_told();
     a_failed_or_empty_verification_has_no_performance();
     default_name_follows_the_job();
     lost_output_is_an_error();

@@ -1,0 +1,98 @@
+// The ranks of an MPI job measure, verify and report as one; each rank checks its view of it.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "expect.h"
+#include "program.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static uint64_t done; // iterations, in the kernel
+
+static void slow_on_one_rank(void *context, uint64_t iterations) {
+    uint64_t start_ns = bk_now_ns(), each_ns = bk_rank() == 0 ? 200000 : 20000;
+    (void)context;
+    while (bk_now_ns() - start_ns < iterations * each_ns)
+        continue;
+    done += iterations;
+}
+
+static double agreed(double value) {
+    double least = value, most = value;
+    MPI_Allreduce(&value, &least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&value, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    EXPECT(!(most > least));
+    return most;
+}
+
+static unsigned lines_in(const char *path) {
+    unsigned lines = 0;
+    FILE *file = fopen(path, "r");
+    for (int c; file != NULL && (c = fgetc(file)) != EOF;)
+        lines += c == '\n';
+    if (file != NULL)
+        fclose(file);
+    return lines;
+}
+
+// A run of which one rank's part is wrong, or none's (wrong_rank < 0); its exit code.
+static int run(const char *cooked, int wrong_rank) {
+    struct bk_options options;
+    char path[128];
+    snprintf(path, sizeof path, "%s", cooked);
+    char *argv[] = {"test-bench", "--quick", "--cooked", path, "--raw", "/dev/null", NULL};
+    EXPECT(bk_parse(&test_program, &options, 6, argv) == -1);
+    struct bk_session *session = bk_open(&test_program, &options);
+    EXPECT(session != NULL);
+    if (session == NULL)
+        return BK_SYSTEM;
+    const struct bk_case what = {.kernel = "copy",
+                                 .variant = "mpi",
+                                 .size = 7,
+                                 .operations = 1,
+                                 .operation = "flop",
+                                 .threads = 1,
+                                 .ranks = bk_ranks()};
+    struct bk_timing timing;
+    EXPECT(bk_measure(session, &what, slow_on_one_rank, NULL, &timing));
+    // The slowest rank's time, and the same number of everything, on all.
+    EXPECT(agreed(timing.time_s) > 150e-6);
+    agreed((double)timing.repetitions);
+    agreed((double)timing.iterations);
+    agreed((double)done);
+    struct bk_check check = BK_CHECK_START;
+    bk_check_value(&check, 0, (int)bk_rank() == wrong_rank, 0, 0);
+    bk_report(session, &what, &timing, &check);
+    bk_free_timing(&timing);
+    bk_free_options(&options);
+    return bk_close(session);
+}
+
+static void ranks_are_one_run(const char *cooked) {
+    EXPECT(run(cooked, -1) == BK_OK);
+    EXPECT(run(cooked, (int)bk_ranks() - 1) == BK_UNVERIFIED);
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT(lines_in(cooked) == 2);
+}
+
+static void memory_is_asked_for_by_all_ranks_of_a_node(void) {
+    EXPECT(bk_memory_suffices("test-bench", 1, 1e3));
+    // One rank's wish is all ranks' answer.
+    EXPECT(!bk_memory_suffices("test-bench", 1, bk_rank() + 1 == bk_ranks() ? 1e18 : 1e3));
+}
+
+int main(int argc, char **argv) {
+    bk_mpi_begin(&argc, &argv);
+    int ranks;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    EXPECT(bk_ranks() == (unsigned)ranks);
+    char cooked[128];
+    int process = getpid();
+    MPI_Bcast(&process, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    snprintf(cooked, sizeof cooked, "test_mpi.%d.jsonl", process);
+    ranks_are_one_run(cooked);
+    memory_is_asked_for_by_all_ranks_of_a_node();
+    MPI_Barrier(MPI_COMM_WORLD);
+    unlink(cooked);
+    return bk_mpi_end(expect_result());
+}
