@@ -158,7 +158,7 @@ static enum bk_exit run_size(struct sweep *sweep, uint64_t size) {
                     sweep->options->threads))
         trouble = measure(sweep, size, &run);
     hydro_end(&run);
-    if (trouble != NULL)
+    if (trouble != NULL && bk_rank() == 0)
         fprintf(stderr, "%s: %s %llu: %s\n", program.name, sweep->model->name,
                 (unsigned long long)size, trouble);
     return trouble == NULL ? BK_OK : BK_SYSTEM;
@@ -169,7 +169,8 @@ static enum bk_exit run_model(struct sweep *sweep) {
     const char *trouble =
         hydro_check_model(sweep->model, sweep->options->threads, &sweep->model_check);
     if (trouble != NULL) {
-        fprintf(stderr, "%s: --variant %s: %s\n", program.name, sweep->model->name, trouble);
+        if (bk_rank() == 0)
+            fprintf(stderr, "%s: --variant %s: %s\n", program.name, sweep->model->name, trouble);
         return BK_SYSTEM;
     }
     bk_note(sweep->session,

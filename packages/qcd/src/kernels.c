@@ -1,0 +1,28 @@
+// D in single and in double precision. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "lanes.h"
+
+#define INLINE        static inline __attribute__((always_inline))
+#define PRAGMA(text)  _Pragma(#text)
+#define UNROLL(count) PRAGMA(GCC unroll count)
+
+// The upper rows of a gamma matrix (DeGrand and Rossi): row s has i^power in `column`.
+struct gamma {
+    int column[2], power[2];
+};
+#define gamma_x ((struct gamma){{3, 2}, {1, 1}})
+#define gamma_y ((struct gamma){{3, 2}, {2, 0}})
+#define gamma_z ((struct gamma){{2, 3}, {1, 3}})
+#define gamma_t ((struct gamma){{2, 3}, {0, 0}})
+
+#define REAL       float
+#define NAME(name) name##_single
+#define PRECISION  QCD_SINGLE
+#include "kernels.inc"
+#undef REAL
+#undef NAME
+#undef PRECISION
+
+#define REAL       double
+#define NAME(name) name##_double
+#define PRECISION  QCD_DOUBLE
+#include "kernels.inc"

@@ -1,0 +1,166 @@
+// qcd: the even-odd preconditioned Wilson operator on a 4D lattice and its solution by conjugate
+// gradients; the lattice, the models and the checks. SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef QCD_H
+#define QCD_H
+
+#include "benchkit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Directions 0..3 are x, y, z, t. Spinors have 4 spins of 3 colours, links 3 x 3 colours; complex
+// numbers are pairs of reals. The Wilson operator is M = 1 - kappa D, with
+//   D psi(x) = sum over mu of (1 - gamma_mu) U_mu(x) psi(x + mu)
+//                           + (1 + gamma_mu) U_mu(x - mu)^+ psi(x - mu)
+// and antiperiodic in t. Even sites are those with an even sum of coordinates.
+enum { QCD_DIRECTIONS = 4, QCD_SPINS = 4, QCD_COLOURS = 3 };
+enum { QCD_SPINOR = 2 * QCD_SPINS * QCD_COLOURS, QCD_LINK = 2 * QCD_COLOURS * QCD_COLOURS };
+enum { QCD_EVEN, QCD_ODD };
+
+// Floating-point operations as the field counts them.
+#define QCD_DSLASH_FLOPS 1320.0                          // D, per site
+#define QCD_MATRIX_FLOPS (2 * QCD_DSLASH_FLOPS + 48)     // preconditioned, per even site
+#define QCD_CG_FLOPS     (2 * QCD_MATRIX_FLOPS + 5 * 48) // an iteration, per even site
+
+// Values that D at least moves per site: eight links, a spinor read, a spinor written.
+#define QCD_DSLASH_VALUES (8 * QCD_LINK + 2 * QCD_SPINOR)
+
+struct qcd_complex {
+    double re, im;
+};
+
+// The lattice, and the part of it that a rank has.
+struct qcd_lattice {
+    int whole[QCD_DIRECTIONS];
+    int first[QCD_DIRECTIONS];
+    int size[QCD_DIRECTIONS]; // of the part
+    bool cold;                // all links are one
+    bool transformed;         // the gauge, at random: no physics changes
+};
+
+enum qcd_precision { QCD_SINGLE, QCD_DOUBLE };
+
+struct qcd_model;
+
+// A lattice with its links, as a model keeps them.
+struct qcd_run {
+    const struct qcd_model *model;
+    struct qcd_lattice lattice;
+    double kappa;
+    unsigned threads;
+    void *own; // what the model keeps
+};
+
+// A spinor for each even or each odd site; what it is belongs to the model.
+struct qcd_field;
+
+// A function of a site, by its coordinates in the whole lattice, that fills a field.
+typedef void qcd_source(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS],
+                        double spinor[QCD_SPINOR]);
+
+// A programming model: what the solver needs of it. NULL functions are not needed.
+struct qcd_model {
+    const char *name;
+    bool threaded;
+    bool distributed; // each rank has a part of the lattice
+    void (*part)(struct qcd_lattice *lattice);
+    // Makes the links. NULL, or what is wrong and how to mend it.
+    const char *(*open)(struct qcd_run *run);
+    void (*close)(struct qcd_run *run);
+    // NULL when memory is out.
+    struct qcd_field *(*new_field)(struct qcd_run *run, enum qcd_precision precision);
+    void (*free_field)(struct qcd_run *run, struct qcd_field *field);
+    // Fills a double-precision field of a parity, or gives one site of it. Sites of other ranks
+    // can't be read: false.
+    void (*fill)(struct qcd_run *run, struct qcd_field *field, int parity, qcd_source *source);
+    bool (*read)(struct qcd_run *run, const struct qcd_field *field, const int site[QCD_DIRECTIONS],
+                 double spinor[QCD_SPINOR]);
+    // out (of `parity`) = D in (of the other parity), or its adjoint. Both of one precision.
+    void (*dslash)(struct qcd_run *run, int parity, bool adjoint, struct qcd_field *out,
+                   struct qcd_field *in);
+    void (*clear)(struct qcd_run *run, struct qcd_field *y);
+    // y += a x; the square of y's norm.
+    double (*add)(struct qcd_run *run, struct qcd_field *y, double a, const struct qcd_field *x);
+    // y = x + a y; the square of y's norm.
+    double (*scale_add)(struct qcd_run *run, struct qcd_field *y, double a,
+                        const struct qcd_field *x);
+    // Copies, from any precision to any; the square of x's norm.
+    double (*copy)(struct qcd_run *run, struct qcd_field *y, const struct qcd_field *x);
+    // Waits until all that was asked for is done.
+    void (*wait)(struct qcd_run *run);
+    // What computes; without it, the CPU. NULL: there is none.
+    const char *(*device)(void);
+};
+
+extern const struct qcd_model qcd_serial;
+#ifdef BENCH_OPENMP
+extern const struct qcd_model qcd_omp;
+#endif
+#ifdef BENCH_MPI
+extern const struct qcd_model qcd_mpi;
+#endif
+#ifdef BENCH_CUDA
+extern const struct qcd_model qcd_cuda;
+#endif
+
+// ---- Links and sources: functions of a site, the same on every machine
+// -----------------------------
+
+// U_mu(x), in SU(3): random, uniformly distributed; with the sign of the boundary in t.
+void qcd_link(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS], int mu,
+              struct qcd_complex u[QCD_COLOURS][QCD_COLOURS]);
+// Random spinors, of two kinds.
+qcd_source qcd_source_a, qcd_source_b;
+// Mean real part of the trace of the plaquettes over three: 1 for a cold lattice.
+double qcd_plaquette(const struct qcd_lattice *lattice);
+// D psi at one site, by the formula above with the links and spinors of the functions above.
+void qcd_reference(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS], bool adjoint,
+                   qcd_source *source, double spinor[QCD_SPINOR]);
+
+// ---- The lattice and the solver
+// -----------------------------------------------------------------------
+
+struct qcd_lattice qcd_make_lattice(const struct qcd_model *model, int length, int time);
+// Sites of the whole lattice.
+double qcd_sites(const struct qcd_lattice *lattice);
+const char *qcd_begin(struct qcd_run *run, const struct qcd_model *model,
+                      struct qcd_lattice lattice, unsigned threads);
+void qcd_end(struct qcd_run *run);
+
+// Fields of a solution of M x = b, and how it went.
+struct qcd_solver {
+    struct qcd_run *run;
+    struct qcd_field *b[2]; // by parity
+    struct qcd_field *x[2];
+    struct qcd_field *work[4];  // double
+    struct qcd_field *small[6]; // single
+    unsigned iterations;        // of the last solution
+    unsigned updates;           // of the residual, in double precision
+    double flops;               // of the last solution
+};
+// Makes the fields, with a random b. False when memory is out; qcd_solver_free is right in either
+// case.
+bool qcd_solver_make(struct qcd_solver *solver, struct qcd_run *run);
+void qcd_solver_free(struct qcd_solver *solver);
+// Solves M x = b to a relative residual of the preconditioned normal equations: conjugate gradients
+// in single precision, their residual replaced by the true one, in double precision, each time it
+// has fallen to a tenth (reliable updates: Clark et al., Comput. Phys. Commun. 181, 2010).
+void qcd_solve(struct qcd_solver *solver, double tolerance);
+// |b - M x| / |b|, of the full operator, in double precision.
+double qcd_residual(struct qcd_solver *solver);
+
+// ---- Checks
+// -----------------------------------------------------------------------------------------------
+
+// D of a random spinor, at up to `most` sites of each parity, against the reference.
+bool qcd_check_dslash(struct qcd_run *run, unsigned most, struct bk_check *check);
+// Everything on a small lattice. NULL, or why it could not.
+const char *qcd_check_model(const struct qcd_model *model, unsigned threads,
+                            struct bk_check *check);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,26 @@
+// The model of one thread. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "lanes.h"
+
+static void alone(const struct qcd_run *run, qcd_work *work, void *context) {
+    (void)run;
+    work(context, 0, 1);
+}
+
+static const char *open_serial(struct qcd_run *run) {
+    return qcd_engine_open(run, alone, NULL, NULL, NULL);
+}
+
+const struct qcd_model qcd_serial = {
+    .name = "serial",
+    .open = open_serial,
+    .close = qcd_engine_close,
+    .new_field = qcd_engine_new_field,
+    .free_field = qcd_engine_free_field,
+    .fill = qcd_engine_fill,
+    .read = qcd_engine_read,
+    .dslash = qcd_engine_dslash,
+    .clear = qcd_engine_clear,
+    .add = qcd_engine_add,
+    .scale_add = qcd_engine_scale_add,
+    .copy = qcd_engine_copy,
+};

@@ -1,0 +1,161 @@
+// Every model passes its checks, and the checks see what is wrong.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+//     test_qcd [MODEL]      exit code 77: this machine has no such device
+#include "qcd.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures;
+
+static void expect(bool condition, const char *what) {
+    if (condition)
+        return;
+    fprintf(stderr, "failed: %s\n", what);
+    failures++;
+}
+
+static struct bk_check check_model(const struct qcd_model *model) {
+    struct bk_check check = BK_CHECK_START;
+    const char *trouble = qcd_check_model(model, 3, &check);
+    expect(trouble == NULL, trouble == NULL ? "" : trouble);
+    return check;
+}
+
+static void model_is_right(const struct qcd_model *model) {
+    struct bk_check check = check_model(model);
+    fprintf(stderr, "%s: %llu values, worst error %g of its bound\n", model->name,
+            (unsigned long long)check.compared, check.worst_ratio);
+    // D and its adjoint at all 512 sites of three lattices, and two more for each and three.
+    expect(check.ok && check.compared == 3 * (2 * 512 * QCD_SPINOR + 2) + 3, model->name);
+}
+
+// A lattice of other sides than the checks', some of them two in a lane.
+static void odd_sides_are_right(const struct qcd_model *model) {
+    struct qcd_lattice lattice = {.whole = {6, 8, 4, 12}, .size = {6, 8, 4, 12}};
+    struct qcd_run run;
+    struct bk_check check = BK_CHECK_START;
+    expect(qcd_begin(&run, model, lattice, 2) == NULL, "open");
+    expect(qcd_check_dslash(&run, UINT32_MAX, &check) && check.ok, "6 x 8 x 4 x 12");
+    expect(check.compared == 2 * 6 * 8 * 4 * 12 * QCD_SPINOR, "all sites");
+    qcd_end(&run);
+}
+
+static void links_are_in_su3(void) {
+    struct qcd_lattice lattice = qcd_make_lattice(&qcd_serial, 4, 8);
+    double worst = 0;
+    for (int k = 0; k < 2000; k++) {
+        const int site[QCD_DIRECTIONS] = {k % 4, k / 4 % 4, k / 16 % 4, k / 64 % 8};
+        struct qcd_complex u[QCD_COLOURS][QCD_COLOURS];
+        qcd_link(&lattice, site, k % 4, u);
+        for (int i = 0; i < QCD_COLOURS; i++)
+            for (int j = 0; j < QCD_COLOURS; j++) {
+                double re = i == j ? -1 : 0, im = 0;
+                for (int c = 0; c < QCD_COLOURS; c++) {
+                    re += u[i][c].re * u[j][c].re + u[i][c].im * u[j][c].im;
+                    im += u[i][c].im * u[j][c].re - u[i][c].re * u[j][c].im;
+                }
+                worst = fmax(worst, hypot(re, im));
+            }
+    }
+    expect(worst < 1e-14, "unitary links");
+    lattice.cold = true;
+    expect(fabs(qcd_plaquette(&lattice) - 1) < 1e-15, "the unit lattice's plaquette");
+    lattice.cold = false;
+    // Random links: zero, but for the spread of 1536 plaquettes, 1 / sqrt(18 * 3072).
+    expect(fabs(qcd_plaquette(&lattice)) < 0.02, "the random lattice's plaquette");
+}
+
+static void constant(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS],
+                     double spinor[QCD_SPINOR]) {
+    (void)lattice, (void)site;
+    for (int k = 0; k < QCD_SPINOR; k++)
+        spinor[k] = k + 1;
+}
+
+// With unit links D of a constant spinor is eight times it, away from the border in t.
+static void free_operator_is_known(void) {
+    struct qcd_lattice lattice = qcd_make_lattice(&qcd_serial, 4, 8);
+    lattice.cold = true;
+    const int inside[QCD_DIRECTIONS] = {1, 2, 3, 4};
+    double spinor[QCD_SPINOR];
+    qcd_reference(&lattice, inside, false, constant, spinor);
+    for (int k = 0; k < QCD_SPINOR; k++)
+        expect(fabs(spinor[k] - 8 * (k + 1)) < 1e-12, "D of a constant");
+}
+
+// Models that are wrong in one way each.
+static void forgets_adjoint(struct qcd_run *run, int parity, bool adjoint, struct qcd_field *out,
+                            struct qcd_field *in) {
+    (void)adjoint;
+    qcd_serial.dslash(run, parity, false, out, in);
+}
+
+static void does_nothing(struct qcd_run *run, int parity, bool adjoint, struct qcd_field *out,
+                         struct qcd_field *in) {
+    (void)run, (void)parity, (void)adjoint, (void)out, (void)in;
+}
+
+static void is_a_little_off(struct qcd_run *run, int parity, bool adjoint, struct qcd_field *out,
+                            struct qcd_field *in) {
+    qcd_serial.dslash(run, parity, adjoint, out, in);
+    qcd_serial.add(run, out, 1e-13, in);
+}
+
+static void wrong_models_are_found(void) {
+    void (*const wrong[])(struct qcd_run *, int, bool, struct qcd_field *,
+                          struct qcd_field *) = {forgets_adjoint, does_nothing, is_a_little_off};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct qcd_model model = qcd_serial;
+        struct qcd_run run;
+        struct bk_check check = BK_CHECK_START;
+        model.dslash = wrong[i];
+        expect(qcd_begin(&run, &model, qcd_make_lattice(&model, 4, 8), 1) == NULL, "open");
+        expect(qcd_check_dslash(&run, UINT32_MAX, &check) && !check.ok, "a wrong model is found");
+        qcd_end(&run);
+    }
+}
+
+static void wrong_solution_is_found(void) {
+    struct qcd_run run;
+    struct qcd_solver solver;
+    expect(qcd_begin(&run, &qcd_serial, qcd_make_lattice(&qcd_serial, 4, 8), 1) == NULL, "open");
+    expect(qcd_solver_make(&solver, &run), "memory");
+    qcd_solve(&solver, 1e-10);
+    expect(qcd_residual(&solver) < 1e-9, "the solution");
+    qcd_serial.add(&run, solver.x[QCD_ODD], 1e-7, solver.b[QCD_ODD]);
+    expect(qcd_residual(&solver) > 1e-8, "a wrong solution is found");
+    qcd_solver_free(&solver);
+    qcd_end(&run);
+}
+
+static const struct qcd_model *const models[] = {
+    &qcd_serial,
+#ifdef BENCH_OPENMP
+    &qcd_omp,
+#endif
+#ifdef BENCH_CUDA
+    &qcd_cuda,
+#endif
+};
+
+int main(int argc, char **argv) {
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        bool chosen = argc < 2 ? models[m]->device == NULL : strcmp(argv[1], models[m]->name) == 0;
+        if (!chosen)
+            continue;
+        if (models[m]->device != NULL && models[m]->device() == NULL)
+            return 77;
+        model_is_right(models[m]);
+        odd_sides_are_right(models[m]);
+    }
+    if (argc < 2) {
+        links_are_in_su3();
+        free_operator_is_known();
+        wrong_models_are_found();
+        wrong_solution_is_found();
+    }
+    return failures == 0 ? 0 : 1;
+}
