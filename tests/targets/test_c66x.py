@@ -1,0 +1,197 @@
+"""Every benchmark with a DSP backend compiles for the C6678, runs on the simulator, and computes
+there what the same kernels compute on a host, to the last bit."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import cache_folder
+from tests.targets import backends, c66x
+
+BENCHMARKS = {source.name: source for source in backends.having("c66x")}
+#: counts of loops that the clock chose: their digest is the run's own
+COUNTING = {"dhrystone"}
+SHORT = ("--quick", "--min-seconds", "0.00005")
+FINE = 42  # try_port.c's
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """Kept between runs: what has not changed is not compiled again."""
+    made = cache_folder() / "targets" / "c66x"
+    made.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def toolchain() -> Path:
+    return c66x.toolchain()
+
+
+@pytest.fixture(scope="module")
+def simulator(folder) -> Path:
+    source = backends.PACKAGES / "c66x-sim"
+    backends.build(source, folder / "simulator", "-DBUILD_TESTING=OFF")
+    return folder / "simulator" / "prefix" / "bin" / "c66x-sim"
+
+
+@pytest.fixture(scope="module")
+def programs(folder, toolchain):
+    """Builds a benchmark for the DSP and for the host, once; returns both programs."""
+    backends.build_benchkit(folder / "host")
+    c66x.build_for_dsp(backends.PACKAGES / "benchkit", folder / "dsp", toolchain)
+    made = {}
+
+    def build(name: str) -> tuple[Path, Path]:
+        if name not in made:
+            source = BENCHMARKS[name]
+            dsp = c66x.build_for_dsp(source, folder / "dsp", toolchain)
+            host = c66x.build_for_host(source, folder / "host")
+            made[name] = dsp / f"{name}.out", host / name
+        return made[name]
+
+    return build
+
+
+def results(cooked: Path) -> dict[tuple, str]:
+    """The digest of each of the DSP's variants in a cooked output; all must be verified."""
+    lines = [json.loads(line) for line in cooked.read_text().splitlines()]
+    assert lines and all(line["verified"] for line in lines)
+    found = {}
+    for line in lines:
+        if line["variant"].startswith("c66x"):
+            found[line["kernel"], line["variant"], line["size"]] = line["digest"]
+    return found
+
+
+# -- the toolchain -------------------------------------------------------------------------------
+
+
+def build_toolchain(cache: Path, *words: str | Path) -> subprocess.CompletedProcess:
+    env = {**os.environ, "XDG_CACHE_HOME": str(cache), "TMPDIR": str(cache)}
+    return subprocess.run(
+        [c66x.BUILD_TOOLCHAIN, *words], env=env, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_a_toolchain_is_found_again(toolchain):
+    found = backends.run(c66x.BUILD_TOOLCHAIN, "--where")
+    assert found.returncode == 0 and Path(found.stdout.strip()) == toolchain
+
+
+def test_a_build_cut_short_leaves_no_toolchain(tmp_path):
+    sources, cache = tmp_path / "binutils-2.40", tmp_path / "cache"
+    sources.mkdir()
+    cache.mkdir()
+    configure = sources / "configure"
+    configure.write_text('#!/bin/sh\necho "this machine lacks something" >&2\nexit 77\n')
+    configure.chmod(0o755)
+    shutil.make_archive(str(sources), "gztar", tmp_path, sources.name)
+    done = build_toolchain(cache, "--sources", tmp_path)
+    assert done.returncode == 1
+    assert "this machine lacks something" in done.stderr and "binutils failed" in done.stderr
+    assert build_toolchain(cache, "--where").returncode == 1
+    assert not list(cache.glob("tic6x-elf.*")), "the build's own folder is left"
+
+
+# -- the port ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def try_port(folder, toolchain, programs) -> Path:
+    return c66x.build_for_dsp(c66x.PORT / "tests", folder / "dsp", toolchain) / "try-port.out"
+
+
+@pytest.mark.parametrize("cores", [1, 2, 8])
+def test_the_port_works(simulator, try_port, tmp_path, cores):
+    words = (tmp_path / "file", str(cores), "two words")
+    done = c66x.simulate(simulator, try_port, *words, cores=cores)
+    assert done.returncode == FINE, done.stdout + done.stderr
+    assert "argument 3 is 'two words'" in done.stdout
+    assert re.search(r"^@BEGIN \d+ try\n@END \d+ try$", done.stdout, re.MULTILINE)
+
+
+def test_wrong_usage_reaches_the_host(simulator, programs):
+    done = c66x.simulate(simulator, programs("jm-stream")[0], "--sizes", "none")
+    assert done.returncode == 2 and "--sizes 'none'" in done.stderr
+
+
+def test_the_serial_line_carries_everything(folder, toolchain, simulator, programs, tmp_path):
+    """With the UART as console, files are lines that begin with their name."""
+    uart = folder / "uart"
+    option = "-DBENCHKIT_C66X_CONSOLE=uart"
+    c66x.build_for_dsp(backends.PACKAGES / "benchkit", uart, toolchain, option)
+    bin_folder = c66x.build_for_dsp(BENCHMARKS["mod2am"], uart, toolchain)
+    done = c66x.simulate(simulator, bin_folder / "mod2am.out", *SHORT, "--cooked", "results")
+    assert done.returncode == 0, done.stdout + done.stderr
+    over_line, by_files = tmp_path / "line", tmp_path / "files"
+    cooked = re.findall(r"^results: (.*\n)", done.stdout, re.MULTILINE)
+    over_line.write_text("".join(cooked))
+    c66x.simulate(simulator, programs("mod2am")[0], *SHORT, "--cooked", by_files)
+    assert results(over_line) == results(by_files)
+
+
+# -- the benchmarks ------------------------------------------------------------------------------
+
+
+def test_there_are_backends():
+    assert len(BENCHMARKS) >= 3, "too few packages/*/src/c66x beside a src/main.c"
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_program_fits_the_machine(toolchain, programs, name):
+    image = c66x.Image(programs(name)[0], toolchain)
+    header = image.header()
+    assert header["Machine"] == "Texas Instruments TMS320C6000 DSP family"
+    assert header["Class"] == "ELF32" and "little endian" in header["Data"]
+    for section, address, size in image.sections():
+        inside = [begin <= address <= begin + room - size for begin, room in c66x.MEMORY]
+        assert any(inside), f"{section} lies outside the memory"
+    assert image.tool("nm", "--undefined-only") == ""
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_code_is_exact_and_uses_the_hardware(toolchain, programs, name):
+    functions = c66x.Image(programs(name)[0], toolchain).functions()
+    text = "\n".join(line for body in functions.values() for _, line in body)
+    assert not re.search(r"\b(rcp|rsqr)[ds]p\b", text), "an approximate reciprocal divides"
+    assert not re.search(r"\bsp(loop|kernel)", text), "a loop buffer is used"
+    if name in COUNTING:
+        return
+    loops = [loop for body in functions.values() for loop in c66x.inner_loops(body)]
+    both = [loop for loop in loops if "mpydp" in (inside := "\n".join(loop)) and "adddp" in inside]
+    assert both, "no inner loop multiplies and adds in double precision by hardware"
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_it_computes_what_a_host_computes(simulator, programs, tmp_path, name):
+    dsp, host = programs(name)
+    on_dsp, on_host = tmp_path / "dsp", tmp_path / "host"
+    done = c66x.simulate(simulator, dsp, *SHORT, "--cooked", on_dsp)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "NOT the hardware's" in done.stderr
+    backends.must(host, *SHORT, "--cooked", on_host)
+    computed, expected = results(on_dsp), results(on_host)
+    assert computed and computed.keys() == expected.keys()
+    if name not in COUNTING:
+        assert computed == expected
+
+
+def test_the_number_of_cores_changes_no_result(simulator, programs, tmp_path):
+    program = programs("mod2am")[0]
+    found = []
+    for cores in (1, 3, 8):
+        cooked = tmp_path / f"on-{cores}"
+        done = c66x.simulate(simulator, program, *SHORT, "--cooked", cooked, cores=cores)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append(results(cooked))
+    assert found[0] == found[1] == found[2] != {}
