@@ -139,6 +139,8 @@ static void add_step(struct c66x_core *core, struct c66x_packet *packet,
     step->instruction = kept;
     bind(core, step);
     note_special(packet, it);
+    if (*it->row->operands == 'p' && it->predicated)
+        c66x_core_fault(core, "an sploop with a predicate is not modelled");
     if (strcmp(it->row->operands, "jv") == 0) // callp returns behind its packet
         step->constant_b[0] = packet->next_address;
 }
@@ -198,9 +200,11 @@ static inline bool begin_cycle(struct c66x_core *core) {
     return true;
 }
 
+enum { MOST_LOOP_PACKETS = 14 * 3 }; // the buffer has 14 places, and nops need none
+
 // Past the end of a loop whose count is zero.
 static void skip_loop(struct c66x_core *core) {
-    for (;;) {
+    for (unsigned i = 0; i < MOST_LOOP_PACKETS; i++) {
         const struct c66x_packet *packet = find_packet(core);
         if (!packet)
             return;
@@ -208,6 +212,7 @@ static void skip_loop(struct c66x_core *core) {
         if (packet->loop_end)
             return;
     }
+    c66x_core_fault(core, "no spkernel follows the sploop");
 }
 
 // The loop buffer as a plain loop: iterations follow each other and do not overlap, which takes

@@ -99,8 +99,8 @@ void c66x_latency_check(struct c66x_core *core, const struct c66x_packet *packet
     }
     for (unsigned i = 0; i < packet->count; i++)
         if (runs[i])
-            check_writes(core, &packet->steps[i]);
+            hold_sources(core, &packet->steps[i]);
     for (unsigned i = 0; i < packet->count; i++)
         if (runs[i])
-            hold_sources(core, &packet->steps[i]);
+            check_writes(core, &packet->steps[i]);
 }

@@ -1,0 +1,58 @@
+// Fuzz target: any words as code are executed, or end the core with a reason, and have a text. The
+// first 64 bytes are registers.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "core.h"
+#include "latency.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { REGISTER_BYTES = 64, CODE_BYTES = 4096, CYCLES = 300 };
+
+static struct c66x_memory memory;
+
+static void texts(const uint8_t *code, size_t size) {
+    for (size_t at = 0; at + 4 <= size; at += 4) {
+        struct c66x_instruction it;
+        char text[128] = "";
+        uint32_t word;
+        memcpy(&word, code + at, sizeof word);
+        if (!c66x_decode(word, (uint32_t)at, &it))
+            continue;
+        c66x_text(&it, 5, text, sizeof text);
+        if (strncmp(text, "[", 1) != 0 &&
+            strncmp(text, it.row->mnemonic, strlen(it.row->mnemonic)) != 0)
+            abort();
+    }
+}
+
+static void run(const uint8_t *registers) {
+    static const uint32_t no_traps[1];
+    static FILE *nowhere;
+    if (!nowhere)
+        nowhere = fopen("/dev/null", "w");
+    struct c66x_latency latency = {.output = nowhere};
+    struct c66x_core *core = c66x_core_make(&memory, 0, C66X_MSMC_BASE, no_traps);
+    for (unsigned i = 0; i < C66X_REGISTERS; i++) // spread over the registers; some are addresses
+        memcpy(&core->regs[i], registers + 4 * (i % (REGISTER_BYTES / 4)), 4);
+    core->latency = &latency;
+    c66x_core_run(core, CYCLES);
+    if (core->stop == C66X_FAULT && !core->why.text[0])
+        abort();
+    c66x_core_free(core);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size < REGISTER_BYTES)
+        return 0;
+    if (!memory.msmc && !c66x_memory_make(&memory, 1, NULL))
+        abort();
+    size_t length = size - REGISTER_BYTES < CODE_BYTES ? size - REGISTER_BYTES : CODE_BYTES;
+    memset(memory.msmc, 0, CODE_BYTES);
+    memcpy(memory.msmc, data + REGISTER_BYTES, length);
+    texts(memory.msmc, length);
+    run(data);
+    return 0;
+}

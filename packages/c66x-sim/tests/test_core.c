@@ -1,0 +1,339 @@
+// The pipeline as programs see it: delay slots, branches, packets, calls, memory, loops, faults.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "core.h"
+#include "core_programs.h"
+#include "expect.h"
+#include "latency.h"
+
+enum { CODE = C66X_MSMC_BASE, DATA = C66X_MSMC_BASE + 0x10000, NEVER = 2000 };
+enum { A = 0, B = C66X_B };
+
+static struct c66x_memory memory;
+static struct c66x_core *core;
+
+static uint8_t *data_at(uint32_t offset) {
+    return memory.msmc + (DATA - C66X_MSMC_BASE) + offset;
+}
+
+static uint64_t read_data(uint32_t offset, unsigned size) {
+    uint64_t value = 0;
+    memcpy(&value, data_at(offset), size);
+    return value;
+}
+
+static void write_data(uint32_t offset, uint32_t value) {
+    memcpy(data_at(offset), &value, sizeof value);
+}
+
+#define LOAD(program) load(program, sizeof(program) / sizeof *(program))
+
+// A fresh core before the program, which is followed by single nops. The texts must be right.
+static void load(const struct line *lines, size_t count) {
+    static const uint32_t no_traps[1];
+    unsigned interval = 0;
+    memset(memory.msmc, 0, 0x20000);
+    for (size_t i = 0, joined = 0; i < count; i++) {
+        struct c66x_instruction it;
+        char text[128] = "|| ";
+        EXPECT(c66x_decode(lines[i].word, (uint32_t)(CODE + 4 * i), &it));
+        if (*it.row->operands == 'p')
+            interval = (unsigned)it.operands[0].value;
+        c66x_text(&it, interval, text + (joined ? 3 : 0), sizeof text - 3);
+        EXPECT_TEXT(text, lines[i].text);
+        joined = it.parallel;
+        memcpy(memory.msmc + 4 * i, &lines[i].word, sizeof lines[i].word);
+    }
+    c66x_core_free(core);
+    core = c66x_core_make(&memory, 0, CODE, no_traps);
+}
+
+static void run(uint64_t cycles) {
+    c66x_core_run(core, cycles);
+    EXPECT_TEXT(core->why.text, "");
+}
+
+// Cycles until A3 becomes 99.
+static uint64_t run_to_mark(void) {
+    while (core->regs[A + 3] != 99 && core->cycle < NEVER && core->stop == C66X_RUNNING)
+        c66x_core_run(core, core->cycle + 1);
+    EXPECT_TEXT(core->why.text, "");
+    return core->cycle;
+}
+
+static void load_takes_five_cycles(void) {
+    LOAD(load_delay);
+    core->regs[A + 4] = DATA;
+    write_data(0, 7);
+    run(10);
+    for (unsigned i = 16; i < 20; i++)
+        EXPECT_WORD(core->regs[A + i], 1);
+    EXPECT_WORD(core->regs[A + 20], 7);
+}
+
+static void branches_have_five_delay_slots(void) {
+    LOAD(branch_delay);
+    EXPECT_WORD(run_to_mark(), 8);
+    EXPECT_WORD(core->regs[A + 1], 5);
+
+    LOAD(branch_cuts_nop);
+    EXPECT_WORD(run_to_mark(), 8);
+    EXPECT_WORD(core->regs[A + 1], 0);
+
+    LOAD(two_branches);
+    EXPECT_WORD(run_to_mark(), 9);
+    EXPECT_WORD(core->regs[A + 1], 1);
+    EXPECT_WORD(core->regs[A + 2], 0);
+}
+
+static void nops_of_branches_run_whatever_the_predicate(void) {
+    LOAD(false_predicates); // 1 + 5, 1 + 3, 1, 1, and one for the mark to arrive
+    EXPECT_WORD(run_to_mark(), 13);
+    EXPECT_WORD(core->regs[A + 1], 7);
+    EXPECT_WORD(core->regs[B + 3], 0);
+}
+
+static void packets_read_before_they_write(void) {
+    LOAD(in_parallel);
+    core->regs[A + 4] = 4;
+    core->regs[A + 5] = 5;
+    core->regs[A + 6] = 66;
+    core->regs[A + 8] = core->regs[B + 8] = DATA;
+    write_data(0, 8);
+    run(8);
+    EXPECT_WORD(core->regs[A + 4], 5);
+    EXPECT_WORD(core->regs[A + 5], 4);
+    EXPECT_WORD(core->regs[B + 6], 8); // the load saw memory before the store
+    EXPECT_WORD(read_data(0, 4), 66);
+}
+
+static void calls_return(void) {
+    LOAD(calls);
+    EXPECT_WORD(run_to_mark(), 27);
+    EXPECT_WORD(core->regs[A + 1], 1);
+    EXPECT_WORD(core->regs[A + 2], 2);
+    EXPECT_WORD(core->regs[A + 9], 2);
+    EXPECT_WORD(core->regs[A + 10], CODE + 0x18);
+}
+
+static void loops_count_down(void) {
+    LOAD(counting);
+    core->regs[A + 1] = 3;
+    core->regs[A + 2] = UINT32_MAX;
+    run_to_mark();
+    EXPECT_WORD(core->regs[A + 1], UINT32_MAX);
+    EXPECT_WORD(core->regs[A + 9], 5);
+
+    LOAD(counting);
+    run(200);
+    EXPECT(core->regs[A + 9] > 10); // A2 is not negative: bpos goes back for ever
+}
+
+static void addresses_are_those_of_the_modes(void) {
+    LOAD(addressing);
+    for (uint32_t at = 0; at < 0x400; at += 4)
+        write_data(at, 0x03020100 + (at & 0xff) * 0x01010101);
+    core->regs[A + 4] = DATA + 0x10;
+    core->regs[A + 5] = 2;
+    core->regs[A + 6] = DATA + 1;
+    core->regs[A + 7] = DATA + 0x20;
+    core->regs[B + 14] = DATA;
+    run(24);
+    static const uint32_t expected[] = {0x13121110, 0x1f1e1d1c, 0x1f1e1d1c, 0x17161514, 0x1b1a1918,
+                                        0x13121110, 0x1f1e1d1c, 0x1918,     0x16,       0x16,
+                                        0x1110,     0x08070605, 0x23222120, 0x27262524};
+    for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++)
+        EXPECT_WORD(core->regs[A + 16 + i], expected[i]);
+    EXPECT_WORD(core->regs[A + 30], 0x2d2c2b2a);
+    EXPECT_WORD(core->regs[A + 31], 0x31302f2e);
+    EXPECT_WORD(core->regs[B + 16], 0x93929190);
+    EXPECT_WORD(core->regs[A + 4], DATA + 0x14);
+    EXPECT_WORD(core->regs[A + 7], DATA + 0x28);
+}
+
+static void stores_write_their_bytes(void) {
+    LOAD(storing);
+    core->regs[A + 4] = DATA + 3;
+    core->regs[A + 5] = 0xa1b2c303;
+    core->regs[A + 6] = DATA + 0x15;
+    core->regs[A + 7] = DATA + 0x28;
+    core->regs[A + 8] = 0x11223344;
+    core->regs[A + 9] = 0x55667788;
+    run(8);
+    EXPECT_WORD(read_data(3, 1), 0x03);
+    EXPECT_WORD(read_data(4, 1), 0); // a byte is one byte
+    EXPECT_WORD(read_data(6, 2), 0xc303);
+    EXPECT_WORD(read_data(8, 4), 0);
+    EXPECT_WORD(read_data(0x10, 4), 0xa1b2c303);
+    EXPECT_WORD(read_data(0x19, 4), 0xa1b2c303);
+    EXPECT_WORD(read_data(0x28, 8), UINT64_C(0x5566778811223344));
+    EXPECT_WORD(read_data(0x30, 8), UINT64_C(0x5566778811223344));
+    EXPECT_WORD(core->regs[A + 7], DATA + 0x30 - 0xa1b2c303);
+}
+
+static void control_registers_answer(void) {
+    LOAD(controls);
+    core->regs[B + 8] = 1234;
+    run(30);
+    EXPECT_WORD(core->regs[B + 4], 0); // DNUM
+    EXPECT_WORD(core->regs[B + 6], 6); // cycles since the counter was started
+    EXPECT_WORD(core->regs[B + 7], 0);
+    EXPECT_WORD(core->regs[B + 9], 1234);
+    EXPECT_WORD(core->regs[B + 10], CODE + 0x20); // of the fetch packet
+    EXPECT_WORD(core->regs[B + 11] & 0xff000101, 0x15000100);
+    EXPECT_WORD(core->regs[B + 12] & 1, 0);
+}
+
+static void loop_buffer_counts(void) {
+    for (uint32_t count = 0; count < 5; count++) {
+        LOAD(loop_buffer);
+        for (uint32_t i = 0; i < 8; i++)
+            write_data(4 * i, 1u << i);
+        core->regs[B + 4] = count;
+        core->regs[A + 4] = DATA;
+        run_to_mark();
+        EXPECT_WORD(core->regs[A + 6], (1u << count) - 1);
+        EXPECT_WORD(core->regs[A + 4], DATA + 4 * count);
+    }
+}
+
+static void idle_ends_with_a_branch(void) {
+    LOAD(idle_until_branch);
+    EXPECT_WORD(run_to_mark(), 15);
+    EXPECT_WORD(core->regs[A + 1], 1);
+    EXPECT_WORD(core->regs[A + 2], 0);
+
+    LOAD(idle_until_branch); // where others have time, the wait lasts for the turn
+    c66x_core_run(core, 1000);
+    EXPECT_WORD(core->cycle, 1000);
+    EXPECT_WORD(core->regs[A + 3], 0);
+    run_to_mark();
+    EXPECT_WORD(core->regs[A + 3], 99);
+
+    LOAD(idle_for_ever);
+    c66x_core_run(core, 1000);
+    EXPECT_WORD(core->stop, C66X_ASLEEP);
+    EXPECT_WORD(core->regs[A + 3], 0);
+}
+
+static void double_results_arrive_low_word_first(void) {
+    LOAD(double_result);
+    core->regs[A + 5] = 0x3ff80000; // 1.5 * (1 + 2^-52)
+    core->regs[A + 7] = 0x3ff00000;
+    core->regs[A + 6] = 1;
+    run(13);
+    EXPECT_WORD(core->regs[A + 16], 2); // ties to even
+    EXPECT_WORD(core->regs[A + 17], 0); // not there yet
+    EXPECT_WORD(core->regs[A + 18], 2);
+    EXPECT_WORD(core->regs[A + 19], 0x3ff80000);
+}
+
+static void return_goes_to_the_pointer(void) {
+    LOAD(return_from_interrupt);
+    core->regs[B + 4] = CODE + 8;
+    run(8);
+    EXPECT_WORD(core->pc, CODE + 12);
+    EXPECT_WORD(core->regs[A + 1], 0);
+}
+
+// -- --check-latency -----------------------------------------------------------------------------
+
+#define FINDINGS(program, text) findings(program, sizeof(program) / sizeof *(program), text)
+
+// How many findings a program has, and what the first one says.
+static uint64_t findings(const struct line *lines, size_t count, const char *text) {
+    char said[4096] = "";
+    FILE *output = tmpfile();
+    struct c66x_latency latency = {.output = output};
+    load(lines, count);
+    core->latency = &latency;
+    core->regs[A + 4] = DATA;
+    run(12);
+    rewind(output);
+    said[fread(said, 1, sizeof said - 1, output)] = '\0';
+    fclose(output);
+    if (!strstr(said, text))
+        expect_fail(__FILE__, __LINE__, "what is said", said, text);
+    return latency.findings;
+}
+
+static void early_reads_are_found(void) {
+    EXPECT_WORD(FINDINGS(in_time, ""), 0);
+    EXPECT_WORD(FINDINGS(early_read, "a5 is read before its result arrives: cycles early (1)"), 1);
+    EXPECT_WORD(FINDINGS(changed_source, "a7 changes while it is read: cycles early (1)"), 1);
+    EXPECT_WORD(FINDINGS(same_time, "a5 gets an older result at the same time"), 1);
+    EXPECT_WORD(FINDINGS(double_result, "a9 is read before its result arrives"), 1);
+}
+
+// -- faults --------------------------------------------------------------------------------------
+
+#define FAULT(text, ...) fault((const uint32_t[]){__VA_ARGS__, 0}, text)
+
+// The words, then a nop, must end the core with a reason.
+static void fault(const uint32_t *words, const char *text) {
+    LOAD(in_time);
+    for (unsigned i = 0; words[i]; i++)
+        memcpy(memory.msmc + 4 * i, &words[i], sizeof words[i]);
+    core->regs[A + 4] = DATA + 1;
+    core->regs[B + 4] = 1;
+    c66x_core_run(core, 20);
+    EXPECT_WORD(core->stop, C66X_FAULT);
+    if (!strstr(core->why.text, text))
+        expect_fail(__FILE__, __LINE__, "reason", core->why.text, text);
+}
+
+static void faults_say_why(void) {
+    FAULT("unknown instruction 0xe2184078 at 0x0c000004", 0x02000028, 0xe2184078);
+    FAULT("16-bit instructions (header 0xe0000000)", 1, 1, 1, 1, 1, 1, 1, 0xe0000000);
+    FAULT("more than 8 instructions", 1, 1, 1, 1, 1, 1, 1, 1, 1);
+    FAULT("access to 0x0c010001, which is no multiple of 4", 0x02900264);  // ldw *a4
+    FAULT("load of 4 bytes at 0x00000000, where nothing is", 0x02940264);  // ldw *a5
+    FAULT("store of 4 bytes at 0x00000000, where nothing is", 0x02940274); // stw *a5
+    FAULT("no code can be at 0x00000000", 0x000c0362, 0x10000);            // b b3
+    FAULT("circular addressing (AMR 0x00000001)", 0x001003a2);             // mvc b4,amr
+    FAULT("no spkernel follows the sploop", 0x02038000);
+    FAULT("sploop with a predicate", 0xc103e000 & ~UINT32_C(0x6000)); // [a0] sploop
+    LOAD(not_modelled);
+    c66x_core_run(core, 20);
+    EXPECT_PART(core->why.text, "'gmpy4' is not modelled");
+    EXPECT_WORD(core->pc, CODE + 4);
+    EXPECT_WORD(core->cycle, 2);
+}
+
+static void traps_stop_before_their_packet(void) {
+    static const uint32_t traps[] = {CODE + 4, 0};
+    LOAD(load_delay);
+    core->traps = traps;
+    c66x_core_run(core, 100);
+    EXPECT_WORD(core->stop, C66X_AT_TRAP);
+    EXPECT_WORD(core->pc, CODE + 4);
+    EXPECT_WORD(core->cycle, 1);
+    EXPECT_WORD(core->regs[A + 5], 1);
+    core->regs[A + 4] = DATA;
+    core->stop = C66X_RUNNING;
+    core->pass_trap = true;
+    run(100);
+    EXPECT_WORD(core->stop, C66X_RUNNING);
+}
+
+int main(void) {
+    EXPECT(c66x_memory_make(&memory, 1, NULL));
+    load_takes_five_cycles();
+    branches_have_five_delay_slots();
+    nops_of_branches_run_whatever_the_predicate();
+    packets_read_before_they_write();
+    calls_return();
+    loops_count_down();
+    addresses_are_those_of_the_modes();
+    stores_write_their_bytes();
+    control_registers_answer();
+    loop_buffer_counts();
+    idle_ends_with_a_branch();
+    double_results_arrive_low_word_first();
+    return_goes_to_the_pointer();
+    early_reads_are_found();
+    faults_say_why();
+    traps_stop_before_their_packet();
+    c66x_core_free(core);
+    c66x_memory_free(&memory);
+    return expect_result();
+}
