@@ -1,0 +1,121 @@
+"""Adding a benchmark: packages/README.md's, added to a copy of the checkout, builds and runs."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Build, cache_folder, state_folder
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+FOLDERS = ("packages", "slurm-plugins", "spack-repo", "environments", "job-templates")
+FILE = re.compile(r"^`([\w./-]+)`\n\n((?:    .*\n|\n)+)", re.MULTILINE)
+COMMAND = re.compile(r"^    ((?:cp|sed) .*)$", re.MULTILINE)
+ENVIRONMENT = os.uname().machine
+
+
+def run(*command: str | Path, **options) -> str:
+    """The output of a command that must succeed; a failure's message has all it said."""
+    words = list(map(str, command))
+    done = subprocess.run(words, text=True, capture_output=True, timeout=400, **options)
+    assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout with the README's benchmark: its files, then its commands."""
+    copy = tmp_path_factory.mktemp("adding") / "checkout"
+    for name in run("git", "-C", CHECKOUT, *LIST, *FOLDERS).split("\0"):
+        if name and (CHECKOUT / name).exists():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / name, copy / name)
+    text = (copy / "packages/README.md").read_text()
+    files = FILE.findall(text)
+    assert any(name == "packages/dot/CMakeLists.txt" for name, _ in files)
+    for name, block in files:
+        path = copy / name
+        assert not path.exists(), f"{name} is there already: the example changes nothing"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(re.sub(r"^    ", "", block, flags=re.MULTILINE).strip("\n") + "\n")
+    commands = COMMAND.findall(text)
+    assert len(commands) == 2
+    for command in commands:
+        run("sh", "-c", command, cwd=copy)
+    return copy
+
+
+def assert_verified(cooked: Path, variants: set[str]) -> None:
+    lines = [json.loads(line) for line in cooked.read_text().splitlines()]
+    assert {line["variant"] for line in lines} == variants
+    assert all(line["benchmark"] == "dot" and line["verified"] for line in lines), lines
+
+
+@pytest.mark.parametrize("preset", ["release", "asan"])
+def test_it_builds_and_passes_its_tests_by_cmake(
+    checkout: Path, preset: str, tmp_path: Path
+) -> None:
+    prefix = tmp_path / "prefix"
+    for name in ("benchkit", "dot"):
+        build = tmp_path / name
+        options = (f"-DCMAKE_INSTALL_PREFIX={prefix}", f"-DCMAKE_PREFIX_PATH={prefix}")
+        testing = f"-DBUILD_TESTING={'ON' if name == 'dot' else 'OFF'}"
+        source = checkout / "packages" / name
+        run("cmake", "--preset", preset, "-B", build, *options, testing, cwd=source)
+        run("cmake", "--build", build, "--parallel", "2")
+        run("cmake", "--install", build)
+    run("ctest", "--test-dir", tmp_path / "dot", "--no-tests=error")
+    run(prefix / "bin/dot", "--quick", "--cooked", tmp_path / "cooked.jsonl")
+    assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
+
+
+def test_the_build_without_spack_finds_it(checkout: Path) -> None:
+    ask = "from building.with_cmake import BENCHMARKS, PROJECTS; print(*BENCHMARKS, *PROJECTS)"
+    found = run(sys.executable, "-c", ask, cwd=checkout / "environments").split()
+    assert {"dot", "packages/dot"} <= set(found)
+
+
+def test_its_files_keep_to_the_houses_layout(checkout: Path) -> None:
+    sources = sorted((checkout / "packages/dot").rglob("*.[ch]"))
+    style = f"--style=file:{CHECKOUT / '.clang-format'}"
+    run("clang-format", style, "--dry-run", "-Werror", *sources)
+    run("shellcheck", checkout / "job-templates/dot.sbatch")
+    assert "\nload_module dot\n" in (checkout / "job-templates/dot.sbatch").read_text()
+
+
+def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(
+    checkout: Path, tmp_path: Path
+) -> None:
+    run(CHECKOUT / "environments/build", "--state", state_folder())
+    built = Build.load(cache_folder())
+    if built.built_by != "spack":
+        pytest.skip(f"no Spack: {built.why}")
+    environments = cache_folder() / "environments"
+    here = checkout / "environments"
+    shutil.copy(environments / "common/detected.yaml", here / "common/detected.yaml")
+    spack = (cache_folder() / "bin/spack", "-e", here / ENVIRONMENT)
+    run(*spack, "concretize", "-f")
+    before = installed_hashes(environments / ENVIRONMENT)
+    after = installed_hashes(here / ENVIRONMENT)
+    changed = {name for name, key in after.items() if before.get(name) != key}
+    assert changed == {"dot", "joulemark-suite"}
+    run(*spack, "install")
+    dot = here / ENVIRONMENT / ".spack-env/view/bin/dot"
+    run(dot, "--quick", "--cooked", tmp_path / "cooked.jsonl")
+    assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
+    assert "1 passed of 1" in run(*spack, "test", "run", "dot")
+
+
+def installed_hashes(environment: Path) -> dict[str, str]:
+    specs = json.loads((environment / "spack.lock").read_text())["concrete_specs"]
+    return {spec["name"]: key for key, spec in specs.items()}
