@@ -6,6 +6,8 @@
 
 // Larger transforms are never fastest direct, smaller ones never split.
 static const size_t direct_most = (size_t)1 << 18, split_least = (size_t)1 << 11;
+// Smaller ones fit a cache.
+static const size_t past_least = (size_t)1 << 17;
 // Each try lasts so long at least, and is the best of so many.
 static const double try_seconds = 2e-4;
 enum { TRIES = 5, LEAST_FACTOR = 16 };
@@ -30,13 +32,16 @@ static double seconds_of(struct mod2f_work *work, bk_kernel *kernel) {
     return best_s;
 }
 
-// Keeps the plan with n1 where it is faster than the one before it; false when memory is out.
-static bool try_plan(struct mod2f_work *work, bk_kernel *kernel, size_t n1, double *best_s) {
+// Keeps the plan with n1, which stores past the caches or not, where it is faster than the one
+// before it; false when memory is out.
+static bool try_plan(struct mod2f_work *work, bk_kernel *kernel, size_t n1, bool past,
+                     double *best_s) {
     struct own_plan *best = work->plan, tried = {0};
     if (!make_plan(&tried, work, n1)) {
         free_plan(&tried);
         return false;
     }
+    tried.transform.past = past;
     work->plan = &tried;
     double s = seconds_of(work, kernel);
     work->plan = best;
@@ -56,11 +61,12 @@ bool plan_fastest(struct mod2f_work *work, bk_kernel *kernel) {
     double best_s = INFINITY;
     mod2f_fill(work); // infinities or denormal numbers would be slow
     if (ok && n <= direct_most)
-        ok = try_plan(work, kernel, n, &best_s);
-    // Matrices up to eight times as high as wide, or as wide as high.
+        ok = try_plan(work, kernel, n, false, &best_s);
+    // Matrices from twice as wide as high to eight times as high as wide.
     for (size_t n1 = LEAST_FACTOR; ok && n >= split_least && n1 <= n / LEAST_FACTOR; n1 *= 2)
         if (n1 <= 8 * (n / n1) && n / n1 <= 2 * n1)
-            ok = try_plan(work, kernel, n1, &best_s);
+            ok = try_plan(work, kernel, n1, false, &best_s) &&
+                 (n < past_least || try_plan(work, kernel, n1, true, &best_s));
     return ok;
 }
 

@@ -3,19 +3,28 @@
 #include "passes.h"
 #include "butterflies.h"
 
+// What becomes of a butterfly's results: multiplied with roots and stored; in the last pass only
+// stored, or stored past the caches.
+enum fate { TURN, KEEP, SEND };
+
 // LANES butterflies: from x + k x_step, multiplied with roots[k - 1], to y + k y_step.
 INLINE void butterflies(unsigned radix, const double *x, size_t x_step, double *y, size_t y_step,
-                        const double *roots, bool last) {
+                        const double *roots, enum fate fate) {
     vec v[16];
 #pragma GCC unroll 16
     for (unsigned k = 0; k < radix; k++)
         v[k] = load(x + k * x_step);
     butterfly(radix, v);
-    store(y, v[0]);
 #pragma GCC unroll 16
-    for (unsigned k = 1; k < radix; k++) {
-        const double *root = roots + (size_t)4 * (k - 1);
-        store(y + k * y_step, last ? v[k] : times_same(v[k], spread(root), spread(root + 2)));
+    for (unsigned k = 0; k < radix; k++) {
+        if (fate == TURN && k > 0) {
+            const double *root = roots + (size_t)4 * (k - 1);
+            v[k] = times_same(v[k], spread(root), spread(root + 2));
+        }
+        if (fate == SEND)
+            store_past(y + k * y_step, v[k]);
+        else
+            store(y + k * y_step, v[k]);
     }
 }
 
@@ -31,10 +40,12 @@ INLINE void columns_group(unsigned radix, const struct stage *stage, size_t widt
         const double *from = x.at + 2 * (q + s * p) * x.stride;
         double *to = y.at + 2 * (q + s * radix * p) * y.stride;
         for (size_t c = 0; c < numbers; c += (size_t)2 * LANES)
-            if (last)
-                butterflies(radix, from + c, x_step, to + c, y_step, roots, true);
+            if (!last)
+                butterflies(radix, from + c, x_step, to + c, y_step, roots, TURN);
+            else if (y.past)
+                butterflies(radix, from + c, x_step, to + c, y_step, roots, SEND);
             else
-                butterflies(radix, from + c, x_step, to + c, y_step, roots, false);
+                butterflies(radix, from + c, x_step, to + c, y_step, roots, KEEP);
     }
 }
 
@@ -51,9 +62,14 @@ INLINE void last_columns(unsigned radix, const struct stage *stage, size_t colum
             butterfly(radix, v);
             const vec row = load(inner + 2 * (q * columns + c));
 #pragma GCC unroll 16
-            for (unsigned k = 0; k < radix; k++)
-                store(y.at + 2 * ((q + s * k) * y.stride + c),
-                      times(v[k], times(row, load(outer + 2 * (k * columns + c)))));
+            for (unsigned k = 0; k < radix; k++) {
+                double *to = y.at + 2 * ((q + s * k) * y.stride + c);
+                v[k] = times(v[k], times(row, load(outer + 2 * (k * columns + c))));
+                if (y.past)
+                    store_past(to, v[k]);
+                else
+                    store(to, v[k]);
+            }
         }
 }
 

@@ -5,10 +5,12 @@
 
 #include "transform.h"
 
-// Where a pass reads or writes: row r, of `columns` complex numbers, begins at at + 2 r stride.
+// Where a pass reads or writes: row r, of `columns` complex numbers, begins at at + 2 r stride. A
+// last pass may write past the caches; `at` is then aligned as a line of theirs.
 struct rows {
     double *at;
     size_t stride;
+    bool past;
 };
 
 // One pass over columns, from x to y.

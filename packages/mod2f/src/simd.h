@@ -40,6 +40,22 @@ INLINE void store(double *to, vec x) {
     *(loose *)to = x;
 }
 
+// Stores past the caches where a vector is a whole line of them: no line is read to be overwritten.
+INLINE void store_past(double *to, vec x) {
+#if defined __AVX512DQ__
+    _mm512_stream_pd(to, x);
+#else
+    store(to, x);
+#endif
+}
+
+// Lets other threads see what was stored past the caches.
+INLINE void end_stores_past(void) {
+#if defined __AVX512DQ__
+    _mm_sfence();
+#endif
+}
+
 // The same complex number in all lanes.
 INLINE vec spread(const double *from) {
     // GCC 12 makes several instructions of a shuffle that reads memory.

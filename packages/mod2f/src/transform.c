@@ -134,8 +134,8 @@ void transform_directly(const struct transform *plan, const double *in, double *
         if (i == 0)
             run_first_stage(&passes->stages[0], from, to);
         else
-            run_stage(passes, &passes->stages[i], (struct rows){(double *)from, 1},
-                      (struct rows){to, 1});
+            run_stage(passes, &passes->stages[i], (struct rows){(double *)from, 1, false},
+                      (struct rows){to, 1, false});
         from = to;
     }
 }
@@ -176,14 +176,15 @@ void transform_columns(const struct transform *plan, const double *in, size_t bl
     const size_t columns = passes->columns, size = 2 * plan->n1 * columns;
     double *buffers[2] = {work, work + size}, *inner = work + 2 * size, *outer = inner + size;
     fill_factors(plan, block, inner, outer);
-    struct rows from = {(double *)in + 2 * columns * block, plan->n2};
+    struct rows from = {(double *)in + 2 * columns * block, plan->n2, false};
     for (unsigned i = 0; i + 1 < passes->count; i++) {
-        struct rows to = {buffers[i % 2], columns};
+        struct rows to = {buffers[i % 2], columns, false};
         run_stage(passes, &passes->stages[i], from, to);
         from = to;
     }
     run_last_stage(passes, &passes->stages[passes->count - 1], from,
-                   (struct rows){plan->middle + block * size, columns}, inner, outer);
+                   (struct rows){plan->middle + block * size, columns, plan->past}, inner, outer);
+    end_stores_past();
 }
 
 // Gathers the rows of a block as columns.
@@ -210,9 +211,10 @@ void transform_rows(const struct transform *plan, double *out, size_t block, dou
     gather_rows(plan, block, buffers[0]);
     for (unsigned i = 0; i < passes->count; i++) {
         bool last = i + 1 == passes->count;
-        struct rows to = {buffers[(i + 1) % 2], columns};
+        struct rows to = {buffers[(i + 1) % 2], columns, false};
         if (last)
-            to = (struct rows){out + 2 * columns * block, plan->n1};
-        run_stage(passes, &passes->stages[i], (struct rows){buffers[i % 2], columns}, to);
+            to = (struct rows){out + 2 * columns * block, plan->n1, plan->past};
+        run_stage(passes, &passes->stages[i], (struct rows){buffers[i % 2], columns, false}, to);
     }
+    end_stores_past();
 }

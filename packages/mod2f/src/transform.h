@@ -34,6 +34,7 @@ struct transform {
     double *coarse, *fine; // roots exp(-2 pi i t / n) for t = coarse << fine_bits | fine
     unsigned fine_bits;
     double *middle;   // the matrix after its columns
+    bool past;        // results are stored past the caches; for who planned to set
     size_t work_size; // doubles that each thread needs to work in
 };
 

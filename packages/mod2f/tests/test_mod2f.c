@@ -50,6 +50,7 @@ static void transforms_are_right(const struct mod2f_variant *variant) {
 static void transform_by_plan(const struct mod2f_work *work, size_t n1) {
     struct transform plan;
     bool enough = plan_transform(&plan, work->n, n1);
+    plan.past = n1 % 3 == 1; // for every other n1
     double *scratch = bk_allocate(plan.work_size * sizeof(double));
     expect(enough && scratch != NULL, "memory", work->n);
     if (n1 == work->n) {
