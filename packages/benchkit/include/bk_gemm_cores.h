@@ -22,7 +22,7 @@ static double bk_gemm_shared[BK_GEMM_B_DOUBLES] BK_SHARED __attribute__((aligned
 
 /* A panel of the product: columns j.. and terms k.., for all rows. */
 struct bk_gemm_panel {
-    size_t m, k, j, kc, nc;
+    size_t m, k, j, mc, kc, nc;
     struct bk_gemm_in a, b;
     struct bk_gemm_out c;
     enum bk_gemm_mode mode;
@@ -40,13 +40,19 @@ static inline void bk_gemm_pack_share(void *context, unsigned core, unsigned cor
 /* Work for bk_cores: multiplies every so-many-th block of A's rows. */
 static inline void bk_gemm_multiply_share(void *context, unsigned core, unsigned cores) {
     const struct bk_gemm_panel *panel = context;
-    for (size_t i = core * BK_GEMM_MC; i < panel->m; i += (size_t)cores * BK_GEMM_MC) {
-        const size_t mc = bk_gemm_min(BK_GEMM_MC, panel->m - i);
+    for (size_t i = core * panel->mc; i < panel->m; i += cores * panel->mc) {
+        const size_t mc = bk_gemm_min(panel->mc, panel->m - i);
         bk_gemm_pack_a(panel->a, i, panel->k, mc, panel->kc, bk_gemm_fast);
         bk_gemm_block(mc, panel->nc, panel->kc, bk_gemm_fast, bk_gemm_shared,
                       panel->c.data + i * panel->c.stride + panel->j, panel->c.stride,
                       bk_gemm_mode_at(panel->k, panel->mode));
     }
+}
+
+/* Rows of A in a block: fewer than fit level 2 where the cores would not get one each. */
+static inline size_t bk_gemm_block_rows(size_t m, unsigned cores) {
+    const size_t tiles = (m + BK_GEMM_MR - 1) / BK_GEMM_MR;
+    return bk_gemm_min(BK_GEMM_MC, (tiles + cores - 1) / cores * BK_GEMM_MR);
 }
 
 /* C (m x n) by mode from A (m x k) and B (k x n), by `cores` cores; 1 uses no other, which is
@@ -59,6 +65,7 @@ static inline void bk_gemm_cores(size_t m, size_t n, size_t k, struct bk_gemm_in
             struct bk_gemm_panel panel = {.m = m,
                                           .k = p,
                                           .j = j,
+                                          .mc = bk_gemm_block_rows(m, cores),
                                           .kc = bk_gemm_min(BK_GEMM_KC, k - p),
                                           .nc = bk_gemm_min(BK_GEMM_NC, n - j),
                                           .a = a,
