@@ -173,6 +173,21 @@ def test_the_code_is_exact_and_uses_the_hardware(toolchain, programs, name):
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_simulator_reads_it_as_objdump_does(simulator, toolchain, programs, name):
+    compare = backends.PACKAGES / "c66x-sim" / "tests" / "compare_with_objdump"
+    env = {"JOULEMARK_TIC6X": str(toolchain)}
+    done = backends.run(compare, simulator, programs(name)[0], env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^[0-9]{4,} instructions, 0 comparisons differ", done.stdout, re.MULTILINE)
+
+
+def test_no_result_is_read_before_it_is_there(simulator, programs, tmp_path):
+    words = ("--max-cycles", "20000000", "--check-latency")
+    done = backends.run(simulator, *words, programs("mod2am")[0], *SHORT, cwd=tmp_path)
+    assert "c66x-sim: latency: 0 findings" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_it_computes_what_a_host_computes(simulator, programs, tmp_path, name):
     dsp, host = programs(name)
     on_dsp, on_host = tmp_path / "dsp", tmp_path / "host"
