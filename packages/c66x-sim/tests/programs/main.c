@@ -16,7 +16,9 @@ void show_bits(const char *name, uint64_t bits) {
     printf("%s %08x%08x ", name, (unsigned)(bits >> 32), (unsigned)bits);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        printf("argument %d of %d: '%s'\n", i, argc - 1, argv[i]);
     integers();
     numbers();
     loops();
