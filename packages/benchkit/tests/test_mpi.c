@@ -1,8 +1,11 @@
 // The ranks of an MPI job measure, verify and report as one; each rank checks its view of it.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "expect.h"
+#include "fake_daemon.h"
 #include "program.h"
+#include "team.h"
 
+#include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -60,6 +63,11 @@ static int run(const char *cooked, int wrong_rank) {
     agreed((double)timing.repetitions);
     agreed((double)timing.iterations);
     agreed((double)done);
+    // Each daemon answers 5 J, and each node counts once.
+    double iterations = (double)timing.iterations, nodes = bk_ranks() > 1 ? 2 : 1;
+    EXPECT(timing.has_energy && fabs(agreed(timing.energy_j) * iterations - 5 * nodes) < 1e-9);
+    EXPECT(fabs(timing.energy_uncertainty_j * iterations - 0.0400005 * nodes) < 1e-9);
+    EXPECT(fabs(timing.power_w - 10 * nodes) < 1e-9);
     struct bk_check check = BK_CHECK_START;
     bk_check_value(&check, 0, (int)bk_rank() == wrong_rank, 0, 0);
     bk_report(session, &what, &timing, &check);
@@ -81,6 +89,13 @@ static void memory_is_asked_for_by_all_ranks_of_a_node(void) {
     EXPECT(!bk_memory_suffices("test-bench", 1, bk_rank() + 1 == bk_ranks() ? 1e18 : 1e3));
 }
 
+// As if the last rank were on a node of its own: one machine has to do.
+static void spread_over_two_nodes(void) {
+    struct bk_team team = *bk_team();
+    team.first_on_node = team.rank == 0 || team.rank + 1 == team.ranks;
+    bk_set_team(&team);
+}
+
 int main(int argc, char **argv) {
     bk_mpi_begin(&argc, &argv);
     int ranks;
@@ -90,7 +105,11 @@ int main(int argc, char **argv) {
     int process = getpid();
     MPI_Bcast(&process, 1, MPI_INT, 0, MPI_COMM_WORLD);
     snprintf(cooked, sizeof cooked, "test_mpi.%d.jsonl", process);
+    static struct fake_daemon daemon;
+    fake_start(&daemon);
+    spread_over_two_nodes();
     ranks_are_one_run(cooked);
+    fake_stop(&daemon);
     memory_is_asked_for_by_all_ranks_of_a_node();
     MPI_Barrier(MPI_COMM_WORLD);
     unlink(cooked);
