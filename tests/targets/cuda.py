@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -67,3 +68,16 @@ def gpu() -> str | None:
     asked = subprocess.run(words, capture_output=True, text=True, timeout=60)
     names = asked.stdout.strip().splitlines()
     return names[0].strip() if asked.returncode == 0 and names else None
+
+
+def version(nvcc: Path) -> str:
+    """nvcc's own version, such as 13.0.88."""
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60).stdout
+    return re.search(r"release .*, V(\S+)", said)[1]
+
+
+def is_for_a_gpu(program: Path) -> bool:
+    """Whether there is code for a GPU in it, or it is linked with one of CUDA's libraries."""
+    words = ["readelf", "--section-headers", "--dynamic", "--wide", program]
+    said = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
+    return ".nv_fatbin" in said or bool(re.search(r"\(NEEDED\).*\[libcu", said))

@@ -108,14 +108,18 @@ def line(**changes) -> dict:
     return {**made, "device": "A GPU", **changes}
 
 
+TRIAD = {"benchmark": "jm-stream", "kernel": "triad", "variant": "cuda", "unit": "B/s"}
+
+
 @pytest.mark.parametrize(
     ("changes", "met"),
     [
         ({}, True),
         ({"performance": 58e12}, False),
         ({"variant": "cuda", "performance": 1e12}, None),
-        ({"benchmark": "jm-stream", "kernel": "triad", "performance": 3.7e12}, True),
-        ({"benchmark": "jm-stream", "kernel": "triad", "performance": 3.5e12}, False),
+        ({**TRIAD, "performance": 3.7e12}, True),
+        ({**TRIAD, "performance": 3.5e12}, False),
+        ({**TRIAD, "variant": "cuda-peer", "performance": 0.4e12}, None),
         ({"variant": "cufft", "size": 1 << 24, "performance": 1e12, "operations": 2e9}, True),
         ({"benchmark": "hydro", "variant": "cuda", "unit": "U/s", "performance": 14e9}, False),
         ({"benchmark": "hydro", "variant": "cuda", "unit": "U/s", "performance": 16e9}, True),
