@@ -34,6 +34,8 @@ OLDEST = (1, 1)  # the first whose externals name their dependencies
 DETECTABLE = ("cmake", "gmake", "pkgconf", "gcc", "lustre", "cuda")
 SOURCES = ("packages", "slurm-plugins", "spack-repo", "environments")
 ENVIRONMENTS = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
+RECIPES = CHECKOUT / "spack-repo/spack_repo/joulemark/packages"
+BUILD_DSP_TOOLCHAIN = RECIPES / "tic6x_elf_gcc/build-toolchain"
 FETCH_LIMIT_S = 300
 #: one line, as `spack python -c` wants it; `spack fetch` asks for sources of externals, too, and
 #: fails where Spack does not know their version
@@ -176,7 +178,7 @@ def prepare_environment(steps: Steps, spack: Path, name: str) -> Path:
     detected.unlink(missing_ok=True)
     steps.run("find externals", spack, "external", "find", *DETECTABLE)
     with detected.open("a") as file:
-        file.write(variants_here())
+        file.write(variants_here() + dsp_toolchain_here())
     detected.replace(copy / "common/detected.yaml")
     return copy / name
 
@@ -186,6 +188,17 @@ def variants_here() -> str:
     there = modules_by_library()
     variants = "".join(f"{'+' if has else '~'}{module}" for module, has in there.items())
     return f"  joulemark-slurm:\n    require: '{variants}'\n"
+
+
+def dsp_toolchain_here() -> str:
+    """An entry of packages.yaml: the DSP's compiler on the PATH, or in the user's cache."""
+    found = shutil.which("tic6x-elf-gcc")
+    prefix = Path(found).parents[1] if found else ask(BUILD_DSP_TOOLCHAIN, "--where")
+    if not prefix:
+        return ""
+    version = ask(f"{prefix}/bin/tic6x-elf-gcc", "-dumpfullversion")
+    external = f"- spec: tic6x-elf-gcc@{version}\n      prefix: {prefix}"
+    return f"  tic6x-elf-gcc:\n    buildable: false\n    externals:\n    {external}\n"
 
 
 def digest_of_all(spack: Path, folder: Path) -> str:
