@@ -10,7 +10,7 @@
 #ifdef __TMS320C6X__
 enum { SOD_CELLS = 50, BLAST_CELLS = 24 };
 #else
-enum { SOD_CELLS = 200, BLAST_CELLS = 96 };
+enum { SOD_CELLS = 100, BLAST_CELLS = 64 };
 #endif
 // Bounds of the mean errors, little above what the scheme has: they fall with the cell's size along
 // the tube, with its root in the blast, where the thin shell is ever higher; the shock's place is

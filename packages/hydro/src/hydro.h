@@ -88,6 +88,9 @@ bool hydro_begin(struct hydro_run *run, const struct hydro_model *model, ptrdiff
                  double dx, unsigned threads);
 void hydro_end(struct hydro_run *run);
 
+// Bytes of a grid's memory.
+size_t hydro_grid_bytes(const struct hydro_grid *grid);
+
 // Bytes that a run on n x n cells needs in one rank.
 double hydro_bytes(const struct hydro_model *model, uint64_t n);
 

@@ -23,14 +23,17 @@ static void fill(const struct hydro_grid *grid, ptrdiff_t i, ptrdiff_t j, double
     cell[3 * grid->plane] = energy;
 }
 
+size_t hydro_grid_bytes(const struct hydro_grid *grid) {
+    return (size_t)(HYDRO_VARIABLES * grid->plane + 2 * LINE) * sizeof(double);
+}
+
 static bool allocate(struct hydro_grid *grid) {
     grid->pitch = choose_pitch(grid->nx);
     grid->plane = grid->pitch * (grid->ny + 2 * HYDRO_GHOSTS) + LINE;
-    size_t values = (size_t)(HYDRO_VARIABLES * grid->plane + 2 * LINE);
-    grid->memory = bk_allocate(values * sizeof(double));
+    grid->memory = bk_allocate(hydro_grid_bytes(grid));
     if (grid->memory == NULL)
         return false;
-    memset(grid->memory, 0, values * sizeof(double));
+    memset(grid->memory, 0, hydro_grid_bytes(grid));
     grid->cells = (double *)grid->memory + LINE + HYDRO_GHOSTS * grid->pitch;
     return true;
 }

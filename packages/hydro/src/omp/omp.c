@@ -7,7 +7,7 @@
 
 // Copies the grid to memory whose pages each thread touches first where it will work.
 static bool move_to_threads(struct hydro_grid *grid, int threads) {
-    size_t values = (size_t)(HYDRO_VARIABLES * grid->plane + 32);
+    size_t values = hydro_grid_bytes(grid) / sizeof(double);
     double *old = grid->memory, *new = bk_allocate(values * sizeof(double));
     if (new == NULL)
         return false;

@@ -1,0 +1,197 @@
+// The kernels of GPUs, in what CUDA and OpenCL C have in common; the models define the GPU_ macros.
+// A sweep reads one copy of the state and writes another. SPDX-License-Identifier: Apache-2.0 OR
+// MIT
+//
+// `cells` points to a copy's memory, `origin` is the place of cell (0, 0) in it; see hydro.h for
+// the layout. step[0] is the time step, step[1] the time.
+#ifndef GPU_H
+#define GPU_H
+
+// Threads of a group, and the cells at each of its ends that it only reads.
+#define GPU_GROUP 128
+#define GPU_EDGE  2
+#define GPU_CELLS (GPU_GROUP - 2 * GPU_EDGE)
+// Rows that a thread climbs.
+#define GPU_CLIMB 64
+
+// Variable `v` of a place; across: the dimension whose momentum counts as that across the faces.
+GPU_FUNCTION struct hydro_state gpu_load(GPU_GLOBAL const double *cells, long place, long plane,
+                                         int across) {
+    struct hydro_state state;
+    state.r = cells[place];
+    state.u = cells[place + (1 + across) * plane];
+    state.v = cells[place + (2 - across) * plane];
+    state.p = cells[place + 3 * plane];
+    return state;
+}
+
+GPU_FUNCTION void gpu_store(GPU_GLOBAL double *cells, long place, long plane, int across,
+                            struct hydro_state state) {
+    cells[place] = state.r;
+    cells[place + (1 + across) * plane] = state.u;
+    cells[place + (2 - across) * plane] = state.v;
+    cells[place + 3 * plane] = state.p;
+}
+
+GPU_FUNCTION struct hydro_state gpu_slope(struct hydro_state a, struct hydro_state b,
+                                          struct hydro_state c) {
+    struct hydro_state slope;
+    slope.r = hydro_slope(a.r, b.r, c.r);
+    slope.u = hydro_slope(a.u, b.u, c.u);
+    slope.v = hydro_slope(a.v, b.v, c.v);
+    slope.p = hydro_slope(a.p, b.p, c.p);
+    return slope;
+}
+
+GPU_FUNCTION struct hydro_state gpu_flux(struct hydro_state left, struct hydro_state right) {
+    struct hydro_riemann s = hydro_riemann_start(left, right);
+    for (int k = 0; k < HYDRO_RIEMANN_STEPS; k++) {
+        double step = hydro_riemann_step(s.p, s.left.r, s.left.p, s.right.r, s.right.p,
+                                         s.left.u - s.right.u, s.left_c2, s.right_c2);
+        s.p += step;
+        if (!hydro_riemann_unsettled(s.p, step))
+            break;
+    }
+    return hydro_flux(hydro_riemann_state(s.left, s.right, s.p));
+}
+
+GPU_FUNCTION struct hydro_state gpu_updated(struct hydro_state w, struct hydro_state low,
+                                            struct hydro_state high, double dtdx) {
+    w.r += (low.r - high.r) * dtdx;
+    w.u += (low.u - high.u) * dtdx;
+    w.v += (low.v - high.v) * dtdx;
+    w.p += (low.p - high.p) * dtdx;
+    return w;
+}
+
+// Mirrors the cells at the walls across a dimension; a thread for each row or column.
+GPU_KERNEL gpu_walls(GPU_GLOBAL double *cells, long origin, long plane, long along, long across,
+                     long count, long length, int dimension) {
+    long k = GPU_GLOBAL_ID;
+    if (k >= count)
+        return;
+    for (int v = 0; v < 4; v++) {
+        double sign = v == dimension + 1 ? -1 : 1;
+        long line = origin + v * plane + k * along;
+        for (int layer = 0; layer < 2; layer++) {
+            cells[line + (-1 - layer) * across] = sign * cells[line + layer * across];
+            cells[line + (length + layer) * across] =
+                sign * cells[line + (length - 1 - layer) * across];
+        }
+    }
+}
+
+// Each group's fastest wave; groups take rows by turns.
+GPU_KERNEL gpu_fastest(GPU_GLOBAL const double *cells, long origin, long plane, long pitch, long nx,
+                       long ny, GPU_GLOBAL double *fastest) {
+    GPU_LOCAL double most[GPU_GROUP];
+    int t = GPU_THREAD;
+    double own = 0;
+    for (long j = GPU_GROUP_X; j < ny; j += GPU_GROUPS_X)
+        for (long i = t; i < nx; i += GPU_GROUP) {
+            struct hydro_cell cell =
+                hydro_primitive(gpu_load(cells, origin + j * pitch + i, plane, 0));
+            double u = fabs(cell.q.u), v = fabs(cell.q.v);
+            double speed = cell.c + HYDRO_MAX(u, v);
+            own = HYDRO_MAX(speed, own);
+        }
+    most[t] = own;
+    for (int reach = GPU_GROUP / 2; reach > 0; reach /= 2) {
+        GPU_BARRIER;
+        if (t < reach)
+            most[t] = HYDRO_MAX(most[t], most[t + reach]);
+    }
+    if (t == 0)
+        fastest[GPU_GROUP_X] = most[0];
+}
+
+// One group: sets the time step from `count` groups' fastest waves, unless count is 0, and goes on
+// in time. `share` is 1, or 1/2 for the first step.
+GPU_KERNEL gpu_begin_step(GPU_GLOBAL const double *fastest, int count, double dx, double share,
+                          GPU_GLOBAL double *step) {
+    GPU_LOCAL double most[GPU_GROUP];
+    int t = GPU_THREAD;
+    double own = HYDRO_SMALL_C;
+    for (int k = t; k < count; k += GPU_GROUP)
+        own = HYDRO_MAX(fastest[k], own);
+    most[t] = own;
+    for (int reach = GPU_GROUP / 2; reach > 0; reach /= 2) {
+        GPU_BARRIER;
+        if (t < reach)
+            most[t] = HYDRO_MAX(most[t], most[t + reach]);
+    }
+    if (t != 0)
+        return;
+    if (count > 0)
+        step[0] = HYDRO_COURANT * dx / most[0] * share;
+    step[1] += step[0];
+}
+
+// Along x: a thread for each cell of a piece of a row, which overlaps the next pieces by the edges.
+GPU_KERNEL gpu_sweep_x(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, long origin,
+                       long plane, long pitch, long nx, long ny, double dx,
+                       GPU_GLOBAL const double *step) {
+    GPU_LOCAL double share[4][GPU_GROUP];
+    int t = GPU_THREAD;
+    long i = GPU_GROUP_X * GPU_CELLS + t - GPU_EDGE;
+    // Threads beyond the row's ghosts compute what nobody reads.
+    long inside = HYDRO_MIN(i, nx + GPU_EDGE - 1);
+    long j = GPU_GROUP_Y;
+    long place = origin + HYDRO_MIN(j, ny - 1) * pitch + inside;
+    double dtdx = step[0] / dx;
+    struct hydro_state w = gpu_load(from, place, plane, 0);
+    struct hydro_cell cell = hydro_primitive(w);
+    share[0][t] = cell.q.r, share[1][t] = cell.q.u, share[2][t] = cell.q.v, share[3][t] = cell.q.p;
+    GPU_BARRIER;
+    int before = HYDRO_MAX(t - 1, 0), after = HYDRO_MIN(t + 1, GPU_GROUP - 1);
+    struct hydro_state a = {share[0][before], share[1][before], share[2][before], share[3][before]};
+    struct hydro_state c = {share[0][after], share[1][after], share[2][after], share[3][after]};
+    struct hydro_faces faces = hydro_trace(cell, gpu_slope(a, cell.q, c), dtdx);
+    GPU_BARRIER;
+    share[0][t] = faces.high.r, share[1][t] = faces.high.u;
+    share[2][t] = faces.high.v, share[3][t] = faces.high.p;
+    GPU_BARRIER;
+    struct hydro_state left = {share[0][before], share[1][before], share[2][before],
+                               share[3][before]};
+    struct hydro_state low = gpu_flux(left, faces.low);
+    GPU_BARRIER;
+    share[0][t] = low.r, share[1][t] = low.u, share[2][t] = low.v, share[3][t] = low.p;
+    GPU_BARRIER;
+    struct hydro_state high = {share[0][after], share[1][after], share[2][after], share[3][after]};
+    if (t >= GPU_EDGE && t < GPU_GROUP - GPU_EDGE && i < nx && j < ny)
+        gpu_store(to, place, plane, 0, gpu_updated(w, low, high, dtdx));
+}
+
+// Along y: a thread for each column, which climbs GPU_CLIMB rows of it; see sweep_columns of
+// sweep.c.
+GPU_KERNEL gpu_sweep_y(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, long origin,
+                       long plane, long pitch, long nx, long ny, double dx,
+                       GPU_GLOBAL const double *step) {
+    long i = GPU_GLOBAL_ID, begin = GPU_GROUP_Y * GPU_CLIMB;
+    long end = HYDRO_MIN(begin + GPU_CLIMB, ny);
+    if (i >= nx || begin >= ny)
+        return;
+    double dtdx = step[0] / dx;
+    long place = origin + (begin - 2) * pitch + i;
+    struct hydro_state w_before, w_here, w_after, high, low, flux;
+    struct hydro_cell before = hydro_primitive(gpu_load(from, place, plane, 1));
+    w_here = gpu_load(from, place + pitch, plane, 1);
+    struct hydro_cell here = hydro_primitive(w_here);
+    w_before = w_here, high = w_here, flux = w_here; // replaced before they are used
+    for (long j = begin; j < end + 2; j++) {
+        place = origin + j * pitch + i;
+        w_after = gpu_load(from, place, plane, 1);
+        struct hydro_cell after = hydro_primitive(w_after);
+        struct hydro_faces faces = hydro_trace(here, gpu_slope(before.q, here.q, after.q), dtdx);
+        low = flux;
+        if (j > begin)
+            flux = gpu_flux(high, faces.low);
+        if (j > begin + 1)
+            gpu_store(to, place - 2 * pitch, plane, 1, gpu_updated(w_before, low, flux, dtdx));
+        high = faces.high;
+        before = here, here = after;
+        w_before = w_here, w_here = w_after;
+    }
+}
+
+#endif
