@@ -13,6 +13,7 @@ from tests.targets import backends
 BUILD_TOOLCHAIN = (
     backends.CHECKOUT / "spack-repo/spack_repo/joulemark/packages/tic6x_elf_gcc/build-toolchain"
 )
+BUILD_BY_CMAKE = backends.CHECKOUT / "environments/dsp-c66x/build-by-cmake"
 PORT = backends.PACKAGES / "benchkit" / "c66x"
 TOOLCHAIN_LIMIT_S = 3600
 # c6678.ld's memory: a core's own L2 (the half that is no cache), MSMC, DDR3
