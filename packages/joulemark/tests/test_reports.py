@@ -279,3 +279,25 @@ def test_estimate_is_written_on_the_figure(results, tmp_path, monkeypatch):
     list(plot.draw_all(series, tmp_path, None))
     assert plot.ESTIMATED in texts
     assert "blas, 2 threads (estimated)" in texts
+
+
+def test_published_and_predicted_lines_can_be_drawn_and_printed_beside(site, results, monkeypatch):
+    labels = []
+    original = plot.pyplot.close
+
+    def collect(canvas):
+        labels.extend(text.get_text() for text in canvas.axes[0].get_legend().get_texts())
+        original(canvas)
+
+    monkeypatch.setattr(plot.pyplot, "close", collect)
+    results(line(100), line(1000))
+    words = ("mod2am", "--with", "LRZ,JKU", "--out", str(site.folder / "plots"))
+    _, text, _ = site.run("report", "plot", *words)
+    assert len(text.split()) == 3
+    assert labels[:3] == [
+        "blas, 2 threads, A CPU",
+        "LRZ (table 64)",
+        "JKU model, 49 tiles, 100 MHz",
+    ]
+    _, out, _ = site.run("report", "table", "mod2am", "--with", "JKU", "--format", "markdown")
+    assert "PREDICTED by a model, nothing of it was measured" in out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable
 
@@ -104,8 +104,9 @@ def _write_text(groups: dict[str, list[Side]], options) -> None:
 
 def families(options) -> dict[str, list[Side]]:
     """The sides of each kernel that was asked for, this machine's first."""
-    names = [name for name in options.prototypes if not name.startswith(fpga.NAME)]
-    published.check_names(names)
+    if not options.prototypes:
+        raise UserError("--with: name prototypes to compare with, such as --with LRZ,SNIC")
+    _check_names(options.prototypes)
     groups: dict[str, list[Side]] = {}
     for side in _here(options):
         groups.setdefault(family(side.series), []).append(side)
@@ -119,6 +120,20 @@ def families(options) -> dict[str, list[Side]]:
         )
     order = {name: index for index, name in enumerate(STREAM)}
     return dict(sorted(groups.items(), key=lambda item: order.get(item[0], 9)))
+
+
+def beside(measured: list[Series], wanted: str, names: list[str]) -> Iterator[Series]:
+    """Published and predicted series under the names of the measured ones that they match."""
+    _check_names(names)
+    ours = {family(one): one for one in measured}
+    for name in names:
+        for side in _of(name, wanted, {}):
+            like = ours.get(family(side.series), side.series)
+            yield replace(side.series, benchmark=like.benchmark, kernel=like.kernel)
+
+
+def _check_names(names: list[str]) -> None:
+    published.check_names(name for name in names if not name.startswith(fpga.NAME))
 
 
 def family(series: Series) -> str:

@@ -106,7 +106,7 @@ def _draw(series: list[Series], figure: Figure, out: Path) -> Path:
         for index, one in enumerate(series):
             points = _points(one, figure)
             if points:
-                estimated = figure.of_energy and one.estimated
+                estimated = one.predicted or (figure.of_energy and one.estimated)
                 draw_line(axes, points, _label(one, series, estimated), index, estimated)
                 drawn += points
         scale_axes(axes, drawn)
@@ -146,9 +146,11 @@ def _bars(values, errors):
 
 def _label(one: Series, series: list[Series], estimated: bool) -> str:
     """The variant, and of the rest only what differs between the lines."""
+    if one.is_of_others:
+        return f"{one.machine.partition(':')[0]} {one.variant}"
     parts = [one.variant, "1 thread" if one.threads == 1 else f"{one.threads} threads"]
     if len({other.ranks for other in series}) > 1:
-        parts.append(f"{one.ranks} ranks")
+        parts.append("1 rank" if one.ranks == 1 else f"{one.ranks} ranks")
     if len({(other.target, other.machine) for other in series}) > 1:
         parts.append(one.machine)
     return ", ".join(parts) + (" (estimated)" if estimated else "")
@@ -206,7 +208,8 @@ def _write_texts(canvas, axes, series: list[Series], figure: Figure) -> None:
         write_above(axes, 6, ESTIMATED, "#B00020", fontsize=9, weight="bold")
     axes.set_xlabel(SIZES.get(first.benchmark, "Size"), loc="left")
     axes.set_ylabel(figure.label)
-    axes.legend(loc="best", fontsize=9)
+    longest = max(len(text) for text in axes.get_legend_handles_labels()[1])
+    axes.legend(loc="best", fontsize=9 if longest < 40 else 7)
     canvas.text(0.995, 0.005, _footnote(series, figure), ha="right", fontsize=7, color="#555555")
 
 

@@ -80,7 +80,12 @@ def _lay_out(tables: list[table.Text], notes: list[str], options) -> None:
 
 def _series(options) -> list[stats.Series]:
     series = stats.series_of(cooked.load(options.sources), options.kernel)
-    return stats.best_of(series) if options.best else series
+    series = stats.best_of(series) if options.best else series
+    if options.prototypes:
+        from joulemark import compare
+
+        series += compare.beside(series, options.kernel, options.prototypes)
+    return series
 
 
 def _formatted(series: list[stats.Series], options) -> str:

@@ -59,6 +59,11 @@ class Series:
     predicted: bool = False  # by a model; nothing of it was measured
 
     @property
+    def is_of_others(self) -> bool:
+        """Published or predicted, not of this suite's programs: nobody knows all of it."""
+        return self.target in ("published", "model")
+
+    @property
     def machine(self) -> str:
         """What computed: the device, or the CPU."""
         return self.device or self.cpu

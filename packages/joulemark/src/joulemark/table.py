@@ -13,6 +13,7 @@ from joulemark.stats import Row, Series, Value
 
 ESTIMATE_MARK = "~"
 ESTIMATED = "energy ESTIMATED by a model, not measured"
+PREDICTED = "PREDICTED by a model, nothing of it was measured"
 REPETITIONS, INSTRUMENT = "± repetitions", "± instrument"
 LEGEND = (
     f"{REPETITIONS}: standard deviation over the N runs and their repetitions (k=1); "
@@ -64,6 +65,9 @@ def title(series: Series) -> str:
     threads = "1 thread" if series.threads == 1 else f"{series.threads} threads"
     ranks = "" if series.ranks == 1 else f", {series.ranks} ranks"
     estimate = f" ({ESTIMATED})" if series.estimated else ""
+    if series.is_of_others:
+        estimate = f" ({PREDICTED})" if series.predicted else ""
+        return f"{series.name}, {series.variant}, {series.machine}{estimate}"
     machine = f"{series.target}, {series.machine}"
     return f"{series.name}, {series.variant}, {threads}{ranks}, {machine}{estimate}"
 

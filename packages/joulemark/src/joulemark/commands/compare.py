@@ -29,14 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from joulemark.commands.report import sources
 
     sources.add_arguments(parser)
-    parser.add_argument(
-        "--with",
-        dest="prototypes",
-        type=names,
-        required=True,
-        metavar="NAMES",
-        help="prototypes by table 21, separated by commas, such as LRZ,SNIC,PSNC-IB",
-    )
+    parser.set_defaults(prototypes=None)
     parser.add_argument("--peak", type=giga, metavar="GIGA", help="this machine's peak in GF/s")
     parser.add_argument(
         "--peak-bandwidth", type=giga, metavar="GIGA", help="this machine's peak in GB/s"
@@ -56,14 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
     parser.add_argument("--plot", metavar="DIR", help="draw it there too, as PNG")
-
-
-def names(text: str) -> list[str]:
-    """Abbreviations, each once."""
-    names = [name for name in text.split(",") if name]
-    if not names:
-        raise argparse.ArgumentTypeError("must be prototypes such as LRZ,SNIC")
-    return list(dict.fromkeys(names))
 
 
 def giga(text: str) -> float:

@@ -16,6 +16,7 @@ Estimated energy is dashed and hollow, and the figure says so.
 examples:
   joulemark report plot mod2am --from results/ --out plots --peak 96
   joulemark report plot jm-stream --out plots
+  joulemark report plot mod2am --with JKU,LRZ --out plots
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from joulemark.commands.compare import giga, names
+from joulemark.commands.compare import giga
 from joulemark.commands.report import sources
 
 SUMMARY = "tell how performance and energy scale over nodes, ranks or threads"
@@ -27,14 +27,6 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, of which kind, beside which published ones, and how to print them."""
     sources.add_arguments(parser)
-    parser.add_argument(
-        "--with",
-        dest="prototypes",
-        type=names,
-        default=[],
-        metavar="NAMES",
-        help="published prototypes by table 21, such as BSC-1,CaSToRC,LRZ,UiO",
-    )
     parser.add_argument(
         "--kind",
         choices=("auto", "strong", "weak"),

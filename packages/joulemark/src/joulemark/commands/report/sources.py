@@ -6,7 +6,7 @@ import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """KERNEL, --from and --best."""
+    """KERNEL, --from, --with and --best."""
     parser.add_argument(
         "kernel", metavar="KERNEL", help="copy, scale, sum, triad, mod2am, or a benchmark's name"
     )
@@ -20,8 +20,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cooked files, or folders with *.cooked.jsonl (default: $JOULEMARK_RESULTS, or .)",
     )
     parser.add_argument(
+        "--with",
+        dest="prototypes",
+        type=names,
+        default=[],
+        metavar="NAMES",
+        help="beside them, prototypes by table 21 of PRACE-1IP D9.3.3, such as LRZ,SNIC,PSNC-IB",
+    )
+    parser.add_argument(
         "--best",
         action="store_true",
         help="one table or line a thread count: at each size the fastest variant, as a program "
         "that chooses for itself (jm-stream's auto) has it",
     )
+
+
+def names(text: str) -> list[str]:
+    """Abbreviations, each once."""
+    found = [name for name in text.split(",") if name]
+    if not found:
+        raise argparse.ArgumentTypeError("must be prototypes such as LRZ,SNIC")
+    return list(dict.fromkeys(found))
