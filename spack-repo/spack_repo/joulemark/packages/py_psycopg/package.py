@@ -25,4 +25,5 @@ class PyPsycopg(PythonPackage):
     skip_modules = ("psycopg",)
 
     def setup_run_environment(self, env):
-        env.prepend_path("LD_LIBRARY_PATH", self.spec["postgresql"].prefix.lib)
+        if not self.spec.external:  # the system's finds its own
+            env.prepend_path("LD_LIBRARY_PATH", self.spec["postgresql"].prefix.lib)
