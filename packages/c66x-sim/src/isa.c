@@ -136,94 +136,96 @@ static struct c66x_operand far_memory(const struct c66x_instruction *it) {
                                  .value = (int32_t)bits(it->word, 8, 15)};
 }
 
+// Registers: src1 and src2 (capitals: pairs; x and y may cross), dst, and data of loads and stores.
+static bool register_operand(const struct c66x_instruction *it, char letter,
+                             struct c66x_operand *made) {
+    bool pair = strchr("AXYBQDETU", letter) != NULL;
+    bool other = strchr("xXyY", letter) != NULL && it->cross;
+    uint8_t data = on_side(it->data_side, bits(it->word, 23, 5));
+    if (strchr("aAyY", letter))
+        *made = in_register(reg_field(it, 13, other), pair);
+    else if (strchr("bBxX", letter))
+        *made = in_register(reg_field(it, 18, other), pair);
+    else if (letter == 'Q') // src2 whose low bit may be set, while src1 may hold anything
+        *made = in_register(reg_field(it, 18, false) & 0xfe, pair);
+    else if (strchr("dDEz", letter))
+        *made = result(in_register(reg_field(it, 23, false), pair));
+    else if (strchr("tTU", letter)) // U: bit 23 is not the register's
+        *made = in_register(letter == 'U' ? data & 0xfe : data, pair);
+    else if (letter == 'e') // B14 or B15
+        *made = in_register((uint8_t)(C66X_B + 14 + bits(it->word, 7, 1)), pair);
+    else if (letter == 'v') // the return address of a callp
+        *made = result(in_register(on_side(it->side, 3), pair));
+    else
+        return false;
+    made->late_high = letter == 'E';
+    made->also_read = letter == 'z';
+    return true;
+}
+
+static bool constant_operand(const struct c66x_instruction *it, char letter,
+                             struct c66x_operand *made) {
+    static const struct {
+        char letter;
+        uint8_t from, count;
+        bool is_signed;
+        uint8_t more; // than the field says
+    } fields[] = {
+        {'k', 13, 5, true, 0},  {'m', 18, 5, true, 0}, {'u', 13, 5, false, 0},
+        {'w', 8, 5, false, 0},  {'K', 7, 16, true, 0}, {'l', 8, 15, false, 0},
+        {'n', 13, 3, false, 0}, // cycles after a bnop or addkpc
+        {'N', 13, 4, false, 1}, // of a nop
+        {'p', 23, 5, false, 1}, // interval of an sploop
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].letter == letter) {
+            *made = constant(fields[i].is_signed
+                                 ? signed_bits(it->word, fields[i].from, fields[i].count)
+                                 : (int32_t)bits(it->word, fields[i].from, fields[i].count));
+            made->value += fields[i].more;
+            return true;
+        }
+    *made = constant((int32_t)(bits(it->word, 7, 16) << 16));
+    return letter == 'H';
+}
+
+static bool address_operand(const struct c66x_instruction *it, char letter,
+                            struct c66x_operand *made) {
+    static const struct {
+        char letter;
+        uint8_t from, count;
+    } fields[] = {{'j', 7, 21}, {'J', 16, 12}, {'g', 13, 10}, {'q', 16, 7}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].letter == letter) {
+            *made = code_address(it, signed_bits(it->word, fields[i].from, fields[i].count));
+            return true;
+        }
+    return false;
+}
+
 // The operand that a letter of isa.def means.
 static struct c66x_operand operand(const struct c66x_instruction *it, char letter) {
-    uint32_t word = it->word;
     struct c66x_operand made;
+    if (register_operand(it, letter, &made) || constant_operand(it, letter, &made) ||
+        address_operand(it, letter, &made))
+        return made;
+    uint8_t src2 = (uint8_t)bits(it->word, 18, 5), dst = (uint8_t)bits(it->word, 23, 5);
     switch (letter) {
-    case 'a': // src1
-        return in_register(reg_field(it, 13, false), false);
-    case 'A': // src1, a pair
-        return in_register(reg_field(it, 13, false), true);
-    case 'b': // src2
-        return in_register(reg_field(it, 18, false), false);
-    case 'B':
-        return in_register(reg_field(it, 18, false), true);
-    case 'Q': // src2, a pair whose low bit may be set (and src1 hold anything)
-        return in_register(reg_field(it, 18, false) & 0xfe, true);
-    case 'x': // src2, which may cross
-        return in_register(reg_field(it, 18, it->cross), false);
-    case 'X':
-        return in_register(reg_field(it, 18, it->cross), true);
-    case 'y': // src1, which may cross
-        return in_register(reg_field(it, 13, it->cross), false);
-    case 'Y':
-        return in_register(reg_field(it, 13, it->cross), true);
-    case 'd': // dst
-        return result(in_register(reg_field(it, 23, false), false));
-    case 'D':
-        return result(in_register(reg_field(it, 23, false), true));
-    case 'E': // dst, a pair whose high word is late
-        made = result(in_register(reg_field(it, 23, false), true));
-        made.late_high = true;
-        return made;
-    case 'z': // dst, which is a source as well
-        made = result(in_register(reg_field(it, 23, false), false));
-        made.also_read = true;
-        return made;
-    case 'k': // constants
-        return constant(signed_bits(word, 13, 5));
-    case 'u':
-        return constant((int32_t)bits(word, 13, 5));
-    case 'm':
-        return constant(signed_bits(word, 18, 5));
-    case 'w':
-        return constant((int32_t)bits(word, 8, 5));
-    case 'K':
-        return constant(signed_bits(word, 7, 16));
-    case 'H':
-        return constant((int32_t)(bits(word, 7, 16) << 16));
-    case 'l':
-        return constant((int32_t)bits(word, 8, 15));
-    case 'n': // cycles of a bnop or addkpc
-        return constant((int32_t)bits(word, 13, 3));
-    case 'N': // of a nop
-        return constant((int32_t)bits(word, 13, 4) + 1);
-    case 'p': // initiation interval of an sploop
-        return constant((int32_t)bits(word, 23, 5) + 1);
-    case 'j': // code addresses
-        return code_address(it, signed_bits(word, 7, 21));
-    case 'J':
-        return code_address(it, signed_bits(word, 16, 12));
-    case 'g':
-        return code_address(it, signed_bits(word, 13, 10));
-    case 'q':
-        return code_address(it, signed_bits(word, 16, 7));
-    case 'v': // the return address of a callp
-        return result(in_register(on_side(it->side, 3), false));
-    case 'r':
-        return (struct c66x_operand){.kind = C66X_RETURN, .reg = (uint8_t)bits(word, 18, 5)};
+    case 'r': // IRP or NRP
+        return (struct c66x_operand){.kind = C66X_RETURN, .reg = src2};
     case 'c':
-        return (struct c66x_operand){.kind = C66X_CONTROL_REG, .reg = (uint8_t)bits(word, 18, 5)};
+        return (struct c66x_operand){.kind = C66X_CONTROL_REG, .reg = src2};
     case 'C':
-        return result(
-            (struct c66x_operand){.kind = C66X_CONTROL_REG, .reg = (uint8_t)bits(word, 23, 5)});
-    case 'e': // B14 or B15
-        return in_register((uint8_t)(C66X_B + 14 + bits(word, 7, 1)), false);
-    case 't': // data of loads and stores
-        return in_register(on_side(it->data_side, bits(word, 23, 5)), false);
-    case 'T':
-        return in_register(on_side(it->data_side, bits(word, 23, 5)), true);
-    case 'U': // bit 23 is not the register's
-        return in_register(on_side(it->data_side, bits(word, 24, 4) << 1), true);
+        return result((struct c66x_operand){.kind = C66X_CONTROL_REG, .reg = dst});
     case 'o':
         return near_memory(it, strchr(it->row->operands, 'U') != NULL);
     case 'O':
         return far_memory(it);
     case 's':
-        return (struct c66x_operand){.kind = C66X_UNITS, .value = (int32_t)bits(word, 18, 8)};
+        return (struct c66x_operand){.kind = C66X_UNITS, .value = (int32_t)bits(it->word, 18, 8)};
     default: // 'h'
-        return (struct c66x_operand){.kind = C66X_LOOP_END, .value = (int32_t)bits(word, 22, 6)};
+        return (struct c66x_operand){.kind = C66X_LOOP_END,
+                                     .value = (int32_t)bits(it->word, 22, 6)};
     }
 }
 

@@ -189,16 +189,12 @@ enum c66x_end c66x_machine_run(struct c66x_machine *machine, int *status) {
     enum c66x_end end = C66X_OUT_OF_CYCLES;
     for (uint64_t now = 0; now < limit;) {
         now += limit - now < machine->options.quantum ? limit - now : machine->options.quantum;
-        bool any_runs = false;
-        for (unsigned i = 0; i < machine->options.cores; i++) {
+        for (unsigned i = 0; i < machine->options.cores; i++)
             if (take_turn(machine, machine->cores[i], now, &end, status))
                 return end;
-            any_runs |= machine->cores[i]->stop == C66X_RUNNING;
-        }
-        if (!any_runs)
-            return fault(
-                machine, machine->cores[0],
-                "all cores have stopped (idle): no interrupt is modelled that would wake one");
+        if (machine->cores[0]->stop == C66X_ASLEEP)
+            return fault(machine, machine->cores[0],
+                         "idle for ever: no interrupt is modelled that would wake the core");
     }
     return end;
 }

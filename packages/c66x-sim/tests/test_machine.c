@@ -53,6 +53,12 @@ static void any_core_may_fail(void) {
     EXPECT_WORD(run(C66X_PROGRAM_ENDED), 33);
 }
 
+static void sleep_of_the_first_core_is_a_fault(void) {
+    static const struct line idle[] = {{0x0001e000, "idle"}};
+    EXPECT(LOAD(idle, NULL));
+    run(C66X_PROGRAM_FAULT);
+}
+
 // 0x00800000 is each core's own; 0x13800000 is the fourth's for all.
 static void local_memory_is_each_cores_own(void) {
     EXPECT(LOAD(local_memory, ((const struct elf_symbol[]){{"C$$EXIT", CODE + 0x40}, {NULL, 0}})));
@@ -238,6 +244,7 @@ static void wrong_files_are_refused(void) {
 int main(void) {
     eight_cores_meet();
     any_core_may_fail();
+    sleep_of_the_first_core_is_a_fault();
     local_memory_is_each_cores_own();
     uart_and_arguments_work();
     files_are_the_hosts();
