@@ -1,12 +1,13 @@
 // C = A * B, row-major doubles: a work-group computes a TILE x TILE part of C from parts of A and B
-// in local memory, each work-item WORK x WORK elements of it. SPDX-License-Identifier: Apache-2.0 OR MIT
+// in local memory, each work-item WORK x WORK elements of it.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
 //
 // Work-groups are TILE / WORK square; the same scheme as src/cuda/tiled.cu.
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
-#define TILE 64
-#define STEP 16
-#define WORK 4
+#define TILE  64
+#define STEP  16
+#define WORK  4
 #define GROUP (TILE / WORK)
 
 __kernel __attribute__((reqd_work_group_size(GROUP, GROUP, 1))) void
