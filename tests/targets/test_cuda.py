@@ -108,6 +108,7 @@ def line(**changes) -> dict:
     return {**made, "device": "A GPU", **changes}
 
 
+QCD = {"benchmark": "qcd", "variant": "cuda"}
 TRIAD = {"benchmark": "jm-stream", "kernel": "triad", "variant": "cuda", "unit": "B/s"}
 
 
@@ -121,6 +122,9 @@ TRIAD = {"benchmark": "jm-stream", "kernel": "triad", "variant": "cuda", "unit":
         ({**TRIAD, "performance": 3.5e12}, False),
         ({**TRIAD, "variant": "cuda-peer", "performance": 0.4e12}, None),
         ({"variant": "cufft", "size": 1 << 24, "performance": 1e12, "operations": 2e9}, True),
+        ({**QCD, "kernel": "dslash-double", "performance": 1.8e12}, True),
+        ({**QCD, "kernel": "dslash-single", "performance": 1.8e12}, False),
+        ({**QCD, "kernel": "solve", "performance": 1e9}, None),
         ({"benchmark": "hydro", "variant": "cuda", "unit": "U/s", "performance": 14e9}, False),
         ({"benchmark": "hydro", "variant": "cuda", "unit": "U/s", "performance": 16e9}, True),
     ],
