@@ -1,7 +1,7 @@
-// `test_mod2as matrix`, `checks`, or a variant's name: matrices are as asked for, products pass
-// both checks, and the checks see what is wrong. Exit code 77: this build or machine lacks the
-// variant. SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "mod2as.h"
+// `test_mod2as matrix`, `packed`, `checks`, or a variant's name: matrices are as asked for,
+// products pass both checks, and the checks see what is wrong. Exit code 77: this build or machine
+// lacks the variant. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "packed.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -58,6 +58,28 @@ static void columns_ascend(const struct csr *matrix) {
             expect(matrix->columns[k] < matrix->n &&
                        (k == matrix->starts[i] || matrix->columns[k - 1] < matrix->columns[k]),
                    "columns ascend", i);
+}
+
+// Whichever is faster here, the packed format is right, too: any rows, in parts.
+static void packed_rows_are_right(void) {
+    static const struct {
+        size_t n;
+        double fill;
+    } cases[] = {{1, 100}, {9, 40}, {100, 5}, {9000, 0.3}, {70000, 0.004}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mod2as_work work = new_work(cases[i].n, cases[i].fill);
+        size_t half = cases[i].n / 2;
+        struct packed parts[2];
+        expect(pack(&parts[0], &work.matrix, 0, half) &&
+                   pack(&parts[1], &work.matrix, half, cases[i].n),
+               "memory", cases[i].n);
+        for (size_t part = 0; part < 2; part++) {
+            multiply_packed(&parts[part], work.x, work.y);
+            free_packed(&parts[part]);
+        }
+        expect(mod2as_verify(&work).ok, "packed", cases[i].n);
+        mod2as_free(&work);
+    }
 }
 
 // Numbers are spread over all columns as chance has it, and are the same again.
@@ -145,6 +167,8 @@ int main(int argc, char **argv) {
     const struct mod2as_variant *variant = find(what);
     if (strcmp(what, "matrix") == 0) {
         matrices_are_as_asked();
+    } else if (strcmp(what, "packed") == 0) {
+        packed_rows_are_right();
     } else if (strcmp(what, "checks") == 0) {
         errors_are_found();
         wrong_variants_are_found();

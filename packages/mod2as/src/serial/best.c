@@ -1,29 +1,21 @@
 // Our best format by one thread. SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "packed.h"
-
-#include <stdlib.h>
-
-static bool plan(struct mod2as_work *work) {
-    work->plan = calloc(1, sizeof(struct packed));
-    return work->plan != NULL && pack(work->plan, &work->matrix, 0, work->matrix.n);
-}
+#include "best.h"
 
 static void multiply(void *context, uint64_t iterations) {
-    const struct mod2as_work *work = context;
     for (uint64_t iteration = 0; iteration < iterations; iteration++)
-        multiply_packed(work->plan, work->x, work->y);
+        multiply_part(context, 0);
 }
 
-static void forget(struct mod2as_work *work) {
-    if (work->plan != NULL)
-        free_packed(work->plan);
-    free(work->plan);
-    work->plan = NULL;
+static bool plan(struct mod2as_work *work) {
+    if (new_best(work, 1) == NULL || !pack_part(work, 0))
+        return false;
+    choose_best(work, multiply);
+    return true;
 }
 
 const struct mod2as_variant mod2as_best = {
     .name = "best",
     .plan = plan,
     .multiply = multiply,
-    .forget = forget,
+    .forget = forget_best,
 };
