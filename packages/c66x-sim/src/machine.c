@@ -25,6 +25,14 @@ static bool put(struct c66x_machine *machine, uint32_t address, const void *byte
     return true;
 }
 
+// What a file has no bytes for is in hardware's memory whatever was there before.
+static void spoil(struct c66x_machine *machine, const struct c66x_segment *segment) {
+    unsigned cores = is_local(segment->address) ? machine->options.cores : 1;
+    for (unsigned core = 0; core < cores; core++)
+        memset(c66x_memory_at(&machine->memory, core, segment->address, segment->memory_size), 0xa5,
+               segment->memory_size);
+}
+
 static bool load_segment(struct c66x_machine *machine, const struct c66x_segment *segment,
                          struct c66x_message *why) {
     if (segment->memory_size == 0)
@@ -34,6 +42,8 @@ static bool load_segment(struct c66x_machine *machine, const struct c66x_segment
                          "has %" PRIu32 " bytes for 0x%08" PRIx32 ", which is not within the "
                          "C6678's memory; correct its linker script",
                          segment->memory_size, segment->address);
+    if (machine->options.spoil)
+        spoil(machine, segment);
     return put(machine, segment->address, segment->data, segment->file_size); // the rest is zero
 }
 

@@ -12,6 +12,7 @@ struct c66x_options {
     uint64_t quantum;    // cycles of a core's turn
     uint64_t max_cycles; // of a core; 0: no limit
     bool check_latency;
+    bool spoil; // zeroing memory is the program's affair: show one that does not
     FILE *uart;
 };
 

@@ -21,6 +21,7 @@ static const char help[] =
     "  --quantum N       cycles of a core's turn (default 1000)\n"
     "  --uart FILE       where the UART writes (default: standard output)\n"
     "  --check-latency   report code that depends on results still under way\n"
+    "  --spoil           fill with 0xa5 what a program has memory for, but no bytes of\n"
     "  --disassemble     write the instructions of ELF files as objdump -d does; run nothing\n"
     "exit status: the program's (A4 at C$$EXIT); 124 too many cycles; 125 cannot begin; 126 "
     "fault\n";
@@ -56,6 +57,7 @@ static void parse(int argc, char **argv, struct command *command) {
                                             {"quantum", required_argument, NULL, 'q'},
                                             {"uart", required_argument, NULL, 'u'},
                                             {"check-latency", no_argument, NULL, 'l'},
+                                            {"spoil", no_argument, NULL, 's'},
                                             {"disassemble", no_argument, NULL, 'd'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'v'},
@@ -73,6 +75,8 @@ static void parse(int argc, char **argv, struct command *command) {
             command->uart = optarg;
         else if (option == 'l')
             command->options.check_latency = true;
+        else if (option == 's')
+            command->options.spoil = true;
         else if (option == 'd')
             command->disassemble = true;
         else {
