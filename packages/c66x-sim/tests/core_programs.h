@@ -56,7 +56,7 @@ static const struct line in_parallel[] = {
 
 static const struct line calls[] = {
     {0x10000412, "callp .S2 c000020,b3"},
-    {0x008000a8, "mvk .S1 1,a1"},
+    {0x008000d0, "addk .S1 1,a1"},
     {0x01860163, "addkpc .S2 c000018,b3,0"},
     {0x00000410, "|| b .S1 c000020"},
     {0x00006000, "nop 4"},
