@@ -133,21 +133,20 @@ void free_packed(struct packed *packed) {
     *packed = (struct packed){0};
 }
 
-// The products of a chunk's rows, and what follows it in the panel.
-static inline vec multiply_chunk(const struct chunk *chunk, const double **values,
-                                 const uint16_t **columns, const double *x) {
+// The products of a chunk's rows, added to *sum, and what follows the chunk in the panel. (No
+// vector is returned: how, would depend on the target.)
+static inline void multiply_chunk(const struct chunk *chunk, const double **values,
+                                  const uint16_t **columns, const double *x, vec *sum) {
     const double *v = *values;
     const uint16_t *c = *columns;
-    vec sum = {0};
     for (uint32_t step = 0; step < chunk->steps; step++, v += LANES, c += LANES) {
         __builtin_prefetch(v + AHEAD);
         __builtin_prefetch(c + AHEAD);
         const vec some = {x[c[0]], x[c[1]], x[c[2]], x[c[3]], x[c[4]], x[c[5]], x[c[6]], x[c[7]]};
-        sum += *(const vec *)v * some;
+        *sum += *(const vec *)v * some;
     }
     *values = v;
     *columns = c;
-    return sum;
 }
 
 // The first panel begins the sums, the others go on with them.
@@ -157,7 +156,8 @@ static inline void multiply_panel(const struct panel *panel, const double *x, do
     const uint16_t *columns = panel->columns;
     for (size_t i = 0; i < panel->chunk_count; i++) {
         const struct chunk *chunk = &panel->chunks[i];
-        const vec sum = multiply_chunk(chunk, &values, &columns, x);
+        vec sum = {0};
+        multiply_chunk(chunk, &values, &columns, x, &sum);
         // All lanes but at the end of a window: that loop is unrolled.
         if (chunk->count == LANES)
             for (unsigned lane = 0; lane < LANES; lane++)
