@@ -31,7 +31,12 @@ STYLE = {
     "figure.constrained_layout.use": True,
 }
 ESTIMATED = "Energy ESTIMATED by a model, not measured"
-SIZES = {"jm-stream": "Vector length [elements]", "mod2am": "Matrix dimension"}
+SIZES = {
+    "jm-stream": "Vector length [elements]",
+    "mod2am": "Matrix dimension",
+    "jm-linpack": "Unknowns",
+    "hpl": "Unknowns",
+}
 SIZE = "Size"
 GIGA = 1e9
 WIDE_SPAN = 5000  # a wider range of sizes has room for the powers of ten alone
