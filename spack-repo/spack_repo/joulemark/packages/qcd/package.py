@@ -10,4 +10,4 @@ class Qcd(Benchmark):
 
     version("0.1.0")
 
-    backends("openmp", "mpi")
+    backends("openmp", "mpi", "cuda")
