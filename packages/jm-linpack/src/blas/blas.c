@@ -1,11 +1,9 @@
 // The solution with the BLAS library's products; threads share it by OpenMP tasks where these are
 // built. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_blas.h"
 #include "lu.h"
 
 #include <cblas.h>
-
-// OpenBLAS with threads of its own does not ask OpenMP; other libraries lack this function.
-__attribute__((weak)) extern void openblas_set_num_threads(int threads);
 
 static void gemm(size_t m, size_t n, size_t k, const double *a, const double *b, double *c,
                  size_t stride, double *space) {
@@ -27,12 +25,11 @@ static const struct lu_products products = {
 
 static bool begin(struct linpack_work *work) {
 #ifdef BENCH_OPENMP
-    const int threads = 1; // of the library, in each of our tasks
+    const unsigned threads = 1; // of the library, in each of our tasks
 #else
-    const int threads = (int)work->threads;
+    const unsigned threads = work->threads;
 #endif
-    if (openblas_set_num_threads != NULL)
-        openblas_set_num_threads(threads);
+    bk_blas_threads(threads);
     return lu_allocate_space(work, &products, work->threads);
 }
 

@@ -1,5 +1,6 @@
 // The solution by ScaLAPACK's pdgesv, on all MPI ranks as a nearly square grid.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_blas.h"
 #include "linpack.h"
 
 #include <mpi.h>
@@ -65,6 +66,7 @@ static void sum(double *values, size_t count) {
 }
 
 static bool begin(struct linpack_work *work) {
+    bk_blas_threads(work->threads);
     work->space = malloc((work->n + work->nb) * sizeof(int));
     if (work->space == NULL)
         fprintf(stderr, "jm-linpack: pdgesv: out of memory at size %zu: give smaller --sizes\n",

@@ -1,21 +1,12 @@
 // The product by the BLAS library's dgemm.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_blas.h"
 #include "mod2am.h"
 
 #include <cblas.h>
-#ifdef BENCH_OPENMP
-#include <omp.h>
-#endif
-
-// OpenBLAS with threads of its own does not ask OpenMP; other libraries lack this function.
-__attribute__((weak)) extern void openblas_set_num_threads(int threads);
 
 static bool begin(struct mod2am_work *work) {
-#ifdef BENCH_OPENMP
-    omp_set_num_threads((int)work->threads);
-#endif
-    if (openblas_set_num_threads != NULL)
-        openblas_set_num_threads((int)work->threads);
+    bk_blas_threads(work->threads);
     return true;
 }
 

@@ -3,6 +3,7 @@
 //
 // The matrices are spread block-cyclically. ScaLAPACK counts by columns: our row-major part is to
 // it the part of the transposed matrix, so it computes C' = B' A', and its rows are our columns.
+#include "bk_blas.h"
 #include "mod2am.h"
 
 #include <mpi.h>
@@ -69,6 +70,11 @@ static void sum(double *values, size_t count) {
     MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
+static bool begin(struct mod2am_work *work) {
+    bk_blas_threads(work->threads);
+    return true;
+}
+
 static void multiply(void *context, uint64_t iterations) {
     const struct mod2am_work *work = context;
     const int n = (int)work->n, leading = work->columns > 0 ? (int)work->columns : 1;
@@ -85,6 +91,7 @@ const struct mod2am_variant mod2am_pdgemm = {
     .name = "pdgemm",
     .threaded = true,
     .kernel = multiply,
+    .begin = begin,
     .place = place,
     .sum = sum,
 };
