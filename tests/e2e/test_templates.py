@@ -1,0 +1,75 @@
+"""Every job template as a user submits it, on a small case: verified results with their energy."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import CHECKOUT, Cluster
+from tests.e2e.outcome import outcome
+
+TEMPLATES = sorted(path.stem for path in CHECKOUT.glob("job-templates/*.sbatch"))
+#: a small case, where the knobs that most templates have are not enough
+SMALL = {"JM_MIN_SECONDS": "0.1", "JM_MAX_SECONDS": "20"}
+KNOBS = {
+    "dhrystone": {"JM_SIZES": "10000"},
+    "hpl": {"JM_N": "500", "JM_NB": "64", "JM_HPL": "hpcc", "JM_MPI": "pmix"},
+    "hydro": {"JM_SIZES": "60"},
+    "jm-linpack": {"JM_SIZES": "200"},
+    "mod2am": {"JM_SIZES": "40"},
+    "mod2as": {"JM_SIZES": "500"},
+    "mod2f": {"JM_SIZES": "1024"},
+    "qcd": {"JM_SIZES": "4"},
+    "scaling": {
+        **{"JM_BENCHMARK": "hydro", "JM_SIZE": "60", "JM_RANKS_PER_NODE": "1"},
+        "JM_SRUN": "--mpi=pmix",
+    },
+    "stream": {"JM_SIZES": "65536"},
+    "thermal": {"JM_SIZES": "512", "JM_SECONDS": "2"},
+    "triad": {"JM_SIZES": "4096"},
+}
+OPTIONS = {"scaling": ["--nodes=2"]}
+#: both nodes are this machine: shared memory would take ranks of two nodes for each other
+OPEN_MPI = {"OMPI_MCA_btl": "self,tcp"}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_runs(steady: Cluster, name: str) -> None:
+    if name == "hpl" and not shutil.which("hpcc"):
+        pytest.skip("no hpcc here, which has HPL in it")
+    results = steady.state / "templates" / name
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    job = steady.sbatch(
+        *OPTIONS.get(name, []),
+        CHECKOUT / "job-templates" / f"{name}.sbatch",
+        env={
+            **SMALL,
+            **OPEN_MPI,
+            **KNOBS.get(name, {}),
+            "JOULEMARK_RESULTS": str(results),
+            "PATH": f"{steady.options.build.slurm_prefix}/bin:{steady.env['PATH']}",
+            "OMPI_ALLOW_RUN_AS_ROOT": str(int(os.geteuid() == 0)),
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": str(int(os.geteuid() == 0)),
+        },
+    )
+    done = outcome(steady, job, timeout_s=300)
+    assert done.rows["job"]["ExitCode"] == "0:0", steady.job_output(job)
+    lines = cooked(results)
+    assert lines, list(results.iterdir())
+    for line in lines:
+        assert line["verified"] and line["job"] == str(job), line
+        assert line["energy_j"] > 0 and line["estimated"] is False
+    assert done.sacct_j() > 0
+
+
+def cooked(results: Path) -> list[dict]:
+    """The lines of all files that the job left."""
+    texts = [path.read_text() for path in sorted(results.glob("*.cooked.jsonl"))]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
