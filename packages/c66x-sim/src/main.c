@@ -52,16 +52,12 @@ static uint64_t whole_number(const char *option, const char *text, uint64_t most
 }
 
 static void parse(int argc, char **argv, struct command *command) {
-    static const struct option options[] = {{"cores", required_argument, NULL, 'c'},
-                                            {"max-cycles", required_argument, NULL, 'm'},
-                                            {"quantum", required_argument, NULL, 'q'},
-                                            {"uart", required_argument, NULL, 'u'},
-                                            {"check-latency", no_argument, NULL, 'l'},
-                                            {"spoil", no_argument, NULL, 's'},
-                                            {"disassemble", no_argument, NULL, 'd'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'v'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"cores", required_argument, NULL, 'c'},   {"max-cycles", required_argument, NULL, 'm'},
+        {"quantum", required_argument, NULL, 'q'}, {"uart", required_argument, NULL, 'u'},
+        {"check-latency", no_argument, NULL, 'l'}, {"spoil", no_argument, NULL, 's'},
+        {"disassemble", no_argument, NULL, 'd'},   {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0}};
     *command = (struct command){.options = {.cores = C66X_CORES, .quantum = 1000}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
