@@ -119,7 +119,7 @@ def simulate(
 ) -> subprocess.CompletedProcess:
     """Runs a program on the simulator, which speaks of itself on its standard error."""
     return subprocess.run(
-        [simulator, "--cores", str(cores), program, *words],
+        [simulator, "--spoil", "--cores", str(cores), program, *words],
         capture_output=True,
         text=True,
         timeout=backends.LIMIT_S,

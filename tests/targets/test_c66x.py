@@ -134,6 +134,39 @@ def test_the_serial_line_carries_everything(folder, toolchain, simulator, dsp, t
     assert results(over_line) == results(by_files)
 
 
+FAKE_CL6X = """\
+#!/bin/bash
+# Takes TI's options, writes them down, and compiles by GCC.
+echo "$*" >>"${0%/*}/calls"
+for word; do
+    case $word in
+    --define=*) options+=("-D${word#*=}") ;;
+    --include_path=*) options+=("-I${word#*=}") ;;
+    --output_file=*) options+=(-o "${word#*=}") ;;
+    --*) ;;
+    *) options+=("$word") ;;
+    esac
+done
+exec GCC -std=c11 -O1 -march=c674x -msdata=none -fno-reciprocal-math -c "${options[@]}"
+"""
+
+
+def test_tis_compiler_compiles_the_kernels_alone(folder, toolchain, simulator, dsp, tmp_path):
+    """Where C66X_CL6X names it; here it is a script that stands in."""
+    cl6x = tmp_path / "cl6x"
+    cl6x.write_text(FAKE_CL6X.replace("GCC", str(toolchain / "bin" / "tic6x-elf-gcc")))
+    cl6x.chmod(0o755)
+    installed, made = f"-DCMAKE_PREFIX_PATH={dsp.parent}", tmp_path / "made"
+    c66x.build_for_dsp(BENCHMARKS["mod2am"], made, toolchain, installed, f"-DC66X_CL6X={cl6x}")
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert {call.split("/")[-2] for call in calls} == {"c66x"}
+    assert all("--abi=eabi" in call and "--fp_mode=strict" in call for call in calls)
+    by_ti, by_gnu = tmp_path / "by-ti", tmp_path / "by-gnu"
+    for program, cooked in ((made / "prefix/bin/mod2am.out", by_ti), (dsp / "mod2am.out", by_gnu)):
+        assert c66x.simulate(simulator, program, *SHORT, "--cooked", cooked).returncode == 0
+    assert results(by_ti) == results(by_gnu)
+
+
 # -- the benchmarks ------------------------------------------------------------------------------
 
 

@@ -6,6 +6,10 @@ set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR c66x)
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY) # a program links only with benchkit's start-up code
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES C66X_TOOLCHAIN)
+set(C66X_CL6X "$ENV{C66X_CL6X}" CACHE FILEPATH "TI's compiler cl6x, for the kernels in src/c66x; empty: GCC")
+if(C66X_CL6X)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_CURRENT_LIST_DIR}/cl6x-launcher" "${C66X_CL6X}")
+endif()
 
 if(NOT C66X_TOOLCHAIN)
   set(C66X_TOOLCHAIN "$ENV{C66X_TOOLCHAIN}")

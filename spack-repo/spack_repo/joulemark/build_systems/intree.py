@@ -23,8 +23,12 @@ def device_variant():
 def device():
     """In a recipe: it can be built bare-metal for TI's C66x DSP, too."""
     device_variant()
+    text = "Compiler of the DSP's kernels: GCC, or TI's own where a site has it"
+    values = ("gnu", "ti")
+    variant("kernels", default="gnu", values=values, description=text, when="device=c66x")
     depends_on("c", type="build", when="device=host")
     depends_on("tic6x-elf-gcc", type="build", when="device=c66x")
+    depends_on("ti-cgt-c6000", type="build", when="device=c66x kernels=ti")
 
 
 class InTree:
