@@ -188,7 +188,11 @@ static struct c66x_packet *find_packet(struct c66x_core *core) {
 
 // Results that arrive in this cycle. True where a branch does, too.
 static inline bool begin_cycle(struct c66x_core *core) {
-    struct c66x_slot *slot = &core->slots[core->cycle % C66X_SLOTS];
+    unsigned index = core->cycle % C66X_SLOTS;
+    if (!(core->slots_in_use >> index & 1))
+        return false;
+    core->slots_in_use &= ~(1u << index);
+    struct c66x_slot *slot = &core->slots[index];
     for (unsigned i = 0; i < slot->count; i++)
         core->regs[slot->writes[i].reg] = slot->writes[i].value;
     slot->count = 0;
@@ -198,6 +202,16 @@ static inline bool begin_cycle(struct c66x_core *core) {
     core->pc = slot->target;
     core->idle = 0; // a branch ends a long nop
     return true;
+}
+
+// Cycles of a long nop that may pass at once: until it ends or something happens in a slot.
+static inline uint64_t quiet_cycles(const struct c66x_core *core, uint64_t until) {
+    unsigned index = core->cycle % C66X_SLOTS;
+    uint32_t later = core->slots_in_use >> index | core->slots_in_use << (C66X_SLOTS - index);
+    unsigned quiet = (unsigned)__builtin_ctz(later | 1u << C66X_SLOTS);
+    uint64_t cycles = until - core->cycle;
+    cycles = core->idle < cycles ? core->idle : cycles;
+    return quiet < cycles ? quiet : cycles;
 }
 
 enum { MOST_LOOP_PACKETS = 14 * 3 }; // the buffer has 14 places, and nops need none
@@ -264,7 +278,7 @@ static struct c66x_packet *following(struct c66x_core *core, struct c66x_packet 
 
 void c66x_core_run(struct c66x_core *core, uint64_t until) {
     struct c66x_packet *packet = NULL, *before = NULL;
-    for (; core->cycle < until && core->stop == C66X_RUNNING; core->cycle++) {
+    while (core->cycle < until && core->stop == C66X_RUNNING) {
         bool was_idle = core->idle > C66X_FOREVER / 2;
         if (begin_cycle(core)) {
             packet = NULL;
@@ -272,7 +286,9 @@ void c66x_core_run(struct c66x_core *core, uint64_t until) {
                 wait_for_others(core, until);
         }
         if (core->idle) {
-            core->idle--;
+            uint64_t cycles = quiet_cycles(core, until);
+            core->idle -= cycles;
+            core->cycle += cycles;
             continue;
         }
         if (!packet && !(packet = following(core, before)))
@@ -294,6 +310,7 @@ void c66x_core_run(struct c66x_core *core, uint64_t until) {
             core->stop = C66X_ASLEEP;
         if (packet->loop_start || packet->loop_end)
             step_loop(core, packet);
+        core->cycle++;
         before = packet;
         packet = core->pc == packet->next_address ? packet->next : NULL;
     }

@@ -109,6 +109,7 @@ struct c66x_core {
     const uint32_t *traps;                     // addresses; 0 ends them
     struct c66x_packet *packets[C66X_BUCKETS]; // code must not change once it has run
     struct c66x_message why;                   // of a fault
+    uint32_t slots_in_use;                     // a bit for each one in which something happens
     struct c66x_slot slots[C66X_SLOTS];
 };
 

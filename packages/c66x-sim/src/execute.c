@@ -20,8 +20,14 @@ typedef const struct c66x_step step_t;
 
 // -- results -------------------------------------------------------------------------------------
 
+static inline struct c66x_slot *slot_after(core_t *core, unsigned delay) {
+    unsigned index = (unsigned)(core->cycle + 1 + delay) % C66X_SLOTS;
+    core->slots_in_use |= 1u << index;
+    return &core->slots[index];
+}
+
 static inline void put_at(core_t *core, unsigned delay, uint8_t reg, uint32_t value) {
-    struct c66x_slot *slot = &core->slots[(core->cycle + 1 + delay) % C66X_SLOTS];
+    struct c66x_slot *slot = slot_after(core, delay);
     slot->writes[slot->count++] = (struct c66x_write){value, reg};
 }
 
@@ -653,7 +659,7 @@ STORE(stndw, 8, 1, pair(step->a))
 // -- control -------------------------------------------------------------------------------------
 
 static void do_branch(core_t *core, step_t *step) {
-    struct c66x_slot *slot = &core->slots[(core->cycle + 1 + step->delay) % C66X_SLOTS];
+    struct c66x_slot *slot = slot_after(core, step->delay);
     slot->branch = true;
     slot->target = step->a[0];
 }
