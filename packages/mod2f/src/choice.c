@@ -8,9 +8,10 @@
 static const size_t direct_most = (size_t)1 << 18, split_least = (size_t)1 << 11;
 // Smaller ones fit a cache.
 static const size_t past_least = (size_t)1 << 17;
-// Each try lasts so long at least, and is the best of so many.
-static const double try_seconds = 2e-4;
-enum { TRIES = 5, LEAST_FACTOR = 16 };
+// Each try lasts so long at least; the best of many is taken, but of two where they take long. On a
+// busy machine threads seldom run all at once, and a short try has the best chance.
+static const double try_seconds = 3e-5, all_tries_seconds = 0.02;
+enum { TRIES = 100, LEAST_TRIES = 2, LEAST_FACTOR = 16 };
 
 static void free_plan(struct own_plan *plan) {
     free_transform(&plan->transform);
@@ -20,28 +21,35 @@ static void free_plan(struct own_plan *plan) {
 
 static bool make_plan(struct own_plan *plan, const struct mod2f_work *work, size_t n1) {
     if (plan_transform(&plan->transform, work->n, n1))
-        plan->work = bk_allocate(work->threads * plan->transform.work_size * sizeof(double));
+        plan->work = bk_allocate(plan->threads * plan->transform.work_size * sizeof(double));
     return plan->work != NULL;
 }
 
-// Seconds of one transform. A large one is run but twice: it takes long enough to be known.
 static double seconds_of(struct mod2f_work *work, bk_kernel *kernel) {
-    double best_s = INFINITY;
-    for (int i = 0; i < TRIES && (i < 2 || best_s < 100 * try_seconds); i++)
+    double best_s = INFINITY, all_s = 0;
+    for (int i = 0; i < TRIES && (i < LEAST_TRIES || all_s < all_tries_seconds); i++) {
+        uint64_t start_ns = bk_now_ns();
         best_s = fmin(best_s, bk_quick_time(kernel, work, try_seconds));
+        all_s += (double)(bk_now_ns() - start_ns) * 1e-9;
+    }
     return best_s;
 }
 
-// Keeps the plan with n1, which stores past the caches or not, where it is faster than the one
-// before it; false when memory is out.
-static bool try_plan(struct mod2f_work *work, bk_kernel *kernel, size_t n1, bool past,
-                     double *best_s) {
-    struct own_plan *best = work->plan, tried = {0};
-    if (!make_plan(&tried, work, n1)) {
+// A way to transform that is tried.
+struct way {
+    size_t n1;
+    bool past;
+    unsigned threads;
+};
+
+// Keeps the plan where it is faster than the one before it; false when memory is out.
+static bool try_way(struct mod2f_work *work, bk_kernel *kernel, struct way way, double *best_s) {
+    struct own_plan *best = work->plan, tried = {.threads = way.threads};
+    if (!make_plan(&tried, work, way.n1)) {
         free_plan(&tried);
         return false;
     }
-    tried.transform.past = past;
+    tried.transform.past = way.past;
     work->plan = &tried;
     double s = seconds_of(work, kernel);
     work->plan = best;
@@ -56,17 +64,19 @@ static bool try_plan(struct mod2f_work *work, bk_kernel *kernel, size_t n1, bool
 
 bool plan_fastest(struct mod2f_work *work, bk_kernel *kernel) {
     const size_t n = work->n;
+    const unsigned all = work->threads;
     work->plan = calloc(1, sizeof(struct own_plan));
     bool ok = work->plan != NULL;
     double best_s = INFINITY;
     mod2f_fill(work); // infinities or denormal numbers would be slow
     if (ok && n <= direct_most)
-        ok = try_plan(work, kernel, n, false, &best_s);
+        ok = try_way(work, kernel, (struct way){n, false, 1}, &best_s) &&
+             (all == 1 || try_way(work, kernel, (struct way){n, false, all}, &best_s));
     // Matrices from twice as wide as high to eight times as high as wide.
     for (size_t n1 = LEAST_FACTOR; ok && n >= split_least && n1 <= n / LEAST_FACTOR; n1 *= 2)
         if (n1 <= 8 * (n / n1) && n / n1 <= 2 * n1)
-            ok = try_plan(work, kernel, n1, false, &best_s) &&
-                 (n < past_least || try_plan(work, kernel, n1, true, &best_s));
+            ok = try_way(work, kernel, (struct way){n1, false, all}, &best_s) &&
+                 (n < past_least || try_way(work, kernel, (struct way){n1, true, all}, &best_s));
     return ok;
 }
 

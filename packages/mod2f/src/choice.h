@@ -8,7 +8,8 @@
 // What the models serial and omp keep as their plan.
 struct own_plan {
     struct transform transform;
-    double *work; // transform.work_size doubles for each thread
+    double *work;     // transform.work_size doubles for each thread
+    unsigned threads; // that it is fastest with: one, or all
 };
 
 // Tries the direct transform and some ways to split n = n1 n2, each with `kernel`, and leaves the

@@ -28,18 +28,28 @@ INLINE void butterflies(unsigned radix, const double *x, size_t x_step, double *
     }
 }
 
+static size_t share_begin(size_t count, struct share share) {
+    return count * share.part / share.parts;
+}
+
+static size_t share_end(size_t count, struct share share) {
+    return count * (share.part + 1) / share.parts;
+}
+
 // Group p of a pass: its rows q + s (p + m k) to rows q + s (radix p + k), of `width` numbers each.
+// Of that, `share`.
 INLINE void columns_group(unsigned radix, const struct stage *stage, size_t width, struct rows x,
-                          struct rows y, size_t p) {
+                          struct rows y, size_t p, struct share share) {
     const size_t s = stage->s, x_step = 2 * s * stage->m * x.stride, y_step = 2 * s * y.stride;
     const double *roots = stage->roots + 4 * p * (radix - 1);
     // Rows that touch are one long row.
     const bool touching = x.stride == width && y.stride == width, last = stage->m == 1;
-    const size_t rows = touching ? 1 : s, numbers = 2 * (touching ? s * width : width);
+    const size_t rows = touching ? 1 : s, vectors = (touching ? s * width : width) / LANES;
+    const size_t begin = share_begin(vectors, share), end = share_end(vectors, share);
     for (size_t q = 0; q < rows; q++) {
         const double *from = x.at + 2 * (q + s * p) * x.stride;
         double *to = y.at + 2 * (q + s * radix * p) * y.stride;
-        for (size_t c = 0; c < numbers; c += (size_t)2 * LANES)
+        for (size_t c = 2 * LANES * begin; c < 2 * LANES * end; c += (size_t)2 * LANES)
             if (!last)
                 butterflies(radix, from + c, x_step, to + c, y_step, roots, TURN);
             else if (y.past)
@@ -106,11 +116,15 @@ INLINE void first_group(unsigned radix, const struct stage *stage, const double 
         STATEMENT(16);                                                                             \
     }
 
-void run_stage(const struct passes *passes, const struct stage *stage, struct rows x,
-               struct rows y) {
+void run_stage(const struct passes *passes, const struct stage *stage, struct rows x, struct rows y,
+               struct share share) {
+    // Groups are shared, or each group where there are too few.
+    const bool groups = stage->m >= share.parts;
+    const struct share of_groups = groups ? share : all_of_it, of_each = groups ? all_of_it : share;
+    const size_t end = share_end(stage->m, of_groups);
 #define GROUPS(radix)                                                                              \
-    for (size_t p = 0; p < stage->m; p++)                                                          \
-    columns_group(radix, stage, passes->columns, x, y, p)
+    for (size_t p = share_begin(stage->m, of_groups); p < end; p++)                                \
+    columns_group(radix, stage, passes->columns, x, y, p, of_each)
     FOR_EACH_RADIX(GROUPS)
 }
 
@@ -120,9 +134,10 @@ void run_last_stage(const struct passes *passes, const struct stage *stage, stru
     FOR_EACH_RADIX(LAST)
 }
 
-void run_first_stage(const struct stage *stage, const double *x, double *y) {
+void run_first_stage(const struct stage *stage, const double *x, double *y, struct share share) {
+    const size_t vectors = stage->m / LANES, end = LANES * share_end(vectors, share);
 #define FIRST(radix)                                                                               \
-    for (size_t p = 0; p < stage->m; p += LANES)                                                   \
+    for (size_t p = LANES * share_begin(vectors, share); p < end; p += LANES)                      \
     first_group(radix, stage, x, y, p)
     FOR_EACH_RADIX(FIRST)
 }

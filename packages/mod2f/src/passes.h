@@ -13,9 +13,15 @@ struct rows {
     bool past;
 };
 
-// One pass over columns, from x to y.
-void run_stage(const struct passes *passes, const struct stage *stage, struct rows x,
-               struct rows y);
+// A part of a pass, of `parts` that threads take at once.
+struct share {
+    unsigned part, parts;
+};
+static const struct share all_of_it = {0, 1};
+
+// One pass over columns, from x to y; shares only where rows touch (stride is columns).
+void run_stage(const struct passes *passes, const struct stage *stage, struct rows x, struct rows y,
+               struct share share);
 
 // The last one (its m is 1), whose row q + s k is multiplied by inner[q] * outer[k]: `columns`
 // numbers each, the roots of unity between the transform's two halves.
@@ -23,6 +29,6 @@ void run_last_stage(const struct passes *passes, const struct stage *stage, stru
                     struct rows y, const double *inner, const double *outer);
 
 // The first one of a single transform (columns and s are 1), with roots of unity for each vector.
-void run_first_stage(const struct stage *stage, const double *x, double *y);
+void run_first_stage(const struct stage *stage, const double *x, double *y, struct share share);
 
 #endif

@@ -125,19 +125,22 @@ void free_transform(struct transform *plan) {
     *plan = (struct transform){0};
 }
 
-void transform_directly(const struct transform *plan, const double *in, double *out, double *work) {
+void transform_pass(const struct transform *plan, unsigned pass, const double *in, double *out,
+                    double *work, unsigned part, unsigned parts) {
     const struct passes *passes = &plan->first;
-    const double *from = in;
-    for (unsigned i = 0; i < passes->count; i++) {
-        // By turns, so that the last one writes to `out`.
-        double *to = (passes->count - i) % 2 == 1 ? out : work;
-        if (i == 0)
-            run_first_stage(&passes->stages[0], from, to);
-        else
-            run_stage(passes, &passes->stages[i], (struct rows){(double *)from, 1, false},
-                      (struct rows){to, 1, false});
-        from = to;
-    }
+    const struct stage *stage = &passes->stages[pass];
+    // By turns, so that the last one writes to `out`.
+    const bool to_out = (passes->count - pass) % 2 == 1;
+    const struct rows x = {to_out ? work : out, 1, false}, y = {to_out ? out : work, 1, false};
+    if (pass == 0)
+        run_first_stage(stage, in, y.at, (struct share){part, parts});
+    else
+        run_stage(passes, stage, x, y, (struct share){part, parts});
+}
+
+void transform_directly(const struct transform *plan, const double *in, double *out, double *work) {
+    for (unsigned pass = 0; pass < plan->first.count; pass++)
+        transform_pass(plan, pass, in, out, work, 0, 1);
 }
 
 size_t column_blocks(const struct transform *plan) {
@@ -179,7 +182,7 @@ void transform_columns(const struct transform *plan, const double *in, size_t bl
     struct rows from = {(double *)in + 2 * columns * block, plan->n2, false};
     for (unsigned i = 0; i + 1 < passes->count; i++) {
         struct rows to = {buffers[i % 2], columns, false};
-        run_stage(passes, &passes->stages[i], from, to);
+        run_stage(passes, &passes->stages[i], from, to, all_of_it);
         from = to;
     }
     run_last_stage(passes, &passes->stages[passes->count - 1], from,
@@ -214,7 +217,8 @@ void transform_rows(const struct transform *plan, double *out, size_t block, dou
         struct rows to = {buffers[(i + 1) % 2], columns, false};
         if (last)
             to = (struct rows){out + 2 * columns * block, plan->n1, plan->past};
-        run_stage(passes, &passes->stages[i], (struct rows){buffers[i % 2], columns, false}, to);
+        run_stage(passes, &passes->stages[i], (struct rows){buffers[i % 2], columns, false}, to,
+                  all_of_it);
     }
     end_stores_past();
 }

@@ -45,6 +45,11 @@ void free_transform(struct transform *plan);
 // Direct: the whole transform, with a plan whose n2 is 1.
 void transform_directly(const struct transform *plan, const double *in, double *out, double *work);
 
+// The same by threads at once, pass by pass: pass i of plan->first.count, of which each does its
+// part; all parts of a pass come before the next.
+void transform_pass(const struct transform *plan, unsigned pass, const double *in, double *out,
+                    double *work, unsigned part, unsigned parts);
+
 // A split one: any order of all column blocks, and then any order of all row blocks.
 size_t column_blocks(const struct transform *plan);
 size_t row_blocks(const struct transform *plan);

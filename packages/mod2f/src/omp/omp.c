@@ -1,13 +1,12 @@
-// Our own transform, its blocks of columns and then of rows shared among OpenMP threads.
-// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Our own transform, its passes, or its blocks of columns and then of rows, shared among OpenMP
+// threads. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "choice.h"
 
 #include <omp.h>
 
-static void transform_in_blocks(const struct mod2f_work *work) {
-    const struct own_plan *own = work->plan;
+static void transform_in_blocks(const struct mod2f_work *work, const struct own_plan *own) {
     const struct transform *plan = &own->transform;
-    const unsigned threads = work->threads;
+    const unsigned threads = own->threads;
 #pragma omp parallel num_threads(threads)
     {
         double *scratch = own->work + plan->work_size * (size_t)omp_get_thread_num();
@@ -20,15 +19,27 @@ static void transform_in_blocks(const struct mod2f_work *work) {
     }
 }
 
+static void transform_in_passes(const struct mod2f_work *work, const struct own_plan *own) {
+    const struct transform *plan = &own->transform;
+    const unsigned threads = own->threads;
+#pragma omp parallel num_threads(threads)
+    for (unsigned pass = 0; pass < plan->first.count; pass++) {
+        transform_pass(plan, pass, work->in, work->out, own->work, (unsigned)omp_get_thread_num(),
+                       (unsigned)omp_get_num_threads());
+#pragma omp barrier
+    }
+}
+
 static void transform(void *context, uint64_t iterations) {
     const struct mod2f_work *work = context;
     const struct own_plan *own = work->plan;
     for (uint64_t iteration = 0; iteration < iterations; iteration++)
-        // A small one is over before the threads are awake.
-        if (own->transform.n2 == 1)
+        if (own->transform.n2 > 1)
+            transform_in_blocks(work, own);
+        else if (own->threads > 1)
+            transform_in_passes(work, own);
+        else // a small one is over before other threads are awake
             transform_directly(&own->transform, work->in, work->out, own->work);
-        else
-            transform_in_blocks(work);
 }
 
 static bool plan(struct mod2f_work *work) {
