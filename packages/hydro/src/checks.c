@@ -8,9 +8,9 @@
 
 // Cells along the tube and along the sides of the blast; a simulated DSP needs them to be few.
 #ifdef __TMS320C6X__
-enum { SOD_CELLS = 50, BLAST_CELLS = 24 };
+enum { SOD_CELLS = 25, SOD_WIDTH = 4, BLAST_CELLS = 16 };
 #else
-enum { SOD_CELLS = 100, BLAST_CELLS = 64 };
+enum { SOD_CELLS = 100, SOD_WIDTH = 8, BLAST_CELLS = 64 };
 #endif
 // Bounds of the mean errors, little above what the scheme has: they fall with the cell's size along
 // the tube, with its root in the blast, where the thin shell is ever higher; the shock's place is
@@ -87,7 +87,7 @@ static double sod_error(const struct hydro_run *run, unsigned dimension) {
 static const char *check_sod(const struct hydro_model *model, unsigned threads, unsigned dimension,
                              struct bk_check *check) {
     struct hydro_run run;
-    const ptrdiff_t width = 8, length = SOD_CELLS;
+    const ptrdiff_t width = SOD_WIDTH, length = SOD_CELLS;
     const char *trouble = "out of memory";
     if (hydro_begin(&run, model, dimension == 0 ? length : width, dimension == 0 ? width : length,
                     1.0 / SOD_CELLS, threads)) {
@@ -169,14 +169,14 @@ static void compare(const struct hydro_run *run, const struct hydro_run *serial,
 // More than one strip, and of a size that no vector, block or rank divides.
 static const char *run_small(struct hydro_run *run, const struct hydro_model *model,
                              unsigned threads) {
-    if (!hydro_begin(run, model, 149, 11, 0.05, threads))
+    if (!hydro_begin(run, model, 131, 5, 0.05, threads))
         return "out of memory";
     hydro_fill_blast(run);
     const char *trouble = model->open(run);
     if (trouble != NULL)
         return trouble;
-    model->advance(run, 4);
     model->advance(run, 3);
+    model->advance(run, 2);
     if (model->fetch != NULL)
         model->fetch(run);
     model->close(run);

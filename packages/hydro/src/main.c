@@ -18,7 +18,7 @@ static const uint64_t sizes_91[] = {500, 1000, 1500, 2000};
 static const uint64_t sizes_105[] = {500, 1000, 2000, 2500, 5000, 10000, 12000};
 static const uint64_t sizes_107[] = {12288};
 static const uint64_t sizes_109[] = {5000, 10000, 20000, 40000, 80000};
-static const uint64_t sizes_quick[] = {16, 67};
+static const uint64_t sizes_quick[] = {16, 35};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

@@ -41,7 +41,7 @@ static void model_is_right(const struct hydro_model *model) {
     struct bk_check check = check_model(model, 3);
     fprintf(stderr, "%s: %llu values, worst error %g of its bound\n", model->name,
             (unsigned long long)check.compared, check.worst_ratio);
-    expect(check.ok && check.compared == 4 * 149 * 11 + 1 + 4, model->name);
+    expect(check.ok && check.compared == 4 * 131 * 5 + 1 + 4, model->name);
 }
 
 static void box_is_closed(const struct hydro_model *model) {
