@@ -37,6 +37,7 @@ def test_fraction_and_efficiency_are_those_of_the_tables(site, results):
     (dsp,) = [one for one in found if one["side"] == "SNIC" and one["size"] == 1000]
     assert dsp["peak_fraction"] == pytest.approx(275e6 / 40e9)
     assert dsp["efficiency"] == pytest.approx(42.4e6)
+    assert here["verified"] is True and dsp["verified"] is None
     assert "chip: DSP cores and DRAM" in dsp["caveats"] and "one core of eight" in dsp["caveats"]
 
 

@@ -169,7 +169,7 @@ def _record(series: Series, row: Row) -> dict:
         "device": series.device or None,
         "size": row.size,
         "runs": row.runs,
-        "verified": row.verified,
+        "verified": None if series.is_of_others else row.verified,
         "estimated": row.estimated if row.energy_j else None,
         "performance_unit": _unit(series, "performance"),
         "efficiency_unit": _unit(series, "efficiency"),
