@@ -145,6 +145,30 @@ static void add_step(struct c66x_core *core, struct c66x_packet *packet,
         step->constant_b[0] = packet->next_address;
 }
 
+static bool reads(const struct c66x_instruction *it, unsigned reg) {
+    bool found = it->predicated && it->predicate == reg;
+    for (unsigned i = 0; i < it->operand_count; i++) {
+        const struct c66x_operand *operand = &it->operands[i];
+        if (operand->result && !operand->also_read)
+            continue;
+        found |= operand->kind <= C66X_PAIR && operand->reg == reg;
+        found |= operand->kind == C66X_PAIR && operand->reg + 1u == reg;
+        found |= operand->kind == C66X_MEMORY && (operand->reg == reg || operand->offset == reg);
+    }
+    return found;
+}
+
+// Results without delay slots need not wait for the end of the cycle where no later step reads
+// them.
+static void find_results_at_once(struct c66x_packet *packet) {
+    for (unsigned i = 0; i < packet->count; i++) {
+        struct c66x_step *step = &packet->steps[i];
+        step->at_once = step->delay == 0;
+        for (unsigned j = i + 1u; j < packet->count; j++)
+            step->at_once &= !reads(packet->steps[j].instruction, step->result);
+    }
+}
+
 static struct c66x_packet *make_packet(struct c66x_core *core, uint32_t address) {
     struct c66x_instruction instructions[C66X_PACKET_WORDS];
     unsigned count = decode(core, address, instructions);
@@ -167,6 +191,7 @@ static struct c66x_packet *make_packet(struct c66x_core *core, uint32_t address)
         for (unsigned i = 0; i < count; i++)
             if (is_store(&instructions[i]) == stores)
                 add_step(core, packet, &instructions[i]);
+    find_results_at_once(packet);
     return packet;
 }
 

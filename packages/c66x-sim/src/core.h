@@ -54,8 +54,9 @@ struct c66x_step {
     const uint32_t *a, *b; // first and second source; a pair's second word follows its first
     const uint32_t *when;  // the predicate's register, or a constant
     bool if_zero;
-    uint8_t result;            // register; a pair's low one
-    uint8_t delay;             // slots
+    bool at_once;   // the result may be written now: nothing in the packet still reads it
+    uint8_t result; // register; a pair's low one
+    uint8_t delay;  // slots
     uint8_t base, mode, shift; // of a memory operand, whose offset is b
     uint8_t control;           // control register of an mvc
     uint32_t constant_a[2], constant_b[2];

@@ -32,7 +32,10 @@ static inline void put_at(core_t *core, unsigned delay, uint8_t reg, uint32_t va
 }
 
 static inline void put(core_t *core, step_t *step, uint32_t value) {
-    put_at(core, step->delay, step->result, value);
+    if (step->at_once)
+        core->regs[step->result] = value;
+    else
+        put_at(core, step->delay, step->result, value);
 }
 
 // A pair whose words arrive together.

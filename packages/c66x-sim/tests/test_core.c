@@ -72,22 +72,22 @@ static void load_takes_five_cycles(void) {
 
 static void branches_have_five_delay_slots(void) {
     LOAD(branch_delay);
-    EXPECT_WORD(run_to_mark(), 8);
+    EXPECT_WORD(run_to_mark(), 7);
     EXPECT_WORD(core->regs[A + 1], 5);
 
     LOAD(branch_cuts_nop);
-    EXPECT_WORD(run_to_mark(), 8);
+    EXPECT_WORD(run_to_mark(), 7);
     EXPECT_WORD(core->regs[A + 1], 0);
 
     LOAD(two_branches);
-    EXPECT_WORD(run_to_mark(), 9);
+    EXPECT_WORD(run_to_mark(), 8);
     EXPECT_WORD(core->regs[A + 1], 1);
     EXPECT_WORD(core->regs[A + 2], 0);
 }
 
 static void nops_of_branches_run_whatever_the_predicate(void) {
-    LOAD(false_predicates); // 1 + 5, 1 + 3, 1, 1, and one for the mark to arrive
-    EXPECT_WORD(run_to_mark(), 13);
+    LOAD(false_predicates); // 1 + 5, 1 + 3, 1, 1
+    EXPECT_WORD(run_to_mark(), 12);
     EXPECT_WORD(core->regs[A + 1], 7);
     EXPECT_WORD(core->regs[B + 3], 0);
 }
@@ -108,7 +108,7 @@ static void packets_read_before_they_write(void) {
 
 static void calls_return(void) {
     LOAD(calls);
-    EXPECT_WORD(run_to_mark(), 27);
+    EXPECT_WORD(run_to_mark(), 26);
     EXPECT_WORD(core->regs[A + 1], 1);
     EXPECT_WORD(core->regs[A + 2], 2);
     EXPECT_WORD(core->regs[A + 9], 2);
@@ -198,7 +198,7 @@ static void loop_buffer_counts(void) {
 
 static void idle_ends_with_a_branch(void) {
     LOAD(idle_until_branch);
-    EXPECT_WORD(run_to_mark(), 15);
+    EXPECT_WORD(run_to_mark(), 14);
     EXPECT_WORD(core->regs[A + 1], 1);
     EXPECT_WORD(core->regs[A + 2], 0);
 
