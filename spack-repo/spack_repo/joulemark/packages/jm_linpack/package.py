@@ -5,7 +5,7 @@ from spack.package import *
 
 
 class JmLinpack(Benchmark):
-    """Linpack where HPL does not run: LU decomposition with partial pivoting, HPL's residual test."""
+    """Linpack where HPL does not run: LU with partial pivoting, HPL's residual test."""
 
     version("0.1.0")
 

@@ -5,8 +5,8 @@ from spack.package import *
 
 
 class Mod2as(Benchmark):
-    """Sparse matrix-vector product in double precision: a plain loop over compressed rows, the best
-    format of our own, libraries."""
+    """Sparse matrix-vector product in double precision: a plain loop over compressed rows, our own
+    best format, libraries."""
 
     version("0.1.0")
 

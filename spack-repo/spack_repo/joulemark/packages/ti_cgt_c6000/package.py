@@ -13,7 +13,7 @@ class TiCgtC6000(BundlePackage):
 
     version("8.3.12")
 
-    executables = [r"^cl6x$"]  # for `spack external find`
+    executables = [r"^cl6x$"]  # noqa: RUF012 - as `spack external find` wants it
 
     @classmethod
     def determine_version(cls, exe):

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-import os
-
 from spack_repo.builtin.build_systems.generic import Package
 
 from spack.package import *
@@ -9,7 +7,6 @@ from spack.package import *
 class Tic6xElfGcc(Package):
     """Cross toolchain for TI's C66x DSPs on bare metal: GNU binutils, GCC and newlib."""
 
-    homepage = "https://gcc.gnu.org"
     url = "https://ftpmirror.gnu.org/gnu/gcc/gcc-12.2.0/gcc-12.2.0.tar.xz"
 
     license("GPL-3.0-or-later WITH GCC-exception-3.1")
@@ -24,7 +21,6 @@ class Tic6xElfGcc(Package):
         "sources",
         default="upstream",
         values=("upstream", "debian"),
-        multi=False,
         description="debian: the tarballs in /usr/src of its packages *-source, with no network",
     )
     with when("sources=upstream"):
@@ -46,7 +42,7 @@ class Tic6xElfGcc(Package):
     for library in ("gmp", "mpfr", "mpc", "zlib"):
         depends_on(library)
 
-    executables = [r"^tic6x-elf-gcc$"]  # for `spack external find`
+    executables = [r"^tic6x-elf-gcc$"]  # noqa: RUF012 - as `spack external find` wants it
 
     @classmethod
     def determine_version(cls, exe):
@@ -56,11 +52,8 @@ class Tic6xElfGcc(Package):
     def has_code(self):
         return self.spec.satisfies("sources=upstream")
 
-    def setup_dependent_build_environment(self, env, dependent_spec):
-        env.set("C66X_TOOLCHAIN", self.prefix)
-
     def install(self, spec, prefix):
         sources = ["--sources", self.stage.source_path] if self.has_code else []
+        build = Executable(join_path(self.package_dir, "build-toolchain"))
         with set_env(JOBS=str(make_jobs), TMPDIR=self.stage.path):
-            build = Executable(os.path.join(self.package_dir, "build-toolchain"))
             build("--prefix", prefix, *sources)
