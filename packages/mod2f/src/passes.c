@@ -28,12 +28,13 @@ INLINE void butterflies(unsigned radix, const double *x, size_t x_step, double *
     }
 }
 
-static size_t share_begin(size_t count, struct share share) {
-    return count * share.part / share.parts;
+// Divisions would cost as much as a small group.
+static inline size_t share_begin(size_t count, struct share share) {
+    return share.part == 0 ? 0 : count * share.part / share.parts;
 }
 
-static size_t share_end(size_t count, struct share share) {
-    return count * (share.part + 1) / share.parts;
+static inline size_t share_end(size_t count, struct share share) {
+    return share.part + 1 == share.parts ? count : count * (share.part + 1) / share.parts;
 }
 
 // Group p of a pass: its rows q + s (p + m k) to rows q + s (radix p + k), of `width` numbers each.
