@@ -1,9 +1,14 @@
 // D in single and in double precision. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "lanes.h"
 
-#define INLINE        static inline __attribute__((always_inline))
-#define PRAGMA(text)  _Pragma(#text)
+#define INLINE       static inline __attribute__((always_inline))
+#define PRAGMA(text) _Pragma(#text)
+// Where a vector takes many registers, GCC needs minutes for a site unrolled.
+#ifdef __x86_64__
 #define UNROLL(count) PRAGMA(GCC unroll count)
+#else
+#define UNROLL(count) PRAGMA(GCC unroll 1)
+#endif
 
 // The upper rows of a gamma matrix (DeGrand and Rossi): row s has i^power in `column`.
 struct gamma {
