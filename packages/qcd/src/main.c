@@ -8,7 +8,7 @@
 #endif
 
 static const uint64_t sizes_default[] = {8, 12, 16, 24, 32};
-static const uint64_t sizes_quick[] = {4, 8};
+static const uint64_t sizes_quick[] = {4};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
