@@ -1,9 +1,9 @@
 // OpenCL: the kernels of gpu.h on the first device with double precision, GPUs before others.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #define CL_TARGET_OPENCL_VERSION 120
+#include "bk_opencl.h"
 #include "hydro.h"
 
-#include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,33 +36,7 @@ struct buffers {
 };
 
 static bool succeeded(cl_int error, const char *what) {
-    if (error != CL_SUCCESS)
-        fprintf(stderr, "hydro: opencl: %s failed with error %d; see `clinfo`\n", what, error);
-    return error == CL_SUCCESS;
-}
-
-static bool has_doubles(cl_device_id device) {
-    cl_device_fp_config doubles = 0;
-    return clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL) ==
-               CL_SUCCESS &&
-           doubles != 0;
-}
-
-static cl_device_id find_device(void) {
-    static const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
-    cl_platform_id platforms[8];
-    cl_uint count = 0;
-    if (clGetPlatformIDs(8, platforms, &count) != CL_SUCCESS)
-        return NULL;
-    count = count < 8 ? count : 8;
-    for (size_t kind = 0; kind < 2; kind++)
-        for (cl_uint i = 0; i < count; i++) {
-            cl_device_id device;
-            if (clGetDeviceIDs(platforms[i], kinds[kind], 1, &device, NULL) == CL_SUCCESS &&
-                has_doubles(device))
-                return device;
-        }
-    return NULL;
+    return bk_opencl_succeeded("hydro", error, what);
 }
 
 static bool build_kernels(void) {
@@ -73,12 +47,8 @@ static bool build_kernels(void) {
         return false;
     bool ok =
         succeeded(clBuildProgram(program, 1, &opencl.device, "", NULL, NULL), "clBuildProgram");
-    if (!ok) {
-        static char log[16384];
-        clGetProgramBuildInfo(program, opencl.device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
-                              NULL);
-        fprintf(stderr, "%s\n", log);
-    }
+    if (!ok)
+        bk_opencl_print_log(program, opencl.device);
     for (int k = 0; k < KERNELS && ok; k++) {
         opencl.kernels[k] = clCreateKernel(program, kernel_names[k], &error);
         ok = succeeded(error, kernel_names[k]);
@@ -90,7 +60,7 @@ static bool build_kernels(void) {
 // NULL when there is none.
 static const char *device(void) {
     if (opencl.device == NULL)
-        opencl.device = find_device();
+        opencl.device = bk_opencl_find_device();
     if (opencl.device == NULL)
         return NULL;
     clGetDeviceInfo(opencl.device, CL_DEVICE_NAME, sizeof opencl.name - 1, opencl.name, NULL);

@@ -1,9 +1,9 @@
 // STREAM by OpenCL (stream.cl), on the first device with double precision; GPUs before others.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #define CL_TARGET_OPENCL_VERSION 120
+#include "bk_opencl.h"
 #include "stream.h"
 
-#include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static const char *const kernel_names[STREAM_KERNELS] = {"stream_copy", "stream_
                                                          "stream_sum", "stream_triad"};
 
 // Work items of a group, at most.
-enum { GROUP = 1024, MAX_PLATFORMS = 8 };
+enum { GROUP = 1024 };
 
 // What lasts as long as the program.
 static struct {
@@ -33,38 +33,7 @@ struct buffers {
 };
 
 static bool succeeded(cl_int error, const char *what) {
-    if (error != CL_SUCCESS)
-        fprintf(stderr, "jm-stream: opencl: %s failed with error %d; see `clinfo`\n", what, error);
-    return error == CL_SUCCESS;
-}
-
-static bool has_doubles(cl_device_id device) {
-    cl_device_fp_config doubles = 0;
-    return clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL) ==
-               CL_SUCCESS &&
-           doubles != 0;
-}
-
-static cl_device_id find_device(void) {
-    static const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
-    cl_platform_id platforms[MAX_PLATFORMS];
-    cl_uint count = 0;
-    if (clGetPlatformIDs(MAX_PLATFORMS, platforms, &count) != CL_SUCCESS)
-        return NULL;
-    for (size_t kind = 0; kind < 2; kind++)
-        for (cl_uint i = 0; i < count && i < MAX_PLATFORMS; i++) {
-            cl_device_id device;
-            if (clGetDeviceIDs(platforms[i], kinds[kind], 1, &device, NULL) == CL_SUCCESS &&
-                has_doubles(device))
-                return device;
-        }
-    return NULL;
-}
-
-static void print_log(cl_program program) {
-    char log[4096] = "";
-    clGetProgramBuildInfo(program, opencl.device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-    fprintf(stderr, "%s\n", log);
+    return bk_opencl_succeeded("jm-stream", error, what);
 }
 
 static bool build_kernels(void) {
@@ -75,7 +44,7 @@ static bool build_kernels(void) {
         succeeded(error, "clCreateProgramWithSource") &&
         succeeded(clBuildProgram(program, 1, &opencl.device, "", NULL, NULL), "clBuildProgram");
     if (!ok && program != NULL)
-        print_log(program);
+        bk_opencl_print_log(program, opencl.device);
     opencl.group = GROUP;
     for (unsigned i = 0; ok && i < STREAM_KERNELS; i++) {
         opencl.kernels[i] = clCreateKernel(program, kernel_names[i], &error);
@@ -106,7 +75,7 @@ static bool prepare(void) {
 static const char *device(void) {
     if (!opencl.searched) {
         opencl.searched = true;
-        opencl.device = find_device();
+        opencl.device = bk_opencl_find_device();
         if (opencl.device != NULL && !prepare())
             opencl.device = NULL;
     }

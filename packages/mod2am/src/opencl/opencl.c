@@ -1,9 +1,9 @@
 // The product by our own kernel (gemm.cl) on the first OpenCL device with double precision.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #define CL_TARGET_OPENCL_VERSION 120
+#include "bk_opencl.h"
 #include "mod2am.h"
 
-#include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,34 +28,7 @@ struct buffers {
 };
 
 static bool succeeded(cl_int error, const char *what) {
-    if (error != CL_SUCCESS)
-        fprintf(stderr, "mod2am: opencl: %s failed with error %d; see `clinfo`\n", what, error);
-    return error == CL_SUCCESS;
-}
-
-static bool has_doubles(cl_device_id device) {
-    cl_device_fp_config doubles = 0;
-    return clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL) ==
-               CL_SUCCESS &&
-           doubles != 0;
-}
-
-// The first device with double precision, GPUs before others.
-static cl_device_id find_device(void) {
-    static const cl_device_type kinds[] = {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL};
-    cl_platform_id platforms[8];
-    cl_uint platform_count = 0;
-    if (clGetPlatformIDs(8, platforms, &platform_count) != CL_SUCCESS)
-        return NULL;
-    platform_count = platform_count < 8 ? platform_count : 8;
-    for (size_t kind = 0; kind < 2; kind++)
-        for (cl_uint i = 0; i < platform_count; i++) {
-            cl_device_id device;
-            if (clGetDeviceIDs(platforms[i], kinds[kind], 1, &device, NULL) == CL_SUCCESS &&
-                has_doubles(device))
-                return device;
-        }
-    return NULL;
+    return bk_opencl_succeeded("mod2am", error, what);
 }
 
 static bool build_kernel(void) {
@@ -65,10 +38,7 @@ static bool build_kernel(void) {
     if (!succeeded(error, "clCreateProgramWithSource"))
         return false;
     if (!succeeded(clBuildProgram(program, 1, &opencl.device, "", NULL, NULL), "clBuildProgram")) {
-        char log[4096] = "";
-        clGetProgramBuildInfo(program, opencl.device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
-                              NULL);
-        fprintf(stderr, "%s\n", log);
+        bk_opencl_print_log(program, opencl.device);
         return false;
     }
     opencl.kernel = clCreateKernel(program, "gemm", &error);
@@ -80,7 +50,7 @@ static bool build_kernel(void) {
 static bool ready(void) {
     if (opencl.kernel != NULL)
         return true;
-    opencl.device = find_device();
+    opencl.device = bk_opencl_find_device();
     if (opencl.device == NULL)
         return false;
     clGetDeviceInfo(opencl.device, CL_DEVICE_NAME, sizeof opencl.name - 1, opencl.name, NULL);
