@@ -1,6 +1,7 @@
 // The solution by ScaLAPACK's pdgesv, on all MPI ranks as a nearly square grid.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_blas.h"
+#include "bk_grid.h"
 #include "linpack.h"
 
 #include <mpi.h>
@@ -8,57 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ScaLAPACK and BLACS have no headers for C.
-void Cblacs_get(int context, int what, int *value);
-void Cblacs_gridinit(int *context, const char *order, int rows, int columns);
-void Cblacs_gridinfo(int context, int *rows, int *columns, int *row, int *column);
-int numroc_(const int *n, const int *block, const int *process, const int *first,
-            const int *processes);
-void descinit_(int *descriptor, const int *m, const int *n, const int *mb, const int *nb,
-               const int *first_row, const int *first_column, const int *context,
-               const int *leading, int *info);
+// ScaLAPACK has no headers for C.
 void pdgesv_(const int *n, const int *right_sides, double *a, const int *ia, const int *ja,
              const int *desca, int *pivot, double *b, const int *ib, const int *jb,
              const int *descb, int *info);
 
 static const int zero = 0, one = 1;
 
-struct grid {
-    int context;
-    int rows;
-    int columns;
-    int row; // of this rank
-    int column;
-};
-
-// All ranks as a grid, made once; as square as their number allows.
-static const struct grid *the_grid(void) {
-    static struct grid grid;
-    if (grid.rows > 0)
-        return &grid;
-    int ranks = (int)bk_ranks(), rows = 1;
-    for (int divisor = 1; divisor * divisor <= ranks; divisor++)
-        if (ranks % divisor == 0)
-            rows = divisor;
-    Cblacs_get(-1, 0, &grid.context);
-    Cblacs_gridinit(&grid.context, "Row", rows, ranks / rows);
-    Cblacs_gridinfo(grid.context, &grid.rows, &grid.columns, &grid.row, &grid.column);
-    return &grid;
-}
-
-// How many of n the process has, and their numbers.
-static size_t place_cyclic(size_t n, size_t width, int process, int processes, size_t *numbers) {
-    const int whole = (int)n, block = (int)width;
-    const size_t count = (size_t)numroc_(&whole, &block, &process, &zero, &processes);
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = (i / width * (size_t)processes + (size_t)process) * width + i % width;
-    return count;
-}
-
 static void place(struct linpack_work *work) {
-    const struct grid *grid = the_grid();
-    work->rows = place_cyclic(work->n, work->nb, grid->row, grid->rows, work->row);
-    work->columns = place_cyclic(work->n + 1, work->nb, grid->column, grid->columns, work->column);
+    const struct bk_grid *grid = bk_the_grid();
+    work->rows = bk_place_cyclic(work->n, work->nb, grid->row, grid->rows, work->row);
+    work->columns =
+        bk_place_cyclic(work->n + 1, work->nb, grid->column, grid->columns, work->column);
 }
 
 static void sum(double *values, size_t count) {
@@ -92,7 +54,7 @@ static void solve(void *context, uint64_t iterations) {
     struct linpack_work *work = context;
     const int n = (int)work->n, columns = n + 1, nb = (int)work->nb, leading = (int)work->stride;
     int descriptor[9], info;
-    descinit_(descriptor, &n, &columns, &nb, &nb, &zero, &zero, &the_grid()->context, &leading,
+    descinit_(descriptor, &n, &columns, &nb, &nb, &zero, &zero, &bk_the_grid()->context, &leading,
               &info);
     for (uint64_t iteration = 0; iteration < iterations; iteration++) {
         double *a = linpack_next(work);
