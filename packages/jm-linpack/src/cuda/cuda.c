@@ -1,6 +1,7 @@
 // The solution on the first NVIDIA GPU: the same algorithm as on the host, on the device's memory,
 // its products and solves by cuBLAS, the rest by our own kernels. SPDX-License-Identifier:
 // Apache-2.0 OR MIT
+#include "bk_cuda.h"
 #include "kernels.h"
 #include "lu.h"
 
@@ -28,16 +29,6 @@ static void note_cublas(cublasStatus_t status, const char *what) {
     if (status != CUBLAS_STATUS_SUCCESS && gpu.ok)
         fprintf(stderr, "jm-linpack: cublas: %s: %s\n", what, cublasGetStatusString(status));
     gpu.ok = gpu.ok && status == CUBLAS_STATUS_SUCCESS;
-}
-
-static const char *device(void) {
-    static struct cudaDeviceProp properties;
-    int count = 0;
-    if (properties.name[0] != '\0')
-        return properties.name;
-    bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0 &&
-                 cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
-    return found ? properties.name : NULL;
 }
 
 static void gemm(size_t m, size_t n, size_t k, const double *a, const double *b, double *c,
@@ -135,5 +126,5 @@ const struct linpack_variant linpack_cuda = {
     .prepare = prepare,
     .begin = begin,
     .end = end,
-    .device = device,
+    .device = bk_cuda_device,
 };

@@ -1,5 +1,6 @@
 // The product on the first NVIDIA GPU, by our own kernel and by cuBLAS.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_cuda.h"
 #include "mod2am.h"
 #include "tiled.h"
 
@@ -25,16 +26,6 @@ static bool cublas_succeeded(cublasStatus_t status, const char *what) {
     if (status != CUBLAS_STATUS_SUCCESS)
         fprintf(stderr, "mod2am: cublas: %s: %s\n", what, cublasGetStatusString(status));
     return status == CUBLAS_STATUS_SUCCESS;
-}
-
-static const char *device(void) {
-    static struct cudaDeviceProp properties;
-    int count = 0;
-    if (properties.name[0] != '\0')
-        return properties.name;
-    bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0 &&
-                 cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
-    return found ? properties.name : NULL;
 }
 
 static bool begin(struct mod2am_work *work) {
@@ -102,7 +93,7 @@ const struct mod2am_variant mod2am_cuda = {
     .kernel = multiply,
     .begin = begin,
     .end = end,
-    .device = device,
+    .device = bk_cuda_device,
 };
 
 const struct mod2am_variant mod2am_cublas = {
@@ -110,5 +101,5 @@ const struct mod2am_variant mod2am_cublas = {
     .kernel = multiply_cublas,
     .begin = begin_cublas,
     .end = end,
-    .device = device,
+    .device = bk_cuda_device,
 };

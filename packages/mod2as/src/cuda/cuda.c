@@ -1,5 +1,6 @@
 // The product on the first NVIDIA GPU, by our own kernel and by cuSPARSE.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_cuda.h"
 #include "mod2as.h"
 #include "spmv.h"
 
@@ -29,16 +30,6 @@ static bool cusparse_succeeded(cusparseStatus_t status, const char *what) {
     if (status != CUSPARSE_STATUS_SUCCESS)
         fprintf(stderr, "mod2as: cusparse: %s: %s\n", what, cusparseGetErrorString(status));
     return status == CUSPARSE_STATUS_SUCCESS;
-}
-
-static const char *device(void) {
-    static struct cudaDeviceProp properties;
-    int count = 0;
-    if (properties.name[0] != '\0')
-        return properties.name;
-    bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0 &&
-                 cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
-    return found ? properties.name : NULL;
 }
 
 // Copies `bytes` to new memory of the device; some, where there are none.
@@ -163,7 +154,7 @@ const struct mod2as_variant mod2as_cuda = {
     .multiply = multiply,
     .collect = collect,
     .forget = forget,
-    .device = device,
+    .device = bk_cuda_device,
 };
 
 const struct mod2as_variant mod2as_cusparse = {
@@ -172,5 +163,5 @@ const struct mod2as_variant mod2as_cusparse = {
     .multiply = multiply_cusparse,
     .collect = collect,
     .forget = forget,
-    .device = device,
+    .device = bk_cuda_device,
 };

@@ -1,5 +1,6 @@
 // The transform on the first NVIDIA GPU by cuFFT, the numbers staying in its memory.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_cuda.h"
 #include "mod2f.h"
 
 #include <cuda_runtime_api.h>
@@ -26,16 +27,6 @@ static bool cufft_succeeded(cufftResult result, const char *what) {
         fprintf(stderr, "mod2f: cufft: %s failed with error %d of cufftResult\n", what,
                 (int)result);
     return result == CUFFT_SUCCESS;
-}
-
-static const char *device(void) {
-    static struct cudaDeviceProp properties;
-    int count = 0;
-    if (properties.name[0] != '\0')
-        return properties.name;
-    bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0 &&
-                 cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
-    return found ? properties.name : NULL;
 }
 
 static bool plan(struct mod2f_work *work) {
@@ -93,5 +84,5 @@ const struct mod2f_variant mod2f_cufft = {
     .transform = transform,
     .collect = collect,
     .forget = forget,
-    .device = device,
+    .device = bk_cuda_device,
 };
