@@ -5,6 +5,9 @@
 #include "config.h"
 #include "locate.h"
 
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,20 +97,30 @@ static void show_region(const char *name, const jm_packet *reply) {
             jm_packet_double(reply, "seconds", 0));
 }
 
-static int run_region(jm_client *client, const char *name, char **command) {
-    jm_packet reply;
-    bool marked = mark(client, "region_begin", name, false, &reply) == 0;
+/* The command's exit status; 1 where it could not be run, which is said. */
+static int run(char **command) {
+    int status = 0;
+    signal(SIGCHLD, SIG_DFL); /* of who ignores it, the kernel keeps no status */
     pid_t pid = fork();
     if (pid == 0) {
         execvp(command[0], command);
         perror(command[0]);
         _exit(127);
     }
-    int status = 0;
-    waitpid(pid, &status, 0);
+    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
+        fprintf(stderr, "joulemarkctl: region: %s was not run: %s\n", command[0], strerror(errno));
+        return EXIT_FAILURE;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_region(jm_client *client, const char *name, char **command) {
+    jm_packet reply;
+    bool marked = mark(client, "region_begin", name, false, &reply) == 0;
+    int status = run(command);
     if (marked && mark(client, "region_end", name, false, &reply) == 0)
         show_region(name, &reply);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return status;
 }
 
 /* A script goes on whatever becomes of its marks. */
@@ -163,7 +176,8 @@ int main(int argc, char **argv) {
     jm_client client = JM_CLIENT_INIT;
     const char *given = NULL;
     char node[JM_NAME_MAX];
-    for (int option; (option = getopt(argc, argv, "+N:h")) != -1;) {
+    static const struct option OPTIONS[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    for (int option; (option = getopt_long(argc, argv, "+N:h", OPTIONS, NULL)) != -1;) {
         if (option == 'N')
             given = optarg;
         else

@@ -40,10 +40,13 @@ static bool is_open_process(const jm_account *account) {
     return account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0;
 }
 
-static bool is_alive(const jm_account *account) {
+static bool lives(int32_t pid, uint64_t pid_start) {
     jm_process process;
-    return jm_process_read(account->pid, &process) && process.start == account->pid_start &&
-           !process.ended;
+    return jm_process_read(pid, &process) && process.start == pid_start && !process.ended;
+}
+
+static bool is_alive(const jm_account *account) {
+    return lives(account->pid, account->pid_start);
 }
 
 static void add_note(jm_account *account, const char *text) {
@@ -316,6 +319,12 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
     jm_account *account = jm_ledger_find(&daemon->ledger, request->pid, request->pid_start);
     bool is_new = account == NULL;
     bool new_job = jm_ledger_find_job(&daemon->ledger, request->job_id) == NULL;
+    /* After a hang requests come in any order: nobody would end this job, which had its epilog. */
+    if (new_job && !lives(request->pid, request->pid_start)) {
+        jm_message_set(why, "process %d is gone, and job %u is not open here", request->pid,
+                       request->job_id);
+        return NULL;
+    }
     if (is_new) {
         request->cpu_ns = jm_process_tree_cpu_ns(request->pid);
         jm_daemon_sample(daemon);
@@ -430,7 +439,7 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why) {
     warn_without_contain(daemon, job);
     /* The epilog holds up the node, so the record is written after it has its answer. */
     job->due = true;
-    mark_unsaved(daemon);
+    save(daemon); /* nobody tells a next daemon of the job again */
     return 0;
 }
 

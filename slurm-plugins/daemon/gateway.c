@@ -158,12 +158,9 @@ static void take(gateway *self, const source *from, outlet *of, const jm_batch *
         note_health(from, of, reading->why ? reading->why : "reading failed");
         return;
     }
-    int64_t boot_ns = batch->boot_ns, real_ns = reading->time_ns;
-    int64_t offset_ns = jm_real_ns() - jm_boot_ns();
-    if (real_ns != 0)
-        boot_ns = real_ns - offset_ns;
-    else
-        real_ns = boot_ns + offset_ns;
+    int64_t now_ns = jm_boot_ns(), now_real_ns = jm_real_ns();
+    int64_t boot_ns = jm_batch_value_ns(batch, reading, now_real_ns, now_ns);
+    int64_t real_ns = boot_ns + (now_real_ns - now_ns);
     bool counts = of->channel.info.method == JM_METHOD_COUNTER;
     bool first = !of->channel.has_last;
     if (first)
@@ -172,7 +169,7 @@ static void take(gateway *self, const source *from, outlet *of, const jm_batch *
                     (int64_t)(from->config->period_s * 1e9) * MAX_GAP_PERIODS);
     note_health(from, of, of->channel.fault);
     of->channel.fault = NULL;
-    of->heard_ns = jm_boot_ns();
+    of->heard_ns = now_ns;
     of->is_new = !(counts && first); /* one value of a counter is no power yet */
     if (of->node)
         publish_node(self, of->node, real_ns);

@@ -33,12 +33,15 @@ int jm_log_open(const char *path) {
 }
 
 /* True when the very same text was said less than QUIET_S ago. */
-static bool said_lately(const char *text, time_t now) {
+static bool said_lately(const char *text) {
     static struct {
         char text[JM_MESSAGE_MAX];
         time_t when;
     } said[REMEMBERED];
     static int next;
+    struct timespec moment; /* of a clock that nobody sets back */
+    clock_gettime(CLOCK_MONOTONIC, &moment);
+    time_t now = moment.tv_sec;
     for (int i = 0; i < REMEMBERED; i++)
         if (strcmp(said[i].text, text) == 0) {
             if (now - said[i].when < QUIET_S)
@@ -62,7 +65,7 @@ void jm_log(const char *level, const char *format, ...) {
     struct timespec now;
     struct tm parts;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (strcmp(level, "info") != 0 && said_lately(text, now.tv_sec))
+    if (strcmp(level, "info") != 0 && said_lately(text))
         return;
     localtime_r(&now.tv_sec, &parts);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &parts);

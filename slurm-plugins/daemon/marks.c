@@ -3,6 +3,8 @@
 // regions.
 #include "marks.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -168,7 +170,7 @@ static int make_memory(void) {
 
 static bool make_ring(jm_source *source, int fds[2]) {
     fds[0] = make_memory();
-    fds[1] = source->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    fds[1] = source->event = jm_descriptor_move_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     void *memory = fds[0] >= 0
                        ? mmap(NULL, sizeof(jm_ring), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0)
                        : MAP_FAILED;

@@ -13,7 +13,12 @@
 
 /* An answer within this belongs to the moment that was asked for. */
 static const int64_t AT_ONCE_NS = 1000000;
+/* A counter's first value tells no power; it needs one for ticks that it cannot answer at once. The
+ * coarsest step ten times a second. */
+static const int64_t SECOND_VALUE_NS = 100000000;
 static const int64_t STOP_PATIENCE_NS = 1000000000;
+/* Clocks of two machines differ by less, if they are kept at all. */
+static const int64_t AHEAD_NS = 1000000000;
 /* Values that nobody takes are not kept without end. */
 enum { BATCHES_MAX = 10000 };
 
@@ -117,7 +122,7 @@ static void free_poller(jm_poller *poller) {
 
 static void *run(void *opaque) {
     jm_poller *poller = opaque;
-    bool prompt = poller->instrument->prompt;
+    bool prompt = poller->instrument->prompt, first = true;
     int64_t pause_ns =
         prompt ? (int64_t)((double)poller->period_ns * JM_UNASKED_PERIODS) : poller->period_ns;
     int64_t due_ns = jm_clock_ns(CLOCK_MONOTONIC) + (prompt ? pause_ns : 0);
@@ -138,7 +143,8 @@ static void *run(void *opaque) {
             pthread_cond_broadcast(&poller->done);
         }
         int64_t after_ns = jm_clock_ns(CLOCK_MONOTONIC);
-        due_ns = prompt ? after_ns + pause_ns : due_ns + pause_ns;
+        due_ns = prompt ? after_ns + (first ? SECOND_VALUE_NS : pause_ns) : due_ns + pause_ns;
+        first = false;
         if (due_ns < after_ns) /* missed turns are not made up for */
             due_ns = after_ns + pause_ns - (after_ns - due_ns) % pause_ns;
     }
@@ -230,6 +236,12 @@ jm_batch *jm_poller_take(jm_poller *poller) {
     poller->n_batches = 0;
     pthread_mutex_unlock(&poller->lock);
     return first;
+}
+
+int64_t jm_batch_value_ns(const jm_batch *batch, const jm_reading *reading, int64_t real_ns,
+                          int64_t boot_ns) {
+    int64_t ahead_ns = reading->time_ns - real_ns;
+    return reading->time_ns == 0 || ahead_ns > AHEAD_NS ? batch->boot_ns : boot_ns + ahead_ns;
 }
 
 int64_t jm_poller_busy_since_ns(jm_poller *poller) {

@@ -39,6 +39,15 @@ bool jm_poller_wait(jm_poller *poller, int64_t deadline_ns);
 /* All values since the last call, oldest first; the caller frees each with free(). */
 jm_batch *jm_poller_take(jm_poller *poller);
 
+/*
+ * CLOCK_BOOTTIME of one of the batch's values, seen at real_ns (CLOCK_REALTIME) and boot_ns, which
+ * are one moment. One that says that it is of a time to come (CLOCK_REALTIME was set back since it
+ * was read, or its source's clock is ahead) is of the call: or else no later one would count until
+ * that time.
+ */
+int64_t jm_batch_value_ns(const jm_batch *batch, const jm_reading *reading, int64_t real_ns,
+                          int64_t boot_ns);
+
 /* CLOCK_BOOTTIME since when a call has not come back; 0: none is under way. */
 int64_t jm_poller_busy_since_ns(jm_poller *poller);
 

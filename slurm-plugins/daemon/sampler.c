@@ -15,8 +15,9 @@
 
 /* Power readings further apart than this many periods are not joined by a line. */
 enum { MAX_GAP_PERIODS = 5 };
-/* So long a tick waits for prompt instruments; a step's launch waits with it. */
-static const int64_t PATIENCE_NS = 5000000;
+/* So long a tick waits for prompt instruments, and a step's launch with it: they read a file, but
+ * on a busy node their threads get a CPU late. Slurm's plugins wait 100 ms for us. */
+static const int64_t PATIENCE_NS = 50000000;
 /* Nothing new for so many periods is silence. */
 static const double SILENT_PERIODS = 1.5;
 
@@ -137,13 +138,6 @@ static void judge_batch_time(const look *at, const jm_batch *batch) {
              (double)batch->took_ns / 1e9, (double)sampled->timeout_ns / 1e9);
 }
 
-/* CLOCK_BOOTTIME of a value: its own time, if it has one. */
-static int64_t time_of(const look *at, const jm_batch *batch, const jm_reading *reading) {
-    if (reading->time_ns == 0)
-        return batch->boot_ns;
-    return at->boot_ns - (at->real_ns - reading->time_ns);
-}
-
 static void take_value(const look *at, int channel, const jm_batch *batch,
                        const jm_reading *reading) {
     jm_sampled *sampled = &at->sampler->opened[at->which];
@@ -151,8 +145,11 @@ static void take_value(const look *at, int channel, const jm_batch *batch,
     if (!reading->ok && !reading->none)
         note(at, JM_SICK_FAILS, "%.60s: %s", target->info.name,
              reading->why ? reading->why : "reading failed");
-    if (reading->ok) {
-        int64_t boot_ns = time_of(at, batch, reading);
+    if (jm_channel_is_beyond_a_node(target, reading))
+        note(at, JM_SICK_JUMPS, "%.60s: %.0f W is more than a node draws", target->info.name,
+             (double)reading->value / 1e6);
+    else if (reading->ok) {
+        int64_t boot_ns = jm_batch_value_ns(batch, reading, at->real_ns, at->boot_ns);
         sampled->heard_ns = at->boot_ns;
         if (at->boot_ns - boot_ns > sampled->max_gap_ns + at->ledger->window_ns)
             note(at, JM_SICK_LATE, "%.60s: a value of %.1f s ago", target->info.name,

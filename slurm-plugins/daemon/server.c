@@ -2,6 +2,7 @@
 // The daemon's socket and event loop: who asks, what they may, what they are answered.
 #include "server.h"
 
+#include "descriptor.h"
 #include "log.h"
 #include "marks.h"
 #include "process.h"
@@ -129,7 +130,7 @@ static void drop_watch(server *s, watch *w) {
 
 /* The kernel says when the process ends: its account closes then, whatever killed it. */
 static void watch_process(server *s, int32_t pid, uint64_t pid_start) {
-    watch *w = add_watch(s, WATCH_PROCESS, pidfd_open(pid, 0));
+    watch *w = add_watch(s, WATCH_PROCESS, jm_descriptor_move_up(pidfd_open(pid, 0)));
     if (!w) {
         jm_warn("process %d cannot be watched: %s; its account closes at the epilog", pid,
                 strerror(errno));
@@ -488,7 +489,8 @@ static void serve(server *s, watch *client) {
     else
         refuse(answer, "not a packet: `verb key=value ...`");
     if (jm_packet_u64(&packet, "quiet", 0) == 1) {
-        if (strncmp(answer, "ok", 2) != 0)
+        /* Of Slurm's own processes alone: users would fill the log's disk, in words of theirs. */
+        if (client->privileged && strncmp(answer, "ok", 2) != 0)
             jm_warn("process %d of user %u: %s: %s", client->pid, client->uid, packet.verb, answer);
         return;
     }
@@ -536,7 +538,7 @@ static bool has_room_for(const server *s, uint32_t uid) {
 }
 
 static void greet(server *s, int listener) {
-    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = jm_descriptor_move_up(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     struct ucred peer;
     socklen_t size = sizeof peer;
     jm_process process;

@@ -10,6 +10,10 @@
 /* Jobs whose records are written stay readable for this long. */
 #define KEEP_DAYS "30"
 
+/* Who reads a killed daemon's ledger holds its lock for a moment: rather than never to save, a
+ * start waits. A tick is missed by no more than this. */
+enum { START_PATIENCE_MS = 10000, SAVE_PATIENCE_MS = 100 };
+
 static const char SCHEMA[] =
     "PRAGMA journal_mode=WAL;"
     "PRAGMA synchronous=NORMAL;"
@@ -49,7 +53,7 @@ static const char *const MIGRATIONS[] = {
     "ALTER TABLE balance ADD COLUMN edge_uj2 REAL NOT NULL DEFAULT 0",
     "ALTER TABLE balance ADD COLUMN passed_uj INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE balance ADD COLUMN value_count INTEGER NOT NULL DEFAULT 0",
-    NULL,
+    "ALTER TABLE account ADD COLUMN profile_hz REAL NOT NULL DEFAULT 0",
 };
 
 enum statement {
@@ -66,7 +70,7 @@ static const char *const SQL[STATEMENTS] = {
     [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_ACCOUNT] =
-        "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?)",
+        "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?,?)",
     [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?,?,?,?)",
     [PUT_REGION] = "INSERT OR REPLACE INTO regions VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE id = ?1 OR job_account = ?1",
@@ -76,7 +80,16 @@ struct jm_store {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENTS];
     int64_t next_id;
+    int64_t *settled; /* jobs whose record is written, and no saved ledger says so yet */
+    int n_settled;
 };
+
+/* What to do about a ledger that a start cannot have: it is tried once. */
+static const char *remedy(int status) {
+    bool spoilt = (status & 0xff) == SQLITE_CORRUPT || (status & 0xff) == SQLITE_NOTADB;
+    return spoilt ? "move it away, then restart joulemarkd"
+                  : "check `state_dir:`, its owner and space, then restart joulemarkd";
+}
 
 static int complain(jm_store *store, const char *doing, jm_message *why) {
     jm_message_set(why, "ledger %s: %s: %s", sqlite3_db_filename(store->db, "main"), doing,
@@ -90,6 +103,7 @@ void jm_store_close(jm_store *store) {
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(store->statements[i]);
     sqlite3_close(store->db);
+    free(store->settled);
     free(store);
 }
 
@@ -103,13 +117,15 @@ static int64_t query_number(sqlite3 *db, const char *sql) {
     return number;
 }
 
+enum { SCHEMA_VERSION = sizeof MIGRATIONS / sizeof *MIGRATIONS };
+
 static int migrate(sqlite3 *db) {
     int64_t have = query_number(db, "PRAGMA user_version");
     int status = have < 0 ? SQLITE_ERROR : SQLITE_OK;
-    for (int i = (int)have; status == SQLITE_OK && MIGRATIONS[i]; i++) {
+    for (int i = (int)have; status == SQLITE_OK && i < SCHEMA_VERSION; i++) {
         char sql[512];
-        jm_format(sql, sizeof sql, "BEGIN; %s; PRAGMA user_version = %d; COMMIT", MIGRATIONS[i],
-                  i + 1);
+        jm_format(sql, sizeof sql, "BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT",
+                  MIGRATIONS[i], i + 1);
         status = sqlite3_exec(db, sql, NULL, NULL, NULL);
     }
     return status;
@@ -123,6 +139,17 @@ int jm_store_open(jm_store **out, const char *path, jm_message *why) {
     }
     int status = sqlite3_open(path, &store->db);
     if (status == SQLITE_OK)
+        status = sqlite3_busy_timeout(store->db, START_PATIENCE_MS);
+    int64_t version = status == SQLITE_OK ? query_number(store->db, "PRAGMA user_version") : -1;
+    if (version > SCHEMA_VERSION) {
+        jm_message_set(why,
+                       "ledger %s: is of a later joulemarkd, version %lld, this one knows %d; "
+                       "install that one, or move it away, then restart joulemarkd",
+                       path, (long long)version, SCHEMA_VERSION);
+        jm_store_close(store);
+        return -1;
+    }
+    if (status == SQLITE_OK)
         status = sqlite3_exec(store->db, SCHEMA, NULL, NULL, NULL);
     if (status == SQLITE_OK)
         status = migrate(store->db);
@@ -133,8 +160,8 @@ int jm_store_open(jm_store **out, const char *path, jm_message *why) {
         *out = store;
         return 0;
     }
-    jm_message_set(why, "ledger %s: cannot be opened: %s; check `state_dir:`, its owner and space",
-                   path, store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(status));
+    jm_message_set(why, "ledger %s: cannot be opened: %s; %s", path,
+                   store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(status), remedy(status));
     jm_store_close(store);
     return -1;
 }
@@ -186,12 +213,13 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
         a->id = ++store->next_id;
     if (a->job && a->job->id == 0)
         a->job->id = ++store->next_id;
-    int status = put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddiiii", a->id,
-                     a->job ? a->job->id : a->id, (int64_t)a->kind, (int64_t)a->job_id, a->step,
-                     (int64_t)a->uid, (int64_t)a->pid, i64(a->pid_start), i64(a->cpus),
-                     (int64_t)a->mode, a->opened_ns, a->closed_ns, a->active_ns, a->gap_ns,
-                     i64(a->samples), a->note, i64(a->cpu_ns), a->current_w, a->peak_w,
-                     (int64_t)a->contained, (int64_t)a->cpu_source, a->suspended_ns, i64(a->gpus));
+    int status =
+        put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddiiiid", a->id, a->job ? a->job->id : a->id,
+            (int64_t)a->kind, (int64_t)a->job_id, a->step, (int64_t)a->uid, (int64_t)a->pid,
+            i64(a->pid_start), i64(a->cpus), (int64_t)a->mode, a->opened_ns, a->closed_ns,
+            a->active_ns, a->gap_ns, i64(a->samples), a->note, i64(a->cpu_ns), a->current_w,
+            a->peak_w, (int64_t)a->contained, (int64_t)a->cpu_source, a->suspended_ns, i64(a->gpus),
+            a->profile_hz);
     for (int c = 0; c < ledger->n_channels && status == 0; c++) {
         const jm_balance *b = &a->balance[c];
         if (b->energy_uj > 0 || a->closed_ns != 0)
@@ -210,6 +238,8 @@ static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) 
         status = put(store, PUT_META, "si", "boot_ns", moment->boot_ns);
     if (status == 0)
         status = put(store, PUT_META, "si", "real_ns", moment->real_ns);
+    for (int i = 0; i < store->n_settled && status == 0; i++)
+        status = put(store, SET_RECORDED, "i", store->settled[i]);
     for (int i = 0; i < ledger->n_channels && status == 0; i++)
         status = put_channel(store, ledger, i);
     for (int i = 0; i < ledger->n_accounts && status == 0; i++) {
@@ -222,8 +252,7 @@ static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) 
 }
 
 int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, jm_message *why) {
-    if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK &&
-        sqlite3_get_autocommit(store->db))
+    if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return complain(store, "cannot begin to save", why);
     if (put_all(store, ledger, moment) != 0 ||
         sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
@@ -231,6 +260,7 @@ int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, j
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
         return -1;
     }
+    store->n_settled = 0;
     for (int i = 0; i < ledger->n_accounts; i++)
         ledger->accounts[i]->dirty = false;
     return 0;
@@ -239,10 +269,15 @@ int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, j
 int jm_store_settle(jm_store *store, const jm_account *job, jm_message *why) {
     if (job->id == 0)
         return 0;
-    if (sqlite3_get_autocommit(store->db) &&
-        sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
-        return complain(store, "cannot begin to save", why);
-    return put(store, SET_RECORDED, "i", job->id) == 0 ? 0 : complain(store, "cannot save", why);
+    int64_t *grown =
+        realloc(store->settled, ((size_t)store->n_settled + 1) * sizeof *store->settled);
+    if (!grown) {
+        jm_message_set(why, "out of memory");
+        return -1;
+    }
+    store->settled = grown;
+    store->settled[store->n_settled++] = job->id;
+    return 0;
 }
 
 static int find_channel(const jm_ledger *ledger, const char *name) {
@@ -279,6 +314,7 @@ static void load_channel(jm_ledger *ledger, sqlite3_stmt *row) {
     channel->last_value = u64_at(row, 4);
     channel->last_boot_ns = sqlite3_column_int64(row, 5);
     channel->has_last = channel->last_boot_ns >= 0 && !channel->retired;
+    channel->moved_boot_ns = channel->last_boot_ns;
     channel->remainder = u64_at(row, 6);
     channel->power_w = sqlite3_column_double(row, 7);
     channel->total_uj = u64_at(row, 8);
@@ -326,6 +362,7 @@ static void load_account(jm_ledger *ledger, sqlite3_stmt *row) {
     a->cpu_source = (jm_cpu_source)sqlite3_column_int(row, 21);
     a->suspended_ns = sqlite3_column_int64(row, 22);
     a->gpus = u64_at(row, 23);
+    a->profile_hz = sqlite3_column_double(row, 24);
     a->dirty = false;
 }
 
@@ -398,6 +435,7 @@ static void load_moment(jm_store *store, jm_moment *moment) {
 }
 
 int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why) {
+    const jm_ledger empty = *ledger;
     load_moment(store, moment);
     store->next_id = number(store, "SELECT max(id) FROM account");
     if (each_row(store, ledger, "SELECT * FROM channel", load_channel) != 0 ||
@@ -410,7 +448,15 @@ int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_mess
         each_row(store, ledger,
                  "SELECT regions.* FROM regions JOIN account ON account.id = regions.account"
                  " WHERE recorded = 0 ORDER BY regions.account, regions.id",
-                 load_region) != 0)
-        return complain(store, "cannot be read", why);
+                 load_region) != 0) {
+        jm_message_set(why, "ledger %s: cannot be read: %s; %s",
+                       sqlite3_db_filename(store->db, "main"), sqlite3_errmsg(store->db),
+                       remedy(sqlite3_errcode(store->db)));
+        jm_ledger_free(ledger);
+        *ledger = empty;
+        *moment = (jm_moment){0};
+        return -1;
+    }
+    sqlite3_busy_timeout(store->db, SAVE_PATIENCE_MS);
     return 0;
 }

@@ -20,9 +20,10 @@ int jm_store_open(jm_store **store, const char *path, jm_message *why);
 void jm_store_close(jm_store *store);
 
 /*
- * Fill the ledger, whose configured channels are there, with what was saved: counters, unallocated,
- * and every account whose record is not yet written. Channels no longer configured come back as
- * retired. moment->boot_id is "" for a new ledger.
+ * Fill the ledger, whose configured channels are there and which has no account yet, with what was
+ * saved: counters, unallocated, and every account whose record is not yet written. Channels no
+ * longer configured come back as retired. moment->boot_id is "" for a new ledger. 0, or -1 and why:
+ * the ledger is as it was, half of the saved one would not balance.
  */
 int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why);
 
@@ -30,7 +31,7 @@ int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_mess
 int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, jm_message *why);
 
 /* The job's record is written: the job will not be loaded again. Takes effect with the caller's
- * next save. */
+ * next save that succeeds, however many fail before it. 0, or -1 and why: out of memory. */
 int jm_store_settle(jm_store *store, const jm_account *job, jm_message *why);
 
 #endif

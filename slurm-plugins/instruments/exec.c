@@ -168,6 +168,7 @@ static jm_reading take_line(exec_instrument *self, const char *text) {
         jm_message_set(&self->why, "command '%.60s': time goes back, from %.3f to %.3f",
                        self->command, (double)self->last_time_ns / NS_PER_S,
                        (double)line.time_ns / NS_PER_S);
+        self->last_time_ns = line.time_ns; /* its clock was set back: from there it goes on */
         return fail(self);
     }
     if (line.time_ns > 0)

@@ -36,7 +36,7 @@ typedef struct {
     entry *queue; /* a ring; whatever it has no room for pushes the oldest out */
     int first, count;
     uint64_t lost;       /* pushed out since the last read */
-    int64_t latest_ns;   /* older or equal times are repetitions */
+    int64_t latest_ns;   /* of a sender's clock; its older or equal times are repetitions */
     char why[FAULT_MAX]; /* of the last reading given out */
 } channel;
 
@@ -89,10 +89,10 @@ static void take(subscriber *self, channel *to, const void *data, size_t size, b
     if (new.time_ns > arrival_ns + AHEAD_NS)
         jm_format(new.fault, sizeof new.fault, "its time is %.0f s ahead of our clock",
                   (double)(new.time_ns - arrival_ns) / 1e9);
-    else if (new.time_ns <= to->latest_ns)
+    else if (payload.time_ns != 0 && payload.time_ns <= to->latest_ns)
         return; /* QoS 1 may bring a message twice */
-    else
-        to->latest_ns = new.time_ns;
+    else if (payload.time_ns != 0)
+        to->latest_ns = payload.time_ns;
     push(to, &new);
 }
 

@@ -65,7 +65,39 @@ static void note_mean(jm_channel *channel, double mean_w, int64_t dt_ns) {
     note_change(channel, step_w, dt_ns);
 }
 
+/* One that did not answer a tick at once was held over it, too. What that tick was given too little
+ * or too much comes with this value, which those pay who are here now. */
+static void note_held(jm_channel *channel, uint64_t energy_uj, int64_t dt_ns) {
+    int64_t held_ns = channel->settled_boot_ns - channel->last_boot_ns;
+    if (held_ns <= 0)
+        return;
+    double part = held_ns < dt_ns ? (double)held_ns / (double)dt_ns : 1;
+    double given_uj = (double)channel->total_uj - (double)channel->integral_uj;
+    double wrong_uj = (double)energy_uj * part - given_uj;
+    channel->when_uj2 += wrong_uj * wrong_uj;
+}
+
+/* The same of one that fell: the time up to boot_ns has no energy that is known. */
+static void fall(jm_channel *channel, int64_t boot_ns, const char *fault) {
+    channel->fell_from = channel->last_value;
+    channel->fell_uj = channel->integral_uj;
+    lose(channel, boot_ns, fault);
+}
+
+/* One that is back where it fell from was not reset, its meter told garbage meanwhile (0, while its
+ * agent starts): or else all that it has ever counted would be energy of now. */
+static void climb_back(jm_channel *channel, uint64_t value) {
+    if (channel->fell_from == 0 || value == channel->last_value)
+        return;
+    if (value > channel->fell_from) {
+        channel->last_value = channel->fell_from;
+        channel->integral_uj = channel->fell_uj;
+    }
+    channel->fell_from = 0;
+}
+
 static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
+    climb_back(channel, value);
     int64_t dt_ns = boot_ns - channel->last_boot_ns;
     double dt_s = (double)dt_ns / NS_PER_S;
     uint64_t wrap = channel->info.wrap_uj, energy_uj;
@@ -74,14 +106,17 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     } else if (wrap > 0 && channel->last_value <= wrap) {
         energy_uj = wrap - channel->last_value + 1 + value;
     } else {
-        lose(channel, boot_ns, "jumps back: the counter was reset");
+        fall(channel, boot_ns, "jumps back: the counter was reset");
         return;
     }
     energy_uj = own_part(channel, energy_uj, &channel->part_carry);
     if ((double)energy_uj > JM_PLAUSIBLE_POWER_W * UJ_PER_J * (dt_s > 1e-3 ? dt_s : 1e-3)) {
-        lose(channel, boot_ns, "jumps: the counter was reset, or is no energy");
+        (value < channel->last_value ? fall : lose)(
+            channel, boot_ns, "jumps: the counter was reset, or is no energy");
         return;
     }
+    if (!is_polled_counter(channel))
+        note_held(channel, energy_uj, dt_ns);
     channel->integral_uj += energy_uj;
     /* At twice the power last seen it may have wrapped more than once: what is charged is a lower
      * bound. */
@@ -168,7 +203,7 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
         if (!is_counter)
             channel->power_w = (double)value / UJ_PER_J;
     }
-    if (!is_counter || (is_polled_counter(channel) && channel->power_w > 0))
+    if (!is_counter || channel->power_w > 0)
         note_range(channel);
     channel->values++;
     channel->has_last = true;
@@ -189,6 +224,11 @@ static uint64_t level_uj(const jm_channel *channel, int64_t boot_ns, int64_t max
         return channel->integral_uj + (uint64_t)held_uj;
     uint64_t ahead_uj = (uint64_t)-held_uj;
     return ahead_uj < channel->integral_uj ? channel->integral_uj - ahead_uj : 0;
+}
+
+bool jm_channel_is_beyond_a_node(const jm_channel *channel, const jm_reading *reading) {
+    return reading->ok && channel->info.method != JM_METHOD_COUNTER &&
+           (double)reading->value * part_of(channel) > JM_PLAUSIBLE_POWER_W * UJ_PER_J;
 }
 
 jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {
@@ -226,6 +266,7 @@ jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64
 
 void jm_channel_forget(jm_channel *channel) {
     channel->has_last = false;
+    channel->fell_from = 0;
     channel->integral_uj = channel->total_uj;
     channel->remainder = channel->part_carry = channel->moved_uj = 0;
     channel->settled_boot_ns = channel->lost_boot_ns = 0;
@@ -237,13 +278,15 @@ void jm_channel_forget(jm_channel *channel) {
 /* A step that comes at any time of a period, and is seen only at its end: the mean of the square of
  * what it has brought until age. */
 double jm_channel_unseen_variance(const jm_channel *channel) {
-    if ((channel->info.method == JM_METHOD_COUNTER && channel->info.prompt) ||
-        channel->step_ns <= 0)
-        return 0;
     double age_s = (double)(channel->settled_boot_ns - channel->last_boot_ns) / NS_PER_S;
-    double period_s = (double)channel->step_ns / NS_PER_S;
     if (age_s <= 0)
         return 0;
+    /* It is seen at each tick, but for those that it did not answer. */
+    if (channel->info.method == JM_METHOD_COUNTER && channel->info.prompt)
+        return pow(jm_channel_range_w(channel) * UJ_PER_J * age_s, 2) / 3;
+    if (channel->step_ns <= 0)
+        return 0;
+    double period_s = (double)channel->step_ns / NS_PER_S;
     double step_uj = channel->step_rms_w * UJ_PER_J * age_s;
     /* A mean lags behind: what it last changed by, it may change by again, and that from the start.
      */

@@ -23,6 +23,8 @@ typedef struct {
     uint64_t remainder;  /* of the integral, in units of uW * ns / 2: nothing is lost to rounding */
     uint64_t part_carry; /* of a counter's gains, what is no whole microjoule, in billionths */
     uint64_t integral_uj;  /* all the energy up to last_value */
+    uint64_t fell_from;    /* a counter's value before it fell, until it counts on; 0: it did not */
+    uint64_t fell_uj;      /* and the integral then */
     double power_w;        /* mean between a counter's last two steps, or the last reading */
     int64_t moved_boot_ns; /* counter: when power_w was taken, and what it gained since */
     uint64_t moved_uj;
@@ -76,6 +78,9 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
 /* One reading at the moment of the tick itself: take and settle. */
 jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
                            int64_t max_gap_ns);
+
+/* A power that no node draws: garbage of its instrument. (A counter's is judged as it is taken.) */
+bool jm_channel_is_beyond_a_node(const jm_channel *channel, const jm_reading *reading);
 
 /* As after a start: what came before is not joined with what comes. */
 void jm_channel_forget(jm_channel *channel);

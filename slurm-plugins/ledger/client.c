@@ -63,7 +63,10 @@ static int fail(jm_client *client) {
 }
 
 static int fail_slow(jm_client *client) {
-    client->retry_after_ns = jm_clock_ns(CLOCK_MONOTONIC) + JM_RETRY_AFTER_MS * INT64_C(1000000);
+    client->silence_ms = client->silence_ms == 0 ? JM_SILENCE_MS : 2 * client->silence_ms;
+    if (client->silence_ms > JM_SILENCE_MAX_MS)
+        client->silence_ms = JM_SILENCE_MAX_MS;
+    client->retry_after_ns = jm_clock_ns(CLOCK_MONOTONIC) + client->silence_ms * INT64_C(1000000);
     return fail(client);
 }
 
@@ -91,12 +94,13 @@ int jm_client_ask(jm_client *client, const char *request, int timeout_ms, jm_pac
         mended = true;
         jm_client_close(client);
     }
-    client->retry_after_ns = 0;
     if (!jm_packet_parse(answer, (size_t)length, reply)) {
         jm_message_set(why, "joulemarkd at %s answered something else than a packet",
                        client->socket);
         return fail_slow(client);
     }
+    client->retry_after_ns = 0;
+    client->silence_ms = 0;
     if (strcmp(reply->verb, "ok") == 0)
         return 0;
     const char *text = jm_packet_get(reply, "text");

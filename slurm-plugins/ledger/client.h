@@ -8,14 +8,15 @@
 
 /* A reply takes well under a millisecond; a daemon that needs this long is taken for dead. */
 enum { JM_REPLY_TIMEOUT_MS = 100 };
-/* After a timeout nobody asks again for this long: a hung daemon costs one timeout, not one a poll.
- */
-enum { JM_RETRY_AFTER_MS = 5000 };
+/* After a timeout nobody asks again for a while, after each further one for twice as long: a hung
+ * daemon does not cost a timeout a poll, nor one late reply a step its last figure. */
+enum { JM_SILENCE_MS = 500, JM_SILENCE_MAX_MS = 5000 };
 
 typedef struct {
     char socket[JM_PATH_MAX];
     int fd;                 /* -1: not connected */
     int64_t retry_after_ns; /* CLOCK_MONOTONIC; 0: at once */
+    int silence_ms;         /* how long that was from the last timeout on; 0: it answered since */
 } jm_client;
 
 #define JM_CLIENT_INIT                                                                             \

@@ -47,6 +47,25 @@ static void a_counter_that_was_reset_is_a_gap_not_energy(void) {
     CHECK_EQ_U64(feed(&channel, 1100, 3 * SECOND).energy_uj, 1000);
 }
 
+/* Read as 0 while the meter's agent starts, say: what it has ever counted is no energy of now. */
+static void a_counter_that_comes_back_was_not_reset(void) {
+    for (int zeros = 1; zeros <= 3; zeros++) {
+        jm_channel channel = counter(0);
+        int64_t now_ns = SECOND;
+        feed(&channel, UINT64_C(20000000000), now_ns);
+        feed(&channel, UINT64_C(20100000000), now_ns += SECOND); /* 100 W */
+        jm_gain gain = {0};
+        for (int i = 0; i < zeros; i++)
+            gain = feed(&channel, 0, now_ns += SECOND);
+        CHECK(gain.energy_uj == 0);
+        uint64_t back = UINT64_C(20100000000) + 100000000 * ((uint64_t)zeros + 1);
+        gain = feed(&channel, back, now_ns += SECOND);
+        CHECK(gain.fault == NULL);
+        CHECK_EQ_U64(channel.total_uj, back - UINT64_C(20000000000));
+        CHECK_EQ_U64(feed(&channel, back + 50, now_ns += SECOND).energy_uj, 50);
+    }
+}
+
 static void an_impossible_jump_is_a_gap_not_energy(void) {
     jm_channel channel = counter(UINT64_C(1) << 60);
     feed(&channel, UINT64_C(1) << 50, SECOND);
@@ -229,8 +248,8 @@ static void belief_and_wraps_are_judged_on_the_right_side(void) {
     CHECK(doubtful.fault != NULL);
 }
 
-/* A counter that is asked at a tick knows all; one that is polled holds, and may be wrong so far.
- */
+/* One that is polled holds, and may be wrong by as much as it has changed of late; one that did not
+ * answer when asked, by all that the node's power has changed by. */
 static void what_a_polled_counter_holds_is_in_doubt(void) {
     for (int prompt = 0; prompt <= 1; prompt++) {
         jm_channel channel = counter(0);
@@ -241,16 +260,33 @@ static void what_a_polled_counter_holds_is_in_doubt(void) {
         jm_channel_settle(&channel, 4 * SECOND, 5 * SECOND);
         /* it may have changed by 90 W again, at once, or any time of the second */
         double held_uj2 = jm_channel_unseen_variance(&channel);
-        CHECK(prompt ? held_uj2 == 0 : fabs(held_uj2 / (90e6 * 90e6 / 3) - 1) < 1e-9);
+        CHECK(fabs(held_uj2 / (90e6 * 90e6 / 3) - 1) < 1e-9);
+        feed(&channel, 210000000, 4 * SECOND);
+        CHECK(jm_channel_unseen_variance(&channel) == 0);
         CHECK(prompt ? risen.when_uj2 == 0 : risen.when_uj2 >= 90e6 * 90e6 / 12);
         CHECK(risen.variance_uj2 == 0);
     }
 }
 
+/* And so is what a prompt one did when a tick came without its value. */
+static void a_tick_that_was_not_answered_is_in_doubt(void) {
+    jm_channel channel = counter(0);
+    channel.info.prompt = true;
+    feed(&channel, 0, SECOND);
+    CHECK_EQ_U64(jm_channel_settle(&channel, 4 * SECOND, 5 * SECOND).energy_uj, 0); /* no power */
+    jm_gain late = feed(&channel, 400000000, 5 * SECOND);
+    CHECK_EQ_U64(late.energy_uj, 400000000);
+    CHECK(fabs(late.when_uj2 / (300e6 * 300e6) - 1) < 1e-9); /* 3 of 4 s came before the tick */
+    jm_channel_settle(&channel, 6 * SECOND, 5 * SECOND);     /* 100 W, held rightly */
+    CHECK(feed(&channel, 600000000, 7 * SECOND).when_uj2 == 0);
+}
+
 int main(void) {
     random_begin();
     RUN(a_wrapping_counter_loses_nothing);
+    RUN(a_tick_that_was_not_answered_is_in_doubt);
     RUN(a_counter_that_was_reset_is_a_gap_not_energy);
+    RUN(a_counter_that_comes_back_was_not_reset);
     RUN(an_impossible_jump_is_a_gap_not_energy);
     RUN(a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice);
     RUN(a_ramp_is_integrated_exactly_at_any_ticks);

@@ -97,11 +97,14 @@ static void a_script_that_ends_is_named_and_started_again(void) {
 
 static void an_old_line_again_is_no_reading(void) {
     struct bench bench;
-    CHECK(open_command(&bench, "echo 5 1; echo 4 1; sleep 60", "line", 20));
+    CHECK(open_command(&bench, "echo 5 1; echo 4 1; echo 4.5 2; sleep 60", "line", 20));
     read_next(&bench);
     bench_value(&bench, 0, 1000000);
     read_next(&bench);
     bench_fault(&bench, 0, "time goes back, from 5.000 to 4.000");
+    read_next(
+        &bench); /* a clock that was set back costs one line, not all until it has caught up */
+    bench_value(&bench, 0, 2000000);
     bench_close(&bench);
     CHECK(open_command(&bench, "echo 5 1", "line", 20));
     read_next(&bench);

@@ -76,6 +76,20 @@ static void a_prompt_instrument_answers_for_the_moment_asked(void) {
     CHECK(jm_poller_stop(poller) && gate.closed);
 }
 
+/* Unasked, long before its period: a counter has a power from then on. */
+static void a_second_value_comes_soon_after_the_first(void) {
+    struct gate gate = {0};
+    jm_poller *poller = start(&prompt_gate, &gate, 3600);
+    CHECK(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
+    uint64_t last = 0;
+    for (int i = 0; last < 2 && i < 1000; i++) {
+        count_and_free(jm_poller_take(poller), &last);
+        nanosleep(&(struct timespec){.tv_nsec = S / 100}, NULL);
+    }
+    CHECK(last == 2);
+    CHECK(jm_poller_stop(poller));
+}
+
 static void what_waits_is_read_at_once(void) {
     struct gate gate = {.queued = 4};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
@@ -124,6 +138,18 @@ static void a_slow_instrument_reads_by_its_own_period(void) {
         count_and_free(jm_poller_take(poller), &last);
     CHECK(last >= 5);
     CHECK(jm_poller_stop(poller) && gate.closed);
+}
+
+static void a_value_of_a_time_to_come_is_of_its_call(void) {
+    const jm_batch batch = {.boot_ns = 100 * S};
+    int64_t now_ns = 101 * S, real_ns = 5000 * S;
+    jm_reading untimed = {.ok = true}, past = {.ok = true, .time_ns = 4990 * S},
+               ahead = {.ok = true, .time_ns = real_ns + S / 2},
+               before_the_clock_was_set_back = {.ok = true, .time_ns = (5000 + 3600) * S};
+    CHECK(jm_batch_value_ns(&batch, &untimed, real_ns, now_ns) == 100 * S);
+    CHECK(jm_batch_value_ns(&batch, &past, real_ns, now_ns) == 91 * S);
+    CHECK(jm_batch_value_ns(&batch, &ahead, real_ns, now_ns) == now_ns + S / 2);
+    CHECK(jm_batch_value_ns(&batch, &before_the_clock_was_set_back, real_ns, now_ns) == 100 * S);
 }
 
 /* ---- health ---- */
@@ -197,10 +223,12 @@ static void a_power_is_judged_only_where_the_site_says_so(void) {
 
 int main(void) {
     RUN(a_prompt_instrument_answers_for_the_moment_asked);
+    RUN(a_second_value_comes_soon_after_the_first);
     RUN(what_waits_is_read_at_once);
     RUN(an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can);
     RUN(one_that_never_comes_back_is_left_behind);
     RUN(a_slow_instrument_reads_by_its_own_period);
+    RUN(a_value_of_a_time_to_come_is_of_its_call);
     RUN(a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more);
     RUN(a_full_ring_forgets_the_oldest);
     RUN(a_counter_that_stands_still_is_stuck_at_the_second_reading);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The sampler opens what fits: an instrument that does not leaves nothing behind it.
+// The sampler opens what fits: an instrument that does not leaves nothing behind it. What no node
+// draws it does not take.
+#include "clock.h"
 #include "given.h"
 #include "sampler.h"
 #include "test.h"
@@ -70,9 +72,46 @@ static void what_does_not_fit_is_closed_and_leaves_no_trace(void) {
     jm_config_free(&config);
 }
 
+static jm_gain gains[JM_CHANNELS_MAX];
+
+static void tick(jm_sampler *sampler, jm_ledger *ledger) {
+    jm_sampler_read(sampler, ledger, jm_clock_ns(CLOCK_REALTIME), jm_clock_ns(CLOCK_BOOTTIME),
+                    gains);
+}
+
+/* Garbage that is a number: 0xffffffff, say. Of a meter that many share it may be the truth. */
+static void a_power_that_no_node_draws_is_named_and_charges_nothing(void) {
+    static jm_sampler sampler;
+    static jm_ledger ledger;
+    static jm_config config;
+    test_write(folder, "wild/hwmon0/name", "board\n");
+    test_write(folder, "wild/hwmon0/power1_input", "200000000\n");
+    entry(&config, "own", "hwmon", "wild");
+    entry(&config, "shared", "hwmon", "wild");
+    config.instruments[1].part = 0.001;
+    jm_ledger_init(&ledger, 1, 1000000000);
+    CHECK(jm_sampler_open(&sampler, &config, &ledger) == 0);
+    jm_channel *own = &ledger.channels[0], *shared = &ledger.channels[1];
+    int64_t begun_ns = jm_clock_ns(CLOCK_BOOTTIME), last_ns = begun_ns + 60 * JM_NS_PER_S;
+    while (!(own->has_last && shared->has_last) && jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
+        tick(&sampler, &ledger);
+    test_write(folder, "wild/hwmon0/power1_input", "42949672950000\n");
+    while (!(jm_health_is_sick(&sampler.health, 0) && shared->power_w > 1) &&
+           jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
+        tick(&sampler, &ledger);
+    CHECK(own->power_w == 200 && jm_health_is_sick(&sampler.health, 0));
+    double seconds = (double)(jm_clock_ns(CLOCK_BOOTTIME) - begun_ns) / 1e9;
+    CHECK((double)own->total_uj <= 200e6 * seconds);
+    CHECK(shared->power_w > 42949 && !jm_health_is_sick(&sampler.health, 1));
+    jm_sampler_close(&sampler);
+    jm_ledger_free(&ledger);
+    jm_config_free(&config);
+}
+
 int main(void) {
     test_make_folder(folder, sizeof folder);
     RUN(what_does_not_fit_is_closed_and_leaves_no_trace);
+    RUN(a_power_that_no_node_draws_is_named_and_charges_nothing);
     test_remove(folder);
     return test_result();
 }

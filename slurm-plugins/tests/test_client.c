@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Asking a daemon that is late, hangs, or is not there.
+#include "client.h"
+#include "clock.h"
+#include "test.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum { TIMEOUT_MS = 20 };
+
+static char folder[256];
+static jm_client client;
+static int listener;
+
+/* Who connects is heard and gets no answer, until somebody runs answer_all(). */
+static void begin(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    test_make_folder(folder, sizeof folder);
+    client = (jm_client)JM_CLIENT_INIT;
+    snprintf(client.socket, sizeof client.socket, "%s/s", folder);
+    CHECK(strlen(client.socket) < sizeof address.sun_path);
+    strcpy(address.sun_path, client.socket);
+    listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0);
+    CHECK(listen(listener, 16) == 0);
+}
+
+static void end(void) {
+    jm_client_close(&client);
+    close(listener);
+    test_remove(folder);
+}
+
+/* "ok" to whatever comes, until the listener is shut down. */
+static void *answer_all(void *unused) {
+    char request[256];
+    int fd;
+    while ((fd = accept(listener, NULL, NULL)) >= 0) {
+        while (recv(fd, request, sizeof request, 0) > 0)
+            if (send(fd, "ok", 2, MSG_NOSIGNAL) < 0)
+                break;
+        close(fd);
+    }
+    return unused;
+}
+
+static int ask(jm_message *why) {
+    jm_packet reply;
+    return jm_client_ask(&client, "read", TIMEOUT_MS, &reply, why);
+}
+
+static void pass(int ms) {
+    usleep((useconds_t)ms * 1000);
+}
+
+static void one_late_reply_does_not_silence_for_long(void) {
+    jm_message why;
+    pthread_t thread;
+    begin();
+    CHECK(ask(&why) == -1);
+    CHECK_CONTAINS(why.text, "no reply in time");
+    CHECK(ask(&why) == -1);
+    CHECK_CONTAINS(why.text, "lately");
+    pthread_create(&thread, NULL, answer_all, NULL);
+    pass(JM_SILENCE_MS + 10);
+    jm_packet reply;
+    CHECK(jm_client_ask(&client, "read", 10000, &reply, &why) == 0);
+    CHECK(client.silence_ms == 0);
+    jm_client_close(&client);
+    shutdown(listener, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    end();
+}
+
+static void a_daemon_that_hangs_is_asked_ever_more_rarely(void) {
+    jm_message why;
+    begin();
+    int64_t before_ns = 0;
+    for (int times = 0; times < 6; times++) {
+        CHECK(ask(&why) == -1);
+        CHECK_CONTAINS(why.text, "no reply in time");
+        int64_t silence_ns = client.retry_after_ns - jm_clock_ns(CLOCK_MONOTONIC);
+        CHECK(silence_ns > before_ns || client.silence_ms == JM_SILENCE_MAX_MS);
+        CHECK(silence_ns <= JM_SILENCE_MAX_MS * INT64_C(1000000));
+        before_ns = silence_ns;
+        client.retry_after_ns = 1; /* as if that time had passed */
+    }
+    CHECK(client.silence_ms == JM_SILENCE_MAX_MS);
+    end();
+}
+
+static void a_daemon_that_is_not_there_silences_nobody(void) {
+    jm_message why;
+    begin();
+    unlink(client.socket);
+    for (int times = 0; times < 2; times++) {
+        CHECK(ask(&why) == -1);
+        CHECK_CONTAINS(why.text, "joulemarkd does not answer at");
+        CHECK(client.retry_after_ns == 0);
+    }
+    end();
+}
+
+int main(void) {
+    RUN(one_late_reply_does_not_silence_for_long);
+    RUN(a_daemon_that_hangs_is_asked_ever_more_rarely);
+    RUN(a_daemon_that_is_not_there_silences_nobody);
+    return test_result();
+}
