@@ -18,15 +18,15 @@ struct order {
     work_function *work;
     void *context;
     uint32_t shares;
-} __attribute__((aligned(CACHE_LINE_2)));
+} __attribute__((aligned(BK_LINE_BYTES)));
 
 struct answer {
     volatile uint32_t number; // of the last order that this core has seen and done; 0: not here yet
-} __attribute__((aligned(CACHE_LINE_2)));
+} __attribute__((aligned(BK_LINE_BYTES)));
 
 struct door {
     volatile uint32_t state;
-} __attribute__((aligned(CACHE_LINE_2)));
+} __attribute__((aligned(BK_LINE_BYTES)));
 
 // Loaded, not zeroed by core 0: a core that is early finds it closed.
 static struct door door __attribute__((section(".fardata.c66x.door")));
@@ -60,13 +60,13 @@ static void work_on_shares(unsigned core) {
 _Noreturn void bk_serve(unsigned core) {
     while (read_now(&door.state) != OPEN)
         bk_pause();
-    uint32_t number = read_now(&order.number);
+    uint32_t next = read_now(&order.number);
     for (;;) {
+        const uint32_t number = next;
         write_now(&answers[core].number, number);
-        while (read_now(&order.number) == number)
+        while ((next = read_now(&order.number)) == number)
             bk_pause();
         bk_caches_write_back_invalidate();
-        number = order.number;
         if (core <= order.helpers)
             work_on_shares(core);
         bk_caches_write_back_invalidate();

@@ -18,8 +18,8 @@ _Noreturn void bk_halt(int status);
 // runtime.c: what start.S calls first on every core.
 _Noreturn void bk_start_core(unsigned core);
 
-// caches.c, each for the calling core. A line of the level 1 cache, and of the larger level 2.
-enum { CACHE_LINE_1 = 64, CACHE_LINE_2 = 128 };
+// caches.c, each for the calling core. A line of the level 1 cache; level 2's is BK_LINE_BYTES.
+enum { CACHE_LINE_1 = 64 };
 void bk_caches_on(void);
 void bk_caches_write_back_invalidate(void);
 void bk_line_write_back(const volatile void *address);

@@ -18,7 +18,8 @@ enum { BK_GEMM_MC = 48, BK_GEMM_KC = 160, BK_GEMM_NC = 768 };
 #include "bk_gemm.h"
 
 static double bk_gemm_fast[BK_GEMM_A_DOUBLES] BK_FAST __attribute__((aligned(64)));
-static double bk_gemm_shared[BK_GEMM_B_DOUBLES] BK_SHARED __attribute__((aligned(64)));
+static double bk_gemm_shared[BK_GEMM_B_DOUBLES] BK_SHARED __attribute__((aligned(BK_LINE_BYTES)));
+_Static_assert(BK_LINE % BK_GEMM_NR == 0, "a share of B's panel must be whole strips");
 
 /* A panel of the product: columns j.. and terms k.., for all rows. */
 struct bk_gemm_panel {
@@ -28,13 +29,12 @@ struct bk_gemm_panel {
     enum bk_gemm_mode mode;
 };
 
-/* Work for bk_cores: packs every so-many-th strip of B's panel. */
+/* Work for bk_cores: packs every so-many-th BK_LINE columns of B's panel, which are whole lines. */
 static inline void bk_gemm_pack_share(void *context, unsigned core, unsigned cores) {
     const struct bk_gemm_panel *panel = context;
-    for (size_t left = core * BK_GEMM_NR; left < panel->nc; left += cores * BK_GEMM_NR)
+    for (size_t left = core * BK_LINE; left < panel->nc; left += cores * BK_LINE)
         bk_gemm_pack_b(panel->b, panel->k, panel->j + left, panel->kc,
-                       bk_gemm_min(BK_GEMM_NR, panel->nc - left),
-                       bk_gemm_shared + left * panel->kc);
+                       bk_gemm_min(BK_LINE, panel->nc - left), bk_gemm_shared + left * panel->kc);
 }
 
 /* Work for bk_cores: multiplies every so-many-th block of A's rows. */
@@ -56,7 +56,7 @@ static inline size_t bk_gemm_block_rows(size_t m, unsigned cores) {
 }
 
 /* C (m x n) by mode from A (m x k) and B (k x n), by `cores` cores; 1 uses no other, which is
- * better for small products. */
+ * better for small products. More need rows of C that share no line: a stride of whole BK_LINEs. */
 static inline void bk_gemm_cores(size_t m, size_t n, size_t k, struct bk_gemm_in a,
                                  struct bk_gemm_in b, struct bk_gemm_out c, enum bk_gemm_mode mode,
                                  unsigned cores) {

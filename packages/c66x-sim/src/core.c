@@ -6,12 +6,11 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CSR_AT_RESET UINT32_C(0x15000100) // a C66x, little-endian
-
-static const uint32_t always = 1;
 
 void c66x_core_fault(struct c66x_core *core, const char *format, ...) {
     if (core->stop == C66X_FAULT)
@@ -51,7 +50,7 @@ static void bind_memory(struct c66x_core *core, struct c66x_step *step,
 static void bind(struct c66x_core *core, struct c66x_step *step) {
     const struct c66x_instruction *it = step->instruction;
     step->run = c66x_executes[it->row - c66x_rows];
-    step->when = it->predicated ? &core->regs[it->predicate] : &always;
+    step->when = it->predicated ? &core->regs[it->predicate] : NULL;
     step->if_zero = it->if_zero;
     step->delay = it->row->delay;
     step->a = step->constant_a;
@@ -129,16 +128,23 @@ static void note_special(struct c66x_packet *packet, const struct c66x_instructi
         packet->idle = (uint8_t)idle;
     packet->loop_start |= *it->row->operands == 'p';
     packet->loop_end |= *it->row->operands == 'h';
+    packet->special |= strcmp(it->row->mnemonic, "idle") == 0;
+}
+
+static bool is_nop(const struct c66x_instruction *it) {
+    return *it->row->operands == 'N';
 }
 
 static void add_step(struct c66x_core *core, struct c66x_packet *packet,
                      const struct c66x_instruction *it) {
+    note_special(packet, it);
+    if (is_nop(it)) // its cycles are all that it does
+        return;
     struct c66x_instruction *kept = &packet->instructions[packet->count];
     struct c66x_step *step = &packet->steps[packet->count++];
     *kept = *it;
     step->instruction = kept;
     bind(core, step);
-    note_special(packet, it);
     if (*it->row->operands == 'p' && it->predicated)
         c66x_core_fault(core, "an sploop with a predicate is not modelled");
     if (strcmp(it->row->operands, "jv") == 0) // callp returns behind its packet
@@ -169,29 +175,54 @@ static void find_results_at_once(struct c66x_packet *packet) {
     }
 }
 
+// Memory that lasts as long as the core, zeroed. What is taken in turn lies side by side: packets
+// lie as they run, which is what makes them fast.
+static void *take(struct c66x_core *core, struct c66x_pool *pool, size_t bytes) {
+    bytes = (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+    if (bytes > pool->left) {
+        struct c66x_chunk *chunk = calloc(1, sizeof *chunk);
+        if (!chunk) {
+            c66x_core_fault(core, "out of memory");
+            return NULL;
+        }
+        chunk->before = pool->chunks;
+        pool->chunks = chunk;
+        pool->left = sizeof chunk->bytes;
+    }
+    pool->left -= bytes;
+    return pool->chunks->bytes + (sizeof pool->chunks->bytes - pool->left - bytes);
+}
+
+static void free_pool(struct c66x_pool *pool) {
+    for (struct c66x_chunk *chunk = pool->chunks, *before; chunk; chunk = before) {
+        before = chunk->before;
+        free(chunk);
+    }
+}
+
 static struct c66x_packet *make_packet(struct c66x_core *core, uint32_t address) {
     struct c66x_instruction instructions[C66X_PACKET_WORDS];
     unsigned count = decode(core, address, instructions);
     if (count == 0)
         return NULL;
-    struct c66x_packet *packet = calloc(1, sizeof *packet + count * sizeof *packet->steps);
-    struct c66x_instruction *kept = calloc(count, sizeof *kept);
-    if (!packet || !kept) {
-        free(packet);
-        free(kept);
-        c66x_core_fault(core, "out of memory");
+    struct c66x_packet *packet =
+        take(core, &core->packet_pool, sizeof *packet + count * sizeof *packet->steps);
+    struct c66x_instruction *kept = take(core, &core->instruction_pool, count * sizeof *kept);
+    if (!packet || !kept)
         return NULL;
-    }
     packet->address = address;
     packet->next_address = address + 4 * count;
     packet->instructions = kept;
     for (const uint32_t *trap = core->traps; *trap; trap++)
         packet->trap |= *trap == address;
+    packet->guarded = packet->trap || core->latency;
     for (unsigned stores = 0; stores < 2; stores++)
         for (unsigned i = 0; i < count; i++)
             if (is_store(&instructions[i]) == stores)
                 add_step(core, packet, &instructions[i]);
+    packet->end = packet->steps + packet->count;
     find_results_at_once(packet);
+    packet->special |= packet->idle || packet->loop_start || packet->loop_end;
     return packet;
 }
 
@@ -218,14 +249,13 @@ static inline bool begin_cycle(struct c66x_core *core) {
         return false;
     core->slots_in_use &= ~(1u << index);
     struct c66x_slot *slot = &core->slots[index];
-    for (unsigned i = 0; i < slot->count; i++)
-        core->regs[slot->writes[i].reg] = slot->writes[i].value;
-    slot->count = 0;
+    for (const struct c66x_write *write = slot->writes; write != slot->end; write++)
+        core->regs[write->reg] = write->value;
+    slot->end = slot->writes;
     if (!slot->branch)
         return false;
     slot->branch = false;
     core->pc = slot->target;
-    core->idle = 0; // a branch ends a long nop
     return true;
 }
 
@@ -271,11 +301,9 @@ static void step_loop(struct c66x_core *core, const struct c66x_packet *packet) 
 }
 
 static inline void run_packet(struct c66x_core *core, const struct c66x_packet *packet) {
-    for (unsigned i = 0; i < packet->count; i++) {
-        const struct c66x_step *step = &packet->steps[i];
-        if ((*step->when != 0) != step->if_zero)
+    for (const struct c66x_step *step = packet->steps; step != packet->end; step++)
+        if (!step->when || (*step->when != 0) != step->if_zero)
             step->run(core, step);
-    }
 }
 
 // An idle ends with a branch in whose delay slots it is; without one it never does, because no
@@ -287,28 +315,54 @@ static bool branch_is_under_way(const struct c66x_core *core) {
     return any;
 }
 
-// Such a branch is how code waits for another core: the wait lasts for the rest of the turn. The
-// slots keep their places when a multiple of their number passes.
-static void wait_for_others(struct c66x_core *core, uint64_t until) {
-    core->cycle += (until - core->cycle) / C66X_SLOTS * C66X_SLOTS;
+// Where a branch goes. One that ends an idle is how code waits for another core: the wait lasts for
+// the rest of the turn. The slots keep their places when a multiple of their number passes.
+static void end_idle(struct c66x_core *core, uint64_t until) {
+    if (core->idle > C66X_FOREVER / 2)
+        core->cycle += (until - core->cycle) / C66X_SLOTS * C66X_SLOTS;
+    core->idle = 0; // a branch ends a long nop, too
 }
 
-// Looks the packet up, and keeps it where it simply follows the one before.
+// The packet at the program counter, which the one before it remembers: as the next in memory, or
+// as the last that a branch went to.
 static struct c66x_packet *following(struct c66x_core *core, struct c66x_packet *before) {
-    struct c66x_packet *packet = find_packet(core);
-    if (before && before->next_address == core->pc)
-        before->next = packet;
-    return packet;
+    if (!before)
+        return find_packet(core);
+    bool in_order = before->next_address == core->pc;
+    struct c66x_packet **known = in_order ? &before->next : &before->elsewhere;
+    if (!*known || (*known)->address != core->pc)
+        *known = find_packet(core);
+    return *known;
+}
+
+// Before a packet of which more than its steps is to be done. False where the core stops at it.
+static bool may_run(struct c66x_core *core, const struct c66x_packet *packet) {
+    if (packet->trap && !core->pass_trap) {
+        core->stop = C66X_AT_TRAP;
+        return false;
+    }
+    core->pass_trap = false;
+    if (core->latency)
+        c66x_latency_check(core, packet);
+    return true;
+}
+
+// After a packet that takes several cycles, sleeps, or begins or ends a loop.
+static void end_special(struct c66x_core *core, const struct c66x_packet *packet) {
+    if (core->idle == 0)
+        core->idle = packet->idle;
+    else if (!branch_is_under_way(core))
+        core->stop = C66X_ASLEEP;
+    if (packet->loop_start || packet->loop_end)
+        step_loop(core, packet);
 }
 
 void c66x_core_run(struct c66x_core *core, uint64_t until) {
     struct c66x_packet *packet = NULL, *before = NULL;
     while (core->cycle < until && core->stop == C66X_RUNNING) {
-        bool was_idle = core->idle > C66X_FOREVER / 2;
         if (begin_cycle(core)) {
+            end_idle(core, until);
             packet = NULL;
-            if (was_idle)
-                wait_for_others(core, until);
         }
         if (core->idle) {
             uint64_t cycles = quiet_cycles(core, until);
@@ -318,26 +372,19 @@ void c66x_core_run(struct c66x_core *core, uint64_t until) {
         }
         if (!packet && !(packet = following(core, before)))
             return;
-        if (packet->trap && !core->pass_trap) {
-            core->stop = C66X_AT_TRAP;
+        if (packet->guarded && !may_run(core, packet))
             return;
-        }
-        core->pass_trap = false;
-        if (core->latency)
-            c66x_latency_check(core, packet);
         run_packet(core, packet);
         if (core->stop == C66X_FAULT)
             return; // the program counter stays
         core->pc = packet->next_address;
-        if (core->idle == 0)
-            core->idle = packet->idle;
-        else if (!branch_is_under_way(core))
-            core->stop = C66X_ASLEEP;
-        if (packet->loop_start || packet->loop_end)
-            step_loop(core, packet);
-        core->cycle++;
         before = packet;
-        packet = core->pc == packet->next_address ? packet->next : NULL;
+        packet = packet->next;
+        if (before->special) {
+            end_special(core, before);
+            packet = NULL;
+        }
+        core->cycle++;
     }
 }
 
@@ -354,15 +401,15 @@ struct c66x_core *c66x_core_make(struct c66x_memory *memory, unsigned number, ui
     core->pc = entry;
     core->traps = traps;
     core->control[C66X_CSR] = CSR_AT_RESET;
+    for (unsigned i = 0; i < C66X_SLOTS; i++)
+        core->slots[i].end = core->slots[i].writes;
     return core;
 }
 
 void c66x_core_free(struct c66x_core *core) {
-    for (unsigned i = 0; core && i < C66X_BUCKETS; i++)
-        for (struct c66x_packet *packet = core->packets[i], *next; packet; packet = next) {
-            next = packet->bucket;
-            free(packet->instructions);
-            free(packet);
-        }
+    if (core) {
+        free_pool(&core->packet_pool);
+        free_pool(&core->instruction_pool);
+    }
     free(core);
 }

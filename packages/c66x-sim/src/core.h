@@ -7,6 +7,8 @@
 #include "isa.h"
 #include "memory.h"
 
+#include <stddef.h>
+
 enum {
     C66X_SLOTS = 16, // more cycles than any result takes
     // Eight instructions of each of the last ten cycles may write three registers at once.
@@ -52,7 +54,7 @@ extern c66x_execute *const c66x_executes[];
 struct c66x_step {
     c66x_execute *run;
     const uint32_t *a, *b; // first and second source; a pair's second word follows its first
-    const uint32_t *when;  // the predicate's register, or a constant
+    const uint32_t *when;  // the predicate's register; NULL: none
     bool if_zero;
     bool at_once;   // the result may be written now: nothing in the packet still reads it
     uint8_t result; // register; a pair's low one
@@ -66,12 +68,15 @@ struct c66x_step {
 // An execute packet.
 struct c66x_packet {
     uint32_t address, next_address;
-    struct c66x_packet *next; // the following packet, once known
-    uint8_t count;            // of steps; stores are last: loads see memory before them
-    uint8_t idle;             // cycles after this one, by nop, bnop, addkpc, callp
+    struct c66x_packet *next, *elsewhere; // those that followed, once known: in order, by a branch
+    const struct c66x_step *end;
+    uint8_t count; // of steps, nops have none; stores are last: loads see memory before them
+    uint8_t idle;  // cycles after this one, by nop, bnop, addkpc, callp
     bool trap;
     bool loop_start, loop_end;
-    struct c66x_packet *bucket;            // the next one of its bucket
+    bool guarded;               // there is more to do before it: a trap, --check-latency
+    bool special;               // or after it: cycles that pass, sleep, a loop's beginning or end
+    struct c66x_packet *bucket; // the next one of its bucket
     struct c66x_instruction *instructions; // of the steps
     struct c66x_step steps[];
 };
@@ -83,10 +88,21 @@ struct c66x_write {
 
 // What happens at the beginning of a cycle.
 struct c66x_slot {
-    unsigned count;
-    bool branch;
+    struct c66x_write *end; // of the writes
     uint32_t target;
+    bool branch;
     struct c66x_write writes[C66X_SLOT_WRITES];
+};
+
+// Memory for a core's packets, in large pieces.
+struct c66x_chunk {
+    struct c66x_chunk *before;
+    _Alignas(max_align_t) unsigned char bytes[1 << 18];
+};
+
+struct c66x_pool {
+    struct c66x_chunk *chunks;
+    size_t left; // bytes of the last one
 };
 
 struct c66x_core {
@@ -105,12 +121,14 @@ struct c66x_core {
     uint32_t loop_start; // first packet of an sploop's body
 
     bool pass_trap;
-    struct c66x_latency *latency; // NULL: not checked
+    struct c66x_latency *latency; // NULL: not checked; stays as it is once the core has run
+    struct c66x_caches *caches;   // NULL: not checked
 
     const uint32_t *traps;                     // addresses; 0 ends them
     struct c66x_packet *packets[C66X_BUCKETS]; // code must not change once it has run
-    struct c66x_message why;                   // of a fault
-    uint32_t slots_in_use;                     // a bit for each one in which something happens
+    struct c66x_pool packet_pool, instruction_pool;
+    struct c66x_message why; // of a fault
+    uint32_t slots_in_use;   // a bit for each one in which something happens
     struct c66x_slot slots[C66X_SLOTS];
 };
 

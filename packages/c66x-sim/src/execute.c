@@ -4,6 +4,7 @@
 // A function reads its sources at once and leaves its results to arrive after their delay slots.
 // Floating point is the host's IEEE arithmetic, rounding to nearest: the C66x's has subnormal
 // numbers as zero, which is not modelled. A result that is not a number is the manual's.
+#include "caches.h"
 #include "core.h"
 
 #include <inttypes.h>
@@ -26,9 +27,12 @@ static inline struct c66x_slot *slot_after(core_t *core, unsigned delay) {
     return &core->slots[index];
 }
 
+static inline void add(struct c66x_slot *slot, uint8_t reg, uint32_t value) {
+    *slot->end++ = (struct c66x_write){value, reg};
+}
+
 static inline void put_at(core_t *core, unsigned delay, uint8_t reg, uint32_t value) {
-    struct c66x_slot *slot = slot_after(core, delay);
-    slot->writes[slot->count++] = (struct c66x_write){value, reg};
+    add(slot_after(core, delay), reg, value);
 }
 
 static inline void put(core_t *core, step_t *step, uint32_t value) {
@@ -40,8 +44,9 @@ static inline void put(core_t *core, step_t *step, uint32_t value) {
 
 // A pair whose words arrive together.
 static inline void put_pair(core_t *core, step_t *step, uint64_t value) {
-    put_at(core, step->delay, step->result, (uint32_t)value);
-    put_at(core, step->delay, step->result + 1u, (uint32_t)(value >> 32));
+    struct c66x_slot *slot = slot_after(core, step->delay);
+    add(slot, step->result, (uint32_t)value);
+    add(slot, step->result + 1u, (uint32_t)(value >> 32));
 }
 
 // A pair whose high word arrives a cycle after the low one.
@@ -610,6 +615,8 @@ static uint64_t load(core_t *core, step_t *step, uint32_t size, uint32_t alignme
     uint64_t value = 0;
     if (!aligned(core, address, alignment))
         return 0;
+    if (core->caches)
+        c66x_caches_load(core, step, address, size);
     const uint8_t *at = memory_at(core, address, size);
     if (at)
         memcpy(&value, at, size);
@@ -623,12 +630,16 @@ static void store(core_t *core, step_t *step, uint32_t size, uint32_t alignment,
     uint32_t address = memory_address(core, step);
     if (!aligned(core, address, alignment))
         return;
+    if (core->caches)
+        c66x_caches_store(core, step, address, size);
     uint8_t *at = memory_at(core, address, size);
     if (at)
         memcpy(at, &value, size);
     else if (!c66x_register_write(core->memory, core->number, address, size, value))
         c66x_core_fault(core, "store of %" PRIu32 " bytes at 0x%08" PRIx32 ", where nothing is",
                         size, address);
+    else if (core->caches)
+        c66x_caches_operate(core, step, address, (uint32_t)value);
 }
 
 #define LOAD(name, size, alignment, type)                                                          \

@@ -7,16 +7,11 @@
 static void report(struct c66x_core *core, const struct c66x_step *step, const char *what,
                    unsigned reg, uint64_t cycles) {
     struct c66x_latency *latency = core->latency;
-    latency->findings++;
-    for (unsigned i = 0; i < latency->place_count; i++)
-        if (latency->places[i] == step->instruction->address)
-            return;
-    if (latency->place_count == C66X_REPORTS)
+    if (!c66x_found(&latency->findings, step->instruction->address))
         return;
-    latency->places[latency->place_count++] = step->instruction->address;
     char text[128];
     c66x_text(step->instruction, 1, text, sizeof text);
-    fprintf(latency->output,
+    fprintf(latency->findings.output,
             "c66x-sim: latency: core %u, 0x%08" PRIx32 ": '%s': %s %s (%" PRIu64 ")\n",
             core->number, step->instruction->address, text, c66x_register_name(reg), what, cycles);
 }
@@ -93,7 +88,7 @@ void c66x_latency_check(struct c66x_core *core, const struct c66x_packet *packet
         const struct c66x_step *step = &packet->steps[i];
         if (step->instruction->predicated)
             check_read(core, step, step->instruction->predicate);
-        runs[i] = (*step->when != 0) != step->if_zero;
+        runs[i] = !step->when || (*step->when != 0) != step->if_zero;
         if (runs[i])
             check_reads(core, step);
     }

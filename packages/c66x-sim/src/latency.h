@@ -4,14 +4,10 @@
 #define C66X_LATENCY_H
 
 #include "core.h"
-
-enum { C66X_REPORTS = 20 }; // places that are written out
+#include "findings.h"
 
 struct c66x_latency {
-    FILE *output;
-    uint64_t findings;
-    uint32_t places[C66X_REPORTS]; // addresses that have been reported
-    unsigned place_count;
+    struct c66x_findings findings;
     uint64_t arrives[C66X_REGISTERS];    // cycle from which the last result can be read
     uint64_t read_until[C66X_REGISTERS]; // last cycle in which an instruction reads
 };

@@ -78,13 +78,16 @@ bool c66x_machine_make(struct c66x_machine *machine, const struct c66x_elf *elf,
     c66x_cio_start(&machine->cio);
     if (!c66x_memory_make(&machine->memory, options->cores, options->uart))
         return c66x_fail(why, "cannot be loaded: no memory for the C6678's");
+    if (options->check_caches && !(machine->caches = c66x_caches_make(options->cores, elf, stderr)))
+        return c66x_fail(why, "cannot be loaded: no memory for --check-caches");
     find_traps(machine);
     for (unsigned i = 0; i < options->cores; i++) {
         machine->cores[i] = c66x_core_make(&machine->memory, i, elf->entry, machine->traps);
         if (!machine->cores[i])
             return c66x_fail(why, "cannot be loaded: out of memory");
-        machine->latency[i].output = stderr;
+        machine->latency[i].findings.output = stderr;
         machine->cores[i]->latency = options->check_latency ? &machine->latency[i] : NULL;
+        machine->cores[i]->caches = machine->caches;
     }
     return load(machine, why);
 }
@@ -92,6 +95,7 @@ bool c66x_machine_make(struct c66x_machine *machine, const struct c66x_elf *elf,
 void c66x_machine_free(struct c66x_machine *machine) {
     for (unsigned i = 0; i < machine->options.cores; i++)
         c66x_core_free(machine->cores[i]);
+    c66x_caches_free(machine->caches);
     c66x_memory_free(&machine->memory);
     c66x_cio_end(&machine->cio);
 }

@@ -3,6 +3,7 @@
 #ifndef C66X_MACHINE_H
 #define C66X_MACHINE_H
 
+#include "caches.h"
 #include "cio.h"
 #include "core.h"
 #include "latency.h"
@@ -12,6 +13,7 @@ struct c66x_options {
     uint64_t quantum;    // cycles of a core's turn
     uint64_t max_cycles; // of a core; 0: no limit
     bool check_latency;
+    bool check_caches;
     bool spoil; // zeroing memory is the program's affair: show one that does not
     FILE *uart;
 };
@@ -22,6 +24,7 @@ struct c66x_machine {
     struct c66x_memory memory;
     struct c66x_core *cores[C66X_CORES];
     struct c66x_latency latency[C66X_CORES];
+    struct c66x_caches *caches; // NULL: not checked
     struct c66x_cio cio;
     uint32_t io_trap, exit_trap, io_buffer; // addresses; 0: the program has none
     uint32_t traps[3];

@@ -18,9 +18,10 @@ static const char help[] =
     "Runs a program for TI's C6678 DSP (ELF, C674x instructions): functional, without timing.\n"
     "  --cores N         cores that run, 1 to 8 (default 8); all start at the program's entry\n"
     "  --max-cycles N    stop a core that has not ended after so many cycles\n"
-    "  --quantum N       cycles of a core's turn (default 1000)\n"
+    "  --quantum N       cycles of a core's turn (default 4000)\n"
     "  --uart FILE       where the UART writes (default: standard output)\n"
     "  --check-latency   report code that depends on results still under way\n"
+    "  --check-caches    report what needs caches that see each other's stores\n"
     "  --spoil           fill with 0xa5 what a program has memory for, but no bytes of\n"
     "  --disassemble     write the instructions of ELF files as objdump -d does; run nothing\n"
     "exit status: the program's (A4 at C$$EXIT); 124 too many cycles; 125 cannot begin; 126 "
@@ -52,13 +53,18 @@ static uint64_t whole_number(const char *option, const char *text, uint64_t most
 }
 
 static void parse(int argc, char **argv, struct command *command) {
-    static const struct option options[] = {
-        {"cores", required_argument, NULL, 'c'},   {"max-cycles", required_argument, NULL, 'm'},
-        {"quantum", required_argument, NULL, 'q'}, {"uart", required_argument, NULL, 'u'},
-        {"check-latency", no_argument, NULL, 'l'}, {"spoil", no_argument, NULL, 's'},
-        {"disassemble", no_argument, NULL, 'd'},   {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0}};
-    *command = (struct command){.options = {.cores = C66X_CORES, .quantum = 1000}};
+    static const struct option options[] = {{"cores", required_argument, NULL, 'c'},
+                                            {"max-cycles", required_argument, NULL, 'm'},
+                                            {"quantum", required_argument, NULL, 'q'},
+                                            {"uart", required_argument, NULL, 'u'},
+                                            {"check-latency", no_argument, NULL, 'l'},
+                                            {"check-caches", no_argument, NULL, 'a'},
+                                            {"spoil", no_argument, NULL, 's'},
+                                            {"disassemble", no_argument, NULL, 'd'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {NULL, 0, NULL, 0}};
+    *command = (struct command){.options = {.cores = C66X_CORES, .quantum = 4000}};
     int option;
     while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
         if (option == 'c')
@@ -71,6 +77,8 @@ static void parse(int argc, char **argv, struct command *command) {
             command->uart = optarg;
         else if (option == 'l')
             command->options.check_latency = true;
+        else if (option == 'a')
+            command->options.check_caches = true;
         else if (option == 's')
             command->options.spoil = true;
         else if (option == 'd')
@@ -117,9 +125,12 @@ static uint8_t *read_file(const char *name, size_t *size) {
 static void say_cycles(const struct c66x_machine *machine) {
     uint64_t findings = 0;
     for (unsigned i = 0; i < machine->options.cores; i++)
-        findings += machine->latency[i].findings;
+        findings += machine->latency[i].findings.count;
     if (machine->options.check_latency)
         fprintf(stderr, "c66x-sim: latency: %" PRIu64 " findings\n", findings);
+    if (machine->caches)
+        fprintf(stderr, "c66x-sim: caches: %" PRIu64 " findings\n",
+                c66x_caches_findings(machine->caches));
     fprintf(stderr,
             "c66x-sim: %" PRIu64 " cycles of core 0, %u cores: a functional simulator's with "
             "memory that never waits, NOT the hardware's\n",

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "memory.h"
 
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -27,7 +26,9 @@ enum block_index { COREPAC, TIMERS, UART = 4, SEMAPHORES = 6 };
 enum {
     UART_DATA = 0x00,
     UART_STATUS = 0x14,
-    UART_READY = 0x60, // both transmitter registers are empty
+    UART_POWER = 0x30,
+    UART_SENDS = 1 << 14, // its bit: the transmitter is out of reset
+    UART_READY = 0x60,    // both transmitter registers are empty
     CACHE_OPERATIONS =
         0x44000, // of the CorePac: global and block operations, which are done at once
     CACHE_OPERATIONS_END = 0x48000,
@@ -38,19 +39,21 @@ enum {
     SEMAPHORE_COUNT = 32,
 };
 
-static uint8_t *map(uint32_t size, bool *complete) {
-    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+void *c66x_map(size_t bytes) {
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pages == MAP_FAILED) {
-        *complete = false;
-        return NULL;
-    }
-    return pages;
+    return pages == MAP_FAILED ? NULL : pages;
 }
 
-static void unmap(uint8_t *pages, uint32_t size) {
+void c66x_unmap(void *pages, size_t bytes) {
     if (pages)
-        munmap(pages, size);
+        munmap(pages, bytes);
+}
+
+static uint8_t *map(uint32_t size, bool *complete) {
+    uint8_t *pages = c66x_map(size);
+    *complete &= pages != NULL;
+    return pages;
 }
 
 bool c66x_memory_make(struct c66x_memory *memory, unsigned cores, FILE *uart) {
@@ -70,15 +73,15 @@ bool c66x_memory_make(struct c66x_memory *memory, unsigned cores, FILE *uart) {
 }
 
 void c66x_memory_free(struct c66x_memory *memory) {
-    unmap(memory->msmc, C66X_MSMC_SIZE);
-    unmap(memory->ddr3, C66X_DDR3_SIZE);
+    c66x_unmap(memory->msmc, C66X_MSMC_SIZE);
+    c66x_unmap(memory->ddr3, C66X_DDR3_SIZE);
     for (unsigned core = 0; core < memory->cores; core++) {
-        unmap(memory->l2[core], C66X_L2_SIZE);
-        unmap(memory->l1p[core], C66X_L1_SIZE);
-        unmap(memory->l1d[core], C66X_L1_SIZE);
+        c66x_unmap(memory->l2[core], C66X_L2_SIZE);
+        c66x_unmap(memory->l1p[core], C66X_L1_SIZE);
+        c66x_unmap(memory->l1d[core], C66X_L1_SIZE);
         for (unsigned i = 0; i < C66X_REGISTER_BLOCKS; i++)
             if (core == 0 || blocks[i].own)
-                unmap(memory->registers[core][i], blocks[i].size);
+                c66x_unmap(memory->registers[core][i], blocks[i].size);
     }
     *memory = (struct c66x_memory){0};
 }
@@ -165,14 +168,22 @@ bool c66x_register_read(struct c66x_memory *memory, unsigned core, uint32_t addr
     return true;
 }
 
+// The byte is lost where the program has not switched the transmitter on (SPRUGP1).
+static void send(const struct c66x_memory *memory, uint64_t byte) {
+    uint32_t power;
+    memcpy(&power, memory->registers[0][UART] + UART_POWER, sizeof power);
+    if (memory->uart && power & UART_SENDS)
+        fputc((int)(byte & 0xff), memory->uart);
+}
+
 bool c66x_register_write(struct c66x_memory *memory, unsigned core, uint32_t address, uint32_t size,
                          uint64_t value) {
     unsigned index;
     uint32_t offset;
     if (!find_block(address, size, &index, &offset))
         return false;
-    if (index == UART && offset == UART_DATA && memory->uart)
-        fputc((int)(value & 0xff), memory->uart);
+    if (index == UART && offset == UART_DATA)
+        send(memory, value);
     if (is_semaphore(index, offset))
         value = 0; // freed
     memcpy(memory->registers[core][index] + offset, &value, size);

@@ -5,6 +5,7 @@
 #define C66X_MEMORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -34,6 +35,10 @@ struct c66x_memory {
     unsigned cores;
     FILE *uart;
 };
+
+// Zeroed memory that costs nothing until it is touched; NULL: none is left.
+void *c66x_map(size_t bytes);
+void c66x_unmap(void *pages, size_t bytes); // NULL is nothing
 
 bool c66x_memory_make(struct c66x_memory *memory, unsigned cores, FILE *uart); // false: no memory
 void c66x_memory_free(struct c66x_memory *memory);

@@ -1,6 +1,7 @@
 // Fuzz target: any words as code are executed, or end the core with a reason, and have a text. The
 // first 64 bytes are registers.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "caches.h"
 #include "core.h"
 #include "latency.h"
 
@@ -30,14 +31,19 @@ static void texts(const uint8_t *code, size_t size) {
 
 static void run(const uint8_t *registers) {
     static const uint32_t no_traps[1];
+    static const struct c66x_elf no_names;
     static FILE *nowhere;
-    if (!nowhere)
+    static struct c66x_caches *caches;
+    if (!nowhere) {
         nowhere = fopen("/dev/null", "w");
-    struct c66x_latency latency = {.output = nowhere};
+        caches = c66x_caches_make(1, &no_names, nowhere);
+    }
+    struct c66x_latency latency = {.findings.output = nowhere};
     struct c66x_core *core = c66x_core_make(&memory, 0, C66X_MSMC_BASE, no_traps);
     for (unsigned i = 0; i < C66X_REGISTERS; i++) // spread over the registers; some are addresses
         memcpy(&core->regs[i], registers + 4 * (i % (REGISTER_BYTES / 4)), 4);
     core->latency = &latency;
+    core->caches = caches;
     c66x_core_run(core, CYCLES);
     if (core->stop == C66X_FAULT && !core->why.text[0])
         abort();

@@ -243,7 +243,7 @@ static void return_goes_to_the_pointer(void) {
 static uint64_t findings(const struct line *lines, size_t count, const char *text) {
     char said[4096] = "";
     FILE *output = tmpfile();
-    struct c66x_latency latency = {.output = output};
+    struct c66x_latency latency = {.findings.output = output};
     load(lines, count);
     core->latency = &latency;
     core->regs[A + 4] = DATA;
@@ -253,7 +253,7 @@ static uint64_t findings(const struct line *lines, size_t count, const char *tex
     fclose(output);
     if (!strstr(said, text))
         expect_fail(__FILE__, __LINE__, "what is said", said, text);
-    return latency.findings;
+    return latency.findings.count;
 }
 
 static void early_reads_are_found(void) {

@@ -71,6 +71,8 @@ static void uart_and_arguments_work(void) {
     EXPECT(load(uart_and_arguments, sizeof uart_and_arguments / sizeof *uart_and_arguments,
                 (const struct elf_symbol[]){{"C$$EXIT", CODE + 0x44}, {NULL, 0}}, 1, uart));
     EXPECT(c66x_machine_arguments(&machine, 3, words, &why));
+    EXPECT(c66x_register_write(&machine.memory, 0, 0x02540000, 4, 'X')); // its transmitter is off
+    EXPECT(c66x_register_write(&machine.memory, 0, 0x02540030, 4, 0x6001));
     EXPECT_WORD(run(C66X_PROGRAM_ENDED), 3 + 2 * 'A');
     rewind(uart);
     EXPECT_WORD(fread(text, 1, sizeof text, uart), 2);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CORES = 8, WORDS = 1024, LINE = 16, EXIT_FINE = 42 };
+enum { CORES = 8, WORDS = 1024, EXIT_FINE = 42 };
 
 static int failures;
 
@@ -27,6 +27,7 @@ static void expect(bool condition, const char *text) {
 static uint32_t zeroed[WORDS];
 static uint32_t zeroed_shared[WORDS] BK_SHARED;
 static uint32_t zeroed_fast[WORDS] BK_FAST;
+static uint32_t zeroed_near[WORDS] __attribute__((section(".bss.try_port")));
 static uint32_t initialised[] = {7, 8, 9};
 
 static bool all_zero(const uint32_t *words) {
@@ -36,24 +37,44 @@ static bool all_zero(const uint32_t *words) {
     return true;
 }
 
+// Sizes of the caches L1P, L1D and L2, and the first and the last 16 MiB of DDR3 (SPRUGW0): what
+// runtime.c is to have set on every core.
+static const struct {
+    uint32_t address, value;
+} cache_registers[] = {
+    {0x01840020, 4}, {0x01840040, 4}, {0x01840000, 4}, {0x01848200, 9}, {0x0184827c, 9}};
+
+static bool caches_are_on(void) {
+    for (size_t i = 0; i < sizeof cache_registers / sizeof *cache_registers; i++)
+        if (*(const volatile uint32_t *)(uintptr_t)cache_registers[i].address !=
+            cache_registers[i].value)
+            return false;
+    return true;
+}
+
 struct seen {
-    uint32_t calls, fast_zeroed, stack, runs;
-    uint8_t rest[LINE * sizeof(double) - 16];
+    uint32_t calls, fast_zeroed, cached, stack, runs;
+    uint8_t rest[BK_LINE_BYTES - 20];
 };
 static struct seen seen[3 * CORES] BK_SHARED;
 static uint32_t runs_here BK_FAST; // a core's own
 
+// The later a share, the longer it takes: the first core is to wait for all.
 static void look(void *context, unsigned core, unsigned cores) {
     uint32_t local = core;
     const uint32_t *expected_cores = context;
+    for (volatile uint32_t wait = 0; wait < 1000 * core; wait++)
+        continue;
     seen[core].calls += cores == *expected_cores;
     seen[core].fast_zeroed = all_zero(zeroed_fast);
+    seen[core].cached = caches_are_on();
     seen[core].stack = (uint32_t)(uintptr_t)&local;
     seen[core].runs = ++runs_here;
 }
 
 static void try_memory(void) {
-    EXPECT(all_zero(zeroed) && all_zero(zeroed_shared) && all_zero(zeroed_fast));
+    EXPECT(all_zero(zeroed) && all_zero(zeroed_near));
+    EXPECT(all_zero(zeroed_shared) && all_zero(zeroed_fast));
     EXPECT(initialised[0] + initialised[1] + initialised[2] == 24);
     char *large = bk_allocate((size_t)400 << 20), *small = bk_allocate(100);
     EXPECT(large != NULL && small != NULL && (uintptr_t)small % 128 == 0);
@@ -71,6 +92,7 @@ static void try_cores(unsigned there) {
         for (unsigned i = 0; i < 3 * CORES; i++) {
             EXPECT(seen[i].calls == (i < shares));
             EXPECT(seen[i].fast_zeroed == (i < shares));
+            EXPECT(seen[i].cached == (i < shares));
             EXPECT(i < there || i >= shares || seen[i].runs > seen[i - there].runs);
         }
         if (shares >= 2 && there >= 2)
