@@ -1,14 +1,15 @@
 /* benchkit: what all benchmarks share - command line, timing, repetition, verification, output.
  * SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * A benchmark describes itself (struct bk_program), parses its command line (bk_parse), opens a
- * session (bk_open), and for each case measures (bk_measure), verifies and reports (bk_report);
- * bk_close gives its exit code. Raw and cooked output are the idea of RZBENCH; the quantities are
- * those of PRACE-1IP D9.3.3, annex 8.1: all of them per ONE iteration.
+ * A benchmark describes itself (struct bk_benchmark, at the end) and hands itself to bk_main, which
+ * parses the command line and calls it back for each variant at each size; it then measures
+ * (bk_measure), verifies and reports (bk_finish). Raw and cooked output are the idea of RZBENCH;
+ * the quantities are those of PRACE-1IP D9.3.3, annex 8.1: all of them per ONE iteration.
  */
 #ifndef BENCHKIT_H
 #define BENCHKIT_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,9 +24,13 @@ enum bk_exit {
     BK_UNVERIFIED = 1, /* a result failed its verification */
     BK_USAGE = 2,      /* wrong command line */
     BK_SYSTEM = 3,     /* out of memory, or input/output failed */
+    BK_NOTHING = 4,    /* nothing was measured: every size was skipped */
 };
 
-/* ---- A benchmark's description and its command line ------------------------------------------ */
+/* Runs the kernel `iterations` times. */
+typedef void bk_kernel(void *context, uint64_t iterations);
+
+/* ---- The command line ------------------------------------------------------------------------ */
 
 /* Problem sizes of a published result table, selected by --table NUMBER. */
 struct bk_table {
@@ -47,30 +52,7 @@ struct bk_extra {
 
 enum { BK_EXTRAS_MAX = 16 };
 
-/* What a benchmark is; names are NULL-terminated lists of at most 32, masks have bit i for name i.
- */
-struct bk_program {
-    const char *name;
-    const char *summary;
-    const char *size_meaning; /* for --help, e.g. "elements of one vector" */
-    const char *const *kernels;
-    const char *const *variants;
-    const char *variants_help;
-    uint32_t default_variants; /* without --variant */
-    uint32_t all_variants;     /* --variant all, and --quick */
-    const struct bk_table *tables;
-    size_t table_count;
-    size_t default_table; /* index: its sizes are the default */
-    const uint64_t *quick_sizes;
-    size_t quick_count;
-    double max_seconds;       /* default of --max-seconds-per-size */
-    unsigned default_threads; /* without --threads; what OpenMP would use, or 1 */
-    const struct bk_extra *extras;
-    size_t extra_count;    /* at most BK_EXTRAS_MAX */
-    uint32_t mpi_variants; /* that the ranks of an MPI job run together; see struct bk_team */
-};
-
-/* A parsed command line. Strings belong to argv; sizes are freed by bk_free_options. */
+/* A parsed command line; masks have bit i for name i. Strings belong to argv. */
 struct bk_options {
     uint64_t *sizes;
     size_t size_count;
@@ -83,20 +65,16 @@ struct bk_options {
     const char *cooked;
     const char *raw;
     bool quick;
-    double extras[BK_EXTRAS_MAX]; /* [program->extra_count]: number, or index of the word */
+    double extras[BK_EXTRAS_MAX]; /* [extra_count]: number, or index of the word */
 };
-
-/* Parses argv into *options. Returns -1 to go on, else the exit code: BK_OK after --help, BK_USAGE
- * or BK_SYSTEM after an error that it printed (option, value, fix). */
-int bk_parse(const struct bk_program *program, struct bk_options *options, int argc, char **argv);
-void bk_free_options(struct bk_options *options);
 
 /* ---- Ranks of an MPI job --------------------------------------------------------------------- */
 
 /* The ranks that run the program together: all make the same calls in the same order, with the same
  * options and sizes. They agree on times, memory and verification, so that all take the same
- * decisions; rank 0 alone writes. With more than one rank only mpi_variants can be chosen; without
- * MPI's launcher (mpirun, srun --mpi=...) only the others, so that these never need an MPI. */
+ * decisions; rank 0 alone writes. With more than one rank only variants with `mpi` can be chosen;
+ * without MPI's launcher (mpirun, srun --mpi=...) only the others, so that these never need an MPI.
+ */
 struct bk_team {
     unsigned rank;
     unsigned ranks;
@@ -106,8 +84,8 @@ struct bk_team {
     double (*sum)(double value);
 };
 
-/* Programs with the backend mpi call bk_mpi_begin first of all, which starts MPI if a launcher
- * started the program, and return bk_mpi_end(exit code). Both are there where BENCH_MPI is. */
+/* First of all a program with the backend mpi, that is bk_main or a test, calls bk_mpi_begin, which
+ * starts MPI if a launcher started the program; it returns bk_mpi_end(exit code). */
 void bk_mpi_begin(int *argc, char ***argv);
 int bk_mpi_end(int status);
 
@@ -123,6 +101,10 @@ unsigned bk_ranks(void);                      /* 1 without MPI */
 void bk_cores(void (*work)(void *context, unsigned core, unsigned cores), void *context,
               unsigned cores);
 unsigned bk_core_count(void); /* 8: the C6678's, on a host too */
+
+/* A line of a DSP's caches, in doubles and bytes. It is written back as a whole, and the caches
+ * know nothing of one another: in one call of bk_cores no two cores may write to the same line. */
+enum { BK_LINE = 16, BK_LINE_BYTES = BK_LINE * sizeof(double) };
 
 /* Where a static array lies: BK_FAST in the core's own L2, BK_SHARED in the memory that all cores
  * share. The bare-metal port defines both; on a host they say nothing. */
@@ -144,9 +126,6 @@ void bk_release(void *memory);
 bool bk_memory_suffices(const char *program, uint64_t size, double bytes);
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
-
-/* Runs the kernel `iterations` times. */
-typedef void bk_kernel(void *context, uint64_t iterations);
 
 /* What is measured. */
 struct bk_case {
@@ -187,10 +166,6 @@ struct bk_session;
 /* Nanoseconds of a clock that only goes forward. */
 uint64_t bk_now_ns(void);
 
-/* Opens the outputs and writes the raw header. NULL after an error that it printed (exit
- * BK_SYSTEM). program and options must outlive the session. */
-struct bk_session *bk_open(const struct bk_program *program, const struct bk_options *options);
-
 /* Measures one case: finds how many iterations make a repetition long enough, then marks a region
  * around repetitions until they last min_seconds and their mean is known to 1 %, or max_seconds are
  * over (three at least; two where max_seconds stop it). With MPI, times are the slowest rank's and
@@ -224,6 +199,14 @@ struct bk_check {
 void bk_check_value(struct bk_check *check, uint64_t index, double got, double want,
                     double tolerance);
 
+/* *sum += term; what the sum has no digits for is added to *lost (Neumaier 1974). Both begin with 0;
+ * their sum is as good as one in twice the digits. */
+static inline void bk_add(double *sum, double *lost, double term) {
+    const double next = *sum + term;
+    *lost += fabs(*sum) >= fabs(term) ? *sum - next + term : term - next + *sum;
+    *sum = next;
+}
+
 /* ---- Output ---------------------------------------------------------------------------------- */
 
 /* Writes one measurement to the raw and cooked outputs. A result that is not ok, or compared
@@ -236,8 +219,112 @@ void bk_report(struct bk_session *session, const struct bk_case *what,
 void bk_note(struct bk_session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Closes the outputs; returns the benchmark's exit code (an enum bk_exit). */
-int bk_close(struct bk_session *session);
+/* ---- A benchmark ----------------------------------------------------------------------------- */
+
+/* One way to compute: serial, by OpenMP, on a GPU. A benchmark's own struct of what it has to know
+ * besides begins with one; a cast leads back to it. */
+struct bk_variant {
+    const char *name;
+    bool threaded; /* by --threads threads; else by one */
+    bool mpi;      /* by the ranks of an MPI job together; see struct bk_team */
+    /* What computes; NULL where this machine has none. Without the function: the CPU. */
+    const char *(*device)(void);
+    bk_kernel *kernel; /* for the benchmark's own functions */
+};
+
+/* The variants that run without --variant; --quick runs all in any case. */
+enum bk_usual {
+    BK_ALL,  /* all that this machine can run */
+    BK_LAST, /* of these the last */
+    BK_AUTO, /* the first, which stands for another, whatever the ranks; `all` is without it */
+};
+
+/* A run of a benchmark, as its functions see it. */
+struct bk_run {
+    const struct bk_benchmark *benchmark;
+    struct bk_options *options;
+    struct bk_session *session;
+    const struct bk_variant *variant; /* the one that runs */
+    unsigned threads;                 /* of one rank: --threads, or 1 where it is not threaded */
+    struct bk_check check;            /* of the variant, by small cases in `begin` */
+    double rate; /* operations a second of the last size whose iteration took 1 ms; 0: none yet */
+};
+
+/* What a benchmark is, for bk_main. Lists of names and variants end with NULL, and have at most 32;
+ * functions that are NULL are not needed. */
+struct bk_benchmark {
+    const char *name;
+    const char *summary;
+    const char *size_meaning; /* for --help, e.g. "elements of one vector" */
+    const char *const *kernels;
+    const struct bk_variant *const *variants;
+    const char *variants_help;
+    enum bk_usual usual;
+    bool one_thread_a_rank; /* without --threads, where there are many ranks; else as OpenMP */
+    const struct bk_table *tables;
+    size_t table_count;
+    size_t default_table; /* index: its sizes are the default */
+    const uint64_t *quick_sizes;
+    size_t quick_count;
+    double max_seconds; /* default of --max-seconds-per-size */
+    const struct bk_extra *extras;
+    size_t extra_count; /* at most BK_EXTRAS_MAX */
+
+    /* Whether this machine can run the variant; NULL: when its device is there. */
+    bool (*available)(const struct bk_variant *variant);
+    /* Looks at the options before anything is measured, and may change them. False after
+     * bk_refuse. */
+    bool (*check)(struct bk_run *run);
+    /* Bytes of memory that each rank needs for a size: refused before anything is measured. */
+    double (*bytes)(const struct bk_run *run, uint64_t size);
+    /* These two return NULL, or what is wrong and how to mend it, which ends the run with
+     * BK_SYSTEM; BK_TOLD when that was printed already. */
+    /* Begins a variant, e.g. checks it by small cases into run->check. */
+    const char *(*begin)(struct bk_run *run);
+    /* Measures, verifies and reports the variant at one size. */
+    const char *(*measure)(struct bk_run *run, uint64_t size);
+};
+
+#define BK_TOLD ""
+
+/* The number of an array's elements: of sizes, tables or extras. */
+#define BK_COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* The whole of a benchmark's main: command line, MPI's ranks where the program has that backend,
+ * its variants one after the other, each at all sizes; returns the exit code. */
+int bk_main(const struct bk_benchmark *benchmark, int argc, char **argv);
+
+/* Threads that OpenMP would use, and the most that it gives. */
+struct bk_threads {
+    unsigned usual, most;
+};
+
+/* What bk_main does between MPI's begin and end. */
+int bk_run_benchmark(const struct bk_benchmark *benchmark, struct bk_threads threads, int argc,
+                     char **argv);
+
+/* Prints what is wrong with which option, and how to mend it; always false. */
+bool bk_refuse(const struct bk_run *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The run's variant with a kernel of the benchmark's list: what bk_measure is to know of it. */
+struct bk_case bk_describe(const struct bk_run *run, unsigned kernel, uint64_t size,
+                           double operations, const char *operation);
+
+/* Whether `count` iterations of so many operations take longer than --max-seconds-per-size, by
+ * run->rate; says so in the raw output. `iterations`: what to call them there. Never with --quick.
+ */
+bool bk_too_long(const struct bk_run *run, uint64_t size, double operations, unsigned count,
+                 const char *iterations);
+
+/* Whether a size is more than the `most` elements that a variant's own memory has room for; says so
+ * in the raw output. `elements`: what to call them there. */
+bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements);
+
+/* Reports what was measured, as wrong if run->check was, notes run->rate where an iteration was
+ * long enough to tell of larger sizes, and frees the timing. */
+void bk_finish(struct bk_run *run, const struct bk_case *what, struct bk_timing *timing,
+               const struct bk_check *check);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,8 @@
 // Command line: the options that all benchmarks share, one table for parsing and help.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "benchkit.h"
+#include "session.h"
 #include "team.h"
+#include "variants.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,8 +16,9 @@
 enum { MAX_SIZES = 4096, MAX_THREADS = 8192 };
 
 struct parser {
-    const struct bk_program *program;
+    const struct bk_benchmark *benchmark;
     struct bk_options *options;
+    unsigned most_threads;
     const char *option; // being parsed, for errors
     const char *value;
     int status; // -1 while all is well
@@ -38,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static void fail(struct parser *parser, co
         return;
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "%s: %s", parser->program->name, parser->option);
+    fprintf(stderr, "%s: %s", parser->benchmark->name, parser->option);
     if (parser->value != NULL)
         fprintf(stderr, " '%s'", parser->value);
     fputs(": ", stderr);
@@ -94,7 +96,35 @@ static void parse_size_range(struct parser *parser, const char *colon) {
     }
 }
 
+static void copy_sizes(struct bk_options *options, const uint64_t *sizes, size_t count) {
+    memcpy(options->sizes, sizes, count * sizeof *sizes);
+    options->size_count = count;
+}
+
+static void parse_table(struct parser *parser) {
+    const struct bk_benchmark *benchmark = parser->benchmark;
+    uint64_t number;
+    bool numeric = whole_number(parser->value, parser->value + strlen(parser->value), &number);
+    for (size_t i = 0; numeric && i < benchmark->table_count; i++)
+        if (benchmark->tables[i].number == number) {
+            copy_sizes(parser->options, benchmark->tables[i].sizes, benchmark->tables[i].count);
+            parser->options->table = benchmark->tables[i].number;
+            return;
+        }
+    char known[128] = "";
+    for (size_t i = 0, used = 0; i < benchmark->table_count && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%u", i == 0 ? "" : ", ",
+                                 benchmark->tables[i].number);
+    fail(parser, "no such table; give one of %s", known);
+}
+
 static void parse_sizes(struct parser *parser) {
+    static const char table[] = "table";
+    if (strncmp(parser->value, table, sizeof table - 1) == 0) {
+        parser->value += sizeof table - 1;
+        parse_table(parser);
+        return;
+    }
     parser->options->size_count = 0;
     parser->options->table = 0;
     const char *colon = strchr(parser->value, ':');
@@ -113,28 +143,6 @@ static void parse_sizes(struct parser *parser) {
             return;
         text += length + 1;
     }
-}
-
-static void copy_sizes(struct bk_options *options, const uint64_t *sizes, size_t count) {
-    memcpy(options->sizes, sizes, count * sizeof *sizes);
-    options->size_count = count;
-}
-
-static void parse_table(struct parser *parser) {
-    const struct bk_program *program = parser->program;
-    uint64_t number;
-    bool numeric = whole_number(parser->value, parser->value + strlen(parser->value), &number);
-    for (size_t i = 0; numeric && i < program->table_count; i++)
-        if (program->tables[i].number == number) {
-            copy_sizes(parser->options, program->tables[i].sizes, program->tables[i].count);
-            parser->options->table = program->tables[i].number;
-            return;
-        }
-    char known[128] = "";
-    for (size_t i = 0, used = 0; i < program->table_count && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%u", i == 0 ? "" : ", ",
-                                 program->tables[i].number);
-    fail(parser, "no such table; give one of %s", known);
 }
 
 static void list_names(const char *const *names, char *text, size_t size) {
@@ -178,26 +186,26 @@ static uint32_t all_names(const char *const *names) {
 }
 
 static void parse_kernels(struct parser *parser) {
-    const char *const *names = parser->program->kernels;
+    const char *const *names = parser->benchmark->kernels;
     parser->options->kernels = parse_names(parser, names, all_names(names));
 }
 
-// What can run here: on many ranks only what they share, without MPI only the rest.
-static uint32_t runnable(const struct bk_program *program) {
-    if (bk_team()->maximum == NULL)
-        return ~program->mpi_variants;
-    return bk_ranks() > 1 ? program->mpi_variants : UINT32_MAX;
-}
+struct variant_names {
+    const char *of[BK_VARIANTS_MAX + 1]; // ended by NULL
+};
 
-static uint32_t default_variants(const struct bk_program *program) {
-    uint32_t chosen = program->default_variants & runnable(program);
-    return chosen == 0 ? program->all_variants & runnable(program) : chosen;
+static struct variant_names variant_names(const struct bk_benchmark *benchmark) {
+    struct variant_names names = {0};
+    for (unsigned i = 0; i < BK_VARIANTS_MAX && benchmark->variants[i] != NULL; i++)
+        names.of[i] = benchmark->variants[i]->name;
+    return names;
 }
 
 static void parse_variants(struct parser *parser) {
-    const struct bk_program *program = parser->program;
-    uint32_t here = runnable(program);
-    uint32_t chosen = parse_names(parser, program->variants, program->all_variants & here);
+    const struct bk_benchmark *benchmark = parser->benchmark;
+    const uint32_t here = bk_variants_startable(benchmark);
+    const struct variant_names names = variant_names(benchmark);
+    const uint32_t chosen = parse_names(parser, names.of, bk_variants_all(benchmark));
     if ((chosen & ~here) == 0)
         parser->options->variants = chosen;
     else if (bk_ranks() > 1)
@@ -209,10 +217,13 @@ static void parse_variants(struct parser *parser) {
 static void parse_threads(struct parser *parser) {
     uint64_t threads;
     const char *text = parser->value;
-    if (whole_number(text, text + strlen(text), &threads) && threads <= MAX_THREADS)
-        parser->options->threads = (unsigned)threads;
-    else
+    if (!whole_number(text, text + strlen(text), &threads) || threads > MAX_THREADS)
         fail(parser, "is not a number of threads; give 1 to %d", MAX_THREADS);
+    else if (threads > parser->most_threads)
+        fail(parser, "is more than OpenMP gives; give up to %u, or a greater $OMP_THREAD_LIMIT",
+             parser->most_threads);
+    else
+        parser->options->threads = (unsigned)threads;
 }
 
 static void parse_seconds(struct parser *parser, double *seconds) {
@@ -239,20 +250,20 @@ static void parse_raw(struct parser *parser) {
 }
 
 static void parse_quick(struct parser *parser) {
-    const struct bk_program *program = parser->program;
-    copy_sizes(parser->options, program->quick_sizes, program->quick_count);
+    const struct bk_benchmark *benchmark = parser->benchmark;
+    copy_sizes(parser->options, benchmark->quick_sizes, benchmark->quick_count);
     parser->options->table = 0;
     parser->options->quick = true;
-    parser->options->variants = program->all_variants & runnable(program);
+    parser->options->variants = bk_variants_all(benchmark);
     parser->options->min_seconds = 0.01;
 }
 
-static const struct bk_extra *find_extra(const struct bk_program *program, const char *argument,
+static const struct bk_extra *find_extra(const struct bk_benchmark *benchmark, const char *argument,
                                          size_t length) {
-    for (size_t i = 0; i < program->extra_count; i++)
-        if (strlen(program->extras[i].name) == length &&
-            strncmp(program->extras[i].name, argument, length) == 0)
-            return &program->extras[i];
+    for (size_t i = 0; i < benchmark->extra_count; i++)
+        if (strlen(benchmark->extras[i].name) == length &&
+            strncmp(benchmark->extras[i].name, argument, length) == 0)
+            return &benchmark->extras[i];
     return NULL;
 }
 
@@ -278,7 +289,7 @@ static double extra_number(struct parser *parser, const struct bk_extra *extra) 
 }
 
 static void parse_extra(struct parser *parser, const struct bk_extra *extra) {
-    double *value = &parser->options->extras[extra - parser->program->extras];
+    double *value = &parser->options->extras[extra - parser->benchmark->extras];
     *value = extra->words == NULL ? extra_number(parser, extra) : word_index(parser, extra->words);
 }
 
@@ -299,7 +310,8 @@ static void print_extra_help(const struct bk_extra *extra) {
 static void parse_help(struct parser *parser);
 
 static const struct option options_table[] = {
-    {"--sizes", "LIST", "sizes: 1024,2048 or FROM:TO:xFACTOR or FROM:TO:+STEP", parse_sizes},
+    {"--sizes", "LIST", "sizes: 1024,2048 or FROM:TO:xFACTOR or FROM:TO:+STEP or tableNUMBER",
+     parse_sizes},
     {"--table", "NUMBER", "sizes of a table of PRACE-1IP D9.3.3", parse_table},
     {"--kernels", "LIST", "kernels to run, or all (default)", parse_kernels},
     {"--variant", "LIST", "variants to run, or all", parse_variants},
@@ -332,26 +344,26 @@ static void print_help_line(const struct option *option) {
 }
 
 static void parse_help(struct parser *parser) {
-    const struct bk_program *program = parser->program;
+    const struct bk_benchmark *benchmark = parser->benchmark;
     char names[256];
     parser->status = BK_OK;
     if (bk_rank() != 0)
         return;
-    printf("%s: %s\nUsage: %s [OPTION]...\n", program->name, program->summary, program->name);
+    printf("%s: %s\nUsage: %s [OPTION]...\n", benchmark->name, benchmark->summary, benchmark->name);
     for (size_t i = 0; i < OPTION_COUNT; i++)
         print_help_line(&options_table[i]);
-    for (size_t i = 0; i < program->extra_count; i++)
-        print_extra_help(&program->extras[i]);
-    printf("Sizes are %s. Tables:\n", program->size_meaning);
-    for (size_t i = 0; i < program->table_count; i++)
-        printf("  %-5u %s%s\n", program->tables[i].number, program->tables[i].title,
-               i == program->default_table ? " (default)" : "");
-    list_names(program->kernels, names, sizeof names);
+    for (size_t i = 0; i < benchmark->extra_count; i++)
+        print_extra_help(&benchmark->extras[i]);
+    printf("Sizes are %s. Tables:\n", benchmark->size_meaning);
+    for (size_t i = 0; i < benchmark->table_count; i++)
+        printf("  %-5u %s%s\n", benchmark->tables[i].number, benchmark->tables[i].title,
+               i == benchmark->default_table ? " (default)" : "");
+    list_names(benchmark->kernels, names, sizeof names);
     printf("Kernels: %s\n", names);
-    list_names(program->variants, names, sizeof names);
-    printf("Variants: %s\n%s\n", names, program->variants_help);
+    list_names(variant_names(benchmark).of, names, sizeof names);
+    printf("Variants: %s\n%s\n", names, benchmark->variants_help);
     printf("Exit code: 0 all well, 1 a result failed its verification, 2 wrong usage,\n"
-           "3 out of memory or input/output failed.\n");
+           "3 out of memory or input/output failed, 4 nothing measured: every size was skipped.\n");
 }
 
 static const struct option *find_option(const char *argument, size_t length) {
@@ -367,7 +379,7 @@ static int parse_argument(struct parser *parser, int argc, char **argv, int i) {
     size_t length = strcspn(argv[i], "=");
     const char *attached = argv[i][length] == '=' ? argv[i] + length + 1 : NULL;
     const struct option *option = find_option(argv[i], length);
-    const struct bk_extra *extra = find_extra(parser->program, argv[i], length);
+    const struct bk_extra *extra = find_extra(parser->benchmark, argv[i], length);
     const char *argument = option == NULL ? "VALUE" : option->argument;
     parser->option = option != NULL ? option->name : extra != NULL ? extra->name : argv[i];
     parser->value = NULL;
@@ -389,17 +401,16 @@ static int parse_argument(struct parser *parser, int argc, char **argv, int i) {
 }
 
 static void set_defaults(struct parser *parser) {
-    const struct bk_program *program = parser->program;
-    const struct bk_table *table = &program->tables[program->default_table];
+    const struct bk_benchmark *benchmark = parser->benchmark;
+    const struct bk_table *table = &benchmark->tables[benchmark->default_table];
     copy_sizes(parser->options, table->sizes, table->count);
     parser->options->table = table->number;
-    parser->options->kernels = all_names(program->kernels);
-    parser->options->variants = default_variants(program);
+    parser->options->kernels = all_names(benchmark->kernels);
+    parser->options->variants = bk_variants_usual(benchmark);
     parser->options->min_seconds = 0.5;
-    parser->options->max_seconds = program->max_seconds;
-    parser->options->threads = program->default_threads;
-    for (size_t i = 0; i < program->extra_count; i++)
-        parser->options->extras[i] = program->extras[i].standard;
+    parser->options->max_seconds = benchmark->max_seconds;
+    for (size_t i = 0; i < benchmark->extra_count; i++)
+        parser->options->extras[i] = benchmark->extras[i].standard;
 }
 
 static void check_seconds(struct parser *parser) {
@@ -411,13 +422,16 @@ static void check_seconds(struct parser *parser) {
              options->max_seconds, options->min_seconds);
 }
 
-int bk_parse(const struct bk_program *program, struct bk_options *options, int argc, char **argv) {
-    *options = (struct bk_options){.sizes = calloc(MAX_SIZES, sizeof(uint64_t))};
+int bk_parse(const struct bk_benchmark *benchmark, struct bk_threads threads,
+             struct bk_options *options, int argc, char **argv) {
+    *options =
+        (struct bk_options){.sizes = calloc(MAX_SIZES, sizeof(uint64_t)), .threads = threads.usual};
     if (options->sizes == NULL) {
-        fprintf(stderr, "%s: out of memory\n", program->name);
+        fprintf(stderr, "%s: out of memory\n", benchmark->name);
         return BK_SYSTEM;
     }
-    struct parser parser = {.program = program, .options = options, .status = -1};
+    struct parser parser = {
+        .benchmark = benchmark, .options = options, .most_threads = threads.most, .status = -1};
     set_defaults(&parser);
     for (int i = 1; i < argc && parser.status < 0;)
         i = parse_argument(&parser, argc, argv, i);

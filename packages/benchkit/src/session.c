@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void bk_region_name(const struct bk_session *session, const struct bk_case *what, char *name,
@@ -32,7 +33,7 @@ static char *default_cooked_name(const struct bk_session *session) {
     const char *job = session->machine.job;
     char *name;
     if (asprintf(&name, "%s%s%s.%s.cooked.jsonl", here ? "" : folder, here ? "" : "/",
-                 session->program->name, job == NULL ? run : job) < 0)
+                 session->benchmark->name, job == NULL ? run : job) < 0)
         return NULL;
     return name;
 }
@@ -47,7 +48,7 @@ static FILE *open_output(const char *program, const char *path, const char *mode
 // The value of a benchmark's own option, as it is typed.
 static const char *extra_text(const struct bk_session *session, size_t index, char *text,
                               size_t size) {
-    const struct bk_extra *extra = &session->program->extras[index];
+    const struct bk_extra *extra = &session->benchmark->extras[index];
     double value = session->options->extras[index];
     if (extra->words != NULL)
         return extra->words[(size_t)value];
@@ -60,7 +61,7 @@ static void write_header(struct bk_session *session) {
     const struct bk_options *options = session->options;
     char start[40];
     bk_write_now(start, sizeof start);
-    bk_note(session, "%s: %s", session->program->name, session->program->summary);
+    bk_note(session, "%s: %s", session->benchmark->name, session->benchmark->summary);
     bk_note(session, "start %s, node %s, job %s, step %s, %u ranks", start, machine->node,
             machine->job == NULL ? "none" : machine->job,
             machine->step == NULL ? "none" : machine->step,
@@ -68,9 +69,9 @@ static void write_header(struct bk_session *session) {
     bk_note(session, "%s, %s, %u threads", machine->target, machine->cpu, options->threads);
     bk_note(session, "at least %g s a measurement, no repetition starts after %g s",
             options->min_seconds, options->max_seconds);
-    for (size_t i = 0; i < session->program->extra_count; i++) {
+    for (size_t i = 0; i < session->benchmark->extra_count; i++) {
         char value[64];
-        bk_note(session, "%s %s", session->program->extras[i].name,
+        bk_note(session, "%s %s", session->benchmark->extras[i].name,
                 extra_text(session, i, value, sizeof value));
     }
     bk_note(session, "cooked output: %s", session->cooked_name);
@@ -85,10 +86,22 @@ static void free_session(struct bk_session *session) {
     free(session);
 }
 
+// Where standard output is closed, the next file that is opened would take its place, and the raw
+// output.
+static bool raw_has_a_place(const char *program, const struct bk_options *options) {
+    struct stat status;
+    if (options->raw != NULL || fstat(STDOUT_FILENO, &status) == 0)
+        return true;
+    fprintf(stderr, "%s: can't write 'standard output': it is closed; give --raw FILE\n", program);
+    return false;
+}
+
 static bool open_outputs(struct bk_session *session) {
-    const char *program = session->program->name;
+    const char *program = session->benchmark->name;
     static const struct bk_options silent = {.cooked = "/dev/null", .raw = "/dev/null"};
     const struct bk_options *options = bk_rank() == 0 ? session->options : &silent;
+    if (!raw_has_a_place(program, options))
+        return false;
     session->cooked_name =
         options->cooked == NULL ? default_cooked_name(session) : strdup(options->cooked);
     if (session->cooked_name == NULL) {
@@ -108,13 +121,13 @@ static bool open_outputs(struct bk_session *session) {
     return session->raw != NULL;
 }
 
-struct bk_session *bk_open(const struct bk_program *program, const struct bk_options *options) {
+struct bk_session *bk_open(const struct bk_benchmark *benchmark, const struct bk_options *options) {
     struct bk_session *session = calloc(1, sizeof *session);
     if (session == NULL) {
-        fprintf(stderr, "%s: out of memory\n", program->name);
+        fprintf(stderr, "%s: out of memory\n", benchmark->name);
         return NULL;
     }
-    session->program = program;
+    session->benchmark = benchmark;
     session->options = options;
     bk_find_machine(&session->machine);
     bool open = open_outputs(session);
@@ -186,8 +199,8 @@ static const char *unit_of(const struct bk_case *what, char *text, size_t size) 
 
 // A benchmark's own options, `--cache-line` as "option_cache_line".
 static void write_extras(struct json_object *line, const struct bk_session *session) {
-    for (size_t i = 0; i < session->program->extra_count; i++) {
-        const struct bk_extra *extra = &session->program->extras[i];
+    for (size_t i = 0; i < session->benchmark->extra_count; i++) {
+        const struct bk_extra *extra = &session->benchmark->extras[i];
         char key[64];
         snprintf(key, sizeof key, "option_%s", extra->name + strspn(extra->name, "-"));
         for (char *dash = key; (dash = strchr(dash, '-')) != NULL;)
@@ -219,7 +232,7 @@ static void write_cooked(struct bk_session *session, const struct bk_case *what,
     char unit[64], digest[17];
     snprintf(digest, sizeof digest, "%016llx", (unsigned long long)check->digest);
     struct json_object line = json_begin(session->cooked);
-    json_text(&line, "benchmark", session->program->name);
+    json_text(&line, "benchmark", session->benchmark->name);
     json_text(&line, "kernel", what->kernel);
     json_text(&line, "variant", what->variant);
     json_count(&line, "size", what->size);
@@ -259,21 +272,27 @@ static void check_stream(struct bk_session *session, FILE *file, const char *nam
         return;
     clearerr(file);
     fprintf(stderr, "%s: can't write '%s': results are lost; is the disk full?\n",
-            session->program->name, name);
+            session->benchmark->name, name);
     session->status = BK_SYSTEM;
+}
+
+void bk_unverified(struct bk_session *session) {
+    if (session->status == BK_OK)
+        session->status = BK_UNVERIFIED;
 }
 
 void bk_report(struct bk_session *session, const struct bk_case *what,
                const struct bk_timing *timing, const struct bk_check *check) {
     // Nothing compared is nothing verified.
     bool verified = bk_team_maximum(!check->ok) == 0 && bk_team_sum((double)check->compared) > 0;
-    if (!verified && session->status == BK_OK)
-        session->status = BK_UNVERIFIED;
+    session->measured = true;
+    if (!verified)
+        bk_unverified(session);
     if (bk_rank() != 0)
         return;
     if (!verified)
         fprintf(stderr, "%s: %s %s: the result is wrong; it is reported without performance\n",
-                session->program->name, timing->region, what->variant);
+                session->benchmark->name, timing->region, what->variant);
     write_raw(session, what, timing, check, verified);
     fflush(session->raw);
     write_cooked(session, what, timing, check, verified);

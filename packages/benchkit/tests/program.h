@@ -3,10 +3,13 @@
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
-#include "benchkit.h"
+#include "session.h"
 
 static const char *const test_kernels[] = {"copy", "triad", NULL};
-static const char *const test_variants[] = {"auto", "serial", "omp", "mpi", NULL};
+static const struct bk_variant test_auto = {.name = "auto"}, test_serial = {.name = "serial"},
+                               test_omp = {.name = "omp"}, test_mpi = {.name = "mpi", .mpi = true};
+static const struct bk_variant *const test_variants[] = {&test_auto, &test_serial, &test_omp,
+                                                         &test_mpi, NULL};
 static const uint64_t test_sizes[] = {10, 20, 50};
 static const uint64_t test_other_sizes[] = {7};
 static const struct bk_table test_tables[] = {{60, "first", test_sizes, 3},
@@ -20,22 +23,19 @@ static const struct bk_extra test_extras[TEST_EXTRAS] = {
     {"--order", "of the loops", 1, 0, 0, false, test_orders},
 };
 
-static const struct bk_program test_program = {
+static const struct bk_benchmark test_program = {
     .name = "test-bench",
     .summary = "for tests",
     .size_meaning = "things",
     .kernels = test_kernels,
     .variants = test_variants,
     .variants_help = "",
-    .default_variants = 1,
-    .all_variants = 14,
-    .mpi_variants = 8,
+    .usual = BK_AUTO,
     .tables = test_tables,
     .table_count = 2,
     .quick_sizes = test_other_sizes,
     .quick_count = 1,
     .max_seconds = 60,
-    .default_threads = 3,
     .extras = test_extras,
     .extra_count = TEST_EXTRAS,
 };

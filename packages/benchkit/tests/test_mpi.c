@@ -44,7 +44,7 @@ static int run(const char *cooked, int wrong_rank) {
     char path[128];
     snprintf(path, sizeof path, "%s", cooked);
     char *argv[] = {"test-bench", "--quick", "--cooked", path, "--raw", "/dev/null", NULL};
-    EXPECT(bk_parse(&test_program, &options, 6, argv) == -1);
+    EXPECT(bk_parse(&test_program, (struct bk_threads){3, 100}, &options, 6, argv) == -1);
     struct bk_session *session = bk_open(&test_program, &options);
     EXPECT(session != NULL);
     if (session == NULL)

@@ -17,7 +17,7 @@ static int parse(struct bk_options *options, char *arguments) {
     FILE *captured = tmpfile();
     int saved = dup(STDERR_FILENO);
     dup2(fileno(captured), STDERR_FILENO);
-    int status = bk_parse(&test_program, options, argc, argv);
+    int status = bk_parse(&test_program, (struct bk_threads){3, 100}, options, argc, argv);
     dup2(saved, STDERR_FILENO);
     close(saved);
     rewind(captured);
@@ -60,6 +60,7 @@ static void expect_table(const char *arguments, unsigned table) {
 static void it_is_known_whose_sizes_they_are(void) {
     expect_table("", 60);
     expect_table("--table 64", 64);
+    expect_table("--sizes table64", 64);
     expect_table("--table 64 --sizes 7", 0);
     expect_table("--quick", 0);
 }
@@ -67,6 +68,7 @@ static void it_is_known_whose_sizes_they_are(void) {
 static void sizes_come_from_list_range_or_table(void) {
     expect_sizes("", (uint64_t[]){10, 20, 50}, 3);
     expect_sizes("--table 64", (uint64_t[]){7}, 1);
+    expect_sizes("--sizes table64", (uint64_t[]){7}, 1);
     expect_sizes("--sizes 3,1,2", (uint64_t[]){3, 1, 2}, 3);
     expect_sizes("--sizes=1024:4096:x2", (uint64_t[]){1024, 2048, 4096}, 3);
     expect_sizes("--sizes 100:350:+100", (uint64_t[]){100, 200, 300}, 3);
@@ -108,6 +110,7 @@ static void errors_name_option_value_and_fix(void) {
     expect_error("--sizes 8:1:x2", "never ends or is empty");
     expect_error("--sizes 1:99999:+1", "more than 4096 sizes");
     expect_error("--table 61", "--table '61': no such table; give one of 60, 64");
+    expect_error("--sizes table61", "--sizes '61': no such table; give one of 60, 64");
     expect_error("--kernels copy,add", "--kernels 'copy,add': 'add' is unknown; give all, or some "
                                        "of copy,triad");
     expect_error("--variant cop", "is unknown");
@@ -169,7 +172,7 @@ static void mpis_variants_are_for_mpis_ranks(void) {
     EXPECT(variants_of("--variant all") == 14 && variants_of("") == 1);
     started.ranks = 2;
     bk_set_team(&started);
-    EXPECT(variants_of("") == 8 && variants_of("--quick") == 8 &&
+    EXPECT(variants_of("") == 1 && variants_of("--quick") == 8 &&
            variants_of("--variant mpi") == 8);
     expect_error("--variant serial", "--variant 'serial': runs on one rank, not on 2; start it");
     started.rank = 1;

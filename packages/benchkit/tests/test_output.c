@@ -174,6 +174,15 @@ static void lost_output_is_an_error(void) {
     }
     options.cooked = "/nonexistent/cooked";
     EXPECT(bk_open(&test_program, &options) == NULL);
+    // With standard output closed, the cooked file would get its number, and the raw output.
+    options.cooked = in_folder("closed");
+    options.raw = NULL;
+    const int saved = dup(STDOUT_FILENO);
+    close(STDOUT_FILENO);
+    EXPECT(bk_open(&test_program, &options) == NULL);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+    EXPECT(access(in_folder("closed"), F_OK) != 0);
 }
 
 int main(void) {

@@ -98,10 +98,10 @@ struct dhrystone_work {
     struct bk_check check; // of the last run
 };
 
-// The backends; bk_kernel on a struct dhrystone_work.
-void dhrystone_serial(void *work, uint64_t iterations);
+// The backends; their kernels work on a struct dhrystone_work.
+extern const struct bk_variant dhrystone_serial;
 #ifdef BENCH_C66X
-void dhrystone_c66x(void *work, uint64_t iterations);
+extern const struct bk_variant dhrystone_c66x; // all cores of the DSP
 #endif
 
 #endif

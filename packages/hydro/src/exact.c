@@ -74,14 +74,16 @@ struct point {
     double radius, u, r, p;
 };
 
-static struct point sedov_point(double v) {
-    const double j = 2, g = GAMMA;
+// At a velocity that is so much above the centre's, 2 / ((j + 2) g): the difference is never taken
+// of numbers that rounding may have made equal, or worse.
+static struct point sedov_point(double above) {
+    const double j = 2, g = GAMMA, v = 2 / ((j + 2) * g) + above;
     const double a0 = 2 / (j + 2), a2 = -(g - 1) / (2 * (g - 1) + j);
     const double a1 =
         (j + 2) * g / (2 + j * (g - 1)) * (2 * j * (2 - g) / (g * (j + 2) * (j + 2)) - a2);
     const double a3 = j / (2 * (g - 1) + j), a4 = a1 * (j + 2) / (2 - g), a5 = -2 / (2 - g);
     const double x1 = 0.25 * (j + 2) * (g + 1) * v;
-    const double x2 = (g + 1) / (g - 1) * (0.5 * (j + 2) * g * v - 1);
+    const double x2 = (g + 1) / (g - 1) * (0.5 * (j + 2) * g * above);
     const double x3 = (j + 2) * (g + 1) / ((j + 2) * (g + 1) - 2 * (2 + j * (g - 1))) *
                       (1 - 0.5 * (2 + j * (g - 1)) * v);
     const double x4 = (g + 1) / (g - 1) * (1 - 0.5 * (j + 2) * v);
@@ -117,11 +119,11 @@ bool hydro_sedov_solve(struct hydro_sedov *sedov) {
     sedov->density = sedov->radius + count;
     // v falls from 4 / (4 (g + 1)) at the shock to 2 / (4 g) at the centre, where the radius goes
     // with a small power of the difference: so its steps become ever smaller.
-    const double shock = 1 / (GAMMA + 1), centre = 1 / (2 * GAMMA);
+    const double shock = 1 / (GAMMA + 1) - 1 / (2 * GAMMA); // above the centre
     struct point outer = sedov_point(shock);
     for (size_t i = 0; i < count; i++) {
         double left = (double)(count - i) / (double)count;
-        struct point here = sedov_point(centre + (shock - centre) * pow(left, 8));
+        struct point here = sedov_point(shock * pow(left, 8));
         sedov->radius[i] = here.radius;
         sedov->density[i] = (GAMMA + 1) / (GAMMA - 1) * here.r;
         sedov->alpha += ring_energy(&outer, &here);

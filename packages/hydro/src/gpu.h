@@ -3,7 +3,7 @@
 // MIT
 //
 // `cells` points to a copy's memory, `origin` is the place of cell (0, 0) in it; see hydro.h for
-// the layout. step[0] is the time step, step[1] the time.
+// the layout. step[0] is the time step, step[1] the time. Coordinates are int, places long.
 #ifndef GPU_H
 #define GPU_H
 
@@ -11,7 +11,8 @@
 #define GPU_GROUP 128
 #define GPU_EDGE  2
 #define GPU_CELLS (GPU_GROUP - 2 * GPU_EDGE)
-// Rows that a thread climbs.
+// Rows that a thread does along x, and climbs along y.
+#define GPU_ROWS  8
 #define GPU_CLIMB 64
 
 // Variable `v` of a place; across: the dimension whose momentum counts as that across the faces.
@@ -31,6 +32,24 @@ GPU_FUNCTION void gpu_store(GPU_GLOBAL double *cells, long place, long plane, in
     cells[place + (1 + across) * plane] = state.u;
     cells[place + (2 - across) * plane] = state.v;
     cells[place + 3 * plane] = state.p;
+}
+
+// What the threads of a group tell each other.
+GPU_FUNCTION void gpu_put(GPU_SHARED double (*share)[GPU_GROUP], int thread,
+                          struct hydro_state state) {
+    share[0][thread] = state.r;
+    share[1][thread] = state.u;
+    share[2][thread] = state.v;
+    share[3][thread] = state.p;
+}
+
+GPU_FUNCTION struct hydro_state gpu_get(GPU_SHARED double (*share)[GPU_GROUP], int thread) {
+    struct hydro_state state;
+    state.r = share[0][thread];
+    state.u = share[1][thread];
+    state.v = share[2][thread];
+    state.p = share[3][thread];
+    return state;
 }
 
 GPU_FUNCTION struct hydro_state gpu_slope(struct hydro_state a, struct hydro_state b,
@@ -66,8 +85,8 @@ GPU_FUNCTION struct hydro_state gpu_updated(struct hydro_state w, struct hydro_s
 
 // Mirrors the cells at the walls across a dimension; a thread for each row or column.
 GPU_KERNEL gpu_walls(GPU_GLOBAL double *cells, long origin, long plane, long along, long across,
-                     long count, long length, int dimension) {
-    long k = GPU_GLOBAL_ID;
+                     int count, long length, int dimension) {
+    int k = GPU_GLOBAL_ID;
     if (k >= count)
         return;
     for (int v = 0; v < 4; v++) {
@@ -82,17 +101,15 @@ GPU_KERNEL gpu_walls(GPU_GLOBAL double *cells, long origin, long plane, long alo
 }
 
 // Each group's fastest wave; groups take rows by turns.
-GPU_KERNEL gpu_fastest(GPU_GLOBAL const double *cells, long origin, long plane, long pitch, long nx,
-                       long ny, GPU_GLOBAL double *fastest) {
+GPU_KERNEL gpu_fastest(GPU_GLOBAL const double *cells, long origin, long plane, long pitch, int nx,
+                       int ny, GPU_GLOBAL double *fastest) {
     GPU_LOCAL double most[GPU_GROUP];
     int t = GPU_THREAD;
     double own = 0;
-    for (long j = GPU_GROUP_X; j < ny; j += GPU_GROUPS_X)
-        for (long i = t; i < nx; i += GPU_GROUP) {
-            struct hydro_cell cell =
-                hydro_primitive(gpu_load(cells, origin + j * pitch + i, plane, 0));
-            double u = fabs(cell.q.u), v = fabs(cell.q.v);
-            double speed = cell.c + HYDRO_MAX(u, v);
+    for (int j = GPU_GROUP_X; j < ny; j += GPU_GROUPS_X)
+        for (int i = t; i < nx; i += GPU_GROUP) {
+            double speed =
+                hydro_speed(hydro_primitive(gpu_load(cells, origin + j * pitch + i, plane, 0)));
             own = HYDRO_MAX(speed, own);
         }
     most[t] = own;
@@ -127,59 +144,56 @@ GPU_KERNEL gpu_begin_step(GPU_GLOBAL const double *fastest, int count, double dx
     step[1] += step[0];
 }
 
-// Along x: a thread for each cell of a piece of a row, which overlaps the next pieces by the edges.
+// Along x: a thread for each cell of a piece of a row, which overlaps the next pieces by the edges;
+// GPU_ROWS rows, one after the other.
 GPU_KERNEL gpu_sweep_x(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, long origin,
-                       long plane, long pitch, long nx, long ny, double dx,
+                       long plane, long pitch, int nx, int ny, double per_dx,
                        GPU_GLOBAL const double *step) {
-    GPU_LOCAL double share[4][GPU_GROUP];
-    int t = GPU_THREAD;
-    long i = GPU_GROUP_X * GPU_CELLS + t - GPU_EDGE;
-    // Threads beyond the row's ghosts compute what nobody reads.
-    long inside = HYDRO_MIN(i, nx + GPU_EDGE - 1);
-    long j = GPU_GROUP_Y;
-    long place = origin + HYDRO_MIN(j, ny - 1) * pitch + inside;
-    double dtdx = step[0] / dx;
-    struct hydro_state w = gpu_load(from, place, plane, 0);
-    struct hydro_cell cell = hydro_primitive(w);
-    share[0][t] = cell.q.r, share[1][t] = cell.q.u, share[2][t] = cell.q.v, share[3][t] = cell.q.p;
-    GPU_BARRIER;
+    // By turns: nobody puts anything where another may still get what was put before.
+    GPU_LOCAL double share[2][4][GPU_GROUP];
+    int t = GPU_THREAD, i = GPU_GROUP_X * GPU_CELLS + t - GPU_EDGE;
     int before = HYDRO_MAX(t - 1, 0), after = HYDRO_MIN(t + 1, GPU_GROUP - 1);
-    struct hydro_state a = {share[0][before], share[1][before], share[2][before], share[3][before]};
-    struct hydro_state c = {share[0][after], share[1][after], share[2][after], share[3][after]};
-    struct hydro_faces faces = hydro_trace(cell, gpu_slope(a, cell.q, c), dtdx);
-    GPU_BARRIER;
-    share[0][t] = faces.high.r, share[1][t] = faces.high.u;
-    share[2][t] = faces.high.v, share[3][t] = faces.high.p;
-    GPU_BARRIER;
-    struct hydro_state left = {share[0][before], share[1][before], share[2][before],
-                               share[3][before]};
-    struct hydro_state low = gpu_flux(left, faces.low);
-    GPU_BARRIER;
-    share[0][t] = low.r, share[1][t] = low.u, share[2][t] = low.v, share[3][t] = low.p;
-    GPU_BARRIER;
-    struct hydro_state high = {share[0][after], share[1][after], share[2][after], share[3][after]};
-    if (t >= GPU_EDGE && t < GPU_GROUP - GPU_EDGE && i < nx && j < ny)
-        gpu_store(to, place, plane, 0, gpu_updated(w, low, high, dtdx));
+    int own = t >= GPU_EDGE && t < GPU_GROUP - GPU_EDGE && i < nx;
+    int begin = GPU_GROUP_Y * GPU_ROWS, end = HYDRO_MIN(begin + GPU_ROWS, ny);
+    // Threads beyond the row's ghosts compute what nobody reads.
+    long place = origin + begin * pitch + HYDRO_MIN(i, nx + GPU_EDGE - 1);
+    double dtdx = step[0] * per_dx;
+    for (int j = begin, turn = 0; j < end; j++, turn ^= 1, place += pitch) {
+        struct hydro_state w = gpu_load(from, place, plane, 0);
+        struct hydro_cell cell = hydro_primitive(w);
+        gpu_put(share[turn], t, cell.q);
+        GPU_BARRIER;
+        struct hydro_state a = gpu_get(share[turn], before), c = gpu_get(share[turn], after);
+        struct hydro_faces faces = hydro_trace(cell, gpu_slope(a, cell.q, c), dtdx);
+        gpu_put(share[turn ^ 1], t, faces.high);
+        GPU_BARRIER;
+        struct hydro_state low = gpu_flux(gpu_get(share[turn ^ 1], before), faces.low);
+        gpu_put(share[turn], t, low);
+        GPU_BARRIER;
+        struct hydro_state high = gpu_get(share[turn], after);
+        if (own)
+            gpu_store(to, place, plane, 0, gpu_updated(w, low, high, dtdx));
+    }
 }
 
 // Along y: a thread for each column, which climbs GPU_CLIMB rows of it; see sweep_columns of
 // sweep.c.
 GPU_KERNEL gpu_sweep_y(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, long origin,
-                       long plane, long pitch, long nx, long ny, double dx,
+                       long plane, long pitch, int nx, int ny, double per_dx,
                        GPU_GLOBAL const double *step) {
-    long i = GPU_GLOBAL_ID, begin = GPU_GROUP_Y * GPU_CLIMB;
-    long end = HYDRO_MIN(begin + GPU_CLIMB, ny);
+    int i = GPU_GLOBAL_ID, begin = GPU_GROUP_Y * GPU_CLIMB;
+    int end = HYDRO_MIN(begin + GPU_CLIMB, ny);
     if (i >= nx || begin >= ny)
         return;
-    double dtdx = step[0] / dx;
+    double dtdx = step[0] * per_dx;
     long place = origin + (begin - 2) * pitch + i;
     struct hydro_state w_before, w_here, w_after, high, low, flux;
     struct hydro_cell before = hydro_primitive(gpu_load(from, place, plane, 1));
     w_here = gpu_load(from, place + pitch, plane, 1);
     struct hydro_cell here = hydro_primitive(w_here);
     w_before = w_here, high = w_here, flux = w_here; // replaced before they are used
-    for (long j = begin; j < end + 2; j++) {
-        place = origin + j * pitch + i;
+    place += 2 * pitch;
+    for (int j = begin; j < end + 2; j++, place += pitch) {
         w_after = gpu_load(from, place, plane, 1);
         struct hydro_cell after = hydro_primitive(w_after);
         struct hydro_faces faces = hydro_trace(here, gpu_slope(before.q, here.q, after.q), dtdx);

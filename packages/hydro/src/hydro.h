@@ -43,10 +43,8 @@ struct hydro_run {
 
 // A programming model. What is NULL is not needed.
 struct hydro_model {
-    const char *name;
+    struct bk_variant is;
     double tolerance;  // to the serial model's values, relative; 0: equal to the last bit
-    bool threaded;     // heeds run->threads
-    bool distributed;  // each rank has a part of the domain
     double state_size; // bytes of memory that the state needs, over those of the grid
     // Chooses this rank's part of grid->whole.
     void (*part)(struct hydro_grid *grid);
@@ -58,9 +56,10 @@ struct hydro_model {
     void (*close)(struct hydro_run *run);
     // Sum over the ranks.
     double (*sum)(double value);
-    // What computes; without it, the CPU.
-    const char *(*device)(void);
 };
+
+// Of this build, ended by NULL: each the beginning of a struct hydro_model.
+extern const struct bk_variant *const hydro_variants[];
 
 extern const struct hydro_model hydro_serial;
 #ifdef BENCH_OPENMP
@@ -96,6 +95,9 @@ double hydro_bytes(const struct hydro_model *model, uint64_t n);
 
 // Hydro's test case 1: a gas at rest and one unit of energy in the cell of the lower left corner.
 void hydro_fill_blast(struct hydro_run *run);
+
+// The same in the upper right corner.
+void hydro_fill_far_blast(struct hydro_run *run);
 
 // Sod's shock tube of length one along x (dimension 0) or y (1).
 void hydro_fill_sod(struct hydro_run *run, unsigned dimension);
@@ -138,8 +140,8 @@ struct hydro_totals hydro_total(const struct hydro_run *run);
 void hydro_check_conserved(struct bk_check *check, const struct hydro_totals *before,
                            const struct hydro_run *run);
 
-// A small blast against the serial model, Sod's tube and the blast against their exact solutions.
-// NULL, or why it could not. The digest is of the small blast's state.
+// Small blasts in two corners against the serial model, Sod's tube and the blast against their
+// exact solutions. NULL, or why it could not. The digest is of the small blast's state.
 const char *hydro_check_model(const struct hydro_model *model, unsigned threads,
                               struct bk_check *check);
 

@@ -5,13 +5,11 @@
 
 #include "godunov.h"
 
-// Values of the longest cache line: a DSP's second level has 128 bytes.
-enum { LINE = 16 };
-
-// Rows begin at a cache line, share none, and do not all fall into the same sets of a cache.
+// Rows begin at a cache line, of which a DSP's are the longest, share none, and do not all fall
+// into the same sets of a cache.
 static ptrdiff_t choose_pitch(ptrdiff_t nx) {
-    ptrdiff_t pitch = (nx + HYDRO_GHOSTS + LINE - 1) / LINE * LINE + LINE;
-    return pitch % 64 == 0 ? pitch + LINE : pitch;
+    ptrdiff_t pitch = (nx + HYDRO_GHOSTS + BK_LINE - 1) / BK_LINE * BK_LINE + BK_LINE;
+    return pitch % 64 == 0 ? pitch + BK_LINE : pitch;
 }
 
 static void fill(const struct hydro_grid *grid, ptrdiff_t i, ptrdiff_t j, double density,
@@ -24,23 +22,23 @@ static void fill(const struct hydro_grid *grid, ptrdiff_t i, ptrdiff_t j, double
 }
 
 size_t hydro_grid_bytes(const struct hydro_grid *grid) {
-    return (size_t)(HYDRO_VARIABLES * grid->plane + 2 * LINE) * sizeof(double);
+    return (size_t)(HYDRO_VARIABLES * grid->plane + 2 * BK_LINE) * sizeof(double);
 }
 
 static bool allocate(struct hydro_grid *grid) {
     grid->pitch = choose_pitch(grid->nx);
-    grid->plane = grid->pitch * (grid->ny + 2 * HYDRO_GHOSTS) + LINE;
+    grid->plane = grid->pitch * (grid->ny + 2 * HYDRO_GHOSTS) + BK_LINE;
     grid->memory = bk_allocate(hydro_grid_bytes(grid));
     if (grid->memory == NULL)
         return false;
     memset(grid->memory, 0, hydro_grid_bytes(grid));
-    grid->cells = (double *)grid->memory + LINE + HYDRO_GHOSTS * grid->pitch;
+    grid->cells = (double *)grid->memory + BK_LINE + HYDRO_GHOSTS * grid->pitch;
     return true;
 }
 
 bool hydro_begin(struct hydro_run *run, const struct hydro_model *model, ptrdiff_t nx, ptrdiff_t ny,
                  double dx, unsigned threads) {
-    *run = (struct hydro_run){.model = model, .threads = model->threaded ? threads : 1};
+    *run = (struct hydro_run){.model = model, .threads = model->is.threaded ? threads : 1};
     run->grid = (struct hydro_grid){.whole = {nx, ny}, .nx = nx, .ny = ny, .dx = dx};
     if (model->part != NULL)
         model->part(&run->grid);
@@ -54,8 +52,8 @@ void hydro_end(struct hydro_run *run) {
 }
 
 double hydro_bytes(const struct hydro_model *model, uint64_t n) {
-    double cells = ((double)n + 3 * LINE) * ((double)n + 4);
-    unsigned ranks = model->distributed ? bk_ranks() : 1;
+    double cells = ((double)n + 3 * BK_LINE) * ((double)n + 4);
+    unsigned ranks = model->is.mpi ? bk_ranks() : 1;
     return (1 + model->state_size) * HYDRO_VARIABLES * sizeof(double) * cells / ranks;
 }
 
@@ -75,11 +73,19 @@ static void fill_all(struct hydro_run *run, double density, double energy) {
             fill(grid, i, j, density, energy);
 }
 
+static const double cold = 1e-5;
+
 void hydro_fill_blast(struct hydro_run *run) {
-    const double cold = 1e-5;
     fill_all(run, 1, cold);
     if (run->grid.first[0] == 0 && run->grid.first[1] == 0)
         fill(&run->grid, 0, 0, 1, 1 / (run->grid.dx * run->grid.dx));
+}
+
+void hydro_fill_far_blast(struct hydro_run *run) {
+    const struct hydro_grid *grid = &run->grid;
+    fill_all(run, 1, cold);
+    if (grid->first[0] + grid->nx == grid->whole[0] && grid->first[1] + grid->ny == grid->whole[1])
+        fill(grid, grid->nx - 1, grid->ny - 1, 1, 1 / (grid->dx * grid->dx));
 }
 
 void hydro_fill_sod(struct hydro_run *run, unsigned dimension) {

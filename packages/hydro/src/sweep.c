@@ -12,7 +12,7 @@
 #define STRIDE (LANES + 2 * MARGIN)
 
 // Variables of struct hydro_state, struct hydro_cell as arrays of lanes.
-enum { R, U, V, P, C, INVERSE_R, CELL_VALUES };
+enum { R, U, V, P, INVERSE_R, CELL_VALUES };
 enum { STATE_VALUES = P + 1 };
 
 static inline struct hydro_state load_state(const double *restrict from, ptrdiff_t lane) {
@@ -49,7 +49,6 @@ static void primitive_lanes(ptrdiff_t n, const struct place *place, double *rest
     for (ptrdiff_t i = 0; i < n; i++) {
         struct hydro_cell cell = hydro_primitive((struct hydro_state){r[i], u[i], v[i], e[i]});
         store_state(cells, i, cell.q);
-        cells[C * STRIDE + i] = cell.c;
         cells[INVERSE_R * STRIDE + i] = cell.inverse_r;
     }
 }
@@ -60,7 +59,7 @@ static void trace_lanes(ptrdiff_t n, double dtdx, const double *restrict before,
     for (ptrdiff_t i = 0; i < n; i++) {
         struct hydro_state a = load_state(before, i), b = load_state(here, i),
                            c = load_state(after, i);
-        struct hydro_cell cell = {b, here[C * STRIDE + i], here[INVERSE_R * STRIDE + i]};
+        struct hydro_cell cell = {b, here[INVERSE_R * STRIDE + i]};
         struct hydro_state slope = {hydro_slope(a.r, b.r, c.r), hydro_slope(a.u, b.u, c.u),
                                     hydro_slope(a.v, b.v, c.v), hydro_slope(a.p, b.p, c.p)};
         struct hydro_faces faces = hydro_trace(cell, slope, dtdx);
@@ -248,9 +247,7 @@ static double fastest_in_row(const struct hydro_grid *grid, ptrdiff_t j) {
     const double *restrict v = place.variable[2], *restrict e = place.variable[3];
     double fastest = 0;
     for (ptrdiff_t i = 0; i < grid->nx; i++) {
-        struct hydro_cell cell = hydro_primitive((struct hydro_state){r[i], u[i], v[i], e[i]});
-        double across = fabs(cell.q.u), along = fabs(cell.q.v);
-        double speed = cell.c + HYDRO_MAX(across, along);
+        double speed = hydro_speed(hydro_primitive((struct hydro_state){r[i], u[i], v[i], e[i]}));
         fastest = HYDRO_MAX(speed, fastest);
     }
     return fastest;

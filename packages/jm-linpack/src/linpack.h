@@ -26,10 +26,8 @@ struct linpack_work {
 
 // One way to solve. Each folder src/BACKEND defines some; variants.c lists those of this build.
 struct linpack_variant {
-    const char *name;
-    bool threaded; // by --threads
-    bk_kernel *kernel;
-    bk_kernel *prepare; // makes the systems where the kernel works on them; NULL: linpack_fill
+    struct bk_variant is; // its kernel works on a struct linpack_work
+    bk_kernel *prepare;   // makes the systems where the kernel works on them; NULL: linpack_fill
     // What the kernel needs besides, made before the clock runs. False after an error that it
     // printed; `end` frees, after a begin that failed, too. NULL: nothing is needed.
     bool (*begin)(struct linpack_work *work);
@@ -37,12 +35,10 @@ struct linpack_variant {
     // MPI: sets rows, columns and their numbers for this rank; sums over all ranks.
     void (*place)(struct linpack_work *work);
     void (*sum)(double *values, size_t count);
-    const char *(*device)(
-        void); // its name, NULL where there is none; without the function: the CPU
 };
 
-extern const struct linpack_variant *const linpack_variants[];
-extern const unsigned linpack_variant_count;
+// Of this build, ended by NULL: each the beginning of a struct linpack_variant.
+extern const struct bk_variant *const linpack_variants[];
 
 extern const struct linpack_variant linpack_serial, linpack_omp, linpack_blas, linpack_pdgesv,
     linpack_cuda, linpack_c66x;

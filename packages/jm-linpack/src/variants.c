@@ -2,23 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "linpack.h"
 
-const struct linpack_variant *const linpack_variants[] = {
-    &linpack_serial,
+const struct bk_variant *const linpack_variants[] = {
+    &linpack_serial.is,
 #ifdef BENCH_OPENMP
-    &linpack_omp,
+    &linpack_omp.is,
 #endif
 #ifdef BENCH_BLAS
-    &linpack_blas,
+    &linpack_blas.is,
 #endif
 #ifdef BENCH_MPI
-    &linpack_pdgesv,
+    &linpack_pdgesv.is,
 #endif
 #ifdef BENCH_CUDA
-    &linpack_cuda,
+    &linpack_cuda.is,
 #endif
 #ifdef BENCH_C66X
-    &linpack_c66x,
+    &linpack_c66x.is,
 #endif
+    NULL,
 };
-
-const unsigned linpack_variant_count = sizeof linpack_variants / sizeof linpack_variants[0];

@@ -1,10 +1,10 @@
 // Every variant's solution passes HPL's test, at all edges of its blocks, and the test sees what is
 // wrong. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_test.h"
 #include "linpack.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static int failures;
 
@@ -21,7 +21,7 @@ static struct linpack_work solved(const struct linpack_variant *variant, size_t 
     if (variant->begin != NULL)
         expect(variant->begin(&work), "begin", n, nb);
     (variant->prepare == NULL ? linpack_fill : variant->prepare)(&work, 2);
-    variant->kernel(&work, 2);
+    variant->is.kernel(&work, 2);
     if (variant->end != NULL)
         expect(variant->end(&work), "end", n, nb);
     return work;
@@ -35,7 +35,8 @@ static struct bk_check verify(const struct linpack_work *work,
     return check;
 }
 
-static void solutions_are_right(const struct linpack_variant *variant) {
+static void solutions_are_right(const struct bk_variant *is) {
+    const struct linpack_variant *variant = (const struct linpack_variant *)is;
     static const size_t sizes[] = {1, 2, 13, 31, 64, 257, 420};
     static const size_t panels[] = {1, 24, 32, 192};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
@@ -43,8 +44,7 @@ static void solutions_are_right(const struct linpack_variant *variant) {
             struct linpack_work work = solved(variant, sizes[i], panels[k]);
             struct bk_check check = verify(&work, variant);
             // A correct LU is far below the bound of 16.
-            expect(check.ok && check.compared == 1 && check.got < 1, variant->name, sizes[i],
-                   panels[k]);
+            expect(check.ok && check.compared == 1 && check.got < 1, is->name, sizes[i], panels[k]);
             linpack_free(&work);
         }
 }
@@ -66,7 +66,7 @@ static void a_spoiled_solution_is_found(void) {
 // Solves, but takes two unknowns for each other.
 static void exchanged(void *context, uint64_t iterations) {
     struct linpack_work *work = context;
-    linpack_serial.kernel(work, iterations);
+    linpack_serial.is.kernel(work, iterations);
     const double first = work->x[0];
     work->x[0] = work->x[1];
     work->x[1] = first;
@@ -78,30 +78,23 @@ static void nothing(void *work, uint64_t iterations) {
 
 static void wrong_kernels_are_found(void) {
     const struct linpack_variant wrong[] = {
-        {.name = "nothing", .kernel = nothing},
-        {.name = "exchanged",
-         .kernel = exchanged,
+        {.is = {.name = "nothing", .kernel = nothing}},
+        {.is = {.name = "exchanged", .kernel = exchanged},
          .begin = linpack_serial.begin,
          .end = linpack_serial.end},
     };
     for (size_t i = 0; i < 2; i++) {
         struct linpack_work work = solved(&wrong[i], 150, 32);
-        expect(!verify(&work, &wrong[i]).ok, wrong[i].name, work.n, work.nb);
+        expect(!verify(&work, &wrong[i]).ok, wrong[i].is.name, work.n, work.nb);
         linpack_free(&work);
     }
 }
 
 // Variants of one rank; those of many are tried through the program.
 int main(int argc, char **argv) {
-    for (unsigned i = 0; i < linpack_variant_count; i++) {
-        const struct linpack_variant *variant = linpack_variants[i];
-        // Devices are asked for by name: not every machine has one.
-        bool chosen = argc > 1 ? strcmp(argv[1], variant->name) == 0 : variant->device == NULL;
-        if (chosen && variant->device != NULL && variant->device() == NULL)
-            return 77;
-        if (chosen && variant->place == NULL)
-            solutions_are_right(variant);
-    }
+    (void)argc;
+    if (bk_try_variants(linpack_variants, argv[1], solutions_are_right) == BK_TEST_SKIPPED)
+        return BK_TEST_SKIPPED;
     a_spoiled_solution_is_found();
     wrong_kernels_are_found();
     return failures == 0 ? 0 : 1;

@@ -110,20 +110,18 @@ extern const struct stream_model stream_c66x_l2;
 
 // A variant: a model with one kind of loops.
 struct stream_variant {
-    const char *name;
+    struct bk_variant is; // its device and kernel are the model's
     const struct stream_model *model;
     bool streaming; // non-temporal stores
-    bool threaded;  // uses --threads
     bool cores;     // uses the DSP's cores
-    bool mpi;       // for the ranks of an MPI job together
 };
 
-// Those of this build. The first has no model: it stands for the fastest of the CPU's.
-extern const struct stream_variant stream_variants[];
-extern const unsigned stream_variant_count;
+// Those of this build, ended by NULL: each the beginning of a struct stream_variant. The first has
+// no model: it stands for the fastest of the CPU's.
+extern const struct bk_variant *const stream_variants[];
 
 // Whether this machine can run it.
-bool stream_available(const struct stream_variant *variant);
+bool stream_available(const struct bk_variant *variant);
 
 // Start values of elements [from, to), and the check of all elements after any kernels: see
 // values.c.

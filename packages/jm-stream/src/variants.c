@@ -2,39 +2,42 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "stream.h"
 
-const struct stream_variant stream_variants[] = {
-    {.name = "auto", .threaded = true, .mpi = true},
-    {.name = "serial", .model = &stream_serial},
-    {.name = "serial-nt", .model = &stream_serial, .streaming = true},
+#define VARIANT(...) &(const struct stream_variant){__VA_ARGS__}.is
+
+const struct bk_variant *const stream_variants[] = {
+    VARIANT(.is = {.name = "auto", .threaded = true, .mpi = true}),
+    VARIANT(.is = {.name = "serial"}, .model = &stream_serial),
+    VARIANT(.is = {.name = "serial-nt"}, .model = &stream_serial, .streaming = true),
 #ifdef BENCH_OPENMP
-    {.name = "omp", .model = &stream_omp, .threaded = true},
-    {.name = "omp-nt", .model = &stream_omp, .streaming = true, .threaded = true},
+    VARIANT(.is = {.name = "omp", .threaded = true}, .model = &stream_omp),
+    VARIANT(.is = {.name = "omp-nt", .threaded = true}, .model = &stream_omp, .streaming = true),
 #endif
 #ifdef BENCH_MPI
-    {.name = "mpi", .model = &stream_mpi, .threaded = true, .mpi = true},
-    {.name = "mpi-nt", .model = &stream_mpi, .streaming = true, .threaded = true, .mpi = true},
-    {.name = "mpi-remote", .model = &stream_mpi_remote, .mpi = true},
+    VARIANT(.is = {.name = "mpi", .threaded = true, .mpi = true}, .model = &stream_mpi),
+    VARIANT(.is = {.name = "mpi-nt", .threaded = true, .mpi = true}, .model = &stream_mpi,
+            .streaming = true),
+    VARIANT(.is = {.name = "mpi-remote", .mpi = true}, .model = &stream_mpi_remote),
 #endif
 #ifdef BENCH_CUDA
-    {.name = "cuda", .model = &stream_cuda},
-    {.name = "cuda-peer", .model = &stream_cuda_peer},
+    VARIANT(.is = {.name = "cuda"}, .model = &stream_cuda),
+    VARIANT(.is = {.name = "cuda-peer"}, .model = &stream_cuda_peer),
 #endif
 #if defined BENCH_CUDA && defined BENCH_MPI
-    {.name = "cuda-remote", .model = &stream_cuda_remote, .mpi = true},
+    VARIANT(.is = {.name = "cuda-remote", .mpi = true}, .model = &stream_cuda_remote),
 #endif
 #ifdef BENCH_OPENCL
-    {.name = "opencl", .model = &stream_opencl},
+    VARIANT(.is = {.name = "opencl"}, .model = &stream_opencl),
 #endif
 #ifdef BENCH_C66X
-    {.name = "c66x", .model = &stream_c66x, .cores = true},
-    {.name = "c66x-msmc", .model = &stream_c66x_msmc, .cores = true},
-    {.name = "c66x-l2", .model = &stream_c66x_l2, .cores = true},
+    VARIANT(.is = {.name = "c66x"}, .model = &stream_c66x, .cores = true),
+    VARIANT(.is = {.name = "c66x-msmc"}, .model = &stream_c66x_msmc, .cores = true),
+    VARIANT(.is = {.name = "c66x-l2"}, .model = &stream_c66x_l2, .cores = true),
 #endif
+    NULL,
 };
 
-const unsigned stream_variant_count = sizeof stream_variants / sizeof stream_variants[0];
-
-bool stream_available(const struct stream_variant *variant) {
+bool stream_available(const struct bk_variant *is) {
+    const struct stream_variant *variant = (const struct stream_variant *)is;
     if (variant->streaming && stream_streaming_loops() == NULL)
         return false;
     const struct stream_model *model = variant->model;

@@ -111,11 +111,11 @@ static void a_kernel_that_does_nothing_is_found(void) {
 
 // The variants that one process runs, those that this machine has.
 static void test_variants(void) {
-    for (unsigned i = 1; i < stream_variant_count; i++) {
-        const struct stream_variant *variant = &stream_variants[i];
-        if (variant->model->device != NULL || variant->mpi || !stream_available(variant))
+    for (unsigned i = 1; stream_variants[i] != NULL; i++) {
+        const struct stream_variant *variant = (const struct stream_variant *)stream_variants[i];
+        if (variant->model->device != NULL || variant->is.mpi || !stream_available(&variant->is))
             continue;
-        results_are_right(variant->name, variant->model,
+        results_are_right(variant->is.name, variant->model,
                           variant->streaming ? stream_streaming_loops() : stream_plain_loops);
     }
 }
@@ -123,13 +123,13 @@ static void test_variants(void) {
 // The variants of a kind of device, by the beginning of their names; 77 where there is none.
 static int test_devices(const char *name) {
     bool found = false;
-    for (unsigned i = 1; i < stream_variant_count; i++) {
-        const struct stream_variant *variant = &stream_variants[i];
-        if (strncmp(variant->name, name, strlen(name)) != 0 || variant->mpi ||
-            !stream_available(variant))
+    for (unsigned i = 1; stream_variants[i] != NULL; i++) {
+        const struct stream_variant *variant = (const struct stream_variant *)stream_variants[i];
+        if (strncmp(variant->is.name, name, strlen(name)) != 0 || variant->is.mpi ||
+            !stream_available(&variant->is))
             continue;
         found = true;
-        results_are_right(variant->name, variant->model, stream_plain_loops);
+        results_are_right(variant->is.name, variant->model, stream_plain_loops);
     }
     return !found ? 77 : failures == 0 ? 0 : 1;
 }

@@ -159,7 +159,7 @@ struct bk_check mod2am_verify_exactly(const struct mod2am_variant *variant, unsi
         fill_whole(&work);
         check.ok = variant->begin == NULL || variant->begin(&work);
         if (check.ok)
-            variant->kernel(&work, 1);
+            variant->is.kernel(&work, 1);
         if (variant->end != NULL)
             check.ok &= variant->end(&work);
         compare_exactly(&check, &work);

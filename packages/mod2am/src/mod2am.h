@@ -20,24 +20,21 @@ struct mod2am_work {
 
 // One way to multiply. Each folder src/BACKEND defines some; variants.c lists those of this build.
 struct mod2am_variant {
-    const char *name;
-    bool threaded; // by --threads
-    bk_kernel *kernel;
+    struct bk_variant is; // its kernel works on a struct mod2am_work
     // What the kernel needs besides the matrices, made before the clock runs: memory, or A and B
     // where a device has them. False after an error that it printed. `end` brings C back and frees,
     // after a begin that failed, too. NULL: nothing is needed.
     bool (*begin)(struct mod2am_work *work);
     bool (*end)(struct mod2am_work *work);
+    // Bytes that `begin` takes where they grow with the size; NULL: none do.
+    double (*more_bytes)(uint64_t n);
     // MPI: sets rows, columns and their numbers for this rank; sums over all ranks.
     void (*place)(struct mod2am_work *work);
     void (*sum)(double *values, size_t count);
-    const char *(*device)(
-        void); // its name, NULL where there is none; without the function: the CPU
 };
 
-// Of this build.
-extern const struct mod2am_variant *const mod2am_variants[];
-extern const unsigned mod2am_variant_count;
+// Of this build, ended by NULL: each the beginning of a struct mod2am_variant.
+extern const struct bk_variant *const mod2am_variants[];
 
 extern const struct mod2am_variant mod2am_plain, mod2am_blocked, mod2am_plain_omp,
     mod2am_blocked_omp, mod2am_blas, mod2am_pdgemm, mod2am_cuda, mod2am_cublas, mod2am_opencl,

@@ -2,26 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mod2am.h"
 
-const struct mod2am_variant *const mod2am_variants[] = {
-    &mod2am_plain,     &mod2am_blocked,
+const struct bk_variant *const mod2am_variants[] = {
+    &mod2am_plain.is,
+    &mod2am_blocked.is,
 #ifdef BENCH_OPENMP
-    &mod2am_plain_omp, &mod2am_blocked_omp,
+    &mod2am_plain_omp.is,
+    &mod2am_blocked_omp.is,
 #endif
 #ifdef BENCH_BLAS
-    &mod2am_blas,
+    &mod2am_blas.is,
 #endif
 #ifdef BENCH_MPI
-    &mod2am_pdgemm,
+    &mod2am_pdgemm.is,
 #endif
 #ifdef BENCH_CUDA
-    &mod2am_cuda,      &mod2am_cublas,
+    &mod2am_cuda.is,
+    &mod2am_cublas.is,
 #endif
 #ifdef BENCH_OPENCL
-    &mod2am_opencl,
+    &mod2am_opencl.is,
 #endif
 #ifdef BENCH_C66X
-    &mod2am_c66x,
+    &mod2am_c66x.is,
 #endif
+    NULL,
 };
-
-const unsigned mod2am_variant_count = sizeof mod2am_variants / sizeof mod2am_variants[0];

@@ -1,10 +1,10 @@
 // Every variant's product passes both checks, and the checks see a single wrong element.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_test.h"
 #include "mod2am.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static int failures;
 
@@ -25,7 +25,7 @@ static struct mod2am_work new_work(const struct mod2am_variant *variant, size_t 
 static void run(const struct mod2am_variant *variant, struct mod2am_work *work) {
     if (variant->begin != NULL)
         expect(variant->begin(work), "begin", work->n);
-    variant->kernel(work, 2);
+    variant->is.kernel(work, 2);
     if (variant->end != NULL)
         expect(variant->end(work), "end", work->n);
 }
@@ -38,18 +38,19 @@ static struct bk_check verify(const struct mod2am_work *work,
     return check;
 }
 
-static void products_are_right(const struct mod2am_variant *variant) {
+static void products_are_right(const struct bk_variant *is) {
+    const struct mod2am_variant *variant = (const struct mod2am_variant *)is;
     // Within, at and beyond the blocks of every variant; 400 is more than BK_GEMM_KC and MC.
     static const size_t sizes[] = {1, 2, 3, 7, 16, 31, 64, 130, 257, 400};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct mod2am_work work = new_work(variant, sizes[i]);
         run(variant, &work);
         struct bk_check check = verify(&work, variant);
-        expect(check.ok && check.compared == 2 * sizes[i], variant->name, sizes[i]);
+        expect(check.ok && check.compared == 2 * sizes[i], is->name, sizes[i]);
         mod2am_free(&work);
     }
     struct bk_check exact = mod2am_verify_exactly(variant, 3);
-    expect(exact.ok && exact.compared == 67 * 67, variant->name, 67);
+    expect(exact.ok && exact.compared == 67 * 67, is->name, 67);
 }
 
 static void one_wrong_element_is_found(void) {
@@ -83,7 +84,7 @@ static void exchanged(void *context, uint64_t iterations) {
     double *a = work.a;
     work.a = work.b;
     work.b = a;
-    mod2am_plain.kernel(&work, iterations);
+    mod2am_plain.is.kernel(&work, iterations);
 }
 
 static bool fails(struct mod2am_work *work) {
@@ -92,8 +93,8 @@ static bool fails(struct mod2am_work *work) {
 }
 
 static void wrong_kernels_are_found(void) {
-    const struct mod2am_variant wrong[] = {{.name = "nothing", .kernel = nothing},
-                                           {.name = "exchanged", .kernel = exchanged}};
+    const struct mod2am_variant wrong[] = {{.is = {.name = "nothing", .kernel = nothing}},
+                                           {.is = {.name = "exchanged", .kernel = exchanged}}};
     for (size_t i = 0; i < 2; i++) {
         struct mod2am_work work = new_work(&wrong[i], 40);
         run(&wrong[i], &work);
@@ -102,21 +103,17 @@ static void wrong_kernels_are_found(void) {
         mod2am_free(&work);
     }
     const struct mod2am_variant no_device = {
-        .name = "no device", .kernel = mod2am_plain.kernel, .begin = fails};
+        .is = {.name = "no device", .kernel = mod2am_plain.is.kernel},
+        .begin = fails,
+    };
     expect(!mod2am_verify_exactly(&no_device, 1).ok, "a device that fails", 0);
 }
 
 // Variants of one rank; those of many are tried through the program.
 int main(int argc, char **argv) {
-    for (unsigned i = 0; i < mod2am_variant_count; i++) {
-        const struct mod2am_variant *variant = mod2am_variants[i];
-        // Devices are asked for by name: not every machine has one.
-        bool chosen = argc > 1 ? strcmp(argv[1], variant->name) == 0 : variant->device == NULL;
-        if (chosen && variant->device != NULL && variant->device() == NULL)
-            return 77;
-        if (chosen && variant->place == NULL)
-            products_are_right(variant);
-    }
+    (void)argc;
+    if (bk_try_variants(mod2am_variants, argv[1], products_are_right) == BK_TEST_SKIPPED)
+        return BK_TEST_SKIPPED;
     one_wrong_element_is_found();
     wrong_kernels_are_found();
     return failures == 0 ? 0 : 1;

@@ -4,7 +4,14 @@
 #include <float.h>
 #include <math.h>
 
-// Row i of A x as sum and what the sum lost (Neumaier 1974), and the sum of the magnitudes.
+bool mod2as_plan(const struct mod2as_variant *variant, struct mod2as_work *work) {
+    const bool planned = variant->plan == NULL || variant->plan(work);
+    for (size_t i = 0; i < work->matrix.n; i++)
+        work->y[i] = (double)NAN;
+    return planned;
+}
+
+// Row i of A x as sum and what the sum lost, and the sum of the magnitudes.
 struct row_sum {
     double sum, lost, size;
 };
@@ -13,9 +20,8 @@ static struct row_sum sum_row(const struct mod2as_work *work, size_t i) {
     const struct csr *matrix = &work->matrix;
     struct row_sum row = {0, 0, 0};
     for (size_t k = matrix->starts[i]; k < matrix->starts[i + 1]; k++) {
-        double term = matrix->values[k] * work->x[matrix->columns[k]], next = row.sum + term;
-        row.lost += fabs(row.sum) >= fabs(term) ? row.sum - next + term : term - next + row.sum;
-        row.sum = next;
+        const double term = matrix->values[k] * work->x[matrix->columns[k]];
+        bk_add(&row.sum, &row.lost, term);
         row.size += fabs(term);
     }
     return row;
@@ -89,9 +95,9 @@ struct bk_check mod2as_verify_exactly(const struct mod2as_variant *variant, unsi
     };
     struct bk_check check = BK_CHECK_START;
     make_whole_matrix(&work);
-    *enough_memory = variant->plan == NULL || variant->plan(&work);
+    *enough_memory = mod2as_plan(variant, &work);
     if (*enough_memory) {
-        variant->multiply(&work, 1);
+        variant->is.kernel(&work, 1);
         if (variant->collect != NULL)
             variant->collect(&work);
         compare_exactly(&check, &work);

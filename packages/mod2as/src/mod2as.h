@@ -23,14 +23,11 @@ struct mod2as_work {
 
 // A way to multiply. A run is: plan, multiply, collect, forget.
 struct mod2as_variant {
-    const char *name;
-    bool threaded;
+    struct bk_variant is;                      // its kernel works on a struct mod2as_work
     bool (*plan)(struct mod2as_work *work);    // from the matrix and x; false: out of memory, or an
                                                // error that it printed; or NULL
-    bk_kernel *multiply;                       // on a struct mod2as_work
     void (*collect)(struct mod2as_work *work); // brings the result to y; or NULL
     void (*forget)(struct mod2as_work *work);  // also after a plan that failed; or NULL
-    const char *(*device)(void); // NULL where there is none; without the function: the CPU
 };
 
 extern const struct mod2as_variant mod2as_csr;
@@ -47,9 +44,8 @@ extern const struct mod2as_variant mod2as_cusparse;
 extern const struct mod2as_variant mod2as_c66x;
 #endif
 
-// All of this build, and how many.
-extern const struct mod2as_variant *const mod2as_variants[];
-extern const unsigned mod2as_variant_count;
+// Of this build, ended by NULL: each the beginning of a struct mod2as_variant.
+extern const struct bk_variant *const mod2as_variants[];
 
 // Numbers that are not zero: `fill` percent of n^2, rounded down as the seeds do.
 size_t mod2as_count(size_t n, double fill);
@@ -58,6 +54,10 @@ size_t mod2as_count(size_t n, double fill);
 // False when memory is out; mod2as_free is right in either case.
 bool mod2as_make(struct mod2as_work *work, size_t n, size_t count);
 void mod2as_free(struct mod2as_work *work);
+
+// Plans, which may multiply to choose, and spoils y after it: only what follows is to be verified.
+// False: out of memory, or an error that the variant printed.
+bool mod2as_plan(const struct mod2as_variant *variant, struct mod2as_work *work);
 
 // Checks y = A x: every row against a sum with an error term, within the bound of rounding errors.
 struct bk_check mod2as_verify(const struct mod2as_work *work);

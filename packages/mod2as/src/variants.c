@@ -1,17 +1,19 @@
 // The variants of this build. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mod2as.h"
 
-const struct mod2as_variant *const mod2as_variants[] = {
-    &mod2as_csr,     &mod2as_best,
+const struct bk_variant *const mod2as_variants[] = {
+    &mod2as_csr.is,
+    &mod2as_best.is,
 #ifdef BENCH_OPENMP
-    &mod2as_csr_omp, &mod2as_best_omp,
+    &mod2as_csr_omp.is,
+    &mod2as_best_omp.is,
 #endif
 #ifdef BENCH_CUDA
-    &mod2as_cuda,    &mod2as_cusparse,
+    &mod2as_cuda.is,
+    &mod2as_cusparse.is,
 #endif
 #ifdef BENCH_C66X
-    &mod2as_c66x,
+    &mod2as_c66x.is,
 #endif
+    NULL,
 };
-
-const unsigned mod2as_variant_count = sizeof mod2as_variants / sizeof mod2as_variants[0];

@@ -1,6 +1,7 @@
 // `test_mod2as matrix`, `packed`, `checks`, or a variant's name: matrices are as asked for,
 // products pass both checks, and the checks see what is wrong. Exit code 77: this build or machine
 // lacks the variant. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_test.h"
 #include "packed.h"
 
 #include <math.h>
@@ -23,26 +24,27 @@ static struct mod2as_work new_work(size_t n, double fill) {
 }
 
 static void multiply(const struct mod2as_variant *variant, struct mod2as_work *work) {
-    expect(variant->plan == NULL || variant->plan(work), "memory", work->matrix.n);
-    variant->multiply(work, 2);
+    expect(mod2as_plan(variant, work), "memory", work->matrix.n);
+    variant->is.kernel(work, 2);
     if (variant->collect != NULL)
         variant->collect(work);
     if (variant->forget != NULL)
         variant->forget(work);
 }
 
-static void products_are_right(const struct mod2as_variant *variant) {
+static void products_are_right(const struct bk_variant *is) {
+    const struct mod2as_variant *variant = (const struct mod2as_variant *)is;
     // Narrow and wide, one column number of more than 16 bits, sparse and full.
     static const struct {
         size_t n;
         double fill;
     } cases[] = {{1, 100}, {1, 0},      {2, 50},     {7, 30},   {8, 100},      {9, 3},
-                 {100, 5}, {1000, 4.5}, {1000, 100}, {5000, 1}, {33000, 0.02}, {140000, 0.002}};
+                 {100, 5}, {1000, 4.5}, {1000, 100}, {5000, 1}, {66000, 0.02}, {140000, 0.002}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct mod2as_work work = new_work(cases[i].n, cases[i].fill);
         multiply(variant, &work);
         struct bk_check check = mod2as_verify(&work);
-        expect(check.ok && check.compared == cases[i].n, variant->name, cases[i].n);
+        expect(check.ok && check.compared == cases[i].n, is->name, cases[i].n);
         mod2as_free(&work);
     }
     for (unsigned threads = 1; threads <= 4; threads++) {
@@ -131,6 +133,11 @@ static void do_nothing(void *work, uint64_t iterations) {
     (void)work, (void)iterations;
 }
 
+static bool multiply_and_plan(struct mod2as_work *work) {
+    mod2as_csr.is.kernel(work, 1);
+    return true;
+}
+
 // y = A^T x.
 static void transposed(void *context, uint64_t iterations) {
     (void)iterations;
@@ -143,9 +150,11 @@ static void transposed(void *context, uint64_t iterations) {
 }
 
 static void wrong_variants_are_found(void) {
-    bk_kernel *const wrong[] = {do_nothing, transposed};
-    for (size_t i = 0; i < 2; i++) {
-        struct mod2as_variant variant = {.name = "wrong", .multiply = wrong[i]};
+    // The last leaves what its planning has multiplied.
+    bk_kernel *const wrong[] = {do_nothing, transposed, do_nothing};
+    for (size_t i = 0; i < 3; i++) {
+        struct mod2as_variant variant = {.is = {.name = "wrong", .kernel = wrong[i]},
+                                         .plan = i == 2 ? multiply_and_plan : NULL};
         struct mod2as_work work = new_work(40, 20);
         multiply(&variant, &work);
         expect(!mod2as_verify(&work).ok, "wrong variant", i);
@@ -155,16 +164,8 @@ static void wrong_variants_are_found(void) {
     }
 }
 
-static const struct mod2as_variant *find(const char *name) {
-    for (unsigned i = 0; i < mod2as_variant_count; i++)
-        if (strcmp(mod2as_variants[i]->name, name) == 0)
-            return mod2as_variants[i];
-    return NULL;
-}
-
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
-    const struct mod2as_variant *variant = find(what);
     if (strcmp(what, "matrix") == 0) {
         matrices_are_as_asked();
     } else if (strcmp(what, "packed") == 0) {
@@ -172,11 +173,8 @@ int main(int argc, char **argv) {
     } else if (strcmp(what, "checks") == 0) {
         errors_are_found();
         wrong_variants_are_found();
-    } else if (variant != NULL && (variant->device == NULL || variant->device() != NULL)) {
-        products_are_right(variant);
-    } else {
-        printf("this build or machine has no variant %s\n", what);
-        return 77;
+    } else if (bk_try_variants(mod2as_variants, what, products_are_right) == BK_TEST_SKIPPED) {
+        return BK_TEST_SKIPPED;
     }
     return failures == 0 ? 0 : 1;
 }

@@ -1,17 +1,20 @@
-// Plans our own transform by trying. SPDX-License-Identifier: Apache-2.0 OR MIT
+// Plans our own transform, by trying or by its size. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "choice.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 // Larger transforms are never fastest direct, smaller ones never split.
 static const size_t direct_most = (size_t)1 << 18, split_least = (size_t)1 << 11;
 // Smaller ones fit a cache.
 static const size_t past_least = (size_t)1 << 17;
+// Larger ones are split by a fixed plan.
+static const size_t fixed_direct_most = (size_t)1 << 14;
 // Each try lasts so long at least; the best of many is taken, but of two where they take long. On a
 // busy machine threads seldom run all at once, and a short try has the best chance.
-static const double try_seconds = 3e-5, all_tries_seconds = 0.02;
-enum { TRIES = 100, LEAST_TRIES = 2, LEAST_FACTOR = 16 };
+static const double try_seconds = 3e-5, all_tries_seconds = 0.3;
+enum { TRIES = 200, LEAST_TRIES = 2, LEAST_FACTOR = 16 };
 
 static void free_plan(struct own_plan *plan) {
     free_transform(&plan->transform);
@@ -62,16 +65,15 @@ static bool try_way(struct mod2f_work *work, bk_kernel *kernel, struct way way, 
     return true;
 }
 
-bool plan_fastest(struct mod2f_work *work, bk_kernel *kernel) {
+static bool plan_fastest(struct mod2f_work *work, bk_kernel *kernel) {
     const size_t n = work->n;
     const unsigned all = work->threads;
-    work->plan = calloc(1, sizeof(struct own_plan));
-    bool ok = work->plan != NULL;
+    bool ok = true;
     double best_s = INFINITY;
     mod2f_fill(work); // infinities or denormal numbers would be slow
-    if (ok && n <= direct_most)
-        ok = try_way(work, kernel, (struct way){n, false, 1}, &best_s) &&
-             (all == 1 || try_way(work, kernel, (struct way){n, false, all}, &best_s));
+    for (unsigned parts = 1; ok && n <= direct_most && parts <= all && parts <= most_parts(n);
+         parts *= 2)
+        ok = try_way(work, kernel, (struct way){n, false, parts}, &best_s);
     // Matrices from twice as wide as high to eight times as high as wide.
     for (size_t n1 = LEAST_FACTOR; ok && n >= split_least && n1 <= n / LEAST_FACTOR; n1 *= 2)
         if (n1 <= 8 * (n / n1) && n / n1 <= 2 * n1)
@@ -80,7 +82,37 @@ bool plan_fastest(struct mod2f_work *work, bk_kernel *kernel) {
     return ok;
 }
 
-void forget_fastest(struct mod2f_work *work) {
+// The same operations whatever the machine and the number of threads.
+static bool plan_fixed(struct mod2f_work *work) {
+    struct own_plan *plan = work->plan;
+    size_t n1 = work->n;
+    while (n1 != work->n / n1 && n1 != 2 * (work->n / n1) && work->n > fixed_direct_most)
+        n1 /= 2;
+    plan->threads = n1 < work->n ? work->threads : 1;
+    return make_plan(plan, work, n1);
+}
+
+static void say_how(struct mod2f_work *work) {
+    const struct own_plan *plan = work->plan;
+    const struct transform *transform = &plan->transform;
+    const char *by = work->fixed ? "fixed" : "fastest";
+    if (transform->n2 == 1)
+        snprintf(work->how, sizeof work->how, "%s plan: direct, threads %u", by, plan->threads);
+    else
+        snprintf(work->how, sizeof work->how, "%s plan: %lu x %lu, threads %u%s", by,
+                 (unsigned long)transform->n1, (unsigned long)transform->n2, plan->threads,
+                 transform->past ? ", past the caches" : "");
+}
+
+bool plan_own(struct mod2f_work *work, bk_kernel *kernel) {
+    work->plan = calloc(1, sizeof(struct own_plan));
+    bool ok = work->plan != NULL && (work->fixed ? plan_fixed(work) : plan_fastest(work, kernel));
+    if (ok)
+        say_how(work);
+    return ok;
+}
+
+void forget_own(struct mod2f_work *work) {
     if (work->plan != NULL)
         free_plan(work->plan);
     free(work->plan);

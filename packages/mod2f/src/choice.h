@@ -1,4 +1,4 @@
-// Which way of our own transform is fastest here: found out by trying, as FFTW does.
+// Which way our own transform goes: the fastest here, found out by trying, as FFTW does; or fixed.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifndef CHOICE_H
 #define CHOICE_H
@@ -13,8 +13,9 @@ struct own_plan {
 };
 
 // Tries the direct transform and some ways to split n = n1 n2, each with `kernel`, and leaves the
-// fastest in work->plan. False when memory is out; forget_fastest is right in either case.
-bool plan_fastest(struct mod2f_work *work, bk_kernel *kernel);
-void forget_fastest(struct mod2f_work *work);
+// fastest in work->plan; with work->fixed, the one that n alone tells. False when memory is out;
+// forget_own is right in either case.
+bool plan_own(struct mod2f_work *work, bk_kernel *kernel);
+void forget_own(struct mod2f_work *work);
 
 #endif

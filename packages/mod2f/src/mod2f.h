@@ -9,21 +9,20 @@ struct mod2f_work {
     size_t n;
     double *in, *out; // n complex numbers as (real, imaginary); with MPI, on rank 0 alone
     unsigned threads;
-    void *plan; // the variant's own
+    bool fixed;   // serial, omp: plans by n alone, not by trying: equal results on every machine
+    void *plan;   // the variant's own
+    char how[80]; // it was planned, for the raw output; or empty
 };
 
 // A way to transform. A run is: plan, fill `in`, give, transform, collect, forget.
 struct mod2f_variant {
-    const char *name;
-    bool threaded;
-    bool mpi;
+    struct bk_variant is;                     // its kernel works on a struct mod2f_work
+    size_t most;                              // numbers that it can transform; 0: all that fit
     bool (*plan)(struct mod2f_work *work);    // may overwrite in and out; false: out of
                                               // memory, or an error that it printed
     void (*give)(struct mod2f_work *work);    // brings `in` to where it is needed; or NULL
-    bk_kernel *transform;                     // on a struct mod2f_work
     void (*collect)(struct mod2f_work *work); // brings the result to `out`; or NULL
     void (*forget)(struct mod2f_work *work);  // also after a plan that failed
-    const char *(*device)(void); // NULL where there is none; without the function: the CPU
 };
 
 extern const struct mod2f_variant mod2f_serial;
@@ -43,9 +42,8 @@ extern const struct mod2f_variant mod2f_cufft;
 extern const struct mod2f_variant mod2f_c66x;
 #endif
 
-// All of this build, and how many.
-extern const struct mod2f_variant *const mod2f_variants[];
-extern const unsigned mod2f_variant_count;
+// Of this build, ended by NULL: each the beginning of a struct mod2f_variant.
+extern const struct bk_variant *const mod2f_variants[];
 
 enum { MOD2F_LEAST = 64 };
 #define MOD2F_MOST ((uint64_t)1 << 30)
@@ -67,6 +65,6 @@ struct bk_check mod2f_verify(const struct mod2f_work *work);
 // Runs the variant on small transforms that are known: an impulse, a single tone, and random
 // numbers against the sum that defines the transform. *enough_memory is false when it could not.
 struct bk_check mod2f_verify_known(const struct mod2f_variant *variant, unsigned threads,
-                                   bool *enough_memory);
+                                   bool fixed, bool *enough_memory);
 
 #endif

@@ -28,29 +28,18 @@ INLINE void butterflies(unsigned radix, const double *x, size_t x_step, double *
     }
 }
 
-// Divisions would cost as much as a small group.
-static inline size_t share_begin(size_t count, struct share share) {
-    return share.part == 0 ? 0 : count * share.part / share.parts;
-}
-
-static inline size_t share_end(size_t count, struct share share) {
-    return share.part + 1 == share.parts ? count : count * (share.part + 1) / share.parts;
-}
-
 // Group p of a pass: its rows q + s (p + m k) to rows q + s (radix p + k), of `width` numbers each.
-// Of that, `share`.
 INLINE void columns_group(unsigned radix, const struct stage *stage, size_t width, struct rows x,
-                          struct rows y, size_t p, struct share share) {
+                          struct rows y, size_t p) {
     const size_t s = stage->s, x_step = 2 * s * stage->m * x.stride, y_step = 2 * s * y.stride;
     const double *roots = stage->roots + 4 * p * (radix - 1);
     // Rows that touch are one long row.
     const bool touching = x.stride == width && y.stride == width, last = stage->m == 1;
-    const size_t rows = touching ? 1 : s, vectors = (touching ? s * width : width) / LANES;
-    const size_t begin = share_begin(vectors, share), end = share_end(vectors, share);
+    const size_t rows = touching ? 1 : s, columns = touching ? s * width : width;
     for (size_t q = 0; q < rows; q++) {
         const double *from = x.at + 2 * (q + s * p) * x.stride;
         double *to = y.at + 2 * (q + s * radix * p) * y.stride;
-        for (size_t c = 2 * LANES * begin; c < 2 * LANES * end; c += (size_t)2 * LANES)
+        for (size_t c = 0; c < 2 * columns; c += (size_t)2 * LANES)
             if (!last)
                 butterflies(radix, from + c, x_step, to + c, y_step, roots, TURN);
             else if (y.past)
@@ -84,10 +73,12 @@ INLINE void last_columns(unsigned radix, const struct stage *stage, size_t colum
         }
 }
 
-// LANES neighbouring butterflies of a single transform; each one's results are to lie side by side.
+// LANES neighbouring butterflies of a single transform; each one's results of that part are to lie
+// side by side. What only other parts need, the compiler leaves out.
 INLINE void first_group(unsigned radix, const struct stage *stage, const double *x, double *y,
-                        size_t p) {
+                        size_t p, unsigned part, unsigned parts) {
     const double *roots = stage->roots + 2 * p * (radix - 1);
+    const unsigned width = radix / parts;
     vec v[16];
 #pragma GCC unroll 16
     for (unsigned k = 0; k < radix; k++)
@@ -98,10 +89,12 @@ INLINE void first_group(unsigned radix, const struct stage *stage, const double 
         v[k] = times(v[k], load(roots + (size_t)2 * LANES * (k - 1)));
 #pragma GCC unroll 16
     for (unsigned k = 0; k < radix; k += LANES) {
+        if (k / LINE % parts != part)
+            continue;
         transpose(v + k);
 #pragma GCC unroll 16
         for (unsigned lane = 0; lane < LANES; lane++)
-            store(y + 2 * (radix * (p + lane) + k), v[k + lane]);
+            store(y + 2 * (width * (p + lane) + k / LINE / parts * LINE + k % LINE), v[k + lane]);
     }
 }
 
@@ -117,28 +110,41 @@ INLINE void first_group(unsigned radix, const struct stage *stage, const double 
         STATEMENT(16);                                                                             \
     }
 
-void run_stage(const struct passes *passes, const struct stage *stage, struct rows x, struct rows y,
-               struct share share) {
-    // Groups are shared, or each group where there are too few.
-    const bool groups = stage->m >= share.parts;
-    const struct share of_groups = groups ? share : all_of_it, of_each = groups ? all_of_it : share;
-    const size_t end = share_end(stage->m, of_groups);
 #define GROUPS(radix)                                                                              \
-    for (size_t p = share_begin(stage->m, of_groups); p < end; p++)                                \
-    columns_group(radix, stage, passes->columns, x, y, p, of_each)
-    FOR_EACH_RADIX(GROUPS)
+    for (size_t p = 0; p < stage->m; p++)                                                          \
+    columns_group(radix, stage, columns, x, y, p)
+
+void run_stage(size_t columns, const struct stage *stage, struct rows x, struct rows y) {
+    FOR_EACH_RADIX(GROUPS);
 }
 
-void run_last_stage(const struct passes *passes, const struct stage *stage, struct rows x,
-                    struct rows y, const double *inner, const double *outer) {
-#define LAST(radix) last_columns(radix, stage, passes->columns, x, y, inner, outer)
-    FOR_EACH_RADIX(LAST)
+#define LAST(radix) last_columns(radix, stage, columns, x, y, inner, outer)
+
+void run_last_stage(size_t columns, const struct stage *stage, struct rows x, struct rows y,
+                    const double *inner, const double *outer) {
+    FOR_EACH_RADIX(LAST);
 }
 
-void run_first_stage(const struct stage *stage, const double *x, double *y, struct share share) {
-    const size_t vectors = stage->m / LANES, end = LANES * share_end(vectors, share);
 #define FIRST(radix)                                                                               \
-    for (size_t p = LANES * share_begin(vectors, share); p < end; p += LANES)                      \
-    first_group(radix, stage, x, y, p)
-    FOR_EACH_RADIX(FIRST)
+    for (size_t p = 0; p < stage->m; p += LANES)                                                   \
+    first_group(radix, stage, x, y, p, part, parts)
+
+INLINE void first_groups(const struct stage *stage, const double *x, double *y, unsigned part,
+                         unsigned parts) {
+    FOR_EACH_RADIX(FIRST);
+}
+
+void run_first_stage(const struct stage *stage, const double *x, double *y, unsigned part,
+                     unsigned parts) {
+    // Each with code of its own, which computes no more than it has to.
+#define IF_PART(index, of)                                                                         \
+    if (part == index && parts == of)                                                              \
+    first_groups(stage, x, y, index, of)
+    IF_PART(0, 1);
+    IF_PART(0, 2);
+    IF_PART(1, 2);
+    IF_PART(0, 4);
+    IF_PART(1, 4);
+    IF_PART(2, 4);
+    IF_PART(3, 4);
 }

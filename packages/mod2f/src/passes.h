@@ -13,22 +13,18 @@ struct rows {
     bool past;
 };
 
-// A part of a pass, of `parts` that threads take at once.
-struct share {
-    unsigned part, parts;
-};
-static const struct share all_of_it = {0, 1};
-
-// One pass over columns, from x to y; shares only where rows touch (stride is columns).
-void run_stage(const struct passes *passes, const struct stage *stage, struct rows x, struct rows y,
-               struct share share);
+// One pass over columns, from x to y.
+void run_stage(size_t columns, const struct stage *stage, struct rows x, struct rows y);
 
 // The last one (its m is 1), whose row q + s k is multiplied by inner[q] * outer[k]: `columns`
 // numbers each, the roots of unity between the transform's two halves.
-void run_last_stage(const struct passes *passes, const struct stage *stage, struct rows x,
-                    struct rows y, const double *inner, const double *outer);
+void run_last_stage(size_t columns, const struct stage *stage, struct rows x, struct rows y,
+                    const double *inner, const double *outer);
 
 // The first one of a single transform (columns and s are 1), with roots of unity for each vector.
-void run_first_stage(const struct stage *stage, const double *x, double *y, struct share share);
+// Of its numbers k, groups of LINE, the ones that part `part` of 1, 2 or 4 takes by turns, at most
+// radix / LINE parts; the result has radix / parts columns.
+void run_first_stage(const struct stage *stage, const double *x, double *y, unsigned part,
+                     unsigned parts);
 
 #endif

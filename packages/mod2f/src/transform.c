@@ -1,7 +1,8 @@
 // Plans and runs our own transform. A small one is a Stockham transform of a few passes of radix up
-// to 16. A large one is a matrix n1 x n2 (Gentleman and Sande 1966; six-step: Bailey 1990): its
-// columns and then its rows are transformed in blocks that fit the second-level cache, so that the
-// data cross memory twice; both transpositions are part of the blocks' first and last passes.
+// to 16; once the first pass is over, its numbers k are as many transforms of their own. A large
+// one is a matrix n1 x n2 (Gentleman and Sande 1966; six-step: Bailey 1990): its columns and then
+// its rows are transformed in blocks that fit the second-level cache, so that the data cross memory
+// twice; both transpositions are part of the blocks' first and last passes.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "transform.h"
 #include "passes.h"
@@ -125,22 +126,42 @@ void free_transform(struct transform *plan) {
     *plan = (struct transform){0};
 }
 
-void transform_pass(const struct transform *plan, unsigned pass, const double *in, double *out,
-                    double *work, unsigned part, unsigned parts) {
+void transform_directly(const struct transform *plan, const double *in, double *out, double *work) {
     const struct passes *passes = &plan->first;
-    const struct stage *stage = &passes->stages[pass];
-    // By turns, so that the last one writes to `out`.
-    const bool to_out = (passes->count - pass) % 2 == 1;
-    const struct rows x = {to_out ? work : out, 1, false}, y = {to_out ? out : work, 1, false};
-    if (pass == 0)
-        run_first_stage(stage, in, y.at, (struct share){part, parts});
-    else
-        run_stage(passes, stage, x, y, (struct share){part, parts});
+    for (unsigned i = 0; i < passes->count; i++) {
+        // By turns, so that the last one writes to `out`.
+        const bool to_out = (passes->count - i) % 2 == 1;
+        const struct rows x = {to_out ? work : out, 1, false}, y = {to_out ? out : work, 1, false};
+        if (i == 0)
+            run_first_stage(&passes->stages[0], in, y.at, 0, 1);
+        else
+            run_stage(1, &passes->stages[i], x, y);
+    }
 }
 
-void transform_directly(const struct transform *plan, const double *in, double *out, double *work) {
-    for (unsigned pass = 0; pass < plan->first.count; pass++)
-        transform_pass(plan, pass, in, out, work, 0, 1);
+unsigned most_parts(size_t n) {
+    struct passes passes = {.n = n};
+    choose_radices(&passes);
+    return passes.stages[0].radix / LINE;
+}
+
+void transform_part(const struct transform *plan, const double *in, double *out, double *work,
+                    unsigned part, unsigned parts) {
+    const struct passes *passes = &plan->first;
+    const unsigned radix = passes->stages[0].radix, columns = radix / parts;
+    double *buffers[2] = {work, work + 2 * plan->n / parts};
+    run_first_stage(&passes->stages[0], in, buffers[0], part, parts);
+    for (unsigned i = 1; i < passes->count; i++) {
+        struct stage stage = passes->stages[i];
+        stage.s /= radix; // of these columns, not of all that lie side by side
+        struct rows from = {buffers[(i + 1) % 2], columns, false};
+        if (i + 1 < passes->count)
+            run_stage(columns, &stage, from, (struct rows){buffers[i % 2], columns, false});
+        else // each group of numbers to its place
+            for (unsigned c = 0; c < columns; c += LINE, from.at += 2 * LINE)
+                run_stage(LINE, &stage, from,
+                          (struct rows){out + 2 * (parts * c + LINE * part), radix, false});
+    }
 }
 
 size_t column_blocks(const struct transform *plan) {
@@ -182,10 +203,10 @@ void transform_columns(const struct transform *plan, const double *in, size_t bl
     struct rows from = {(double *)in + 2 * columns * block, plan->n2, false};
     for (unsigned i = 0; i + 1 < passes->count; i++) {
         struct rows to = {buffers[i % 2], columns, false};
-        run_stage(passes, &passes->stages[i], from, to, all_of_it);
+        run_stage(columns, &passes->stages[i], from, to);
         from = to;
     }
-    run_last_stage(passes, &passes->stages[passes->count - 1], from,
+    run_last_stage(columns, &passes->stages[passes->count - 1], from,
                    (struct rows){plan->middle + block * size, columns, plan->past}, inner, outer);
     end_stores_past();
 }
@@ -217,8 +238,7 @@ void transform_rows(const struct transform *plan, double *out, size_t block, dou
         struct rows to = {buffers[(i + 1) % 2], columns, false};
         if (last)
             to = (struct rows){out + 2 * columns * block, plan->n1, plan->past};
-        run_stage(passes, &passes->stages[i], (struct rows){buffers[i % 2], columns, false}, to,
-                  all_of_it);
+        run_stage(columns, &passes->stages[i], (struct rows){buffers[i % 2], columns, false}, to);
     }
     end_stores_past();
 }

@@ -8,6 +8,8 @@
 #include "mod2f.h"
 
 enum { MAX_STAGES = 8 };
+// Complex numbers in a line of the caches, which no two threads write to at once.
+enum { LINE = 4 };
 
 // One pass of a Stockham transform (Cochran et al., IEEE Trans. Audio Electroacoust. 15, 1967): `m`
 // groups of `radix` butterflies, of which `s` neighbours share their roots of unity.
@@ -45,10 +47,12 @@ void free_transform(struct transform *plan);
 // Direct: the whole transform, with a plan whose n2 is 1.
 void transform_directly(const struct transform *plan, const double *in, double *out, double *work);
 
-// The same by threads at once, pass by pass: pass i of plan->first.count, of which each does its
-// part; all parts of a pass come before the next.
-void transform_pass(const struct transform *plan, unsigned pass, const double *in, double *out,
-                    double *work, unsigned part, unsigned parts);
+// The same by `parts` threads at once, 2 or 4 and at most most_parts(n), none of which waits for
+// another: each makes of the first pass what it needs, for which it reads all of `in`; then all
+// further passes are its own.
+unsigned most_parts(size_t n);
+void transform_part(const struct transform *plan, const double *in, double *out, double *work,
+                    unsigned part, unsigned parts);
 
 // A split one: any order of all column blocks, and then any order of all row blocks.
 size_t column_blocks(const struct transform *plan);

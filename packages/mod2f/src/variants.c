@@ -2,23 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mod2f.h"
 
-const struct mod2f_variant *const mod2f_variants[] = {
-    &mod2f_serial,
+const struct bk_variant *const mod2f_variants[] = {
+    &mod2f_serial.is,
 #ifdef BENCH_OPENMP
-    &mod2f_omp,
+    &mod2f_omp.is,
 #endif
 #ifdef BENCH_FFTW
-    &mod2f_fftw,
+    &mod2f_fftw.is,
 #endif
 #ifdef BENCH_MPI
-    &mod2f_mpi,
+    &mod2f_mpi.is,
 #endif
 #ifdef BENCH_CUDA
-    &mod2f_cufft,
+    &mod2f_cufft.is,
 #endif
 #ifdef BENCH_C66X
-    &mod2f_c66x,
+    &mod2f_c66x.is,
 #endif
+    NULL,
 };
-
-const unsigned mod2f_variant_count = sizeof mod2f_variants / sizeof mod2f_variants[0];

@@ -1,6 +1,7 @@
 // `test_mod2f roots`, `plans`, `checks`, or a variant's name: every transform passes the checks,
 // the checks see what is wrong, and the roots of unity are right. Exit code 77: this build or
 // machine lacks the variant. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_test.h"
 #include "transform.h"
 
 #include <math.h>
@@ -16,70 +17,80 @@ static void expect(bool condition, const char *what, size_t n) {
     failures++;
 }
 
-// A transform's numbers as `variant` makes them, before its plan is forgotten.
+// A transform's numbers as `variant` makes them; its plan is forgotten.
+static void transform_into(const struct mod2f_variant *variant, struct mod2f_work *work, size_t n) {
+    expect(mod2f_allocate(work, n) && variant->plan(work), "memory", n);
+    mod2f_fill(work);
+    if (variant->give != NULL)
+        variant->give(work);
+    variant->is.kernel(work, 2);
+    if (variant->collect != NULL)
+        variant->collect(work);
+    variant->forget(work);
+}
+
 static struct mod2f_work transformed(const struct mod2f_variant *variant, size_t n,
                                      unsigned threads) {
     struct mod2f_work work = {.threads = threads};
-    expect(mod2f_allocate(&work, n) && variant->plan(&work), "memory", n);
-    mod2f_fill(&work);
-    if (variant->give != NULL)
-        variant->give(&work);
-    variant->transform(&work, 2);
-    if (variant->collect != NULL)
-        variant->collect(&work);
-    variant->forget(&work);
+    transform_into(variant, &work, n);
     return work;
 }
 
 static void transforms_are_right(const struct mod2f_variant *variant) {
     // Our own plans have to be right for sizes that are split, too; libraries plan those for long.
-    bool own = variant == &mod2f_serial || strcmp(variant->name, "omp") == 0;
+    bool own = variant == &mod2f_serial || strcmp(variant->is.name, "omp") == 0;
     for (size_t n = MOD2F_LEAST; n <= (size_t)1 << (own ? 19 : 12); n *= 2) {
         struct mod2f_work work = transformed(variant, n, n % 5 == 1 ? 1 : 3);
         struct bk_check check = mod2f_verify(&work);
-        expect(check.ok && (check.compared == 2 * n || bk_rank() != 0), variant->name, n);
+        expect(check.ok && (check.compared == 2 * n || bk_rank() != 0), variant->is.name, n);
         mod2f_free(&work);
     }
     bool enough_memory;
-    struct bk_check known = mod2f_verify_known(variant, 2, &enough_memory);
+    struct bk_check known = mod2f_verify_known(variant, 2, false, &enough_memory);
     expect(enough_memory && known.ok && (known.compared == 17280 || bk_rank() != 0),
            "known transforms", 0);
 }
 
-// The transform of `work` by the plan with that n1.
-static void transform_by_plan(const struct mod2f_work *work, size_t n1) {
+// The transform of `work` by the plan with that n1; a direct one in so many parts.
+static void transform_by_plan(const struct mod2f_work *work, size_t n1, unsigned parts) {
     struct transform plan;
     bool enough = plan_transform(&plan, work->n, n1);
     plan.past = n1 % 3 == 1; // for every other n1
     double *scratch = bk_allocate(plan.work_size * sizeof(double));
     expect(enough && scratch != NULL, "memory", work->n);
-    if (n1 == work->n) {
-        for (unsigned pass = 0; pass < plan.first.count; pass++)
-            for (unsigned part = 3; part > 0; part--)
-                transform_pass(&plan, pass, work->in, work->out, scratch, part - 1, 3);
+    if (n1 == work->n && parts == 1) {
+        transform_directly(&plan, work->in, work->out, scratch);
+    } else if (n1 == work->n) {
+        for (unsigned part = parts; part > 0; part--) // in any order
+            transform_part(&plan, work->in, work->out, scratch, part - 1, parts);
     } else {
         for (size_t i = 0; i < column_blocks(&plan); i++)
             transform_columns(&plan, work->in, i, scratch);
-        for (size_t i = row_blocks(&plan); i > 0; i--) // in any order
+        for (size_t i = row_blocks(&plan); i > 0; i--)
             transform_rows(&plan, work->out, i - 1, scratch);
     }
     bk_release(scratch);
     free_transform(&plan);
 }
 
+static void plan_is_right(size_t n, size_t n1, unsigned parts) {
+    struct mod2f_work work = {.threads = 1};
+    expect(mod2f_allocate(&work, n), "memory", n);
+    mod2f_fill(&work);
+    transform_by_plan(&work, n1, parts);
+    expect(mod2f_verify(&work).ok, parts == 1 ? "split" : "in parts", n1);
+    mod2f_free(&work);
+}
+
 // Whatever is fastest here, the other ways to transform are right, too.
 static void all_plans_are_right(void) {
-    for (size_t n = MOD2F_LEAST; n <= (size_t)1 << 17; n *= 2)
-        for (size_t n1 = 16; n1 <= n; n1 *= 2) {
-            struct mod2f_work work = {.threads = 1};
-            if (n1 < n && n1 > n / 16)
-                continue;
-            expect(mod2f_allocate(&work, n), "memory", n);
-            mod2f_fill(&work);
-            transform_by_plan(&work, n1);
-            expect(mod2f_verify(&work).ok, "split", n1);
-            mod2f_free(&work);
-        }
+    for (size_t n = MOD2F_LEAST; n <= (size_t)1 << 17; n *= 2) {
+        for (unsigned parts = 1; parts <= most_parts(n); parts *= 2)
+            plan_is_right(n, n, parts);
+        for (size_t n1 = 16; n1 <= n / 16; n1 *= 2)
+            plan_is_right(n, n1, 1);
+    }
+    expect(most_parts(MOD2F_LEAST) == 2 && most_parts(4096) == 4, "parts", 4096);
 }
 
 // The variant's numbers are those of our own direct transform, within the errors of both.
@@ -126,6 +137,22 @@ static void errors_are_found(void) {
     mod2f_free(&work);
 }
 
+// By a fixed plan serial and omp compute the same bits, whatever the number of threads.
+static void fixed_plans_are_equal(void) {
+#ifdef BENCH_OPENMP
+    for (size_t n = MOD2F_LEAST; n <= (size_t)1 << 17; n *= 2) {
+        struct mod2f_work serial = {.threads = 1, .fixed = true},
+                          omp = {.threads = 3, .fixed = true};
+        transform_into(&mod2f_serial, &serial, n);
+        transform_into(&mod2f_omp, &omp, n);
+        expect(memcmp(serial.out, omp.out, 2 * n * sizeof(double)) == 0, "the same bits", n);
+        expect(mod2f_verify(&omp).ok, "by a fixed plan", n);
+        mod2f_free(&serial);
+        mod2f_free(&omp);
+    }
+#endif
+}
+
 static bool plan_nothing(struct mod2f_work *work) {
     work->plan = NULL;
     return true;
@@ -145,15 +172,32 @@ static void forget_nothing(struct mod2f_work *work) {
     work->plan = NULL;
 }
 
+static void transform_and_scale(void *context, uint64_t iterations) {
+    mod2f_serial.is.kernel(context, iterations);
+    const struct mod2f_work *work = context;
+    for (size_t i = 0; i < 2 * work->n; i++)
+        work->out[i] *= 1 + 1e-13;
+}
+
+// What a tone's rounding is allowed does not hide what is wrong by less.
+static void a_small_error_is_found(void) {
+    struct mod2f_variant variant = mod2f_serial;
+    variant.is.kernel = transform_and_scale;
+    bool enough_memory;
+    expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok, "scaled", 64);
+}
+
 static void wrong_variants_are_found(void) {
     bk_kernel *const wrong[] = {copy, transform_nothing};
     for (size_t i = 0; i < 2; i++) {
-        struct mod2f_variant variant = {
-            .name = "wrong", .plan = plan_nothing, .transform = wrong[i], .forget = forget_nothing};
+        struct mod2f_variant variant = {.is = {.name = "wrong", .kernel = wrong[i]},
+                                        .plan = plan_nothing,
+                                        .forget = forget_nothing};
         struct mod2f_work work = transformed(&variant, 256, 1);
         expect(!mod2f_verify(&work).ok, "wrong variant", i);
         bool enough_memory;
-        expect(!mod2f_verify_known(&variant, 1, &enough_memory).ok, "wrong variant, known", i);
+        expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok, "wrong variant, known",
+               i);
         mod2f_free(&work);
     }
 }
@@ -179,28 +223,24 @@ static void roots_are_right(void) {
            8);
 }
 
-static const struct mod2f_variant *find(const char *name) {
-    for (unsigned i = 0; i < mod2f_variant_count; i++)
-        if (strcmp(mod2f_variants[i]->name, name) == 0)
-            return mod2f_variants[i];
-    return NULL;
+static void variant_is_right(const struct bk_variant *is) {
+    const struct mod2f_variant *variant = (const struct mod2f_variant *)is;
+    transforms_are_right(variant);
+    agrees_with_serial(variant);
 }
 
 static int run(const char *what) {
-    const struct mod2f_variant *variant = find(what);
     if (strcmp(what, "roots") == 0) {
         roots_are_right();
     } else if (strcmp(what, "plans") == 0) {
         all_plans_are_right();
+        fixed_plans_are_equal();
     } else if (strcmp(what, "checks") == 0) {
         errors_are_found();
         wrong_variants_are_found();
-    } else if (variant != NULL && (variant->device == NULL || variant->device() != NULL)) {
-        transforms_are_right(variant);
-        agrees_with_serial(variant);
-    } else {
-        printf("this build or machine has no variant %s\n", what);
-        return 77;
+        a_small_error_is_found();
+    } else if (bk_try_variants(mod2f_variants, what, variant_is_right) == BK_TEST_SKIPPED) {
+        return BK_TEST_SKIPPED;
     }
     return failures == 0 ? 0 : 1;
 }

@@ -1,6 +1,8 @@
 // D in single and in double precision. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "lanes.h"
 
+enum { QCD_LINE = 64 }; // bytes of a cache line
+
 #define INLINE       static inline __attribute__((always_inline))
 #define PRAGMA(text) _Pragma(#text)
 // Where a vector takes many registers, GCC needs minutes for a site unrolled.

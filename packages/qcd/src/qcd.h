@@ -61,10 +61,8 @@ typedef void qcd_source(const struct qcd_lattice *lattice, const int site[QCD_DI
 
 // A programming model: what the solver needs of it. NULL functions are not needed.
 struct qcd_model {
-    const char *name;
-    bool threaded;
-    bool distributed; // each rank has a part of the lattice
-    void (*part)(struct qcd_lattice *lattice);
+    struct bk_variant is;
+    void (*part)(struct qcd_lattice *lattice); // chooses this rank's
     // Makes the links. NULL, or what is wrong and how to mend it.
     const char *(*open)(struct qcd_run *run);
     void (*close)(struct qcd_run *run);
@@ -89,9 +87,10 @@ struct qcd_model {
     double (*copy)(struct qcd_run *run, struct qcd_field *y, const struct qcd_field *x);
     // Waits until all that was asked for is done.
     void (*wait)(struct qcd_run *run);
-    // What computes; without it, the CPU. NULL: there is none.
-    const char *(*device)(void);
 };
+
+// Of this build, ended by NULL: each the beginning of a struct qcd_model.
+extern const struct bk_variant *const qcd_variants[];
 
 extern const struct qcd_model qcd_serial;
 #ifdef BENCH_OPENMP
@@ -155,6 +154,11 @@ double qcd_residual(struct qcd_solver *solver);
 
 // D of a random spinor, at up to `most` sites of each parity, against the reference.
 bool qcd_check_dslash(struct qcd_run *run, unsigned most, struct bk_check *check);
+// D of the odd sites' source a in `out`, computed in a precision, at up to `most` sites; `scratch`
+// is a field in double precision that it may overwrite.
+void qcd_check_measured(struct qcd_run *run, const struct qcd_field *out,
+                        enum qcd_precision precision, struct qcd_field *scratch, unsigned most,
+                        struct bk_check *check);
 // Everything on a small lattice. NULL, or why it could not.
 const char *qcd_check_model(const struct qcd_model *model, unsigned threads,
                             struct bk_check *check);

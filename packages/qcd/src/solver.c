@@ -23,7 +23,7 @@ const char *qcd_begin(struct qcd_run *run, const struct qcd_model *model,
     // A fifth below 1/4, which is critical for random links.
     const double kappa = 0.2;
     *run = (struct qcd_run){.model = model, .lattice = lattice, .kappa = kappa};
-    run->threads = model->threaded ? threads : 1;
+    run->threads = model->is.threaded ? threads : 1;
     return model->open(run);
 }
 

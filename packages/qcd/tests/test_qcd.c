@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //
 //     test_qcd [MODEL]      exit code 77: this machine has no such device
+#include "bk_test.h"
 #include "qcd.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static int failures;
 
@@ -26,10 +26,10 @@ static struct bk_check check_model(const struct qcd_model *model) {
 
 static void model_is_right(const struct qcd_model *model) {
     struct bk_check check = check_model(model);
-    fprintf(stderr, "%s: %llu values, worst error %g of its bound\n", model->name,
+    fprintf(stderr, "%s: %llu values, worst error %g of its bound\n", model->is.name,
             (unsigned long long)check.compared, check.worst_ratio);
     // D and its adjoint at all 512 sites of three lattices, and two more for each and three.
-    expect(check.ok && check.compared == 3 * (2 * 512 * QCD_SPINOR + 2) + 3, model->name);
+    expect(check.ok && check.compared == 3 * (2 * 512 * QCD_SPINOR + 2) + 3, model->is.name);
 }
 
 // A lattice of other sides than the checks', some of them two in a lane.
@@ -118,6 +118,30 @@ static void wrong_models_are_found(void) {
     }
 }
 
+// What was measured is looked at itself, in each precision: right, then a little off.
+static void wrong_measurement_is_found(enum qcd_precision precision) {
+    struct qcd_run run;
+    const struct qcd_model *model = &qcd_serial;
+    expect(qcd_begin(&run, model, qcd_make_lattice(model, 4, 8), 1) == NULL, "open");
+    struct qcd_field *full = model->new_field(&run, QCD_DOUBLE);
+    struct qcd_field *in = model->new_field(&run, precision);
+    struct qcd_field *out = model->new_field(&run, precision);
+    expect(full != NULL && in != NULL && out != NULL, "memory");
+    model->fill(&run, full, QCD_ODD, qcd_source_a);
+    model->copy(&run, in, full);
+    model->dslash(&run, QCD_EVEN, false, out, in);
+    struct bk_check check = BK_CHECK_START;
+    qcd_check_measured(&run, out, precision, full, UINT32_MAX, &check);
+    expect(check.ok && check.compared > 0 && check.worst_ratio < 0.5, "what was measured");
+    model->add(&run, out, precision == QCD_SINGLE ? 1e-4 : 1e-13, in);
+    qcd_check_measured(&run, out, precision, full, UINT32_MAX, &check);
+    expect(!check.ok, "a wrong measurement is found");
+    model->free_field(&run, full);
+    model->free_field(&run, in);
+    model->free_field(&run, out);
+    qcd_end(&run);
+}
+
 static void wrong_solution_is_found(void) {
     struct qcd_run run;
     struct qcd_solver solver;
@@ -131,30 +155,21 @@ static void wrong_solution_is_found(void) {
     qcd_end(&run);
 }
 
-static const struct qcd_model *const models[] = {
-    &qcd_serial,
-#ifdef BENCH_OPENMP
-    &qcd_omp,
-#endif
-#ifdef BENCH_CUDA
-    &qcd_cuda,
-#endif
-};
+static void variant_is_right(const struct bk_variant *is) {
+    const struct qcd_model *model = (const struct qcd_model *)is;
+    model_is_right(model);
+    odd_sides_are_right(model);
+}
 
 int main(int argc, char **argv) {
-    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
-        bool chosen = argc < 2 ? models[m]->device == NULL : strcmp(argv[1], models[m]->name) == 0;
-        if (!chosen)
-            continue;
-        if (models[m]->device != NULL && models[m]->device() == NULL)
-            return 77;
-        model_is_right(models[m]);
-        odd_sides_are_right(models[m]);
-    }
+    if (bk_try_variants(qcd_variants, argv[1], variant_is_right) == BK_TEST_SKIPPED)
+        return BK_TEST_SKIPPED;
     if (argc < 2) {
         links_are_in_su3();
         free_operator_is_known();
         wrong_models_are_found();
+        wrong_measurement_is_found(QCD_SINGLE);
+        wrong_measurement_is_found(QCD_DOUBLE);
         wrong_solution_is_found();
     }
     return failures == 0 ? 0 : 1;

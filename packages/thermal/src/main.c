@@ -3,46 +3,29 @@
 #include "lucas.h"
 #include "thermal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#ifdef BENCH_OPENMP
-#include <omp.h>
-#endif
 
 static const uint64_t sizes_142[] = {8192};
 static const uint64_t sizes_quick[] = {32, 128};
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 // The seed's "table" is a figure: 142, CPU temperatures under mprime.
 static const struct bk_table tables[] = {
     {142, "8192: about 0.6 MB a core (figure 142, LRZ; the seed does not tell its own)", sizes_142,
-     COUNT(sizes_142)},
+     BK_COUNT(sizes_142)},
 };
 
-// Variants of this build, as in variant_names.
-static const struct thermal_model *const models[] = {
-    &thermal_serial,
+static const struct bk_variant *const variants[] = {
+    &thermal_serial.is,
 #ifdef BENCH_OPENMP
-    &thermal_omp,
+    &thermal_omp.is,
 #endif
 #ifdef BENCH_CUDA
-    &thermal_cuda,
-#endif
-};
-
-static const char *const variant_names[] = {
-    "serial",
-#ifdef BENCH_OPENMP
-    "omp",
-#endif
-#ifdef BENCH_CUDA
-    "cuda",
+    &thermal_cuda.is,
 #endif
     NULL,
 };
 
-static const char *const kernel_names[] = {"lucas-lehmer", NULL};
+static const char *const kernels[] = {"lucas-lehmer", NULL};
 
 enum { SECONDS };
 #define STANDARD_SECONDS 60
@@ -53,23 +36,6 @@ static const struct bk_extra extras[] = {
                  .standard = STANDARD_SECONDS,
                  .least = 0.01,
                  .most = 86400},
-};
-
-static struct bk_program program = {
-    .name = "thermal",
-    .summary = "sustained heat: Lucas-Lehmer tests by FFTs in the caches, of known Mersenne primes",
-    .size_meaning = "digits of a number, twice the FFT's points: 32, 128, 512, 2048 or 8192",
-    .kernels = kernel_names,
-    .variants = variant_names,
-    .variants_help =
-        "  serial: one core; omp: --threads of them; cuda: the whole GPU (where built)",
-    .tables = tables,
-    .table_count = COUNT(tables),
-    .quick_sizes = sizes_quick,
-    .quick_count = COUNT(sizes_quick),
-    .max_seconds = 86400,
-    .extras = extras,
-    .extra_count = COUNT(extras),
 };
 
 static void note_core(struct bk_session *session, const struct thermal_work *work, unsigned core) {
@@ -92,102 +58,76 @@ static void note_cores(struct bk_session *session, const struct thermal_work *wo
     bk_note(session, "%u of %u cores were right", right, work->cores);
 }
 
+// Of a fixed length: no repetition starts later, and none is left out for being like the last.
+static void take_seconds(struct bk_options *options) {
+    if (options->quick && options->extras[SECONDS] == STANDARD_SECONDS)
+        options->extras[SECONDS] = quick_seconds;
+    options->min_seconds = options->max_seconds = options->extras[SECONDS];
+}
+
+static bool check(struct bk_run *run) {
+    take_seconds(run->options);
+    for (size_t i = 0; i < run->options->size_count; i++)
+        if (lucas_exponent(run->options->sizes[i]) == 0)
+            return bk_refuse(run, "--sizes: %llu is not 32, 128, 512, 2048 or 8192; give these",
+                             (unsigned long long)run->options->sizes[i]);
+    return true;
+}
+
+static double bytes(const struct bk_run *run, uint64_t size) {
+    return run->options->threads * lucas_bytes(size);
+}
+
 // Measures, verifies and reports a size on cores that are ready.
-static bool heat(struct bk_session *session, unsigned variant, struct thermal_work *work) {
-    const struct thermal_model *model = models[variant];
-    const char *device = model->device();
-    const struct bk_case what = {
-        .kernel = kernel_names[0],
-        .variant = variant_names[variant],
-        .size = work->n,
-        .operations = model->flops(work->n) * work->cores,
-        .operation = "flop",
-        .threads = work->cores,
-        .device = device,
-    };
+static bool heat(struct bk_run *run, struct thermal_work *work) {
+    const struct thermal_model *model = (const struct thermal_model *)run->variant;
+    struct bk_case what = bk_describe(run, 0, work->n, model->flops(work->n) * work->cores, "flop");
+    what.threads = work->cores;
     struct bk_timing timing;
-    if (!bk_measure(session, &what, model->run, work, &timing))
+    if (!bk_measure(run->session, &what, model->is.kernel, work, &timing))
         return false;
     // A test that is under way says nothing yet: it runs to its end, outside the region.
     model->finish(work);
-    note_cores(session, work);
-    struct bk_check check = thermal_verify(work);
-    bk_report(session, &what, &timing, &check);
-    bk_free_timing(&timing);
+    note_cores(run->session, work);
+    const struct bk_check right = thermal_verify(work);
+    bk_finish(run, &what, &timing, &right);
     return true;
 }
 
-static bool run_size(struct bk_session *session, const struct bk_options *options, unsigned variant,
-                     uint64_t n) {
-    const struct thermal_model *model = models[variant];
+static const char *measure(struct bk_run *run, uint64_t n) {
+    const struct thermal_model *model = (const struct thermal_model *)run->variant;
     struct thermal_work work = {
-        .n = n, .exponent = lucas_exponent(n), .cores = model->cores(options->threads, n)};
-    if (work.cores == 0) {
-        bk_note(session, "skipped %s: there is no device for it", variant_names[variant]);
-        return true;
-    }
+        .n = n, .exponent = lucas_exponent(n), .cores = model->cores(run->threads, n)};
+    if (work.cores == 0)
+        return "there is no device that has room for it: choose another --variant or --sizes";
     work.results = calloc(work.cores, sizeof *work.results);
-    bool ok = work.results != NULL && model->open(&work) && heat(session, variant, &work);
+    const bool ok = work.results != NULL && model->open(&work) && heat(run, &work);
     model->close(&work);
     free(work.results);
-    return ok;
+    return ok ? NULL : "out of memory: give fewer --threads";
 }
 
-static bool run_all(struct bk_session *session, const struct bk_options *options) {
-    for (unsigned variant = 0; variant < COUNT(models); variant++)
-        for (size_t i = 0; (options->variants & 1U << variant) != 0 && i < options->size_count; i++)
-            if (!run_size(session, options, variant, options->sizes[i])) {
-                fprintf(stderr, "%s: out of memory at size %llu: give fewer --threads\n",
-                        program.name, (unsigned long long)options->sizes[i]);
-                return false;
-            }
-    return true;
-}
-
-static int check_options(const struct bk_options *options) {
-    for (size_t i = 0; i < options->size_count; i++) {
-        if (lucas_exponent(options->sizes[i]) == 0) {
-            fprintf(stderr, "%s: --sizes: %llu is not %s\n", program.name,
-                    (unsigned long long)options->sizes[i],
-                    "32, 128, 512, 2048 or 8192; give these");
-            return BK_USAGE;
-        }
-        if (!bk_memory_suffices(program.name, options->sizes[i],
-                                options->threads * lucas_bytes(options->sizes[i])))
-            return BK_SYSTEM;
-    }
-    return -1;
-}
-
-static int run(const struct bk_options *options) {
-    int status = check_options(options);
-    if (status >= 0)
-        return status;
-    struct bk_session *session = bk_open(&program, options);
-    if (session == NULL)
-        return BK_SYSTEM;
-    bool complete = run_all(session, options);
-    status = bk_close(session);
-    return complete ? status : BK_SYSTEM;
-}
+static const struct bk_benchmark benchmark = {
+    .name = "thermal",
+    .summary = "sustained heat: Lucas-Lehmer tests by FFTs in the caches, of known Mersenne primes",
+    .size_meaning = "digits of a number, twice the FFT's points: 32, 128, 512, 2048 or 8192",
+    .kernels = kernels,
+    .variants = variants,
+    .variants_help =
+        "  serial: one core; omp: --threads of them; cuda: the whole GPU (where built)",
+    .usual = BK_LAST,
+    .tables = tables,
+    .table_count = BK_COUNT(tables),
+    .quick_sizes = sizes_quick,
+    .quick_count = BK_COUNT(sizes_quick),
+    .max_seconds = 86400,
+    .extras = extras,
+    .extra_count = BK_COUNT(extras),
+    .check = check,
+    .bytes = bytes,
+    .measure = measure,
+};
 
 int main(int argc, char **argv) {
-    struct bk_options options;
-    program.all_variants = (1U << COUNT(models)) - 1;
-    program.default_variants = 1U << (COUNT(models) - 1);
-#ifdef BENCH_OPENMP
-    program.default_threads = (unsigned)omp_get_max_threads();
-#else
-    program.default_threads = 1;
-#endif
-    int status = bk_parse(&program, &options, argc, argv);
-    if (status >= 0)
-        return status;
-    if (options.quick && options.extras[SECONDS] == STANDARD_SECONDS)
-        options.extras[SECONDS] = quick_seconds;
-    // Of a fixed length: no repetition starts later, and none is left out for being like the last.
-    options.min_seconds = options.max_seconds = options.extras[SECONDS];
-    status = run(&options);
-    bk_free_options(&options);
-    return status;
+    return bk_main(&benchmark, argc, argv);
 }

@@ -28,16 +28,13 @@ struct thermal_work {
 
 // A programming model.
 struct thermal_model {
+    struct bk_variant is; // its kernel works on a struct thermal_work
     // How many cores there are to heat: `threads`, or what the device has room for.
     unsigned (*cores)(unsigned threads, uint64_t n);
-    // What computes; NULL: the CPU.
-    const char *(*device)(void);
     // Floating-point operations of one squaring.
     double (*flops)(uint64_t n);
     // Sets up the first tests; false when memory is out. close is right in either case.
     bool (*open)(struct thermal_work *work);
-    // bk_kernel on a struct thermal_work.
-    bk_kernel *run;
     // Ends the running tests, and fills the results.
     void (*finish)(struct thermal_work *work);
     void (*close)(struct thermal_work *work);

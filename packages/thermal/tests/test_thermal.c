@@ -112,17 +112,17 @@ static void a_composite_number_fails(void) {
     }
 }
 
-static void models_end_right(const char *name, const struct thermal_model *model) {
+static void models_end_right(const struct thermal_model *model) {
     for (size_t i = 0; i < 3; i++) {
         struct thermal_work work = {.n = lucas_sizes[i].n, .exponent = lucas_sizes[i].exponent};
         work.cores = model->cores(3, work.n);
         work.results = calloc(work.cores, sizeof *work.results);
         expect(work.results != NULL && model->open(&work), "memory", work.n);
-        model->run(&work, 7);
-        model->run(&work, 1000);
+        model->is.kernel(&work, 7);
+        model->is.kernel(&work, 1000);
         model->finish(&work);
         struct bk_check check = thermal_verify(&work);
-        expect(check.ok && check.compared == 4 * (uint64_t)work.cores, name, work.n);
+        expect(check.ok && check.compared == 4 * (uint64_t)work.cores, model->is.name, work.n);
         expect(model->flops(work.n) > 10 * (double)work.n, "flops", work.n);
         model->close(&work);
         free(work.results);
@@ -167,7 +167,7 @@ static int test_cuda(void) {
 #ifdef BENCH_CUDA
     if (thermal_cuda.cores(1, 512) == 0)
         return 77;
-    models_end_right("cuda", &thermal_cuda);
+    models_end_right(&thermal_cuda);
 #endif
     return failures == 0 ? 0 : 1;
 }
@@ -177,9 +177,9 @@ int main(int argc, char **argv) {
         return test_cuda();
     steps_are_exact();
     a_composite_number_fails();
-    models_end_right("serial", &thermal_serial);
+    models_end_right(&thermal_serial);
 #ifdef BENCH_OPENMP
-    models_end_right("omp", &thermal_omp);
+    models_end_right(&thermal_omp);
 #endif
     one_wrong_digit_is_found();
     wrong_results_are_found();

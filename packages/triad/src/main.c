@@ -3,10 +3,6 @@
 #include "triad.h"
 
 #include <math.h>
-#include <stdio.h>
-#ifdef BENCH_OPENMP
-#include <omp.h>
-#endif
 
 static const uint64_t sizes_4[] = {256,     512,     1024,    2048,   4096,   8192,
                                    16384,   32768,   65536,   131072, 262144, 524288,
@@ -14,29 +10,25 @@ static const uint64_t sizes_4[] = {256,     512,     1024,    2048,   4096,   81
 // Not whole cache lines, and fewer elements than threads on most machines.
 static const uint64_t sizes_quick[] = {3, 1021, 4096};
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 static const struct bk_table tables[] = {
-    {4, "256 to 8388608, doubling (for RZBENCH's figure 4)", sizes_4, COUNT(sizes_4)},
+    {4, "256 to 8388608, doubling (for RZBENCH's figure 4)", sizes_4, BK_COUNT(sizes_4)},
 };
 
-// Variants of this build, as in variant_names.
-static const struct triad_model *const models[] = {
-    &triad_serial,
+static const struct bk_variant *const variants[] = {
+#ifdef TRIAD_STREAMING
+    &triad_serial_streaming.is,
 #ifdef BENCH_OPENMP
-    &triad_omp,
+    &triad_omp_streaming.is,
 #endif
-};
-
-static const char *const variant_names[] = {
-    "serial",
+#endif
+    &triad_serial.is,
 #ifdef BENCH_OPENMP
-    "omp",
+    &triad_omp.is,
 #endif
     NULL,
 };
 
-static const char *const kernel_names[] = {"packed", "aligned", "shifted", NULL};
+static const char *const kernels[] = {"packed", "aligned", "shifted", NULL}; // placements
 
 enum { ALIGNMENT, OFFSET };
 static const struct bk_extra extras[] = {
@@ -54,145 +46,98 @@ static const struct bk_extra extras[] = {
                 .whole = true},
 };
 
-static struct bk_program program = {
-    .name = "triad",
-    .summary = "Schoenauer's vector triad A = B + C * D in several placements of its vectors",
-    .size_meaning = "elements (8 bytes each) of one of the four vectors",
-    .kernels = kernel_names,
-    .variants = variant_names,
-    .variants_help = "Kernels are placements: packed: each vector follows the one before it;\n"
-                     "  aligned: each begins at a multiple of --alignment; shifted: and 0 to 3\n"
-                     "  times --offset behind it",
-    .default_variants = 1U << (COUNT(models) - 1),
-    .all_variants = (1U << COUNT(models)) - 1,
-    .tables = tables,
-    .table_count = COUNT(tables),
-    .quick_sizes = sizes_quick,
-    .quick_count = COUNT(sizes_quick),
-    .max_seconds = 60,
-    .extras = extras,
-    .extra_count = COUNT(extras),
-};
+static size_t alignment(const struct bk_run *run) {
+    return (size_t)run->options->extras[ALIGNMENT];
+}
 
-// All placements of one length.
-struct length {
-    struct bk_session *session;
-    const struct bk_options *options;
-    unsigned variant;
-    uint64_t n;
-    double time_s[TRIAD_PLACEMENTS]; // 0: not measured
-};
+static size_t offset(const struct bk_run *run) {
+    return (size_t)run->options->extras[OFFSET];
+}
 
-// Measures, verifies and reports one placement. False when memory is out.
-static bool run_placement(struct length *length, enum triad_placement placement) {
-    const struct bk_options *options = length->options;
-    const struct triad_model *model = models[length->variant];
-    struct triad_work work = {.threads = length->variant == 0 ? 1 : options->threads};
-    const struct bk_case what = {
-        .kernel = kernel_names[placement],
-        .variant = variant_names[length->variant],
-        .size = length->n,
-        .operations = 2 * (double)length->n,
-        .operation = "flop",
-        .threads = work.threads,
-    };
-    struct bk_timing timing;
-    if (!triad_allocate(&work.vectors, placement, (size_t)length->n,
-                        (size_t)options->extras[ALIGNMENT], (size_t)options->extras[OFFSET]))
-        return false;
+static bool check(struct bk_run *run) {
+    if ((alignment(run) & (alignment(run) - 1)) != 0)
+        return bk_refuse(run, "--alignment: %zu is no power of two; give 64, 4096, ...",
+                         alignment(run));
+    if (offset(run) % sizeof(double) != 0)
+        return bk_refuse(run, "--offset: %zu is no multiple of 8, a double's size; give 0, 8, ...",
+                         offset(run));
+    return true;
+}
+
+static double bytes(const struct bk_run *run, uint64_t size) {
+    return triad_bytes(TRIAD_SHIFTED, size, alignment(run), offset(run));
+}
+
+// Measures, verifies and reports one placement. Its seconds, 0 if the result was wrong; negative
+// when memory is out.
+static double measure_placement(struct bk_run *run, enum triad_placement placement, uint64_t n) {
+    const struct triad_model *model = (const struct triad_model *)run->variant;
+    const struct bk_case what = bk_describe(run, placement, n, 2 * (double)n, "flop");
+    struct triad_work work = {.threads = run->threads};
+    if (!triad_allocate(&work.vectors, placement, (size_t)n, alignment(run), offset(run)))
+        return -1;
     model->first_touch(&work);
-    bool measured = bk_measure(length->session, &what, model->run, &work, &timing);
-    if (measured) {
-        struct bk_check check = triad_verify(&work.vectors);
-        bk_report(length->session, &what, &timing, &check);
-        length->time_s[placement] = check.ok ? timing.time_s : 0;
-        bk_free_timing(&timing);
+    struct bk_timing timing;
+    double time_s = -1;
+    if (bk_measure(run->session, &what, model->is.kernel, &work, &timing)) {
+        const struct bk_check right = triad_verify(&work.vectors);
+        time_s = right.ok ? timing.time_s : 0;
+        bk_finish(run, &what, &timing, &right);
     }
     triad_free(&work.vectors);
-    return measured;
+    return time_s;
 }
 
 // A placement's efficiency at a length: its speed as a fraction of the fastest placement's. What is
 // missing to 1 is lost to conflicts of banks, sets or memory controllers.
-static void note_efficiency(const struct length *length) {
+static void note_efficiency(const struct bk_run *run, uint64_t n,
+                            const double time_s[TRIAD_PLACEMENTS]) {
     double fastest_s = (double)INFINITY;
     for (unsigned i = 0; i < TRIAD_PLACEMENTS; i++)
-        if (length->time_s[i] > 0)
-            fastest_s = fmin(fastest_s, length->time_s[i]);
+        if (time_s[i] > 0)
+            fastest_s = fmin(fastest_s, time_s[i]);
     for (unsigned i = 0; i < TRIAD_PLACEMENTS; i++)
-        if (length->time_s[i] > 0)
-            bk_note(length->session, "%s %llu: %s has %.0f %% of the fastest placement's speed",
-                    variant_names[length->variant], (unsigned long long)length->n, kernel_names[i],
-                    100 * fastest_s / length->time_s[i]);
+        if (time_s[i] > 0)
+            bk_note(run->session, "%s %llu: %s has %.0f %% of the fastest placement's speed",
+                    run->variant->name, (unsigned long long)n, kernels[i],
+                    100 * fastest_s / time_s[i]);
 }
 
-static bool run_length(struct length *length) {
-    for (unsigned placement = 0; placement < TRIAD_PLACEMENTS; placement++)
-        if ((length->options->kernels & 1U << placement) != 0 &&
-            !run_placement(length, placement)) {
-            fprintf(stderr, "%s: out of memory at size %llu: give smaller --sizes\n", program.name,
-                    (unsigned long long)length->n);
-            return false;
-        }
-    note_efficiency(length);
-    return true;
-}
-
-static bool run_all(struct bk_session *session, const struct bk_options *options) {
-    for (unsigned variant = 0; variant < COUNT(models); variant++)
-        for (size_t i = 0; (options->variants & 1U << variant) != 0 && i < options->size_count;
-             i++) {
-            struct length length = {session, options, variant, options->sizes[i], {0}};
-            if (!run_length(&length))
-                return false;
-        }
-    return true;
-}
-
-// Refuses before anything is measured what would fail an hour later.
-static int check_options(const struct bk_options *options) {
-    size_t alignment = (size_t)options->extras[ALIGNMENT];
-    size_t offset = (size_t)options->extras[OFFSET];
-    if ((alignment & (alignment - 1)) != 0) {
-        fprintf(stderr, "%s: --alignment: %zu is no power of two; give 64, 4096, ...\n",
-                program.name, alignment);
-        return BK_USAGE;
+static const char *measure(struct bk_run *run, uint64_t n) {
+    double time_s[TRIAD_PLACEMENTS] = {0}; // 0: not measured
+    for (unsigned i = 0; i < TRIAD_PLACEMENTS; i++) {
+        if ((run->options->kernels & 1U << i) != 0)
+            time_s[i] = measure_placement(run, i, n);
+        if (time_s[i] < 0)
+            return "out of memory: give smaller --sizes";
     }
-    if (offset % sizeof(double) != 0) {
-        fprintf(stderr, "%s: --offset: %zu is no multiple of 8, a double's size; give 0, 8, ...\n",
-                program.name, offset);
-        return BK_USAGE;
-    }
-    for (size_t i = 0; i < options->size_count; i++)
-        if (!bk_memory_suffices(program.name, options->sizes[i],
-                                triad_bytes(TRIAD_SHIFTED, options->sizes[i], alignment, offset)))
-            return BK_SYSTEM;
-    return -1;
+    note_efficiency(run, n, time_s);
+    return NULL;
 }
 
-static int run(const struct bk_options *options) {
-    int status = check_options(options);
-    if (status >= 0)
-        return status;
-    struct bk_session *session = bk_open(&program, options);
-    if (session == NULL)
-        return BK_SYSTEM;
-    bool complete = run_all(session, options);
-    status = bk_close(session);
-    return complete ? status : BK_SYSTEM;
-}
+static const struct bk_benchmark benchmark = {
+    .name = "triad",
+    .summary = "Schoenauer's vector triad A = B + C * D in several placements of its vectors",
+    .size_meaning = "elements (8 bytes each) of one of the four vectors",
+    .kernels = kernels,
+    .variants = variants,
+    .variants_help = "Kernels are placements: packed: each vector follows the one before it;\n"
+                     "  aligned: each begins at a multiple of --alignment; shifted: and 0 to 3\n"
+                     "  times --offset behind it\n"
+                     "  -nt: non-temporal stores, which go past the caches",
+    .usual = BK_LAST,
+    .tables = tables,
+    .table_count = BK_COUNT(tables),
+    .quick_sizes = sizes_quick,
+    .quick_count = BK_COUNT(sizes_quick),
+    .max_seconds = 60,
+    .extras = extras,
+    .extra_count = BK_COUNT(extras),
+    .check = check,
+    .bytes = bytes,
+    .measure = measure,
+};
 
 int main(int argc, char **argv) {
-    struct bk_options options;
-#ifdef BENCH_OPENMP
-    program.default_threads = (unsigned)omp_get_max_threads();
-#else
-    program.default_threads = 1;
-#endif
-    int status = bk_parse(&program, &options, argc, argv);
-    if (status >= 0)
-        return status;
-    status = run(&options);
-    bk_free_options(&options);
-    return status;
+    return bk_main(&benchmark, argc, argv);
 }

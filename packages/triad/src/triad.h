@@ -44,21 +44,32 @@ void triad_fill(const struct triad_vectors *vectors, size_t from, size_t to);
 // Compares every element of A with what it should be, to the last bit.
 struct bk_check triad_verify(const struct triad_vectors *vectors);
 
-// The loop over n elements, by one thread; as anyone would write it.
-void triad_loop(double *restrict a, const double *restrict b, const double *restrict c,
-                const double *restrict d, size_t n);
+// A loop over n elements, by one thread; all stores are visible on return.
+typedef void triad_loop_type(double *restrict a, const double *restrict b, const double *restrict c,
+                             const double *restrict d, size_t n);
+
+triad_loop_type triad_loop; // as anyone would write it
+#if defined(__x86_64__)
+#define TRIAD_STREAMING
+triad_loop_type triad_loop_streaming; // with stores that go past the caches
+#endif
 
 // A programming model.
 struct triad_model {
+    struct bk_variant is; // its kernel works on a struct triad_work
     // Writes the start values, each thread those of the elements that it works on later.
     void (*first_touch)(const struct triad_work *work);
-    // bk_kernel on a struct triad_work.
-    bk_kernel *run;
 };
 
 extern const struct triad_model triad_serial;
+#ifdef TRIAD_STREAMING
+extern const struct triad_model triad_serial_streaming;
+#endif
 #ifdef BENCH_OPENMP
 extern const struct triad_model triad_omp;
+#ifdef TRIAD_STREAMING
+extern const struct triad_model triad_omp_streaming;
+#endif
 #endif
 
 #endif

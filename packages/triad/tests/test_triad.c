@@ -20,14 +20,14 @@ static struct triad_work new_work(enum triad_placement placement, size_t n, size
     return work;
 }
 
-static void results_are_right(const char *name, const struct triad_model *model) {
+static void results_are_right(const struct triad_model *model) {
     for (unsigned placement = 0; placement < TRIAD_PLACEMENTS; placement++)
         for (size_t n = 1; n < 2000; n += n < 40 ? 1 : 137) {
             struct triad_work work = new_work(placement, n, 72);
             model->first_touch(&work);
-            model->run(&work, 2);
+            model->is.kernel(&work, 2);
             struct bk_check check = triad_verify(&work.vectors);
-            expect(check.ok && check.compared == n, name, n);
+            expect(check.ok && check.compared == n, model->is.name, n);
             triad_free(&work.vectors);
         }
 }
@@ -52,7 +52,7 @@ static void one_wrong_element_is_found(void) {
     struct triad_work work = new_work(TRIAD_PACKED, 1000, 0);
     triad_serial.first_touch(&work);
     expect(!triad_verify(&work.vectors).ok, "a loop that does nothing", 1000);
-    triad_serial.run(&work, 1);
+    triad_serial.is.kernel(&work, 1);
     for (size_t i = 0; i < 1000; i += 333) {
         double kept = work.vectors.a[i];
         work.vectors.a[i] = nextafter(kept, INFINITY);
@@ -71,9 +71,15 @@ static void what_cannot_be_is_refused(void) {
 }
 
 int main(void) {
-    results_are_right("serial", &triad_serial);
+    results_are_right(&triad_serial);
 #ifdef BENCH_OPENMP
-    results_are_right("omp", &triad_omp);
+    results_are_right(&triad_omp);
+#endif
+#ifdef TRIAD_STREAMING
+    results_are_right(&triad_serial_streaming);
+#endif
+#if defined TRIAD_STREAMING && defined BENCH_OPENMP
+    results_are_right(&triad_omp_streaming);
 #endif
     vectors_lie_where_they_should();
     one_wrong_element_is_found();

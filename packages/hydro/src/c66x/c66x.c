@@ -2,26 +2,25 @@
 // strip's arrays lie in its own L2. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "hydro.h"
 
-enum {
-    MOST_CORES = 8,
-    LINE = 16, // values of a cache line: what two cores write must not share one
-};
+enum { MOST_CORES = 8 };
 
 // Every core's L2 has this at the same address, and so each its own; on a host cores take turns.
 static BK_FAST _Alignas(64) double scratch[HYDRO_SCRATCH_BYTES / sizeof(double)];
 
-// What a core is asked to do, and what it found.
+// What each core found, in a line of its own.
+static BK_SHARED struct { _Alignas(BK_LINE_BYTES) double fastest; } found[MOST_CORES];
+
+// What a core is asked to do.
 struct order {
     const struct hydro_run *run;
     unsigned dimension;
-    double fastest[MOST_CORES];
 };
 
 static void find_fastest(void *context, unsigned core, unsigned cores) {
-    struct order *order = context;
+    const struct order *order = context;
     const struct hydro_grid *grid = &order->run->grid;
-    order->fastest[core] = hydro_fastest(grid, hydro_share(grid->ny, 1, core, cores),
-                                         hydro_share(grid->ny, 1, core + 1, cores));
+    found[core].fastest = hydro_fastest(grid, hydro_share(grid->ny, 1, core, cores),
+                                        hydro_share(grid->ny, 1, core + 1, cores));
 }
 
 static void fill_walls(void *context, unsigned core, unsigned cores) {
@@ -35,7 +34,7 @@ static void sweep_share(void *context, unsigned core, unsigned cores) {
     const struct order *order = context;
     const struct hydro_grid *grid = &order->run->grid;
     ptrdiff_t n = order->dimension == 0 ? grid->ny : grid->nx;
-    ptrdiff_t unit = order->dimension == 0 ? 1 : LINE;
+    ptrdiff_t unit = order->dimension == 0 ? 1 : BK_LINE;
     hydro_sweep(grid, order->dimension, order->run->dt, hydro_share(n, unit, core, cores),
                 hydro_share(n, unit, core + 1, cores), scratch);
 }
@@ -51,7 +50,7 @@ static double fastest(const struct hydro_run *run) {
     bk_cores(find_fastest, &order, run->threads);
     double most = 0;
     for (unsigned core = 0; core < run->threads; core++)
-        most = order.fastest[core] > most ? order.fastest[core] : most;
+        most = found[core].fastest > most ? found[core].fastest : most;
     return most;
 }
 
@@ -77,7 +76,7 @@ static void close_c66x(struct hydro_run *run) {
 }
 
 const struct hydro_model hydro_c66x = {
-    .name = "c66x",
+    .is = {.name = "c66x"},
     .open = open_c66x,
     .advance = advance_c66x,
     .close = close_c66x,

@@ -1,22 +1,30 @@
 // CUDA: the kernels of gpu.h on the first GPU. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_cuda.h"
 #include "hydro.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
-#define GODUNOV_FUNCTION static __device__ __forceinline__
+#include "quick.h"
+
+#define GODUNOV_FUNCTION        static __device__ __forceinline__
+#define GODUNOV_INVERSE(x)      quick_inverse(x)
+#define GODUNOV_ROOT(x)         quick_root(x)
+#define GODUNOV_INVERSE_ROOT(x) quick_inverse_root(x)
 #include "godunov.h"
 
 #define GPU_KERNEL   static __global__ void
 #define GPU_FUNCTION static __device__ __forceinline__
 #define GPU_GLOBAL
-#define GPU_LOCAL     __shared__
+#define GPU_LOCAL __shared__
+#define GPU_SHARED
 #define GPU_BARRIER   __syncthreads()
 #define GPU_THREAD    ((int)threadIdx.x)
-#define GPU_GROUP_X   ((long)blockIdx.x)
-#define GPU_GROUPS_X  ((long)gridDim.x)
-#define GPU_GROUP_Y   ((long)blockIdx.y + 65535L * (long)blockIdx.z)
-#define GPU_GLOBAL_ID ((long)blockIdx.x * blockDim.x + threadIdx.x)
+#define GPU_GROUP_X   ((int)blockIdx.x)
+#define GPU_GROUPS_X  ((int)gridDim.x)
+#define GPU_GROUP_Y   ((int)(blockIdx.y + 65535 * blockIdx.z))
+#define GPU_GLOBAL_ID ((int)(blockIdx.x * blockDim.x + threadIdx.x))
 #include "gpu.h"
 
 namespace {
@@ -40,16 +48,6 @@ void must(cudaError_t error, const char *what) {
     exit(BK_SYSTEM);
 }
 
-// NULL when there is none.
-const char *device() {
-    static cudaDeviceProp properties;
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0)
-        return nullptr;
-    must(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-    return properties.name;
-}
-
 void close(hydro_run *run) {
     Buffers *buffers = static_cast<Buffers *>(run->own);
     cudaFree(buffers->cells[0]);
@@ -68,7 +66,7 @@ bool allocate(Buffers *buffers) {
 
 const char *open(hydro_run *run) {
     const hydro_grid *grid = &run->grid;
-    if (device() == nullptr)
+    if (bk_cuda_device() == nullptr)
         return "there is no NVIDIA GPU; install its driver, or leave out --variant cuda";
     Buffers *buffers = static_cast<Buffers *>(calloc(1, sizeof(Buffers)));
     if (buffers == nullptr)
@@ -87,17 +85,21 @@ const char *open(hydro_run *run) {
     return nullptr;
 }
 
+int groups_of(ptrdiff_t cells, int each) {
+    return (int)((cells + each - 1) / each);
+}
+
 // Groups in a grid of kernels; its second dimension has limits, so the third goes on.
-dim3 groups(ptrdiff_t x, ptrdiff_t y) {
-    const ptrdiff_t most = 65535;
-    return dim3((unsigned)x, (unsigned)(y < most ? y : most), (unsigned)((y + most - 1) / most));
+dim3 groups(int x, int y) {
+    const int most = 65535;
+    return dim3((unsigned)x, (unsigned)(y < most ? y : most), (unsigned)groups_of(y, most));
 }
 
 void fill_walls(const hydro_run *run, int dimension) {
     const Buffers *buffers = static_cast<const Buffers *>(run->own);
     const hydro_grid *grid = &run->grid;
-    const ptrdiff_t count = dimension == 0 ? grid->ny : grid->nx;
-    gpu_walls<<<groups((count + GPU_GROUP - 1) / GPU_GROUP, 1), GPU_GROUP>>>(
+    const int count = (int)(dimension == 0 ? grid->ny : grid->nx);
+    gpu_walls<<<groups_of(count, GPU_GROUP), GPU_GROUP>>>(
         buffers->cells[0], buffers->origin, grid->plane, dimension == 0 ? grid->pitch : 1,
         dimension == 0 ? 1 : grid->pitch, count, dimension == 0 ? grid->nx : grid->ny, dimension);
 }
@@ -105,20 +107,17 @@ void fill_walls(const hydro_run *run, int dimension) {
 void sweep(hydro_run *run, int dimension) {
     Buffers *buffers = static_cast<Buffers *>(run->own);
     const hydro_grid *grid = &run->grid;
+    const int nx = (int)grid->nx, ny = (int)grid->ny;
     fill_walls(run, dimension);
     if (dimension == 0)
-        gpu_sweep_x<<<groups((grid->nx + GPU_CELLS - 1) / GPU_CELLS, grid->ny), GPU_GROUP>>>(
-            buffers->cells[0], buffers->cells[1], buffers->origin, grid->plane, grid->pitch,
-            grid->nx, grid->ny, grid->dx, buffers->step);
+        gpu_sweep_x<<<groups(groups_of(nx, GPU_CELLS), groups_of(ny, GPU_ROWS)), GPU_GROUP>>>(
+            buffers->cells[0], buffers->cells[1], buffers->origin, grid->plane, grid->pitch, nx, ny,
+            1 / grid->dx, buffers->step);
     else
-        gpu_sweep_y<<<groups((grid->nx + GPU_GROUP - 1) / GPU_GROUP,
-                             (grid->ny + GPU_CLIMB - 1) / GPU_CLIMB),
-                      GPU_GROUP>>>(buffers->cells[0], buffers->cells[1], buffers->origin,
-                                   grid->plane, grid->pitch, grid->nx, grid->ny, grid->dx,
-                                   buffers->step);
-    double *old = buffers->cells[0];
-    buffers->cells[0] = buffers->cells[1];
-    buffers->cells[1] = old;
+        gpu_sweep_y<<<groups(groups_of(nx, GPU_GROUP), groups_of(ny, GPU_CLIMB)), GPU_GROUP>>>(
+            buffers->cells[0], buffers->cells[1], buffers->origin, grid->plane, grid->pitch, nx, ny,
+            1 / grid->dx, buffers->step);
+    std::swap(buffers->cells[0], buffers->cells[1]);
 }
 
 void begin_step(const hydro_run *run) {
@@ -128,7 +127,8 @@ void begin_step(const hydro_run *run) {
     if (run->steps % 2 == 0) {
         count = grid->ny < most_groups ? (int)grid->ny : most_groups;
         gpu_fastest<<<count, GPU_GROUP>>>(buffers->cells[0], buffers->origin, grid->plane,
-                                          grid->pitch, grid->nx, grid->ny, buffers->fastest);
+                                          grid->pitch, (int)grid->nx, (int)grid->ny,
+                                          buffers->fastest);
     }
     gpu_begin_step<<<1, GPU_GROUP>>>(buffers->fastest, count, grid->dx, run->steps == 0 ? 0.5 : 1.0,
                                      buffers->step);
@@ -157,13 +157,13 @@ void fetch(hydro_run *run) {
 
 hydro_model make_model() {
     hydro_model model = {};
-    model.name = "cuda";
+    model.is.name = "cuda";
+    model.is.device = bk_cuda_device;
     model.tolerance = 1e-11;
     model.open = open;
     model.advance = advance;
     model.fetch = fetch;
     model.close = close;
-    model.device = device;
     return model;
 }
 

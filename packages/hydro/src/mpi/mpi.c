@@ -161,8 +161,7 @@ static double sum_mpi(double value) {
 }
 
 const struct hydro_model hydro_mpi = {
-    .name = "mpi",
-    .distributed = true,
+    .is = {.name = "mpi", .mpi = true},
     .part = choose_part,
     .open = open_mpi,
     .advance = advance_mpi,

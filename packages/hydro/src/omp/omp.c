@@ -87,8 +87,7 @@ static void close_omp(struct hydro_run *run) {
 }
 
 const struct hydro_model hydro_omp = {
-    .name = "omp",
-    .threaded = true,
+    .is = {.name = "omp", .threaded = true},
     .state_size = 1,
     .open = open_omp,
     .advance = advance_omp,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 // Of gpu.h.
-enum { GROUP = 128, CELLS = GROUP - 4, CLIMB = 64, MOST_GROUPS = 1024 };
+enum { GROUP = 128, CELLS = GROUP - 4, ROWS = 8, CLIMB = 64, MOST_GROUPS = 1024 };
 
 extern const char hydro_cl[], godunov_cl[], gpu_cl[];
 
@@ -95,6 +95,11 @@ static void set_long(enum kernel kernel, cl_uint index, ptrdiff_t number) {
     set(kernel, index, sizeof value, &value);
 }
 
+static void set_int(enum kernel kernel, cl_uint index, ptrdiff_t number) {
+    cl_int value = (cl_int)number;
+    set(kernel, index, sizeof value, &value);
+}
+
 static void set_double(enum kernel kernel, cl_uint index, double value) {
     set(kernel, index, sizeof value, &value);
 }
@@ -158,15 +163,14 @@ static void fill_walls(const struct hydro_run *run, unsigned dimension) {
     const struct buffers *buffers = run->own;
     const struct hydro_grid *grid = &run->grid;
     const ptrdiff_t count = dimension == 0 ? grid->ny : grid->nx;
-    const cl_int number = (cl_int)dimension;
     set(WALLS, 0, sizeof(cl_mem), &buffers->cells[0]);
     set_long(WALLS, 1, buffers->origin);
     set_long(WALLS, 2, grid->plane);
     set_long(WALLS, 3, dimension == 0 ? grid->pitch : 1);
     set_long(WALLS, 4, dimension == 0 ? 1 : grid->pitch);
-    set_long(WALLS, 5, count);
+    set_int(WALLS, 5, count);
     set_long(WALLS, 6, dimension == 0 ? grid->nx : grid->ny);
-    set(WALLS, 7, sizeof number, &number);
+    set_int(WALLS, 7, (ptrdiff_t)dimension);
     launch(WALLS, (count + GROUP - 1) / GROUP, 1);
 }
 
@@ -181,12 +185,12 @@ static void sweep(struct hydro_run *run, unsigned dimension) {
     set_long(kernel, next++, buffers->origin);
     set_long(kernel, next++, grid->plane);
     set_long(kernel, next++, grid->pitch);
-    set_long(kernel, next++, grid->nx);
-    set_long(kernel, next++, grid->ny);
-    set_double(kernel, next++, grid->dx);
+    set_int(kernel, next++, grid->nx);
+    set_int(kernel, next++, grid->ny);
+    set_double(kernel, next++, 1 / grid->dx);
     set(kernel, next++, sizeof(cl_mem), &buffers->step);
     if (dimension == 0)
-        launch(kernel, (grid->nx + CELLS - 1) / CELLS, grid->ny);
+        launch(kernel, (grid->nx + CELLS - 1) / CELLS, (grid->ny + ROWS - 1) / ROWS);
     else
         launch(kernel, (grid->nx + GROUP - 1) / GROUP, (grid->ny + CLIMB - 1) / CLIMB);
     cl_mem old = buffers->cells[0];
@@ -202,8 +206,8 @@ static int find_fastest(const struct hydro_run *run) {
     set_long(FASTEST, 1, buffers->origin);
     set_long(FASTEST, 2, grid->plane);
     set_long(FASTEST, 3, grid->pitch);
-    set_long(FASTEST, 4, grid->nx);
-    set_long(FASTEST, 5, grid->ny);
+    set_int(FASTEST, 4, grid->nx);
+    set_int(FASTEST, 5, grid->ny);
     set(FASTEST, 6, sizeof(cl_mem), &buffers->fastest);
     launch(FASTEST, groups, 1);
     return (int)groups;
@@ -211,9 +215,9 @@ static int find_fastest(const struct hydro_run *run) {
 
 static void begin_step(const struct hydro_run *run) {
     const struct buffers *buffers = run->own;
-    const cl_int count = run->steps % 2 == 0 ? find_fastest(run) : 0;
+    const int count = run->steps % 2 == 0 ? find_fastest(run) : 0;
     set(BEGIN_STEP, 0, sizeof(cl_mem), &buffers->fastest);
-    set(BEGIN_STEP, 1, sizeof count, &count);
+    set_int(BEGIN_STEP, 1, count);
     set_double(BEGIN_STEP, 2, run->grid.dx);
     set_double(BEGIN_STEP, 3, run->steps == 0 ? 0.5 : 1);
     set(BEGIN_STEP, 4, sizeof(cl_mem), &buffers->step);
@@ -244,11 +248,10 @@ static void fetch_opencl(struct hydro_run *run) {
 }
 
 const struct hydro_model hydro_opencl = {
-    .name = "opencl",
+    .is = {.name = "opencl", .device = device},
     .tolerance = 1e-11,
     .open = open_opencl,
     .advance = advance_opencl,
     .fetch = fetch_opencl,
     .close = close_opencl,
-    .device = device,
 };

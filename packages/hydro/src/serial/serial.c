@@ -29,7 +29,7 @@ static void close_serial(struct hydro_run *run) {
 }
 
 const struct hydro_model hydro_serial = {
-    .name = "serial",
+    .is = {.name = "serial"},
     .open = open_serial,
     .advance = advance_serial,
     .close = close_serial,

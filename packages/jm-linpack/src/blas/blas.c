@@ -53,9 +53,7 @@ static void solve(void *context, uint64_t iterations) {
 }
 
 const struct linpack_variant linpack_blas = {
-    .name = "blas",
-    .threaded = true,
-    .kernel = solve,
+    .is = {.name = "blas", .threaded = true, .kernel = solve},
     .begin = begin,
     .end = lu_free_space,
 };

@@ -33,7 +33,4 @@ static void solve(void *context, uint64_t iterations) {
     }
 }
 
-const struct linpack_variant linpack_c66x = {
-    .name = "c66x",
-    .kernel = solve,
-};
+const struct linpack_variant linpack_c66x = {.is = {.name = "c66x", .kernel = solve}};

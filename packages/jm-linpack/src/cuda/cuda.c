@@ -14,6 +14,7 @@ static struct {
     double *systems; // [copies][n + 1][stride]
     double *x;       // [n]
     size_t *pivot;   // [n]
+    linpack_candidate *candidates;
     cublasHandle_t cublas;
     bool ok;
 } gpu;
@@ -51,7 +52,8 @@ static void solve_triangle(size_t m, size_t n, const double *l, double *b, size_
 }
 
 static void leaf(const struct lu *lu, size_t d, size_t width) {
-    note_cuda(linpack_gpu_leaf(lu->a, lu->n, lu->stride, d, width, lu->pivot), "kernel leaf");
+    note_cuda(linpack_gpu_leaf(lu->a, lu->n, lu->stride, d, width, lu->pivot, gpu.candidates),
+              "kernel leaf");
 }
 
 static void exchange(const struct lu *lu, size_t from, size_t to, size_t first, size_t last) {
@@ -71,6 +73,9 @@ static bool begin(struct linpack_work *work) {
     note_cuda(cudaMalloc((void **)&gpu.systems, work->copies * bytes_of(work)), "memory for A");
     note_cuda(cudaMalloc((void **)&gpu.x, work->n * sizeof(double)), "memory for x");
     note_cuda(cudaMalloc((void **)&gpu.pivot, work->n * sizeof(size_t)), "memory for pivots");
+    note_cuda(cudaMalloc((void **)&gpu.candidates,
+                         linpack_gpu_candidates(work->n) * sizeof(linpack_candidate)),
+              "memory for pivots");
     if (gpu.ok)
         note_cublas(cublasCreate(&gpu.cublas), "cublasCreate");
     return gpu.ok;
@@ -83,9 +88,11 @@ static bool end(struct linpack_work *work) {
     cudaFree(gpu.systems);
     cudaFree(gpu.x);
     cudaFree(gpu.pivot);
+    cudaFree(gpu.candidates);
     const bool ok = gpu.ok;
     gpu.systems = gpu.x = NULL;
     gpu.pivot = NULL;
+    gpu.candidates = NULL;
     gpu.cublas = NULL;
     return ok;
 }
@@ -121,10 +128,8 @@ static void solve(void *context, uint64_t iterations) {
 }
 
 const struct linpack_variant linpack_cuda = {
-    .name = "cuda",
-    .kernel = solve,
+    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = solve},
     .prepare = prepare,
     .begin = begin,
     .end = end,
-    .device = bk_cuda_device,
 };

@@ -10,9 +10,18 @@
 extern "C" {
 #endif
 
+// What may become a pivot.
+typedef struct {
+    double value; // absolute
+    size_t row;
+} linpack_candidate;
+
+// How many a leaf of n rows needs.
+size_t linpack_gpu_candidates(size_t n);
+
 // Factors `width` columns of a matrix of n rows, from the diagonal element d on, into pivot[d..].
 cudaError_t linpack_gpu_leaf(double *a, size_t n, size_t stride, size_t d, size_t width,
-                             size_t *pivot);
+                             size_t *pivot, linpack_candidate *candidates);
 
 // Exchanges rows of the columns first..last-1 as the pivots from..to-1 say.
 cudaError_t linpack_gpu_exchange(double *a, size_t stride, const size_t *pivot, size_t from,

@@ -66,9 +66,7 @@ static void solve(void *context, uint64_t iterations) {
 }
 
 const struct linpack_variant linpack_pdgesv = {
-    .name = "pdgesv",
-    .threaded = true,
-    .kernel = solve,
+    .is = {.name = "pdgesv", .threaded = true, .mpi = true, .kernel = solve},
     .begin = begin,
     .end = end,
     .place = place,

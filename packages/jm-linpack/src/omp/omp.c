@@ -16,9 +16,7 @@ static void solve(void *context, uint64_t iterations) {
 }
 
 const struct linpack_variant linpack_omp = {
-    .name = "omp",
-    .threaded = true,
-    .kernel = solve,
+    .is = {.name = "omp", .threaded = true, .kernel = solve},
     .begin = begin,
     .end = lu_free_space,
 };

@@ -23,8 +23,7 @@ static void solve(void *context, uint64_t iterations) {
 }
 
 const struct linpack_variant linpack_serial = {
-    .name = "serial",
-    .kernel = solve,
+    .is = {.name = "serial", .kernel = solve},
     .begin = begin,
     .end = lu_free_space,
 };

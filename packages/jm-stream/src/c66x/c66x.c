@@ -4,14 +4,11 @@
 
 #include <string.h>
 
-// Elements of a line of the second cache: no two cores write the same one.
-enum { LINE = 16 };
-
 // Elements of each vector that have room: of 256 KiB of a core's L2, and of 4 MiB of MSMC.
 enum { L2_ELEMENTS = 8192, MSMC_ELEMENTS = 65536 };
 
-static BK_FAST _Alignas(128) double fast[STREAM_VECTORS][L2_ELEMENTS];
-static BK_SHARED _Alignas(128) double shared[STREAM_VECTORS][MSMC_ELEMENTS];
+static BK_FAST _Alignas(BK_LINE_BYTES) double fast[STREAM_VECTORS][L2_ELEMENTS];
+static BK_SHARED _Alignas(BK_LINE_BYTES) double shared[STREAM_VECTORS][MSMC_ELEMENTS];
 
 struct job {
     const struct stream_work *work;
@@ -20,8 +17,8 @@ struct job {
 
 // First element of a core's part; core number `cores` has none and tells the end.
 static size_t part(size_t n, unsigned core, unsigned cores) {
-    size_t lines = (n + LINE - 1) / LINE;
-    size_t start = (lines / cores * core + lines % cores * core / cores) * LINE;
+    size_t lines = (n + BK_LINE - 1) / BK_LINE;
+    size_t start = (lines / cores * core + lines % cores * core / cores) * BK_LINE;
     return start < n ? start : n;
 }
 

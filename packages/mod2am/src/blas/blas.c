@@ -19,8 +19,6 @@ static void multiply(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_blas = {
-    .name = "blas",
-    .threaded = true,
-    .kernel = multiply,
+    .is = {.name = "blas", .threaded = true, .kernel = multiply},
     .begin = begin,
 };

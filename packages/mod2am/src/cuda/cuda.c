@@ -89,17 +89,13 @@ static void multiply_cublas(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_cuda = {
-    .name = "cuda",
-    .kernel = multiply,
+    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = multiply},
     .begin = begin,
     .end = end,
-    .device = bk_cuda_device,
 };
 
 const struct mod2am_variant mod2am_cublas = {
-    .name = "cublas",
-    .kernel = multiply_cublas,
+    .is = {.name = "cublas", .device = bk_cuda_device, .kernel = multiply_cublas},
     .begin = begin_cublas,
     .end = end,
-    .device = bk_cuda_device,
 };

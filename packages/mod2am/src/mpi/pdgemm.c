@@ -48,9 +48,7 @@ static void multiply(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_pdgemm = {
-    .name = "pdgemm",
-    .threaded = true,
-    .kernel = multiply,
+    .is = {.name = "pdgemm", .threaded = true, .mpi = true, .kernel = multiply},
     .begin = begin,
     .place = place,
     .sum = sum,

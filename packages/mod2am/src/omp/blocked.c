@@ -60,9 +60,7 @@ static void multiply(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_blocked_omp = {
-    .name = "blocked-omp",
-    .threaded = true,
-    .kernel = multiply,
+    .is = {.name = "blocked-omp", .threaded = true, .kernel = multiply},
     .begin = begin,
     .end = end,
 };

@@ -18,7 +18,4 @@ static void multiply(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_plain_omp = {
-    .name = "plain-omp",
-    .threaded = true,
-    .kernel = multiply,
-};
+    .is = {.name = "plain-omp", .threaded = true, .kernel = multiply}};

@@ -139,9 +139,7 @@ static void multiply(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_opencl = {
-    .name = "opencl",
-    .kernel = multiply,
+    .is = {.name = "opencl", .device = device, .kernel = multiply},
     .begin = begin,
     .end = end,
-    .device = device,
 };

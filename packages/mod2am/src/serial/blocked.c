@@ -27,8 +27,7 @@ static void multiply(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_blocked = {
-    .name = "blocked",
-    .kernel = multiply,
+    .is = {.name = "blocked", .kernel = multiply},
     .begin = begin,
     .end = end,
 };

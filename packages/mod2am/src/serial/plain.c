@@ -11,7 +11,4 @@ static void multiply(void *context, uint64_t iterations) {
             plain_row(work->a, work->b, work->c, work->n, i);
 }
 
-const struct mod2am_variant mod2am_plain = {
-    .name = "plain",
-    .kernel = multiply,
-};
+const struct mod2am_variant mod2am_plain = {.is = {.name = "plain", .kernel = multiply}};

@@ -2,12 +2,9 @@
 // sums. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "rows.h"
 
-// Numbers of y in a line of the second-level cache, 128 bytes: the caches do not know of one
-// another, so a core writes whole lines.
-enum { LINE = 16 };
-
+// A core's first row: it writes whole lines of y.
 static size_t first_row(const struct csr *matrix, unsigned core, unsigned cores) {
-    size_t row = (part_row(matrix, core, cores) + LINE - 1) / LINE * LINE;
+    size_t row = (part_row(matrix, core, cores) + BK_LINE - 1) / BK_LINE * BK_LINE;
     return row < matrix->n ? row : matrix->n;
 }
 
@@ -24,4 +21,4 @@ static void multiply(void *context, uint64_t iterations) {
         bk_cores(multiply_share, context, bk_core_count());
 }
 
-const struct mod2as_variant mod2as_c66x = {.name = "c66x", .multiply = multiply};
+const struct mod2as_variant mod2as_c66x = {.is = {.name = "c66x", .kernel = multiply}};

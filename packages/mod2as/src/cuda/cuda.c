@@ -95,7 +95,12 @@ static bool plan_cusparse(struct mod2as_work *work) {
                                           gpu->matrix, gpu->vector_x, &zero, gpu->vector_y,
                                           CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &bytes),
                   "cusparseSpMV_bufferSize") &&
-              succeeded(cudaMalloc(&gpu->buffer, bytes + 1), "cuSPARSE's buffer");
+              succeeded(cudaMalloc(&gpu->buffer, bytes + 1), "cuSPARSE's buffer") &&
+              cusparse_succeeded(
+                  cusparseSpMV_preprocess(gpu->cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
+                                          gpu->matrix, gpu->vector_x, &zero, gpu->vector_y,
+                                          CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, gpu->buffer),
+                  "cusparseSpMV_preprocess");
     return gpu->ok;
 }
 
@@ -149,19 +154,15 @@ static void forget(struct mod2as_work *work) {
 }
 
 const struct mod2as_variant mod2as_cuda = {
-    .name = "cuda",
+    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = multiply},
     .plan = plan,
-    .multiply = multiply,
     .collect = collect,
     .forget = forget,
-    .device = bk_cuda_device,
 };
 
 const struct mod2as_variant mod2as_cusparse = {
-    .name = "cusparse",
+    .is = {.name = "cusparse", .device = bk_cuda_device, .kernel = multiply_cusparse},
     .plan = plan_cusparse,
-    .multiply = multiply_cusparse,
     .collect = collect,
     .forget = forget,
-    .device = bk_cuda_device,
 };

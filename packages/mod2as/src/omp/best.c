@@ -33,9 +33,7 @@ static bool plan(struct mod2as_work *work) {
 }
 
 const struct mod2as_variant mod2as_best_omp = {
-    .name = "best-omp",
-    .threaded = true,
+    .is = {.name = "best-omp", .threaded = true, .kernel = multiply},
     .plan = plan,
-    .multiply = multiply,
     .forget = forget_best,
 };

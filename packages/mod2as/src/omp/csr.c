@@ -18,7 +18,4 @@ static void multiply(void *context, uint64_t iterations) {
 }
 
 const struct mod2as_variant mod2as_csr_omp = {
-    .name = "csr-omp",
-    .threaded = true,
-    .multiply = multiply,
-};
+    .is = {.name = "csr-omp", .threaded = true, .kernel = multiply}};

@@ -14,8 +14,7 @@ static bool plan(struct mod2as_work *work) {
 }
 
 const struct mod2as_variant mod2as_best = {
-    .name = "best",
+    .is = {.name = "best", .kernel = multiply},
     .plan = plan,
-    .multiply = multiply,
     .forget = forget_best,
 };

@@ -8,4 +8,4 @@ static void multiply(void *context, uint64_t iterations) {
         multiply_rows(&work->matrix, work->x, work->y, 0, work->matrix.n);
 }
 
-const struct mod2as_variant mod2as_csr = {.name = "csr", .multiply = multiply};
+const struct mod2as_variant mod2as_csr = {.is = {.name = "csr", .kernel = multiply}};

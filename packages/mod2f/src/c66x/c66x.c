@@ -7,11 +7,10 @@
 // target.
 #include "mod2f.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-// Complex numbers in a line of the second-level cache, 128 bytes.
-enum { LINE = 8 };
+// Complex numbers in a line of the caches.
+enum { LINE = BK_LINE / 2 };
 // The longest column or row: what the core works in fits its fast memory. n is its square at most.
 enum { LONGEST = 4096 };
 
@@ -164,12 +163,6 @@ static bool plan(struct mod2f_work *work) {
     plan->n1 = (size_t)1 << bits / 2;
     plan->n2 = plan->n / plan->n1; // n1 or twice that
     plan->n1_bits = bits / 2;
-    if (plan->n2 > LONGEST) {
-        fprintf(stderr,
-                "mod2f: c66x: a core's fast memory holds rows of %d: give --sizes up to %lu\n",
-                LONGEST, (unsigned long)LONGEST * LONGEST);
-        return false;
-    }
     plan->middle = bk_allocate(2 * plan->n * sizeof(double));
     plan->roots = make_roots(plan->n2, plan->n2);
     plan->fine = make_roots(plan->n1, plan->n);
@@ -188,8 +181,8 @@ static void forget(struct mod2f_work *work) {
 }
 
 const struct mod2f_variant mod2f_c66x = {
-    .name = "c66x",
+    .is = {.name = "c66x", .kernel = transform},
+    .most = (size_t)LONGEST * LONGEST,
     .plan = plan,
-    .transform = transform,
     .forget = forget,
 };

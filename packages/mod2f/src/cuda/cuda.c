@@ -78,11 +78,9 @@ static void forget(struct mod2f_work *work) {
 }
 
 const struct mod2f_variant mod2f_cufft = {
-    .name = "cufft",
+    .is = {.name = "cufft", .device = bk_cuda_device, .kernel = transform},
     .plan = plan,
     .give = give,
-    .transform = transform,
     .collect = collect,
     .forget = forget,
-    .device = bk_cuda_device,
 };

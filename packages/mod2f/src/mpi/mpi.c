@@ -96,11 +96,9 @@ static void collect(struct mod2f_work *work) {
 }
 
 const struct mod2f_variant mod2f_mpi = {
-    .name = "mpi",
-    .mpi = true,
+    .is = {.name = "mpi", .mpi = true, .kernel = transform},
     .plan = plan,
     .give = give,
-    .transform = transform,
     .collect = collect,
     .forget = forget,
 };

@@ -1,5 +1,6 @@
-// Our own transform, its passes, or its blocks of columns and then of rows, shared among OpenMP
-// threads. SPDX-License-Identifier: Apache-2.0 OR MIT
+// Our own transform by OpenMP threads, which share a large one's blocks of columns and then of
+// rows; or of a smaller one's columns after the first pass.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "choice.h"
 
 #include <omp.h>
@@ -13,21 +14,18 @@ static void transform_in_blocks(const struct mod2f_work *work, const struct own_
 #pragma omp for schedule(static)
         for (size_t block = 0; block < column_blocks(plan); block++)
             transform_columns(plan, work->in, block, scratch);
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
         for (size_t block = 0; block < row_blocks(plan); block++)
             transform_rows(plan, work->out, block, scratch);
     }
 }
 
-static void transform_in_passes(const struct mod2f_work *work, const struct own_plan *own) {
+static void transform_in_parts(const struct mod2f_work *work, const struct own_plan *own) {
     const struct transform *plan = &own->transform;
-    const unsigned threads = own->threads;
-#pragma omp parallel num_threads(threads)
-    for (unsigned pass = 0; pass < plan->first.count; pass++) {
-        transform_pass(plan, pass, work->in, work->out, own->work, (unsigned)omp_get_thread_num(),
-                       (unsigned)omp_get_num_threads());
-#pragma omp barrier
-    }
+    const unsigned parts = own->threads;
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+    for (unsigned part = 0; part < parts; part++)
+        transform_part(plan, work->in, work->out, own->work + plan->work_size * part, part, parts);
 }
 
 static void transform(void *context, uint64_t iterations) {
@@ -37,19 +35,17 @@ static void transform(void *context, uint64_t iterations) {
         if (own->transform.n2 > 1)
             transform_in_blocks(work, own);
         else if (own->threads > 1)
-            transform_in_passes(work, own);
+            transform_in_parts(work, own);
         else // a small one is over before other threads are awake
             transform_directly(&own->transform, work->in, work->out, own->work);
 }
 
 static bool plan(struct mod2f_work *work) {
-    return plan_fastest(work, transform);
+    return plan_own(work, transform);
 }
 
 const struct mod2f_variant mod2f_omp = {
-    .name = "omp",
-    .threaded = true,
+    .is = {.name = "omp", .threaded = true, .kernel = transform},
     .plan = plan,
-    .transform = transform,
-    .forget = forget_fastest,
+    .forget = forget_own,
 };

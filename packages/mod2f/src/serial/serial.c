@@ -18,12 +18,11 @@ static void transform(void *context, uint64_t iterations) {
 }
 
 static bool plan(struct mod2f_work *work) {
-    return plan_fastest(work, transform);
+    return plan_own(work, transform);
 }
 
 const struct mod2f_variant mod2f_serial = {
-    .name = "serial",
+    .is = {.name = "serial", .kernel = transform},
     .plan = plan,
-    .transform = transform,
-    .forget = forget_fastest,
+    .forget = forget_own,
 };

@@ -1,17 +1,20 @@
 // CUDA: a thread for each site of a parity, on the first GPU. Fields are arrays over the sites of
 // each complex number of a spinor, links likewise, so that neighbouring threads read neighbouring
 // numbers. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_cuda.h"
 #include "qcd.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <vector>
 
 namespace {
 
 constexpr int group = 128;
-// Groups of the sums; each adds up its part, the host the groups' sums.
-constexpr int sum_groups = 1024;
+// At most so many groups of the sums; each adds up its part, the host the groups' sums.
+constexpr int sum_groups = 2048;
 constexpr int spinor_numbers = QCD_SPINOR / 2, link_numbers = QCD_LINK / 2;
 
 template <typename Real> struct alignas(2 * sizeof(Real)) Complex { Real re, im; };
@@ -47,19 +50,20 @@ Engine *engine_of(const qcd_run *run) {
 // ---- Where sites lie
 // ----------------------------------------------------------------------------------
 
-__host__ __device__ int4 site_at(int4 size, int parity, long index) {
-    long rest = 2 * index;
+// In 32 bits: no GPU's memory holds as many sites.
+__host__ __device__ int4 site_at(int4 size, int parity, unsigned index) {
+    unsigned rest = 2 * index;
     int4 c;
-    c.x = (int)(rest % size.x), rest /= size.x;
-    c.y = (int)(rest % size.y), rest /= size.y;
-    c.z = (int)(rest % size.z), rest /= size.z;
+    c.x = (int)(rest % (unsigned)size.x), rest /= (unsigned)size.x;
+    c.y = (int)(rest % (unsigned)size.y), rest /= (unsigned)size.y;
+    c.z = (int)(rest % (unsigned)size.z), rest /= (unsigned)size.z;
     c.w = (int)rest;
     c.x += (c.x + c.y + c.z + c.w + parity) & 1;
     return c;
 }
 
-__host__ __device__ long index_at(int4 size, int4 c) {
-    return ((((long)c.w * size.z + c.z) * size.y + c.y) * size.x + c.x) / 2;
+__host__ __device__ unsigned index_at(int4 size, int4 c) {
+    return (unsigned)(((c.w * size.z + c.z) * size.y + c.y) * size.x + c.x) / 2;
 }
 
 __device__ int after(int c, int size) {
@@ -87,29 +91,44 @@ __device__ __forceinline__ void add_turned(Complex<Real> &to, Complex<Real> from
         to.re += from.im, to.im -= from.re;
 }
 
-// out = u h, or u^+ h
+// Links are read once: the caches are for spinors, which eight sites read.
+__device__ __forceinline__ Complex<float> read_once(const Complex<float> *from) {
+    const float2 value = __ldcs(reinterpret_cast<const float2 *>(from));
+    return {value.x, value.y};
+}
+
+__device__ __forceinline__ Complex<double> read_once(const Complex<double> *from) {
+    const double2 value = __ldcs(reinterpret_cast<const double2 *>(from));
+    return {value.x, value.y};
+}
+
+// out = u h, or u^+ h, for two spins; u is the link's first number.
 template <bool adjoint, typename Real>
-__device__ __forceinline__ void multiply(Complex<Real> out[3], const Complex<Real> *u, long sites,
-                                         long site, const Complex<Real> h[3]) {
+__device__ __forceinline__ void multiply(Complex<Real> out[2][3], const Complex<Real> *u,
+                                         long sites, const Complex<Real> h[2][3]) {
 #pragma unroll
-    for (int i = 0; i < 3; i++)
-        out[i] = {0, 0};
+    for (int i = 0; i < 6; i++)
+        out[i / 3][i % 3] = {0, 0};
 #pragma unroll
-    for (int row = 0; row < 3; row++)
+    for (int number = 0; number < link_numbers; number++) {
+        const Complex<Real> a = read_once(u + number * sites);
+        const int row = number / 3, column = number % 3;
+        const int i = adjoint ? column : row, k = adjoint ? row : column;
+        const Real im = adjoint ? -a.im : a.im;
 #pragma unroll
-        for (int column = 0; column < 3; column++) {
-            const Complex<Real> a = u[(3 * row + column) * sites + site];
-            const int i = adjoint ? column : row, k = adjoint ? row : column;
-            const Real im = adjoint ? -a.im : a.im;
-            out[i].re += a.re * h[k].re - im * h[k].im;
-            out[i].im += a.re * h[k].im + im * h[k].re;
+        for (int s = 0; s < 2; s++) {
+            out[s][i].re += a.re * h[s][k].re; // each product with its sum: one instruction
+            out[s][i].im += a.re * h[s][k].im;
+            out[s][i].re -= im * h[s][k].im;
+            out[s][i].im += im * h[s][k].re;
         }
+    }
 }
 
 // sum += (1 + sign gamma) u psi; the upper rows of gamma have i^power in columns c0 and c1.
 template <int c0, int c1, int power0, int power1, int sign, bool adjoint, typename Real>
 __device__ __forceinline__ void hop(Complex<Real> sum[4][3], const Complex<Real> *u,
-                                    const Complex<Real> *in, long sites, long site, long next) {
+                                    const Complex<Real> *in, long sites, unsigned next) {
     constexpr int turn = sign > 0 ? 0 : 2;
     Complex<Real> h[2][3], g[2][3];
 #pragma unroll
@@ -119,9 +138,7 @@ __device__ __forceinline__ void hop(Complex<Real> sum[4][3], const Complex<Real>
         add_turned<power0 + turn>(h[0][c], in[(3 * c0 + c) * sites + next]);
         add_turned<power1 + turn>(h[1][c], in[(3 * c1 + c) * sites + next]);
     }
-    // Read once for both: the compiler keeps the link in registers.
-    multiply<adjoint>(g[0], u, sites, site, h[0]);
-    multiply<adjoint>(g[1], u, sites, site, h[1]);
+    multiply<adjoint>(g, u, sites, h);
 #pragma unroll
     for (int c = 0; c < 3; c++) {
         add_turned<0>(sum[0][c], g[0][c]);
@@ -131,33 +148,37 @@ __device__ __forceinline__ void hop(Complex<Real> sum[4][3], const Complex<Real>
     }
 }
 
+// As many groups of a multiprocessor as its registers allow without keeping sums in memory.
+template <typename Real> constexpr int groups_at_once = sizeof(Real) == 8 ? 4 : 6;
+
 template <int sign, typename Real>
-__global__ void __launch_bounds__(group)
+__global__ void __launch_bounds__(group, groups_at_once<Real>)
     dslash_sites(Complex<Real> *__restrict__ out, const Complex<Real> *__restrict__ in,
                  const Complex<Real> *__restrict__ links, int4 size, long sites, int parity) {
-    const long site = (long)blockIdx.x * group + threadIdx.x;
+    const unsigned site = blockIdx.x * group + threadIdx.x;
     if (site >= sites)
         return;
     const int4 c = site_at(size, parity, site);
     const long link = (long)link_numbers * sites;
+    links += site;
     Complex<Real> sum[4][3] = {};
     int4 n = c;
     n.x = after(c.x, size.x);
-    hop<3, 2, 1, 1, sign, false>(sum, links, in, sites, site, index_at(size, n));
+    hop<3, 2, 1, 1, sign, false>(sum, links, in, sites, index_at(size, n));
     n.x = before(c.x, size.x);
-    hop<3, 2, 1, 1, -sign, true>(sum, links + link, in, sites, site, index_at(size, n));
+    hop<3, 2, 1, 1, -sign, true>(sum, links + link, in, sites, index_at(size, n));
     n.x = c.x, n.y = after(c.y, size.y);
-    hop<3, 2, 2, 0, sign, false>(sum, links + 2 * link, in, sites, site, index_at(size, n));
+    hop<3, 2, 2, 0, sign, false>(sum, links + 2 * link, in, sites, index_at(size, n));
     n.y = before(c.y, size.y);
-    hop<3, 2, 2, 0, -sign, true>(sum, links + 3 * link, in, sites, site, index_at(size, n));
+    hop<3, 2, 2, 0, -sign, true>(sum, links + 3 * link, in, sites, index_at(size, n));
     n.y = c.y, n.z = after(c.z, size.z);
-    hop<2, 3, 1, 3, sign, false>(sum, links + 4 * link, in, sites, site, index_at(size, n));
+    hop<2, 3, 1, 3, sign, false>(sum, links + 4 * link, in, sites, index_at(size, n));
     n.z = before(c.z, size.z);
-    hop<2, 3, 1, 3, -sign, true>(sum, links + 5 * link, in, sites, site, index_at(size, n));
+    hop<2, 3, 1, 3, -sign, true>(sum, links + 5 * link, in, sites, index_at(size, n));
     n.z = c.z, n.w = after(c.w, size.w);
-    hop<2, 3, 0, 0, sign, false>(sum, links + 6 * link, in, sites, site, index_at(size, n));
+    hop<2, 3, 0, 0, sign, false>(sum, links + 6 * link, in, sites, index_at(size, n));
     n.w = before(c.w, size.w);
-    hop<2, 3, 0, 0, -sign, true>(sum, links + 7 * link, in, sites, site, index_at(size, n));
+    hop<2, 3, 0, 0, -sign, true>(sum, links + 7 * link, in, sites, index_at(size, n));
 #pragma unroll
     for (int s = 0; s < 4; s++)
 #pragma unroll
@@ -192,14 +213,17 @@ void dslash(qcd_run *run, int parity, bool adjoint, qcd_field *out, qcd_field *i
 // y = x_factor x + y_factor y; each group's part of the square of y's norm.
 template <typename Y, typename X>
 __global__ void __launch_bounds__(group)
-    combine(Y *__restrict__ y, Y y_factor, const X *__restrict__ x, Y x_factor, long count,
-            double *__restrict__ partial) {
+    combine(Complex<Y> *__restrict__ y, Y y_factor, const Complex<X> *__restrict__ x, Y x_factor,
+            long count, double *__restrict__ partial) {
     __shared__ double part[group];
     double sum = 0;
     for (long i = (long)blockIdx.x * group + threadIdx.x; i < count; i += (long)gridDim.x * group) {
-        const Y value = x_factor * (Y)x[i] + y_factor * y[i];
+        const Complex<Y> old = y[i];
+        const Complex<X> other = x[i];
+        const Complex<Y> value = {x_factor * (Y)other.re + y_factor * old.re,
+                                  x_factor * (Y)other.im + y_factor * old.im};
         y[i] = value;
-        sum += (double)value * (double)value;
+        sum += (double)value.re * (double)value.re + (double)value.im * (double)value.im;
     }
     part[threadIdx.x] = sum;
     for (int reach = group / 2; reach > 0; reach /= 2) {
@@ -213,10 +237,10 @@ __global__ void __launch_bounds__(group)
 
 template <typename Y, typename X>
 void launch_combine(const Engine *engine, qcd_field *y, double y_factor, const qcd_field *x,
-                    double x_factor) {
-    combine<<<sum_groups, group>>>(static_cast<Y *>(y->values), (Y)y_factor,
-                                   static_cast<const X *>(x->values), (Y)x_factor,
-                                   QCD_SPINOR * engine->sites, engine->partial);
+                    double x_factor, int groups) {
+    combine<<<groups, group>>>(static_cast<Complex<Y> *>(y->values), (Y)y_factor,
+                               static_cast<const Complex<X> *>(x->values), (Y)x_factor,
+                               spinor_numbers * engine->sites, engine->partial);
     must(cudaGetLastError(), "combine");
 }
 
@@ -224,20 +248,20 @@ double combine_fields(const qcd_run *run, qcd_field *y, double y_factor, const q
                       double x_factor) {
     const Engine *engine = engine_of(run);
     static double partial[sum_groups];
+    const long whole_groups = (spinor_numbers * engine->sites + group - 1) / group;
+    const int groups = (int)std::min<long>(whole_groups, sum_groups);
     if (y->precision == QCD_SINGLE && x->precision == QCD_SINGLE)
-        launch_combine<float, float>(engine, y, y_factor, x, x_factor);
+        launch_combine<float, float>(engine, y, y_factor, x, x_factor, groups);
     else if (y->precision == QCD_SINGLE)
-        launch_combine<float, double>(engine, y, y_factor, x, x_factor);
+        launch_combine<float, double>(engine, y, y_factor, x, x_factor, groups);
     else if (x->precision == QCD_SINGLE)
-        launch_combine<double, float>(engine, y, y_factor, x, x_factor);
+        launch_combine<double, float>(engine, y, y_factor, x, x_factor, groups);
     else
-        launch_combine<double, double>(engine, y, y_factor, x, x_factor);
-    must(cudaMemcpy(partial, engine->partial, sizeof partial, cudaMemcpyDeviceToHost),
+        launch_combine<double, double>(engine, y, y_factor, x, x_factor, groups);
+    must(cudaMemcpy(partial, engine->partial, (size_t)groups * sizeof(double),
+                    cudaMemcpyDeviceToHost),
          "cudaMemcpy");
-    double sum = 0;
-    for (double value : partial)
-        sum += value;
-    return sum;
+    return std::accumulate(partial, partial + groups, 0.0);
 }
 
 double add(qcd_run *run, qcd_field *y, double a, const qcd_field *x) {
@@ -296,7 +320,7 @@ void fill(qcd_run *run, qcd_field *field, int parity, qcd_source *source) {
     const size_t sites = (size_t)engine->sites;
     std::vector<double> values(QCD_SPINOR * sites);
     for (size_t index = 0; index < sites; index++) {
-        const int4 c = site_at(engine->size, parity, (long)index);
+        const int4 c = site_at(engine->size, parity, (unsigned)index);
         const int site[QCD_DIRECTIONS] = {c.x, c.y, c.z, c.w};
         double spinor[QCD_SPINOR];
         source(&run->lattice, site, spinor);
@@ -311,7 +335,7 @@ void fill(qcd_run *run, qcd_field *field, int parity, qcd_source *source) {
 bool read(qcd_run *run, const qcd_field *field, const int site[QCD_DIRECTIONS],
           double spinor[QCD_SPINOR]) {
     const Engine *engine = engine_of(run);
-    const long index = index_at(engine->size, make_int4(site[0], site[1], site[2], site[3]));
+    const size_t index = index_at(engine->size, make_int4(site[0], site[1], site[2], site[3]));
     const double *values = static_cast<const double *>(field->values) + 2 * index;
     must(cudaMemcpy2D(spinor, 2 * sizeof(double), values,
                       2 * (size_t)engine->sites * sizeof(double), 2 * sizeof(double),
@@ -332,7 +356,7 @@ void make_links(const qcd_run *run, int parity, int direction, bool backward) {
     std::vector<double> values(count);
     std::vector<float> singles(count);
     for (size_t index = 0; index < sites; index++) {
-        const int4 c = site_at(engine->size, parity, (long)index);
+        const int4 c = site_at(engine->size, parity, (unsigned)index);
         int site[QCD_DIRECTIONS] = {c.x, c.y, c.z, c.w};
         const int length = run->lattice.whole[direction];
         qcd_complex u[QCD_COLOURS][QCD_COLOURS];
@@ -373,18 +397,8 @@ void close(qcd_run *run) {
     free(engine);
 }
 
-// NULL when there is none.
-const char *device() {
-    static cudaDeviceProp properties;
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0)
-        return nullptr;
-    must(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-    return properties.name;
-}
-
 const char *open(qcd_run *run) {
-    if (device() == nullptr)
+    if (bk_cuda_device() == nullptr)
         return "there is no NVIDIA GPU; install its driver, or leave out --variant cuda";
     Engine *engine = static_cast<Engine *>(calloc(1, sizeof(Engine)));
     if (engine == nullptr)
@@ -407,7 +421,8 @@ const char *open(qcd_run *run) {
 
 qcd_model make_model() {
     qcd_model model = {};
-    model.name = "cuda";
+    model.is.name = "cuda";
+    model.is.device = bk_cuda_device;
     model.open = open;
     model.close = close;
     model.new_field = new_field;
@@ -420,7 +435,6 @@ qcd_model make_model() {
     model.scale_add = scale_add;
     model.copy = copy;
     model.wait = wait;
-    model.device = device;
     return model;
 }
 

@@ -186,8 +186,7 @@ static const char *open_mpi(struct qcd_run *run) {
 }
 
 const struct qcd_model qcd_mpi = {
-    .name = "mpi",
-    .distributed = true,
+    .is = {.name = "mpi", .mpi = true},
     .part = choose_part,
     .open = open_mpi,
     .close = close_mpi,

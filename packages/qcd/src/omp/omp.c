@@ -13,8 +13,7 @@ static const char *open_omp(struct qcd_run *run) {
 }
 
 const struct qcd_model qcd_omp = {
-    .name = "omp",
-    .threaded = true,
+    .is = {.name = "omp", .threaded = true},
     .open = open_omp,
     .close = qcd_engine_close,
     .new_field = qcd_engine_new_field,

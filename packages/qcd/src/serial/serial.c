@@ -11,7 +11,7 @@ static const char *open_serial(struct qcd_run *run) {
 }
 
 const struct qcd_model qcd_serial = {
-    .name = "serial",
+    .is = {.name = "serial"},
     .open = open_serial,
     .close = qcd_engine_close,
     .new_field = qcd_engine_new_field,

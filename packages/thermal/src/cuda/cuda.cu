@@ -82,8 +82,9 @@ __global__ void __launch_bounds__(MOST_THREADS)
     // Each thread counts for itself: the block's own count is written once, at the end.
     uint64_t step = block->step;
     bool failed = block->failed != 0;
-    for (uint32_t i = me.thread; i < 2 * h; i += me.threads)
-        shared[i] = kept[i];
+    if (step > 0)
+        for (uint32_t i = me.thread; i < 2 * h; i += me.threads)
+            shared[i] = kept[i];
     __syncthreads();
     if (step == 0)
         start_test(me, digits, h);
@@ -243,4 +244,5 @@ void close(thermal_work *work) {
 
 } // namespace
 
-extern "C" const thermal_model thermal_cuda = {cores, device, flops, open, run, finish, close};
+extern "C" const thermal_model thermal_cuda = {
+    {"cuda", false, false, device, run}, cores, flops, open, finish, close};

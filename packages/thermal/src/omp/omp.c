@@ -10,10 +10,6 @@ static unsigned cores(unsigned threads, uint64_t n) {
     return threads;
 }
 
-static const char *device(void) {
-    return NULL;
-}
-
 // A thread's loop runs once: OpenMP may give fewer threads than asked for, and then one does more.
 static bool open(struct thermal_work *work) {
     const unsigned count = work->cores;
@@ -49,4 +45,11 @@ static void close(struct thermal_work *work) {
     free(lucas);
 }
 
-const struct thermal_model thermal_omp = {cores, device, lucas_flops, open, run, finish, close};
+const struct thermal_model thermal_omp = {
+    .is = {.name = "omp", .threaded = true, .kernel = run},
+    .cores = cores,
+    .flops = lucas_flops,
+    .open = open,
+    .finish = finish,
+    .close = close,
+};

@@ -9,10 +9,6 @@ static unsigned cores(unsigned threads, uint64_t n) {
     return 1;
 }
 
-static const char *device(void) {
-    return NULL;
-}
-
 static bool open(struct thermal_work *work) {
     work->state = calloc(1, sizeof(struct lucas));
     return work->state != NULL && core_open(work, 0);
@@ -32,4 +28,11 @@ static void close(struct thermal_work *work) {
     free(work->state);
 }
 
-const struct thermal_model thermal_serial = {cores, device, lucas_flops, open, run, finish, close};
+const struct thermal_model thermal_serial = {
+    .is = {.name = "serial", .kernel = run},
+    .cores = cores,
+    .flops = lucas_flops,
+    .open = open,
+    .finish = finish,
+    .close = close,
+};

@@ -19,8 +19,7 @@ static void first_touch(const struct triad_work *work) {
     }
 }
 
-static void run(void *context, uint64_t iterations) {
-    const struct triad_work *work = context;
+static void repeat(const struct triad_work *work, uint64_t iterations, triad_loop_type *loop) {
     const struct triad_vectors *v = &work->vectors;
     const unsigned threads = work->threads;
 #pragma omp parallel num_threads(threads)
@@ -29,8 +28,26 @@ static void run(void *context, uint64_t iterations) {
         size_t from = part(v->n, thread, team), length = part(v->n, thread + 1, team) - from;
         // Threads meet once a repetition, as in jm-stream: a barrier would hide the caches' speed.
         for (uint64_t i = 0; i < iterations; i++)
-            triad_loop(v->a + from, v->b + from, v->c + from, v->d + from, length);
+            loop(v->a + from, v->b + from, v->c + from, v->d + from, length);
     }
 }
 
-const struct triad_model triad_omp = {first_touch, run};
+static void run(void *context, uint64_t iterations) {
+    repeat(context, iterations, triad_loop);
+}
+
+const struct triad_model triad_omp = {
+    .is = {.name = "omp", .threaded = true, .kernel = run},
+    .first_touch = first_touch,
+};
+
+#ifdef TRIAD_STREAMING
+static void run_streaming(void *context, uint64_t iterations) {
+    repeat(context, iterations, triad_loop_streaming);
+}
+
+const struct triad_model triad_omp_streaming = {
+    .is = {.name = "omp-nt", .threaded = true, .kernel = run_streaming},
+    .first_touch = first_touch,
+};
+#endif

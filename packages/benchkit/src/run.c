@@ -1,0 +1,163 @@
+// A benchmark's run, from its command line to its exit code: what all of them do alike.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "session.h"
+#include "variants.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+bool bk_refuse(const struct bk_run *run, const char *format, ...) {
+    if (bk_rank() != 0)
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s: ", run->benchmark->name);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return false;
+}
+
+// Refuses before anything is measured what would fail an hour later. -1 to go on, or an exit code.
+static int check(struct bk_run *run) {
+    const struct bk_benchmark *benchmark = run->benchmark;
+    if (benchmark->check != NULL && !benchmark->check(run))
+        return BK_USAGE;
+    const struct bk_options *options = run->options;
+    for (size_t i = 0; i < options->size_count && benchmark->bytes != NULL; i++)
+        if (!bk_memory_suffices(benchmark->name, options->sizes[i],
+                                benchmark->bytes(run, options->sizes[i])))
+            return BK_SYSTEM;
+    return -1;
+}
+
+static void print_trouble(const struct bk_run *run, const char *trouble, uint64_t size) {
+    if (trouble[0] == '\0')
+        return;
+    fprintf(stderr, "%s: %s", run->benchmark->name, run->variant->name);
+    if (size > 0)
+        fprintf(stderr, " %llu", (unsigned long long)size);
+    fprintf(stderr, ": %s\n", trouble);
+}
+
+// The variant at all sizes. False after an error that it printed.
+static bool run_variant(struct bk_run *run) {
+    const struct bk_benchmark *benchmark = run->benchmark;
+    uint64_t size = 0;
+    const char *trouble = benchmark->begin == NULL ? NULL : benchmark->begin(run);
+    for (size_t i = 0; i < run->options->size_count && trouble == NULL; i++) {
+        size = run->options->sizes[i];
+        trouble = benchmark->measure(run, size);
+    }
+    // Where all sizes were skipped, no result tells it.
+    if (!run->check.ok)
+        bk_unverified(run->session);
+    if (trouble != NULL)
+        print_trouble(run, trouble, size);
+    return trouble == NULL;
+}
+
+// Nothing is left out silently: of all variants those that this machine can't run.
+static void note_left_out(const struct bk_run *run) {
+    const struct bk_benchmark *benchmark = run->benchmark;
+    const uint32_t all = bk_variants_all(benchmark);
+    const unsigned first = benchmark->usual == BK_AUTO ? 1 : 0;
+    for (unsigned i = first; run->options->variants == all && benchmark->variants[i] != NULL; i++)
+        if ((bk_variants_startable(benchmark) & ~all & UINT32_C(1) << i) != 0)
+            bk_note(run->session, "left out %s: this machine has not what it needs",
+                    benchmark->variants[i]->name);
+}
+
+static bool run_variants(const struct bk_run *run) {
+    for (unsigned i = 0; run->benchmark->variants[i] != NULL; i++) {
+        if ((run->options->variants & UINT32_C(1) << i) == 0)
+            continue;
+        struct bk_run one = *run;
+        one.variant = run->benchmark->variants[i];
+        one.threads = one.variant->threaded ? run->options->threads : 1;
+        one.check = BK_CHECK_START;
+        if (!run_variant(&one))
+            return false;
+    }
+    return true;
+}
+
+// From the outputs' opening to their closing.
+static int run_session(struct bk_run *run) {
+    run->session = bk_open(run->benchmark, run->options);
+    if (run->session == NULL)
+        return BK_SYSTEM;
+    note_left_out(run);
+    const bool complete = run_variants(run);
+    const bool nothing = !run->session->measured;
+    const int status = bk_close(run->session);
+    if (!complete)
+        return BK_SYSTEM;
+    if (!nothing || status != BK_OK)
+        return status;
+    (void)bk_refuse(run, "nothing was measured; the raw output says why each size was skipped");
+    return BK_NOTHING;
+}
+
+int bk_run_benchmark(const struct bk_benchmark *benchmark, struct bk_threads threads, int argc,
+                     char **argv) {
+    struct bk_options options;
+    if (benchmark->one_thread_a_rank && bk_ranks() > 1)
+        threads.usual = 1;
+    int status = bk_parse(benchmark, threads, &options, argc, argv);
+    if (status >= 0)
+        return status;
+    struct bk_run run = {.benchmark = benchmark, .options = &options};
+    status = check(&run);
+    if (status < 0)
+        status = run_session(&run);
+    bk_free_options(&options);
+    return status;
+}
+
+struct bk_case bk_describe(const struct bk_run *run, unsigned kernel, uint64_t size,
+                           double operations, const char *operation) {
+    const struct bk_variant *variant = run->variant;
+    return (struct bk_case){
+        .kernel = run->benchmark->kernels[kernel],
+        .variant = variant->name,
+        .size = size,
+        .operations = operations,
+        .operation = operation,
+        .threads = run->threads,
+        .ranks = variant->mpi ? bk_ranks() : 0,
+        .device = variant->device == NULL ? NULL : variant->device(),
+    };
+}
+
+bool bk_too_long(const struct bk_run *run, uint64_t size, double operations, unsigned count,
+                 const char *iterations) {
+    const double seconds = count * operations / run->rate;
+    // The rate of a tiny size tells little, and --quick is to try every one.
+    if (run->options->quick || !(run->rate > 0) || seconds <= run->options->max_seconds)
+        return false;
+    bk_note(run->session,
+            "skipped %s %llu: %u %s would take %.3g s, the limit is %g s; "
+            "give more --max-seconds-per-size",
+            run->variant->name, (unsigned long long)size, count, iterations, seconds,
+            run->options->max_seconds);
+    return true;
+}
+
+bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements) {
+    if (size <= most)
+        return false;
+    bk_note(run->session, "skipped %s %llu: that memory has room for %llu %s", run->variant->name,
+            (unsigned long long)size, (unsigned long long)most, elements);
+    return true;
+}
+
+void bk_finish(struct bk_run *run, const struct bk_case *what, struct bk_timing *timing,
+               const struct bk_check *check) {
+    bk_report(run->session, what, timing, run->check.ok ? check : &run->check);
+    // What is over sooner was waiting for threads or ranks: it tells nothing of larger sizes.
+    const double telling_s = 1e-3;
+    if (timing->time_s >= telling_s)
+        run->rate = what->operations / timing->time_s;
+    bk_free_timing(timing);
+}

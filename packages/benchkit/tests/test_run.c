@@ -1,0 +1,295 @@
+// bk_main: which variants and sizes it runs, with what, what it leaves out or refuses, and how it
+// ends. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "expect.h"
+#include "team.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef BENCH_OPENMP
+#include <omp.h>
+#endif
+
+static char calls[1024];   // what the benchmark's functions were asked to do
+static char message[4096]; // what the last run wrote to standard error
+static char raw[65536];    // its raw output
+static const char *trouble;
+static bool wrong_check, wrong_result;
+
+static const char *has_none(void) {
+    return NULL;
+}
+
+static const char *has_one(void) {
+    return "a device";
+}
+
+static uint64_t iteration_ns = 2000000;
+
+static void work(void *context, uint64_t iterations) {
+    volatile double *sum = context;
+    const uint64_t end_ns = bk_now_ns() + iterations * iteration_ns;
+    while (bk_now_ns() < end_ns)
+        *sum = *sum + 1;
+}
+
+// A benchmark's own struct begins with a bk_variant.
+struct own {
+    struct bk_variant is;
+    char letter;
+};
+
+static const struct own first = {{.name = "first", .kernel = work}, 'f'};
+static const struct own threads = {{.name = "threads", .threaded = true, .kernel = work}, 't'};
+static const struct own missing = {{.name = "missing", .device = has_none, .kernel = work}, 'x'};
+static const struct own device = {{.name = "device", .device = has_one, .kernel = work}, 'd'};
+static const struct own ranks = {{.name = "ranks", .mpi = true, .kernel = work}, 'r'};
+static const struct bk_variant *const variants[] = {&first.is,  &threads.is, &missing.is,
+                                                    &device.is, &ranks.is,   NULL};
+
+static const char *const kernels[] = {"one", "two", NULL};
+static const uint64_t sizes[] = {2, 3};
+static const struct bk_table tables[] = {{1, "two sizes", sizes, 2}};
+
+static void called(const char *what, const struct bk_run *run, uint64_t size) {
+    const size_t used = strlen(calls);
+    snprintf(calls + used, sizeof calls - used, "%s%s%c%llu/%u", used == 0 ? "" : " ", what,
+             ((const struct own *)run->variant)->letter, (unsigned long long)size, run->threads);
+}
+
+static bool check(struct bk_run *run) {
+    if (run->options->sizes[0] == 666)
+        return bk_refuse(run, "--sizes: %d is no good; give 2", 666);
+    run->options->min_seconds = 0.001;
+    return true;
+}
+
+static double bytes(const struct bk_run *run, uint64_t size) {
+    EXPECT(run->session == NULL);
+    return size == 999 ? 1e18 : 1;
+}
+
+static const char *begin(struct bk_run *run) {
+    called("+", run, 0);
+    EXPECT(run->check.ok && run->check.compared == 0 && !(run->rate > 0));
+    if (wrong_check)
+        bk_check_value(&run->check, 0, 1, 2, 0);
+    return NULL;
+}
+
+static const char *measure(struct bk_run *run, uint64_t size) {
+    called("", run, size);
+    if (bk_too_large(run, size, 1000, "things"))
+        return NULL;
+    double sum = 0;
+    const struct bk_case what = bk_describe(run, 1, size, 1000, "flop");
+    EXPECT(what.threads == run->threads && strcmp(what.kernel, "two") == 0);
+    struct bk_timing timing;
+    if (trouble != NULL || !bk_measure(run->session, &what, run->variant->kernel, &sum, &timing))
+        return trouble;
+    struct bk_check result = BK_CHECK_START;
+    bk_check_value(&result, 0, wrong_result, 0, 0);
+    const bool tells = timing.time_s >= 1e-3;
+    const double rate = tells ? what.operations / timing.time_s : run->rate;
+    bk_finish(run, &what, &timing, &result);
+    EXPECT(!(run->rate < rate) && !(run->rate > rate));
+    if (!(run->rate > 0)) {
+        EXPECT(!bk_too_long(run, size, 1e30, 2, "steps"));
+        return NULL;
+    }
+    // An iteration of a hundred times the limit, and one of a hundredth.
+    EXPECT(bk_too_long(run, size, 100 * rate * run->options->max_seconds, 2, "steps") ==
+           !run->options->quick);
+    EXPECT(!bk_too_long(run, size, 0.01 * rate * run->options->max_seconds, 2, "steps"));
+    EXPECT(bk_too_large(run, size, 2, "things") == (size > 2));
+    return NULL;
+}
+
+static const struct bk_benchmark all_of_them = {
+    .name = "test-run",
+    .summary = "for tests",
+    .size_meaning = "things",
+    .kernels = kernels,
+    .variants = variants,
+    .variants_help = "  none",
+    .tables = tables,
+    .table_count = 1,
+    .quick_sizes = sizes,
+    .quick_count = 1,
+    .max_seconds = 1,
+    .check = check,
+    .bytes = bytes,
+    .begin = begin,
+    .measure = measure,
+};
+
+static void read_all(FILE *file, char *text, size_t size) {
+    rewind(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+// Runs it with some options; its exit code. What it did and wrote is in calls, message and raw.
+static int run(const struct bk_benchmark *benchmark, const char *options) {
+    char words[256], raw_name[64];
+    char *argv[16] = {"test-run", "--threads", "3", "--cooked", "/dev/null", "--raw", raw_name};
+    int argc = 7;
+    snprintf(words, sizeof words, "%s", options);
+    snprintf(raw_name, sizeof raw_name, "test_run.%ld.raw", (long)getpid());
+    for (char *word = strtok(words, " "); word != NULL && argc < 15; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    calls[0] = raw[0] = '\0';
+    FILE *captured = tmpfile();
+    const int saved = dup(STDERR_FILENO);
+    dup2(fileno(captured), STDERR_FILENO);
+    const int status = bk_main(benchmark, argc, argv);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    read_all(captured, message, sizeof message);
+    FILE *file = fopen(raw_name, "r");
+    if (file != NULL)
+        read_all(file, raw, sizeof raw);
+    unlink(raw_name);
+    return status;
+}
+
+static void each_variant_runs_at_all_sizes(void) {
+    EXPECT(run(&all_of_them, "") == BK_OK);
+    EXPECT_TEXT(calls, "+f0/1 f2/1 f3/1 +t0/3 t2/3 t3/3 +d0/1 d2/1 d3/1");
+    EXPECT(strstr(raw, "two/2/device device, 1 ranks of 1 threads, a device:") != NULL);
+    EXPECT(strstr(raw, "# left out missing: this machine has not what it needs") != NULL);
+    EXPECT(strstr(raw, "# skipped threads 3: 2 steps would take 200 s, the limit is 1 s; give") !=
+           NULL);
+    EXPECT(strstr(raw, "# skipped threads 3: that memory has room for 2 things\n") != NULL);
+    EXPECT(strstr(raw, "# skipped threads 2: that memory") == NULL);
+    EXPECT_TEXT(message, "");
+    EXPECT(run(&all_of_them, "--sizes 5 --variant device,first") == BK_OK);
+    EXPECT_TEXT(calls, "+f0/1 f5/1 +d0/1 d5/1");
+    EXPECT(strstr(raw, "left out") == NULL);
+    // Asked for by name, it is the benchmark's to say what is wrong.
+    EXPECT(run(&all_of_them, "--quick --variant missing") == BK_OK);
+    EXPECT_TEXT(calls, "+x0/1 x2/1");
+}
+
+// Waiting for threads takes a tiny size's time; larger ones were skipped for it.
+static void a_short_iteration_tells_nothing_of_larger_sizes(void) {
+    iteration_ns = 100;
+    EXPECT(run(&all_of_them, "--sizes 2,5") == BK_OK);
+    EXPECT_TEXT(calls, "+f0/1 f2/1 f5/1 +t0/3 t2/3 t5/3 +d0/1 d2/1 d5/1");
+    iteration_ns = 2000000;
+}
+
+static bool is_first(const struct bk_variant *variant) {
+    return variant == &first.is;
+}
+
+static void the_usual_ones_are_the_benchmarks_choice(void) {
+    struct bk_benchmark benchmark = all_of_them;
+    benchmark.begin = NULL;
+    benchmark.usual = BK_LAST;
+    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
+    EXPECT_TEXT(calls, "d2/1");
+    benchmark.usual = BK_AUTO;
+    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
+    EXPECT_TEXT(calls, "f2/1");
+    EXPECT(run(&benchmark, "--quick") == BK_OK);
+    EXPECT_TEXT(calls, "t2/3 d2/1");
+    benchmark.usual = BK_ALL;
+    benchmark.available = is_first;
+    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
+    EXPECT_TEXT(calls, "f2/1");
+}
+
+static double as_it_is(double value) {
+    return value;
+}
+
+static void ranks_run_what_they_share(void) {
+    const struct bk_team alone = {.ranks = 1, .ranks_on_node = 1, .first_on_node = true};
+    const struct bk_team two = {.ranks = 2,
+                                .ranks_on_node = 2,
+                                .first_on_node = true,
+                                .maximum = as_it_is,
+                                .sum = as_it_is};
+    struct bk_benchmark benchmark = all_of_them;
+    EXPECT(run(&benchmark, "--variant ranks") == BK_USAGE);
+    bk_set_team(&two);
+    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
+    EXPECT_TEXT(calls, "+r0/1 r2/1");
+    EXPECT(strstr(raw, "two/2 ranks, 2 ranks of 1 threads, CPU:") != NULL);
+    benchmark.usual = BK_AUTO;
+    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
+    EXPECT_TEXT(calls, "+f0/1 f2/1");
+    bk_set_team(&alone);
+}
+
+static void what_cannot_run_is_refused_before(void) {
+    EXPECT(run(&all_of_them, "--sizes 666") == BK_USAGE);
+    EXPECT_TEXT(message, "test-run: --sizes: 666 is no good; give 2\n");
+    EXPECT(run(&all_of_them, "--sizes 2,999") == BK_SYSTEM);
+    EXPECT(strstr(message, "999") != NULL);
+    EXPECT(run(&all_of_them, "--sizes") == BK_USAGE);
+    EXPECT(run(&all_of_them, "--cooked /no/such/folder/file") == BK_SYSTEM);
+    EXPECT_TEXT(calls, "");
+}
+
+// All threads that are reported compute: neither OpenMP's environment nor the load takes some away.
+static void threads_are_as_many_as_reported(void) {
+#ifdef BENCH_OPENMP
+    omp_set_dynamic(1);
+    EXPECT(run(&all_of_them, "--sizes 2 --variant threads") == BK_OK);
+    EXPECT(!omp_get_dynamic());
+    EXPECT(omp_get_thread_limit() == 5); // by tests/CMakeLists.txt
+    EXPECT(run(&all_of_them, "--sizes 2 --variant threads --threads 5") == BK_OK);
+    EXPECT_TEXT(calls, "+t0/5 t2/5");
+    EXPECT(run(&all_of_them, "--sizes 2 --threads 6") == BK_USAGE);
+    EXPECT_TEXT(message, "test-run: --threads '6': is more than OpenMP gives; give up to 5, or a "
+                         "greater $OMP_THREAD_LIMIT\n");
+#endif
+}
+
+static void trouble_ends_the_run(void) {
+    trouble = "out of luck: try again";
+    EXPECT(run(&all_of_them, "") == BK_SYSTEM);
+    EXPECT_TEXT(calls, "+f0/1 f2/1");
+    EXPECT_TEXT(message, "test-run: first 2: out of luck: try again\n");
+    trouble = BK_TOLD;
+    EXPECT(run(&all_of_them, "") == BK_SYSTEM);
+    EXPECT_TEXT(message, "");
+    trouble = NULL;
+}
+
+static void a_wrong_result_is_no_success(void) {
+    wrong_result = true;
+    EXPECT(run(&all_of_them, "--quick --variant first") == BK_UNVERIFIED);
+    wrong_result = false;
+    wrong_check = true;
+    EXPECT(run(&all_of_them, "--quick --variant first") == BK_UNVERIFIED);
+    EXPECT(strstr(raw, "value 0 is 1 and should be 2") != NULL);
+    wrong_check = false;
+}
+
+static void what_is_skipped_is_no_success(void) {
+    EXPECT(run(&all_of_them, "--sizes 2000") == BK_NOTHING);
+    EXPECT_TEXT(calls, "+f0/1 f2000/1 +t0/3 t2000/3 +d0/1 d2000/1");
+    EXPECT_TEXT(message, "test-run: nothing was measured; the raw output says why each size was "
+                         "skipped\n");
+    EXPECT(run(&all_of_them, "--sizes 2,2000") == BK_OK);
+    // Small cases that were wrong are told even so.
+    wrong_check = true;
+    EXPECT(run(&all_of_them, "--sizes 2000") == BK_UNVERIFIED);
+    wrong_check = false;
+}
+
+int main(void) {
+    each_variant_runs_at_all_sizes();
+    a_short_iteration_tells_nothing_of_larger_sizes();
+    the_usual_ones_are_the_benchmarks_choice();
+    ranks_run_what_they_share();
+    what_cannot_run_is_refused_before();
+    threads_are_as_many_as_reported();
+    trouble_ends_the_run();
+    a_wrong_result_is_no_success();
+    what_is_skipped_is_no_success();
+    return expect_result();
+}
