@@ -7,10 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from joulemark import cli, config, store
 from joulemark.store import jobs
 
 DATA = Path(__file__).parent / "data"
+
+# Properties hold however long a loaded machine takes for an example.
+settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("loaded")
 
 
 class Site:
@@ -45,6 +50,22 @@ def site(tmp_path, monkeypatch, capsys):
     made = Site(tmp_path, capsys)
     monkeypatch.setenv("JOULEMARK_CONFIG", str(made.yaml))
     return made
+
+
+@pytest.fixture
+def texts_on_figures(monkeypatch):
+    """What is written over and in each figure's axes, in the order in which they are saved."""
+    from joulemark import plot
+
+    texts = []
+    original = plot.pyplot.close
+
+    def collect(canvas):
+        texts.append([text.get_text() for text in canvas.axes[0].texts])
+        original(canvas)
+
+    monkeypatch.setattr(plot.pyplot, "close", collect)
+    return texts
 
 
 @pytest.fixture

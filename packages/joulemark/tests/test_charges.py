@@ -211,7 +211,7 @@ spans = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pieces, spans, st.booleans(), st.randoms())
 def test_jobs_never_get_more_than_there_was(tmp_path_factory, gaps, wanted, weighted, dice):
     """Any schedule that gives no CPU twice, on any curve, with any restarts of the counter."""
@@ -296,6 +296,16 @@ def test_bad_series_is_named(tmp_path, text, problem):
     path = tmp_path / "series.csv"
     path.write_text(text)
     with pytest.raises(UserError, match=problem):
+        rates.Series(path)
+
+
+def test_a_series_of_a_spreadsheet(tmp_path):
+    """It marks UTF-8 with a first character; in an older character set it is refused."""
+    path = tmp_path / "series.csv"
+    path.write_bytes(b"\xef\xbb\xbftime,value\r\n0,100\r\n10,300\r\n")
+    assert rates.Series(path).mean(0, 20 * S) == pytest.approx(200)
+    path.write_bytes(b"# \x80 a kWh\n0,100\n10,300\n")
+    with pytest.raises(UserError, match=r"series\.csv: not a CSV file in UTF-8"):
         rates.Series(path)
 
 

@@ -1,5 +1,7 @@
 # The command line itself: help, its examples, the version, and how fast `merge` starts.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import errno
+import os
 import re
 import shlex
 import subprocess
@@ -52,6 +54,8 @@ def test_version(capsys):
         ["report", "plot", "copy"],
         ["report", "plot", "copy", "--out", "x", "--peak", "0"],
         ["report", "table", "copy", "--compare", "plain"],
+        ["report", "jobs", "--top", "0"],
+        ["report", "jobs", "--top", "99999999999999999999"],
         [],
     ],
 )
@@ -63,6 +67,42 @@ def test_wrong_usage_is_exit_code_2(arguments, capsys):
 
 def test_nodes_without_a_job_is_an_error(site):
     assert site.run("merge", "--nodes", "n1")[0] == 1
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["sacct", "--help"]])
+def test_a_reader_that_has_gone_is_no_error_message(words, unbuffered):
+    """`joulemark --help | head -1`: what Python still holds is written when the command ends."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as gone:
+        done = run_command(words, gone, unbuffered)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(unbuffered):
+    with open("/dev/full", "wb") as full:
+        done = run_command(["--help"], full, unbuffered)
+    assert done.returncode == 1
+    assert done.stderr == "joulemark: [Errno 28] No space left on device\n"
+
+
+def run_command(words, output, unbuffered):
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-m", "joulemark", *words]
+    return subprocess.run(
+        command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def test_a_folder_that_may_not_be_read_is_one_line(site, monkeypatch):
+    def refuse(folder):
+        raise PermissionError(errno.EACCES, "Permission denied", folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    code, _, err = site.run("merge")
+    assert code == 1 and err == f"joulemark: [Errno 13] Permission denied: '{site.records}'\n"
 
 
 def test_merge_loads_nothing_heavy(site):

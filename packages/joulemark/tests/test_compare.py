@@ -3,10 +3,11 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
-from joulemark import fpga, peaks, published, stats
+from joulemark import fpga, peaks, plot, published, stats
 from joulemark.cooked import Measurement
 
 
@@ -123,6 +124,12 @@ def test_figures_are_drawn(site, results):
     assert all(path.read_bytes().startswith(PNG_HEAD) for path in out.iterdir())
 
 
+def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
+    results(line(100, estimated=True), line(1000, estimated=True))
+    site.run("compare", "mod2am", "--with", "SNIC", "--plot", str(site.folder / "figures"))
+    assert texts_on_figures == [[], [], [plot.HOLLOW]]  # the last is of energy
+
+
 # -- the multiplier's model ----------------------------------------------------------------------
 
 
@@ -215,4 +222,18 @@ def test_bandwidth_is_measured_with_the_longest_vectors():
 
 def test_device_has_its_own_peak():
     found = peak_of([measurement(device="NVIDIA H200")])
-    assert found.value == 67e12 and "NVIDIA data sheet" in found.source
+    assert found.value == 67e12 and "tensor cores https://" in found.source
+
+
+def test_every_row_of_the_table_has_a_source_that_can_be_looked_up():
+    for row in published.rows_of("processors.csv"):
+        assert "PRACE-1IP D9.3.3" in row["source"] or row["address"].startswith("http"), row
+        assert bool(row["peak_giga"]) != bool(row["cores"]), row
+        for address in row["address"].split():
+            assert re.fullmatch(r"https?://[\w./%-]+", address), row
+
+
+def test_a_device_without_a_bandwidth_has_what_was_measured():
+    stream = {"benchmark": "jm-stream", "kernel": "triad", "unit": "B/s"}
+    found = peak_of([measurement(device="Tesla V100-SXM2-16GB", **stream)])
+    assert "the best measured" in found.source

@@ -90,6 +90,51 @@ def test_a_profile_becomes_hdf5(site):
         assert marks.attrs["left_out"] == 2
 
 
+def changed(index, **values):
+    """The text of a profile with one line that is not what joulemarkd writes."""
+    made = list(lines(marks=MARKS))
+    made[index].update(values)
+    return "".join(json.dumps(line) + "\n" for line in made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        changed(0) + "[1]\n",
+        changed(0, uid=1 << 40),
+        changed(
+            0, channels=[{**dict.fromkeys(("name", "domain", "method"), "/"), "outermost": 1}]
+        ),
+        changed(12, m="else"),
+        changed(12, r="x"),
+        changed(12, n="\0"),
+        changed(12, th=-1),
+        changed(-1, u=[1]),
+        "[" * 100_000,
+    ],
+    ids=range(9),
+)
+def test_a_profile_that_is_none_is_told_and_others_are_merged(site, capsys, text):
+    """Whatever a node sends: it is its own job that lacks a profile."""
+    bad = leave(site)
+    bad.write_text(text)
+    leave(site, job=8)
+    profile.merge(site, None)
+    assert f"{bad}: not a profile: " in capsys.readouterr().err
+    assert bad.exists() and [one.node for one in profile.load(site, 8)] == ["n1"]
+
+
+def test_a_profile_without_two_samples_is_told(site, capsys):
+    """Of a job that was shorter, or whose daemon was killed at its begin."""
+    for job, count in ((7, 1), (8, 2)):
+        kept = "".join(json.dumps(line) + "\n" for line in list(lines(job=job))[:count])
+        leave(site, job=job).write_text(kept)
+    profile.merge(site, None)
+    for job in ("7", "8"):
+        assert cli.main(["report", "profile", job]) == 1
+        assert "no profile has two samples" in capsys.readouterr().err
+
+
 def test_nodes_that_come_later_join_the_file(site):
     leave(site, "n1")
     profile.merge(site, 7)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import receive, records
+from joulemark import config, receive, records
 from joulemark.receive import Arrived, Refused
 
 CLUSTER = "c1"
@@ -133,6 +137,50 @@ def test_another_runs_record_stays_beside_it(tmp_path: Path) -> None:
         f"{name}.2": payload(2, 21),
         f"{name}.3": payload(3, 30),
     }
+
+
+@pytest.fixture
+def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Gives a receiver messages as fast as the broker does, on a disk whose first file is slow."""
+    pytest.importorskip("paho.mqtt.client")
+    sync, waits = os.fsync, iter((0.3,))
+
+    def slow_sync(descriptor: int) -> None:
+        time.sleep(next(waits, 0))
+        sync(descriptor)
+
+    monkeypatch.setattr(receive.os, "fsync", slow_sync)
+    broker = receive.Broker("localhost", 1883, "joulemark", None, None, False, None, None, None)
+    place = config.Place.parse(str(tmp_path / "store"))
+    receiver = receive.Receiver(config.Config(CLUSTER, tmp_path, place), broker)
+
+    def messages(*payloads: bytes) -> None:
+        topic = f"joulemark/{CLUSTER}/record/n1/12"
+        for payload in payloads:
+            message = SimpleNamespace(topic=topic, payload=payload)
+            receiver._on_message(None, None, message)
+        for writer in receiver.writers:
+            writer.shutdown()
+
+    return messages
+
+
+def test_what_comes_at_once_is_written_one_after_the_other(take, tmp_path: Path) -> None:
+    """After an outage a node sends all it has: two runs of a job, an excuse after the record."""
+    runs = [record(missing=None, restart=run, accounts=[account(run)]) for run in (0, 1)]
+    take(*runs, record())
+    kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.json*")}
+    assert kept == {"c1.12.n1.json": runs[0], "c1.12.n1.json.2": runs[1]}
+
+
+def test_of_two_versions_the_later_one_stays(take, tmp_path: Path) -> None:
+    versions = [record(missing=None, uid=uid, accounts=[account(0)]) for uid in (1, 2)]
+    take(*versions)
+    assert (tmp_path / "c1.12.n1.json").read_bytes() == versions[1]
+
+
+def account(run: int) -> dict:
+    return builders.account(start_ns=builders.START_NS + run * 10**12, end_ns=2 * 10**18)
 
 
 def test_that_there_is_none_never_replaces_a_record(tmp_path: Path) -> None:

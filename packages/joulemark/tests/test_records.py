@@ -7,7 +7,7 @@ import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import records
+from joulemark import jobrecord, records, runs
 
 BROKEN_RECORD = {
     "schema": (2, "schema: 2: must be 1"),
@@ -27,13 +27,15 @@ BROKEN_ACCOUNT = {
     "idle_uj": (True, "accounts[0].idle_uj: true: must be a whole number"),
     "overhead_uj": (None, "accounts[0].overhead_uj: null: must be a whole number"),
     "domains_uj": ({"cpu": 1}, "accounts[0].domains_uj: they sum to 1: must sum to energy_uj"),
-    "peak_w": (float("nan"), "accounts[0].peak_w: NaN: must be a finite number"),
+    "peak_w": (float("nan"), "accounts[0].peak_w: NaN: must be a number from 0"),
     "uncertainty_systematic_uj": (-1.0, "accounts[0].uncertainty_systematic_uj: -1.0: must be"),
     "uncertainty_random_uj": ("x", 'accounts[0].uncertainty_random_uj: "x": must be'),
     "method": ("guess", 'accounts[0].method: "guess": must be one of counter, integrated, model'),
     "estimated": (1, "accounts[0].estimated: 1: must be true or false"),
     "samples": (-2, "accounts[0].samples: -2: must be a whole number"),
-    "gap_seconds": (None, "accounts[0].gap_seconds: null: must be a finite number"),
+    "gap_seconds": (None, "accounts[0].gap_seconds: null: must be a number from 0"),
+    "cpus": ("2", 'accounts[0].cpus: "2": must be a whole number'),
+    "notes": (None, "accounts[0].notes: null: must be a list of texts"),
     "regions": (5, "accounts[0].regions: 5: must be a list"),
 }
 
@@ -110,7 +112,10 @@ def test_file_under_a_wrong_name_is_named(tmp_path):
         records.read(wrong)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"schema": 1}'])
+NOT_RECORDS = [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"schema": 1}', b"[" * 100_000]
+
+
+@pytest.mark.parametrize("content", NOT_RECORDS, ids=range(len(NOT_RECORDS)))
 def test_no_content_breaks_the_reader(tmp_path, content):
     path = tmp_path / "demo.1.n1.json"
     path.write_bytes(content)
@@ -130,6 +135,7 @@ def test_energy_that_is_not_known_needs_no_parts(tmp_path):
 VALUES = st.one_of(
     st.sampled_from([None, True, False, 0, -1, 1 << 62, 1 << 80, 0.0, -0.5, 1e308, "", "model"]),
     st.sampled_from([math.nan, math.inf, -math.inf, "\0", "\ud800", [], [1], {}, {"cpu": 1}]),
+    st.sampled_from([["\ud800"], [None], ["said"], "s" * 300]),
 )
 
 
@@ -147,3 +153,30 @@ def test_the_quick_look_at_an_account_passes_no_unsound_one(key, value, is_in_do
 def test_the_quick_look_passes_the_usual_account():
     assert records._is_plain(builders.account())
     assert not any(records._is_plain(other) for other in (None, 5, [], {}, "text"))
+
+
+REGION = {
+    **{"name": "a/b", "count": 1, "seconds": 1.0, "energy_uj": 5, "uncertainty_uj": 1.0},
+    **{"parent": "a", "exclusive_seconds": 0.5, "exclusive_uj": 2, "exclusive_uncertainty_uj": 1},
+}
+
+
+@given(st.sampled_from([*builders.account(), *REGION]), VALUES, st.booleans())
+def test_a_job_can_be_made_of_whatever_passes(key, value, without):
+    """Else one node's record would stop every later merge: the store keeps it, and tries again."""
+    account, region = builders.account(regions=[]), dict(REGION)
+    changed = region if key in region and key not in ("energy_uj", "uncertainty_uj") else account
+    changed[key] = value
+    if without:
+        del changed[key]
+    if changed is region:
+        account["regions"] = [region]
+    made = [builders.record(node=node, accounts=[account]) for node in ("n1", "n2")]
+    if any(map(records.check, made)):
+        return
+    for row in jobrecord.summarise(runs.Run(0, made)):
+        for cell in row.values():
+            assert not isinstance(cell, int) or cell < 1 << 63
+            assert not isinstance(cell, float) or math.isfinite(cell * cell)
+            assert not isinstance(cell, str) or ("\0" not in cell and cell.encode() is not None)
+        assert len(row["Step"]) <= 255

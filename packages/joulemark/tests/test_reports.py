@@ -221,6 +221,15 @@ def test_bad_line_is_named_and_left_out(site, results, changes, expected):
     assert "mod2am.1.cooked.jsonl:3: not JSON" in err
 
 
+def test_a_line_that_is_no_text_is_named_and_left_out(site, results):
+    folder = results(line(500), '{"cpu": "\u2028 is no end of a line')
+    with open(folder / "mod2am.1.cooked.jsonl", "ab") as file:
+        file.write(b'"}\n{"cpu": "\xff"}\n')
+    code, out, err = site.run("report", "table", "mod2am", "--format", "json")
+    assert code == 0 and [record["size"] for record in json.loads(out)] == [500]
+    assert "cooked.jsonl:2: verified: null" in err and "cooked.jsonl:3: not JSON" in err
+
+
 def test_a_file_named_twice_counts_once(site, results):
     folder = results(line())
     file = str(folder / "mod2am.1.cooked.jsonl")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import builders
 import pytest
-from joulemark import sacctargs
+from joulemark import columns, sacctargs
 from joulemark.errors import UserError
 
 STEPS = ("job", "extern", "batch", "0")
@@ -102,6 +102,17 @@ def test_header_and_delimiters(filled):
     assert out.splitlines()[0] == "1;123.456789"
 
 
+@pytest.mark.parametrize("word", ["ALL", "al"])
+def test_all_is_every_column_of_sacct_and_ours(filled, word):
+    """sacct takes ALL for its own columns; the first alone of them was printed."""
+    rows = Path(__file__).parent / "data" / "sacct.rows"
+    own = rows.read_text().split("\n")[0].split("\x1f")
+    _, out, _ = filled.run("sacct", "-P", "-o", f"{word}%30,State")
+    head, first = (line.split("|") for line in out.splitlines()[:2])
+    assert head == [*own, *(column.name for column in columns.COLUMNS), "State"]
+    assert first[head.index("Energy")] == "123.456789" and first[-1] == "COMPLETED"
+
+
 def test_widths_as_sacct_has_them(filled):
     spec = "JobID%5,JobName%-6,Energy%7,Estimated%-12,State%4"
     _, out, _ = filled.run("sacct", "-o", spec)
@@ -184,8 +195,6 @@ def test_corrupt_store_is_said(site, sacct_on_path):
 
 
 def test_every_column_is_in_help_and_helpformat(site, sacct_on_path):
-    from joulemark import columns
-
     helped = site.run("sacct", "--help")[1]
     _, listed, _ = site.run("sacct", "-e")
     for column in columns.COLUMNS:

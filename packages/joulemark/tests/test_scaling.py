@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
+from joulemark import plot
 
 TEMPLATE = Path(__file__).parents[3] / "job-templates" / "scaling.sbatch"
 
@@ -134,6 +135,12 @@ def test_figures_are_drawn(site, results):
     assert all(path.read_bytes().startswith(PNG_HEAD) for path in out.iterdir())
 
 
+def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
+    results(*(line(ranks=ranks, threads=1, estimated=True) for ranks in (1, 2)))
+    site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
+    assert texts_on_figures == [[], [], [plot.HOLLOW], [plot.HOLLOW]]  # energy and power
+
+
 # -- the template, with a `srun` that only says what it was asked for -----------------------------
 
 SRUN = '#!/bin/bash\nprintf "%s " "$@" >>"$SRUN_LOG"; echo >>"$SRUN_LOG"\n'
@@ -180,12 +187,13 @@ def test_template_runs_a_strong_and_a_weak_series(template):
         "hydro.weak.7.cooked.jsonl",
     }
     assert set(values(calls, "--variant")) == {"mpi"}
+    assert set(values(calls, "--mpi")) == {"pmix"}
 
 
 def test_template_s_knobs(template):
     knobs = {"JM_KINDS": "weak", "JM_NODES": "1 4", "JM_RANKS_PER_NODE": "1", "JM_THREADS": "4"}
-    calls = template(JM_BENCHMARK="mod2f", JM_SRUN="--mpi=pmix --exact", **knobs)
+    calls = template(JM_BENCHMARK="mod2f", JM_MPI="pmi2", JM_SRUN="--exact", **knobs)
     assert values(calls, "--sizes") == ["16777216", "67108864"]
     assert values(calls, "--ntasks") == ["1", "4"]
     assert values(calls, "--cpus-per-task") == ["4", "4"]
-    assert all("--mpi=pmix" in call and "--exact" in call for call in calls)
+    assert all("--mpi=pmi2" in call and "--exact" in call for call in calls)

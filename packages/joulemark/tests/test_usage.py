@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import os
 
 import builders
 import pytest
@@ -118,6 +119,14 @@ def test_parquet_without_pyarrow_says_how_to_get_it(used, monkeypatch):
     assert code == 1 and "pip install 'joulemark[parquet]'" in err
 
 
+@pytest.mark.parametrize("kind", ["usage", "jobs"])
+def test_parquet_of_no_jobs_is_told(used, kind):
+    pytest.importorskip("pyarrow.parquet")
+    words = ("--since", "2999-01-01", "--format", "parquet", "--out", str(used.folder / "x"))
+    code, _, err = used.run("report", kind, *words)
+    assert code == 1 and "there are no records" in err and not (used.folder / "x").exists()
+
+
 def test_jobs_are_listed_by_energy_with_their_errors(used):
     _, out, _ = used.run("report", "jobs", "--top", "2", "--format", "markdown")
     rows = [line for line in out.splitlines() if line.startswith("| ")]
@@ -143,3 +152,37 @@ def test_wrong_keys_and_days_are_named(used):
         cli.main(["report", "usage", "--by", "colour"])
     code, _, err = used.run("report", "usage", "--since", "yesterday")
     assert code == 1 and "--since: 'yesterday' is not a day" in err
+
+
+@pytest.mark.parametrize("columns", [None, 40])
+def test_no_cell_of_a_table_is_cut(used, monkeypatch, columns):
+    """In a pipe and in a narrow terminal: a number without its end is another number."""
+    if columns:
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        monkeypatch.setenv("COLUMNS", str(columns))
+    for words in (["usage", "--by", "cluster,user,account,partition,month,day"], ["jobs"]):
+        text = used.run("report", *words)[1]
+        assert "…" not in text and "alice" in text
+    assert max(map(len, text.splitlines())) > 50
+
+
+def test_a_file_has_no_colours_of_the_terminal(used, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    path = used.folder / "usage.txt"
+    assert "\x1b[" in used.run("report", "usage")[1]
+    assert used.run("report", "usage", "--out", str(path))[:2] == (0, "")
+    assert "\x1b" not in path.read_text() and "alice" in path.read_text()
+
+
+def test_what_is_no_file_is_written_to_and_stays(used):
+    """`--out /dev/null` by root left a file where every program expects the device."""
+    fifo, link, target = (used.folder / name for name in ("fifo", "link.csv", "target.csv"))
+    os.mkfifo(fifo)
+    link.symlink_to(target.name)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (fifo, link):
+        assert used.run("report", "usage", "--format", "csv", "--out", str(path))[0] == 0
+    text = os.read(reader, 1 << 16).decode()
+    os.close(reader)
+    assert fifo.is_fifo() and link.is_symlink()
+    assert text == target.read_text() and text.startswith("user,jobs,")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -16,15 +17,29 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one command; errors that a user can act on are one line on stderr and exit code 1."""
     argv = sys.argv[1:] if argv is None else argv
     try:
-        return _dispatch(argv)
+        try:
+            return _dispatch(argv)
+        finally:
+            if sys.stdout:  # None where the caller closed it
+                sys.stdout.flush()  # what is still held may fail, too
     except UserError as error:
         print(f"joulemark: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        return 1
+    except OSError as error:
+        print(f"joulemark: {error}", file=sys.stderr)
+        _drop_output()
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _drop_output() -> None:
+    """Else Python would try once more to write it, and complain, when it ends."""
+    with contextlib.suppress(OSError):  # it is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:

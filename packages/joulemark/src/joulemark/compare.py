@@ -90,8 +90,8 @@ def run(options) -> int:
 
 def _write_text(groups: dict[str, list[Side]], options) -> None:
     texts = [text for name, sides in groups.items() for text in tables(name, sides)]
-    lay_out = table.as_markdown if options.format == "markdown" else table.as_terminal
-    text = lay_out(texts, notes([side for sides in groups.values() for side in sides]))
+    all_notes = notes([side for sides in groups.values() for side in sides])
+    text = table.written(texts, all_notes, options)
     if options.out is None:
         sys.stdout.write(text)
         return

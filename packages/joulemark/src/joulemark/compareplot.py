@@ -44,18 +44,16 @@ def _draw(name: str, sides: list[Side], quantity: Quantity, out: Path) -> Path:
     with pyplot.rc_context(plot.STYLE):
         canvas, axes = pyplot.subplots(figsize=(7.2, 4.8))
         drawn = []
+        any_hollow = False
         for index, side in enumerate(sides):
             points = _points(side, quantity)
             if points:
-                plot.draw_line(axes, points, *_look(side, quantity, index))
+                hollow = _is_hollow(side, quantity)
+                any_hollow |= hollow
+                plot.draw_line(axes, points, side.name, index, hollow)
                 drawn += points
         plot.scale_axes(axes, drawn)
-        predicted = any(side.origin == PREDICTED for side in sides)
-        pad = 22 if predicted else 6
-        axes.set_title(f"{name}: {quantity.heading}", loc="left", fontweight="bold", pad=pad)
-        if predicted:
-            text = "dashed, hollow: predicted by a model, not measured"
-            plot.write_above(axes, 6, text, "#B00020", fontsize=8)
+        plot.write_title(axes, f"{name}: {quantity.heading}", any_hollow)
         axes.set_xlabel(SIZES.get(name, plot.SIZE), loc="left")
         axes.set_ylabel(
             quantity.heading.capitalize() + f" [{unit if unit == '%' else 'G' + unit}]"
@@ -68,7 +66,7 @@ def _draw(name: str, sides: list[Side], quantity: Quantity, out: Path) -> Path:
     return path
 
 
-def _look(side: Side, quantity: Quantity, index: int) -> tuple[str, int, bool]:
-    """Label, colour, and whether it is no measurement."""
+def _is_hollow(side: Side, quantity: Quantity) -> bool:
+    """Whether it is no measurement."""
     estimated = quantity.name == "energy-efficiency" and side.series.estimated
-    return side.name, index, estimated or side.origin == PREDICTED
+    return estimated or side.origin == PREDICTED

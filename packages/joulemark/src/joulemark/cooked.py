@@ -46,7 +46,7 @@ def load(places: list[str]) -> list[Measurement]:
     """All measurements of the files and folders; a bad line is named on stderr and left out."""
     found = []
     for path in _files(places):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
@@ -69,7 +69,7 @@ def _files(places: list[str]) -> list[Path]:
     return list(files)
 
 
-def parse(line: str) -> Measurement:
+def parse(line: str | bytes) -> Measurement:
     """One line; LineError says which key is wrong."""
     try:
         values = json.loads(line)

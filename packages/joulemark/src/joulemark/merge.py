@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -13,6 +14,7 @@ from joulemark import charges, folders, forking, jobrecord, profile, records, st
 from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.runs import Run, runs_of
+from joulemark.stamp import Stamp, stamp
 from joulemark.store import jobs, nodes
 
 POLL_S = 0.02
@@ -57,11 +59,13 @@ def _merge(config: Config, request: Request) -> tuple[list[str], int]:
     """
     paths = _pending(config, request)
     with forking.Helper((_read_some, _move_merged), len(paths) >= WORTH_A_HELPER) as helper:
-        found, rejected = _sort_out(config, helper.halves(_read_some, paths))
+        read = helper.halves(_read_some, paths)
+        found, rejected = _sort_out(config, read)
         with store.writing(config.store) as session:
             changed = _keep(session, config, request, found)
             session.commit()
-            helper.start(_move_merged, [path for path in found if _waits(config, path)])
+            waiting = [one[:2] for one in read if one[0] in found and _waits(config, one[0])]
+            helper.start(_move_merged, waiting)
             session.begin()
             at_hand = {one.digest: one.record for one in found.values()}
             lines = _Update(session, charges.Charges(config), request, at_hand).jobs(changed)
@@ -133,7 +137,7 @@ def _sort_out(config: Config, read: list) -> tuple[dict[str, nodes.Found], int]:
     """Of what _read_some() found: good records by path; how many bad ones went to rejected/."""
     good: dict[str, nodes.Found] = {}
     rejected = 0
-    for path, record, text, digest, problems in read:
+    for path, _, record, text, digest, problems in read:
         if problems:
             _reject(config, path, problems)
             rejected += 1
@@ -142,19 +146,22 @@ def _sort_out(config: Config, read: list) -> tuple[dict[str, nodes.Found], int]:
     return good, rejected
 
 
-def _read_some(paths: list[str]) -> list[tuple[str, dict | None, str, str, list[str]]]:
-    """(path, record, text, digest, problems) of each file that is still there."""
+def _read_some(paths: list[str]) -> list[tuple[str, Stamp, dict | None, str, str, list[str]]]:
+    """(path, stamp, record, text, digest, problems) of each file that is still there."""
     found = []
     for path in paths:
         try:
+            before = stamp(os.lstat(path))
             text, record = records.read(path)
         except FileNotFoundError:
             continue  # another merge was faster
+        except OSError as error:
+            print(f"joulemark: {path}: {error.strerror}: left to the next merge", file=sys.stderr)
         except records.RecordError as error:
-            found.append((path, None, "", "", error.problems))
+            found.append((path, before, None, "", "", error.problems))
         else:
             jobrecord.drop_details(record)
-            found.append((path, record, text, nodes.digest_of(text), []))
+            found.append((path, before, record, text, nodes.digest_of(text), []))
     return found
 
 
@@ -169,22 +176,24 @@ def _reject(config: Config, path: str, problems: list[str]) -> None:
         folders.give_to_owner(log.fileno(), config.record_dir)
     except OSError as error:
         problems = [*problems, f"{folder}: {error.strerror}: give it to record_dir's owner"]
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    when = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     for problem in problems:
         line = f"{problem} (kept as {kept})"
         print(f"joulemark: {line}", file=sys.stderr)
         if log:
-            log.write(f"{stamp} {line}\n")
+            log.write(f"{when} {line}\n")
     if log:
         log.close()
 
 
-def _move_merged(paths: list[str]) -> list:
-    """Keeps merged files in record_dir/merged, for a rebuild."""
-    for folder in {os.path.dirname(path) for path in paths}:
+def _move_merged(read: list[tuple[str, Stamp]]) -> list:
+    """Keeps merged files in record_dir/merged, for a rebuild; a newer one of the name waits."""
+    for folder in {os.path.dirname(path) for path, _ in read}:
         folders.make(Path(folder, "merged"), Path(folder))
-    for path in paths:
-        _move(path, f"{os.path.dirname(path)}/merged")
+    for path, before in read:
+        with contextlib.suppress(FileNotFoundError):  # another merge moved it
+            if stamp(os.lstat(path)) == before:
+                _move(path, f"{os.path.dirname(path)}/merged")
     return []
 
 

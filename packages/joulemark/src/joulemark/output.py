@@ -17,19 +17,26 @@ Batches = Iterable[list[dict]]
 
 @contextlib.contextmanager
 def replaced(path: str, mode: str = "w") -> Iterator:
-    """A file that takes its place only when all of it is written."""
-    folder, name = os.path.split(os.path.abspath(path))
-    partial = os.path.join(folder, f".{name}.{os.getpid()}")
+    """A file that takes its place only when all of it is written; a link's target does.
+
+    What is no file, such as /dev/null or a FIFO, keeps its place and is written to.
+    """
+    real = os.path.realpath(path)
+    in_place = os.path.exists(path) and not os.path.isfile(path)
+    folder, name = os.path.split(real)
+    partial = path if in_place else os.path.join(folder, f".{name}.{os.getpid()}")
     more = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
         with open(partial, mode, **more) as file:
             yield file
-        os.replace(partial, path)
+        if not in_place:
+            os.replace(partial, real)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     finally:
-        with contextlib.suppress(OSError):  # it took its place, or was never there
-            os.unlink(partial)
+        if not in_place:
+            with contextlib.suppress(OSError):  # it took its place, or was never there
+                os.unlink(partial)
 
 
 def write(batches: Batches, form: str, path: str | None) -> None:
@@ -78,7 +85,7 @@ def _write_parquet(batches: Batches, path: str | None) -> None:
         ) from None
     with replaced(path, "wb") as file:
         writer = None
-        for batch in batches:
+        for batch in filter(None, batches):
             if writer is None:
                 schema = pyarrow.schema(
                     [(name, _arrow_type(pyarrow, name, batch)) for name in batch[0]]

@@ -86,10 +86,10 @@ def _of_table(series: Series) -> Peak | None:
 
 def _of_device(row: dict[str, str], unit: str) -> Peak | None:
     key = {"F/s": "peak_giga", "B/s": "bandwidth_giga"}.get(unit)
-    if key is None:
+    if key is None or not row[key]:
         return None
     value = float(row[key]) * 1e9
-    return Peak(value, f"{_giga(value, unit)}: {row['source']}")
+    return Peak(value, f"{_giga(value, unit)}: {_source(row)}")
 
 
 def _of_processor(row: dict[str, str], series: Series) -> Peak | None:
@@ -103,7 +103,12 @@ def _of_processor(row: dict[str, str], series: Series) -> Peak | None:
         terms = f"{channels} channels x {row['transfers_mega']} MT/s x {BYTES_A_TRANSFER} B"
     else:
         return None
-    return Peak(value, f"{_giga(value, series.unit)}: {terms} ({whose}; {row['source']})")
+    return Peak(value, f"{_giga(value, series.unit)}: {terms} ({whose}; {_source(row)})")
+
+
+def _source(row: dict[str, str]) -> str:
+    """The title and, where it has one, the address of what a row was taken from."""
+    return " ".join(filter(None, (row["source"], row["address"])))
 
 
 def _node(series: Series, cores_a_socket: int) -> tuple[int, int, str]:

@@ -261,7 +261,8 @@ def as_text(made: Plan) -> str:
     body = [("value", _row(channel, made, run_s)) for channel in made.channels]
     if len(body) > 1:
         body.append(("value", ["all together", "", "", *_cells(made.parts)]))
-    return table.as_terminal([table.Text(title, heads, body)], [_answer(made)])
+    text = table.Text(title, heads, body)
+    return table.as_terminal([text], [_answer(made)], to_terminal=sys.stdout.isatty())
 
 
 def _row(channel: Channel, made: Plan, run_s: float) -> list[str]:

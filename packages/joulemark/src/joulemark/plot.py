@@ -31,6 +31,7 @@ STYLE = {
     "figure.constrained_layout.use": True,
 }
 ESTIMATED = "Energy ESTIMATED by a model, not measured"
+HOLLOW = "Dashed, hollow: predicted or ESTIMATED by a model, not measured"
 SIZES = {
     "jm-stream": "Vector length [elements]",
     "mod2am": "Matrix dimension",
@@ -216,6 +217,13 @@ def _write_texts(canvas, axes, series: list[Series], figure: Figure) -> None:
     longest = max(len(text) for text in axes.get_legend_handles_labels()[1])
     axes.legend(loc="best", fontsize=9 if longest < 40 else 7)
     canvas.text(0.995, 0.005, _footnote(series, figure), ha="right", fontsize=7, color="#555555")
+
+
+def write_title(axes, title: str, any_hollow: bool) -> None:
+    """The title of figures that may have measured and estimated lines together."""
+    axes.set_title(title, loc="left", fontweight="bold", pad=22 if any_hollow else 6)
+    if any_hollow:
+        write_above(axes, 6, HOLLOW, "#B00020", fontsize=8)
 
 
 def write_above(axes, points: int, text: str, color: str, **style) -> None:

@@ -136,7 +136,7 @@ def merge(config, job: int | None) -> None:
                 raise ValueError("it belongs to another job or node than its name says")
         except FileNotFoundError:
             continue  # another merge was faster
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except Exception as error:  # a node may send anything
             _complain(f"{folder / name}: not a profile: {error!r}")
             continue
         found.setdefault((profile.cluster, profile.job), []).append((folder / name, profile))
@@ -161,6 +161,9 @@ def _merge_job(config, cluster: str, job: int, parts: list[tuple[Path, NodeProfi
         _complain(f"job {job}: its profile waits in {parts[0][0].parent}: install h5py")
     except OSError as error:
         _complain(f"{target}: {error}: the profile waits in {parts[0][0].parent}")
+    except Exception as error:  # HDF5 cannot hold what a node sent
+        names = ", ".join(str(path) for path, _ in parts)
+        _complain(f"{names}: not a profile: {error!r}")
 
 
 def _make_folder(folder: Path) -> None:
@@ -362,7 +365,9 @@ def total(profile: NodeProfile) -> tuple[list[float], list[float]]:
     """Times and joules of the node: the sum of its outermost channels at every sample."""
     import numpy
 
-    outermost = [channel for channel in profile.channels.values() if channel.outermost]
+    outermost = [one for one in profile.channels.values() if one.outermost and one.times_s]
+    if not outermost:
+        return [], []
     times_s = numpy.unique(numpy.concatenate([channel.times_s for channel in outermost]))
     energies_j = sum(
         numpy.interp(times_s, channel.times_s, channel.energies_j) for channel in outermost
@@ -382,7 +387,8 @@ def spans(profile: NodeProfile) -> list[Span]:
             since[mark.name] = mark.time_s
         elif before == 1 and inside[mark.name] == 0:
             found.append(Span(mark.name, since.pop(mark.name), mark.time_s))
-    last_s = max((channel.times_s[-1] for channel in profile.channels.values()), default=0.0)
+    known = (channel.times_s for channel in profile.channels.values())
+    last_s = max((times_s[-1] for times_s in known if times_s), default=0.0)
     found += [Span(name, begin_s, max(last_s, begin_s)) for name, begin_s in since.items()]
     return sorted(found, key=lambda span: (span.begin_s, span.depth))
 

@@ -66,7 +66,8 @@ def run(options) -> int:
         row for number, job in enumerate(options.jobs) for row in _rows(site, job, options, number)
     ]
     if not rows:
-        raise UserError(f"--node {options.node}: no profile of these jobs has it")
+        of = f" of --node {options.node}" if options.node else ""
+        raise UserError(f"no profile{of} has two samples: for a short job say --energy=profile,HZ")
     if options.out is None:
         print(as_text(rows))
         return 0

@@ -70,7 +70,7 @@ def _read(path: Path) -> tuple[list[float], list[float]]:
     times: list[float] = []
     values: list[float] = []
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="") as file:  # spreadsheets mark UTF-8
             for number, row in enumerate(csv.reader(file), 1):
                 if not row or row[0].startswith("#") or (number == 1 and row[0] == "time"):
                     continue
@@ -81,6 +81,8 @@ def _read(path: Path) -> tuple[list[float], list[float]]:
                 values.append(value)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}: it is named in joulemark.yaml") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: not a CSV file in UTF-8: {error}: save it as one") from None
     if len(times) < 2:
         raise UserError(f"{path}: has {len(times)} values: must have two or more")
     return times, values

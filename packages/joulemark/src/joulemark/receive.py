@@ -11,6 +11,7 @@ import re
 import signal
 import stat
 import sys
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -216,9 +217,9 @@ class Receiver:
 
     def __init__(self, config: site.Config, broker: Broker) -> None:
         self.config, self.broker = config, broker
-        self.writers = ThreadPoolExecutor(WRITERS)
+        self.writers = [ThreadPoolExecutor(1) for _ in range(WRITERS)]
         self.client = self._make_client()
-        self.connected = False
+        self.stop, self.status = threading.Event(), 0
 
     def _make_client(self):
         try:
@@ -250,13 +251,25 @@ class Receiver:
         keep = Properties(PacketTypes.CONNECT)
         keep.SessionExpiryInterval = SESSION_S
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.client.disconnect())
+            signal.signal(number, lambda *_: self.stop.set())
+        threading.excepthook = self._thread_failed
         where = (self.broker.host, self.broker.port)
         self.client.connect_async(*where, keepalive=10, clean_start=False, properties=keep)
         log(f"receiving from {where[0]}:{where[1]} into {self.config.record_dir}")
-        self.client.loop_forever(retry_first_connection=True)
-        self.writers.shutdown()
-        return 0
+        # In a thread of its own: without one, publish() writes to the socket itself, and TLS
+        # breaks where our writers do that at once.
+        self.client.loop_start()
+        self.stop.wait()
+        self.client.disconnect()
+        self.client.loop_stop()
+        for writer in self.writers:
+            writer.shutdown()
+        return self.status
+
+    def _thread_failed(self, failure: threading.ExceptHookArgs) -> None:
+        sys.excepthook(failure.exc_type, failure.exc_value, failure.exc_traceback)
+        self.status = 1
+        self.stop.set()
 
     @property
     def _head(self) -> str:
@@ -280,13 +293,18 @@ class Receiver:
         except Refused as refused:
             log(f"refused: topic {message.topic[:200]!r}: {refused}")
             return
-        self.writers.submit(self._take, arrived)
+        self._writer_of(arrived.name).submit(self._take, arrived)
+
+    def _writer_of(self, name: str) -> ThreadPoolExecutor:
+        """The same for all of a name: each sees what the ones before it have put there."""
+        return self.writers[zlib.crc32(name.encode()) % WRITERS]
 
     def _take(self, arrived: Arrived) -> None:
         try:
             new = write(self.config.record_dir, arrived)
-        except OSError as error:
-            log(f"{arrived.name}: cannot be written, and comes again: {error}")
+        except Exception as error:  # of whatever kind: nobody else hears of it
+            kind = type(error).__name__
+            log(f"{arrived.name}: cannot be written, and comes again: {kind}: {error}")
             return
         receipt = f"{arrived.name} {zlib.crc32(arrived.payload):08x}"
         self.client.publish(f"{self._head}/receipt/{arrived.node}", receipt, qos=QOS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import stat
 from operator import itemgetter
@@ -14,6 +13,10 @@ DOMAINS = ("cpu", "dram", "gpu", "rest")
 _DOMAINS, _INT = frozenset(DOMAINS), frozenset([int])
 ONE_READ = 1 << 16
 METHODS = ("counter", "integrated", "model", "mixed")
+MOST = 1e30  # of a number that is not whole: sums and squares of many are finite, too
+NAME_MOST = 255  # characters, for databases' columns
+# Of a file that is there, but will not be read the next time either.
+FOR_GOOD = (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO)
 
 
 class RecordError(Exception):
@@ -30,7 +33,7 @@ def _whole(value) -> bool:
 
 
 def _number(value) -> bool:
-    return type(value) in (int, float) and 0 <= value < math.inf
+    return type(value) in (int, float) and 0 <= value <= MOST
 
 
 def _text(value) -> bool:
@@ -40,9 +43,15 @@ def _text(value) -> bool:
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
 
 
+def _name(value) -> bool:
+    return _text(value) and len(value) <= NAME_MOST
+
+
 WHOLE = (_whole, "a whole number >= 0")
-NUMBER = (_number, "a finite number >= 0")
+NUMBER = (_number, f"a number from 0 to {MOST:g}")
 TEXT = (_text, "a text that is not empty")
+NAME = (_name, f"a text of 1 to {NAME_MOST} characters")
+TEXTS = (lambda value: type(value) is list and all(map(_text, value)), "a list of texts")
 FLAG = (lambda value: type(value) is bool, "true or false")
 ARRAY = (lambda value: type(value) is list, "a list")
 OBJECT = (lambda value: type(value) is dict, "an object")
@@ -55,9 +64,9 @@ def maybe(kind):
 
 
 RECORD_KEYS = {
-    "cluster": TEXT,
+    "cluster": NAME,
     "JobIDRaw": WHOLE,
-    "node": TEXT,
+    "node": NAME,
     "uid": WHOLE,
     "split_policy": TEXT,
     "missing": maybe(TEXT),
@@ -72,7 +81,7 @@ OPTIONAL_KEYS = {
 INSTRUMENT_KEYS = {"name": TEXT, "faults": ARRAY}
 FAULT_KEYS = {"what": TEXT, "count": WHOLE, "seconds": NUMBER}
 ACCOUNT_KEYS = {
-    "step": TEXT,
+    "step": NAME,
     "start_ns": WHOLE,
     "end_ns": WHOLE,
     "energy_uj": maybe(WHOLE),
@@ -80,6 +89,7 @@ ACCOUNT_KEYS = {
     "samples": WHOLE,
     "gap_seconds": NUMBER,
 }
+OPTIONAL_ACCOUNT_KEYS = {"cpus": maybe(WHOLE), "notes": TEXTS}
 # An account whose energy is not known has none of these either.
 MEASURED_KEYS = {
     "idle_uj": WHOLE,
@@ -92,17 +102,24 @@ MEASURED_KEYS = {
 }
 # The same keys once more, in the order of their types in a record as joulemarkd writes it.
 _PLAIN = itemgetter(
-    *("start_ns", "end_ns", "energy_uj", "samples", "idle_uj", "overhead_uj"),
+    *("start_ns", "end_ns", "energy_uj", "samples", "idle_uj", "overhead_uj", "cpus"),
     *("gap_seconds", "peak_w", "uncertainty_systematic_uj", "uncertainty_random_uj"),
-    *("step", "method", "estimated", "domains_uj", "regions"),
+    *("step", "method", "estimated", "domains_uj", "notes", "regions"),
 )
-_PLAIN_TYPES = (*[int] * 6, *[float] * 4, str, str, bool, dict, list)
+_PLAIN_TYPES = (*[int] * 7, *[float] * 4, str, str, bool, dict, list, list)
 REGION_KEYS = {
     "name": TEXT,
     "count": WHOLE,
     "seconds": NUMBER,
     "energy_uj": maybe(WHOLE),
     "uncertainty_uj": maybe(NUMBER),
+}
+# Those of one that tells what of it was in no inner region.
+NESTED_REGION_KEYS = {
+    "parent": maybe(TEXT),
+    "exclusive_seconds": NUMBER,
+    "exclusive_uj": WHOLE,
+    "exclusive_uncertainty_uj": NUMBER,
 }
 
 
@@ -112,11 +129,14 @@ def file_name(cluster: str, job: int, node: str) -> str:
 
 
 def read(path: str) -> tuple[str, dict]:
-    """A file and the checked record in it; RecordError names all that is wrong, key by key."""
+    """A file and the checked record in it; RecordError names all that is wrong, key by key.
+
+    OSError: it cannot be read now, which says nothing of the record.
+    """
     try:
         text = _content(path).decode()
         record = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError([f"{path}: not JSON: {error}: write the record again"]) from None
     problems = check(record)
     if not problems and first_name(os.path.basename(path)) != (name := _name_of(record)):
@@ -131,9 +151,9 @@ def _content(path: str) -> bytes:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
-    except FileNotFoundError:
-        raise
     except OSError as error:
+        if error.errno not in FOR_GOOD:
+            raise
         what = "a link" if error.errno == errno.ELOOP else error.strerror
         raise RecordError([f"{path}: {what}: must be a plain file"]) from None
     try:
@@ -207,9 +227,9 @@ def _check_keys(values, keys: dict, where: str) -> list[str]:
     ]
 
 
-def _check_present(values: dict, keys: dict) -> list[str]:
+def _check_present(values: dict, keys: dict, where: str = "") -> list[str]:
     """Keys that may be missing."""
-    return _check_keys(values, {key: kind for key, kind in keys.items() if key in values}, "")
+    return _check_keys(values, {key: kind for key, kind in keys.items() if key in values}, where)
 
 
 def _check_instrument(instrument, where: str) -> list[str]:
@@ -236,20 +256,21 @@ def _is_plain(account) -> bool:
         return False
     if tuple(map(type, values)) != _PLAIN_TYPES:
         return False
-    start_ns, end_ns, energy_uj, *_, step, method, estimated, domains, regions = values
+    start_ns, end_ns, energy_uj, *_, step, method, estimated, domains, notes, regions = values
     parts = domains.values()
     return (
-        min(values[:10]) >= 0
-        and max(values[:6]) < 1 << 62
-        and sum(values[6:10]) < math.inf  # NaN is in no order: only a sum shows it
+        min(values[:11]) >= 0
+        and max(values[:7]) < 1 << 62
+        and sum(values[7:11]) <= MOST  # NaN is in no order: only a sum shows it
         and start_ns <= end_ns
-        and _text(step)
+        and _name(step)
         and method in METHODS
         and (estimated or method != "model")
         and domains.keys() <= _DOMAINS
         and {*map(type, parts)} <= _INT
         and min(parts, default=0) >= 0
         and sum(parts) == energy_uj
+        and all(map(_text, notes))
         and not regions
     )
 
@@ -258,6 +279,7 @@ def _check_account(account, where: str) -> list[str]:
     problems = _check_keys(account, ACCOUNT_KEYS, where)
     if problems:
         return problems
+    problems += _check_present(account, OPTIONAL_ACCOUNT_KEYS, where)
     if account["end_ns"] < account["start_ns"]:
         problems.append(f"{where}.end_ns: {account['end_ns']}: must not be before start_ns")
     if account["energy_uj"] is not None:
@@ -266,8 +288,15 @@ def _check_account(account, where: str) -> list[str]:
     if not isinstance(regions, list):
         return [*problems, f"{where}.regions: {_short(regions)}: must be a list"]
     for index, region in enumerate(regions):
-        problems += _check_keys(region, REGION_KEYS, f"{where}.regions[{index}]")
+        problems += _check_region(region, f"{where}.regions[{index}]")
     return problems
+
+
+def _check_region(region, where: str) -> list[str]:
+    problems = _check_keys(region, REGION_KEYS, where)
+    if problems or "exclusive_uj" not in region:
+        return problems
+    return _check_keys(region, NESTED_REGION_KEYS, where)
 
 
 def _check_measured(account: dict, where: str) -> list[str]:

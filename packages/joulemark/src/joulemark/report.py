@@ -74,8 +74,7 @@ def run_scaling(options) -> int:
 
 
 def _lay_out(tables: list[table.Text], notes: list[str], options) -> None:
-    lay_out = table.as_markdown if options.format == "markdown" else table.as_terminal
-    _write(lay_out(tables, notes), options.out)
+    _write(table.written(tables, notes, options), options.out)
 
 
 def _series(options) -> list[stats.Series]:
@@ -101,8 +100,7 @@ def _formatted(series: list[stats.Series], options) -> str:
     if options.compare:
         tables += table.comparison(series, *options.compare)
     notes += table.summary(series)
-    lay_out = table.as_markdown if options.format == "markdown" else table.as_terminal
-    return lay_out(tables, notes)
+    return table.written(tables, notes, options)
 
 
 def _write(text: str, out: str | None) -> None:

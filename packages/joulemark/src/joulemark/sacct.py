@@ -38,7 +38,7 @@ options choose the rows as they always do; among them:
   -A, --accounts=LIST     of these accounts            -X, --allocations      jobs without steps
   -a, --allusers          of all users                 -s, --state=LIST       in these states
   -D, --duplicates        a requeued job's earlier runs too
-  -o, --format=LIST       sacct's columns and ours, each may have %WIDTH or %-WIDTH (left)
+  -o, --format=LIST       sacct's columns and ours, each may have %WIDTH or %-WIDTH (left); or ALL
   -n, --noheader          no header
   -p, --parsable          `|` after each value         -P, --parsable2        `|` between values
       --delimiter=TEXT    another one than `|`
@@ -174,7 +174,18 @@ class Field:
 
 def _fields(args: sacctargs.SacctArgs) -> list[Field]:
     default = BRIEF_FORMAT if "brief" in args.chosen else DEFAULT_FORMAT
-    return [_field(spec) for spec in args.format or default.split(",")]
+    specs = args.format or default.split(",")
+    return [_field(one) for spec in specs for one in _expanded(spec)]
+
+
+def _expanded(spec: str) -> list[str]:
+    """`ALL`, of which sacct takes any beginning, is all of its columns, and here ours too."""
+    name, percent, width = spec.partition("%")
+    if not name or not "all".startswith(name.lower()):
+        return [spec]
+    _, own = _output(["--helpformat"])
+    names = [*own.split(), *(column.name for column in columns.COLUMNS)]
+    return [f"{one}{percent}{width}" for one in names]
 
 
 def _field(spec: str) -> Field:

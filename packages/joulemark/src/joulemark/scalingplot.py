@@ -94,17 +94,18 @@ def _draw(name: str, found: list[Scaling], figure: Figure, out: Path) -> Path:
     with pyplot.rc_context(plot.STYLE):
         canvas, axes = pyplot.subplots(figsize=(7.2, 4.8))
         drawn = []
+        any_hollow = False
         for index, one in enumerate(found):
             points = _points(one, figure)
             if points:
                 hollow = one.series.estimated and figure.name in ("energy-efficiency", "power")
+                any_hollow |= hollow
                 plot.draw_line(axes, points, _label(one), index, hollow)
                 drawn += points
         plot.scale_axes(axes, drawn)
         if figure.is_part:
             axes.set_ylim(0, max(105, 1.05 * max(value for _, value, _ in drawn)))
-        title = f"{name}: {figure.heading}"
-        axes.set_title(title, loc="left", fontweight="bold", pad=6)
+        plot.write_title(axes, f"{name}: {figure.heading}", any_hollow)
         axes.set_xlabel(figure.across_label, loc="left")
         axes.set_ylabel(
             f"{figure.heading.partition(' against')[0].capitalize()} [{figure.up_label(unit)}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from dataclasses import dataclass
 
 from joulemark import units
@@ -33,6 +34,7 @@ HEADS = {
     "efficiency": ("Eff.", None),
 }
 OF_ENERGY = ("power_w", "energy_j", "efficiency")
+WIDEST = 100_000  # characters of a table, which the terminal may break, but nothing cuts
 
 
 @dataclass(frozen=True)
@@ -108,18 +110,25 @@ def _cell(row: Row, key: str, exponent: int) -> str:
     return ESTIMATE_MARK + text if is_estimate else text
 
 
-def as_terminal(tables: list[Text], notes: list[str]) -> str:
-    """For eyes: aligned, error lines dim where the terminal can."""
+def written(tables: list[Text], notes: list[str], options) -> str:
+    """As --format says, for where --out says."""
+    if options.format == "markdown":
+        return as_markdown(tables, notes)
+    return as_terminal(tables, notes, to_terminal=options.out is None and sys.stdout.isatty())
+
+
+def as_terminal(tables: list[Text], notes: list[str], to_terminal: bool) -> str:
+    """For eyes: aligned, error lines dim where the terminal can; no cell is ever cut."""
     import shutil
-    import sys
 
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text as Styled
 
-    is_tty = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if is_tty else 132
-    console = Console(file=io.StringIO(), force_terminal=is_tty, width=width, highlight=False)
+    width = shutil.get_terminal_size().columns if to_terminal else 132
+    console = Console(
+        file=io.StringIO(), force_terminal=to_terminal, width=WIDEST, highlight=False
+    )
     for text in tables:
         console.print(Styled(text.title, style="bold"))
         table = Table(box=None, pad_edge=False)
@@ -131,6 +140,7 @@ def as_terminal(tables: list[Text], notes: list[str]) -> str:
             table.add_row(*map(Styled, cells), style=style)
         console.print(table)
         console.print()
+    console.width = width
     for note in notes:
         console.print(Styled(note))
     return console.file.getvalue()

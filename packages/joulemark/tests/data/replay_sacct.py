@@ -15,7 +15,7 @@ def main(options):
     if "--json" in options:
         sys.stdout.write((DATA / "sacct.json").read_text())
     elif "--helpformat" in options:
-        print("Account             AdminComment        AllocCPUS           AllocNodes")
+        print("   ".join((DATA / "sacct.rows").read_text().split("\n")[0].split("\x1f")))
     elif "-P" in options:
         print_rows(options[options.index("-o") + 1].split(","))
     else:

@@ -108,13 +108,17 @@ class Site:
         found = (folder / ENERGY_PLUGIN for folder in self.plugin_dirs)
         return next((path for path in found if path.exists()), None)
 
+    @functools.cached_property
+    def prefix(self) -> Path | None:
+        """Where joulemark-slurm is installed: its energy plugin is in lib/slurm there."""
+        return self.energy_plugin.resolve().parents[2] if self.energy_plugin else None
+
     def program(self, name: str) -> str:
         """One of ours: beside the energy plugin, where it was installed with it, else on PATH."""
-        if self.energy_plugin:
-            prefix = self.energy_plugin.resolve().parent.parent.parent
+        if self.prefix:
             for folder in ("sbin", "bin"):
-                if (prefix / folder / name).exists():
-                    return str(prefix / folder / name)
+                if (self.prefix / folder / name).exists():
+                    return str(self.prefix / folder / name)
         return name
 
     @functools.cached_property

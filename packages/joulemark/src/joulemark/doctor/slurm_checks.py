@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,11 +107,22 @@ def epilog_environment(site: Site) -> Iterator[Finding]:
     """slurmctld starts EpilogSlurmctld with next to no environment."""
     usual = Path("/etc/slurm/joulemark.yaml")
     for path in site.conf.all("EpilogSlurmctld"):
-        if not _calls_us(Path(path)) or not site.is_controller or site.config_file == usual:
+        if not _calls_us(Path(path)) or not site.is_controller:
             continue
-        if "JOULEMARK_CONFIG=" not in Path(path).read_text(errors="replace"):
+        text = Path(path).read_text(errors="replace")
+        if "JOULEMARK_CONFIG=" not in text and site.config_file != usual:
             value = f"JOULEMARK_CONFIG is not set in it, and the file in use is {site.config_file}"
             fix = f"set it in a script that calls ours, or put the file at {usual}"
+            yield Finding("epilog-environment", ERROR, path, value, fix)
+        if "SLURM_CONF=" not in text and "SLURM_CONF" in os.environ:
+            value = f"SLURM_CONF is not set in it, and here it is {site.conf.path}"
+            fix = (
+                "set it in a script that calls ours, where Slurm does not find the file by itself"
+            )
+            yield Finding("epilog-environment", WARNING, path, value, fix)
+        if "JOULEMARK_BIN=" not in text and not _epilog_finds_command(site):
+            value = "JOULEMARK_BIN is not set in it, and its PATH has no joulemark: no merge"
+            fix = f"set it to {Path(sys.argv[0]).absolute().parent} in a script that calls ours"
             yield Finding("epilog-environment", ERROR, path, value, fix)
 
 
@@ -184,6 +197,14 @@ def _plugstack(file: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
 
 def _glob(pattern: str) -> list[Path]:
     return sorted(Path("/").glob(pattern.lstrip("/")))
+
+
+def _epilog_finds_command(site: Site) -> bool:
+    """By the PATH that epilogslurmctld gives itself."""
+    folders = ["/usr/local/bin", "/usr/bin", "/bin"]
+    if site.prefix:
+        folders.insert(0, str(site.prefix / "bin"))
+    return shutil.which("joulemark", path=":".join(folders)) is not None
 
 
 def _calls_us(path: Path) -> bool:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from joulemark.errors import UserError
+from joulemark.stamp import Stamp, stamp
 from joulemark.store.place import Place
 from joulemark.store.session import LOCK_TIMEOUT_S, Session
+
+MERGE_BEGINS_S = 1.0  # in which its side files come to be, and who may only read can use them
 
 
 class SqliteSession(Session):
@@ -58,20 +62,62 @@ def writer(place: Place) -> SqliteSession:
     return SqliteSession(place, _connect(str(place.path)))
 
 
-def reader(place: Place) -> SqliteSession:
-    """WAL's side files cannot be made by a reader; with no writer about, none is needed."""
+class SqliteReader(SqliteSession):
+    """WAL's side files cannot be made by who may only read; with no writer about, none is needed.
+
+    But then no lock keeps a merge from changing pages between two looks at them: what was read
+    meanwhile is read again.
+    """
+
+    def __init__(self, place: Place):
+        self._unlocked: Stamp | None = None  # the file as it was when it was opened without locks
+        super().__init__(place, self._open(place.path))
+
+    def rows(self, sql: str, values: Sequence = ()) -> list[tuple]:
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
+        while True:
+            try:
+                found = super().rows(sql, values)
+            except sqlite3.DatabaseError:
+                if self._is_settled() or time.monotonic() > deadline:
+                    raise
+            else:
+                if self._is_settled():
+                    return found
+                if time.monotonic() > deadline:
+                    raise sqlite3.OperationalError("merges change it all the time: try again")
+            self.close()
+            self.raw = self._open(self.place.path)
+
+    def _is_settled(self) -> bool:
+        return self._unlocked is None or self._unlocked == stamp(os.stat(self.place.path))
+
+    def _open(self, path: Path) -> sqlite3.Connection:
+        deadline = time.monotonic() + MERGE_BEGINS_S
+        uri = path.absolute().as_uri()
+        while True:
+            before = stamp(os.stat(path))
+            connection = _connect(f"{uri}?mode=ro", uri=True)
+            try:
+                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+            except sqlite3.OperationalError:
+                connection.close()
+                if not os.access(path, os.R_OK) or time.monotonic() > deadline:
+                    raise
+            else:
+                self._unlocked = None
+                return connection
+            if not _has_wal(path):
+                self._unlocked = before
+                return _connect(f"{uri}?mode=ro&immutable=1", uri=True)
+            time.sleep(0.01)  # a merge has just begun
+
+
+def reader(place: Place) -> SqliteReader:
+    """A connection for queries."""
     if not place.path.exists():
         raise UserError(f"{place}: no store yet: it is made by the first `joulemark merge`")
-    uri = place.path.absolute().as_uri()
-    connection = _connect(f"{uri}?mode=ro", uri=True)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-    except sqlite3.OperationalError:
-        connection.close()
-        if _has_wal(place.path) or not os.access(place.path, os.R_OK):
-            raise
-        connection = _connect(f"{uri}?mode=ro&immutable=1", uri=True)
-    return SqliteSession(place, connection)
+    return SqliteReader(place)
 
 
 def _connect(target: str, **options) -> sqlite3.Connection:
@@ -79,5 +125,7 @@ def _connect(target: str, **options) -> sqlite3.Connection:
 
 
 def _has_wal(path: Path) -> bool:
-    wal = f"{path}-wal"
-    return os.path.exists(wal) and os.path.getsize(wal) > 0
+    try:
+        return os.stat(f"{path}-wal").st_size > 0
+    except FileNotFoundError:  # or gone just now
+        return False
