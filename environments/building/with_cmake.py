@@ -16,12 +16,20 @@ BENCHMARKS = benchmarks(CHECKOUT)
 #: in the order of their dependencies
 PROJECTS = ("packages/benchkit", *(f"packages/{name}" for name in BENCHMARKS), "slurm-plugins")
 
+#: each module, and the project whose version it has
+MODULES = {
+    **{name: name for name in BENCHMARKS},
+    "joulemark-slurm": "slurm-plugins",
+    "joulemark": "slurm-plugins",
+}
 MODULE = """\
 -- {name} {version}, built by CMake; written by environments/build.
 whatis("Name: {name}")
 whatis("Version: {version}")
 prepend_path("PATH", "{prefix}/bin")
 """
+#: for users' programs: `from joulemark import region`
+PYTHON_MODULE = 'prepend_path("PYTHONPATH", "{sources}/src")\n'
 
 
 def build(steps: Steps, why: str) -> dict:
@@ -34,7 +42,7 @@ def build(steps: Steps, why: str) -> dict:
         "JOULEMARK_WHY": why,
         "JOULEMARK_SLURM_PREFIX": prefix,
         "JOULEMARK_MODULES": write_modules(steps, prefix),
-        "JOULEMARK_BIN": install_command(steps),
+        "JOULEMARK_BIN": install_command(steps, prefix),
     }
 
 
@@ -58,27 +66,33 @@ def build_folder_of(steps: Steps, name: str) -> Path:
 
 
 def write_modules(steps: Steps, prefix: Path) -> Path:
-    """The folder for `module use`, with one module file for each benchmark."""
+    """The folder for `module use`, with the modules that Spack would make."""
     modules = steps.cache / "modules"
-    for name in BENCHMARKS:
-        cached = (build_folder_of(steps, name) / "CMakeCache.txt").read_text()
+    for name, project in MODULES.items():
+        cached = (build_folder_of(steps, project) / "CMakeCache.txt").read_text()
         version = re.search(r"^CMAKE_PROJECT_VERSION:\w+=(.+)$", cached, re.MULTILINE)[1]
         file = modules / name / f"{version}.lua"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(MODULE.format(name=name, version=version, prefix=prefix))
+        text = MODULE.format(name=name, version=version, prefix=prefix)
+        if name == "joulemark":
+            text += PYTHON_MODULE.format(sources=build_folder_of(steps, name))
+        file.write_text(text)
     return modules
 
 
-def install_command(steps: Steps) -> Path:
+def install_command(steps: Steps, prefix: Path) -> Path:
     """Install the Python command into a virtual environment of its own, that sees the system's
-    modules, as the recipe does."""
+    modules, as the recipe does; the command alone is in the prefix."""
     venv = steps.cache / "cmake/venv"
     python = venv / "bin/python"
     if ask(python, "-m", "pip", "--version") is None:
         steps.run("make venv", "/usr/bin/python3", "-m", "venv", "--system-site-packages", venv)
-    sources = steps.cache / "cmake/joulemark"
+    sources = build_folder_of(steps, "joulemark")
     steps.run("copy joulemark", "cp", "-rT", CHECKOUT / "packages/joulemark", sources)
     install = ("-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation")
     steps.run("install joulemark", python, *install, "--force-reinstall", sources)
-    steps.run("try joulemark", venv / "bin/joulemark", "--help")
-    return venv / "bin"
+    command = prefix / "bin/joulemark"
+    command.unlink(missing_ok=True)
+    command.symlink_to(venv / "bin/joulemark")
+    steps.run("try joulemark", command, "--help")
+    return command.parent

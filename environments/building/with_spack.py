@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -36,6 +37,7 @@ SOURCES = ("packages", "slurm-plugins", "spack-repo", "environments")
 ENVIRONMENTS = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
 RECIPES = CHECKOUT / "spack-repo/spack_repo/joulemark/packages"
 BUILD_DSP_TOOLCHAIN = RECIPES / "tic6x_elf_gcc/build-toolchain"
+PREPARE_CROSS = CHECKOUT / "environments/cross/prepare"
 FETCH_LIMIT_S = 300
 #: one line, as `spack python -c` wants it; `spack fetch` asks for sources of externals, too, and
 #: fails where Spack does not know their version
@@ -59,7 +61,7 @@ def build(steps: Steps, environment: str, name: str) -> dict:
         stamp.unlink(missing_ok=True)
         install(steps, spack, folder)
         stamp.write_text(digest)
-    return locate(spack, folder)
+    return {**locate(spack, folder), **how_to_run(steps, environment)}
 
 
 def obtain(steps: Steps) -> Path:
@@ -180,7 +182,15 @@ def prepare_environment(steps: Steps, spack: Path, name: str) -> Path:
     with detected.open("a") as file:
         file.write(variants_here() + dsp_toolchain_here())
     detected.replace(copy / "common/detected.yaml")
+    if is_crossed(name):
+        steps.run(f"prepare {name}", PREPARE_CROSS, name, "--into", copy / "cross")
     return copy / name
+
+
+def is_crossed(environment: str) -> bool:
+    """Whether this machine builds the environment for another one's processor."""
+    known = (CHECKOUT / f"environments/cross/{environment}.yaml").exists()
+    return known and platform.machine() == "x86_64"
 
 
 def variants_here() -> str:
@@ -205,6 +215,8 @@ def digest_of_all(spack: Path, folder: Path) -> str:
     """Changes with the sources, recipes, environment, the machine's externals and Spack."""
     digest = hashlib.sha256(b"".join(tree_digest(CHECKOUT / name) for name in SOURCES))
     externals = (folder.parent / "common/detected.yaml").read_text()
+    for prepared in folder.parent.glob(f"cross/{folder.name}-here.yaml"):
+        externals += prepared.read_text()
     digest.update("".join(sorted(externals.splitlines())).encode())  # Spack's order is by chance
     digest.update(spack.read_bytes() + str(ask(spack, "--version")).encode())
     return digest.hexdigest()
@@ -243,3 +255,11 @@ def locate(spack: Path, folder: Path) -> dict:
     if "joulemark" in prefix:
         where["JOULEMARK_BIN"] = f"{prefix['joulemark']}/bin"
     return where
+
+
+def how_to_run(steps: Steps, environment: str) -> dict:
+    """What runs the programs here, where they are for another machine: prepare's last word."""
+    if not is_crossed(environment):
+        return {}
+    log = steps.logs / f"prepare-{environment}.log"
+    return {"JOULEMARK_RUNNER": log.read_text().splitlines()[-1]}

@@ -92,4 +92,4 @@ class Benchmark(InTreeCMakePackage):
         for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"):
             launcher.add_default_env(f"OMPI_{name}", "1")
         launcher.add_default_env("OMPI_MCA_rmaps_base_oversubscribe", "1")
-        launcher("-n", "2", self.prefix.bin.join(self.name), "--quick")
+        launcher("-n", "2", *self.emulator, self.prefix.bin.join(self.name), "--quick")

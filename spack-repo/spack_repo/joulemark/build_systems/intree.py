@@ -11,8 +11,9 @@ from spack_repo.joulemark.build_systems.digest import tree_digest
 
 from spack.package import *
 
-#: the family of the machine that builds, in Spack's words
-BUILDER = {"armv7l": "arm"}.get(platform.machine(), platform.machine())
+#: the families of what runs on the machine that builds; Spack takes a word that it does not know,
+#: such as armv7l, for a family of its own
+RUN_HERE = {platform.machine(), {"armv7l": "arm"}.get(platform.machine())}
 
 
 def device_variant():
@@ -61,7 +62,7 @@ class InTreeCMakePackage(InTree, CMakePackage):
     def emulator(self) -> list[str]:
         """What runs a program of another family on the machine that builds; empty for its own."""
         family = str(self.spec.target.family)
-        if family == BUILDER:
+        if family in RUN_HERE:
             return []
         return [f"qemu-{family}", "-L", str(self.spec["libc"].prefix)]
 

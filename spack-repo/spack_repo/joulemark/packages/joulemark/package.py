@@ -13,17 +13,10 @@ class Joulemark(InTree, Package):
     """Joulemark's command: job accounting with energy, tables and plots.
 
     It is installed, without a network, into a virtual environment of its own that sees its
-    Python's modules and those that Spack has built. Only the command itself is in bin."""
+    Python's modules and those that Spack has built; users see its command and modules alone."""
 
     license("Apache-2.0 OR MIT")
-
     version("0.1.0")
-
-    variant("mariadb", default=False, description="The store in MariaDB")
-    variant("postgresql", default=False, description="The store in PostgreSQL")
-    variant("mqtt", default=False, description="Records over MQTT: joulemark receive")
-    variant("profile", default=False, description="Power over time in HDF5")
-    variant("parquet", default=False, description="Exports in Parquet")
 
     for tool in ("pip", "setuptools", "wheel"):
         depends_on(f"py-{tool}", type="build")
@@ -32,11 +25,15 @@ class Joulemark(InTree, Package):
         depends_on("py-pyyaml")
         depends_on("py-rich")
         depends_on("py-matplotlib")
-        depends_on("py-pymysql@1:", when="+mariadb")
-        depends_on("py-psycopg@3.1:", when="+postgresql")
-        depends_on("py-paho-mqtt@1.6:", when="+mqtt")
-        depends_on("py-h5py@3.7:", when="+profile")
-        depends_on("py-pyarrow@10:", when="+parquet")
+    for extra, what, needed in (
+        ("mariadb", "The store in MariaDB", "py-pymysql@1:"),
+        ("postgresql", "The store in PostgreSQL", "py-psycopg@3.1:"),
+        ("mqtt", "Records over MQTT: joulemark receive", "py-paho-mqtt@1.6:"),
+        ("profile", "Power over time in HDF5", "py-h5py@3.7:"),
+        ("parquet", "Exports in Parquet", "py-pyarrow@10:"),
+    ):
+        variant(extra, default=False, description=what)
+        depends_on(needed, when=f"+{extra}", type=("build", "run"))
 
     def install(self, spec, prefix):
         # pip writes beside the sources, so it gets a copy of them
@@ -52,6 +49,10 @@ class Joulemark(InTree, Package):
         Path(venv, folder, "spack.pth").write_text("\n".join(built))
         mkdirp(prefix.bin)
         symlink(venv.bin.joulemark, prefix.bin.joulemark)
+        symlink(venv.join(folder), prefix.libexec.modules)
+
+    def setup_run_environment(self, env):
+        env.prepend_path("PYTHONPATH", self.prefix.libexec.modules)
 
     def test_help(self):
         """the command starts: all modules that it needs are there"""
