@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -25,7 +26,9 @@ def build() -> Build:
 @pytest.fixture(scope="session")
 def cluster(build: Build) -> Iterator[Cluster]:
     """Two nodes with Joulemark, fresh for the session; its logs stay for reading."""
-    cluster = Cluster(state_folder() / "test", name="test", build=build)
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    folder = f"test-{worker}" if worker else "test"
+    cluster = Cluster(state_folder() / folder, name="test", build=build)
     try:
         cluster.remove()
         yield cluster.up()

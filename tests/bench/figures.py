@@ -17,6 +17,7 @@ class Figure:
     peer: str | float | None = None
     goal: str = ""
     met: bool | None = None  # None: it has no goal
+    spread: tuple[float, float] | None = None  # lowest and highest of what the value sums up
 
 
 def at_most(
@@ -27,6 +28,8 @@ def at_most(
 
 def line_of(figure: Figure) -> str:
     line = f"{figure.name:36} {figure.value:12.3f} {figure.unit:24}"
+    if figure.spread:
+        line += " [{:.3f}, {:.3f}]".format(*figure.spread)
     if isinstance(figure.peer, (int, float)):
         line += f" (peer: {figure.peer:g})"
     if figure.met is not None:

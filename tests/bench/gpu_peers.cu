@@ -1,11 +1,15 @@
 // What a GPU can do, by the plainest calls: tests/bench/gpu holds the benchmarks against it.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //
+//     gpu_peers copy|dgemm|fft...
+//
 // Prints a line a figure, NAME VALUE: copy (bytes read and written a second by cudaMemcpy inside
-// the device), dgemm N (flop/s of cublasDgemm), fft N (seconds of one cuFFT in double precision).
-#include <algorithm>
+// the device), dgemm N (flop/s of cublasDgemm), fft N (cuFFTs a second, in double precision). They
+// are means of as long a time as a benchmark is measured, of random numbers: a GPU multiplies zeros
+// faster.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <cufft.h>
@@ -13,7 +17,7 @@
 
 namespace {
 
-constexpr int WARM_UP = 3, REPETITIONS = 10;
+constexpr float WARM_UP_MS = 200, MEASURED_MS = 1000;
 constexpr size_t COPY_BYTES = size_t{1} << 31; // far more than any cache holds
 constexpr int DGEMM_SIZES[] = {4096, 8192};
 constexpr int FFT_SIZES[] = {1 << 18, 1 << 21, 1 << 24};
@@ -26,82 +30,116 @@ void demand(bool ok, const char *what) {
     std::exit(1);
 }
 
-void *allocate(size_t bytes) {
-    void *memory = nullptr;
-    demand(cudaMalloc(&memory, bytes) == cudaSuccess, "cudaMalloc");
-    demand(cudaMemset(memory, 0, bytes) == cudaSuccess, "cudaMemset");
-    return memory;
+// Between -1 and 1.
+__global__ void fill(double *numbers, size_t count) {
+    const size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    unsigned long long bits = (i + 1) * 0x9e3779b97f4a7c15ULL;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+    if (i < count)
+        numbers[i] = static_cast<double>((bits ^ (bits >> 31)) >> 11) * 0x1p-52 - 1;
 }
 
-// Seconds of the fastest of some calls.
-double best_s(const std::function<void()> &call) {
+double *allocate(size_t count) {
+    double *numbers = nullptr;
+    demand(cudaMalloc(&numbers, count * sizeof(double)) == cudaSuccess, "cudaMalloc");
+    fill<<<static_cast<unsigned>((count + 255) / 256), 256>>>(numbers, count);
+    demand(cudaDeviceSynchronize() == cudaSuccess, "filling memory");
+    return numbers;
+}
+
+// Milliseconds of so many calls.
+float time_ms(const std::function<void()> &call, int calls) {
     cudaEvent_t begin, end;
+    float ms = 0;
     demand(cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess,
            "cudaEventCreate");
-    float best_ms = 1e30F;
-    for (int i = 0; i < WARM_UP + REPETITIONS; i++) {
-        cudaEventRecord(begin);
+    cudaEventRecord(begin);
+    for (int i = 0; i < calls; i++)
         call();
-        cudaEventRecord(end);
-        demand(cudaEventSynchronize(end) == cudaSuccess, "a call");
-        float ms = 0;
-        cudaEventElapsedTime(&ms, begin, end);
-        if (i >= WARM_UP)
-            best_ms = std::min(best_ms, ms);
-    }
+    cudaEventRecord(end);
+    demand(cudaEventSynchronize(end) == cudaSuccess, "a call");
+    demand(cudaEventElapsedTime(&ms, begin, end) == cudaSuccess, "cudaEventElapsedTime");
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
-    return best_ms / 1e3;
+    return ms;
+}
+
+// Calls a second.
+double rate(const std::function<void()> &call) {
+    int calls = 1;
+    float ms = time_ms(call, calls);
+    for (; ms < WARM_UP_MS; calls *= 2)
+        ms = time_ms(call, 2 * calls);
+    calls = static_cast<int>(static_cast<float>(calls) * MEASURED_MS / ms) + 1;
+    return calls / (time_ms(call, calls) / 1e3);
 }
 
 void copy() {
-    void *from = allocate(COPY_BYTES), *to = allocate(COPY_BYTES);
-    double seconds = best_s([&] {
+    const size_t count = COPY_BYTES / sizeof(double);
+    double *from = allocate(count), *to = allocate(count);
+    const double copies = rate([&] {
         demand(cudaMemcpyAsync(to, from, COPY_BYTES, cudaMemcpyDeviceToDevice) == cudaSuccess,
                "cudaMemcpyAsync");
     });
-    std::printf("copy %.9g\n", 2.0 * COPY_BYTES / seconds);
+    std::printf("copy %.9g\n", 2.0 * COPY_BYTES * copies);
     cudaFree(from);
     cudaFree(to);
 }
 
 void dgemm(cublasHandle_t handle, int n) {
-    size_t bytes = sizeof(double) * static_cast<size_t>(n) * static_cast<size_t>(n);
-    auto *a = static_cast<double *>(allocate(bytes)), *b = static_cast<double *>(allocate(bytes));
-    auto *c = static_cast<double *>(allocate(bytes));
+    const size_t count = static_cast<size_t>(n) * static_cast<size_t>(n);
+    double *a = allocate(count), *b = allocate(count), *c = allocate(count);
     const double one = 1, zero = 0;
-    double seconds = best_s([&] {
+    const double products = rate([&] {
         demand(cublasDgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, n, b, n, &zero, c,
                            n) == CUBLAS_STATUS_SUCCESS,
                "cublasDgemm");
     });
-    std::printf("dgemm %d %.9g\n", n, 2.0 * n * n * n / seconds);
+    std::printf("dgemm %d %.9g\n", n, 2.0 * n * n * n * products);
     for (double *matrix : {a, b, c})
         cudaFree(matrix);
 }
 
-void fft(int n) {
-    auto *data = static_cast<cufftDoubleComplex *>(
-        allocate(sizeof(cufftDoubleComplex) * static_cast<size_t>(n)));
-    cufftHandle plan;
-    demand(cufftPlan1d(&plan, n, CUFFT_Z2Z, 1) == CUFFT_SUCCESS, "cufftPlan1d");
-    double seconds = best_s([&] {
-        demand(cufftExecZ2Z(plan, data, data, CUFFT_FORWARD) == CUFFT_SUCCESS, "cufftExecZ2Z");
-    });
-    std::printf("fft %d %.9g\n", n, seconds);
-    cufftDestroy(plan);
-    cudaFree(data);
-}
-
-} // namespace
-
-int main() {
-    copy();
+void dgemms() {
     cublasHandle_t handle;
     demand(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS, "cublasCreate");
     for (int n : DGEMM_SIZES)
         dgemm(handle, n);
     cublasDestroy(handle);
+}
+
+void fft(int n) {
+    double *in = allocate(2 * static_cast<size_t>(n)), *out = allocate(2 * static_cast<size_t>(n));
+    cufftHandle plan;
+    demand(cufftPlan1d(&plan, n, CUFFT_Z2Z, 1) == CUFFT_SUCCESS, "cufftPlan1d");
+    const double transforms = rate([&] {
+        demand(cufftExecZ2Z(plan, reinterpret_cast<cufftDoubleComplex *>(in),
+                            reinterpret_cast<cufftDoubleComplex *>(out),
+                            CUFFT_FORWARD) == CUFFT_SUCCESS,
+               "cufftExecZ2Z");
+    });
+    std::printf("fft %d %.9g\n", n, transforms);
+    cufftDestroy(plan);
+    cudaFree(in);
+    cudaFree(out);
+}
+
+void ffts() {
     for (int n : FFT_SIZES)
         fft(n);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const struct {
+        const char *name;
+        void (*measure)();
+    } kinds[] = {{"copy", copy}, {"dgemm", dgemms}, {"fft", ffts}};
+    for (int i = 1; i < argc; i++)
+        for (const auto &kind : kinds)
+            if (std::strcmp(argv[i], kind.name) == 0)
+                kind.measure();
+    return argc > 1 ? 0 : 2;
 }

@@ -85,7 +85,7 @@ def disk_full(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str
         pause(1.0)
         filler = fill(folder)
         log = node.daemon.log_text
-        wait_for(lambda: log().count(IN_MEMORY) > in_memory, 30, "the ledger's disk to be full")
+        wait_for(lambda: log().count(IN_MEMORY) > in_memory, what="the ledger's disk to be full")
         short = jobs.submit(cluster, dice, go[1], nodes=["n1"], has_step=True)
         jobs.wait_started(cluster, [short])
         pause(1.0)
@@ -234,7 +234,7 @@ def end_all_of(job: jobs.Job, node: Node) -> None:
     for pid in [*node.stepds(job.id).values(), *_with_environment(mark)]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not node.stepds(job.id), 10, f"job {job.id} to die")
+    wait_for(lambda: not node.stepds(job.id), what=f"job {job.id} to die")
 
 
 def _with_environment(mark: bytes) -> list[int]:

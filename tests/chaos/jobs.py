@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.cluster import Cluster, wait_for
 
-START_S = 30.0
+START_S = 60.0
 END_S = 180.0
 # a job completes until its EpilogSlurmctld ends, which waits for the record of a killed epilog
 OVER = {

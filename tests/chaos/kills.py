@@ -152,7 +152,7 @@ class Killer:
                     self.cluster.run(["scontrol", "update", f"nodename={name}", "state=undrain"])
                 if state != "idle":
                     self.cluster.node(name).slurmd.restart()
-        self.cluster.wait_nodes(HEAL_S)
+        self.cluster.wait_nodes()
 
 
 def _kill(pid: int) -> bool:

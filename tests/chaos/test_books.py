@@ -31,6 +31,12 @@ def test_jobs_that_share_a_node_share_its_energy() -> None:
     assert "jobs 1, 2" in charged_twice([more, FIRST, LATER], STEADY.energy_j)[0]
 
 
+def test_a_job_is_charged_more_by_no_more_than_it_says() -> None:
+    more = replace(LATER, energy_uj=101 * UJ, uncertainty_uj=1.1 * UJ)
+    assert charged_twice([more], STEADY.energy_j) == []
+    assert charged_twice([replace(more, uncertainty_uj=0.9 * UJ)], STEADY.energy_j)
+
+
 def test_a_job_alone_is_charged_no_more_than_its_own_time() -> None:
     assert charged_twice([replace(LATER, energy_uj=101 * UJ)], STEADY.energy_j)
 
@@ -48,6 +54,9 @@ def test_a_ledger_gains_no_more_than_was_used() -> None:
     half = 2 * TICKS
     twice = [*good[:half], *(total + 0.1 for total in good[half:])]
     assert "more came in" in gained_more_than_true(shots(*twice), STEADY.energy_j)[0]
+    held = [*good[:half], *(total + 90.0 for total in good[half : half + TICKS])]
+    held += [max(held[-1], total) for total in good[half + TICKS :]]
+    assert gained_more_than_true(shots(*held), STEADY.energy_j) == []
     assert "fell" in gained_more_than_true(shots(100, 50), STEADY.energy_j)[0]
 
 

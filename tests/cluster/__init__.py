@@ -20,16 +20,18 @@ from tests.cluster.place import (
     CHECKOUT,
     Build,
     cache_folder,
+    end_children,
     exclusive,
     run_child,
     state_folder,
     stop_on_signals,
 )
 from tests.cluster.service import Service
-from tests.cluster.waiting import wait_for
+from tests.cluster.waiting import PATIENCE_S, wait_for
 
 __all__ = [
     "CHECKOUT",
+    "PATIENCE_S",
     "Build",
     "Cluster",
     "ClusterError",
@@ -37,6 +39,7 @@ __all__ = [
     "Service",
     "Waited",
     "cache_folder",
+    "end_children",
     "exclusive",
     "machine_instruments",
     "run_child",

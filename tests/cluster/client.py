@@ -14,9 +14,11 @@ from pathlib import Path
 
 from tests.cluster.config import Options
 from tests.cluster.errors import ClusterError
-from tests.cluster.waiting import wait_for
+from tests.cluster.waiting import PATIENCE_S, wait_for
 
 SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: the nodes are one machine: through shared memory Open MPI would take ranks of two for each other
+OPEN_MPI = {"OMPI_MCA_btl": "self,tcp"}
 ENDED = {
     "BOOT_FAIL",
     "CANCELLED",
@@ -54,12 +56,13 @@ class SlurmClient:
         build = self.options.build
         if build:
             path = ":".join([*build.slurm_path, path])
+            path = f"{build.slurm_prefix}/bin:{path}"
         if build and build.bin:
             path = f"{build.bin}:{path}"
             kept["JOULEMARK_CONFIG"] = str(self.state / "etc" / "joulemark.yaml")
         if build and build.modules:
             kept["JOULEMARK_MODULES"] = str(build.modules)
-        return {**kept, "PATH": path, "SLURM_CONF": str(self.slurm_conf)}
+        return {**kept, **OPEN_MPI, "PATH": path, "SLURM_CONF": str(self.slurm_conf)}
 
     def run(
         self,
@@ -109,7 +112,7 @@ class SlurmClient:
         match = re.search(r"JobState=(\w+)", text)
         return match[1] if match else "UNKNOWN"
 
-    def wait_running(self, job: int | str, timeout_s: float = 30.0) -> None:
+    def wait_running(self, job: int | str, timeout_s: float = PATIENCE_S) -> None:
         wait_for(lambda: self.job_state(job) == "RUNNING", timeout_s, f"job {job} to run")
 
     def wait_job(self, job: int | str, timeout_s: float = 120.0) -> dict[str, str]:

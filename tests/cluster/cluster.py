@@ -22,7 +22,7 @@ from tests.cluster.errors import ClusterError, Waited
 from tests.cluster.place import exclusive, undisturbed
 from tests.cluster.ports import choose_ports, known_ports, listens
 from tests.cluster.service import Service, leftovers
-from tests.cluster.waiting import wait_for
+from tests.cluster.waiting import PATIENCE_S, wait_for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,13 +236,13 @@ class Cluster(SlurmClient):
     def end_jobs(self) -> None:
         user = [f"--user={service_user()}"] if os.geteuid() else []
         with contextlib.suppress(ClusterError, subprocess.TimeoutExpired):
-            ids = self.run(["squeue", "-h", "-o", "%i"], timeout=10).split()
+            ids = self.run(["squeue", "-h", "-o", "%i"], timeout=30).split()
             if ids:
-                self.run(["scancel", *user, *ids], timeout=10)
-                wait_for(lambda: not self.run(["squeue", "-h"], timeout=10), 10, "jobs to end")
+                self.run(["scancel", *user, *ids], timeout=30)
+                wait_for(lambda: not self.run(["squeue", "-h"], timeout=30), what="jobs to end")
 
     def _end_leftovers(self) -> None:
-        for number, patience_s in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)):
+        for number, patience_s in ((signal.SIGTERM, 2.0), (signal.SIGKILL, PATIENCE_S)):
             for pid in leftovers(self.state, self.slurm_conf):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
@@ -327,6 +327,7 @@ class Cluster(SlurmClient):
         config.give(fresh, service_user())
         self.mariadb.run_as_user(
             *("mariadb-install-db", "--no-defaults", f"--datadir={fresh}"),
+            f"--tmpdir={self.state}/tmp",  # a starting server deletes every "#sql" file there
             *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
             "--force",  # nobody connects by name, so it need not be one that can be looked up
             *(f"--auth-root-socket-user={service_user()}", "--innodb-log-file-size=16M"),
@@ -339,7 +340,7 @@ class Cluster(SlurmClient):
         if name not in self.run(["sacctmgr", "-nP", "show", "cluster", "format=cluster"]).split():
             self.run(["sacctmgr", "-i", "add", "cluster", name])
 
-    def wait_nodes(self, timeout_s: float = 30.0) -> None:
+    def wait_nodes(self, timeout_s: float = PATIENCE_S) -> None:
         """Waits until every node can take jobs."""
 
         def waiting() -> list[str]:

@@ -12,6 +12,7 @@ import os
 import shlex
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,15 +104,58 @@ def undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextlib.contextmanager
+def _later() -> Iterator[None]:
+    """Signals arrive afterwards, but are not blocked: what is started here would have them so.
+
+    Only in the main thread, where Python delivers them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {n: signal.signal(n, lambda number, _: came.append(number)) for n in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
+
+
+_children: set[subprocess.Popen] = set()  # those of run_child
+_starting = threading.Lock()
+_ended = threading.Event()
+
+
 def run_child(command: Sequence[str | Path], **more: object) -> int:
     """Runs a program to its end; if we are stopped, it and what it started end before we do."""
-    child = subprocess.Popen(list(map(str, command)), start_new_session=True, **more)
+    child = None
     try:
+        with _later(), _starting:
+            if _ended.is_set():
+                raise KeyboardInterrupt
+            child = subprocess.Popen(list(map(str, command)), start_new_session=True, **more)
+            _children.add(child)
         return child.wait()
     except BaseException:
-        with undisturbed():
-            _end_session(child)
+        if child:
+            with undisturbed():
+                _end_session(child)
         raise
+    finally:
+        _children.discard(child)  # type: ignore[arg-type]
+
+
+def end_children() -> None:
+    """Ends what other threads run by run_child, and lets none start more."""
+    with undisturbed():
+        with _starting:
+            _ended.set()
+            living = list(_children)
+        for child in living:
+            _end_session(child)
 
 
 def _end_session(child: subprocess.Popen) -> None:

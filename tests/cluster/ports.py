@@ -15,6 +15,7 @@ from tests.cluster.errors import ClusterError
 
 FILE = "ports.json"
 LISTEN = "0A"  # a socket's state in /proc/net/tcp
+_claims: dict[int, socket.socket] = {}
 
 
 def known_ports(state: Path) -> dict[str, int]:
@@ -23,7 +24,7 @@ def known_ports(state: Path) -> dict[str, int]:
 
 
 def choose_ports(state: Path, names: Iterable[str], running: Mapping[str, bool]) -> dict[str, int]:
-    """Each name's port as at the first start; a new one where a stranger listens on it.
+    """Each name's port as at the first start; a new one where a stranger has it.
 
     `running` tells which of our own servers are alive, and so listen themselves.
     """
@@ -31,7 +32,7 @@ def choose_ports(state: Path, names: Iterable[str], running: Mapping[str, bool])
     ports: dict[str, int] = {}
     for name in names:
         port = known.get(name)
-        if port is None or (listens(port) and not running.get(name)):
+        if port is None or not (running.get(name) or (_claim(port) and not listens(port))):
             port = _new_port({*known.values(), *ports.values()})
         ports[name] = port
     (state / FILE).write_text(json.dumps({**known, **ports}, indent=1) + "\n")
@@ -50,7 +51,7 @@ def listens(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port for a server of one test."""
+    """A port for a server of one test, TCP or UDP."""
     return _new_port(set())
 
 
@@ -58,15 +59,29 @@ def _new_port(taken: set[int]) -> int:
     """Below the kernel's ephemeral ports, so that no client's connection ever sits on it."""
     for _ in range(200):
         port = random.randrange(20000, 30000)
-        if port not in taken and _can_be_bound(port):
+        if port not in taken and port not in _claims and _can_be_bound(port) and _claim(port):
             return port
     raise ClusterError("no free port between 20000 and 30000")
 
 
-def _can_be_bound(port: int) -> bool:
-    with socket.socket() as probe:
+def _claim(port: int) -> bool:
+    """Ours until this process ends: two that choose before either listens get different ones."""
+    if port not in _claims:
+        claim = socket.socket(socket.AF_UNIX)
         try:
-            probe.bind(("", port))
+            claim.bind(f"\0joulemark-port-{port}")
         except OSError:
+            claim.close()
             return False
-        return True
+        _claims[port] = claim
+    return True
+
+
+def _can_be_bound(port: int) -> bool:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(socket.AF_INET, kind) as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                return False
+    return True

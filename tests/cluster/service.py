@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.cluster.errors import ClusterError, Waited
-from tests.cluster.waiting import wait_for
+from tests.cluster.waiting import PATIENCE_S, wait_for
 
 # Every service carries this variable, so that a process whose record was lost is still found.
 MARK = "JOULEMARK_SERVICE_OF"
@@ -111,7 +111,7 @@ class Service:
     def alive(self) -> bool:
         return self.pid is not None
 
-    def start(self, timeout_s: float = 30.0) -> None:
+    def start(self, timeout_s: float = PATIENCE_S) -> None:
         """Starts it and waits until it answers; does nothing where it runs."""
         self.launch()
         self.wait_ready(timeout_s)
@@ -167,7 +167,7 @@ class Service:
             *(ambient if self.capabilities else []),
         ]
 
-    def wait_ready(self, timeout_s: float = 30.0) -> None:
+    def wait_ready(self, timeout_s: float = PATIENCE_S) -> None:
         """Waits until it answers; says at once when it died instead."""
         try:
             wait_for(lambda: self.ready() or not self.alive, timeout_s, self.name)
@@ -199,7 +199,7 @@ class Service:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         if number == signal.SIGKILL:
-            wait_for(lambda: not self.alive and _threads(pid) <= 1, 10, f"{self.name} to die")
+            wait_for(lambda: not self.alive and _threads(pid) <= 1, what=f"{self.name} to die")
 
     def terminate(self) -> None:
         """Asks it to end and does not wait; that it has just ended is as good."""

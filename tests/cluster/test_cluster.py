@@ -11,22 +11,25 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cluster import Build, ClusterError, Service, Waited, exclusive, wait_for
+from tests.cluster import Build, Cluster, ClusterError, Service, Waited, exclusive, wait_for
 from tests.cluster.config import (
     Options,
     daemon_config,
+    give,
     machine_instruments,
+    service_user,
     slurm_conf,
 )
 from tests.cluster.config import yaml as to_yaml
-from tests.cluster.place import run_child, state_folder
-from tests.cluster.ports import choose_ports
+from tests.cluster.place import CHECKOUT, run_child, state_folder
+from tests.cluster.ports import choose_ports, free_port
 from tests.cluster.service import leftovers, start_ticks
 
 VALUES = collections.defaultdict(lambda: "x")
@@ -120,6 +123,18 @@ def test_ports_stay_unless_a_stranger_has_one(state: Path) -> None:
         assert choose_ports(state, names, {"n1": True})["n1"] == moved["n1"]
 
 
+def test_of_two_that_choose_at_once_one_gets_a_port(state: Path) -> None:
+    """Another run may have chosen it and not listen yet."""
+    port = free_port()
+    (state / "ports.json").write_text(json.dumps({"n1": port}))
+    other = "from tests.cluster.ports import choose_ports; from pathlib import Path; import sys;"
+    other += "print(choose_ports(Path(sys.argv[1]), ['n1'], {})['n1'])"
+    words = [sys.executable, "-c", other, state]
+    done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert int(done.stdout) != port
+    assert choose_ports(state, ["n2"], {})["n2"] not in (port, int(done.stdout))
+
+
 def test_slurm_conf_takes_overrides() -> None:
     options = Options(contain=False, slurm_conf={"KillWait": "1", "Licenses": "a:1"})
     text = slurm_conf(options, {"n1": 1, "n2": 2}, VALUES)
@@ -172,23 +187,68 @@ def test_a_second_holder_of_a_lock_is_told(tmp_path: Path) -> None:
         pass
 
 
-def test_a_stopped_run_takes_its_children_along(tmp_path: Path) -> None:
+ALONE = "import sys; from tests.cluster.place import run_child; run_child(sys.argv[1:])"
+IN_A_THREAD = """\
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from tests.cluster.place import end_children, run_child
+with ThreadPoolExecutor(1) as pool:
+    running = pool.submit(run_child, sys.argv[1:])
+    try:
+        running.result()
+    except KeyboardInterrupt:
+        end_children()
+        raise
+"""
+
+
+AT_ITS_START = """\
+import os, signal, subprocess, sys
+class Popen(subprocess.Popen):
+    def __init__(self, *words, **more):
+        super().__init__(*words, **more)
+        while not os.path.exists(sys.argv[-1]):
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+subprocess.Popen = Popen
+from tests.cluster.place import run_child
+run_child(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    "code", [ALONE, IN_A_THREAD, AT_ITS_START], ids=["alone", "in a thread", "at its start"]
+)
+def test_a_stopped_run_takes_its_children_along(tmp_path: Path, code: str) -> None:
     """Ctrl-C: run_child's program ends, and with it what that started."""
     script = (
         f"sleep 600 & echo $! > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; wait"
     )
-    code = "import sys; from tests.cluster.place import run_child; run_child(sys.argv[1:])"
-    words = [sys.executable, "-c", code, "bash", "-c", script]
-    checkout = Path(__file__).resolve().parents[2]
-    runner = subprocess.Popen(words, cwd=checkout, stderr=subprocess.DEVNULL)
-    wait_for(lambda: (tmp_path / "pid").exists(), 10)
+    words = [sys.executable, "-c", code, "bash", "-c", script, f"{tmp_path}/pid"]
+    runner = subprocess.Popen(words, cwd=CHECKOUT, stderr=subprocess.DEVNULL)
+    wait_for(lambda: (tmp_path / "pid").exists())
     grandchild = int((tmp_path / "pid").read_text())
     began = time.monotonic()
     runner.send_signal(signal.SIGINT)
-    assert runner.wait(10) != 0
-    wait_for(lambda: start_ticks(grandchild) is None, 10, "the grandchild to end")
-    assert time.monotonic() - began < 10
+    assert runner.wait(60) != 0
+    wait_for(lambda: start_ticks(grandchild) is None, what="the grandchild to end")
+    assert time.monotonic() - began < 25  # by the signal, not by the end of run_child's patience
 
 
 def test_run_child_gives_the_exit_status() -> None:
     assert run_child(["sh", "-c", "exit 7"]) == 7
+
+
+def test_a_new_database_deletes_no_other_ones_files() -> None:
+    """A starting MariaDB takes every #sql file of its tmpdir for its own of a run that crashed."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        cluster = Cluster(folder)
+        cluster._make_folders()
+        others = Path("/tmp") / f"#sql-temptable-{os.getpid():x}-1-1.MAI"
+        others.touch()
+        give(others, service_user())
+        try:
+            cluster._create_database()
+            assert others.exists() and (cluster.state / "db" / "mysql").is_dir()
+        finally:
+            others.unlink(missing_ok=True)

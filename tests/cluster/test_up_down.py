@@ -36,7 +36,7 @@ def test_up_is_idempotent_repairs_and_down_leaves_nothing(plain: Cluster) -> Non
     assert len(plain.job_output(job).split()) == 2
 
     left = plain.sbatch("--wrap", "srun sleep 600")
-    wait_for(lambda: "0" in plain.node("n1").stepds(left), 30, "the step to run")
+    wait_for(lambda: "0" in plain.node("n1").stepds(left), what="the step to run")
     plain.slurmctld.kill(9)  # nobody can cancel the job now
     plain.down()
     assert not any(plain.status().values())

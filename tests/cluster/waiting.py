@@ -13,10 +13,14 @@ from tests.cluster.errors import Waited
 T = TypeVar("T")
 
 POLL_S = 0.02
+PATIENCE_S = 60.0  # what works takes seconds, and a loaded machine its time
 
 
 def wait_for(
-    predicate: Callable[[], T], timeout_s: float = 30.0, what: str = "", poll_s: float = POLL_S
+    predicate: Callable[[], T],
+    timeout_s: float = PATIENCE_S,
+    what: str = "",
+    poll_s: float = POLL_S,
 ) -> T:
     """Returns the predicate's first true value; raises Waited after timeout_s."""
     deadline = time.monotonic() + timeout_s

@@ -7,12 +7,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import Cluster, Node, wait_for
+from tests.cluster import PATIENCE_S, Cluster, Node, wait_for
 
 UJ = 1_000_000
 COLUMNS = "Faults,Energy,EnergyError,EnergyMethod,Estimated,GapSeconds,EnergyMissing"
@@ -63,6 +64,19 @@ class Outcome:
         return {row[0]: dict(zip(head, row)) for row in rows}
 
 
+LAUNCH = re.compile(r"joulemarkd did not see its first ([\d.]+) s(; )?")
+
+
+def apart_from_launch(account: dict) -> tuple[float, str]:
+    """An account's gap and notes without those of a launch that took more than a period.
+
+    So long a loaded machine may take from a step's start until its daemon is told of it.
+    """
+    notes = "; ".join(account["notes"])
+    late_s = sum(float(found[1]) for found in LAUNCH.finditer(notes))
+    return round(account["gap_seconds"] - late_s, 2), LAUNCH.sub("", notes)
+
+
 def record_file(cluster: Cluster, job: int, node: str, folder: str = "merged") -> Path:
     return record_dir(cluster) / folder / f"{cluster.options.name}.{job}.{node}.json"
 
@@ -78,7 +92,7 @@ def newest_record(cluster: Cluster, job: int, node: str) -> dict:
     return json.loads([first, *later][-1].read_text())
 
 
-def outcome(cluster: Cluster, job: int, timeout_s: float = 60.0) -> Outcome:
+def outcome(cluster: Cluster, job: int, timeout_s: float = PATIENCE_S) -> Outcome:
     """Waits until the job has ended and its records are merged."""
     cluster.wait_job(job, timeout_s)
     nodes = hosts(cluster, cluster.sacct(job, "NodeList")[0]["NodeList"])
@@ -101,7 +115,7 @@ def hosts(cluster: Cluster, nodelist: str) -> list[str]:
     return cluster.run(["scontrol", "show", "hostnames", nodelist]).split()
 
 
-def comment(cluster: Cluster, job: int, timeout_s: float = 30.0) -> str:
+def comment(cluster: Cluster, job: int, timeout_s: float = PATIENCE_S) -> str:
     """The job's AdminComment, as soon as there is one."""
     return wait_for(
         lambda: cluster.sacct(job, "AdminComment")[0]["AdminComment"],
@@ -117,7 +131,7 @@ def comment(cluster: Cluster, job: int, timeout_s: float = 30.0) -> str:
 @contextlib.contextmanager
 def ledger(node: Node) -> Iterator[sqlite3.Connection]:
     uri = f"{(node.ledger / 'ledger.sqlite').as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as connection:
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=30)) as connection:
         yield connection
 
 

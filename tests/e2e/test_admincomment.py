@@ -17,7 +17,7 @@ def test_a_text_is_kept_letter_for_letter(steady: Cluster) -> None:
     comment(steady, outcome(steady, job).job)  # the epilog's own comes first
     program = steady.options.build.slurm_prefix / "libexec" / "joulemark" / "admincomment"
     subprocess.run([program, str(job)], input=AWKWARD.encode(), env=steady.env, check=True)
-    wait_for(lambda: comment(steady, job) == AWKWARD, 10, f"{AWKWARD} in sacct", poll_s=0.1)
+    wait_for(lambda: comment(steady, job) == AWKWARD, what=f"{AWKWARD} in sacct", poll_s=0.1)
 
 
 def test_the_comment_is_the_stores_line_and_merging_again_changes_nothing(steady: Cluster) -> None:

@@ -47,7 +47,7 @@ def test_who_left_the_process_tree_pays_where_there_are_control_groups(
     place = ["-w", "n1", "-n1"]
     script = f"{DAEMONISE.format(end=end)}; while [ ! -e {end} ]; do sleep 0.2; done"
     hidden = cluster.sbatch(*place, "--wrap", script)
-    wait_for(lambda: "batch" in cluster.node("n1").stepds(hidden), 30, f"job {hidden} to run")
+    wait_for(lambda: "batch" in cluster.node("n1").stepds(hidden), what=f"job {hidden} to run")
     quiet = outcome(cluster, cluster.sbatch(*place, "--wrap", "sleep 4"))
     end.touch()
     busy = outcome(cluster, hidden)
@@ -99,12 +99,12 @@ def test_a_daemon_started_again_goes_on_with_the_group(source: tuple[Cluster, st
     end = cluster.jobs_folder / "end-restart"
     end.unlink(missing_ok=True)
     job = cluster.sbatch("-w", "n1", "-n1", "--wrap", f"while [ ! -e {end} ]; do :; done")
-    wait_for(lambda: samples(node, job) >= (number, 2), 30, f"samples of job {job}")
+    wait_for(lambda: samples(node, job) >= (number, 2), what=f"samples of job {job}")
     node.daemon.kill(9)
     before = samples(node, job)
     assert before[0] == number
     node.daemon.start()
-    wait_for(lambda: samples(node, job) >= (number, before[1] + 2), 30, "samples afterwards")
+    wait_for(lambda: samples(node, job) >= (number, before[1] + 2), what="samples afterwards")
     end.touch()
     done = outcome(cluster, job)
     assert done.accounts("batch")["n1"]["cpu_time"] == name

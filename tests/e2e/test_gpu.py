@@ -50,7 +50,7 @@ def test_each_job_pays_for_its_own_gpu(gpus: Cluster) -> None:
     end.unlink(missing_ok=True)
     place = ["-w", "n1", "-n1", "--gres=gpu:1"]
     first = gpus.sbatch(*place, "--wrap", f"while [ ! -e {end} ]; do :; done")
-    wait_for(lambda: "batch" in gpus.node("n1").stepds(first), 30, f"job {first} to run")
+    wait_for(lambda: "batch" in gpus.node("n1").stepds(first), what=f"job {first} to run")
     second = outcome(gpus, gpus.sbatch(*place, "--wrap", "echo $SLURM_JOB_GPUS; sleep 3"))
     end.touch()
     busy = outcome(gpus, first)

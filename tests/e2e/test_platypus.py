@@ -108,7 +108,7 @@ def test_a_profile_is_no_finer_for_marks(steady: Cluster) -> None:
     command = script(steady, "greedy", GREEDY)
     done = outcome(steady, submit(steady, "--energy=profile,1000", "--wrap", command))
     path = steady.state / "profiles" / f"{steady.options.name}.{done.job}.h5"
-    wait_for(path.exists, 30, f"{path}")
+    wait_for(path.exists, what=f"{path}")
     with h5py.File(path) as file:
         (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
         times_s = channel["time_s"][:]
@@ -120,9 +120,10 @@ def test_a_hostile_ring_spoils_its_own_regions_alone(steady: Cluster) -> None:
     honest = submit(steady, "-n1", "--wrap", script(steady, "honest", HONEST), user=OTHER)
     hostile = submit(steady, "-n1", "--wrap", script(steady, "hostile", HOSTILE))
     pid = steady.node("n1").daemon.pid
-    (region,) = next(iter(outcome(steady, honest).accounts("batch").values()))["regions"]
+    (account,) = outcome(steady, honest).accounts("batch").values()
+    (region,) = account["regions"]
     assert (region["name"], region["count"]) == ("honest", 30)
-    assert 3 <= region["seconds"] < 6
+    assert 3 <= region["seconds"] <= (account["end_ns"] - account["start_ns"]) / 1e9
     done = outcome(steady, hostile)
     (account,) = done.accounts("batch").values()
     assert json.loads(steady.job_output(hostile)) == "done"
@@ -133,7 +134,7 @@ def test_a_hostile_ring_spoils_its_own_regions_alone(steady: Cluster) -> None:
 def test_accounts_and_rings_of_others_are_out_of_reach(steady: Cluster) -> None:
     """Another user's job runs on the node; neither outside nor inside a job is it to be seen."""
     theirs = submit(steady, "-n1", "--wrap", "sleep 20", user=OTHER)
-    wait_for(lambda: steady.node("n1").stepds(theirs), 30, "the other's job to run")
+    wait_for(lambda: steady.node("n1").stepds(theirs), what="the other's job to run")
     verbs = ["read", "read scope=job", "books", "node", f"end job={theirs}", "close"]
     text = f"""
 path = os.environ.get("JOULEMARK_SOCKET", sys.argv[-1])
@@ -161,14 +162,14 @@ print(json.dumps([ask(connect(path), verb) for verb in {verbs!r}]))
 def test_ledger_records_and_drafts_of_profiles_cannot_be_read(steady: Cluster) -> None:
     job = submit(steady, "--energy=profile", "--wrap", "sleep 4")
     state = steady.node("n1").ledger
-    (draft,) = wait_for(lambda: list(state.glob(f"profile.{job}.*")), 30, "the profile to begin")
+    (draft,) = wait_for(lambda: list(state.glob(f"profile.{job}.*")), what="the profile to begin")
     for path in (draft, state / "ledger.sqlite"):
         cannot_read(steady, path)
     outcome(steady, job)
     cannot_read(steady, record_file(steady, job, "n1"))
     merged = steady.state / "records" / "profiles" / "merged"
     path = merged / f"{steady.options.name}.{job}.n1.profile.jsonl"
-    wait_for(path.exists, 30, f"{path}")
+    wait_for(path.exists, what=f"{path}")
     cannot_read(steady, path)
 
 

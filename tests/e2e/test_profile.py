@@ -37,7 +37,7 @@ def run_job(cluster: Cluster, *options: str, nodes: int = 1) -> tuple[Outcome, P
         with h5py.File(path) as file:
             return len(file["nodes"]) == nodes
 
-    wait_for(complete, 30, f"{path} to be complete")
+    wait_for(complete, what=f"{path} to be complete")
     return done, path
 
 
@@ -131,7 +131,7 @@ def test_two_jobs_of_a_node_have_their_own_energy_alone(steady: Cluster) -> None
     for job in jobs:
         done = outcome(steady, job)
         path = profile_file(steady, job)
-        wait_for(path.exists, 30, f"{path}")
+        wait_for(path.exists, what=f"{path}")
         with h5py.File(path) as file:
             (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
             assert channel["energy_j"][-1] == done.energy_uj() / UJ
@@ -142,17 +142,17 @@ def test_two_jobs_of_a_node_have_their_own_energy_alone(steady: Cluster) -> None
 def test_a_killed_daemon_loses_a_second_of_it_at_most(steady: Cluster) -> None:
     job = steady.sbatch("-w", "n1", "--energy=profile,5", "--wrap", "sleep 6", user=USER)
     part = steady.state / "ledger" / "n1"
-    (draft,) = wait_for(lambda: list(part.glob(f"profile.{job}.*.jsonl")), 30, "it to begin")
-    wait_for(lambda: draft.read_text().count('"e"') > 5, 30, "samples on the disk")
+    (draft,) = wait_for(lambda: list(part.glob(f"profile.{job}.*.jsonl")), what="it to begin")
+    wait_for(lambda: draft.read_text().count('"e"') > 5, what="samples on the disk")
     steady.node("n1").daemon.kill()
     steady.up()
     done = outcome(steady, job)
     path = profile_file(steady, job)
-    wait_for(path.exists, 30, f"{path}")
+    wait_for(path.exists, what=f"{path}")
     with h5py.File(path) as file:
         (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
         assert channel["energy_j"][-1] == done.energy_uj() / UJ
-    wait_for(lambda: not list(part.glob(f"profile.{job}.*.jsonl")), 30, "its draft to go")
+    wait_for(lambda: not list(part.glob(f"profile.{job}.*.jsonl")), what="its draft to go")
 
 
 def test_the_summary_says_where_figures_come_from() -> None:

@@ -148,16 +148,21 @@ def test_threads_of_a_python_program_are_counted_once(steady: Cluster) -> None:
 
 
 RANKS = """
-    import os, time
+    import os, sys, time
     from joulemark import region
-    time.sleep(0.3 * int(os.environ["SLURM_PROCID"]))
+    rank = int(os.environ["SLURM_PROCID"])
+    open(f"{sys.argv[1]}.{rank}", "w").close()
+    while not os.path.exists(f"{sys.argv[1]}.{1 - rank}"):
+        time.sleep(0.01)
+    time.sleep(0.3 * rank)
     with region("solve"):
         time.sleep(0.9)
 """
 
 
 def test_ranks_of_a_step_do_not_multiply_its_energy(steady: Cluster) -> None:
-    done = run_job(steady, "srun --overlap -n2 " + python(steady, "ranks", RANKS))
+    command = python(steady, "ranks", RANKS)
+    done = run_job(steady, f"srun --overlap -n2 {command} $(mktemp -u)")
     (solve,) = regions(done, "0").values()
     assert solve["count"] == 2
     assert 0.9 <= solve["seconds"] < 1.7  # together, not 0.9 twice
@@ -235,6 +240,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Barrier(MPI_COMM_WORLD);
     usleep(300000 * (unsigned)rank);
     joulemark_region_begin("solve");
     usleep(900000);
@@ -287,7 +293,7 @@ def test_a_daemon_that_restarts_is_marked_again(steady: Cluster) -> None:
     command = python(steady, "restart", program)
     job = steady.sbatch("-w", "n1", "--exclusive", "--wrap", command, user=USER)
     output = steady.jobs_folder / f"{job}.out"
-    wait_for(lambda: output.exists() and "ready" in output.read_text(), 30, "it to be ready")
+    wait_for(lambda: output.exists() and "ready" in output.read_text(), what="it to be ready")
     steady.node("n1").daemon.kill()
     steady.up()
     found = regions(outcome(steady, job), "batch")

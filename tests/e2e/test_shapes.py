@@ -68,7 +68,7 @@ def wait_samples(cluster: Cluster, job: int, *steps: str, node: str = "n1") -> N
     """Until each step has three samples: some seconds of it are in the ledger."""
     for step in steps:
         what = f"samples of {job}.{step}"
-        wait_for(lambda s=step: on_disk(cluster.node(node), job, s, "samples") >= 3, 60, what)
+        wait_for(lambda s=step: on_disk(cluster.node(node), job, s, "samples") >= 3, what=what)
 
 
 def span_s(account: dict) -> float:
@@ -107,8 +107,7 @@ def test_steps_that_run_at_once_divide_their_jobs_energy(shaped: Cluster) -> Non
     long_enough_j = 3 * NODE_W  # what it takes to start a step no longer matters
     wait_for(
         lambda: sum(account_uj(shaped.node("n1"), job, s) for s in "01") > long_enough_j * UJ,
-        60,
-        f"{long_enough_j} J of both steps",
+        what=f"{long_enough_j} J of both steps",
     )
     end.touch()
     done = outcome(shaped, job)
@@ -132,7 +131,7 @@ def test_a_suspended_job_keeps_its_share_of_the_idle_power_alone(shaped: Cluster
     shaped.run(["scontrol", "suspend", str(job)])
     held = 3 * NS
     node = shaped.node("n1")
-    wait_for(lambda: on_disk(node, job, "job", "suspended_ns") >= held, 60, "suspended seconds")
+    wait_for(lambda: on_disk(node, job, "job", "suspended_ns") >= held, what="suspended seconds")
     assert shaped.job_state(job) == "SUSPENDED"
     shaped.run(["scontrol", "resume", str(job)])
     end.touch()
@@ -166,7 +165,7 @@ def test_each_run_of_a_requeued_job_has_its_own_record(shaped: Cluster) -> None:
         cluster.run(["scontrol", "requeue", str(job)])
         wait_for(lambda: cluster.job_state(job) == "COMPLETED", 90, "the second run")
         for node in ("n1", "n2"):
-            wait_for(lambda node=node: len(runs_of(cluster, job, node)) == 2, 60, "both records")
+            wait_for(lambda node=node: len(runs_of(cluster, job, node)) == 2, what="both records")
         done = outcome(cluster, job)
         rows = cluster.run(["sacct", "-DXnP", "-j", str(job), "-o", "State"]).split()
         assert rows == ["REQUEUED", "COMPLETED"]
@@ -183,9 +182,9 @@ def test_each_run_of_a_requeued_job_has_its_own_record(shaped: Cluster) -> None:
 def test_each_task_of_an_array_is_a_job_of_its_own(shaped: Cluster) -> None:
     array = shaped.sbatch("--array=0-2", "-n2", "-N1", "--exclusive", "--wrap", "sleep 1")
     wait_for(
-        lambda: not shaped.run(["squeue", "-h", "-j", str(array)], check=False), 60, "the end"
+        lambda: not shaped.run(["squeue", "-h", "-j", str(array)], check=False), what="the end"
     )
-    rows = wait_for(lambda: all_ended(shaped, array, 3), 30, "sacct's rows")
+    rows = wait_for(lambda: all_ended(shaped, array, 3), what="sacct's rows")
     for row in rows:
         done = outcome(shaped, int(row["JobIDRaw"]))
         (account,) = done.accounts().values()
@@ -223,12 +222,12 @@ def test_the_components_of_a_heterogeneous_job_pay_for_their_own_nodes(shaped: C
     )
     leader = shaped.sbatch(path)
     outcome(shaped, leader)
-    rows = wait_for(lambda: all_ended(shaped, leader, 2), 30, "both components")
+    rows = wait_for(lambda: all_ended(shaped, leader, 2), what="both components")
     assert [row["JobID"] for row in rows] == [f"{leader}+0", f"{leader}+1"]
     told = sacct_j(shaped, leader)
     for row, node, numbered in zip(rows, ("n1", "n2"), ({"0"}, {"0", "1"})):
         job = int(row["JobIDRaw"])
-        wait_for(record_file(shaped, job, node).exists, 30, f"the record of {job} on {node}")
+        wait_for(record_file(shaped, job, node).exists, what=f"the record of {job} on {node}")
         done = Outcome(shaped, job, {}, {node: newest_record(shaped, job, node)})
         steps = {account["step"] for account in done.records[node]["accounts"]}
         assert {step for step in steps if step.isdigit()} == numbered

@@ -22,8 +22,9 @@ def busy_and_quiet(cluster: Cluster) -> tuple[Outcome, Outcome]:
     enough.unlink(missing_ok=True)
     place = ["-w", "n1", "-n1"]
     busy = cluster.sbatch(*place, "--wrap", f"while [ ! -e {enough} ]; do :; done")
-    wait_for(lambda: "batch" in cluster.node("n1").stepds(busy), 30, f"job {busy} to run")
-    quiet = outcome(cluster, cluster.sbatch(*place, "--wrap", "sleep 3"))
+    wait_for(lambda: "batch" in cluster.node("n1").stepds(busy), what=f"job {busy} to run")
+    # so long that what its start and end take of a loaded machine's time is a small part
+    quiet = outcome(cluster, cluster.sbatch(*place, "--wrap", "sleep 6"))
     enough.touch()
     return outcome(cluster, busy), quiet
 

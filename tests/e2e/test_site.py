@@ -44,12 +44,12 @@ def test_earlier_run_of_a_requeued_job_keeps_its_energy(steady: Cluster) -> None
         script = "[ $SLURM_RESTART_COUNT ] || sleep 60; sleep 1"
         job = cluster.sbatch("--requeue", "--exclusive", "--wrap", script)
         cluster.wait_running(job)
-        wait_for(lambda: len(cluster.sacct(job, "JobID")) > 1, 10, "the job's first step")
+        wait_for(lambda: len(cluster.sacct(job, "JobID")) > 1, what="the job's first step")
         cluster.run(["scontrol", "requeue", str(job)])
         wait_for(lambda: cluster.job_state(job) == "COMPLETED", 90, "the second run")
         last = outcome(cluster, job)
         words = ["joulemark", "sacct", "-X", "-nP", "-j", str(job), "-o", "State,Energy,Run"]
-        wait_for(lambda: len(_filled(cluster, [*words, "-D"])) == 2, 30, "both runs' records")
+        wait_for(lambda: len(_filled(cluster, [*words, "-D"])) == 2, what="both runs' records")
         first, second = _filled(cluster, [*words, "-D"])
         assert (first[0], first[2], second[0], second[2]) == ("REQUEUED", "0", "COMPLETED", "1")
         assert float(second[1]) == pytest.approx(last.energy_uj() / 1e6, abs=1e-6)

@@ -69,7 +69,7 @@ def metered(cluster: Cluster, broker: Broker, gateway: Gateway) -> Iterator[Clus
     outlet |= {"topic": topic, "error": ERROR}
     keys = {"transport": "mqtt", "mqtt": {"host": "localhost", "port": broker.port}}
     with cluster.changed(instruments=[outlet], daemon=keys) as changed, receiving(changed):
-        wait_for(lambda: len(gateway.lines("rack")) > 2, 30, "the rack's lines")
+        wait_for(lambda: len(gateway.lines("rack")) > 2, what="the rack's lines")
         yield changed
 
 
@@ -89,7 +89,7 @@ def receiving(cluster: Cluster) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def pause(seconds: float) -> None:
@@ -119,7 +119,7 @@ def test_a_broker_that_is_killed_during_a_job_costs_no_record(
     metered: Cluster, broker: Broker
 ) -> None:
     job = run(metered, "n1", 6)
-    wait_for(lambda: "extern" in metered.node("n1").stepds(job), 30, "the job to run")
+    wait_for(lambda: "extern" in metered.node("n1").stepds(job), what="the job to run")
     broker.kill(signal.SIGKILL)
     pause(2)
     broker.start()
@@ -141,13 +141,13 @@ def test_records_wait_for_a_broker_and_a_daemon_that_die_together(
     broker.kill(signal.SIGKILL)
     job = run(metered, "n1", 1)
     box = node.ledger / "outbox"
-    wait_for(lambda: list(box.glob(f"*.{job}.n1.json")), 60, "the record in the outbox")
+    wait_for(lambda: list(box.glob(f"*.{job}.n1.json")), what="the record in the outbox")
     node.daemon.kill(signal.SIGKILL)
     node.daemon.start()
     broker.start()
     done = outcome(metered, job)
     assert done.records["n1"]["missing"] is None
-    wait_for(lambda: not list(box.glob("*.json")), 60, "the outbox to be empty")
+    wait_for(lambda: not list(box.glob("*.json")), what="the outbox to be empty")
     merged = list((record_dir(metered) / "merged").glob(f"*.{job}.n1.json*"))
     assert len(merged) == 1
 

@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.cluster.ports import free_port
+
 OUTLETS = Path(__file__).with_name("outlets.py")
 PATIENCE_S = 60.0
 COMMUNITY = "outlets-only"
@@ -22,12 +24,6 @@ USER, AUTH_PASSWORD, PRIV_PASSWORD = "joule", "an auth password", "a priv passwo
 def program() -> str | None:
     """Debian keeps it where users do not look."""
     return shutil.which("snmpd") or shutil.which("snmpd", path="/usr/sbin:/sbin")
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Agent:

@@ -10,7 +10,6 @@ import json
 import secrets
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
+from tests.cluster.ports import free_port
 
 USER, PASSWORD = "reader", "correct-horse-17"
 WATTS, VOLTS = 6, 4  # IPMI's codes of units
@@ -66,9 +66,7 @@ class Simulator:
                 pytest.skip(f"{program} is not installed (Debian: openipmi, build-essential)")
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.port: int = sock.getsockname()[1]
+        self.port = free_port()
         self.process: subprocess.Popen | None = None
         self._build_module()
         self._configure()
@@ -126,7 +124,7 @@ class Simulator:
         words = ["ipmi_sim", "-c", "lan.conf", "-f", "sim.emu", "-s", str(state), "-n"]
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log)
-        wait_for(self._answers, 20, "ipmi_sim's port")
+        wait_for(self._answers, what="ipmi_sim's port")
         return self
 
     def _answers(self) -> bool:
@@ -140,7 +138,7 @@ class Simulator:
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
             self.process = None
 
 

@@ -49,7 +49,7 @@ class Cable:
 
     def __exit__(self, *_: object) -> None:
         os.write(self.quitter, b"q")
-        self.thread.join(10)
+        self.thread.join(60)
         for line in self.lines:
             line.close()
         os.close(self.quit)

@@ -105,7 +105,7 @@ class Daemon:
     def __enter__(self) -> Daemon:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(self.words, stdout=log, stderr=log)
-        wait_for(self._answers, 60, f"joulemarkd to answer; see {self.log}")
+        wait_for(self._answers, what=f"joulemarkd to answer; see {self.log}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -155,7 +155,7 @@ class Books:
     def __init__(self, daemon: Daemon, counters: dict[str, Counter]) -> None:
         self.daemon, self.counters = daemon, counters
         self.begins_uj = [0]
-        wait_for(self._begun, 60, "the books to show a first gain", poll_s=0.2)
+        wait_for(self._begun, what="the books to show a first gain", poll_s=0.2)
 
     def _begun(self) -> bool:
         if all(total_uj > 0 for total_uj in self.daemon.books().values()):

@@ -98,13 +98,13 @@ class Broker:
         ]
         env = {**os.environ, "PATH": f"/usr/sbin:{os.environ['PATH']}"}
         self.process = subprocess.Popen(words, stdout=log, stderr=log, env=env)
-        wait_for(lambda: listens(self.port), 10, "mosquitto to listen")
+        wait_for(lambda: listens(self.port), what="mosquitto to listen")
         return self
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self.process:
             self.process.send_signal(number)
-            self.process.wait(10)
+            self.process.wait(60)
             self.process = None
 
     def log(self) -> str:
@@ -123,7 +123,7 @@ class Broker:
         words = [*self.client_words("mosquitto_pub"), "-q", "1", "-t", topic, "-l"]
         words += ["-r"] if retain else []
         lines = "".join(f"{payload}\n" for payload in payloads)
-        subprocess.run(words, input=lines, text=True, check=True, timeout=30)
+        subprocess.run(words, input=lines, text=True, check=True, timeout=60)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import signal
 import socket
 import struct
@@ -14,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import wait_for
+from tests.cluster.ports import free_port, listens
+
 from .lines import Cable
 from .watching import Watch
 
@@ -21,6 +26,7 @@ pytest.importorskip("pymodbus", reason="pymodbus is not installed: no Modbus ser
 
 SERVER = Path(__file__).with_name("modbus_server.py")
 HOLDING, INPUT = 3, 4
+SELECT_MAX = 1024  # descriptors that select() knows: 0 to 1023
 
 
 class Meter:
@@ -50,26 +56,15 @@ class Meter:
         self.process.stdout.close()
 
 
-def wait_port(port: int) -> None:
-    for _ in range(600):
-        with socket.socket() as asking:
-            asking.settimeout(0.1)
-            if asking.connect_ex(("127.0.0.1", port)) == 0:
-                return
-    raise TimeoutError(f"nobody listens on {port}")
-
-
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_port()
 
 
 @pytest.fixture
 def meter(port: int) -> Iterator[Meter]:
     running = Meter("tcp", str(port))
-    wait_port(port)
+    wait_for(lambda: listens(port), what="the Modbus server to listen")
     yield running
     running.close()
 
@@ -171,6 +166,43 @@ def test_nobody_listens_until_the_meter_is_switched_on(port, joulemarkd, configu
             watch.wait_value(61.0)
         finally:
             meter.close()
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 3 * SELECT_MAX:
+        pytest.skip(f"no process may have more than {hard} files open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_connections_leave_a_meters_library_its_descriptors(
+    port, joulemarkd, configuration, many_files
+):
+    """libmodbus waits by select(), which ends the process at one that it does not know."""
+    config = configuration(entry(f"host: '127.0.0.1:{port}', register: 0, period_s: 0.1"))
+    log, path = config.with_name("log"), str(config.with_name("d.sock"))
+    with contextlib.ExitStack() as stack:
+        words = [str(joulemarkd), "-N", "n1", "-c", str(config)]
+        daemon = subprocess.Popen(words, stderr=stack.enter_context(log.open("w")))
+        stack.callback(daemon.wait)
+        stack.callback(daemon.kill)
+        wait_for(lambda: "cannot be reached" in log.read_text(), what="the meter to be missed")
+        for _ in range(SELECT_MAX):
+            link = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            link.connect(path)
+        link.send(b"status")
+        assert link.recv(4096).startswith(b"ok"), "all of them are served"
+        meter = Meter("tcp", str(port))
+        stack.callback(meter.close)
+        meter.set(0, ">H", 61)
+        wait_for(
+            lambda: daemon.poll() is not None or "reads well again" in log.read_text(),
+            what="the meter to be read",
+        )
+        assert daemon.poll() is None, log.read_text()
 
 
 def test_a_bus_of_meters_where_one_is_silent(probe):

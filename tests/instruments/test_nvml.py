@@ -73,7 +73,7 @@ def test_a_lost_gpu_is_a_fault_and_comes_back(gpus, joulemarkd, configuration):
         others = len(watch.values("gpu-1"))
         wait_for(lambda: len(watch.values("gpu-1")) > others, what="the other GPU to be read")
         gpus((0, 0, 6000, 61000, 0), well)
-        wait_for(lambda: 6 in watch.values("gpu-0"), 60, "the GPU to be found again")
+        wait_for(lambda: 6 in watch.values("gpu-0"), what="the GPU to be found again")
 
 
 def test_a_gpu_that_is_lost_from_the_start_is_missed(gpus, probe):

@@ -78,7 +78,7 @@ def test_the_node_holds_its_parts(tmp_path, joulemarkd, configuration):
             controller.write()
             return daemon.books()["cray/node"] > 100_000_000
 
-        wait_for(counted, 60, "the node's energy", poll_s=0.1)
+        wait_for(counted, what="the node's energy", poll_s=0.1)
         books = daemon.books()
         assert set(books) == {f"cray/{name}" for name in CHANNELS}
         assert daemon.node_uj() < 2 * books["cray/node"]

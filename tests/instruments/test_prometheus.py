@@ -88,15 +88,17 @@ class Prometheus:
         ]
         words += [f"--web.listen-address=127.0.0.1:{self.port}"]
         self.process = subprocess.Popen(words, stdout=log, stderr=log)
-        wait_for(self.ready, 60, f"prometheus; see {self.folder}/log")
+        wait_for(self.ready, what=f"prometheus; see {self.folder}/log")
         return self
 
     def ready(self) -> bool:
         """It listens before it answers; one that wants a password is not asked."""
-        if self.secure or not listens(self.port):
-            return listens(self.port)
+        if not listens(self.port):
+            return False
+        if self.secure:
+            return True
         try:
-            urllib.request.urlopen(f"{self.base}/-/ready", timeout=5).close()
+            urllib.request.urlopen(f"{self.base}/-/ready", timeout=30).close()
         except urllib.error.URLError:
             return False
         return True
@@ -104,13 +106,13 @@ class Prometheus:
     def kill(self) -> None:
         if self.process:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
             self.process = None
 
     def samples(self, selector: str) -> list[tuple[float, float]]:
         """All that Prometheus has of a series in the last minutes, asked directly."""
         query = urllib.parse.urlencode({"query": f"{selector}[5m]"})
-        with urllib.request.urlopen(f"{self.base}/api/v1/query?{query}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.base}/api/v1/query?{query}", timeout=30) as answer:
             result = json.load(answer)["data"]["result"]
         return [(time_s, float(value)) for series in result for time_s, value in series["values"]]
 
@@ -153,7 +155,7 @@ SERIES = 'node_power_watts{instance="n1"}'
 
 
 def wait_scraped(prometheus: Prometheus, count: int = 1, series: str = SERIES) -> None:
-    wait_for(lambda: len(prometheus.samples(series)) >= count, 30, f"{count} scrapes")
+    wait_for(lambda: len(prometheus.samples(series)) >= count, what=f"{count} scrapes")
 
 
 def test_every_sample_comes_once_with_the_time_of_its_scrape(
@@ -167,7 +169,7 @@ def test_every_sample_comes_once_with_the_time_of_its_scrape(
             target.show("# TYPE node_power_watts gauge", f"node_power_watts {watts}")
             before = len(prometheus.samples(SERIES))
             wait_scraped(prometheus, before + 1)
-        wait_for(lambda: 120 in seen.values(), 20)
+        wait_for(lambda: 120 in seen.values())
         got = [(round(reading["time"], 3), reading["value"]) for reading in seen.readings()]
         assert len(got) > 15
     stored = prometheus.samples(SERIES)
@@ -182,11 +184,14 @@ def test_an_expression_is_evaluated_at_even_steps(
     target.show('psu_watts{psu="1"} 60', 'psu_watts{psu="2"} 40')
     wait_scraped(prometheus, 1, 'psu_watts{psu="1"}')
     with watch(prometheus, "query: sum(psu_watts), step_s: 0.5") as seen:
-        wait_for(lambda: len(seen.values()) >= 6, 30)
+        wait_for(lambda: len(seen.values()) >= 6)
         times = [reading["time"] for reading in seen.readings() if reading["fault"] is None]
         assert set(seen.values()) == {100.0}
-        assert [b - a for a, b in zip(times, times[1:])] == pytest.approx([0.5] * (len(times) - 1))
-        assert all((2 * at) % 1 == 0 for at in times)
+        steps_s = [after - before for before, after in zip(times, times[1:])]
+        assert min(steps_s) > 0 and all((2 * at) % 1 == 0 for at in times)
+        # a scrape that a loaded machine has missed leaves a step without a value
+        missed = sum(not up for _, up in prometheus.samples("up"))
+        assert sum(step_s > 0.5 for step_s in steps_s) <= missed
 
 
 def test_counters_and_scales(
@@ -199,7 +204,7 @@ def test_counters_and_scales(
         " {name: board, query: board_milliwatts, scale: 0.001}]"
     )
     with watch(prometheus, channels) as seen:
-        wait_for(lambda: seen.values("rapl") and seen.values("board"), 20)
+        wait_for(lambda: seen.values("rapl") and seen.values("board"))
         assert seen.values("rapl")[0] == 1234.5 and seen.values("board")[0] == 2.5
         kinds = {r["channel"]: (r["unit"], r["domain"]) for r in seen.readings()}
         assert kinds == {"rapl": ("J", "cpu"), "board": ("W", "node")}
@@ -213,7 +218,7 @@ def test_sick_samples_are_named_and_hold_up_no_other(
             target.show(f"node_power_watts {value}")
             seen.wait_fault(part)
         target.show("node_power_watts 5")
-        wait_for(lambda: 5.0 in seen.values(), 20)
+        wait_for(lambda: 5.0 in seen.values())
         assert set(seen.values()) == {5.0}
 
 
@@ -224,7 +229,7 @@ def test_a_series_that_ends_brings_no_more_values(
     target.show("node_power_watts 5", "other 1")
     wait_scraped(prometheus)
     with watch(prometheus, f"channels: [{{{SELECTOR}}}, {{{SELECTOR}, step_s: 0.5}}]") as seen:
-        wait_for(lambda: seen.values("channel-0") and seen.values("channel-1"), 20)
+        wait_for(lambda: seen.values("channel-0") and seen.values("channel-1"))
         target.show("other 1")
         gone = len(prometheus.samples("other"))
         wait_scraped(prometheus, gone + 2, "other")
@@ -233,7 +238,7 @@ def test_a_series_that_ends_brings_no_more_values(
         times = [reading["time"] for reading in seen.readings() if reading["fault"] is None]
         assert max(times) <= ended
         target.show("node_power_watts 6", "other 1")
-        wait_for(lambda: 6.0 in seen.values("channel-0") and 6.0 in seen.values("channel-1"), 20)
+        wait_for(lambda: 6.0 in seen.values("channel-0") and 6.0 in seen.values("channel-1"))
 
 
 @pytest.mark.parametrize(
@@ -262,12 +267,12 @@ def test_a_server_that_was_away_is_caught_up_with(
     target.show("node_power_watts 1")
     wait_scraped(prometheus)
     with watch(prometheus, SELECTOR) as seen:
-        wait_for(seen.values, 20)
+        wait_for(seen.values)
         prometheus.kill()
         seen.wait_fault(f"{prometheus.base}: ")
         target.show("node_power_watts 2")
         prometheus.start()
-        wait_for(lambda: 2.0 in seen.values(), 30)
+        wait_for(lambda: 2.0 in seen.values())
         times = [reading["time"] for reading in seen.readings() if reading["fault"] is None]
         assert times == sorted(set(times))
 
@@ -301,7 +306,7 @@ def test_tls_and_a_password(tmp_path: Path, target: Target, watch: Callable[...,
     with running(tmp_path / "guarded", target, guarded_web(tmp_path)) as server:
         user = f"{SELECTOR}, user: reader, password_file: {secret(tmp_path, PASSWORD)}"
         with watch(server, f"{user}, ca_file: {tmp_path}/ca.crt") as seen:
-            wait_for(lambda: 9.0 in seen.values(), 30)
+            wait_for(lambda: 9.0 in seen.values())
         with watch(server, user) as seen:
             seen.wait_fault("certificate")
             assert seen.values() == []

@@ -85,9 +85,9 @@ def test_reads_energy_counters(bmc: Redfish, entry: Callable, probe: Callable) -
 
 def test_follows_the_power(bmc: Redfish, entry: Callable, watch: Callable) -> None:
     with watch(entry(bmc.port)) as seen:
-        wait_for(seen.values, 30, "a first reading")
+        wait_for(seen.values, what="a first reading")
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 412.5}})
-        wait_for(lambda: seen.values()[-1] == 412.5, 30, "the new value")
+        wait_for(lambda: seen.values()[-1] == 412.5, what="the new value")
 
 
 def test_auto_takes_what_there_is_and_stays_with_it(
@@ -95,9 +95,9 @@ def test_auto_takes_what_there_is_and_stays_with_it(
 ) -> None:
     bmcs.resource(bmc.mockup, METRICS, {})
     with watch(entry(bmc.port)) as seen:
-        wait_for(lambda: seen.values(), 30, "a first reading")
+        wait_for(lambda: seen.values(), what="a first reading")
         bmcs.chassis(bmc.mockup, "Self", 500.0)
-        wait_for(lambda: seen.values()[-1] != 301.0, 30, "the new value")
+        wait_for(lambda: seen.values()[-1] != 301.0, what="the new value")
         assert set(seen.values()) == {301.0, 501.0}  # of Power, never of EnvironmentMetrics
 
 
@@ -156,11 +156,11 @@ def test_renews_a_session_that_ended_and_deletes_it_at_the_end(
     bmc: Redfish, entry: Callable, probe: Callable, watch: Callable
 ) -> None:
     with watch(entry(bmc.port)) as seen:
-        wait_for(lambda: len(seen.values()) >= 3, 30, "first readings")
+        wait_for(lambda: len(seen.values()) >= 3, what="first readings")
         assert bmc.logins == 1
         bmc.sessions.clear()
         before = len(seen.values())
-        wait_for(lambda: len(seen.values()) > before + 3, 30, "readings with a new session")
+        wait_for(lambda: len(seen.values()) > before + 3, what="readings with a new session")
         assert bmc.logins == 2 and seen.faults() == []
     bmc.sessions.clear()
     assert probe(entry(bmc.port), count=2).status == 0
@@ -175,7 +175,7 @@ def test_tries_a_refused_password_once(
     password_file(tmp_path, wrong)
     with watch(instruments) as seen:
         assert "check 'user' and 'password_file'" in seen.wait_fault("HTTP 401")
-        wait_for(lambda: len(seen.faults()) > 5, 30, "more readings")
+        wait_for(lambda: len(seen.faults()) > 5, what="more readings")
         assert bmc.logins == 1
         assert not seen_in_process_list(wrong)
         assert wrong not in seen.output.read_text() + seen.errors.read_text()
@@ -186,7 +186,7 @@ def test_the_password_shows_nowhere(
     bmc: Redfish, entry: Callable, watch: Callable, auth: str
 ) -> None:
     with watch(entry(bmc.port, f"auth: {auth}")) as seen:
-        wait_for(seen.values, 30, "a first reading")
+        wait_for(seen.values, what="a first reading")
         assert not seen_in_process_list(PASSWORD)
         bmcs.resource(bmc.mockup, METRICS, "<html>")
         seen.wait_fault("garbage")
@@ -234,23 +234,23 @@ def test_names_a_sick_answer_and_recovers(
     bmc: Redfish, entry: Callable, watch: Callable, answer: str, part: str
 ) -> None:
     with watch(entry(bmc.port, "source: metrics")) as seen:
-        wait_for(seen.values, 30, "a first reading")
+        wait_for(seen.values, what="a first reading")
         bmcs.resource(bmc.mockup, METRICS, answer)
         seen.wait_fault(part)
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 42}})
-        wait_for(lambda: seen.values()[-1] == 42.0, 30, "the next good value")
+        wait_for(lambda: seen.values()[-1] == 42.0, what="the next good value")
 
 
 def test_a_slow_service_is_late_and_recovers(
     bmc: Redfish, entry: Callable, watch: Callable
 ) -> None:
     with watch(entry(bmc.port, times="timeout_s: 0.5")) as seen:
-        wait_for(seen.values, 30, "a first reading")
+        wait_for(seen.values, what="a first reading")
         bmc.delay_s = 2.0
         seen.wait_fault("no answer within timeout_s of 0.5 s")
         bmc.delay_s = 0.0
         before = len(seen.values())
-        wait_for(lambda: len(seen.values()) > before, 30, "a reading in time")
+        wait_for(lambda: len(seen.values()) > before, what="a reading in time")
 
 
 def test_looks_up_over_several_readings_where_one_is_too_short(
@@ -258,27 +258,27 @@ def test_looks_up_over_several_readings_where_one_is_too_short(
 ) -> None:
     bmc.delay_s = 0.3  # seven requests before the first value
     with watch(entry(bmc.port, "source: metrics", times="timeout_s: 1.6")) as seen:
-        wait_for(seen.values, 60, "a first reading")
+        wait_for(seen.values, what="a first reading")
 
 
 def test_survives_a_service_that_restarts(bmc: Redfish, entry: Callable, watch: Callable) -> None:
     with watch(entry(bmc.port)) as seen:
-        wait_for(seen.values, 30, "a first reading")
+        wait_for(seen.values, what="a first reading")
         bmc.stop()
         seen.wait_fault("localhost")
         bmc.sessions.clear()  # a BMC forgets them
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 77}})
         bmc.start()
-        wait_for(lambda: seen.values()[-1] == 77.0, 30, "the value after the restart")
+        wait_for(lambda: seen.values()[-1] == 77.0, what="the value after the restart")
 
 
 def test_finds_a_resource_that_moved(bmc: Redfish, entry: Callable, watch: Callable) -> None:
     with watch(entry(bmc.port, "source: supplies")) as seen:
-        wait_for(seen.values, 30, "a first reading")
+        wait_for(seen.values, what="a first reading")
         supplies = bmc.mockup / "Chassis/Self/PowerSubsystem/PowerSupplies"
         bmcs.resource(supplies, "Bay2", {"Status": {"State": "Absent"}})
         shutil.rmtree(supplies / "Bay2/Metrics")  # pulled out
-        wait_for(lambda: seen.values()[-1] == 151.0, 30, "the other supply alone")
+        wait_for(lambda: seen.values()[-1] == 151.0, what="the other supply alone")
 
 
 # ---- sushy-tools' own programs, as they are ----
@@ -295,11 +295,11 @@ def program(name: str, port: int, *words: object) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_for(lambda: listens(port), 60, f"{name} to listen")
+        wait_for(lambda: listens(port), what=f"{name} to listen")
         yield
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def test_sushy_static(mockup: Path, authority: Path, entry: Callable, probe: Callable) -> None:

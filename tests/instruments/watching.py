@@ -8,7 +8,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.cluster import wait_for
+from tests.cluster import PATIENCE_S, wait_for
 
 FOREVER = 1000000
 
@@ -28,7 +28,7 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def readings(self) -> list[dict]:
         lines = self.output.read_text().splitlines(keepends=True)
@@ -44,11 +44,11 @@ class Watch:
     def faults(self) -> list[str]:
         return [reading["fault"] for reading in self.readings() if reading["fault"]]
 
-    def wait_fault(self, part: str, timeout_s: float = 30.0) -> str:
+    def wait_fault(self, part: str, timeout_s: float = PATIENCE_S) -> str:
         def found() -> str | None:
             return next((fault for fault in self.faults() if part in fault), None)
 
         return wait_for(found, timeout_s, f"a fault with '{part}'; there are {self.faults()}")
 
-    def wait_value(self, value: float, timeout_s: float = 30.0) -> None:
+    def wait_value(self, value: float, timeout_s: float = PATIENCE_S) -> None:
         wait_for(lambda: value in self.values(), timeout_s, f"the value {value}")

@@ -114,7 +114,7 @@ class Wattmeter:
 
     def __exit__(self, *_: object) -> None:
         os.write(self.quitter, b"q")
-        self.thread.join(10)
+        self.thread.join(60)
         self.line.close()
         os.close(self.quit)
         os.close(self.quitter)

@@ -90,7 +90,7 @@ def test_its_files_keep_to_the_houses_layout(checkout: Path) -> None:
     style = f"--style=file:{CHECKOUT / '.clang-format'}"
     run("clang-format", style, "--dry-run", "-Werror", *sources)
     run("shellcheck", checkout / "job-templates/dot.sbatch")
-    assert "\nload_module dot\n" in (checkout / "job-templates/dot.sbatch").read_text()
+    assert "\nmodule load dot\n" in (checkout / "job-templates/dot.sbatch").read_text()
 
 
 def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(

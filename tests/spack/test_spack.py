@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -149,7 +150,7 @@ def in_module(modules: Path, name: str, command: str, cwd: Path) -> str:
 def test_a_second_build_takes_seconds(spack: Callable[..., str]) -> None:
     began = time.monotonic()
     assert "nothing has changed" in finish(build_in(state_folder()))
-    assert time.monotonic() - began < 60  # 10 s alone
+    assert time.monotonic() - began < 120  # 10 s alone
 
 
 def test_the_build_is_whole(built: Build) -> None:
@@ -173,12 +174,16 @@ def test_a_loaded_module_runs(built: Build, benchmark: str, tmp_path: Path) -> N
     assert lines and all(json.loads(line)["verified"] for line in lines)
 
 
-def test_loading_the_command_hides_no_other_python(
-    spack: Callable[..., str], built: Build, tmp_path: Path
-) -> None:
+def test_loading_the_command_hides_no_other_python(built: Build, tmp_path: Path) -> None:
     where = "command -v joulemark python3"
     command, python = in_module(built.modules, "joulemark", where, tmp_path).split()
     assert (command, python) == (str(built.bin / "joulemark"), "/usr/bin/python3")
+
+
+def test_a_users_python_program_finds_the_regions(built: Build, tmp_path: Path) -> None:
+    program = "from joulemark import region\nwith region('solve'): print('solved')"
+    command = f"env -C / python3 -c {shlex.quote(program)}"
+    assert in_module(built.modules, "joulemark", command, tmp_path) == "solved\n"
 
 
 # Recipes
@@ -217,7 +222,7 @@ def test_each_benchmark_has_a_recipe_of_its_backends_and_a_template(benchmark: s
     assert backends_in_recipe(benchmark) is not None
     assert sorted(backends_in_recipe(benchmark)) == sorted(backends_of(benchmark))
     templates = [path.read_text() for path in CHECKOUT.glob("job-templates/*.sbatch")]
-    assert any(f"\nload_module {benchmark}\n" in text for text in templates)
+    assert any(f"\nmodule load {benchmark}\n" in text for text in templates)
 
 
 def test_spack_runs_each_small_verified_case(spack: Callable[..., str]) -> None:
@@ -307,6 +312,16 @@ def test_without_spack_a_loaded_module_runs(offline: Path, benchmark: str, tmp_p
     test_a_loaded_module_runs(Build.load(offline), benchmark, tmp_path)
 
 
+def test_without_spack_loading_the_command_hides_no_python(offline: Path, tmp_path: Path) -> None:
+    test_loading_the_command_hides_no_other_python(Build.load(offline), tmp_path)
+
+
+def test_without_spack_a_users_python_program_finds_the_regions(
+    offline: Path, tmp_path: Path
+) -> None:
+    test_a_users_python_program_finds_the_regions(Build.load(offline), tmp_path)
+
+
 def test_a_failed_build_shows_the_error_and_what_to_do(elsewhere: Path, tmp_path: Path) -> None:
     broken = tmp_path / "checkout"
     shutil.copytree(elsewhere, broken)
@@ -332,7 +347,7 @@ def test_an_interrupted_build_leaves_no_process(tmp_path: Path) -> None:
         assert child.poll() is None
     child.send_signal(signal.SIGINT)
     assert "interrupted" in finish(child, status=130)
-    patience = time.monotonic() + 10  # a killed process ends when it gets a processor
+    patience = time.monotonic() + 60  # a killed process ends when it gets a processor
     while subprocess.run(["pgrep", "-f", tmp_path], capture_output=True).returncode != 1:
         assert time.monotonic() < patience
         time.sleep(0.1)

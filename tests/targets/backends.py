@@ -28,7 +28,10 @@ def having(backend: str) -> list[Path]:
 
 
 def run(
-    *words: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    *words: str | Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    limit_s: float = LIMIT_S,
 ) -> subprocess.CompletedProcess:
     """A command's result, whatever its exit status; it has a time limit."""
     words = tuple(map(str, words))
@@ -42,10 +45,10 @@ def run(
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=LIMIT_S,
+            timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(words)}: no end after {LIMIT_S} s") from None
+        raise Failed(f"{' '.join(words)}: no end after {limit_s:g} s") from None
 
 
 def must(*words: str | Path, cwd: Path | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.targets import backends
@@ -15,11 +15,16 @@ BUILD_TOOLCHAIN = (
 )
 BUILD_BY_CMAKE = backends.CHECKOUT / "environments/dsp-c66x/build-by-cmake"
 PORT = backends.PACKAGES / "benchkit" / "c66x"
+#: what a build folder that is there already would not look at again
+RULES = (*(PORT / name for name in ("c66x.cmake", "port.cmake", "c6678.ld")), BUILD_BY_CMAKE)
 TOOLCHAIN_LIMIT_S = 3600
 # c6678.ld's memory: a core's own L2 (the half that is no cache), MSMC, DDR3
 MEMORY = ((0x00800000, 256 << 10), (0x0C000000, 4 << 20), (0x80000000, 512 << 20))
 # A host rounds as the DSP does: every product, and no processor's own instructions.
 LIKE_THE_DSP = ("-DBENCH_NATIVE=OFF", "-DCMAKE_C_FLAGS=-ffp-contract=off", "-DBENCH_C66X=ON")
+#: GCC's software arithmetic, which this machine does not need (SPRAB89, helper functions)
+SOFTWARE_ARITHMETIC = {f"__c6xabi_{name}{kind}" for name in ("add", "sub", "mpy") for kind in "df"}
+DISCLAIMER = "a functional simulator's with memory that never waits, NOT the hardware's"
 OTHER_BACKENDS = ("OPENMP", "MPI", "BLAS", "FFTW", "CUDA", "OPENCL")
 
 
@@ -68,10 +73,15 @@ class Image:
 
     def sections(self) -> Iterator[tuple[str, int, int]]:
         """Name, address and size of all that takes memory."""
-        row = re.compile(r"\] (\.\S+)\s+\S+\s+([0-9a-f]{8}) [0-9a-f]+ ([0-9a-f]+) \S+\s+([A-Z]+)")
+        row = re.compile(r"\] (\S+)\s+\S+\s+([0-9a-f]{8}) [0-9a-f]+ ([0-9a-f]+) \S+\s+([A-Z]+)")
         for name, address, size, flags in row.findall(self.tool("readelf", "-SW")):
             if "A" in flags and int(size, 16):
                 yield name, int(address, 16), int(size, 16)
+
+    def symbols(self) -> dict[str, int]:
+        """The address of every symbol."""
+        rows = (line.split() for line in self.tool("nm", "--defined-only").splitlines())
+        return {name: int(address, 16) for address, _, name in rows}
 
     def functions(self) -> dict[str, list[tuple[int, str]]]:
         """The instructions of every function, as (address, text)."""
@@ -82,6 +92,12 @@ class Image:
             elif instruction := re.match(r"\s*([0-9a-f]+):\s+(.*)", line):
                 body.append((int(instruction[1], 16), instruction[2]))
         return found
+
+
+def computes_in_double(loop: list[str]) -> bool:
+    """The loop multiplies and adds by the hardware's instructions."""
+    text = "\n".join(loop)
+    return "mpydp" in text and "adddp" in text
 
 
 def inner_loops(body: list[tuple[int, str]]) -> list[list[str]]:
@@ -115,12 +131,16 @@ def end_of_delay(body: list[tuple[int, str]], branch: int) -> int:
 
 
 def simulate(
-    simulator: Path, program: Path, *words: str | Path, cores: int = 8
+    simulator: Path, program: Path, *words: str | Path, cores: int = 8, options: Sequence[str] = ()
 ) -> subprocess.CompletedProcess:
-    """Runs a program on the simulator, which speaks of itself on its standard error."""
-    return subprocess.run(
-        [simulator, "--spoil", "--cores", str(cores), program, *words],
+    """Runs a program on the simulator, which speaks of itself on its standard error; Failed where
+    it does not say what its cycles are not."""
+    done = subprocess.run(
+        [simulator, "--spoil", "--cores", str(cores), *options, program, *words],
         capture_output=True,
         text=True,
         timeout=backends.LIMIT_S,
     )
+    if DISCLAIMER not in done.stderr:
+        raise backends.Failed(f"{program.name}: nothing said of the cycles\n{done.stderr}")
+    return done

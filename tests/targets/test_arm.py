@@ -1,7 +1,7 @@
 """ARM: the benchmarks built through Spack for aarch64 and armv7, run, and verified.
 
-On x86-64 they are cross-compiled and run by qemu-user; on ARM the machine's own environment is
-built and its programs run as they are.
+On x86-64 they are cross-compiled, with MPI and libraries of Debian's packages for ARM, and run by
+qemu-user; on ARM the machine's own environment is built and its programs run as they are.
 """
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
@@ -22,11 +22,24 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import CHECKOUT, cache_folder, state_folder
+from tests.targets import backends
 
 sys.path.insert(0, str(CHECKOUT / "environments"))
 from building.with_cmake import BENCHMARKS
 
 NO_SPACK = 3  # environments/build's exit status
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "2",
+    "OMP_WAIT_POLICY": "passive",  # emulated threads that spin take the others' processors
+    # Open MPI refuses root, and more ranks than cores, unless told otherwise
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+#: benchmarks and the variants that libraries bring them; two ranks add those of MPI
+BY_LIBRARIES = {"mod2am": {"blas"}, "mod2f": {"fftw"}, "jm-linpack": {"blas"}}
+ON_RANKS = {"mod2am": "pdgemm", "mod2f": "mpi", "jm-stream": "mpi"}
 
 
 @dataclass(frozen=True)
@@ -41,9 +54,13 @@ class Target:
     def native(self) -> bool:
         return os.uname().machine == self.uname
 
-    @property
-    def runner(self) -> list[str]:
-        return [] if self.native else [f"qemu-{self.family}", "-L", f"/usr/{self.triple}"]
+
+@dataclass(frozen=True)
+class Built:
+    """What environments/build says of the programs that it made."""
+
+    programs: Path
+    runner: list[str]  # runs a program; empty where none is needed
 
 
 AARCH64 = Target("aarch64", "aarch64", "aarch64-linux-gnu", "AArch64", "aarch64")
@@ -54,15 +71,14 @@ ARMV7 = Target("armv7", "arm", "arm-linux-gnueabihf", "ARM", "armv7l")
 def target(request: pytest.FixtureRequest) -> Target:
     wanted: Target = request.param
     if not wanted.native:
-        for tool in (f"{wanted.triple}-gcc", wanted.runner[0]):
+        for tool in (f"{wanted.triple}-gcc", f"qemu-{wanted.family}"):
             if not shutil.which(tool):
                 pytest.skip(f"no {tool}: tests/packages.txt names Debian's package")
     return wanted
 
 
 @pytest.fixture(scope="module")
-def programs(target: Target) -> Path:
-    """The folder of the environment's programs, after environments/build made them."""
+def built(target: Target) -> Built:
     build = [CHECKOUT / "environments/build", "--state", state_folder()]
     done = subprocess.run(
         [*build, "--environment", target.environment], stderr=subprocess.PIPE, text=True
@@ -72,23 +88,49 @@ def programs(target: Target) -> Path:
     assert done.returncode == 0, done.stderr
     name = "build.env" if target.native else f"build-{target.environment}.env"
     words = dict(word.split("=", 1) for word in shlex.split((cache_folder() / name).read_text()))
-    return Path(words["JOULEMARK_VIEW"], "bin")
+    runner = words.get("JOULEMARK_RUNNER", "").split()
+    return Built(Path(words["JOULEMARK_VIEW"], "bin"), runner)
 
 
 @pytest.fixture(scope="module")
-def run(target: Target, programs: Path) -> Callable[..., subprocess.CompletedProcess]:
-    def call(benchmark: str, *options: str | Path) -> subprocess.CompletedProcess:
-        words = [*target.runner, programs / benchmark, *options]
-        # emulated threads that spin take the processors of those that work
-        env = {**os.environ, "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
-        return subprocess.run(words, capture_output=True, text=True, timeout=300, env=env)
+def libraries(target: Target, built: Built) -> Path:
+    """Where the target's MPI and libraries are."""
+    if target.native:
+        return Path("/")
+    root = Path(built.runner[-1])
+    if not (root / "usr/bin/mpiexec").exists():
+        log = cache_folder() / f"log/prepare-{target.environment}.log"
+        said = [line for line in log.read_text().splitlines() if line.startswith("prepare:")]
+        pytest.skip(" ".join(said))
+    return root
+
+
+@pytest.fixture
+def run(built: Built, tmp_path: Path) -> Callable[..., list[dict]]:
+    """Runs a benchmark's quick case, by a launcher where one is given; its cooked lines."""
+
+    def call(benchmark: str, *launcher: str | Path) -> list[dict]:
+        cooked = tmp_path / "quick.cooked.jsonl"
+        words = [
+            *launcher,
+            *built.runner,
+            built.programs / benchmark,
+            "--quick",
+            "--cooked",
+            cooked,
+        ]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
+        assert done.returncode == 0, done.stdout + done.stderr
+        lines = [json.loads(line) for line in cooked.read_text().splitlines()]
+        assert all(line["verified"] for line in lines), lines
+        return lines
 
     return call
 
 
-def test_every_benchmark_is_built_for_the_target(target: Target, programs: Path) -> None:
+def test_every_benchmark_is_built_for_the_target(target: Target, built: Built) -> None:
     for benchmark in BENCHMARKS:
-        words = ["readelf", "--file-header", "--arch-specific", programs / benchmark]
+        words = ["readelf", "--file-header", "--arch-specific", built.programs / benchmark]
         said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         assert re.search(rf"Machine: +{target.machine}$", said, re.MULTILINE), (benchmark, said)
         if target is ARMV7:  # hard float: doubles in VFP registers
@@ -97,20 +139,36 @@ def test_every_benchmark_is_built_for_the_target(target: Target, programs: Path)
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_every_quick_run_is_verified(
-    target: Target, run: Callable[..., subprocess.CompletedProcess], benchmark: str, tmp_path: Path
+    target: Target, run: Callable[..., list[dict]], benchmark: str, request: pytest.FixtureRequest
 ) -> None:
-    cooked = tmp_path / "quick.cooked.jsonl"
-    done = run(benchmark, "--quick", "--cooked", cooked)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = [json.loads(line) for line in cooked.read_text().splitlines()]
+    lines = run(benchmark)
     assert lines
     for line in lines:
-        assert line["verified"] and line["performance"] is not None, line
-        assert line["target"] == target.uname, line
+        assert line["performance"] is not None and line["target"] == target.uname, line
+    if benchmark in BY_LIBRARIES:
+        request.getfixturevalue("libraries")
+        assert BY_LIBRARIES[benchmark] <= {line["variant"] for line in lines}
 
 
-def test_a_program_tells_a_wrong_option_there_too(
-    run: Callable[..., subprocess.CompletedProcess],
+@pytest.mark.parametrize("benchmark", ON_RANKS)
+def test_two_ranks_are_verified(
+    libraries: Path, run: Callable[..., list[dict]], benchmark: str
 ) -> None:
-    done = run(BENCHMARKS[0], "--sizes", "0")
+    lines = run(benchmark, libraries / "usr/bin/mpiexec", "-n", "2")
+    on_ranks = [line for line in lines if line["variant"] == ON_RANKS[benchmark]]
+    assert on_ranks and all(line["ranks"] == 2 for line in on_ranks)
+
+
+def test_opencl_is_built_for_the_target(built: Built, libraries: Path) -> None:
+    """No device can be had there; PoCL runs this machine's own in test_opencl.py."""
+    if not built.runner:
+        pytest.skip("on ARM itself OpenCL is for environments/opencl to build")
+    for source in backends.having("opencl"):
+        said = backends.must("readelf", "--dynamic", built.programs / source.name)
+        assert "[libOpenCL.so.1]" in said
+
+
+def test_a_program_tells_a_wrong_option_there_too(built: Built) -> None:
+    words = [*built.runner, built.programs / BENCHMARKS[0], "--sizes", "0"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "--sizes '0'" in done.stderr

@@ -1,9 +1,12 @@
-"""environments/opencl and environments/cuda build through Spack, and what they install runs."""
+"""The environments for GPUs and the DSP build through Spack, and what they install runs; another
+target= and an ARM machine of one's own get what Spack's users expect."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +14,31 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import CHECKOUT, Build, ClusterError, cache_folder
-from tests.targets import backends, cuda
+from tests.targets import backends, c66x, cuda
 
 CACHE = cache_folder()
 EXTERNAL = """\
-  cuda:
+  {name}:
     externals:
-    - spec: cuda@{version}
+    - spec: {name}@{version}
       prefix: {prefix}
 """
+#: an environment of one program, which keeps the words of the compiler's command line
+OTHER_TARGET = """\
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+spack:
+  include: [../common]
+  specs: ["dhrystone target=x86_64_v2 cflags=-frecord-gcc-switches"]
+  view: {default: {root: .spack-env/view}}
+"""
+#: Python's start-up file for a Spack that believes to run on another machine
+ELSEWHERE = """\
+import os, platform
+machine, here = os.environ["MACHINE"], os.uname()
+platform.machine = lambda: machine
+os.uname = lambda: os.uname_result((*here[:4], machine))
+"""
+USER_SPECS = "import spack.environment as e; print(*map(str, e.active_environment().user_specs))"
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +54,18 @@ def spack() -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(spack) -> Callable[[str, str], Path]:
-    """Installs an environment, with more externals; returns the folder of its programs."""
+def installed(spack) -> Callable[..., Path]:
+    """Installs an environment, with more externals or files; returns its programs' folder."""
     place = CACHE / "targets" / "environments"
 
-    def install(name: str, externals: str = "") -> Path:
+    def install(name: str, externals: str = "", files: dict[str, str] | None = None) -> Path:
         for part, source in (("common", CACHE), (name, CHECKOUT)):
             shutil.rmtree(place / part, ignore_errors=True)
-            shutil.copytree(source / "environments" / part, place / part)
+            if (source / "environments" / part).exists():
+                shutil.copytree(source / "environments" / part, place / part)
+        for file, text in (files or {}).items():
+            (place / name).mkdir(exist_ok=True)
+            (place / name / file).write_text(text)
         detected = place / "common" / "detected.yaml"
         if externals.partition("\n")[0] not in detected.read_text().splitlines():
             detected.write_text(detected.read_text() + externals)
@@ -78,9 +101,53 @@ def test_cuda_is_built_by_spack(installed, tmp_path):
     if nvcc is None:
         pytest.skip("CUDA was not built through Spack: there is no nvcc (see test_cuda.py)")
     prefix = nvcc.resolve().parents[1]
-    external = EXTERNAL.format(version=cuda.version(nvcc), prefix=prefix)
+    external = EXTERNAL.format(name="cuda", version=cuda.version(nvcc), prefix=prefix)
     sources, programs = having_recipes("cuda"), installed("cuda", external)
     for source in sources:
         assert cuda.is_for_a_gpu(programs / source.name)
         status, said, lines = backends.measured(programs / source.name, tmp_path, "--quick")
         assert status == 0 and lines, said
+
+
+def test_the_dsps_benchmarks_are_built_by_spack_and_run(installed, tmp_path):
+    prefix = c66x.toolchain()
+    version = backends.must(prefix / "bin/tic6x-elf-gcc", "-dumpfullversion").strip()
+    external = EXTERNAL.format(name="tic6x-elf-gcc", version=version, prefix=prefix)
+    programs = installed("dsp-c66x", external)
+    words = ("--quick", "--variant", "c66x", "--min-seconds", "0.00005", "--cooked")
+    for source in having_recipes("c66x"):
+        program, cooked = programs / f"{source.name}.out", tmp_path / source.name
+        header = c66x.Image(program, prefix).header()
+        assert header["Machine"] == "Texas Instruments TMS320C6000 DSP family"
+        done = c66x.simulate(programs / "c66x-sim", program, *words, cooked)
+        assert done.returncode == 0, done.stdout + done.stderr
+        lines = [json.loads(line) for line in cooked.read_text().splitlines()]
+        assert lines and all(line["verified"] for line in lines)
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="x86_64_v2 is a target of x86-64")
+def test_another_target_has_its_own_flags(installed):
+    programs = installed("other-target", files={"spack.yaml": OTHER_TARGET})
+    words = backends.must("readelf", "-p", ".GCC.command.line", programs / "dhrystone").split()
+    assert "-march=x86-64-v2" in words and "-march=native" not in words, words
+    backends.must(programs / "dhrystone", "--quick")
+
+
+@pytest.mark.parametrize(("name", "machine"), [("aarch64", "aarch64"), ("armv7", "armv7l")])
+def test_on_arm_all_of_joulemark_is_built(spack, tmp_path, name, machine):
+    (tmp_path / "sitecustomize.py").write_text(ELSEWHERE)
+    env = {"PYTHONPATH": str(tmp_path), "MACHINE": machine}
+    here = CACHE / "environments" / name
+    shutil.copytree(CHECKOUT / "environments" / name, here, dirs_exist_ok=True)
+    done = backends.run(spack, "-e", here, "python", "-c", USER_SPECS, env=env)
+    assert done.stdout.split() == ["joulemark-slurm", "joulemark", "benchkit", "joulemark-suite"]
+
+
+def test_without_an_mpi_cmake_builds_the_rest(tmp_path):
+    backends.build_benchkit(tmp_path)
+    source, options = (
+        backends.PACKAGES / "jm-stream",
+        ["-DMPI_C_COMPILER=/none", "-DMPI_HOME=/none"],
+    )
+    said = backends.build(source, tmp_path, "-DBUILD_TESTING=OFF", *options)
+    assert "jm-stream: no backend mpi: MPI was not found" in said

@@ -23,7 +23,7 @@ def joulemarkd() -> Path:
 
 
 def run(*words: object) -> None:
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=30)
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60)
     if done.returncode:
         pytest.skip(f"{words[0]}: {done.stderr.strip()}: it takes root and loop devices")
 

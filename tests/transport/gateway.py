@@ -69,7 +69,7 @@ class Gateway:
     def start(self) -> Gateway:
         words = [str(self.program), "--gateway", "-c", str(self.config)]
         self.process = subprocess.Popen(words)
-        wait_for(lambda: self.log_file.exists() and "gateway of" in self.log(), 20, "the gateway")
+        wait_for(lambda: self.log_file.exists() and "gateway of" in self.log(), what="the gateway")
         return self
 
     def log(self) -> str:
@@ -78,7 +78,7 @@ class Gateway:
     def kill(self, number: int = signal.SIGTERM) -> int:
         assert self.process
         self.process.send_signal(number)
-        status = self.process.wait(20)
+        status = self.process.wait(60)
         self.process = None
         return status
 
@@ -99,7 +99,7 @@ class Gateway:
     def check(self) -> str:
         """What --check complains of."""
         words = [str(self.program), "--check", "-c", str(self.config)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert (done.returncode == 0) == (done.stderr == "")
         return done.stderr
 

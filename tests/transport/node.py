@@ -42,13 +42,13 @@ class TestNode:
     def start(self) -> TestNode:
         words = [str(self.program), "-N", self.node, "-c", str(self.config)]
         self.process = subprocess.Popen(words)
-        wait_for(lambda: self.ask("status").startswith("ok"), 20, "joulemarkd to answer")
+        wait_for(lambda: self.ask("status").startswith("ok"), what="joulemarkd to answer")
         return self
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self.process:
             self.process.send_signal(number)
-            self.process.wait(10)
+            self.process.wait(60)
             self.process = None
 
     def __enter__(self) -> TestNode:

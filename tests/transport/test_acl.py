@@ -71,7 +71,7 @@ def client(broker: Broker, program: str, name: str | None, *words: str) -> list[
 
 def publish(broker: Broker, name: str | None, topic: str, payload: str) -> int:
     words = client(broker, "mosquitto_pub", name, "-q", "1", "-t", topic, "-m", payload)
-    return subprocess.run(words, capture_output=True, timeout=30).returncode
+    return subprocess.run(words, capture_output=True, timeout=60).returncode
 
 
 def test_a_node_cannot_write_anothers_record(
@@ -88,27 +88,27 @@ def test_a_node_cannot_write_anothers_record(
         broker, "n2", f"{TOP}/record/n2/2", json.dumps({**record, "JobIDRaw": 2, "node": "n2"})
     )
     own = node.records / f"{CLUSTER}.2.n2.json"
-    wait_for(own.exists, 30, "n2's own record")
+    wait_for(own.exists, what="n2's own record")
     assert sorted(path.name for path in node.records.iterdir()) == [node.file_name(1), own.name]
     assert f"{TOP}/record/n1/2" not in receiver.log()
     denied = [line for line in broker.log().splitlines() if "Denied PUBLISH" in line]
     assert any(f"'{TOP}/record/n1/2'" in line for line in denied)
     assert publish(broker, "n1", f"{TOP}/record/n1/2", forged) == 0
-    wait_for((node.records / node.file_name(2)).exists, 30, "what n1 itself sends")
+    wait_for((node.records / node.file_name(2)).exists, what="what n1 itself sends")
 
 
 def test_a_node_hears_its_own_power_and_receipts_alone(broker: Broker) -> None:
     words = client(broker, "mosquitto_sub", "n2", "-v", "-t", "joulemark/#", "-W", "60", "-C", "2")
     before = broker.log().count("Sending SUBACK")
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listening:
-        wait_for(lambda: broker.log().count("Sending SUBACK") > before, 30, "the subscription")
+        wait_for(lambda: broker.log().count("Sending SUBACK") > before, what="the subscription")
         for name in ("n1", "n2"):
             publish(broker, "n2", f"{TOP}/power/{name}", "forged")
             publish(broker, name, f"{TOP}/record/{name}/7", "{}")
             publish(broker, "joulemark-gateway", f"{TOP}/power/{name}", "42")
             publish(broker, "n1", f"{TOP}/receipt/{name}", "forged")
             publish(broker, "joulemark-receive", f"{TOP}/receipt/{name}", "mine")
-        heard, _ = listening.communicate(timeout=90)
+        heard, _ = listening.communicate(timeout=120)
     assert heard.splitlines() == [f"{TOP}/power/n2 42", f"{TOP}/receipt/n2 mine"]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +28,8 @@ def node(joulemarkd: Path, tmp_path: Path) -> Iterator[TestNode]:
 
 
 def wait_arrived(node: TestNode, *jobs: int) -> None:
-    wait_for(lambda: node.arrived() == sorted(jobs), 30, f"jobs {jobs}; {node.log_file}")
-    wait_for(lambda: node.outbox() == [], 10, "the outbox to be empty")
+    wait_for(lambda: node.arrived() == sorted(jobs), what=f"jobs {jobs}; {node.log_file}")
+    wait_for(lambda: node.outbox() == [], what="the outbox to be empty")
 
 
 def test_a_record_goes_through_the_outbox(node: TestNode) -> None:
@@ -48,9 +49,11 @@ def test_a_frozen_folder_stalls_nothing_and_all_arrives_after(node: TestNode, di
         slowest_s = max(node.job(number) for number in range(2, 12))
         assert slowest_s < ANSWER_S
         forwarder = Path(f"/proc/{node.forwarder()}/stat")
-        wait_for(lambda: forwarder.read_text().rpartition(")")[2].split()[0] == "D", 20, "D state")
+        wait_for(
+            lambda: forwarder.read_text().rpartition(")")[2].split()[0] == "D", what="D state"
+        )
         ticks = node.ask("node")
-        wait_for(lambda: node.ask("node") != ticks, 10, "ticks to go on")
+        wait_for(lambda: node.ask("node") != ticks, what="ticks to go on")
         assert len(node.outbox()) == 10
         disk.thaw()
         wait_arrived(node, *range(1, 12))
@@ -65,7 +68,7 @@ def test_a_daemon_is_restarted_while_its_forwarder_hangs(node: TestNode, disk: D
         disk.freeze()
         node.job(2)
         hung = Path(f"/proc/{node.forwarder()}/stat")
-        wait_for(lambda: hung.read_text().rpartition(")")[2].split()[0] == "D", 20, "D state")
+        wait_for(lambda: hung.read_text().rpartition(")")[2].split()[0] == "D", what="D state")
         for number in (signal.SIGKILL, signal.SIGTERM):
             node.kill(number)
             node.start()
@@ -73,7 +76,7 @@ def test_a_daemon_is_restarted_while_its_forwarder_hangs(node: TestNode, disk: D
         node.job(3)
         disk.thaw()
         wait_arrived(node, 1, 2, 3)
-        wait_for(lambda: not hung.exists(), 20, "the hung forwarder to end")
+        wait_for(lambda: not hung.exists(), what="the hung forwarder to end")
 
 
 def test_a_full_disk_delays_records_alone(node: TestNode, disk: Disk) -> None:
@@ -83,7 +86,7 @@ def test_a_full_disk_delays_records_alone(node: TestNode, disk: Disk) -> None:
         wait_arrived(node, 1)
         filler = disk.fill()
         node.job(2)
-        wait_for(lambda: "No space left" in node.log(), 20, "the log to say so")
+        wait_for(lambda: "No space left" in node.log(), what="the log to say so")
         assert node.arrived() == [1] and node.outbox() == [node.file_name(2)]
         filler.unlink()
         wait_arrived(node, 1, 2)
@@ -98,16 +101,30 @@ def test_a_full_ledger_disk_lets_records_pass(node: TestNode, disk: Disk) -> Non
         wait_arrived(node, 1)
         disk.fill()
         node.job(2)
-        wait_for(lambda: node.arrived() == [1, 2], 30, "the record")
+        wait_for(lambda: node.arrived() == [1, 2], what="the record")
 
 
 def test_a_killed_daemon_delivers_what_waited(node: TestNode, tmp_path: Path) -> None:
     node.configure(records=tmp_path / "away" / "records")
     with node:
         node.job(1)
-        wait_for(lambda: "No such file" in node.log(), 20, "the log to say so")
+        wait_for(lambda: "No such file" in node.log(), what="the log to say so")
         node.kill(signal.SIGKILL)
         (tmp_path / "away").mkdir()
+        node.start()
+        wait_arrived(node, 1)
+
+
+def test_a_daemon_killed_before_it_has_written_a_record_writes_it_later(node: TestNode) -> None:
+    """Whoever asked it to end the job was told that all is well, and asks no other."""
+    with node:
+        for outbox in (node.state / "outbox", Path(f"{node.socket}.outbox")):
+            shutil.rmtree(outbox)
+            outbox.write_text("no folder: a record takes its time\n")
+        node.job(1)
+        node.kill(signal.SIGKILL)
+        for outbox in (node.state / "outbox", Path(f"{node.socket}.outbox")):
+            outbox.unlink()
         node.start()
         wait_arrived(node, 1)
 
@@ -124,10 +141,10 @@ def test_a_killed_forwarder_is_replaced(node: TestNode) -> None:
 
 def test_a_killed_daemon_leaves_no_forwarder_behind(node: TestNode) -> None:
     with node:
-        wait_for(node.forwarder, 10)
+        wait_for(node.forwarder)
         forwarder = Path(f"/proc/{node.forwarder()}")
         node.kill(signal.SIGKILL)
-        wait_for(lambda: not forwarder.exists(), 10, "the forwarder to end")
+        wait_for(lambda: not forwarder.exists(), what="the forwarder to end")
 
 
 def test_a_requeued_jobs_runs_are_kept_side_by_side(node: TestNode) -> None:
@@ -137,8 +154,8 @@ def test_a_requeued_jobs_runs_are_kept_side_by_side(node: TestNode) -> None:
         for run in (1, 2, 3):
             node.job(1)
             kept = node.records / (node.file_name(1) + (f".{run}" if run > 1 else ""))
-            wait_for(kept.exists, 30, f"the record of run {run}")
-            wait_for(lambda: node.outbox() == [], 10, "the outbox to be empty")
+            wait_for(kept.exists, what=f"the record of run {run}")
+            wait_for(lambda: node.outbox() == [], what="the outbox to be empty")
             starts.append(json.loads(kept.read_text())["accounts"][0]["start_ns"])
     assert len(set(starts)) == 3 and starts == sorted(starts)
     assert len(list(node.records.glob("*.json*"))) == 3
@@ -151,6 +168,6 @@ def test_a_link_in_the_folder_is_not_followed(node: TestNode, tmp_path: Path) ->
     (node.records / node.file_name(1)).symlink_to(victim)
     with node:
         node.job(1)
-        wait_for(lambda: not (node.records / node.file_name(1)).is_symlink(), 30, "the record")
+        wait_for(lambda: not (node.records / node.file_name(1)).is_symlink(), what="the record")
         wait_arrived(node, 1)
         assert victim.read_text() == "mine"

@@ -47,8 +47,8 @@ def gateway(joulemarkd: Path, tmp_path: Path, broker: Broker, agent: Agent) -> C
 def listen(broker: Broker, count: int) -> list[tuple[str, dict]]:
     """The next messages of all nodes' power."""
     words = [*broker.client_words("mosquitto_sub"), "-v", "-t", "joulemark/test/power/+"]
-    words += ["-C", str(count), "-W", "30"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    words += ["-C", str(count), "-W", "60"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
     pairs = [line.partition(" ") for line in done.stdout.splitlines()]
     return [(topic, json.loads(payload)) for topic, _, payload in pairs]
 
@@ -81,7 +81,7 @@ def test_a_nodes_ledger_takes_what_the_gateway_publishes(
         until = time.monotonic() + 3
         wait_for(lambda: time.monotonic() > until, 10)
         assert node.ask("end job=7").startswith("ok")
-        wait_for(lambda: node.arrived() == [7], 30, "the record")
+        wait_for(lambda: node.arrived() == [7], what="the record")
     record = json.loads((node.records / node.file_name(7)).read_text())
     (job,) = [account for account in record["accounts"] if account["step"] == "job"]
     seconds = (job["end_ns"] - job["start_ns"]) / 1e9
@@ -94,12 +94,12 @@ def wait_watts(node: TestNode) -> str:
         answer = node.ask("node")
         return answer if " watts=200." in answer else None
 
-    return wait_for(has_power, 30, "200 W at the node's ledger")
+    return wait_for(has_power, what="200 W at the node's ledger")
 
 
 def test_shared_channels_leave_cumulative_lines(gateway: Callable) -> None:
     with gateway() as running:
-        wait_for(lambda: len(running.lines("rack")) >= 5, 30, "lines")
+        wait_for(lambda: len(running.lines("rack")) >= 5, what="lines")
         assert running.kill() == 0
         for name, power_w in (("rack", 60), ("switch", 30)):
             lines = running.lines(name)
@@ -118,14 +118,14 @@ def test_shared_channels_leave_cumulative_lines(gateway: Callable) -> None:
 
 def test_a_killed_gateway_begins_a_new_run_and_tears_no_line(gateway: Callable) -> None:
     with gateway() as running:
-        wait_for(lambda: len(running.lines("rack")) >= 2, 30, "lines")
+        wait_for(lambda: len(running.lines("rack")) >= 2, what="lines")
         running.kill(signal.SIGKILL)
         path = running.records / "shared" / "rack.jsonl"
         with path.open("a") as torn:
             torn.write('{"time_ns": 1')
         before = len(path.read_text().splitlines())
         running.start()
-        wait_for(lambda: len(path.read_text().splitlines()) >= before + 2, 30, "new lines")
+        wait_for(lambda: len(path.read_text().splitlines()) >= before + 2, what="new lines")
         text = path.read_text().splitlines()
         assert text[before - 1] == '{"time_ns": 1'
         runs = [json.loads(line)["run"] for line in text if line.endswith("}")]
@@ -138,12 +138,12 @@ def test_a_dead_pdu_and_a_dead_broker_are_said_and_survived(
     with gateway() as running:
         listen(broker, 3)
         agent.stop()
-        wait_for(lambda: "instrument pdu, channel n1: " in running.log(), 30, "the log to say so")
+        wait_for(lambda: "instrument pdu, channel n1: " in running.log(), what="the log to say so")
         agent.start()
         agent.wait()
-        wait_for(lambda: "reads well again" in running.log(), 30, "the log to say so")
+        wait_for(lambda: "reads well again" in running.log(), what="the log to say so")
         broker.kill(signal.SIGKILL)
-        wait_for(lambda: "power is not published" in running.log(), 30, "the log to say so")
+        wait_for(lambda: "power is not published" in running.log(), what="the log to say so")
         broker.start()
         assert len(listen(broker, 6)) == 6
 
@@ -178,7 +178,7 @@ def test_two_outlets_of_one_pdu_are_summed_and_named(gateway: Callable, broker: 
     with gateway(both + rest + fans) as running:
         heard = {topic[-2:]: payload["watts"] for topic, payload in listen(broker, 12)}
         assert heard == {"n1": 300, "n2": 330, "n3": 60}
-        wait_for(lambda: len(running.lines("fans")) >= 5, 30, "lines")
+        wait_for(lambda: len(running.lines("fans")) >= 5, what="lines")
         first, *_, last = (line["nodes_uj"] for line in running.lines("fans")[1:])
         used = {node: last[node] - first[node] for node in ("n1", "n2", "n3")}
         assert used["n1"] == pytest.approx(5 * used["n3"], rel=0.02)
@@ -193,12 +193,12 @@ def test_half_of_a_node_is_never_published(
     with gateway(SUPPLIES).add("pdu-b", second, only) as running:
         assert {topic[-2:] for topic, _ in listen(broker, 12)} == {"n1", "n2", "n3"}
         second.stop()
-        wait_for(lambda: "channel n1: " in running.log(), 30, "the log to say so")
+        wait_for(lambda: "channel n1: " in running.log(), what="the log to say so")
         heard = listen(broker, 20)
         assert {topic[-2:] for topic, _ in heard} == {"n2", "n3"}
         second.start()
         second.wait()
-        wait_for(lambda: any(t[-2:] == "n1" for t, _ in listen(broker, 6)), 30, "n1's power")
+        wait_for(lambda: any(t[-2:] == "n1" for t, _ in listen(broker, 6)), what="n1's power")
         assert all(p["watts"] == 111 for t, p in listen(broker, 12) if t[-2:] == "n1")
 
 
@@ -213,12 +213,12 @@ def test_a_dead_outlet_leaves_its_node_out_of_the_lines(gateway: Callable, secon
         return set(lines[-1]["nodes_uj"]) if lines else set()
 
     with gateway(two).add("pdu-b", second, one) as running:
-        wait_for(lambda: known() == {"n1", "n2", "n3"}, 30, "all nodes")
+        wait_for(lambda: known() == {"n1", "n2", "n3"}, what="all nodes")
         second.stop()
-        wait_for(lambda: known() == {"n2", "n3"}, 30, "n1 to be left out")
+        wait_for(lambda: known() == {"n2", "n3"}, what="n1 to be left out")
         second.start()
         second.wait()
-        wait_for(lambda: known() == {"n1", "n2", "n3"}, 30, "all nodes")
+        wait_for(lambda: known() == {"n1", "n2", "n3"}, what="all nodes")
 
 
 @pytest.mark.parametrize(
@@ -278,5 +278,5 @@ def test_a_sound_mapping_is_good_and_is_no_nodes(gateway: Callable) -> None:
     made = gateway()
     assert made.check() == ""
     words = [str(made.program), "-N", "n1", "-c", str(made.config)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 78 and "start with --gateway" in done.stderr

@@ -21,24 +21,42 @@ from tests.transport.node import TestNode
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
 
 
+BROKEN = """\
+from joulemark import receive
+
+def {name}(*_):
+    raise RuntimeError("broken on purpose")
+
+receive.{name} = {name}
+"""
+
+
 class Receiver:
     """`joulemark receive`, with the node's own configuration unless it is given another."""
 
     def __init__(self, node: TestNode) -> None:
         self.node, self.config = node, node.config
+        self.path = str(CHECKOUT / "packages" / "joulemark" / "src")
         self.log_file = node.folder / "receiver.log"
         self.process: subprocess.Popen | None = None
 
     def start(self) -> Receiver:
         env = {**os.environ, "JOULEMARK_CONFIG": str(self.config)}
-        env["PYTHONPATH"] = str(CHECKOUT / "packages" / "joulemark" / "src")
+        env["PYTHONPATH"] = self.path
         words = [sys.executable, "-m", "joulemark", "receive"]
         self.node.records.mkdir(exist_ok=True)
         before = self.log().count("the broker takes us")
         with self.log_file.open("a") as log:
             self.process = subprocess.Popen(words, env=env, stdout=log, stderr=log)
-        wait_for(lambda: self.log().count("the broker takes us") > before, 30, "the receiver")
+        wait_for(lambda: self.log().count("the broker takes us") > before, what="the receiver")
         return self
+
+    def break_function(self, name: str) -> None:
+        """From its next start on, every call of this function of joulemark.receive fails."""
+        folder = self.node.folder / "broken"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(BROKEN.format(name=name))
+        self.path = f"{folder}:{self.path}"
 
     def log(self) -> str:
         return self.log_file.read_text() if self.log_file.exists() else ""
@@ -47,7 +65,7 @@ class Receiver:
         if not self.process:
             return None
         self.process.send_signal(number)
-        status = self.process.wait(20)
+        status = self.process.wait(60)
         self.process = None
         return status
 
@@ -101,8 +119,8 @@ def test_a_dead_broker_delays_records_alone(
     wait_arrived(node, 1)
     broker.kill(signal.SIGKILL)
     assert max(node.job(number) for number in range(2, 12)) < 2
-    wait_for(lambda: "records wait in the outbox" in node.log(), 30, "the log to say so")
-    wait_for(lambda: len(node.outbox()) == 10, 20, "all records in the outbox")
+    wait_for(lambda: "records wait in the outbox" in node.log(), what="the log to say so")
+    wait_for(lambda: len(node.outbox()) == 10, what="all records in the outbox")
     assert node.arrived() == [1]
     broker.start()
     wait_arrived(node, *range(1, 12))
@@ -113,7 +131,7 @@ def test_a_daemon_killed_during_the_outage_loses_nothing(
 ) -> None:
     broker.kill(signal.SIGKILL)
     node.job(1)
-    wait_for(lambda: node.outbox() == [node.file_name(1)], 20, "the record in the outbox")
+    wait_for(lambda: node.outbox() == [node.file_name(1)], what="the record in the outbox")
     node.kill(signal.SIGKILL)
     node.start()
     node.job(2)
@@ -123,11 +141,14 @@ def test_a_daemon_killed_during_the_outage_loses_nothing(
 
 def test_a_receiver_that_is_away_gets_all_later(node: TestNode, receiver: Receiver) -> None:
     receiver.kill(signal.SIGKILL)
-    for job in (1, 2, 3):
+    jobs = range(1, 101)
+    for job in jobs:
         node.job(job)
-    wait_for(lambda: len(node.outbox()) == 3, 20, "the records in the outbox")
+    wait_for(lambda: len(node.outbox()) == len(jobs), what="the records in the outbox")
     receiver.start()
-    wait_arrived(node, 1, 2, 3)
+    wait_arrived(node, *jobs)
+    # its writers answer all at once, over one connection
+    assert "not connected" not in receiver.log().rpartition("receiving from")[2]
 
 
 def test_what_a_broker_loses_is_sent_again(
@@ -136,7 +157,7 @@ def test_what_a_broker_loses_is_sent_again(
     """It acknowledges, dies, and has forgotten: the node still has the record."""
     receiver.kill(signal.SIGKILL)
     node.job(1)
-    wait_for(lambda: "Sending PUBACK" in broker.log(), 20, "the broker's acknowledgement")
+    wait_for(lambda: "Sending PUBACK" in broker.log(), what="the broker's acknowledgement")
     broker.kill(signal.SIGKILL)
     (broker.folder / "mosquitto.db").unlink(missing_ok=True)
     assert node.outbox() == [node.file_name(1)]
@@ -147,7 +168,7 @@ def test_what_a_broker_loses_is_sent_again(
 
 def test_a_record_nobody_takes_is_said_and_kept(node: TestNode) -> None:
     node.job(1)
-    wait_for(lambda: "for nobody" in node.log(), 30, "the log to say so")
+    wait_for(lambda: "for nobody" in node.log(), what="the log to say so")
     assert node.outbox() == [node.file_name(1)]
 
 
@@ -158,7 +179,7 @@ def test_a_full_record_disk_delays_records_alone(
     final = node.records / node.file_name(1)
     final.mkdir()  # no file can take its place
     node.job(1)
-    wait_for(lambda: "cannot be written, and comes again" in receiver.log(), 30)
+    wait_for(lambda: "cannot be written, and comes again" in receiver.log())
     assert node.outbox() == [node.file_name(1)]
     final.rmdir()
     wait_arrived(node, 1)
@@ -169,5 +190,29 @@ def test_what_others_publish_is_refused(
 ) -> None:
     broker.publish("joulemark/test/record/n1/7", "{}")
     broker.publish("joulemark/test/profile/n1/../../evil", "x")
-    wait_for(lambda: receiver.log().count("refused: ") == 2, 20, "two refusals")
+    wait_for(lambda: receiver.log().count("refused: ") == 2, what="two refusals")
     assert list(node.records.rglob("*")) == []
+
+
+def test_a_network_thread_that_dies_ends_the_receiver(node: TestNode) -> None:
+    """It would hear nothing more, and seem to be well."""
+    receiver = Receiver(node)
+    receiver.break_function("understand")
+    receiver.start()
+    assert receiver.process
+    node.job(1)
+    assert receiver.process.wait(60) == 1
+    assert "RuntimeError: broken on purpose" in receiver.log()
+
+
+def test_whatever_a_writer_dies_of_is_said(node: TestNode) -> None:
+    receiver = Receiver(node)
+    receiver.break_function("write")
+    receiver.start()
+    node.job(1)
+    said = "cannot be written, and comes again: RuntimeError: broken on purpose"
+    try:
+        wait_for(lambda: f"{node.file_name(1)}: {said}" in receiver.log())
+        assert node.outbox() == [node.file_name(1)]
+    finally:
+        assert receiver.kill(signal.SIGTERM) == 0

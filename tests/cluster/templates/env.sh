@@ -1,6 +1,8 @@
-# Source this to talk to the cluster: sacct, sbatch, joulemark.
+# Source this to talk to the cluster: sacct, sbatch, joulemark, joulemarkctl.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 export SLURM_CONF='$state/etc/slurm.conf'
 export JOULEMARK_CONFIG='$state/etc/joulemark.yaml'
 export JOULEMARK_MODULES='$modules'
-export PATH='$bin':"$$PATH"
+export PATH='$bin':'$prefix/bin':"$$PATH"
+# the nodes are one machine: through shared memory Open MPI would take ranks of two for each other
+export OMPI_MCA_btl=self,tcp

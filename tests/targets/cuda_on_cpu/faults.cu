@@ -1,0 +1,158 @@
+// A program for each error that the emulation must find: `faults NAME`. Without an error it would
+// print "ended". SPDX-License-Identifier: Apache-2.0 OR MIT
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+constexpr int N = 128;
+
+// Reverses a block's numbers; mostly right.
+enum Fault { NONE, NO_BARRIER, UNEQUAL_BARRIERS, EARLY_END, SHARED_INDEX, NOT_SET };
+
+template <int FAULT> __global__ void reverse(double *x) {
+    __shared__ double part[N];
+    const int t = threadIdx.x;
+    if (FAULT == EARLY_END && t == 5)
+        return;
+    if (FAULT != NOT_SET || t != 7)
+        part[FAULT == SHARED_INDEX ? t + 1 : t] = x[t];
+    if (FAULT == UNEQUAL_BARRIERS && t % 2 == 0)
+        __syncthreads();
+    else if (FAULT != NO_BARRIER)
+        __syncthreads();
+    x[t] = part[N - 1 - t];
+}
+
+__global__ void reverse_in_place(double *x) {
+    x[threadIdx.x] = x[blockDim.x - 1 - threadIdx.x];
+}
+
+// y[i] = x[i] for i < n
+__global__ void copy(int n, const double *x, double *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = x[i];
+}
+
+// The same number by all threads of all blocks, plainly or not.
+__global__ void greatest(unsigned long long *most, bool plainly) {
+    if (plainly)
+        *most = *most < threadIdx.x ? threadIdx.x : *most;
+    else
+        atomicMax(most, (unsigned long long)threadIdx.x);
+}
+
+// A warp's sum in its first thread; lanes from `first` on take part.
+__global__ void sum(double *x, unsigned mask, unsigned first) {
+    double own = x[threadIdx.x];
+    if (threadIdx.x >= first)
+        for (int offset = 16; offset > 0; offset /= 2)
+            own += __shfl_down_sync(mask, own, offset);
+    if (threadIdx.x == first)
+        x[first] = own;
+}
+
+// The dynamic shared memory's last number.
+__global__ void last(int n, double *x) {
+    extern __shared__ double all[];
+    if (threadIdx.x == 0) {
+        all[n] = 1;
+        x[blockIdx.x] = all[n];
+    }
+}
+
+double *device_memory(const double *values) {
+    double *memory = nullptr;
+    cudaMalloc(&memory, N * sizeof(double));
+    if (values != nullptr)
+        cudaMemcpy(memory, values, N * sizeof(double), cudaMemcpyHostToDevice);
+    return memory;
+}
+
+// What is right, all of it: nothing may be found.
+bool all_is_well(double *x, double *y, double *host) {
+    reverse<NONE><<<1, N>>>(x);
+    copy<<<(N + 30) / 31, 31>>>(N, x, y);
+    cudaMemcpy(host, y, N * sizeof(double), cudaMemcpyDeviceToHost);
+    bool ok = true;
+    for (int i = 0; i < N; i++)
+        ok = ok && host[i] == N - 1 - i;
+    sum<<<1, 32>>>(y, 0xffffffffu, 0);
+    cudaMemcpy(host, y, sizeof(double), cudaMemcpyDeviceToHost);
+    cudaMemset(x, 0, sizeof(double));
+    greatest<<<3, 40>>>(reinterpret_cast<unsigned long long *>(x), false);
+    unsigned long long most = 0;
+    cudaMemcpy(&most, x, sizeof most, cudaMemcpyDeviceToHost);
+    last<<<2, 1, N * sizeof(double)>>>(N - 1, x + 1);
+    return ok && host[0] == (N - 1 + N - 32) * 16 && most == 39 &&
+           cudaGetLastError() == cudaSuccess;
+}
+
+void launch(const char *fault, double *x, double *y, double *host) {
+    const auto is = [=](const char *name) { return std::strcmp(fault, name) == 0; };
+    if (is("no-barrier"))
+        reverse<NO_BARRIER><<<1, N>>>(x);
+    else if (is("race"))
+        reverse_in_place<<<1, N>>>(x);
+    else if (is("unequal-barriers"))
+        reverse<UNEQUAL_BARRIERS><<<1, N>>>(x);
+    else if (is("early-end"))
+        reverse<EARLY_END><<<1, N>>>(x);
+    else if (is("shared-index"))
+        reverse<SHARED_INDEX><<<1, N>>>(x);
+    else if (is("shared-not-set"))
+        reverse<NOT_SET><<<1, N>>>(x);
+    else if (is("dynamic-index"))
+        last<<<1, 1, N * sizeof(double)>>>(N, x);
+    else if (is("index"))
+        copy<<<2, N>>>(N + 1, x, y);
+    else if (is("negative-index"))
+        copy<<<1, N>>>(N, x - 1, y);
+    else if (is("not-set"))
+        copy<<<1, N>>>(N, y, x);
+    else if (is("host-memory"))
+        copy<<<1, N>>>(N, host, y);
+    else if (is("blocks-race"))
+        greatest<<<2, 1>>>(reinterpret_cast<unsigned long long *>(x), true);
+    else if (is("shuffle-mask"))
+        sum<<<1, 32>>>(x, 0xffffffffu, 1);
+    else if (is("freed"))
+        cudaFree(x), copy<<<1, N>>>(N, x, y);
+    else if (is("peer"))
+        cudaSetDevice(1), copy<<<1, N>>>(N, x, y);
+}
+
+void use(const char *fault, double *x, double *host) {
+    const auto is = [=](const char *name) { return std::strcmp(fault, name) == 0; };
+    if (is("host-reads"))
+        std::printf("%g\n", x[0]);
+    else if (is("copy-size"))
+        cudaMemcpy(host, x, (N + 1) * sizeof(double), cudaMemcpyDeviceToHost);
+    else if (is("copy-kind"))
+        cudaMemcpy(host, x, N * sizeof(double), cudaMemcpyHostToDevice);
+    else if (is("freed-twice"))
+        cudaFree(x), cudaFree(x);
+    else if (is("block-size"))
+        copy<<<1, 1025>>>(N, x, x);
+    else if (is("shared-size"))
+        last<<<1, 1, 60000>>>(1, x);
+    const cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess)
+        std::printf("%s\n", cudaGetErrorString(error));
+}
+
+} // namespace
+
+int main(int, char **words) {
+    static double host[2 * N];
+    for (int i = 0; i < N; i++)
+        host[i] = i;
+    double *x = device_memory(host), *y = device_memory(nullptr);
+    if (std::strcmp(words[1], "none") == 0)
+        return all_is_well(x, y, host) ? 0 : 1;
+    launch(words[1], x, y, host);
+    use(words[1], x, host);
+    std::printf("ended\n");
+    return 0;
+}

@@ -1,0 +1,188 @@
+// CUDA C++ as our kernels use it, for the emulation on a CPU; launches.py rewrites what no C++
+// compiler reads: launches, __shared__ and PTX. SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef CUDA_ON_CPU_RUNTIME_H
+#define CUDA_ON_CPU_RUNTIME_H
+
+#include "cuda_runtime_api.h"
+
+#ifdef __cplusplus
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <math.h>
+
+// Warnings and tests of these names: the code is read once, as a GPU's.
+#define __CUDACC__
+#define __CUDA_ARCH__ 900
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+
+struct uint3 {
+    unsigned x, y, z;
+};
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned nx = 1, unsigned ny = 1, unsigned nz = 1) : x(nx), y(ny), z(nz) {
+    }
+};
+
+struct alignas(8) float2 {
+    float x, y;
+};
+
+struct alignas(16) double2 {
+    double x, y;
+};
+
+struct alignas(16) int4 {
+    int x, y, z, w;
+};
+
+inline double2 make_double2(double x, double y) {
+    return {x, y};
+}
+
+inline int4 make_int4(int x, int y, int z, int w) {
+    return {x, y, z, w};
+}
+
+// Of the thread that runs. Each thread has its own: to it they are constants, of a type that needs
+// no constructor, which the compiler does not watch.
+#ifndef CUDA_ON_CPU_THREADS
+extern const uint3 threadIdx, blockIdx, blockDim, gridDim;
+#endif
+
+namespace cuda_on_cpu {
+
+// Where in a source.
+struct Place {
+    const char *file;
+    int line;
+};
+
+// Waits for all threads of the block.
+void wait_for_block(Place place);
+
+// Waits for the warp's threads in `mask`; value becomes that of the warp's thread `lane`.
+void shuffle(unsigned mask, int lane, void *value, size_t bytes, Place place);
+
+int own_lane();
+
+// The block's memory of this size for a declaration, which `site` stands for.
+void *shared_memory(const void *site, size_t bytes, const char *name);
+void *dynamic_shared_memory();
+
+template <typename T> T &shared(const void *site, const char *name) {
+    return *static_cast<T *>(shared_memory(site, sizeof(T), name));
+}
+
+// Notes an atomic access, that the compiler's instrumentation would take for a plain one.
+void note_atomic(void *address, size_t bytes);
+
+// A launch: its configuration, then the kernel as a function of its arguments.
+class Launch {
+  public:
+    Launch(const char *kernel, Place where, dim3 grid_size, dim3 block_size,
+           size_t shared_bytes = 0, cudaStream_t = nullptr)
+        : name(kernel), place(where), grid(grid_size), block(block_size), shared(shared_bytes) {
+    }
+
+    // Arguments are copied, as CUDA does.
+    template <typename Kernel, typename... Arguments>
+    void start(Kernel kernel, Arguments... arguments) {
+        auto call = [=] { kernel(arguments...); };
+        run([](const void *one) { (*static_cast<const decltype(call) *>(one))(); }, &call,
+            sizeof call);
+    }
+
+    const char *name;
+    Place place;
+    dim3 grid, block;
+    size_t shared; // bytes of dynamic shared memory
+
+  private:
+    void run(void (*thread)(const void *call), const void *call, size_t bytes);
+};
+
+// PTX's instructions that have no name in C++: rough ones have so many bits.
+namespace ptx {
+
+inline double rough(double x) {
+    uint64_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    bits &= ~((uint64_t{1} << 32) - 1); // 20 bits
+    std::memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+inline double rcp_approx_ftz_f64(double x) {
+    return rough(1 / rough(x));
+}
+
+inline double rsqrt_approx_ftz_f64(double x) {
+    return rough(1 / std::sqrt(rough(x)));
+}
+
+} // namespace ptx
+} // namespace cuda_on_cpu
+
+inline void __syncthreads(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
+    cuda_on_cpu::wait_for_block({file, line});
+}
+
+template <typename T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                   const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
+    const int lane = cuda_on_cpu::own_lane(), from = lane + (int)delta;
+    const bool same_part = from / width == lane / width;
+    cuda_on_cpu::shuffle(mask, same_part ? from : lane, &value, sizeof value, {file, line});
+    return value;
+}
+
+template <typename T> [[gnu::no_sanitize("thread")]] T atomicMax(T *address, T value) {
+    cuda_on_cpu::note_atomic(address, sizeof *address);
+    const T old = *address;
+    *address = old < value ? value : old;
+    return old;
+}
+
+// A read that the caches need not keep.
+template <typename T> T __ldcs(const T *from) {
+    return *from;
+}
+
+inline long long __double_as_longlong(double value) {
+    long long bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// The manual's forms for C++, which know the pointer's type.
+template <typename T> cudaError_t cudaMalloc(T **memory, size_t bytes) {
+    return cudaMalloc(reinterpret_cast<void **>(memory), bytes);
+}
+
+template <typename T> cudaError_t cudaMallocHost(T **memory, size_t bytes) {
+    return cudaMallocHost(reinterpret_cast<void **>(memory), bytes);
+}
+
+template <typename... A>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(A...), cudaFuncAttribute attribute, int value) {
+    return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
+}
+
+template <typename... A>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void (*kernel)(A...),
+                                                          int threads, size_t shared_bytes) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks, reinterpret_cast<const void *>(kernel), threads, shared_bytes);
+}
+
+#endif
+#endif

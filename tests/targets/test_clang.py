@@ -1,0 +1,47 @@
+"""Every benchmark compiles with clang as with GCC, without a warning, and verifies. Most compilers
+of the field (AMD's, ARM's, Intel's) are clang's kin: they fuse products where GCC does not."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import cache_folder
+from tests.targets import backends
+
+BENCHMARKS = {source.name: source for source in backends.having("serial")}
+THREADED = {source.name for source in backends.having("omp")}
+NAMES = ("clang", *(f"clang-{version}" for version in range(22, 12, -1)))
+DEVICES = tuple(f"-DBENCH_{name}=OFF" for name in ("CUDA", "OPENCL"))
+
+
+@pytest.fixture(scope="module")
+def compiler() -> str:
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip("clang compiled nothing: it is not installed (Debian: clang)")
+    return f"-DCMAKE_C_COMPILER={found}"
+
+
+@pytest.fixture(scope="module")
+def folder(compiler: str) -> Path:
+    """Kept between runs: what has not changed is not compiled again."""
+    made = cache_folder() / "targets" / "clang"
+    backends.build(backends.PACKAGES / "benchkit", made, compiler, "-DBUILD_TESTING=OFF")
+    return made
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_it_compiles_and_verifies(folder: Path, compiler: str, tmp_path: Path, name: str) -> None:
+    said = backends.build(BENCHMARKS[name], folder, compiler, "-DBUILD_TESTING=OFF", *DEVICES)
+    assert "warning:" not in said
+    program = folder / "prefix" / "bin" / name
+    status, said, lines = backends.measured(program, tmp_path, "--quick")
+    assert status == 0, said
+    assert lines and all(line["verified"] for line in lines)
+    if name in THREADED and not any("omp" in line["variant"] for line in lines):
+        pytest.skip(f"{name} was verified without OpenMP, which clang lacks (Debian: libomp-dev)")

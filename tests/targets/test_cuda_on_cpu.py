@@ -1,0 +1,213 @@
+"""Every benchmark's CUDA backend runs on an emulation of a GPU, which finds its errors."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import cache_folder
+from tests.targets import backends
+from tests.targets.cuda_on_cpu import launches
+
+HERE = Path(__file__).resolve().parent / "cuda_on_cpu"
+BENCHMARKS = {source.name: source for source in backends.having("cuda")}
+DEVICE = "no GPU: CUDA emulated on a CPU"
+FOUND = 86  # exit status of an emulated program with an error
+
+# Beside --quick: sizes of several blocks, the last of them not full; every kernel.
+OPTIONS = {
+    "hydro": ["--sizes", "16,140"],
+    "mod2am": ["--sizes", "1,33,130"],
+    "mod2as": ["--sizes", "1,100,300,1000"],  # short, middling and long rows
+    "thermal": ["--sizes", "32,512"],
+}
+# The vendor's are plain loops here: they check our calls.
+VARIANTS = {
+    "jm-stream": {"cuda", "cuda-peer"},
+    "mod2am": {"cuda", "cublas"},
+    "mod2as": {"cuda", "cusparse"},
+    "mod2f": {"cufft"},
+}
+ELSEWHERE = ("OPENMP", "BLAS", "FFTW", "OPENCL")  # backends that other tests try
+COMPILER = ["g++", "-std=c++17", "-g", "-Wall", "-Wextra", f"-I{HERE / 'include'}"]
+CHECKS = ["-fsanitize=bounds,alignment", "-fno-sanitize-recover=all"]
+MPIRUN = ["mpirun", "--oversubscribe", "-n", "2"]
+MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """Kept between runs: what has not changed is not compiled again."""
+    made = cache_folder() / "targets" / "cuda_on_cpu"
+    made.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def emulation(folder) -> Path:
+    """The emulation as a library."""
+    objects = []
+    for source in sorted(HERE.glob("*.cpp")):
+        objects.append(folder / f"{source.stem}.o")
+        words = [*COMPILER, "-O2", "-Wconversion", "-Wshadow", "-Werror"]
+        backends.must(*words, "-c", source, "-o", objects[-1])
+    library = folder / "libcuda_on_cpu.a"
+    library.unlink(missing_ok=True)
+    backends.must("ar", "rcs", library, *objects)
+    return library
+
+
+@pytest.fixture(scope="module")
+def built(folder, emulation):
+    """Builds a benchmark with its CUDA backend; returns its program."""
+    backends.build_benchkit(folder)
+
+    def build(name: str) -> Path:
+        options = ["-DBENCH_CUDA=ON", f"-DCUDA_ON_CPU={emulation}", "-DBUILD_TESTING=OFF"]
+        options += [f"-DCMAKE_PROJECT_INCLUDE={HERE / 'benchmark.cmake'}"]
+        options += [f"-DBENCH_{backend}=OFF" for backend in ELSEWHERE]
+        options += [f"-DBENCH_MPI={'ON' if name == 'jm-stream' else 'OFF'}"]
+        said = backends.build(BENCHMARKS[name], folder, *options)
+        assert not re.findall(r".*warning[ :#].*", said)
+        return folder / "prefix" / "bin" / name
+
+    return build
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_it_verifies_and_has_no_error(built, name, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    options = ["--quick", "--variant", "all", *OPTIONS.get(name, [])]
+    status, said, lines = backends.measured(built(name), tmp_path, *options)
+    assert status == 0, said
+    assert "times mean nothing" in said
+    lines = backends.on_device(lines)
+    assert {line["device"] for line in lines} == {DEVICE}
+    assert all(line["verified"] for line in lines)
+    assert {line["variant"] for line in lines} == VARIANTS.get(name, {"cuda"})
+
+
+@pytest.fixture(scope="module")
+def faults(folder, emulation) -> Path:
+    """The program of errors."""
+    program, source = folder / "faults", HERE / "faults.cu"
+    words = [*COMPILER, "-O1", "-Wno-unknown-pragmas", "-fsanitize=thread", *CHECKS]
+    compiler = [sys.executable, HERE / "launches.py", *words]
+    backends.must(*compiler, "-o", f"{program}.o", "-c", source)
+    backends.must("g++", *CHECKS, f"{program}.o", emulation, "-ldl", "-o", program)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        (
+            "no-barrier",
+            r"reverse<NO_BARRIER> .*faults.cu:\d+\), block .*nothing was written before",
+        ),
+        ("race", r"which thread \d+ (wrote|read), with no barrier between\nfaults.cu:\d+"),
+        ("blocks-race", r"which another block wrote, with no barrier between\nfaults.cu:\d+"),
+        ("unequal-barriers", r"not all threads reach: 128 wait at __syncthreads"),
+        ("early-end", r"not all threads reach: 127 wait at __syncthreads .*; 1 have ended"),
+        ("shuffle-mask", r"not all threads reach: 31 wait at a shuffle .*; 1 have ended"),
+        ("shared-index", r"index 128 out of bounds for type 'double \[128\]'"),
+        ("shared-not-set", r"nothing was written before\nfaults.cu:\d+"),
+        ("dynamic-index", r"writes \w+, which is in no allocation\nfaults.cu:\d+"),
+        ("index", r"reads \w+, which is in no allocation\nfaults.cu:\d+"),
+        ("negative-index", r"reads \w+, which is in no allocation\nfaults.cu:\d+"),
+        ("freed", r"reads \w+, which is in no allocation\nfaults.cu:\d+"),
+        ("not-set", r"reads \w+, to which nothing was written before\nfaults.cu:\d+"),
+        ("host-memory", r"reads \w+, which is the host's\nfaults.cu:\d+"),
+        ("peer", r"reads \w+, which is device 0's: no peer access\nfaults.cu:\d+"),
+        ("host-reads", r"the host's code touches \w+ of a device\nfaults.cu:\d+"),
+        ("copy-size", r"1032 bytes at \w+, of an allocation of 1024 bytes"),
+        ("copy-kind", r"cudaMemcpy from the device to the host, but its kind is 1"),
+        ("freed-twice", r"cudaFree: \w+ is no allocation's beginning"),
+    ],
+)
+def test_it_finds_an_error(faults, name, found):
+    done = backends.run(faults, name)
+    assert re.search(found, done.stdout), done.stdout
+    assert done.returncode == (1 if name == "shared-index" else FOUND)
+    assert "ended" not in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", ["block-size", "shared-size"])
+def test_a_launch_that_a_gpu_would_refuse_is_an_error_of_cuda_s(faults, name):
+    done = backends.run(faults, name)
+    assert "invalid configuration argument\nended" in done.stdout
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_finds_nothing_where_all_is_well_in_any_order(faults, seed):
+    done = backends.run(faults, "none", env={"CUDA_ON_CPU_SEED": str(seed)})
+    assert done.returncode == 0, done.stdout
+
+
+def test_ranks_send_from_gpu_to_gpu(built, tmp_path):
+    program, cooked = built("jm-stream"), tmp_path / "cooked.jsonl"
+    words = [*MPIRUN, program, "--quick", "--variant", "cuda-remote", "--cooked", cooked]
+    done = backends.run(*words, env=MPI_AS_ROOT if os.getuid() == 0 else {}, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert cooked.read_text().count('"verified":true') == 12  # sizes and kernels
+
+
+@pytest.mark.parametrize(
+    ("cuda", "made"),
+    [
+        ("f<<<1, n>>>(a);", '::cuda_on_cpu::Launch("f", {P}, 1, n).start(K{ f(a...); }, a);'),
+        (
+            "a::f<T, -1><<<dim3(b, c), g(d, 2), e * (1 + 2), s>>>(h(x, y), {1, 2});",
+            '::cuda_on_cpu::Launch("a::f<T, -1>", {P}, dim3(b, c), g(d, 2), e * (1 + 2), s)'
+            ".start(K{ a::f<T, -1>(a...); }, h(x, y), {1, 2});",
+        ),
+        ("f<<<1, 2>>>();", '::cuda_on_cpu::Launch("f", {P}, 1, 2).start(K{ f(a...); });'),
+        ('say("<<<"); a << b;', 'say("<<<"); a << b;'),
+        (
+            "__shared__ T<U> x[N + 1][2];",
+            "static char shared_x; "
+            'auto &x = ::cuda_on_cpu::shared<T<U>[N + 1][2]>(&shared_x, "x");',
+        ),
+        (
+            "extern __shared__ double all[];",
+            "double *all = static_cast<double *>(::cuda_on_cpu::dynamic_shared_memory());",
+        ),
+        (
+            'asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(f(x)));',
+            "y = ::cuda_on_cpu::ptx::rcp_approx_ftz_f64(f(x));",
+        ),
+    ],
+)
+def test_cuda_s_own_syntax_becomes_c_plus_plus(cuda, made):
+    made = made.replace("{P}", "{__builtin_FILE(), __builtin_LINE()}").replace(
+        "K{", "[=](auto... a) {"
+    )
+    assert launches.rewrite(cuda) == made
+
+
+def test_a_launch_of_several_lines_leaves_the_others_where_they_were():
+    text = launches.rewrite("f<<<1,\n   2>>>(\n   a,\n   b);\nlast")
+    assert text.splitlines()[4] == "last"
+
+
+@pytest.mark.parametrize(
+    "cuda",
+    [
+        "(f)<<<1, 2>>>(a);",
+        "f<<<1>>>(a);",
+        "f<<<1, 2>>> a;",
+        "f<<<1, 2>>>(a;",
+        "f<<<1, 2, 3, 4, 5>>>(a);",
+        "__shared__ double a, b;",
+        'asm("bar.sync %0;" : : "r"(1));',
+    ],
+)
+def test_what_cannot_be_read_is_an_error(cuda):
+    with pytest.raises(launches.Unreadable):
+        launches.rewrite(cuda)

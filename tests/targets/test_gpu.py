@@ -1,0 +1,92 @@
+"""tests/bench/gpu on a GPU that is not there: programs and driver are small scripts."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.targets import backends, cuda
+
+PROGRAM = """#!{python}
+import json, sys
+name, quick = {name!r}, "--quick" in sys.argv
+line = dict(benchmark=name, kernel="k", variant="cuda", device="A GPU", size=8000, verified=True,
+            operations=1.0, performance=17e9, unit="U/s")
+with open(sys.argv[sys.argv.index("--cooked") + 1], "w") as cooked:
+    print(json.dumps(line), file=cooked)
+print("as it should be")
+sys.exit(0 if quick else {status})
+"""
+PEERS = """#!{python}
+import sys
+print(dict(copy="copy 4e12", dgemm="dgemm 8192 6e13", fft="fft 4096 5e4")[sys.argv[1]])
+"""
+
+
+def put(path: Path, text: str, **words) -> None:
+    path.write_text(text.format(python=sys.executable, **words))
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A driver in tmp_path/bin; programs in tmp_path/built, all right but qcd, whose timed run
+    fails, and thermal, which is missing."""
+    for folder in ("bin", "built/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    put(tmp_path / "bin" / "nvidia-smi", "#!/bin/sh\necho A GPU\n")
+    put(tmp_path / "built" / "bin" / "gpu_peers", PEERS)
+    for source in backends.having("cuda"):
+        status = 1 if source.name == "qcd" else 0
+        put(tmp_path / "built" / "bin" / source.name, PROGRAM, name=source.name, status=status)
+    (tmp_path / "built" / "bin" / "thermal").unlink()
+    (tmp_path / "built" / "about.json").write_text('{"cuda": "13.0"}')
+    return tmp_path
+
+
+def run_bench(machine: Path, *options: str) -> tuple[subprocess.CompletedProcess, dict]:
+    out = machine / "results.json"
+    words = [sys.executable, backends.CHECKOUT / "tests" / "bench" / "gpu", "--out", out, *options]
+    environment = {**os.environ, "PATH": f"{machine / 'bin'}:{os.environ['PATH']}"}
+    words += ["--prebuilt", machine / "built"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=120)
+    return done, json.loads(out.read_text())
+
+
+def test_what_fails_does_not_keep_the_rest_from_running(machine):
+    done, found = run_bench(machine)
+    assert done.returncode == 1, done.stderr
+    met = {figure["name"]: figure["met"] for figure in found["figures"]}
+    failed = {name for name, passed in met.items() if passed is False}
+    assert failed == {"qcd: cuda", "thermal: --quick", "thermal: ran on the GPU"}
+    assert met["hydro k cuda 8000"] is True, "17 Gupdate/s of the 31 that 4 TB/s allow"
+    assert found["date"] and found["device"] == "A GPU" and found["cuda"] == "13.0"
+    assert found["peers"]["copy"] == 4e12
+    assert "hydro k cuda 8000" in done.stdout and "results.json" in done.stderr
+
+
+def test_only_what_is_asked_for_runs(machine):
+    done, found = run_bench(machine, "--only", "hydro")
+    assert done.returncode == 0, done.stderr
+    assert {line["benchmark"] for line in found["cooked"]} == {"hydro"}
+
+
+def test_what_there_is_no_time_for_is_said(machine):
+    done, found = run_bench(machine, "--only", "hydro", "--limit", "0")
+    assert done.returncode == 1 and "the time is up" in done.stderr
+    assert found["cooked"] == []
+
+
+@pytest.mark.skipif(cuda.find() is not None, reason="nvcc is here")
+def test_without_a_compiler_it_says_what_is_missing(machine):
+    words = [sys.executable, backends.CHECKOUT / "tests" / "bench" / "gpu"]
+    words += ["--build-only", machine / "new"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "CUDACXX" in done.stderr
