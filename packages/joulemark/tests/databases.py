@@ -7,6 +7,7 @@ import getpass
 import glob
 import itertools
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -70,8 +71,10 @@ def folder_for(user: str | None) -> Iterator[tuple[Path, list[str]]]:
         folder.chmod(0o755)
         as_user: list[str] = []
         if os.geteuid() == 0 and user:
-            shutil.chown(folder, user, user)
-            as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+            who = pwd.getpwnam(user)  # a user's group need not have its name: Debian's nobody's
+            os.chown(folder, who.pw_uid, who.pw_gid)
+            as_user = ["setpriv", f"--reuid={who.pw_uid}", f"--regid={who.pw_gid}"]
+            as_user.append("--clear-groups")
         yield folder, as_user
 
 
@@ -111,7 +114,7 @@ def mariadb() -> Iterator[Server]:
     """A MariaDB server of its own."""
     pymysql = driver("pymysql")
     install, server = program("mariadb-install-db"), program("mariadbd")
-    with folder_for("mysql" if _exists("mysql") else "nobody") as (folder, as_user):
+    with folder_for("nobody") as (folder, as_user):
         me, socket = getpass.getuser(), folder / "socket"
         subprocess.run(
             [
@@ -174,12 +177,6 @@ def postgresql() -> Iterator[Server]:
         with running(words, folder / "log", lambda: execute("SELECT 1")):
             url = f"postgresql+psycopg://joulemark@/{{name}}?host={folder}"
             yield Server("postgresql", folder, execute, url)
-
-
-def _exists(user: str) -> bool:
-    import pwd
-
-    return any(entry.pw_name == user for entry in pwd.getpwall())
 
 
 SERVERS = {"mariadb": mariadb, "postgresql": postgresql}
