@@ -199,8 +199,8 @@ struct bk_check {
 void bk_check_value(struct bk_check *check, uint64_t index, double got, double want,
                     double tolerance);
 
-/* *sum += term; what the sum has no digits for is added to *lost (Neumaier 1974). Both begin with 0;
- * their sum is as good as one in twice the digits. */
+/* *sum += term; what the sum has no digits for is added to *lost (Neumaier 1974). Both begin with
+ * 0; their sum is as good as one in twice the digits. */
 static inline void bk_add(double *sum, double *lost, double term) {
     const double next = *sum + term;
     *lost += fabs(*sum) >= fabs(term) ? *sum - next + term : term - next + *sum;
