@@ -1,6 +1,6 @@
 # The commands of the README; each calls the real thing.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-.PHONY: demo clean-demo test lint bench clean
+.PHONY: demo clean-demo test test-long lint bench clean
 
 demo: ## a real Slurm cluster on this machine, benchmarks through sbatch, joules in sacct
 	tests/setup demo
@@ -9,9 +9,13 @@ demo: ## a real Slurm cluster on this machine, benchmarks through sbatch, joules
 clean-demo: ## stop every process of the demo and remove its state
 	tests/demo --clean
 
-test: ## all tests, on a cluster of their own
+test: ## all tests that fit 45 minutes, on clusters of their own
 	tests/setup
 	tests/all
+
+test-long: ## the tests that take longer than `make test` may
+	tests/setup
+	tests/all --long
 
 lint: ## only the checks of layout and style
 	tests/setup

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shlex
@@ -16,9 +15,12 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from building.lock import locked
+
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 JOBS = len(os.sched_getaffinity(0))
 TAIL_LINES = 30
+PATIENCE_S = 1800.0  # another build's, cold and on a loaded machine
 
 
 class Unavailable(Exception):
@@ -51,12 +53,8 @@ class Steps:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the state's lock: a second build of the same state waits for the first."""
-        with open(self.cache / "build.lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                say(f"waiting for another build in {self.cache}")
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        lock = self.cache / "build.lock"
+        with locked(lock, PATIENCE_S, lambda who: say(f"waiting for another build: {who}")):
             yield
 
     def run(self, step: str, *command: str | Path, timeout_s: float | None = None) -> None:

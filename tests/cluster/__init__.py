@@ -13,6 +13,7 @@ Standard library only: it runs before the tests' virtual environment exists.
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
+from tests.cluster.child import end_children, run_child, stop_on_signals
 from tests.cluster.cluster import Cluster, Node
 from tests.cluster.config import machine_instruments
 from tests.cluster.errors import ClusterError, Waited
@@ -20,11 +21,8 @@ from tests.cluster.place import (
     CHECKOUT,
     Build,
     cache_folder,
-    end_children,
     exclusive,
-    run_child,
     state_folder,
-    stop_on_signals,
 )
 from tests.cluster.service import Service
 from tests.cluster.waiting import PATIENCE_S, wait_for

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cluster import config
+from tests.cluster.child import undisturbed
 from tests.cluster.client import SBIN, SlurmClient
 from tests.cluster.config import Options, service_user
 from tests.cluster.errors import ClusterError, Waited
-from tests.cluster.place import exclusive, undisturbed
+from tests.cluster.place import exclusive
 from tests.cluster.ports import choose_ports, known_ports, listens
 from tests.cluster.service import Service, leftovers
 from tests.cluster.waiting import PATIENCE_S, wait_for

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -18,7 +19,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster import Build, Cluster, ClusterError, Service, Waited, exclusive, wait_for
+from environments.building.lock import Held, locked
+from tests.cluster import (
+    Build,
+    Cluster,
+    ClusterError,
+    Service,
+    Waited,
+    exclusive,
+    supervisor,
+    wait_for,
+)
+from tests.cluster.child import _namespace, run_child
 from tests.cluster.config import (
     Options,
     daemon_config,
@@ -28,7 +40,7 @@ from tests.cluster.config import (
     slurm_conf,
 )
 from tests.cluster.config import yaml as to_yaml
-from tests.cluster.place import CHECKOUT, run_child, state_folder
+from tests.cluster.place import CHECKOUT, state_folder
 from tests.cluster.ports import choose_ports, free_port
 from tests.cluster.service import leftovers, start_ticks
 
@@ -182,18 +194,34 @@ def test_the_state_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_second_holder_of_a_lock_is_told(tmp_path: Path) -> None:
-    busy = exclusive(tmp_path / "lock", "somebody is here")
-    with exclusive(tmp_path / "lock"), pytest.raises(ClusterError, match="somebody is here"), busy:
+    lock = tmp_path / "lock"
+    told = rf"somebody is here: {lock} is held by process {os.getpid()} since "
+    busy = exclusive(lock, "somebody is here")
+    with exclusive(lock), pytest.raises(ClusterError, match=told), busy:
         pass
 
 
-ALONE = "import sys; from tests.cluster.place import run_child; run_child(sys.argv[1:])"
+def test_a_lock_is_waited_for_in_bounded_time_and_not_inherited(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with locked(lock, 0):
+        child = subprocess.Popen(["sleep", "60"], close_fds=False)
+        with pytest.raises(Held, match=r"waited 0\.2 s"), locked(lock, 0.2):
+            pass
+    try:
+        with locked(lock, 0):
+            pass
+    finally:
+        child.kill()
+        child.wait()
+
+
+ALONE = "import sys; from tests.cluster.child import run_child; run_child(sys.argv[1:], 600)"
 IN_A_THREAD = """\
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from tests.cluster.place import end_children, run_child
+from tests.cluster.child import end_children, run_child
 with ThreadPoolExecutor(1) as pool:
-    running = pool.submit(run_child, sys.argv[1:])
+    running = pool.submit(run_child, sys.argv[1:], 600)
     try:
         running.result()
     except KeyboardInterrupt:
@@ -204,6 +232,8 @@ with ThreadPoolExecutor(1) as pool:
 
 AT_ITS_START = """\
 import os, signal, subprocess, sys
+from tests.cluster import child
+child._namespace()
 class Popen(subprocess.Popen):
     def __init__(self, *words, **more):
         super().__init__(*words, **more)
@@ -211,8 +241,7 @@ class Popen(subprocess.Popen):
             pass
         os.kill(os.getpid(), signal.SIGINT)
 subprocess.Popen = Popen
-from tests.cluster.place import run_child
-run_child(sys.argv[1:])
+child.run_child(sys.argv[1:], 600)
 """
 
 
@@ -221,22 +250,77 @@ run_child(sys.argv[1:])
 )
 def test_a_stopped_run_takes_its_children_along(tmp_path: Path, code: str) -> None:
     """Ctrl-C: run_child's program ends, and with it what that started."""
-    script = (
-        f"sleep 600 & echo $! > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; wait"
-    )
-    words = [sys.executable, "-c", code, "bash", "-c", script, f"{tmp_path}/pid"]
+    sleep = f"sleep 600.{os.getpid()}{time.monotonic_ns()}"  # its pid is of another namespace
+    script = f"{sleep} & touch {tmp_path}/started; wait"
+    words = [sys.executable, "-c", code, "bash", "-c", script, f"{tmp_path}/started"]
     runner = subprocess.Popen(words, cwd=CHECKOUT, stderr=subprocess.DEVNULL)
-    wait_for(lambda: (tmp_path / "pid").exists())
-    grandchild = int((tmp_path / "pid").read_text())
+    wait_for(lambda: (tmp_path / "started").exists())
+    assert processes_that_run(sleep) or code == AT_ITS_START
     began = time.monotonic()
     runner.send_signal(signal.SIGINT)
     assert runner.wait(60) != 0
-    wait_for(lambda: start_ticks(grandchild) is None, what="the grandchild to end")
+    wait_for(lambda: not processes_that_run(sleep), what="the grandchild to end")
     assert time.monotonic() - began < 25  # by the signal, not by the end of run_child's patience
 
 
+def processes_that_run(command: str) -> list[int]:
+    words = command.encode().replace(b" ", b"\0") + b"\0"
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == words:
+                found.append(int(path.parent.name))
+    return found
+
+
 def test_run_child_gives_the_exit_status() -> None:
-    assert run_child(["sh", "-c", "exit 7"]) == 7
+    assert run_child(["sh", "-c", "exit 7"], 60) == 7
+
+
+@pytest.fixture(params=["namespace", "subreaper"])
+def supervised(request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str]):
+    """`supervised(limit_s, script)`: exit status and what was said of a shell's script."""
+    namespace = _namespace() if request.param == "namespace" else ()
+    if request.param == "namespace" and os.geteuid() == 0:
+        assert namespace, "root may make a namespace here"
+
+    def run(limit_s: float, script: str) -> tuple[int, str]:
+        words = [*namespace, sys.executable, supervisor.__file__, str(limit_s), "sh", "-c", script]
+        env = {**os.environ, "PYTHONFAULTHANDLER": "1"}
+        child = subprocess.Popen(words, stdin=subprocess.PIPE, env=env)
+        return child.wait(60), "".join(capfd.readouterr())
+
+    return run
+
+
+HANGS = """\
+import time
+def test_that_hangs():
+    time.sleep(600.25)
+test_that_hangs()
+"""
+
+
+def test_what_is_late_ends_and_says_where_it_stands(supervised, tmp_path: Path) -> None:
+    """A grandchild that left its session and holds our pipe ends, too."""
+    (tmp_path / "hangs.py").write_text(HANGS)
+    status, said = supervised(2, f"setsid sleep 600.5 & {sys.executable} {tmp_path}/hangs.py")
+    assert status == supervisor.LATE
+    assert "HUNG: no end after 2 s" in said and "sleep 600.5" in said
+    assert 'hangs.py", line 3 in test_that_hangs' in said
+    assert not processes_that_run("sleep 600.5")
+
+
+def test_what_is_left_behind_is_named_and_ended(supervised) -> None:
+    status, said = supervised(60, "setsid sleep 600.75 & exit 0")
+    assert status == supervisor.LEFT_BEHIND
+    assert "LEFT BEHIND" in said and "sleep 600.75" in said
+    assert not processes_that_run("sleep 600.75")
+
+
+def test_a_supervised_status_is_the_programs_own(supervised) -> None:
+    assert supervised(60, "exit 7") == (7, "")
+    assert supervised(60, "kill -9 $$") == (128 + 9, "")
 
 
 def test_a_new_database_deletes_no_other_ones_files() -> None:

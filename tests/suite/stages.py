@@ -1,0 +1,184 @@
+"""The stages of `make test` and `make test-long`, in the order of their lanes."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.cluster import CHECKOUT, cache_folder, state_folder
+from tests.suite.outcome import Outcome, read_junit
+from tests.suite.runner import Run, Stage
+
+CACHE = cache_folder()
+PYTHON = CACHE / "venv" / "bin" / "python"
+RESULTS = CACHE / "test-results"
+PRESETS = ("release", "asan")
+JOBS = str(len(os.sched_getaffinity(0)))
+
+#: Lanes run side by side. What measures time shares the machine with others that mostly wait,
+#: never with a compiler: it comes when these have ended.
+PHASES = (("compile", "spack"), ("e2e", "instruments", "clusters"))
+LIMIT_S = 45 * 60
+LONG_LIMIT_S = 4 * 3600
+
+TEST_LIMIT_S = 240  # one test; the slowest of a cluster takes a fourth
+BUILDING_TEST_LIMIT_S = 1200  # one that builds by Spack, or a cross compiler
+FAILURES_THAT_END_A_STAGE = 5
+
+C_FILES = ("*.c", "*.h", "*.cpp", "*.cu", "*.cuh")
+#: they take Spack's lock in turn, and `environments` the compiler that `cuda` has fetched
+BY_SPACK = {"test_arm", "test_cuda", "test_environments"}
+
+
+def stages() -> list[Stage]:
+    """All of them; in each lane in order."""
+    return [
+        *lint(),
+        *(
+            Stage(f"unit {s.name} {p}", "compile", 600, lambda run, s=s, p=p: c_tests(run, s, p))
+            for p in PRESETS
+            for s in c_sources()
+        ),
+        python_tests("unit joulemark", "compile", 600, "packages/joulemark"),
+        python_tests("unit chaos", "compile", 120, "tests/chaos"),
+        program("build", "spack", 900, "environments/build", "--state", state_folder()),
+        python_tests("spack", "spack", 900, "tests/spack", test_limit_s=BUILDING_TEST_LIMIT_S),
+        *map(targets, sorted((CHECKOUT / "tests" / "targets").glob("test_*.py"))),
+        program("later slurm", "compile", 900, "tests/slurm-versions", "--build", no_source=3),
+        python_tests("e2e", "e2e", 900, "tests/e2e", workers=3),
+        python_tests("instruments", "instruments", 600, "tests/instruments", workers=2),
+        python_tests("transport", "instruments", 600, "tests/transport"),
+        program("faults", "clusters", 600, "tests/faults", "--kills", "20", "--seed", "1"),
+        python_tests("versions", "clusters", 600, "tests/versions"),
+        python_tests("unit cluster", "clusters", 600, "tests/cluster"),
+        program("long faults", "clusters", 3600, "tests/faults", "--kills", "200", long=True),
+    ]
+
+
+def lint() -> list[Stage]:
+    ruff = PYTHON.with_name("ruff")
+    without_suffix = (name for name in scripts("python3") if not name.endswith(".py"))
+    python = [".", *without_suffix]  # ruff finds *.py on its own
+
+    def stage(name: str, checker: str | Path, *words: str) -> Stage:
+        def run_it(run: Run) -> Outcome:
+            if not shutil.which(checker):  # PyPI could not be reached
+                return Outcome(skips=[f"{checker} is not installed"])
+            return run.check([checker, *words])
+
+        return Stage(f"lint {name}", "spack", 120, run_it)
+
+    return [
+        stage("clang-format", "clang-format", "--dry-run", "-Werror", *tracked(*C_FILES)),
+        stage("shellcheck", "shellcheck", *scripts("sh")),
+        stage("ruff check", ruff, "check", *python),
+        stage("ruff format", ruff, "format", "--check", *python),
+    ]
+
+
+def targets(path: Path) -> Stage:
+    lane = "spack" if path.stem in BY_SPACK else "compile"
+    name = path.stem.removeprefix("test_").replace("_", " ")
+    folder = str(path.relative_to(CHECKOUT))
+    return python_tests(f"targets {name}", lane, 1500, folder, test_limit_s=BUILDING_TEST_LIMIT_S)
+
+
+def program(
+    name: str,
+    lane: str,
+    limit_s: float,
+    path: str,
+    *words: str | Path,
+    no_source: int | None = None,
+    long: bool = False,
+) -> Stage:
+    """A program of the checkout that passes or fails as one test."""
+    command = [CHECKOUT / path, *words]
+    return Stage(name, lane, limit_s, lambda run: run.check(command, no_source), long)
+
+
+def python_tests(
+    name: str,
+    lane: str,
+    limit_s: float,
+    folder: str,
+    workers: int = 1,
+    test_limit_s: float = TEST_LIMIT_S,
+) -> Stage:
+    """A folder's or file's tests; workers have a cluster each, and a file's tests one worker."""
+
+    def run_them(run: Run) -> Outcome:
+        words = [PYTHON, "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--junitxml={run.junit}"]
+        words += [f"--maxfail={FAILURES_THAT_END_A_STAGE}", f"--timeout={test_limit_s}"]
+        if workers > 1:
+            words += ["--numprocesses", str(workers), "--dist", "loadfile"]
+        # a package's own tests are no part of the tree's rootdir
+        env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": python_path(folder)}
+        status = run.program([*words, folder], env=env)
+        return read_junit(run.junit, folder, status)
+
+    return Stage(name, lane, limit_s, run_them)
+
+
+def python_path(folder: str) -> str:
+    source = CHECKOUT / folder / "src"
+    return os.pathsep.join(map(str, [source, CHECKOUT] if source.exists() else [CHECKOUT]))
+
+
+def c_tests(run: Run, source: Path, preset: str) -> Outcome:
+    """Builds one C project with one preset outside the checkout and runs its ctest."""
+    folder = CACHE / f"build-{preset}"
+    build, prefix = folder / source.name, folder / "prefix"
+    folder.mkdir(parents=True, exist_ok=True)
+    configure = ["cmake", "--preset", preset, "-B", build, "-Wno-dev"]
+    configure += [f"-DCMAKE_INSTALL_PREFIX={prefix}", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    steps = [
+        configure,
+        ["cmake", "--build", build, "--parallel", JOBS],
+        ["cmake", "--install", build],  # the next project may need it
+    ]
+    name = f"{source.name} {preset}"
+    for step in steps:
+        if run.program(step, source):
+            return Outcome(failures=[f"{name}: {step[1]} failed"])
+    warnings = [line for line in run.log.read_text().splitlines() if "warning:" in line]
+    if warnings:
+        return Outcome(failures=[f"{name}: {line}" for line in warnings])
+    ctest = ["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error"]
+    ctest += ["--timeout", str(TEST_LIMIT_S), "--output-junit", run.junit]
+    return read_junit(run.junit, name, run.program(ctest, source))
+
+
+# -- what there is to test -----------------------------------------------------------------------
+
+
+def c_sources() -> list[Path]:
+    """benchkit first: the benchmarks link with it."""
+    benchkit = CHECKOUT / "packages" / "benchkit"
+    presets = sorted((CHECKOUT / "packages").glob("*/CMakePresets.json"))
+    others = [path.parent for path in presets if path.parent != benchkit]
+    return [benchkit, *others, CHECKOUT / "slurm-plugins"]
+
+
+def tracked(*patterns: str) -> list[str]:
+    """Files under version control, and new ones that are not ignored."""
+    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"]
+    listed = subprocess.run(
+        [*words, *patterns], cwd=CHECKOUT, check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+    return [name for name in listed.split("\0") if name and (CHECKOUT / name).is_file()]
+
+
+def scripts(interpreter: str) -> list[str]:
+    """By their first line; templates are scripts only once they are filled in."""
+
+    def fits(name: str) -> bool:
+        with (CHECKOUT / name).open("rb") as file:
+            first = file.readline(100).decode(errors="replace").strip()
+        return first.startswith("#!") and first.endswith(interpreter)
+
+    return [name for name in tracked() if "templates/" not in name and fits(name)]
