@@ -6,7 +6,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.cluster import CHECKOUT, Build, cache_folder, run_child, state_folder
+from tests.cluster import BUILD_LIMIT_S, CHECKOUT, Build, cache_folder, run_child, state_folder
 from tests.instruments.agent import Agent, program
 
 POWER = ".1.3.6.1.4.1.318.1.1.26.9.4.3.1.7"  # rPDU2OutletMeteredStatusPower
@@ -20,7 +20,7 @@ def joulemarkd() -> str:
 def make_ready() -> None:
     """Builds joulemarkd where $JOULEMARKD names none; ends the program where a part is missing."""
     build = [CHECKOUT / "environments" / "build", "--state", state_folder()]
-    if "JOULEMARKD" not in os.environ and run_child(build):
+    if "JOULEMARKD" not in os.environ and run_child(build, BUILD_LIMIT_S):
         raise SystemExit("bench: joulemarkd was not built")
     if not program():
         raise SystemExit("bench: snmpd is not installed: apt-get install snmpd")
@@ -30,8 +30,5 @@ def run_agents(stack: ExitStack, folder: Path, count: int, outlets: int) -> list
     agents = [Agent(folder / f"agent-{i}", [POWER]) for i in range(count)]
     for i, agent in enumerate(agents):
         agent.set({f"{POWER}.{o}": ("gauge", 100 + i + o) for o in range(1, outlets + 1)})
-        stack.callback(agent.stop)
-        agent.start()
-    for agent in agents:
-        agent.wait()
+        stack.enter_context(agent)
     return agents

@@ -18,6 +18,7 @@ from tests.cluster.cluster import Cluster, Node
 from tests.cluster.config import machine_instruments
 from tests.cluster.errors import ClusterError, Waited
 from tests.cluster.place import (
+    BUILD_LIMIT_S,
     CHECKOUT,
     Build,
     cache_folder,
@@ -28,6 +29,7 @@ from tests.cluster.service import Service
 from tests.cluster.waiting import PATIENCE_S, wait_for
 
 __all__ = [
+    "BUILD_LIMIT_S",
     "CHECKOUT",
     "PATIENCE_S",
     "Build",

@@ -4,19 +4,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import socket
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.cluster.ports import free_port
+from tests.peers import Peer
 
 OUTLETS = Path(__file__).with_name("outlets.py")
-PATIENCE_S = 60.0
 COMMUNITY = "outlets-only"
 USER, AUTH_PASSWORD, PRIV_PASSWORD = "joule", "an auth password", "a priv password"
 
@@ -26,14 +22,15 @@ def program() -> str | None:
     return shutil.which("snmpd") or shutil.which("snmpd", path="/usr/sbin:/sbin")
 
 
-class Agent:
+class Agent(Peer):
     """One PDU. `set` changes what it answers; as a context it runs."""
 
     def __init__(self, folder: Path, trees: list[str], port: int = 0) -> None:
         self.folder = folder
         self.port = port or free_port()
         self.values = folder / "values"
-        self.process: subprocess.Popen | None = None
+        self.log_file = folder / "snmpd.log"
+        self.env = {"SNMP_PERSISTENT_DIR": str(folder / "state"), "MIBS": ""}
         folder.mkdir(parents=True)
         lines = [
             f"agentaddress udp:127.0.0.1:{self.port}",
@@ -56,47 +53,23 @@ class Agent:
         fresh.write_text(text)
         fresh.rename(self.values)
 
-    def start(self) -> None:
-        command = [program(), "-f", "-r", "-C", "-c", self.folder / "snmpd.conf"]
-        command += ["-Lf", self.folder / "snmpd.log"]
-        self.process = subprocess.Popen(
-            list(map(str, command)),
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "SNMP_PERSISTENT_DIR": str(self.folder / "state"), "MIBS": ""},
-        )
+    def command(self) -> list[object]:
+        return [program(), "-f", "-r", "-C", "-c", self.folder / "snmpd.conf", "-Le"]
 
-    def wait(self) -> None:
-        """Until it answers anybody: the empty question of SNMP 3 that every agent answers."""
+    def ready(self) -> bool:
+        """It answers anybody: the empty question of SNMP 3 that every agent answers."""
         question = bytes.fromhex(
             "303e020103301102044a4d0001020300ffe30401040201030410300e0400020100020100040004000400"
             "30140400 0400a00e02044a4d0002020100020100 3000".replace(" ", "")
         )
-        until = time.monotonic() + PATIENCE_S
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
             asking.connect(("127.0.0.1", self.port))
             asking.settimeout(0.2)
-            while time.monotonic() < until:
-                try:
-                    asking.send(question)
-                    if asking.recv(2048):
-                        return
-                except OSError:
-                    time.sleep(0.05)  # not up yet
-        raise TimeoutError(f"snmpd does not answer: {(self.folder / 'snmpd.log').read_text()}")
-
-    def stop(self) -> None:
-        if self.process:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
-            self.process.wait()
-
-    def __enter__(self) -> Agent:
-        self.start()
-        self.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+            try:
+                asking.send(question)
+                return bool(asking.recv(2048))
+            except OSError:  # not up yet
+                return False
 
 
 def secret(folder: Path, name: str, text: str) -> Path:

@@ -9,7 +9,6 @@ import http.server
 import json
 import secrets
 import shutil
-import signal
 import ssl
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import wait_for
 from tests.cluster.ports import free_port
+from tests.peers import Peer
 
 USER, PASSWORD = "reader", "correct-horse-17"
 WATTS, VOLTS = 6, 4  # IPMI's codes of units
@@ -57,7 +56,7 @@ def sensor_record(record: int, sensor: int, name: str, unit: int = WATTS, step: 
     return "main_sdr_add 0x20 " + " ".join(map(hex, words))
 
 
-class Simulator:
+class Simulator(Peer):
     """One ipmi_sim: two watt sensors, one in volts, and DCMI by our module."""
 
     def __init__(self, folder: Path) -> None:
@@ -66,8 +65,8 @@ class Simulator:
                 pytest.skip(f"{program} is not installed (Debian: openipmi, build-essential)")
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        self.log_file = folder / "log"
         self.port = free_port()
-        self.process: subprocess.Popen | None = None
         self._build_module()
         self._configure()
         self.set_raw(60)
@@ -118,28 +117,14 @@ class Simulator:
         (self.folder / "new").write_text(text + "\n")
         (self.folder / "new").rename(self.folder / name)
 
-    def start(self) -> Simulator:
+    def command(self) -> list[object]:
         state = self.folder / "state"
         state.mkdir(exist_ok=True)
-        words = ["ipmi_sim", "-c", "lan.conf", "-f", "sim.emu", "-s", str(state), "-n"]
-        with (self.folder / "log").open("a") as log:
-            self.process = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log)
-        wait_for(self._answers, what="ipmi_sim's port")
-        return self
+        return ["ipmi_sim", "-c", "lan.conf", "-f", "sim.emu", "-s", state, "-n"]
 
-    def _answers(self) -> bool:
+    def ready(self) -> bool:
         lines = Path("/proc/net/udp").read_text().splitlines()[1:]
         return any(int(line.split()[1].rpartition(":")[2], 16) == self.port for line in lines)
-
-    def signal(self, number: signal.Signals) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(60)
-            self.process = None
 
 
 # ---- Redfish ----

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
-import subprocess
 from pathlib import Path
 
 from tests.cluster import Waited, wait_for
+from tests.peers import Peer
 
 
 def write_files(folder: Path, files: dict[str, object]) -> None:
@@ -94,27 +95,21 @@ AMD = {
 }
 
 
-class Daemon:
-    """A real joulemarkd for as long as the context lasts; asked over its socket."""
+class Daemon(Peer):
+    """A real joulemarkd, asked over its socket."""
 
     def __init__(self, joulemarkd: Path, config: Path) -> None:
-        self.words = [str(joulemarkd), "-N", "n1", "-c", str(config)]
+        self.program, self.config = joulemarkd, config
         self.socket = config.with_name("d.sock")
-        self.log = config.with_name("joulemarkd.out")
+        self.log_file = config.with_name("joulemarkd.out")
 
-    def __enter__(self) -> Daemon:
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(self.words, stdout=log, stderr=log)
-        wait_for(self._answers, what=f"joulemarkd to answer; see {self.log}")
-        return self
+    def command(self) -> list[object]:
+        return [self.program, "-N", "n1", "-c", self.config]
 
     def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        self.process.wait(30)
+        self.kill(signal.SIGTERM)
 
-    def _answers(self) -> bool:
-        if self.process.poll() is not None:
-            raise RuntimeError(f"joulemarkd has ended: {self.log.read_text()}")
+    def ready(self) -> bool:
         try:
             return bool(self.ask("status"))
         except OSError:

@@ -7,15 +7,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import wait_for
 from tests.cluster.ports import free_port, listens
+from tests.peers import Peer
 
 USER, PASSWORD = "meter", "correct horse"
 
@@ -50,7 +49,7 @@ def make_certificate(folder: Path, name: str, common_name: str) -> tuple[Path, P
     return key, certificate
 
 
-class Broker:
+class Broker(Peer):
     """One mosquitto; `port` stays the same when it is killed and started again."""
 
     def __init__(
@@ -64,8 +63,9 @@ class Broker:
     ) -> None:
         self.quiet = quiet
         self.folder, self.tls, self.password, self.acl = folder, tls, password, acl
+        self.log_file = folder / "log"
+        self.env = {"PATH": f"/usr/sbin:{os.environ['PATH']}"}
         self.port = free_port()
-        self.process: subprocess.Popen | None = None
         folder.mkdir(parents=True, exist_ok=True)
         self._configure()
 
@@ -88,27 +88,12 @@ class Broker:
             lines.append(f"password_file {self.folder}/users")
         (self.folder / "mosquitto.conf").write_text("\n".join(lines) + "\n")
 
-    def start(self) -> Broker:
-        log = (self.folder / "log").open("a")
-        words = [
-            "mosquitto",
-            *([] if self.quiet else ["-v"]),
-            "-c",
-            str(self.folder / "mosquitto.conf"),
-        ]
-        env = {**os.environ, "PATH": f"/usr/sbin:{os.environ['PATH']}"}
-        self.process = subprocess.Popen(words, stdout=log, stderr=log, env=env)
-        wait_for(lambda: listens(self.port), what="mosquitto to listen")
-        return self
+    def command(self) -> list[object]:
+        loud = [] if self.quiet else ["-v"]
+        return ["mosquitto", *loud, "-c", self.folder / "mosquitto.conf"]
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        if self.process:
-            self.process.send_signal(number)
-            self.process.wait(60)
-            self.process = None
-
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
+    def ready(self) -> bool:
+        return listens(self.port)
 
     def client_words(self, program: str) -> list[str]:
         words = [program, "-h", "localhost", "-p", str(self.port)]
@@ -131,8 +116,5 @@ def running(folder: Path, **options: bool | Path) -> Iterator[Broker]:
     for program in ("mosquitto", "mosquitto_pub", "mosquitto_passwd", "openssl"):
         if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
             pytest.skip(f"{program} is not installed")
-    broker = Broker(folder, **options)
-    try:
-        yield broker.start()
-    finally:
-        broker.kill()
+    with Broker(folder, **options) as broker:
+        yield broker

@@ -136,12 +136,12 @@ def test_a_hung_bmc_is_late_and_delays_nobody(
         instruments = entry(bmc, channel, QUICK) + entry(other, well, QUICK, name="other")
         with watch(instruments) as seen:
             wait_for(lambda: seen.values("hung") and seen.values("well"), what="first readings")
-            bmc.signal(signal.SIGSTOP)
+            bmc.send(signal.SIGSTOP)
             seen.wait_fault("no answer")
             before = len(seen.values("well"))
             wait_for(lambda: len(seen.values("well")) > before + 5, what="the other's readings")
             bmc.set_dcmi("55")
-            bmc.signal(signal.SIGCONT)
+            bmc.send(signal.SIGCONT)
             wait_for(lambda: seen.values("hung")[-1] == 55.0, what="the value after the hang")
     finally:
         other.kill()

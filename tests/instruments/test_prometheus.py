@@ -24,6 +24,7 @@ from tests.cluster import wait_for
 from tests.cluster.ports import free_port, listens
 from tests.instruments import mosquitto as certificates
 from tests.instruments.watching import Watch
+from tests.peers import Peer
 
 SCRAPE_S = 0.2
 PASSWORD, BCRYPT_COST = "open sesame", 4
@@ -61,7 +62,7 @@ class Target:
         self.server.server_close()
 
 
-class Prometheus:
+class Prometheus(Peer):
     """Debian's program with its data in the test's folder."""
 
     def __init__(self, folder: Path, target: Target, web: str = "") -> None:
@@ -77,19 +78,16 @@ class Prometheus:
             "  relabel_configs: [{target_label: instance, replacement: n1}]\n"
         )
         (folder / "web.yml").write_text(web)
-        self.process: subprocess.Popen | None = None
+        self.log_file = folder / "log"
 
-    def start(self) -> Prometheus:
-        log = (self.folder / "log").open("a")
-        words = ["prometheus", f"--config.file={self.folder}/prometheus.yml"]
-        words += [
+    def command(self) -> list[object]:
+        return [
+            "prometheus",
+            f"--config.file={self.folder}/prometheus.yml",
             f"--storage.tsdb.path={self.folder}/data",
             f"--web.config.file={self.folder}/web.yml",
+            f"--web.listen-address=127.0.0.1:{self.port}",
         ]
-        words += [f"--web.listen-address=127.0.0.1:{self.port}"]
-        self.process = subprocess.Popen(words, stdout=log, stderr=log)
-        wait_for(self.ready, what=f"prometheus; see {self.folder}/log")
-        return self
 
     def ready(self) -> bool:
         """It listens before it answers; one that wants a password is not asked."""
@@ -102,12 +100,6 @@ class Prometheus:
         except urllib.error.URLError:
             return False
         return True
-
-    def kill(self) -> None:
-        if self.process:
-            self.process.kill()
-            self.process.wait(60)
-            self.process = None
 
     def samples(self, selector: str) -> list[tuple[float, float]]:
         """All that Prometheus has of a series in the last minutes, asked directly."""
@@ -128,11 +120,8 @@ def target() -> Iterator[Target]:
 def running(folder: Path, target: Target, web: str = "") -> Iterator[Prometheus]:
     if not shutil.which("prometheus"):
         pytest.skip("prometheus is not installed")
-    server = Prometheus(folder, target, web)
-    try:
-        yield server.start()
-    finally:
-        server.kill()
+    with Prometheus(folder, target, web) as server:
+        yield server
 
 
 @pytest.fixture

@@ -219,13 +219,13 @@ def test_a_stopped_agent_is_named_delays_nobody_and_comes_back(
         keys = f"community_file: {community}, preset: apc, period_s: 0.1, timeout_s: 1"
         stream = readings(entry(channels, keys))
         seek(stream, "a", lambda one: one["value"] == 10.0)
-        agent.process.send_signal(signal.SIGSTOP)
+        agent.send(signal.SIGSTOP)
         seek(stream, "a", lambda one: one["fault"] and "no answer" in one["fault"])
         # from here on nobody waits for it: the other's period of 0.1 s holds, not the time-out
         times = [seek(stream, "b", lambda one: one["value"] == 20.0)["time"] for _ in range(20)]
         gaps = sorted(after - before for before, after in zip(times, times[1:]))
         assert gaps[len(gaps) // 2] < 0.5, gaps
-        agent.process.send_signal(signal.SIGCONT)
+        agent.send(signal.SIGCONT)
         seek(stream, "a", lambda one: one["value"] == 10.0)
 
 
@@ -234,7 +234,7 @@ def test_an_agent_that_restarts_is_read_on_over_version_3(agent, tmp_path, readi
     keys = v3(agent, tmp_path).replace("timeout_s: 5", "timeout_s: 1, period_s: 0.1")
     stream = readings(entry("{name: a, outlet: 1}", keys))
     seek(stream, "a", lambda one: one["value"] == 10.0)
-    agent.stop()
+    agent.kill()
     seek(stream, "a", lambda one: one["fault"] is not None)
     agent.set({f"{APC}.7.1": ("gauge", 30)})
     agent.start()

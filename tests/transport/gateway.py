@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from pathlib import Path
 
-from tests.cluster import wait_for
 from tests.instruments.agent import COMMUNITY, Agent, secret
 from tests.instruments.mosquitto import Broker
+from tests.peers import Peer
 
 CLUSTER = "test"
 TREE = ".1.3.6.1.4.1.8072.9999.9999"  # netSnmpPlaypen: the power of outlet N is TREE.N.1
@@ -22,7 +21,7 @@ def watts(*outlets: int) -> dict[str, tuple[str, object]]:
     return {f"{TREE}.{number}.1": ("gauge", value) for number, value in enumerate(outlets, 1)}
 
 
-class Gateway:
+class Gateway(Peer):
     """`joulemarkd --gateway` with its own configuration; a context manager."""
 
     def __init__(
@@ -49,7 +48,6 @@ class Gateway:
             f"gateway: {{nodes: '{nodes}', line_s: 0.5}}\n"
             f"instruments:\n{self.instrument('pdu', agent, channels)}"
         )
-        self.process: subprocess.Popen | None = None
 
     def instrument(self, name: str, agent: Agent, channels: str) -> str:
         """An entry of `instruments:`."""
@@ -66,28 +64,11 @@ class Gateway:
         self.config.write_text(text)
         return self
 
-    def start(self) -> Gateway:
-        words = [str(self.program), "--gateway", "-c", str(self.config)]
-        self.process = subprocess.Popen(words)
-        wait_for(lambda: self.log_file.exists() and "gateway of" in self.log(), what="the gateway")
-        return self
+    def command(self) -> list[object]:
+        return [self.program, "--gateway", "-c", self.config]
 
-    def log(self) -> str:
-        return self.log_file.read_text()
-
-    def kill(self, number: int = signal.SIGTERM) -> int:
-        assert self.process
-        self.process.send_signal(number)
-        status = self.process.wait(60)
-        self.process = None
-        return status
-
-    def __enter__(self) -> Gateway:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        if self.process:
-            self.kill(signal.SIGKILL)
+    def ready(self) -> bool:
+        return "gateway of" in self.log()
 
     def lines(self, channel: str) -> list[dict]:
         path = self.records / "shared" / f"{channel}.jsonl"

@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import socket
-import subprocess
 import time
 from pathlib import Path
 
-from tests.cluster import wait_for
+from tests.peers import Peer
 
 CLUSTER, NODE = "test", "n1"
 PACKET_MAX = 4096
 
 
-class TestNode:
+class TestNode(Peer):
     """`with TestNode(...) as node: node.job(1)`; what it wrote is in node.records."""
 
     __test__ = False
@@ -28,7 +26,6 @@ class TestNode:
         self.socket, self.state = folder / "d.sock", folder / "state"
         self.records = folder / "records"
         self.config, self.log_file = folder / "joulemark.yaml", folder / "log"
-        self.process: subprocess.Popen | None = None
         self.configure(keys)
 
     def configure(self, keys: str = "", records: Path | None = None) -> None:
@@ -39,23 +36,11 @@ class TestNode:
             "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n"
         )
 
-    def start(self) -> TestNode:
-        words = [str(self.program), "-N", self.node, "-c", str(self.config)]
-        self.process = subprocess.Popen(words)
-        wait_for(lambda: self.ask("status").startswith("ok"), what="joulemarkd to answer")
-        return self
+    def command(self) -> list[object]:
+        return [self.program, "-N", self.node, "-c", self.config]
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        if self.process:
-            self.process.send_signal(number)
-            self.process.wait(60)
-            self.process = None
-
-    def __enter__(self) -> TestNode:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
+    def ready(self) -> bool:
+        return self.ask("status").startswith("ok")
 
     def ask(self, request: str) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
@@ -99,6 +84,3 @@ class TestNode:
             assert path.name == self.file_name(record["JobIDRaw"]) and record["missing"] is None
             jobs.append(record["JobIDRaw"])
         return sorted(jobs)
-
-    def log(self) -> str:
-        return self.log_file.read_text()

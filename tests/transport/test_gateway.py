@@ -100,7 +100,7 @@ def wait_watts(node: TestNode) -> str:
 def test_shared_channels_leave_cumulative_lines(gateway: Callable) -> None:
     with gateway() as running:
         wait_for(lambda: len(running.lines("rack")) >= 5, what="lines")
-        assert running.kill() == 0
+        assert running.kill(signal.SIGTERM) == 0
         for name, power_w in (("rack", 60), ("switch", 30)):
             lines = running.lines(name)
             first, last = lines[0], lines[-1]
@@ -137,10 +137,9 @@ def test_a_dead_pdu_and_a_dead_broker_are_said_and_survived(
 ) -> None:
     with gateway() as running:
         listen(broker, 3)
-        agent.stop()
+        agent.kill()
         wait_for(lambda: "instrument pdu, channel n1: " in running.log(), what="the log to say so")
         agent.start()
-        agent.wait()
         wait_for(lambda: "reads well again" in running.log(), what="the log to say so")
         broker.kill(signal.SIGKILL)
         wait_for(lambda: "power is not published" in running.log(), what="the log to say so")
@@ -192,12 +191,11 @@ def test_half_of_a_node_is_never_published(
     only = f"  - {{nodes: n1, oid: {TREE}.1.1, sum: true}}\n"
     with gateway(SUPPLIES).add("pdu-b", second, only) as running:
         assert {topic[-2:] for topic, _ in listen(broker, 12)} == {"n1", "n2", "n3"}
-        second.stop()
+        second.kill()
         wait_for(lambda: "channel n1: " in running.log(), what="the log to say so")
         heard = listen(broker, 20)
         assert {topic[-2:] for topic, _ in heard} == {"n2", "n3"}
         second.start()
-        second.wait()
         wait_for(lambda: any(t[-2:] == "n1" for t, _ in listen(broker, 6)), what="n1's power")
         assert all(p["watts"] == 111 for t, p in listen(broker, 12) if t[-2:] == "n1")
 
@@ -214,10 +212,9 @@ def test_a_dead_outlet_leaves_its_node_out_of_the_lines(gateway: Callable, secon
 
     with gateway(two).add("pdu-b", second, one) as running:
         wait_for(lambda: known() == {"n1", "n2", "n3"}, what="all nodes")
-        second.stop()
+        second.kill()
         wait_for(lambda: known() == {"n2", "n3"}, what="n1 to be left out")
         second.start()
-        second.wait()
         wait_for(lambda: known() == {"n1", "n2", "n3"}, what="all nodes")
 
 

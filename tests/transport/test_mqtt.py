@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from tests.cluster import CHECKOUT, wait_for
 from tests.instruments import mosquitto
 from tests.instruments.mosquitto import PASSWORD, USER, Broker
+from tests.peers import Peer
 from tests.transport.node import TestNode
 
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
@@ -31,25 +30,25 @@ receive.{name} = {name}
 """
 
 
-class Receiver:
+class Receiver(Peer):
     """`joulemark receive`, with the node's own configuration unless it is given another."""
 
     def __init__(self, node: TestNode) -> None:
         self.node, self.config = node, node.config
         self.path = str(CHECKOUT / "packages" / "joulemark" / "src")
         self.log_file = node.folder / "receiver.log"
-        self.process: subprocess.Popen | None = None
 
-    def start(self) -> Receiver:
-        env = {**os.environ, "JOULEMARK_CONFIG": str(self.config)}
-        env["PYTHONPATH"] = self.path
-        words = [sys.executable, "-m", "joulemark", "receive"]
+    def command(self) -> list[object]:
+        self.env = {"JOULEMARK_CONFIG": str(self.config), "PYTHONPATH": self.path}
         self.node.records.mkdir(exist_ok=True)
-        before = self.log().count("the broker takes us")
-        with self.log_file.open("a") as log:
-            self.process = subprocess.Popen(words, env=env, stdout=log, stderr=log)
-        wait_for(lambda: self.log().count("the broker takes us") > before, what="the receiver")
-        return self
+        self.connections = self._connections()
+        return [sys.executable, "-m", "joulemark", "receive"]
+
+    def ready(self) -> bool:
+        return self._connections() > self.connections
+
+    def _connections(self) -> int:
+        return self.log().count("the broker takes us")
 
     def break_function(self, name: str) -> None:
         """From its next start on, every call of this function of joulemark.receive fails."""
@@ -57,17 +56,6 @@ class Receiver:
         folder.mkdir()
         (folder / "sitecustomize.py").write_text(BROKEN.format(name=name))
         self.path = f"{folder}:{self.path}"
-
-    def log(self) -> str:
-        return self.log_file.read_text() if self.log_file.exists() else ""
-
-    def kill(self, number: int = signal.SIGKILL) -> int | None:
-        if not self.process:
-            return None
-        self.process.send_signal(number)
-        status = self.process.wait(60)
-        self.process = None
-        return status
 
 
 @pytest.fixture

@@ -1,0 +1,7 @@
+"""Processes that tests talk to: real servers, simulators of meters, our own daemons."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from tests.peers.peer import Peer
+
+__all__ = ["Peer"]

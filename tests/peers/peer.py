@@ -1,0 +1,87 @@
+"""What all of them have: a start that waits for an answer, a log, an end in bounded time."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tests.cluster import wait_for
+
+Self = TypeVar("Self", bound="Peer")
+
+#: a test that is killed leaves none behind; as words, for code after a fork may hang in Python
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
+END_S = 60.0
+
+
+class Peer:
+    """One process, in a context or by start() and kill(); a subclass says what runs, and when it
+    is ready."""
+
+    log_file: Path
+    env: Mapping[str, str] = {}  # beside our own
+    folder: Path | None = None  # where it runs
+    process: subprocess.Popen | None = None
+
+    def command(self) -> Sequence[object]:
+        raise NotImplementedError
+
+    def ready(self) -> object:
+        """True once it answers."""
+        return True
+
+    def start(self: Self) -> Self:
+        words = [*DIES_WITH_US, *map(str, self.command())]
+        with self.log_file.open("a") as log:
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.env},
+                cwd=self.folder,
+            )
+        try:
+            wait_for(self._lives_and_is_ready, what=f"{words[4]} to answer; log: {self.log_file}")
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def _lives_and_is_ready(self) -> object:
+        assert self.process
+        if self.process.poll() is not None:
+            raise RuntimeError(f"{self.process.args} has ended: {self.log()[-2000:]}")
+        return self.ready()
+
+    def send(self, number: int) -> None:
+        assert self.process, "it does not run"
+        self.process.send_signal(number)
+
+    def kill(self, number: int = signal.SIGKILL) -> int | None:
+        """Its exit status once it has ended; None: it did not run."""
+        process, self.process = self.process, None
+        if not process:
+            return None
+        process.send_signal(number)
+        try:
+            return process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(END_S)
+            raise
+
+    def log(self) -> str:
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def __enter__(self: Self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
