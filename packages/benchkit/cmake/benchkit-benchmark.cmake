@@ -58,11 +58,27 @@ macro(benchkit_benchmark)
   endif()
 endmacro()
 
-# benchkit_mpi_test(TEST RANKS PROGRAM [ARGUMENT...]): a test, of the label mpi, on so many ranks.
+# benchkit_says(TEST STATUS REGEX PROGRAM [ARGUMENT...]): a test that the program, a target or a path,
+# ends with this exit status and that its output matches. (PASS_REGULAR_EXPRESSION ignores the status.)
+function(benchkit_says test status regex program)
+  if(TARGET ${program})
+    set(program $<TARGET_FILE:${program}>)
+  endif()
+  add_test(NAME ${test} COMMAND ${CMAKE_COMMAND} -DSTATUS=${status} "-DSAYS=${regex}"
+                                -P ${BENCHKIT_FILES}/benchkit-says.cmake -- ${program} ${ARGN})
+endfunction()
+
+# benchkit_mpi_test(TEST RANKS PROGRAM [ARGUMENT...] [SAYS REGEX]): a test, of the label mpi, on so many
+# ranks.
 function(benchkit_mpi_test test ranks program)
-  add_test(NAME ${test}
-           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
-                   $<TARGET_FILE:${program}> ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 3 mpi "" SAYS "")
+  set(command ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
+              $<TARGET_FILE:${program}> ${mpi_UNPARSED_ARGUMENTS})
+  if(mpi_SAYS)
+    benchkit_says(${test} 0 "${mpi_SAYS}" ${command})
+  else()
+    add_test(NAME ${test} COMMAND ${command})
+  endif()
   # Open MPI: more ranks than cores, root in a container; what it leaks at its end is its own affair.
   set(environment OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
                   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
