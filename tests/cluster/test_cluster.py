@@ -123,6 +123,12 @@ def test_waiting_gives_up_with_what_it_waited_for() -> None:
         wait_for(lambda: False, 0.05, "the moon")
 
 
+def test_waiting_says_what_it_saw_at_its_end_not_at_its_beginning() -> None:
+    looks = []
+    with pytest.raises(Waited, match=r"the moon; looks: [2-9]"):
+        wait_for(lambda: looks.append(1), 0.1, lambda: f"the moon; looks: {len(looks)}")
+
+
 def test_ports_stay_unless_a_stranger_has_one(state: Path) -> None:
     names = ["slurmctld", "n1", "n2"]
     first = choose_ports(state, names, {})

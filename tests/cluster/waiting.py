@@ -19,7 +19,7 @@ PATIENCE_S = 60.0  # what works takes seconds, and a loaded machine its time
 def wait_for(
     predicate: Callable[[], T],
     timeout_s: float = PATIENCE_S,
-    what: str = "",
+    what: str | Callable[[], str] = "",
     poll_s: float = POLL_S,
 ) -> T:
     """Returns the predicate's first true value; raises Waited after timeout_s."""
@@ -29,7 +29,8 @@ def wait_for(
         if value:
             return value
         if time.monotonic() > deadline:
+            text = what() if callable(what) else what  # as it is now, not when the wait began
             raise Waited(
-                f"waited {timeout_s:g} s in vain for {what or predicate!r}; last: {value!r}"
+                f"waited {timeout_s:g} s in vain for {text or predicate!r}; last: {value!r}"
             )
         time.sleep(poll_s)

@@ -55,7 +55,8 @@ def test_a_profile_ends_with_the_records_energy(steady: Cluster) -> None:
             assert times_s[-1] == pytest.approx(account["end_ns"] / NS, abs=1e-6)
             assert energies_j[-1] == account["energy_uj"] / UJ
             assert found["power_w"][1:].tolist() == pytest.approx([100] * (len(times_s) - 1), 0.02)
-            assert 2 * found.attrs["uncertainty_j"] >= 0
+            error_j = account["uncertainty_uj"] / UJ
+            assert found.attrs["uncertainty_j"] == pytest.approx(error_j, abs=1e-6) and error_j > 0
 
 
 def test_marks_are_in_it(steady: Cluster, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -272,8 +273,12 @@ def test_a_shell_script_marks_with_begin_and_end(steady: Cluster) -> None:
     done = run_job(steady, f"{script} {mark} end load; {mark} end never")
     found = regions(done, "batch")
     assert set(found) == {"load", "load/sort"}
-    assert found["load"]["seconds"] > 0.6 > found["load"]["exclusive_seconds"] - 0.3
-    assert "load: " in steady.job_output(done.job) or "sort: " in steady.job_output(done.job)
+    load, sort = found["load"], found["load/sort"]
+    assert sort["seconds"] > 0.3 and load["seconds"] > 0.6
+    assert load["exclusive_seconds"] == pytest.approx(load["seconds"] - sort["seconds"], abs=1e-6)
+    for name, region in ("load", load), ("sort", sort):
+        (line,) = re.findall(rf"^{name}: .*", steady.job_output(done.job), re.MULTILINE)
+        assert f" in {region['seconds']:.3f} s" in line, line
 
 
 def test_a_daemon_that_restarts_is_marked_again(steady: Cluster) -> None:

@@ -48,7 +48,10 @@ class Watch:
         def found() -> str | None:
             return next((fault for fault in self.faults() if part in fault), None)
 
-        return wait_for(found, timeout_s, f"a fault with '{part}'; there are {self.faults()}")
+        def what() -> str:
+            return f"a fault with '{part}'; there are {self.faults()}"
+
+        return wait_for(found, timeout_s, what)
 
     def wait_value(self, value: float, timeout_s: float = PATIENCE_S) -> None:
         wait_for(lambda: value in self.values(), timeout_s, f"the value {value}")
