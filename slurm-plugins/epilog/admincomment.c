@@ -20,15 +20,11 @@ static bool read_comment(char *text, size_t size) {
     return length > 0;
 }
 
-/* The cluster that slurm.conf names, or NULL. */
+/* The cluster that slurm.conf names, or NULL. The configuration is kept until the program's end:
+   the function that frees it has another name from Slurm 26.05 on. */
 static char *cluster_name(void) {
-    slurm_conf_t *conf = NULL;
-    char *name = NULL;
-    if (slurm_load_ctl_conf(0, &conf) == SLURM_SUCCESS) {
-        name = strdup(conf->cluster_name);
-        slurm_free_ctl_conf(conf);
-    }
-    return name;
+    static slurm_conf_t *conf;
+    return slurm_load_ctl_conf(0, &conf) == SLURM_SUCCESS ? conf->cluster_name : NULL;
 }
 
 static int set_comment(uint32_t job, char *cluster, char *comment) {
@@ -67,12 +63,9 @@ int main(int argc, char **argv) {
     }
     slurm_init(NULL);
     char *cluster = cluster_name();
-    if (cluster && set_comment((uint32_t)job, cluster, comment) == 0) {
-        free(cluster);
+    if (cluster && set_comment((uint32_t)job, cluster, comment) == 0)
         return EXIT_SUCCESS;
-    }
     fprintf(stderr, "admincomment: job %u: %s\n", (unsigned)job,
             cluster ? slurm_strerror(errno) : "slurmctld does not tell the cluster's name");
-    free(cluster);
     return EXIT_FAILURE;
 }

@@ -91,8 +91,7 @@ endfunction()
 
 # Warnings, and the processor of this machine; for all of the benchmark's C files.
 function(bench_compile_options)
-  option(JM_WERROR "Warnings are errors" ON)
-  set(warnings -Wall -Wextra -Wconversion -Wshadow $<$<BOOL:${JM_WERROR}>:-Werror>)
+  set(warnings -Wall -Wextra -Wconversion -Wshadow)
   # Spack's compiler wrapper sets the target's flags itself.
   set(native ON)
   if(DEFINED ENV{SPACK_CC} OR DEFINED ENV{SPACK_TARGET_ARGS} OR CMAKE_CROSSCOMPILING)

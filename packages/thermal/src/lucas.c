@@ -166,10 +166,12 @@ static void add_carries(size_t count, const double *restrict carry_in, double *r
 
 // Moves the odd digits' carries on by a place: they belong to the next even digits.
 static void shift(size_t count, double *carry) {
-    double last = carry[count - 1];
-    for (size_t i = count - 1; i > 0; i--)
-        carry[i] = carry[i - 1];
-    carry[0] = last;
+    double before = carry[count - 1];
+    for (size_t i = 0; i < count; i++) {
+        double here = carry[i];
+        carry[i] = before;
+        before = here;
+    }
 }
 
 // s <- s^2 - 2

@@ -64,8 +64,7 @@ class Benchmark(InTreeCMakePackage):
         args = super().cmake_args()
         if self.spec.satisfies("device=c66x"):
             return args
-        # Spack's compiler wrapper knows the target; a site's compiler may know more warnings
-        args += [self.define("BENCH_NATIVE", False), self.define("JM_WERROR", False)]
+        args.append(self.define("BENCH_NATIVE", False))  # Spack's compiler wrapper knows the target
         for name in BACKENDS:
             if name in self.spec.variants:
                 args.append(self.define_from_variant(f"BENCH_{name.upper()}", name))

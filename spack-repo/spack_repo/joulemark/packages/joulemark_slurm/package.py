@@ -44,6 +44,4 @@ class JoulemarkSlurm(InTreeCMakePackage):
 
     def cmake_args(self):
         modules = [self.define_from_variant(f"JM_{name.upper()}", name) for name in MODULES]
-        # a site's compiler may know warnings that ours does not
-        fatal_warnings = self.define("JM_WERROR", False)
-        return [*modules, fatal_warnings, self.define("SLURM_ROOT", self.spec["slurm"].prefix)]
+        return [*modules, self.define("SLURM_ROOT", self.spec["slurm"].prefix)]
