@@ -26,14 +26,15 @@ static const double FIRST_PAUSE_S = 1, LAST_PAUSE_S = 60;
 static const double MAX_WAIT_S = 0.5;
 static const double TIMEOUT_SHARE = 0.9;
 
-/* A script that is silent for so many time-outs hangs. */
-static const double SILENT_TIMEOUTS = 3;
+/* A script that prints nothing for `silence_s` hangs. By default so long: three lines of a meter
+ * that prints each 10 s; of one that is slower, three of its time-outs. */
+static const double SILENCE_S = 30, SILENT_TIMEOUTS = 3;
 
 typedef struct {
     jm_channel_info info;
     char *command;
     bool every_call;
-    double timeout_s;
+    double timeout_s, silence_s;
     jm_child child;
     int64_t heard_ns; /* of the last line or the start, monotonic */
     int64_t retry_ns; /* when it is started again */
@@ -141,12 +142,10 @@ static jm_reading ended(exec_instrument *self) {
 static jm_reading silent(exec_instrument *self) {
     int status;
     jm_message what;
-    if ((double)(jm_clock_ns(CLOCK_MONOTONIC) - self->heard_ns) <
-        SILENT_TIMEOUTS * self->timeout_s * NS_PER_S)
+    if ((double)(jm_clock_ns(CLOCK_MONOTONIC) - self->heard_ns) < self->silence_s * NS_PER_S)
         return (jm_reading){.none = true};
     jm_child_stop(&self->child, 0, &status);
-    jm_message_set(&what, "printed nothing for %g s and was killed",
-                   SILENT_TIMEOUTS * self->timeout_s);
+    jm_message_set(&what, "printed nothing for silence_s of %g s and was killed", self->silence_s);
     return pause_after(self, what.text);
 }
 
@@ -262,6 +261,12 @@ static void exec_close(void *opaque) {
 }
 
 static int exec_open(const jm_instrument_config *config, void **opaque, jm_message *why) {
+    bool every_call = jm_chosen(&config->settings, "every", "line", "call");
+    if (every_call && jm_given(&config->settings, "silence_s")) {
+        jm_refuse(config, jm_setting_line(&config->settings, "silence_s"), why,
+                  "silence_s is for 'every: line'; a call may last for timeout_s; remove it");
+        return -1;
+    }
     exec_instrument *self = calloc(1, sizeof *self);
     char *command = strdup(jm_text(&config->settings, "command", ""));
     if (!self || !command) {
@@ -272,8 +277,10 @@ static int exec_open(const jm_instrument_config *config, void **opaque, jm_messa
     }
     self->command = command;
     self->child.fd = -1;
-    self->every_call = jm_chosen(&config->settings, "every", "line", "call");
+    self->every_call = every_call;
     self->timeout_s = config->timeout_s;
+    self->silence_s = jm_number(&config->settings, "silence_s",
+                                fmax(SILENCE_S, SILENT_TIMEOUTS * config->timeout_s));
     self->pause_s = FIRST_PAUSE_S;
     self->info = jm_channel_configured(config, NULL, JM_METHOD_INTEGRATED, budget);
     jm_format(self->info.name, sizeof self->info.name, "exec");
@@ -298,6 +305,7 @@ static bool exec_read(void *opaque, int64_t now_ns, jm_reading *readings) {
 static const jm_key keys[] = {
     {"command", JM_KEY_TEXT, .required = true, .example = "/usr/local/sbin/read-pdu outlet-7"},
     {"every", JM_KEY_CHOICE, .choices = "line call"},
+    {"silence_s", JM_KEY_NUMBER, .min = 0.1, .max = 86400},
     {0}};
 
 const jm_instrument jm_exec = {.type = "exec",

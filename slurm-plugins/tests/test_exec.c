@@ -9,15 +9,22 @@
 
 static char folder[256];
 
-static bool open_command(struct bench *bench, const char *command, const char *every,
-                         double timeout_s) {
+static bool open_with(struct bench *bench, const char *command, const char *every, double timeout_s,
+                      const char *silence_s) {
     jm_instrument_config config = given_nothing();
     config.timeout_s = timeout_s;
     give(&config.settings, jm_exec.keys, "command", command);
     give(&config.settings, jm_exec.keys, "every", every);
+    if (silence_s)
+        give(&config.settings, jm_exec.keys, "silence_s", silence_s);
     bool opened = bench_open(bench, &jm_exec, &config);
     jm_settings_free(&config.settings);
     return opened;
+}
+
+static bool open_command(struct bench *bench, const char *command, const char *every,
+                         double timeout_s) {
+    return open_with(bench, command, every, timeout_s, NULL);
 }
 
 static int64_t now_s(void) {
@@ -143,10 +150,25 @@ static void garbage_is_named_and_passed_over(void) {
 
 static void a_silent_script_is_killed(void) {
     struct bench bench;
-    CHECK(open_command(&bench, "sleep 600", "line", 0.05));
+    CHECK(open_with(&bench, "sleep 600", "line", 20, "0.15"));
     read_next(&bench);
-    bench_fault(&bench, 0, "printed nothing for 0.15 s and was killed");
+    bench_fault(&bench, 0, "printed nothing for silence_s of 0.15 s and was killed");
     bench_close(&bench);
+}
+
+/* A meter that prints each second, or each ten, is well however often it is asked. */
+static void a_slow_script_is_left_alone(void) {
+    struct bench bench;
+    CHECK(open_command(&bench, "sleep 1; echo 7; sleep 60", "line", 0.05));
+    read_next(&bench);
+    bench_value(&bench, 0, 7000000);
+    bench_close(&bench);
+}
+
+static void the_silence_of_a_call_is_refused(void) {
+    struct bench bench;
+    CHECK(!open_with(&bench, "echo 5", "call", 20, "5"));
+    CHECK_CONTAINS(bench.why.text, "silence_s is for 'every: line'");
 }
 
 /* The number that the script has written into the file, once it is there. */
@@ -270,6 +292,8 @@ int main(void) {
     RUN(an_old_line_again_is_no_reading);
     RUN(garbage_is_named_and_passed_over);
     RUN(a_silent_script_is_killed);
+    RUN(a_slow_script_is_left_alone);
+    RUN(the_silence_of_a_call_is_refused);
     RUN(closing_ends_the_whole_group);
     RUN(a_call_gives_its_last_line);
     RUN(a_call_that_fails_says_why);

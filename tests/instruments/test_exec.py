@@ -46,11 +46,13 @@ def test_the_log_of_uio_is_taken_as_is(probe):
     }
 
 
-def test_a_log_that_grows_is_followed(tmp_path, joulemarkd, configuration):
+@pytest.mark.parametrize("follow", ["-f", "---disable-inotify -f"], ids=["told", "polling"])
+def test_a_log_that_grows_is_followed(tmp_path, joulemarkd, configuration, follow):
+    """On an overlay file system, so in a container, tail polls: it is silent for seconds."""
     log = tmp_path / "power.log"
     lines = UIO_LOG.read_text().splitlines(keepends=True)
     log.write_text(lines[0])
-    with Watch(joulemarkd, configuration(text_of(f"exec tail -n +1 -f {log}"))) as watch:
+    with Watch(joulemarkd, configuration(text_of(f"exec tail -n +1 {follow} {log}"))) as watch:
         for count, line in enumerate(lines[1:], start=2):
             with log.open("a") as stream:
                 stream.write(line)
@@ -76,12 +78,12 @@ def test_a_sick_script_is_named(tmp_path, probe):
         "echo garbage; sleep 600": "garbage: 'garbage'",
         "echo 5 nan; sleep 600": "is not a number: 'nan'",
         "echo -- -7; sleep 600": "negative: -7 W",
-        "sleep 600": "printed nothing for 0.6 s and was killed",
+        "sleep 600": "printed nothing for silence_s of 0.6 s and was killed",
         "kill -SEGV $$": "ended with exit status 139",
     }
     for text, part in sick.items():
         path = script(tmp_path, text.replace("echo --", "printf '%s\\n'"))
-        run = probe(text_of(path))
+        run = probe(text_of(path, ", silence_s: 0.6"))
         assert run.status == 1
         assert any(part in fault for fault in run.faults()), (text, run.faults())
 
