@@ -317,6 +317,17 @@ def test_what_is_late_ends_and_says_where_it_stands(supervised, tmp_path: Path) 
     assert not processes_that_run("sleep 600.5")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="user: only root mounts")
+def test_a_frozen_file_system_holds_up_no_end(supervised, tmp_path: Path) -> None:
+    """Its writer waits in the kernel, where no signal reaches it."""
+    script = f"""cd {tmp_path}; truncate -s 4M image; mkdir disk; mkfs.ext4 -q image
+mount -o loop image disk; fsfreeze --freeze disk; echo x >disk/file"""
+    status, said = supervised(3, script)
+    assert status == supervisor.LATE, said
+    assert " D" in said and "outlive" not in said
+    subprocess.run(["umount", tmp_path / "disk"], stderr=subprocess.DEVNULL)  # of the subreaper
+
+
 def test_what_is_left_behind_is_named_and_ended(supervised) -> None:
     status, said = supervised(60, "setsid sleep 600.75 & exit 0")
     assert status == supervisor.LEFT_BEHIND
