@@ -27,7 +27,16 @@ def done(steady: Cluster) -> Outcome:
 
 def test_json_is_sacct_s_own_with_an_object_more(steady: Cluster, done: Outcome) -> None:
     words = ["sacct", "--json", "-j", str(done.job)]
-    theirs, ours = json.loads(steady.run(words)), json.loads(steady.run(["joulemark", *words]))
+
+    def both_of_one_moment() -> tuple[dict, dict] | None:
+        """slurmdbd may be told of a job's start after its end."""
+        before, ours, after = (
+            json.loads(steady.run(asked)) for asked in (words, ["joulemark", *words], words)
+        )
+        return (after, ours) if before == after else None
+
+    wait_for(lambda: json.loads(steady.run(words))["jobs"][0]["working_directory"])
+    theirs, ours = wait_for(both_of_one_moment)
     for job in ours["jobs"]:
         energy = job.pop("joulemark")
         assert energy["energy_uj"] == done.energy_uj()
