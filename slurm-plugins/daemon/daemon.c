@@ -2,6 +2,7 @@
 // The daemon's state and what it does with it: ticks, accounts, records.
 #include "daemon.h"
 
+#include "life.h"
 #include "log.h"
 #include "process.h"
 #include "record.h"
@@ -19,8 +20,12 @@ static const int64_t SHORTEST_TICK_NS = 100000;
 static const int64_t SAVE_WITHIN_NS = 50000000;
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
-/* An open job with no process left is over after this time; a step may follow the one before. */
+/* A job with no process left is over after this time; a step may follow the one before. */
 static const int64_t ORPHAN_PATIENCE_NS = 5 * INT64_C(1000000000);
+/* Without PrologFlags=Contain nothing of a job need be there between two steps: then so long. */
+static const int64_t UNCONTAINED_PATIENCE_NS = 24 * 3600 * INT64_C(1000000000);
+/* A tick so late: joulemarkd was stopped, and saw no process end meanwhile. */
+static const double AWAY_PERIODS = 2, AWAY_LEAST_S = 0.5;
 
 static int64_t clock_ns(clockid_t clock) {
     struct timespec t;
@@ -93,10 +98,68 @@ static void mark_unsaved(jm_daemon *daemon) {
         daemon->unsaved_since_ns = jm_boot_ns();
 }
 
+/* Has its epilog come, while nobody was there to hear it? */
+static bool had_epilog(const jm_daemon *daemon, const jm_account *job) {
+    return jm_record_exists(daemon->outboxes.path[0], daemon->config.cluster, daemon->node,
+                            job->job_id, job->opened_ns);
+}
+
+/* An account that ended while joulemarkd was away (down, or held up) ends when it was last seen. */
+static void end_unseen(jm_daemon *daemon, jm_account *account, const jm_moment *seen,
+                       int64_t gap_ns, const char *away) {
+    char text[JM_MESSAGE_MAX];
+    bool rested = account->rested_ns != 0 && account->rested_ns != seen->real_ns;
+    int64_t end_ns = rested ? account->rested_ns : seen->real_ns;
+    jm_format(text, sizeof text, "ended while joulemarkd was %s: nothing is known after %.3f s",
+              away, (double)(end_ns - account->opened_ns) / 1e9);
+    add_note(account, text);
+    account->gap_ns += rested ? 0 : gap_ns;
+    jm_ledger_close(&daemon->ledger, account, seen->real_ns, false);
+    mark_unsaved(daemon);
+}
+
+static void close_the_dead(jm_daemon *daemon, const jm_moment *seen, bool same_boot,
+                           const char *away) {
+    jm_ledger *ledger = &daemon->ledger;
+    int64_t gap_ns = same_boot ? jm_boot_ns() - seen->boot_ns : jm_real_ns() - seen->real_ns;
+    if (gap_ns < 0) /* the clock was set back meanwhile */
+        gap_ns = 0;
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        jm_account *account = ledger->accounts[i];
+        if (account->closed_ns != 0)
+            continue;
+        bool is_job = account->kind == JM_ACCOUNT_JOB; /* they come before their steps */
+        if (!same_boot ||
+            (is_job ? had_epilog(daemon, account)
+                    : !is_alive(account) || (account->job && account->job->closed_ns != 0))) {
+            end_unseen(daemon, account, seen, gap_ns, away);
+            account->due = is_job;
+        }
+    }
+    /* A job all of whose processes, .extern with them, died without us is over too. */
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        jm_account *job = ledger->accounts[i];
+        if (job->kind == JM_ACCOUNT_JOB && job->closed_ns == 0 && job->contained &&
+            job->rested_ns != 0)
+            end_unseen(daemon, job, seen, gap_ns, away);
+    }
+}
+
+/* A stopped daemon is as one that was down: who ended meanwhile is not charged for that time. */
+static void notice_absence(jm_daemon *daemon) {
+    int64_t late_ns = jm_boot_ns() - daemon->last_tick_boot_ns;
+    if (daemon->recovering ||
+        (double)late_ns / 1e9 <= AWAY_PERIODS * daemon->config.period_s + AWAY_LEAST_S)
+        return;
+    jm_moment seen = last_tick(daemon);
+    close_the_dead(daemon, &seen, true, "held up");
+}
+
 void jm_daemon_sample(jm_daemon *daemon) {
     if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS)
         return;
     jm_gain gains[JM_CHANNELS_MAX];
+    notice_absence(daemon);
     refresh_cpu_times(daemon);
     int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
     int64_t dt_ns = boot_ns - daemon->last_tick_boot_ns;
@@ -115,29 +178,32 @@ void jm_daemon_sample(jm_daemon *daemon) {
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
-/* When the last of the job's processes ended; 0: one is there. */
-static int64_t left_alone_ns(const jm_ledger *ledger, const jm_account *job) {
-    int64_t last_ns = 0;
-    for (int i = 0; i < ledger->n_accounts; i++) {
-        const jm_account *account = ledger->accounts[i];
-        if (account->job != job)
-            continue;
-        if (account->closed_ns == 0)
-            return 0;
-        if (account->closed_ns > last_ns)
-            last_ns = account->closed_ns;
+/* The kernel tells of each end; here is who it could not be asked about. */
+static void close_the_unwatched(jm_daemon *daemon) {
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        jm_account *account = daemon->ledger.accounts[i];
+        if (is_open_process(account) && !is_alive(account))
+            jm_daemon_close_account(daemon, account, false);
     }
-    return last_ns;
 }
 
-/* Its .extern was killed, and its epilog too: nobody else will say that the job is over. */
+/* Nothing of the job is on the node, and nothing more will be. */
+static bool is_orphan(const jm_daemon *daemon, jm_account *job) {
+    bool contained = job->contained || daemon->contains;
+    int64_t patience_ns = contained ? ORPHAN_PATIENCE_NS : UNCONTAINED_PATIENCE_NS;
+    if (job->rested_ns == 0 || job->rest_ns - job->looked_ns < patience_ns)
+        return false;
+    if (!jm_life_of_job("/proc", job->job_id))
+        return true;
+    job->looked_ns = job->rest_ns;
+    return false;
+}
+
+/* Its epilog was killed, or came before its account did: nobody else will say that it is over. */
 static void close_orphans(jm_daemon *daemon) {
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *job = daemon->ledger.accounts[i];
-        if (job->kind != JM_ACCOUNT_JOB || job->closed_ns != 0 || !job->contained)
-            continue;
-        int64_t alone_ns = left_alone_ns(&daemon->ledger, job);
-        if (alone_ns == 0 || daemon->last_tick_real_ns - alone_ns < ORPHAN_PATIENCE_NS)
+        if (job->kind != JM_ACCOUNT_JOB || job->closed_ns != 0 || !is_orphan(daemon, job))
             continue;
         add_note(job, "none of its processes was left and no epilog came");
         jm_ledger_close(&daemon->ledger, job, daemon->last_tick_real_ns, false);
@@ -145,9 +211,22 @@ static void close_orphans(jm_daemon *daemon) {
     }
 }
 
+void jm_daemon_lifeless(const jm_daemon *daemon, char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        const jm_account *job = daemon->ledger.accounts[i];
+        if (job->closed_ns == 0 && job->rested_ns != 0 && job->rest_ns >= ORPHAN_PATIENCE_NS &&
+            jm_format(text + used, size - used, "%s%u", used ? " " : "", job->job_id))
+            used = strlen(text);
+    }
+    text[used] = '\0';
+}
+
 void jm_daemon_tick(jm_daemon *daemon) {
     jm_forwarder_keep(&daemon->forwarder);
     jm_daemon_sample(daemon);
+    close_the_unwatched(daemon);
     close_orphans(daemon);
     save(daemon);
 }
@@ -171,53 +250,9 @@ static void open_store(jm_daemon *daemon, jm_moment *before) {
         return;
     }
     why->text[0] = '\0';
-}
-
-/* Accounts that an earlier daemon left open, and whose process ended meanwhile, end when it was
- * last seen. */
-static void close_the_dead(jm_daemon *daemon, const jm_moment *before, bool same_boot) {
-    char text[JM_MESSAGE_MAX];
-    int64_t gap_ns = same_boot ? jm_boot_ns() - before->boot_ns : jm_real_ns() - before->real_ns;
-    if (gap_ns < 0) /* the clock was set back meanwhile */
-        gap_ns = 0;
-    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        jm_account *account = daemon->ledger.accounts[i];
-        if (account->closed_ns != 0)
-            continue;
-        bool over;
-        if (account->kind == JM_ACCOUNT_JOB)
-            over =
-                !same_boot || jm_record_exists(daemon->outboxes.path[0], daemon->config.cluster,
-                                               daemon->node, account->job_id, account->opened_ns);
-        else /* jobs come before their steps */
-            over =
-                !same_boot || !is_alive(account) || (account->job && account->job->closed_ns != 0);
-        if (!over)
-            continue;
-        jm_format(text, sizeof text,
-                  "ended while joulemarkd was down%s: nothing is known after %.3f s",
-                  same_boot ? "" : " (the node was rebooted)",
-                  (double)(before->real_ns - account->opened_ns) / 1e9);
-        add_note(account, text);
-        account->gap_ns += gap_ns;
-        account->due = account->kind == JM_ACCOUNT_JOB;
-        jm_ledger_close(&daemon->ledger, account, before->real_ns, false);
-    }
-    /* A job all of whose processes, .extern with them, died without us is over too. */
-    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        jm_account *job = daemon->ledger.accounts[i];
-        if (job->kind != JM_ACCOUNT_JOB || job->closed_ns != 0 || !job->contained)
-            continue;
-        bool running = false;
-        for (int k = 0; k < daemon->ledger.n_accounts; k++)
-            running |= daemon->ledger.accounts[k]->job == job &&
-                       daemon->ledger.accounts[k]->closed_ns == 0;
-        if (running)
-            continue;
-        add_note(job, "all its processes ended while joulemarkd was down");
-        job->gap_ns += gap_ns;
-        jm_ledger_close(&daemon->ledger, job, before->real_ns, false);
-    }
+    jm_ledger_rest(&daemon->ledger);
+    for (int i = 0; i < daemon->ledger.n_accounts; i++)
+        daemon->contains |= daemon->ledger.accounts[i]->contained;
 }
 
 /* It runs from the first tick on. */
@@ -276,7 +311,8 @@ int jm_daemon_start(jm_daemon *daemon) {
     int64_t boot_ns = jm_boot_ns();
     bool same_boot = strcmp(before.boot_id, daemon->boot_id) == 0 && before.boot_ns <= boot_ns;
     if (before.boot_id[0])
-        close_the_dead(daemon, &before, same_boot);
+        close_the_dead(daemon, &before, same_boot,
+                       same_boot ? "down" : "down (the node was rebooted)");
     daemon->recovering = same_boot && before.boot_id[0];
     daemon->started_boot_ns = boot_ns;
     daemon->started_uj = jm_ledger_node_uj(&daemon->ledger);
@@ -315,16 +351,46 @@ static void note_late_opening(const jm_daemon *daemon, jm_account *account, uint
     account->gap_ns += late_ns;
 }
 
-jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, jm_message *why) {
+static void remember_end(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns) {
+    jm_end *end = &daemon->ends[daemon->n_ends++ % JM_ENDS_MAX];
+    *end = (jm_end){job_id, sent_boot_ns};
+}
+
+/* Was it begun before an epilog of its job? What a job's last processes sent may come late. */
+static bool had_its_end(const jm_daemon *daemon, uint32_t job_id, int64_t began_boot_ns) {
+    for (int i = 0; i < JM_ENDS_MAX; i++)
+        if (daemon->ends[i].job_id == job_id && began_boot_ns <= daemon->ends[i].boot_ns)
+            return true;
+    return false;
+}
+
+/* After a hang requests come late and in any order: nobody would close what they open. */
+static bool may_open(const jm_daemon *daemon, const jm_open_request *request, int64_t sent_boot_ns,
+                     jm_message *why) {
+    int64_t began_boot_ns = jm_process_start_boot_ns(request->pid_start);
+    uint32_t job_id = jm_life_titled("/proc", request->pid);
+    if (!lives(request->pid, request->pid_start))
+        jm_message_set(why, "process %d is gone", request->pid);
+    else if (began_boot_ns > sent_boot_ns)
+        jm_message_set(why, "process %d began after this was sent: its number was another's",
+                       request->pid);
+    else if (job_id != 0 && job_id != request->job_id)
+        jm_message_set(why, "process %d is a slurmstepd of job %u, not of job %u", request->pid,
+                       job_id, request->job_id);
+    else if (had_its_end(daemon, request->job_id, began_boot_ns))
+        jm_message_set(why, "job %u is over, its epilog has come", request->job_id);
+    else
+        return true;
+    return false;
+}
+
+jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
+                                   int64_t sent_boot_ns, jm_message *why) {
+    if (!may_open(daemon, request, sent_boot_ns, why))
+        return NULL;
     jm_account *account = jm_ledger_find(&daemon->ledger, request->pid, request->pid_start);
     bool is_new = account == NULL;
     bool new_job = jm_ledger_find_job(&daemon->ledger, request->job_id) == NULL;
-    /* After a hang requests come in any order: nobody would end this job, which had its epilog. */
-    if (new_job && !lives(request->pid, request->pid_start)) {
-        jm_message_set(why, "process %d is gone, and job %u is not open here", request->pid,
-                       request->job_id);
-        return NULL;
-    }
     if (is_new) {
         request->cpu_ns = jm_process_tree_cpu_ns(request->pid);
         jm_daemon_sample(daemon);
@@ -340,6 +406,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, 
             note_late_opening(daemon, account->job, request->pid_start);
         mark_unsaved(daemon);
     }
+    daemon->contains |= account->kind == JM_ACCOUNT_EXTERN;
     return account;
 }
 
@@ -347,7 +414,7 @@ void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed
     if (account->closed_ns != 0)
         return;
     jm_daemon_sample(daemon);
-    if (!agreed)
+    if (!agreed && account->closed_ns == 0)
         add_note(account, "its slurmstepd ended without a word");
     jm_ledger_close(&daemon->ledger, account, daemon->last_tick_real_ns, agreed);
     mark_unsaved(daemon);
@@ -423,20 +490,38 @@ static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
     return 0;
 }
 
-int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why) {
+/* Does some process of the job belong to a later run of it than the one that ended? */
+static bool runs_again(const jm_ledger *ledger, const jm_account *job, int64_t sent_boot_ns) {
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        const jm_account *account = ledger->accounts[i];
+        if (account->job == job && account->closed_ns == 0 &&
+            jm_process_start_boot_ns(account->pid_start) > sent_boot_ns)
+            return true;
+    }
+    return false;
+}
+
+int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, jm_message *why) {
     jm_account *job = jm_ledger_find_job(&daemon->ledger, job_id);
+    remember_end(daemon, job_id, sent_boot_ns);
     if (!job) {
         jm_message_set(why, "no account of job %u is open here", job_id);
         return -1;
     }
     if (job->closed_ns == 0)
         jm_daemon_sample(daemon);
+    if (runs_again(&daemon->ledger, job, sent_boot_ns)) {
+        jm_message_set(why, "job %u has begun again since", job_id);
+        return -1;
+    }
+    jm_ledger_wake(&daemon->ledger, job);
     int64_t now_ns = daemon->last_tick_real_ns;
     for (int i = 0; i < daemon->ledger.n_accounts; i++)
         if (daemon->ledger.accounts[i]->job == job)
             jm_ledger_close(&daemon->ledger, daemon->ledger.accounts[i], now_ns, false);
     jm_ledger_close(&daemon->ledger, job, now_ns, false);
     warn_without_contain(daemon, job);
+    daemon->contains = job->contained;
     /* The epilog holds up the node, so the record is written after it has its answer. */
     job->due = true;
     save(daemon); /* nobody tells a next daemon of the job again */

@@ -12,6 +12,13 @@
 #include "sampler.h"
 #include "store.h"
 
+/* What an epilog said: the job was over by then (CLOCK_BOOTTIME). */
+typedef struct {
+    uint32_t job_id;
+    int64_t boot_ns;
+} jm_end;
+enum { JM_ENDS_MAX = 256 };
+
 typedef struct {
     jm_config config;
     char node[JM_NAME_MAX];
@@ -32,6 +39,9 @@ typedef struct {
     bool charged_unsaved; /* a record holds energy that no saved ledger has charged (unsaved.h) */
     bool recovering;      /* the first tick after a start bridges the time nobody looked */
     bool warned_contain;
+    bool contains; /* some job had an .extern step here, so every job has one while it is here */
+    jm_end ends[JM_ENDS_MAX]; /* the latest, in a ring */
+    unsigned n_ends;
 } jm_daemon;
 
 int64_t jm_boot_ns(void);
@@ -50,15 +60,22 @@ int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns);
 /* The periodic tick: sample, split, save. */
 void jm_daemon_tick(jm_daemon *daemon);
 
-/* Open the account of a step's process; NULL and why. */
-jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request, jm_message *why);
+/*
+ * Open the account of a step's process. NULL and why: the process is gone, or of another job, or it
+ * was asked for (sent_boot_ns) by one whose number it has, or its job has ended.
+ */
+jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
+                                   int64_t sent_boot_ns, jm_message *why);
 
 /* The process has ended, or says it is about to (agreed). */
 void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed);
 
-/* The job is over on this node: close what is open; its record is due. 0, or -1 and why: no such
- * job. */
-int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, jm_message *why);
+/* The job was over on this node when that was sent: close what is open; its record is due. 0, or -1
+ * and why: no such job, or a later run of it. */
+int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, jm_message *why);
+
+/* Numbers of the open jobs that nothing on the node has stood for, for a while: "" none. */
+void jm_daemon_lifeless(const jm_daemon *daemon, char *text, size_t size);
 
 /*
  * Save what was opened or closed, once it is old enough: a launch of many steps is one save, and

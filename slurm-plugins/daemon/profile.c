@@ -66,7 +66,7 @@ double jm_profile_hz(const jm_config *config, const jm_account *job) {
 
 static bool wants_samples(const jm_account *account) {
     return account->kind == JM_ACCOUNT_JOB && account->mode == JM_MODE_PROFILE &&
-           account->closed_ns == 0;
+           account->closed_ns == 0 && account->rested_ns == 0;
 }
 
 static int64_t period_of(const jm_config *config, const jm_account *job) {

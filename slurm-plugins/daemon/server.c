@@ -52,6 +52,7 @@ typedef struct {
     uint32_t uid;
     bool privileged;
     jm_source *source; /* its ring, or NULL */
+    int64_t sent_ns;   /* CLOCK_BOOTTIME of the request at hand, as it says itself */
     int64_t asked_ns;  /* waits since then for the region it ended; 0: it does not wait */
     uint32_t asked_thread;
 } watch;
@@ -181,7 +182,7 @@ static void do_open(server *s, watch *client, const jm_packet *packet, char *ans
         jm_warn("job %u.%s: gpus '%s' is no list of numbers below %d: not bound to it",
                 request.job_id, step, gpus, JM_GPUS_MAX);
     jm_message why;
-    if (!jm_daemon_open_account(s->daemon, &request, &why)) {
+    if (!jm_daemon_open_account(s->daemon, &request, client->sent_ns, &why)) {
         refuse(answer, why.text);
         return;
     }
@@ -222,12 +223,11 @@ static void do_close(server *s, watch *client, const jm_packet *packet, char *an
 }
 
 static void do_end(server *s, watch *client, const jm_packet *packet, char *answer) {
-    (void)client;
     jm_message why;
     uint64_t job = jm_packet_u64(packet, "job", 0);
     if (job == 0 || job > UINT32_MAX)
         refuse(answer, "end needs job=NUMBER");
-    else if (jm_daemon_end_job(s->daemon, (uint32_t)job, &why) != 0) {
+    else if (jm_daemon_end_job(s->daemon, (uint32_t)job, client->sent_ns, &why) != 0) {
         jm_error("job %u: %s", (unsigned)job, why.text);
         refuse(answer, why.text);
     } else
@@ -412,10 +412,13 @@ static void rest_over(server *s) {
 
 static void do_status(server *s, watch *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
+    char lifeless[JM_VALUE_MAX];
+    jm_daemon_lifeless(s->daemon, lifeless, sizeof lifeless);
     jm_packet_add(answer, JM_PACKET_MAX, "version", "%s", JOULEMARK_VERSION);
     jm_packet_add(answer, JM_PACKET_MAX, "node", "%s", s->daemon->node);
     add_u64(answer, "accounts", (uint64_t)s->daemon->ledger.n_accounts);
     add_u64(answer, "channels", (uint64_t)s->daemon->ledger.n_channels);
+    jm_packet_add(answer, JM_PACKET_MAX, "lifeless", "%s", lifeless);
     jm_packet_add(answer, JM_PACKET_MAX, "fault", "%s", s->daemon->store_fault.text);
 }
 
@@ -437,13 +440,29 @@ static const struct {
     {"status", false, do_status},
 };
 
+/* When a request was sent, by its own word: never later than now. */
+static int64_t sent_ns(const jm_packet *packet) {
+    int64_t now_ns = jm_boot_ns();
+    uint64_t told_ns = jm_packet_u64(packet, "sent_ns", (uint64_t)now_ns);
+    return told_ns < (uint64_t)now_ns ? (int64_t)told_ns : now_ns;
+}
+
+/* Its sender waits no more: whatever it asked for, it has gone on without. */
+static bool is_void(const watch *client, const jm_packet *packet) {
+    uint64_t wait_ms = jm_packet_u64(packet, "wait_ms", UINT64_MAX);
+    return (uint64_t)(jm_boot_ns() - client->sent_ns) / 1000000 > wait_ms;
+}
+
 static void dispatch(server *s, watch *client, const jm_packet *packet, char *answer) {
     jm_packet_begin(answer, JM_PACKET_MAX, "ok");
+    client->sent_ns = sent_ns(packet);
     for (size_t i = 0; i < sizeof VERBS / sizeof *VERBS; i++) {
         if (strcmp(VERBS[i].verb, packet->verb) != 0)
             continue;
         if (VERBS[i].privileged && !client->privileged)
             refuse(answer, "not permitted: only root and `privileged_users` may ask this");
+        else if (VERBS[i].run != do_end && is_void(client, packet))
+            refuse(answer, "void: it waited longer here than its sender does");
         else
             VERBS[i].run(s, client, packet, answer);
         return;
@@ -541,11 +560,12 @@ static void greet(server *s, int listener) {
     int fd = jm_descriptor_move_up(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     struct ucred peer;
     socklen_t size = sizeof peer;
-    jm_process process;
+    jm_process process = {0};
     watch *client = NULL;
+    /* Of one who is gone an epilog's word still holds, and opens nothing. */
     if (fd >= 0 && s->n_clients < CLIENTS_MAX &&
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && has_room_for(s, peer.uid) &&
-        jm_process_read(peer.pid, &process))
+        (jm_process_read(peer.pid, &process) || is_privileged(s, peer.uid)))
         client = add_watch(s, WATCH_CLIENT, fd);
     if (!client) {
         if (fd >= 0)

@@ -9,7 +9,9 @@
  * Requests (ledger/protocol.h). Privileged: root, the daemon's own user, `privileged_users`; the
  * caller's process is the account's slurmstepd, known by its peer credentials.
  *
- * A request with quiet=1 is not answered.
+ * A request with quiet=1 is not answered. With sent_ns (CLOCK_BOOTTIME) and wait_ms it says when it
+ * was sent and how long its sender waits: taken up later, it is void. But `end` holds for what had
+ * begun when it was sent.
  *
  *   open: privileged; job step uid job_cpus step_cpus mode hz
  *   read: privileged; [scope=job]
@@ -26,7 +28,8 @@
  *       energy_uj uncertainty_uj seconds estimated samples
  *   region_begin: a job's process; name [owner=parent]
  *   region_end: a job's process; name [owner=parent]; answers as region_last
- *   status: anybody; answers version node accounts channels fault
+ *   status: anybody; answers version node accounts channels fault, lifeless (jobs' numbers: those
+ *       that are open though nothing of them has been here for a while)
  */
 
 /* Listen on the configured socket. The descriptor, or -1 and why. */

@@ -41,10 +41,21 @@ static int open_socket(jm_client *client, jm_message *why) {
     return -1;
 }
 
+/* With its time, so that a daemon that takes it up late knows whether anybody waits for it still:
+ * wait_ms, 0 for ever. */
+static ssize_t send_dated(const jm_client *client, const char *request, int wait_ms) {
+    char dated[JM_PACKET_MAX];
+    jm_packet_begin(dated, sizeof dated, request);
+    jm_packet_add(dated, sizeof dated, "sent_ns", "%lld", (long long)jm_clock_ns(CLOCK_BOOTTIME));
+    if (wait_ms > 0)
+        jm_packet_add(dated, sizeof dated, "wait_ms", "%d", wait_ms);
+    return send(client->fd, dated, strlen(dated), MSG_NOSIGNAL);
+}
+
 /* 0 answered, -1 no answer in time, 1 the connection is broken. */
 static int exchange(jm_client *client, const char *request, int timeout_ms, char *answer,
                     size_t size, ssize_t *length) {
-    if (send(client->fd, request, strlen(request), MSG_NOSIGNAL) < 0)
+    if (send_dated(client, request, timeout_ms) < 0)
         return errno == EAGAIN ? -1 : 1;
     struct pollfd wait = {.fd = client->fd, .events = POLLIN};
     int ready;
@@ -112,7 +123,7 @@ int jm_client_tell(jm_client *client, const char *request, jm_message *why) {
     for (int attempt = 0; attempt < 2; attempt++) {
         if (client->fd < 0 && open_socket(client, why) != 0)
             return -1;
-        if (send(client->fd, request, strlen(request), MSG_NOSIGNAL) >= 0)
+        if (send_dated(client, request, 0) >= 0)
             return 0;
         jm_message_set(why, "joulemarkd does not answer at %s: %s", client->socket,
                        strerror(errno));

@@ -24,6 +24,7 @@ void jm_ledger_init(jm_ledger *ledger, uint64_t cpus, int64_t window_ns) {
 static void free_account(jm_account *account) {
     free(account->balance);
     free(account->told);
+    free(account->held);
     jm_region_free(&account->regions);
     free(account->group);
     free(account);
@@ -116,6 +117,7 @@ jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, in
     if (!account) {
         if (!(account = jm_ledger_new_account(ledger)))
             return NULL;
+        jm_ledger_wake(ledger, job);
         account->kind = kind_of_step(request->step);
         account->job = job;
         account->job_id = request->job_id;
@@ -144,6 +146,10 @@ jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, in
 
 static bool is_open(const jm_account *account) {
     return account->closed_ns == 0;
+}
+
+static bool rests(const jm_account *account) {
+    return is_open(account) && account->rested_ns != 0;
 }
 
 static double ratio(uint64_t part, uint64_t whole) {
@@ -252,8 +258,25 @@ static slice slice_of(jm_ledger *ledger, int channel, const jm_gain *gain, int64
                                  jm_channel_unseen_variance(source)};
 }
 
-static void charge_jobs(jm_ledger *ledger, jm_account **jobs, int n, uint64_t spare_cpus,
-                        const slice *ticks) {
+/* Of what is nobody's, by the same policy, what jobs at rest may turn out to have cost. */
+static void hold(const jm_ledger *ledger, jm_account **jobs, int n, uint64_t spare_cpus,
+                 const jm_part *spare, const slice *ticks) {
+    jm_part parts[ledger->n_channels * (n + 1)];
+    for (int i = 0; i < n; i++)
+        spare_cpus -= jobs[i]->cpus < spare_cpus ? jobs[i]->cpus : spare_cpus;
+    jm_sharers sharers = {jobs, n, spare_cpus, .unbound_is_ours = false};
+    jm_divide(ledger, spare, &sharers, parts);
+    for (int i = 0; i < n; i++) {
+        if (!jobs[i]->held)
+            jobs[i]->held = calloc(JM_CHANNELS_MAX, sizeof *jobs[i]->held);
+        if (jobs[i]->held)
+            charge_all(ledger, jobs[i]->held, parts + i, n + 1, ticks);
+    }
+}
+
+/* The first n of the jobs run, the others rest. */
+static void charge_jobs(jm_ledger *ledger, jm_account **jobs, int n, int n_resting,
+                        uint64_t spare_cpus, const slice *ticks) {
     int channels = ledger->n_channels;
     jm_part wholes[channels], parts[channels * (n + 1)], jobs_parts[channels];
     for (int c = 0; c < channels; c++)
@@ -262,11 +285,15 @@ static void charge_jobs(jm_ledger *ledger, jm_account **jobs, int n, uint64_t sp
     jm_sharers sharers = {jobs, n, spare_cpus, .unbound_is_ours = n == 1 && spare_cpus == 0};
     jm_divide(ledger, wholes, &sharers, parts);
     charge_all(ledger, ledger->unallocated, parts + n, n + 1, ticks);
-    for (int i = 0; i < n; i++) {
-        charge_all(ledger, jobs[i]->balance, parts + i, n + 1, ticks);
+    for (int i = 0; i <= n; i++) {
         for (int c = 0; c < channels; c++)
             jobs_parts[c] = parts[c * (n + 1) + i];
-        charge_steps(ledger, jobs[i], jobs_parts, ticks);
+        if (i < n) {
+            charge_all(ledger, jobs[i]->balance, parts + i, n + 1, ticks);
+            charge_steps(ledger, jobs[i], jobs_parts, ticks);
+        } else if (n_resting > 0) {
+            hold(ledger, jobs + n, n_resting, spare_cpus, jobs_parts, ticks);
+        }
     }
 }
 
@@ -342,28 +369,35 @@ static void sum_up_job(const jm_ledger *ledger, jm_account *job) {
 void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
     jm_account *jobs[ledger->n_accounts + 1];
     uint64_t before[ledger->n_accounts + 1];
-    int n = 0;
+    int n = 0, n_resting = 0;
     uint64_t allocated = 0;
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
         before[i] = outermost_uj(ledger, account->balance);
-        if (account->kind != JM_ACCOUNT_JOB || !is_open(account))
+        if (account->kind != JM_ACCOUNT_JOB || !is_open(account) || rests(account))
             continue;
         sum_up_job(ledger, account);
         allocated += account->cpus;
         jobs[n++] = account;
     }
+    for (int i = 0; i < ledger->n_accounts; i++)
+        if (rests(ledger->accounts[i])) {
+            sum_up_job(ledger, ledger->accounts[i]);
+            jobs[n + n_resting++] = ledger->accounts[i];
+        }
     uint64_t spare_cpus = allocated < ledger->cpus ? ledger->cpus - allocated : 0;
 
     slice ticks[ledger->n_channels + 1];
     for (int c = 0; c < ledger->n_channels; c++)
         ticks[c] = slice_of(ledger, c, &gains[c], dt_ns);
-    charge_jobs(ledger, jobs, n, spare_cpus, ticks);
+    charge_jobs(ledger, jobs, n, n_resting, spare_cpus, ticks);
 
     int64_t lost = lost_ns(ledger, gains);
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
-        if (!is_open(account))
+        if (rests(account))
+            account->rest_ns += dt_ns;
+        if (!is_open(account) || rests(account))
             continue;
         account->samples++;
         account->active_ns += dt_ns;
@@ -379,7 +413,7 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
 
 void jm_ledger_gap(jm_ledger *ledger, int64_t gap_ns) {
     for (int i = 0; i < ledger->n_accounts; i++) {
-        if (!is_open(ledger->accounts[i]))
+        if (!is_open(ledger->accounts[i]) || rests(ledger->accounts[i]))
             continue;
         ledger->accounts[i]->gap_ns += gap_ns;
         ledger->accounts[i]->dirty = true;
@@ -422,12 +456,19 @@ static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, boo
     double edge_uj2[ledger->n_channels + 1];
     for (int c = 0; c < ledger->n_channels; c++)
         edge_uj2[c] = jm_account_edge_variance(ledger, holder, c);
-    holder->closed_ns = now_ns;
+    holder->closed_ns = rests(holder) ? holder->rested_ns : now_ns;
     holder->dirty = true;
     if (agreed && holder->told)
         fall_back(ledger, holder);
     for (int c = 0; c < ledger->n_channels; c++)
         holder->balance[c].edge_uj2 = edge_uj2[c];
+}
+
+static bool has_process(const jm_ledger *ledger, const jm_account *job) {
+    for (int i = 0; i < ledger->n_accounts; i++)
+        if (ledger->accounts[i]->job == job && is_open(ledger->accounts[i]))
+            return true;
+    return false;
 }
 
 void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, bool agreed) {
@@ -439,6 +480,36 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
         account->closed_ns = account->job->closed_ns;
     }
     close_one(ledger, account, now_ns, agreed);
+    jm_account *job = account->job;
+    if (job && is_open(job) && job->rested_ns == 0 && !has_process(ledger, job))
+        job->rested_ns = now_ns;
+}
+
+void jm_ledger_rest(jm_ledger *ledger) {
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        const jm_account *step = ledger->accounts[i];
+        jm_account *job = step->job;
+        if (job && is_open(job) && !has_process(ledger, job) && step->closed_ns > job->rested_ns)
+            job->rested_ns = step->closed_ns;
+    }
+}
+
+void jm_ledger_wake(jm_ledger *ledger, jm_account *job) {
+    if (!rests(job))
+        return;
+    for (int c = 0; job->held && c < ledger->n_channels; c++) {
+        jm_balance *to = &job->balance[c], *from = &ledger->unallocated[c];
+        const jm_balance *held = &job->held[c];
+        from->energy_uj -= held->energy_uj, to->energy_uj += held->energy_uj;
+        from->idle_uj -= held->idle_uj, to->idle_uj += held->idle_uj;
+        from->systematic_uj -= held->systematic_uj, to->systematic_uj += held->systematic_uj;
+        from->variance_uj2 -= held->variance_uj2, to->variance_uj2 += held->variance_uj2;
+    }
+    free(job->held);
+    job->held = NULL;
+    job->active_ns += job->rest_ns;
+    job->rested_ns = job->rest_ns = job->looked_ns = 0;
+    job->dirty = true;
 }
 
 uint64_t jm_ledger_charged_uj(const jm_ledger *ledger, int channel) {

@@ -94,6 +94,13 @@ typedef struct jm_account {
     int64_t told_ns;     /* CLOCK_REALTIME of it */
     int64_t told_active_ns;
 
+    /* A JOB none of whose processes is open rests: it is charged nothing. Its CPUs' part of what is
+     * nobody's is noted, and given to it if it turns out to have been there. */
+    int64_t rested_ns; /* CLOCK_REALTIME of when that began; 0: it does not rest */
+    int64_t rest_ns;   /* time covered by ticks since */
+    int64_t looked_ns; /* rest_ns when something of it was last found on the node */
+    jm_balance *held;  /* one a channel; NULL: nothing yet */
+
     jm_region_book regions;
     bool contained; /* JOB: an .extern account was opened for it */
     bool due;       /* JOB: closed, and no epilog will come: its record is to be written */
@@ -149,8 +156,8 @@ jm_account *jm_ledger_find_job(const jm_ledger *ledger, uint32_t job_id);
 
 /*
  * Divide the gains (one a channel, over the last dt_ns) among the open jobs and `unallocated`, and
- * each job's part among its running steps. The caller has set cpu_tick_ns and activity of the
- * processes' accounts.
+ * each job's part among its running steps. A job at rest takes nothing from anybody. The caller has
+ * set cpu_tick_ns and activity of the processes' accounts.
  */
 void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns);
 
@@ -162,9 +169,15 @@ void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns);
 
 /*
  * Close a process's account, and with .extern the job's. agreed: what came after Slurm's last
- * question goes back to `unallocated`, so that Slurm's figure and ours are one.
+ * question goes back to `unallocated`, so that Slurm's figure and ours are one. A job that is left
+ * without a process rests from then on; closed while it rests, it ended when its rest began.
  */
 void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, bool agreed);
+
+/* Of a ledger just loaded: jobs without a process rest. */
+void jm_ledger_rest(jm_ledger *ledger);
+/* The job was there all the time: its rest is over, and what it cost is its own. */
+void jm_ledger_wake(jm_ledger *ledger, jm_account *job);
 
 /* The account whose balance is the account's energy: the job's for .extern, else itself. */
 jm_account *jm_account_holder(jm_account *account);

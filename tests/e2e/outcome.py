@@ -135,6 +135,13 @@ def ledger(node: Node) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+def open_accounts(node: Node) -> list[tuple[int, str]]:
+    """(job, step) of each account that is open on disk; a job's own step is "job"."""
+    with ledger(node) as connection:
+        query = "SELECT job_id, step FROM account WHERE closed_ns = 0 ORDER BY id"
+        return connection.execute(query).fetchall()
+
+
 def account_uj(node: Node, job: int, step: str) -> int:
     """Over the outermost channels, as the node's total counts them."""
     with ledger(node) as connection:

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Whose accounts are opened, and when those end that nothing stands for: children of this program
+// take slurmstepd's place, and a model draws the power.
+#include "daemon.h"
+#include "process.h"
+#include "test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static const int64_t SECOND = 1000000000;
+static char folder[256];
+static jm_daemon node;
+
+static void report(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "%s\n", message);
+}
+
+static void start(void) {
+    char path[300], text[1024];
+    node = (jm_daemon){.node = "n1"};
+    snprintf(path, sizeof path, "%s/joulemark.yaml", folder);
+    snprintf(text, sizeof text,
+             "cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\nperiod_s: 1\n"
+             "cpus: 4\ninstruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
+             folder, folder, folder);
+    test_write(folder, "joulemark.yaml", text);
+    mkdir(node.config.record_dir, 0755);
+    CHECK(jm_config_load(path, "n1", &node.config, report, NULL) == 0);
+    CHECK(jm_daemon_start(&node) == 0);
+}
+
+static void stop(void) {
+    jm_daemon_stop(&node);
+    jm_config_free(&node.config);
+}
+
+static void begin(void) {
+    test_make_folder(folder, sizeof folder);
+    start();
+}
+
+static void end(void) {
+    stop();
+    test_remove(folder);
+}
+
+/* A process that lives until it is killed, with slurmstepd's title if it is given one. */
+static pid_t live(const char *title) {
+    pid_t pid = fork();
+    if (pid == 0 && title)
+        execl("/bin/sleep", title, "600", NULL);
+    while (pid == 0)
+        pause();
+    char path[64], seen[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    while (title && strcmp(seen, title) != 0) /* it has ours until it is another program */
+        jm_read_small_file(path, seen, sizeof seen);
+    return pid;
+}
+
+static void die(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static uint64_t start_of(pid_t pid) {
+    jm_process process;
+    return jm_process_read(pid, &process) ? process.start : 0;
+}
+
+static jm_account *open_step(uint32_t job, const char *step, pid_t pid, uint64_t pid_start,
+                             int64_t sent_ns, jm_message *why) {
+    jm_open_request request = {
+        .job_id = job, .step = step, .pid = pid, .pid_start = pid_start, .job_cpus = 2};
+    return jm_daemon_open_account(&node, &request, sent_ns, why);
+}
+
+static jm_account *open_now(uint32_t job, const char *step, pid_t pid) {
+    jm_message why;
+    return open_step(job, step, pid, start_of(pid), jm_boot_ns(), &why);
+}
+
+/* The last tick was so long ago. */
+static void pass(int64_t ns) {
+    node.last_tick_boot_ns -= ns;
+    node.last_tick_real_ns -= ns;
+    node.ledger.channels[0].last_boot_ns -= ns;
+}
+
+static void check_books(void) {
+    for (int c = 0; c < node.ledger.n_channels; c++)
+        CHECK_EQ_U64(jm_ledger_charged_uj(&node.ledger, c), node.ledger.channels[c].total_uj);
+}
+
+static uint64_t energy(const jm_account *account) {
+    return account->balance[0].energy_uj;
+}
+
+static void who_is_gone_opens_nothing(void) {
+    begin();
+    jm_message why;
+    pid_t pid = live(NULL), other = live(NULL);
+    uint64_t pid_start = start_of(pid);
+    jm_account *known = open_now(7, "extern", other);
+    kill(pid, SIGKILL);
+    waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT); /* it has a name still */
+    CHECK(open_step(8, "0", pid, pid_start, jm_boot_ns(), &why) == NULL);
+    CHECK_CONTAINS(why.text, "is gone");
+    CHECK(open_step(7, "0", pid, pid_start, jm_boot_ns(), &why) == NULL); /* of a known job too */
+    die(pid);
+    CHECK(open_step(7, "0", pid, pid_start, jm_boot_ns(), &why) == NULL);
+    CHECK(known && node.ledger.n_accounts == 2);
+    die(other);
+    end();
+}
+
+static void who_has_anothers_number_opens_nothing(void) {
+    begin();
+    jm_message why;
+    int64_t sent_ns = jm_boot_ns() - SECOND;
+    pid_t pid = live(NULL);
+    CHECK(open_step(7, "0", pid, start_of(pid), sent_ns, &why) == NULL);
+    CHECK_CONTAINS(why.text, "its number was another's");
+    CHECK(open_now(7, "0", pid) != NULL);
+    die(pid);
+    end();
+}
+
+static void a_slurmstepd_opens_its_own_jobs_account_alone(void) {
+    begin();
+    jm_message why;
+    pid_t pid = live("slurmstepd: [7.0]");
+    CHECK(open_step(8, "0", pid, start_of(pid), jm_boot_ns(), &why) == NULL);
+    CHECK_CONTAINS(why.text, "is a slurmstepd of job 7, not of job 8");
+    CHECK(open_now(7, "0", pid) != NULL);
+    die(pid);
+    end();
+}
+
+static void what_an_epilog_ended_is_opened_no_more(void) {
+    begin();
+    jm_message why;
+    pid_t pid = live(NULL);
+    usleep(20000); /* a process's start is known to 10 ms */
+    CHECK(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why) == -1);
+    CHECK(open_step(7, "0", pid, start_of(pid), jm_boot_ns(), &why) == NULL);
+    CHECK_CONTAINS(why.text, "is over");
+    usleep(20000);
+    pid_t again = live(NULL); /* requeued */
+    CHECK(open_now(7, "0", again) != NULL);
+    CHECK(jm_daemon_end_job(&node, 7, jm_boot_ns() - 15000000, &why) == -1);
+    CHECK(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why) == 0);
+    die(pid);
+    die(again);
+    end();
+}
+
+/* As after a SIGSTOP of 30 s in which the job ended: it is charged none of them. */
+static void who_ends_unseen_ends_when_last_seen(void) {
+    begin();
+    pid_t gone = live(NULL), there = live(NULL);
+    jm_account *step = open_now(7, "extern", gone), *other = open_now(8, "extern", there);
+    pass(SECOND);
+    jm_daemon_tick(&node);
+    uint64_t before_uj = energy(step->job);
+    CHECK(before_uj >= 20 * UINT64_C(1000000));
+    die(gone);
+    pass(30 * SECOND);
+    int64_t seen_ns = node.last_tick_real_ns;
+    jm_daemon_tick(&node);
+    CHECK(step->job->closed_ns == seen_ns && step->closed_ns == seen_ns);
+    CHECK_EQ_U64(energy(step->job), before_uj);
+    CHECK(step->job->gap_ns >= 30 * SECOND);
+    CHECK_CONTAINS(step->job->note, "joulemarkd was held up");
+    CHECK(other->job->closed_ns == 0);
+    check_books();
+    die(there);
+    end();
+}
+
+static void rest_for(int64_t ns) {
+    for (; ns > 0; ns -= SECOND) {
+        pass(SECOND);
+        jm_daemon_tick(&node);
+    }
+}
+
+/* The fault itself: its step closed, its epilog gone, no .extern; beside it another job. */
+static void a_job_that_nothing_stands_for_costs_nobody_and_ends(void) {
+    begin();
+    char lifeless[64];
+    pid_t gone = live(NULL), there = live(NULL);
+    jm_account *step = open_now(7, "0", gone), *job = step->job;
+    jm_account *other = open_now(8, "extern", there); /* so PrologFlags=Contain is set */
+    pass(SECOND);
+    die(gone);
+    jm_daemon_close_account(&node, step, false);
+    int64_t seen_ns = job->rested_ns;
+    uint64_t before_uj = energy(job), others_uj = energy(other->job);
+    uint64_t total_uj = node.ledger.channels[0].total_uj;
+    uint64_t spare_uj = node.ledger.unallocated[0].energy_uj;
+    CHECK(seen_ns == node.last_tick_real_ns);
+    rest_for(3 * SECOND);
+    CHECK(job->closed_ns == 0); /* a step may follow */
+    jm_daemon_lifeless(&node, lifeless, sizeof lifeless);
+    CHECK_STR(lifeless, "");
+    CHECK_EQ_U64(energy(job), before_uj);
+    total_uj = node.ledger.channels[0].total_uj - total_uj;
+    others_uj = energy(other->job) - others_uj;
+    spare_uj = node.ledger.unallocated[0].energy_uj - spare_uj;
+    CHECK(total_uj >= 3 * 40 * UINT64_C(1000000) && others_uj >= total_uj / 2);
+    CHECK_EQ_U64(others_uj + spare_uj, total_uj);
+    rest_for(3 * SECOND);
+    CHECK(job->closed_ns == seen_ns && job->due);
+    CHECK_EQ_U64(energy(job), before_uj);
+    CHECK_CONTAINS(job->note, "none of its processes was left");
+    check_books();
+    die(there);
+    end();
+}
+
+/* Without PrologFlags=Contain a job rests between two steps, and is charged that time with the
+ * next. */
+static void a_job_without_contain_rests_between_steps(void) {
+    begin();
+    char lifeless[64];
+    pid_t first = live(NULL), second = live(NULL);
+    jm_account *step = open_now(7, "0", first), *job = step->job;
+    pass(SECOND);
+    die(first);
+    jm_daemon_close_account(&node, step, false);
+    uint64_t before_uj = energy(job);
+    rest_for(10 * SECOND);
+    CHECK(job->closed_ns == 0);
+    CHECK_EQ_U64(energy(job), before_uj);
+    jm_daemon_lifeless(&node, lifeless, sizeof lifeless);
+    CHECK_STR(lifeless, "7");
+    CHECK(open_now(7, "1", second)->job == job);
+    CHECK(job->rested_ns == 0 && job->active_ns >= 11 * SECOND);
+    CHECK(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000)); /* 2 of 4 CPUs of 40 W */
+    check_books();
+    die(second);
+    end();
+}
+
+/* Or with its end. */
+static void its_epilog_gives_a_job_its_rest(void) {
+    begin();
+    jm_message why;
+    pid_t pid = live(NULL);
+    jm_account *step = open_now(7, "0", pid), *job = step->job;
+    die(pid);
+    jm_daemon_close_account(&node, step, false);
+    uint64_t before_uj = energy(job);
+    rest_for(10 * SECOND);
+    CHECK(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why) == 0);
+    CHECK(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000));
+    CHECK(job->closed_ns == node.last_tick_real_ns);
+    check_books();
+    end();
+}
+
+static void a_slurmstepd_without_an_account_stands_for_its_job(void) {
+    begin();
+    pid_t gone = live(NULL), there = live("slurmstepd: [7.extern]");
+    jm_account *step = open_now(7, "0", gone), *job = step->job;
+    node.contains = true;
+    die(gone);
+    jm_daemon_close_account(&node, step, false);
+    rest_for(10 * SECOND);
+    CHECK(job->closed_ns == 0);
+    die(there);
+    rest_for(6 * SECOND);
+    CHECK(job->closed_ns != 0);
+    end();
+}
+
+/* A phantom in a ledger of an earlier daemon goes with the first job that tells of Contain. */
+static void a_phantom_survives_no_restart(void) {
+    begin();
+    pid_t gone = live(NULL), there = live(NULL);
+    jm_account *step = open_now(7, "0", gone);
+    die(gone);
+    jm_daemon_close_account(&node, step, false);
+    stop();
+    start();
+    jm_account *job = jm_ledger_find_job(&node.ledger, 7);
+    CHECK(job && job->closed_ns == 0 && job->rested_ns != 0);
+    open_now(8, "extern", there);
+    rest_for(6 * SECOND);
+    CHECK(job && job->closed_ns != 0);
+    die(there);
+    end();
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) /* as the forwarder, which the daemon runs from its own program */
+        return EXIT_SUCCESS;
+    RUN(who_is_gone_opens_nothing);
+    RUN(who_has_anothers_number_opens_nothing);
+    RUN(a_slurmstepd_opens_its_own_jobs_account_alone);
+    RUN(what_an_epilog_ended_is_opened_no_more);
+    RUN(who_ends_unseen_ends_when_last_seen);
+    RUN(a_job_that_nothing_stands_for_costs_nobody_and_ends);
+    RUN(a_job_without_contain_rests_between_steps);
+    RUN(its_epilog_gives_a_job_its_rest);
+    RUN(a_slurmstepd_without_an_account_stands_for_its_job);
+    RUN(a_phantom_survives_no_restart);
+    return test_result();
+}
