@@ -57,6 +57,7 @@ static char *socket_value(char *line) {
     if (strncmp(line, key, sizeof key - 1) != 0)
         return NULL;
     char *value = line + sizeof key - 1;
+    value[strcspn(value, "\r\n")] = '\0'; /* a quote may lack its end */
     value += strspn(value, " \t");
     if (*value == '"' || *value == '\'') {
         char *end = strchr(value + 1, *value);
@@ -67,7 +68,7 @@ static char *socket_value(char *line) {
     char *comment = strstr(value, " #");
     if (comment)
         *comment = '\0';
-    size_t length = strcspn(value, "\r\n");
+    size_t length = strlen(value);
     while (length > 0 && (value[length - 1] == ' ' || value[length - 1] == '\t'))
         length--;
     value[length] = '\0';

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Fuzz target: any text as a process's cgroup file, as mountinfo and as the group's counters (with
+// zero bytes between) gives a group of the step that can be read, or none.
+#include "cgroup.h"
+#include "test.h"
+
+#include <sys/mman.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { CGROUP, MOUNTINFO, COUNTERS, TEXTS };
+
+/* Files in memory, at the places where the daemon looks for them. */
+static const char *const names[TEXTS][4] = {
+    {"proc/42/cgroup"},
+    {"proc/self/mountinfo"},
+    {"box/job_7/step_0/cpu.stat", "box/job_7/step_0/cpuacct.usage",
+     "box/job_7/step_0/cgroup.events", "box/job_7/step_0/freezer.state"}};
+
+static char folder[256];
+
+static void remove_folder(void) {
+    test_remove(folder);
+}
+
+static void make_files(int fds[TEXTS]) {
+    char target[64], parent[64];
+    test_make_folder(folder, sizeof folder);
+    atexit(remove_folder);
+    if (chdir(folder) != 0)
+        abort();
+    for (int t = 0; t < TEXTS; t++) {
+        fds[t] = memfd_create("text", MFD_CLOEXEC);
+        snprintf(target, sizeof target, "/proc/self/fd/%d", fds[t]);
+        for (int n = 0; n < 4 && names[t][n]; n++) {
+            const char *slash = strrchr(names[t][n], '/');
+            snprintf(parent, sizeof parent, "%.*s/.", (int)(slash - names[t][n]), names[t][n]);
+            if (n == 0)
+                test_write(folder, strcat(parent, "made"), "");
+            if (symlink(target, names[t][n]) != 0)
+                abort();
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static int fds[TEXTS];
+    if (!fds[0])
+        make_files(fds);
+    for (int t = 0; t < TEXTS; t++) {
+        const uint8_t *zero = size ? memchr(data, 0, size) : NULL;
+        size_t part = zero && t < TEXTS - 1 ? (size_t)(zero - data) : size;
+        if (ftruncate(fds[t], 0) != 0 || pwrite(fds[t], data, part, 0) != (ssize_t)part)
+            abort();
+        data += part + (part < size);
+        size -= part + (part < size);
+    }
+    jm_cgroup group;
+    uint64_t cpu_ns = 42;
+    bool found = jm_cgroup_find("proc", 42, 7, "0", &group) == JM_CGROUP_FOUND;
+    if (found != (group.cpu_file[0] || group.freeze_file[0]) ||
+        (group.source == JM_CPU_PROC) != !group.cpu_file[0])
+        abort();
+    if (!jm_cgroup_cpu_ns(&group, &cpu_ns) && cpu_ns != 42)
+        abort();
+    if (jm_cgroup_is_frozen(&group) && !group.freeze_file[0])
+        abort();
+    return 0;
+}
