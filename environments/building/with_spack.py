@@ -32,11 +32,11 @@ OFFICIAL = "https://github.com/spack"
 SPACK_COMMIT = "5817ab9613f211442a2747b304960c556797c40f"
 PACKAGES_COMMIT = "1e8cf059e35d55c4fe1142fed41785bedf6c7246"
 OLDEST = (1, 1)  # the first whose externals name their dependencies
-DETECTABLE = ("cmake", "gmake", "pkgconf", "gcc", "lustre", "cuda")
 SOURCES = ("packages", "slurm-plugins", "spack-repo", "environments")
 ENVIRONMENTS = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
 RECIPES = CHECKOUT / "spack-repo/spack_repo/joulemark/packages"
 BUILD_DSP_TOOLCHAIN = RECIPES / "tic6x_elf_gcc/build-toolchain"
+DETECT = CHECKOUT / "environments/detect"
 PREPARE_CROSS = CHECKOUT / "environments/cross/prepare"
 FETCH_LIMIT_S = 300
 #: one line, as `spack python -c` wants it; `spack fetch` asks for sources of externals, too, and
@@ -52,7 +52,7 @@ def build(steps: Steps, environment: str, name: str) -> dict:
     if environment not in ENVIRONMENTS:
         raise Unavailable(f"there is no folder environments/{environment}")
     spack = obtain(steps)
-    folder = prepare_environment(steps, spack, environment)
+    folder = prepare_environment(steps, environment)
     stamp = steps.cache / f"{name}.stamp"
     digest = digest_of_all(spack, folder)
     if stamp.exists() and stamp.read_text() == digest:
@@ -166,22 +166,20 @@ def write_config(steps: Steps, config: Path, builtin: Path) -> None:
     (config / "repos.yaml").write_text(json.dumps({"repos": {"builtin": str(builtin)}}))
 
 
-def prepare_environment(steps: Steps, spack: Path, name: str) -> Path:
+def prepare_environment(steps: Steps, name: str) -> Path:
     """A copy of environments/ in the state folder, with the externals that this machine has."""
     copy = steps.cache / "environments"
     for part in ("common", "cross", name):
-        generated = shutil.ignore_patterns(".spack-env", "spack.lock")
+        generated = shutil.ignore_patterns(".spack-env", "spack.lock", "detected.yaml")
         source = CHECKOUT / "environments" / part
         shutil.copytree(source, copy / part, ignore=generated, dirs_exist_ok=True)
     link = steps.cache / "spack-repo"
     link.unlink(missing_ok=True)
     link.symlink_to(CHECKOUT / "spack-repo")
-    detected = steps.cache / "spack-config/packages.yaml"
-    detected.unlink(missing_ok=True)
-    steps.run("find externals", spack, "external", "find", *DETECTABLE)
+    detected = copy / "common/detected.yaml"
+    steps.run("detect externals", DETECT, detected)
     with detected.open("a") as file:
         file.write(variants_here() + dsp_toolchain_here())
-    detected.replace(copy / "common/detected.yaml")
     if is_crossed(name):
         steps.run(f"prepare {name}", PREPARE_CROSS, name, "--into", copy / "cross")
     return copy / name
@@ -217,7 +215,7 @@ def digest_of_all(spack: Path, folder: Path) -> str:
     externals = (folder.parent / "common/detected.yaml").read_text()
     for prepared in folder.parent.glob(f"cross/{folder.name}-here.yaml"):
         externals += prepared.read_text()
-    digest.update("".join(sorted(externals.splitlines())).encode())  # Spack's order is by chance
+    digest.update(externals.encode())
     digest.update(spack.read_bytes() + str(ask(spack, "--version")).encode())
     return digest.hexdigest()
 
