@@ -88,7 +88,7 @@ def test_the_build_without_spack_finds_it(checkout: Path) -> None:
 def test_its_files_keep_to_the_houses_layout(checkout: Path) -> None:
     sources = sorted((checkout / "packages/dot").rglob("*.[ch]"))
     style = f"--style=file:{CHECKOUT / '.clang-format'}"
-    run("clang-format", style, "--dry-run", "-Werror", *sources)
+    run(Path(sys.executable).with_name("clang-format"), style, "--dry-run", "-Werror", *sources)
     run("shellcheck", checkout / "job-templates/dot.sbatch")
     assert "\nmodule load dot\n" in (checkout / "job-templates/dot.sbatch").read_text()
 
