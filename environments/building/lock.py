@@ -1,4 +1,5 @@
 # The one way to hold a lock file: for a bounded time waited for, its holder named, not inherited.
+# usage, for a shell: python3 lock.py FILE SECONDS COMMAND...    exit 75: another holds it
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
@@ -7,6 +8,8 @@ import contextlib
 import fcntl
 import os
 import shlex
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -56,3 +59,23 @@ def _taken(fd: int) -> bool:
 
 def _holder(path: Path) -> str:
     return path.read_text(errors="replace").strip() or "a process that has not said its name"
+
+
+def main(path: str, patience_s: str, *command: str) -> int:
+    def say(text: str) -> None:
+        print(f"lock: {text}", file=sys.stderr, flush=True)
+
+    for sign in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, signal.default_int_handler)  # the command ends, too
+    try:
+        with locked(Path(path), float(patience_s), lambda holder: say(f"waiting for {holder}")):
+            return subprocess.run(command).returncode
+    except Held as held:
+        say(str(held))
+        return os.EX_TEMPFAIL
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
