@@ -85,11 +85,23 @@ class Steps:
         say(f"{step} {time.monotonic() - began:.1f} s")
 
     def attempt(self, step: str, *command: str | Path, timeout_s: float, why: str) -> None:
-        """Run a command that needs the network: without one it is no failure, but Unavailable."""
+        """Run a command that needs the network: without one it is no failure, but Unavailable.
+
+        What one build of a run of the suite ($JOULEMARK_RUN, a folder) has failed to get, the next
+        does not wait for.
+        """
+        run = os.environ.get("JOULEMARK_RUN")
+        known = Path(run, "unavailable", step.replace(" ", "-")) if run else None
+        if known and known.exists():
+            raise Unavailable(f"{known.read_text()}, as another build of this run has found")
         try:
             self.run(step, *command, timeout_s=timeout_s)
         except StepFailed as failure:
-            raise Unavailable(f"{why} ({failure.log})") from failure
+            text = f"{why} ({failure.log})"
+            if known:
+                known.parent.mkdir(parents=True, exist_ok=True)
+                known.write_text(text)
+            raise Unavailable(text) from failure
 
 
 def ask(*command: str | Path) -> str | None:

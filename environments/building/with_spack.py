@@ -39,6 +39,7 @@ BUILD_DSP_TOOLCHAIN = RECIPES / "tic6x_elf_gcc/build-toolchain"
 DETECT = CHECKOUT / "environments/detect"
 PREPARE_CROSS = CHECKOUT / "environments/cross/prepare"
 FETCH_LIMIT_S = 300
+REACH_LIMIT_S = 15
 #: one line, as `spack python -c` wants it; `spack fetch` asks for sources of externals, too, and
 #: fails where Spack does not know their version
 FETCH = (
@@ -127,6 +128,13 @@ def fetch(steps: Steps, name: str, commit: str) -> Path:
     for old in (partial, folder):
         shutil.rmtree(old, ignore_errors=True)
     url = f"{OFFICIAL}/{name}.git"
+    # a network that swallows all is found at once, not after FETCH_LIMIT_S
+    steps.attempt(
+        f"reach {name}",
+        *("env", "GIT_TERMINAL_PROMPT=0", "git", "ls-remote", "-q", url, "HEAD"),
+        timeout_s=REACH_LIMIT_S,
+        why=f"{url} cannot be reached",
+    )
     script = 'git init -q "$1" && cd "$1" && git fetch --depth 1 "$2" "$3" && git checkout -q "$3"'
     steps.attempt(
         f"fetch {name}",
@@ -144,7 +152,9 @@ def python_with_clingo(steps: Steps) -> Path:
     for python in (os.environ.get("SPACK_PYTHON"), folder / "bin/python"):
         if python and ask(python, "-c", "import clingo; print(clingo.__version__)"):
             return Path(python)
-    script = 'rm -rf "$1" && "$2" -m venv "$1" && "$1/bin/pip" install --retries 1 clingo'
+    script = (
+        'rm -rf "$1" && "$2" -m venv "$1" && "$1/bin/pip" install --retries 1 --timeout 20 clingo'
+    )
     steps.attempt(
         "install clingo",
         *("sh", "-c", script, "sh", folder, sys.executable),

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -337,7 +338,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_without_spack_and_network_cmake_builds(offline: Path) -> None:
     built = Build.load(offline)
-    assert built.built_by == "cmake" and "cannot be fetched" in built.why
+    assert built.built_by == "cmake" and "cannot be reached" in built.why
     test_the_build_is_whole(built)
 
 
@@ -363,6 +364,25 @@ def test_a_failed_build_shows_the_error_and_what_to_do(elsewhere: Path, tmp_path
     said = finish(build_in(tmp_path, "--no-spack", checkout=broken), status=1)
     assert "broken on purpose" in said and "run this again" in said
     assert not (tmp_path / "cache/build.env").exists()
+
+
+def test_a_network_that_swallows_all_is_found_soon_and_once_a_run(tmp_path: Path) -> None:
+    """Git's server takes the call and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        (tmp_path / ".gitconfig").write_text(f'[url "{url}"]\ninsteadOf = https://github.com/\n')
+        run_of = {"JOULEMARK_RUN": str(tmp_path / "run")}
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **run_of}
+
+        def ask(state: str) -> tuple[float, str]:
+            began = time.monotonic()
+            said = finish(build_in(tmp_path / state, "--environment", "cuda", env=env), status=3)
+            return time.monotonic() - began, said
+
+        first_s, said = ask("one")
+        assert "cannot be reached" in said and 15 <= first_s < 100
+        second_s, said = ask("other")
+        assert "as another build of this run has found" in said and second_s < 15
 
 
 def test_a_second_build_waits_for_the_first(tmp_path: Path) -> None:
