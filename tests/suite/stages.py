@@ -60,7 +60,7 @@ def stages() -> list[Stage]:
 
 
 def lint() -> list[Stage]:
-    ruff = PYTHON.with_name("ruff")
+    ruff, clang_format = PYTHON.with_name("ruff"), PYTHON.with_name("clang-format")
     without_suffix = (name for name in scripts("python3") if not name.endswith(".py"))
     python = [".", *without_suffix]  # ruff finds *.py on its own
 
@@ -73,7 +73,7 @@ def lint() -> list[Stage]:
         return Stage(f"lint {name}", "spack", 120, run_it)
 
     return [
-        stage("clang-format", "clang-format", "--dry-run", "-Werror", *tracked(*C_FILES)),
+        stage("clang-format", clang_format, "--dry-run", "-Werror", *tracked(*C_FILES)),
         stage("shellcheck", "shellcheck", *scripts("sh")),
         stage("ruff check", ruff, "check", *python),
         stage("ruff format", ruff, "format", "--check", *python),
