@@ -14,7 +14,7 @@ import pytest
 from tests.cluster import CHECKOUT, Cluster, ClusterError, wait_for
 from tests.e2e.marking import python
 from tests.e2e.outcome import UJ, Outcome, outcome
-from tests.e2e.waveform import NS
+from tests.e2e.waveform import NS, STEADY
 
 h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
 USER = None if os.geteuid() else "nobody"
@@ -43,7 +43,9 @@ def run_job(cluster: Cluster, *options: str, nodes: int = 1) -> tuple[Outcome, P
 
 def test_a_profile_ends_with_the_records_energy(steady: Cluster) -> None:
     options = ["--exclusive", "--energy=profile", "--wrap", "srun sleep 2.5"]
-    done, path = run_job(steady, *options, nodes=2)
+    meter = STEADY.instrument(steady.state / "traces", error={"relative": 0.02})
+    with steady.changed(instruments=[meter]):
+        done, path = run_job(steady, *options, nodes=2)
     assert "W mean over" in steady.job_output(done.job)
     with h5py.File(path) as file:
         assert (file.attrs["cluster"], file.attrs["job"]) == (steady.options.name, done.job)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -58,6 +60,21 @@ def must(*words: str | Path, cwd: Path | None = None) -> str:
         end = "\n".join(done.stdout.splitlines()[-40:])
         raise Failed(f"{' '.join(map(str, words))}: exit {done.returncode}\n{end}")
     return done.stdout
+
+
+def clang(program: str = "int main(void) { return 0; }", *flags: str) -> str:
+    """The first that builds this program, the system's own before versioned ones."""
+    said = "it is not installed"
+    with tempfile.TemporaryDirectory(prefix="clang-") as folder:
+        source = Path(folder) / "one.c"
+        source.write_text(program)
+        for name in ("clang", *(f"clang-{version}" for version in range(24, 12, -1))):
+            if path := shutil.which(name):
+                done = run(path, *flags, source, "-o", source.with_suffix(""))
+                if done.returncode == 0:
+                    return path
+                said = f"{path}: {done.stdout.strip()}"
+    raise Failed(f"no clang {' '.join(flags)} (Debian: clang, libclang-rt-dev): {said}")
 
 
 def build(source: Path, folder: Path, *options: str) -> str:

@@ -5,7 +5,6 @@ of the field (AMD's, ARM's, Intel's) are clang's kin: they fuse products where G
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,12 @@ from tests.targets import backends
 
 BENCHMARKS = {source.name: source for source in backends.having("serial")}
 THREADED = {source.name for source in backends.having("omp")}
-NAMES = ("clang", *(f"clang-{version}" for version in range(22, 12, -1)))
 DEVICES = tuple(f"-DBENCH_{name}=OFF" for name in ("CUDA", "OPENCL"))
 
 
 @pytest.fixture(scope="module")
 def compiler() -> str:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip("clang compiled nothing: it is not installed (Debian: clang)")
-    return f"-DCMAKE_C_COMPILER={found}"
+    return f"-DCMAKE_C_COMPILER={backends.clang()}"
 
 
 @pytest.fixture(scope="module")
