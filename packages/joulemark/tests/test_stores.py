@@ -292,9 +292,8 @@ def test_a_store_of_a_newer_version_is_refused(folder, capsys):
     assert (folder / "records" / "demo.12.n1.json").exists()
 
 
+@pytest.mark.parametrize("server", ["mariadb", "postgresql"], indirect=True)  # SQLite has none
 def test_password_never_shows(stores, folder, capsys):
-    if not stores.server:
-        pytest.skip("an SQLite file has no password")
     stores.server.password_file.write_text("wrong-secret\n")
     try:
         assert cli.main(["merge"]) == 1
