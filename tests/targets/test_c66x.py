@@ -198,6 +198,13 @@ def test_the_simulator_reads_it_as_objdump_does(simulator, toolchain, dsp, name)
     reads_as_objdump(simulator, toolchain, dsp / f"{name}.out")
 
 
+def test_the_simulator_computes_what_the_host_does(simulator, toolchain):
+    """Its own test, here with the toolchain that it skips without."""
+    compare = backends.PACKAGES / "c66x-sim" / "tests" / "compare_with_host"
+    done = backends.run(compare, simulator, env={"JOULEMARK_TIC6X": str(toolchain)})
+    assert done.returncode == 0, done.stdout
+
+
 def reads_as_objdump(simulator: Path, toolchain: Path, program: Path) -> None:
     compare = backends.PACKAGES / "c66x-sim" / "tests" / "compare_with_objdump"
     done = backends.run(compare, simulator, program, env={"JOULEMARK_TIC6X": str(toolchain)})
