@@ -1,0 +1,134 @@
+"""A daemon that was paused, or late, leaves no account open that nothing stands for."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import Cluster, Node, wait_for
+from tests.e2e.outcome import UJ, audit, joulemarkctl, ledger, open_accounts, outcome
+from tests.e2e.waveform import STEADY
+
+PAUSES = 3
+LONG_S = 4.0  # more than the two periods and a half second by which a tick may be late
+ORPHAN_S = 5.0  # after which a job that nothing stands for is closed
+
+OPEN = """
+import socket, sys
+daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+daemon.connect(sys.argv[1])
+daemon.send(sys.argv[2].encode())
+print(daemon.recv(4096).decode(), flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def stopped(node: Node) -> Iterator[None]:
+    node.daemon.kill(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        node.daemon.kill(signal.SIGCONT)
+
+
+def assert_charged_in_full(cluster: Cluster, job: int) -> None:
+    """It had n1 for itself: what n1 drew meanwhile is the job's."""
+    account = outcome(cluster, job).accounts()["n1"]
+    whole_j = STEADY.energy_j(account["start_ns"], account["end_ns"])
+    assert account["energy_uj"] / UJ == pytest.approx(whole_j, abs=1e-4) and whole_j > 0
+    assert "NOT BALANCED" not in audit(cluster, "n1")
+
+
+def alone(cluster: Cluster, script: str) -> int:
+    return cluster.sbatch("-w", "n1", "--exclusive", "--wrap", script)
+
+
+def wait_closed(node: Node, patience_s: float = 2.0) -> None:
+    wait_for(lambda: not open_accounts(node), patience_s, f"{node.name} to close its accounts")
+
+
+def test_jobs_that_begin_and_end_in_a_pause_leave_nothing_open(steady: Cluster) -> None:
+    """Their requests queue up meanwhile; busy loops, so that some of them are late, too."""
+    node = steady.node("n1")
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        for _ in range(PAUSES):
+            with stopped(node):
+                steady.run(["srun", "-w", "n1", "--exclusive", "true"])
+                steady.wait_job(alone(steady, "srun true"))
+            steady.run(["srun", "-w", "n1", "--exclusive", "true"])
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+    wait_closed(node, 2 * ORPHAN_S)
+    assert_charged_in_full(steady, alone(steady, "srun sleep 1"))
+
+
+def test_a_job_that_ends_in_a_pause_ends_when_it_was_last_seen(steady: Cluster) -> None:
+    node, end = steady.node("n1"), steady.jobs_folder / "end-in-pause"
+    end.unlink(missing_ok=True)
+    job = alone(steady, f"until [ -e {end} ]; do sleep 0.1; done")
+    wait_for(lambda: (job, "batch") in open_accounts(node), what=f"job {job} in the ledger")
+    with stopped(node):
+        long = time.monotonic() + LONG_S
+        end.touch()
+        steady.wait_job(job)
+        later = alone(steady, "sleep 6")  # begins in the pause, is there when it ends
+        steady.wait_running(later)
+        wait_for(lambda: "batch" in node.stepds(later), what=f"job {later} to run")
+        wait_for(lambda: time.monotonic() > long)
+    steady.wait_job(later)
+    wait_closed(node)
+    account = outcome(steady, later).accounts()["n1"]
+    text = f"SELECT closed_ns, note FROM account WHERE job_id = {job} AND step = 'job'"
+    with ledger(node) as connection:
+        closed_ns, note = connection.execute(text).fetchone()
+    assert "ended while joulemarkd was held up" in note
+    assert closed_ns <= account["start_ns"]
+    assert_charged_in_full(steady, later)
+
+
+def test_a_job_that_nothing_stands_for_takes_no_energy_and_is_closed(steady: Cluster) -> None:
+    """The fault itself, however it came about: an account, no process, no epilog to come."""
+    node = steady.node("n1")
+    phantom = steady.wait_job(alone(steady, "true"))["JobIDRaw"]
+    words = [sys.executable, "-c", OPEN, str(node.socket), f"open job={phantom} step=0 job_cpus=2"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout and process.stdout.readline().startswith("ok")
+        process.communicate()
+    job = alone(steady, "srun sleep 2")
+    assert_charged_in_full(steady, job)
+    wait_closed(node, 2 * ORPHAN_S)
+    status = steady.run([joulemarkctl(steady), "-N", "n1", "status"])
+    assert "lifeless: \n" in status
+
+
+def test_without_contain_a_job_rests_between_steps_is_named_and_charged(steady: Cluster) -> None:
+    """On n2, where no script of it runs: doctor and status name it, its record has all of it."""
+    with steady.changed(contain=False) as cluster:
+        node, go = cluster.node("n2"), cluster.jobs_folder / "second-step"
+        go.unlink(missing_ok=True)
+        node.daemon.restart()  # it had learnt that every job has an .extern step
+        wait = f"until [ -e {go} ]; do sleep 0.1; done"
+        job = cluster.sbatch("-N2", "--exclusive", "--wrap", f"srun true; {wait}; srun sleep 1")
+        status = [joulemarkctl(cluster), "-N", "n2", "status"]
+        wait_for(lambda: f"lifeless: {job}\n" in cluster.run(status), what=f"job {job} to rest")
+        doctor = ["joulemark", "doctor", "--node", "n2"]
+        assert f"open without a living process: jobs {job}" in cluster.run(doctor, check=False)
+        go.touch()
+        account = outcome(cluster, job).accounts()["n2"]
+        whole_j = STEADY.energy_j(account["start_ns"], account["end_ns"])
+        assert whole_j > 100 * ORPHAN_S
+        assert account["energy_uj"] / UJ == pytest.approx(whole_j, abs=1e-4)
+        assert "lifeless: \n" in cluster.run(status)
