@@ -125,7 +125,7 @@ class Killer:
         try:
             end.touch()
             with contextlib.suppress(Waited):  # the job had lost its node before
-                pids = wait_for(lambda: _named("epilog", node.slurmd), 10, "the epilog to run")
+                pids = wait_for(lambda: epilogs(node), 10, "the epilog to run")
                 self.tally["epilog"] += sum(_kill(pid) for pid in pids)
         finally:
             node.daemon.kill(signal.SIGCONT)
@@ -162,8 +162,8 @@ def _kill(pid: int) -> bool:
     return False
 
 
-def _named(name: str, slurmd: Service) -> list[int]:
-    return [pid for pid in _descendants(slurmd.pid) if _comm(pid) == name]
+def epilogs(node: Node) -> list[int]:
+    return [pid for pid in _descendants(node.slurmd.pid) if _comm(pid) == "epilog"]
 
 
 def _merging(slurmctld: Service) -> list[int]:
