@@ -4,5 +4,6 @@ export SLURM_CONF='$state/etc/slurm.conf'
 export JOULEMARK_CONFIG='$state/etc/joulemark.yaml'
 export JOULEMARK_MODULES='$modules'
 export PATH='$bin':'$prefix/bin':"$$PATH"
-# the nodes are one machine: through shared memory Open MPI would take ranks of two for each other
-export OMPI_MCA_btl=self,tcp
+# the nodes are one machine: through shared memory Open MPI would take ranks of two for each other,
+# and loopback, which it leaves out of TCP, may be the only interface
+export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
