@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import CHECKOUT, Build, ClusterError, cache_folder
-from tests.targets import backends, c66x, cuda
+from tests.targets import backends, c66x, cuda, pocl
 
 CACHE = cache_folder()
 EXTERNAL = """\
@@ -88,6 +88,7 @@ def having_recipes(backend: str) -> list[Path]:
 
 
 def test_opencl_is_built_by_spack_and_verifies_on_pocl(installed, tmp_path):
+    pocl.require()
     sources, programs = having_recipes("opencl"), installed("opencl")
     for source in sources:
         status, said, lines = backends.measured(programs / source.name, tmp_path, "--quick")

@@ -4,43 +4,20 @@
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import cache_folder
-from tests.targets import backends
+from tests.targets import backends, pocl
 
 BENCHMARKS = {source.name: source for source in backends.having("opencl")}
-PLATFORM_NAME = 0x0902
-
-
-def platforms() -> list[str]:
-    """The names of this machine's OpenCL platforms."""
-    name = ctypes.util.find_library("OpenCL")
-    if name is None:
-        return []
-    library = ctypes.CDLL(name)
-    count = ctypes.c_uint()
-    if library.clGetPlatformIDs(0, None, ctypes.byref(count)):
-        return []
-    found = (ctypes.c_void_p * count.value)()
-    library.clGetPlatformIDs(count, found, None)
-    names = []
-    for one in found:
-        text = ctypes.create_string_buffer(256)
-        library.clGetPlatformInfo(ctypes.c_void_p(one), PLATFORM_NAME, 256, text, None)
-        names.append(text.value.decode())
-    return names
 
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
     """Kept between runs: what has not changed is not compiled again."""
-    if not any("Portable Computing Language" in name for name in platforms()):
-        pytest.skip("OpenCL was not run: there is no PoCL (Debian: pocl-opencl-icd)")
+    pocl.require()
     made = cache_folder() / "targets" / "opencl"
     made.mkdir(parents=True, exist_ok=True)
     backends.build_benchkit(made)
