@@ -41,7 +41,7 @@ def setup(checkout: Path, *before: str | Path, **env: str) -> subprocess.Complet
     return subprocess.run(words, env={**pip, **own}, capture_output=True, text=True, timeout=200)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root installs packages")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_without_packages_and_network_it_says_what_is_missing(checkout: Path) -> None:
     (checkout / "tests" / "packages.txt").write_text("joulemark-of-tomorrow\nbash\n")
     apt = checkout / "apt"  # its own, as on a machine that has never asked for lists

@@ -17,7 +17,7 @@ DEMO_LIMIT_S = 1000.0  # the build has the most of it
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a network namespace")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("options", [["--user"], []], ids=["user", "root"])
 def test_the_demo_needs_no_network(tmp_path: Path, options: list[str]) -> None:
     log = tmp_path / "log"
