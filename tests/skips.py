@@ -10,7 +10,6 @@ import re
 import resource
 import shutil
 import subprocess
-import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterable, Sequence
@@ -93,7 +92,15 @@ def has_spack() -> bool:
 
 def has_network() -> bool:
     """As pip sees it: PyPI or a mirror of it."""
-    ask = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
+    ask = [
+        cache_folder() / "venv" / "bin" / "python",
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--no-cache-dir",
+    ]
     with tempfile.TemporaryDirectory(prefix="network-") as folder:
         return succeeds(*ask, "--retries", "0", "--timeout", "10", "--dest", folder, "wheel")
 

@@ -317,7 +317,7 @@ def test_what_is_late_ends_and_says_where_it_stands(supervised, tmp_path: Path) 
     assert not processes_that_run("sleep 600.5")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="user: only root mounts")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_frozen_file_system_holds_up_no_end(supervised, tmp_path: Path) -> None:
     """Its writer waits in the kernel, where no signal reaches it."""
     script = f"""cd {tmp_path}; truncate -s 4M image; mkdir disk; mkfs.ext4 -q image

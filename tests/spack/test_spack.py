@@ -97,7 +97,11 @@ def build_in(
 
 
 def finish(child: subprocess.Popen, status: int = 0) -> str:
-    said = child.communicate(timeout=400)[1]
+    try:
+        said = child.communicate(timeout=400)[1]
+    except subprocess.TimeoutExpired:
+        child.terminate()  # its commands end with it
+        raise
     assert child.returncode == status, said
     return said
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cluster.supervisor import LEFT_BEHIND
+from tests.skips import reason_of
 
 
 class State(enum.Enum):
@@ -61,7 +62,7 @@ def _count(case: ElementTree.Element, title: str, log: Path, outcome: Outcome) -
     if case.find("failure") is not None or case.find("error") is not None:
         outcome.failures.append(title)
     elif skipped is not None:
-        reason = skipped.get("message") or ""
+        reason = reason_of(skipped)
         # a test that only returned 77 is named: its output said why
         named = not reason or reason.startswith("SKIP_RETURN_CODE")
         outcome.skips.append(f"{title}: see {log}" if named else reason)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.cluster import CHECKOUT, end_children, run_child
 from tests.cluster.supervisor import LATE
+from tests.skips import forbidden
 from tests.suite.outcome import Outcome, State, exit_status
 
 LINES_OF_A_FAILURE = 60
@@ -105,6 +106,10 @@ class Suite:
         run = Run(stage, self.results, self.deadline)
         try:
             outcome = stage.run(run)
+            for reason in forbidden(outcome.skips):
+                outcome.failures.append(
+                    f"{stage.name}: tests/skips.txt has no such skip: {reason}"
+                )
             outcome.state = State.FAILED if outcome.failures else State.PASSED
         except Late:
             standing = ", ".join(hanging_tests(run.log)) or "see its log"

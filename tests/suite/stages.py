@@ -48,6 +48,7 @@ def stages() -> list[Stage]:
         program("build", "spack", 900, "environments/build", "--state", state_folder()),
         python_tests("spack", "spack", 900, "tests/spack", test_limit_s=BUILDING_TEST_LIMIT_S),
         *map(targets, sorted((CHECKOUT / "tests" / "targets").glob("test_*.py"))),
+        program("fuzz", "compile", 600, "tests/fuzz"),
         program("later slurm", "compile", 900, "tests/slurm-versions", "--build", no_source=3),
         python_tests("e2e", "e2e", 900, "tests/e2e", workers=3),
         python_tests("instruments", "instruments", 600, "tests/instruments", workers=2),
@@ -55,7 +56,19 @@ def stages() -> list[Stage]:
         program("faults", "clusters", 600, "tests/faults", "--kills", "20", "--seed", "1"),
         python_tests("versions", "clusters", 600, "tests/versions"),
         python_tests("unit cluster", "clusters", 600, "tests/cluster"),
-        program("long faults", "clusters", 3600, "tests/faults", "--kills", "200", long=True),
+        program("long fuzz", "compile", 3600, "tests/fuzz", "--seconds", "60", long=True),
+        program(
+            "long faults",
+            "clusters",
+            3600,
+            "tests/faults",
+            "--kills",
+            "200",
+            "--longest-pause",
+            "30",
+            long=True,
+        ),
+        python_tests("long demo", "clusters", 2400, "tests/long", test_limit_s=1200, long=True),
     ]
 
 
@@ -108,6 +121,7 @@ def python_tests(
     folder: str,
     workers: int = 1,
     test_limit_s: float = TEST_LIMIT_S,
+    long: bool = False,
 ) -> Stage:
     """A folder's or file's tests; workers have a cluster each, and a file's tests one worker."""
 
@@ -121,7 +135,7 @@ def python_tests(
         status = run.program([*words, folder], env=env)
         return read_junit(run.junit, folder, status)
 
-    return Stage(name, lane, limit_s, run_them)
+    return Stage(name, lane, limit_s, run_them, long)
 
 
 def python_path(folder: str) -> str:
