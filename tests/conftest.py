@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.cluster import Build, Cluster, cache_folder, state_folder, stop_on_signals
+from tests.cluster.config import Options
+from tests.left_behind import left_behind
 
 
 def pytest_configure() -> None:
@@ -43,16 +46,37 @@ def cluster_with(cluster: Cluster) -> Iterator[Callable[..., Cluster]]:
         yield cluster.change
 
 
+# These change the cluster until their module ends.
+CHANGING = {"cluster_with", "powered", "steady"}
+
+
 @pytest.fixture(autouse=True)
 def _healthy_cluster(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test finds the cluster whole and empty, whatever the one before killed or left running."""
+    """A test finds the cluster whole and empty, and fails by what it leaves there itself.
+
+    What died is no fault: many tests kill. What stays open, waits, is mounted, runs or is
+    configured otherwise would make later ones fail with figures that look like their own faults.
+    """
     if "cluster" not in request.fixturenames:
         yield
         return
     cluster = request.getfixturevalue("cluster")
     cluster.up()
+    before = cluster.options
     yield
-    cluster.end_jobs()
+    left = left_behind(cluster)
+    if cluster.options != before and not CHANGING & set(request.fixturenames):
+        left.append(f"changed options: {_changed(before, cluster.options)}")
+        cluster.change(**vars(before))
+    if left:
+        pytest.fail("the test left behind:\n" + "\n".join(left), pytrace=False)
+
+
+def _changed(before: Options, after: Options) -> str:
+    names = [field.name for field in dataclasses.fields(before)]
+    return ", ".join(
+        f"{n}={getattr(after, n)}" for n in names if getattr(before, n) != getattr(after, n)
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -46,6 +46,30 @@ static void *answer_all(void *unused) {
     return unused;
 }
 
+/* Says when it was sent, and how long its sender waits. */
+static void a_request_is_dated(void) {
+    jm_message why;
+    jm_packet reply, packet;
+    char text[JM_PACKET_MAX];
+    begin();
+    for (int told = 0; told < 2; told++) {
+        int64_t before_ns = jm_clock_ns(CLOCK_BOOTTIME);
+        if (told)
+            CHECK(jm_client_tell(&client, "close quiet=1", &why) == 0);
+        else
+            CHECK(jm_client_ask(&client, "open job=7", TIMEOUT_MS, &reply, &why) == -1);
+        int fd = accept(listener, NULL, NULL);
+        ssize_t n = recv(fd, text, sizeof text, 0);
+        CHECK(n > 0 && jm_packet_parse(text, (size_t)n, &packet));
+        uint64_t sent_ns = jm_packet_u64(&packet, "sent_ns", 0);
+        CHECK(sent_ns >= (uint64_t)before_ns && sent_ns <= (uint64_t)jm_clock_ns(CLOCK_BOOTTIME));
+        CHECK_EQ_U64(jm_packet_u64(&packet, "wait_ms", 0), told ? 0 : TIMEOUT_MS);
+        CHECK_STR(packet.verb, told ? "close" : "open");
+        close(fd);
+    }
+    end();
+}
+
 static int ask(jm_message *why) {
     jm_packet reply;
     return jm_client_ask(&client, "read", TIMEOUT_MS, &reply, why);
@@ -104,6 +128,7 @@ static void a_daemon_that_is_not_there_silences_nobody(void) {
 }
 
 int main(void) {
+    RUN(a_request_is_dated);
     RUN(one_late_reply_does_not_silence_for_long);
     RUN(a_daemon_that_hangs_is_asked_ever_more_rarely);
     RUN(a_daemon_that_is_not_there_silences_nobody);

@@ -16,6 +16,7 @@ import pytest
 from tests.cluster import Cluster, Node, wait_for
 from tests.e2e.outcome import UJ, audit, joulemarkctl, ledger, open_accounts, outcome
 from tests.e2e.waveform import STEADY
+from tests.left_behind import ask
 
 PAUSES = 3
 LONG_S = 4.0  # more than the two periods and a half second by which a tick may be late
@@ -110,8 +111,21 @@ def test_a_job_that_nothing_stands_for_takes_no_energy_and_is_closed(steady: Clu
     job = alone(steady, "srun sleep 2")
     assert_charged_in_full(steady, job)
     wait_closed(node, 2 * ORPHAN_S)
-    status = steady.run([joulemarkctl(steady), "-N", "n1", "status"])
-    assert "lifeless: \n" in status
+    status = [joulemarkctl(steady), "-N", "n1", "status"]
+    wait_for(lambda: "lifeless: \n" in steady.run(status, check=False), what="no job to rest")
+
+
+def test_a_question_that_waited_longer_than_its_sender_is_void(steady: Cluster) -> None:
+    """Taken up at once, or without a word of when it was sent, it is none; an end still holds."""
+    node, now_ns = steady.node("n1"), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    late = f"sent_ns={now_ns - 200_000_000} wait_ms=100"
+    for request in ("node", "status", "open job=4244 step=0"):
+        assert "void" in ask(node, f"{request} {late}")
+    assert "void" in ask(node, "node sent_ns=0 wait_ms=1")
+    for when in ("", "wait_ms=1", f"sent_ns={now_ns} wait_ms=60000", f"sent_ns={2**64 - 1}"):
+        assert ask(node, f"node {when}").startswith("ok")
+    assert "no%20account%20of%20job%204244" in ask(node, f"end job=4244 {late}")
+    assert open_accounts(node) == []
 
 
 def test_without_contain_a_job_rests_between_steps_is_named_and_charged(steady: Cluster) -> None:
@@ -123,7 +137,7 @@ def test_without_contain_a_job_rests_between_steps_is_named_and_charged(steady: 
         wait = f"until [ -e {go} ]; do sleep 0.1; done"
         job = cluster.sbatch("-N2", "--exclusive", "--wrap", f"srun true; {wait}; srun sleep 1")
         status = [joulemarkctl(cluster), "-N", "n2", "status"]
-        wait_for(lambda: f"lifeless: {job}\n" in cluster.run(status), what=f"job {job} to rest")
+        wait_for(lambda: f"lifeless: {job}\n" in cluster.run(status, check=False), what="its rest")
         doctor = ["joulemark", "doctor", "--node", "n2"]
         assert f"open without a living process: jobs {job}" in cluster.run(doctor, check=False)
         go.touch()
@@ -131,4 +145,4 @@ def test_without_contain_a_job_rests_between_steps_is_named_and_charged(steady: 
         whole_j = STEADY.energy_j(account["start_ns"], account["end_ns"])
         assert whole_j > 100 * ORPHAN_S
         assert account["energy_uj"] / UJ == pytest.approx(whole_j, abs=1e-4)
-        assert "lifeless: \n" in cluster.run(status)
+        wait_for(lambda: "lifeless: \n" in cluster.run(status, check=False), what="no job to rest")

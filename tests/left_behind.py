@@ -1,0 +1,137 @@
+"""What a test leaves in the cluster: named, so that no later one fails by it, and put right."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.cluster import Cluster, ClusterError, Node, Service, Waited, wait_for
+from tests.cluster.service import leftovers
+from tests.e2e.outcome import open_accounts
+
+PATIENCE_S = 15.0  # a record that could not be brought is tried again after 10 s
+
+
+def left_behind(cluster: Cluster, patience_s: float = PATIENCE_S) -> list[str]:
+    """All there is, a line each, after some patience with what ends by itself; then it is gone."""
+    found = paused(cluster)
+    cluster.end_jobs()
+    if not all(service.alive for service in cluster.services):
+        with contextlib.suppress(ClusterError):
+            cluster.up()  # the dead are nothing to complain of, but they have to bring records
+    with contextlib.suppress(Waited):
+        wait_for(lambda: not remains(cluster), patience_s, poll_s=0.1)
+    found += remains(cluster)
+    if found:
+        put_right(cluster, patience_s)
+    return found
+
+
+def remains(cluster: Cluster) -> list[str]:
+    nodes = list(cluster.nodes.values()) if cluster.options.build else []
+    return [
+        *(
+            f"{node.name}: open account of job {job}, {step}"
+            for node, job, step in accounts(nodes)
+        ),
+        *(f"file in the outbox: {path}" for path in waiting(cluster)),
+        *(f"mount: {path}" for path in mounts(cluster)),
+        *(f"process {pid}: {_words(pid)}" for pid in strays(cluster)),
+    ]
+
+
+def accounts(nodes: Iterable[Node]) -> list[tuple[Node, int, str]]:
+    found = []
+    for node in nodes:
+        with contextlib.suppress(sqlite3.Error):  # another test has its ledger elsewhere
+            found += [(node, job, step) for job, step in open_accounts(node)]
+    return found
+
+
+def waiting(cluster: Cluster) -> list[Path]:
+    """Records and profiles that nobody has brought to where they go."""
+    boxes = [node.ledger / "outbox" for node in cluster.nodes.values()]
+    boxes += [Path(f"{node.socket}.outbox") for node in cluster.nodes.values()]
+    return sorted(path for box in boxes for path in box.rglob("[!.]*.json*") if path.is_file())
+
+
+def mounts(cluster: Cluster) -> list[str]:
+    points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    return [point for point in points if point.startswith(f"{cluster.state}/")]
+
+
+def strays(cluster: Cluster) -> list[int]:
+    """Of jobs that have ended; services and what they have started are none."""
+    services = {service.pid for service in cluster.services}
+    return [
+        pid
+        for pid in leftovers(cluster.state, cluster.slurm_conf)
+        if not services & {pid, *_ancestors(pid)}
+    ]
+
+
+def paused(cluster: Cluster) -> list[str]:
+    """Services that a test has stopped; they go on."""
+    found = [service for service in cluster.services if is_stopped(service)]
+    for service in found:
+        service.kill(signal.SIGCONT)
+    return [f"{service.name} is stopped" for service in found]
+
+
+def is_stopped(service: Service) -> bool:
+    return bool(service.pid) and _field(service.pid, 0) == "T"
+
+
+def put_right(cluster: Cluster, patience_s: float) -> None:
+    """So that the next test finds nothing of it."""
+    for pid in strays(cluster):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    for point in mounts(cluster):
+        subprocess.run(["umount", "--lazy", point], check=False)
+    for node, job, _ in accounts(cluster.nodes.values()):
+        ask(node, f"end job={job}")
+    with contextlib.suppress(Waited):
+        wait_for(lambda: not remains(cluster), patience_s, poll_s=0.1)
+    for path in waiting(cluster):
+        path.unlink(missing_ok=True)
+
+
+def ask(node: Node, request: str) -> str:
+    """One question to the node's daemon, and its answer."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
+        link.settimeout(5)
+        link.connect(str(node.socket))
+        link.send(request.encode())
+        return link.recv(4096).decode()
+
+
+def _field(pid: int | None, number: int) -> str:
+    """Of /proc/PID/stat, behind the command's name: 0 the state, 1 the parent."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[number]
+    return "0"
+
+
+def _ancestors(pid: int) -> list[int]:
+    parent = int(_field(pid, 1))
+    return [parent, *_ancestors(parent)] if parent > 1 else []
+
+
+def _words(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return (
+            Path(f"/proc/{pid}/cmdline")
+            .read_bytes()
+            .replace(b"\0", b" ")
+            .decode("utf-8", "replace")
+        )
+    return "gone"
