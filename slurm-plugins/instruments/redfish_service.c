@@ -64,6 +64,16 @@ static void set_up(const jm_service *service, const char *method, const char *ur
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, content);
 }
 
+/* An answer without a length ends with the connection, and some servers close TLS without a word,
+   which OpenSSL has come to call an error. Whether all of it came, its JSON tells. */
+static bool ended_by_closing(CURL *curl, CURLcode result) {
+    curl_off_t length = 0;
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    return result == CURLE_RECV_ERROR && length < 0 && status > 0;
+}
+
 static bool perform(jm_service *service, const char *method, const jm_uri *uri, jm_message *why) {
     char detail[CURL_ERROR_SIZE] = "";
     int64_t left_ms = (service->deadline_ns - jm_clock_ns(CLOCK_MONOTONIC)) / 1000000;
@@ -73,6 +83,8 @@ static bool perform(jm_service *service, const char *method, const jm_uri *uri, 
         curl_easy_setopt(service->curl, CURLOPT_ERRORBUFFER, detail);
         result = curl_easy_perform(service->curl);
         curl_easy_setopt(service->curl, CURLOPT_ERRORBUFFER, NULL);
+        if (ended_by_closing(service->curl, result))
+            result = CURLE_OK;
     }
     if (result == CURLE_OPERATION_TIMEDOUT)
         jm_message_set(why, "%s%s: no answer within timeout_s of %g s", service->base, uri->path,

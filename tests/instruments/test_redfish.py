@@ -222,6 +222,7 @@ def test_follows_no_link_to_another_host(bmc: Redfish, entry: Callable, probe: C
         ('{"PowerWatts": {"Reading": NaN}}', "garbage"),
         ("[]", "garbage"),
         ("", "garbage"),
+        ('{"PowerWatts": {"Reading": 30', "garbage"),  # the connection was cut
         ('{"PowerWatts": {"Reading": "NaN"}}', "is not a number"),
         ('{"PowerWatts": {"Reading": -5}}', "negative"),
         ('{"PowerWatts": {"Reading": null}}', "absent"),
