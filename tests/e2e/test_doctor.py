@@ -118,15 +118,15 @@ def test_a_slurmctld_that_does_not_answer(steady: Cluster) -> None:
 
 
 def test_plugins_of_another_slurm(steady: Cluster, etc: Path) -> None:
-    """24.11.5 for the energy plugin, which must fit exactly; SPANK's needs the same 22.05."""
+    """Of 20.11.9: the energy plugin's must fit exactly, SPANK's in its first two numbers."""
     plugins = etc.parent / "plugins"
-    stub(plugins, "acct_gather_energy_joulemark.so", 0x180B05)
-    spank = stub(plugins, "spank_joulemark.so", 0x180B05)
+    stub(plugins, "acct_gather_energy_joulemark.so", 0x140B09)
+    spank = stub(plugins, "spank_joulemark.so", 0x140B09)
     spoil(etc / "slurm.conf", "PluginDir", f"{slurm_plugin_folder()}:{plugins}")
     spoil(etc / "slurm.conf", "PlugStackConfig", f"{etc}/plugstack.conf")
     (etc / "plugstack.conf").write_text(f"required {spank}\n")
     findings = examine(steady, env={"SLURM_CONF": str(etc / "slurm.conf")})
-    assert len(found(findings, "plugin-version", "built for 24.11.5")) == 2
+    assert len(found(findings, "plugin-version", "built for 20.11.9")) == 2
     assert found(findings, "spank", "say `optional`")
     spank.unlink()
     findings = examine(steady, env={"SLURM_CONF": str(etc / "slurm.conf")})
