@@ -281,7 +281,7 @@ def test_users_see_why_a_record_is_missing(steady: Cluster) -> None:
 
 def test_a_killed_slurmstepd_closes_its_step_alone(steady: Cluster) -> None:
     node = steady.node("n1")
-    with held(steady, "srun sleep 600 & {}") as job:
+    with held(steady, "srun sh -c '{0}' & {0}") as job:  # its task outlives its slurmstepd
         os.kill(node.stepds(job)["0"], signal.SIGKILL)
         wait_for(lambda: ended_on_disk(node, job, "0"), what=f"step {job}.0 to be closed")
         pause(1.5)
