@@ -18,7 +18,8 @@ from tests.cluster.waiting import PATIENCE_S, wait_for
 
 SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: the nodes are one machine: through shared memory Open MPI would take ranks of two for each other
-#: (and loopback, which it leaves out of TCP, may be the only interface)
+#: (and loopback, which it leaves out of TCP, may be the only interface; version 5
+#: reaches no rank of its own machine by another)
 OPEN_MPI = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo"}
 ENDED = {
     "BOOT_FAIL",

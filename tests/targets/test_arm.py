@@ -36,6 +36,7 @@ ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 #: benchmarks and the variants that libraries bring them; two ranks add those of MPI
 BY_LIBRARIES = {"mod2am": {"blas"}, "mod2f": {"fftw"}, "jm-linpack": {"blas"}}

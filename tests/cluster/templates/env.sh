@@ -5,5 +5,6 @@ export JOULEMARK_CONFIG='$state/etc/joulemark.yaml'
 export JOULEMARK_MODULES='$modules'
 export PATH='$bin':'$prefix/bin':"$$PATH"
 # the nodes are one machine: through shared memory Open MPI would take ranks of two for each other,
-# and loopback, which it leaves out of TCP, may be the only interface
+# and loopback, which it leaves out of TCP, may be the only interface; version 5
+# reaches no rank of its own machine by another
 export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo

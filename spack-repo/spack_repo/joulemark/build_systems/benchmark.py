@@ -87,8 +87,9 @@ class Benchmark(InTreeCMakePackage):
         if not self.spec.satisfies("+mpi"):
             raise SkipTest("needs +mpi")
         launcher = Executable(self.spec["mpi"].prefix.bin.mpiexec)
-        # Open MPI refuses root, and more ranks than cores, unless told otherwise
+        # Open MPI refuses root, and more ranks than cores, unless told otherwise: 4, then 5
         for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"):
             launcher.add_default_env(f"OMPI_{name}", "1")
         launcher.add_default_env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        launcher.add_default_env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
         launcher("-n", "2", *self.emulator, self.prefix.bin.join(self.name), "--quick")
