@@ -45,7 +45,7 @@ def test_up_is_idempotent_repairs_and_down_leaves_nothing(plain: Cluster) -> Non
 
 def test_a_start_that_fails_leaves_nothing(plain: Cluster) -> None:
     plain.up()
-    with pytest.raises(ClusterError, match=r"slurmctld.*(?s:.)*slurmctld.log"):
+    with pytest.raises(ClusterError, match=r"(slurm(?:ctl)?d)(?s:.)*/\1.*\.log"):
         plain.change(slurm_conf={"SelectType": "select/no_such_plugin"})
     assert not any(plain.status().values())
     assert leftovers(plain.state, plain.slurm_conf) == []
