@@ -64,7 +64,7 @@ class Benchmark(InTreeCMakePackage):
         args = super().cmake_args()
         if self.spec.satisfies("device=c66x"):
             return args
-        args.append(self.define("BENCH_NATIVE", False))  # Spack's compiler wrapper knows the target
+        args.append(self.define("BENCH_NATIVE", False))  # Spack's wrapper knows the target
         for name in BACKENDS:
             if name in self.spec.variants:
                 args.append(self.define_from_variant(f"BENCH_{name.upper()}", name))
