@@ -38,7 +38,7 @@ def test_json_is_sacct_s_own_with_an_object_more(steady: Cluster, done: Outcome)
     wait_for(lambda: json.loads(steady.run(words))["jobs"][0]["working_directory"])
     theirs, ours = wait_for(both_of_one_moment)
     for answer in (theirs, ours):
-        answer["meta"].pop("command", None)  # 23.11 and later: the words that sacct was called with
+        answer["meta"].pop("command", None)  # 23.11 and later: how sacct was called
     for job in ours["jobs"]:
         energy = job.pop("joulemark")
         assert energy["energy_uj"] == done.energy_uj()
