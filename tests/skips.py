@@ -110,6 +110,7 @@ def can_mount(*words: str) -> bool:
     return os.geteuid() == 0 and succeeds("unshare", "--mount", *words)
 
 
+AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 TMPFS = ("mount", "-t", "tmpfs", "none", tempfile.gettempdir())
 CAPABILITY = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 CONDITIONS: dict[str, Callable[[], bool]] = {
@@ -120,6 +121,7 @@ CONDITIONS: dict[str, Callable[[], bool]] = {
     "no-spack": lambda: not has_spack(),
     "no-network": lambda: not has_network(),
     "user": lambda: os.geteuid() != 0,
+    "private": lambda: os.geteuid() == 0 and not succeeds(*AS_NOBODY, "test", "-r", LIST),
     "no-mounts": lambda: not can_mount(*TMPFS),
     "no-loop": lambda: not (can_mount(*TMPFS) and succeeds("losetup", "--find")),
     "no-capability": lambda: not succeeds("setpriv", *CAPABILITY, "true"),

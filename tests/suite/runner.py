@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import os
 import re
+import shutil
 import subprocess
 import time
 import traceback
@@ -82,6 +83,10 @@ class Suite:
     def run(self, chosen: Sequence[Stage], phases: Sequence[Sequence[str]]) -> None:
         self.outcomes = {stage: Outcome() for stage in chosen}
         self.results.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.results / "unavailable", ignore_errors=True)
+        os.environ["JOULEMARK_RUN"] = str(
+            self.results
+        )  # what one build cannot get, none waits for
         os.environ["PYTHONFAULTHANDLER"] = "1"  # what hangs is asked where it stands
         for phase in phases:
             lanes = {lane: [stage for stage in chosen if stage.lane == lane] for lane in phase}

@@ -29,6 +29,18 @@ TEST_LIMIT_S = 240  # one test; the slowest of a cluster takes a fourth
 BUILDING_TEST_LIMIT_S = 1200  # one that builds by Spack, or a cross compiler
 FAILURES_THAT_END_A_STAGE = 5
 
+LONG_FAULTS = ("--kills", "200", "--longest-pause", "30")
+
+#: what an ordinary user can do otherwise than root, where loopback is the only interface
+AS_USER = (
+    *(PYTHON, "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--timeout={TEST_LIMIT_S}"),
+    "tests/e2e/test_demo.py",
+    "tests/e2e/test_doctor.py::test_a_ledger_that_is_not_on_disk",
+    "tests/e2e/test_regions.py",
+    "tests/e2e/test_site.py::test_records_of_a_cluster_rebuild_the_same_in_a_server",
+    "tests/instruments/test_mqtt.py::test_plain_numbers",
+)
+
 C_FILES = ("*.c", "*.h", "*.cpp", "*.cu", "*.cuh")
 #: they take Spack's lock in turn, and `environments` the compiler that `cuda` has fetched
 BY_SPACK = {"test_arm", "test_cuda", "test_environments"}
@@ -54,20 +66,11 @@ def stages() -> list[Stage]:
         python_tests("instruments", "instruments", 600, "tests/instruments", workers=2),
         python_tests("transport", "instruments", 600, "tests/transport"),
         program("faults", "clusters", 600, "tests/faults", "--kills", "20", "--seed", "1"),
+        program("user", "clusters", 600, "tests/alone", "--user", *AS_USER, no_source=77),
         python_tests("versions", "clusters", 600, "tests/versions"),
         python_tests("unit cluster", "clusters", 600, "tests/cluster"),
         program("long fuzz", "compile", 3600, "tests/fuzz", "--seconds", "60", long=True),
-        program(
-            "long faults",
-            "clusters",
-            3600,
-            "tests/faults",
-            "--kills",
-            "200",
-            "--longest-pause",
-            "30",
-            long=True,
-        ),
+        program("long faults", "clusters", 3600, "tests/faults", *LONG_FAULTS, long=True),
         python_tests("long demo", "clusters", 2400, "tests/long", test_limit_s=1200, long=True),
     ]
 
