@@ -47,7 +47,7 @@ def cluster_with(cluster: Cluster) -> Iterator[Callable[..., Cluster]]:
 
 
 # These change the cluster until their module ends.
-CHANGING = {"cluster_with", "powered", "steady"}
+CHANGING = {"beside", "cluster_with", "powered", "steady"}
 
 
 @pytest.fixture(autouse=True)
