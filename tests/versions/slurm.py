@@ -23,6 +23,7 @@ PACKAGE = "slurm-wlm"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 MIRROR = "http://deb.debian.org/debian"
 JOBS = str(len(os.sched_getaffinity(0)))
+STEP_LIMIT_S = 3600.0
 
 # What an energy test needs: munge, MariaDB, several slurmd on a machine. All else costs time.
 OPTIONS = [
@@ -183,7 +184,11 @@ def _step(slurm: Slurm, folder: Path, words: Sequence[str | Path]) -> None:
         output.write(f"$ {' '.join(map(str, words))}\n")
         output.flush()
         status = run_child(
-            ["nice", "-n", "10", *words], cwd=folder, stdout=output, stderr=subprocess.STDOUT
+            ["nice", "-n", "10", *words],
+            STEP_LIMIT_S,
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
     if status:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
