@@ -12,7 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.cluster import config
@@ -204,7 +204,7 @@ class Cluster(SlurmClient):
                 service.launch()
             for service in rest:
                 service.wait_ready()
-            self.wait_nodes()
+            self.wait_nodes(started=rest)
 
     def _retire(self) -> None:
         """Stops outdated services, and those that the options no longer ask for."""
@@ -341,10 +341,12 @@ class Cluster(SlurmClient):
         if name not in self.run(["sacctmgr", "-nP", "show", "cluster", "format=cluster"]).split():
             self.run(["sacctmgr", "-i", "add", "cluster", name])
 
-    def wait_nodes(self, timeout_s: float = PATIENCE_S) -> None:
-        """Waits until every node can take jobs."""
+    def wait_nodes(self, timeout_s: float = PATIENCE_S, started: Sequence[Service] = ()) -> None:
+        """Waits until every node can take jobs; says at once when one of `started` has died."""
 
         def waiting() -> list[str]:
+            for service in started:
+                service.require_alive()
             lines = self.run(["sinfo", "-h", "-N", "-o", "%N %T %E"], check=False).splitlines()
             ready = {w[0] for w in map(str.split, lines) if re.match(USABLE, w[1])}
             return [] if ready >= set(self.nodes) else (lines or ["no answer from slurmctld"])

@@ -175,6 +175,10 @@ class Service:
             raise ClusterError(
                 f"{self.name} does not answer after {timeout_s:g} s{self._story()}"
             ) from None
+        self.require_alive()
+
+    def require_alive(self) -> None:
+        """A server may answer before it has found the fault that ends it."""
         if not self.alive:
             raise ClusterError(f"{self.name} ended right after its start{self._story()}")
 

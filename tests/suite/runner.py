@@ -118,7 +118,8 @@ class Suite:
             outcome.state = State.FAILED if outcome.failures else State.PASSED
         except Late:
             standing = ", ".join(hanging_tests(run.log)) or "see its log"
-            outcome = Outcome(failures=[f"{stage.name}: hung: {standing}"], state=State.HUNG)
+            passed = len(re.findall(r" PASSED ", run.log.read_text(errors="replace")))  # before it
+            outcome = Outcome(passed, [f"{stage.name}: hung: {standing}"], state=State.HUNG)
         except Exception:
             with run.log.open("a") as output:
                 traceback.print_exc(file=output)
