@@ -11,9 +11,9 @@ void lu_tasks(const struct lu *lu, const struct lu_products *products, unsigned 
               double *space) {
     const size_t nb = lu->nb, room = products->space_doubles;
 #pragma omp parallel num_threads(threads)
-    // Not `single`: libgomp of GCC 12 never frees what it notes of dependences in other threads.
-#pragma omp master
-    for (size_t k = 0; k < lu->n; k += nb) {
+    // Not `single`: libgomp of GCC 12 never frees what it notes of dependences in other threads;
+    // not `master`, which OpenMP 6 has no more, nor `masked`, which GCC 11 does not know.
+    for (size_t k = 0; omp_get_thread_num() == 0 && k < lu->n; k += nb) {
         // The first element of a block of columns stands for all of it.
 #pragma omp task depend(inout : lu->a[k * lu->stride])
         lu_factor(lu, products, k, space + (size_t)omp_get_thread_num() * room);
