@@ -2,8 +2,8 @@
 // The daemon's state and what it does with it: ticks, accounts, records.
 #include "daemon.h"
 
-#include "life.h"
 #include "log.h"
+#include "presence.h"
 #include "process.h"
 #include "record.h"
 #include "unsaved.h"
@@ -20,12 +20,6 @@ static const int64_t SHORTEST_TICK_NS = 100000;
 static const int64_t SAVE_WITHIN_NS = 50000000;
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
-/* A job with no process left is over after this time; a step may follow the one before. */
-static const int64_t ORPHAN_PATIENCE_NS = 5 * INT64_C(1000000000);
-/* Without PrologFlags=Contain nothing of a job need be there between two steps: then so long. */
-static const int64_t UNCONTAINED_PATIENCE_NS = 24 * 3600 * INT64_C(1000000000);
-/* A tick so late: joulemarkd was stopped, and saw no process end meanwhile. */
-static const double AWAY_PERIODS = 2, AWAY_LEAST_S = 0.5;
 
 static int64_t clock_ns(clockid_t clock) {
     struct timespec t;
@@ -41,29 +35,11 @@ int64_t jm_real_ns(void) {
     return clock_ns(CLOCK_REALTIME);
 }
 
-static bool is_open_process(const jm_account *account) {
-    return account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0;
-}
-
-static bool lives(int32_t pid, uint64_t pid_start) {
-    jm_process process;
-    return jm_process_read(pid, &process) && process.start == pid_start && !process.ended;
-}
-
-static bool is_alive(const jm_account *account) {
-    return lives(account->pid, account->pid_start);
-}
-
-static void add_note(jm_account *account, const char *text) {
-    size_t used = strlen(account->note);
-    jm_format(account->note + used, sizeof account->note - used, "%s%s", used ? "; " : "", text);
-    account->dirty = true;
-}
-
 static void refresh_cpu_times(jm_daemon *daemon) {
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        if (is_open_process(daemon->ledger.accounts[i]))
-            jm_usage_refresh("/proc", daemon->ledger.accounts[i]);
+        jm_account *account = daemon->ledger.accounts[i];
+        if (account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0)
+            jm_usage_refresh("/proc", account);
     }
 }
 
@@ -98,61 +74,10 @@ static void mark_unsaved(jm_daemon *daemon) {
         daemon->unsaved_since_ns = jm_boot_ns();
 }
 
-/* Has its epilog come, while nobody was there to hear it? */
-static bool had_epilog(const jm_daemon *daemon, const jm_account *job) {
-    return jm_record_exists(daemon->outboxes.path[0], daemon->config.cluster, daemon->node,
-                            job->job_id, job->opened_ns);
-}
-
-/* An account that ended while joulemarkd was away (down, or held up) ends when it was last seen. */
-static void end_unseen(jm_daemon *daemon, jm_account *account, const jm_moment *seen,
-                       int64_t gap_ns, const char *away) {
-    char text[JM_MESSAGE_MAX];
-    bool rested = account->rested_ns != 0 && account->rested_ns != seen->real_ns;
-    int64_t end_ns = rested ? account->rested_ns : seen->real_ns;
-    jm_format(text, sizeof text, "ended while joulemarkd was %s: nothing is known after %.3f s",
-              away, (double)(end_ns - account->opened_ns) / 1e9);
-    add_note(account, text);
-    account->gap_ns += rested ? 0 : gap_ns;
-    jm_ledger_close(&daemon->ledger, account, seen->real_ns, false);
-    mark_unsaved(daemon);
-}
-
-static void close_the_dead(jm_daemon *daemon, const jm_moment *seen, bool same_boot,
-                           const char *away) {
-    jm_ledger *ledger = &daemon->ledger;
-    int64_t gap_ns = same_boot ? jm_boot_ns() - seen->boot_ns : jm_real_ns() - seen->real_ns;
-    if (gap_ns < 0) /* the clock was set back meanwhile */
-        gap_ns = 0;
-    for (int i = 0; i < ledger->n_accounts; i++) {
-        jm_account *account = ledger->accounts[i];
-        if (account->closed_ns != 0)
-            continue;
-        bool is_job = account->kind == JM_ACCOUNT_JOB; /* they come before their steps */
-        if (!same_boot ||
-            (is_job ? had_epilog(daemon, account)
-                    : !is_alive(account) || (account->job && account->job->closed_ns != 0))) {
-            end_unseen(daemon, account, seen, gap_ns, away);
-            account->due = is_job;
-        }
-    }
-    /* A job all of whose processes, .extern with them, died without us is over too. */
-    for (int i = 0; i < ledger->n_accounts; i++) {
-        jm_account *job = ledger->accounts[i];
-        if (job->kind == JM_ACCOUNT_JOB && job->closed_ns == 0 && job->contained &&
-            job->rested_ns != 0)
-            end_unseen(daemon, job, seen, gap_ns, away);
-    }
-}
-
-/* A stopped daemon is as one that was down: who ended meanwhile is not charged for that time. */
 static void notice_absence(jm_daemon *daemon) {
-    int64_t late_ns = jm_boot_ns() - daemon->last_tick_boot_ns;
-    if (daemon->recovering ||
-        (double)late_ns / 1e9 <= AWAY_PERIODS * daemon->config.period_s + AWAY_LEAST_S)
-        return;
     jm_moment seen = last_tick(daemon);
-    close_the_dead(daemon, &seen, true, "held up");
+    if (!daemon->recovering && jm_presence_after_pause(daemon, &seen))
+        mark_unsaved(daemon);
 }
 
 void jm_daemon_sample(jm_daemon *daemon) {
@@ -178,56 +103,10 @@ void jm_daemon_sample(jm_daemon *daemon) {
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
-/* The kernel tells of each end; here is who it could not be asked about. */
-static void close_the_unwatched(jm_daemon *daemon) {
-    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        jm_account *account = daemon->ledger.accounts[i];
-        if (is_open_process(account) && !is_alive(account))
-            jm_daemon_close_account(daemon, account, false);
-    }
-}
-
-/* Nothing of the job is on the node, and nothing more will be. */
-static bool is_orphan(const jm_daemon *daemon, jm_account *job) {
-    bool contained = job->contained || daemon->contains;
-    int64_t patience_ns = contained ? ORPHAN_PATIENCE_NS : UNCONTAINED_PATIENCE_NS;
-    if (job->rested_ns == 0 || job->rest_ns - job->looked_ns < patience_ns)
-        return false;
-    if (!jm_life_of_job("/proc", job->job_id))
-        return true;
-    job->looked_ns = job->rest_ns;
-    return false;
-}
-
-/* Its epilog was killed, or came before its account did: nobody else will say that it is over. */
-static void close_orphans(jm_daemon *daemon) {
-    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        jm_account *job = daemon->ledger.accounts[i];
-        if (job->kind != JM_ACCOUNT_JOB || job->closed_ns != 0 || !is_orphan(daemon, job))
-            continue;
-        add_note(job, "none of its processes was left and no epilog came");
-        jm_ledger_close(&daemon->ledger, job, daemon->last_tick_real_ns, false);
-        job->due = true;
-    }
-}
-
-void jm_daemon_lifeless(const jm_daemon *daemon, char *text, size_t size) {
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        const jm_account *job = daemon->ledger.accounts[i];
-        if (job->closed_ns == 0 && job->rested_ns != 0 && job->rest_ns >= ORPHAN_PATIENCE_NS &&
-            jm_format(text + used, size - used, "%s%u", used ? " " : "", job->job_id))
-            used = strlen(text);
-    }
-    text[used] = '\0';
-}
-
 void jm_daemon_tick(jm_daemon *daemon) {
     jm_forwarder_keep(&daemon->forwarder);
     jm_daemon_sample(daemon);
-    close_the_unwatched(daemon);
-    close_orphans(daemon);
+    jm_presence_close_lost(daemon);
     save(daemon);
 }
 
@@ -311,8 +190,8 @@ int jm_daemon_start(jm_daemon *daemon) {
     int64_t boot_ns = jm_boot_ns();
     bool same_boot = strcmp(before.boot_id, daemon->boot_id) == 0 && before.boot_ns <= boot_ns;
     if (before.boot_id[0])
-        close_the_dead(daemon, &before, same_boot,
-                       same_boot ? "down" : "down (the node was rebooted)");
+        jm_presence_close_unseen(daemon, &before, same_boot,
+                                 same_boot ? "down" : "down (the node was rebooted)");
     daemon->recovering = same_boot && before.boot_id[0];
     daemon->started_boot_ns = boot_ns;
     daemon->started_uj = jm_ledger_node_uj(&daemon->ledger);
@@ -347,46 +226,13 @@ static void note_late_opening(const jm_daemon *daemon, jm_account *account, uint
         return;
     char text[128];
     jm_format(text, sizeof text, "joulemarkd did not see its first %.3f s", (double)late_ns / 1e9);
-    add_note(account, text);
+    jm_account_note(account, text);
     account->gap_ns += late_ns;
-}
-
-static void remember_end(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns) {
-    jm_end *end = &daemon->ends[daemon->n_ends++ % JM_ENDS_MAX];
-    *end = (jm_end){job_id, sent_boot_ns};
-}
-
-/* Was it begun before an epilog of its job? What a job's last processes sent may come late. */
-static bool had_its_end(const jm_daemon *daemon, uint32_t job_id, int64_t began_boot_ns) {
-    for (int i = 0; i < JM_ENDS_MAX; i++)
-        if (daemon->ends[i].job_id == job_id && began_boot_ns <= daemon->ends[i].boot_ns)
-            return true;
-    return false;
-}
-
-/* After a hang requests come late and in any order: nobody would close what they open. */
-static bool may_open(const jm_daemon *daemon, const jm_open_request *request, int64_t sent_boot_ns,
-                     jm_message *why) {
-    int64_t began_boot_ns = jm_process_start_boot_ns(request->pid_start);
-    uint32_t job_id = jm_life_titled("/proc", request->pid);
-    if (!lives(request->pid, request->pid_start))
-        jm_message_set(why, "process %d is gone", request->pid);
-    else if (began_boot_ns > sent_boot_ns)
-        jm_message_set(why, "process %d began after this was sent: its number was another's",
-                       request->pid);
-    else if (job_id != 0 && job_id != request->job_id)
-        jm_message_set(why, "process %d is a slurmstepd of job %u, not of job %u", request->pid,
-                       job_id, request->job_id);
-    else if (had_its_end(daemon, request->job_id, began_boot_ns))
-        jm_message_set(why, "job %u is over, its epilog has come", request->job_id);
-    else
-        return true;
-    return false;
 }
 
 jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
                                    int64_t sent_boot_ns, jm_message *why) {
-    if (!may_open(daemon, request, sent_boot_ns, why))
+    if (!jm_presence_admits(daemon, request, sent_boot_ns, why))
         return NULL;
     jm_account *account = jm_ledger_find(&daemon->ledger, request->pid, request->pid_start);
     bool is_new = account == NULL;
@@ -415,7 +261,7 @@ void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed
         return;
     jm_daemon_sample(daemon);
     if (!agreed && account->closed_ns == 0)
-        add_note(account, "its slurmstepd ended without a word");
+        jm_account_note(account, "its slurmstepd ended without a word");
     jm_ledger_close(&daemon->ledger, account, daemon->last_tick_real_ns, agreed);
     mark_unsaved(daemon);
 }
@@ -438,7 +284,7 @@ static void note_coarser_profile(const jm_daemon *daemon, jm_account *job) {
     char text[128];
     jm_format(text, sizeof text, "its profile has %g samples a second, not %g: `profile_max_hz`",
               hz, job->profile_hz);
-    add_note(job, text);
+    jm_account_note(job, text);
 }
 
 /* Before the record, so that whoever finds the record finds the profile too. */
@@ -468,8 +314,8 @@ static bool charge_unsaved(jm_daemon *daemon, jm_message *why) {
 
 static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
     if (daemon->store_fault.text[0] && !strstr(job->note, "not saved on disk")) {
-        add_note(job, "the ledger was not saved on disk: ");
-        add_note(job, daemon->store_fault.text);
+        jm_account_note(job, "the ledger was not saved on disk: ");
+        jm_account_note(job, daemon->store_fault.text);
     }
     if (job->mode == JM_MODE_PROFILE) {
         note_coarser_profile(daemon, job);
@@ -503,7 +349,7 @@ static bool runs_again(const jm_ledger *ledger, const jm_account *job, int64_t s
 
 int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, jm_message *why) {
     jm_account *job = jm_ledger_find_job(&daemon->ledger, job_id);
-    remember_end(daemon, job_id, sent_boot_ns);
+    jm_presence_job_ended(daemon, job_id, sent_boot_ns);
     if (!job) {
         jm_message_set(why, "no account of job %u is open here", job_id);
         return -1;

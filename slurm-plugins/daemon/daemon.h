@@ -74,9 +74,6 @@ void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed
  * and why: no such job, or a later run of it. */
 int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, jm_message *why);
 
-/* Numbers of the open jobs that nothing on the node has stood for, for a while: "" none. */
-void jm_daemon_lifeless(const jm_daemon *daemon, char *text, size_t size);
-
 /*
  * Save what was opened or closed, once it is old enough: a launch of many steps is one save, and
  * none of it waits for a disk. Milliseconds until it should be called again; -1: nothing is left to

@@ -5,6 +5,7 @@
 #include "descriptor.h"
 #include "log.h"
 #include "marks.h"
+#include "presence.h"
 #include "process.h"
 #include "protocol.h"
 
@@ -130,15 +131,16 @@ static void drop_watch(server *s, watch *w) {
 }
 
 /* The kernel says when the process ends: its account closes then, whatever killed it. */
-static void watch_process(server *s, int32_t pid, uint64_t pid_start) {
-    watch *w = add_watch(s, WATCH_PROCESS, jm_descriptor_move_up(pidfd_open(pid, 0)));
+static void watch_process(server *s, jm_account *account) {
+    watch *w = add_watch(s, WATCH_PROCESS, jm_descriptor_move_up(pidfd_open(account->pid, 0)));
     if (!w) {
-        jm_warn("process %d cannot be watched: %s; its account closes at the epilog", pid,
+        jm_warn("process %d cannot be watched: %s; each tick looks for it", account->pid,
                 strerror(errno));
         return;
     }
-    w->pid = pid;
-    w->pid_start = pid_start;
+    w->pid = account->pid;
+    w->pid_start = account->pid_start;
+    account->watched = true;
 }
 
 static void refuse(char *answer, const char *text) {
@@ -165,7 +167,6 @@ static void do_open(server *s, watch *client, const jm_packet *packet, char *ans
         refuse(answer, "open needs job=NUMBER and step=NAME");
         return;
     }
-    bool known = own_account(s, client) != NULL;
     jm_open_request request = {
         .job_id = (uint32_t)job,
         .uid = (uint32_t)jm_packet_u64(packet, "uid", client->uid),
@@ -182,12 +183,11 @@ static void do_open(server *s, watch *client, const jm_packet *packet, char *ans
         jm_warn("job %u.%s: gpus '%s' is no list of numbers below %d: not bound to it",
                 request.job_id, step, gpus, JM_GPUS_MAX);
     jm_message why;
-    if (!jm_daemon_open_account(s->daemon, &request, client->sent_ns, &why)) {
+    jm_account *account = jm_daemon_open_account(s->daemon, &request, client->sent_ns, &why);
+    if (!account)
         refuse(answer, why.text);
-        return;
-    }
-    if (!known)
-        watch_process(s, client->pid, client->pid_start);
+    else if (!account->watched)
+        watch_process(s, account);
 }
 
 static void do_read(server *s, watch *client, const jm_packet *packet, char *answer) {
@@ -413,7 +413,7 @@ static void rest_over(server *s) {
 static void do_status(server *s, watch *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
     char lifeless[JM_VALUE_MAX];
-    jm_daemon_lifeless(s->daemon, lifeless, sizeof lifeless);
+    jm_presence_lifeless(&s->daemon->ledger, lifeless, sizeof lifeless);
     jm_packet_add(answer, JM_PACKET_MAX, "version", "%s", JOULEMARK_VERSION);
     jm_packet_add(answer, JM_PACKET_MAX, "node", "%s", s->daemon->node);
     add_u64(answer, "accounts", (uint64_t)s->daemon->ledger.n_accounts);
@@ -700,9 +700,9 @@ int jm_server_run(jm_daemon *daemon, int listener) {
     hear_marks(&s);
     /* Accounts taken up from an earlier daemon have processes to watch too. */
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        const jm_account *account = daemon->ledger.accounts[i];
+        jm_account *account = daemon->ledger.accounts[i];
         if (account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0)
-            watch_process(&s, account->pid, account->pid_start);
+            watch_process(&s, account);
     }
     while (!s.stopping) {
         struct epoll_event events[EVENTS_MAX];

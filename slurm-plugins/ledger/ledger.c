@@ -420,6 +420,12 @@ void jm_ledger_gap(jm_ledger *ledger, int64_t gap_ns) {
     }
 }
 
+void jm_account_note(jm_account *account, const char *text) {
+    size_t used = strlen(account->note);
+    jm_format(account->note + used, sizeof account->note - used, "%s%s", used ? "; " : "", text);
+    account->dirty = true;
+}
+
 jm_account *jm_account_holder(jm_account *account) {
     return account->kind == JM_ACCOUNT_EXTERN ? account->job : account;
 }

@@ -65,6 +65,7 @@ typedef struct jm_account {
     char step[JM_STEP_MAX]; /* "job", "extern", "batch", "interactive", "0", ... */
     uint32_t uid;
     int32_t pid;        /* slurmstepd; 0 for a JOB */
+    bool watched;       /* its end will be told of; else each tick must look */
     uint64_t pid_start; /* /proc/PID/stat field 22: with the pid, the process's name for ever */
     uint64_t cpus;
     jm_mode mode;
@@ -178,6 +179,9 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
 void jm_ledger_rest(jm_ledger *ledger);
 /* The job was there all the time: its rest is over, and what it cost is its own. */
 void jm_ledger_wake(jm_ledger *ledger, jm_account *job);
+
+/* What went wrong, for the record. */
+void jm_account_note(jm_account *account, const char *text);
 
 /* The account whose balance is the account's energy: the job's for .extern, else itself. */
 jm_account *jm_account_holder(jm_account *account);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Whose accounts are opened, and when those end that nothing stands for: children of this program
 // take slurmstepd's place, and a model draws the power.
-#include "daemon.h"
+#include "presence.h"
 #include "process.h"
 #include "test.h"
 
@@ -157,6 +157,21 @@ static void what_an_epilog_ended_is_opened_no_more(void) {
     end();
 }
 
+/* /proc is asked at each tick about those alone whom the kernel could not be asked to tell of. */
+static void who_cannot_be_watched_is_looked_for(void) {
+    begin();
+    pid_t seen = live(NULL), watched = live(NULL);
+    jm_account *looked_for = open_now(7, "0", seen), *told_of = open_now(8, "0", watched);
+    told_of->watched = true;
+    die(seen);
+    die(watched);
+    jm_daemon_tick(&node);
+    CHECK(looked_for->closed_ns != 0);
+    CHECK_CONTAINS(looked_for->note, "ended without a word");
+    CHECK(told_of->closed_ns == 0);
+    end();
+}
+
 /* As after a SIGSTOP of 30 s in which the job ended: it is charged none of them. */
 static void who_ends_unseen_ends_when_last_seen(void) {
     begin();
@@ -204,7 +219,7 @@ static void a_job_that_nothing_stands_for_costs_nobody_and_ends(void) {
     CHECK(seen_ns == node.last_tick_real_ns);
     rest_for(3 * SECOND);
     CHECK(job->closed_ns == 0); /* a step may follow */
-    jm_daemon_lifeless(&node, lifeless, sizeof lifeless);
+    jm_presence_lifeless(&node.ledger, lifeless, sizeof lifeless);
     CHECK_STR(lifeless, "");
     CHECK_EQ_U64(energy(job), before_uj);
     total_uj = node.ledger.channels[0].total_uj - total_uj;
@@ -235,7 +250,7 @@ static void a_job_without_contain_rests_between_steps(void) {
     rest_for(10 * SECOND);
     CHECK(job->closed_ns == 0);
     CHECK_EQ_U64(energy(job), before_uj);
-    jm_daemon_lifeless(&node, lifeless, sizeof lifeless);
+    jm_presence_lifeless(&node.ledger, lifeless, sizeof lifeless);
     CHECK_STR(lifeless, "7");
     CHECK(open_now(7, "1", second)->job == job);
     CHECK(job->rested_ns == 0 && job->active_ns >= 11 * SECOND);
@@ -303,6 +318,7 @@ int main(int argc, char **argv) {
     RUN(who_has_anothers_number_opens_nothing);
     RUN(a_slurmstepd_opens_its_own_jobs_account_alone);
     RUN(what_an_epilog_ended_is_opened_no_more);
+    RUN(who_cannot_be_watched_is_looked_for);
     RUN(who_ends_unseen_ends_when_last_seen);
     RUN(a_job_that_nothing_stands_for_costs_nobody_and_ends);
     RUN(a_job_without_contain_rests_between_steps);
