@@ -44,16 +44,48 @@ static bool find_mount(const char *proc, const char *controller, char *root, cha
     return found;
 }
 
-/* Cut a group's path behind its component sequence job_J/step_S; false when it has none. */
+/* SLUID/step_ */
+static bool is_sluid(const char *name) {
+    static const char DIGITS[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ", STEP[] = "/step_";
+    return name[0] == 's' && strspn(name + 1, DIGITS) == JM_SLUID_LENGTH - 1 &&
+           strncmp(name + JM_SLUID_LENGTH, STEP, strlen(STEP)) == 0;
+}
+
+const char *jm_cgroup_sluid(const char *groups) {
+    const char *found = NULL;
+    for (const char *at = groups; (at = strchr(at, '/')); at++)
+        if (is_sluid(at + 1))
+            found = at + 1;
+    return found;
+}
+
+/*
+ * Is the step's group, from `step` to `end` in a path, the job's? A SLUID is taken at its word
+ * where slurmstepd itself lies, in STEP/slurm: there is no other step S of which it could be.
+ */
+static bool is_of_job(const char *path, const char *step, const char *end, uint32_t job_id) {
+    char job[32];
+    jm_format(job, sizeof job, "/job_%u", job_id);
+    size_t before = (size_t)(step - path), length = strlen(job);
+    if (before >= length && strncmp(step - length, job, length) == 0)
+        return true;
+    return before > JM_SLUID_LENGTH && step[-JM_SLUID_LENGTH - 1] == '/' &&
+           is_sluid(step - JM_SLUID_LENGTH) && strcmp(end, "/slurm") == 0;
+}
+
+/* Cut a group's path behind the component step_S of the job; false when it has none. */
 static bool cut_at_step(char *group, uint32_t job_id, const char *step) {
     char part[JM_STEP_MAX + 32];
-    jm_format(part, sizeof part, "/job_%u/step_%s", job_id, step);
-    size_t length = strlen(part);
-    for (char *at = group; (at = strstr(at, part)); at += length)
-        if (at[length] == '\0' || at[length] == '/') {
-            at[length] = '\0';
+    jm_format(part, sizeof part, "/step_%s", step);
+    for (char *at = group; (at = strstr(at, part)); at++) {
+        char *end = at + strlen(part);
+        if (*end == '+') /* a component of a heterogeneous step */
+            end += 1 + strspn(end + 1, "0123456789");
+        if ((*end == '\0' || *end == '/') && is_of_job(group, at, end, job_id)) {
+            *end = '\0';
             return true;
         }
+    }
     return false;
 }
 
