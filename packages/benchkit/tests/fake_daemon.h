@@ -3,26 +3,22 @@
 #ifndef FAKE_DAEMON_H
 #define FAKE_DAEMON_H
 
+#include "bk_fixtures.h"
 #include "ring.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 enum { FAKE_PACKETS = 64, FAKE_PACKET_SIZE = 2048, FAKE_RINGS = 8 };
 
 struct fake_daemon {
-    char folder[64];
-    char path[96];
+    char folder[80];
+    char path[100];
     int listener;
     pthread_t thread;
     atomic_bool stop;
@@ -36,11 +32,6 @@ struct fake_daemon {
     char packet[FAKE_PACKETS][FAKE_PACKET_SIZE];
 };
 
-static inline void fake_fatal(const char *what) {
-    perror(what);
-    exit(2);
-}
-
 static inline void fake_give_ring(struct fake_daemon *daemon, int fd) {
     int fds[2] = {memfd_create("fake", MFD_CLOEXEC), eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     int which = daemon->n_rings % FAKE_RINGS;
@@ -48,7 +39,7 @@ static inline void fake_give_ring(struct fake_daemon *daemon, int fd) {
     if (fds[0] >= 0 && ftruncate(fds[0], sizeof *ring) == 0)
         ring = mmap(NULL, sizeof *ring, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
     if (ring == MAP_FAILED)
-        fake_fatal("ring");
+        test_die("ring");
     ring->magic = JM_RING_MAGIC;
     ring->slot_count = JM_RING_SLOTS;
     ring->name_count = JM_RING_NAMES;
@@ -134,18 +125,16 @@ static inline void fake_start(struct fake_daemon *daemon) {
     memset(daemon, 0, sizeof *daemon);
     daemon->last_answer =
         "ok energy_uj=5000000 uncertainty_uj=40000.5 seconds=0.500000 estimated=0 samples=7";
-    strcpy(daemon->folder, "/tmp/benchkit-test-XXXXXX");
-    if (mkdtemp(daemon->folder) == NULL)
-        fake_fatal("mkdtemp");
+    test_make_folder(daemon->folder, sizeof daemon->folder);
     snprintf(daemon->path, sizeof daemon->path, "%s/socket", daemon->folder);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strcpy(address.sun_path, daemon->path);
     daemon->listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     if (bind(daemon->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(daemon->listener, 8) != 0)
-        fake_fatal(daemon->path);
+        test_die(daemon->path);
     if (pthread_create(&daemon->thread, NULL, fake_run, daemon) != 0)
-        fake_fatal("pthread_create");
+        test_die("pthread_create");
     setenv("JOULEMARK_SOCKET", daemon->path, 1);
 }
 
@@ -153,8 +142,7 @@ static inline void fake_stop(struct fake_daemon *daemon) {
     daemon->stop = true;
     pthread_join(daemon->thread, NULL);
     close(daemon->listener);
-    unlink(daemon->path);
-    rmdir(daemon->folder);
+    test_remove(daemon->folder);
     for (int i = 0; i < daemon->n_rings && i < FAKE_RINGS; i++) {
         munmap(daemon->rings[i], sizeof *daemon->rings[i]);
         close(daemon->events[i]);

@@ -1,7 +1,7 @@
 // Measuring: long enough, counted right, and the region holds the timed repetitions alone.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "benchkit.h"
-#include "expect.h"
+#include "bk_expect.h"
 #include "fake_daemon.h"
 #include "program.h"
 
@@ -42,9 +42,8 @@ static struct bk_timing measure_case(const struct bk_case *what, struct bk_optio
     options->raw = "/dev/null";
     struct bk_session *session = bk_open(&test_program, options);
     struct bk_timing timing = {0};
-    EXPECT(session != NULL && bk_measure(session, what, kernel, NULL, &timing));
-    if (session != NULL)
-        EXPECT(bk_close(session) == BK_OK);
+    if (expect(session != NULL && bk_measure(session, what, kernel, NULL, &timing)))
+        expect_equal(bk_close(session), BK_OK);
     return timing;
 }
 
@@ -56,23 +55,23 @@ static void a_measurement_is_long_enough_and_consistent(void) {
     unsetenv("JOULEMARK_SOCKET");
     struct bk_options options = {.variants = 1, .min_seconds = 0.05, .max_seconds = 10};
     struct bk_timing timing = measure(&options);
-    EXPECT(timing.region_seconds >= 0.05);
-    EXPECT(timing.repetitions >= 2 && timing.iterations % timing.repetitions == 0);
-    EXPECT(timing.iterations > 10);
-    EXPECT(timing.time_s >= 20e-6);
+    expect(timing.region_seconds >= 0.05);
+    expect(timing.repetitions >= 2 && timing.iterations % timing.repetitions == 0);
+    expect(timing.iterations > 10);
+    expect(timing.time_s >= 20e-6);
     double sum_s = timing.time_s * (double)timing.iterations;
-    EXPECT(sum_s <= timing.region_seconds && sum_s > 0.9 * timing.region_seconds);
-    EXPECT(isfinite(timing.spread_s) && timing.spread_s >= 0);
-    EXPECT(!timing.has_energy);
-    EXPECT_TEXT(timing.region, "copy/10");
-    EXPECT(strlen(timing.start) == strlen("2026-01-01T00:00:00+00:00"));
+    expect(sum_s <= timing.region_seconds && sum_s > 0.9 * timing.region_seconds);
+    expect(isfinite(timing.spread_s) && timing.spread_s >= 0);
+    expect(!timing.has_energy);
+    expect_text(timing.region, "copy/10");
+    expect_equal(strlen(timing.start), strlen("2026-01-01T00:00:00+00:00"));
     bk_free_timing(&timing);
 }
 
 static void the_limit_stops_a_slow_kernel_at_two_repetitions(void) {
     struct bk_options options = {.variants = 1, .min_seconds = 1e-5, .max_seconds = 1e-5};
     struct bk_timing timing = measure(&options);
-    EXPECT(timing.repetitions == 2 && timing.iterations == 2);
+    expect(timing.repetitions == 2 && timing.iterations == 2);
     bk_free_timing(&timing);
 }
 
@@ -84,19 +83,19 @@ static void the_region_holds_exactly_the_timed_iterations(void) {
     struct bk_options options = {.variants = 3, .min_seconds = 0.05, .max_seconds = 10};
     n_calls = 0;
     struct bk_timing timing = measure(&options);
-    EXPECT_TEXT(timing.region, "copy/10/serial");
-    EXPECT_TEXT(fake_mark(&daemon_, 0, 0), "begin copy/10/serial");
-    EXPECT_TEXT(fake_mark(&daemon_, 0, 1), "end copy/10/serial");
+    expect_text(timing.region, "copy/10/serial");
+    expect_text(fake_mark(&daemon_, 0, 0), "begin copy/10/serial");
+    expect_text(fake_mark(&daemon_, 0, 1), "end copy/10/serial");
     uint64_t begin_ns = (uint64_t)daemon_.rings[0]->slots[0].time_ns;
     uint64_t end_ns = (uint64_t)daemon_.rings[0]->slots[1].time_ns;
-    EXPECT(iterations_between(0, begin_ns) > 0);
-    EXPECT(iterations_between(begin_ns, end_ns) == timing.iterations);
-    EXPECT(timing.has_energy && !timing.estimated);
+    expect(iterations_between(0, begin_ns) > 0);
+    expect_equal(iterations_between(begin_ns, end_ns), timing.iterations);
+    expect(timing.has_energy && !timing.estimated);
     // 5 J and 0.5 s are what the daemon answers.
-    EXPECT(fabs(timing.energy_j * (double)timing.iterations - 5) < 1e-9);
-    EXPECT(fabs(timing.energy_uncertainty_j * (double)timing.iterations - 0.0400005) < 1e-9);
-    EXPECT(fabs(timing.power_w - 10) < 1e-9);
-    EXPECT(fabs(timing.region_seconds - 0.5) < 1e-9);
+    expect_near(timing.energy_j * (double)timing.iterations, 5, 1e-9);
+    expect_near(timing.energy_uncertainty_j * (double)timing.iterations, 0.0400005, 1e-9);
+    expect_near(timing.power_w, 10, 1e-9);
+    expect_near(timing.region_seconds, 0.5, 1e-9);
     bk_free_timing(&timing);
 }
 
@@ -118,17 +117,17 @@ static void preparing_is_neither_timed_nor_in_the_region(void) {
     struct bk_options options = {.variants = 1, .min_seconds = 0.001, .max_seconds = 10};
     n_calls = 0;
     struct bk_timing timing = measure_case(&what, &options);
-    EXPECT(wrongly_prepared == 0 && prepared == calls[n_calls - 1].iterations);
+    expect(wrongly_prepared == 0 && prepared == calls[n_calls - 1].iterations);
     uint64_t marked = 0;
     for (uint64_t i = 0; i < timing.repetitions; i++) {
         const jm_ring_slot *slots = daemon_.rings[0]->slots + 2 + 2 * i;
         marked += iterations_between((uint64_t)slots[0].time_ns, (uint64_t)slots[1].time_ns);
     }
-    EXPECT(timing.repetitions >= 3 && marked == timing.iterations);
+    expect(timing.repetitions >= 3 && marked == timing.iterations);
     // 5 J and 0.5 s for each time that the region was run through.
     double repetitions = (double)timing.repetitions;
-    EXPECT(fabs(timing.energy_j * (double)timing.iterations - 5 * repetitions) < 1e-6);
-    EXPECT(fabs(timing.power_w - 10) < 1e-9);
+    expect_near(timing.energy_j * (double)timing.iterations, 5 * repetitions, 1e-6);
+    expect_near(timing.power_w, 10, 1e-9);
     bk_free_timing(&timing);
 }
 
@@ -138,7 +137,7 @@ static void the_ranks_of_a_step_have_their_own_regions(void) {
     setenv("SLURM_PROCID", "1", 1);
     struct bk_options options = {.variants = 1, .min_seconds = 0.001, .max_seconds = 10};
     struct bk_timing timing = measure(&options);
-    EXPECT_TEXT(timing.region, "copy/10#1");
+    expect_text(timing.region, "copy/10#1");
     bk_free_timing(&timing);
     unsetenv("SLURM_JOB_ID");
     unsetenv("SLURM_STEP_NUM_TASKS");

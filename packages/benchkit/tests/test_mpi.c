@@ -1,14 +1,12 @@
 // The ranks of an MPI job measure, verify and report as one; each rank checks its view of it.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "expect.h"
+#include "bk_expect.h"
 #include "fake_daemon.h"
 #include "program.h"
 #include "team.h"
 
 #include <math.h>
 #include <mpi.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static uint64_t done; // iterations, in the kernel
 
@@ -24,7 +22,7 @@ static double agreed(double value) {
     double least = value, most = value;
     MPI_Allreduce(&value, &least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
     MPI_Allreduce(&value, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    EXPECT(!(most > least));
+    expect(!(most > least));
     return most;
 }
 
@@ -44,10 +42,9 @@ static int run(const char *cooked, int wrong_rank) {
     char path[128];
     snprintf(path, sizeof path, "%s", cooked);
     char *argv[] = {"test-bench", "--quick", "--cooked", path, "--raw", "/dev/null", NULL};
-    EXPECT(bk_parse(&test_program, (struct bk_threads){3, 100}, &options, 6, argv) == -1);
+    expect_equal(bk_parse(&test_program, (struct bk_threads){3, 100}, &options, 6, argv), -1);
     struct bk_session *session = bk_open(&test_program, &options);
-    EXPECT(session != NULL);
-    if (session == NULL)
+    if (!expect(session != NULL))
         return BK_SYSTEM;
     const struct bk_case what = {.kernel = "copy",
                                  .variant = "mpi",
@@ -57,17 +54,18 @@ static int run(const char *cooked, int wrong_rank) {
                                  .threads = 1,
                                  .ranks = bk_ranks()};
     struct bk_timing timing;
-    EXPECT(bk_measure(session, &what, slow_on_one_rank, NULL, &timing));
+    expect(bk_measure(session, &what, slow_on_one_rank, NULL, &timing));
     // The slowest rank's time, and the same number of everything, on all.
-    EXPECT(agreed(timing.time_s) > 150e-6);
+    expect(agreed(timing.time_s) > 150e-6);
     agreed((double)timing.repetitions);
     agreed((double)timing.iterations);
     agreed((double)done);
     // Each daemon answers 5 J, and each node counts once.
     double iterations = (double)timing.iterations, nodes = bk_ranks() > 1 ? 2 : 1;
-    EXPECT(timing.has_energy && fabs(agreed(timing.energy_j) * iterations - 5 * nodes) < 1e-9);
-    EXPECT(fabs(timing.energy_uncertainty_j * iterations - 0.0400005 * nodes) < 1e-9);
-    EXPECT(fabs(timing.power_w - 10 * nodes) < 1e-9);
+    expect(timing.has_energy);
+    expect_near(agreed(timing.energy_j) * iterations, 5 * nodes, 1e-9);
+    expect_near(timing.energy_uncertainty_j * iterations, 0.0400005 * nodes, 1e-9);
+    expect_near(timing.power_w, 10 * nodes, 1e-9);
     struct bk_check check = BK_CHECK_START;
     bk_check_value(&check, 0, (int)bk_rank() == wrong_rank, 0, 0);
     bk_report(session, &what, &timing, &check);
@@ -77,16 +75,16 @@ static int run(const char *cooked, int wrong_rank) {
 }
 
 static void ranks_are_one_run(const char *cooked) {
-    EXPECT(run(cooked, -1) == BK_OK);
-    EXPECT(run(cooked, (int)bk_ranks() - 1) == BK_UNVERIFIED);
+    expect_equal(run(cooked, -1), BK_OK);
+    expect_equal(run(cooked, (int)bk_ranks() - 1), BK_UNVERIFIED);
     MPI_Barrier(MPI_COMM_WORLD);
-    EXPECT(lines_in(cooked) == 2);
+    expect_equal(lines_in(cooked), 2);
 }
 
 static void memory_is_asked_for_by_all_ranks_of_a_node(void) {
-    EXPECT(bk_memory_suffices("test-bench", 1, 1e3));
+    expect(bk_memory_suffices("test-bench", 1, 1e3));
     // One rank's wish is all ranks' answer.
-    EXPECT(!bk_memory_suffices("test-bench", 1, bk_rank() + 1 == bk_ranks() ? 1e18 : 1e3));
+    expect(!bk_memory_suffices("test-bench", 1, bk_rank() + 1 == bk_ranks() ? 1e18 : 1e3));
 }
 
 // As if the last rank were on a node of its own: one machine has to do.
@@ -100,7 +98,7 @@ int main(int argc, char **argv) {
     bk_mpi_begin(&argc, &argv);
     int ranks;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    EXPECT(bk_ranks() == (unsigned)ranks);
+    expect_equal(bk_ranks(), (unsigned)ranks);
     char cooked[128];
     int process = getpid();
     MPI_Bcast(&process, 1, MPI_INT, 0, MPI_COMM_WORLD);

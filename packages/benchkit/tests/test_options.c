@@ -1,11 +1,9 @@
 // The command line: what it accepts, and that errors name option, value and fix.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "expect.h"
+#include "bk_fixtures.h"
 #include "program.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static char message[4096]; // what the last parse wrote to standard error
 
@@ -14,15 +12,9 @@ static int parse(struct bk_options *options, char *arguments) {
     int argc = 1;
     for (char *word = strtok(arguments, " "); word != NULL && argc < 15; word = strtok(NULL, " "))
         argv[argc++] = word;
-    FILE *captured = tmpfile();
-    int saved = dup(STDERR_FILENO);
-    dup2(fileno(captured), STDERR_FILENO);
+    struct test_capture captured = test_capture(STDERR_FILENO);
     int status = bk_parse(&test_program, (struct bk_threads){3, 100}, options, argc, argv);
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    rewind(captured);
-    message[fread(message, 1, sizeof message - 1, captured)] = '\0';
-    fclose(captured);
+    test_captured(&captured, message, sizeof message);
     return status;
 }
 
@@ -30,10 +22,10 @@ static void expect_sizes(const char *arguments, const uint64_t *sizes, size_t co
     char copy[256];
     struct bk_options options;
     snprintf(copy, sizeof copy, "%s", arguments);
-    EXPECT(parse(&options, copy) == -1);
-    EXPECT(options.size_count == count);
+    expect_equal(parse(&options, copy), -1);
+    expect_equal(options.size_count, count, "of %s", arguments);
     for (size_t i = 0; i < count && i < options.size_count; i++)
-        EXPECT(options.sizes[i] == sizes[i]);
+        expect_equal(options.sizes[i], sizes[i], "of %s", arguments);
     bk_free_options(&options);
 }
 
@@ -41,19 +33,16 @@ static void expect_error(const char *arguments, const char *want) {
     char copy[256];
     struct bk_options options;
     snprintf(copy, sizeof copy, "%s", arguments);
-    EXPECT(parse(&options, copy) == BK_USAGE);
-    if (strstr(message, want) == NULL) {
-        fprintf(stderr, "'%s' gave '%s', expected '%s'\n", arguments, message, want);
-        expect_failures++;
-    }
+    expect_equal(parse(&options, copy), BK_USAGE);
+    expect_part(message, want, "of %s", arguments);
 }
 
 static void expect_table(const char *arguments, unsigned table) {
     char copy[256];
     struct bk_options options;
     snprintf(copy, sizeof copy, "%s", arguments);
-    EXPECT(parse(&options, copy) == -1);
-    EXPECT(options.table == table);
+    expect_equal(parse(&options, copy), -1);
+    expect_equal(options.table, table, "of %s", arguments);
     bk_free_options(&options);
 }
 
@@ -81,20 +70,21 @@ static void sizes_come_from_list_range_or_table(void) {
 
 static void defaults_are_the_programs(void) {
     struct bk_options options;
-    EXPECT(parse(&options, (char[]){""}) == -1);
-    EXPECT(options.threads == 3);
-    EXPECT(options.kernels == 3 && options.variants == 1);
-    EXPECT(options.max_seconds > 59 && options.cooked == NULL && !options.quick);
+    expect_equal(parse(&options, (char[]){""}), -1);
+    expect_equal(options.threads, 3);
+    expect(options.kernels == 3 && options.variants == 1);
+    expect(options.max_seconds > 59 && options.cooked == NULL && !options.quick);
     bk_free_options(&options);
 }
 
 static void options_are_taken(void) {
     struct bk_options options;
-    EXPECT(parse(&options, (char[]){"--kernels triad --variant all --threads 2 --min-seconds 0.25 "
-                                    "--max-seconds-per-size=9 --cooked a.jsonl --raw b.txt"}) ==
-           -1);
-    EXPECT(options.kernels == 2 && options.variants == 6 && options.threads == 2);
-    EXPECT(options.min_seconds < 0.26 && options.max_seconds < 9.1);
+    expect_equal(
+        parse(&options, (char[]){"--kernels triad --variant all --threads 2 --min-seconds 0.25 "
+                                 "--max-seconds-per-size=9 --cooked a.jsonl --raw b.txt"}),
+        -1);
+    expect(options.kernels == 2 && options.variants == 6 && options.threads == 2);
+    expect(options.min_seconds < 0.26 && options.max_seconds < 9.1);
     bk_free_options(&options);
 }
 
@@ -128,10 +118,10 @@ static void expect_extras(const char *arguments, double line, double share, doub
     char copy[256];
     struct bk_options options;
     snprintf(copy, sizeof copy, "%s", arguments);
-    EXPECT(parse(&options, copy) == -1);
-    EXPECT(fabs(options.extras[TEST_CACHE_LINE] - line) < 1e-12);
-    EXPECT(fabs(options.extras[TEST_SHARE] - share) < 1e-12);
-    EXPECT(fabs(options.extras[TEST_ORDER] - order) < 1e-12);
+    expect_equal(parse(&options, copy), -1);
+    expect_near(options.extras[TEST_CACHE_LINE], line, 1e-12);
+    expect_near(options.extras[TEST_SHARE], share, 1e-12);
+    expect_near(options.extras[TEST_ORDER], order, 1e-12);
     bk_free_options(&options);
 }
 
@@ -167,25 +157,25 @@ static void mpis_variants_are_for_mpis_ranks(void) {
     started.maximum = as_it_is;
     started.sum = as_it_is;
     expect_error("--variant serial,mpi", "--variant 'serial,mpi': needs MPI; start it by mpirun");
-    EXPECT(variants_of("--variant all") == 6 && variants_of("--quick") == 6);
+    expect(variants_of("--variant all") == 6 && variants_of("--quick") == 6);
     bk_set_team(&started);
-    EXPECT(variants_of("--variant all") == 14 && variants_of("") == 1);
+    expect(variants_of("--variant all") == 14 && variants_of("") == 1);
     started.ranks = 2;
     bk_set_team(&started);
-    EXPECT(variants_of("") == 1 && variants_of("--quick") == 8 &&
+    expect(variants_of("") == 1 && variants_of("--quick") == 8 &&
            variants_of("--variant mpi") == 8);
     expect_error("--variant serial", "--variant 'serial': runs on one rank, not on 2; start it");
     started.rank = 1;
     bk_set_team(&started);
     expect_error("--variant serial", ""); // rank 0 has said it
-    EXPECT_TEXT(message, "");
+    expect_text(message, "");
     bk_set_team(&alone);
 }
 
 static void help_is_no_error(void) {
     struct bk_options options;
-    EXPECT(parse(&options, (char[]){"--help"}) == BK_OK);
-    EXPECT_TEXT(message, "");
+    expect_equal(parse(&options, (char[]){"--help"}), BK_OK);
+    expect_text(message, "");
 }
 
 int main(void) {

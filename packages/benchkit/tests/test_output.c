@@ -1,15 +1,12 @@
 // Output: cooked lines to the letter, escapes, failed verification, and where the files go.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "expect.h"
+#include "bk_fixtures.h"
 #include "json.h"
 #include "program.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-static char folder[] = "/tmp/benchkit-test-XXXXXX";
-static char text[8192];
+static char folder[64];
 
 static const char *in_folder(const char *name) {
     static char path[128];
@@ -18,12 +15,8 @@ static const char *in_folder(const char *name) {
 }
 
 static const char *contents(const char *path) {
-    FILE *file = fopen(path, "r");
-    text[0] = '\0';
-    if (file != NULL) {
-        text[fread(text, 1, sizeof text - 1, file)] = '\0';
-        fclose(file);
-    }
+    static char text[8192];
+    test_read(path, text, sizeof text);
     return text;
 }
 
@@ -40,7 +33,7 @@ static void strings_are_escaped(void) {
     json_number(&object, "f", 16777216);
     json_end(&object);
     fclose(file);
-    EXPECT_TEXT(line,
+    expect_text(line,
                 "{\"a\":\"q\\\"b\\\\n\\u000a\\u0001\\u007f\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\","
                 "\"b\":\"\\ufffd\\ufffd(\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\","
                 "\"c\":null,\"d\":1e-07,\"e\":null,\"f\":16777216}\n");
@@ -79,8 +72,7 @@ static int report(struct bk_check check) {
     snprintf(raw, sizeof raw, "%s", in_folder("raw"));
     struct bk_options options = {.variants = 1, .threads = 2, .cooked = cooked, .raw = raw};
     struct bk_session *session = bk_open(&test_program, &options);
-    EXPECT(session != NULL);
-    if (session == NULL)
+    if (!expect(session != NULL))
         return -1;
     struct bk_timing timing = example();
     bk_report(session, &one_case, &timing, &check);
@@ -88,20 +80,21 @@ static int report(struct bk_check check) {
 }
 
 static void a_verified_result_has_all_fields(void) {
-    EXPECT(report((struct bk_check){.ok = true, .compared = 1, .digest = 0x1f}) == BK_OK);
+    expect_equal(report((struct bk_check){.ok = true, .compared = 1, .digest = 0x1f}), BK_OK);
     const char *line = contents(in_folder("cooked"));
-    EXPECT(strstr(line, "{\"benchmark\":\"test-bench\",\"kernel\":\"copy\",\"variant\":\"omp-nt\","
+    expect(strstr(line, "{\"benchmark\":\"test-bench\",\"kernel\":\"copy\",\"variant\":\"omp-nt\","
                         "\"size\":1048576,\"bytes_or_flops\":16777216,\"operations\":16777216,"
                         "\"operation\":\"byte\",\"iterations\":20,\"repetitions\":2,\"runs\":1,"
                         "\"time_s\":0.002,\"time_best_s\":0.0019,\"time_spread_s\":0.001,"
                         "\"performance\":8388608000,"
                         "\"unit\":\"B/s\",\"verified\":true,\"digest\":\"000000000000001f\","
-                        "\"threads\":2,\"ranks\":1,") == line);
-    EXPECT(strstr(line, "\"region\":\"copy/1048576\",\"region_seconds\":0.04,\"energy_j\":0.25,"
-                        "\"energy_uncertainty_j\":0.01,\"power_w\":125,\"estimated\":false,"
-                        "\"job\":\"7\",\"step\":\"0\",\"node\":\"n\\\"1\","
-                        "\"start\":\"2026-01-01T00:00:00+00:00\"}\n") != NULL);
-    EXPECT(strstr(contents(in_folder("raw")), "repetitions [s per iteration]: 0.001 0.003"));
+                        "\"threads\":2,\"ranks\":1,") == line,
+           "%s", line);
+    expect_part(line, "\"region\":\"copy/1048576\",\"region_seconds\":0.04,\"energy_j\":0.25,"
+                      "\"energy_uncertainty_j\":0.01,\"power_w\":125,\"estimated\":false,"
+                      "\"job\":\"7\",\"step\":\"0\",\"node\":\"n\\\"1\","
+                      "\"start\":\"2026-01-01T00:00:00+00:00\"}\n");
+    expect_part(contents(in_folder("raw")), "repetitions [s per iteration]: 0.001 0.003");
 }
 
 static void devices_units_and_own_options_are_told(void) {
@@ -119,31 +112,27 @@ static void devices_units_and_own_options_are_told(void) {
     options.extras[TEST_ORDER] = 1;
     unlink(options.cooked);
     struct bk_session *session = bk_open(&test_program, &options);
-    EXPECT(session != NULL);
-    if (session == NULL)
+    if (!expect(session != NULL))
         return;
     struct bk_timing timing = example();
     bk_report(session, &on_device, &timing, &(struct bk_check){.ok = true, .compared = 1});
-    EXPECT(bk_close(session) == BK_OK);
+    expect_equal(bk_close(session), BK_OK);
     const char *line = contents(in_folder("cooked"));
-    EXPECT(strstr(line, "\"performance\":50000,\"unit\":\"update/s\",") != NULL);
-    EXPECT(strstr(line, "\"ranks\":3,") != NULL);
-    EXPECT(strstr(line, "\"device\":\"A \\\"GPU\\\"\",\"option_cache_line\":128,"
-                        "\"option_share\":0.25,\"option_order\":\"column\",") != NULL);
+    expect_part(line, "\"performance\":50000,\"unit\":\"update/s\",");
+    expect_part(line, "\"ranks\":3,");
+    expect_part(line, "\"device\":\"A \\\"GPU\\\"\",\"option_cache_line\":128,"
+                      "\"option_share\":0.25,\"option_order\":\"column\",");
 }
 
 static void expect_no_performance(struct bk_check check) {
-    EXPECT(report(check) == BK_UNVERIFIED);
+    expect_equal(report(check), BK_UNVERIFIED);
     const char *line = contents(in_folder("cooked"));
-    EXPECT(
-        strstr(
-            line,
-            "\"time_s\":null,\"time_best_s\":null,\"time_spread_s\":null,\"performance\":null,") !=
-        NULL);
-    EXPECT(strstr(line, "\"verified\":false,") != NULL);
-    EXPECT(strstr(line, "\"energy_j\":null,\"energy_uncertainty_j\":null,\"power_w\":null,"
-                        "\"estimated\":null,") != NULL);
-    EXPECT(strstr(contents(in_folder("raw")), "FAILED") != NULL);
+    expect_part(
+        line, "\"time_s\":null,\"time_best_s\":null,\"time_spread_s\":null,\"performance\":null,");
+    expect_part(line, "\"verified\":false,");
+    expect_part(line, "\"energy_j\":null,\"energy_uncertainty_j\":null,\"power_w\":null,"
+                      "\"estimated\":null,");
+    expect_part(contents(in_folder("raw")), "FAILED");
 }
 
 static void a_failed_or_empty_verification_has_no_performance(void) {
@@ -157,39 +146,35 @@ static void default_name_follows_the_job(void) {
     setenv("JOULEMARK_RESULTS", folder, 1);
     struct bk_options options = {.variants = 1, .raw = "/dev/null"};
     struct bk_session *session = bk_open(&test_program, &options);
-    EXPECT(session != NULL && bk_close(session) == BK_OK);
-    EXPECT(unlink(in_folder("test-bench.7.cooked.jsonl")) == 0);
+    expect(session != NULL && bk_close(session) == BK_OK);
+    expect_equal(unlink(in_folder("test-bench.7.cooked.jsonl")), 0);
     unsetenv("JOULEMARK_RESULTS");
 }
 
 static void lost_output_is_an_error(void) {
     struct bk_options options = {.variants = 1, .cooked = "/dev/full", .raw = "/dev/null"};
     struct bk_session *session = bk_open(&test_program, &options);
-    EXPECT(session != NULL);
     struct bk_timing timing = example();
     struct bk_check good = {.ok = true, .compared = 1};
-    if (session != NULL) {
+    if (expect(session != NULL)) {
         bk_report(session, &one_case, &timing, &good);
-        EXPECT(bk_close(session) == BK_SYSTEM);
+        expect_equal(bk_close(session), BK_SYSTEM);
     }
     options.cooked = "/nonexistent/cooked";
-    EXPECT(bk_open(&test_program, &options) == NULL);
+    expect(bk_open(&test_program, &options) == NULL);
     // With standard output closed, the cooked file would get its number, and the raw output.
     options.cooked = in_folder("closed");
     options.raw = NULL;
     const int saved = dup(STDOUT_FILENO);
     close(STDOUT_FILENO);
-    EXPECT(bk_open(&test_program, &options) == NULL);
+    expect(bk_open(&test_program, &options) == NULL);
     dup2(saved, STDOUT_FILENO);
     close(saved);
-    EXPECT(access(in_folder("closed"), F_OK) != 0);
+    expect(access(in_folder("closed"), F_OK) != 0);
 }
 
 int main(void) {
-    if (mkdtemp(folder) == NULL) {
-        perror(folder);
-        return 2;
-    }
+    test_make_folder(folder, sizeof folder);
     setenv("SLURM_JOB_ID", "7", 1);
     setenv("SLURM_STEP_ID", "0", 1);
     setenv("SLURMD_NODENAME", "n\"1", 1);
@@ -199,8 +184,6 @@ int main(void) {
     a_failed_or_empty_verification_has_no_performance();
     default_name_follows_the_job();
     lost_output_is_an_error();
-    unlink(in_folder("cooked"));
-    unlink(in_folder("raw"));
-    rmdir(folder);
+    test_remove(folder);
     return expect_result();
 }

@@ -1,7 +1,7 @@
 // The region client against a real SOCK_SEQPACKET peer: rings, reconnection, hanging, absence.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "clock.h"
-#include "expect.h"
 #include "fake_daemon.h"
 #include "joulemark.h"
 
@@ -18,16 +18,16 @@ static double seconds_since(uint64_t start_ns) {
 static void without_a_socket_nothing_happens(void) {
     struct joulemark_energy energy = {.energy_uj = 1};
     unsetenv("JOULEMARK_SOCKET");
-    EXPECT(!joulemark_region_begin("solve"));
-    EXPECT(!joulemark_region_end_energy("solve", &energy));
-    EXPECT(energy.energy_uj == 0);
+    expect(!joulemark_region_begin("solve"));
+    expect(!joulemark_region_end_energy("solve", &energy));
+    expect_equal(energy.energy_uj, 0);
 }
 
 static void without_a_daemon_nothing_happens(void) {
     setenv("JOULEMARK_SOCKET", "/nonexistent/socket", 1);
     errno = ENOTTY;
-    EXPECT(!joulemark_region_begin("solve"));
-    EXPECT(errno == ENOTTY);
+    expect(!joulemark_region_begin("solve"));
+    expect_equal(errno, ENOTTY);
 }
 
 static void marks_go_into_one_ring(void) {
@@ -35,52 +35,52 @@ static void marks_go_into_one_ring(void) {
     fake_start(&daemon_);
     struct joulemark_energy energy;
     for (int i = 0; i < 3; i++) {
-        EXPECT(joulemark_region_begin("copy/1048576"));
-        EXPECT(joulemark_region_end_energy("copy/1048576", &energy));
+        expect(joulemark_region_begin("copy/1048576"));
+        expect(joulemark_region_end_energy("copy/1048576", &energy));
     }
-    EXPECT(daemon_.connections == 1 && daemon_.n_rings == 1);
-    EXPECT_TEXT(daemon_.packet[0], "marks rank=5");
-    EXPECT(strncmp(daemon_.packet[1], "region_last thread=", 19) == 0);
-    EXPECT(daemon_.rings[0]->head == 6);
-    EXPECT_TEXT(fake_mark(&daemon_, 0, 0), "begin copy/1048576");
-    EXPECT_TEXT(fake_mark(&daemon_, 0, 5), "end copy/1048576");
-    EXPECT(daemon_.rings[0]->slots[0].name == daemon_.rings[0]->slots[5].name);
-    EXPECT(daemon_.rings[0]->slots[0].time_ns <= daemon_.rings[0]->slots[1].time_ns);
-    EXPECT(energy.energy_uj == 5000000 && energy.samples == 7 && !energy.estimated);
-    EXPECT(energy.seconds > 0.4999 && energy.seconds < 0.5001);
-    EXPECT(energy.uncertainty_uj > 40000.4 && energy.uncertainty_uj < 40000.6);
+    expect(daemon_.connections == 1 && daemon_.n_rings == 1);
+    expect_text(daemon_.packet[0], "marks rank=5");
+    expect_equal(strncmp(daemon_.packet[1], "region_last thread=", 19), 0);
+    expect_equal(daemon_.rings[0]->head, 6);
+    expect_text(fake_mark(&daemon_, 0, 0), "begin copy/1048576");
+    expect_text(fake_mark(&daemon_, 0, 5), "end copy/1048576");
+    expect_equal(daemon_.rings[0]->slots[0].name, daemon_.rings[0]->slots[5].name);
+    expect(daemon_.rings[0]->slots[0].time_ns <= daemon_.rings[0]->slots[1].time_ns);
+    expect(energy.energy_uj == 5000000 && energy.samples == 7 && !energy.estimated);
+    expect(energy.seconds > 0.4999 && energy.seconds < 0.5001);
+    expect(energy.uncertainty_uj > 40000.4 && energy.uncertainty_uj < 40000.6);
     unsetenv("SLURM_PROCID");
 }
 
 static void names_are_bounded(void) {
-    EXPECT(joulemark_region_begin("a b%\n\xc3\xa9="));
-    EXPECT_TEXT(fake_mark(&daemon_, 0, 6), "begin a b%\n\xc3\xa9=");
+    expect(joulemark_region_begin("a b%\n\xc3\xa9="));
+    expect_text(fake_mark(&daemon_, 0, 6), "begin a b%\n\xc3\xa9=");
     char longest[JOULEMARK_REGION_NAME_MAX + 2];
     memset(longest, 'x', sizeof longest);
     longest[JOULEMARK_REGION_NAME_MAX + 1] = '\0';
-    EXPECT(!joulemark_region_begin(longest));
+    expect(!joulemark_region_begin(longest));
     longest[JOULEMARK_REGION_NAME_MAX] = '\0';
-    EXPECT(joulemark_region_begin(longest));
-    EXPECT(!joulemark_region_begin(""));
-    EXPECT(!joulemark_region_begin(NULL));
-    EXPECT(daemon_.rings[0]->head == 8);
+    expect(joulemark_region_begin(longest));
+    expect(!joulemark_region_begin(""));
+    expect(!joulemark_region_begin(NULL));
+    expect_equal(daemon_.rings[0]->head, 8);
     char name[32];
     int taken = 0;
     for (int i = 0; i < JM_RING_NAMES; i++) {
         snprintf(name, sizeof name, "name %d", i);
         taken += joulemark_region_begin(name);
     }
-    EXPECT(taken == JM_RING_NAMES - 3);
-    EXPECT(joulemark_region_end("name 7"));
+    expect_equal(taken, JM_RING_NAMES - 3);
+    expect(joulemark_region_end("name 7"));
 }
 
 static void a_full_ring_loses_marks_and_counts_them(void) {
     jm_ring *ring = daemon_.rings[0];
     while (joulemark_region_begin("name 1"))
         ;
-    EXPECT(ring->head - ring->tail == JM_RING_SLOTS && ring->lost == 1);
+    expect(ring->head - ring->tail == JM_RING_SLOTS && ring->lost == 1);
     ring->tail = ring->head;
-    EXPECT(joulemark_region_begin("name 1"));
+    expect(joulemark_region_begin("name 1"));
 }
 
 // The daemon is woken by marks, but not by each of them.
@@ -92,8 +92,8 @@ static void the_daemon_is_woken_now_and_then(void) {
     for (int i = 0; i < 1000; i++)
         joulemark_region_begin("name 2");
     double seconds = seconds_since(start_ns);
-    EXPECT(eventfd_read(daemon_.events[0], &times) == 0);
-    EXPECT(times >= 1 && (double)times <= seconds / 0.02 + 1);
+    expect_equal(eventfd_read(daemon_.events[0], &times), 0);
+    expect(times >= 1 && (double)times <= seconds / 0.02 + 1);
 }
 
 static void *mark_in_a_thread(void *argument) {
@@ -112,10 +112,10 @@ static void threads_share_the_ring_and_lose_nothing(void) {
         pthread_create(&threads[i], NULL, mark_in_a_thread, NULL);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    EXPECT(ring->head == first + 4000);
+    expect_equal(ring->head, first + 4000);
     for (uint64_t place = first; place < first + 4000; place++)
-        EXPECT_TEXT(fake_mark(&daemon_, 0, place), "begin name 3");
-    EXPECT(daemon_.connections == 1);
+        expect_text(fake_mark(&daemon_, 0, place), "begin name 3");
+    expect_equal(daemon_.connections, 1);
 }
 
 static void a_child_has_a_ring_of_its_own(void) {
@@ -125,10 +125,10 @@ static void a_child_has_a_ring_of_its_own(void) {
     if (child == 0)
         _exit(joulemark_region_begin("child") ? 0 : 1);
     int status;
-    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    EXPECT(daemon_.connections == 2 && daemon_.n_rings == 2);
-    EXPECT_TEXT(fake_mark(&daemon_, 1, 0), "begin child");
-    EXPECT(daemon_.rings[0]->head == head);
+    expect(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    expect(daemon_.connections == 2 && daemon_.n_rings == 2);
+    expect_text(fake_mark(&daemon_, 1, 0), "begin child");
+    expect_equal(daemon_.rings[0]->head, head);
 }
 
 // Taking the child's connection, the fake dropped ours.
@@ -138,8 +138,8 @@ static void a_restarted_daemon_is_found_again(void) {
         atomic_store(&daemon_.rings[0]->next_wake_ns, 0);
         joulemark_region_begin("name 4");
     }
-    EXPECT(daemon_.n_rings == 3);
-    EXPECT_TEXT(fake_mark(&daemon_, 2, 0), "begin name 4");
+    expect_equal(daemon_.n_rings, 3);
+    expect_text(fake_mark(&daemon_, 2, 0), "begin name 4");
 }
 
 static void refusals_and_nonsense_are_false(void) {
@@ -155,8 +155,8 @@ static void refusals_and_nonsense_are_false(void) {
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         struct joulemark_energy energy;
         daemon_.last_answer = answers[i];
-        EXPECT(!joulemark_region_end_energy("solve", &energy));
-        EXPECT(energy.energy_uj == 0);
+        expect(!joulemark_region_end_energy("solve", &energy));
+        expect_equal(energy.energy_uj, 0);
     }
     daemon_.last_answer = "ok energy_uj=5 uncertainty_uj=1 seconds=0.5 estimated=1 samples=7";
 }
@@ -165,8 +165,8 @@ static void numbers_do_not_follow_the_users_locale(void) {
     // Only where a locale with a decimal comma is installed can this differ.
     setlocale(LC_ALL, "de_DE.UTF-8");
     struct joulemark_energy energy;
-    EXPECT(joulemark_region_end_energy("solve", &energy));
-    EXPECT(energy.seconds > 0.4999 && energy.seconds < 0.5001 && energy.estimated);
+    expect(joulemark_region_end_energy("solve", &energy));
+    expect(energy.seconds > 0.4999 && energy.seconds < 0.5001 && energy.estimated);
     setlocale(LC_ALL, "C");
 }
 
@@ -175,12 +175,12 @@ static void a_hanging_daemon_costs_little(void) {
     daemon_.hang = true;
     uint64_t start_ns = clock_now_ns();
     struct joulemark_energy energy;
-    EXPECT(!joulemark_region_end_energy("solve", &energy));
-    EXPECT(seconds_since(start_ns) >= 0.49);
+    expect(!joulemark_region_end_energy("solve", &energy));
+    expect(seconds_since(start_ns) >= 0.49);
     for (int i = 0; i < 1000; i++)
         joulemark_region_begin("solve");
     // A thousand more marks wait for one answer; generous for a busy machine.
-    EXPECT(seconds_since(start_ns) < 3);
+    expect(seconds_since(start_ns) < 3);
 }
 
 int main(void) {

@@ -1,10 +1,7 @@
 // bk_main: which variants and sizes it runs, with what, what it leaves out or refuses, and how it
 // ends. SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "expect.h"
+#include "bk_fixtures.h"
 #include "team.h"
-
-#include <stdlib.h>
-#include <unistd.h>
 
 #ifdef BENCH_OPENMP
 #include <omp.h>
@@ -65,13 +62,13 @@ static bool check(struct bk_run *run) {
 }
 
 static double bytes(const struct bk_run *run, uint64_t size) {
-    EXPECT(run->session == NULL);
+    expect(run->session == NULL);
     return size == 999 ? 1e18 : 1;
 }
 
 static const char *begin(struct bk_run *run) {
     called("+", run, 0);
-    EXPECT(run->check.ok && run->check.compared == 0 && !(run->rate > 0));
+    expect(run->check.ok && run->check.compared == 0 && !(run->rate > 0));
     if (wrong_check)
         bk_check_value(&run->check, 0, 1, 2, 0);
     return NULL;
@@ -83,7 +80,7 @@ static const char *measure(struct bk_run *run, uint64_t size) {
         return NULL;
     double sum = 0;
     const struct bk_case what = bk_describe(run, 1, size, 1000, "flop");
-    EXPECT(what.threads == run->threads && strcmp(what.kernel, "two") == 0);
+    expect(what.threads == run->threads && strcmp(what.kernel, "two") == 0);
     struct bk_timing timing;
     if (trouble != NULL || !bk_measure(run->session, &what, run->variant->kernel, &sum, &timing))
         return trouble;
@@ -92,16 +89,16 @@ static const char *measure(struct bk_run *run, uint64_t size) {
     const bool tells = timing.time_s >= 1e-3;
     const double rate = tells ? what.operations / timing.time_s : run->rate;
     bk_finish(run, &what, &timing, &result);
-    EXPECT(!(run->rate < rate) && !(run->rate > rate));
+    expect(!(run->rate < rate) && !(run->rate > rate));
     if (!(run->rate > 0)) {
-        EXPECT(!bk_too_long(run, size, 1e30, 2, "steps"));
+        expect(!bk_too_long(run, size, 1e30, 2, "steps"));
         return NULL;
     }
     // An iteration of a hundred times the limit, and one of a hundredth.
-    EXPECT(bk_too_long(run, size, 100 * rate * run->options->max_seconds, 2, "steps") ==
-           !run->options->quick);
-    EXPECT(!bk_too_long(run, size, 0.01 * rate * run->options->max_seconds, 2, "steps"));
-    EXPECT(bk_too_large(run, size, 2, "things") == (size > 2));
+    expect_equal(bk_too_long(run, size, 100 * rate * run->options->max_seconds, 2, "steps"),
+                 !run->options->quick);
+    expect(!bk_too_long(run, size, 0.01 * rate * run->options->max_seconds, 2, "steps"));
+    expect_equal(bk_too_large(run, size, 2, "things"), size > 2);
     return NULL;
 }
 
@@ -123,12 +120,6 @@ static const struct bk_benchmark all_of_them = {
     .measure = measure,
 };
 
-static void read_all(FILE *file, char *text, size_t size) {
-    rewind(file);
-    text[fread(text, 1, size - 1, file)] = '\0';
-    fclose(file);
-}
-
 // Runs it with some options; its exit code. What it did and wrote is in calls, message and raw.
 static int run(const struct bk_benchmark *benchmark, const char *options) {
     char words[256], raw_name[64];
@@ -138,44 +129,37 @@ static int run(const struct bk_benchmark *benchmark, const char *options) {
     snprintf(raw_name, sizeof raw_name, "test_run.%ld.raw", (long)getpid());
     for (char *word = strtok(words, " "); word != NULL && argc < 15; word = strtok(NULL, " "))
         argv[argc++] = word;
-    calls[0] = raw[0] = '\0';
-    FILE *captured = tmpfile();
-    const int saved = dup(STDERR_FILENO);
-    dup2(fileno(captured), STDERR_FILENO);
+    calls[0] = '\0';
+    struct test_capture captured = test_capture(STDERR_FILENO);
     const int status = bk_main(benchmark, argc, argv);
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    read_all(captured, message, sizeof message);
-    FILE *file = fopen(raw_name, "r");
-    if (file != NULL)
-        read_all(file, raw, sizeof raw);
+    test_captured(&captured, message, sizeof message);
+    test_read(raw_name, raw, sizeof raw);
     unlink(raw_name);
     return status;
 }
 
 static void each_variant_runs_at_all_sizes(void) {
-    EXPECT(run(&all_of_them, "") == BK_OK);
-    EXPECT_TEXT(calls, "+f0/1 f2/1 f3/1 +t0/3 t2/3 t3/3 +d0/1 d2/1 d3/1");
-    EXPECT(strstr(raw, "two/2/device device, 1 ranks of 1 threads, a device:") != NULL);
-    EXPECT(strstr(raw, "# left out missing: this machine has not what it needs") != NULL);
-    EXPECT(strstr(raw, "# skipped threads 3: 2 steps would take 200 s, the limit is 1 s; give") !=
-           NULL);
-    EXPECT(strstr(raw, "# skipped threads 3: that memory has room for 2 things\n") != NULL);
-    EXPECT(strstr(raw, "# skipped threads 2: that memory") == NULL);
-    EXPECT_TEXT(message, "");
-    EXPECT(run(&all_of_them, "--sizes 5 --variant device,first") == BK_OK);
-    EXPECT_TEXT(calls, "+f0/1 f5/1 +d0/1 d5/1");
-    EXPECT(strstr(raw, "left out") == NULL);
+    expect_equal(run(&all_of_them, ""), BK_OK);
+    expect_text(calls, "+f0/1 f2/1 f3/1 +t0/3 t2/3 t3/3 +d0/1 d2/1 d3/1");
+    expect_part(raw, "two/2/device device, 1 ranks of 1 threads, a device:");
+    expect_part(raw, "# left out missing: this machine has not what it needs");
+    expect_part(raw, "# skipped threads 3: 2 steps would take 200 s, the limit is 1 s; give");
+    expect_part(raw, "# skipped threads 3: that memory has room for 2 things\n");
+    expect(strstr(raw, "# skipped threads 2: that memory") == NULL);
+    expect_text(message, "");
+    expect_equal(run(&all_of_them, "--sizes 5 --variant device,first"), BK_OK);
+    expect_text(calls, "+f0/1 f5/1 +d0/1 d5/1");
+    expect(strstr(raw, "left out") == NULL);
     // Asked for by name, it is the benchmark's to say what is wrong.
-    EXPECT(run(&all_of_them, "--quick --variant missing") == BK_OK);
-    EXPECT_TEXT(calls, "+x0/1 x2/1");
+    expect_equal(run(&all_of_them, "--quick --variant missing"), BK_OK);
+    expect_text(calls, "+x0/1 x2/1");
 }
 
 // Waiting for threads takes a tiny size's time; larger ones were skipped for it.
 static void a_short_iteration_tells_nothing_of_larger_sizes(void) {
     iteration_ns = 100;
-    EXPECT(run(&all_of_them, "--sizes 2,5") == BK_OK);
-    EXPECT_TEXT(calls, "+f0/1 f2/1 f5/1 +t0/3 t2/3 t5/3 +d0/1 d2/1 d5/1");
+    expect_equal(run(&all_of_them, "--sizes 2,5"), BK_OK);
+    expect_text(calls, "+f0/1 f2/1 f5/1 +t0/3 t2/3 t5/3 +d0/1 d2/1 d5/1");
     iteration_ns = 2000000;
 }
 
@@ -187,17 +171,17 @@ static void the_usual_ones_are_the_benchmarks_choice(void) {
     struct bk_benchmark benchmark = all_of_them;
     benchmark.begin = NULL;
     benchmark.usual = BK_LAST;
-    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
-    EXPECT_TEXT(calls, "d2/1");
+    expect_equal(run(&benchmark, "--sizes 2"), BK_OK);
+    expect_text(calls, "d2/1");
     benchmark.usual = BK_AUTO;
-    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
-    EXPECT_TEXT(calls, "f2/1");
-    EXPECT(run(&benchmark, "--quick") == BK_OK);
-    EXPECT_TEXT(calls, "t2/3 d2/1");
+    expect_equal(run(&benchmark, "--sizes 2"), BK_OK);
+    expect_text(calls, "f2/1");
+    expect_equal(run(&benchmark, "--quick"), BK_OK);
+    expect_text(calls, "t2/3 d2/1");
     benchmark.usual = BK_ALL;
     benchmark.available = is_first;
-    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
-    EXPECT_TEXT(calls, "f2/1");
+    expect_equal(run(&benchmark, "--sizes 2"), BK_OK);
+    expect_text(calls, "f2/1");
 }
 
 static double as_it_is(double value) {
@@ -212,72 +196,72 @@ static void ranks_run_what_they_share(void) {
                                 .maximum = as_it_is,
                                 .sum = as_it_is};
     struct bk_benchmark benchmark = all_of_them;
-    EXPECT(run(&benchmark, "--variant ranks") == BK_USAGE);
+    expect_equal(run(&benchmark, "--variant ranks"), BK_USAGE);
     bk_set_team(&two);
-    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
-    EXPECT_TEXT(calls, "+r0/1 r2/1");
-    EXPECT(strstr(raw, "two/2 ranks, 2 ranks of 1 threads, CPU:") != NULL);
+    expect_equal(run(&benchmark, "--sizes 2"), BK_OK);
+    expect_text(calls, "+r0/1 r2/1");
+    expect_part(raw, "two/2 ranks, 2 ranks of 1 threads, CPU:");
     benchmark.usual = BK_AUTO;
-    EXPECT(run(&benchmark, "--sizes 2") == BK_OK);
-    EXPECT_TEXT(calls, "+f0/1 f2/1");
+    expect_equal(run(&benchmark, "--sizes 2"), BK_OK);
+    expect_text(calls, "+f0/1 f2/1");
     bk_set_team(&alone);
 }
 
 static void what_cannot_run_is_refused_before(void) {
-    EXPECT(run(&all_of_them, "--sizes 666") == BK_USAGE);
-    EXPECT_TEXT(message, "test-run: --sizes: 666 is no good; give 2\n");
-    EXPECT(run(&all_of_them, "--sizes 2,999") == BK_SYSTEM);
-    EXPECT(strstr(message, "999") != NULL);
-    EXPECT(run(&all_of_them, "--sizes") == BK_USAGE);
-    EXPECT(run(&all_of_them, "--cooked /no/such/folder/file") == BK_SYSTEM);
-    EXPECT_TEXT(calls, "");
+    expect_equal(run(&all_of_them, "--sizes 666"), BK_USAGE);
+    expect_text(message, "test-run: --sizes: 666 is no good; give 2\n");
+    expect_equal(run(&all_of_them, "--sizes 2,999"), BK_SYSTEM);
+    expect_part(message, "999");
+    expect_equal(run(&all_of_them, "--sizes"), BK_USAGE);
+    expect_equal(run(&all_of_them, "--cooked /no/such/folder/file"), BK_SYSTEM);
+    expect_text(calls, "");
 }
 
 // All threads that are reported compute: neither OpenMP's environment nor the load takes some away.
 static void threads_are_as_many_as_reported(void) {
 #ifdef BENCH_OPENMP
     omp_set_dynamic(1);
-    EXPECT(run(&all_of_them, "--sizes 2 --variant threads") == BK_OK);
-    EXPECT(!omp_get_dynamic());
-    EXPECT(omp_get_thread_limit() == 5); // by tests/CMakeLists.txt
-    EXPECT(run(&all_of_them, "--sizes 2 --variant threads --threads 5") == BK_OK);
-    EXPECT_TEXT(calls, "+t0/5 t2/5");
-    EXPECT(run(&all_of_them, "--sizes 2 --threads 6") == BK_USAGE);
-    EXPECT_TEXT(message, "test-run: --threads '6': is more than OpenMP gives; give up to 5, or a "
+    expect_equal(run(&all_of_them, "--sizes 2 --variant threads"), BK_OK);
+    expect(!omp_get_dynamic());
+    expect_equal(omp_get_thread_limit(), 5); // by tests/CMakeLists.txt
+    expect_equal(run(&all_of_them, "--sizes 2 --variant threads --threads 5"), BK_OK);
+    expect_text(calls, "+t0/5 t2/5");
+    expect_equal(run(&all_of_them, "--sizes 2 --threads 6"), BK_USAGE);
+    expect_text(message, "test-run: --threads '6': is more than OpenMP gives; give up to 5, or a "
                          "greater $OMP_THREAD_LIMIT\n");
 #endif
 }
 
 static void trouble_ends_the_run(void) {
     trouble = "out of luck: try again";
-    EXPECT(run(&all_of_them, "") == BK_SYSTEM);
-    EXPECT_TEXT(calls, "+f0/1 f2/1");
-    EXPECT_TEXT(message, "test-run: first 2: out of luck: try again\n");
+    expect_equal(run(&all_of_them, ""), BK_SYSTEM);
+    expect_text(calls, "+f0/1 f2/1");
+    expect_text(message, "test-run: first 2: out of luck: try again\n");
     trouble = BK_TOLD;
-    EXPECT(run(&all_of_them, "") == BK_SYSTEM);
-    EXPECT_TEXT(message, "");
+    expect_equal(run(&all_of_them, ""), BK_SYSTEM);
+    expect_text(message, "");
     trouble = NULL;
 }
 
 static void a_wrong_result_is_no_success(void) {
     wrong_result = true;
-    EXPECT(run(&all_of_them, "--quick --variant first") == BK_UNVERIFIED);
+    expect_equal(run(&all_of_them, "--quick --variant first"), BK_UNVERIFIED);
     wrong_result = false;
     wrong_check = true;
-    EXPECT(run(&all_of_them, "--quick --variant first") == BK_UNVERIFIED);
-    EXPECT(strstr(raw, "value 0 is 1 and should be 2") != NULL);
+    expect_equal(run(&all_of_them, "--quick --variant first"), BK_UNVERIFIED);
+    expect_part(raw, "value 0 is 1 and should be 2");
     wrong_check = false;
 }
 
 static void what_is_skipped_is_no_success(void) {
-    EXPECT(run(&all_of_them, "--sizes 2000") == BK_NOTHING);
-    EXPECT_TEXT(calls, "+f0/1 f2000/1 +t0/3 t2000/3 +d0/1 d2000/1");
-    EXPECT_TEXT(message, "test-run: nothing was measured; the raw output says why each size was "
+    expect_equal(run(&all_of_them, "--sizes 2000"), BK_NOTHING);
+    expect_text(calls, "+f0/1 f2000/1 +t0/3 t2000/3 +d0/1 d2000/1");
+    expect_text(message, "test-run: nothing was measured; the raw output says why each size was "
                          "skipped\n");
-    EXPECT(run(&all_of_them, "--sizes 2,2000") == BK_OK);
+    expect_equal(run(&all_of_them, "--sizes 2,2000"), BK_OK);
     // Small cases that were wrong are told even so.
     wrong_check = true;
-    EXPECT(run(&all_of_them, "--sizes 2000") == BK_UNVERIFIED);
+    expect_equal(run(&all_of_them, "--sizes 2000"), BK_UNVERIFIED);
     wrong_check = false;
 }
 

@@ -1,0 +1,97 @@
+/* bk_fixtures: what C tests need of the system: a folder of their own, files, what a descriptor was
+ * written, a pause. Header only. SPDX-License-Identifier: Apache-2.0 OR MIT
+ */
+#ifndef BK_FIXTURES_H
+#define BK_FIXTURES_H
+
+#include "bk_expect.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline void test_die(const char *what) {
+    perror(what);
+    exit(EXIT_FAILURE);
+}
+
+/* A new temporary folder. The caller removes it with test_remove. */
+static inline void test_make_folder(char *path, size_t size) {
+    const char *base = getenv("TMPDIR");
+    snprintf(path, size, "%s/joulemark-test-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(path))
+        test_die(path);
+}
+
+static inline int test_remove_entry(const char *path, const struct stat *status, int kind,
+                                    struct FTW *position) {
+    (void)status, (void)kind, (void)position;
+    return remove(path);
+}
+
+static inline void test_remove(const char *path) {
+    nftw(path, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Leaves the folder itself. */
+static inline void test_empty(const char *folder) {
+    test_remove(folder);
+    if (mkdir(folder, 0755) != 0)
+        test_die(folder);
+}
+
+/* Writes text to folder/name, making the folders between. */
+static inline void test_write(const char *folder, const char *name, const char *text) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        mkdir(path, 0755);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        test_die(path);
+}
+
+/* All that was written to a file since it was made, as text; closes it. */
+static inline void test_read_back(FILE *file, char *text, size_t size) {
+    rewind(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+/* A file as text: "" where there is none. */
+static inline void test_read(const char *path, char *text, size_t size) {
+    FILE *file = fopen(path, "r");
+    text[0] = '\0';
+    if (file)
+        test_read_back(file, text, size);
+}
+
+/* What is written to a descriptor between test_capture and test_captured goes into a file. */
+struct test_capture {
+    int fd, saved;
+    FILE *file;
+};
+
+static inline struct test_capture test_capture(int fd) {
+    struct test_capture capture = {fd, dup(fd), tmpfile()};
+    if (capture.saved < 0 || !capture.file || dup2(fileno(capture.file), fd) < 0)
+        test_die("capture");
+    return capture;
+}
+
+static inline void test_captured(const struct test_capture *capture, char *text, size_t size) {
+    dup2(capture->saved, capture->fd);
+    close(capture->saved);
+    test_read_back(capture->file, text, size);
+}
+
+static inline void test_pause_ms(long ms) {
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+#endif
