@@ -130,6 +130,7 @@ CONDITIONS: dict[str, Callable[[], bool]] = {
     "no-toolchain": lambda: (
         not (shutil.which("tic6x-elf-gcc") or succeeds(CHECKOUT / TOOLCHAIN, "--where"))
     ),
+    "open-mpi-5": lambda: succeeds("sh", "-c", "mpicc --showme:version | grep 'Open MPI [5-9]'"),
     "not-x86-64": lambda: os.uname().machine != "x86_64",
 }
 
