@@ -31,7 +31,7 @@ EXTERNALS = {
     "lustre@{}": ("lfs", "--version"),
     # numerical libraries, and GPUs'
     "openblas@{}+fortran+shared threads=openmp": (*PKG_CONFIG, "openblas"),
-    "netlib-scalapack@{}": (*PKG_CONFIG, "scalapack-openmpi"),
+    "netlib-scalapack@{}": (*DEBIAN, "libscalapack-openmpi-dev"),  # 2.2.2 calls itself 2.2.1
     "fftw@{}+mpi+openmp": (*PKG_CONFIG, "fftw3"),
     "ocl-icd@{}+headers": (*DEBIAN, "ocl-icd-opencl-dev"),  # its .pc has OpenCL's own version
     "cuda@{}": ("nvcc", "--version"),
