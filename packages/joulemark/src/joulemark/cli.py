@@ -51,9 +51,16 @@ def _dispatch(argv: list[str]) -> int:
     return options.run(options)
 
 
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message, file=None):
+        """Python 3.12's own hides from the user that his disk is full."""
+        if message:
+            (file or sys.stderr).write(message)
+
+
 def parser(argv: list[str]) -> argparse.ArgumentParser:
     """Knows the command that argv names, or, where it names none, all of them."""
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="joulemark",
         description="What Slurm jobs cost in joules, with error bars.",
         epilog="`joulemark COMMAND --help` says more, with examples.",
