@@ -94,12 +94,13 @@ static const char *check_sod(const struct hydro_model *model, unsigned threads, 
     const ptrdiff_t width = SOD_WIDTH, length = SOD_CELLS;
     const char *trouble = "out of memory";
     if (hydro_begin(&run, model, dimension == 0 ? length : width, dimension == 0 ? width : length,
-                    1.0 / SOD_CELLS, threads)) {
+                    1.0 / (double)SOD_CELLS, threads)) {
         hydro_fill_sod(&run, dimension);
         trouble = run_to(&run, 0.2);
     }
     if (trouble == NULL)
-        bk_check_value(check, dimension, sod_error(&run, dimension), 0, sod_bound / SOD_CELLS);
+        bk_check_value(check, dimension, sod_error(&run, dimension), 0,
+                       sod_bound / (double)SOD_CELLS);
     hydro_end(&run);
     return trouble;
 }
@@ -136,7 +137,7 @@ static const char *check_blast(const struct hydro_model *model, unsigned threads
                                struct bk_check *check) {
     struct hydro_run run;
     struct hydro_sedov sedov;
-    const double dx = 1.0 / BLAST_CELLS;
+    const double dx = 1.0 / (double)BLAST_CELLS;
     const char *trouble = "out of memory";
     bool solved = hydro_sedov_solve(&sedov);
     if (hydro_begin(&run, model, BLAST_CELLS, BLAST_CELLS, dx, threads) && solved) {

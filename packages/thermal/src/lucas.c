@@ -34,7 +34,8 @@ static size_t side_of(uint64_t n) {
 enum { ARRAYS = 18, GAP = 5 * 8 };
 
 double lucas_bytes(uint64_t n) {
-    return sizeof(double) * (((double)n / 2 + GAP) * ARRAYS + 2 * (double)side_of(n));
+    return sizeof(double) *
+           (((double)n / 2 + (double)GAP) * (double)ARRAYS + 2 * (double)side_of(n));
 }
 
 static double *take(double **free, size_t count) {
