@@ -1,32 +1,23 @@
 // A pass gives the original's values on every backend, and the check sees each variable.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "dhrystone.h"
-
-#include <stdio.h>
 
 // Values compared after one start: 6 global ones, 2 records of 4 and a text, 4 local ones, 2 texts.
 enum { VALUES = 6 + 2 * (4 + TEXT_SIZE) + 4 + 2 * TEXT_SIZE };
-
-static int failures;
-
-static void expect(bool condition, const char *what, unsigned long long n) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s, %llu\n", what, n);
-    failures++;
-}
 
 static void values_are_the_originals(void) {
     static const uint64_t passes[] = {1, 2, 3, 1000};
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         struct dhrystone_work work = {.passes = passes[i], .cores = 1};
         dhrystone_serial.kernel(&work, 3);
-        expect(work.check.ok && work.check.compared == 3 * VALUES, "serial, passes", passes[i]);
+        expect(work.check.ok && work.check.compared == 3 * VALUES, "serial, passes=%" PRIu64,
+               passes[i]);
 #ifdef BENCH_C66X
         work.cores = bk_core_count();
         dhrystone_c66x.kernel(&work, 2);
         expect(work.check.ok && work.check.compared == (uint64_t)2 * work.cores * VALUES,
-               "c66x, passes", passes[i]);
+               "c66x, passes=%" PRIu64, passes[i]);
 #endif
     }
 }
@@ -40,8 +31,8 @@ static struct dhrystone_locals after(uint64_t passes) {
 
 static void one_wrong_variable_is_found(void) {
     struct dhrystone_locals locals = after(7);
-    expect(dhrystone_verify(7, &locals).ok, "the check of seven passes", 7);
-    expect(!dhrystone_verify(8, &locals).ok, "a pass left out", 8);
+    expect(dhrystone_verify(7, &locals).ok, "the check of seven passes");
+    expect(!dhrystone_verify(8, &locals).ok, "a pass left out");
     int *const numbers[] = {&global_number,
                             &global_truth,
                             &global_vector[8],
@@ -53,7 +44,7 @@ static void one_wrong_variable_is_found(void) {
                             &locals.number_3};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         (*numbers[i])++;
-        expect(!dhrystone_verify(7, &locals).ok, "a wrong number", i);
+        expect(!dhrystone_verify(7, &locals).ok, "a wrong number, %zu", i);
         (*numbers[i])--;
     }
     char *const letters[] = {&global_char_1,
@@ -64,10 +55,10 @@ static void one_wrong_variable_is_found(void) {
                              &locals.text_2[TEXT_SIZE - 1]};
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
         (*letters[i])++;
-        expect(!dhrystone_verify(7, &locals).ok, "a wrong letter", i);
+        expect(!dhrystone_verify(7, &locals).ok, "a wrong letter, %zu", i);
         (*letters[i])--;
     }
-    expect(dhrystone_verify(7, &locals).ok, "restored", 7);
+    expect(dhrystone_verify(7, &locals).ok, "restored");
 }
 
 // Paths that a pass never takes, but a compiler must keep.
@@ -75,23 +66,23 @@ static void the_other_branches_work(void) {
     enum identity result = FIRST;
     after(1);
     procedure_6(SECOND, &result);
-    expect(result == FOURTH, "second, small number", result);
+    expect_equal(result, FOURTH, "second, small number");
     global_number = 101;
     procedure_6(SECOND, &result);
-    expect(result == FIRST, "second, large number", result);
+    expect_equal(result, FIRST, "second, large number");
     procedure_6(FIFTH, &result);
-    expect(result == THIRD, "fifth", result);
+    expect_equal(result, THIRD, "fifth");
     procedure_6(FOURTH, &result);
-    expect(result == FOURTH, "fourth", result);
-    expect(function_1('C', 'C') == SECOND && global_char_1 == 'C', "equal letters", 0);
-    expect(function_2("DHRYSTONE PROGRAM, 3'RD STRING", "DHRYSTONE PROGRAM, 2'ND STRING") == 1,
-           "a greater text", 0);
-    expect(global_number == 10, "number after a greater text", (unsigned)global_number);
+    expect_equal(result, FOURTH, "fourth");
+    expect(function_1('C', 'C') == SECOND && global_char_1 == 'C', "equal letters");
+    expect_equal(function_2("DHRYSTONE PROGRAM, 3'RD STRING", "DHRYSTONE PROGRAM, 2'ND STRING"), 1,
+                 "a greater text");
+    expect_equal(global_number, 10, "number after a greater text");
 }
 
 int main(void) {
     values_are_the_originals();
     one_wrong_variable_is_found();
     the_other_branches_work();
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }

@@ -1,29 +1,20 @@
 // Every variant's solution passes HPL's test, at all edges of its blocks, and the test sees what is
 // wrong. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "bk_test.h"
 #include "linpack.h"
 
 #include <math.h>
-#include <stdio.h>
-
-static int failures;
-
-static void expect(bool condition, const char *what, size_t n, size_t nb) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s, n=%zu, nb=%zu\n", what, n, nb);
-    failures++;
-}
 
 static struct linpack_work solved(const struct linpack_variant *variant, size_t n, size_t nb) {
     struct linpack_work work = {.n = n, .nb = nb, .seed = 7, .threads = 3};
-    expect(linpack_allocate(&work, variant), "memory", n, nb);
+    expect(linpack_allocate(&work, variant), "n=%zu, nb=%zu", n, nb);
     if (variant->begin != NULL)
-        expect(variant->begin(&work), "begin", n, nb);
+        expect(variant->begin(&work), "n=%zu, nb=%zu", n, nb);
     (variant->prepare == NULL ? linpack_fill : variant->prepare)(&work, 2);
     variant->is.kernel(&work, 2);
     if (variant->end != NULL)
-        expect(variant->end(&work), "end", n, nb);
+        expect(variant->end(&work), "n=%zu, nb=%zu", n, nb);
     return work;
 }
 
@@ -31,7 +22,7 @@ static struct bk_check verify(const struct linpack_work *work,
                               const struct linpack_variant *variant) {
     bool enough_memory;
     struct bk_check check = linpack_verify(work, variant, &enough_memory);
-    expect(enough_memory, "memory", work->n, work->nb);
+    expect(enough_memory, "n=%zu, nb=%zu", work->n, work->nb);
     return check;
 }
 
@@ -44,20 +35,21 @@ static void solutions_are_right(const struct bk_variant *is) {
             struct linpack_work work = solved(variant, sizes[i], panels[k]);
             struct bk_check check = verify(&work, variant);
             // A correct LU is far below the bound of 16.
-            expect(check.ok && check.compared == 1 && check.got < 1, is->name, sizes[i], panels[k]);
+            expect(check.ok && check.compared == 1 && check.got < 1, "%s, n=%zu, nb=%zu", is->name,
+                   sizes[i], panels[k]);
             linpack_free(&work);
         }
 }
 
 static void a_spoiled_solution_is_found(void) {
     struct linpack_work work = solved(&linpack_serial, 200, 32);
-    expect(verify(&work, &linpack_serial).ok, "unspoiled", 200, 32);
+    expect(verify(&work, &linpack_serial).ok, "unspoiled");
     for (size_t i = 0; i < work.n; i += 37) {
         const double kept = work.x[i];
         work.x[i] = kept * (1 + 1e-9) + 1e-9;
-        expect(!verify(&work, &linpack_serial).ok, "one wrong element", i, 0);
+        expect(!verify(&work, &linpack_serial).ok, "one wrong element, i=%zu", i);
         work.x[i] = (double)NAN;
-        expect(!verify(&work, &linpack_serial).ok, "one NaN", i, 0);
+        expect(!verify(&work, &linpack_serial).ok, "one NaN, i=%zu", i);
         work.x[i] = kept;
     }
     linpack_free(&work);
@@ -85,7 +77,8 @@ static void wrong_kernels_are_found(void) {
     };
     for (size_t i = 0; i < 2; i++) {
         struct linpack_work work = solved(&wrong[i], 150, 32);
-        expect(!verify(&work, &wrong[i]).ok, wrong[i].is.name, work.n, work.nb);
+        expect(!verify(&work, &wrong[i]).ok, "%s, n=%zu, nb=%zu", wrong[i].is.name, work.n,
+               work.nb);
         linpack_free(&work);
     }
 }
@@ -97,5 +90,5 @@ int main(int argc, char **argv) {
         return BK_TEST_SKIPPED;
     a_spoiled_solution_is_found();
     wrong_kernels_are_found();
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }

@@ -1,19 +1,9 @@
 // Every loop in every model gives STREAM's values, and the check sees a single wrong element.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "stream.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-static int failures;
-
-static void expect(bool condition, const char *what, size_t n) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s, n=%zu\n", what, n);
-    failures++;
-}
 
 static struct stream_work new_work(size_t n, unsigned threads) {
     size_t bytes = n * sizeof(double);
@@ -41,9 +31,9 @@ static void run_kernel(const struct stream_model *model, stream_loop *const *loo
     if (model->neighbours)
         model->first_touch(work);
     stream_spoil(&work->arrays, kernel);
-    expect(model->store == NULL || model->store(work), "copied to the device", kernel);
+    expect(model->store == NULL || model->store(work), "copied to the device, kernel=%u", kernel);
     model->run(work, 3);
-    expect(model->fetch == NULL || model->fetch(work), "copied from the device", kernel);
+    expect(model->fetch == NULL || model->fetch(work), "copied from the device, kernel=%u", kernel);
     stream_expect(expected, kernel);
 }
 
@@ -52,7 +42,7 @@ static void run_all(const struct stream_model *model, stream_loop *const *loops,
                     struct stream_work *work, struct stream_expected *expected) {
     *expected = stream_start;
     model->first_touch(work);
-    expect(model->open == NULL || model->open(work), "memory of the device", work->arrays.n);
+    expect(model->open == NULL || model->open(work), "memory of the device, n=%zu", work->arrays.n);
     for (unsigned kernel = 0; kernel < STREAM_KERNELS; kernel++)
         run_kernel(model, loops, work, expected, kernel);
     if (model->close != NULL)
@@ -66,7 +56,7 @@ static void results_are_right(const char *name, const struct stream_model *model
         struct stream_expected expected;
         run_all(model, loops, &work, &expected);
         struct bk_check check = stream_verify(&work.arrays, &expected);
-        expect(check.ok && check.compared == 3 * n, name, n);
+        expect(check.ok && check.compared == 3 * n, "%s, n=%zu", name, n);
         free_work(&work);
     }
 }
@@ -81,7 +71,7 @@ static void one_wrong_element_is_found(double wrong, const char *what) {
             run_all(&stream_serial, stream_plain_loops, &work, &expected);
             vectors[vector][i] *= wrong;
             struct bk_check check = stream_verify(&work.arrays, &expected);
-            expect(!check.ok && check.worst_index == i, what, i);
+            expect(!check.ok && check.worst_index == i, "%s, n=%zu", what, i);
         }
     free_work(&work);
 }
@@ -93,7 +83,7 @@ static void neighbours_exchanged_are_found(void) {
     double kept = work.arrays.a[32];
     work.arrays.a[32] = work.arrays.a[33];
     work.arrays.a[33] = kept;
-    expect(!stream_verify(&work.arrays, &expected).ok, "exchanged neighbours", 64);
+    expect(!stream_verify(&work.arrays, &expected).ok, "exchanged neighbours");
     free_work(&work);
 }
 
@@ -104,7 +94,8 @@ static void a_kernel_that_does_nothing_is_found(void) {
         stream_serial.first_touch(&work);
         stream_spoil(&work.arrays, kernel);
         stream_expect(&expected, kernel);
-        expect(!stream_verify(&work.arrays, &expected).ok, "a kernel that does nothing", kernel);
+        expect(!stream_verify(&work.arrays, &expected).ok, "a kernel that does nothing, kernel=%u",
+               kernel);
     }
     free_work(&work);
 }
@@ -131,7 +122,7 @@ static int test_devices(const char *name) {
         found = true;
         results_are_right(variant->is.name, variant->model, stream_plain_loops);
     }
-    return !found ? 77 : failures == 0 ? 0 : 1;
+    return found ? expect_result() : 77;
 }
 
 #ifdef BENCH_MPI
@@ -144,10 +135,12 @@ static void neighbours_are_read(void) {
         for (unsigned vector = 0; vector < STREAM_VECTORS; vector++)
             work.arrays.origin[vector] = (size_t)N * bk_rank();
         run_kernel(&stream_mpi_remote, stream_plain_loops, &work, &expected, kernel);
-        expect(stream_verify(&work.arrays, &expected).ok, "the next rank's values", kernel);
+        expect(stream_verify(&work.arrays, &expected).ok, "the next rank's values, kernel=%u",
+               kernel);
         work.arrays.origin[stream_operands[kernel].written] = (size_t)N * bk_rank();
         bool right = stream_verify(&work.arrays, &expected).ok;
-        expect(right == (bk_ranks() == 1), "own values instead of the next rank's", kernel);
+        expect_equal(right, bk_ranks() == 1, "own values instead of the next rank's, kernel=%u",
+                     kernel);
     }
     free_work(&work);
 }
@@ -157,7 +150,7 @@ static int run(const char *what) {
 #ifdef BENCH_MPI
     if (strcmp(what, "mpi") == 0) {
         neighbours_are_read();
-        return failures == 0 ? 0 : 1;
+        return expect_result();
     }
 #endif
     if (what[0] != '\0')
@@ -167,7 +160,7 @@ static int run(const char *what) {
     one_wrong_element_is_found((double)NAN, "one NaN");
     neighbours_exchanged_are_found();
     a_kernel_that_does_nothing_is_found();
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }
 
 int main(int argc, char **argv) {

@@ -1,40 +1,31 @@
 // Every variant's product passes both checks, and the checks see a single wrong element.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "bk_test.h"
 #include "mod2am.h"
 
 #include <math.h>
-#include <stdio.h>
-
-static int failures;
-
-static void expect(bool condition, const char *what, size_t n) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s, n=%zu\n", what, n);
-    failures++;
-}
 
 static struct mod2am_work new_work(const struct mod2am_variant *variant, size_t n) {
     struct mod2am_work work = {.threads = 3};
-    expect(mod2am_allocate(&work, variant, n), "memory", n);
+    expect(mod2am_allocate(&work, variant, n), "n=%zu", n);
     mod2am_fill(&work);
     return work;
 }
 
 static void run(const struct mod2am_variant *variant, struct mod2am_work *work) {
     if (variant->begin != NULL)
-        expect(variant->begin(work), "begin", work->n);
+        expect(variant->begin(work), "n=%zu", work->n);
     variant->is.kernel(work, 2);
     if (variant->end != NULL)
-        expect(variant->end(work), "end", work->n);
+        expect(variant->end(work), "n=%zu", work->n);
 }
 
 static struct bk_check verify(const struct mod2am_work *work,
                               const struct mod2am_variant *variant) {
     bool enough_memory;
     struct bk_check check = mod2am_verify(work, variant, &enough_memory);
-    expect(enough_memory, "memory", work->n);
+    expect(enough_memory, "n=%zu", work->n);
     return check;
 }
 
@@ -46,11 +37,11 @@ static void products_are_right(const struct bk_variant *is) {
         struct mod2am_work work = new_work(variant, sizes[i]);
         run(variant, &work);
         struct bk_check check = verify(&work, variant);
-        expect(check.ok && check.compared == 2 * sizes[i], is->name, sizes[i]);
+        expect(check.ok && check.compared == 2 * sizes[i], "%s, n=%zu", is->name, sizes[i]);
         mod2am_free(&work);
     }
     struct bk_check exact = mod2am_verify_exactly(variant, 3);
-    expect(exact.ok && exact.compared == 67 * 67, is->name, 67);
+    expect(exact.ok && exact.compared == 67 * 67, "%s", is->name);
 }
 
 static void one_wrong_element_is_found(void) {
@@ -61,16 +52,16 @@ static void one_wrong_element_is_found(void) {
         double kept = work.c[index];
         work.c[index] = kept + 1e-9;
         struct bk_check check = verify(&work, &mod2am_plain);
-        expect(!check.ok && check.worst_index == index / n, "one wrong element", index);
+        expect(!check.ok && check.worst_index == index / n, "one wrong element, index=%zu", index);
         work.c[index] = (double)NAN;
-        expect(!verify(&work, &mod2am_plain).ok, "one NaN", index);
+        expect(!verify(&work, &mod2am_plain).ok, "one NaN, index=%zu", index);
         work.c[index] = kept;
     }
-    expect(verify(&work, &mod2am_plain).ok, "restored", n);
+    expect(verify(&work, &mod2am_plain).ok, "restored, n=%zu", n);
     // Two errors in a row that a vector of ones would not see.
     work.c[0] += 1e-6;
     work.c[1] -= 1e-6;
-    expect(!verify(&work, &mod2am_plain).ok, "two errors that cancel", n);
+    expect(!verify(&work, &mod2am_plain).ok, "two errors that cancel, n=%zu", n);
     mod2am_free(&work);
 }
 
@@ -98,15 +89,15 @@ static void wrong_kernels_are_found(void) {
     for (size_t i = 0; i < 2; i++) {
         struct mod2am_work work = new_work(&wrong[i], 40);
         run(&wrong[i], &work);
-        expect(!verify(&work, &wrong[i]).ok, "wrong kernel", i);
-        expect(!mod2am_verify_exactly(&wrong[i], 1).ok, "wrong kernel, exact case", i);
+        expect(!verify(&work, &wrong[i]).ok, "wrong kernel, i=%zu", i);
+        expect(!mod2am_verify_exactly(&wrong[i], 1).ok, "wrong kernel, exact case, i=%zu", i);
         mod2am_free(&work);
     }
     const struct mod2am_variant no_device = {
         .is = {.name = "no device", .kernel = mod2am_plain.is.kernel},
         .begin = fails,
     };
-    expect(!mod2am_verify_exactly(&no_device, 1).ok, "a device that fails", 0);
+    expect(!mod2am_verify_exactly(&no_device, 1).ok, "a device that fails");
 }
 
 // Variants of one rank; those of many are tried through the program.
@@ -116,5 +107,5 @@ int main(int argc, char **argv) {
         return BK_TEST_SKIPPED;
     one_wrong_element_is_found();
     wrong_kernels_are_found();
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }

@@ -1,30 +1,20 @@
 // `test_mod2as matrix`, `packed`, `checks`, or a variant's name: matrices are as asked for,
 // products pass both checks, and the checks see what is wrong. Exit code 77: this build or machine
 // lacks the variant. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "bk_test.h"
 #include "packed.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-static int failures;
-
-static void expect(bool condition, const char *what, size_t n) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s, n=%zu\n", what, n);
-    failures++;
-}
 
 static struct mod2as_work new_work(size_t n, double fill) {
     struct mod2as_work work = {.threads = 3};
-    expect(mod2as_make(&work, n, mod2as_count(n, fill)), "memory", n);
+    expect(mod2as_make(&work, n, mod2as_count(n, fill)), "n=%zu", n);
     return work;
 }
 
 static void multiply(const struct mod2as_variant *variant, struct mod2as_work *work) {
-    expect(mod2as_plan(variant, work), "memory", work->matrix.n);
+    expect(mod2as_plan(variant, work), "n=%zu", work->matrix.n);
     variant->is.kernel(work, 2);
     if (variant->collect != NULL)
         variant->collect(work);
@@ -44,13 +34,14 @@ static void products_are_right(const struct bk_variant *is) {
         struct mod2as_work work = new_work(cases[i].n, cases[i].fill);
         multiply(variant, &work);
         struct bk_check check = mod2as_verify(&work);
-        expect(check.ok && check.compared == cases[i].n, is->name, cases[i].n);
+        expect(check.ok && check.compared == cases[i].n, "%s, n=%zu", is->name, cases[i].n);
         mod2as_free(&work);
     }
     for (unsigned threads = 1; threads <= 4; threads++) {
         bool enough_memory;
         struct bk_check exact = mod2as_verify_exactly(variant, threads, &enough_memory);
-        expect(enough_memory && exact.ok && exact.compared == 131, "exact case", threads);
+        expect(enough_memory && exact.ok && exact.compared == 131, "exact case, threads=%u",
+               threads);
     }
 }
 
@@ -59,7 +50,7 @@ static void columns_ascend(const struct csr *matrix) {
         for (size_t k = matrix->starts[i]; k < matrix->starts[i + 1]; k++)
             expect(matrix->columns[k] < matrix->n &&
                        (k == matrix->starts[i] || matrix->columns[k - 1] < matrix->columns[k]),
-                   "columns ascend", i);
+                   "columns ascend, i=%zu", i);
 }
 
 // Whichever is faster here, the packed format is right, too: any rows, in parts.
@@ -74,12 +65,12 @@ static void packed_rows_are_right(void) {
         struct packed parts[2];
         expect(pack(&parts[0], &work.matrix, 0, half) &&
                    pack(&parts[1], &work.matrix, half, cases[i].n),
-               "memory", cases[i].n);
+               "n=%zu", cases[i].n);
         for (size_t part = 0; part < 2; part++) {
             multiply_packed(&parts[part], work.x, work.y);
             free_packed(&parts[part]);
         }
-        expect(mod2as_verify(&work).ok, "packed", cases[i].n);
+        expect(mod2as_verify(&work).ok, "packed, n=%zu", cases[i].n);
         mod2as_free(&work);
     }
 }
@@ -88,11 +79,11 @@ static void packed_rows_are_right(void) {
 static void matrices_are_as_asked(void) {
     expect(mod2as_count(100, 3.5) == 350 && mod2as_count(1024, 5.5) == 57671 &&
                mod2as_count(400, 4.38) == 7008 && mod2as_count(40000, 5) == 80000000,
-           "the seeds' counts", 0);
+           "the seeds' counts");
     const size_t n = 1000;
     struct mod2as_work work = new_work(n, 10), again = new_work(n, 10), full = new_work(20, 100);
     const struct csr *matrix = &work.matrix;
-    expect(matrix->count == 100000 && matrix->starts[n] == matrix->count, "count", n);
+    expect(matrix->count == 100000 && matrix->starts[n] == matrix->count, "count, n=%zu", n);
     columns_ascend(matrix);
     columns_ascend(&full.matrix);
     size_t left = 0, above = 0;
@@ -101,10 +92,11 @@ static void matrices_are_as_asked(void) {
         above += k < matrix->starts[n / 2];
     }
     // Ten standard deviations.
-    expect(left > 48500 && left < 51500 && above > 48500 && above < 51500, "evenly spread", left);
+    expect(left > 48500 && left < 51500 && above > 48500 && above < 51500,
+           "evenly spread, left=%zu", left);
     expect(memcmp(matrix->columns, again.matrix.columns, matrix->count * sizeof(uint32_t)) == 0 &&
                memcmp(matrix->values, again.matrix.values, matrix->count * sizeof(double)) == 0,
-           "the same again", n);
+           "the same again, n=%zu", n);
     mod2as_free(&work);
     mod2as_free(&again);
     mod2as_free(&full);
@@ -118,14 +110,14 @@ static void errors_are_found(void) {
         double kept = work.y[i];
         work.y[i] = kept + 1e-12;
         struct bk_check check = mod2as_verify(&work);
-        expect(!check.ok && check.worst_index == i, "one wrong number", i);
+        expect(!check.ok && check.worst_index == i, "one wrong number, i=%zu", i);
         work.y[i] = (double)NAN;
-        expect(!mod2as_verify(&work).ok, "one NaN", i);
+        expect(!mod2as_verify(&work).ok, "one NaN, i=%zu", i);
         work.y[i] = kept;
     }
-    expect(mod2as_verify(&work).ok, "restored", n);
+    expect(mod2as_verify(&work).ok, "restored, n=%zu", n);
     work.matrix.columns[100] ^= 1;
-    expect(!mod2as_verify(&work).ok, "one wrong column", n);
+    expect(!mod2as_verify(&work).ok, "one wrong column, n=%zu", n);
     mod2as_free(&work);
 }
 
@@ -157,9 +149,10 @@ static void wrong_variants_are_found(void) {
                                          .plan = i == 2 ? multiply_and_plan : NULL};
         struct mod2as_work work = new_work(40, 20);
         multiply(&variant, &work);
-        expect(!mod2as_verify(&work).ok, "wrong variant", i);
+        expect(!mod2as_verify(&work).ok, "wrong variant, i=%zu", i);
         bool enough_memory;
-        expect(!mod2as_verify_exactly(&variant, 1, &enough_memory).ok, "wrong variant, exactly", i);
+        expect(!mod2as_verify_exactly(&variant, 1, &enough_memory).ok,
+               "wrong variant, exactly, i=%zu", i);
         mod2as_free(&work);
     }
 }
@@ -176,5 +169,5 @@ int main(int argc, char **argv) {
     } else if (bk_try_variants(mod2as_variants, what, products_are_right) == BK_TEST_SKIPPED) {
         return BK_TEST_SKIPPED;
     }
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }

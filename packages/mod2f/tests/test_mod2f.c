@@ -1,25 +1,15 @@
 // `test_mod2f roots`, `plans`, `checks`, or a variant's name: every transform passes the checks,
 // the checks see what is wrong, and the roots of unity are right. Exit code 77: this build or
 // machine lacks the variant. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "bk_test.h"
 #include "transform.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-static int failures;
-
-static void expect(bool condition, const char *what, size_t n) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s, n=%zu\n", what, n);
-    failures++;
-}
 
 // A transform's numbers as `variant` makes them; its plan is forgotten.
 static void transform_into(const struct mod2f_variant *variant, struct mod2f_work *work, size_t n) {
-    expect(mod2f_allocate(work, n) && variant->plan(work), "memory", n);
+    expect(mod2f_allocate(work, n) && variant->plan(work), "n=%zu", n);
     mod2f_fill(work);
     if (variant->give != NULL)
         variant->give(work);
@@ -42,13 +32,14 @@ static void transforms_are_right(const struct mod2f_variant *variant) {
     for (size_t n = MOD2F_LEAST; n <= (size_t)1 << (own ? 19 : 12); n *= 2) {
         struct mod2f_work work = transformed(variant, n, n % 5 == 1 ? 1 : 3);
         struct bk_check check = mod2f_verify(&work);
-        expect(check.ok && (check.compared == 2 * n || bk_rank() != 0), variant->is.name, n);
+        expect(check.ok && (check.compared == 2 * n || bk_rank() != 0), "%s, n=%zu",
+               variant->is.name, n);
         mod2f_free(&work);
     }
     bool enough_memory;
     struct bk_check known = mod2f_verify_known(variant, 2, false, &enough_memory);
     expect(enough_memory && known.ok && (known.compared == 17280 || bk_rank() != 0),
-           "known transforms", 0);
+           "known transforms");
 }
 
 // The transform of `work` by the plan with that n1; a direct one in so many parts.
@@ -57,7 +48,7 @@ static void transform_by_plan(const struct mod2f_work *work, size_t n1, unsigned
     bool enough = plan_transform(&plan, work->n, n1);
     plan.past = n1 % 3 == 1; // for every other n1
     double *scratch = bk_allocate(plan.work_size * sizeof(double));
-    expect(enough && scratch != NULL, "memory", work->n);
+    expect(enough && scratch != NULL, "n=%zu", work->n);
     if (n1 == work->n && parts == 1) {
         transform_directly(&plan, work->in, work->out, scratch);
     } else if (n1 == work->n) {
@@ -75,10 +66,10 @@ static void transform_by_plan(const struct mod2f_work *work, size_t n1, unsigned
 
 static void plan_is_right(size_t n, size_t n1, unsigned parts) {
     struct mod2f_work work = {.threads = 1};
-    expect(mod2f_allocate(&work, n), "memory", n);
+    expect(mod2f_allocate(&work, n), "n=%zu", n);
     mod2f_fill(&work);
     transform_by_plan(&work, n1, parts);
-    expect(mod2f_verify(&work).ok, parts == 1 ? "split" : "in parts", n1);
+    expect(mod2f_verify(&work).ok, "%s", parts == 1 ? "split" : "in parts");
     mod2f_free(&work);
 }
 
@@ -90,7 +81,7 @@ static void all_plans_are_right(void) {
         for (size_t n1 = 16; n1 <= n / 16; n1 *= 2)
             plan_is_right(n, n1, 1);
     }
-    expect(most_parts(MOD2F_LEAST) == 2 && most_parts(4096) == 4, "parts", 4096);
+    expect(most_parts(MOD2F_LEAST) == 2 && most_parts(4096) == 4, "parts");
 }
 
 // The variant's numbers are those of our own direct transform, within the errors of both.
@@ -100,11 +91,11 @@ static void agrees_with_serial(const struct mod2f_variant *variant) {
     struct transform plan = {0};
     double *out = bk_allocate(2 * n * sizeof(double)),
            *scratch = bk_allocate(2 * n * sizeof(double));
-    expect(plan_transform(&plan, n, n) && out != NULL && scratch != NULL, "memory", n);
+    expect(plan_transform(&plan, n, n) && out != NULL && scratch != NULL, "n=%zu", n);
     if (bk_rank() == 0)
         transform_directly(&plan, work.in, out, scratch);
     for (size_t i = 0; i < 2 * n && bk_rank() == 0; i++)
-        expect(fabs(work.out[i] - out[i]) < 1e-12, "as serial", i);
+        expect_near(work.out[i], out[i], 1e-12, "as serial, i=%zu", i);
     bk_release(out);
     bk_release(scratch);
     free_transform(&plan);
@@ -116,24 +107,24 @@ static void errors_are_found(void) {
     struct mod2f_work work = transformed(&mod2f_serial, n, 1);
     double out[2 * 1024];
     memcpy(out, work.out, sizeof out);
-    expect(mod2f_verify(&work).ok, "untouched", n);
+    expect(mod2f_verify(&work).ok, "untouched, n=%zu", n);
     for (size_t index = 0; index < 2 * n; index += 191) {
         memcpy(work.out, out, sizeof out);
         // A wrong number is spread over all that is compared.
         work.out[index] += 1e-10;
-        expect(!mod2f_verify(&work).ok, "one wrong number", index);
+        expect(!mod2f_verify(&work).ok, "one wrong number, index=%zu", index);
         memcpy(work.out, out, sizeof out);
         work.out[index] = (double)NAN;
-        expect(!mod2f_verify(&work).ok, "one NaN", index);
+        expect(!mod2f_verify(&work).ok, "one NaN, index=%zu", index);
     }
     // The transform of other numbers, and one in the other direction.
     memcpy(work.out, out, sizeof out);
     work.in[77] += 1e-10;
-    expect(!mod2f_verify(&work).ok, "other numbers", n);
+    expect(!mod2f_verify(&work).ok, "other numbers, n=%zu", n);
     work.in[77] -= 1e-10;
     for (size_t i = 1; i < 2 * n; i += 2)
         work.out[i] = -out[i];
-    expect(!mod2f_verify(&work).ok, "conjugate", n);
+    expect(!mod2f_verify(&work).ok, "conjugate, n=%zu", n);
     mod2f_free(&work);
 }
 
@@ -145,8 +136,9 @@ static void fixed_plans_are_equal(void) {
                           omp = {.threads = 3, .fixed = true};
         transform_into(&mod2f_serial, &serial, n);
         transform_into(&mod2f_omp, &omp, n);
-        expect(memcmp(serial.out, omp.out, 2 * n * sizeof(double)) == 0, "the same bits", n);
-        expect(mod2f_verify(&omp).ok, "by a fixed plan", n);
+        expect_equal(memcmp(serial.out, omp.out, 2 * n * sizeof(double)), 0, "the same bits, n=%zu",
+                     n);
+        expect(mod2f_verify(&omp).ok, "by a fixed plan, n=%zu", n);
         mod2f_free(&serial);
         mod2f_free(&omp);
     }
@@ -184,7 +176,7 @@ static void a_small_error_is_found(void) {
     struct mod2f_variant variant = mod2f_serial;
     variant.is.kernel = transform_and_scale;
     bool enough_memory;
-    expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok, "scaled", 64);
+    expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok, "scaled");
 }
 
 static void wrong_variants_are_found(void) {
@@ -194,10 +186,10 @@ static void wrong_variants_are_found(void) {
                                         .plan = plan_nothing,
                                         .forget = forget_nothing};
         struct mod2f_work work = transformed(&variant, 256, 1);
-        expect(!mod2f_verify(&work).ok, "wrong variant", i);
+        expect(!mod2f_verify(&work).ok, "wrong variant, i=%zu", i);
         bool enough_memory;
-        expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok, "wrong variant, known",
-               i);
+        expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok,
+               "wrong variant, known, i=%zu", i);
         mod2f_free(&work);
     }
 }
@@ -211,16 +203,16 @@ static void roots_are_right(void) {
             mod2f_root(k + n, n, root);
             // The library's angle is rounded; the octant keeps that small.
             double angle = two_pi * ((double)k / (double)n);
-            expect(fabs(root[0] - cos(angle)) < 1e-15 && fabs(root[1] + sin(angle)) < 1e-15, "root",
+            expect(fabs(root[0] - cos(angle)) < 1e-15 && fabs(root[1] + sin(angle)) < 1e-15,
+                   "root %" PRIu64, k);
+            expect(fabs(root[0] * root[0] + root[1] * root[1] - 1) < 4e-16, "magnitude %" PRIu64,
                    k);
-            expect(fabs(root[0] * root[0] + root[1] * root[1] - 1) < 4e-16, "magnitude", k);
         }
     double root[2];
     mod2f_root(3, 4, root);
-    expect(root[0] == 0 && root[1] == 1, "a quarter is exact", 4);
+    expect(root[0] == 0 && root[1] == 1, "a quarter is exact");
     mod2f_root(1, 8, root);
-    expect(fabs(root[0] - sqrt(0.5)) < 1.2e-16 && fabs(root[1] + sqrt(0.5)) < 1.2e-16, "an eighth",
-           8);
+    expect(fabs(root[0] - sqrt(0.5)) < 1.2e-16 && fabs(root[1] + sqrt(0.5)) < 1.2e-16, "an eighth");
 }
 
 static void variant_is_right(const struct bk_variant *is) {
@@ -242,7 +234,7 @@ static int run(const char *what) {
     } else if (bk_try_variants(mod2f_variants, what, variant_is_right) == BK_TEST_SKIPPED) {
         return BK_TEST_SKIPPED;
     }
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }
 
 int main(int argc, char **argv) {

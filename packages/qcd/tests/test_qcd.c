@@ -2,25 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //
 //     test_qcd [MODEL]      exit code 77: this machine has no such device
+#include "bk_expect.h"
 #include "bk_test.h"
 #include "qcd.h"
 
 #include <math.h>
-#include <stdio.h>
-
-static int failures;
-
-static void expect(bool condition, const char *what) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s\n", what);
-    failures++;
-}
 
 static struct bk_check check_model(const struct qcd_model *model) {
     struct bk_check check = BK_CHECK_START;
     const char *trouble = qcd_check_model(model, 3, &check);
-    expect(trouble == NULL, trouble == NULL ? "" : trouble);
+    expect(trouble == NULL, "%s", trouble == NULL ? "" : trouble);
     return check;
 }
 
@@ -29,7 +20,7 @@ static void model_is_right(const struct qcd_model *model) {
     fprintf(stderr, "%s: %llu values, worst error %g of its bound\n", model->is.name,
             (unsigned long long)check.compared, check.worst_ratio);
     // D and its adjoint at all 512 sites of three lattices, and two more for each and three.
-    expect(check.ok && check.compared == 3 * (2 * 512 * QCD_SPINOR + 2) + 3, model->is.name);
+    expect(check.ok && check.compared == 3 * (2 * 512 * QCD_SPINOR + 2) + 3, "%s", model->is.name);
 }
 
 // A lattice of other sides than the checks', some of them two in a lane.
@@ -37,9 +28,9 @@ static void odd_sides_are_right(const struct qcd_model *model) {
     struct qcd_lattice lattice = {.whole = {6, 8, 4, 12}, .size = {6, 8, 4, 12}};
     struct qcd_run run;
     struct bk_check check = BK_CHECK_START;
-    expect(qcd_begin(&run, model, lattice, 2) == NULL, "open");
+    expect(qcd_begin(&run, model, lattice, 2) == NULL);
     expect(qcd_check_dslash(&run, UINT32_MAX, &check) && check.ok, "6 x 8 x 4 x 12");
-    expect(check.compared == 2 * 6 * 8 * 4 * 12 * QCD_SPINOR, "all sites");
+    expect_equal(check.compared, 2 * 6 * 8 * 4 * 12 * QCD_SPINOR, "all sites");
     qcd_end(&run);
 }
 
@@ -62,7 +53,7 @@ static void links_are_in_su3(void) {
     }
     expect(worst < 1e-14, "unitary links");
     lattice.cold = true;
-    expect(fabs(qcd_plaquette(&lattice) - 1) < 1e-15, "the unit lattice's plaquette");
+    expect_near(qcd_plaquette(&lattice), 1, 1e-15, "the unit lattice's plaquette");
     lattice.cold = false;
     // Random links: zero, but for the spread of 1536 plaquettes, 1 / sqrt(18 * 3072).
     expect(fabs(qcd_plaquette(&lattice)) < 0.02, "the random lattice's plaquette");
@@ -83,7 +74,7 @@ static void free_operator_is_known(void) {
     double spinor[QCD_SPINOR];
     qcd_reference(&lattice, inside, false, constant, spinor);
     for (int k = 0; k < QCD_SPINOR; k++)
-        expect(fabs(spinor[k] - 8 * (k + 1)) < 1e-12, "D of a constant");
+        expect_near(spinor[k], 8 * (k + 1), 1e-12, "D of a constant");
 }
 
 // Models that are wrong in one way each.
@@ -112,7 +103,7 @@ static void wrong_models_are_found(void) {
         struct qcd_run run;
         struct bk_check check = BK_CHECK_START;
         model.dslash = wrong[i];
-        expect(qcd_begin(&run, &model, qcd_make_lattice(&model, 4, 8), 1) == NULL, "open");
+        expect(qcd_begin(&run, &model, qcd_make_lattice(&model, 4, 8), 1) == NULL);
         expect(qcd_check_dslash(&run, UINT32_MAX, &check) && !check.ok, "a wrong model is found");
         qcd_end(&run);
     }
@@ -122,11 +113,11 @@ static void wrong_models_are_found(void) {
 static void wrong_measurement_is_found(enum qcd_precision precision) {
     struct qcd_run run;
     const struct qcd_model *model = &qcd_serial;
-    expect(qcd_begin(&run, model, qcd_make_lattice(model, 4, 8), 1) == NULL, "open");
+    expect(qcd_begin(&run, model, qcd_make_lattice(model, 4, 8), 1) == NULL);
     struct qcd_field *full = model->new_field(&run, QCD_DOUBLE);
     struct qcd_field *in = model->new_field(&run, precision);
     struct qcd_field *out = model->new_field(&run, precision);
-    expect(full != NULL && in != NULL && out != NULL, "memory");
+    expect(full != NULL && in != NULL && out != NULL);
     model->fill(&run, full, QCD_ODD, qcd_source_a);
     model->copy(&run, in, full);
     model->dslash(&run, QCD_EVEN, false, out, in);
@@ -145,8 +136,8 @@ static void wrong_measurement_is_found(enum qcd_precision precision) {
 static void wrong_solution_is_found(void) {
     struct qcd_run run;
     struct qcd_solver solver;
-    expect(qcd_begin(&run, &qcd_serial, qcd_make_lattice(&qcd_serial, 4, 8), 1) == NULL, "open");
-    expect(qcd_solver_make(&solver, &run), "memory");
+    expect(qcd_begin(&run, &qcd_serial, qcd_make_lattice(&qcd_serial, 4, 8), 1) == NULL);
+    expect(qcd_solver_make(&solver, &run));
     qcd_solve(&solver, 1e-10);
     expect(qcd_residual(&solver) < 1e-9, "the solution");
     qcd_serial.add(&run, solver.x[QCD_ODD], 1e-7, solver.b[QCD_ODD]);
@@ -172,5 +163,5 @@ int main(int argc, char **argv) {
         wrong_measurement_is_found(QCD_DOUBLE);
         wrong_solution_is_found();
     }
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }

@@ -1,21 +1,9 @@
 // Steps equal those of whole-number arithmetic, tests end as number theory says on every model, and
 // a single wrong digit is found. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "lucas.h"
 #include "residual.h"
 #include "thermal.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static int failures;
-
-static void expect(bool condition, const char *what, unsigned long long n) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s, %llu\n", what, n);
-    failures++;
-}
 
 // ---- Whole numbers of 32-bit words, least first, modulo 2^p - 1 --------------------------------
 
@@ -79,7 +67,7 @@ static uint64_t exact_after(unsigned p, unsigned steps) {
 static uint64_t ours_after(size_t n, unsigned p, unsigned steps) {
     struct lucas lucas;
     int zero;
-    expect(lucas_open(&lucas, n, p), "memory", n);
+    expect(lucas_open(&lucas, n, p), "%zu", n);
     lucas_run(&lucas, steps);
     uint64_t residual = residual_of(lucas.digits.re, lucas.digits.im, (uint32_t)n, p, &zero);
     lucas_close(&lucas);
@@ -89,9 +77,10 @@ static uint64_t ours_after(size_t n, unsigned p, unsigned steps) {
 static void steps_are_exact(void) {
     static const unsigned steps[] = {1, 2, 3, 4, 5, 10, 100, 500};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        expect(ours_after(32, 607, steps[i]) == exact_after(607, steps[i]), "p = 607", steps[i]);
-        expect(ours_after(128, 2203, steps[i]) == exact_after(2203, steps[i]), "p = 2203",
-               steps[i]);
+        expect_equal(ours_after(32, 607, steps[i]), exact_after(607, steps[i]), "p = 607, %u",
+                     steps[i]);
+        expect_equal(ours_after(128, 2203, steps[i]), exact_after(2203, steps[i]), "p = 2203, %u",
+                     steps[i]);
     }
 }
 
@@ -104,10 +93,10 @@ static void a_composite_number_fails(void) {
     for (size_t i = 0; i < 2; i++) {
         unsigned p = cases[i].p;
         struct lucas lucas;
-        expect(lucas_open(&lucas, cases[i].n, p), "memory", p);
+        expect(lucas_open(&lucas, cases[i].n, p), "%u", p);
         lucas_run(&lucas, p - 2);
-        expect(lucas.failed && lucas.tests == 0, "a composite number fails", p);
-        expect(lucas.residual == exact_after(p, p - 2), "its residual", p);
+        expect(lucas.failed && lucas.tests == 0, "a composite number fails, %u", p);
+        expect_equal(lucas.residual, exact_after(p, p - 2), "its residual, %u", p);
         lucas_close(&lucas);
     }
 }
@@ -117,13 +106,14 @@ static void models_end_right(const struct thermal_model *model) {
         struct thermal_work work = {.n = lucas_sizes[i].n, .exponent = lucas_sizes[i].exponent};
         work.cores = model->cores(3, work.n);
         work.results = calloc(work.cores, sizeof *work.results);
-        expect(work.results != NULL && model->open(&work), "memory", work.n);
+        expect(work.results != NULL && model->open(&work), "%zu", work.n);
         model->is.kernel(&work, 7);
         model->is.kernel(&work, 1000);
         model->finish(&work);
         struct bk_check check = thermal_verify(&work);
-        expect(check.ok && check.compared == 4 * (uint64_t)work.cores, model->is.name, work.n);
-        expect(model->flops(work.n) > 10 * (double)work.n, "flops", work.n);
+        expect(check.ok && check.compared == 4 * (uint64_t)work.cores, "%s, %zu", model->is.name,
+               work.n);
+        expect(model->flops(work.n) > 10 * (double)work.n, "flops, %zu", work.n);
         model->close(&work);
         free(work.results);
     }
@@ -134,14 +124,15 @@ static void one_wrong_digit_is_found(void) {
     struct thermal_result result;
     struct thermal_work work = {.cores = 1, .results = &result, .state = &lucas};
     for (size_t digit = 0; digit < 64; digit += 21) {
-        expect(lucas_open(&lucas, 128, 2203), "memory", digit);
+        expect(lucas_open(&lucas, 128, 2203), "%zu", digit);
         lucas_run(&lucas, 1000);
         lucas.digits.im[digit] += 1;
         lucas_run(&lucas, 5000);
         result = (struct thermal_result){lucas.tests, lucas.residual, lucas.failed,
                                          lucas_rounding(&lucas)};
-        expect(lucas.failed && lucas.tests == 0 && lucas.residual != 0, "one wrong digit", digit);
-        expect(!thermal_verify(&work).ok, "the check of a wrong digit", digit);
+        expect(lucas.failed && lucas.tests == 0 && lucas.residual != 0, "one wrong digit, %zu",
+               digit);
+        expect(!thermal_verify(&work).ok, "the check of a wrong digit, %zu", digit);
         lucas_close(&lucas);
     }
 }
@@ -155,11 +146,11 @@ static void wrong_results_are_found(void) {
                                                              };
     struct thermal_result results[2] = {right, right};
     struct thermal_work work = {.cores = 2, .results = results};
-    expect(thermal_verify(&work).ok, "right results", 2);
+    expect(thermal_verify(&work).ok, "right results");
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         results[1] = wrong[i];
         struct bk_check check = thermal_verify(&work);
-        expect(!check.ok && check.worst_index / 4 == 1, "the second core's result", i);
+        expect(!check.ok && check.worst_index / 4 == 1, "the second core's result, %zu", i);
     }
 }
 
@@ -169,7 +160,7 @@ static int test_cuda(void) {
         return 77;
     models_end_right(&thermal_cuda);
 #endif
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }
 
 int main(int argc, char **argv) {
@@ -183,5 +174,5 @@ int main(int argc, char **argv) {
 #endif
     one_wrong_digit_is_found();
     wrong_results_are_found();
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }

@@ -1,22 +1,13 @@
 // Every model gives the triad in every placement, vectors lie where they should, and the check sees
 // a single wrong element. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "triad.h"
 
 #include <math.h>
-#include <stdio.h>
-
-static int failures;
-
-static void expect(bool condition, const char *what, size_t n) {
-    if (condition)
-        return;
-    fprintf(stderr, "failed: %s, n=%zu\n", what, n);
-    failures++;
-}
 
 static struct triad_work new_work(enum triad_placement placement, size_t n, size_t offset) {
     struct triad_work work = {.threads = 3};
-    expect(triad_allocate(&work.vectors, placement, n, 4096, offset), "memory", n);
+    expect(triad_allocate(&work.vectors, placement, n, 4096, offset), "n=%zu", n);
     return work;
 }
 
@@ -27,7 +18,7 @@ static void results_are_right(const struct triad_model *model) {
             model->first_touch(&work);
             model->is.kernel(&work, 2);
             struct bk_check check = triad_verify(&work.vectors);
-            expect(check.ok && check.compared == n, model->is.name, n);
+            expect(check.ok && check.compared == n, "%s, n=%zu", model->is.name, n);
             triad_free(&work.vectors);
         }
 }
@@ -38,12 +29,13 @@ static void vectors_lie_where_they_should(void) {
         struct triad_work work = new_work(placement, 1000, 128);
         const struct triad_vectors *v = &work.vectors;
         uintptr_t at[] = {(uintptr_t)v->a, (uintptr_t)v->b, (uintptr_t)v->c, (uintptr_t)v->d};
-        expect(at[0] % 4096 == 0, "the first vector is aligned", placement);
+        expect_equal(at[0] % 4096, 0, "the first vector is aligned, placement=%u", placement);
         for (size_t i = 1; i < 4; i++)
-            expect(at[i] - at[i - 1] == steps[placement], "distance of vectors", placement);
+            expect_equal(at[i] - at[i - 1], steps[placement], "distance of vectors, placement=%u",
+                         placement);
         expect((double)(at[3] + 8000 - (uintptr_t)v->block) <=
                    triad_bytes(placement, 1000, 4096, 128),
-               "the vectors fit the block", placement);
+               "the vectors fit the block, placement=%u", placement);
         triad_free(&work.vectors);
     }
 }
@@ -51,22 +43,22 @@ static void vectors_lie_where_they_should(void) {
 static void one_wrong_element_is_found(void) {
     struct triad_work work = new_work(TRIAD_PACKED, 1000, 0);
     triad_serial.first_touch(&work);
-    expect(!triad_verify(&work.vectors).ok, "a loop that does nothing", 1000);
+    expect(!triad_verify(&work.vectors).ok, "a loop that does nothing");
     triad_serial.is.kernel(&work, 1);
     for (size_t i = 0; i < 1000; i += 333) {
         double kept = work.vectors.a[i];
         work.vectors.a[i] = nextafter(kept, INFINITY);
         struct bk_check check = triad_verify(&work.vectors);
-        expect(!check.ok && check.worst_index == i, "the last bit of one element", i);
+        expect(!check.ok && check.worst_index == i, "the last bit of one element, i=%zu", i);
         work.vectors.a[i] = kept;
     }
-    expect(triad_verify(&work.vectors).ok, "restored", 1000);
+    expect(triad_verify(&work.vectors).ok, "restored");
     triad_free(&work.vectors);
 }
 
 static void what_cannot_be_is_refused(void) {
     struct triad_vectors vectors;
-    expect(!triad_allocate(&vectors, TRIAD_ALIGNED, SIZE_MAX / 16, 4096, 0), "too much memory", 0);
+    expect(!triad_allocate(&vectors, TRIAD_ALIGNED, SIZE_MAX / 16, 4096, 0), "too much memory");
     triad_free(&vectors);
 }
 
@@ -84,5 +76,5 @@ int main(void) {
     vectors_lie_where_they_should();
     one_wrong_element_is_found();
     what_cannot_be_is_refused();
-    return failures == 0 ? 0 : 1;
+    return expect_result();
 }
