@@ -30,7 +30,7 @@ static int expect_failures;
     expect_end(expect_true(EXPECT_HERE(#condition), condition), " " __VA_ARGS__)
 #define expect_equal(got, want, ...)                                                               \
     expect_end(                                                                                    \
-        _Generic((got), /* the branch that is not taken needs its casts, too */                    \
+        _Generic((got) + (want), /* the branch that is not taken needs its casts, too */           \
                  double                                                                            \
                  : expect_same_real(EXPECT_HERE(#got), (double)(got), (double)(want)), default     \
                  : expect_same(EXPECT_HERE(#got), (int64_t)(got), (int64_t)(want))),               \

@@ -10,6 +10,7 @@ static void checks(void) {
     expect(whole > 3 || third < 0.3, "a note of %d", whole);
     expect_equal(whole, 4);
     expect_equal(third, 0.3333);
+    expect_equal(whole, 3.5);
     expect_near(third, 0.3333, 1e-5);
     expect_near(nothing / nothing, 0, 1e9, "NaN");
     expect_text("abc", "abd");

@@ -79,10 +79,9 @@ static void defaults_are_the_programs(void) {
 
 static void options_are_taken(void) {
     struct bk_options options;
-    expect_equal(
-        parse(&options, (char[]){"--kernels triad --variant all --threads 2 --min-seconds 0.25 "
-                                 "--max-seconds-per-size=9 --cooked a.jsonl --raw b.txt"}),
-        -1);
+    char words[] = "--kernels triad --variant all --threads 2 --min-seconds 0.25 "
+                   "--max-seconds-per-size=9 --cooked a.jsonl --raw b.txt";
+    expect_equal(parse(&options, words), -1);
     expect(options.kernels == 2 && options.variants == 6 && options.threads == 2);
     expect(options.min_seconds < 0.26 && options.max_seconds < 9.1);
     bk_free_options(&options);
