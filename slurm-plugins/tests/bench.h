@@ -5,8 +5,8 @@
 
 #include "common.h"
 
+#include "bk_expect.h"
 #include "given.h"
-#include "test.h"
 
 enum { BENCH_CHANNELS_MAX = 32 };
 
@@ -28,9 +28,9 @@ static inline bool bench_open(struct bench *bench, const jm_instrument *instrume
         return false;
     bench->count = instrument->describe(bench->self, bench->channels, BENCH_CHANNELS_MAX);
     for (int i = 0; i < bench->count; i++) {
-        CHECK(bench->channels[i].parent < i); /* parents come before their children */
+        expect(bench->channels[i].parent < i); /* parents come before their children */
         for (int j = 0; j < i; j++)
-            CHECK(strcmp(bench->channels[i].name, bench->channels[j].name) != 0);
+            expect(strcmp(bench->channels[i].name, bench->channels[j].name) != 0);
     }
     return true;
 }
@@ -47,25 +47,24 @@ static inline void bench_close(struct bench *bench) {
 /* One channel as expected: name, domain, parent's name ("" outermost). */
 static inline void bench_channel(const struct bench *bench, int index, const char *name,
                                  const char *domain, const char *parent) {
-    CHECK(index < bench->count);
+    expect(index < bench->count);
     const jm_channel_info *info = &bench->channels[index];
-    CHECK_STR(info->name, name);
-    CHECK_STR(jm_domain_name(info->domain), domain);
-    CHECK_STR(info->parent < 0 ? "" : bench->channels[info->parent].name, parent);
+    expect_text(info->name, name);
+    expect_text(jm_domain_name(info->domain), domain);
+    expect_text(info->parent < 0 ? "" : bench->channels[info->parent].name, parent);
 }
 
 static inline void bench_value(const struct bench *bench, int index, uint64_t value) {
-    if (!bench->readings[index].ok)
-        test_fail(__FILE__, __LINE__, "channel %s: %s", bench->channels[index].name,
-                  bench->readings[index].none ? "none" : bench->readings[index].why);
-    else
-        CHECK_EQ_U64(bench->readings[index].value, value);
+    const jm_reading *reading = &bench->readings[index];
+    const char *name = bench->channels[index].name;
+    if (expect(reading->ok, "channel %s: %s", name, reading->none ? "none" : reading->why))
+        expect_equal(reading->value, value, "channel %s", name);
 }
 
 static inline void bench_fault(const struct bench *bench, int index, const char *part) {
     const jm_reading *reading = &bench->readings[index];
-    CHECK(!reading->ok && !reading->none);
-    CHECK_CONTAINS(reading->why ? reading->why : "", part);
+    expect(!reading->ok && !reading->none);
+    expect_part(reading->why ? reading->why : "", part);
 }
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Fuzz target: any text as a process's cgroup file, as mountinfo and as the group's counters (with
 // zero bytes between) gives a group of the step that can be read, or none.
+#include "bk_fixtures.h"
 #include "cgroup.h"
-#include "test.h"
 
 #include <sys/mman.h>
 

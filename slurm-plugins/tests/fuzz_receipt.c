@@ -3,7 +3,7 @@
 // out of the outbox.
 #include "../daemon/forward_mqtt.c" // its receipts are no one else's
 
-#include "test.h"
+#include "bk_fixtures.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

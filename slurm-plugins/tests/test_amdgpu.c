@@ -3,6 +3,7 @@
 #include "amdgpu.h"
 
 #include "bench.h"
+#include "bk_fixtures.h"
 
 static char folder[256];
 
@@ -16,8 +17,7 @@ static bool open_here(struct bench *bench) {
 
 static void shut(struct bench *bench) {
     bench_close(bench);
-    test_remove(folder);
-    mkdir(folder, 0755);
+    test_empty(folder);
 }
 
 static void write_card(int number, const char *file, const char *text) {
@@ -52,7 +52,7 @@ static void write_metrics(int number, unsigned char content, size_t offset, uint
     write_card(number, "gpu_metrics", "");
     jm_format(path, sizeof path, "%s/card%d/device/gpu_metrics", folder, number);
     FILE *file = fopen(path, "w");
-    CHECK(file && fwrite(data, 1, length, file) == length && fclose(file) == 0);
+    expect(file && fwrite(data, 1, length, file) == length && fclose(file) == 0);
 }
 
 static void energy_goes_before_power(void) {
@@ -70,12 +70,12 @@ static void energy_goes_before_power(void) {
     test_write(folder, "card1-DP-1/status", "connected\n");
     test_write(folder, "card3/device/hwmon/hwmon9/name", "i915\n");
     test_write(folder, "card3/device/hwmon/hwmon9/energy1_input", "1\n");
-    CHECK(open_here(&bench));
-    CHECK(bench.count == 4);
+    expect(open_here(&bench));
+    expect_equal(bench.count, 4);
     bench_channel(&bench, 0, "gpu-0", "gpu", "");
     bench_channel(&bench, 3, "gpu-3", "gpu", "");
-    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
-    CHECK(bench.channels[1].method == JM_METHOD_COUNTER);
+    expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
+    expect_equal(bench.channels[1].method, JM_METHOD_COUNTER);
     bench_read(&bench, 0);
     bench_value(&bench, 0, 31000000);
     bench_value(&bench, 1, 7000000);
@@ -90,8 +90,8 @@ static void a_graphics_cards_accumulator_is_not_trusted(void) {
     add_card(0, "0x73bf\n");
     write_metrics(0, 3, 24, 12345);
     write_card(0, "hwmon/hwmon3/power1_average", "55000000\n");
-    CHECK(open_here(&bench));
-    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
+    expect(open_here(&bench));
+    expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
     shut(&bench);
 }
 
@@ -102,8 +102,8 @@ static void the_second_die_of_a_module_is_in_the_first(void) {
         write_metrics(i, 3, 24, i % 2 ? 0 : 65536);
         write_card(i, "hwmon/hwmon3/power1_average", "0\n");
     }
-    CHECK(open_here(&bench));
-    CHECK(bench.count == 2);
+    expect(open_here(&bench));
+    expect_equal(bench.count, 2);
     bench_channel(&bench, 0, "gpu-0.1-pair", "gpu", "");
     bench_channel(&bench, 1, "gpu-2.3-pair", "gpu", "");
     bench_read(&bench, 0);
@@ -117,7 +117,7 @@ static void sick_cards_say_so(void) {
     write_metrics(0, 4, 24, 65536);
     add_card(1, "0x744c\n");
     write_card(1, "hwmon/hwmon3/power1_average", "1\n");
-    CHECK(open_here(&bench));
+    expect(open_here(&bench));
     write_card(0, "gpu_metrics", "abcd");
     write_card(1, "hwmon/hwmon3/power1_average", "-5\n");
     bench_read(&bench, 0);
@@ -128,8 +128,8 @@ static void sick_cards_say_so(void) {
 
 static void no_card_says_what_to_do(void) {
     struct bench bench;
-    CHECK(!open_here(&bench));
-    CHECK_CONTAINS(bench.why.text, "has no card with energy or power");
+    expect(!open_here(&bench));
+    expect_part(bench.why.text, "has no card with energy or power");
 }
 
 static void every_known_version_has_its_place(void) {
@@ -149,18 +149,18 @@ static void every_known_version_has_its_place(void) {
         size_t length =
             make_metrics(data, sizeof data, versions[i].content, versions[i].offset, 1 << 20);
         bool read = jm_gpu_metrics_energy(data, length, versions[i].device_id, &energy_uj, &why);
-        CHECK(read == versions[i].trusted);
+        expect_equal(read, versions[i].trusted);
         if (read)
-            CHECK_EQ_U64(energy_uj, 16000000);
+            expect_equal(energy_uj, 16000000);
         else
-            CHECK_CONTAINS(why.text, "has no energy of a known unit");
+            expect_part(why.text, "has no energy of a known unit");
     }
     make_metrics(data, sizeof data, 4, 24, UINT64_C(1) << 60);
-    CHECK(!jm_gpu_metrics_energy(data, sizeof data, 0x74a0, &energy_uj, &why));
-    CHECK_CONTAINS(why.text, "is beyond any card");
+    expect(!jm_gpu_metrics_energy(data, sizeof data, 0x74a0, &energy_uj, &why));
+    expect_part(why.text, "is beyond any card");
     make_metrics(data, sizeof data, 4, 24, UINT64_MAX); /* the driver's "not supported" */
-    CHECK(!jm_gpu_metrics_energy(data, sizeof data, 0x74a0, &energy_uj, &why));
-    CHECK(!jm_gpu_metrics_energy(data, 3, 0x74a0, &energy_uj, &why));
+    expect(!jm_gpu_metrics_energy(data, sizeof data, 0x74a0, &energy_uj, &why));
+    expect(!jm_gpu_metrics_energy(data, 3, 0x74a0, &energy_uj, &why));
 }
 
 int main(void) {
@@ -172,5 +172,5 @@ int main(void) {
     RUN(no_card_says_what_to_do);
     RUN(every_known_version_has_its_place);
     test_remove(folder);
-    return test_result();
+    return expect_result();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The seeds' error budgets, reproduced through the real channel and the real ledger: PRACE D9.3.3,
 // table 13 (the DSP's rig), 4.1.1 (the Tegra container), 8.2.4 (CoolMUC's 2400 s for 5 %).
+#include "bk_expect.h"
 #include "instrument.h"
 #include "ledger.h"
 #include "random.h"
-#include "test.h"
 
 #include <math.h>
 
@@ -55,7 +55,7 @@ static jm_estimate end_job(rig *to, double at_s) {
     tick(to, at_s);
     jm_ledger_close(&to->ledger, to->account, ns_of(at_s), true);
     jm_estimate estimate = jm_ledger_estimate(&to->ledger, to->account->job);
-    CHECK_EQ_U64(jm_ledger_charged_uj(&to->ledger, 0), to->ledger.channels[0].total_uj);
+    expect_equal(jm_ledger_charged_uj(&to->ledger, 0), to->ledger.channels[0].total_uj);
     jm_ledger_free(&to->ledger);
     return estimate;
 }
@@ -71,10 +71,6 @@ static double error_of(const jm_estimate *estimate, double truth_j) {
 
 static double random_within(double limit) {
     return limit * (2 * (double)(random_u64() >> 11) * 0x1p-53 - 1);
-}
-
-static bool near(double value, double expected, double tolerance) {
-    return fabs(value - expected) <= tolerance;
 }
 
 /* ---- table 13: the DSP's rig ---- */
@@ -112,9 +108,9 @@ static double power_error(void) {
 }
 
 static void the_rows_of_table_13_compose_by_quadrature(void) {
-    CHECK(near(voltage_error(), 1421e-6, 1e-6));
-    CHECK(near(current_error(), 2294e-6, 1e-6));
-    CHECK(power_error() < 9500e-6 && power_error() > 9400e-6);
+    expect_near(voltage_error(), 1421e-6, 1e-6);
+    expect_near(current_error(), 2294e-6, 1e-6);
+    expect(power_error() < 9500e-6 && power_error() > 9400e-6);
 }
 
 /* 4 ppm of 1000 s are 4 ms: 2 ms at either marker. */
@@ -142,11 +138,11 @@ static void the_dsps_energy_is_known_to_9500_ppm(void) {
     double energy_uj = (double)estimate.energy_uj;
     double systematic = estimate.systematic_uj * sqrt(3) / energy_uj; /* the limit */
     double jitter = estimate.random_uj * sqrt(3) / energy_uj;
-    CHECK(error_of(&estimate, power_w * length_s) < 1e-6);
-    CHECK(near(systematic, power_error(), 1e-9));
-    CHECK(near(jitter, RSS(2e-6, 2e-6), 0.01e-6)); /* at most 4 ppm, if both are off one way */
-    CHECK(RSS(systematic, jitter) < 9500e-6);
-    CHECK(half_width(&estimate) > 2 * systematic / sqrt(3)); /* k=2 of a rectangular limit */
+    expect(error_of(&estimate, power_w * length_s) < 1e-6);
+    expect_near(systematic, power_error(), 1e-9);
+    expect_near(jitter, RSS(2e-6, 2e-6), 0.01e-6); /* at most 4 ppm, if both are off one way */
+    expect(RSS(systematic, jitter) < 9500e-6);
+    expect(half_width(&estimate) > 2 * systematic / sqrt(3)); /* k=2 of a rectangular limit */
 }
 
 /* What a specimen of the rig reads: each row of the table anywhere within its limit. */
@@ -179,8 +175,8 @@ static void specimens_of_the_rig_stay_within_table_13(void) {
         covered += error <= half_width(&estimate);
     }
     /* A root of squares of limits is no limit: a good nine of ten; k=2 holds 95 %. */
-    CHECK(within >= specimens * 90 / 100 && within < specimens);
-    CHECK(covered >= specimens * 95 / 100);
+    expect(within >= specimens * 90 / 100 && within < specimens);
+    expect(covered >= specimens * 95 / 100);
 }
 
 /* ---- CoolMUC: one sample a minute ---- */
@@ -214,22 +210,22 @@ static double sum_of_samples_j(double phase_s, double length_s, double watts) {
 
 static void coolmuc_needs_2400_s_for_5_percent(void) {
     const double watts = 240, length_s = 2 * MINUTE_S / 0.05;
-    CHECK(length_s == 2400);
+    expect_equal(length_s, 2400);
     double worst = 0, widest = 0, short_widest = 0;
     for (double phase_s = 0.5; phase_s < MINUTE_S; phase_s += 0.5) {
         jm_estimate estimate = coolmuc(phase_s, length_s, watts);
         double error = error_of(&estimate, watts * length_s);
-        CHECK(error <= half_width(&estimate));
-        CHECK(fabs(sum_of_samples_j(phase_s, length_s, watts) / (watts * length_s) - 1) <= 0.05);
+        expect(error <= half_width(&estimate));
+        expect(fabs(sum_of_samples_j(phase_s, length_s, watts) / (watts * length_s) - 1) <= 0.05);
         worst = fmax(worst, error);
         widest = fmax(widest, half_width(&estimate));
         estimate = coolmuc(phase_s, length_s / 10, watts);
-        CHECK(error_of(&estimate, watts * length_s / 10) <= half_width(&estimate));
+        expect(error_of(&estimate, watts * length_s / 10) <= half_width(&estimate));
         short_widest = fmax(short_widest, half_width(&estimate));
     }
-    CHECK(worst > 0.005 && worst <= 0.05); /* half a sample at one end is 1.25 % */
-    CHECK(widest <= 0.05);
-    CHECK(short_widest > 0.05); /* a tenth of the time does not do */
+    expect(worst > 0.005 && worst <= 0.05); /* half a sample at one end is 1.25 % */
+    expect(widest <= 0.05);
+    expect(short_widest > 0.05); /* a tenth of the time does not do */
 }
 
 /* ---- the Tegra container: eight nodes on one WT230 ---- */
@@ -249,7 +245,7 @@ static jm_channel_info an_eighth(jm_error_budget budget) {
     const jm_instrument meter = {.type = "meter", .describe = describe_meter};
     const jm_instrument_config config = {.part = 1.0 / BOARDS};
     jm_channel_info info;
-    CHECK(jm_instrument_describe(&meter, &budget, &config, &info, 1) == 1);
+    expect_equal(jm_instrument_describe(&meter, &budget, &config, &info, 1), 1);
     return info;
 }
 
@@ -272,8 +268,8 @@ static void a_tegra_node_is_an_eighth_of_its_container(void) {
     const jm_error_budget wt230 = {.relative = 0.002};
     const double length_s = 506; /* the Linpack of PRACE's table 39 */
     jm_estimate exact = run_on_container(wt230, 0.25, length_s, BOARDS * BOARD_W);
-    CHECK(error_of(&exact, BOARD_W * length_s) < 1e-9);
-    CHECK(near(half_width(&exact), 2 * 0.002 / sqrt(3), 1e-5));
+    expect(error_of(&exact, BOARD_W * length_s) < 1e-9);
+    expect_near(half_width(&exact), 2 * 0.002 / sqrt(3), 1e-5);
     int covered = 0;
     const int specimens = 200;
     for (int s = 0; s < specimens; s++) {
@@ -281,16 +277,16 @@ static void a_tegra_node_is_an_eighth_of_its_container(void) {
         jm_estimate estimate = run_on_container(wt230, 0.25, 60, shown_w);
         covered += error_of(&estimate, BOARD_W * 60) <= half_width(&estimate);
     }
-    CHECK(covered == specimens); /* 2/sqrt(3) of a hard limit */
+    expect_equal(covered, specimens); /* 2/sqrt(3) of a hard limit */
 }
 
 /* "Not accurate enough": of 8 W it knows nothing, and the error bar says so. */
 static void the_rack_meter_is_no_good_for_a_tegra_node(void) {
     const jm_error_budget rack_meter = {.offset_w = 100};
     jm_estimate estimate = run_on_container(rack_meter, 1, 506, BOARDS * BOARD_W);
-    CHECK(error_of(&estimate, BOARD_W * 506) < 1e-9);
-    CHECK(near(half_width(&estimate), 2 / sqrt(3) * 12.5 / BOARD_W, 1e-3)); /* 180 % */
-    CHECK(half_width(&estimate) > 1);
+    expect(error_of(&estimate, BOARD_W * 506) < 1e-9);
+    expect_near(half_width(&estimate), 2 / sqrt(3) * 12.5 / BOARD_W, 1e-3); /* 180 % */
+    expect(half_width(&estimate) > 1);
 }
 
 int main(void) {
@@ -301,5 +297,5 @@ int main(void) {
     RUN(coolmuc_needs_2400_s_for_5_percent);
     RUN(a_tegra_node_is_an_eighth_of_its_container);
     RUN(the_rack_meter_is_no_good_for_a_tegra_node);
-    return test_result();
+    return expect_result();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A step's control group is found by version 1's and version 2's layout, wherever they are mounted.
+#include "bk_fixtures.h"
 #include "cgroup.h"
-#include "test.h"
 #include "usage.h"
 
 /* A /proc and two cgroup mounts; slurmstepd is process 100, its task 101. */
@@ -30,7 +30,7 @@ static jm_cgroup_answer find(const char *step, jm_cgroup *group) {
 static void check_file(const char *file, const char *name) {
     char expected[600];
     snprintf(expected, sizeof expected, "%s/%s", top, name);
-    CHECK_STR(file, expected);
+    expect_text(file, expected);
 }
 
 static void make_version_1(void) {
@@ -52,14 +52,14 @@ static void version_1_is_found_and_read(void) {
     make_version_1();
     jm_cgroup group;
     uint64_t cpu_ns = 0;
-    CHECK(find("0", &group) == JM_CGROUP_FOUND);
-    CHECK(group.source == JM_CPU_CGROUP1);
+    expect_equal(find("0", &group), JM_CGROUP_FOUND);
+    expect_equal(group.source, JM_CPU_CGROUP1);
     check_file(group.cpu_file, "cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage");
-    CHECK(jm_cgroup_cpu_ns(&group, &cpu_ns));
-    CHECK_EQ_U64(cpu_ns, 1234567890);
-    CHECK(!jm_cgroup_is_frozen(&group));
+    expect(jm_cgroup_cpu_ns(&group, &cpu_ns));
+    expect_equal(cpu_ns, 1234567890);
+    expect(!jm_cgroup_is_frozen(&group));
     put("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
-    CHECK(jm_cgroup_is_frozen(&group));
+    expect(jm_cgroup_is_frozen(&group));
     test_remove(top);
 }
 
@@ -75,13 +75,13 @@ static void version_2_is_found_and_read(void) {
     put(name, "populated 1\nfrozen 0\n");
     jm_cgroup group;
     uint64_t cpu_ns = 0;
-    CHECK(find("batch", &group) == JM_CGROUP_FOUND);
-    CHECK(group.source == JM_CPU_CGROUP2);
-    CHECK(jm_cgroup_cpu_ns(&group, &cpu_ns));
-    CHECK_EQ_U64(cpu_ns, 5000001000);
-    CHECK(!jm_cgroup_is_frozen(&group));
+    expect_equal(find("batch", &group), JM_CGROUP_FOUND);
+    expect_equal(group.source, JM_CPU_CGROUP2);
+    expect(jm_cgroup_cpu_ns(&group, &cpu_ns));
+    expect_equal(cpu_ns, 5000001000);
+    expect(!jm_cgroup_is_frozen(&group));
     put(name, "populated 1\nfrozen 1\n");
-    CHECK(jm_cgroup_is_frozen(&group));
+    expect(jm_cgroup_is_frozen(&group));
     test_remove(top);
 }
 
@@ -92,7 +92,7 @@ static void a_mount_of_a_part_of_the_tree_is_seen_through(void) {
     put("proc/101/cgroup", "0::/box/job_7/step_3/user/task_0\n");
     put("cg2/job_7/step_3/cpu.stat", "usage_usec 12\n");
     jm_cgroup group;
-    CHECK(find("3", &group) == JM_CGROUP_FOUND);
+    expect_equal(find("3", &group), JM_CGROUP_FOUND);
     check_file(group.cpu_file, "cg2/job_7/step_3/cpu.stat");
     test_remove(top);
 }
@@ -100,10 +100,10 @@ static void a_mount_of_a_part_of_the_tree_is_seen_through(void) {
 static void another_step_or_job_is_not_taken_for_it(void) {
     make_version_1();
     jm_cgroup group;
-    CHECK(find("1", &group) == JM_CGROUP_NONE);
-    CHECK(find("00", &group) == JM_CGROUP_NONE);
-    CHECK(jm_cgroup_find(proc, 100, 70, "0", &group) == JM_CGROUP_NONE);
-    CHECK(group.source == JM_CPU_PROC);
+    expect_equal(find("1", &group), JM_CGROUP_NONE);
+    expect_equal(find("00", &group), JM_CGROUP_NONE);
+    expect_equal(jm_cgroup_find(proc, 100, 70, "0", &group), JM_CGROUP_NONE);
+    expect_equal(group.source, JM_CPU_PROC);
     test_remove(top);
 }
 
@@ -111,7 +111,7 @@ static void a_step_without_processes_is_asked_again(void) {
     make_version_1();
     put("proc/100/task/100/children", "");
     jm_cgroup group;
-    CHECK(find("0", &group) == JM_CGROUP_EARLY);
+    expect_equal(find("0", &group), JM_CGROUP_EARLY);
     test_remove(top);
 }
 
@@ -120,8 +120,8 @@ static void without_cpuacct_the_freezer_still_tells(void) {
     make_version_1();
     put("proc/101/cgroup", "5:freezer:/slurm_n1/uid_0/job_7/step_0\n2:cpu,cpuacct:/\n");
     jm_cgroup group;
-    CHECK(find("0", &group) == JM_CGROUP_NONE);
-    CHECK(group.source == JM_CPU_PROC);
+    expect_equal(find("0", &group), JM_CGROUP_NONE);
+    expect_equal(group.source, JM_CPU_PROC);
     check_file(group.freeze_file, "cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state");
     test_remove(top);
 }
@@ -130,10 +130,10 @@ static void rubbish_is_no_cpu_time(void) {
     make_version_1();
     jm_cgroup group;
     uint64_t cpu_ns = 42;
-    CHECK(find("0", &group) == JM_CGROUP_FOUND);
+    expect_equal(find("0", &group), JM_CGROUP_FOUND);
     put("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "a lot\n");
-    CHECK(!jm_cgroup_cpu_ns(&group, &cpu_ns));
-    CHECK_EQ_U64(cpu_ns, 42);
+    expect(!jm_cgroup_cpu_ns(&group, &cpu_ns));
+    expect_equal(cpu_ns, 42);
     test_remove(top);
 }
 
@@ -144,26 +144,26 @@ static void a_change_of_source_makes_no_leap(void) {
     jm_account account = {.kind = JM_ACCOUNT_STEP, .job_id = 7, .step = "0", .pid = 100};
     put("proc/100/task/100/children", "");
     jm_usage_refresh(proc, &account);
-    CHECK(account.cpu_source == JM_CPU_PROC);
+    expect_equal(account.cpu_source, JM_CPU_PROC);
     put("proc/100/task/100/children", "101 ");
     jm_usage_refresh(proc, &account);
-    CHECK(account.cpu_source == JM_CPU_CGROUP1);
-    CHECK_EQ_U64(account.cpu_ns, 1234567890);
-    CHECK(account.cpu_tick_ns < 1234567890);
+    expect_equal(account.cpu_source, JM_CPU_CGROUP1);
+    expect_equal(account.cpu_ns, 1234567890);
+    expect(account.cpu_tick_ns < 1234567890);
     put("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "1234567899\n");
     jm_usage_refresh(proc, &account);
-    CHECK_EQ_U64(account.cpu_tick_ns, 9);
-    CHECK(account.activity == JM_ACTIVITY_RUNNING);
+    expect_equal(account.cpu_tick_ns, 9);
+    expect_equal(account.activity, JM_ACTIVITY_RUNNING);
     jm_usage_refresh(proc, &account);
-    CHECK_EQ_U64(account.cpu_tick_ns, 0);
+    expect_equal(account.cpu_tick_ns, 0);
     put("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
     jm_usage_refresh(proc, &account);
-    CHECK(account.activity == JM_ACTIVITY_STOPPED);
+    expect_equal(account.activity, JM_ACTIVITY_STOPPED);
     /* The step ends, its group goes: no CPU time, and no other source. */
     test_remove(top);
     jm_usage_refresh(proc, &account);
-    CHECK_EQ_U64(account.cpu_tick_ns, 0);
-    CHECK(account.cpu_source == JM_CPU_CGROUP1);
+    expect_equal(account.cpu_tick_ns, 0);
+    expect_equal(account.cpu_source, JM_CPU_CGROUP1);
     free(account.group);
 }
 
@@ -176,5 +176,5 @@ int main(void) {
     RUN(without_cpuacct_the_freezer_still_tells);
     RUN(rubbish_is_no_cpu_time);
     RUN(a_change_of_source_makes_no_leap);
-    return test_result();
+    return expect_result();
 }

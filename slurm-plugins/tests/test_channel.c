@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Channels: counters that wrap and reset, power readings integrated without loss, gaps stated.
+#include "bk_expect.h"
 #include "channel.h"
 #include "random.h"
-#include "test.h"
 
 #include <math.h>
 
@@ -32,19 +32,19 @@ static void a_wrapping_counter_loses_nothing(void) {
         uint64_t step = random_below(1000000000);
         energy += step;
         raw = (raw + step) % (wrap + 1);
-        CHECK(feed(&channel, raw, i * SECOND).fault == NULL);
+        expect(feed(&channel, raw, i * SECOND).fault == NULL);
     }
-    CHECK_EQ_U64(channel.total_uj, energy);
+    expect_equal(channel.total_uj, energy);
 }
 
 static void a_counter_that_was_reset_is_a_gap_not_energy(void) {
     jm_channel channel = counter(0);
     feed(&channel, 5000000, SECOND);
     jm_gain gain = feed(&channel, 100, 2 * SECOND);
-    CHECK_EQ_U64(gain.energy_uj, 0);
-    CHECK_EQ_U64(gain.lost_ns, SECOND);
-    CHECK(gain.fault != NULL);
-    CHECK_EQ_U64(feed(&channel, 1100, 3 * SECOND).energy_uj, 1000);
+    expect_equal(gain.energy_uj, 0);
+    expect_equal(gain.lost_ns, SECOND);
+    expect(gain.fault != NULL);
+    expect_equal(feed(&channel, 1100, 3 * SECOND).energy_uj, 1000);
 }
 
 /* Read as 0 while the meter's agent starts, say: what it has ever counted is no energy of now. */
@@ -57,12 +57,12 @@ static void a_counter_that_comes_back_was_not_reset(void) {
         jm_gain gain = {0};
         for (int i = 0; i < zeros; i++)
             gain = feed(&channel, 0, now_ns += SECOND);
-        CHECK(gain.energy_uj == 0);
+        expect_equal(gain.energy_uj, 0);
         uint64_t back = UINT64_C(20100000000) + 100000000 * ((uint64_t)zeros + 1);
         gain = feed(&channel, back, now_ns += SECOND);
-        CHECK(gain.fault == NULL);
-        CHECK_EQ_U64(channel.total_uj, back - UINT64_C(20000000000));
-        CHECK_EQ_U64(feed(&channel, back + 50, now_ns += SECOND).energy_uj, 50);
+        expect(gain.fault == NULL);
+        expect_equal(channel.total_uj, back - UINT64_C(20000000000));
+        expect_equal(feed(&channel, back + 50, now_ns += SECOND).energy_uj, 50);
     }
 }
 
@@ -70,8 +70,8 @@ static void an_impossible_jump_is_a_gap_not_energy(void) {
     jm_channel channel = counter(UINT64_C(1) << 60);
     feed(&channel, UINT64_C(1) << 50, SECOND);
     jm_gain gain = feed(&channel, 7, 2 * SECOND); /* as a wrap it would be a megawatt */
-    CHECK_EQ_U64(gain.energy_uj, 0);
-    CHECK_EQ_U64(gain.lost_ns, SECOND);
+    expect_equal(gain.energy_uj, 0);
+    expect_equal(gain.lost_ns, SECOND);
 }
 
 static void a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice(void) {
@@ -79,11 +79,11 @@ static void a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice(void
     feed(&channel, 0, SECOND);
     feed(&channel, 100000000, 2 * SECOND);
     jm_gain bridged = feed(&channel, 500000000, 6 * SECOND);
-    CHECK_EQ_U64(bridged.energy_uj, 400000000);
-    CHECK_EQ_U64(bridged.lost_ns, 0);
+    expect_equal(bridged.energy_uj, 400000000);
+    expect_equal(bridged.lost_ns, 0);
     jm_gain doubtful = feed(&channel, 500000001, 66 * SECOND);
-    CHECK_EQ_U64(doubtful.energy_uj, 1);
-    CHECK_EQ_U64(doubtful.lost_ns, 60 * SECOND);
+    expect_equal(doubtful.energy_uj, 1);
+    expect_equal(doubtful.lost_ns, 60 * SECOND);
 }
 
 static void a_ramp_is_integrated_exactly_at_any_ticks(void) {
@@ -98,7 +98,7 @@ static void a_ramp_is_integrated_exactly_at_any_ticks(void) {
         double power_uw = 50e6 + 2e6 * (double)t / 1e9;
         feed(&channel, (uint64_t)llround(power_uw), SECOND + t);
     }
-    CHECK(llabs((long long)channel.total_uj - 15000000000) < 1000);
+    expect(llabs((long long)channel.total_uj - 15000000000) < 1000);
 }
 
 static void rounding_is_carried_not_lost(void) {
@@ -106,16 +106,16 @@ static void rounding_is_carried_not_lost(void) {
     /* 1 uW for 1e6 ticks of 1 ms is 1000 uJ, though each tick alone is a thousandth of one. */
     for (int64_t i = 0; i <= 1000000; i++)
         feed(&channel, 1, SECOND + i * 1000000);
-    CHECK_EQ_U64(channel.total_uj, 1000);
+    expect_equal(channel.total_uj, 1000);
 }
 
 static void power_readings_far_apart_are_not_joined(void) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     jm_gain gain = feed(&channel, 100000000, 11 * SECOND);
-    CHECK_EQ_U64(gain.energy_uj, 0);
-    CHECK_EQ_U64(gain.lost_ns, 10 * SECOND);
-    CHECK_EQ_U64(feed(&channel, 100000000, 12 * SECOND).energy_uj, 100000000);
+    expect_equal(gain.energy_uj, 0);
+    expect_equal(gain.lost_ns, 10 * SECOND);
+    expect_equal(feed(&channel, 100000000, 12 * SECOND).energy_uj, 100000000);
 }
 
 static void a_failed_reading_is_named_and_bridged(void) {
@@ -123,9 +123,9 @@ static void a_failed_reading_is_named_and_bridged(void) {
     feed(&channel, 100000000, SECOND);
     jm_gain failed =
         jm_channel_advance(&channel, &(jm_reading){.why = "no such file"}, 2 * SECOND, 5 * SECOND);
-    CHECK_STR(failed.fault, "no such file");
-    CHECK_EQ_U64(failed.energy_uj, 100000000); /* the last power, held */
-    CHECK_EQ_U64(feed(&channel, 100000000, 3 * SECOND).energy_uj, 100000000);
+    expect_text(failed.fault, "no such file");
+    expect_equal(failed.energy_uj, 100000000); /* the last power, held */
+    expect_equal(feed(&channel, 100000000, 3 * SECOND).energy_uj, 100000000);
 }
 
 /* Slow instruments: ticks between values hold the power, the next value settles the account. */
@@ -133,11 +133,11 @@ static void a_tick_without_a_value_holds_and_the_next_value_settles(void) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     jm_gain held = jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND);
-    CHECK_EQ_U64(held.energy_uj, 200000000);
+    expect_equal(held.energy_uj, 200000000);
     /* it fell to nothing: 4 s of ramp are 200 J, all of it charged already */
-    CHECK_EQ_U64(feed(&channel, 0, 5 * SECOND).energy_uj, 0);
-    CHECK_EQ_U64(channel.total_uj, 200000000);
-    CHECK_EQ_U64(feed(&channel, 100000000, 6 * SECOND).energy_uj, 50000000);
+    expect_equal(feed(&channel, 0, 5 * SECOND).energy_uj, 0);
+    expect_equal(channel.total_uj, 200000000);
+    expect_equal(feed(&channel, 100000000, 6 * SECOND).energy_uj, 50000000);
 }
 
 static void what_was_held_too_much_is_caught_up_never_negative(void) {
@@ -145,9 +145,9 @@ static void what_was_held_too_much_is_caught_up_never_negative(void) {
     feed(&channel, 100000000, SECOND);
     jm_channel_settle(&channel, 5 * SECOND, 5 * SECOND); /* 400 J */
     feed(&channel, 0, 5 * SECOND + 1);                   /* in truth 200 J */
-    CHECK_EQ_U64(feed(&channel, 0, 7 * SECOND).energy_uj, 0);
-    CHECK_EQ_U64(feed(&channel, 100000000, 11 * SECOND).energy_uj, 0); /* +200 J: even */
-    CHECK_EQ_U64(feed(&channel, 100000000, 12 * SECOND).energy_uj, 100000000);
+    expect_equal(feed(&channel, 0, 7 * SECOND).energy_uj, 0);
+    expect_equal(feed(&channel, 100000000, 11 * SECOND).energy_uj, 0); /* +200 J: even */
+    expect_equal(feed(&channel, 100000000, 12 * SECOND).energy_uj, 100000000);
 }
 
 /* A prompt instrument that woke late reads a moment after the tick: that is the next tick's. */
@@ -156,9 +156,9 @@ static void a_value_of_after_the_tick_is_taken_back_to_it(void) {
     feed(&channel, 100000000, SECOND);
     jm_channel_take(&channel, &(jm_reading){.ok = true, .value = 100000000}, 3 * SECOND,
                     5 * SECOND);
-    CHECK_EQ_U64(jm_channel_settle(&channel, 2 * SECOND, 5 * SECOND).energy_uj, 100000000);
-    CHECK_EQ_U64(jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND).energy_uj, 100000000);
-    CHECK_EQ_U64(channel.total_uj, 200000000);
+    expect_equal(jm_channel_settle(&channel, 2 * SECOND, 5 * SECOND).energy_uj, 100000000);
+    expect_equal(jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND).energy_uj, 100000000);
+    expect_equal(channel.total_uj, 200000000);
 }
 
 static void silence_is_held_for_the_longest_gap_and_told_once(void) {
@@ -171,12 +171,12 @@ static void silence_is_held_for_the_longest_gap_and_told_once(void) {
         energy_uj += gain.energy_uj;
         lost_ns += gain.lost_ns;
     }
-    CHECK_EQ_U64(energy_uj, 500000000);
-    CHECK_EQ_U64(lost_ns, 19 * SECOND);
+    expect_equal(energy_uj, 500000000);
+    expect_equal(lost_ns, 19 * SECOND);
     jm_gain back = feed(&channel, 100000000, 21 * SECOND);
-    CHECK_EQ_U64(back.energy_uj, 0);
-    CHECK_EQ_U64(back.lost_ns, SECOND);
-    CHECK_EQ_U64(feed(&channel, 100000000, 22 * SECOND).energy_uj, 100000000);
+    expect_equal(back.energy_uj, 0);
+    expect_equal(back.lost_ns, SECOND);
+    expect_equal(feed(&channel, 100000000, 22 * SECOND).energy_uj, 100000000);
 }
 
 static void a_silent_counter_brings_all_of_it_back(void) {
@@ -185,18 +185,18 @@ static void a_silent_counter_brings_all_of_it_back(void) {
     feed(&channel, 100000000, 2 * SECOND);
     for (int64_t t = 3; t <= 20; t++)
         jm_channel_settle(&channel, t * SECOND, 5 * SECOND);
-    CHECK_EQ_U64(channel.total_uj, 600000000);
+    expect_equal(channel.total_uj, 600000000);
     feed(&channel, 1900000000, 21 * SECOND);
-    CHECK_EQ_U64(channel.total_uj, 1900000000);
+    expect_equal(channel.total_uj, 1900000000);
 }
 
 static void the_same_moment_twice_counts_once(void) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     feed(&channel, 100000000, 2 * SECOND);
-    CHECK_EQ_U64(feed(&channel, 100000000, 2 * SECOND).energy_uj, 0);
-    CHECK_EQ_U64(feed(&channel, 100000000, SECOND).energy_uj, 0);
-    CHECK_EQ_U64(channel.total_uj, 100000000);
+    expect_equal(feed(&channel, 100000000, 2 * SECOND).energy_uj, 0);
+    expect_equal(feed(&channel, 100000000, SECOND).energy_uj, 0);
+    expect_equal(channel.total_uj, 100000000);
 }
 
 /* The Tegra container of PRACE D9.3.3: eight boards on one meter. */
@@ -213,7 +213,7 @@ static void a_nodes_part_of_a_counter_loses_nothing_through_its_wraps(void) {
         energy += 900000000;
         feed(&channel, raw, i * SECOND);
     }
-    CHECK_EQ_U64(channel.total_uj, energy / 8);
+    expect_equal(channel.total_uj, energy / 8);
 }
 
 /* As parts of the whole, three nodes are as much as the decimal fractions that the file gives. */
@@ -223,17 +223,17 @@ static void parts_that_are_no_binary_fraction_carry_their_rest(void) {
     feed(&channel, 0, SECOND);
     for (int64_t i = 1; i <= 3000; i++)
         feed(&channel, (uint64_t)i, (1 + i) * SECOND);
-    CHECK_EQ_U64(channel.total_uj, 999); /* 999.999999 */
+    expect_equal(channel.total_uj, 999); /* 999.999999 */
 }
 
 static void a_nodes_part_of_a_power_is_its_power(void) {
     jm_channel channel = sensor();
     channel.info.part_ppb = 125000000;
     feed(&channel, 64000000, SECOND);
-    CHECK_EQ_U64(feed(&channel, 64000000, 2 * SECOND).energy_uj, 8000000);
-    CHECK(channel.power_w == 8);
+    expect_equal(feed(&channel, 64000000, 2 * SECOND).energy_uj, 8000000);
+    expect_equal(channel.power_w, 8);
     jm_gain held = jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND);
-    CHECK_EQ_U64(held.energy_uj, 8000000);
+    expect_equal(held.energy_uj, 8000000);
 }
 
 /* A rack's megawatts are believed where a node's part of them is. */
@@ -241,11 +241,11 @@ static void belief_and_wraps_are_judged_on_the_right_side(void) {
     jm_channel channel = counter(UINT64_C(1) << 40);
     channel.info.part_ppb = JM_WHOLE_PPB / 100;
     feed(&channel, 0, SECOND);
-    CHECK_EQ_U64(feed(&channel, 1000000000000, 2 * SECOND).energy_uj, 10000000000); /* 1 MW */
+    expect_equal(feed(&channel, 1000000000000, 2 * SECOND).energy_uj, 10000000000); /* 1 MW */
     jm_gain sound = feed(&channel, 400, 2 * SECOND + SECOND / 10);
-    CHECK(sound.fault == NULL); /* 9.95e10 uJ to the wrap, a tenth of a second of 1 MW */
+    expect(sound.fault == NULL); /* 9.95e10 uJ to the wrap, a tenth of a second of 1 MW */
     jm_gain doubtful = feed(&channel, 401, 4 * SECOND);
-    CHECK(doubtful.fault != NULL);
+    expect(doubtful.fault != NULL);
 }
 
 /* One that is polled holds, and may be wrong by as much as it has changed of late; one that did not
@@ -260,11 +260,11 @@ static void what_a_polled_counter_holds_is_in_doubt(void) {
         jm_channel_settle(&channel, 4 * SECOND, 5 * SECOND);
         /* it may have changed by 90 W again, at once, or any time of the second */
         double held_uj2 = jm_channel_unseen_variance(&channel);
-        CHECK(fabs(held_uj2 / (90e6 * 90e6 / 3) - 1) < 1e-9);
+        expect_near(held_uj2 / (90e6 * 90e6 / 3), 1, 1e-9);
         feed(&channel, 210000000, 4 * SECOND);
-        CHECK(jm_channel_unseen_variance(&channel) == 0);
-        CHECK(prompt ? risen.when_uj2 == 0 : risen.when_uj2 >= 90e6 * 90e6 / 12);
-        CHECK(risen.variance_uj2 == 0);
+        expect_equal(jm_channel_unseen_variance(&channel), 0);
+        expect(prompt ? risen.when_uj2 == 0 : risen.when_uj2 >= 90e6 * 90e6 / 12);
+        expect_equal(risen.variance_uj2, 0);
     }
 }
 
@@ -273,12 +273,12 @@ static void a_tick_that_was_not_answered_is_in_doubt(void) {
     jm_channel channel = counter(0);
     channel.info.prompt = true;
     feed(&channel, 0, SECOND);
-    CHECK_EQ_U64(jm_channel_settle(&channel, 4 * SECOND, 5 * SECOND).energy_uj, 0); /* no power */
+    expect_equal(jm_channel_settle(&channel, 4 * SECOND, 5 * SECOND).energy_uj, 0); /* no power */
     jm_gain late = feed(&channel, 400000000, 5 * SECOND);
-    CHECK_EQ_U64(late.energy_uj, 400000000);
-    CHECK(fabs(late.when_uj2 / (300e6 * 300e6) - 1) < 1e-9); /* 3 of 4 s came before the tick */
-    jm_channel_settle(&channel, 6 * SECOND, 5 * SECOND);     /* 100 W, held rightly */
-    CHECK(feed(&channel, 600000000, 7 * SECOND).when_uj2 == 0);
+    expect_equal(late.energy_uj, 400000000);
+    expect_near(late.when_uj2 / (300e6 * 300e6), 1, 1e-9); /* 3 of 4 s came before the tick */
+    jm_channel_settle(&channel, 6 * SECOND, 5 * SECOND);   /* 100 W, held rightly */
+    expect_equal(feed(&channel, 600000000, 7 * SECOND).when_uj2, 0);
 }
 
 int main(void) {
@@ -304,5 +304,5 @@ int main(void) {
     RUN(a_nodes_part_of_a_power_is_its_power);
     RUN(what_a_polled_counter_holds_is_in_doubt);
     RUN(belief_and_wraps_are_judged_on_the_right_side);
-    return test_result();
+    return expect_result();
 }

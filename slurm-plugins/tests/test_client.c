@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Asking a daemon that is late, hangs, or is not there.
+#include "bk_fixtures.h"
 #include "client.h"
 #include "clock.h"
-#include "test.h"
 
 #include <pthread.h>
 #include <sys/socket.h>
@@ -20,11 +20,11 @@ static void begin(void) {
     test_make_folder(folder, sizeof folder);
     client = (jm_client)JM_CLIENT_INIT;
     snprintf(client.socket, sizeof client.socket, "%s/s", folder);
-    CHECK(strlen(client.socket) < sizeof address.sun_path);
+    expect(strlen(client.socket) < sizeof address.sun_path);
     strcpy(address.sun_path, client.socket);
     listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0);
-    CHECK(listen(listener, 16) == 0);
+    expect_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    expect_equal(listen(listener, 16), 0);
 }
 
 static void end(void) {
@@ -55,16 +55,16 @@ static void a_request_is_dated(void) {
     for (int told = 0; told < 2; told++) {
         int64_t before_ns = jm_clock_ns(CLOCK_BOOTTIME);
         if (told)
-            CHECK(jm_client_tell(&client, "close quiet=1", &why) == 0);
+            expect_equal(jm_client_tell(&client, "close quiet=1", &why), 0);
         else
-            CHECK(jm_client_ask(&client, "open job=7", TIMEOUT_MS, &reply, &why) == -1);
+            expect_equal(jm_client_ask(&client, "open job=7", TIMEOUT_MS, &reply, &why), -1);
         int fd = accept(listener, NULL, NULL);
         ssize_t n = recv(fd, text, sizeof text, 0);
-        CHECK(n > 0 && jm_packet_parse(text, (size_t)n, &packet));
+        expect(n > 0 && jm_packet_parse(text, (size_t)n, &packet));
         uint64_t sent_ns = jm_packet_u64(&packet, "sent_ns", 0);
-        CHECK(sent_ns >= (uint64_t)before_ns && sent_ns <= (uint64_t)jm_clock_ns(CLOCK_BOOTTIME));
-        CHECK_EQ_U64(jm_packet_u64(&packet, "wait_ms", 0), told ? 0 : TIMEOUT_MS);
-        CHECK_STR(packet.verb, told ? "close" : "open");
+        expect(sent_ns >= (uint64_t)before_ns && sent_ns <= (uint64_t)jm_clock_ns(CLOCK_BOOTTIME));
+        expect_equal(jm_packet_u64(&packet, "wait_ms", 0), told ? 0 : TIMEOUT_MS);
+        expect_text(packet.verb, told ? "close" : "open");
         close(fd);
     }
     end();
@@ -75,23 +75,19 @@ static int ask(jm_message *why) {
     return jm_client_ask(&client, "read", TIMEOUT_MS, &reply, why);
 }
 
-static void pass(int ms) {
-    usleep((useconds_t)ms * 1000);
-}
-
 static void one_late_reply_does_not_silence_for_long(void) {
     jm_message why;
     pthread_t thread;
     begin();
-    CHECK(ask(&why) == -1);
-    CHECK_CONTAINS(why.text, "no reply in time");
-    CHECK(ask(&why) == -1);
-    CHECK_CONTAINS(why.text, "lately");
+    expect_equal(ask(&why), -1);
+    expect_part(why.text, "no reply in time");
+    expect_equal(ask(&why), -1);
+    expect_part(why.text, "lately");
     pthread_create(&thread, NULL, answer_all, NULL);
-    pass(JM_SILENCE_MS + 10);
+    test_pause_ms(JM_SILENCE_MS + 10);
     jm_packet reply;
-    CHECK(jm_client_ask(&client, "read", 10000, &reply, &why) == 0);
-    CHECK(client.silence_ms == 0);
+    expect_equal(jm_client_ask(&client, "read", 10000, &reply, &why), 0);
+    expect_equal(client.silence_ms, 0);
     jm_client_close(&client);
     shutdown(listener, SHUT_RDWR);
     pthread_join(thread, NULL);
@@ -103,15 +99,15 @@ static void a_daemon_that_hangs_is_asked_ever_more_rarely(void) {
     begin();
     int64_t before_ns = 0;
     for (int times = 0; times < 6; times++) {
-        CHECK(ask(&why) == -1);
-        CHECK_CONTAINS(why.text, "no reply in time");
+        expect_equal(ask(&why), -1);
+        expect_part(why.text, "no reply in time");
         int64_t silence_ns = client.retry_after_ns - jm_clock_ns(CLOCK_MONOTONIC);
-        CHECK(silence_ns > before_ns || client.silence_ms == JM_SILENCE_MAX_MS);
-        CHECK(silence_ns <= JM_SILENCE_MAX_MS * INT64_C(1000000));
+        expect(silence_ns > before_ns || client.silence_ms == JM_SILENCE_MAX_MS);
+        expect(silence_ns <= JM_SILENCE_MAX_MS * INT64_C(1000000));
         before_ns = silence_ns;
         client.retry_after_ns = 1; /* as if that time had passed */
     }
-    CHECK(client.silence_ms == JM_SILENCE_MAX_MS);
+    expect_equal(client.silence_ms, JM_SILENCE_MAX_MS);
     end();
 }
 
@@ -120,9 +116,9 @@ static void a_daemon_that_is_not_there_silences_nobody(void) {
     begin();
     unlink(client.socket);
     for (int times = 0; times < 2; times++) {
-        CHECK(ask(&why) == -1);
-        CHECK_CONTAINS(why.text, "joulemarkd does not answer at");
-        CHECK(client.retry_after_ns == 0);
+        expect_equal(ask(&why), -1);
+        expect_part(why.text, "joulemarkd does not answer at");
+        expect_equal(client.retry_after_ns, 0);
     }
     end();
 }
@@ -132,5 +128,5 @@ int main(void) {
     RUN(one_late_reply_does_not_silence_for_long);
     RUN(a_daemon_that_hangs_is_asked_ever_more_rarely);
     RUN(a_daemon_that_is_not_there_silences_nobody);
-    return test_result();
+    return expect_result();
 }

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "locate.h"
 
-#include "test.h"
+#include "bk_fixtures.h"
 
 #include <math.h>
 
@@ -30,7 +30,7 @@ static int load(const char *yaml, heard *all) {
     jm_config_free(&config);
     test_write(folder, "joulemark.yaml", yaml);
     int errors = jm_config_load(file, "n7", &config, hear, all);
-    CHECK(errors == all->count);
+    expect_equal(errors, all->count);
     return errors;
 }
 
@@ -129,35 +129,35 @@ static void each_mistake_names_file_line_and_key(void) {
         char start[JM_MESSAGE_MAX];
         jm_format(start, sizeof start, "%s:%s", file, mistakes[i].place);
         int errors = load(mistakes[i].yaml, &all);
-        if (errors != 1)
-            test_fail(__FILE__, __LINE__, "case %zu: %d errors for:\n%s%s\n%s", i, errors,
-                      mistakes[i].yaml, all.text[0], all.text[1]);
-        if (strncmp(all.text[0], start, strlen(start)) != 0)
-            test_fail(__FILE__, __LINE__, "case %zu: '%s' does not begin with '%s'", i, all.text[0],
-                      start);
-        CHECK_CONTAINS(all.text[0], mistakes[i].part);
+        expect_equal(errors, 1, "of:\n%s%s\n%s", mistakes[i].yaml, all.text[0], all.text[1]);
+        expect(strstr(all.text[0], start) == all.text[0], "'%s', '%s'", all.text[0], start);
+        expect_part(all.text[0], mistakes[i].part);
     }
 }
 
 static void all_mistakes_are_told_at_once(void) {
     heard all;
-    CHECK(load("cluster: c\nperiod_s: x\nstor: /s\ninstruments:\n- {type: model, idle_w: y}\n"
-               "- {type: replay}\n",
-               &all) == 5);
-    CHECK_CONTAINS(all.text[0], "'period_s'");
-    CHECK_CONTAINS(all.text[1], "'stor'");
-    CHECK_CONTAINS(all.text[2], "'instruments[0].idle_w'");
-    CHECK_CONTAINS(all.text[3], "'instruments[0].full_w'");
-    CHECK_CONTAINS(all.text[4], "'instruments[1].file'");
+    int errors =
+        load("cluster: c\nperiod_s: x\nstor: /s\ninstruments:\n- {type: model, idle_w: y}\n"
+             "- {type: replay}\n",
+             &all);
+    expect_equal(errors, 5);
+    expect_part(all.text[0], "'period_s'");
+    expect_part(all.text[1], "'stor'");
+    expect_part(all.text[2], "'instruments[0].idle_w'");
+    expect_part(all.text[3], "'instruments[0].full_w'");
+    expect_part(all.text[4], "'instruments[1].file'");
 }
 
 static void a_loop_of_parents_is_told_for_each(void) {
     heard all;
-    CHECK(load(I "- {type: hwmon, name: a, parent: b}\n- {type: hwmon, name: b, parent: c}\n"
-                 "- {type: hwmon, name: c, parent: a}\n- {type: hwmon, name: d, parent: a}\n",
-               &all) == 3);
+    int errors =
+        load(I "- {type: hwmon, name: a, parent: b}\n- {type: hwmon, name: b, parent: c}\n"
+               "- {type: hwmon, name: c, parent: a}\n- {type: hwmon, name: d, parent: a}\n",
+             &all);
+    expect_equal(errors, 3);
     for (int i = 0; i < 3; i++)
-        CHECK_CONTAINS(all.text[i], "must not lead back");
+        expect_part(all.text[i], "must not lead back");
 }
 
 static void too_many_instruments_are_refused(void) {
@@ -166,96 +166,98 @@ static void too_many_instruments_are_refused(void) {
         snprintf(yaml + strlen(yaml), sizeof yaml - strlen(yaml), "- {type: hwmon, name: h%d}\n",
                  i);
     heard all;
-    CHECK(load(yaml, &all) == 1);
-    CHECK_CONTAINS(all.text[0], ":2: key 'instruments': must have at most 64 entries, has 65");
+    expect_equal(load(yaml, &all), 1);
+    expect_part(all.text[0], ":2: key 'instruments': must have at most 64 entries, has 65");
 }
 
 static void a_missing_file_is_an_error(void) {
     heard all = {0};
-    CHECK(jm_config_load("/nonexistent/joulemark.yaml", "n", &config, hear, &all) == 1);
-    CHECK_CONTAINS(all.text[0], "/nonexistent/joulemark.yaml: cannot be opened: No such file");
+    expect_equal(jm_config_load("/nonexistent/joulemark.yaml", "n", &config, hear, &all), 1);
+    expect_part(all.text[0], "/nonexistent/joulemark.yaml: cannot be opened: No such file");
     memset(&all, 0, sizeof all);
-    CHECK(jm_config_load(folder, "n", &config, hear, &all) == 1); /* a folder is no file */
-    CHECK(jm_config_load("/nonexistent/joulemark.yaml", "n", &config, NULL, NULL) == 1);
+    expect_equal(jm_config_load(folder, "n", &config, hear, &all), 1); /* a folder is no file */
+    expect_equal(jm_config_load("/nonexistent/joulemark.yaml", "n", &config, NULL, NULL), 1);
 }
 
 static void defaults_hold_where_nothing_is_said(void) {
     heard all;
-    CHECK(load("cluster: c\n", &all) == 0);
-    CHECK_STR(config.path, file);
-    CHECK_STR(config.cluster, "c");
-    CHECK_STR(config.socket, "/run/joulemark/joulemarkd.sock");
-    CHECK_STR(config.state_dir, "/var/lib/joulemark");
-    CHECK_STR(config.log_file, "");
-    CHECK(config.period_s >= 1 && config.period_s <= 1);
-    CHECK(config.cpus >= 1);
-    CHECK(config.n_privileged_users == 0);
-    CHECK(config.n_instruments == 1);
-    CHECK_STR(config.instruments[0].type, "auto");
-    CHECK_STR(config.instruments[0].name, "auto");
-    CHECK(load("cluster: c\ninstruments: []\n", &all) == 0 && config.n_instruments == 1);
+    expect_equal(load("cluster: c\n", &all), 0);
+    expect_text(config.path, file);
+    expect_text(config.cluster, "c");
+    expect_text(config.socket, "/run/joulemark/joulemarkd.sock");
+    expect_text(config.state_dir, "/var/lib/joulemark");
+    expect_text(config.log_file, "");
+    expect(config.period_s >= 1 && config.period_s <= 1);
+    expect(config.cpus >= 1);
+    expect_equal(config.n_privileged_users, 0);
+    expect_equal(config.n_instruments, 1);
+    expect_text(config.instruments[0].type, "auto");
+    expect_text(config.instruments[0].name, "auto");
+    expect(load("cluster: c\ninstruments: []\n", &all) == 0 && config.n_instruments == 1);
 }
 
 static void every_key_arrives(void) {
     heard all;
-    CHECK(load("cluster: demo\nsocket: /s/%n.sock\nstate_dir: /l/%n\nrecord_dir: /r\n"
-               "store: /100%%/s.sqlite\ncarbon_g_per_kwh: 380\ncarbon_relative_error: 0.1\n"
-               "price_per_kwh: /prices.csv\ncurrency: EUR\nstore_password_file: /secret\n"
-               "log_file: /log/%n-%n.log\nperiod_s: 0.5\ncpus: 2\n"
-               "privileged_users: [slurm, DOMAIN\\user]\n"
-               "instruments:\n"
-               "  - {name: rapl, type: powercap, root: /x, idle_w: 30, parent: pdu}\n"
-               "  - name: pdu\n    type: replay\n    file: /t/%n.csv\n    as: counter\n"
-               "    epoch: 1790000000.5\n    repeat: true\n    wrap_uj: 262143328850\n"
-               "    domain: node\n    error: {relative: 0.01, offset_w: 0.5, resolution_w: 0.1,"
-               " resolution_uj: 61, jitter_s: 0.001}\n"
-               "  - {type: model, idle_w: 40, full_w: 120, domain: cpu, root: /host/proc}\n"
-               "  - {type: replay, file: /p.csv, as: power, part: 0.125}\n",
-               &all) == 0);
-    CHECK_STR(config.socket, "/s/n7.sock");
-    CHECK_STR(config.state_dir, "/l/n7");
-    CHECK_STR(config.record_dir, "/r");
-    CHECK_STR(jm_text(&config.site, "price_per_kwh", ""), "/prices.csv");
-    CHECK(config.site.count == 5);
-    CHECK_STR(config.store, "/100%/s.sqlite");
-    CHECK_STR(config.log_file, "/log/n7-n7.log");
-    CHECK(config.period_s >= 0.5 && config.period_s <= 0.5 && config.cpus == 2);
-    CHECK(config.n_privileged_users == 2);
-    CHECK_STR(config.privileged_users[1], "DOMAIN\\user");
-    CHECK(config.n_instruments == 4);
+    int errors =
+        load("cluster: demo\nsocket: /s/%n.sock\nstate_dir: /l/%n\nrecord_dir: /r\n"
+             "store: /100%%/s.sqlite\ncarbon_g_per_kwh: 380\ncarbon_relative_error: 0.1\n"
+             "price_per_kwh: /prices.csv\ncurrency: EUR\nstore_password_file: /secret\n"
+             "log_file: /log/%n-%n.log\nperiod_s: 0.5\ncpus: 2\n"
+             "privileged_users: [slurm, DOMAIN\\user]\n"
+             "instruments:\n"
+             "  - {name: rapl, type: powercap, root: /x, idle_w: 30, parent: pdu}\n"
+             "  - name: pdu\n    type: replay\n    file: /t/%n.csv\n    as: counter\n"
+             "    epoch: 1790000000.5\n    repeat: true\n    wrap_uj: 262143328850\n"
+             "    domain: node\n    error: {relative: 0.01, offset_w: 0.5, resolution_w: 0.1,"
+             " resolution_uj: 61, jitter_s: 0.001}\n"
+             "  - {type: model, idle_w: 40, full_w: 120, domain: cpu, root: /host/proc}\n"
+             "  - {type: replay, file: /p.csv, as: power, part: 0.125}\n",
+             &all);
+    expect_equal(errors, 0);
+    expect_text(config.socket, "/s/n7.sock");
+    expect_text(config.state_dir, "/l/n7");
+    expect_text(config.record_dir, "/r");
+    expect_text(jm_text(&config.site, "price_per_kwh", ""), "/prices.csv");
+    expect_equal(config.site.count, 5);
+    expect_text(config.store, "/100%/s.sqlite");
+    expect_text(config.log_file, "/log/n7-n7.log");
+    expect(config.period_s >= 0.5 && config.period_s <= 0.5 && config.cpus == 2);
+    expect_equal(config.n_privileged_users, 2);
+    expect_text(config.privileged_users[1], "DOMAIN\\user");
+    expect_equal(config.n_instruments, 4);
     const jm_instrument_config *rapl = &config.instruments[0], *pdu = rapl + 1, *model = rapl + 2;
-    CHECK_STR(rapl->name, "rapl");
-    CHECK_STR(rapl->parent, "pdu");
-    CHECK_STR(jm_text(&rapl->settings, "root", ""), "/x");
-    CHECK(rapl->line == 16 && isnan(rapl->error.relative) && isnan(rapl->stuck_s));
-    CHECK(rapl->period_s >= 0.5 && rapl->period_s <= 0.5 && rapl->timeout_s <= 0.5);
-    CHECK(rapl->idle_w >= 30 && rapl->idle_w <= 30);
-    CHECK_STR(jm_text(&pdu->settings, "file", ""), "/t/n7.csv");
-    CHECK(jm_flag(&pdu->settings, "repeat", false) && pdu->domain == JM_DOMAIN_NODE);
-    CHECK(jm_chosen(&pdu->settings, "as", "power", "counter"));
+    expect_text(rapl->name, "rapl");
+    expect_text(rapl->parent, "pdu");
+    expect_text(jm_text(&rapl->settings, "root", ""), "/x");
+    expect(rapl->line == 16 && isnan(rapl->error.relative) && isnan(rapl->stuck_s));
+    expect(rapl->period_s >= 0.5 && rapl->period_s <= 0.5 && rapl->timeout_s <= 0.5);
+    expect(rapl->idle_w >= 30 && rapl->idle_w <= 30);
+    expect_text(jm_text(&pdu->settings, "file", ""), "/t/n7.csv");
+    expect(jm_flag(&pdu->settings, "repeat", false) && pdu->domain == JM_DOMAIN_NODE);
+    expect(jm_chosen(&pdu->settings, "as", "power", "counter"));
     double epoch_s = jm_number(&pdu->settings, "epoch", 0);
-    CHECK(epoch_s > 1790000000.4 && epoch_s < 1790000000.6);
-    CHECK_EQ_U64(jm_whole(&pdu->settings, "wrap_uj", 0), 262143328850);
-    CHECK(pdu->error.relative > 0.009 && pdu->error.relative < 0.011);
-    CHECK(pdu->error.resolution_uj > 60.9 && pdu->error.jitter_s < 0.0011);
-    CHECK_STR(model->name, "model");
-    CHECK(model->domain == JM_DOMAIN_CPU && !jm_given(&model->settings, "epoch"));
-    CHECK(jm_chosen(&config.instruments[3].settings, "as", "counter", "power"));
-    CHECK_STR(config.instruments[3].name, "replay");
-    CHECK(config.instruments[3].part == 0.125 && isnan(rapl->part));
+    expect(epoch_s > 1790000000.4 && epoch_s < 1790000000.6);
+    expect_equal(jm_whole(&pdu->settings, "wrap_uj", 0), 262143328850);
+    expect(pdu->error.relative > 0.009 && pdu->error.relative < 0.011);
+    expect(pdu->error.resolution_uj > 60.9 && pdu->error.jitter_s < 0.0011);
+    expect_text(model->name, "model");
+    expect(model->domain == JM_DOMAIN_CPU && !jm_given(&model->settings, "epoch"));
+    expect(jm_chosen(&config.instruments[3].settings, "as", "counter", "power"));
+    expect_text(config.instruments[3].name, "replay");
+    expect(config.instruments[3].part == 0.125 && isnan(rapl->part));
 }
 
 static void the_socket_alone_ignores_other_mistakes(void) {
     char socket[JM_PATH_MAX];
     jm_message why;
     test_write(folder, "joulemark.yaml", "socket: /s/%n.sock\ninstruments: nonsense\n");
-    CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == 0);
-    CHECK_STR(socket, "/s/n7.sock");
-    CHECK(jm_config_socket(file, NULL, socket, sizeof socket, NULL) == 0);
-    CHECK_STR(socket, "/s/.sock");
+    expect_equal(jm_config_socket(file, "n7", socket, sizeof socket, &why), 0);
+    expect_text(socket, "/s/n7.sock");
+    expect_equal(jm_config_socket(file, NULL, socket, sizeof socket, NULL), 0);
+    expect_text(socket, "/s/.sock");
     test_write(folder, "joulemark.yaml", "cluster: c\n");
-    CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == 0);
-    CHECK_STR(socket, "/run/joulemark/joulemarkd.sock");
+    expect_equal(jm_config_socket(file, "n7", socket, sizeof socket, &why), 0);
+    expect_text(socket, "/run/joulemark/joulemarkd.sock");
 }
 
 static void the_socket_alone_falls_back_to_the_default(void) {
@@ -268,13 +270,13 @@ static void the_socket_alone_falls_back_to_the_default(void) {
                   {"socket: /s/%x\n", "joulemark.yaml:1: key 'socket': "}};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         test_write(folder, "joulemark.yaml", broken[i].yaml);
-        CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == -1);
-        CHECK_STR(socket, "/run/joulemark/joulemarkd.sock");
-        CHECK_CONTAINS(why.text, broken[i].part);
+        expect_equal(jm_config_socket(file, "n7", socket, sizeof socket, &why), -1);
+        expect_text(socket, "/run/joulemark/joulemarkd.sock");
+        expect_part(why.text, broken[i].part);
     }
-    CHECK(jm_config_socket("/nonexistent", "n7", socket, sizeof socket, &why) == -1);
-    CHECK_STR(socket, "/run/joulemark/joulemarkd.sock");
-    CHECK_CONTAINS(why.text, "/nonexistent: cannot be opened");
+    expect_equal(jm_config_socket("/nonexistent", "n7", socket, sizeof socket, &why), -1);
+    expect_text(socket, "/run/joulemark/joulemarkd.sock");
+    expect_part(why.text, "/nonexistent: cannot be opened");
 }
 
 static void the_socket_may_be_quoted_and_commented(void) {
@@ -285,8 +287,8 @@ static void the_socket_may_be_quoted_and_commented(void) {
     jm_message why;
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         test_write(folder, "joulemark.yaml", same[i]);
-        CHECK(jm_config_socket(file, "n7", socket, sizeof socket, &why) == 0);
-        CHECK_STR(socket, "/s/n7.sock");
+        expect_equal(jm_config_socket(file, "n7", socket, sizeof socket, &why), 0);
+        expect_text(socket, "/s/n7.sock");
     }
 }
 
@@ -296,8 +298,8 @@ static void a_socket_that_plugins_could_not_read_is_refused(void) {
                                       "cluster: c\nsocket: !!str /s\n"};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         heard all;
-        CHECK(load(odd[i], &all) == 1);
-        CHECK_CONTAINS(all.text[0], "key 'socket': ");
+        expect_equal(load(odd[i], &all), 1);
+        expect_part(all.text[0], "key 'socket': ");
     }
 }
 
@@ -306,13 +308,13 @@ static void the_file_is_found_by_environment(void) {
     unsetenv("JOULEMARK_CONFIG");
     unsetenv("SLURM_CONF");
     jm_config_find(path, sizeof path);
-    CHECK_STR(path, "/etc/slurm/joulemark.yaml");
+    expect_text(path, "/etc/slurm/joulemark.yaml");
     setenv("SLURM_CONF", "/opt/slurm/etc/slurm.conf", 1);
     jm_config_find(path, sizeof path);
-    CHECK_STR(path, "/opt/slurm/etc/joulemark.yaml");
+    expect_text(path, "/opt/slurm/etc/joulemark.yaml");
     setenv("JOULEMARK_CONFIG", "/j.yaml", 1);
     jm_config_find(path, sizeof path);
-    CHECK_STR(path, "/j.yaml");
+    expect_text(path, "/j.yaml");
 }
 
 int main(void) {
@@ -331,5 +333,5 @@ int main(void) {
     RUN(a_socket_that_plugins_could_not_read_is_refused);
     RUN(the_file_is_found_by_environment);
     test_remove(folder);
-    return test_result();
+    return expect_result();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // joulemarkctl around a command: its exit status is the command's own, or says that it was not run.
-#include "test.h"
+#include "bk_fixtures.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -36,29 +36,29 @@ static int region(const char *command, void (*prepare)(void)) {
         _exit(98);
     }
     int status = 0;
-    CHECK(program >= 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    expect(program >= 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
     close(program);
     return WEXITSTATUS(status);
 }
 
 static void its_status_is_the_commands(void) {
-    CHECK(region("true", nothing) == 0);
-    CHECK(region("false", nothing) == 1);
-    CHECK(region("no-such-command", nothing) == 127);
+    expect_equal(region("true", nothing), 0);
+    expect_equal(region("false", nothing), 1);
+    expect_equal(region("no-such-command", nothing), 127);
 }
 
 static void a_caller_that_ignores_children_learns_it_too(void) {
-    CHECK(region("true", ignore_children) == 0);
-    CHECK(region("false", ignore_children) == 1);
+    expect_equal(region("true", ignore_children), 0);
+    expect_equal(region("false", ignore_children), 1);
 }
 
 static void a_command_that_cannot_be_started_has_not_succeeded(void) {
-    CHECK(region("true", forbid_processes) == 1);
+    expect_equal(region("true", forbid_processes), 1);
 }
 
 int main(void) {
     RUN(its_status_is_the_commands);
     RUN(a_caller_that_ignores_children_learns_it_too);
     RUN(a_command_that_cannot_be_started_has_not_succeeded);
-    return test_result();
+    return expect_result();
 }

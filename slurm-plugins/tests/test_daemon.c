@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Whose accounts are opened, and when those end that nothing stands for: children of this program
 // take slurmstepd's place, and a model draws the power.
+#include "bk_fixtures.h"
 #include "presence.h"
 #include "process.h"
-#include "test.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -27,8 +27,8 @@ static void start(void) {
              folder, folder, folder);
     test_write(folder, "joulemark.yaml", text);
     mkdir(node.config.record_dir, 0755);
-    CHECK(jm_config_load(path, "n1", &node.config, report, NULL) == 0);
-    CHECK(jm_daemon_start(&node) == 0);
+    expect_equal(jm_config_load(path, "n1", &node.config, report, NULL), 0);
+    expect_equal(jm_daemon_start(&node), 0);
 }
 
 static void stop(void) {
@@ -91,7 +91,7 @@ static void pass(int64_t ns) {
 
 static void check_books(void) {
     for (int c = 0; c < node.ledger.n_channels; c++)
-        CHECK_EQ_U64(jm_ledger_charged_uj(&node.ledger, c), node.ledger.channels[c].total_uj);
+        expect_equal(jm_ledger_charged_uj(&node.ledger, c), node.ledger.channels[c].total_uj);
 }
 
 static uint64_t energy(const jm_account *account) {
@@ -106,12 +106,12 @@ static void who_is_gone_opens_nothing(void) {
     jm_account *known = open_now(7, "extern", other);
     kill(pid, SIGKILL);
     waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT); /* it has a name still */
-    CHECK(open_step(8, "0", pid, pid_start, jm_boot_ns(), &why) == NULL);
-    CHECK_CONTAINS(why.text, "is gone");
-    CHECK(open_step(7, "0", pid, pid_start, jm_boot_ns(), &why) == NULL); /* of a known job too */
+    expect(open_step(8, "0", pid, pid_start, jm_boot_ns(), &why) == NULL);
+    expect_part(why.text, "is gone");
+    expect(open_step(7, "0", pid, pid_start, jm_boot_ns(), &why) == NULL); /* of a known job too */
     die(pid);
-    CHECK(open_step(7, "0", pid, pid_start, jm_boot_ns(), &why) == NULL);
-    CHECK(known && node.ledger.n_accounts == 2);
+    expect(open_step(7, "0", pid, pid_start, jm_boot_ns(), &why) == NULL);
+    expect(known && node.ledger.n_accounts == 2);
     die(other);
     end();
 }
@@ -121,9 +121,9 @@ static void who_has_anothers_number_opens_nothing(void) {
     jm_message why;
     int64_t sent_ns = jm_boot_ns() - SECOND;
     pid_t pid = live(NULL);
-    CHECK(open_step(7, "0", pid, start_of(pid), sent_ns, &why) == NULL);
-    CHECK_CONTAINS(why.text, "its number was another's");
-    CHECK(open_now(7, "0", pid) != NULL);
+    expect(open_step(7, "0", pid, start_of(pid), sent_ns, &why) == NULL);
+    expect_part(why.text, "its number was another's");
+    expect(open_now(7, "0", pid) != NULL);
     die(pid);
     end();
 }
@@ -132,9 +132,9 @@ static void a_slurmstepd_opens_its_own_jobs_account_alone(void) {
     begin();
     jm_message why;
     pid_t pid = live("slurmstepd: [7.0]");
-    CHECK(open_step(8, "0", pid, start_of(pid), jm_boot_ns(), &why) == NULL);
-    CHECK_CONTAINS(why.text, "is a slurmstepd of job 7, not of job 8");
-    CHECK(open_now(7, "0", pid) != NULL);
+    expect(open_step(8, "0", pid, start_of(pid), jm_boot_ns(), &why) == NULL);
+    expect_part(why.text, "is a slurmstepd of job 7, not of job 8");
+    expect(open_now(7, "0", pid) != NULL);
     die(pid);
     end();
 }
@@ -143,15 +143,15 @@ static void what_an_epilog_ended_is_opened_no_more(void) {
     begin();
     jm_message why;
     pid_t pid = live(NULL);
-    usleep(20000); /* a process's start is known to 10 ms */
-    CHECK(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why) == -1);
-    CHECK(open_step(7, "0", pid, start_of(pid), jm_boot_ns(), &why) == NULL);
-    CHECK_CONTAINS(why.text, "is over");
-    usleep(20000);
+    test_pause_ms(20); /* a process's start is known to 10 ms */
+    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), -1);
+    expect(open_step(7, "0", pid, start_of(pid), jm_boot_ns(), &why) == NULL);
+    expect_part(why.text, "is over");
+    test_pause_ms(20);
     pid_t again = live(NULL); /* requeued */
-    CHECK(open_now(7, "0", again) != NULL);
-    CHECK(jm_daemon_end_job(&node, 7, jm_boot_ns() - 15000000, &why) == -1);
-    CHECK(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why) == 0);
+    expect(open_now(7, "0", again) != NULL);
+    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns() - 15000000, &why), -1);
+    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
     die(pid);
     die(again);
     end();
@@ -180,16 +180,16 @@ static void who_ends_unseen_ends_when_last_seen(void) {
     pass(SECOND);
     jm_daemon_tick(&node);
     uint64_t before_uj = energy(step->job);
-    CHECK(before_uj >= 20 * UINT64_C(1000000));
+    expect(before_uj >= 20 * UINT64_C(1000000));
     die(gone);
     pass(30 * SECOND);
     int64_t seen_ns = node.last_tick_real_ns;
     jm_daemon_tick(&node);
-    CHECK(step->job->closed_ns == seen_ns && step->closed_ns == seen_ns);
-    CHECK_EQ_U64(energy(step->job), before_uj);
-    CHECK(step->job->gap_ns >= 30 * SECOND);
-    CHECK_CONTAINS(step->job->note, "joulemarkd was held up");
-    CHECK(other->job->closed_ns == 0);
+    expect(step->job->closed_ns == seen_ns && step->closed_ns == seen_ns);
+    expect_equal(energy(step->job), before_uj);
+    expect(step->job->gap_ns >= 30 * SECOND);
+    expect_part(step->job->note, "joulemarkd was held up");
+    expect_equal(other->job->closed_ns, 0);
     check_books();
     die(there);
     end();
@@ -216,21 +216,21 @@ static void a_job_that_nothing_stands_for_costs_nobody_and_ends(void) {
     uint64_t before_uj = energy(job), others_uj = energy(other->job);
     uint64_t total_uj = node.ledger.channels[0].total_uj;
     uint64_t spare_uj = node.ledger.unallocated[0].energy_uj;
-    CHECK(seen_ns == node.last_tick_real_ns);
+    expect_equal(seen_ns, node.last_tick_real_ns);
     rest_for(3 * SECOND);
-    CHECK(job->closed_ns == 0); /* a step may follow */
+    expect_equal(job->closed_ns, 0); /* a step may follow */
     jm_presence_lifeless(&node.ledger, lifeless, sizeof lifeless);
-    CHECK_STR(lifeless, "");
-    CHECK_EQ_U64(energy(job), before_uj);
+    expect_text(lifeless, "");
+    expect_equal(energy(job), before_uj);
     total_uj = node.ledger.channels[0].total_uj - total_uj;
     others_uj = energy(other->job) - others_uj;
     spare_uj = node.ledger.unallocated[0].energy_uj - spare_uj;
-    CHECK(total_uj >= 3 * 40 * UINT64_C(1000000) && others_uj >= total_uj / 2);
-    CHECK_EQ_U64(others_uj + spare_uj, total_uj);
+    expect(total_uj >= 3 * 40 * UINT64_C(1000000) && others_uj >= total_uj / 2);
+    expect_equal(others_uj + spare_uj, total_uj);
     rest_for(3 * SECOND);
-    CHECK(job->closed_ns == seen_ns && job->due);
-    CHECK_EQ_U64(energy(job), before_uj);
-    CHECK_CONTAINS(job->note, "none of its processes was left");
+    expect(job->closed_ns == seen_ns && job->due);
+    expect_equal(energy(job), before_uj);
+    expect_part(job->note, "none of its processes was left");
     check_books();
     die(there);
     end();
@@ -248,13 +248,13 @@ static void a_job_without_contain_rests_between_steps(void) {
     jm_daemon_close_account(&node, step, false);
     uint64_t before_uj = energy(job);
     rest_for(10 * SECOND);
-    CHECK(job->closed_ns == 0);
-    CHECK_EQ_U64(energy(job), before_uj);
+    expect_equal(job->closed_ns, 0);
+    expect_equal(energy(job), before_uj);
     jm_presence_lifeless(&node.ledger, lifeless, sizeof lifeless);
-    CHECK_STR(lifeless, "7");
-    CHECK(open_now(7, "1", second)->job == job);
-    CHECK(job->rested_ns == 0 && job->active_ns >= 11 * SECOND);
-    CHECK(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000)); /* 2 of 4 CPUs of 40 W */
+    expect_text(lifeless, "7");
+    expect(open_now(7, "1", second)->job == job);
+    expect(job->rested_ns == 0 && job->active_ns >= 11 * SECOND);
+    expect(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000)); /* 2 of 4 CPUs of 40 W */
     check_books();
     die(second);
     end();
@@ -270,9 +270,9 @@ static void its_epilog_gives_a_job_its_rest(void) {
     jm_daemon_close_account(&node, step, false);
     uint64_t before_uj = energy(job);
     rest_for(10 * SECOND);
-    CHECK(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why) == 0);
-    CHECK(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000));
-    CHECK(job->closed_ns == node.last_tick_real_ns);
+    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
+    expect(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000));
+    expect_equal(job->closed_ns, node.last_tick_real_ns);
     check_books();
     end();
 }
@@ -285,10 +285,10 @@ static void a_slurmstepd_without_an_account_stands_for_its_job(void) {
     die(gone);
     jm_daemon_close_account(&node, step, false);
     rest_for(10 * SECOND);
-    CHECK(job->closed_ns == 0);
+    expect_equal(job->closed_ns, 0);
     die(there);
     rest_for(6 * SECOND);
-    CHECK(job->closed_ns != 0);
+    expect(job->closed_ns != 0);
     end();
 }
 
@@ -302,10 +302,10 @@ static void a_phantom_survives_no_restart(void) {
     stop();
     start();
     jm_account *job = jm_ledger_find_job(&node.ledger, 7);
-    CHECK(job && job->closed_ns == 0 && job->rested_ns != 0);
+    expect(job && job->closed_ns == 0 && job->rested_ns != 0);
     open_now(8, "extern", there);
     rest_for(6 * SECOND);
-    CHECK(job && job->closed_ns != 0);
+    expect(job && job->closed_ns != 0);
     die(there);
     end();
 }
@@ -325,5 +325,5 @@ int main(int argc, char **argv) {
     RUN(its_epilog_gives_a_job_its_rest);
     RUN(a_slurmstepd_without_an_account_stands_for_its_job);
     RUN(a_phantom_survives_no_restart);
-    return test_result();
+    return expect_result();
 }

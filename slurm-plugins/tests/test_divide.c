@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Who pays what: GPUs go to those they are bound to, the suspended use nothing, and parts sum up.
+#include "bk_expect.h"
 #include "divide.h"
 #include "random.h"
-#include "test.h"
 
 static jm_ledger ledger;
 
@@ -30,35 +30,35 @@ static uint64_t part(const jm_part *parts, int c, int i) {
 static void gpu_numbers_are_read_as_slurm_writes_them(void) {
     jm_gpus gpus = 99;
     char text[JM_GPUS_TEXT_MAX];
-    CHECK(jm_gpus_parse("0,1", &gpus) && gpus == 3);
-    CHECK(jm_gpus_parse("0-3,7", &gpus) && gpus == 0x8f);
-    CHECK(jm_gpus_parse("63", &gpus) && gpus == UINT64_C(1) << 63);
-    CHECK(jm_gpus_parse("", &gpus) && gpus == 0);
+    expect(jm_gpus_parse("0,1", &gpus) && gpus == 3);
+    expect(jm_gpus_parse("0-3,7", &gpus) && gpus == 0x8f);
+    expect(jm_gpus_parse("63", &gpus) && gpus == UINT64_C(1) << 63);
+    expect(jm_gpus_parse("", &gpus) && gpus == 0);
     static const char *const wrong[] = {"64", "a", "1,", ",1", "3-1", "-1", "1 2", "0x1", "1--2"};
     gpus = 5;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK(!jm_gpus_parse(wrong[i], &gpus) && gpus == 5);
+        expect(!jm_gpus_parse(wrong[i], &gpus) && gpus == 5);
     jm_gpus_format(0x8f, text, sizeof text);
-    CHECK_STR(text, "0,1,2,3,7");
+    expect_text(text, "0,1,2,3,7");
     jm_gpus_format(0, text, sizeof text);
-    CHECK_STR(text, "");
+    expect_text(text, "");
     jm_gpus_format(UINT64_MAX, text, sizeof text);
-    CHECK(jm_gpus_parse(text, &gpus) && gpus == UINT64_MAX);
+    expect(jm_gpus_parse(text, &gpus) && gpus == UINT64_MAX);
 }
 
 static void a_channels_gpu_is_in_its_name_or_its_instruments(void) {
-    CHECK_EQ_U64(jm_gpus_of_channel("nvml/gpu-3"), 1 << 3);
-    CHECK_EQ_U64(jm_gpus_of_channel("gpu-12/power"), 1 << 12);
-    CHECK_EQ_U64(jm_gpus_of_channel("gpu-1/gpu0"), 1);
-    CHECK_EQ_U64(jm_gpus_of_channel("board/power"), 0);
-    CHECK_EQ_U64(jm_gpus_of_channel("gpu-64/power"), 0);
-    CHECK_EQ_U64(jm_gpus_of_channel("gpu7"), 1 << 7);
-    CHECK_EQ_U64(jm_gpus_of_channel("amdgpu/gpu-4.5-pair"), 3 << 4);
-    CHECK_EQ_U64(jm_gpus_of_channel("cray2/gpu-0.1-pair"), 3);
-    CHECK_EQ_U64(jm_gpus_of_channel("cray2/gpu-0.64-pair"), 0);
-    CHECK_EQ_U64(jm_gpus_of_channel("cray2/odd-pair"), 0);
-    CHECK_EQ_U64(jm_gpus_of_channel("a2/-pair"), 0);
-    CHECK_EQ_U64(jm_gpus_of_channel("nvml0/gpu-0-mig"), 0);
+    expect_equal(jm_gpus_of_channel("nvml/gpu-3"), 1 << 3);
+    expect_equal(jm_gpus_of_channel("gpu-12/power"), 1 << 12);
+    expect_equal(jm_gpus_of_channel("gpu-1/gpu0"), 1);
+    expect_equal(jm_gpus_of_channel("board/power"), 0);
+    expect_equal(jm_gpus_of_channel("gpu-64/power"), 0);
+    expect_equal(jm_gpus_of_channel("gpu7"), 1 << 7);
+    expect_equal(jm_gpus_of_channel("amdgpu/gpu-4.5-pair"), 3 << 4);
+    expect_equal(jm_gpus_of_channel("cray2/gpu-0.1-pair"), 3);
+    expect_equal(jm_gpus_of_channel("cray2/gpu-0.64-pair"), 0);
+    expect_equal(jm_gpus_of_channel("cray2/odd-pair"), 0);
+    expect_equal(jm_gpus_of_channel("a2/-pair"), 0);
+    expect_equal(jm_gpus_of_channel("nvml0/gpu-0-mig"), 0);
 }
 
 static void a_gpu_goes_to_the_job_it_is_bound_to(void) {
@@ -67,14 +67,14 @@ static void a_gpu_goes_to_the_job_it_is_bound_to(void) {
     jm_account *members[] = {&busy, &gpu};
     jm_part wholes[] = {{1000, 200}, {300, 50}, {40, 40}}, parts[CHANNELS * 3];
     jm_divide(&ledger, wholes, &(jm_sharers){members, 2, 0, false}, parts);
-    CHECK_EQ_U64(part(parts, GPU0, 0), 0);
-    CHECK_EQ_U64(part(parts, GPU0, 1), 300);
-    CHECK_EQ_U64(parts[GPU0 * 3 + 1].idle_uj, 50);
-    CHECK_EQ_U64(part(parts, GPU1, 2), 40); /* bound to nobody */
+    expect_equal(part(parts, GPU0, 0), 0);
+    expect_equal(part(parts, GPU0, 1), 300);
+    expect_equal(parts[GPU0 * 3 + 1].idle_uj, 50);
+    expect_equal(part(parts, GPU1, 2), 40); /* bound to nobody */
     /* The outlet: GPU 0's 300 and GPU 1's 40 as above, of the rest 110 idle halved, 550 busy. */
-    CHECK_EQ_U64(part(parts, OUTLET, 0), 55 + 550);
-    CHECK_EQ_U64(part(parts, OUTLET, 1), 300 + 55);
-    CHECK_EQ_U64(part(parts, OUTLET, 2), 40);
+    expect_equal(part(parts, OUTLET, 0), 55 + 550);
+    expect_equal(part(parts, OUTLET, 1), 300 + 55);
+    expect_equal(part(parts, OUTLET, 2), 40);
 }
 
 static void a_gpu_of_several_jobs_is_shared_equally(void) {
@@ -83,9 +83,9 @@ static void a_gpu_of_several_jobs_is_shared_equally(void) {
     jm_account *members[] = {&a, &b};
     jm_part wholes[] = {{0, 0}, {100, 0}, {101, 10}}, parts[CHANNELS * 3];
     jm_divide(&ledger, wholes, &(jm_sharers){members, 2, 0, false}, parts);
-    CHECK_EQ_U64(part(parts, GPU0, 0), 100);
-    CHECK_EQ_U64(part(parts, GPU1, 0) + part(parts, GPU1, 1), 101);
-    CHECK(part(parts, GPU1, 1) >= 50 && part(parts, GPU1, 1) <= 51);
+    expect_equal(part(parts, GPU0, 0), 100);
+    expect_equal(part(parts, GPU1, 0) + part(parts, GPU1, 1), 101);
+    expect(part(parts, GPU1, 1) >= 50 && part(parts, GPU1, 1) <= 51);
 }
 
 /* An MI250 is two GPUs on one meter. */
@@ -96,13 +96,13 @@ static void a_pairs_meter_goes_to_those_who_have_either(void) {
     jm_account *apart[] = {&a, &b}, *one[] = {&a, &c};
     jm_part wholes[] = {{100, 0}}, parts[3];
     jm_divide(&ledger, wholes, &(jm_sharers){apart, 2, 0, false}, parts);
-    CHECK_EQ_U64(part(parts, 0, 0), 50);
-    CHECK_EQ_U64(part(parts, 0, 1), 50);
+    expect_equal(part(parts, 0, 0), 50);
+    expect_equal(part(parts, 0, 1), 50);
     jm_divide(&ledger, wholes, &(jm_sharers){one, 2, 0, false}, parts);
-    CHECK_EQ_U64(part(parts, 0, 0), 100);
+    expect_equal(part(parts, 0, 0), 100);
     a.gpus = 3;
     jm_divide(&ledger, wholes, &(jm_sharers){one, 2, 0, false}, parts);
-    CHECK_EQ_U64(part(parts, 0, 0), 100);
+    expect_equal(part(parts, 0, 0), 100);
 }
 
 /* The node's total stands: what its inner meters read beyond it is cut in proportion. */
@@ -112,8 +112,8 @@ static void gpus_that_read_more_than_their_outlet_are_cut(void) {
     jm_account *members[] = {&a, &b};
     jm_part wholes[] = {{100, 90}, {300, 0}, {100, 0}}, parts[CHANNELS * 3];
     jm_divide(&ledger, wholes, &(jm_sharers){members, 2, 0, false}, parts);
-    CHECK_EQ_U64(part(parts, OUTLET, 0), 75);
-    CHECK_EQ_U64(part(parts, OUTLET, 1), 25);
+    expect_equal(part(parts, OUTLET, 0), 75);
+    expect_equal(part(parts, OUTLET, 1), 25);
 }
 
 static void a_job_alone_on_its_node_pays_for_unbound_gpus_too(void) {
@@ -122,8 +122,8 @@ static void a_job_alone_on_its_node_pays_for_unbound_gpus_too(void) {
     jm_account *members[] = {&job};
     jm_part wholes[] = {{1000, 0}, {300, 0}, {40, 40}}, parts[CHANNELS * 2];
     jm_divide(&ledger, wholes, &(jm_sharers){members, 1, 0, true}, parts);
-    CHECK_EQ_U64(parts[GPU1 * 2].energy_uj, 40);
-    CHECK_EQ_U64(parts[OUTLET * 2].energy_uj, 1000);
+    expect_equal(parts[GPU1 * 2].energy_uj, 40);
+    expect_equal(parts[OUTLET * 2].energy_uj, 1000);
 }
 
 static void a_suspended_job_keeps_its_idle_share_alone(void) {
@@ -132,12 +132,12 @@ static void a_suspended_job_keeps_its_idle_share_alone(void) {
     jm_account *members[] = {&held, &other};
     jm_part wholes[] = {{1000, 400}, {0, 0}, {0, 0}}, parts[CHANNELS * 3];
     jm_divide(&ledger, wholes, &(jm_sharers){members, 2, 0, false}, parts);
-    CHECK_EQ_U64(part(parts, OUTLET, 0), 300);
-    CHECK_EQ_U64(part(parts, OUTLET, 1), 100 + 600);
+    expect_equal(part(parts, OUTLET, 0), 300);
+    expect_equal(part(parts, OUTLET, 1), 100 + 600);
     other.activity = JM_ACTIVITY_STOPPED;
     jm_divide(&ledger, wholes, &(jm_sharers){members, 2, 0, false}, parts);
-    CHECK_EQ_U64(part(parts, OUTLET, 0), 300);
-    CHECK_EQ_U64(part(parts, OUTLET, 2), 600); /* the node's own doing */
+    expect_equal(part(parts, OUTLET, 0), 300);
+    expect_equal(part(parts, OUTLET, 2), 600); /* the node's own doing */
 }
 
 /* Any channels in any containment, any members: each whole is given out to the microjoule. */
@@ -168,11 +168,11 @@ static void parts_always_sum_to_the_whole(void) {
             uint64_t sum = 0;
             for (int i = 0; i <= n; i++) {
                 sum += parts[c * (n + 1) + i].energy_uj;
-                CHECK(parts[c * (n + 1) + i].idle_uj <= parts[c * (n + 1) + i].energy_uj);
+                expect(parts[c * (n + 1) + i].idle_uj <= parts[c * (n + 1) + i].energy_uj);
             }
-            CHECK_EQ_U64(sum, wholes[c].energy_uj);
+            expect_equal(sum, wholes[c].energy_uj);
         }
-        if (test_failures > 0)
+        if (expect_failures > 0)
             return;
     }
 }
@@ -188,5 +188,5 @@ int main(void) {
     RUN(a_job_alone_on_its_node_pays_for_unbound_gpus_too);
     RUN(a_suspended_job_keeps_its_idle_share_alone);
     RUN(parts_always_sum_to_the_whole);
-    return test_result();
+    return expect_result();
 }

@@ -3,6 +3,7 @@
 #include "exec.h"
 
 #include "bench.h"
+#include "bk_fixtures.h"
 
 #include <signal.h>
 #include <time.h>
@@ -37,7 +38,7 @@ static void read_next(struct bench *bench) {
     do
         bench_read(bench, 0);
     while (bench->readings[0].none && now_s() < until_s);
-    CHECK(!bench->readings[0].none);
+    expect(!bench->readings[0].none);
 }
 
 static void the_log_of_uio_is_taken_as_is(void) {
@@ -45,14 +46,14 @@ static void the_log_of_uio_is_taken_as_is(void) {
                                        1361975858, 1361975868, 1361975880};
     static const unsigned watts[] = {3057, 3179, 4063, 5037, 5057, 5059};
     struct bench bench;
-    CHECK(open_command(&bench, "cat " JM_FIXTURES "/uio.log", "line", 20));
-    CHECK(bench.count == 1);
+    expect(open_command(&bench, "cat " JM_FIXTURES "/uio.log", "line", 20));
+    expect_equal(bench.count, 1);
     bench_channel(&bench, 0, "exec", "node", "");
-    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
+    expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
     for (int i = 0; i < 6; i++) {
         read_next(&bench);
         bench_value(&bench, 0, watts[i] * UINT64_C(1000000));
-        CHECK(bench.readings[0].time_ns == times_s[i] * INT64_C(1000000000));
+        expect_equal(bench.readings[0].time_ns, times_s[i] * INT64_C(1000000000));
     }
     read_next(&bench);
     bench_fault(&bench, 0, "ended with exit status 0; it is started again after 1 s");
@@ -61,13 +62,13 @@ static void the_log_of_uio_is_taken_as_is(void) {
 
 static void more_lines_are_told(void) {
     struct bench bench;
-    CHECK(open_command(&bench, "printf '1 5\\n2 6\\n'; sleep 60", "line", 20));
+    expect(open_command(&bench, "printf '1 5\\n2 6\\n'; sleep 60", "line", 20));
     bool more = bench_read(&bench, 0);
     for (int i = 0; i < 100 && bench.readings[0].none; i++)
         more = bench_read(&bench, 0);
     bench_value(&bench, 0, 5000000);
-    CHECK(more);
-    CHECK(!bench_read(&bench, 0));
+    expect(more);
+    expect(!bench_read(&bench, 0));
     bench_value(&bench, 0, 6000000);
     bench_close(&bench);
 }
@@ -75,11 +76,11 @@ static void more_lines_are_told(void) {
 static void a_line_without_a_time_is_of_now(void) {
     struct bench bench;
     int64_t before_s = now_s();
-    CHECK(open_command(&bench, "echo 12.5; sleep 60", "line", 20));
+    expect(open_command(&bench, "echo 12.5; sleep 60", "line", 20));
     read_next(&bench);
     bench_value(&bench, 0, 12500000);
-    CHECK(bench.readings[0].time_ns >= before_s * 1000000000);
-    CHECK(bench.readings[0].time_ns <= (now_s() + 1) * 1000000000);
+    expect(bench.readings[0].time_ns >= before_s * 1000000000);
+    expect(bench.readings[0].time_ns <= (now_s() + 1) * 1000000000);
     bench_close(&bench);
 }
 
@@ -90,7 +91,7 @@ static void a_script_that_ends_is_named_and_started_again(void) {
               "cd %s; echo x >> runs; if [ $(wc -l < runs) -gt 1 ]; then echo 3 7; sleep 60; fi; "
               "echo 2 6; exit 3",
               folder);
-    CHECK(open_command(&bench, command, "line", 20));
+    expect(open_command(&bench, command, "line", 20));
     read_next(&bench);
     bench_value(&bench, 0, 6000000);
     read_next(&bench);
@@ -104,16 +105,15 @@ static void a_script_that_ends_is_named_and_started_again(void) {
 
 static void an_old_line_again_is_no_reading(void) {
     struct bench bench;
-    CHECK(open_command(&bench, "echo 5 1; echo 4 1; echo 4.5 2; sleep 60", "line", 20));
+    expect(open_command(&bench, "echo 5 1; echo 4 1; echo 4.5 2; sleep 60", "line", 20));
     read_next(&bench);
     bench_value(&bench, 0, 1000000);
     read_next(&bench);
     bench_fault(&bench, 0, "time goes back, from 5.000 to 4.000");
-    read_next(
-        &bench); /* a clock that was set back costs one line, not all until it has caught up */
+    read_next(&bench); /* a clock set back costs one line, not all until it has caught up */
     bench_value(&bench, 0, 2000000);
     bench_close(&bench);
-    CHECK(open_command(&bench, "echo 5 1", "line", 20));
+    expect(open_command(&bench, "echo 5 1", "line", 20));
     read_next(&bench);
     bench_value(&bench, 0, 1000000);
     for (int ends = 0; ends < 2; ends++) { /* the same log once more gives no value */
@@ -121,21 +121,21 @@ static void an_old_line_again_is_no_reading(void) {
         int64_t until_s = now_s() + 60;
         while (!ended && now_s() < until_s) {
             bench_read(&bench, 0);
-            CHECK(!bench.readings[0].ok);
+            expect(!bench.readings[0].ok);
             ended = bench.readings[0].why &&
                     strstr(bench.readings[0].why, ends ? "after 2 s" : "after 1 s");
         }
-        CHECK(ended);
+        expect(ended);
     }
     bench_close(&bench);
 }
 
 static void garbage_is_named_and_passed_over(void) {
     struct bench bench;
-    CHECK(open_command(&bench,
-                       "echo hello; echo 5 nan; echo 6 -3; echo 7 1 2; head -c 5000 /dev/zero | "
-                       "tr '\\0' x; echo; echo 8 9; sleep 60",
-                       "line", 20));
+    expect(open_command(&bench,
+                        "echo hello; echo 5 nan; echo 6 -3; echo 7 1 2; head -c 5000 /dev/zero | "
+                        "tr '\\0' x; echo; echo 8 9; sleep 60",
+                        "line", 20));
     static const char *const parts[] = {"garbage: 'hello'", "is not a number: 'nan'",
                                         "negative: -3 W", "must be 'watts' or 'time watts'",
                                         "must be shorter than"};
@@ -150,7 +150,7 @@ static void garbage_is_named_and_passed_over(void) {
 
 static void a_silent_script_is_killed(void) {
     struct bench bench;
-    CHECK(open_with(&bench, "sleep 600", "line", 20, "0.15"));
+    expect(open_with(&bench, "sleep 600", "line", 20, "0.15"));
     read_next(&bench);
     bench_fault(&bench, 0, "printed nothing for silence_s of 0.15 s and was killed");
     bench_close(&bench);
@@ -159,7 +159,7 @@ static void a_silent_script_is_killed(void) {
 /* A meter that prints each second, or each ten, is well however often it is asked. */
 static void a_slow_script_is_left_alone(void) {
     struct bench bench;
-    CHECK(open_command(&bench, "sleep 1; echo 7; sleep 60", "line", 0.05));
+    expect(open_command(&bench, "sleep 1; echo 7; sleep 60", "line", 0.05));
     read_next(&bench);
     bench_value(&bench, 0, 7000000);
     bench_close(&bench);
@@ -167,8 +167,8 @@ static void a_slow_script_is_left_alone(void) {
 
 static void the_silence_of_a_call_is_refused(void) {
     struct bench bench;
-    CHECK(!open_with(&bench, "echo 5", "call", 20, "5"));
-    CHECK_CONTAINS(bench.why.text, "silence_s is for 'every: line'");
+    expect(!open_with(&bench, "echo 5", "call", 20, "5"));
+    expect_part(bench.why.text, "silence_s is for 'every: line'");
 }
 
 /* The number that the script has written into the file, once it is there. */
@@ -179,7 +179,7 @@ static pid_t written_pid(const char *name) {
     jm_format(path, sizeof path, "%s/%s", folder, name);
     while (now_s() < until_s &&
            (jm_read_small_file(path, text, sizeof text) <= 0 || !jm_parse_u64(text, &pid)))
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        test_pause_ms(1);
     return (pid_t)pid;
 }
 
@@ -190,7 +190,7 @@ static bool dies(pid_t pid) {
     do { /* whoever inherits it may be slow to bury it */
         if (jm_read_small_file(path, text, sizeof text) < 0 || strstr(text, ") Z "))
             return true;
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        test_pause_ms(1);
     } while (now_s() < until_s);
     return false;
 }
@@ -200,28 +200,28 @@ static void closing_ends_the_whole_group(void) {
     char command[512];
     jm_format(command, sizeof command,
               "sleep 600 & echo $! > %s/grandchild; echo 1 1; trap '' TERM; wait", folder);
-    CHECK(open_command(&bench, command, "line", 20));
+    expect(open_command(&bench, command, "line", 20));
     read_next(&bench);
     pid_t grandchild = written_pid("grandchild");
-    CHECK(grandchild > 0 && kill(grandchild, 0) == 0);
+    expect(grandchild > 0 && kill(grandchild, 0) == 0);
     bench_close(&bench);
-    CHECK(dies(grandchild));
+    expect(dies(grandchild));
 }
 
 static void a_call_gives_its_last_line(void) {
     struct bench bench;
-    CHECK(open_command(&bench, "echo watts; echo 41.5; echo", "call", 20));
+    expect(open_command(&bench, "echo watts; echo 41.5; echo", "call", 20));
     for (int i = 0; i < 3; i++) {
-        CHECK(!bench_read(&bench, 0));
+        expect(!bench_read(&bench, 0));
         bench_value(&bench, 0, 41500000);
-        CHECK(bench.readings[0].time_ns == 0);
+        expect_equal(bench.readings[0].time_ns, 0);
     }
     bench_close(&bench);
-    CHECK(open_command(&bench, "printf '1361975825 3057'", "call", 20));
+    expect(open_command(&bench, "printf '1361975825 3057'", "call", 20));
     for (int i = 0; i < 2; i++) {
         bench_read(&bench, 0);
         bench_value(&bench, 0, UINT64_C(3057000000));
-        CHECK(bench.readings[0].time_ns == INT64_C(1361975825000000000));
+        expect_equal(bench.readings[0].time_ns, INT64_C(1361975825000000000));
     }
     bench_close(&bench);
 }
@@ -240,8 +240,8 @@ static void a_call_that_fails_says_why(void) {
                {"yes 1 | tr -d '\\n'", "printed a line that is too long", 20}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct bench bench;
-        CHECK(open_command(&bench, bad[i].command, "call", bad[i].timeout_s));
-        CHECK(!bench_read(&bench, 0));
+        expect(open_command(&bench, bad[i].command, "call", bad[i].timeout_s));
+        expect(!bench_read(&bench, 0));
         bench_fault(&bench, 0, bad[i].part);
         bench_close(&bench);
     }
@@ -272,15 +272,14 @@ static void lines_are_read_whole(void) {
     jm_exec_line line;
     jm_message why;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        CHECK(jm_exec_parse(good[i].text, &line, &why) && !line.empty);
-        CHECK_EQ_U64(line.power_uw, good[i].power_uw);
-        CHECK(line.time_ns == good[i].time_ns);
+        expect(jm_exec_parse(good[i].text, &line, &why) && !line.empty);
+        expect_equal(line.power_uw, good[i].power_uw);
+        expect_equal(line.time_ns, good[i].time_ns);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (jm_exec_parse(bad[i], &line, &why))
-            test_fail(__FILE__, __LINE__, "'%s' is taken for a reading", bad[i]);
-    CHECK(jm_exec_parse("  ", &line, &why) && line.empty);
-    CHECK(jm_exec_parse("# comment", &line, &why) && line.empty);
+        expect(!jm_exec_parse(bad[i], &line, &why), "'%s'", bad[i]);
+    expect(jm_exec_parse("  ", &line, &why) && line.empty);
+    expect(jm_exec_parse("# comment", &line, &why) && line.empty);
 }
 
 int main(void) {
@@ -299,5 +298,5 @@ int main(void) {
     RUN(a_call_that_fails_says_why);
     RUN(lines_are_read_whole);
     test_remove(folder);
-    return test_result();
+    return expect_result();
 }

@@ -2,31 +2,31 @@
 // Tests of ledger/hosts.c: Slurm's host lists, and what is none.
 #include "hosts.h"
 
-#include "test.h"
+#include "bk_expect.h"
 
-static void expect(const char *list, const char *names) {
+static void lists(const char *list, const char *names) {
     char all[512] = "", name[64];
     int count = jm_hosts_count(list);
     for (int i = 0; i < count; i++) {
-        CHECK(jm_hosts_get(list, i, name, sizeof name));
+        expect(jm_hosts_get(list, i, name, sizeof name));
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", used ? " " : "", name);
     }
-    CHECK_STR(all, names);
-    CHECK(!jm_hosts_get(list, count, name, sizeof name));
-    CHECK(!jm_hosts_get(list, -1, name, sizeof name));
+    expect_text(all, names, "of %s", list);
+    expect(!jm_hosts_get(list, count, name, sizeof name));
+    expect(!jm_hosts_get(list, -1, name, sizeof name));
 }
 
 static void test_lists_name_what_slurm_says(void) {
-    expect("n1", "n1");
-    expect("n1,gpu4", "n1 gpu4");
-    expect("n[1-3]", "n1 n2 n3");
-    expect("n[001-003,07],x", "n001 n002 n003 n07 x");
-    expect("n[9-11]", "n9 n10 n11");
-    expect("n[09-11]", "n09 n10 n11");
-    expect("r[1-2]n[1-2]", "r1n1 r1n2 r2n1 r2n2");
-    expect("[1-3]", "1 2 3");
-    expect("1.3.6.[5,7].0", "1.3.6.5.0 1.3.6.7.0");
+    lists("n1", "n1");
+    lists("n1,gpu4", "n1 gpu4");
+    lists("n[1-3]", "n1 n2 n3");
+    lists("n[001-003,07],x", "n001 n002 n003 n07 x");
+    lists("n[9-11]", "n9 n10 n11");
+    lists("n[09-11]", "n09 n10 n11");
+    lists("r[1-2]n[1-2]", "r1n1 r1n2 r2n1 r2n2");
+    lists("[1-3]", "1 2 3");
+    lists("1.3.6.[5,7].0", "1.3.6.5.0 1.3.6.7.0");
 }
 
 static void test_what_is_no_list(void) {
@@ -52,20 +52,19 @@ static void test_what_is_no_list(void) {
                                         "n[0-9999999999]",
                                         "[1-1000][1-1000]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (jm_hosts_count(wrong[i]) != -1)
-            test_fail(__FILE__, __LINE__, "'%s' passes for a list", wrong[i]);
+        expect_equal(jm_hosts_count(wrong[i]), -1, "'%s'", wrong[i]);
 }
 
 static void test_a_long_list_is_quick(void) {
     char name[64];
-    CHECK_EQ_U64(jm_hosts_count("n[00001-99999]"), 99999);
-    CHECK(jm_hosts_get("n[00001-99999]", 99998, name, sizeof name));
-    CHECK_STR(name, "n99999");
+    expect_equal(jm_hosts_count("n[00001-99999]"), 99999);
+    expect(jm_hosts_get("n[00001-99999]", 99998, name, sizeof name));
+    expect_text(name, "n99999");
 }
 
 static void test_a_name_that_does_not_fit_is_refused(void) {
     char name[4];
-    CHECK(!jm_hosts_get("node[1-9]", 3, name, sizeof name));
+    expect(!jm_hosts_get("node[1-9]", 3, name, sizeof name));
 }
 
 int main(void) {
@@ -73,5 +72,5 @@ int main(void) {
     RUN(test_what_is_no_list);
     RUN(test_a_long_list_is_quick);
     RUN(test_a_name_that_does_not_fit_is_refused);
-    return test_result();
+    return expect_result();
 }

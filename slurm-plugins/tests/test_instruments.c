@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Tests of instruments/: sysfs trees of real machines, traces with known integrals, and what breaks
 // on the way.
-#include "common.h"
-
-#include "given.h"
-#include "test.h"
+#include "bench.h"
+#include "bk_fixtures.h"
+#include "clock.h"
+#include "random.h"
 
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
-
-enum { CHANNELS_MAX = 32 };
 
 static const int64_t S = 1000000000; /* ns */
 
 static char folder[256];
-
-/* An open instrument and what it said of itself. */
-struct bench {
-    const jm_instrument *instrument;
-    void *self;
-    jm_message why;
-    int count;
-    jm_channel_info channels[CHANNELS_MAX];
-    jm_reading readings[CHANNELS_MAX];
-};
 
 static void put(jm_instrument_config *config, const char *key, const char *text) {
     jm_message why;
@@ -54,17 +41,8 @@ static jm_instrument_config settings(const char *type) {
 }
 
 static bool open_with(struct bench *bench, const jm_instrument_config *config) {
-    memset(bench, 0, sizeof *bench);
-    bench->instrument = jm_instrument_by_type(config->type, &bench->why);
-    if (bench->instrument->open(config, &bench->self, &bench->why) != 0)
-        return false;
-    bench->count = bench->instrument->describe(bench->self, bench->channels, CHANNELS_MAX);
-    for (int i = 0; i < bench->count; i++) {
-        CHECK(bench->channels[i].parent < i); /* parents come before their children */
-        for (int j = 0; j < i; j++)
-            CHECK(strcmp(bench->channels[i].name, bench->channels[j].name) != 0);
-    }
-    return true;
+    jm_message why;
+    return bench_open(bench, jm_instrument_by_type(config->type, &why), config);
 }
 
 static bool open_type(struct bench *bench, const char *type) {
@@ -72,29 +50,9 @@ static bool open_type(struct bench *bench, const char *type) {
     return open_with(bench, &config);
 }
 
-static void read_at(struct bench *bench, int64_t now_ns) {
-    bench->instrument->read(bench->self, now_ns, bench->readings);
-}
-
 static void shut(struct bench *bench) {
-    bench->instrument->close(bench->self);
-    test_remove(folder);
-    mkdir(folder, 0755);
-}
-
-/* One channel as expected: name, domain, parent's name ("" outermost). */
-static void check_channel(const struct bench *bench, int index, const char *name,
-                          const char *domain, const char *parent) {
-    CHECK(index < bench->count);
-    const jm_channel_info *info = &bench->channels[index];
-    CHECK_STR(info->name, name);
-    CHECK_STR(jm_domain_name(info->domain), domain);
-    CHECK_STR(info->parent < 0 ? "" : bench->channels[info->parent].name, parent);
-}
-
-static void check_reading(const struct bench *bench, int index, uint64_t value) {
-    CHECK(bench->readings[index].ok);
-    CHECK_EQ_U64(bench->readings[index].value, value);
+    bench_close(bench);
+    test_empty(folder);
 }
 
 /* ---- powercap ---- */
@@ -118,19 +76,19 @@ static void intel_client_nests_in_psys(void) {
     add_zone("intel-rapl:0:2", "dram\n", "20\n");
     add_zone("intel-rapl:1", "psys\n", "300\n");
     add_zone("intel-rapl-mmio:0", "package-0\n", "100\n"); /* the same package by another way */
-    CHECK(open_type(&bench, "powercap"));
-    CHECK(bench.count == 5);
-    check_channel(&bench, 0, "psys", "node", "");
-    check_channel(&bench, 1, "package-0", "cpu", "psys");
-    check_channel(&bench, 2, "dram", "dram", "psys");
-    check_channel(&bench, 3, "core", "cpu", "package-0");
-    check_channel(&bench, 4, "uncore", "cpu", "package-0");
-    read_at(&bench, 0);
-    check_reading(&bench, 0, 300);
-    check_reading(&bench, 1, 100);
-    check_reading(&bench, 3, 60);
-    CHECK_EQ_U64(bench.channels[1].wrap_uj, 262143328850);
-    CHECK(bench.channels[1].method == JM_METHOD_COUNTER && bench.channels[1].error.relative > 0);
+    expect(open_type(&bench, "powercap"));
+    expect_equal(bench.count, 5);
+    bench_channel(&bench, 0, "psys", "node", "");
+    bench_channel(&bench, 1, "package-0", "cpu", "psys");
+    bench_channel(&bench, 2, "dram", "dram", "psys");
+    bench_channel(&bench, 3, "core", "cpu", "package-0");
+    bench_channel(&bench, 4, "uncore", "cpu", "package-0");
+    bench_read(&bench, 0);
+    bench_value(&bench, 0, 300);
+    bench_value(&bench, 1, 100);
+    bench_value(&bench, 3, 60);
+    expect_equal(bench.channels[1].wrap_uj, 262143328850);
+    expect(bench.channels[1].method == JM_METHOD_COUNTER && bench.channels[1].error.relative > 0);
     shut(&bench);
 }
 
@@ -144,15 +102,15 @@ static void intel_server_counts_dram_beside_packages(void) {
     add_zone("intel-rapl:10", "package-10\n", "5\n"); /* numbers sort as numbers */
     add_zone("intel-rapl:1", "package-1\n", "3\n");
     add_zone("intel-rapl:1:0", "dram\n", "4\n");
-    CHECK(open_with(&bench, &config));
-    CHECK(bench.count == 5);
-    check_channel(&bench, 0, "package-0", "cpu", "");
-    check_channel(&bench, 1, "package-1", "cpu", "");
-    check_channel(&bench, 2, "package-10", "cpu", "");
-    check_channel(&bench, 3, "dram-0", "dram", "");
-    check_channel(&bench, 4, "dram-1", "dram", "");
-    CHECK_EQ_U64(bench.channels[3].idle_uw, 20000000);
-    CHECK(bench.channels[0].error.relative < 0.021 && bench.channels[0].error.resolution_uj > 60);
+    expect(open_with(&bench, &config));
+    expect_equal(bench.count, 5);
+    bench_channel(&bench, 0, "package-0", "cpu", "");
+    bench_channel(&bench, 1, "package-1", "cpu", "");
+    bench_channel(&bench, 2, "package-10", "cpu", "");
+    bench_channel(&bench, 3, "dram-0", "dram", "");
+    bench_channel(&bench, 4, "dram-1", "dram", "");
+    expect_equal(bench.channels[3].idle_uw, 20000000);
+    expect(bench.channels[0].error.relative < 0.021 && bench.channels[0].error.resolution_uj > 60);
     shut(&bench);
 }
 
@@ -163,10 +121,10 @@ static void server_with_a_psys_for_each_package(void) {
     add_zone("intel-rapl:1", "package-1\n", "1\n");
     add_zone("intel-rapl:1:0", "dram\n", "1\n");
     add_zone("intel-rapl:2", "psys\n", "9\n");
-    CHECK(open_type(&bench, "powercap"));
-    check_channel(&bench, 0, "psys", "node", "");
+    expect(open_type(&bench, "powercap"));
+    bench_channel(&bench, 0, "psys", "node", "");
     for (int i = 1; i < 5; i++)
-        CHECK(bench.channels[i].parent == 0);
+        expect_equal(bench.channels[i].parent, 0);
     shut(&bench);
 }
 
@@ -174,9 +132,9 @@ static void amd_has_packages_and_cores(void) {
     struct bench bench;
     add_zone("intel-rapl:0", "package-0\n", "50\n");
     add_zone("intel-rapl:0:0", "core\n", "30\n");
-    CHECK(open_type(&bench, "powercap"));
-    CHECK(bench.count == 2);
-    check_channel(&bench, 1, "core", "cpu", "package-0");
+    expect(open_type(&bench, "powercap"));
+    expect_equal(bench.count, 2);
+    bench_channel(&bench, 1, "core", "cpu", "package-0");
     shut(&bench);
 }
 
@@ -184,17 +142,17 @@ static void packages_named_alike_get_numbers(void) {
     struct bench bench;
     add_zone("intel-rapl-mmio:0", "package\n", "1\n");
     add_zone("intel-rapl-mmio:1", "package\n", "2\n");
-    CHECK(open_type(&bench, "powercap")); /* mmio counts where it is the only way */
-    check_channel(&bench, 0, "package-0", "cpu", "");
-    check_channel(&bench, 1, "package-1", "cpu", "");
+    expect(open_type(&bench, "powercap")); /* mmio counts where it is the only way */
+    bench_channel(&bench, 0, "package-0", "cpu", "");
+    bench_channel(&bench, 1, "package-1", "cpu", "");
     shut(&bench);
 }
 
 static void no_zone_says_what_to_do(void) {
     struct bench bench;
-    CHECK(!open_type(&bench, "powercap"));
-    CHECK_CONTAINS(bench.why.text, "has no RAPL zone (intel-rapl:N)");
-    CHECK_CONTAINS(bench.why.text, folder);
+    expect(!open_type(&bench, "powercap"));
+    expect_part(bench.why.text, "has no RAPL zone (intel-rapl:N)");
+    expect_part(bench.why.text, folder);
 }
 
 /* As an ordinary user: for root nothing is denied. */
@@ -206,14 +164,13 @@ static void a_denied_counter_names_the_capability(void) {
     chmod(folder, 0755);
     chmod(path, 0);
     uid_t me = geteuid();
-    CHECK(me != 0 || seteuid(65534) == 0);
-    CHECK(!open_type(&bench, "powercap"));
-    CHECK(me != 0 || seteuid(me) == 0);
-    CHECK_CONTAINS(bench.why.text, path);
-    CHECK_CONTAINS(bench.why.text, "Permission denied; give joulemarkd CAP_DAC_READ_SEARCH");
+    expect(me != 0 || seteuid(65534) == 0);
+    expect(!open_type(&bench, "powercap"));
+    expect(me != 0 || seteuid(me) == 0);
+    expect_part(bench.why.text, path);
+    expect_part(bench.why.text, "Permission denied; give joulemarkd CAP_DAC_READ_SEARCH");
     chmod(path, 0600);
-    test_remove(folder);
-    mkdir(folder, 0755);
+    test_empty(folder);
 }
 
 /* A file that goes away while it is open, as sysfs' do: oom_score of a process that ends. */
@@ -229,36 +186,36 @@ static void a_vanished_counter_fails_with_a_reason(void) {
     add_zone("intel-rapl:1", "package-1\n", "77\n");
     jm_format(path, sizeof path, "%s/intel-rapl:0/energy_uj", folder);
     jm_format(target, sizeof target, "/proc/%d/oom_score", (int)child);
-    CHECK(remove(path) == 0 && symlink(target, path) == 0);
-    CHECK(open_type(&bench, "powercap"));
-    read_at(&bench, 0);
-    CHECK(bench.readings[0].ok);
+    expect(remove(path) == 0 && symlink(target, path) == 0);
+    expect(open_type(&bench, "powercap"));
+    bench_read(&bench, 0);
+    expect(bench.readings[0].ok);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    read_at(&bench, 1);
-    CHECK(!bench.readings[0].ok);
-    CHECK_CONTAINS(bench.readings[0].why, path);
-    CHECK_CONTAINS(bench.readings[0].why, "cannot be read");
-    check_reading(&bench, 1, 77); /* the others go on */
+    bench_read(&bench, 1);
+    expect(!bench.readings[0].ok);
+    expect_part(bench.readings[0].why, path);
+    expect_part(bench.readings[0].why, "cannot be read");
+    bench_value(&bench, 1, 77); /* the others go on */
     test_write(folder, "intel-rapl:1/energy_uj", "");
-    read_at(&bench, 2);
-    CHECK(!bench.readings[1].ok);
-    CHECK_CONTAINS(bench.readings[1].why, "must hold a whole number, holds ''");
+    bench_read(&bench, 2);
+    expect(!bench.readings[1].ok);
+    expect_part(bench.readings[1].why, "must hold a whole number, holds ''");
     test_write(folder, "intel-rapl:1/energy_uj", "78\n");
-    read_at(&bench, 3);
-    check_reading(&bench, 1, 78);
+    bench_read(&bench, 3);
+    bench_value(&bench, 1, 78);
     shut(&bench);
 }
 
 static void a_counter_is_passed_on_raw_when_it_wraps(void) {
     struct bench bench;
     add_zone("intel-rapl:0", "package-0\n", "262143328850\n");
-    CHECK(open_type(&bench, "powercap"));
-    read_at(&bench, 0);
-    check_reading(&bench, 0, 262143328850);
+    expect(open_type(&bench, "powercap"));
+    bench_read(&bench, 0);
+    bench_value(&bench, 0, 262143328850);
     test_write(folder, "intel-rapl:0/energy_uj", "17\n");
-    read_at(&bench, 1);
-    check_reading(&bench, 0, 17);
+    bench_read(&bench, 1);
+    bench_value(&bench, 0, 17);
     shut(&bench);
 }
 
@@ -280,16 +237,16 @@ static void jetson_multiplies_volts_and_amperes(void) {
         if (i <= 4)
             test_write(folder, path, i == 3 ? "-8\n" : "1200\n");
     }
-    CHECK(open_type(&bench, "hwmon"));
-    CHECK(bench.count == 3);
-    check_channel(&bench, 0, "ina3221-VDD_IN", "node", "");
-    check_channel(&bench, 1, "ina3221-VDD_CPU_GPU_CV", "cpu", "ina3221-VDD_IN");
-    check_channel(&bench, 2, "ina3221-VDD_SOC", "cpu", "ina3221-VDD_IN");
-    read_at(&bench, 0);
-    check_reading(&bench, 0, 6000000); /* 5 V x 1.2 A */
-    check_reading(&bench, 2, 0);       /* noise below zero */
-    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
-    CHECK(bench.channels[0].error.relative < 0.021);
+    expect(open_type(&bench, "hwmon"));
+    expect_equal(bench.count, 3);
+    bench_channel(&bench, 0, "ina3221-VDD_IN", "node", "");
+    bench_channel(&bench, 1, "ina3221-VDD_CPU_GPU_CV", "cpu", "ina3221-VDD_IN");
+    bench_channel(&bench, 2, "ina3221-VDD_SOC", "cpu", "ina3221-VDD_IN");
+    bench_read(&bench, 0);
+    bench_value(&bench, 0, 6000000); /* 5 V x 1.2 A */
+    bench_value(&bench, 2, 0);       /* noise below zero */
+    expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
+    expect(bench.channels[0].error.relative < 0.021);
     shut(&bench);
 }
 
@@ -305,9 +262,9 @@ static void rails_not_connected_or_switched_off_are_left_out(void) {
     test_write(folder, "hwmon0/in3_input", "5000\n");
     test_write(folder, "hwmon0/in3_enable", "0\n");
     test_write(folder, "hwmon0/curr3_input", "100\n");
-    CHECK(open_type(&bench, "hwmon"));
-    CHECK(bench.count == 1);
-    check_channel(&bench, 0, "ina3221-VDDQ_DDR", "dram", "");
+    expect(open_type(&bench, "hwmon"));
+    expect_equal(bench.count, 1);
+    bench_channel(&bench, 0, "ina3221-VDDQ_DDR", "dram", "");
     shut(&bench);
 }
 
@@ -321,15 +278,15 @@ static void an_acpi_meter_holds_the_node_and_states_its_error(void) {
     test_write(folder, "hwmon2/power1_average", "213000000\n");
     test_write(folder, "hwmon2/power1_accuracy", "98.0%\n");
     test_write(folder, "hwmon2/power1_average_interval", "300\n");
-    CHECK(open_type(&bench, "hwmon"));
-    CHECK(bench.count == 2);
-    check_channel(&bench, 0, "power_meter-power1", "node", "");
-    check_channel(&bench, 1, "amdgpu-PPT", "gpu", "power_meter-power1");
-    read_at(&bench, 0);
-    check_reading(&bench, 0, 213000000);
-    check_reading(&bench, 1, 15000000); /* the average, not the momentary input */
-    CHECK(fabs(bench.channels[0].error.relative - 0.02) < 1e-9);
-    CHECK(fabs(bench.channels[0].error.jitter_s - 0.3) < 1e-9);
+    expect(open_type(&bench, "hwmon"));
+    expect_equal(bench.count, 2);
+    bench_channel(&bench, 0, "power_meter-power1", "node", "");
+    bench_channel(&bench, 1, "amdgpu-PPT", "gpu", "power_meter-power1");
+    bench_read(&bench, 0);
+    bench_value(&bench, 0, 213000000);
+    bench_value(&bench, 1, 15000000); /* the average, not the momentary input */
+    expect_near(bench.channels[0].error.relative, 0.02, 1e-9);
+    expect_near(bench.channels[0].error.jitter_s, 0.3, 1e-9);
     shut(&bench);
 }
 
@@ -346,22 +303,22 @@ static void energy_goes_before_power_and_sockets_before_cores(void) {
     test_write(folder, "hwmon1/energy1_label", "pkg\n");
     test_write(folder, "hwmon1/energy2_input", "3000\n");
     test_write(folder, "hwmon1/energy2_label", "card\n");
-    CHECK(open_type(&bench, "hwmon"));
-    CHECK(bench.count == 3);
-    check_channel(&bench, 0, "xe-card", "gpu", "");
-    check_channel(&bench, 1, "amd_energy-Esocket0", "cpu", "");
-    check_channel(&bench, 2, "xe-pkg", "gpu", "xe-card");
-    CHECK(bench.channels[1].method == JM_METHOD_COUNTER);
-    read_at(&bench, 0);
-    check_reading(&bench, 1, 1234567);
+    expect(open_type(&bench, "hwmon"));
+    expect_equal(bench.count, 3);
+    bench_channel(&bench, 0, "xe-card", "gpu", "");
+    bench_channel(&bench, 1, "amd_energy-Esocket0", "cpu", "");
+    bench_channel(&bench, 2, "xe-pkg", "gpu", "xe-card");
+    expect_equal(bench.channels[1].method, JM_METHOD_COUNTER);
+    bench_read(&bench, 0);
+    bench_value(&bench, 1, 1234567);
     shut(&bench);
 }
 
 static void no_sensor_says_what_to_do(void) {
     struct bench bench;
     test_write(folder, "hwmon0/name", "coretemp\n");
-    CHECK(!open_type(&bench, "hwmon"));
-    CHECK_CONTAINS(bench.why.text, "has no sensor of energy or power");
+    expect(!open_type(&bench, "hwmon"));
+    expect_part(bench.why.text, "has no sensor of energy or power");
 }
 
 /* ---- model ---- */
@@ -378,33 +335,33 @@ static void the_model_follows_utilisation(void) {
     config.idle_w = 40;
     put(&config, "full_w", "120");
     set_jiffies(1000, 5000, 100);
-    CHECK(open_with(&bench, &config));
-    CHECK(bench.count == 1 && bench.channels[0].method == JM_METHOD_MODEL);
-    CHECK_EQ_U64(bench.channels[0].idle_uw, 40000000);
-    CHECK(fabs(bench.channels[0].error.relative - 0.3) < 1e-9);
-    read_at(&bench, 0);
-    check_reading(&bench, 0, 40000000); /* nothing known yet: idle */
+    expect(open_with(&bench, &config));
+    expect(bench.count == 1 && bench.channels[0].method == JM_METHOD_MODEL);
+    expect_equal(bench.channels[0].idle_uw, 40000000);
+    expect_near(bench.channels[0].error.relative, 0.3, 1e-9);
+    bench_read(&bench, 0);
+    bench_value(&bench, 0, 40000000); /* nothing known yet: idle */
     set_jiffies(1050, 5050, 100);
-    read_at(&bench, 1);
-    check_reading(&bench, 0, 80000000);
-    read_at(&bench, 2);
-    check_reading(&bench, 0, 80000000); /* within one jiffy */
+    bench_read(&bench, 1);
+    bench_value(&bench, 0, 80000000);
+    bench_read(&bench, 2);
+    bench_value(&bench, 0, 80000000); /* within one jiffy */
     set_jiffies(1150, 5050, 90);
-    read_at(&bench, 3);
-    check_reading(&bench, 0, 120000000); /* iowait went back */
+    bench_read(&bench, 3);
+    bench_value(&bench, 0, 120000000); /* iowait went back */
     set_jiffies(10, 10, 0);
-    read_at(&bench, 4);
-    check_reading(&bench, 0, 120000000); /* all went back: the last holds */
+    bench_read(&bench, 4);
+    bench_value(&bench, 0, 120000000); /* all went back: the last holds */
     set_jiffies(10, 110, 0);
-    read_at(&bench, 5);
-    check_reading(&bench, 0, 40000000);
+    bench_read(&bench, 5);
+    bench_value(&bench, 0, 40000000);
     test_write(folder, "stat", "intr 5\n");
-    read_at(&bench, 6);
-    CHECK(!bench.readings[0].ok);
-    CHECK_CONTAINS(bench.readings[0].why, "stat:1: must be 'cpu USER");
+    bench_read(&bench, 6);
+    expect(!bench.readings[0].ok);
+    expect_part(bench.readings[0].why, "stat:1: must be 'cpu USER");
     shut(&bench);
-    CHECK(!open_with(&bench, &config));
-    CHECK_CONTAINS(bench.why.text, "stat: cannot be opened");
+    expect(!open_with(&bench, &config));
+    expect_part(bench.why.text, "stat: cannot be opened");
 }
 
 /* ---- auto ---- */
@@ -414,29 +371,29 @@ static void auto_takes_the_best_there_is(void) {
     test_write(folder, "proc/stat", "cpu 1 2 3 4 5\n");
     test_write(folder, "sys/class/hwmon/hwmon0/name", "amdgpu\n");
     test_write(folder, "sys/class/hwmon/hwmon0/power1_input", "1\n");
-    CHECK(open_type(&bench, "auto"));
-    CHECK_STR(bench.channels[0].name, "model"); /* a graphics card is not the node */
-    CHECK_EQ_U64(bench.channels[0].idle_uw, 40000000);
-    bench.instrument->close(bench.self);
+    expect(open_type(&bench, "auto"));
+    expect_text(bench.channels[0].name, "model"); /* a graphics card is not the node */
+    expect_equal(bench.channels[0].idle_uw, 40000000);
+    bench_close(&bench);
     test_write(folder, "sys/class/hwmon/hwmon1/name", "power_meter\n");
     test_write(folder, "sys/class/hwmon/hwmon1/power1_average", "7\n");
-    CHECK(open_type(&bench, "auto"));
-    CHECK_STR(bench.channels[0].name, "power_meter-power1");
-    read_at(&bench, 0);
-    check_reading(&bench, 0, 7);
-    bench.instrument->close(bench.self);
+    expect(open_type(&bench, "auto"));
+    expect_text(bench.channels[0].name, "power_meter-power1");
+    bench_read(&bench, 0);
+    bench_value(&bench, 0, 7);
+    bench_close(&bench);
     add_zone("sys/class/powercap/intel-rapl:0", "package-0", "1\n");
-    CHECK(open_type(&bench, "auto"));
-    CHECK_STR(bench.channels[0].name, "package-0");
-    bench.instrument->close(bench.self);
+    expect(open_type(&bench, "auto"));
+    expect_text(bench.channels[0].name, "package-0");
+    bench_close(&bench);
     test_write(folder, "sys/cray/pm_counters/energy", "5 J\n");
-    CHECK(open_type(&bench, "auto")); /* all of the node, where RAPL is its CPUs and memory */
-    CHECK(bench.channels[0].domain == JM_DOMAIN_NODE);
-    read_at(&bench, 0);
-    check_reading(&bench, 0, 5000000);
+    expect(open_type(&bench, "auto")); /* all of the node, where RAPL is its CPUs and memory */
+    expect_equal(bench.channels[0].domain, JM_DOMAIN_NODE);
+    bench_read(&bench, 0);
+    bench_value(&bench, 0, 5000000);
     shut(&bench);
-    CHECK(!open_type(&bench, "auto"));
-    CHECK_CONTAINS(bench.why.text, "model: ");
+    expect(!open_type(&bench, "auto"));
+    expect_part(bench.why.text, "model: ");
 }
 
 /* ---- replay ---- */
@@ -450,50 +407,47 @@ static jm_instrument_config trace(const char *text) {
 }
 
 static uint64_t energy_at(struct bench *bench, double time_s) {
-    read_at(bench, llround((1000 + time_s) * 1e9));
-    CHECK(bench->readings[0].ok);
+    bench_read(bench, llround((1000 + time_s) * 1e9));
+    expect(bench->readings[0].ok);
     return bench->readings[0].value;
 }
 
 /* Microjoules are floored once a segment and once a reading. */
-static void check_near(uint64_t actual, double expected_uj) {
-    if (fabs((double)actual - expected_uj) > 2 + expected_uj * 1e-14)
-        test_fail(__FILE__, __LINE__, "%" PRIu64 " is not near %.3f", actual, expected_uj);
-}
+#define expect_uj(got, want_uj) expect_near((double)(got), want_uj, 2 + (want_uj)*1e-14)
 
 static void known_waveforms_have_known_energies(void) {
     struct bench bench;
     GIVEN config = trace("time_s,power_w\n0,100\n10,100\n");
-    CHECK(open_with(&bench, &config));
-    check_near(energy_at(&bench, -5), 0);
-    check_near(energy_at(&bench, 0.3), 30e6);
-    check_near(energy_at(&bench, 10), 1000e6);
-    check_near(energy_at(&bench, 1e6), 1000e6); /* after the end nothing is drawn */
+    expect(open_with(&bench, &config));
+    expect_uj(energy_at(&bench, -5), 0);
+    expect_uj(energy_at(&bench, 0.3), 30e6);
+    expect_uj(energy_at(&bench, 10), 1000e6);
+    expect_uj(energy_at(&bench, 1e6), 1000e6); /* after the end nothing is drawn */
     shut(&bench);
 
     given_free(&config);
     config = trace("# a ramp\r\n\r\n time_s , power_w \r\n 0 , 0 \r\n 10 , 200 \r\n");
-    CHECK(open_with(&bench, &config));
-    check_near(energy_at(&bench, 3), 90e6);
-    check_near(energy_at(&bench, 10), 1000e6);
+    expect(open_with(&bench, &config));
+    expect_uj(energy_at(&bench, 3), 90e6);
+    expect_uj(energy_at(&bench, 10), 1000e6);
     shut(&bench);
 
     given_free(&config);
     config = trace("time_s,power_w\n0,200\n10,0\n"); /* falling */
-    CHECK(open_with(&bench, &config));
-    check_near(energy_at(&bench, 3), 510e6);
+    expect(open_with(&bench, &config));
+    expect_uj(energy_at(&bench, 3), 510e6);
     shut(&bench);
 
     given_free(&config);
     config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,150\n"); /* a square wave */
     put(&config, "repeat", "true");
-    CHECK(open_with(&bench, &config));
-    check_near(energy_at(&bench, 0.5), 25e6);
-    check_near(energy_at(&bench, 1.5), 125e6);
-    check_near(energy_at(&bench, 2), 200e6);
-    check_near(energy_at(&bench, 2.5), 225e6);
+    expect(open_with(&bench, &config));
+    expect_uj(energy_at(&bench, 0.5), 25e6);
+    expect_uj(energy_at(&bench, 1.5), 125e6);
+    expect_uj(energy_at(&bench, 2), 200e6);
+    expect_uj(energy_at(&bench, 2.5), 225e6);
     double days_s = 200 * 86400;
-    check_near(energy_at(&bench, days_s + 1.5), days_s * 100e6 + 125e6);
+    expect_uj(energy_at(&bench, days_s + 1.5), days_s * 100e6 + 125e6);
     shut(&bench);
 }
 
@@ -502,8 +456,8 @@ static void repetition_does_not_drift(void) {
     struct bench bench;
     GIVEN config = trace("time_s,power_w\n0,0.0333333\n0.001,0.0333333\n");
     put(&config, "repeat", "true");
-    CHECK(open_with(&bench, &config));
-    check_near(energy_at(&bench, 1e7), 0.0333333 * 1e7 * 1e6);
+    expect(open_with(&bench, &config));
+    expect_uj(energy_at(&bench, 1e7), 0.0333333 * 1e7 * 1e6);
     shut(&bench);
 }
 
@@ -511,14 +465,14 @@ static void power_is_sampled_on_the_line(void) {
     struct bench bench;
     GIVEN config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,250\n");
     put(&config, "as", "power");
-    CHECK(open_with(&bench, &config));
-    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
-    CHECK_EQ_U64(energy_at(&bench, -1), 0);
-    CHECK_EQ_U64(energy_at(&bench, 0), 50000000);
-    CHECK_EQ_U64(energy_at(&bench, 0.999), 50000000);
-    CHECK_EQ_U64(energy_at(&bench, 1), 150000000);
-    CHECK_EQ_U64(energy_at(&bench, 1.5), 200000000);
-    CHECK_EQ_U64(energy_at(&bench, 2), 0);
+    expect(open_with(&bench, &config));
+    expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
+    expect_equal(energy_at(&bench, -1), 0);
+    expect_equal(energy_at(&bench, 0), 50000000);
+    expect_equal(energy_at(&bench, 0.999), 50000000);
+    expect_equal(energy_at(&bench, 1), 150000000);
+    expect_equal(energy_at(&bench, 1.5), 200000000);
+    expect_equal(energy_at(&bench, 2), 0);
     shut(&bench);
 }
 
@@ -527,12 +481,12 @@ static void energy_traces_interpolate_unwrap_and_wrap(void) {
     GIVEN config = trace("time_s,energy_uj\n0,900\n10,999\n20,99\n");
     put_whole(&config, "wrap_uj", 999); /* 1000 values: 0..999 */
     put(&config, "repeat", "true");
-    CHECK(open_with(&bench, &config));
-    CHECK_EQ_U64(energy_at(&bench, 0), 900);
-    CHECK_EQ_U64(energy_at(&bench, 5), 949);
-    CHECK_EQ_U64(energy_at(&bench, 15), 49);
-    CHECK_EQ_U64(energy_at(&bench, 20), 99); /* the next period goes on from there */
-    CHECK_EQ_U64(energy_at(&bench, 30), 198);
+    expect(open_with(&bench, &config));
+    expect_equal(energy_at(&bench, 0), 900);
+    expect_equal(energy_at(&bench, 5), 949);
+    expect_equal(energy_at(&bench, 15), 49);
+    expect_equal(energy_at(&bench, 20), 99); /* the next period goes on from there */
+    expect_equal(energy_at(&bench, 30), 198);
     shut(&bench);
 }
 
@@ -540,10 +494,10 @@ static void a_clock_set_back_does_not_turn_the_counter_back(void) {
     struct bench bench;
     GIVEN config = trace("time_s,power_w\n0,1\n100,1\n");
     put_whole(&config, "wrap_uj", 1000000000);
-    CHECK(open_with(&bench, &config));
+    expect(open_with(&bench, &config));
     uint64_t before = energy_at(&bench, 50);
-    CHECK_EQ_U64(energy_at(&bench, 20), before);
-    CHECK(energy_at(&bench, 51) > before);
+    expect_equal(energy_at(&bench, 20), before);
+    expect(energy_at(&bench, 51) > before);
     shut(&bench);
 }
 
@@ -551,14 +505,14 @@ static void a_clock_set_back_does_not_turn_the_counter_back(void) {
 static void falling_power_does_not_turn_the_counter_back(void) {
     struct bench bench;
     GIVEN config = trace("time_s,power_w\n0,1000000\n1000000,0\n");
-    CHECK(open_with(&bench, &config));
+    expect(open_with(&bench, &config));
     uint64_t last = 0;
     for (int i = 0; i <= 10000; i++) {
         uint64_t value = energy_at(&bench, 999999.99 + i * 1e-6);
-        CHECK(value >= last);
+        expect(value >= last);
         last = value;
     }
-    check_near(last, 5e17);
+    expect_uj(last, 5e17);
     shut(&bench);
 }
 
@@ -568,37 +522,29 @@ static void without_an_epoch_the_trace_starts_now(void) {
     jm_settings_free(&config.settings); /* the epoch with the rest */
     put_file(&config);
     put(&config, "as", "power");
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    CHECK(open_with(&bench, &config));
-    read_at(&bench, (now.tv_sec + 50) * S);
-    check_reading(&bench, 0, 5000000);
+    int64_t now_ns = jm_clock_ns(CLOCK_REALTIME);
+    expect(open_with(&bench, &config));
+    bench_read(&bench, now_ns + 50 * S);
+    bench_value(&bench, 0, 5000000);
     shut(&bench);
-}
-
-static uint64_t random_state = 42;
-
-static uint64_t next_random(uint64_t below) {
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (random_state >> 33) % below;
 }
 
 /* A random trace with jumps, pauses and steep ramps. */
 static jm_instrument_config random_trace(void) {
     char text[4096];
     size_t length = 0;
-    double time_s = (double)next_random(1000) / 7;
-    uint64_t rows = 2 + next_random(20);
+    double time_s = (double)random_below(1000) / 7;
+    uint64_t rows = 2 + random_below(20);
     length += (size_t)snprintf(text, sizeof text, "time_s,power_w\n%.9f,1\n", time_s);
     for (uint64_t i = 0; i < rows; i++) {
-        if (i + 1 == rows || next_random(4) != 0)
-            time_s += (double)(1 + next_random(1000000)) / (next_random(2) ? 1e6 : 1e3);
-        double power_w = next_random(5) == 0 ? 0 : (double)next_random(1000000) / 997;
+        if (i + 1 == rows || random_below(4) != 0)
+            time_s += (double)(1 + random_below(1000000)) / (random_below(2) ? 1e6 : 1e3);
+        double power_w = random_below(5) == 0 ? 0 : (double)random_below(1000000) / 997;
         length +=
             (size_t)snprintf(text + length, sizeof text - length, "%.9f,%.6f\n", time_s, power_w);
     }
     jm_instrument_config config = trace(text);
-    put(&config, "repeat", next_random(2) == 0 ? "true" : "false");
+    put(&config, "repeat", random_below(2) == 0 ? "true" : "false");
     return config;
 }
 
@@ -607,29 +553,29 @@ static void random_traces_are_monotonic_and_additive(void) {
     for (int round = 0; round < 200; round++) {
         struct bench fine, coarse, wrapped;
         GIVEN config = random_trace();
-        CHECK(open_with(&fine, &config));
-        CHECK(open_with(&coarse, &config));
-        uint64_t wrap_uj = 1 + next_random(1000000000);
+        expect(open_with(&fine, &config));
+        expect(open_with(&coarse, &config));
+        uint64_t wrap_uj = 1 + random_below(1000000000);
         put_whole(&config, "wrap_uj", wrap_uj);
-        CHECK(open_with(&wrapped, &config));
+        expect(open_with(&wrapped, &config));
         int64_t now_ns = 1000 * S;
         uint64_t first = 0, last = 0, sum = 0;
         for (int i = 0; i < 300; i++) {
             /* steps of nanoseconds show rounding, long ones cross rows and periods */
-            now_ns += (int64_t)next_random(next_random(2) ? 5 : 50000000000);
-            read_at(&fine, now_ns);
-            read_at(&wrapped, now_ns);
+            now_ns += (int64_t)random_below(random_below(2) ? 5 : 50000000000);
+            bench_read(&fine, now_ns);
+            bench_read(&wrapped, now_ns);
             uint64_t value = fine.readings[0].value;
-            CHECK(value >= last || i == 0);
-            CHECK_EQ_U64(wrapped.readings[0].value, value % (wrap_uj + 1));
+            expect(value >= last || i == 0);
+            expect_equal(wrapped.readings[0].value, value % (wrap_uj + 1));
             first = i == 0 ? value : first;
             sum += i == 0 ? 0 : value - last;
             last = value;
         }
-        read_at(&coarse, now_ns);
-        CHECK_EQ_U64(coarse.readings[0].value - first, sum);
-        coarse.instrument->close(coarse.self);
-        wrapped.instrument->close(wrapped.self);
+        bench_read(&coarse, now_ns);
+        expect_equal(coarse.readings[0].value - first, sum);
+        bench_close(&coarse);
+        bench_close(&wrapped);
         shut(&fine);
     }
 }
@@ -639,23 +585,23 @@ static void random_traces_integrate_their_own_power(void) {
     for (int round = 0; round < 20; round++) {
         struct bench counter, power;
         GIVEN config = random_trace();
-        CHECK(open_with(&counter, &config));
+        expect(open_with(&counter, &config));
         put(&config, "as", "power");
-        CHECK(open_with(&power, &config));
+        expect(open_with(&power, &config));
         double sum_uj = 0, highest_uw = 0;
         enum { STEPS = 20000 };
         int64_t step_ns = S / 5;
         for (int i = 0; i < STEPS; i++) {
-            read_at(&power, 1000 * S + i * step_ns + step_ns / 2);
+            bench_read(&power, 1000 * S + i * step_ns + step_ns / 2);
             double power_uw = (double)power.readings[0].value;
             sum_uj += power_uw * 0.2;
             highest_uw = fmax(highest_uw, power_uw);
         }
-        read_at(&counter, 1000 * S + STEPS * step_ns);
+        bench_read(&counter, 1000 * S + STEPS * step_ns);
         double energy_uj = (double)counter.readings[0].value;
         /* a sum of samples misses the jumps between them */
-        CHECK(fabs(energy_uj - sum_uj) <= 0.05 * fmax(energy_uj, sum_uj) + highest_uw * 2);
-        power.instrument->close(power.self);
+        expect(fabs(energy_uj - sum_uj) <= 0.05 * fmax(energy_uj, sum_uj) + highest_uw * 2);
+        bench_close(&power);
         shut(&counter);
     }
 }
@@ -684,9 +630,9 @@ static void bad_traces_name_file_and_line(void) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct bench bench;
         GIVEN config = trace(bad[i].text);
-        CHECK(!open_with(&bench, &config));
-        CHECK_CONTAINS(bench.why.text, "/trace.csv:");
-        CHECK_CONTAINS(bench.why.text, bad[i].part);
+        expect(!open_with(&bench, &config));
+        expect_part(bench.why.text, "/trace.csv:");
+        expect_part(bench.why.text, bad[i].part);
     }
 }
 
@@ -694,13 +640,12 @@ static void bad_replays_are_refused(void) {
     struct bench bench;
     GIVEN config = trace("time_s,energy_uj\n0,1\n1,2\n");
     put(&config, "as", "power");
-    CHECK(!open_with(&bench, &config));
-    CHECK_CONTAINS(bench.why.text, "cannot be replayed with 'as: power'");
+    expect(!open_with(&bench, &config));
+    expect_part(bench.why.text, "cannot be replayed with 'as: power'");
     put(&config, "file", "/nonexistent/trace.csv");
-    CHECK(!open_with(&bench, &config));
-    CHECK_CONTAINS(bench.why.text, "/nonexistent/trace.csv: cannot be opened: No such file");
-    test_remove(folder);
-    mkdir(folder, 0755);
+    expect(!open_with(&bench, &config));
+    expect_part(bench.why.text, "/nonexistent/trace.csv: cannot be opened: No such file");
+    test_empty(folder);
 }
 
 /* ---- names ---- */
@@ -709,16 +654,17 @@ static void every_name_goes_there_and_back(void) {
     jm_message why;
     jm_domain domain;
     for (int i = 0; i < JM_DOMAIN_COUNT; i++)
-        CHECK(jm_domain_from_name(jm_domain_name((jm_domain)i), &domain) && (int)domain == i);
-    CHECK(!jm_domain_from_name("nothing", &domain));
-    CHECK_STR(jm_method_name(JM_METHOD_MODEL), "model");
+        expect(jm_domain_from_name(jm_domain_name((jm_domain)i), &domain) && (int)domain == i);
+    expect(!jm_domain_from_name("nothing", &domain));
+    expect_text(jm_method_name(JM_METHOD_MODEL), "model");
     for (const jm_instrument *const *entry = jm_instruments; *entry; entry++)
-        CHECK(jm_instrument_by_type((*entry)->type, &why) == *entry);
-    CHECK(!jm_instrument_by_type("abacus", &why));
+        expect(jm_instrument_by_type((*entry)->type, &why) == *entry);
+    expect(!jm_instrument_by_type("abacus", &why));
 }
 
 int main(void) {
     test_make_folder(folder, sizeof folder);
+    random_state = 42;
     RUN(intel_client_nests_in_psys);
     RUN(intel_server_counts_dram_beside_packages);
     RUN(server_with_a_psys_for_each_package);
@@ -748,5 +694,5 @@ int main(void) {
     RUN(bad_replays_are_refused);
     RUN(every_name_goes_there_and_back);
     test_remove(folder);
-    return test_result();
+    return expect_result();
 }

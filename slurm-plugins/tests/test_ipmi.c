@@ -3,8 +3,8 @@
 // there. With one: tests/instruments/test_ipmi.py.
 #include "ipmi_answer.h"
 
+#include "bk_fixtures.h"
 #include "given.h"
-#include "test.h"
 
 #include <math.h>
 
@@ -19,13 +19,13 @@ static const uint8_t good[20] = {2,    0,    0xDC, 0x41, 0x01, 0x10, 0,    0xFF,
 static void reads_dcmi_watts(void) {
     uint64_t uw = 0;
     jm_message why;
-    CHECK(jm_dcmi_uw(good, sizeof good, &uw, &why));
-    CHECK_EQ_U64(uw, 321000000);
+    expect(jm_dcmi_uw(good, sizeof good, &uw, &why));
+    expect_equal(uw, 321000000);
     uint8_t most[20];
     memcpy(most, good, sizeof most);
     most[3] = most[4] = 0xFF;
-    CHECK(jm_dcmi_uw(most, sizeof most, &uw, &why));
-    CHECK_EQ_U64(uw, UINT64_C(65535000000));
+    expect(jm_dcmi_uw(most, sizeof most, &uw, &why));
+    expect_equal(uw, UINT64_C(65535000000));
 }
 
 static void refuse(size_t at, uint8_t byte, size_t length, const char *part) {
@@ -34,9 +34,9 @@ static void refuse(size_t at, uint8_t byte, size_t length, const char *part) {
     jm_message why = {""};
     memcpy(answer, good, sizeof answer);
     answer[at] = byte;
-    CHECK(!jm_dcmi_uw(answer, length, &uw, &why));
-    CHECK_EQ_U64(uw, 7);
-    CHECK_CONTAINS(why.text, part);
+    expect(!jm_dcmi_uw(answer, length, &uw, &why));
+    expect_equal(uw, 7);
+    expect_part(why.text, part);
 }
 
 static void names_what_is_wrong_with_dcmi(void) {
@@ -71,15 +71,15 @@ static void knows_a_watt_sensor(void) {
     jm_sdr_record record = watt_sensor();
     uint16_t id = 0;
     char name[JM_NAME_MAX];
-    CHECK(jm_sdr_name(sdr, &record, &id, name));
-    CHECK_EQ_U64(id, 7);
-    CHECK_STR(name, "PS1 Input");
-    CHECK(jm_sdr_in_watts(sdr, &record));
-    CHECK(jm_sdr_step_w(sdr, &record) == 2);
+    expect(jm_sdr_name(sdr, &record, &id, name));
+    expect_equal(id, 7);
+    expect_text(name, "PS1 Input");
+    expect(jm_sdr_in_watts(sdr, &record));
+    expect_equal(jm_sdr_step_w(sdr, &record), 2);
     record.bytes[29] = 0x10; /* result exponent 1 */
-    CHECK(fabs(jm_sdr_step_w(sdr, &record) - 20) < 1e-9);
+    expect_near(jm_sdr_step_w(sdr, &record), 20, 1e-9);
     record.bytes[23] = 1; /* logarithmic */
-    CHECK(isnan(jm_sdr_step_w(sdr, &record)));
+    expect(isnan(jm_sdr_step_w(sdr, &record)));
     ipmi_sdr_ctx_destroy(sdr);
 }
 
@@ -89,17 +89,17 @@ static void refuses_other_sensors(void) {
     char name[JM_NAME_MAX];
     jm_sdr_record volts = watt_sensor(), share = watt_sensor(), per_hour = watt_sensor();
     volts.bytes[21] = 4;
-    CHECK(!jm_sdr_in_watts(sdr, &volts));
+    expect(!jm_sdr_in_watts(sdr, &volts));
     share.bytes[20] = 1;
-    CHECK(!jm_sdr_in_watts(sdr, &share));
+    expect(!jm_sdr_in_watts(sdr, &share));
     per_hour.bytes[20] = 5 << 3;
-    CHECK(!jm_sdr_in_watts(sdr, &per_hour));
+    expect(!jm_sdr_in_watts(sdr, &per_hour));
     jm_sdr_record compact = watt_sensor(), cut = watt_sensor();
     compact.bytes[3] = 2;
-    CHECK(!jm_sdr_name(sdr, &compact, &id, name));
+    expect(!jm_sdr_name(sdr, &compact, &id, name));
     cut.length = 9;
-    CHECK(!jm_sdr_name(sdr, &cut, &id, name));
-    CHECK(!jm_sdr_in_watts(sdr, &cut));
+    expect(!jm_sdr_name(sdr, &cut, &id, name));
+    expect(!jm_sdr_in_watts(sdr, &cut));
     ipmi_sdr_ctx_destroy(sdr);
 }
 
@@ -118,8 +118,8 @@ static void open_fails(const char *const *pairs, const char *part) {
     jm_message why = {""};
     for (; *pairs; pairs += 2)
         give(&config.settings, jm_module.keys, pairs[0], pairs[1]);
-    CHECK(jm_module.open(&config, &self, &why) != 0);
-    CHECK_CONTAINS(why.text, part);
+    expect(jm_module.open(&config, &self, &why) != 0);
+    expect_part(why.text, part);
     jm_settings_free(&config.settings);
 }
 
@@ -156,10 +156,10 @@ static void describes_its_channels(void) {
     void *self;
     jm_message why;
     jm_channel_info info[2];
-    CHECK(jm_module.open(&config, &self, &why) == 0);
-    CHECK(jm_module.describe(self, info, 2) == 1);
-    CHECK_STR(info[0].name, "dcmi");
-    CHECK(info[0].error.resolution_w == 1 && info[0].error.offset_w == 20); /* two supplies */
+    expect_equal(jm_module.open(&config, &self, &why), 0);
+    expect_equal(jm_module.describe(self, info, 2), 1);
+    expect_text(info[0].name, "dcmi");
+    expect(info[0].error.resolution_w == 1 && info[0].error.offset_w == 20); /* two supplies */
     jm_module.close(self);
     give(&config.settings, jm_module.keys, "supplies", "6");
     give(&channels[1].settings, jm_module.channel_keys, "supplies", "4");
@@ -167,13 +167,13 @@ static void describes_its_channels(void) {
     give(&channels[0].settings, jm_module.channel_keys, "sensor", "PS1 Input");
     config.channels = channels;
     config.n_channels = 2;
-    CHECK(jm_module.open(&config, &self, &why) == 0);
-    CHECK(jm_instrument_describe(&jm_module, self, &config, info, 2) == 2);
-    CHECK(info[0].error.relative == 0.01 && info[0].error.resolution_w == 8);
-    CHECK(info[0].error.offset_w == 10 && info[0].part_ppb == 0); /* a sensor is of one supply */
-    CHECK(info[1].error.offset_w == 40 * 0.25 && info[1].part_ppb == 250000000);
-    CHECK_EQ_U64(info[0].idle_uw, 20000000);
-    CHECK(info[1].domain == JM_DOMAIN_GPU && info[1].error.resolution_w == 0.25);
+    expect_equal(jm_module.open(&config, &self, &why), 0);
+    expect_equal(jm_instrument_describe(&jm_module, self, &config, info, 2), 2);
+    expect(info[0].error.relative == 0.01 && info[0].error.resolution_w == 8);
+    expect(info[0].error.offset_w == 10 && info[0].part_ppb == 0); /* a sensor is of one supply */
+    expect(info[1].error.offset_w == 40 * 0.25 && info[1].part_ppb == 250000000);
+    expect_equal(info[0].idle_uw, 20000000);
+    expect(info[1].domain == JM_DOMAIN_GPU && info[1].error.resolution_w == 0.25);
     jm_module.close(self);
     jm_settings_free(&config.settings);
     jm_settings_free(&channels[0].settings);
@@ -194,14 +194,14 @@ static void reports_a_bmc_that_is_not_there(void) {
     void *self;
     jm_message why;
     jm_reading reading = {.ok = true};
-    CHECK(jm_module.open(&config, &self, &why) == 0);
+    expect_equal(jm_module.open(&config, &self, &why), 0);
     chmod(path, 0644);
-    CHECK(!jm_module.read(self, 0, &reading) && !reading.ok);
-    CHECK_CONTAINS(reading.why, "others may read it");
+    expect(!jm_module.read(self, 0, &reading) && !reading.ok);
+    expect_part(reading.why, "others may read it");
     chmod(path, 0600);
-    CHECK(!jm_module.read(self, 0, &reading) && !reading.ok);
-    CHECK_CONTAINS(reading.why, "127.0.0.1:9: ");
-    CHECK(!strstr(reading.why, "secret"));
+    expect(!jm_module.read(self, 0, &reading) && !reading.ok);
+    expect_part(reading.why, "127.0.0.1:9: ");
+    expect(!strstr(reading.why, "secret"));
     jm_module.close(self);
     jm_settings_free(&config.settings);
     test_remove(folder);
@@ -215,5 +215,5 @@ int main(void) {
     RUN(refuses_wrong_keys);
     RUN(describes_its_channels);
     RUN(reports_a_bmc_that_is_not_there);
-    return test_result();
+    return expect_result();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The ledger's laws: books balance for any schedule of jobs, shares follow the policy, nothing is
 // charged twice.
+#include "bk_fixtures.h"
 #include "ledger.h"
 #include "random.h"
 #include "store.h"
-#include "test.h"
 
 #include <math.h>
 
@@ -44,7 +44,7 @@ static void tick(jm_ledger *ledger, const uint64_t *energy_uj, int64_t dt_ns) {
 
 static void check_books(const jm_ledger *ledger) {
     for (int c = 0; c < ledger->n_channels; c++)
-        CHECK_EQ_U64(jm_ledger_charged_uj(ledger, c), ledger->channels[c].total_uj);
+        expect_equal(jm_ledger_charged_uj(ledger, c), ledger->channels[c].total_uj);
 }
 
 static uint64_t energy(const jm_ledger *ledger, const jm_account *account) {
@@ -57,9 +57,9 @@ static void an_exclusive_job_gets_everything(void) {
     add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 40);
     jm_account *job = open_step(&ledger, 7, "extern", 100, 4)->job;
     tick(&ledger, (uint64_t[]){100000000}, SECOND);
-    CHECK_EQ_U64(energy(&ledger, job), 100000000);
-    CHECK_EQ_U64(jm_ledger_estimate(&ledger, job).idle_uj, 40000000);
-    CHECK_EQ_U64(ledger.unallocated[0].energy_uj, 0);
+    expect_equal(energy(&ledger, job), 100000000);
+    expect_equal(jm_ledger_estimate(&ledger, job).idle_uj, 40000000);
+    expect_equal(ledger.unallocated[0].energy_uj, 0);
     check_books(&ledger);
     jm_ledger_free(&ledger);
 }
@@ -74,9 +74,9 @@ static void idle_goes_by_share_and_the_rest_by_cpu_time(void) {
     b->cpu_tick_ns = 300000000;
     tick(&ledger, (uint64_t[]){100000000}, SECOND);
     /* idle 40 J: 2/4, 1/4, 1/4 unallocated; dynamic 60 J: 3/4 and 1/4 */
-    CHECK_EQ_U64(energy(&ledger, a->job), 20000000 + 45000000);
-    CHECK_EQ_U64(energy(&ledger, b->job), 10000000 + 15000000);
-    CHECK_EQ_U64(ledger.unallocated[0].energy_uj, 10000000);
+    expect_equal(energy(&ledger, a->job), 20000000 + 45000000);
+    expect_equal(energy(&ledger, b->job), 10000000 + 15000000);
+    expect_equal(ledger.unallocated[0].energy_uj, 10000000);
     check_books(&ledger);
     jm_ledger_free(&ledger);
 }
@@ -86,7 +86,7 @@ static void an_idle_node_charges_nobody(void) {
     jm_ledger_init(&ledger, 2, SECOND);
     add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
     tick(&ledger, (uint64_t[]){123456789}, SECOND);
-    CHECK_EQ_U64(ledger.unallocated[0].energy_uj, 123456789);
+    expect_equal(ledger.unallocated[0].energy_uj, 123456789);
     check_books(&ledger);
     jm_ledger_free(&ledger);
 }
@@ -103,10 +103,10 @@ static void batch_encloses_and_steps_divide(void) {
     first->cpu_tick_ns = 2;
     second->cpu_tick_ns = 1;
     tick(&ledger, (uint64_t[]){90}, SECOND);
-    CHECK_EQ_U64(energy(&ledger, outer), 100);
-    CHECK_EQ_U64(energy(&ledger, batch), 100);
-    CHECK_EQ_U64(energy(&ledger, first), 60);
-    CHECK_EQ_U64(energy(&ledger, second), 30);
+    expect_equal(energy(&ledger, outer), 100);
+    expect_equal(energy(&ledger, batch), 100);
+    expect_equal(energy(&ledger, first), 60);
+    expect_equal(energy(&ledger, second), 30);
     check_books(&ledger);
     jm_ledger_free(&ledger);
 }
@@ -121,10 +121,10 @@ static void only_the_outermost_channels_count(void) {
     jm_account *job = open_step(&ledger, 1, "extern", 100, 2)->job;
     tick(&ledger, (uint64_t[]){100, 60, 50, 15}, SECOND);
     jm_estimate estimate = jm_ledger_estimate(&ledger, job);
-    CHECK_EQ_U64(estimate.energy_uj, 100);
-    CHECK_EQ_U64(estimate.domain_uj[JM_DOMAIN_CPU], 60);
-    CHECK_EQ_U64(estimate.domain_uj[JM_DOMAIN_DRAM], 15);
-    CHECK_EQ_U64(estimate.domain_uj[JM_DOMAIN_REST], 25);
+    expect_equal(estimate.energy_uj, 100);
+    expect_equal(estimate.domain_uj[JM_DOMAIN_CPU], 60);
+    expect_equal(estimate.domain_uj[JM_DOMAIN_DRAM], 15);
+    expect_equal(estimate.domain_uj[JM_DOMAIN_REST], 25);
     jm_ledger_free(&ledger);
 }
 
@@ -140,8 +140,8 @@ static void domains_sum_to_the_total_even_when_inner_meters_read_more(void) {
     uint64_t sum = 0;
     for (int d = 0; d < JM_DOMAIN_COUNT; d++)
         sum += estimate.domain_uj[d];
-    CHECK_EQ_U64(sum, 100);
-    CHECK_EQ_U64(estimate.domain_uj[JM_DOMAIN_CPU], 80);
+    expect_equal(sum, 100);
+    expect_equal(estimate.domain_uj[JM_DOMAIN_CPU], 80);
     jm_ledger_free(&ledger);
 }
 
@@ -155,13 +155,13 @@ static void an_agreed_close_is_what_slurm_was_told(void) {
     tick(&ledger, (uint64_t[]){9}, SECOND / 10);
     jm_account *job = outer->job;
     jm_ledger_close(&ledger, outer, 6 * SECOND, true);
-    CHECK_EQ_U64(energy(&ledger, job), 70);
-    CHECK_EQ_U64(ledger.unallocated[0].energy_uj, 9);
-    CHECK_EQ_U64(job->closed_ns, 5 * SECOND);
-    CHECK_EQ_U64(job->active_ns, SECOND);
+    expect_equal(energy(&ledger, job), 70);
+    expect_equal(ledger.unallocated[0].energy_uj, 9);
+    expect_equal(job->closed_ns, 5 * SECOND);
+    expect_equal(job->active_ns, SECOND);
     check_books(&ledger);
     tick(&ledger, (uint64_t[]){1000}, SECOND);
-    CHECK_EQ_U64(energy(&ledger, job), 70);
+    expect_equal(energy(&ledger, job), 70);
     check_books(&ledger);
     jm_ledger_free(&ledger);
 }
@@ -178,8 +178,8 @@ static void systematic_errors_follow_gain_and_offset(void) {
         tick(&ledger, (uint64_t[]){100000000}, SECOND);
     jm_estimate estimate = jm_ledger_estimate(&ledger, job);
     double limit_uj = 0.01 * 1e10 + 0.5 * 100 * 1e6;
-    CHECK(fabs(estimate.systematic_uj - limit_uj / sqrt(3)) < 1);
-    CHECK(fabs(estimate.uncertainty_uj - 2 * limit_uj / sqrt(3)) < 2);
+    expect_near(estimate.systematic_uj, limit_uj / sqrt(3), 1);
+    expect_near(estimate.uncertainty_uj, 2 * limit_uj / sqrt(3), 2);
     jm_ledger_free(&ledger);
 }
 
@@ -244,15 +244,15 @@ static void a_requeued_job_has_two_accounts(void) {
     tick(&ledger, (uint64_t[]){30}, SECOND);
     jm_ledger_close(&ledger, first, 2 * SECOND, true);
     jm_account *second = open_step(&ledger, 4, "extern", 200, 2);
-    CHECK(second->job != first->job);
-    CHECK(jm_ledger_find_job(&ledger, 4) == second->job);
-    CHECK(open_step(&ledger, 4, "extern", 100, 2) == first); /* a late word of the first run */
+    expect(second->job != first->job);
+    expect(jm_ledger_find_job(&ledger, 4) == second->job);
+    expect(open_step(&ledger, 4, "extern", 100, 2) == first); /* a late word of the first run */
     tick(&ledger, (uint64_t[]){12}, SECOND);
-    CHECK_EQ_U64(energy(&ledger, first), 30);
-    CHECK_EQ_U64(energy(&ledger, second), 12);
+    expect_equal(energy(&ledger, first), 30);
+    expect_equal(energy(&ledger, second), 12);
     check_books(&ledger);
     jm_ledger_settle(&ledger, first->job);
-    CHECK_EQ_U64(energy(&ledger, second), 12);
+    expect_equal(energy(&ledger, second), 12);
     check_books(&ledger);
     jm_ledger_free(&ledger);
 }
@@ -276,29 +276,29 @@ static void a_ledger_survives_its_daemon(void) {
     step->suspended_ns = 3 * SECOND;
     for (int i = 0; i < 50; i++)
         tick(&before, (uint64_t[]){random_below(1000000000), random_below(1000)}, SECOND);
-    CHECK(jm_store_open(&store, path, &why) == 0);
-    CHECK(jm_store_save(store, &before, &moment, &why) == 0);
+    expect_equal(jm_store_open(&store, path, &why), 0);
+    expect_equal(jm_store_save(store, &before, &moment, &why), 0);
     jm_store_close(store);
 
     for (int times = 0; times < 2; times++) {
         jm_ledger_init(&after, 4, SECOND);
         add_channel(&after, "node", JM_DOMAIN_NODE, -1, 10);
-        CHECK(jm_store_open(&store, path, &why) == 0);
-        CHECK(jm_store_load(store, &after, &loaded, &why) == 0);
-        CHECK_STR(loaded.boot_id, "this-boot");
-        CHECK_EQ_U64(loaded.boot_ns, 42);
-        CHECK_EQ_U64(after.n_channels, 2); /* "cpu" is no longer configured, and not forgotten */
-        CHECK_EQ_U64(after.n_accounts, before.n_accounts);
+        expect_equal(jm_store_open(&store, path, &why), 0);
+        expect_equal(jm_store_load(store, &after, &loaded, &why), 0);
+        expect_text(loaded.boot_id, "this-boot");
+        expect_equal(loaded.boot_ns, 42);
+        expect_equal(after.n_channels, 2); /* "cpu" is no longer configured, and not forgotten */
+        expect_equal(after.n_accounts, before.n_accounts);
         jm_account *again = jm_ledger_find(&after, 100, 1);
-        CHECK(again != NULL && again->job != NULL);
+        expect(again != NULL && again->job != NULL);
         const jm_account *same_step = jm_ledger_find(&after, 101, 1);
-        CHECK_EQ_U64(same_step->gpus, 5);
-        CHECK(same_step->cpu_source == JM_CPU_CGROUP2);
-        CHECK_EQ_U64(same_step->suspended_ns, 3 * SECOND);
-        CHECK_EQ_U64(energy(&after, again), energy(&before, outer));
-        CHECK_EQ_U64(jm_ledger_node_uj(&after), jm_ledger_node_uj(&before));
+        expect_equal(same_step->gpus, 5);
+        expect_equal(same_step->cpu_source, JM_CPU_CGROUP2);
+        expect_equal(same_step->suspended_ns, 3 * SECOND);
+        expect_equal(energy(&after, again), energy(&before, outer));
+        expect_equal(jm_ledger_node_uj(&after), jm_ledger_node_uj(&before));
         check_books(&after);
-        CHECK(jm_store_save(store, &after, &moment, &why) == 0);
+        expect_equal(jm_store_save(store, &after, &moment, &why), 0);
         jm_store_close(store);
         jm_ledger_free(&after);
     }
@@ -318,18 +318,18 @@ static void a_settled_job_is_not_loaded_again(void) {
     add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
     jm_account *job = open_step(&ledger, 3, "extern", 100, 1)->job;
     tick(&ledger, (uint64_t[]){77}, SECOND);
-    CHECK(jm_store_open(&store, path, &why) == 0);
-    CHECK(jm_store_save(store, &ledger, &moment, &why) == 0);
-    CHECK(jm_store_settle(store, job, &why) == 0);
+    expect_equal(jm_store_open(&store, path, &why), 0);
+    expect_equal(jm_store_save(store, &ledger, &moment, &why), 0);
+    expect_equal(jm_store_settle(store, job, &why), 0);
     jm_ledger_settle(&ledger, job);
-    CHECK(jm_store_save(store, &ledger, &moment, &why) == 0);
+    expect_equal(jm_store_save(store, &ledger, &moment, &why), 0);
     check_books(&ledger);
     jm_ledger_free(&ledger);
     jm_ledger_init(&ledger, 1, SECOND);
     add_channel(&ledger, "node", JM_DOMAIN_NODE, -1, 0);
-    CHECK(jm_store_load(store, &ledger, &moment, &why) == 0);
-    CHECK_EQ_U64(ledger.n_accounts, 0);
-    CHECK_EQ_U64(ledger.settled_uj[0], 77);
+    expect_equal(jm_store_load(store, &ledger, &moment, &why), 0);
+    expect_equal(ledger.n_accounts, 0);
+    expect_equal(ledger.settled_uj[0], 77);
     check_books(&ledger);
     jm_store_close(store);
     jm_ledger_free(&ledger);
@@ -350,5 +350,5 @@ int main(void) {
     RUN(a_requeued_job_has_two_accounts);
     RUN(a_ledger_survives_its_daemon);
     RUN(a_settled_job_is_not_loaded_again);
-    return test_result();
+    return expect_result();
 }

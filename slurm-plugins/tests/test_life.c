@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What stands for a job is found by slurmstepd's title and by control groups.
+#include "bk_fixtures.h"
 #include "life.h"
-#include "test.h"
 
 static char proc[256];
 
@@ -18,30 +18,30 @@ static void a_slurmstepds_title_names_its_job(void) {
     test_write(proc, "100/cmdline", "slurmstepd: [7.batch]");
     test_write(proc, "101/cmdline", "slurmstepd: [8+1.0]"); /* of a heterogeneous job */
     test_write(proc, "102/cmdline", "slurmstepd spank epilog");
-    CHECK_EQ_U64(jm_life_titled(proc, 100), 7);
-    CHECK_EQ_U64(jm_life_titled(proc, 101), 8);
-    CHECK_EQ_U64(jm_life_titled(proc, 102), 0);
-    CHECK_EQ_U64(jm_life_titled(proc, 1), 0);
-    CHECK_EQ_U64(jm_life_titled(proc, 999), 0);
-    CHECK(jm_life_of_job(proc, 7));
-    CHECK(jm_life_of_job(proc, 8));
-    CHECK(!jm_life_of_job(proc, 70));
+    expect_equal(jm_life_titled(proc, 100), 7);
+    expect_equal(jm_life_titled(proc, 101), 8);
+    expect_equal(jm_life_titled(proc, 102), 0);
+    expect_equal(jm_life_titled(proc, 1), 0);
+    expect_equal(jm_life_titled(proc, 999), 0);
+    expect(jm_life_of_job(proc, 7));
+    expect(jm_life_of_job(proc, 8));
+    expect(!jm_life_of_job(proc, 70));
     test_remove(proc);
 }
 
 static void a_process_in_its_control_group_stands_for_a_job(void) {
     begin();
-    CHECK(!jm_life_of_job(proc, 7));
+    expect(!jm_life_of_job(proc, 7));
     test_write(proc, "100/cgroup", "5:freezer:/slurm_n1/uid_0/job_70/step_0\n0::/\n");
-    CHECK(!jm_life_of_job(proc, 7));
-    CHECK(jm_life_of_job(proc, 70));
+    expect(!jm_life_of_job(proc, 7));
+    expect(jm_life_of_job(proc, 70));
     test_write(proc, "101/cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0\n");
-    CHECK(jm_life_of_job(proc, 7));
+    expect(jm_life_of_job(proc, 7));
     test_remove(proc);
 }
 
 int main(void) {
     RUN(a_slurmstepds_title_names_its_job);
     RUN(a_process_in_its_control_group_stands_for_a_job);
-    return test_result();
+    return expect_result();
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Rings of marks: written from threads, drained into regions, and whatever a hostile process does.
+#include "bk_fixtures.h"
+#include "clock.h"
 #include "marks.h"
 #include "random.h"
-#include "test.h"
 
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <time.h>
 
 static const int64_t SECOND = 1000000000;
 
@@ -22,18 +22,12 @@ typedef struct {
     int64_t now_ns;
 } node;
 
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * SECOND + t.tv_nsec;
-}
-
 static int visits;
 
 static void count_visit(void *context, const jm_account *holder, const jm_mark *mark) {
     (void)context, (void)holder;
     visits += mark->kind;
-    CHECK(mark->path[0] != '\0');
+    expect(mark->path[0] != '\0');
 }
 
 static jm_ring *map_ring(int fd) {
@@ -55,7 +49,7 @@ static void node_begin(node *n) {
     n->step = jm_ledger_open(&n->ledger, &request, 1);
     n->step->job->mode = JM_MODE_PROFILE;
     n->marks = jm_marks_new(count_visit, NULL);
-    n->now_ns = clock_ns(CLOCK_BOOTTIME);
+    n->now_ns = jm_clock_ns(CLOCK_BOOTTIME);
     jm_message why;
     n->source = jm_marks_attach(n->marks, &n->ledger, n->step, 3, n->now_ns, n->fds, &why);
     if (!n->source) {
@@ -74,7 +68,7 @@ static void node_end(node *n) {
 
 /* The tick up to now: a watt a second. */
 static void tick(node *n) {
-    int64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+    int64_t now_ns = jm_clock_ns(CLOCK_BOOTTIME);
     jm_gain gain = {.energy_uj = (uint64_t)(now_ns - n->now_ns), .covered_ns = now_ns - n->now_ns};
     jm_ledger_tick(&n->ledger, &gain, now_ns - n->now_ns);
     n->now_ns = now_ns;
@@ -94,7 +88,7 @@ static bool put(jm_ring *ring, uint32_t thread, int kind, int index) {
         }
     while (!atomic_compare_exchange_weak(&ring->head, &place, place + 1));
     jm_ring_slot *slot = &ring->slots[place % JM_RING_SLOTS];
-    slot->time_ns = clock_ns(CLOCK_MONOTONIC);
+    slot->time_ns = jm_clock_ns(CLOCK_MONOTONIC);
     slot->thread = thread;
     slot->kind = (uint16_t)kind;
     slot->name = (uint16_t)index;
@@ -110,23 +104,23 @@ static void marks_reach_their_regions(void) {
     name(&n, 1, "inner");
     put(n.ring, 1, JM_MARK_BEGIN, 0);
     put(n.ring, 1, JM_MARK_BEGIN, 1);
-    CHECK(jm_marks_pending(n.marks));
+    expect(jm_marks_pending(n.marks));
     tick(&n);
-    CHECK(!jm_marks_pending(n.marks));
+    expect(!jm_marks_pending(n.marks));
     put(n.ring, 1, JM_MARK_END, 1);
     tick(&n);
     jm_visit_sum sum;
-    CHECK(jm_marks_last(n.source, &n.ledger, 1, &sum));
-    CHECK(!jm_marks_last(n.source, &n.ledger, 1, &sum));
+    expect(jm_marks_last(n.source, &n.ledger, 1, &sum));
+    expect(!jm_marks_last(n.source, &n.ledger, 1, &sum));
     put(n.ring, 1, JM_MARK_END, 0);
     tick(&n);
-    CHECK_EQ_U64(n.step->regions.n, 2);
-    CHECK_STR(n.step->regions.list[0].name, "outer");
-    CHECK_EQ_U64(n.step->regions.list[0].count, 1);
-    CHECK_EQ_U64(visits, 2 * JM_MARK_BEGIN + 2 * JM_MARK_END);
+    expect_equal(n.step->regions.n, 2);
+    expect_text(n.step->regions.list[0].name, "outer");
+    expect_equal(n.step->regions.list[0].count, 1);
+    expect_equal(visits, 2 * JM_MARK_BEGIN + 2 * JM_MARK_END);
     const jm_meter *outer = &n.step->regions.list[0].inclusive;
-    CHECK(outer->energy_uj + 2 >= (uint64_t)outer->duration_ns &&
-          outer->energy_uj <= (uint64_t)outer->duration_ns + 2);
+    expect(outer->energy_uj + 2 >= (uint64_t)outer->duration_ns &&
+           outer->energy_uj <= (uint64_t)outer->duration_ns + 2);
     node_end(&n);
 }
 
@@ -158,12 +152,12 @@ static void no_mark_of_many_threads_is_lost(void) {
         }
         for (int t = 0; t < THREADS; t++) {
             pthread_join(threads[t], NULL);
-            CHECK_EQ_U64(writers[t].kept, 2000);
+            expect_equal(writers[t].kept, 2000);
         }
         tick(&n);
     }
-    CHECK_EQ_U64(n.step->regions.list[0].count, THREADS * MARKS / 2);
-    CHECK_EQ_U64(n.step->regions.refused, 0);
+    expect_equal(n.step->regions.list[0].count, THREADS * MARKS / 2);
+    expect_equal(n.step->regions.refused, 0);
     node_end(&n);
 }
 
@@ -172,12 +166,12 @@ static void what_overflows_is_counted(void) {
     node_begin(&n);
     name(&n, 0, "loop");
     for (int i = 0; i < JM_RING_SLOTS + 100; i++)
-        CHECK(put(n.ring, 1, i % 2 ? JM_MARK_END : JM_MARK_BEGIN, 0) == (i < JM_RING_SLOTS));
+        expect_equal(put(n.ring, 1, i % 2 ? JM_MARK_END : JM_MARK_BEGIN, 0), (i < JM_RING_SLOTS));
     while (jm_marks_pending(n.marks))
         tick(&n);
-    CHECK_EQ_U64(n.step->regions.refused, 100);
-    CHECK_EQ_U64(n.step->regions.list[0].count, JM_RING_SLOTS / 2);
-    CHECK(put(n.ring, 1, JM_MARK_BEGIN, 0));
+    expect_equal(n.step->regions.refused, 100);
+    expect_equal(n.step->regions.list[0].count, JM_RING_SLOTS / 2);
+    expect(put(n.ring, 1, JM_MARK_BEGIN, 0));
     node_end(&n);
 }
 
@@ -187,17 +181,17 @@ static void a_process_that_ends_leaves_no_region_open(void) {
     name(&n, 0, "killed");
     put(n.ring, 1, JM_MARK_BEGIN, 0);
     uint64_t place = atomic_fetch_add(&n.ring->head, 1); /* killed before it filled its place */
-    CHECK_EQ_U64(place, 1);
+    expect_equal(place, 1);
     tick(&n);
-    CHECK(jm_marks_pending(n.marks));
+    expect(jm_marks_pending(n.marks));
     jm_marks_detach(n.source);
     tick(&n);
-    CHECK(!jm_marks_pending(n.marks));
-    CHECK_EQ_U64(n.step->regions.list[0].inclusive.users, 0);
+    expect(!jm_marks_pending(n.marks));
+    expect_equal(n.step->regions.list[0].inclusive.users, 0);
     uint64_t energy_uj = n.step->regions.list[0].inclusive.energy_uj;
     tick(&n);
-    CHECK_EQ_U64(n.step->regions.list[0].inclusive.energy_uj, energy_uj);
-    CHECK(energy_uj > 0);
+    expect_equal(n.step->regions.list[0].inclusive.energy_uj, energy_uj);
+    expect(energy_uj > 0);
     node_end(&n);
 }
 
@@ -205,13 +199,14 @@ static void shells_have_no_ring(void) {
     node n;
     node_begin(&n);
     jm_visit_sum sum;
-    CHECK(jm_marks_put(n.marks, &n.ledger, n.step, 55, JM_MARK_BEGIN, "shell", n.now_ns, n.now_ns));
+    expect(
+        jm_marks_put(n.marks, &n.ledger, n.step, 55, JM_MARK_BEGIN, "shell", n.now_ns, n.now_ns));
     tick(&n);
-    CHECK(jm_marks_put(n.marks, &n.ledger, n.step, 55, JM_MARK_END, "shell", n.now_ns, n.now_ns));
+    expect(jm_marks_put(n.marks, &n.ledger, n.step, 55, JM_MARK_END, "shell", n.now_ns, n.now_ns));
     tick(&n);
     jm_source *shells = jm_marks_of_shells(n.marks, n.step);
-    CHECK(shells && jm_marks_last(shells, &n.ledger, 55, &sum));
-    CHECK_EQ_U64(n.step->regions.list[0].count, 1);
+    expect(shells && jm_marks_last(shells, &n.ledger, 55, &sum));
+    expect_equal(n.step->regions.list[0].count, 1);
     for (int i = 0; i < 5000; i++)
         jm_marks_put(n.marks, &n.ledger, n.step, 56, JM_MARK_BEGIN, "many", n.now_ns, n.now_ns);
     tick(&n);
@@ -227,16 +222,16 @@ static void a_job_has_only_so_many_rings(void) {
         close(fds[0]);
         attached++;
     }
-    CHECK_CONTAINS(why.text, "too many processes");
-    CHECK_EQ_U64(attached + 1, 4 * 4 + 16);
+    expect_part(why.text, "too many processes");
+    expect_equal(attached + 1, 4 * 4 + 16);
     node_end(&n);
 }
 
 static void a_ring_can_be_neither_shrunk_nor_grown(void) {
     node n;
     node_begin(&n);
-    CHECK(ftruncate(n.fds[0], 0) != 0 && errno == EPERM);
-    CHECK(ftruncate(n.fds[0], 1 << 30) != 0 && errno == EPERM);
+    expect(ftruncate(n.fds[0], 0) != 0 && errno == EPERM);
+    expect(ftruncate(n.fds[0], 1 << 30) != 0 && errno == EPERM);
     node_end(&n);
 }
 
@@ -287,7 +282,7 @@ static void a_hostile_ring_harms_its_own_step_alone(void) {
     int fds[2];
     jm_message why;
     jm_source *source = jm_marks_attach(n.marks, &n.ledger, other, 0, n.now_ns, fds, &why);
-    CHECK(source != NULL);
+    expect(source != NULL);
     jm_ring *ring = map_ring(fds[0]);
     strcpy(ring->names[0], "honest");
     uint64_t rounds = 400;
@@ -297,13 +292,14 @@ static void a_hostile_ring_harms_its_own_step_alone(void) {
         put(ring, 1, JM_MARK_END, 0);
         tick(&n);
     }
-    CHECK_EQ_U64(other->regions.n, 1);
-    CHECK_EQ_U64(other->regions.refused, 0);
-    CHECK_EQ_U64(other->regions.list[0].count, rounds);
+    expect_equal(other->regions.n, 1);
+    expect_equal(other->regions.refused, 0);
+    expect_equal(other->regions.list[0].count, rounds);
     for (int i = 0; i < n.step->regions.n; i++) {
-        CHECK(n.step->regions.list[i].inclusive.duration_ns >= 0);
-        CHECK(n.step->regions.list[i].inclusive.duration_ns <= n.step->active_ns);
-        CHECK(n.step->regions.list[i].inclusive.energy_uj <= n.step->balance[0].energy_uj + rounds);
+        expect(n.step->regions.list[i].inclusive.duration_ns >= 0);
+        expect(n.step->regions.list[i].inclusive.duration_ns <= n.step->active_ns);
+        expect(n.step->regions.list[i].inclusive.energy_uj <=
+               n.step->balance[0].energy_uj + rounds);
     }
     munmap(ring, sizeof *ring);
     close(fds[0]);
@@ -320,5 +316,5 @@ int main(void) {
     RUN(a_job_has_only_so_many_rings);
     RUN(a_ring_can_be_neither_shrunk_nor_grown);
     RUN(a_hostile_ring_harms_its_own_step_alone);
-    return test_result();
+    return expect_result();
 }

@@ -3,45 +3,41 @@
 #include "meter.h"
 #include "registers.h"
 
+#include "bk_expect.h"
 #include "given.h"
-#include "test.h"
 
-#include <float.h>
+#include <math.h>
 
 static double number_of(jm_register_type type, bool low_word_first, bool low_byte_first,
                         const uint16_t *registers) {
     jm_register_form form = {type, low_word_first, low_byte_first};
     double number = NAN;
     jm_message why = {""};
-    CHECK(jm_register_number(&form, registers, &number, &why));
+    expect(jm_register_number(&form, registers, &number, &why));
     return number;
-}
-
-static bool near(double left, double right) {
-    return fabs(left - right) <= fabs(right) * DBL_EPSILON;
 }
 
 static void every_type(void) {
     static const uint16_t ones[] = {0xffff, 0xffff, 0xffff, 0xffff};
     static const uint16_t pi[] = {0x4009, 0x21fb, 0x5444, 0x2d18}; /* the double nearest to it */
-    CHECK(near(number_of(JM_REGISTER_INT16, false, false, ones), -1));
-    CHECK(near(number_of(JM_REGISTER_UINT16, false, false, ones), 65535));
-    CHECK(near(number_of(JM_REGISTER_INT32, false, false, ones), -1));
-    CHECK(near(number_of(JM_REGISTER_UINT32, false, false, ones), 4294967295.0));
-    CHECK(near(number_of(JM_REGISTER_INT64, false, false, ones), -1));
-    CHECK(near(number_of(JM_REGISTER_UINT64, false, false, ones), 18446744073709551615.0));
-    CHECK(near(number_of(JM_REGISTER_FLOAT64, false, false, pi), 3.141592653589793));
-    CHECK_EQ_U64(jm_register_count(JM_REGISTER_INT16), 1);
-    CHECK_EQ_U64(jm_register_count(JM_REGISTER_FLOAT32), 2);
-    CHECK_EQ_U64(jm_register_count(JM_REGISTER_FLOAT64), 4);
+    expect_equal(number_of(JM_REGISTER_INT16, false, false, ones), -1);
+    expect_equal(number_of(JM_REGISTER_UINT16, false, false, ones), 65535);
+    expect_equal(number_of(JM_REGISTER_INT32, false, false, ones), -1);
+    expect_equal(number_of(JM_REGISTER_UINT32, false, false, ones), 4294967295.0);
+    expect_equal(number_of(JM_REGISTER_INT64, false, false, ones), -1);
+    expect_equal(number_of(JM_REGISTER_UINT64, false, false, ones), 18446744073709551615.0);
+    expect_equal(number_of(JM_REGISTER_FLOAT64, false, false, pi), 3.141592653589793);
+    expect_equal(jm_register_count(JM_REGISTER_INT16), 1);
+    expect_equal(jm_register_count(JM_REGISTER_FLOAT32), 2);
+    expect_equal(jm_register_count(JM_REGISTER_FLOAT64), 4);
 }
 
 static void every_order_of_a_float(void) {
     /* 230.5 is 0x43668000 */
-    CHECK(near(number_of(JM_REGISTER_FLOAT32, false, false, (uint16_t[]){0x4366, 0x8000}), 230.5));
-    CHECK(near(number_of(JM_REGISTER_FLOAT32, true, false, (uint16_t[]){0x8000, 0x4366}), 230.5));
-    CHECK(near(number_of(JM_REGISTER_FLOAT32, false, true, (uint16_t[]){0x6643, 0x0080}), 230.5));
-    CHECK(near(number_of(JM_REGISTER_FLOAT32, true, true, (uint16_t[]){0x0080, 0x6643}), 230.5));
+    expect_equal(number_of(JM_REGISTER_FLOAT32, false, false, (uint16_t[]){0x4366, 0x8000}), 230.5);
+    expect_equal(number_of(JM_REGISTER_FLOAT32, true, false, (uint16_t[]){0x8000, 0x4366}), 230.5);
+    expect_equal(number_of(JM_REGISTER_FLOAT32, false, true, (uint16_t[]){0x6643, 0x0080}), 230.5);
+    expect_equal(number_of(JM_REGISTER_FLOAT32, true, true, (uint16_t[]){0x0080, 0x6643}), 230.5);
 }
 
 static void what_stands_for_no_value(void) {
@@ -51,8 +47,8 @@ static void what_stands_for_no_value(void) {
     for (int i = 0; i < 4; i++) {
         double number;
         jm_message why = {""};
-        CHECK(!jm_register_number(&form, nothing[i], &number, &why));
-        CHECK_CONTAINS(why.text, whys[i]);
+        expect(!jm_register_number(&form, nothing[i], &number, &why));
+        expect_part(why.text, whys[i]);
     }
 }
 
@@ -60,10 +56,10 @@ static void a_step_scales_exactly(void) {
     jm_meter meter = {.energy = true, .whole = true, .scale = 3600};
     uint64_t value = 0;
     jm_message why = {""};
-    CHECK(jm_meter_value(&meter, 123456789, &value, &why));
-    CHECK_EQ_U64(value, UINT64_C(123456789) * 3600 * 1000000);
-    CHECK(!jm_meter_value(&meter, 4e9, &value, &why));
-    CHECK_CONTAINS(why.text, "check 'scale'");
+    expect(jm_meter_value(&meter, 123456789, &value, &why));
+    expect_equal(value, UINT64_C(123456789) * 3600 * 1000000);
+    expect(!jm_meter_value(&meter, 4e9, &value, &why));
+    expect_part(why.text, "check 'scale'");
 }
 
 static void what_is_no_reading(void) {
@@ -75,8 +71,8 @@ static void what_is_no_reading(void) {
     for (int i = 0; i < 4; i++) {
         uint64_t value;
         jm_message why = {""};
-        CHECK(!jm_meter_value(&meter, cases[i].number, &value, &why));
-        CHECK_CONTAINS(why.text, cases[i].why);
+        expect(!jm_meter_value(&meter, cases[i].number, &value, &why));
+        expect_part(why.text, cases[i].why);
     }
 }
 
@@ -85,16 +81,16 @@ static void a_channel_says_where_it_wraps_and_how_fine_it_is(void) {
     jm_meter meter = {.energy = true, .whole = true, .scale = 3600, .wrap = 4294967296.0};
     jm_channel_info info =
         jm_meter_channel(&meter, &config, NULL, (jm_error_budget){.relative = 0.01});
-    CHECK(info.method == JM_METHOD_COUNTER);
-    CHECK_EQ_U64(info.wrap_uj, 0); /* beyond what the ledger counts */
-    CHECK(near(info.error.resolution_uj, 3.6e9));
-    CHECK(near(info.error.relative, 0.01));
+    expect_equal(info.method, JM_METHOD_COUNTER);
+    expect_equal(info.wrap_uj, 0); /* beyond what the ledger counts */
+    expect_equal(info.error.resolution_uj, 3.6e9);
+    expect_equal(info.error.relative, 0.01);
     meter.wrap = 1000;
     info = jm_meter_channel(&meter, &config, NULL, (jm_error_budget){.relative = 0.01});
-    CHECK_EQ_U64(info.wrap_uj, UINT64_C(3600000000000) - 1);
+    expect_equal(info.wrap_uj, UINT64_C(3600000000000) - 1);
     config.error.relative = 0.5;
     info = jm_meter_channel(&meter, &config, NULL, (jm_error_budget){.relative = 0.01});
-    CHECK(near(info.error.relative, 0.5));
+    expect_equal(info.error.relative, 0.5);
 }
 
 int main(void) {
@@ -104,5 +100,5 @@ int main(void) {
     RUN(a_step_scales_exactly);
     RUN(what_is_no_reading);
     RUN(a_channel_says_where_it_wraps_and_how_fine_it_is);
-    return test_result();
+    return expect_result();
 }

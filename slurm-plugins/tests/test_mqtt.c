@@ -2,7 +2,7 @@
 // Tests of instruments/payload.c: what a message says, and how what it does not say is named.
 #include "payload.h"
 
-#include "test.h"
+#include "bk_expect.h"
 
 #include <math.h>
 
@@ -16,17 +16,17 @@ static bool parse(const jm_payload_form *form, const char *text, jm_payload *pay
 
 static void test_plain_numbers(void) {
     jm_payload payload;
-    CHECK(parse(&plain, " 212.5\n", &payload));
-    CHECK_EQ_U64(payload.value, 212500000);
-    CHECK_EQ_U64(payload.time_ns, 0);
-    CHECK(parse(&plain, "0", &payload) && payload.value == 0);
+    expect(parse(&plain, " 212.5\n", &payload));
+    expect_equal(payload.value, 212500000);
+    expect_equal(payload.time_ns, 0);
+    expect(parse(&plain, "0", &payload) && payload.value == 0);
 }
 
 static void test_what_the_gateway_sends_needs_no_settings(void) {
     jm_payload payload;
-    CHECK(parse(&plain, "{\"time\": 1790000000.25, \"watts\": 99.5, \"period_s\": 1}", &payload));
-    CHECK_EQ_U64(payload.value, 99500000);
-    CHECK_EQ_U64(payload.time_ns, INT64_C(1790000000250000000));
+    expect(parse(&plain, "{\"time\": 1790000000.25, \"watts\": 99.5, \"period_s\": 1}", &payload));
+    expect_equal(payload.value, 99500000);
+    expect_equal(payload.time_ns, INT64_C(1790000000250000000));
 }
 
 static void test_paths(void) {
@@ -44,8 +44,8 @@ static void test_paths(void) {
         jm_payload_form form = plain;
         jm_payload payload;
         form.field = cases[i].field;
-        CHECK(parse(&form, cases[i].text, &payload));
-        CHECK_EQ_U64(payload.value, cases[i].value);
+        expect(parse(&form, cases[i].text, &payload));
+        expect_equal(payload.value, cases[i].value);
     }
 }
 
@@ -71,8 +71,8 @@ static void test_times(void) {
         form.time_field = "at";
         form.time_unit_s = cases[i].unit_s;
         snprintf(text, sizeof text, "{\"watts\": 1, \"at\": %s}", cases[i].text);
-        CHECK(parse(&form, text, &payload));
-        CHECK_EQ_U64(payload.time_ns, cases[i].time_ns);
+        expect(parse(&form, text, &payload));
+        expect_equal(payload.time_ns, cases[i].time_ns);
     }
 }
 
@@ -80,9 +80,9 @@ static void test_units(void) {
     jm_payload payload;
     jm_payload_form milliwatts = {.time_unit_s = 1, .scale = 1e-3};
     jm_payload_form kilowatt_hours = {.time_unit_s = 1, .scale = 3.6e6, .is_counter = true};
-    CHECK(parse(&milliwatts, "1500", &payload) && payload.value == 1500000);
-    CHECK(parse(&kilowatt_hours, "0.5", &payload));
-    CHECK_EQ_U64(payload.value, UINT64_C(1800000000000));
+    expect(parse(&milliwatts, "1500", &payload) && payload.value == 1500000);
+    expect(parse(&kilowatt_hours, "0.5", &payload));
+    expect_equal(payload.value, UINT64_C(1800000000000));
 }
 
 static void test_refusals_are_named(void) {
@@ -108,8 +108,8 @@ static void test_refusals_are_named(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         jm_payload payload;
         why.text[0] = '\0';
-        CHECK(!parse(&plain, cases[i].text, &payload));
-        CHECK_CONTAINS(why.text, cases[i].part);
+        expect(!parse(&plain, cases[i].text, &payload));
+        expect_part(why.text, cases[i].part);
     }
 }
 
@@ -117,8 +117,8 @@ static void test_a_time_that_was_asked_for_must_be_there(void) {
     jm_payload_form form = plain;
     jm_payload payload;
     form.time_field = "at";
-    CHECK(!parse(&form, "{\"watts\": 1, \"time\": 5}", &payload));
-    CHECK_CONTAINS(why.text, "in field 'at'");
+    expect(!parse(&form, "{\"watts\": 1, \"time\": 5}", &payload));
+    expect_part(why.text, "in field 'at'");
 }
 
 int main(void) {
@@ -129,5 +129,5 @@ int main(void) {
     RUN(test_units);
     RUN(test_refusals_are_named);
     RUN(test_a_time_that_was_asked_for_must_be_there);
-    return test_result();
+    return expect_result();
 }

@@ -4,8 +4,7 @@
 #include "pm_counters.h"
 
 #include "bench.h"
-
-#include <time.h>
+#include "bk_fixtures.h"
 
 static const int64_t S = 1000000000; /* ns */
 static const int64_t NOW_NS = INT64_C(1560443040) * 1000000000;
@@ -27,8 +26,7 @@ static bool open_here(struct bench *bench) {
 
 static void shut(struct bench *bench) {
     bench_close(bench);
-    test_remove(folder);
-    mkdir(folder, 0755);
+    test_empty(folder);
 }
 
 static void write_scan(unsigned scan, unsigned joules) {
@@ -65,21 +63,21 @@ static void write_ex(void) {
 static void a_node_holds_its_parts(void) {
     struct bench bench;
     write_ex();
-    CHECK(open_here(&bench));
-    CHECK(bench.count == 7);
+    expect(open_here(&bench));
+    expect_equal(bench.count, 7);
     bench_channel(&bench, 0, "node", "node", "");
     bench_channel(&bench, 1, "cpu", "cpu", "node");
     bench_channel(&bench, 2, "memory", "dram", "node");
     bench_channel(&bench, 3, "gpu-0", "gpu", "node");
     bench_channel(&bench, 6, "gpu-3", "gpu", "node");
     for (int i = 0; i < bench.count; i++)
-        CHECK(bench.channels[i].method == JM_METHOD_COUNTER &&
-              fabs(bench.channels[i].error.resolution_uj - 1e6) < 1 &&
-              fabs(bench.channels[i].error.jitter_s - 0.1) < 1e-9);
-    CHECK(!bench_read(&bench, NOW_NS));
+        expect(bench.channels[i].method == JM_METHOD_COUNTER &&
+               fabs(bench.channels[i].error.resolution_uj - 1e6) < 1 &&
+               fabs(bench.channels[i].error.jitter_s - 0.1) < 1e-9);
+    expect(!bench_read(&bench, NOW_NS));
     bench_value(&bench, 0, 1000 * UINT64_C(1000000));
     bench_value(&bench, 6, 150 * UINT64_C(1000000));
-    CHECK(bench.readings[0].time_ns == NOW_NS + S / 10);
+    expect_equal(bench.readings[0].time_ns, NOW_NS + S / 10);
     shut(&bench);
 }
 
@@ -89,7 +87,7 @@ static void a_module_of_two_belongs_to_no_one_gpu(void) {
     jm_instrument_config config = here();
     write_ex();
     give(&config.settings, jm_pm_counters.keys, "accelerator", "pair");
-    CHECK(bench_open(&bench, &jm_pm_counters, &config));
+    expect(bench_open(&bench, &jm_pm_counters, &config));
     jm_settings_free(&config.settings);
     bench_channel(&bench, 3, "gpu-0.1-pair", "gpu", "node");
     bench_channel(&bench, 6, "gpu-6.7-pair", "gpu", "node");
@@ -99,11 +97,11 @@ static void a_module_of_two_belongs_to_no_one_gpu(void) {
 static void one_scan_is_one_value(void) {
     struct bench bench;
     write_ex();
-    CHECK(open_here(&bench));
+    expect(open_here(&bench));
     bench_read(&bench, NOW_NS);
     bench_value(&bench, 0, 1000 * UINT64_C(1000000));
     bench_read(&bench, NOW_NS);
-    CHECK(bench.readings[0].none && bench.readings[5].none);
+    expect(bench.readings[0].none && bench.readings[5].none);
     write_scan(2, 1042);
     bench_read(&bench, NOW_NS);
     bench_value(&bench, 0, 1042 * UINT64_C(1000000));
@@ -114,12 +112,12 @@ static void a_controller_that_stops_is_named(void) {
     struct bench bench;
     write_ex();
     test_write(folder, "raw_scan_hz", "1000\n"); /* stale after 20 ms */
-    CHECK(open_here(&bench));
+    expect(open_here(&bench));
     bench_read(&bench, NOW_NS);
-    CHECK(bench.readings[0].ok);
+    expect(bench.readings[0].ok);
     for (int tries = 0; tries < 10000 && (bench.readings[0].ok || bench.readings[0].none);
          tries++) {
-        nanosleep(&(struct timespec){.tv_nsec = S / 1000}, NULL);
+        test_pause_ms(1);
         bench_read(&bench, NOW_NS);
     }
     bench_fault(&bench, 0, "freshness has stood at 1 for");
@@ -133,9 +131,9 @@ static void a_controller_that_stops_is_named(void) {
 static void a_foreign_clock_is_not_ours(void) {
     struct bench bench;
     write_ex();
-    CHECK(open_here(&bench));
+    expect(open_here(&bench));
     bench_read(&bench, NOW_NS + 10 * S);
-    CHECK(bench.readings[0].ok && bench.readings[0].time_ns == 0);
+    expect(bench.readings[0].ok && bench.readings[0].time_ns == 0);
     shut(&bench);
 }
 
@@ -147,14 +145,14 @@ static void power_stands_in_where_no_energy_is(void) {
     test_write(folder, "accel_energy", "77 J\n");
     test_write(folder, "accel_power", "40 W\n");
     test_write(folder, "power_cap", "0 W\n");
-    CHECK(open_here(&bench)); /* and neither freshness nor raw_scan_hz */
-    CHECK(bench.count == 4);
+    expect(open_here(&bench)); /* and neither freshness nor raw_scan_hz */
+    expect_equal(bench.count, 4);
     bench_channel(&bench, 0, "node", "node", "");
     bench_channel(&bench, 1, "gpu-0", "gpu", "node");
     bench_channel(&bench, 2, "cpu", "cpu", "node");
     bench_channel(&bench, 3, "cpu0", "cpu", "cpu");
-    CHECK(bench.channels[0].method == JM_METHOD_INTEGRATED);
-    CHECK(bench.channels[1].method == JM_METHOD_COUNTER);
+    expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
+    expect_equal(bench.channels[1].method, JM_METHOD_COUNTER);
     bench_read(&bench, NOW_NS);
     bench_value(&bench, 0, 420000000);
     bench_value(&bench, 1, 77000000);
@@ -166,13 +164,13 @@ static void power_stands_in_where_no_energy_is(void) {
 static void a_line_that_is_wrong_costs_its_channel_only(void) {
     struct bench bench;
     write_ex();
-    CHECK(open_here(&bench));
+    expect(open_here(&bench));
     test_write(folder, "cpu_energy", "nan J 1560443040100000 us\n");
     test_write(folder, "memory_energy", "5 W 1560443040100000 us\n");
     bench_read(&bench, NOW_NS);
     bench_fault(&bench, 1, "must be 'N J' or 'N W'");
     bench_fault(&bench, 2, "must be in J below 9e12, is 5 W");
-    CHECK(bench.readings[0].ok);
+    expect(bench.readings[0].ok);
     test_write(folder, "freshness", "");
     bench_read(&bench, NOW_NS);
     bench_fault(&bench, 0, "freshness");
@@ -182,10 +180,9 @@ static void a_line_that_is_wrong_costs_its_channel_only(void) {
 static void another_machine_says_what_to_do(void) {
     struct bench bench;
     test_write(folder, "power_cap", "0 W\n");
-    CHECK(!open_here(&bench));
-    CHECK_CONTAINS(bench.why.text, "has no energy or power; this is no HPE Cray node");
-    test_remove(folder);
-    mkdir(folder, 0755);
+    expect(!open_here(&bench));
+    expect_part(bench.why.text, "has no energy or power; this is no HPE Cray node");
+    test_empty(folder);
 }
 
 static void lines_are_read_whole(void) {
@@ -207,14 +204,13 @@ static void lines_are_read_whole(void) {
     jm_pm_line line;
     jm_message why;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        CHECK(jm_pm_parse(good[i].text, &line, &why));
-        CHECK_EQ_U64(line.number, good[i].number);
-        CHECK(line.unit == good[i].unit);
-        CHECK_EQ_U64(line.time_us, good[i].time_us);
+        expect(jm_pm_parse(good[i].text, &line, &why));
+        expect_equal(line.number, good[i].number);
+        expect_equal(line.unit, good[i].unit);
+        expect_equal(line.time_us, good[i].time_us);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (jm_pm_parse(bad[i], &line, &why))
-            test_fail(__FILE__, __LINE__, "'%s' is taken for a counter", bad[i]);
+        expect(!jm_pm_parse(bad[i], &line, &why), "'%s'", bad[i]);
 }
 
 int main(void) {
@@ -229,5 +225,5 @@ int main(void) {
     RUN(another_machine_says_what_to_do);
     RUN(lines_are_read_whole);
     test_remove(folder);
-    return test_result();
+    return expect_result();
 }

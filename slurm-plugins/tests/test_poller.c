@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Pollers and the judge of health: an instrument that hangs, comes late or stands still costs
 // nobody else, and is named.
+#include "bk_fixtures.h"
+#include "clock.h"
 #include "given.h"
 #include "health.h"
 #include "poller.h"
-#include "test.h"
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <time.h>
 
 static const int64_t S = 1000000000;
 
@@ -38,9 +38,7 @@ static const jm_instrument prompt_gate = {
 static const jm_instrument slow_gate = {.type = "gate", .read = gate_read, .close = gate_close};
 
 static int64_t boot_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return t.tv_sec * S + t.tv_nsec;
+    return jm_clock_ns(CLOCK_BOOTTIME);
 }
 
 static jm_poller *start(const jm_instrument *instrument, struct gate *gate, double period_s) {
@@ -66,53 +64,53 @@ static void a_prompt_instrument_answers_for_the_moment_asked(void) {
     struct gate gate = {0};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
     int64_t asked_ns = boot_ns();
-    CHECK(jm_poller_ask(poller, 7, asked_ns));
-    CHECK(jm_poller_wait(poller, asked_ns + 10 * S));
+    expect(jm_poller_ask(poller, 7, asked_ns));
+    expect(jm_poller_wait(poller, asked_ns + 10 * S));
     jm_batch *batch = jm_poller_take(poller);
-    CHECK(batch && batch->next == NULL && batch->values[0].reading.time_ns == 7);
+    expect(batch && batch->next == NULL && batch->values[0].reading.time_ns == 7);
     uint64_t last = 0;
-    CHECK(count_and_free(batch, &last) == 1 && last == 1);
-    CHECK(jm_poller_take(poller) == NULL);
-    CHECK(jm_poller_stop(poller) && gate.closed);
+    expect(count_and_free(batch, &last) == 1 && last == 1);
+    expect(jm_poller_take(poller) == NULL);
+    expect(jm_poller_stop(poller) && gate.closed);
 }
 
 /* Unasked, long before its period: a counter has a power from then on. */
 static void a_second_value_comes_soon_after_the_first(void) {
     struct gate gate = {0};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
-    CHECK(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
+    expect(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
     uint64_t last = 0;
     for (int i = 0; last < 2 && i < 1000; i++) {
         count_and_free(jm_poller_take(poller), &last);
-        nanosleep(&(struct timespec){.tv_nsec = S / 100}, NULL);
+        test_pause_ms(10);
     }
-    CHECK(last == 2);
-    CHECK(jm_poller_stop(poller));
+    expect_equal(last, 2);
+    expect(jm_poller_stop(poller));
 }
 
 static void what_waits_is_read_at_once(void) {
     struct gate gate = {.queued = 4};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
-    CHECK(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
+    expect(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
     uint64_t last = 0;
-    CHECK(count_and_free(jm_poller_take(poller), &last) == 5 && last == 5);
-    CHECK(jm_poller_stop(poller));
+    expect(count_and_free(jm_poller_take(poller), &last) == 5 && last == 5);
+    expect(jm_poller_stop(poller));
 }
 
 static void an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can(void) {
     struct gate gate = {.holds = true};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
-    CHECK(jm_poller_ask(poller, 7, boot_ns()));
-    CHECK(!jm_poller_wait(poller, boot_ns() + S / 100));
-    CHECK(jm_poller_busy_since_ns(poller) > 0);
-    CHECK(!jm_poller_ask(poller, 8, boot_ns())); /* nobody waits again */
+    expect(jm_poller_ask(poller, 7, boot_ns()));
+    expect(!jm_poller_wait(poller, boot_ns() + S / 100));
+    expect(jm_poller_busy_since_ns(poller) > 0);
+    expect(!jm_poller_ask(poller, 8, boot_ns())); /* nobody waits again */
     sem_post(&gate.let);
-    CHECK(jm_poller_wait(poller, boot_ns() + 10 * S));
+    expect(jm_poller_wait(poller, boot_ns() + 10 * S));
     uint64_t last = 0;
-    CHECK(count_and_free(jm_poller_take(poller), &last) == 1);
-    CHECK(jm_poller_busy_since_ns(poller) == 0);
+    expect_equal(count_and_free(jm_poller_take(poller), &last), 1);
+    expect_equal(jm_poller_busy_since_ns(poller), 0);
     gate.holds = false;
-    CHECK(jm_poller_stop(poller) && gate.closed);
+    expect(jm_poller_stop(poller) && gate.closed);
 }
 
 static void one_that_never_comes_back_is_left_behind(void) {
@@ -121,12 +119,12 @@ static void one_that_never_comes_back_is_left_behind(void) {
     int64_t begun_ns = boot_ns();
     while (jm_poller_busy_since_ns(poller) == 0 && boot_ns() - begun_ns < 10 * S)
         sched_yield();
-    CHECK(!jm_poller_stop(poller) && !gate.closed);
+    expect(!jm_poller_stop(poller) && !gate.closed);
     gate.holds = false;
     sem_post(&gate.let); /* the thread ends, and closes it */
     while (!__atomic_load_n(&gate.closed, __ATOMIC_SEQ_CST) && boot_ns() - begun_ns < 10 * S)
         sched_yield();
-    CHECK(gate.closed);
+    expect(gate.closed);
 }
 
 static void a_slow_instrument_reads_by_its_own_period(void) {
@@ -136,8 +134,8 @@ static void a_slow_instrument_reads_by_its_own_period(void) {
     uint64_t last = 0;
     while (last < 5 && boot_ns() - begun_ns < 10 * S)
         count_and_free(jm_poller_take(poller), &last);
-    CHECK(last >= 5);
-    CHECK(jm_poller_stop(poller) && gate.closed);
+    expect(last >= 5);
+    expect(jm_poller_stop(poller) && gate.closed);
 }
 
 static void a_value_of_a_time_to_come_is_of_its_call(void) {
@@ -146,10 +144,11 @@ static void a_value_of_a_time_to_come_is_of_its_call(void) {
     jm_reading untimed = {.ok = true}, past = {.ok = true, .time_ns = 4990 * S},
                ahead = {.ok = true, .time_ns = real_ns + S / 2},
                before_the_clock_was_set_back = {.ok = true, .time_ns = (5000 + 3600) * S};
-    CHECK(jm_batch_value_ns(&batch, &untimed, real_ns, now_ns) == 100 * S);
-    CHECK(jm_batch_value_ns(&batch, &past, real_ns, now_ns) == 91 * S);
-    CHECK(jm_batch_value_ns(&batch, &ahead, real_ns, now_ns) == now_ns + S / 2);
-    CHECK(jm_batch_value_ns(&batch, &before_the_clock_was_set_back, real_ns, now_ns) == 100 * S);
+    expect_equal(jm_batch_value_ns(&batch, &untimed, real_ns, now_ns), 100 * S);
+    expect_equal(jm_batch_value_ns(&batch, &past, real_ns, now_ns), 91 * S);
+    expect_equal(jm_batch_value_ns(&batch, &ahead, real_ns, now_ns), now_ns + S / 2);
+    expect_equal(jm_batch_value_ns(&batch, &before_the_clock_was_set_back, real_ns, now_ns),
+                 100 * S);
 }
 
 /* ---- health ---- */
@@ -158,14 +157,14 @@ static jm_health health;
 
 static void a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more(void) {
     jm_health_init(&health);
-    CHECK(jm_health_note(&health, 3, JM_SICK_LATE, "by 2 s", 100));
-    CHECK(!jm_health_note(&health, 3, JM_SICK_LATE, "by 3 s", 200));
-    CHECK(jm_health_is_sick(&health, 3) && !jm_health_is_sick(&health, 2));
-    CHECK(jm_health_turn(&health, 3, 300) == 0); /* it was shown in this turn */
-    CHECK(jm_health_turn(&health, 3, 400) == 1 && !jm_health_is_sick(&health, 3));
+    expect(jm_health_note(&health, 3, JM_SICK_LATE, "by 2 s", 100));
+    expect(!jm_health_note(&health, 3, JM_SICK_LATE, "by 3 s", 200));
+    expect(jm_health_is_sick(&health, 3) && !jm_health_is_sick(&health, 2));
+    expect_equal(jm_health_turn(&health, 3, 300), 0); /* it was shown in this turn */
+    expect(jm_health_turn(&health, 3, 400) == 1 && !jm_health_is_sick(&health, 3));
     const jm_episode *episode = &health.episodes[0];
-    CHECK(episode->begin_ns == 100 && episode->end_ns == 400 && episode->count == 2);
-    CHECK_STR(episode->text, "by 3 s");
+    expect(episode->begin_ns == 100 && episode->end_ns == 400 && episode->count == 2);
+    expect_text(episode->text, "by 3 s");
 }
 
 static void a_full_ring_forgets_the_oldest(void) {
@@ -176,8 +175,8 @@ static void a_full_ring_forgets_the_oldest(void) {
         jm_health_turn(&health, 1, 10 + i);
         jm_health_turn(&health, 1, 10 + i);
     }
-    CHECK(!jm_health_is_sick(&health, 0)); /* until the next tick shows it again */
-    CHECK(jm_health_note(&health, 0, JM_SICK_HANGS, "for ever", 1000));
+    expect(!jm_health_is_sick(&health, 0)); /* until the next tick shows it again */
+    expect(jm_health_note(&health, 0, JM_SICK_HANGS, "for ever", 1000));
 }
 
 static const int64_t NEVER = 0;
@@ -191,17 +190,17 @@ static bool pulse(jm_pulse *p, jm_method method, double resolution_uj, uint64_t 
 static void a_counter_that_stands_still_is_stuck_at_the_second_reading(void) {
     jm_pulse p = {0};
     for (int i = 0; i < 5; i++)
-        CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, (uint64_t)i * 100000000, i, NEVER));
-    CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 5, NEVER));
-    CHECK(pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 6, NEVER));
-    CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, 500000000, 7, NEVER));
+        expect(!pulse(&p, JM_METHOD_COUNTER, 61, (uint64_t)i * 100000000, i, NEVER));
+    expect(!pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 5, NEVER));
+    expect(pulse(&p, JM_METHOD_COUNTER, 61, 400000000, 6, NEVER));
+    expect(!pulse(&p, JM_METHOD_COUNTER, 61, 500000000, 7, NEVER));
 }
 
 static void one_that_counts_as_often_as_it_is_read_may_miss_a_reading(void) {
     jm_pulse p = {0};
     for (int i = 0; i < 100; i++) { /* it counts in 1.05 s and is read each second */
         uint64_t counted = (uint64_t)(i / 1.05);
-        CHECK(!pulse(&p, JM_METHOD_COUNTER, 61, counted * 100000000, i, NEVER));
+        expect(!pulse(&p, JM_METHOD_COUNTER, 61, counted * 100000000, i, NEVER));
     }
 }
 
@@ -209,15 +208,15 @@ static void a_coarse_counter_may_rest_between_its_steps(void) {
     jm_pulse p = {0};
     const double watt_hour_uj = 3.6e9; /* at 100 W a step in 36 s */
     for (int i = 0; i < 400; i++)
-        CHECK(!pulse(&p, JM_METHOD_COUNTER, watt_hour_uj, (uint64_t)(i / 36) * UINT64_C(3600000000),
-                     i, NEVER));
+        expect(!pulse(&p, JM_METHOD_COUNTER, watt_hour_uj,
+                      (uint64_t)(i / 36) * UINT64_C(3600000000), i, NEVER));
 }
 
 static void a_power_is_judged_only_where_the_site_says_so(void) {
     jm_pulse judged = {0}, idle = {0};
     for (int i = 0; i < 100; i++) {
-        CHECK(!pulse(&idle, JM_METHOD_INTEGRATED, 0, 80000000, i, NEVER));
-        CHECK(pulse(&judged, JM_METHOD_INTEGRATED, 0, 80000000, i, 30 * S) == (i >= 30));
+        expect(!pulse(&idle, JM_METHOD_INTEGRATED, 0, 80000000, i, NEVER));
+        expect_equal(pulse(&judged, JM_METHOD_INTEGRATED, 0, 80000000, i, 30 * S), (i >= 30));
     }
 }
 
@@ -235,5 +234,5 @@ int main(void) {
     RUN(one_that_counts_as_often_as_it_is_read_may_miss_a_reading);
     RUN(a_coarse_counter_may_rest_between_its_steps);
     RUN(a_power_is_judged_only_where_the_site_says_so);
-    return test_result();
+    return expect_result();
 }

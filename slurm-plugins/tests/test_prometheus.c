@@ -2,7 +2,7 @@
 // Tests of instruments/series.c: Prometheus' answers as points, and each way they can be wrong.
 #include "series.h"
 
-#include "test.h"
+#include "bk_expect.h"
 
 #define MATRIX(result)                                                                             \
     "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":" result "}}"
@@ -16,34 +16,36 @@ static int parse(const char *body, int64_t after_ns) {
 }
 
 static void test_points_keep_their_times(void) {
-    CHECK(parse(MATRIX("[" SERIES("[[1790000000.123,\"10.5\"],[1790000001,\"11\"]]") "]"), 0) == 1);
-    CHECK_EQ_U64(series.count, 2);
-    CHECK_EQ_U64(series.points[0].time_ns, INT64_C(1790000000123000000));
-    CHECK_EQ_U64(series.points[0].value, 10500000);
-    CHECK_EQ_U64(series.points[1].value, 11000000);
+    expect_equal(
+        parse(MATRIX("[" SERIES("[[1790000000.123,\"10.5\"],[1790000001,\"11\"]]") "]"), 0), 1);
+    expect_equal(series.count, 2);
+    expect_equal(series.points[0].time_ns, INT64_C(1790000000123000000));
+    expect_equal(series.points[0].value, 10500000);
+    expect_equal(series.points[1].value, 11000000);
 }
 
 static void test_points_that_are_known_are_left_out(void) {
     const char *body =
         MATRIX("[" SERIES("[[100,\"1\"],[101,\"2\"],[101,\"3\"],[99,\"4\"],[102,\"5\"]]") "]");
-    CHECK(parse(body, INT64_C(100000000000)) == 1);
-    CHECK_EQ_U64(series.count, 2);
-    CHECK_EQ_U64(series.points[0].value, 2000000);
-    CHECK_EQ_U64(series.points[1].value, 5000000);
+    expect_equal(parse(body, INT64_C(100000000000)), 1);
+    expect_equal(series.count, 2);
+    expect_equal(series.points[0].value, 2000000);
+    expect_equal(series.points[1].value, 5000000);
 }
 
 static void test_sick_points_are_named_and_hold_up_no_other(void) {
-    CHECK(parse(MATRIX("[" SERIES("[[1,\"NaN\"],[2,\"+Inf\"],[3,\"-4\"],[4,\"4\"]]") "]"), 0) == 1);
-    CHECK_EQ_U64(series.count, 4);
-    CHECK_CONTAINS(series.points[0].fault, "is not a number");
-    CHECK_CONTAINS(series.points[1].fault, "is not a number");
-    CHECK_CONTAINS(series.points[2].fault, "negative");
-    CHECK_STR(series.points[3].fault, "");
+    expect_equal(
+        parse(MATRIX("[" SERIES("[[1,\"NaN\"],[2,\"+Inf\"],[3,\"-4\"],[4,\"4\"]]") "]"), 0), 1);
+    expect_equal(series.count, 4);
+    expect_part(series.points[0].fault, "is not a number");
+    expect_part(series.points[1].fault, "is not a number");
+    expect_part(series.points[2].fault, "negative");
+    expect_text(series.points[3].fault, "");
 }
 
 static void test_an_absent_series_is_no_error(void) {
-    CHECK(parse(MATRIX("[]"), 0) == 0);
-    CHECK_EQ_U64(series.count, 0);
+    expect_equal(parse(MATRIX("[]"), 0), 0);
+    expect_equal(series.count, 0);
 }
 
 static void test_refusals_are_named(void) {
@@ -63,8 +65,8 @@ static void test_refusals_are_named(void) {
         {MATRIX("[" SERIES("[[1e300,\"2\"]]") "]"), "garbage: a point"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        CHECK(parse(cases[i].body, 0) == -1);
-        CHECK_CONTAINS(why.text, cases[i].part);
+        expect_equal(parse(cases[i].body, 0), -1);
+        expect_part(why.text, cases[i].part);
     }
 }
 
@@ -75,5 +77,5 @@ int main(void) {
     RUN(test_an_absent_series_is_no_error);
     RUN(test_refusals_are_named);
     jm_series_free(&series);
-    return test_result();
+    return expect_result();
 }

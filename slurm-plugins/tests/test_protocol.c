@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The socket's words: whatever is put into a packet comes out of it; rubbish is refused.
+#include "bk_expect.h"
 #include "protocol.h"
 #include "random.h"
-#include "test.h"
 
 static void any_value_comes_through(void) {
     for (int round = 0; round < 5000; round++) {
@@ -15,10 +15,10 @@ static void any_value_comes_through(void) {
         jm_packet_begin(text, sizeof text, "open");
         jm_packet_add(text, sizeof text, "name", "%s", value);
         jm_packet_add(text, sizeof text, "job", "%d", 7);
-        CHECK(jm_packet_parse(text, strlen(text), &packet));
-        CHECK_STR(packet.verb, "open");
-        CHECK_STR(jm_packet_get(&packet, "name"), value);
-        CHECK_EQ_U64(jm_packet_u64(&packet, "job", 0), 7);
+        expect(jm_packet_parse(text, strlen(text), &packet));
+        expect_text(packet.verb, "open");
+        expect_text(jm_packet_get(&packet, "name"), value);
+        expect_equal(jm_packet_u64(&packet, "job", 0), 7);
     }
 }
 
@@ -28,8 +28,8 @@ static void a_field_that_does_not_fit_is_left_out_whole(void) {
     jm_packet_begin(text, sizeof text, "ok");
     jm_packet_add(text, sizeof text, "a", "1");
     jm_packet_add(text, sizeof text, "long", "%s", "                              ");
-    CHECK(jm_packet_parse(text, strlen(text), &packet));
-    CHECK_EQ_U64(packet.n_fields, 1);
+    expect(jm_packet_parse(text, strlen(text), &packet));
+    expect_equal(packet.n_fields, 1);
 }
 
 static void rubbish_is_refused(void) {
@@ -37,17 +37,17 @@ static void rubbish_is_refused(void) {
                                       "verb a=%2", "verb a=%zz", "verb a=%00"};
     jm_packet packet;
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++)
-        CHECK(!jm_packet_parse(BAD[i], strlen(BAD[i]), &packet));
+        expect(!jm_packet_parse(BAD[i], strlen(BAD[i]), &packet));
 }
 
 static void a_number_that_is_none_is_the_fallback(void) {
     jm_packet packet;
     const char *text = "ok a=12x b=-1 c=1.5";
-    CHECK(jm_packet_parse(text, strlen(text), &packet));
-    CHECK_EQ_U64(jm_packet_u64(&packet, "a", 99), 99);
-    CHECK_EQ_U64(jm_packet_u64(&packet, "b", 99), 99);
-    CHECK_EQ_U64(jm_packet_u64(&packet, "missing", 99), 99);
-    CHECK(jm_packet_double(&packet, "c", 0) == 1.5);
+    expect(jm_packet_parse(text, strlen(text), &packet));
+    expect_equal(jm_packet_u64(&packet, "a", 99), 99);
+    expect_equal(jm_packet_u64(&packet, "b", 99), 99);
+    expect_equal(jm_packet_u64(&packet, "missing", 99), 99);
+    expect_equal(jm_packet_double(&packet, "c", 0), 1.5);
 }
 
 int main(void) {
@@ -56,5 +56,5 @@ int main(void) {
     RUN(a_field_that_does_not_fit_is_left_out_whole);
     RUN(rubbish_is_refused);
     RUN(a_number_that_is_none_is_the_fallback);
-    return test_result();
+    return expect_result();
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Records on disk: which run of a job a file is of, what it says of shares, and what is never
 // overwritten.
+#include "bk_fixtures.h"
+#include "clock.h"
 #include "record.h"
-#include "test.h"
 
 #include <fcntl.h>
-#include <time.h>
 
 static const int64_t SECOND = 1000000000;
 static char folder[256];
@@ -34,7 +34,7 @@ static bool exists_since(int64_t since_ns) {
 static void read_record(char *text, size_t size) {
     char path[300];
     snprintf(path, sizeof path, "%s/c.7.n1.json", folder);
-    CHECK(jm_read_small_file(path, text, size) > 0);
+    expect(jm_read_small_file(path, text, size) > 0);
 }
 
 static void a_record_names_what_the_split_rested_on(void) {
@@ -43,42 +43,39 @@ static void a_record_names_what_the_split_rested_on(void) {
     jm_account *job = begin(SECOND);
     test_make_folder(folder, sizeof folder);
     job->suspended_ns = 5 * SECOND / 2;
-    CHECK(write_record(job, &why) == 0);
+    expect_equal(write_record(job, &why), 0);
     read_record(text, sizeof text);
-    CHECK_CONTAINS(text, "\"cpu_time\": \"cgroup2\"");
-    CHECK_CONTAINS(text, "\"gpus\": \"0,1\"");
-    CHECK_CONTAINS(text, "\"suspended_seconds\": 2.500000");
-    CHECK_CONTAINS(text, "\"notes\": [\"suspended for 2.5 s");
-    CHECK_CONTAINS(text, "gpus-by-binding");
+    expect_part(text, "\"cpu_time\": \"cgroup2\"");
+    expect_part(text, "\"gpus\": \"0,1\"");
+    expect_part(text, "\"suspended_seconds\": 2.500000");
+    expect_part(text, "\"notes\": [\"suspended for 2.5 s");
+    expect_part(text, "gpus-by-binding");
     test_remove(folder);
     jm_ledger_free(&ledger);
 }
 
 static void a_record_is_written_again_but_not_over_an_earlier_run(void) {
     jm_message why;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t now_ns = now.tv_sec * SECOND + now.tv_nsec;
+    int64_t now_ns = jm_clock_ns(CLOCK_REALTIME);
     test_make_folder(folder, sizeof folder);
     jm_account *job = begin(now_ns - SECOND);
-    CHECK(write_record(job, &why) == 0);
-    CHECK(write_record(job, &why) == 0);
+    expect_equal(write_record(job, &why), 0);
+    expect_equal(write_record(job, &why), 0);
     job->opened_ns = now_ns + 3600 * SECOND; /* the same job again, later */
-    CHECK(write_record(job, &why) == -1);
-    CHECK_CONTAINS(why.text, "earlier run");
+    expect_equal(write_record(job, &why), -1);
+    expect_part(why.text, "earlier run");
     test_remove(folder);
     jm_ledger_free(&ledger);
 }
 
 static void a_record_of_an_earlier_run_is_none_of_this_one(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t before_ns = now.tv_sec * SECOND - 5 * SECOND, after_ns = before_ns + 3600 * SECOND;
+    int64_t before_ns = jm_clock_ns(CLOCK_REALTIME) - 5 * SECOND;
+    int64_t after_ns = before_ns + 3600 * SECOND;
     test_make_folder(folder, sizeof folder);
-    CHECK(!exists_since(before_ns));
+    expect(!exists_since(before_ns));
     test_write(folder, "c.7.n1.json", "{}");
-    CHECK(exists_since(before_ns));
-    CHECK(!exists_since(after_ns));
+    expect(exists_since(before_ns));
+    expect(!exists_since(after_ns));
     test_remove(folder);
 }
 
@@ -86,5 +83,5 @@ int main(void) {
     RUN(a_record_names_what_the_split_rested_on);
     RUN(a_record_is_written_again_but_not_over_an_earlier_run);
     RUN(a_record_of_an_earlier_run_is_none_of_this_one);
-    return test_result();
+    return expect_result();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Tests of instrument `redfish` without a service: resources, links, keys. With one:
 // tests/instruments/test_redfish.py.
+#include "bk_expect.h"
 #include "given.h"
 #include "redfish_service.h"
-#include "test.h"
 
 #include <math.h>
 
@@ -12,8 +12,7 @@ extern const jm_instrument jm_module;
 static json_t *parse(const char *text) {
     jm_message why;
     json_t *resource = jm_resource_parse(text, strlen(text), &why);
-    if (!resource)
-        test_fail(__FILE__, __LINE__, "%s: %s", text, why.text);
+    expect(resource, "%s: %s", text, why.text);
     return resource;
 }
 
@@ -23,9 +22,9 @@ static void gives(interpreter *value_of, const char *text, uint64_t expected) {
     json_t *resource = parse(text);
     uint64_t value = 0;
     jm_message why = {""};
-    CHECK(value_of(resource, &value, &why));
-    CHECK_STR(why.text, "");
-    CHECK_EQ_U64(value, expected);
+    expect(value_of(resource, &value, &why));
+    expect_text(why.text, "");
+    expect_equal(value, expected);
     json_decref(resource);
 }
 
@@ -33,9 +32,9 @@ static void fails(interpreter *value_of, const char *text, const char *part) {
     json_t *resource = parse(text);
     uint64_t value = 7;
     jm_message why = {""};
-    CHECK(!value_of(resource, &value, &why));
-    CHECK_EQ_U64(value, 7);
-    CHECK_CONTAINS(why.text, part);
+    expect(!value_of(resource, &value, &why));
+    expect_equal(value, 7);
+    expect_part(why.text, part);
     json_decref(resource);
 }
 
@@ -73,8 +72,8 @@ static void names_garbage(void) {
         "", "<html>", "[1]", "3", "{\"a\": NaN}", "{\"a\": 1e999}", "{\"a\": 1} x"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         jm_message why = {""};
-        CHECK(!jm_resource_parse(texts[i], strlen(texts[i]), &why));
-        CHECK_CONTAINS(why.text, "garbage");
+        expect(!jm_resource_parse(texts[i], strlen(texts[i]), &why));
+        expect_part(why.text, "garbage");
     }
 }
 
@@ -83,16 +82,16 @@ static void keeps_links_on_the_service(void) {
                                       "/a\r\nHost: b",       "/a#b",          "/a?b"};
     jm_uri uri;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        CHECK(!jm_uri_take(bad[i], &uri));
-    CHECK(!jm_uri_take(NULL, &uri));
+        expect(!jm_uri_take(bad[i], &uri));
+    expect(!jm_uri_take(NULL, &uri));
     json_t *collection = parse("{\"Members\": [{\"@odata.id\": \"/redfish/v1/Chassis/1/\"},"
                                "{\"@odata.id\": \"//evil/2\"}, 3, {\"@odata.id\": \"/a/b\"}]}");
     jm_uri members[4];
-    CHECK(jm_resource_members(collection, members, 4) == 2);
-    CHECK_STR(members[0].path, "/redfish/v1/Chassis/1");
-    CHECK_STR(jm_uri_id(&members[0]), "1");
-    CHECK_STR(jm_uri_id(&members[1]), "b");
-    CHECK(jm_resource_members(collection, members, 1) == 1);
+    expect_equal(jm_resource_members(collection, members, 4), 2);
+    expect_text(members[0].path, "/redfish/v1/Chassis/1");
+    expect_text(jm_uri_id(&members[0]), "1");
+    expect_text(jm_uri_id(&members[1]), "b");
+    expect_equal(jm_resource_members(collection, members, 1), 1);
     json_decref(collection);
 }
 
@@ -103,16 +102,16 @@ static bool value_of(const char *line, char value[16]) {
 static void reads_headers(void) {
     char value[16];
     jm_uri uri;
-    CHECK(value_of("x-auth-token:  abc \r\n", value));
-    CHECK_STR(value, "abc");
-    CHECK(!value_of("X-Auth-Token: a\rb\r\n", value));
-    CHECK(!value_of("X-Auth-Token: 0123456789abcdef\r\n", value)); /* no room for its end */
-    CHECK(!value_of("X-Auth: abc\r\n", value) && !value_of("", value));
-    CHECK(jm_uri_of_location("https://bmc1:443/redfish/v1/S/1", &uri));
-    CHECK_STR(uri.path, "/redfish/v1/S/1");
-    CHECK(jm_uri_of_location("/redfish/v1/S/2", &uri));
-    CHECK_STR(uri.path, "/redfish/v1/S/2");
-    CHECK(!jm_uri_of_location("https://bmc1", &uri) && !jm_uri_of_location("", &uri));
+    expect(value_of("x-auth-token:  abc \r\n", value));
+    expect_text(value, "abc");
+    expect(!value_of("X-Auth-Token: a\rb\r\n", value));
+    expect(!value_of("X-Auth-Token: 0123456789abcdef\r\n", value)); /* no room for its end */
+    expect(!value_of("X-Auth: abc\r\n", value) && !value_of("", value));
+    expect(jm_uri_of_location("https://bmc1:443/redfish/v1/S/1", &uri));
+    expect_text(uri.path, "/redfish/v1/S/1");
+    expect(jm_uri_of_location("/redfish/v1/S/2", &uri));
+    expect_text(uri.path, "/redfish/v1/S/2");
+    expect(!jm_uri_of_location("https://bmc1", &uri) && !jm_uri_of_location("", &uri));
 }
 
 static jm_instrument_config configured(const char *url) {
@@ -131,8 +130,8 @@ static void insists_on_https(void) {
         jm_instrument_config config = configured(bad[i]);
         void *self;
         jm_message why = {""};
-        CHECK(jm_module.open(&config, &self, &why) != 0);
-        CHECK_CONTAINS(why.text, "must be https://HOST[:PORT]");
+        expect(jm_module.open(&config, &self, &why) != 0);
+        expect_part(why.text, "must be https://HOST[:PORT]");
         jm_settings_free(&config.settings);
     }
 }
@@ -146,22 +145,22 @@ static void describes_its_channels(void) {
     void *self;
     jm_message why;
     jm_reading reading = {.ok = true};
-    CHECK(jm_module.open(&config, &self, &why) == 0);
-    CHECK(jm_module.describe(self, info, 2) == 1);
-    CHECK_STR(info[0].name, "chassis");
-    CHECK(info[0].method == JM_METHOD_INTEGRATED && info[0].error.offset_w == 20);
-    CHECK(!jm_module.read(self, 0, &reading) && !reading.ok);
-    CHECK_CONTAINS(reading.why, "https://[::1]:1");
+    expect_equal(jm_module.open(&config, &self, &why), 0);
+    expect_equal(jm_module.describe(self, info, 2), 1);
+    expect_text(info[0].name, "chassis");
+    expect(info[0].method == JM_METHOD_INTEGRATED && info[0].error.offset_w == 20);
+    expect(!jm_module.read(self, 0, &reading) && !reading.ok);
+    expect_part(reading.why, "https://[::1]:1");
     jm_module.close(self);
     give(&channels[1].settings, jm_module.channel_keys, "source", "energy_joules");
     give(&channels[1].settings, jm_module.channel_keys, "supplies", "3");
     config.channels = channels;
     config.n_channels = 2;
-    CHECK(jm_module.open(&config, &self, &why) == 0);
-    CHECK(jm_module.describe(self, info, 2) == 2);
-    CHECK(info[1].method == JM_METHOD_COUNTER && info[1].error.resolution_uj == 1e6);
-    CHECK(info[1].error.offset_w == 30);
-    CHECK_EQ_U64(info[1].idle_uw, 30000000);
+    expect_equal(jm_module.open(&config, &self, &why), 0);
+    expect_equal(jm_module.describe(self, info, 2), 2);
+    expect(info[1].method == JM_METHOD_COUNTER && info[1].error.resolution_uj == 1e6);
+    expect_equal(info[1].error.offset_w, 30);
+    expect_equal(info[1].idle_uw, 30000000);
     jm_module.close(self);
     jm_settings_free(&channels[1].settings);
     jm_settings_free(&config.settings);
@@ -172,8 +171,8 @@ static void needs_its_ca_file(void) {
     void *self;
     jm_message why = {""};
     give(&config.settings, jm_module.keys, "ca_file", "/no/such/ca.pem");
-    CHECK(jm_module.open(&config, &self, &why) != 0);
-    CHECK_CONTAINS(why.text, "ca_file /no/such/ca.pem: cannot be read");
+    expect(jm_module.open(&config, &self, &why) != 0);
+    expect_part(why.text, "ca_file /no/such/ca.pem: cannot be read");
     jm_settings_free(&config.settings);
 }
 
@@ -187,5 +186,5 @@ int main(void) {
     RUN(insists_on_https);
     RUN(describes_its_channels);
     RUN(needs_its_ca_file);
-    return test_result();
+    return expect_result();
 }

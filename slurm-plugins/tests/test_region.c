@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Regions: energy between marks, nesting, the union over threads, and names that no record minds.
+#include "bk_expect.h"
 #include "random.h"
 #include "region.h"
-#include "test.h"
 
 #include <math.h>
 
@@ -34,23 +34,23 @@ static void marks_are_interpolated_within_their_tick(void) {
     jm_region_stack stack = {0};
     jm_visit_sum sum;
     jm_interval first = second(1, 500, 1000), next = second(2, 1500, 4000);
-    CHECK(jm_region_begin(&book, &stack, "solve", SECOND * 3 / 2, &first));
+    expect(jm_region_begin(&book, &stack, "solve", SECOND * 3 / 2, &first));
     jm_region_settle(&book, &first);
-    CHECK_EQ_U64(region(&book, "solve")->inclusive.energy_uj, 500);
-    CHECK(jm_region_end(&book, &stack, "solve", SECOND * 9 / 4, &next, &sum));
+    expect_equal(region(&book, "solve")->inclusive.energy_uj, 500);
+    expect(jm_region_end(&book, &stack, "solve", SECOND * 9 / 4, &next, &sum));
     jm_region_settle(&book, &next);
     const jm_region *solve = region(&book, "solve");
-    CHECK_EQ_U64(solve->inclusive.energy_uj, 1500);
-    CHECK_EQ_U64(solve->exclusive.energy_uj, 1500);
-    CHECK_EQ_U64(solve->inclusive.duration_ns, SECOND * 3 / 4);
-    CHECK_EQ_U64(solve->count, 1);
-    CHECK_EQ_U64(sum.energy_uj, 1500);
-    CHECK_EQ_U64(sum.duration_ns, SECOND * 3 / 4);
+    expect_equal(solve->inclusive.energy_uj, 1500);
+    expect_equal(solve->exclusive.energy_uj, 1500);
+    expect_equal(solve->inclusive.duration_ns, SECOND * 3 / 4);
+    expect_equal(solve->count, 1);
+    expect_equal(sum.energy_uj, 1500);
+    expect_equal(sum.duration_ns, SECOND * 3 / 4);
     /* Neither end lies on a sample: a load that jumps would move up to a tick's energy over it. */
     double doubt = 2 * sqrt(1000. * 1000 / 12 + 4000. * 4000 * .25 * .75 / 3);
-    CHECK(sum.uncertainty_uj > doubt && sum.uncertainty_uj < 1.1 * doubt);
-    CHECK(!jm_region_end(&book, &stack, "solve", SECOND * 9 / 4, &next, &sum));
-    CHECK_EQ_U64(book.refused, 1);
+    expect(sum.uncertainty_uj > doubt && sum.uncertainty_uj < 1.1 * doubt);
+    expect(!jm_region_end(&book, &stack, "solve", SECOND * 9 / 4, &next, &sum));
+    expect_equal(book.refused, 1);
     jm_region_free(&book);
 }
 
@@ -62,10 +62,10 @@ static void a_whole_tick_has_no_doubt(void) {
     jm_region_begin(&book, &stack, "all", tick.from_ns, &tick);
     jm_region_end(&book, &stack, "all", tick.to_ns, &tick, &sum);
     jm_region_settle(&book, &tick);
-    CHECK_EQ_U64(sum.energy_uj, 12345);
-    CHECK_EQ_U64(sum.samples, 1);
-    CHECK(fabs(sum.uncertainty_uj - 2 * 123.45) < 1e-9);
-    CHECK(region(&book, "all")->inclusive.variance_uj2 == 0);
+    expect_equal(sum.energy_uj, 12345);
+    expect_equal(sum.samples, 1);
+    expect_near(sum.uncertainty_uj, 2 * 123.45, 1e-9);
+    expect_equal(region(&book, "all")->inclusive.variance_uj2, 0);
     jm_region_free(&book);
 }
 
@@ -80,9 +80,9 @@ static void many_visits_in_a_tick_share_its_doubt(void) {
     }
     jm_region_settle(&book, &tick);
     const jm_region *loop = region(&book, "loop");
-    CHECK_EQ_U64(loop->count, 100);
-    CHECK_EQ_U64(loop->inclusive.energy_uj, 500);
-    CHECK(fabs(loop->inclusive.variance_uj2 - 1000. * 1000 / 12) < 1);
+    expect_equal(loop->count, 100);
+    expect_equal(loop->inclusive.energy_uj, 500);
+    expect_near(loop->inclusive.variance_uj2, 1000. * 1000 / 12, 1);
     jm_region_free(&book);
 }
 
@@ -99,12 +99,12 @@ static void inner_regions_are_told_apart_from_their_outer(void) {
     jm_region_begin(&book, &stack, "inner", SECOND, &tick);
     jm_region_end(&book, &stack, "inner", SECOND, &tick, NULL);
     jm_region_settle(&book, &tick);
-    CHECK_EQ_U64(book.n, 4);
-    CHECK_EQ_U64(region(&book, "outer")->inclusive.energy_uj, 1000);
-    CHECK_EQ_U64(region(&book, "outer")->exclusive.energy_uj, 500);
-    CHECK_EQ_U64(region(&book, "outer/inner")->inclusive.energy_uj, 250);
-    CHECK_EQ_U64(region(&book, "outer/outer")->exclusive.energy_uj, 250);
-    CHECK_EQ_U64(region(&book, "inner")->inclusive.energy_uj, 0);
+    expect_equal(book.n, 4);
+    expect_equal(region(&book, "outer")->inclusive.energy_uj, 1000);
+    expect_equal(region(&book, "outer")->exclusive.energy_uj, 500);
+    expect_equal(region(&book, "outer/inner")->inclusive.energy_uj, 250);
+    expect_equal(region(&book, "outer/outer")->exclusive.energy_uj, 250);
+    expect_equal(region(&book, "inner")->inclusive.energy_uj, 0);
     jm_region_free(&book);
 }
 
@@ -115,16 +115,16 @@ static void ending_an_outer_region_ends_the_inner(void) {
     jm_interval tick = second(0, 0, 1000);
     jm_region_begin(&book, &stack, "outer", 0, &tick);
     jm_region_begin(&book, &stack, "inner", SECOND / 2, &tick);
-    CHECK(jm_region_end(&book, &stack, "outer", SECOND, &tick, NULL));
-    CHECK_EQ_U64(stack.depth, 0);
+    expect(jm_region_end(&book, &stack, "outer", SECOND, &tick, NULL));
+    expect_equal(stack.depth, 0);
     jm_region_begin(&book, &stack, "left", SECOND, &tick);
     jm_region_end_all(&book, &stack, SECOND);
     jm_region_settle(&book, &tick);
     jm_interval next = second(1, 1000, 1000);
     jm_region_settle(&book, &next);
-    CHECK_EQ_U64(region(&book, "outer")->inclusive.energy_uj, 1000);
-    CHECK_EQ_U64(region(&book, "outer/inner")->inclusive.energy_uj, 500);
-    CHECK_EQ_U64(region(&book, "left")->inclusive.energy_uj, 0);
+    expect_equal(region(&book, "outer")->inclusive.energy_uj, 1000);
+    expect_equal(region(&book, "outer/inner")->inclusive.energy_uj, 500);
+    expect_equal(region(&book, "left")->inclusive.energy_uj, 0);
     jm_region_free(&book);
 }
 
@@ -134,16 +134,16 @@ static void stacks_and_books_are_bounded(void) {
     jm_interval tick = second(0, 0, 1000);
     char name[JM_REGION_NAME_MAX], path[64];
     for (int i = 0; i < 2 * JM_REGION_DEPTH_MAX; i++)
-        CHECK(jm_region_begin(&book, &stack, "deep", 0, &tick) == (i < JM_REGION_DEPTH_MAX));
+        expect_equal(jm_region_begin(&book, &stack, "deep", 0, &tick), (i < JM_REGION_DEPTH_MAX));
     jm_region_path(&book, JM_REGION_DEPTH_MAX - 1, path, sizeof path);
-    CHECK_EQ_U64(strlen(path), sizeof path - 1);
+    expect_equal(strlen(path), sizeof path - 1);
     jm_region_end_all(&book, &stack, 0);
     for (int i = 0; i < JM_REGIONS_MAX + 10; i++) {
         snprintf(name, sizeof name, "region %d", i);
         bool fits = i < JM_REGIONS_MAX - JM_REGION_DEPTH_MAX;
-        CHECK((jm_region_find(&book, -1, name) >= 0) == fits);
+        expect_equal((jm_region_find(&book, -1, name) >= 0), fits);
     }
-    CHECK_EQ_U64(book.n, JM_REGIONS_MAX);
+    expect_equal(book.n, JM_REGIONS_MAX);
     jm_region_free(&book);
 }
 
@@ -184,29 +184,29 @@ static void regions_are_the_union_over_their_threads(void) {
         jm_region_settle(&book, &tick);
     }
     for (int k = 0; k < 3; k++) {
-        CHECK_EQ_U64(region(&book, names[k])->inclusive.energy_uj, inside[k]);
-        CHECK_EQ_U64(region(&book, names[k])->inclusive.duration_ns, inside[k]);
-        CHECK_EQ_U64(region(&book, names[k])->exclusive.energy_uj, innermost[k]);
+        expect_equal(region(&book, names[k])->inclusive.energy_uj, inside[k]);
+        expect_equal(region(&book, names[k])->inclusive.duration_ns, inside[k]);
+        expect_equal(region(&book, names[k])->exclusive.energy_uj, innermost[k]);
     }
     jm_region_free(&book);
 }
 
 static void names_become_what_json_can_hold(void) {
     char name[JM_REGION_NAME_MAX], longest[JM_REGION_NAME_MAX + 1];
-    CHECK(jm_region_clean_name("solve", 96, name));
-    CHECK_STR(name, "solve");
-    CHECK(jm_region_clean_name("caf\xc3\xa9 \xf0\x9f\x94\xa5", 96, name));
-    CHECK_STR(name, "caf\xc3\xa9 \xf0\x9f\x94\xa5");
-    CHECK(jm_region_clean_name("\x01\x7f\xff\xc3(\xed\xa0\x80\xc0\x80", 96, name));
-    CHECK_STR(name, "???\?(?????");
-    CHECK(jm_region_clean_name("end\xe2\x82", 96, name));
-    CHECK_STR(name, "end??");
-    CHECK(jm_region_clean_name("abc", 2, name));
-    CHECK_STR(name, "ab");
-    CHECK(!jm_region_clean_name("", 96, name));
+    expect(jm_region_clean_name("solve", 96, name));
+    expect_text(name, "solve");
+    expect(jm_region_clean_name("caf\xc3\xa9 \xf0\x9f\x94\xa5", 96, name));
+    expect_text(name, "caf\xc3\xa9 \xf0\x9f\x94\xa5");
+    expect(jm_region_clean_name("\x01\x7f\xff\xc3(\xed\xa0\x80\xc0\x80", 96, name));
+    expect_text(name, "???\?(?????");
+    expect(jm_region_clean_name("end\xe2\x82", 96, name));
+    expect_text(name, "end??");
+    expect(jm_region_clean_name("abc", 2, name));
+    expect_text(name, "ab");
+    expect(!jm_region_clean_name("", 96, name));
     memset(longest, 'x', sizeof longest);
-    CHECK(!jm_region_clean_name(longest, 96, name));
-    CHECK(jm_region_clean_name(longest, 95, name));
+    expect(!jm_region_clean_name(longest, 96, name));
+    expect(jm_region_clean_name(longest, 95, name));
 }
 
 int main(void) {
@@ -219,5 +219,5 @@ int main(void) {
     RUN(stacks_and_books_are_bounded);
     RUN(regions_are_the_union_over_their_threads);
     RUN(names_become_what_json_can_hold);
-    return test_result();
+    return expect_result();
 }

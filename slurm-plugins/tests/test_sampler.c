@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The sampler opens what fits: an instrument that does not leaves nothing behind it. What no node
 // draws it does not take.
+#include "bk_fixtures.h"
 #include "clock.h"
 #include "given.h"
 #include "sampler.h"
-#include "test.h"
 
 #include <dirent.h>
 
@@ -60,13 +60,13 @@ static void what_does_not_fit_is_closed_and_leaves_no_trace(void) {
     config.instruments[2].part = 0.5;
     jm_ledger_init(&ledger, 1, 1000000000);
     int threads_before = threads(), files_before = files();
-    CHECK(jm_sampler_open(&sampler, &config, &ledger) == 1);
-    CHECK(sampler.n_opened == 2 && ledger.n_channels == 2);
-    CHECK(threads() == threads_before + 2);
-    CHECK(files() == files_before + 2);
-    CHECK_STR(ledger.channels[1].name, "last/board-power1");
-    CHECK(ledger.channels[1].info.prompt && ledger.channels[1].info.part_ppb == 500000000);
-    CHECK(sampler.opened[1].first_channel == 1 && sampler.opened[1].n_channels == 1);
+    expect_equal(jm_sampler_open(&sampler, &config, &ledger), 1);
+    expect(sampler.n_opened == 2 && ledger.n_channels == 2);
+    expect_equal(threads(), threads_before + 2);
+    expect_equal(files(), files_before + 2);
+    expect_text(ledger.channels[1].name, "last/board-power1");
+    expect(ledger.channels[1].info.prompt && ledger.channels[1].info.part_ppb == 500000000);
+    expect(sampler.opened[1].first_channel == 1 && sampler.opened[1].n_channels == 1);
     jm_sampler_close(&sampler);
     jm_ledger_free(&ledger);
     jm_config_free(&config);
@@ -90,7 +90,7 @@ static void a_power_that_no_node_draws_is_named_and_charges_nothing(void) {
     entry(&config, "shared", "hwmon", "wild");
     config.instruments[1].part = 0.001;
     jm_ledger_init(&ledger, 1, 1000000000);
-    CHECK(jm_sampler_open(&sampler, &config, &ledger) == 0);
+    expect_equal(jm_sampler_open(&sampler, &config, &ledger), 0);
     jm_channel *own = &ledger.channels[0], *shared = &ledger.channels[1];
     int64_t begun_ns = jm_clock_ns(CLOCK_BOOTTIME), last_ns = begun_ns + 60 * JM_NS_PER_S;
     while (!(own->has_last && shared->has_last) && jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
@@ -99,10 +99,10 @@ static void a_power_that_no_node_draws_is_named_and_charges_nothing(void) {
     while (!(jm_health_is_sick(&sampler.health, 0) && shared->power_w > 1) &&
            jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
         tick(&sampler, &ledger);
-    CHECK(own->power_w == 200 && jm_health_is_sick(&sampler.health, 0));
+    expect(own->power_w == 200 && jm_health_is_sick(&sampler.health, 0));
     double seconds = (double)(jm_clock_ns(CLOCK_BOOTTIME) - begun_ns) / 1e9;
-    CHECK((double)own->total_uj <= 200e6 * seconds);
-    CHECK(shared->power_w > 42949 && !jm_health_is_sick(&sampler.health, 1));
+    expect((double)own->total_uj <= 200e6 * seconds);
+    expect(shared->power_w > 42949 && !jm_health_is_sick(&sampler.health, 1));
     jm_sampler_close(&sampler);
     jm_ledger_free(&ledger);
     jm_config_free(&config);
@@ -113,5 +113,5 @@ int main(void) {
     RUN(what_does_not_fit_is_closed_and_leaves_no_trace);
     RUN(a_power_that_no_node_draws_is_named_and_charges_nothing);
     test_remove(folder);
-    return test_result();
+    return expect_result();
 }

@@ -2,10 +2,10 @@
 // Books balance to the microjoule for any schedule: jobs come, run, are suspended, requeued and
 // killed, steps overlap, GPUs are bound, channels lie in one another, the daemon dies and comes
 // back.
+#include "bk_fixtures.h"
 #include "ledger.h"
 #include "random.h"
 #include "store.h"
-#include "test.h"
 
 enum { SCHEDULES = 4000, EVENTS = 120, JOBS = 5, STEPS = 6, CHANNELS = 6 };
 static const int64_t SECOND = 1000000000;
@@ -53,7 +53,7 @@ static void open_account(schedule *s) {
         .step_cpus = random_below(9),
         .gpus = random_below(3) ? 0 : random_below(16),
     };
-    CHECK(jm_ledger_open(&s->ledger, &request, s->now_ns) != NULL);
+    expect(jm_ledger_open(&s->ledger, &request, s->now_ns) != NULL);
 }
 
 static void close_account(schedule *s) {
@@ -75,7 +75,7 @@ static void settle_job(schedule *s) {
     if (!account || account->kind != JM_ACCOUNT_JOB || account->closed_ns == 0)
         return;
     if (s->store)
-        CHECK(jm_store_settle(s->store, account, &why) == 0);
+        expect_equal(jm_store_settle(s->store, account, &why), 0);
     jm_ledger_settle(&s->ledger, account);
 }
 
@@ -112,12 +112,12 @@ static void die_and_come_back(schedule *s) {
     jm_moment moment = {.boot_id = "boot", .boot_ns = s->now_ns, .real_ns = s->now_ns};
     if (!s->store)
         return;
-    CHECK(jm_store_save(s->store, &s->ledger, &moment, &why) == 0);
+    expect_equal(jm_store_save(s->store, &s->ledger, &moment, &why), 0);
     jm_ledger again;
     jm_ledger_init(&again, s->ledger.cpus, SECOND);
     for (int c = 0; c < s->ledger.n_channels; c++)
         jm_ledger_add_channel(&again, &s->ledger.channels[c]);
-    CHECK(jm_store_load(s->store, &again, &moment, &why) == 0);
+    expect_equal(jm_store_load(s->store, &again, &moment, &why), 0);
     jm_ledger_free(&s->ledger);
     s->ledger = again;
 }
@@ -134,8 +134,8 @@ static void happen(schedule *s) {
 static void check_laws(const schedule *s) {
     const jm_ledger *ledger = &s->ledger;
     for (int c = 0; c < ledger->n_channels; c++) {
-        CHECK_EQ_U64(jm_ledger_charged_uj(ledger, c), s->gained_uj[c]);
-        CHECK(ledger->unallocated[c].idle_uj <= ledger->unallocated[c].energy_uj);
+        expect_equal(jm_ledger_charged_uj(ledger, c), s->gained_uj[c]);
+        expect(ledger->unallocated[c].idle_uj <= ledger->unallocated[c].energy_uj);
     }
     for (int i = 0; i < ledger->n_accounts; i++) {
         const jm_account *account = ledger->accounts[i];
@@ -143,9 +143,9 @@ static void check_laws(const schedule *s) {
         uint64_t domains_uj = 0;
         for (int d = 0; d < JM_DOMAIN_COUNT; d++)
             domains_uj += estimate.domain_uj[d];
-        CHECK_EQ_U64(domains_uj, estimate.energy_uj);
-        CHECK(estimate.idle_uj <= estimate.energy_uj);
-        CHECK(account->suspended_ns <= account->active_ns || account->closed_ns != 0);
+        expect_equal(domains_uj, estimate.energy_uj);
+        expect(estimate.idle_uj <= estimate.energy_uj);
+        expect(account->suspended_ns <= account->active_ns || account->closed_ns != 0);
     }
 }
 
@@ -162,11 +162,11 @@ static void run_schedule(jm_store *store) {
 
 /* Each schedule begins with a seed of its own, which repeats it alone. */
 static void books_balance_for_any_schedule(void) {
-    int before = test_failures;
+    int before = expect_failures;
     for (int i = 0; i < SCHEDULES; i++) {
         uint64_t seed = random_state;
         run_schedule(NULL);
-        if (test_failures > before) {
+        if (expect_failures > before) {
             printf("schedule %d of this run: JM_TEST_SEED=%llu repeats it as the first\n", i,
                    (unsigned long long)seed);
             return;
@@ -175,7 +175,7 @@ static void books_balance_for_any_schedule(void) {
 }
 
 static void books_balance_whenever_the_daemon_dies(void) {
-    int before = test_failures;
+    int before = expect_failures;
     for (int i = 0; i < SCHEDULES / 40; i++) {
         char folder[256], path[300];
         jm_message why;
@@ -183,11 +183,11 @@ static void books_balance_whenever_the_daemon_dies(void) {
         uint64_t seed = random_state;
         test_make_folder(folder, sizeof folder);
         snprintf(path, sizeof path, "%s/ledger.sqlite", folder);
-        CHECK(jm_store_open(&store, path, &why) == 0);
+        expect_equal(jm_store_open(&store, path, &why), 0);
         run_schedule(store);
         jm_store_close(store);
         test_remove(folder);
-        if (test_failures > before) {
+        if (expect_failures > before) {
             printf("schedule %d with a store: random state %llu\n", i, (unsigned long long)seed);
             return;
         }
@@ -198,5 +198,5 @@ int main(void) {
     random_begin();
     RUN(books_balance_for_any_schedule);
     RUN(books_balance_whenever_the_daemon_dies);
-    return test_result();
+    return expect_result();
 }

@@ -2,7 +2,7 @@
 // What a meter's reply means; the meter itself is read in tests/instruments.
 #include "scpi.h"
 
-#include "test.h"
+#include "bk_expect.h"
 
 #include <math.h>
 
@@ -16,8 +16,8 @@ static void a_number_of_every_form(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double number = NAN;
         jm_message why = {""};
-        CHECK(jm_scpi_number(cases[i].reply, cases[i].item, &number, &why));
-        CHECK(fabs(number - cases[i].number) < 1e-12);
+        expect(jm_scpi_number(cases[i].reply, cases[i].item, &number, &why));
+        expect_near(number, cases[i].number, 1e-12);
     }
 }
 
@@ -41,13 +41,13 @@ static void what_is_no_number_is_named(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double number;
         jm_message why = {""};
-        CHECK(!jm_scpi_number(cases[i].reply, cases[i].item, &number, &why));
-        CHECK_CONTAINS(why.text, cases[i].why);
+        expect(!jm_scpi_number(cases[i].reply, cases[i].item, &number, &why));
+        expect_part(why.text, cases[i].why);
     }
 }
 
 int main(void) {
     RUN(a_number_of_every_form);
     RUN(what_is_no_number_is_named);
-    return test_result();
+    return expect_result();
 }

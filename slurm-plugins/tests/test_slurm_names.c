@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Each Slurm's names of control groups, as its source makes them (fixtures/slurm-cgroups.txt), are
 // known where CPU time is read and where a job's life is looked for.
+#include "bk_fixtures.h"
 #include "cgroup.h"
 #include "life.h"
-#include "test.h"
 
 /* A line of the fixture. slurmstepd is process 100, its task 101, in a /proc below top. */
 static struct {
@@ -48,25 +48,25 @@ static void check_cpu_time(void) {
     jm_cgroup group;
     uint64_t cpu_ns = 0;
     begin();
-    CHECK(jm_cgroup_find(proc, 100, 7, at.step, &group) == JM_CGROUP_FOUND);
-    CHECK(group.source == (at.version == 2 ? JM_CPU_CGROUP2 : JM_CPU_CGROUP1));
-    CHECK(jm_cgroup_cpu_ns(&group, &cpu_ns));
-    CHECK_EQ_U64(cpu_ns, 12000);
-    CHECK(jm_cgroup_find(proc, 100, 7, "1", &group) == JM_CGROUP_NONE);
+    expect(jm_cgroup_find(proc, 100, 7, at.step, &group) == JM_CGROUP_FOUND);
+    expect(group.source == (at.version == 2 ? JM_CPU_CGROUP2 : JM_CPU_CGROUP1));
+    expect(jm_cgroup_cpu_ns(&group, &cpu_ns));
+    expect_equal(cpu_ns, 12000);
+    expect(jm_cgroup_find(proc, 100, 7, "1", &group) == JM_CGROUP_NONE);
     test_remove(top);
 }
 
 static void check_life(void) {
     begin();
-    CHECK(jm_life_of_job(proc, 7));
-    CHECK(!jm_life_of_job(proc, 8));
+    expect(jm_life_of_job(proc, 7));
+    expect(!jm_life_of_job(proc, 8));
     slurmstepd_dies();
-    CHECK(jm_life_of_job(proc, 7));
+    expect(jm_life_of_job(proc, 7));
     /* A SLUID without a slurmstepd may be any job's. */
-    CHECK(jm_life_of_job(proc, 8) == (strstr(at.task, "/job_7/") == NULL));
+    expect(jm_life_of_job(proc, 8) == (strstr(at.task, "/job_7/") == NULL));
     test_remove(proc);
     mkdir(proc, 0755);
-    CHECK(!jm_life_of_job(proc, 7));
+    expect(!jm_life_of_job(proc, 7));
     test_remove(top);
 }
 
@@ -77,11 +77,11 @@ static int for_each_line(void (*check)(void)) {
     while (file && fgets(line, sizeof line, file)) {
         if (line[0] == '#')
             continue;
-        int before = test_failures;
-        CHECK(sscanf(line, "%15s %*s %*s %d %15s %255s %255s", at.release, &at.version, at.step,
-                     at.stepd, at.task) == 5);
+        int before = expect_failures;
+        expect(sscanf(line, "%15s %*s %*s %d %15s %255s %255s", at.release, &at.version, at.step,
+                      at.stepd, at.task) == 5);
         check();
-        if (test_failures != before)
+        if (expect_failures != before)
             fprintf(stderr, "with %s's %s\n", at.release, at.task);
         n++;
     }
@@ -91,11 +91,11 @@ static int for_each_line(void (*check)(void)) {
 }
 
 static void every_name_leads_to_the_steps_cpu_time(void) {
-    CHECK(for_each_line(check_cpu_time) == 16);
+    expect(for_each_line(check_cpu_time) == 16);
 }
 
 static void every_name_stands_for_its_job(void) {
-    CHECK(for_each_line(check_life) == 16);
+    expect(for_each_line(check_life) == 16);
 }
 
 /* An inner Slurm without groups of its own lies in its outer step's: that is not the inner's. */
@@ -106,20 +106,20 @@ static void an_outer_jobs_sluid_is_not_the_inners(void) {
     strcpy(at.task, at.stepd);
     jm_cgroup group;
     begin();
-    CHECK(jm_cgroup_find(proc, 100, 7, "0", &group) == JM_CGROUP_NONE);
+    expect(jm_cgroup_find(proc, 100, 7, "0", &group) == JM_CGROUP_NONE);
     test_remove(top);
 }
 
 static void what_is_no_sluid_is_not_taken_for_one(void) {
-    CHECK(jm_cgroup_sluid("0::/a/sEKNKTV3WPV500/step_0/user") != NULL);
-    CHECK(jm_cgroup_sluid("0::/a/sEKNKTV3WPV50/step_0/user") == NULL);
-    CHECK(jm_cgroup_sluid("0::/a/sEKNKTV3WPV5000/step_0/user") == NULL);
-    CHECK(jm_cgroup_sluid("0::/a/SEKNKTV3WPV500/step_0/user") == NULL);
-    CHECK(jm_cgroup_sluid("0::/a/sEKNKTV3WPV50U/step_0/user") == NULL); /* no such digit */
-    CHECK(jm_cgroup_sluid("0::/a/sEKNKTV3WPV500") == NULL);
-    CHECK(jm_cgroup_sluid("") == NULL);
+    expect(jm_cgroup_sluid("0::/a/sEKNKTV3WPV500/step_0/user") != NULL);
+    expect(jm_cgroup_sluid("0::/a/sEKNKTV3WPV50/step_0/user") == NULL);
+    expect(jm_cgroup_sluid("0::/a/sEKNKTV3WPV5000/step_0/user") == NULL);
+    expect(jm_cgroup_sluid("0::/a/SEKNKTV3WPV500/step_0/user") == NULL);
+    expect(jm_cgroup_sluid("0::/a/sEKNKTV3WPV50U/step_0/user") == NULL); /* no such digit */
+    expect(jm_cgroup_sluid("0::/a/sEKNKTV3WPV500") == NULL);
+    expect(jm_cgroup_sluid("") == NULL);
     const char *nested = "0::/sEKNKTV3WPV500/step_0/user/task_0/sEKNKTV3WPV501/step_1/user";
-    CHECK(strncmp(jm_cgroup_sluid(nested), "sEKNKTV3WPV501", JM_SLUID_LENGTH) == 0);
+    expect(strncmp(jm_cgroup_sluid(nested), "sEKNKTV3WPV501", JM_SLUID_LENGTH) == 0);
 }
 
 int main(void) {
@@ -127,5 +127,5 @@ int main(void) {
     RUN(every_name_stands_for_its_job);
     RUN(an_outer_jobs_sluid_is_not_the_inners);
     RUN(what_is_no_sluid_is_not_taken_for_one);
-    return test_result();
+    return expect_result();
 }

@@ -7,22 +7,22 @@
 #include "instrument.h"
 #include "snmp_value.h"
 
+#include "bk_fixtures.h"
 #include "given.h"
-#include "test.h"
 
 extern const jm_instrument jm_module;
 
 static void a_name_is_numbers_with_dots(void) {
     unsigned long name[JM_OID_MAX];
-    CHECK_EQ_U64(jm_snmp_name("1.3.6.1.4.1.318.%o.5", 7, name), 9);
-    CHECK_EQ_U64(name[7], 7);
-    CHECK_EQ_U64(name[8], 5);
-    CHECK_EQ_U64(jm_snmp_name(".2.99.4294967295", 0, name), 3);
+    expect_equal(jm_snmp_name("1.3.6.1.4.1.318.%o.5", 7, name), 9);
+    expect_equal(name[7], 7);
+    expect_equal(name[8], 5);
+    expect_equal(jm_snmp_name(".2.99.4294967295", 0, name), 3);
     static const char *const wrong[] = {"",     ".",         "1",     "1.3.",           "1..3",
                                         "1.40", "3.1",       "1.3.x", "1.3.4294967296", "1.3 ",
                                         "-1.3", "iso.org.x", "%o"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK_EQ_U64(jm_snmp_name(wrong[i], 1, name), 0);
+        expect_equal(jm_snmp_name(wrong[i], 1, name), 0);
 }
 
 static void a_name_has_at_most_128_numbers(void) {
@@ -30,15 +30,15 @@ static void a_name_has_at_most_128_numbers(void) {
     char text[600] = "1.3";
     for (int i = 2; i < JM_OID_MAX; i++)
         strcat(text, ".1");
-    CHECK_EQ_U64(jm_snmp_name(text, 0, name), JM_OID_MAX);
+    expect_equal(jm_snmp_name(text, 0, name), JM_OID_MAX);
     strcat(text, ".1");
-    CHECK_EQ_U64(jm_snmp_name(text, 0, name), 0);
+    expect_equal(jm_snmp_name(text, 0, name), 0);
 }
 
 static double number_of(unsigned char type, const void *data, size_t length) {
     double number = NAN;
     jm_message why = {""};
-    CHECK(jm_snmp_number(type, data, length, &number, &why));
+    expect(jm_snmp_number(type, data, length, &number, &why));
     return number;
 }
 
@@ -47,13 +47,13 @@ static void every_type_that_is_a_number(void) {
     struct counter64 wide = {.high = 1, .low = 5};
     float small = 1.5F;
     double large = 2.25;
-    CHECK(number_of(ASN_INTEGER, &integer, sizeof integer) == -7.0);
-    CHECK(number_of(ASN_GAUGE, &gauge, sizeof gauge) == 4e9);
-    CHECK(number_of(ASN_COUNTER, &gauge, sizeof gauge) == 4e9);
-    CHECK(number_of(ASN_COUNTER64, &wide, sizeof wide) == 4294967301.0);
-    CHECK(number_of(ASN_OPAQUE_FLOAT, &small, sizeof small) == 1.5);
-    CHECK(number_of(ASN_OPAQUE_DOUBLE, &large, sizeof large) == 2.25);
-    CHECK(number_of(ASN_OCTET_STR, " 17.25\n", 7) == 17.25);
+    expect_equal(number_of(ASN_INTEGER, &integer, sizeof integer), -7.0);
+    expect_equal(number_of(ASN_GAUGE, &gauge, sizeof gauge), 4e9);
+    expect_equal(number_of(ASN_COUNTER, &gauge, sizeof gauge), 4e9);
+    expect_equal(number_of(ASN_COUNTER64, &wide, sizeof wide), 4294967301.0);
+    expect_equal(number_of(ASN_OPAQUE_FLOAT, &small, sizeof small), 1.5);
+    expect_equal(number_of(ASN_OPAQUE_DOUBLE, &large, sizeof large), 2.25);
+    expect_equal(number_of(ASN_OCTET_STR, " 17.25\n", 7), 17.25);
 }
 
 static void what_is_no_number_is_named(void) {
@@ -74,8 +74,8 @@ static void what_is_no_number_is_named(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double number;
         jm_message why = {""};
-        CHECK(!jm_snmp_number(cases[i].type, cases[i].data, strlen(cases[i].data), &number, &why));
-        CHECK_CONTAINS(why.text, cases[i].why);
+        expect(!jm_snmp_number(cases[i].type, cases[i].data, strlen(cases[i].data), &number, &why));
+        expect_part(why.text, cases[i].why);
     }
 }
 
@@ -104,13 +104,13 @@ static void a_thousand_outlets_are_described(void) {
     }
     void *self;
     jm_message why = {""};
-    CHECK(jm_module.open(&config, &self, &why) == 0);
-    CHECK_STR(why.text, "");
+    expect_equal(jm_module.open(&config, &self, &why), 0);
+    expect_text(why.text, "");
     jm_channel_info *channels = calloc(COUNT, sizeof *channels);
-    CHECK_EQ_U64(jm_module.describe(self, channels, 1), COUNT); /* touches the first alone */
-    CHECK_STR(channels[1].name, "");
-    CHECK_EQ_U64(jm_module.describe(self, channels, COUNT), COUNT);
-    CHECK_STR(channels[COUNT - 1].name, "n0999");
+    expect_equal(jm_module.describe(self, channels, 1), COUNT); /* touches the first alone */
+    expect_text(channels[1].name, "");
+    expect_equal(jm_module.describe(self, channels, COUNT), COUNT);
+    expect_text(channels[COUNT - 1].name, "n0999");
     jm_module.close(self);
     for (int i = 0; i < COUNT; i++)
         jm_settings_free(&config.channels[i].settings);
@@ -126,5 +126,5 @@ int main(void) {
     RUN(every_type_that_is_a_number);
     RUN(what_is_no_number_is_named);
     RUN(a_thousand_outlets_are_described);
-    return test_result();
+    return expect_result();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The law of the split: parts sum to the whole, and none is further than 1 from its exact share.
+#include "bk_expect.h"
 #include "random.h"
 #include "split.h"
-#include "test.h"
 
 static void parts_sum_to_the_whole(void) {
     for (int round = 0; round < 20000; round++) {
@@ -14,33 +14,33 @@ static void parts_sum_to_the_whole(void) {
             sum += weights[i];
         }
         bool divided = jm_split(total, weights, n, parts);
-        CHECK(divided == (sum > 0));
+        expect_equal(divided, (sum > 0));
         for (int i = 0; i < n; i++) {
             given += parts[i];
             if (sum == 0)
                 continue;
             unsigned __int128 exact = (unsigned __int128)total * weights[i];
-            CHECK((unsigned __int128)parts[i] * sum <= exact + sum);
-            CHECK((unsigned __int128)(parts[i] + 1) * sum > exact);
+            expect((unsigned __int128)parts[i] * sum <= exact + sum);
+            expect((unsigned __int128)(parts[i] + 1) * sum > exact);
         }
-        CHECK_EQ_U64(given, sum > 0 ? total : 0);
+        expect_equal(given, sum > 0 ? total : 0);
     }
 }
 
 static void zero_weight_gets_nothing(void) {
     uint64_t parts[3];
-    CHECK(jm_split(UINT64_MAX, (uint64_t[]){0, 7, 0}, 3, parts));
-    CHECK_EQ_U64(parts[0], 0);
-    CHECK_EQ_U64(parts[1], UINT64_MAX);
-    CHECK_EQ_U64(parts[2], 0);
+    expect(jm_split(UINT64_MAX, (uint64_t[]){0, 7, 0}, 3, parts));
+    expect_equal(parts[0], 0);
+    expect_equal(parts[1], UINT64_MAX);
+    expect_equal(parts[2], 0);
 }
 
 static void equal_remainders_go_to_the_first(void) {
     uint64_t parts[3];
-    CHECK(jm_split(100, (uint64_t[]){1, 1, 1}, 3, parts));
-    CHECK_EQ_U64(parts[0], 34);
-    CHECK_EQ_U64(parts[1], 33);
-    CHECK_EQ_U64(parts[2], 33);
+    expect(jm_split(100, (uint64_t[]){1, 1, 1}, 3, parts));
+    expect_equal(parts[0], 34);
+    expect_equal(parts[1], 33);
+    expect_equal(parts[2], 33);
 }
 
 int main(void) {
@@ -48,5 +48,5 @@ int main(void) {
     RUN(parts_sum_to_the_whole);
     RUN(zero_weight_gets_nothing);
     RUN(equal_remainders_go_to_the_first);
-    return test_result();
+    return expect_result();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The ledger on disk: saves that fail, files that cannot be read whole or are of a later version.
+#include "bk_fixtures.h"
 #include "store.h"
-#include "test.h"
 
 #include <sqlite3.h>
 
@@ -12,21 +12,21 @@ static const jm_moment MOMENT = {.boot_id = "boot", .boot_ns = 5, .real_ns = 5};
 
 static void sql(sqlite3 *db, const char *text) {
     char *fault = NULL;
-    if (sqlite3_exec(db, text, NULL, NULL, &fault) != SQLITE_OK)
-        test_fail(__FILE__, __LINE__, "%s: %s", text, fault);
+    int status = sqlite3_exec(db, text, NULL, NULL, &fault);
+    expect_equal(status, SQLITE_OK, "%s: %s", text, fault);
     sqlite3_free(fault);
 }
 
 static sqlite3 *other_process(void) {
     sqlite3 *db;
-    CHECK(sqlite3_open(file, &db) == SQLITE_OK);
+    expect_equal(sqlite3_open(file, &db), SQLITE_OK);
     return db;
 }
 
 static long number(sqlite3 *db, const char *text) {
     sqlite3_stmt *row;
-    CHECK(sqlite3_prepare_v2(db, text, -1, &row, NULL) == SQLITE_OK);
-    CHECK(sqlite3_step(row) == SQLITE_ROW);
+    expect_equal(sqlite3_prepare_v2(db, text, -1, &row, NULL), SQLITE_OK);
+    expect_equal(sqlite3_step(row), SQLITE_ROW);
     long value = (long)sqlite3_column_int64(row, 0);
     sqlite3_finalize(row);
     return value;
@@ -40,10 +40,10 @@ static void spoil(const char *table) {
     long page = number(db, query), size = number(db, "PRAGMA page_size");
     sqlite3_close(db);
     FILE *out = fopen(file, "r+");
-    CHECK(out && fseek(out, (page - 1) * size, SEEK_SET) == 0);
+    expect(out && fseek(out, (page - 1) * size, SEEK_SET) == 0);
     for (long i = 0; i < size; i++)
         fputc(0xff, out);
-    CHECK(fclose(out) == 0);
+    expect_equal(fclose(out), 0);
 }
 
 static void init(void) {
@@ -58,8 +58,8 @@ static jm_store *open_and_load(void) {
     jm_moment moment;
     jm_message why;
     init();
-    CHECK(jm_store_open(&store, file, &why) == 0);
-    CHECK(jm_store_load(store, &ledger, &moment, &why) == 0);
+    expect_equal(jm_store_open(&store, file, &why), 0);
+    expect_equal(jm_store_load(store, &ledger, &moment, &why), 0);
     return store;
 }
 
@@ -99,22 +99,22 @@ static void a_job_settled_while_nothing_can_be_saved_stays_settled(void) {
     jm_message why;
     jm_account *job = begin_job();
     charge(job, 1000);
-    CHECK(save(store) == 0);
+    expect_equal(save(store), 0);
     sqlite3 *other = other_process();
     sql(other, "BEGIN IMMEDIATE");
-    CHECK(save(store) == -1);
-    CHECK(jm_store_settle(store, job, &why) == 0);
+    expect_equal(save(store), -1);
+    expect_equal(jm_store_settle(store, job, &why), 0);
     jm_ledger_settle(&ledger, job);
-    CHECK(save(store) == -1);
+    expect_equal(save(store), -1);
     sql(other, "ROLLBACK");
     sqlite3_close(other);
-    CHECK(save(store) == 0);
+    expect_equal(save(store), 0);
     jm_store_close(store);
     jm_ledger_free(&ledger);
     store = open_and_load();
-    CHECK(ledger.n_accounts == 0);
-    CHECK_EQ_U64(ledger.channels[0].total_uj, 1000);
-    CHECK_EQ_U64(jm_ledger_charged_uj(&ledger, 0), 1000);
+    expect_equal(ledger.n_accounts, 0);
+    expect_equal(ledger.channels[0].total_uj, 1000);
+    expect_equal(jm_ledger_charged_uj(&ledger, 0), 1000);
     end(store);
 }
 
@@ -125,17 +125,17 @@ static void what_cannot_be_read_whole_is_not_read_at_all(void) {
     jm_moment moment;
     jm_message why;
     charge(begin_job(), 1000);
-    CHECK(save(store) == 0);
+    expect_equal(save(store), 0);
     jm_store_close(store);
     spoil("balance");
     jm_ledger_free(&ledger);
     init();
-    CHECK(jm_store_open(&store, file, &why) == 0);
-    CHECK(jm_store_load(store, &ledger, &moment, &why) == -1);
-    CHECK_CONTAINS(why.text, "cannot be read");
-    CHECK_CONTAINS(why.text, "move it away, then restart");
-    CHECK(ledger.n_channels == 1 && ledger.n_accounts == 0 && moment.boot_id[0] == '\0');
-    CHECK_EQ_U64(ledger.channels[0].total_uj, 0);
+    expect_equal(jm_store_open(&store, file, &why), 0);
+    expect_equal(jm_store_load(store, &ledger, &moment, &why), -1);
+    expect_part(why.text, "cannot be read");
+    expect_part(why.text, "move it away, then restart");
+    expect(ledger.n_channels == 1 && ledger.n_accounts == 0 && moment.boot_id[0] == '\0');
+    expect_equal(ledger.channels[0].total_uj, 0);
     end(store);
 }
 
@@ -143,14 +143,14 @@ static void a_later_versions_ledger_is_refused_and_left_alone(void) {
     begin();
     jm_store *store = open_and_load();
     jm_message why;
-    CHECK(save(store) == 0);
+    expect_equal(save(store), 0);
     jm_store_close(store);
     sqlite3 *other = other_process();
     sql(other, "PRAGMA user_version = 1000");
     sqlite3_close(other);
     store = NULL;
-    CHECK(jm_store_open(&store, file, &why) == -1 && !store);
-    CHECK_CONTAINS(why.text, "is of a later joulemarkd, version 1000");
+    expect(jm_store_open(&store, file, &why) == -1 && !store);
+    expect_part(why.text, "is of a later joulemarkd, version 1000");
     end(store);
 }
 
@@ -161,12 +161,12 @@ static void what_a_job_asked_for_is_known_after_a_restart(void) {
     job->mode = JM_MODE_PROFILE;
     job->profile_hz = 10;
     job->gpus = 5;
-    CHECK(save(store) == 0);
+    expect_equal(save(store), 0);
     jm_store_close(store);
     jm_ledger_free(&ledger);
     store = open_and_load();
     job = jm_ledger_find_job(&ledger, 7);
-    CHECK(job && job->mode == JM_MODE_PROFILE && job->profile_hz == 10 && job->gpus == 5);
+    expect(job && job->mode == JM_MODE_PROFILE && job->profile_hz == 10 && job->gpus == 5);
     end(store);
 }
 
@@ -178,13 +178,13 @@ static void a_counters_power_goes_on_over_a_restart(void) {
     jm_reading reading = {.ok = true, .value = 1000000};
     jm_channel_take(&ledger.channels[0], &reading, day, SECOND);
     ledger.channels[0].power_w = 100;
-    CHECK(save(store) == 0);
+    expect_equal(save(store), 0);
     jm_store_close(store);
     jm_ledger_free(&ledger);
     store = open_and_load();
     reading.value += 1000 * 1000000;
     jm_channel_take(&ledger.channels[0], &reading, day + gap, SECOND);
-    CHECK(ledger.channels[0].power_w == 100 && ledger.channels[0].when_uj2 == 0);
+    expect(ledger.channels[0].power_w == 100 && ledger.channels[0].when_uj2 == 0);
     end(store);
 }
 
@@ -194,5 +194,5 @@ int main(void) {
     RUN(a_later_versions_ledger_is_refused_and_left_alone);
     RUN(what_a_job_asked_for_is_known_after_a_restart);
     RUN(a_counters_power_goes_on_over_a_restart);
-    return test_result();
+    return expect_result();
 }

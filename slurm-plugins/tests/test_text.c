@@ -2,7 +2,7 @@
 // Tests of ledger/text.c: bounded messages, strict numbers, small files.
 #include "text.h"
 
-#include "test.h"
+#include "bk_fixtures.h"
 
 static void numbers_are_taken_whole_or_not_at_all(void) {
     static const char *const rubbish[] = {"",   " 1",  "1 ",   "0x10", "1_0",      "nan",
@@ -11,35 +11,35 @@ static void numbers_are_taken_whole_or_not_at_all(void) {
     int64_t sign = 7;
     double real = 7;
     for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++) {
-        CHECK(!jm_parse_u64(rubbish[i], &whole));
-        CHECK(!jm_parse_i64(rubbish[i], &sign));
-        CHECK(!jm_parse_double(rubbish[i], &real));
+        expect(!jm_parse_u64(rubbish[i], &whole));
+        expect(!jm_parse_i64(rubbish[i], &sign));
+        expect(!jm_parse_double(rubbish[i], &real));
     }
-    CHECK(whole == 7 && sign == 7 && real >= 7 && real <= 7);
+    expect(whole == 7 && sign == 7 && real >= 7 && real <= 7);
 }
 
 static void numbers_reach_their_limits(void) {
     uint64_t whole = 0;
     int64_t sign = 0;
     double real = 0;
-    CHECK(jm_parse_u64("18446744073709551615", &whole) && whole == UINT64_MAX);
-    CHECK(!jm_parse_u64("18446744073709551616", &whole) && !jm_parse_u64("-1", &whole));
-    CHECK(jm_parse_i64("-9223372036854775808", &sign) && sign == INT64_MIN);
-    CHECK(!jm_parse_i64("9223372036854775808", &sign));
-    CHECK(jm_parse_double("-2.5e3", &real) && real < -2499.9 && real > -2500.1);
+    expect(jm_parse_u64("18446744073709551615", &whole) && whole == UINT64_MAX);
+    expect(!jm_parse_u64("18446744073709551616", &whole) && !jm_parse_u64("-1", &whole));
+    expect(jm_parse_i64("-9223372036854775808", &sign) && sign == INT64_MIN);
+    expect(!jm_parse_i64("9223372036854775808", &sign));
+    expect(jm_parse_double("-2.5e3", &real) && real < -2499.9 && real > -2500.1);
 }
 
 static void texts_are_cut_never_overrun(void) {
     char small[4];
-    CHECK(jm_format(small, sizeof small, "%d", 123));
-    CHECK(!jm_format(small, sizeof small, "%d", 1234));
-    CHECK_STR(small, "123");
+    expect(jm_format(small, sizeof small, "%d", 123));
+    expect(!jm_format(small, sizeof small, "%d", 1234));
+    expect_text(small, "123");
     jm_message message;
     char long_text[2 * JM_MESSAGE_MAX];
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = '\0';
     jm_message_set(&message, "%s", long_text);
-    CHECK_EQ_U64(strlen(message.text), JM_MESSAGE_MAX - 1);
+    expect_equal(strlen(message.text), JM_MESSAGE_MAX - 1);
     jm_message_set(NULL, "nobody listens");
 }
 
@@ -50,15 +50,15 @@ static void small_files_are_read_whole(void) {
     test_write(folder, "fits", "123456\n");
     test_write(folder, "empty", "");
     snprintf(path, sizeof path, "%s/fits", folder);
-    CHECK(jm_read_small_file(path, text, sizeof text) == 6);
-    CHECK_STR(text, "123456");
+    expect_equal(jm_read_small_file(path, text, sizeof text), 6);
+    expect_text(text, "123456");
     snprintf(path, sizeof path, "%s/short", folder);
-    CHECK(jm_read_small_file(path, text, sizeof text) == -1 && errno == EFBIG);
+    expect(jm_read_small_file(path, text, sizeof text) == -1 && errno == EFBIG);
     snprintf(path, sizeof path, "%s/empty", folder);
-    CHECK(jm_read_small_file(path, text, sizeof text) == 0);
-    CHECK_STR(text, "");
+    expect_equal(jm_read_small_file(path, text, sizeof text), 0);
+    expect_text(text, "");
     snprintf(path, sizeof path, "%s/none", folder);
-    CHECK(jm_read_small_file(path, text, sizeof text) == -1 && errno == ENOENT);
+    expect(jm_read_small_file(path, text, sizeof text) == -1 && errno == ENOENT);
     test_remove(folder);
 }
 
@@ -67,5 +67,5 @@ int main(void) {
     RUN(numbers_reach_their_limits);
     RUN(texts_are_cut_never_overrun);
     RUN(small_files_are_read_whole);
-    return test_result();
+    return expect_result();
 }
