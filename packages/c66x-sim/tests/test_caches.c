@@ -1,7 +1,7 @@
 // --check-caches: what two cores may do with one line, and what they may not.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_fixtures.h"
 #include "caches.h"
-#include "expect.h"
 
 #define MSMC C66X_MSMC_BASE
 #define DDR3 C66X_DDR3_BASE
@@ -28,21 +28,18 @@ static void begin(void) {
     static const struct c66x_elf no_names;
     output = tmpfile();
     caches = c66x_caches_make(3, &no_names, output);
-    EXPECT(output && caches);
+    expect(output && caches);
     for (unsigned i = 0; i < 3; i++)
         cores[i] = (struct c66x_core){.number = i, .caches = caches};
 }
 
 // How many findings there were; the last one that was told has `text`.
 static uint64_t end(const char *text) {
-    char said[4096] = "";
+    char said[4096];
     const uint64_t findings = c66x_caches_findings(caches);
-    rewind(output);
-    said[fread(said, 1, sizeof said - 1, output)] = '\0';
-    fclose(output);
+    test_read_back(output, said, sizeof said);
     c66x_caches_free(caches);
-    if (!strstr(said, text))
-        expect_fail(__FILE__, __LINE__, "what is said", said, text);
+    expect_part(said, text);
     return findings;
 }
 
@@ -106,7 +103,7 @@ static void what_is_handed_over_is_fine(void) {
         tell(1, 2);
         load(2, address); // never had a copy
     }
-    EXPECT_WORD(end(""), 0);
+    expect_equal(end(""), 0);
 }
 
 static void what_is_in_no_copy_needs_no_dropping(void) {
@@ -116,7 +113,7 @@ static void what_is_in_no_copy_needs_no_dropping(void) {
     write_back_and_drop(0);
     tell(0, 1);
     load(1, DDR3); // its first look at it
-    EXPECT_WORD(end(""), 0);
+    expect_equal(end(""), 0);
 }
 
 static void what_is_known_is_passed_on(void) {
@@ -126,7 +123,7 @@ static void what_is_known_is_passed_on(void) {
     tell(0, 1);
     tell(1, 2);
     load(2, DDR3);
-    EXPECT_WORD(end(""), 0);
+    expect_equal(end(""), 0);
 }
 
 // Right by luck: another order of the cores' turns would not be.
@@ -135,28 +132,28 @@ static void what_is_not_waited_for_is_found(void) {
     store(0, DDR3);
     write_back_and_drop(0);
     load(1, DDR3);
-    EXPECT_WORD(end("core 0's is written back, but this core has not waited for that"), 2);
+    expect_equal(end("core 0's is written back, but this core has not waited for that"), 2);
     begin();
     store(0, DDR3);
     tell(0, 1); // too early
     write_back_and_drop(0);
     store(1, DDR3 + 8);
-    EXPECT_WORD(end("writes to a line at 0x80000008: core 0's is written back, but"), 1);
+    expect_equal(end("writes to a line at 0x80000008: core 0's is written back, but"), 1);
 }
 
 static void what_is_still_read_is_not_to_be_written(void) {
     begin();
     load(1, DDR3 + 4);
     store(0, DDR3 + 8); // whose first word that is, too
-    EXPECT_WORD(end("writes at 0x80000008: core 1's is a read that it has not waited for"), 1);
+    expect_equal(end("writes at 0x80000008: core 1's is a read that it has not waited for"), 1);
     begin();
     load(1, DDR3);
     write_back_and_drop(1);
     store(0, DDR3);
-    EXPECT_WORD(c66x_caches_findings(caches), 2);
+    expect_equal(c66x_caches_findings(caches), 2);
     tell(1, 0);
     store(0, DDR3);
-    EXPECT_WORD(end(""), 2);
+    expect_equal(end(""), 2);
 }
 
 static void what_only_one_core_sees_is_its_own(void) {
@@ -167,7 +164,7 @@ static void what_only_one_core_sees_is_its_own(void) {
         store(core, DDR3 + 128 * core); // neighbouring lines
         store(core, MSMC + 64 * core);
     }
-    EXPECT_WORD(end(""), 0);
+    expect_equal(end(""), 0);
 }
 
 static void what_is_not_written_back_is_found(void) {
@@ -175,14 +172,14 @@ static void what_is_not_written_back_is_found(void) {
     store(0, DDR3 + 8);
     operate(0, L1DWBINV, 1); // as far as level 2
     load(1, DDR3);           // a neighbour
-    EXPECT_WORD(c66x_caches_findings(caches), 0);
+    expect_equal(c66x_caches_findings(caches), 0);
     load(1, DDR3 + 8);
-    EXPECT_WORD(end("core 1 at 0x"), 2); // both words
+    expect_equal(end("core 1 at 0x"), 2); // both words
     begin();
     store(0, MSMC);
     operate(0, L2WB, 1); // which does not cache the MSMC's
     load(2, MSMC);
-    EXPECT_WORD(end("reads at 0x0c000000: core 0's is not written back yet"), 2);
+    expect_equal(end("reads at 0x0c000000: core 0's is not written back yet"), 2);
 }
 
 static void an_older_copy_is_found(void) {
@@ -192,9 +189,9 @@ static void an_older_copy_is_found(void) {
     write_back_and_drop(0);
     tell(0, 1);
     load(1, DDR3);
-    EXPECT_WORD(c66x_caches_findings(caches), 0);
+    expect_equal(c66x_caches_findings(caches), 0);
     load(1, DDR3 + 64);
-    EXPECT_WORD(end("reads at 0x80000040: core 0's is newer than this core's copy"), 2);
+    expect_equal(end("reads at 0x80000040: core 0's is newer than this core's copy"), 2);
 }
 
 static void what_was_prefetched_is_a_copy_too(void) {
@@ -204,27 +201,27 @@ static void what_was_prefetched_is_a_copy_too(void) {
     operate_on(0, L1DWBAR, MSMC, 16);
     operate_on(1, L1DIBAR, MSMC, 16); // without XPFCMD
     load(1, MSMC + 8);
-    EXPECT_WORD(end("reads at 0x0c000008: core 0's is"), 2);
+    expect_equal(end("reads at 0x0c000008: core 0's is"), 2);
     begin();
     tell(0, 1);
     store(0, MSMC + 0x1000);
     operate_on(1, L1DIBAR, MSMC + 0x1000, 16); // of a sign that was seen before
     load(1, MSMC + 0x1000);
-    EXPECT_WORD(end("reads at 0x0c001000: core 0's is"), 2);
+    expect_equal(end("reads at 0x0c001000: core 0's is"), 2);
 }
 
 static void two_writers_of_a_line_are_found(void) {
     begin();
     store(0, DDR3);
     store(1, DDR3 + 120);
-    EXPECT_WORD(end("writes to a line at 0x80000078: core 0's is not written back yet"), 1);
+    expect_equal(end("writes to a line at 0x80000078: core 0's is not written back yet"), 1);
     begin();
     load(1, MSMC + 8);
     store(0, MSMC);
     operate(0, L1DWB, 1);
     tell(0, 1);
     store(1, MSMC + 56); // would write its old copy of the rest back
-    EXPECT_WORD(end("writes to a line at 0x0c000038: core 0's is newer than this"), 1);
+    expect_equal(end("writes to a line at 0x0c000038: core 0's is newer than this"), 1);
 }
 
 static void signs_are_waited_for_in_a_line_of_their_own(void) {
@@ -238,7 +235,7 @@ static void signs_are_waited_for_in_a_line_of_their_own(void) {
         if (look == 1)
             operate_on(0, L1DWBAR, MSMC, 16);
     }
-    EXPECT_WORD(end(""), 0);
+    expect_equal(end(""), 0);
 }
 
 static void signs_may_lie_in_ddr3(void) {
@@ -252,7 +249,7 @@ static void signs_may_lie_in_ddr3(void) {
     load(1, DDR3 + 128);
     load(1, MSMC);
     operate_on(0, L2IBAR, DDR3 + 128, 2); // nothing of it is lost
-    EXPECT_WORD(end(""), 0);
+    expect_equal(end(""), 0);
 }
 
 static void what_is_dropped_unwritten_is_found(void) {
@@ -260,10 +257,10 @@ static void what_is_dropped_unwritten_is_found(void) {
     store(0, MSMC + 8);
     operate(0, XPFCMD, 1);
     operate_on(0, L1DIBAR, MSMC, 16);
-    EXPECT_WORD(end("drops a line at 0x0c000000: core 0's is not written back yet"), 1);
+    expect_equal(end("drops a line at 0x0c000000: core 0's is not written back yet"), 1);
     begin();
     operate(2, L1DINV, 1);
-    EXPECT_WORD(end("drops a cache"), 1);
+    expect_equal(end("drops a cache"), 1);
 }
 
 static void other_registers_and_empty_orders_do_nothing(void) {
@@ -274,11 +271,11 @@ static void other_registers_and_empty_orders_do_nothing(void) {
     operate_on(0, L1DWBAR, DDR3 - 4, 16);
     operate(0, 0x01840040, 1); // L1DCFG
     load(1, MSMC);
-    EXPECT_WORD(end("not written back yet"), 2);
+    expect_equal(end("not written back yet"), 2);
     begin();
     store(0, DDR3 + C66X_DDR3_SIZE - 8);
     operate_on(0, L2WBAR, DDR3 + C66X_DDR3_SIZE - 8, 0xffff); // past the end
-    EXPECT_WORD(end(""), 0);
+    expect_equal(end(""), 0);
 }
 
 int main(void) {

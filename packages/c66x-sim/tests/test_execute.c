@@ -1,8 +1,8 @@
 // Every instruction class alone: value, saturation and delay slots. The vectors are the examples of
 // TI's manual (SPRUFE8, chapter 3) where it has one, else follow from its definition.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
 #include "core.h"
-#include "expect.h"
 
 #include <ctype.h>
 
@@ -73,11 +73,8 @@ static void check(const struct vector *vector) {
     bool early = row->delay && core->regs[RESULT + pair] != before; // else the next packet's
     c66x_core_run(core, 2u + row->delay);
     uint64_t got = core->regs[RESULT] | (uint64_t)(pair ? core->regs[RESULT + 1] : 0) << 32;
-    if (early || got != vector->result || core->stop != C66X_RUNNING) {
-        fprintf(stderr, "%s: 0x%" PRIx64 ", expected 0x%" PRIx64 "%s %s\n", vector->mnemonic, got,
-                vector->result, early ? ", too early" : "", core->why.text);
-        expect_failures++;
-    }
+    expect_equal(got, vector->result, "%s", vector->mnemonic);
+    expect(!early && core->stop == C66X_RUNNING, "%s: %s", vector->mnemonic, core->why.text);
     c66x_core_free(core);
 }
 
@@ -347,8 +344,8 @@ static void approximations(void) {
     double third;
     uint64_t bits = core->regs[RESULT] | (uint64_t)core->regs[RESULT + 1] << 32;
     memcpy(&third, &bits, sizeof third);
-    EXPECT(third * 3 > 1 - 0x1p-8 && third * 3 < 1 + 0x1p-8);
-    EXPECT(third * 3 != 1);
+    expect(third * 3 > 1 - 0x1p-8 && third * 3 < 1 + 0x1p-8);
+    expect(third * 3 != 1);
     c66x_core_free(core);
 }
 
@@ -362,17 +359,17 @@ static void saturation_is_told(void) {
     put_pair(core, FIRST, 1);
     put_pair(core, SECOND, 2);
     c66x_core_run(core, 2);
-    EXPECT_WORD(core->control[C66X_CSR] >> 9 & 1, 0);
+    expect_equal(core->control[C66X_CSR] >> 9 & 1, 0);
     core->pc = C66X_MSMC_BASE;
     core->idle = 0;
     put_pair(core, FIRST, vector.a);
     c66x_core_run(core, 4);
-    EXPECT_WORD(core->control[C66X_CSR] >> 9 & 1, 1);
+    expect_equal(core->control[C66X_CSR] >> 9 & 1, 1);
     c66x_core_free(core);
 }
 
 int main(void) {
-    EXPECT(c66x_memory_make(&memory, 1, NULL));
+    expect(c66x_memory_make(&memory, 1, NULL));
     CHECK_ALL(words);
     CHECK_ALL(longs);
     CHECK_ALL(packed);

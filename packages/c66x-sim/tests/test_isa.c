@@ -2,7 +2,7 @@
 // instruction. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "isa.h"
 
-#include "expect.h"
+#include "bk_expect.h"
 #include "isa_lines.h"
 
 static void words_have_their_text(void) {
@@ -11,11 +11,11 @@ static void words_have_their_text(void) {
     for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct c66x_instruction it;
         char text[128] = "|| ";
-        EXPECT(c66x_decode(lines[i].word, 0x0c000000 + 4 * i, &it));
+        expect(c66x_decode(lines[i].word, 0x0c000000 + 4 * i, &it));
         if (*it.row->operands == 'p')
             interval = (unsigned)it.operands[0].value;
         c66x_text(&it, interval, text + (parallel ? 3 : 0), sizeof text - 3);
-        EXPECT_TEXT(text, lines[i].text);
+        expect_text(text, lines[i].text);
         parallel = it.parallel;
     }
 }
@@ -62,8 +62,7 @@ static void results_take_their_time(void) {
         for (size_t j = 0; j < sizeof classes / sizeof *classes; j++)
             found |= strstr(classes[j].mnemonics, name) && row->delay == classes[j].delay &&
                      row->reads == classes[j].reads;
-        if (!found)
-            expect_fail(__FILE__, __LINE__, row->mnemonic, "of another delay", "as the manual's");
+        expect(found, "%s has another delay than the manual's", row->mnemonic);
     }
 }
 
@@ -83,9 +82,8 @@ static void the_rest_is_refused(void) {
     };
     struct c66x_instruction it;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (c66x_decode(words[i], 0, &it))
-            expect_fail(__FILE__, __LINE__, "word", it.row->mnemonic, "nothing");
-    EXPECT(c66x_is_header(0xe0000000) && !c66x_is_header(0xf0000000) && !c66x_is_header(0));
+        expect(!c66x_decode(words[i], 0, &it), "0x%08" PRIx32, words[i]);
+    expect(c66x_is_header(0xe0000000) && !c66x_is_header(0xf0000000) && !c66x_is_header(0));
 }
 
 // Without a predicate by the top bits 0001, which no predicate has.
@@ -100,9 +98,9 @@ static void rows_exclude_each_other(void) {
             const struct c66x_row *one = &c66x_rows[i], *other = &c66x_rows[j];
             uint32_t both = one->mask & other->mask;
             bool idle = strcmp(other->mnemonic, "idle") == 0; // and nop, whose count is checked
-            if (!idle && runs_always(one) == runs_always(other) &&
-                (one->value & both) == (other->value & both))
-                expect_fail(__FILE__, __LINE__, "row", one->mnemonic, other->mnemonic);
+            expect(idle || runs_always(one) != runs_always(other) ||
+                       (one->value & both) != (other->value & both),
+                   "%s and %s", one->mnemonic, other->mnemonic);
         }
 }
 
