@@ -3,25 +3,10 @@
 //
 // usage: try-port FILE [ARGUMENT...]    FILE is written and read again; the arguments are printed
 #include "benchkit.h"
+#include "bk_expect.h"
 #include "joulemark.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { CORES = 8, WORDS = 1024, EXIT_FINE = 42 };
-
-static int failures;
-
-#define EXPECT(condition) expect((condition), #condition)
-
-static void expect(bool condition, const char *text) {
-    if (condition)
-        return;
-    printf("FAILED: %s\n", text);
-    failures++;
-}
 
 // Zeroed by the start-up code alone: the simulator fills memory with a pattern.
 static uint32_t zeroed[WORDS];
@@ -73,30 +58,30 @@ static void look(void *context, unsigned core, unsigned cores) {
 }
 
 static void try_memory(void) {
-    EXPECT(all_zero(zeroed) && all_zero(zeroed_near));
-    EXPECT(all_zero(zeroed_shared) && all_zero(zeroed_fast));
-    EXPECT(initialised[0] + initialised[1] + initialised[2] == 24);
+    expect(all_zero(zeroed) && all_zero(zeroed_near));
+    expect(all_zero(zeroed_shared) && all_zero(zeroed_fast));
+    expect_equal(initialised[0] + initialised[1] + initialised[2], 24);
     char *large = bk_allocate((size_t)400 << 20), *small = bk_allocate(100);
-    EXPECT(large != NULL && small != NULL && (uintptr_t)small % 128 == 0);
-    EXPECT(bk_allocate((size_t)400 << 20) == NULL);
-    EXPECT(!bk_memory_suffices("try-port", 1, 0x1p29) && bk_memory_suffices("try-port", 1, 0x1p26));
+    expect(large != NULL && small != NULL && (uintptr_t)small % 128 == 0);
+    expect(bk_allocate((size_t)400 << 20) == NULL);
+    expect(!bk_memory_suffices("try-port", 1, 0x1p29) && bk_memory_suffices("try-port", 1, 0x1p26));
     bk_release(large);
     bk_release(small);
 }
 
 static void try_cores(unsigned there) {
-    EXPECT(bk_core_count() == there);
+    expect_equal(bk_core_count(), there);
     for (uint32_t shares = 1; shares <= 3 * CORES; shares += 1 + shares / 2) {
         memset(seen, 0, sizeof seen);
         bk_cores(look, &shares, shares);
         for (unsigned i = 0; i < 3 * CORES; i++) {
-            EXPECT(seen[i].calls == (i < shares));
-            EXPECT(seen[i].fast_zeroed == (i < shares));
-            EXPECT(seen[i].cached == (i < shares));
-            EXPECT(i < there || i >= shares || seen[i].runs > seen[i - there].runs);
+            expect_equal(seen[i].calls, i < shares);
+            expect_equal(seen[i].fast_zeroed, i < shares);
+            expect_equal(seen[i].cached, i < shares);
+            expect(i < there || i >= shares || seen[i].runs > seen[i - there].runs);
         }
         if (shares >= 2 && there >= 2)
-            EXPECT(seen[0].stack - seen[1].stack > 60000 && seen[0].stack - seen[1].stack < 70000);
+            expect(seen[0].stack - seen[1].stack > 60000 && seen[0].stack - seen[1].stack < 70000);
     }
 }
 
@@ -105,22 +90,22 @@ static void try_file(const char *name) {
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = '\0';
     FILE *file = fopen(name, "w");
-    EXPECT(file != NULL && fprintf(file, "%s\n%.17g\n", long_text, 0.1) > 0 && fclose(file) == 0);
+    expect(file != NULL && fprintf(file, "%s\n%.17g\n", long_text, 0.1) > 0 && fclose(file) == 0);
     file = fopen(name, "a");
-    EXPECT(file != NULL && fputs("third\n", file) >= 0 && fclose(file) == 0);
+    expect(file != NULL && fputs("third\n", file) >= 0 && fclose(file) == 0);
     file = fopen(name, "r");
-    EXPECT(file != NULL && fgets(line, sizeof line, file) != NULL && strlen(line) == 513);
-    EXPECT(file != NULL && fgets(line, sizeof line, file) != NULL && strtod(line, NULL) == 0.1);
-    EXPECT(file != NULL && fgets(line, sizeof line, file) != NULL && strcmp(line, "third\n") == 0);
-    EXPECT(file != NULL && fseek(file, -6, SEEK_END) == 0 && fgetc(file) == 't');
-    EXPECT(file != NULL && fclose(file) == 0);
-    EXPECT(fopen("/nowhere/at/all", "r") == NULL);
+    expect(file != NULL && fgets(line, sizeof line, file) != NULL && strlen(line) == 513);
+    expect(file != NULL && fgets(line, sizeof line, file) != NULL && strtod(line, NULL) == 0.1);
+    expect(file != NULL && fgets(line, sizeof line, file) != NULL && strcmp(line, "third\n") == 0);
+    expect(file != NULL && fseek(file, -6, SEEK_END) == 0 && fgetc(file) == 't');
+    expect(file != NULL && fclose(file) == 0);
+    expect(fopen("/nowhere/at/all", "r") == NULL);
 }
 
 static void try_printing(void) {
     char text[64];
     snprintf(text, sizeof text, "%" PRIu64 "|%s|%a|%lld", UINT64_C(1) << 40, "s", 1.5, -5LL);
-    EXPECT(strcmp(text, "1099511627776|s|0x1.8p+0|-5") == 0);
+    expect_text(text, "1099511627776|s|0x1.8p+0|-5");
 }
 
 static void try_clock(void) {
@@ -130,10 +115,10 @@ static void try_clock(void) {
         counter++;
     after_ns = bk_now_ns();
     // Between one and a hundred cycles of 0.8 ns each.
-    EXPECT(after_ns - before_ns > 8000 && after_ns - before_ns < 800000);
-    EXPECT(joulemark_region_begin("try"));
+    expect(after_ns - before_ns > 8000 && after_ns - before_ns < 800000);
+    expect(joulemark_region_begin("try"));
     struct joulemark_energy energy = {.energy_uj = 1};
-    EXPECT(!joulemark_region_end_energy("try", &energy) && energy.energy_uj == 0);
+    expect(!joulemark_region_end_energy("try", &energy) && energy.energy_uj == 0);
 }
 
 int main(int argc, char **argv) {
@@ -146,6 +131,5 @@ int main(int argc, char **argv) {
         try_file(argv[1]);
     try_printing();
     try_clock();
-    printf("%d failures\n", failures);
-    return failures == 0 ? EXIT_FINE : EXIT_FAILURE;
+    return expect_result() == EXIT_SUCCESS ? EXIT_FINE : EXIT_FAILURE;
 }
