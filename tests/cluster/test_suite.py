@@ -1,16 +1,17 @@
-"""The runner of `make test`: what it says of a stage that hangs."""
+"""The runner of `make test`: what it says of a stage that hangs, and when failures end one."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.suite.outcome import State
-from tests.suite.runner import Suite
-from tests.suite.stages import python_tests
+from tests.suite.runner import Stage, Suite
+from tests.suite.stages import ctest, python_tests
 
 TESTS = """
 import time
@@ -20,6 +21,17 @@ def test_before():
 
 def test_that_hangs():
     time.sleep(600)
+"""
+
+C_TESTS = """
+cmake_minimum_required(VERSION 3.18)
+project(planted NONE)
+enable_testing()
+foreach(n RANGE 1 FAILING)
+  add_test(NAME passes.${n} COMMAND ${CMAKE_COMMAND} -E true)
+  add_test(NAME fails-${n} COMMAND ${CMAKE_COMMAND} -E false)
+  set_tests_properties(fails-${n} PROPERTIES COST ${n}) # not run as they are numbered
+endforeach()
 """
 
 
@@ -37,3 +49,21 @@ def test_a_stage_that_hangs_is_named_with_its_test(
     assert of_hung.failures == ["planted: hung: test_that_hangs"]
     assert of_after.state is State.PASSED and of_after.passed == 1  # it stops no other
     assert not suite.passed
+
+
+@pytest.mark.parametrize("failing", [3, 8])
+def test_five_failures_end_a_stage_of_ctest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    monkeypatch.setenv("JOULEMARK_RUN", "")
+    (tmp_path / "CMakeLists.txt").write_text(C_TESTS.replace("FAILING", str(failing)))
+    build = tmp_path / "build"
+    subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, timeout=60)
+    suite = Suite(tmp_path / "results", limit_s=120)
+    planted = Stage("planted", "only", 60, lambda run: ctest(run, build, "planted"))
+    suite.run([planted], [["only"]])
+    outcome = suite.outcomes[planted]
+    assert outcome.state is State.FAILED and len(outcome.failures) == min(failing, 5)
+    assert f"planted: fails-{failing}" in outcome.failures
+    assert len(outcome.seconds_of) == outcome.passed + len(outcome.failures)
+    assert outcome.passed == failing if failing < 5 else outcome.passed < failing

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -184,9 +185,24 @@ def c_tests(run: Run, source: Path, preset: str) -> Outcome:
     warnings = [line for line in run.log.read_text().splitlines() if "warning:" in line]
     if warnings:  # a linker's, too
         return Outcome(failures=[f"{name}: {line}" for line in warnings])
-    ctest = ["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error"]
-    ctest += ["--timeout", str(TEST_LIMIT_S), "--output-junit", run.junit]
-    return read_junit(run.junit, name, run.program(ctest, source))
+    return ctest(run, build, name)
+
+
+def ctest(run: Run, build: Path, name: str) -> Outcome:
+    """ctest ends at the first failure or never: it is asked again for what it has not run."""
+    outcome = Outcome()
+    words = ["ctest", "--test-dir", build, "--output-on-failure", "--stop-on-failure"]
+    words += ["--timeout", str(TEST_LIMIT_S), "--output-junit", run.junit]
+    rest = ["--no-tests=error"]
+    while len(outcome.failures) < FAILURES_THAT_END_A_STAGE:
+        run.junit.unlink(missing_ok=True)
+        status = run.program([*words, *rest])
+        outcome.add(read_junit(run.junit, name, status))
+        if not status:
+            break
+        ran = (re.escape(title.removeprefix(f"{name}: ")) for title in outcome.seconds_of)
+        rest = ["--no-tests=ignore", "--exclude-regex", f"^({'|'.join(ran)})$"]
+    return outcome
 
 
 # -- what there is to test -----------------------------------------------------------------------
