@@ -5,8 +5,6 @@
 #include "clock.h"
 
 #include <pthread.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 enum { TIMEOUT_MS = 20 };
 
@@ -16,15 +14,10 @@ static int listener;
 
 /* Who connects is heard and gets no answer, until somebody runs answer_all(). */
 static void begin(void) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     test_make_folder(folder, sizeof folder);
     client = (jm_client)JM_CLIENT_INIT;
     snprintf(client.socket, sizeof client.socket, "%s/s", folder);
-    expect(strlen(client.socket) < sizeof address.sun_path);
-    strcpy(address.sun_path, client.socket);
-    listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    expect_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
-    expect_equal(listen(listener, 16), 0);
+    listener = test_listen(client.socket);
 }
 
 static void end(void) {

@@ -166,9 +166,9 @@ static void who_cannot_be_watched_is_looked_for(void) {
     die(seen);
     die(watched);
     jm_daemon_tick(&node);
-    CHECK(looked_for->closed_ns != 0);
-    CHECK_CONTAINS(looked_for->note, "ended without a word");
-    CHECK(told_of->closed_ns == 0);
+    expect(looked_for->closed_ns != 0);
+    expect_part(looked_for->note, "ended without a word");
+    expect_equal(told_of->closed_ns, 0);
     end();
 }
 

@@ -1,5 +1,5 @@
 /* bk_fixtures: what C tests need of the system: a folder of their own, files, what a descriptor was
- * written, a pause. Header only. SPDX-License-Identifier: Apache-2.0 OR MIT
+ * written, a socket, a pause. Header only. SPDX-License-Identifier: Apache-2.0 OR MIT
  */
 #ifndef BK_FIXTURES_H
 #define BK_FIXTURES_H
@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,6 +90,20 @@ static inline void test_captured(const struct test_capture *capture, char *text,
     dup2(capture->saved, capture->fd);
     close(capture->saved);
     test_read_back(capture->file, text, size);
+}
+
+/* A daemon's socket that its clients find at this path. */
+static inline int test_listen(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    errno = ENAMETOOLONG;
+    if (strlen(path) >= sizeof address.sun_path)
+        test_die(path);
+    strcpy(address.sun_path, path);
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(listener, 16) != 0)
+        test_die(path);
+    return listener;
 }
 
 static inline void test_pause_ms(long ms) {

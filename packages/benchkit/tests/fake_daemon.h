@@ -12,7 +12,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 enum { FAKE_PACKETS = 64, FAKE_PACKET_SIZE = 2048, FAKE_RINGS = 8 };
 
@@ -127,12 +126,7 @@ static inline void fake_start(struct fake_daemon *daemon) {
         "ok energy_uj=5000000 uncertainty_uj=40000.5 seconds=0.500000 estimated=0 samples=7";
     test_make_folder(daemon->folder, sizeof daemon->folder);
     snprintf(daemon->path, sizeof daemon->path, "%s/socket", daemon->folder);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, daemon->path);
-    daemon->listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    if (bind(daemon->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(daemon->listener, 8) != 0)
-        test_die(daemon->path);
+    daemon->listener = test_listen(daemon->path);
     if (pthread_create(&daemon->thread, NULL, fake_run, daemon) != 0)
         test_die("pthread_create");
     setenv("JOULEMARK_SOCKET", daemon->path, 1);
