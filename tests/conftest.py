@@ -8,12 +8,15 @@ import collections
 import dataclasses
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cluster import Build, Cluster, cache_folder, state_folder, stop_on_signals
 from tests.cluster.config import Options
 from tests.left_behind import left_behind
+from tests.peers.joulemarkd import program
+from tests.peers.mosquitto import Broker
 
 
 def pytest_configure() -> None:
@@ -24,6 +27,18 @@ def pytest_configure() -> None:
 def build() -> Build:
     """What environments/build made: `make test` ran it before."""
     return Build.load(cache_folder())
+
+
+@pytest.fixture(scope="session")
+def joulemarkd() -> Path:
+    return program()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """One that lets everybody in; files have others of their own."""
+    with Broker(tmp_path / "mosquitto") as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
-# A disk with no room left, for tests of what must survive one.
+"""A disk with no room left, for tests of what must survive one."""
+
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+
 from __future__ import annotations
 
 import contextlib

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from pathlib import Path
 from tests.cluster import Cluster, ClusterError, Node, Service, Waited, wait_for
 from tests.cluster.service import leftovers
 from tests.e2e.outcome import open_accounts
+from tests.peers.joulemarkd import ask
 
 PATIENCE_S = 15.0  # a record that could not be brought is tried again after 10 s
 
@@ -98,20 +98,11 @@ def put_right(cluster: Cluster, patience_s: float) -> None:
     for point in mounts(cluster):
         subprocess.run(["umount", "--lazy", point], check=False)
     for node, job, _ in accounts(cluster.nodes.values()):
-        ask(node, f"end job={job}")
+        ask(node.socket, f"end job={job}")
     with contextlib.suppress(Waited):
         wait_for(lambda: not remains(cluster), patience_s, poll_s=0.1)
     for path in waiting(cluster):
         path.unlink(missing_ok=True)
-
-
-def ask(node: Node, request: str) -> str:
-    """One question to the node's daemon, and its answer."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
-        link.settimeout(5)
-        link.connect(str(node.socket))
-        link.send(request.encode())
-        return link.recv(4096).decode()
 
 
 def _field(pid: int | None, number: int) -> str:

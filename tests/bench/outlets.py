@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.cluster import BUILD_LIMIT_S, CHECKOUT, Build, cache_folder, run_child, state_folder
-from tests.instruments.agent import Agent, program
+from tests.cluster import BUILD_LIMIT_S, CHECKOUT, run_child, state_folder
+from tests.peers.agent import Agent
+from tests.peers.peer import PATH
 
 POWER = ".1.3.6.1.4.1.318.1.1.26.9.4.3.1.7"  # rPDU2OutletMeteredStatusPower
-
-
-def joulemarkd() -> str:
-    given = os.environ.get("JOULEMARKD")
-    return given or str(Path(Build.load(cache_folder()).slurm_prefix) / "sbin" / "joulemarkd")
 
 
 def make_ready() -> None:
@@ -22,7 +19,7 @@ def make_ready() -> None:
     build = [CHECKOUT / "environments" / "build", "--state", state_folder()]
     if "JOULEMARKD" not in os.environ and run_child(build, BUILD_LIMIT_S):
         raise SystemExit("bench: joulemarkd was not built")
-    if not program():
+    if not shutil.which("snmpd", path=PATH):
         raise SystemExit("bench: snmpd is not installed: apt-get install snmpd")
 
 

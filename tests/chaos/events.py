@@ -26,7 +26,7 @@ from tests.chaos.books import (
     lost_unstated,
     snapshot,
 )
-from tests.cluster import Cluster, ClusterError, Node, wait_for
+from tests.cluster import Cluster, ClusterError, Node, pause, wait_for
 from tests.disks import fill
 from tests.e2e.waveform import EPOCH_S, NS, STEADY, Waveform
 
@@ -37,12 +37,6 @@ IN_MEMORY = "the ledger goes on in memory"
 
 class Skipped(Exception):
     """This machine does not let the event be made."""
-
-
-def pause(seconds: float) -> None:
-    """The time that passes is what the event is about."""
-    until = time.monotonic() + seconds
-    wait_for(lambda: time.monotonic() >= until, seconds + 5)
 
 
 def wait_charged(cluster: Cluster, node: str, *wanted: jobs.Job) -> dict[int, Charge]:

@@ -26,7 +26,7 @@ from tests.cluster.place import (
     state_folder,
 )
 from tests.cluster.service import Service
-from tests.cluster.waiting import PATIENCE_S, wait_for
+from tests.cluster.waiting import PATIENCE_S, pause, wait_for
 
 __all__ = [
     "BUILD_LIMIT_S",
@@ -42,6 +42,7 @@ __all__ = [
     "end_children",
     "exclusive",
     "machine_instruments",
+    "pause",
     "run_child",
     "state_folder",
     "stop_on_signals",

@@ -34,3 +34,8 @@ def wait_for(
                 f"waited {timeout_s:g} s in vain for {text or predicate!r}; last: {value!r}"
             )
         time.sleep(poll_s)
+
+
+def pause(seconds: float) -> None:
+    """For tests of what time itself brings: a gap, an age, a sum over it."""
+    time.sleep(seconds)

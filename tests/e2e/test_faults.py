@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, Node, wait_for
+from tests.chaos.events import Skipped, small_disk
+from tests.cluster import Cluster, Node, pause, wait_for
 from tests.disks import fill
 from tests.e2e.outcome import (
     UJ,
@@ -87,12 +88,6 @@ def assert_books_balance(cluster: Cluster) -> None:
     for node in cluster.nodes.values():
         assert "NOT BALANCED" not in audit(cluster, node.name)
         assert all(channel.balanced for channel in books(node))
-
-
-def pause(seconds: float) -> None:
-    """Time that passes while something is away is what the test is about."""
-    until = time.monotonic() + seconds
-    wait_for(lambda: time.monotonic() >= until, seconds + 5)
 
 
 # -- the daemon ----------------------------------------------------------------------------------
@@ -325,20 +320,11 @@ def test_a_killed_slurmdbd_gets_energy_and_comment_when_it_is_back(steady: Clust
 @pytest.fixture
 def small_folder(steady: Cluster) -> Iterator[Path]:
     """A file system of its own that a test can fill."""
-    folder = steady.state / "small"
-    folder.mkdir(exist_ok=True)
-    options = "size=1m,mode=0777"
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "joulemark-test", str(folder)],
-        capture_output=True,
-        text=True,
-    )
-    if mounted.returncode:
-        pytest.skip(f"a full disk cannot be made here: {mounted.stderr.strip()}")
     try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        with small_disk(steady) as folder:
+            yield folder
+    except Skipped as skipped:
+        pytest.skip(str(skipped))
 
 
 def test_a_full_ledger_disk_is_stated_and_survived(steady: Cluster, small_folder: Path) -> None:

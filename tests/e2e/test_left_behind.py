@@ -10,7 +10,8 @@ import subprocess
 
 from tests.cluster import Cluster, wait_for
 from tests.e2e.outcome import record_dir
-from tests.left_behind import accounts, ask, is_stopped, left_behind, remains
+from tests.left_behind import accounts, is_stopped, left_behind, remains
+from tests.peers.joulemarkd import ask
 
 JOB = 4243
 
@@ -18,7 +19,7 @@ JOB = 4243
 def test_what_a_test_leaves_behind_is_named_and_put_right(cluster: Cluster) -> None:
     node = cluster.node("n1")
     assert left_behind(cluster) == []
-    assert ask(node, f"open job={JOB} step=0") == "ok"  # of this process, which lives on
+    assert ask(node.socket, f"open job={JOB} step=0") == "ok"  # of this process, which lives on
     wait_for(lambda: accounts([node]), what="the account to be on disk")
     record_dir(cluster).chmod(0o555)  # so nobody brings it there
     record = node.ledger / "outbox" / f"{cluster.options.name}.{JOB}.n1.json"

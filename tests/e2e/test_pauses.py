@@ -16,7 +16,7 @@ import pytest
 from tests.cluster import Cluster, Node, wait_for
 from tests.e2e.outcome import UJ, audit, joulemarkctl, ledger, open_accounts, outcome
 from tests.e2e.waveform import STEADY
-from tests.left_behind import ask
+from tests.peers.joulemarkd import ask
 
 PAUSES = 3
 LONG_S = 4.0  # more than the two periods and a half second by which a tick may be late
@@ -120,11 +120,11 @@ def test_a_question_that_waited_longer_than_its_sender_is_void(steady: Cluster) 
     node, now_ns = steady.node("n1"), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     late = f"sent_ns={now_ns - 200_000_000} wait_ms=100"
     for request in ("node", "status", "open job=4244 step=0"):
-        assert "void" in ask(node, f"{request} {late}")
-    assert "void" in ask(node, "node sent_ns=0 wait_ms=1")
+        assert "void" in ask(node.socket, f"{request} {late}")
+    assert "void" in ask(node.socket, "node sent_ns=0 wait_ms=1")
     for when in ("", "wait_ms=1", f"sent_ns={now_ns} wait_ms=60000", f"sent_ns={2**64 - 1}"):
-        assert ask(node, f"node {when}").startswith("ok")
-    assert "no%20account%20of%20job%204244" in ask(node, f"end job=4244 {late}")
+        assert ask(node.socket, f"node {when}").startswith("ok")
+    assert "no%20account%20of%20job%204244" in ask(node.socket, f"end job=4244 {late}")
     assert open_accounts(node) == []
 
 

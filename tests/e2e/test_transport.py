@@ -4,26 +4,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT, Cluster, wait_for
+from tests.cluster import Cluster, pause, wait_for
 from tests.e2e.outcome import UJ, outcome, record_dir
-from tests.instruments import mosquitto
-from tests.instruments.agent import Agent, program
-from tests.instruments.mosquitto import Broker
-from tests.transport.gateway import TREE, Gateway, watts
-
-pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
-pytestmark = pytest.mark.skipif(not program(), reason="snmpd is not installed: no PDU to read")
+from tests.peers.agent import Agent
+from tests.peers.gateway import TREE, Gateway, watts
+from tests.peers.mosquitto import Broker
+from tests.peers.receiver import Receiver
 
 ERROR = {"relative": 0.01}
 
@@ -32,7 +25,7 @@ ERROR = {"relative": 0.01}
 def broker(cluster: Cluster) -> Iterator[Broker]:
     folder = cluster.state / "mosquitto"
     shutil.rmtree(folder, ignore_errors=True)
-    with mosquitto.running(folder) as started:
+    with Broker(folder) as started:
         yield started
 
 
@@ -46,18 +39,16 @@ def agent(cluster: Cluster) -> Iterator[Agent]:
 
 
 @pytest.fixture(scope="module")
-def gateway(cluster: Cluster, broker: Broker, agent: Agent) -> Iterator[Gateway]:
+def gateway(cluster: Cluster, joulemarkd: Path, broker: Broker, agent: Agent) -> Iterator[Gateway]:
     channels = (
         f"  - {{nodes: 'n[1-2]', oid: '{TREE}.[1-2].1'}}\n"
         f"  - {{name: rack, oid: {TREE}.3.1, shared: equal, nodes: 'n[1-2]'}}\n"
         f"  - {{name: fans, oid: {TREE}.4.1, shared: energy, nodes: 'n[1-2]'}}\n"
     )
-    assert cluster.options.build
-    program_file = cluster.options.build.slurm_prefix / "sbin" / "joulemarkd"
     more = {"nodes": "n[1-2]", "records": record_dir(cluster), "cluster": cluster.options.name}
     folder = cluster.state / "gateway"
     shutil.rmtree(folder, ignore_errors=True)
-    with Gateway(program_file, folder, broker, agent, channels, **more) as running:
+    with Gateway(joulemarkd, folder, broker, agent, channels, **more) as running:
         yield running
 
 
@@ -68,33 +59,11 @@ def metered(cluster: Cluster, broker: Broker, gateway: Gateway) -> Iterator[Clus
     outlet = {"name": "outlet", "type": "mqtt", "host": "localhost", "port": broker.port}
     outlet |= {"topic": topic, "error": ERROR}
     keys = {"transport": "mqtt", "mqtt": {"host": "localhost", "port": broker.port}}
-    with cluster.changed(instruments=[outlet], daemon=keys) as changed, receiving(changed):
+    # as root, who owns nothing that the merge could not read: files are given to SlurmUser
+    receiver = Receiver(cluster.state / "etc" / "joulemark.yaml", cluster.state / "log")
+    with cluster.changed(instruments=[outlet], daemon=keys) as changed, receiver:
         wait_for(lambda: len(gateway.lines("rack")) > 2, what="the rack's lines")
         yield changed
-
-
-def receiver(cluster: Cluster) -> subprocess.Popen:
-    """As root, who owns nothing that the merge could not read: files are given to SlurmUser."""
-    env = {**os.environ, "JOULEMARK_CONFIG": str(cluster.state / "etc" / "joulemark.yaml")}
-    env["PYTHONPATH"] = str(CHECKOUT / "packages" / "joulemark" / "src")
-    log = (cluster.state / "log" / "receiver.log").open("a")
-    words = [sys.executable, "-m", "joulemark", "receive"]
-    return subprocess.Popen(words, env=env, stdout=log, stderr=log)
-
-
-@contextlib.contextmanager
-def receiving(cluster: Cluster) -> Iterator[None]:
-    process = receiver(cluster)
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def pause(seconds: float) -> None:
-    until = time.monotonic() + seconds
-    wait_for(lambda: time.monotonic() >= until, seconds + 5)
 
 
 def assert_joules(cluster: Cluster, job: int, node: str, power_w: float) -> None:

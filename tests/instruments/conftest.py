@@ -1,29 +1,19 @@
-"""`probe`: what joulemarkd's own pollers read from an instrument that a test configures."""
+"""`probe`, `watch`, `daemon`: what joulemarkd reads from an instrument of a test's own."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import Build, cache_folder
+from tests.peers.joulemarkd import NODE, Daemon
+from tests.peers.watching import Probe, Watch
 
 PATIENCE_S = 120.0
-
-
-@pytest.fixture(scope="session")
-def joulemarkd() -> Path:
-    """The daemon under test: $JOULEMARKD, or what environments/build made."""
-    given = os.environ.get("JOULEMARKD")
-    if given:
-        return Path(given)
-    return Path(Build.load(cache_folder()).slurm_prefix) / "sbin" / "joulemarkd"
 
 
 @pytest.fixture
@@ -39,39 +29,28 @@ def configuration(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-class Probe:
-    """One run of `joulemarkd --probe`: its readings, its exit status, what it said besides."""
-
-    def __init__(self, done: subprocess.CompletedProcess) -> None:
-        self.status: int = done.returncode
-        self.errors: str = done.stderr
-        self.readings: list[dict] = [json.loads(line) for line in done.stdout.splitlines()]
-
-    def values(self, channel: str | None = None) -> list[float]:
-        """The good values, of one channel or of all."""
-        return [
-            reading["value"]
-            for reading in self.readings
-            if reading["fault"] is None and channel in (None, reading["channel"])
-        ]
-
-    def faults(self) -> list[str]:
-        return [reading["fault"] for reading in self.readings if reading["fault"] is not None]
-
-
 @pytest.fixture
 def probe(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[..., Probe]:
     """`probe("  - {type: snmp, ...}\\n", count=3)` reads each instrument count times."""
 
-    def run(instruments: str, count: int = 1, env: dict[str, str] | None = None) -> Probe:
-        words = [joulemarkd, "-N", "n1", "-c", configuration(instruments), "--probe", str(count)]
-        done = subprocess.run(
-            list(map(str, words)),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            env={**os.environ, **(env or {})},
-        )
-        return Probe(done)
+    def run(instruments: str, count: int = 1) -> Probe:
+        words = [joulemarkd, "-N", NODE, "-c", configuration(instruments), "--probe", str(count)]
+        return Probe(subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S))
 
     return run
+
+
+@pytest.fixture
+def watch(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[..., Watch]:
+    """`with watch("  - {type: snmp, ...}\\n") as seen: seen.wait_value(100)`."""
+
+    def prepare(instruments: str, program: Path = joulemarkd) -> Watch:
+        return Watch(program, configuration(instruments))
+
+    return prepare
+
+
+@pytest.fixture
+def daemon(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[[str], Daemon]:
+    """`with daemon("  - {type: snmp, ...}\n") as running: running.books()`."""
+    return lambda instruments: Daemon(joulemarkd, configuration(instruments))

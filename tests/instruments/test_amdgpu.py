@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 
 from tests.cluster import wait_for
-from tests.instruments.machines import Books, Daemon, write_files
+from tests.peers.machines import Books, write_files
 
 MI300X, MI250X, NAVI31 = 0x74A1, 0x740C, 0x744C
 LENGTH = 264
@@ -77,7 +77,7 @@ def test_the_dies_of_a_module_share_its_first_ones_counter(tmp_path, probe):
     ]
 
 
-def test_energy_is_charged_exactly(tmp_path, joulemarkd, configuration):
+def test_energy_is_charged_exactly(tmp_path, daemon):
     root = tmp_path / "drm"
     cards = {
         f"amd/gpu-{number}": Accumulator(
@@ -85,8 +85,8 @@ def test_energy_is_charged_exactly(tmp_path, joulemarkd, configuration):
         )
         for number in range(2)
     }
-    with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
-        books = Books(daemon, cards)
+    with daemon(text_of(root)) as running:
+        books = Books(running, cards)
         for _ in range(10):
             for card in cards.values():
                 card.advance(700_000)
@@ -97,4 +97,4 @@ def test_energy_is_charged_exactly(tmp_path, joulemarkd, configuration):
 def test_a_machine_without_cards_says_what_to_do(tmp_path, probe):
     run = probe(text_of(tmp_path))
     assert run.status == 1
-    assert "has no card with energy or power" in run.errors + "".join(run.faults())
+    assert "has no card with energy or power" in run.said

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
-from tests.instruments.watching import Watch
 
 UIO_LOG = Path(__file__).resolve().parents[2] / "slurm-plugins/tests/fixtures/uio.log"
 UIO = [
@@ -47,18 +46,18 @@ def test_the_log_of_uio_is_taken_as_is(probe):
 
 
 @pytest.mark.parametrize("follow", ["-f", "---disable-inotify -f"], ids=["told", "polling"])
-def test_a_log_that_grows_is_followed(tmp_path, joulemarkd, configuration, follow):
+def test_a_log_that_grows_is_followed(tmp_path, watch, follow):
     """On an overlay file system, so in a container, tail polls: it is silent for seconds."""
     log = tmp_path / "power.log"
     lines = UIO_LOG.read_text().splitlines(keepends=True)
     log.write_text(lines[0])
-    with Watch(joulemarkd, configuration(text_of(f"exec tail -n +1 {follow} {log}"))) as watch:
+    with watch(text_of(f"exec tail -n +1 {follow} {log}")) as seen:
         for count, line in enumerate(lines[1:], start=2):
             with log.open("a") as stream:
                 stream.write(line)
             wait_for(
                 lambda wanted=UIO[:count]: (
-                    [(r["time"], r["value"]) for r in watch.readings()] == wanted
+                    [(r["time"], r["value"]) for r in seen.readings] == wanted
                 ),
                 what=f"{count} lines",
             )
@@ -88,16 +87,16 @@ def test_a_sick_script_is_named(tmp_path, probe):
         assert any(part in fault for fault in run.faults()), (text, run.faults())
 
 
-def test_nothing_is_left_behind(tmp_path, joulemarkd, configuration):
+def test_nothing_is_left_behind(tmp_path, watch):
     """The script's own children end with the daemon, also when that is killed."""
     pids = tmp_path / "pids"
     path = script(tmp_path, f"echo $$ >> {pids}; while echo 5; do sleep 0.05; done")
     for number in (signal.SIGTERM, signal.SIGKILL):
         pids.unlink(missing_ok=True)
-        with Watch(joulemarkd, configuration(text_of(path))) as watch:
-            wait_for(watch.values, what="a first value")
+        with watch(text_of(path)) as seen:
+            seen.wait_value()
             pid = int(pids.read_text().split()[0])
-            os.kill(watch.process.pid, number)
+            os.kill(seen.process.pid, number)
             wait_for(lambda pid=pid: has_ended(pid), what=f"process {pid} to end")
 
 
@@ -109,7 +108,7 @@ def has_ended(pid: int) -> bool:
     return state == "Z"
 
 
-def test_the_script_has_none_of_the_daemons_capabilities(tmp_path, joulemarkd, configuration):
+def test_the_script_has_none_of_the_daemons_capabilities(tmp_path, joulemarkd, watch):
     """Ambient capabilities are the daemon's to read sensors with, not the script's."""
     mine = ["setpriv", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
     if subprocess.run([*mine, "true"], capture_output=True).returncode != 0:
@@ -118,8 +117,8 @@ def test_the_script_has_none_of_the_daemons_capabilities(tmp_path, joulemarkd, c
     daemon.write_text(f'#!/bin/sh\nexec {" ".join(mine)} {joulemarkd} "$@"\n')
     daemon.chmod(0o755)
     path = script(tmp_path, "echo $((0x$(sed -n 's/^CapAmb:\\s*//p' /proc/self/status)))")
-    with Watch(daemon, configuration(text_of(path))) as watch:
-        wait_for(watch.values, what="a first value")
-        ours = Path(f"/proc/{watch.process.pid}/status").read_text()
+    with watch(text_of(path), program=daemon) as seen:
+        seen.wait_value()
+        ours = Path(f"/proc/{seen.process.pid}/status").read_text()
         assert int(ours.partition("CapAmb:")[2].split()[0], 16) != 0
-        assert set(watch.values()) == {0}
+        assert set(seen.values()) == {0}

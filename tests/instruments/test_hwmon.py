@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
-from tests.instruments.machines import Books, Counter, Daemon, write_files
-from tests.instruments.watching import Watch
+from tests.peers.joulemarkd import Daemon
+from tests.peers.machines import Books, Counter, write_files
 
 
 def add_device(root: Path, number: int, name: str, files: dict[str, object]) -> Path:
@@ -74,18 +74,15 @@ def test_a_jetsons_rails_are_volts_times_amperes(tmp_path, probe):
     }
 
 
-def test_readings_follow_the_sensor(tmp_path, joulemarkd, configuration):
+def test_readings_follow_the_sensor(tmp_path, watch):
     chip = make_jetson(tmp_path / "hwmon")
-    with Watch(joulemarkd, configuration(text_of(tmp_path / "hwmon"))) as watch:
+    with watch(text_of(tmp_path / "hwmon")) as seen:
         for milliamperes in (310, 320, 45):
             (chip / "curr2_input").write_text(f"{milliamperes}\n")
-            wait_for(
-                lambda power_w=milliamperes / 50: power_w in watch.values("ina3221-VDD_CPU_CV"),
-                what=f"the power of {milliamperes} mA at 20 V",
-            )
+            seen.wait_value(milliamperes / 50, "ina3221-VDD_CPU_CV")
 
 
-def test_the_acpi_meter_is_the_node(tmp_path, probe, joulemarkd, configuration):
+def test_the_acpi_meter_is_the_node(tmp_path, probe, daemon):
     """Its average holds all else: the processor's energy beside it is a part, not more."""
     root = tmp_path / "hwmon"
     meter = {
@@ -99,16 +96,16 @@ def test_the_acpi_meter_is_the_node(tmp_path, probe, joulemarkd, configuration):
     counter = Counter(root / "hwmon4" / "energy1_input", 2**62, 5_000_000)
     run = probe(text_of(root))
     assert watts(run, "power_meter-power1") == 213
-    with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
-        wait_watts(daemon, 213)
+    with daemon(text_of(root)) as running:
+        wait_watts(running, 213)
         counter.advance(500_000_000)
         wait_for(
-            lambda: daemon.books()["board/amd_energy-Esocket0"] >= 500_000_000,
+            lambda: running.books()["board/amd_energy-Esocket0"] >= 500_000_000,
             what="the processor's energy in the books",
         )
-        before_uj = daemon.books()["board/power_meter-power1"]
-        node_uj = daemon.node_uj()
-        assert before_uj <= node_uj <= daemon.books()["board/power_meter-power1"]
+        before_uj = running.books()["board/power_meter-power1"]
+        node_uj = running.node_uj()
+        assert before_uj <= node_uj <= running.books()["board/power_meter-power1"]
 
 
 def make_supplies(root: Path) -> None:
@@ -129,7 +126,7 @@ def make_supplies(root: Path) -> None:
         add_device(root, number, "pfe1100", files)
 
 
-def test_supplies_count_their_input_once(tmp_path, probe, joulemarkd, configuration):
+def test_supplies_count_their_input_once(tmp_path, probe, daemon):
     root = tmp_path / "hwmon"
     make_supplies(root)
     add_device(root, 2, "xdpe12284", {"power1_label": "pin", "power1_input": 60000000})
@@ -143,19 +140,19 @@ def test_supplies_count_their_input_once(tmp_path, probe, joulemarkd, configurat
         ("pfe1100-pout2-0", "rest"),
         ("pfe1100-pout2-1", "rest"),
     }
-    with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
-        wait_watts(daemon, 805)
+    with daemon(text_of(root)) as running:
+        wait_watts(running, 805)
 
 
-def test_energy_is_charged_exactly(tmp_path, joulemarkd, configuration):
+def test_energy_is_charged_exactly(tmp_path, daemon):
     root = tmp_path / "hwmon"
     add_device(root, 0, "xe", {"energy1_label": "card", "energy2_label": "pkg"})
     counters = {
         "board/xe-card": Counter(root / "hwmon0" / "energy1_input", 2**62, 7_000_000),
         "board/xe-pkg": Counter(root / "hwmon0" / "energy2_input", 2**62, 3_000_000),
     }
-    with Daemon(joulemarkd, configuration(text_of(root))) as daemon:
-        books = Books(daemon, counters)
+    with daemon(text_of(root)) as running:
+        books = Books(running, counters)
         for counter in counters.values():
             counter.advance(12_345_678)
         books.check()

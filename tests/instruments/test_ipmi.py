@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
-from tests.instruments.bmc import PASSWORD, USER, Simulator, password_file, seen_in_process_list
-from tests.instruments.watching import Watch
+from tests.peers.bmc import PASSWORD, USER, Simulator
+from tests.peers.secret import secret, seen_in_process_list
 
 # ipmi_sim asks for it: it checks the privilege of the open request, and lets only admin use DCMI
 LAN = "privilege: admin, workarounds: opensesspriv, period_s: 0.2, timeout_s: 5"
@@ -21,9 +21,8 @@ QUICK = LAN.replace("timeout_s: 5", "timeout_s: 1")  # where no answer is waited
 
 @pytest.fixture
 def bmc(tmp_path: Path) -> Iterator[Simulator]:
-    simulator = Simulator(tmp_path / "bmc")
-    yield simulator.start()
-    simulator.kill()
+    with Simulator(tmp_path / "bmc") as simulator:
+        yield simulator
 
 
 @pytest.fixture
@@ -32,16 +31,11 @@ def entry(tmp_path: Path) -> Callable[..., str]:
 
     def write(bmc: Simulator, channels: str = "", lan: str = LAN, name: str = "bmc") -> str:
         peer = f"host: 127.0.0.1, port: {bmc.port}, user: {USER}"
-        secret = f"password_file: {password_file(tmp_path)}"
+        file = secret(tmp_path / "password", PASSWORD)
         more = f", channels: [{channels}]" if channels else ""
-        return f"- {{name: {name}, type: ipmi, {peer}, {secret}, {lan}{more}}}\n"
+        return f"- {{name: {name}, type: ipmi, {peer}, password_file: {file}, {lan}{more}}}\n"
 
     return write
-
-
-@pytest.fixture
-def watch(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[[str], Watch]:
-    return lambda instruments: Watch(joulemarkd, configuration(instruments))
 
 
 BOTH = "{name: psu, sensor: PS1 Input}, {name: node}"
@@ -49,14 +43,15 @@ BOTH = "{name: psu, sensor: PS1 Input}, {name: node}"
 
 def test_reads_dcmi_and_a_sensor(bmc: Simulator, entry: Callable, watch: Callable) -> None:
     with watch(entry(bmc, BOTH)) as seen:
-        wait_for(lambda: seen.values("node") and seen.values("psu"), what="first readings")
+        seen.wait_value(channel="node")
+        seen.wait_value(channel="psu")
         assert seen.values("node")[0] == 321.0 and seen.values("psu")[0] == 120.0
-        reading = seen.readings()[0]
+        reading = seen.readings[0]
         assert reading["unit"] == "W" and reading["method"] == "integrated"
         bmc.set_raw(200)
         bmc.set_dcmi("65535")
-        wait_for(lambda: seen.values("node")[-1] == 65535.0, what="DCMI's new value")
-        wait_for(lambda: seen.values("psu")[-1] == 400.0, what="the sensor's new value")
+        seen.wait_last(65535.0, "node")
+        seen.wait_last(400.0, "psu")
         assert seen.faults() == []
 
 
@@ -109,42 +104,39 @@ def test_names_a_sick_answer_and_recovers(
     bmc: Simulator, entry: Callable, watch: Callable, answer: str, part: str
 ) -> None:
     with watch(entry(bmc)) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
         bmc.set_dcmi(answer)
         seen.wait_fault(part)
         bmc.set_dcmi("77")
-        wait_for(lambda: seen.values()[-1] == 77.0, what="the next good value")
+        seen.wait_last(77.0)
 
 
 def test_survives_a_bmc_that_restarts(bmc: Simulator, entry: Callable, watch: Callable) -> None:
     with watch(entry(bmc, BOTH, QUICK)) as seen:
-        wait_for(lambda: seen.values("psu"), what="a first reading")
+        seen.wait_value(channel="psu")
         bmc.kill()
         seen.wait_fault("no answer")
         bmc.set_raw(30)
         bmc.start()
-        wait_for(lambda: seen.values("psu")[-1] == 60.0, what="the new BMC's value")
-        wait_for(lambda: seen.values("node")[-1] == 321.0)
+        seen.wait_last(60.0, "psu")
+        seen.wait_last(321.0, "node")
 
 
 def test_a_hung_bmc_is_late_and_delays_nobody(
     bmc: Simulator, entry: Callable, watch: Callable, tmp_path: Path
 ) -> None:
-    other = Simulator(tmp_path / "other").start()
-    try:
+    with Simulator(tmp_path / "other") as other:
         channel, well = "{name: hung}", "{name: well}"
         instruments = entry(bmc, channel, QUICK) + entry(other, well, QUICK, name="other")
         with watch(instruments) as seen:
-            wait_for(lambda: seen.values("hung") and seen.values("well"), what="first readings")
+            seen.wait_value(channel="hung")
+            seen.wait_value(channel="well")
             bmc.send(signal.SIGSTOP)
             seen.wait_fault("no answer")
-            before = len(seen.values("well"))
-            wait_for(lambda: len(seen.values("well")) > before + 5, what="the other's readings")
+            seen.wait_more(6, "well")
             bmc.set_dcmi("55")
             bmc.send(signal.SIGCONT)
-            wait_for(lambda: seen.values("hung")[-1] == 55.0, what="the value after the hang")
-    finally:
-        other.kill()
+            seen.wait_last(55.0, "hung")
 
 
 def test_a_wrong_password_is_refused_once_and_kept_secret(
@@ -152,31 +144,30 @@ def test_a_wrong_password_is_refused_once_and_kept_secret(
 ) -> None:
     instruments = entry(bmc)
     wrong = "not-the-password-9"
-    password_file(tmp_path, wrong)
+    secret(tmp_path / "password", wrong)
     with watch(instruments) as seen:
         assert "check 'password_file'" in seen.wait_fault("password invalid")
         wait_for(lambda: len(seen.faults()) > 5, what="more readings")
         assert not seen_in_process_list(wrong)
-        said = seen.output.read_text() + seen.errors.read_text()
-        assert wrong not in said
+        assert wrong not in seen.said
 
 
 def test_the_password_shows_nowhere(
     bmc: Simulator, entry: Callable, watch: Callable, tmp_path: Path
 ) -> None:
     with watch(entry(bmc, lan=QUICK)) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
         assert not seen_in_process_list(PASSWORD)
         bmc.kill()
         seen.wait_fault("no answer")
-        assert PASSWORD not in seen.output.read_text() + seen.errors.read_text()
+        assert PASSWORD not in seen.said
 
 
 def test_refuses_a_password_that_others_may_read(
     bmc: Simulator, entry: Callable, probe: Callable, tmp_path: Path
 ) -> None:
     instruments = entry(bmc)
-    password_file(tmp_path, mode=0o644)
+    secret(tmp_path / "password", PASSWORD, 0o644)
     done = probe(instruments)
     assert done.status == 1 and "others may read it; chmod 600" in done.faults()[0]
 

@@ -7,85 +7,52 @@ from __future__ import annotations
 import contextlib
 import resource
 import signal
-import socket
 import struct
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import wait_for
-from tests.cluster.ports import free_port, listens
-
-from .lines import Cable
-from .watching import Watch
+from tests.peers.joulemarkd import connect
+from tests.peers.lines import Cable
+from tests.peers.modbus import INPUT, Meter
 
 pytest.importorskip("pymodbus", reason="pymodbus is not installed: no Modbus server to read")
 
-SERVER = Path(__file__).with_name("modbus_server.py")
-HOLDING, INPUT = 3, 4
 SELECT_MAX = 1024  # descriptors that select() knows: 0 to 1023
 
 
-class Meter:
-    """The server in a process of its own, so that it can be stopped."""
-
-    def __init__(self, kind: str, place: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(SERVER), kind, place],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout.readline() == "ready\n"
-
-    def set(self, address: int, form: str, value: float, function=HOLDING, slave=1) -> None:
-        """form: of struct, such as '>f'; the registers in the order of its bytes."""
-        words = struct.unpack(f">{struct.calcsize(form) // 2}H", struct.pack(form, value))
-        self.process.stdin.write(f"{slave} {function} {address} {' '.join(map(str, words))}\n")
-        self.process.stdin.flush()
-        assert self.process.stdout.readline() == "done\n"
-
-    def close(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+@pytest.fixture
+def off(tmp_path: Path) -> Iterator[Meter]:
+    """Nobody has switched it on yet."""
+    made = Meter(tmp_path)
+    yield made
+    made.kill()
 
 
 @pytest.fixture
-def port() -> int:
-    return free_port()
-
-
-@pytest.fixture
-def meter(port: int) -> Iterator[Meter]:
-    running = Meter("tcp", str(port))
-    wait_for(lambda: listens(port), what="the Modbus server to listen")
-    yield running
-    running.close()
+def meter(off: Meter) -> Meter:
+    return off.start()
 
 
 def entry(keys: str) -> str:
     return f"  - {{name: rack, type: modbus, timeout_s: 5, {keys}}}\n"
 
 
-def test_the_preset_of_a_lumel_p43(meter, port, probe):
+def test_the_preset_of_a_lumel_p43(meter, probe):
     meter.set(7058, ">f", 4321.5)
     meter.set(4048, ">I", 123456)  # 100 Wh each
-    keys = f"host: '127.0.0.1:{port}', preset: lumel-p43"
+    keys = f"host: '{meter.host}', preset: lumel-p43"
     done = probe(entry(f"{keys}, channels: [{{name: p}}, {{name: e, quantity: energy}}]"))
     assert done.status == 0, done.faults()
     assert done.values("p") == [4321.5]
     assert done.values("e") == [123456 * 360000.0]
 
 
-def test_the_only_channel_needs_no_list(meter, port, probe):
+def test_the_only_channel_needs_no_list(meter, probe):
     meter.set(10, ">H", 77)
-    done = probe(entry(f"host: '127.0.0.1:{port}', register: 10"), count=2)
+    done = probe(entry(f"host: '{meter.host}', register: 10"), count=2)
     assert done.values("power") == [77.0, 77.0]
 
 
@@ -102,13 +69,13 @@ def test_the_only_channel_needs_no_list(meter, port, probe):
         (">d", "float64", 230.125),
     ],
 )
-def test_every_format(meter, port, probe, form, name, value):
+def test_every_format(meter, probe, form, name, value):
     meter.set(100, form, value, INPUT)
-    keys = f"host: '127.0.0.1:{port}', register: 100, function: input, format: {name}"
+    keys = f"host: '{meter.host}', register: 100, function: input, format: {name}"
     assert probe(entry(f"{keys}, scale: 0.5")).values() == [value / 2]
 
 
-def test_word_and_byte_order(meter, port, probe):
+def test_word_and_byte_order(meter, probe):
     high, low = struct.unpack(">HH", struct.pack(">f", 99.5))
     meter.set(0, ">I", low << 16 | high)
     meter.set(2, "<f", 99.5)  # both orders turned round
@@ -117,7 +84,7 @@ def test_word_and_byte_order(meter, port, probe):
         f"{{name: words, register: 0, {common}}}, "
         f"{{name: all, register: 2, {common}, byte_order: little}}"
     )
-    done = probe(entry(f"host: '127.0.0.1:{port}', channels: [{channels}]"))
+    done = probe(entry(f"host: '{meter.host}', channels: [{channels}]"))
     assert done.values() == [99.5, 99.5]
 
 
@@ -125,47 +92,41 @@ def test_word_and_byte_order(meter, port, probe):
     ("value", "fault"),
     [(float("nan"), "NaN"), (float("inf"), "infinity"), (1e20, "1e20"), (-3.0, "negative")],
 )
-def test_a_float_that_is_no_power_is_named(meter, port, probe, value, fault):
+def test_a_float_that_is_no_power_is_named(meter, probe, value, fault):
     meter.set(0, ">f", value)
     meter.set(2, ">f", 5.0)
     channels = "{name: bad, register: 0}, {name: good, register: 2}"
-    keys = f"host: '127.0.0.1:{port}', format: float32, channels: [{channels}]"
+    keys = f"host: '{meter.host}', format: float32, channels: [{channels}]"
     done = probe(entry(keys))
     assert [fault in text for text in done.faults()] == [True], done.faults()
     assert done.values("good") == [5.0]
 
 
-def test_a_register_that_is_not_there_costs_only_its_channel(meter, port, probe):
+def test_a_register_that_is_not_there_costs_only_its_channel(meter, probe):
     meter.set(5, ">H", 50)
     channels = "{name: lost, register: 900}, {name: good, register: 5}"
-    done = probe(entry(f"host: '127.0.0.1:{port}', channels: [{channels}]"))
+    done = probe(entry(f"host: '{meter.host}', channels: [{channels}]"))
     assert "register 900" in done.faults()[0]
     assert done.values("good") == [50.0]
 
 
-def test_a_server_that_hangs_and_comes_back(meter, port, joulemarkd, configuration):
+def test_a_server_that_hangs_and_comes_back(meter, watch):
     meter.set(0, ">H", 8)
-    keys = f"host: '127.0.0.1:{port}', register: 0, period_s: 0.1"
-    config = configuration(f"  - {{name: rack, type: modbus, timeout_s: 0.5, {keys}}}\n")
-    with Watch(joulemarkd, config) as watch:
-        watch.wait_value(8.0)
-        meter.process.send_signal(signal.SIGSTOP)
-        watch.wait_fault("no answer in time")
-        meter.process.send_signal(signal.SIGCONT)
+    keys = f"host: '{meter.host}', register: 0, period_s: 0.1"
+    with watch(f"  - {{name: rack, type: modbus, timeout_s: 0.5, {keys}}}\n") as seen:
+        seen.wait_value(8.0)
+        meter.send(signal.SIGSTOP)
+        seen.wait_fault("no answer in time")
+        meter.send(signal.SIGCONT)
         meter.set(0, ">H", 9)
-        watch.wait_value(9.0)
+        seen.wait_value(9.0)
 
 
-def test_nobody_listens_until_the_meter_is_switched_on(port, joulemarkd, configuration):
-    keys = f"host: '127.0.0.1:{port}', register: 0, period_s: 0.1"
-    with Watch(joulemarkd, configuration(entry(keys))) as watch:
-        watch.wait_fault("cannot be reached")
-        meter = Meter("tcp", str(port))
-        try:
-            meter.set(0, ">H", 61)
-            watch.wait_value(61.0)
-        finally:
-            meter.close()
+def test_nobody_listens_until_the_meter_is_switched_on(off, watch):
+    with watch(entry(f"host: '{off.host}', register: 0, period_s: 0.1")) as seen:
+        seen.wait_fault("cannot be reached")
+        off.start().set(0, ">H", 61)
+        seen.wait_value(61.0)
 
 
 @pytest.fixture
@@ -178,44 +139,31 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_connections_leave_a_meters_library_its_descriptors(
-    port, joulemarkd, configuration, many_files
-):
+def test_connections_leave_a_meters_library_its_descriptors(off, daemon, many_files):
     """libmodbus waits by select(), which ends the process at one that it does not know."""
-    config = configuration(entry(f"host: '127.0.0.1:{port}', register: 0, period_s: 0.1"))
-    log, path = config.with_name("log"), str(config.with_name("d.sock"))
     with contextlib.ExitStack() as stack:
-        words = [str(joulemarkd), "-N", "n1", "-c", str(config)]
-        daemon = subprocess.Popen(words, stderr=stack.enter_context(log.open("w")))
-        stack.callback(daemon.wait)
-        stack.callback(daemon.kill)
-        wait_for(lambda: "cannot be reached" in log.read_text(), what="the meter to be missed")
+        running = daemon(entry(f"host: '{off.host}', register: 0, period_s: 0.1"))
+        stack.enter_context(running)
+        wait_for(lambda: "cannot be reached" in running.log(), what="the meter to be missed")
         for _ in range(SELECT_MAX):
-            link = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-            link.connect(path)
+            link = stack.enter_context(connect(running.socket))
         link.send(b"status")
         assert link.recv(4096).startswith(b"ok"), "all of them are served"
-        meter = Meter("tcp", str(port))
-        stack.callback(meter.close)
-        meter.set(0, ">H", 61)
+        off.start().set(0, ">H", 61)
         wait_for(
-            lambda: daemon.poll() is not None or "reads well again" in log.read_text(),
+            lambda: running.process.poll() is not None or "reads well again" in running.log(),
             what="the meter to be read",
         )
-        assert daemon.poll() is None, log.read_text()
+        assert running.process.poll() is None, running.log()
 
 
-def test_a_bus_of_meters_where_one_is_silent(probe):
-    with Cable() as cable:
-        meter = Meter("serial", cable.paths[0])
-        try:
-            meter.set(0, ">f", 10.5, slave=1)
-            meter.set(0, ">f", 20.5, slave=2)
-            channels = "{name: n1, slave: 1}, {name: n2, slave: 2}, {name: n3, slave: 99}"
-            keys = f"device: {cable.paths[1]}, baud: 9600, parity: even, format: float32"
-            done = probe(entry(f"{keys}, register: 0, channels: [{channels}]"), count=2)
-        finally:
-            meter.close()
+def test_a_bus_of_meters_where_one_is_silent(tmp_path, probe):
+    with Cable() as cable, Meter(tmp_path, cable.paths[0]) as meter:
+        meter.set(0, ">f", 10.5, slave=1)
+        meter.set(0, ">f", 20.5, slave=2)
+        channels = "{name: n1, slave: 1}, {name: n2, slave: 2}, {name: n3, slave: 99}"
+        keys = f"device: {cable.paths[1]}, baud: 9600, parity: even, format: float32"
+        done = probe(entry(f"{keys}, register: 0, channels: [{channels}]"), count=2)
     assert done.values("n1") == [10.5, 10.5], done.faults()
     assert done.values("n2") == [20.5, 20.5]
     assert all("slave 99" in fault for fault in done.faults())
@@ -235,4 +183,4 @@ def test_a_bus_of_meters_where_one_is_silent(probe):
 def test_a_wrong_configuration_names_the_key(probe, keys, complaint):
     done = probe(entry(keys))
     assert done.status != 0
-    assert complaint in done.errors + "".join(done.faults())
+    assert complaint in done.said

@@ -13,21 +13,18 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
-from tests.instruments import mosquitto
-from tests.instruments.mosquitto import PASSWORD, USER, Broker
-from tests.instruments.watching import Watch
+from tests.peers.certificates import make_authority, make_certificate
+from tests.peers.mosquitto import PASSWORD, USER, Broker
+from tests.peers.secret import secret
+from tests.peers.watching import Watch
 
 TOPIC = "site/power/n1"
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with mosquitto.running(tmp_path / "mosquitto") as started:
-        yield started
+def watch_at(watch: Callable[[str], Watch]) -> Callable[..., Watch]:
+    """`watch_at(broker, "topic: t")`"""
 
-
-@pytest.fixture
-def watch(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[..., Watch]:
     def make(
         broker: Broker,
         more: str = "topic: site/power/%n",
@@ -35,7 +32,7 @@ def watch(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[..
         host: str = "localhost",
     ) -> Watch:
         entry = f"type: mqtt, host: {host}, port: {broker.port}, period_s: {period_s}, {more}"
-        return Watch(joulemarkd, configuration(f"- {{{entry}}}\n"))
+        return watch(f"- {{{entry}}}\n")
 
     return make
 
@@ -49,40 +46,40 @@ def listening(broker: Broker) -> None:
     wait_for(lambda: "Sending SUBACK" in broker.log(), what="the subscription")
 
 
-def test_plain_numbers(broker: Broker, watch: Callable[..., Watch]) -> None:
-    with watch(broker) as seen:
+def test_plain_numbers(broker: Broker, watch_at: Callable[..., Watch]) -> None:
+    with watch_at(broker) as seen:
         listening(broker)
         began = time.time()
         broker.publish(TOPIC, "100.5", "200", "0")
         wait_for(lambda: len(seen.values()) == 3)
         assert seen.values() == [100.5, 200.0, 0.0]
-        reading = seen.readings()[0]
+        reading = seen.readings[0]
         assert reading["unit"] == "W" and reading["method"] == "integrated"
         assert began - 0.1 <= reading["time"] <= time.time()
 
 
 def test_messages_between_two_reads_are_all_there_with_their_own_times(
-    broker: Broker, watch: Callable[..., Watch]
+    broker: Broker, watch_at: Callable[..., Watch]
 ) -> None:
     """300 values in a burst, a reading a second: none is lost, none comes twice."""
     now = time.time() - 40
     sent = [(round(now + 0.1 * k, 3), 100.0 + k) for k in range(300)]
-    with watch(broker, period_s=1.0) as seen:
+    with watch_at(broker, period_s=1.0) as seen:
         listening(broker)
         broker.publish(TOPIC, *(message(watts, at) for at, watts in sent))
         broker.publish(TOPIC, message(*reversed(sent[-1])))  # again, as QoS 1 may
         wait_for(lambda: len(seen.values()) >= 300)
-        got = [(round(reading["time"], 3), reading["value"]) for reading in seen.readings()]
+        got = [(round(reading["time"], 3), reading["value"]) for reading in seen.readings]
         assert got == sent
 
 
-def test_fields_units_and_several_channels(broker: Broker, watch: Callable[..., Watch]) -> None:
+def test_fields_units_and_several_channels(broker: Broker, watch_at: Callable[..., Watch]) -> None:
     more = (
         "topic: site/%n, time_field: ts, time_unit: ms, channels: ["
         "{name: psu-1, field: psu.0.power_mw, scale: 0.001, domain: node},"
         "{name: energy, field: total_kwh, as: counter, scale: 3600000}]"
     )
-    with watch(broker, more) as seen:
+    with watch_at(broker, more) as seen:
         listening(broker)
         now = time.time()
         payload = {"psu": [{"power_mw": 212500}], "total_kwh": 1.5, "ts": int(now * 1000)}
@@ -90,17 +87,17 @@ def test_fields_units_and_several_channels(broker: Broker, watch: Callable[..., 
         wait_for(lambda: len(seen.values()) == 2)
         assert seen.values("psu-1") == [212.5]
         assert seen.values("energy") == [5.4e6]
-        units = {reading["channel"]: reading["unit"] for reading in seen.readings()}
+        units = {reading["channel"]: reading["unit"] for reading in seen.readings}
         assert units == {"psu-1": "W", "energy": "J"}
 
 
 def test_what_was_retained_long_ago_is_not_todays_power(
-    broker: Broker, watch: Callable[..., Watch]
+    broker: Broker, watch_at: Callable[..., Watch]
 ) -> None:
     broker.publish(TOPIC, message(999, time.time() - 3600), retain=True)
     broker.publish("site/plain/n1", "999", retain=True)
     channels = "channels: [{name: a, topic: site/power/%n}, {name: b, topic: site/plain/%n}]"
-    with watch(broker, channels) as seen:
+    with watch_at(broker, channels) as seen:
         wait_for(lambda: broker.log().count("Sending PUBLISH to auto") >= 2, what="both")
         broker.publish(TOPIC, message(50, time.time()))
         broker.publish("site/plain/n1", "60")
@@ -109,14 +106,14 @@ def test_what_was_retained_long_ago_is_not_todays_power(
 
 
 def test_a_retained_message_of_just_now_counts(
-    broker: Broker, watch: Callable[..., Watch]
+    broker: Broker, watch_at: Callable[..., Watch]
 ) -> None:
     broker.publish(TOPIC, message(70, time.time()), retain=True)
-    with watch(broker, period_s=5.0) as seen:  # fresh for three periods
+    with watch_at(broker, period_s=5.0) as seen:  # fresh for three periods
         wait_for(lambda: seen.values() == [70.0])
 
 
-def test_sick_values_are_named(broker: Broker, watch: Callable[..., Watch]) -> None:
+def test_sick_values_are_named(broker: Broker, watch_at: Callable[..., Watch]) -> None:
     sick = {
         "on fire": "garbage: 'on fire'",
         "nan": "is not a number",
@@ -125,7 +122,7 @@ def test_sick_values_are_named(broker: Broker, watch: Callable[..., Watch]) -> N
         '{"power": 1}': "no number in field 'watts'",
         message(1, time.time() + 3600): "ahead of our clock",
     }
-    with watch(broker) as seen:
+    with watch_at(broker) as seen:
         listening(broker)
         broker.publish(TOPIC, *sick, "42")
         wait_for(lambda: seen.values() == [42.0])
@@ -135,19 +132,19 @@ def test_sick_values_are_named(broker: Broker, watch: Callable[..., Watch]) -> N
 
 
 def test_a_value_without_a_time_is_never_a_repetition(
-    broker: Broker, watch: Callable[..., Watch]
+    broker: Broker, watch_at: Callable[..., Watch]
 ) -> None:
     """Our own clock may be set back: what comes after that is as new as what came before."""
-    with watch(broker) as seen:
+    with watch_at(broker) as seen:
         listening(broker)
         broker.publish(TOPIC, message(1, time.time() + 30), "42", "42")
         wait_for(lambda: seen.values() == [1.0, 42.0, 42.0])
 
 
 def test_a_dead_broker_is_named_and_a_living_one_found_again(
-    broker: Broker, watch: Callable[..., Watch]
+    broker: Broker, watch_at: Callable[..., Watch]
 ) -> None:
-    with watch(broker) as seen:
+    with watch_at(broker) as seen:
         listening(broker)
         broker.publish(TOPIC, "1")
         wait_for(lambda: seen.values() == [1.0])
@@ -161,13 +158,13 @@ def test_a_dead_broker_is_named_and_a_living_one_found_again(
 
 
 def test_a_session_of_ones_own_loses_nothing_while_away(
-    broker: Broker, watch: Callable[..., Watch]
+    broker: Broker, watch_at: Callable[..., Watch]
 ) -> None:
     more = "topic: site/power/%n, client_id: joulemark-%n"
-    with watch(broker, more) as seen:
+    with watch_at(broker, more) as seen:
         listening(broker)
     broker.publish(TOPIC, message(11, time.time()))
-    with watch(broker, more) as seen:
+    with watch_at(broker, more) as seen:
         wait_for(lambda: seen.values() == [11.0])
 
 
@@ -176,24 +173,17 @@ def test_a_session_of_ones_own_loses_nothing_while_away(
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[Broker]:
-    with mosquitto.running(tmp_path / "guarded", tls=True, password=True) as started:
+    with Broker(tmp_path / "guarded", tls=True, password=True) as started:
         yield started
 
 
-def secret(folder: Path, text: str = PASSWORD, mode: int = 0o600) -> Path:
-    path = folder / "secret"
-    path.write_text(text + "\n")
-    path.chmod(mode)
-    return path
-
-
 def guarded_entry(tmp_path: Path, ca: Path, password: str = PASSWORD, mode: int = 0o600) -> str:
-    file = secret(tmp_path, password, mode)
+    file = secret(tmp_path / "secret", password, mode)
     return f"topic: site/power/%n, user: {USER}, password_file: {file}, ca_file: {ca}"
 
 
-def test_tls_and_password(guarded: Broker, watch: Callable[..., Watch], tmp_path: Path) -> None:
-    with watch(guarded, guarded_entry(tmp_path, guarded.folder / "ca.crt")) as seen:
+def test_tls_and_password(guarded: Broker, watch_at: Callable[..., Watch], tmp_path: Path) -> None:
+    with watch_at(guarded, guarded_entry(tmp_path, guarded.folder / "ca.crt")) as seen:
         listening(guarded)
         guarded.publish(TOPIC, "33")
         wait_for(lambda: seen.values() == [33.0])
@@ -202,55 +192,55 @@ def test_tls_and_password(guarded: Broker, watch: Callable[..., Watch], tmp_path
 
 
 def test_a_broker_of_another_authority_is_refused(
-    guarded: Broker, watch: Callable[..., Watch], tmp_path: Path
+    guarded: Broker, watch_at: Callable[..., Watch], tmp_path: Path
 ) -> None:
-    stranger = mosquitto.make_authority(tmp_path, "stranger")
-    with watch(guarded, guarded_entry(tmp_path, stranger)) as seen:
+    stranger = make_authority(tmp_path, "stranger")
+    with watch_at(guarded, guarded_entry(tmp_path, stranger)) as seen:
         seen.wait_fault("certificate verify failed")
         assert seen.values() == []
 
 
 def test_a_broker_of_another_name_is_refused(
-    guarded: Broker, watch: Callable[..., Watch], tmp_path: Path
+    guarded: Broker, watch_at: Callable[..., Watch], tmp_path: Path
 ) -> None:
     entry = guarded_entry(tmp_path, guarded.folder / "ca.crt")
-    with watch(guarded, entry, host="127.0.0.1") as seen:
+    with watch_at(guarded, entry, host="127.0.0.1") as seen:
         fault = seen.wait_fault(f"broker 127.0.0.1:{guarded.port}: ")
         assert "certificate verify failed" in fault
         assert "New client connected" not in guarded.log()  # so it has not been told the password
-    with watch(guarded, entry):
+    with watch_at(guarded, entry):
         listening(guarded)  # it is the name alone that was wrong
 
 
 def test_a_wrong_password_is_named_but_not_told(
-    guarded: Broker, watch: Callable[..., Watch], tmp_path: Path
+    guarded: Broker, watch_at: Callable[..., Watch], tmp_path: Path
 ) -> None:
     entry = guarded_entry(tmp_path, guarded.folder / "ca.crt", "battery staple")
-    with watch(guarded, entry) as seen:
+    with watch_at(guarded, entry) as seen:
         fault = seen.wait_fault("uthor")
-        assert "battery" not in fault + seen.errors.read_text()
+        assert "battery" not in fault + seen.errors
 
 
 def test_a_password_that_others_may_read_is_refused(
-    guarded: Broker, watch: Callable[..., Watch], tmp_path: Path
+    guarded: Broker, watch_at: Callable[..., Watch], tmp_path: Path
 ) -> None:
     entry = guarded_entry(tmp_path, guarded.folder / "ca.crt", mode=0o644)
-    with watch(guarded, entry) as seen:
+    with watch_at(guarded, entry) as seen:
         wait_for(lambda: seen.process.poll() is not None)
-        assert "others may read it" in seen.output.read_text() + seen.errors.read_text()
+        assert "others may read it" in seen.said
 
 
-def test_a_client_certificate(tmp_path: Path, watch: Callable[..., Watch]) -> None:
-    with mosquitto.running(tmp_path / "mutual", tls=True) as broker:
+def test_a_client_certificate(tmp_path: Path, watch_at: Callable[..., Watch]) -> None:
+    with Broker(tmp_path / "mutual", tls=True) as broker:
         broker.kill()
         config = broker.folder / "mosquitto.conf"
         config.write_text(config.read_text() + "require_certificate true\n")
-        key, certificate = mosquitto.make_certificate(broker.folder, "node", "n1")
+        key, certificate = make_certificate(broker.folder, "node", "n1")
         broker.start()
         entry = f"topic: site/power/%n, ca_file: {broker.folder}/ca.crt"
-        with watch(broker, entry) as seen:
+        with watch_at(broker, entry) as seen:
             seen.wait_fault(f"broker localhost:{broker.port}: ")
-        with watch(broker, f"{entry}, cert_file: {certificate}, key_file: {key}") as seen:
+        with watch_at(broker, f"{entry}, cert_file: {certificate}, key_file: {key}") as seen:
             listening(broker)
 
 
@@ -272,4 +262,4 @@ def test_a_client_certificate(tmp_path: Path, watch: Callable[..., Watch]) -> No
 def test_mistakes_are_named(probe: Callable[..., object], entry: str, part: str) -> None:
     done = probe(f"- {{type: mqtt, {entry}}}\n")
     assert done.status != 0
-    assert part in done.errors + " ".join(done.faults())
+    assert part in done.said

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import wait_for
-from tests.instruments.watching import Watch
+from tests.cluster import CHECKOUT
 
 LOST = 15
 TEXT = "  - {type: nvml, name: gpus, period_s: 0.2, timeout_s: 5}\n"
@@ -25,7 +24,7 @@ def stub_folder(tmp_path_factory) -> Path:
     """Where libnvidia-ml.so.1 of the tests is."""
     folder = tmp_path_factory.mktemp("nvml")
     compiler = os.environ.get("CC") or shutil.which("gcc") or "cc"
-    source = Path(__file__).with_name("nvml_stub.c")
+    source = CHECKOUT / "tests" / "peers" / "nvml_stub.c"
     library = folder / "libnvidia-ml.so.1"
     words = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source]
     subprocess.run(list(map(str, words)), check=True, timeout=120)
@@ -63,17 +62,16 @@ def test_mig_is_said_in_the_channels_name(gpus, probe):
     assert [r["channel"] for r in run.readings] == ["gpu-0-mig", "gpu-1"]
 
 
-def test_a_lost_gpu_is_a_fault_and_comes_back(gpus, joulemarkd, configuration):
+def test_a_lost_gpu_is_a_fault_and_comes_back(gpus, watch):
     well = (1, 0, 7000, 61000, 0)
     gpus((0, 0, 5000, 61000, 0), well)
-    with Watch(joulemarkd, configuration(TEXT)) as watch:
-        wait_for(lambda: 5 in watch.values("gpu-0"), what="the first GPU's energy")
+    with watch(TEXT) as seen:
+        seen.wait_value(5, "gpu-0")
         gpus((0, LOST, 5000, 61000, 0), well)
-        assert watch.wait_fault("gpu-0 (GPU-00000000): GPU is lost")
-        others = len(watch.values("gpu-1"))
-        wait_for(lambda: len(watch.values("gpu-1")) > others, what="the other GPU to be read")
+        assert seen.wait_fault("gpu-0 (GPU-00000000): GPU is lost")
+        seen.wait_more(channel="gpu-1")
         gpus((0, 0, 6000, 61000, 0), well)
-        wait_for(lambda: 6 in watch.values("gpu-0"), what="the GPU to be found again")
+        seen.wait_value(6, "gpu-0")
 
 
 def test_a_gpu_that_is_lost_from_the_start_is_missed(gpus, probe):
@@ -88,7 +86,7 @@ def test_no_driver_says_what_to_do(gpus, stub_folder, probe, monkeypatch):
     monkeypatch.delenv("NVML_STUB")
     run = probe(TEXT)
     assert run.status == 1
-    assert "Driver Not Loaded" in run.errors + "".join(run.faults())
+    assert "Driver Not Loaded" in run.said
 
 
 def test_no_library_says_what_to_do(probe):
@@ -96,7 +94,7 @@ def test_no_library_says_what_to_do(probe):
         pytest.skip("this machine has NVIDIA's driver")
     run = probe(TEXT)
     assert run.status == 1
-    assert "install NVIDIA's driver" in run.errors + "".join(run.faults())
+    assert "install NVIDIA's driver" in run.said
 
 
 def real_gpus() -> int:

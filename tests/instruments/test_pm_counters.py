@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 
 from tests.cluster import wait_for
-from tests.instruments.machines import Daemon, write_files
-from tests.instruments.watching import Watch
+from tests.peers.machines import write_files
 
 STEMS = ("", "cpu_", "memory_", "accel0_", "accel1_")
 CHANNELS = ("node", "cpu", "memory", "gpu-0", "gpu-1")
@@ -70,28 +69,26 @@ def test_scans_are_read_with_their_own_time(tmp_path, probe):
         assert all(abs(r["time"] - time.time()) < 60 for r in run.readings)
 
 
-def test_the_node_holds_its_parts(tmp_path, joulemarkd, configuration):
+def test_the_node_holds_its_parts(tmp_path, daemon):
     controller = Controller(tmp_path / "pm")
-    with Daemon(joulemarkd, configuration(text_of(controller.root))) as daemon:
+    with daemon(text_of(controller.root)) as running:
 
         def counted() -> bool:
             controller.write()
-            return daemon.books()["cray/node"] > 100_000_000
+            return running.books()["cray/node"] > 100_000_000
 
         wait_for(counted, what="the node's energy", poll_s=0.1)
-        books = daemon.books()
+        books = running.books()
         assert set(books) == {f"cray/{name}" for name in CHANNELS}
-        assert daemon.node_uj() < 2 * books["cray/node"]
+        assert running.node_uj() < 2 * books["cray/node"]
 
 
-def test_a_controller_that_stops_is_a_fault(tmp_path, joulemarkd, configuration):
-    with Controller(tmp_path / "pm") as controller:
-        config = configuration(text_of(controller.root))
-        with Watch(joulemarkd, config) as watch:
-            wait_for(lambda: watch.values("node"), what="a first value")
-            controller.stopped.set()
-            fault = watch.wait_fault("freshness has stood at")
-            assert "the blade controller has stopped" in fault
-            known = set(watch.values("node"))
-            controller.write()
-            wait_for(lambda: set(watch.values("node")) - known, what="the controller to be back")
+def test_a_controller_that_stops_is_a_fault(tmp_path, watch):
+    with Controller(tmp_path / "pm") as controller, watch(text_of(controller.root)) as seen:
+        seen.wait_value(channel="node")
+        controller.stopped.set()
+        fault = seen.wait_fault("freshness has stood at")
+        assert "the blade controller has stopped" in fault
+        known = set(seen.values("node"))
+        controller.write()
+        wait_for(lambda: set(seen.values("node")) - known, what="the controller to be back")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
-from tests.instruments.machines import AMD, INTEL_CLIENT, INTEL_SERVER, Books, Daemon, Rapl
+from tests.peers.machines import AMD, INTEL_CLIENT, INTEL_SERVER, Books, Rapl
 
 SLACK_UJ = 20_000_000  # what the test's start may use up before the first wrap
 
@@ -75,27 +75,27 @@ def run_counters(books: Books, wraps: int, step_uj: int) -> None:
 
 
 @pytest.mark.parametrize("machine", list(ZONES))
-def test_wraps_are_charged_exactly(machine, tmp_path, joulemarkd, configuration):
+def test_wraps_are_charged_exactly(machine, tmp_path, daemon):
     """The kernel's own max_energy_range_uj; the node's total counts each joule once."""
     rapl, text = make(machine, tmp_path)
     counters = {
         f"rapl/{name}": rapl.counters[zone] for name, (zone, _) in CHANNELS[machine].items()
     }
-    with Daemon(joulemarkd, configuration(text)) as daemon:
-        books = Books(daemon, counters)
+    with daemon(text) as running:
+        books = Books(running, counters)
         run_counters(books, 1, 8_000_000)
         books.check()
-        outermost = sum(daemon.books()[f"rapl/{name}"] for name in OUTERMOST[machine])
-        assert daemon.node_uj() == outermost
+        outermost = sum(running.books()[f"rapl/{name}"] for name in OUTERMOST[machine])
+        assert running.node_uj() == outermost
 
 
-def test_a_counter_that_wraps_each_second_is_charged_exactly(tmp_path, joulemarkd, configuration):
+def test_a_counter_that_wraps_each_second_is_charged_exactly(tmp_path, daemon):
     """Ten turns of a counter that holds 20 J only."""
     zones = {zone: (name, 20_000_000) for zone, (name, _) in AMD.items()}
     rapl, text = make("amd", tmp_path, zones)
     counters = {f"rapl/{name}": rapl.counters[zone] for name, (zone, _) in CHANNELS["amd"].items()}
-    with Daemon(joulemarkd, configuration(text)) as daemon:
-        books = Books(daemon, counters)
+    with daemon(text) as running:
+        books = Books(running, counters)
         run_counters(books, 10, 8_000_000)
         books.check()
 
@@ -103,4 +103,4 @@ def test_a_counter_that_wraps_each_second_is_charged_exactly(tmp_path, joulemark
 def test_a_machine_without_rapl_says_what_to_do(tmp_path, probe):
     run = probe(f"  - {{type: powercap, root: {tmp_path}}}\n")
     assert run.status == 1
-    assert "has no RAPL zone (intel-rapl:N)" in run.errors + "".join(run.faults())
+    assert "has no RAPL zone (intel-rapl:N)" in run.said

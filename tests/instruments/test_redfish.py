@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
-from tests.cluster.ports import free_port, listens
-from tests.instruments import bmc as bmcs
-from tests.instruments import mosquitto as certificates
-from tests.instruments.bmc import PASSWORD, USER, Redfish, password_file, seen_in_process_list
-from tests.instruments.watching import Watch
+from tests.peers import bmc as bmcs
+from tests.peers.bmc import PASSWORD, USER, Redfish, Sushy
+from tests.peers.certificates import make_authority, make_certificate
+from tests.peers.secret import secret, seen_in_process_list
 
 METRICS = "Chassis/Self/EnvironmentMetrics"
 
@@ -28,10 +24,10 @@ METRICS = "Chassis/Self/EnvironmentMetrics"
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ca.crt, and localhost's and another host's key and certificate by it."""
     folder = tmp_path_factory.mktemp("authority")
-    certificates.make_authority(folder)
-    certificates.make_authority(folder, "stranger")
-    certificates.make_certificate(folder, "localhost", "localhost")
-    certificates.make_certificate(folder, "elsewhere", "bmc.example.org")
+    make_authority(folder)
+    make_authority(folder, "stranger")
+    make_certificate(folder, "localhost", "localhost")
+    make_certificate(folder, "elsewhere", "bmc.example.org")
     return folder
 
 
@@ -42,9 +38,8 @@ def mockup(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bmc(mockup: Path, authority: Path) -> Iterator[Redfish]:
-    started = Redfish(mockup, authority / "localhost.key", authority / "localhost.crt").start()
-    yield started
-    started.stop()
+    with Redfish(mockup, authority, "localhost") as started:
+        yield started
 
 
 @pytest.fixture
@@ -53,15 +48,11 @@ def entry(tmp_path: Path, authority: Path) -> Callable[..., str]:
 
     def write(port: int, more: str = "", ca: str = "ca.crt", times: str = "timeout_s: 5") -> str:
         words = [f"type: redfish, url: 'https://localhost:{port}', user: {USER}, period_s: 0.1"]
-        words += [f"password_file: {password_file(tmp_path)}, ca_file: {authority / ca}", times]
+        password_file = secret(tmp_path / "password", PASSWORD)
+        words += [f"password_file: {password_file}, ca_file: {authority / ca}", times]
         return "- {" + ", ".join(words + ([more] if more else [])) + "}\n"
 
     return write
-
-
-@pytest.fixture
-def watch(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[[str], Watch]:
-    return lambda instruments: Watch(joulemarkd, configuration(instruments))
 
 
 @pytest.mark.parametrize(
@@ -85,9 +76,9 @@ def test_reads_energy_counters(bmc: Redfish, entry: Callable, probe: Callable) -
 
 def test_follows_the_power(bmc: Redfish, entry: Callable, watch: Callable) -> None:
     with watch(entry(bmc.port)) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 412.5}})
-        wait_for(lambda: seen.values()[-1] == 412.5, what="the new value")
+        seen.wait_last(412.5)
 
 
 def test_auto_takes_what_there_is_and_stays_with_it(
@@ -95,7 +86,7 @@ def test_auto_takes_what_there_is_and_stays_with_it(
 ) -> None:
     bmcs.resource(bmc.mockup, METRICS, {})
     with watch(entry(bmc.port)) as seen:
-        wait_for(lambda: seen.values(), what="a first reading")
+        seen.wait_value()
         bmcs.chassis(bmc.mockup, "Self", 500.0)
         wait_for(lambda: seen.values()[-1] != 301.0, what="the new value")
         assert set(seen.values()) == {301.0, 501.0}  # of Power, never of EnvironmentMetrics
@@ -140,13 +131,10 @@ def test_the_systems_authorities_do_not_know_it(
 def test_refuses_another_hosts_certificate(
     mockup: Path, authority: Path, entry: Callable, probe: Callable
 ) -> None:
-    other = Redfish(mockup, authority / "elsewhere.key", authority / "elsewhere.crt").start()
-    try:
+    with Redfish(mockup, authority, "elsewhere") as other:
         done = probe(entry(other.port))
         assert done.status == 1 and "localhost" in done.faults()[0]
         assert other.requests == 0
-    finally:
-        other.stop()
 
 
 # ---- sessions and secrets ----
@@ -156,11 +144,10 @@ def test_renews_a_session_that_ended_and_deletes_it_at_the_end(
     bmc: Redfish, entry: Callable, probe: Callable, watch: Callable
 ) -> None:
     with watch(entry(bmc.port)) as seen:
-        wait_for(lambda: len(seen.values()) >= 3, what="first readings")
+        seen.wait_more(3)
         assert bmc.logins == 1
         bmc.sessions.clear()
-        before = len(seen.values())
-        wait_for(lambda: len(seen.values()) > before + 3, what="readings with a new session")
+        seen.wait_more(4)
         assert bmc.logins == 2 and seen.faults() == []
     bmc.sessions.clear()
     assert probe(entry(bmc.port), count=2).status == 0
@@ -172,13 +159,13 @@ def test_tries_a_refused_password_once(
 ) -> None:
     instruments = entry(bmc.port)
     wrong = "not-the-password-9"
-    password_file(tmp_path, wrong)
+    secret(tmp_path / "password", wrong)
     with watch(instruments) as seen:
         assert "check 'user' and 'password_file'" in seen.wait_fault("HTTP 401")
         wait_for(lambda: len(seen.faults()) > 5, what="more readings")
         assert bmc.logins == 1
         assert not seen_in_process_list(wrong)
-        assert wrong not in seen.output.read_text() + seen.errors.read_text()
+        assert wrong not in seen.said
 
 
 @pytest.mark.parametrize("auth", ["session", "basic"])
@@ -186,14 +173,14 @@ def test_the_password_shows_nowhere(
     bmc: Redfish, entry: Callable, watch: Callable, auth: str
 ) -> None:
     with watch(entry(bmc.port, f"auth: {auth}")) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
         assert not seen_in_process_list(PASSWORD)
         bmcs.resource(bmc.mockup, METRICS, "<html>")
         seen.wait_fault("garbage")
         bmc.stop()
         seen.wait_fault("localhost")
-        said = seen.output.read_text() + seen.errors.read_text()
-        assert PASSWORD not in said and not any(token in said for token in bmc.sessions)
+        assert PASSWORD not in seen.said
+        assert not any(token in seen.said for token in bmc.sessions)
     assert bmc.logins == (auth == "session")
 
 
@@ -201,7 +188,7 @@ def test_refuses_a_password_that_others_may_read(
     bmc: Redfish, entry: Callable, probe: Callable, tmp_path: Path
 ) -> None:
     instruments = entry(bmc.port)
-    password_file(tmp_path, mode=0o640)
+    secret(tmp_path / "password", PASSWORD, 0o640)
     assert "others may read it; chmod 600" in probe(instruments).faults()[0]
     assert bmc.logins == 0
 
@@ -235,23 +222,22 @@ def test_names_a_sick_answer_and_recovers(
     bmc: Redfish, entry: Callable, watch: Callable, answer: str, part: str
 ) -> None:
     with watch(entry(bmc.port, "source: metrics")) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
         bmcs.resource(bmc.mockup, METRICS, answer)
         seen.wait_fault(part)
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 42}})
-        wait_for(lambda: seen.values()[-1] == 42.0, what="the next good value")
+        seen.wait_last(42.0)
 
 
 def test_a_slow_service_is_late_and_recovers(
     bmc: Redfish, entry: Callable, watch: Callable
 ) -> None:
     with watch(entry(bmc.port, times="timeout_s: 0.5")) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
         bmc.delay_s = 2.0
         seen.wait_fault("no answer within timeout_s of 0.5 s")
         bmc.delay_s = 0.0
-        before = len(seen.values())
-        wait_for(lambda: len(seen.values()) > before, what="a reading in time")
+        seen.wait_more()
 
 
 def test_looks_up_over_several_readings_where_one_is_too_short(
@@ -259,57 +245,38 @@ def test_looks_up_over_several_readings_where_one_is_too_short(
 ) -> None:
     bmc.delay_s = 0.3  # seven requests before the first value
     with watch(entry(bmc.port, "source: metrics", times="timeout_s: 1.6")) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
 
 
 def test_survives_a_service_that_restarts(bmc: Redfish, entry: Callable, watch: Callable) -> None:
     with watch(entry(bmc.port)) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
         bmc.stop()
         seen.wait_fault("localhost")
         bmc.sessions.clear()  # a BMC forgets them
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 77}})
         bmc.start()
-        wait_for(lambda: seen.values()[-1] == 77.0, what="the value after the restart")
+        seen.wait_last(77.0)
 
 
 def test_finds_a_resource_that_moved(bmc: Redfish, entry: Callable, watch: Callable) -> None:
     with watch(entry(bmc.port, "source: supplies")) as seen:
-        wait_for(seen.values, what="a first reading")
+        seen.wait_value()
         supplies = bmc.mockup / "Chassis/Self/PowerSubsystem/PowerSupplies"
         bmcs.resource(supplies, "Bay2", {"Status": {"State": "Absent"}})
         shutil.rmtree(supplies / "Bay2/Metrics")  # pulled out
-        wait_for(lambda: seen.values()[-1] == 151.0, what="the other supply alone")
+        seen.wait_last(151.0)
 
 
 # ---- sushy-tools' own programs, as they are ----
 
 
-@contextlib.contextmanager
-def program(name: str, port: int, *words: object) -> Iterator[None]:
-    path = Path(sys.executable).with_name(name)
-    if not path.exists():
-        pytest.skip(f"{name} is not installed (Python: sushy-tools)")
-    process = subprocess.Popen(
-        [path, "-p", str(port), *map(str, words)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_for(lambda: listens(port), what=f"{name} to listen")
-        yield
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
 def test_sushy_static(mockup: Path, authority: Path, entry: Callable, probe: Callable) -> None:
     """It asks for no password; sessions it has none."""
-    port = free_port()
     pair = ("-c", authority / "localhost.crt", "-k", authority / "localhost.key")
-    with program("sushy-static", port, "-i", "127.0.0.1", "-m", mockup, *pair):
-        assert probe(entry(port, "auth: basic"), count=3).values() == [300.0] * 3
-        assert "set 'auth: basic'" in probe(entry(port)).faults()[0]
+    with Sushy("sushy-static", mockup.parent, "-m", mockup, *pair) as bmc:
+        assert probe(entry(bmc.port, "auth: basic"), count=3).values() == [300.0] * 3
+        assert "set 'auth: basic'" in probe(entry(bmc.port)).faults()[0]
 
 
 def test_sushy_emulator(authority: Path, entry: Callable, probe: Callable, tmp_path: Path) -> None:
@@ -318,14 +285,14 @@ def test_sushy_emulator(authority: Path, entry: Callable, probe: Callable, tmp_p
     digest = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
     (tmp_path / "users").write_text(f"{USER}:{digest}\n")
     (tmp_path / "sushy.conf").write_text(f"SUSHY_EMULATOR_AUTH_FILE = '{tmp_path}/users'\n")
-    port = free_port()
-    words = ("--fake", "--config", tmp_path / "sushy.conf", "-i", "127.0.0.1")
-    pair = ("--ssl-certificate", authority / "localhost.crt")
-    with program("sushy-emulator", port, *words, *pair, "--ssl-key", authority / "localhost.key"):
-        fault = probe(entry(port, "auth: basic")).faults()[0]
+    words = ("--fake", "--config", tmp_path / "sushy.conf")
+    words += ("--ssl-certificate", authority / "localhost.crt")
+    words += ("--ssl-key", authority / "localhost.key")
+    with Sushy("sushy-emulator", tmp_path, *words) as bmc:
+        fault = probe(entry(bmc.port, "auth: basic")).faults()[0]
         assert "gives no watts" in fault and "has no PowerSubsystem" in fault
-        instruments = entry(port, "auth: basic")
-        password_file(tmp_path, "wrong-one")
+        instruments = entry(bmc.port, "auth: basic")
+        secret(tmp_path / "password", "wrong-one")
         assert "HTTP 401" in probe(instruments).faults()[0]
 
 

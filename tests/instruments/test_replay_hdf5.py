@@ -65,8 +65,8 @@ def test_bad_traces_are_named(tmp_path, probe):
     for part, columns in bad.items():
         run = probe(text_of("replay_hdf5", write(tmp_path / "bad.h5", **columns)))
         assert run.status == 1
-        said = run.errors + "".join(run.faults())
+        said = run.said
         assert part in said and "bad.h5" in said
     (tmp_path / "bad.h5").write_text("time_s,power_w\n")
     run = probe(text_of("replay_hdf5", tmp_path / "bad.h5"))
-    assert "it is no HDF5 file" in run.errors + "".join(run.faults())
+    assert "it is no HDF5 file" in run.said

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from .lines import Line
-from .watching import Watch
-from .wattmeter import Wattmeter, Wt230, Wt310
+from tests.peers.lines import Line
+from tests.peers.wattmeter import Wattmeter, Wt230, Wt310
 
 MODELS = [("wt310", Wt310), ("wt230", Wt230)]
 
@@ -81,19 +80,17 @@ def test_an_answer_that_is_no_power_is_named(watts, fault, probe):
         ("late", "no whole answer"),
     ],
 )
-def test_a_sick_meter_is_named_and_read_again_when_it_is_well(
-    mood, fault, joulemarkd, configuration
-):
+def test_a_sick_meter_is_named_and_read_again_when_it_is_well(mood, fault, watch):
     with Wt310() as meter:
         keys = "model: wt310, period_s: 0.1, timeout_s: 0.2"
-        with Watch(joulemarkd, configuration(entry(meter, keys))) as watch:
-            watch.wait_value(230.5)
+        with watch(entry(meter, keys)) as seen:
+            seen.wait_value(230.5)
             meter.watts = "17.0E+00"
             meter.mood = mood
-            watch.wait_fault(fault)
+            seen.wait_fault(fault)
             meter.watts = "18.0E+00"
             meter.mood = ""
-            watch.wait_value(18.0)
+            seen.wait_value(18.0)
 
 
 def test_a_meter_that_refuses_the_set_up_is_named(probe):
@@ -128,4 +125,4 @@ def test_nobody_on_the_line(probe):
 def test_a_wrong_configuration_names_the_key(keys, complaint, probe):
     done = probe(f"  - {{type: scpi, device: /dev/null, {keys}}}\n")
     assert done.status != 0
-    assert complaint in done.errors + "".join(done.faults())
+    assert complaint in done.said

@@ -4,24 +4,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import wait_for
-
-from .agent import AUTH_PASSWORD, COMMUNITY, PRIV_PASSWORD, USER, Agent, program, secret
-from .watching import Watch
+from tests.peers.agent import AUTH_PASSWORD, COMMUNITY, PRIV_PASSWORD, USER, Agent
+from tests.peers.secret import secret
 
 APC = ".1.3.6.1.4.1.318.1.1.26.9.4.3.1"  # rPDU2OutletMeteredStatusEntry: 7 power, 11 energy
 RARITAN = ".1.3.6.1.4.1.13742.6.5.4.3.1.4.1"
 OWN = ".1.3.6.1.4.1.8072.9999.9999"  # netSnmpPlaypen
-
-pytestmark = pytest.mark.skipif(not program(), reason="snmpd is not installed: no agent to read")
 
 
 @pytest.fixture
@@ -32,7 +27,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
 
 @pytest.fixture
 def community(tmp_path: Path) -> Path:
-    return secret(tmp_path, "community", COMMUNITY)
+    return secret(tmp_path / "community", COMMUNITY)
 
 
 def entry(channels: str, keys: str) -> str:
@@ -106,7 +101,7 @@ def test_an_outlet_that_the_agent_lacks_costs_only_itself(agent, community, prob
 
 def test_a_wrong_community_is_silence_with_a_hint(agent, tmp_path, probe):
     agent.set({f"{APC}.7.1": ("gauge", 10)})
-    wrong = secret(tmp_path, "wrong", "public-or-so")
+    wrong = secret(tmp_path / "wrong", "public-or-so")
     keys = f"host: '{agent.host}', community_file: {wrong}, timeout_s: 0.5, preset: apc"
     done = probe(entry("{name: a, outlet: 1}", keys))
     assert done.status == 1
@@ -114,24 +109,22 @@ def test_a_wrong_community_is_silence_with_a_hint(agent, tmp_path, probe):
     assert "public-or-so" not in done.faults()[0] + done.errors
 
 
-def test_a_host_without_an_address_costs_only_its_outlets(
-    agent, community, joulemarkd, configuration
-):
+def test_a_host_without_an_address_costs_only_its_outlets(agent, community, watch):
     """A name is looked up in its own time: a reading may tell one host before the other."""
     agent.set({f"{APC}.7.1": ("gauge", 10)})
     channels = (
         f"{{name: a, outlet: 1, host: '{agent.host}'}}, {{name: b, outlet: 1, host: x.invalid}}"
     )
     keys = f"community_file: {community}, preset: apc, timeout_s: 5"
-    with Watch(joulemarkd, configuration(entry(channels, keys))) as watch:
-        wait_for(lambda: len(watch.values("a")) >= 2 and len(watch.faults()) >= 2)
-    assert set(watch.values()) == {10.0}
-    assert all("no such host" in text for text in watch.faults()), watch.faults()
+    with watch(entry(channels, keys)) as seen:
+        wait_for(lambda: len(seen.values("a")) >= 2 and len(seen.faults()) >= 2)
+    assert set(seen.values()) == {10.0}
+    assert all("no such host" in text for text in seen.faults()), seen.faults()
 
 
 def v3(agent: Agent, folder: Path, user: str = USER, auth: str = AUTH_PASSWORD) -> str:
-    auth_file = secret(folder, "auth", auth)
-    priv_file = secret(folder, "priv", PRIV_PASSWORD)
+    auth_file = secret(folder / "auth", auth)
+    priv_file = secret(folder / "priv", PRIV_PASSWORD)
     return (
         f"host: '{agent.host}', user: {user}, auth_protocol: SHA-256, timeout_s: 5, "
         f"auth_password_file: {auth_file}, priv_protocol: AES, priv_password_file: {priv_file}, "
@@ -168,47 +161,20 @@ def test_a_password_file_that_others_may_read_is_refused(agent, tmp_path, probe)
     (tmp_path / "auth").chmod(0o644)
     done = probe(entry("{name: a, outlet: 1}", keys))
     assert done.status != 0
-    assert str(tmp_path / "auth") in done.errors + "".join(done.faults())
+    assert str(tmp_path / "auth") in done.said
 
 
-@pytest.fixture
-def readings(joulemarkd: Path, configuration: Callable[[str], Path]) -> Iterator[Callable]:
-    """`readings(YAML)`: the readings of a probe that goes on, one by one as they come."""
-    running: list[subprocess.Popen] = []
-
-    def start(instruments: str) -> Iterator[dict]:
-        words = [joulemarkd, "-N", "n1", "-c", configuration(instruments), "--probe", "100000"]
-        process = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, text=True)
-        running.append(process)
-        return map(json.loads, process.stdout)
-
-    yield start
-    for process in running:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def seek(readings: Iterator[dict], channel: str, wanted: Callable[[dict], bool]) -> dict:
-    """The channel's next reading that is as wanted; gives up after ten thousand."""
-    for _, reading in zip(range(10000), readings):
-        if reading["channel"] == channel and wanted(reading):
-            return reading
-    raise AssertionError(f"{channel}: never as wanted")
-
-
-def test_a_value_that_changes_is_followed(agent, community, readings):
+def test_a_value_that_changes_is_followed(agent, community, watch):
     agent.set({f"{APC}.7.1": ("gauge", 10)})
     keys = v2c(agent, community, ", preset: apc, period_s: 0.05")
-    stream = readings(entry("{name: a, outlet: 1}", keys))
-    assert seek(stream, "a", lambda one: one["fault"] is None)["value"] == 10.0
-    agent.set({f"{APC}.7.1": ("gauge", 321)})
-    seek(stream, "a", lambda one: one["value"] == 321.0)
+    with watch(entry("{name: a, outlet: 1}", keys)) as seen:
+        seen.wait_value()
+        assert set(seen.values()) == {10.0}
+        agent.set({f"{APC}.7.1": ("gauge", 321)})
+        seen.wait_value(321.0)
 
 
-def test_a_stopped_agent_is_named_delays_nobody_and_comes_back(
-    agent, tmp_path, community, readings
-):
+def test_a_stopped_agent_is_named_delays_nobody_and_comes_back(agent, tmp_path, community, watch):
     agent.set({f"{APC}.7.1": ("gauge", 10)})
     with Agent(tmp_path / "other", [APC]) as other:
         other.set({f"{APC}.7.1": ("gauge", 20)})
@@ -217,28 +183,32 @@ def test_a_stopped_agent_is_named_delays_nobody_and_comes_back(
             f"{{name: b, outlet: 1, host: '{other.host}'}}"
         )
         keys = f"community_file: {community}, preset: apc, period_s: 0.1, timeout_s: 1"
-        stream = readings(entry(channels, keys))
-        seek(stream, "a", lambda one: one["value"] == 10.0)
-        agent.send(signal.SIGSTOP)
-        seek(stream, "a", lambda one: one["fault"] and "no answer" in one["fault"])
-        # from here on nobody waits for it: the other's period of 0.1 s holds, not the time-out
-        times = [seek(stream, "b", lambda one: one["value"] == 20.0)["time"] for _ in range(20)]
-        gaps = sorted(after - before for before, after in zip(times, times[1:]))
-        assert gaps[len(gaps) // 2] < 0.5, gaps
-        agent.send(signal.SIGCONT)
-        seek(stream, "a", lambda one: one["value"] == 10.0)
+        with watch(entry(channels, keys)) as seen:
+            seen.wait_value(10.0, "a")
+            agent.send(signal.SIGSTOP)
+            seen.wait_fault("no answer")
+            # from here on nobody waits for it: the other's period of 0.1 s holds, not the time-out
+            seen.wait_more(20, "b")
+            good = [one for one in seen.readings if one["channel"] == "b" and not one["fault"]]
+            times = [one["time"] for one in good[-20:]]
+            gaps = sorted(after - before for before, after in zip(times, times[1:]))
+            assert gaps[len(gaps) // 2] < 0.5, gaps
+            assert set(seen.values("b")) == {20.0}
+            agent.send(signal.SIGCONT)
+            seen.wait_more(1, "a")
+            assert set(seen.values("a")) == {10.0}
 
 
-def test_an_agent_that_restarts_is_read_on_over_version_3(agent, tmp_path, readings):
+def test_an_agent_that_restarts_is_read_on_over_version_3(agent, tmp_path, watch):
     agent.set({f"{APC}.7.1": ("gauge", 10)})
     keys = v3(agent, tmp_path).replace("timeout_s: 5", "timeout_s: 1, period_s: 0.1")
-    stream = readings(entry("{name: a, outlet: 1}", keys))
-    seek(stream, "a", lambda one: one["value"] == 10.0)
-    agent.kill()
-    seek(stream, "a", lambda one: one["fault"] is not None)
-    agent.set({f"{APC}.7.1": ("gauge", 30)})
-    agent.start()
-    seek(stream, "a", lambda one: one["value"] == 30.0)
+    with watch(entry("{name: a, outlet: 1}", keys)) as seen:
+        seen.wait_value(10.0)
+        agent.kill()
+        seen.wait_fault()
+        agent.set({f"{APC}.7.1": ("gauge", 30)})
+        agent.start()
+        seen.wait_value(30.0)
 
 
 @pytest.mark.parametrize(
@@ -254,4 +224,4 @@ def test_an_agent_that_restarts_is_read_on_over_version_3(agent, tmp_path, readi
 def test_a_wrong_configuration_names_the_key(community, probe, keys, complaint):
     done = probe(entry("{name: a, outlet: 1}", keys.replace("{file}", str(community))))
     assert done.status != 0
-    assert f"key '{complaint}" in done.errors + "".join(done.faults())
+    assert f"key '{complaint}" in done.said

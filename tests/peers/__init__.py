@@ -1,7 +1,3 @@
 """Processes that tests talk to: real servers, simulators of meters, our own daemons."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-
-from tests.peers.peer import Peer
-
-__all__ = ["Peer"]

@@ -18,6 +18,8 @@ Self = TypeVar("Self", bound="Peer")
 #: a test that is killed leaves none behind; as words, for code after a fork may hang in Python
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 END_S = 60.0
+#: Debian keeps servers where users do not look
+PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 
 class Peer:
@@ -27,6 +29,8 @@ class Peer:
     log_file: Path
     env: Mapping[str, str] = {}  # beside our own
     folder: Path | None = None  # where it runs
+    output_file: Path | None = None  # what it prints, where that is no part of the log
+    stdin: int = subprocess.DEVNULL
     process: subprocess.Popen | None = None
 
     def command(self) -> Sequence[object]:
@@ -38,14 +42,15 @@ class Peer:
 
     def start(self: Self) -> Self:
         words = [*DIES_WITH_US, *map(str, self.command())]
-        with self.log_file.open("a") as log:
+        with self.log_file.open("a") as log, (self.output_file or self.log_file).open("a") as out:
             self.process = subprocess.Popen(
                 words,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdin=self.stdin,
+                stdout=out,
                 stderr=log,
-                env={**os.environ, **self.env},
+                env={**os.environ, "PATH": PATH, **self.env},
                 cwd=self.folder,
+                text=True,
             )
         try:
             wait_for(self._lives_and_is_ready, what=f"{words[4]} to answer; log: {self.log_file}")
@@ -70,6 +75,8 @@ class Peer:
         if not process:
             return None
         process.send_signal(number)
+        if process.stdin:
+            process.stdin.close()
         try:
             return process.wait(END_S)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The daemon under test, and a file system of a test's own that it can fill and freeze."""
+"""A file system of a test's own that it can fill and freeze."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -11,15 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Build, cache_folder
 from tests.disks import fill
-
-
-@pytest.fixture(scope="session")
-def joulemarkd() -> Path:
-    """$JOULEMARKD, or what environments/build made."""
-    given = os.environ.get("JOULEMARKD")
-    return Path(given or Build.load(cache_folder()).slurm_prefix / "sbin" / "joulemarkd")
 
 
 def run(*words: object) -> None:

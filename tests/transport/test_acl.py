@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import CHECKOUT, wait_for
-from tests.instruments import mosquitto
-from tests.instruments.mosquitto import Broker, make_certificate
-from tests.transport.node import CLUSTER, TestNode
-from tests.transport.test_mqtt import Receiver, wait_arrived
-
-pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
+from tests.peers.certificates import make_certificate
+from tests.peers.mosquitto import Broker
+from tests.peers.node import CLUSTER, TestNode
+from tests.peers.receiver import Receiver
 
 ACL = CHECKOUT / "slurm-plugins" / "site" / "mosquitto.acl"
 TOP = f"joulemark/{CLUSTER}"
@@ -30,7 +28,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     acl = folder / "joulemark.acl"
     acl.write_text(ACL.read_text().replace("mycluster", CLUSTER))
     acl.chmod(0o600)
-    with mosquitto.running(folder, tls=True, acl=acl) as started:
+    with Broker(folder, tls=True, acl=acl) as started:
         for name in NAMES:
             make_certificate(folder, name, name)
         yield started
@@ -55,12 +53,11 @@ def node(joulemarkd: Path, tmp_path: Path, broker: Broker) -> Iterator[TestNode]
 
 @pytest.fixture
 def receiver(node: TestNode, broker: Broker, tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(node)
-    made.config = tmp_path / "receiver.yaml"
+    config = tmp_path / "receiver.yaml"
     of_node, own = section(broker, "%n"), section(broker, "joulemark-receive")
-    made.config.write_text(node.config.read_text().replace(of_node, own))
-    yield made.start()
-    made.kill()
+    config.write_text(node.config.read_text().replace(of_node, own))
+    with Receiver(config, tmp_path) as started:
+        yield started
 
 
 def client(broker: Broker, program: str, name: str | None, *words: str) -> list[str]:
@@ -79,7 +76,7 @@ def test_a_node_cannot_write_anothers_record(
 ) -> None:
     """n2 sends n1's next record, sound in all but its sender, and then one of its own."""
     node.job(1)
-    wait_arrived(node, 1)
+    node.wait_arrived(1)
     record = json.loads((node.records / node.file_name(1)).read_text())
     forged = json.dumps({**record, "JobIDRaw": 2})
     publish(broker, "n2", f"{TOP}/record/n1/2", forged)

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
+from tests.peers.node import TestNode
 from tests.transport.conftest import Disk
-from tests.transport.node import TestNode
 
 ANSWER_S = 2.0  # an answer takes milliseconds; the machine may be loaded
 
@@ -27,15 +27,10 @@ def node(joulemarkd: Path, tmp_path: Path) -> Iterator[TestNode]:
     made.kill()
 
 
-def wait_arrived(node: TestNode, *jobs: int) -> None:
-    wait_for(lambda: node.arrived() == sorted(jobs), what=f"jobs {jobs}; {node.log_file}")
-    wait_for(lambda: node.outbox() == [], what="the outbox to be empty")
-
-
 def test_a_record_goes_through_the_outbox(node: TestNode) -> None:
     with node:
         node.job(1)
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
         assert not [path for path in node.records.rglob("*") if path.name.startswith(".")]
 
 
@@ -44,7 +39,7 @@ def test_a_frozen_folder_stalls_nothing_and_all_arrives_after(node: TestNode, di
     node.configure(records=disk.folder / "records")
     with node:
         node.job(1)
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
         disk.freeze()
         slowest_s = max(node.job(number) for number in range(2, 12))
         assert slowest_s < ANSWER_S
@@ -56,7 +51,7 @@ def test_a_frozen_folder_stalls_nothing_and_all_arrives_after(node: TestNode, di
         wait_for(lambda: node.ask("node") != ticks, what="ticks to go on")
         assert len(node.outbox()) == 10
         disk.thaw()
-        wait_arrived(node, *range(1, 12))
+        node.wait_arrived(*range(1, 12))
 
 
 def test_a_daemon_is_restarted_while_its_forwarder_hangs(node: TestNode, disk: Disk) -> None:
@@ -64,7 +59,7 @@ def test_a_daemon_is_restarted_while_its_forwarder_hangs(node: TestNode, disk: D
     node.configure(records=disk.folder / "records")
     with node:
         node.job(1)
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
         disk.freeze()
         node.job(2)
         hung = Path(f"/proc/{node.forwarder()}/stat")
@@ -75,7 +70,7 @@ def test_a_daemon_is_restarted_while_its_forwarder_hangs(node: TestNode, disk: D
         assert hung.exists()
         node.job(3)
         disk.thaw()
-        wait_arrived(node, 1, 2, 3)
+        node.wait_arrived(1, 2, 3)
         wait_for(lambda: not hung.exists(), what="the hung forwarder to end")
 
 
@@ -83,13 +78,13 @@ def test_a_full_disk_delays_records_alone(node: TestNode, disk: Disk) -> None:
     node.configure(records=disk.folder / "records")
     with node:
         node.job(1)
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
         filler = disk.fill()
         node.job(2)
         wait_for(lambda: "No space left" in node.log(), what="the log to say so")
         assert node.arrived() == [1] and node.outbox() == [node.file_name(2)]
         filler.unlink()
-        wait_arrived(node, 1, 2)
+        node.wait_arrived(1, 2)
 
 
 def test_a_full_ledger_disk_lets_records_pass(node: TestNode, disk: Disk) -> None:
@@ -98,7 +93,7 @@ def test_a_full_ledger_disk_lets_records_pass(node: TestNode, disk: Disk) -> Non
     node.configure()
     with node:
         node.job(1)
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
         disk.fill()
         node.job(2)
         wait_for(lambda: node.arrived() == [1, 2], what="the record")
@@ -112,7 +107,7 @@ def test_a_killed_daemon_delivers_what_waited(node: TestNode, tmp_path: Path) ->
         node.kill(signal.SIGKILL)
         (tmp_path / "away").mkdir()
         node.start()
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
 
 
 def test_a_daemon_killed_before_it_has_written_a_record_writes_it_later(node: TestNode) -> None:
@@ -126,16 +121,16 @@ def test_a_daemon_killed_before_it_has_written_a_record_writes_it_later(node: Te
         for outbox in (node.state / "outbox", Path(f"{node.socket}.outbox")):
             outbox.unlink()
         node.start()
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
 
 
 def test_a_killed_forwarder_is_replaced(node: TestNode) -> None:
     with node:
         node.job(1)
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
         os.kill(node.forwarder(), signal.SIGKILL)
         node.job(2)
-        wait_arrived(node, 1, 2)
+        node.wait_arrived(1, 2)
         assert "the forwarder ended (signal 9)" in node.log()
 
 
@@ -169,5 +164,5 @@ def test_a_link_in_the_folder_is_not_followed(node: TestNode, tmp_path: Path) ->
     with node:
         node.job(1)
         wait_for(lambda: not (node.records / node.file_name(1)).is_symlink(), what="the record")
-        wait_arrived(node, 1)
+        node.wait_arrived(1)
         assert victim.read_text() == "mine"

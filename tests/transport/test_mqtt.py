@@ -5,74 +5,31 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT, wait_for
-from tests.instruments import mosquitto
-from tests.instruments.mosquitto import PASSWORD, USER, Broker
-from tests.peers import Peer
-from tests.transport.node import TestNode
-
-pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed")
-
-
-BROKEN = """\
-from joulemark import receive
-
-def {name}(*_):
-    raise RuntimeError("broken on purpose")
-
-receive.{name} = {name}
-"""
-
-
-class Receiver(Peer):
-    """`joulemark receive`, with the node's own configuration unless it is given another."""
-
-    def __init__(self, node: TestNode) -> None:
-        self.node, self.config = node, node.config
-        self.path = str(CHECKOUT / "packages" / "joulemark" / "src")
-        self.log_file = node.folder / "receiver.log"
-
-    def command(self) -> list[object]:
-        self.env = {"JOULEMARK_CONFIG": str(self.config), "PYTHONPATH": self.path}
-        self.node.records.mkdir(exist_ok=True)
-        self.connections = self._connections()
-        return [sys.executable, "-m", "joulemark", "receive"]
-
-    def ready(self) -> bool:
-        return self._connections() > self.connections
-
-    def _connections(self) -> int:
-        return self.log().count("the broker takes us")
-
-    def break_function(self, name: str) -> None:
-        """From its next start on, every call of this function of joulemark.receive fails."""
-        folder = self.node.folder / "broken"
-        folder.mkdir()
-        (folder / "sitecustomize.py").write_text(BROKEN.format(name=name))
-        self.path = f"{folder}:{self.path}"
+from tests.cluster import wait_for
+from tests.peers.mosquitto import PASSWORD, USER, Broker
+from tests.peers.node import TestNode
+from tests.peers.receiver import Receiver
+from tests.peers.secret import secret
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    with mosquitto.running(tmp_path / "mosquitto", tls=True, password=True) as started:
+    with Broker(tmp_path / "mosquitto", tls=True, password=True) as started:
         yield started
 
 
 @pytest.fixture
 def node(joulemarkd: Path, tmp_path: Path, broker: Broker) -> Iterator[TestNode]:
-    secret = tmp_path / "secret"
-    secret.write_text(PASSWORD)
-    secret.chmod(0o600)
+    password_file = secret(tmp_path / "secret", PASSWORD)
     keys = (
         f"transport: mqtt\nstore: {tmp_path}/store.sqlite\n"
         f"mqtt: {{host: localhost, port: {broker.port}, ca_file: {broker.folder}/ca.crt,"
-        f" user: {USER}, password_file: {secret}}}\n"
+        f" user: {USER}, password_file: {password_file}}}\n"
     )
     (tmp_path / "records").mkdir()
     with TestNode(joulemarkd, tmp_path, keys) as started:
@@ -80,21 +37,15 @@ def node(joulemarkd: Path, tmp_path: Path, broker: Broker) -> Iterator[TestNode]
 
 
 @pytest.fixture
-def receiver(node: TestNode) -> Iterator[Receiver]:
-    made = Receiver(node).start()
-    yield made
-    made.kill()
-
-
-def wait_arrived(node: TestNode, *jobs: int, timeout_s: float = 60) -> None:
-    wait_for(lambda: node.arrived() == sorted(jobs), timeout_s, f"jobs {jobs}; {node.log_file}")
-    wait_for(lambda: node.outbox() == [], timeout_s, "the outbox to be empty")
+def receiver(node: TestNode, tmp_path: Path) -> Iterator[Receiver]:
+    with Receiver(node.config, tmp_path) as started:
+        yield started
 
 
 def test_records_arrive_over_tls_with_a_password(node: TestNode, receiver: Receiver) -> None:
     for job in range(1, 21):
         node.job(job)
-    wait_arrived(node, *range(1, 21))
+    node.wait_arrived(*range(1, 21))
     for job in range(1, 21):
         assert receiver.log().count(f"{node.file_name(job)}: ") == 1
     assert receiver.kill(signal.SIGTERM) == 0
@@ -104,14 +55,14 @@ def test_a_dead_broker_delays_records_alone(
     node: TestNode, receiver: Receiver, broker: Broker
 ) -> None:
     node.job(1)
-    wait_arrived(node, 1)
+    node.wait_arrived(1)
     broker.kill(signal.SIGKILL)
     assert max(node.job(number) for number in range(2, 12)) < 2
     wait_for(lambda: "records wait in the outbox" in node.log(), what="the log to say so")
     wait_for(lambda: len(node.outbox()) == 10, what="all records in the outbox")
     assert node.arrived() == [1]
     broker.start()
-    wait_arrived(node, *range(1, 12))
+    node.wait_arrived(*range(1, 12))
 
 
 def test_a_daemon_killed_during_the_outage_loses_nothing(
@@ -124,7 +75,7 @@ def test_a_daemon_killed_during_the_outage_loses_nothing(
     node.start()
     node.job(2)
     broker.start()
-    wait_arrived(node, 1, 2)
+    node.wait_arrived(1, 2)
 
 
 def test_a_receiver_that_is_away_gets_all_later(node: TestNode, receiver: Receiver) -> None:
@@ -134,7 +85,7 @@ def test_a_receiver_that_is_away_gets_all_later(node: TestNode, receiver: Receiv
         node.job(job)
     wait_for(lambda: len(node.outbox()) == len(jobs), what="the records in the outbox")
     receiver.start()
-    wait_arrived(node, *jobs)
+    node.wait_arrived(*jobs)
     # its writers answer all at once, over one connection
     assert "not connected" not in receiver.log().rpartition("receiving from")[2]
 
@@ -151,7 +102,7 @@ def test_what_a_broker_loses_is_sent_again(
     assert node.outbox() == [node.file_name(1)]
     broker.start()
     receiver.start()
-    wait_arrived(node, 1)
+    node.wait_arrived(1)
 
 
 def test_a_record_nobody_takes_is_said_and_kept(node: TestNode) -> None:
@@ -170,7 +121,7 @@ def test_a_full_record_disk_delays_records_alone(
     wait_for(lambda: "cannot be written, and comes again" in receiver.log())
     assert node.outbox() == [node.file_name(1)]
     final.rmdir()
-    wait_arrived(node, 1)
+    node.wait_arrived(1)
 
 
 def test_what_others_publish_is_refused(
@@ -182,9 +133,9 @@ def test_what_others_publish_is_refused(
     assert list(node.records.rglob("*")) == []
 
 
-def test_a_network_thread_that_dies_ends_the_receiver(node: TestNode) -> None:
+def test_a_network_thread_that_dies_ends_the_receiver(node: TestNode, tmp_path: Path) -> None:
     """It would hear nothing more, and seem to be well."""
-    receiver = Receiver(node)
+    receiver = Receiver(node.config, tmp_path)
     receiver.break_function("understand")
     receiver.start()
     assert receiver.process
@@ -193,8 +144,8 @@ def test_a_network_thread_that_dies_ends_the_receiver(node: TestNode) -> None:
     assert "RuntimeError: broken on purpose" in receiver.log()
 
 
-def test_whatever_a_writer_dies_of_is_said(node: TestNode) -> None:
-    receiver = Receiver(node)
+def test_whatever_a_writer_dies_of_is_said(node: TestNode, tmp_path: Path) -> None:
+    receiver = Receiver(node.config, tmp_path)
     receiver.break_function("write")
     receiver.start()
     node.job(1)

@@ -6,17 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from tests.peers import Peer
+from tests.cluster import wait_for
+from tests.peers.joulemarkd import NODE, Daemon
 
-CLUSTER, NODE = "test", "n1"
-PACKET_MAX = 4096
-
+CLUSTER = "test"
 
 JOB = """
 import socket, sys, time
@@ -34,16 +32,14 @@ print(took_s)
 """
 
 
-class TestNode(Peer):
+class TestNode(Daemon):
     """`with TestNode(...) as node: node.job(1)`; what it wrote is in node.records."""
 
     __test__ = False
 
     def __init__(self, program: Path, folder: Path, keys: str = "", node: str = NODE) -> None:
-        self.program, self.folder, self.node = program, folder, node
-        self.socket, self.state = folder / "d.sock", folder / "state"
-        self.records = folder / "records"
-        self.config, self.log_file = folder / "joulemark.yaml", folder / "log"
+        super().__init__(program, folder / "joulemark.yaml", node)
+        self.folder, self.state, self.records = folder, folder / "state", folder / "records"
         self.configure(keys)
 
     def configure(self, keys: str = "", records: Path | None = None) -> None:
@@ -53,22 +49,6 @@ class TestNode(Peer):
             f"record_dir: {self.records}\nlog_file: {self.log_file}\nperiod_s: 0.1\n{keys}"
             "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n"
         )
-
-    def command(self) -> list[object]:
-        return [self.program, "-N", self.node, "-c", self.config]
-
-    def ready(self) -> bool:
-        return self.ask("status").startswith("ok")
-
-    def ask(self, request: str) -> str:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
-            channel.settimeout(5)
-            try:
-                channel.connect(str(self.socket))
-                channel.send(request.encode())
-                return channel.recv(PACKET_MAX).decode()
-            except OSError as error:
-                return f"no answer: {error}"
 
     def job(self, number: int) -> float:
         """Opens and ends a job, as a process of its own; how long the slower answer took."""
@@ -88,6 +68,11 @@ class TestNode(Peer):
 
     def file_name(self, job: int) -> str:
         return f"{CLUSTER}.{job}.{self.node}.json"
+
+    def wait_arrived(self, *jobs: int) -> None:
+        """Until the records of these jobs, and no others, are where they go."""
+        wait_for(lambda: self.arrived() == sorted(jobs), what=f"jobs {jobs}; {self.log_file}")
+        wait_for(lambda: not self.outbox(), what="the outbox to be empty")
 
     def outbox(self) -> list[str]:
         return sorted(path.name for path in (self.state / "outbox").glob("*.json"))

@@ -4,22 +4,16 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import sys
 from pathlib import Path
 
 from tests.cluster.ports import free_port
-from tests.peers import Peer
+from tests.peers.peer import Peer
 
 OUTLETS = Path(__file__).with_name("outlets.py")
 COMMUNITY = "outlets-only"
 USER, AUTH_PASSWORD, PRIV_PASSWORD = "joule", "an auth password", "a priv password"
-
-
-def program() -> str | None:
-    """Debian keeps it where users do not look."""
-    return shutil.which("snmpd") or shutil.which("snmpd", path="/usr/sbin:/sbin")
 
 
 class Agent(Peer):
@@ -54,7 +48,7 @@ class Agent(Peer):
         fresh.rename(self.values)
 
     def command(self) -> list[object]:
-        return [program(), "-f", "-r", "-C", "-c", self.folder / "snmpd.conf", "-Le"]
+        return ["snmpd", "-f", "-r", "-C", "-c", self.folder / "snmpd.conf", "-Le"]
 
     def ready(self) -> bool:
         """It answers anybody: the empty question of SNMP 3 that every agent answers."""
@@ -70,11 +64,3 @@ class Agent(Peer):
                 return bool(asking.recv(2048))
             except OSError:  # not up yet
                 return False
-
-
-def secret(folder: Path, name: str, text: str) -> Path:
-    """A password file as the daemon wants it: nobody else may read it."""
-    path = folder / name
-    path.write_text(text + "\n")
-    path.chmod(0o600)
-    return path

@@ -8,9 +8,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.instruments.agent import COMMUNITY, Agent, secret
-from tests.instruments.mosquitto import Broker
-from tests.peers import Peer
+from tests.peers.agent import COMMUNITY, Agent
+from tests.peers.mosquitto import Broker
+from tests.peers.peer import Peer
+from tests.peers.secret import secret
 
 CLUSTER = "test"
 TREE = ".1.3.6.1.4.1.8072.9999.9999"  # netSnmpPlaypen: the power of outlet N is TREE.N.1
@@ -40,7 +41,7 @@ class Gateway(Peer):
         self.records = records or folder / "records"
         self.records.mkdir(exist_ok=True)
         self.config, self.log_file = folder / "gateway.yaml", folder / "gateway.log"
-        self.community = secret(folder, "community", COMMUNITY)
+        self.community = secret(folder / "community", COMMUNITY)
         self.config.write_text(
             f"cluster: {cluster}\nstate_dir: {folder}/state\nrecord_dir: {self.records}\n"
             f"socket: {folder}/g.sock\nlog_file: {self.log_file}\n"

@@ -4,49 +4,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.cluster.ports import free_port, listens
-from tests.peers import Peer
+from tests.peers.certificates import make_authority, make_certificate
+from tests.peers.peer import Peer
 
 USER, PASSWORD = "meter", "correct horse"
-
-
-def openssl(*words: object) -> None:
-    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
-
-
-def make_authority(folder: Path, name: str = "ca") -> Path:
-    """A certificate authority of one's own; its certificate's path."""
-    subject = ("-subj", f"/CN=joulemark test {name}")
-    key, certificate = folder / f"{name}.key", folder / f"{name}.crt"
-    openssl(
-        *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject),
-        *("-keyout", key, "-out", certificate),
-    )
-    return certificate
-
-
-def make_certificate(folder: Path, name: str, common_name: str) -> tuple[Path, Path]:
-    """Signed by folder/ca; key and certificate."""
-    key, request, certificate = (folder / f"{name}.{end}" for end in ("key", "csr", "crt"))
-    extensions = folder / f"{name}.ext"
-    extensions.write_text(f"subjectAltName=DNS:{common_name}\n")
-    subject = ("-subj", f"/CN={common_name}")
-    openssl("req", "-newkey", "rsa:2048", "-nodes", *subject, "-keyout", key, "-out", request)
-    openssl(
-        *("x509", "-req", "-days", "2", "-in", request, "-out", certificate),
-        *("-CA", folder / "ca.crt", "-CAkey", folder / "ca.key", "-CAcreateserial"),
-        *("-extfile", extensions),
-    )
-    return key, certificate
 
 
 class Broker(Peer):
@@ -64,7 +30,6 @@ class Broker(Peer):
         self.quiet = quiet
         self.folder, self.tls, self.password, self.acl = folder, tls, password, acl
         self.log_file = folder / "log"
-        self.env = {"PATH": f"/usr/sbin:{os.environ['PATH']}"}
         self.port = free_port()
         folder.mkdir(parents=True, exist_ok=True)
         self._configure()
@@ -109,12 +74,3 @@ class Broker(Peer):
         words += ["-r"] if retain else []
         lines = "".join(f"{payload}\n" for payload in payloads)
         subprocess.run(words, input=lines, text=True, check=True, timeout=60)
-
-
-@contextlib.contextmanager
-def running(folder: Path, **options: bool | Path) -> Iterator[Broker]:
-    for program in ("mosquitto", "mosquitto_pub", "mosquitto_passwd", "openssl"):
-        if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
-            pytest.skip(f"{program} is not installed")
-    with Broker(folder, **options) as broker:
-        yield broker

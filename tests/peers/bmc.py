@@ -8,7 +8,6 @@ import base64
 import http.server
 import json
 import secrets
-import shutil
 import ssl
 import subprocess
 import sys
@@ -18,30 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.ports import free_port
-from tests.peers import Peer
+from tests.cluster.ports import free_port, listens
+from tests.peers.peer import Peer
 
 USER, PASSWORD = "reader", "correct-horse-17"
 WATTS, VOLTS = 6, 4  # IPMI's codes of units
-
-
-def password_file(folder: Path, password: str = PASSWORD, mode: int = 0o600) -> Path:
-    path = folder / "bmc.password"
-    path.write_text(password + "\n")
-    path.chmod(mode)
-    return path
-
-
-def seen_in_process_list(secret: str) -> bool:
-    for process in Path("/proc").glob("[0-9]*"):
-        for name in ("cmdline", "environ"):
-            try:
-                text = (process / name).read_bytes()
-            except OSError:  # it has ended
-                continue
-            if secret.encode() in text:
-                return True
-    return False
 
 
 # ---- IPMI ----
@@ -60,9 +40,6 @@ class Simulator(Peer):
     """One ipmi_sim: two watt sensors, one in volts, and DCMI by our module."""
 
     def __init__(self, folder: Path) -> None:
-        for program in ("ipmi_sim", "cc"):
-            if shutil.which(program) is None:
-                pytest.skip(f"{program} is not installed (Debian: openipmi, build-essential)")
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.log_file = folder / "log"
@@ -75,11 +52,7 @@ class Simulator(Peer):
     def _build_module(self) -> None:
         source = Path(__file__).with_name("dcmi.c")
         words = ["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", source, "-o", self.folder / "dcmi.so"]
-        done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.skip(
-                f"ipmi_sim's module does not build (Debian: libopenipmi-dev): {done.stderr}"
-            )
+        subprocess.run(words, check=True)
 
     def _configure(self) -> None:
         auths = "none md2 md5 straight"
@@ -191,7 +164,8 @@ class _Server(http.server.ThreadingHTTPServer):
 class Redfish:
     """sushy-tools' static emulator behind TLS, and before it what it lacks: DSP0266's sessions."""
 
-    def __init__(self, mockup: Path, key: Path, certificate: Path) -> None:
+    def __init__(self, mockup: Path, authority: Path, name: str) -> None:
+        """name: of its key and certificate, which lie in the authority's folder"""
         emulator = pytest.importorskip("sushy_tools.static.main")
         emulator.REDFISH_MOCKUP_FILES = str(mockup)
         self.mockup = mockup
@@ -200,7 +174,7 @@ class Redfish:
         self.logins = self.refused = self.requests = 0
         self._handler = _with_sessions(emulator.RequestHandler, self)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.load_cert_chain(certificate, key)
+        self._context.load_cert_chain(authority / f"{name}.crt", authority / f"{name}.key")
         self.port = 0
         self.server: _Server | None = None
 
@@ -216,6 +190,12 @@ class Redfish:
             self.server.shutdown()
             self.server.server_close()
             self.server = None
+
+    def __enter__(self) -> Redfish:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def knows(self, headers: http.client.HTTPMessage) -> bool:
         if headers.get("X-Auth-Token") in self.sessions:
@@ -267,3 +247,19 @@ def _with_sessions(emulator: type, bmc: Redfish) -> type:
             self._answer(204 if known else 401)
 
     return Handler
+
+
+class Sushy(Peer):
+    """One of sushy-tools' own programs, as it is."""
+
+    def __init__(self, name: str, folder: Path, *words: object) -> None:
+        self.path = Path(sys.executable).with_name(name)
+        if not self.path.exists():
+            pytest.skip(f"{name} is not installed (Python: sushy-tools)")
+        self.port, self.words, self.log_file = free_port(), words, folder / f"{name}.log"
+
+    def command(self) -> list[object]:
+        return [self.path, "-i", "127.0.0.1", "-p", self.port, *self.words]
+
+    def ready(self) -> bool:
+        return listens(self.port)

@@ -5,12 +5,10 @@
 from __future__ import annotations
 
 import os
-import signal
-import socket
 from pathlib import Path
 
 from tests.cluster import Waited, wait_for
-from tests.peers import Peer
+from tests.peers.joulemarkd import Daemon
 
 
 def write_files(folder: Path, files: dict[str, object]) -> None:
@@ -93,49 +91,6 @@ AMD = {
     "intel-rapl:0": ("package-0", 65532610987),
     "intel-rapl:0:0": ("core", 65532610987),
 }
-
-
-class Daemon(Peer):
-    """A real joulemarkd, asked over its socket."""
-
-    def __init__(self, joulemarkd: Path, config: Path) -> None:
-        self.program, self.config = joulemarkd, config
-        self.socket = config.with_name("d.sock")
-        self.log_file = config.with_name("joulemarkd.out")
-
-    def command(self) -> list[object]:
-        return [self.program, "-N", "n1", "-c", self.config]
-
-    def __exit__(self, *_: object) -> None:
-        self.kill(signal.SIGTERM)
-
-    def ready(self) -> bool:
-        try:
-            return bool(self.ask("status"))
-        except OSError:
-            return False
-
-    def ask(self, request: str) -> dict[str, str]:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
-            link.settimeout(30)
-            link.connect(str(self.socket))
-            link.send(request.encode())
-            verb, *fields = link.recv(4096).decode().split()
-        if verb != "ok":
-            raise OSError(f"{request}: {verb} {fields}")
-        return dict(field.split("=", 1) for field in fields)
-
-    def books(self) -> dict[str, int]:
-        """Each channel's energy since the daemon began, in microjoules."""
-        totals, count = {}, 1
-        while len(totals) < count:
-            answer = self.ask(f"books channel={len(totals)}")
-            count = int(answer["channels"])
-            totals[answer["name"]] = int(answer["total_uj"])
-        return totals
-
-    def node_uj(self) -> int:
-        return int(self.ask("node")["energy_uj"])
 
 
 class Books:

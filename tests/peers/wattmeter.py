@@ -14,7 +14,7 @@ import select
 import threading
 import time
 
-from .lines import Line
+from tests.peers.lines import Line
 
 NO_ERROR, UNDEFINED_HEADER, PARAMETER = (
     (0, "No error"),

@@ -1,0 +1,46 @@
+"""`joulemark receive`: records from a broker into a folder."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.cluster import CHECKOUT
+from tests.peers.peer import Peer
+
+BROKEN = """\
+from joulemark import receive
+
+def {name}(*_):
+    raise RuntimeError("broken on purpose")
+
+receive.{name} = {name}
+"""
+
+
+class Receiver(Peer):
+    """With the configuration of the node, or the cluster, whose records they are."""
+
+    def __init__(self, config: Path, folder: Path) -> None:
+        self.config, self.folder, self.log_file = config, folder, folder / "receiver.log"
+        self.path = str(CHECKOUT / "packages" / "joulemark" / "src")
+
+    def command(self) -> list[object]:
+        self.env = {"JOULEMARK_CONFIG": str(self.config), "PYTHONPATH": self.path}
+        self.connections = self._connections()
+        return [sys.executable, "-m", "joulemark", "receive"]
+
+    def ready(self) -> bool:
+        return self._connections() > self.connections
+
+    def _connections(self) -> int:
+        return self.log().count("the broker takes us")
+
+    def break_function(self, name: str) -> None:
+        """From its next start on, every call of this function of joulemark.receive fails."""
+        folder = self.folder / "broken"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(BROKEN.format(name=name))
+        self.path = f"{folder}:{self.path}"
