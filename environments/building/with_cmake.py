@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
-from building.steps import CHECKOUT, JOBS, Steps, ask
-
-sys.path.insert(0, str(CHECKOUT / "spack-repo"))
 from spack_repo.joulemark.build_systems.benchmarks import benchmarks
+
+from building.steps import CHECKOUT, JOBS, Steps, ask
 
 BENCHMARKS = benchmarks(CHECKOUT)
 #: in the order of their dependencies

@@ -13,6 +13,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from spack_repo.joulemark.build_systems.digest import tree_digest
+
 from building.steps import (
     CHECKOUT,
     JOBS,
@@ -23,9 +25,6 @@ from building.steps import (
     modules_by_library,
     say,
 )
-
-sys.path.insert(0, str(CHECKOUT / "spack-repo"))
-from spack_repo.joulemark.build_systems.digest import tree_digest
 
 #: the official repositories, at the commits that the recipes are tested with
 OFFICIAL = "https://github.com/spack"

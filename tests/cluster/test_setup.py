@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from environments.building.lock import locked
+from tests.checkout import copy_to
 from tests.cluster import CHECKOUT
 
 PARTS = ("tests/setup", "tests/alone", "tests/cluster", "environments/building")
@@ -24,11 +24,7 @@ LOCK = CHECKOUT / "environments" / "building" / "lock.py"
 @pytest.fixture
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """tests/setup and what it needs; the lists of what it installs are empty."""
-    copy = tmp_path_factory.mktemp("setup")
-    for name in PARTS:
-        source = CHECKOUT / name
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, copy / name)
+    copy = copy_to(tmp_path_factory.mktemp("setup"), *PARTS)
     for name in LISTS:
         (copy / name).touch()
     return copy

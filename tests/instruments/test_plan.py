@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from joulemark import plan as planning
 
-CHECKOUT = Path(__file__).parents[2]
+from tests.cluster import CHECKOUT
+
 SOURCES = CHECKOUT / "packages/joulemark/src"
 METROLOGY = CHECKOUT / "tests/bench/metrology"
 PATIENCE_S = 600.0
@@ -92,9 +94,6 @@ def described() -> list[dict]:
 @pytest.mark.parametrize("accuracy", [0.02, 0.07])
 def test_planned_runs_are_as_accurate_as_planned(accuracy: float, swing: int) -> None:
     """At least 95 of 100 runs. Error bars are estimates too: most, not all, say so."""
-    sys.path.insert(0, str(SOURCES))
-    from joulemark import plan as planning
-
     load = planning.Load(power_w=250.0, idle_w=100.0, swing_w=float(swing))
     lengths = {}
     for line in described():

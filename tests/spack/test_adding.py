@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Build, cache_folder, state_folder
+from tests.checkout import copy_to
+from tests.cluster import CHECKOUT, Build, cache_folder, state_folder
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
 FOLDERS = ("packages", "slurm-plugins", "spack-repo", "environments", "job-templates")
 FILE = re.compile(r"^`([\w./-]+)`\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 COMMAND = re.compile(r"^    ((?:cp|sed) .*)$", re.MULTILINE)
@@ -36,10 +35,7 @@ def run(*command: str | Path, **options) -> str:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout with the README's benchmark: its files, then its commands."""
     copy = tmp_path_factory.mktemp("adding") / "checkout"
-    for name in run("git", "-C", CHECKOUT, *LIST, *FOLDERS).split("\0"):
-        if name and (CHECKOUT / name).exists():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(CHECKOUT / name, copy / name)
+    copy_to(copy, *FOLDERS)
     text = (copy / "packages/README.md").read_text()
     files = FILE.findall(text)
     assert any(name == "packages/dot/CMakeLists.txt" for name, _ in files)

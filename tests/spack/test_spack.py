@@ -20,15 +20,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from tests.cluster import Build, cache_folder, state_folder
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "environments"))
 from building.steps import modules_by_library
 from building.with_cmake import BENCHMARKS
 from spack_repo.joulemark.build_systems.benchmarks import backends_in_recipe, backends_of
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.checkout import copy_to
+from tests.cluster import CHECKOUT, Build, cache_folder, state_folder
+
 RECIPES = sorted(CHECKOUT.glob("spack-repo/spack_repo/joulemark/**/*.py"))
 PACKAGES = [path.parent.name.replace("_", "-") for path in RECIPES if path.name == "package.py"]
 GENERATED = ("detected.yaml", "aarch64-here.yaml", "armv7-here.yaml")
@@ -135,13 +133,7 @@ def hashes(folder: Path) -> dict[str, str]:
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources as a clone has them, in another place."""
     copy = tmp_path_factory.mktemp("elsewhere") / "checkout"
-    folders = ("packages", "slurm-plugins", "spack-repo", "environments")
-    listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders)
-    for name in run("git", "-C", CHECKOUT, *listed).stdout.split("\0"):
-        if name and (CHECKOUT / name).exists():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(CHECKOUT / name, copy / name)
-    return copy
+    return copy_to(copy, "packages", "slurm-plugins", "spack-repo", "environments")
 
 
 @pytest.fixture(scope="session")

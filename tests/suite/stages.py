@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
+from tests.checkout import tracked
 from tests.cluster import CHECKOUT, cache_folder, state_folder
 from tests.suite.outcome import Outcome, read_junit
 from tests.suite.runner import Run, Stage
@@ -214,15 +214,6 @@ def c_sources() -> list[Path]:
     presets = sorted((CHECKOUT / "packages").glob("*/CMakePresets.json"))
     others = [path.parent for path in presets if path.parent != benchkit]
     return [benchkit, *others, CHECKOUT / "slurm-plugins"]
-
-
-def tracked(*patterns: str) -> list[str]:
-    """Files under version control, and new ones that are not ignored."""
-    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"]
-    listed = subprocess.run(
-        [*words, *patterns], cwd=CHECKOUT, check=True, capture_output=True, text=True, timeout=60
-    ).stdout
-    return [name for name in listed.split("\0") if name and (CHECKOUT / name).is_file()]
 
 
 def scripts(interpreter: str) -> list[str]:

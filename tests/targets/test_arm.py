@@ -14,18 +14,15 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from building.with_cmake import BENCHMARKS
 
 from tests.cluster import CHECKOUT, cache_folder, state_folder
 from tests.targets import backends
-
-sys.path.insert(0, str(CHECKOUT / "environments"))
-from building.with_cmake import BENCHMARKS
 
 NO_SPACK = 3  # environments/build's exit status
 ENVIRONMENT = {
