@@ -7,9 +7,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import h5py
 import pytest
-
-h5py = pytest.importorskip("h5py", reason="h5py is missing: no HDF5 trace can be written")
 
 
 def text_of(kind: str, file: Path, more: str = "", epoch: float = 0) -> str:
@@ -65,8 +64,7 @@ def test_bad_traces_are_named(tmp_path, probe):
     for part, columns in bad.items():
         run = probe(text_of("replay_hdf5", write(tmp_path / "bad.h5", **columns)))
         assert run.status == 1
-        said = run.said
-        assert part in said and "bad.h5" in said
+        assert part in run.said and "bad.h5" in run.said
     (tmp_path / "bad.h5").write_text("time_s,power_w\n")
     run = probe(text_of("replay_hdf5", tmp_path / "bad.h5"))
     assert "it is no HDF5 file" in run.said

@@ -25,12 +25,12 @@ def program() -> Path:
 
 def connect(path: Path) -> socket.socket:
     link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    link.settimeout(ANSWER_S)
     try:
         link.connect(str(path))
     except OSError:
         link.close()
         raise
+    link.settimeout(ANSWER_S)  # from here on: else a connect would not wait in a long queue
     return link
 
 

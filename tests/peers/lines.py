@@ -9,6 +9,9 @@ import os
 import select
 import threading
 import tty
+from typing import TypeVar
+
+Self = TypeVar("Self", bound="Listener")
 
 
 class Line:
@@ -25,25 +28,26 @@ class Line:
                 os.close(end)
 
 
-class Cable:
-    """Two devices, joined: what one writes the other reads."""
+class Listener:
+    """A thread that hands each piece that comes in to `take`; a context manager runs it."""
 
-    def __init__(self) -> None:
-        self.lines = (Line(), Line())
-        self.paths = tuple(line.path for line in self.lines)
+    def __init__(self, *lines: Line) -> None:
+        self.lines = lines
         self.quit, self.quitter = os.pipe()
-        self.thread = threading.Thread(target=self._carry, daemon=True)
+        self.thread = threading.Thread(target=self._listen, daemon=True)
 
-    def _carry(self) -> None:
-        left, right = (line.ours for line in self.lines)
-        other = {left: right, right: left}
+    def take(self, end: int, text: bytes) -> None:
+        raise NotImplementedError
+
+    def _listen(self) -> None:
+        ends = [line.ours for line in self.lines]
         while True:
-            for end in select.select([left, right, self.quit], [], [])[0]:
+            for end in select.select([*ends, self.quit], [], [])[0]:
                 if end == self.quit:
                     return
-                os.write(other[end], os.read(end, 4096))
+                self.take(end, os.read(end, 4096))
 
-    def __enter__(self) -> Cable:
+    def __enter__(self: Self) -> Self:
         self.thread.start()
         return self
 
@@ -54,3 +58,15 @@ class Cable:
             line.close()
         os.close(self.quit)
         os.close(self.quitter)
+
+
+class Cable(Listener):
+    """Two devices, joined: what one writes the other reads."""
+
+    def __init__(self) -> None:
+        super().__init__(Line(), Line())
+        self.paths = tuple(line.path for line in self.lines)
+
+    def take(self, end: int, text: bytes) -> None:
+        left, right = (line.ours for line in self.lines)
+        os.write(right if end == left else left, text)

@@ -40,7 +40,8 @@ class Peer:
         """True once it answers."""
         return True
 
-    def start(self: Self) -> Self:
+    def launch(self: Self) -> Self:
+        """As start(), but of what may end at once."""
         words = [*DIES_WITH_US, *map(str, self.command())]
         with self.log_file.open("a") as log, (self.output_file or self.log_file).open("a") as out:
             self.process = subprocess.Popen(
@@ -52,8 +53,13 @@ class Peer:
                 cwd=self.folder,
                 text=True,
             )
+        return self
+
+    def start(self: Self) -> Self:
+        self.launch()
         try:
-            wait_for(self._lives_and_is_ready, what=f"{words[4]} to answer; log: {self.log_file}")
+            what = f"{type(self).__name__} to answer; log: {self.log_file}"
+            wait_for(self._lives_and_is_ready, what=what)
         except BaseException:
             self.kill()
             raise

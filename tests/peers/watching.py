@@ -63,7 +63,7 @@ class Watch(Peer, Readings):
     def start(self) -> Watch:
         for file in (self.output_file, self.log_file):
             file.unlink(missing_ok=True)  # an earlier watch's
-        return super().start()
+        return self.launch()
 
     @property
     def output(self) -> str:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-import select
-import threading
 import time
 
-from tests.peers.lines import Line
+from tests.peers.lines import Line, Listener
 
 NO_ERROR, UNDEFINED_HEADER, PARAMETER = (
     (0, "No error"),
@@ -30,15 +28,16 @@ def command(published: str) -> re.Pattern[str]:
     return re.compile("^:?" + re.sub("([A-Z]+)([a-z]*)", r"\1(?:\2)?", plain) + "$", re.I)
 
 
-class Wattmeter:
-    """What every model has: remote mode, errors, the integrator; a context manager runs it.
+class Wattmeter(Listener):
+    """What every model has: remote mode, errors, the integrator.
 
     `mood` spoils the next answers: "mute", "garbage", "half" (no end of line), "late", "text".
     """
 
     def __init__(self) -> None:
         self.line = Line()
-        self.path = self.line.path
+        super().__init__(self.line)
+        self.path, self.received = self.line.path, b""
         self.watts, self.watt_hours = "230.5E+00", "1.5000E+03"
         self.mood = ""
         self.remote = False
@@ -46,8 +45,6 @@ class Wattmeter:
         self.items: list[str] = []
         self.errors: list[tuple[int, str]] = []
         self.heard: list[str] = []
-        self.quit, self.quitter = os.pipe()
-        self.thread = threading.Thread(target=self._serve, daemon=True)
         self.table = [
             (re.compile(r"^\*CLS$", re.I), lambda _: self.errors.clear()),
             (re.compile(r"^\*IDN\?$", re.I), lambda _: f"YOKOGAWA,{self.model},0,F1.01"),
@@ -87,16 +84,10 @@ class Wattmeter:
         self.errors.append(UNDEFINED_HEADER)
         return None
 
-    def _serve(self) -> None:
-        received = b""
-        while True:
-            ready = select.select([self.line.ours, self.quit], [], [])[0]
-            if self.quit in ready:
-                return
-            received += os.read(self.line.ours, 4096)
-            while b"\n" in received:
-                text, received = received.split(b"\n", 1)
-                self._take(text.decode("ascii", "replace").strip())
+    def take(self, end: int, text: bytes) -> None:
+        *whole, self.received = (self.received + text).split(b"\n")
+        for line in whole:
+            self._take(line.decode("ascii", "replace").strip())
 
     def _take(self, text: str) -> None:
         self.heard.append(text)
@@ -107,17 +98,6 @@ class Wattmeter:
             time.sleep(0.4)
         spoilt = {"garbage": b"\x00\xff\x81\r\n", "half": reply.encode(), "text": b"WT310\r\n"}
         os.write(self.line.ours, spoilt.get(self.mood, f"{reply}\r\n".encode()))
-
-    def __enter__(self) -> Wattmeter:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.write(self.quitter, b"q")
-        self.thread.join(60)
-        self.line.close()
-        os.close(self.quit)
-        os.close(self.quitter)
 
 
 class Wt310(Wattmeter):

@@ -27,6 +27,23 @@ def node(joulemarkd: Path, tmp_path: Path) -> Iterator[TestNode]:
     made.kill()
 
 
+@pytest.fixture
+def on_disk(node: TestNode, disk: Disk) -> Iterator[TestNode]:
+    """Its records go to the disk, where job 1's is."""
+    node.configure(records=disk.folder / "records")
+    with node:
+        node.job(1)
+        node.wait_arrived(1)
+        yield node
+
+
+def wait_hung(node: TestNode) -> Path:
+    """Until the forwarder sleeps in the kernel; its /proc/PID/stat."""
+    stat = Path(f"/proc/{node.forwarder()}/stat")
+    wait_for(lambda: stat.read_text().rpartition(")")[2].split()[0] == "D", what="D state")
+    return stat
+
+
 def test_a_record_goes_through_the_outbox(node: TestNode) -> None:
     with node:
         node.job(1)
@@ -34,57 +51,43 @@ def test_a_record_goes_through_the_outbox(node: TestNode) -> None:
         assert not [path for path in node.records.rglob("*") if path.name.startswith(".")]
 
 
-def test_a_frozen_folder_stalls_nothing_and_all_arrives_after(node: TestNode, disk: Disk) -> None:
-    """ext4 on a loop device, frozen with fsfreeze: the forwarder sleeps in the kernel."""
-    node.configure(records=disk.folder / "records")
-    with node:
-        node.job(1)
-        node.wait_arrived(1)
-        disk.freeze()
-        slowest_s = max(node.job(number) for number in range(2, 12))
-        assert slowest_s < ANSWER_S
-        forwarder = Path(f"/proc/{node.forwarder()}/stat")
-        wait_for(
-            lambda: forwarder.read_text().rpartition(")")[2].split()[0] == "D", what="D state"
-        )
-        ticks = node.ask("node")
-        wait_for(lambda: node.ask("node") != ticks, what="ticks to go on")
-        assert len(node.outbox()) == 10
-        disk.thaw()
-        node.wait_arrived(*range(1, 12))
+def test_a_frozen_folder_stalls_nothing_and_all_arrives_after(
+    on_disk: TestNode, disk: Disk
+) -> None:
+    """ext4 on a loop device, frozen with fsfreeze."""
+    disk.freeze()
+    slowest_s = max(on_disk.job(number) for number in range(2, 12))
+    assert slowest_s < ANSWER_S
+    wait_hung(on_disk)
+    ticks = on_disk.ask("node")
+    wait_for(lambda: on_disk.ask("node") != ticks, what="ticks to go on")
+    assert len(on_disk.outbox()) == 10
+    disk.thaw()
+    on_disk.wait_arrived(*range(1, 12))
 
 
-def test_a_daemon_is_restarted_while_its_forwarder_hangs(node: TestNode, disk: Disk) -> None:
+def test_a_daemon_is_restarted_while_its_forwarder_hangs(on_disk: TestNode, disk: Disk) -> None:
     """The hung process cannot be killed; it must hold neither the ledger nor the socket."""
-    node.configure(records=disk.folder / "records")
-    with node:
-        node.job(1)
-        node.wait_arrived(1)
-        disk.freeze()
-        node.job(2)
-        hung = Path(f"/proc/{node.forwarder()}/stat")
-        wait_for(lambda: hung.read_text().rpartition(")")[2].split()[0] == "D", what="D state")
-        for number in (signal.SIGKILL, signal.SIGTERM):
-            node.kill(number)
-            node.start()
-        assert hung.exists()
-        node.job(3)
-        disk.thaw()
-        node.wait_arrived(1, 2, 3)
-        wait_for(lambda: not hung.exists(), what="the hung forwarder to end")
+    disk.freeze()
+    on_disk.job(2)
+    hung = wait_hung(on_disk)
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        on_disk.kill(number)
+        on_disk.start()
+    assert hung.exists()
+    on_disk.job(3)
+    disk.thaw()
+    on_disk.wait_arrived(1, 2, 3)
+    wait_for(lambda: not hung.exists(), what="the hung forwarder to end")
 
 
-def test_a_full_disk_delays_records_alone(node: TestNode, disk: Disk) -> None:
-    node.configure(records=disk.folder / "records")
-    with node:
-        node.job(1)
-        node.wait_arrived(1)
-        filler = disk.fill()
-        node.job(2)
-        wait_for(lambda: "No space left" in node.log(), what="the log to say so")
-        assert node.arrived() == [1] and node.outbox() == [node.file_name(2)]
-        filler.unlink()
-        node.wait_arrived(1, 2)
+def test_a_full_disk_delays_records_alone(on_disk: TestNode, disk: Disk) -> None:
+    filler = disk.fill()
+    on_disk.job(2)
+    wait_for(lambda: "No space left" in on_disk.log(), what="the log to say so")
+    assert on_disk.arrived() == [1] and on_disk.outbox() == [on_disk.file_name(2)]
+    filler.unlink()
+    on_disk.wait_arrived(1, 2)
 
 
 def test_a_full_ledger_disk_lets_records_pass(node: TestNode, disk: Disk) -> None:
