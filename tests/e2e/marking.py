@@ -13,6 +13,21 @@ from tests.cluster import CHECKOUT, Cluster
 
 SOURCE = CHECKOUT / "packages" / "joulemark" / "src" / "joulemark"
 
+#: how a program of any language asks the daemon: one packet a question, over a SEQPACKET socket
+CLIENT = """
+import json, os, socket, sys, time
+
+def connect():
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    link.connect(os.environ.get("JOULEMARK_SOCKET", sys.argv[-1]))
+    link.settimeout(10)
+    return link
+
+def ask(link, text):
+    link.send(text.encode())
+    return link.recv(4096).decode()
+"""
+
 
 def folder(cluster: Cluster) -> Path:
     """For programs of any user; `from joulemark import region` works for those in it."""
@@ -33,3 +48,8 @@ def python(cluster: Cluster, name: str, text: str) -> str:
     path.write_text(textwrap.dedent(text))
     path.chmod(0o644)
     return f"{sys.executable} -B {path}"
+
+
+def client(cluster: Cluster, name: str, text: str) -> str:
+    """As `python`, for a program that begins with CLIENT."""
+    return python(cluster, name, CLIENT + text)

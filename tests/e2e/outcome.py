@@ -14,9 +14,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster import PATIENCE_S, Cluster, Node, wait_for
+from tests.e2e.waveform import NS, STEADY, Waveform
 
 UJ = 1_000_000
 COLUMNS = "Faults,Energy,EnergyError,EnergyMethod,Estimated,GapSeconds,EnergyMissing"
+
+
+class Account(dict):
+    """A job's, or a step's, on one node, as the node's record has it."""
+
+    @property
+    def seconds(self) -> float:
+        return (self["end_ns"] - self["start_ns"]) / NS
+
+    @property
+    def energy_j(self) -> float:
+        return self["energy_uj"] / UJ
+
+    @property
+    def mean_w(self) -> float:
+        return self.energy_j / self.seconds
+
+    def integral_j(self, power: Waveform = STEADY) -> float:
+        """What its node drew meanwhile."""
+        return power.energy_j(self["start_ns"], self["end_ns"])
 
 
 @dataclass
@@ -31,7 +52,7 @@ class Outcome:
     def sacct_j(self, step: str = "job") -> int:
         return int(self.rows[step]["ConsumedEnergyRaw"])
 
-    def accounts(self, step: str = "job") -> dict[str, dict]:
+    def accounts(self, step: str = "job") -> dict[str, Account]:
         """The step's accounts by node."""
         return {
             node: account
@@ -42,6 +63,13 @@ class Outcome:
 
     def energy_uj(self, step: str = "job") -> int:
         return sum(account["energy_uj"] for account in self.accounts(step).values())
+
+    def energy_j(self, step: str = "job") -> float:
+        return self.energy_uj(step) / UJ
+
+    def integral_j(self, step: str = "job", power: Waveform = STEADY) -> float:
+        """What the step's nodes drew while it ran there."""
+        return sum(account.integral_j(power) for account in self.accounts(step).values())
 
     def notes(self, step: str = "job") -> str:
         return "; ".join(note for a in self.accounts(step).values() for note in a["notes"])
@@ -89,7 +117,12 @@ def newest_record(cluster: Cluster, job: int, node: str) -> dict:
     """A later record of the same job and node is kept beside the first as NAME.2, NAME.3, ..."""
     first = record_file(cluster, job, node)
     later = sorted(first.parent.glob(f"{first.name}.*"), key=lambda path: int(path.suffix[1:]))
-    return json.loads([first, *later][-1].read_text())
+    return read_record([first, *later][-1])
+
+
+def read_record(path: Path) -> dict:
+    record = json.loads(path.read_text())
+    return {**record, "accounts": [Account(account) for account in record["accounts"]]}
 
 
 def outcome(cluster: Cluster, job: int, timeout_s: float = PATIENCE_S) -> Outcome:
@@ -185,6 +218,13 @@ def books(node: Node) -> list[Books]:
 def audit(cluster: Cluster, node: str) -> str:
     """What `joulemarkctl books` prints of a node; it fails when the books do not balance."""
     return cluster.run([joulemarkctl(cluster), "-N", node, "books"])
+
+
+def assert_books_balance(cluster: Cluster) -> None:
+    for node in cluster.nodes.values():
+        assert "NOT BALANCED" not in audit(cluster, node.name)
+        found = books(node)
+        assert found and all(channel.balanced for channel in found), found
 
 
 def joulemarkctl(cluster: Cluster) -> Path:

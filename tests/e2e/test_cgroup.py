@@ -10,12 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.cluster import Cluster, Node, wait_for
-from tests.e2e.outcome import UJ, Outcome, books, ledger, outcome
-from tests.e2e.waveform import NS, STEADY
+from tests.e2e.jobs import Flag, script, wait_step
+from tests.e2e.outcome import assert_books_balance, ledger, outcome
+from tests.e2e.waveform import STEADY
 
 IDLE_W = 40
 # A grandchild in a session of its own: its parent is process 1, and no tree of the step holds it.
-DAEMONISE = "(setsid sh -c 'while [ ! -e {end} ]; do :; done' >/dev/null 2>&1 &)"
+DAEMONISE = "(setsid sh -c '{}' >/dev/null 2>&1 &)"
 
 
 def can_use_cgroup_v1() -> bool:
@@ -32,50 +33,41 @@ def source(request: pytest.FixtureRequest, powered: Callable[..., Cluster]) -> t
     return cluster.change(cgroup=cgroup), request.param
 
 
-def watts(done: Outcome) -> float:
-    account = done.accounts()["n1"]
-    return done.energy_uj() / UJ / ((account["end_ns"] - account["start_ns"]) / NS)
-
-
 def test_who_left_the_process_tree_pays_where_there_are_control_groups(
     source: tuple[Cluster, str],
 ) -> None:
     """Two jobs halve a node; one of them works, in a daemon of its own, the other sleeps."""
     cluster, name = source
-    end = cluster.jobs_folder / "end-daemon"
-    end.unlink(missing_ok=True)
+    end = Flag(cluster, "daemon")
     place = ["-w", "n1", "-n1"]
-    script = f"{DAEMONISE.format(end=end)}; while [ ! -e {end} ]; do sleep 0.2; done"
-    hidden = cluster.sbatch(*place, "--wrap", script)
-    wait_for(lambda: "batch" in cluster.node("n1").stepds(hidden), what=f"job {hidden} to run")
+    hidden = cluster.sbatch(*place, "--wrap", f"{DAEMONISE.format(end.work)}; {end.wait}")
+    wait_step(cluster, hidden)
     quiet = outcome(cluster, cluster.sbatch(*place, "--wrap", "sleep 4"))
-    end.touch()
+    end.set()
     busy = outcome(cluster, hidden)
     for done in (busy, quiet):
         assert done.accounts()["n1"]["cpu_time"] == name
         assert done.accounts("batch")["n1"]["cpu_time"] == name
     if name == "cgroup1":
-        assert 70 < watts(busy) <= 80.001
-        assert 20 <= watts(quiet) < 30
+        assert 70 < busy.accounts()["n1"].mean_w <= 80.001
+        assert 20 <= quiet.accounts()["n1"].mean_w < 30
     else:  # the worker is nobody's, and what little the others use decides
-        assert watts(busy) < 75
-    assert all(channel.balanced for channel in books(cluster.node("n1")))
+        assert busy.accounts()["n1"].mean_w < 75
+    assert_books_balance(cluster)
 
 
 def test_steps_are_told_apart_by_their_groups(source: tuple[Cluster, str]) -> None:
     """Two steps at once: one works in a daemon, the other sleeps."""
     cluster, name = source
-    end = cluster.jobs_folder / "end-steps"
-    end.unlink(missing_ok=True)
-    idle = f"while [ ! -e {end} ]; do sleep 0.2; done"
-    script = cluster.jobs_folder / "two-steps.sh"
-    script.write_text(
-        "#!/bin/sh\n"
-        f'srun -n1 --exact sh -c "{DAEMONISE.format(end=end)}; {idle}" &\n'
-        f'srun -n1 --exact sh -c "{idle}" &\n'
-        f"sleep 4; touch {end}; wait\n"
+    end = Flag(cluster, "steps")
+    path = script(
+        cluster,
+        "two-steps",
+        f'srun -n1 --exact sh -c "{DAEMONISE.format(end.work)}; {end.wait}" &',
+        f'srun -n1 --exact sh -c "{end.wait}" &',
+        f"sleep 4; touch {end.path}; wait",
     )
-    done = outcome(cluster, cluster.sbatch("-w", "n1", "-n2", "--exclusive", script))
+    done = outcome(cluster, cluster.sbatch("-w", "n1", "-n2", "--exclusive", path))
     assert done.rows["job"]["State"] == "COMPLETED"
     parts = sorted(done.energy_uj(step) for step in ("0", "1"))
     assert all(done.accounts(step)["n1"]["cpu_time"] == name for step in ("0", "1"))
@@ -96,16 +88,15 @@ def samples(node: Node, job: int) -> tuple[int, int]:
 def test_a_daemon_started_again_goes_on_with_the_group(source: tuple[Cluster, str]) -> None:
     cluster, name = source
     node, number = cluster.node("n1"), ["proc", "cgroup1"].index(name)
-    end = cluster.jobs_folder / "end-restart"
-    end.unlink(missing_ok=True)
-    job = cluster.sbatch("-w", "n1", "-n1", "--wrap", f"while [ ! -e {end} ]; do :; done")
+    end = Flag(cluster, "restart")
+    job = cluster.sbatch("-w", "n1", "-n1", "--wrap", end.work)
     wait_for(lambda: samples(node, job) >= (number, 2), what=f"samples of job {job}")
     node.daemon.kill(9)
     before = samples(node, job)
     assert before[0] == number
     node.daemon.start()
     wait_for(lambda: samples(node, job) >= (number, before[1] + 2), what="samples afterwards")
-    end.touch()
+    end.set()
     done = outcome(cluster, job)
     assert done.accounts("batch")["n1"]["cpu_time"] == name
-    assert all(channel.balanced for channel in books(node))
+    assert_books_balance(cluster)

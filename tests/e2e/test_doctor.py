@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -40,14 +40,33 @@ def checks(findings: list[dict]) -> set[str]:
     return {one["check"] for one in findings} - {OF_THE_MACHINE}
 
 
-@pytest.fixture
-def etc(steady: Cluster, tmp_path: Path) -> Iterator[Path]:
+class Etc:
     """A copy of the cluster's configuration, to be spoilt."""
-    shutil.copytree(steady.state / "etc", tmp_path / "etc")
-    yield tmp_path / "etc"
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        shutil.copytree(cluster.state / "etc", folder)
+        self.cluster, self.folder, self.slurm_conf = cluster, folder, folder / "slurm.conf"
+        self.env = {"SLURM_CONF": str(self.slurm_conf)}
+
+    def spoil(self, key: str, value: object) -> None:
+        spoil(self.slurm_conf, key, value)
+
+    def spoil_epilog(self, mode: int) -> None:
+        script = self.folder / "epilog-of-the-site"
+        script.write_text("#!/bin/sh\nexec /opt/joulemark/libexec/joulemark/epilogslurmctld\n")
+        script.chmod(mode)
+        self.spoil("EpilogSlurmctld", script)
+
+    def found(self, check: str, text: str = "") -> list[dict]:
+        return found(examine(self.cluster, env=self.env), check, text)
 
 
-def spoil(path: Path, key: str, value: str | None) -> None:
+@pytest.fixture
+def etc(steady: Cluster, tmp_path: Path) -> Etc:
+    return Etc(steady, tmp_path / "etc")
+
+
+def spoil(path: Path, key: str, value: object) -> None:
     """Another value for a key of slurm.conf, or none."""
     text = re.sub(rf"^{key}=.*\n", "", path.read_text(), flags=re.MULTILINE)
     path.write_text(text if value is None else f"{text}{key}={value}\n")
@@ -67,13 +86,12 @@ def test_a_sound_cluster_has_nothing_to_be_found(steady: Cluster) -> None:
     assert not checks(findings), findings
 
 
-def test_people_get_a_line_and_programs_an_exit_code(steady: Cluster, etc: Path) -> None:
-    spoil(etc / "slurm.conf", "PrologFlags", None)
-    env = {**steady.env, "SLURM_CONF": str(etc / "slurm.conf")}
+def test_people_get_a_line_and_programs_an_exit_code(steady: Cluster, etc: Etc) -> None:
+    etc.spoil("PrologFlags", None)
+    env = {**steady.env, **etc.env}
     done = subprocess.run(["joulemark", "doctor"], env=env, capture_output=True, text=True)
     assert done.returncode == 2
-    line = rf"error: contain: {re.escape(str(etc))}/slurm.conf: no PrologFlags: add Contain"
-    assert re.search(line, done.stdout)
+    assert f"error: contain: {etc.slurm_conf}: no PrologFlags: add Contain" in done.stdout
 
 
 # -- slurm.conf ----------------------------------------------------------------
@@ -96,19 +114,16 @@ SPOILT = [
 
 
 @pytest.mark.parametrize(("key", "value", "check"), SPOILT, ids=lambda value: str(value))
-def test_a_wrong_slurm_conf(
-    steady: Cluster, etc: Path, key: str, value: str | None, check: str
-) -> None:
-    spoil(etc / "slurm.conf", key, value)
-    (one,) = found(examine(steady, env={"SLURM_CONF": str(etc / "slurm.conf")}), check)
+def test_a_wrong_slurm_conf(etc: Etc, key: str, value: str | None, check: str) -> None:
+    etc.spoil(key, value)
+    (one,) = etc.found(check)
     assert value is None or value in one["value"] + one["where"]
     assert one["fix"]
 
 
-def test_what_slurmctld_runs_with_is_not_what_is_written(steady: Cluster, etc: Path) -> None:
-    spoil(etc / "slurm.conf", "JobAcctGatherType", "jobacct_gather/cgroup")
-    env = {"SLURM_CONF": str(etc / "slurm.conf")}
-    (one,) = found(examine(steady, env=env), "running-config")
+def test_what_slurmctld_runs_with_is_not_what_is_written(etc: Etc) -> None:
+    etc.spoil("JobAcctGatherType", "jobacct_gather/cgroup")
+    (one,) = etc.found("running-config")
     assert one["value"] == "jobacct_gather/linux" and "restart" in one["fix"]
 
 
@@ -117,70 +132,60 @@ def test_a_slurmctld_that_does_not_answer(steady: Cluster) -> None:
     assert checks(examine(steady)) == {"slurmctld"}
 
 
-def test_plugins_of_another_slurm(steady: Cluster, etc: Path) -> None:
+def test_plugins_of_another_slurm(etc: Etc, tmp_path: Path) -> None:
     """Of 20.11.9: the energy plugin's must fit exactly, SPANK's in its first two numbers."""
-    plugins = etc.parent / "plugins"
+    plugins, plugstack = tmp_path / "plugins", tmp_path / "plugstack.conf"
     stub(plugins, "acct_gather_energy_joulemark.so", 0x140B09)
     spank = stub(plugins, "spank_joulemark.so", 0x140B09)
-    spoil(etc / "slurm.conf", "PluginDir", f"{slurm_plugin_folder()}:{plugins}")
-    spoil(etc / "slurm.conf", "PlugStackConfig", f"{etc}/plugstack.conf")
-    (etc / "plugstack.conf").write_text(f"required {spank}\n")
-    findings = examine(steady, env={"SLURM_CONF": str(etc / "slurm.conf")})
-    assert len(found(findings, "plugin-version", "built for 20.11.9")) == 2
-    assert found(findings, "spank", "say `optional`")
+    etc.spoil("PluginDir", f"{slurm_plugin_folder()}:{plugins}")
+    etc.spoil("PlugStackConfig", plugstack)
+    plugstack.write_text(f"required {spank}\n")
+    assert len(etc.found("plugin-version", "built for 20.11.9")) == 2
+    assert etc.found("spank", "say `optional`")
     spank.unlink()
-    findings = examine(steady, env={"SLURM_CONF": str(etc / "slurm.conf")})
-    assert found(findings, "spank", "does not exist")
+    assert etc.found("spank", "does not exist")
 
 
 def test_an_epilog_that_cannot_run_or_does_not_know_its_configuration(
-    steady: Cluster, etc: Path
+    steady: Cluster, etc: Etc
 ) -> None:
-    script = etc / "epilog-of-the-site"
-    script.write_text("#!/bin/sh\nexec /opt/joulemark/libexec/joulemark/epilogslurmctld\n")
-    script.chmod(0o644)
-    spoil(etc / "slurm.conf", "EpilogSlurmctld", str(script))
-    findings = examine(steady, env={"SLURM_CONF": str(etc / "slurm.conf")})
-    assert found(findings, "epilog", "not executable")
-    assert found(findings, "epilog-environment", str(steady.state / "etc" / "joulemark.yaml"))
-    assert found(findings, "epilog-environment", "SLURM_CONF is not set")
+    etc.spoil_epilog(mode=0o644)
+    assert etc.found("epilog", "not executable")
+    assert etc.found("epilog-environment", str(steady.state / "etc" / "joulemark.yaml"))
+    assert etc.found("epilog-environment", "SLURM_CONF is not set")
 
 
-def test_an_epilog_that_does_not_find_the_command(steady: Cluster, etc: Path) -> None:
+def test_an_epilog_that_does_not_find_the_command(etc: Etc, tmp_path: Path) -> None:
     """As where Spack gives joulemark and joulemark-slurm a prefix each."""
-    script = etc / "epilog-of-the-site"
-    script.write_text("#!/bin/sh\nexec /opt/joulemark/libexec/joulemark/epilogslurmctld\n")
-    script.chmod(0o755)
-    prefix = etc.parent / "prefix"
+    prefix = tmp_path / "prefix"
     stub(prefix / "lib/slurm", "acct_gather_energy_joulemark.so", 0x160508)
-    spoil(etc / "slurm.conf", "EpilogSlurmctld", str(script))
-    spoil(etc / "slurm.conf", "PluginDir", f"{slurm_plugin_folder()}:{prefix}/lib/slurm")
-    env = {"SLURM_CONF": str(etc / "slurm.conf")}
-    (one,) = found(examine(steady, env=env), "epilog-environment", "JOULEMARK_BIN")
+    etc.spoil_epilog(mode=0o755)
+    etc.spoil("PluginDir", f"{slurm_plugin_folder()}:{prefix}/lib/slurm")
+    (one,) = etc.found("epilog-environment", "JOULEMARK_BIN")
     assert Path(one["fix"].split()[3], "joulemark").exists()
     (prefix / "bin").mkdir()
     (prefix / "bin/joulemark").symlink_to("/bin/true")
-    assert not found(examine(steady, env=env), "epilog-environment", "JOULEMARK_BIN")
+    assert not etc.found("epilog-environment", "JOULEMARK_BIN")
 
 
 # -- joulemark.yaml and the daemon ----------------------------------------------------------------
 
 
-def test_a_wrong_configuration(steady: Cluster, etc: Path) -> None:
-    config = etc / "joulemark.yaml"
-    env = {"JOULEMARK_CONFIG": str(config)}
+def test_a_wrong_configuration(etc: Etc) -> None:
+    config = etc.folder / "joulemark.yaml"
+    etc.env = {"JOULEMARK_CONFIG": str(config)}
     good = config.read_text()
     config.write_text(good.replace("period_s: 1.0", "period_s: soon"))
-    assert found(examine(steady, env=env), "config", "period_s")
+    assert etc.found("config", "period_s")
     config.write_text(good.replace('cluster: "test"', 'cluster: "other"'))
-    (one,) = found(examine(steady, env=env), "config")
+    (one,) = etc.found("config")
     assert one["value"] == "cluster: other" and "ClusterName" in one["fix"]
     config.write_text(good)
     config.chmod(0o666)
-    (one,) = found(examine(steady, env=env), "config")
+    (one,) = etc.found("config")
     assert "0666" in one["value"]
     config.unlink()
-    assert found(examine(steady, env=env), "config", "does not exist")
+    assert etc.found("config", "does not exist")
 
 
 def test_a_daemon_that_does_not_answer(steady: Cluster) -> None:
@@ -293,10 +298,10 @@ def test_a_node_whose_clock_is_off(steady: Cluster) -> None:
     assert one["node"] == "n2" and 3600 - 60 < off_s <= 3600  # less what the answer took
 
 
-def test_a_node_with_another_slurm_conf(steady: Cluster, etc: Path) -> None:
+def test_a_node_with_another_slurm_conf(steady: Cluster) -> None:
     other = steady.state / "scripts" / "slurm.conf"
     other.parent.mkdir(exist_ok=True)
-    shutil.copy(etc / "slurm.conf", other)
+    shutil.copy(steady.slurm_conf, other)
     spoil(other, "AcctGatherNodeFreq", "60")
     with steady.changed(slurm_conf=prolog(steady, f"echo export SLURM_CONF={other}")):
         (one,) = found(examine(steady, "--nodes", "all"), "slurm-conf")

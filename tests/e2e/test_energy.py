@@ -49,13 +49,6 @@ def assert_all_tell_the_same(done: Outcome) -> None:
         assert done.sacct_j(step) == pytest.approx(recorded_uj / UJ, abs=rounding_j), step
 
 
-def integral_j(waveform: Waveform, done: Outcome, step: str) -> float:
-    return sum(
-        waveform.energy_j(account["start_ns"], account["end_ns"])
-        for account in done.accounts(step).values()
-    )
-
-
 @WAVEFORMS
 def test_joules_of_a_counter_are_the_waveforms_integral(
     powered: Callable[..., Cluster], waveform: Waveform
@@ -65,8 +58,8 @@ def test_joules_of_a_counter_are_the_waveforms_integral(
         assert len(done.records) == nodes
         assert_all_tell_the_same(done)
         for step in done.rows:
-            expected_j = integral_j(waveform, done, step)
-            assert done.energy_uj(step) / UJ == pytest.approx(expected_j, abs=COUNTER_J), step
+            expected_j = done.integral_j(step, waveform)
+            assert done.energy_j(step) == pytest.approx(expected_j, abs=COUNTER_J), step
             for account in done.accounts(step).values():
                 assert account["method"] == "counter" and not account["estimated"]
                 assert apart_from_launch(account) == (0, "")
@@ -83,10 +76,10 @@ def test_joules_of_sampled_power_are_within_their_stated_uncertainty(
     for done in [outcome(cluster, job) for job in jobs]:
         assert_all_tell_the_same(done)
         for step in done.rows:
-            expected_j = integral_j(waveform, done, step)
+            expected_j = done.integral_j(step, waveform)
             stated_j = float(done.column("EnergyError", step))  # k=2
             assert stated_j < 0.5 * expected_j
-            error_j = abs(done.energy_uj(step) / UJ - expected_j)
+            error_j = abs(done.energy_j(step) - expected_j)
             # k=3, which a jump's uniform error cannot leave; and what the clock's reading takes
             assert error_j <= 1.5 * stated_j + 1, step
             assert {a["method"] for a in done.accounts(step).values()} == {"integrated"}

@@ -19,11 +19,12 @@ import pytest
 from tests.chaos.events import Skipped, small_disk
 from tests.cluster import Cluster, Node, pause, wait_for
 from tests.disks import fill
+from tests.e2e.jobs import Flag, alone
+from tests.e2e.marking import CLIENT
 from tests.e2e.outcome import (
     UJ,
     Outcome,
-    audit,
-    books,
+    assert_books_balance,
     comment,
     ledger,
     newest_record,
@@ -37,11 +38,6 @@ GONE_S = 1.0  # how long a daemon stays away at least
 TICKS_S = 3.0  # and what its last tick and its next one may be apart from that
 
 
-def batch(cluster: Cluster, script: str, *options: str) -> int:
-    """A job that has n1 for itself."""
-    return cluster.sbatch("-w", "n1", "--exclusive", *options, "--wrap", script)
-
-
 def started(cluster: Cluster, job: int, step: str = "0") -> None:
     """Waits until a step runs and its account has energy on disk."""
     node = cluster.node("n1")
@@ -52,12 +48,11 @@ def started(cluster: Cluster, job: int, step: str = "0") -> None:
 @contextlib.contextmanager
 def held(cluster: Cluster, script: str = "srun sh -c '{}'") -> Iterator[int]:
     """A job whose step on n1 runs and is charged; `{}` in its script ends when the block does."""
-    end = cluster.jobs_folder / "end-held"
-    end.unlink(missing_ok=True)
-    job = batch(cluster, script.format(f"until [ -e {end} ]; do sleep 0.1; done"))
+    end = Flag(cluster, "held")
+    job = alone(cluster, script.format(end.wait))
     started(cluster, job)
     yield job
-    end.touch()
+    end.set()
 
 
 def ledger_has(node: Node, job: int, step: str) -> bool:
@@ -75,19 +70,14 @@ def ended_on_disk(node: Node, job: int, step: str) -> bool:
         return connection.execute(query, (job, step)).fetchone() == (1,)
 
 
-def integral_j(done: Outcome, step: str = "job") -> float:
-    account = done.accounts(step)["n1"]
-    return STEADY.energy_j(account["start_ns"], account["end_ns"])
+def assert_charged(done: Outcome, step: str = "job") -> None:
+    """All that its node drew, and sacct says so to the joule."""
+    assert done.energy_j(step) == pytest.approx(done.integral_j(step), abs=1e-4), step
+    assert abs(done.sacct_j(step) - done.energy_j(step)) <= 1, step
 
 
 def assert_ended_well(done: Outcome) -> None:
     assert done.rows["job"]["State"] == "COMPLETED" and done.rows["job"]["ExitCode"] == "0:0"
-
-
-def assert_books_balance(cluster: Cluster) -> None:
-    for node in cluster.nodes.values():
-        assert "NOT BALANCED" not in audit(cluster, node.name)
-        assert all(channel.balanced for channel in books(node))
 
 
 # -- the daemon ----------------------------------------------------------------------------------
@@ -105,9 +95,9 @@ def test_a_killed_daemon_comes_back_and_a_counter_makes_up_for_the_gap(steady: C
     assert_ended_well(done)
     account = done.accounts()["n1"]
     assert GONE_S <= account["gap_seconds"] < most_s
-    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
+    assert_charged(done)
     for step in done.rows:
-        assert abs(done.sacct_j(step) - done.energy_uj(step) / UJ) <= 1, step
+        assert abs(done.sacct_j(step) - done.energy_j(step)) <= 1, step
         assert done.ledger_uj(step) == done.energy_uj(step), step
     assert_books_balance(steady)
 
@@ -130,7 +120,7 @@ def test_a_start_waits_for_who_reads_the_ledger(steady: Cluster) -> None:
     assert_ended_well(done)
     log = node.daemon.log_text()[said:]
     assert "taking up the ledger" in log and "memory" not in log
-    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
+    assert done.energy_j() == pytest.approx(done.integral_j(), abs=1e-4)
     assert GONE_S <= done.accounts()["n1"]["gap_seconds"] < most_s
     assert_books_balance(steady)
 
@@ -150,8 +140,8 @@ def test_a_killed_daemon_costs_sampled_power_the_gap_and_says_so(steady: Cluster
         lost_s = done.accounts()["n1"]["gap_seconds"]
         assert_ended_well(done)
         assert 2 <= lost_s < most_s
-        assert done.energy_uj() / UJ == pytest.approx(integral_j(done) - 100 * lost_s, abs=1)
-        assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
+        assert done.energy_j() == pytest.approx(done.integral_j() - 100 * lost_s, abs=1)
+        assert abs(done.sacct_j() - done.energy_j()) <= 1
         assert f"gap {lost_s:.1f} s" in comment(cluster, job)
         assert_books_balance(cluster)
 
@@ -174,8 +164,8 @@ def test_a_daemon_that_comes_back_after_the_job_still_delivers_its_record(
     after = newest_record(steady, job, "n1")
     assert after["missing"] is None
     (account,) = [a for a in after["accounts"] if a["step"] == "job"]
-    observed_j = STEADY.energy_j(account["start_ns"], account["end_ns"])
-    assert account["energy_uj"] / UJ == pytest.approx(observed_j, abs=1e-4) and observed_j > 0
+    observed_j = account.integral_j()
+    assert account.energy_j == pytest.approx(observed_j, abs=1e-4) and observed_j > 0
     assert account["gap_seconds"] > 0 and "ended while joulemarkd was down" in account["notes"][0]
     energy = steady.run(
         ["joulemark", "sacct", "-X", "-n", "-P", "-j", str(job), "-o", "Energy,EnergyMissing"]
@@ -192,7 +182,7 @@ def test_a_daemon_that_hangs_costs_a_step_its_timeouts_alone(steady: Cluster) ->
     step = "before=$(date +%s%N); srun true; echo $(($(date +%s%N) - before))"
     stop, go_on = f"kill -STOP {daemon.pid}", f"kill -CONT {daemon.pid}"
     thrice = f"{step}; {step}; {step}"
-    job = batch(steady, f"trap '{go_on}' EXIT; {thrice}; {stop}; {thrice}")
+    job = alone(steady, f"trap '{go_on}' EXIT; {thrice}; {stop}; {thrice}")
     done = outcome(steady, job)
     assert_ended_well(done)
     usual_s, hung_s = shortest_of_three(steady.job_output(job))
@@ -230,20 +220,15 @@ def held_s(cluster: Cluster) -> float:
 def test_a_request_of_who_is_gone_opens_no_job(steady: Cluster) -> None:
     """After a hang a step's first word may come behind its job's epilog: nobody would end it."""
     node, job = steady.node("n1"), 4242
-    ask = (
-        "import socket, sys\n"
-        "daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-        "daemon.connect(sys.argv[1])\n"
-        "daemon.send(sys.argv[2].encode())\n"
-    )
+    ask = f"{CLIENT}\nconnect().send(sys.argv[1].encode())"
     node.daemon.kill(signal.SIGSTOP)
     try:
-        words = [sys.executable, "-c", ask, str(node.socket), f"open job={job} step=0"]
+        words = [sys.executable, "-c", ask, f"open job={job} step=0", node.socket]
         process = subprocess.Popen(words)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie has a name still
     finally:
         node.daemon.kill(signal.SIGCONT)
-    outcome(steady, batch(steady, "true"))  # asked for later, so saved later
+    outcome(steady, alone(steady, "true"))  # asked for later, so saved later
     assert process.wait() == 0
     with ledger(node) as connection:
         query = "SELECT closed_ns FROM account WHERE job_id = ?"
@@ -253,7 +238,7 @@ def test_a_request_of_who_is_gone_opens_no_job(steady: Cluster) -> None:
 def test_without_the_socket_a_job_runs_and_its_record_is_missing(steady: Cluster) -> None:
     node = steady.node("n1")
     node.socket.unlink()
-    job = batch(steady, "srun true", "--energy=summary")
+    job = alone(steady, "srun true", "--energy=summary")
     done = outcome(steady, job)
     node.daemon.restart()
     assert_ended_well(done)
@@ -267,7 +252,7 @@ def test_users_see_why_a_record_is_missing(steady: Cluster) -> None:
     """The node's own reason stays, not the merge's guess."""
     node = steady.node("n1")
     node.daemon.stop()
-    done = outcome(steady, batch(steady, "true"))
+    done = outcome(steady, alone(steady, "true"))
     assert done.column("EnergyMissing").startswith("n1: joulemarkd does not answer")
 
 
@@ -285,8 +270,8 @@ def test_a_killed_slurmstepd_closes_its_step_alone(steady: Cluster) -> None:
     step, whole = done.accounts("0")["n1"], done.accounts()["n1"]
     assert step["end_ns"] < whole["end_ns"] - 1 * NS
     for name in ("0", "job"):
-        assert done.energy_uj(name) / UJ == pytest.approx(integral_j(done, name), abs=1e-4)
-    assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
+        assert done.energy_j(name) == pytest.approx(done.integral_j(name), abs=1e-4)
+    assert abs(done.sacct_j() - done.energy_j()) <= 1
     assert_books_balance(steady)
 
 
@@ -298,8 +283,7 @@ def test_a_killed_slurmd_leaves_the_jobs_energy_whole(steady: Cluster) -> None:
     done = outcome(steady, job)
     assert_ended_well(done)
     for step in done.rows:
-        assert done.energy_uj(step) / UJ == pytest.approx(integral_j(done, step), abs=1e-4)
-        assert abs(done.sacct_j(step) - done.energy_uj(step) / UJ) <= 1, step
+        assert_charged(done, step)
 
 
 def test_a_killed_slurmdbd_gets_energy_and_comment_when_it_is_back(steady: Cluster) -> None:
@@ -309,9 +293,9 @@ def test_a_killed_slurmdbd_gets_energy_and_comment_when_it_is_back(steady: Clust
     steady.slurmdbd.start()
     done = outcome(steady, job)
     assert_ended_well(done)
-    assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
-    outcome(steady, batch(steady, "true"))  # a later job's epilog sets what waits
-    assert comment(steady, job).startswith(f"Energy: {done.energy_uj() / UJ:.1f} J +- ")
+    assert abs(done.sacct_j() - done.energy_j()) <= 1
+    outcome(steady, alone(steady, "true"))  # a later job's epilog sets what waits
+    assert comment(steady, job).startswith(f"Energy: {done.energy_j():.1f} J +- ")
 
 
 # -- places to write to --------------------------------------------------------------------------
@@ -330,14 +314,13 @@ def small_folder(steady: Cluster) -> Iterator[Path]:
 def test_a_full_ledger_disk_is_stated_and_survived(steady: Cluster, small_folder: Path) -> None:
     with steady.changed():
         steady.node("n1").configure(state_dir=str(small_folder / "ledger"))
-        outcome(steady, batch(steady, "true"))  # the ledger is open before its disk is full
+        outcome(steady, alone(steady, "true"))  # the ledger is open before its disk is full
         filler = fill(small_folder)
-        done = outcome(steady, batch(steady, "srun sleep 1"))
+        done = outcome(steady, alone(steady, "srun sleep 1"))
         assert_ended_well(done)
         assert "the ledger was not saved on disk" in done.notes()
         assert "full" in done.notes()
-        assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
-        assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
+        assert_charged(done)
         filler.unlink()
         log = steady.node("n1").daemon.log_text
         wait_for(lambda: "the ledger is saved again" in log())
@@ -352,10 +335,10 @@ def test_a_ledger_that_cannot_be_written_is_stated(steady: Cluster, mode: int) -
     said = len(steady.node("n1").daemon.log_text())
     with steady.changed():
         steady.node("n1").configure(state_dir=str(folder))
-        done = outcome(steady, batch(steady, "srun sleep 1"))
+        done = outcome(steady, alone(steady, "srun sleep 1"))
         assert_ended_well(done)
         assert f"ledger {folder}/ledger.sqlite: cannot be opened" in done.notes()
-        assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
+        assert done.energy_j() == pytest.approx(done.integral_j(), abs=1e-4)
         log = steady.node("n1").daemon.log_text()[said:]
         assert "the ledger lives in memory only" in log
 
@@ -363,15 +346,14 @@ def test_a_ledger_that_cannot_be_written_is_stated(steady: Cluster, mode: int) -
 def assert_record_comes(cluster: Cluster, make_room: Callable[[], object]) -> None:
     """A job ends while its record cannot be written; then there is room."""
     node = cluster.node("n1")
-    job = batch(cluster, "srun sleep 1")
+    job = alone(cluster, "srun sleep 1")
     complaint = f"record {record_dir(cluster)}/{cluster.options.name}.{job}.n1.json: "
     wait_for(lambda: complaint in node.daemon.log_text(), what="the log to say so")
     make_room()
     done = outcome(cluster, job)
     assert_ended_well(done)
-    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=1e-4)
-    assert abs(done.sacct_j() - done.energy_uj() / UJ) <= 1
-    assert comment(cluster, job).startswith(f"Energy: {done.energy_uj() / UJ:.1f} J")
+    assert_charged(done)
+    assert comment(cluster, job).startswith(f"Energy: {done.energy_j():.1f} J")
 
 
 def test_a_full_record_disk_delays_the_record_alone(steady: Cluster, small_folder: Path) -> None:
@@ -379,14 +361,14 @@ def test_a_full_record_disk_delays_the_record_alone(steady: Cluster, small_folde
     records.mkdir()
     records.chmod(0o777)
     with steady.changed(daemon={"record_dir": str(records)}) as cluster:
-        outcome(cluster, batch(cluster, "true"))
+        outcome(cluster, alone(cluster, "true"))
         filler = fill(small_folder)
         assert_record_comes(cluster, filler.unlink)
 
 
 def test_a_record_folder_that_is_closed_delays_the_record_alone(steady: Cluster) -> None:
     folder = record_dir(steady)
-    outcome(steady, batch(steady, "true"))
+    outcome(steady, alone(steady, "true"))
     folder.chmod(0o555)
     try:
         assert_record_comes(steady, lambda: folder.chmod(0o755))
@@ -412,7 +394,7 @@ def test_a_wrong_configuration_is_refused_with_its_line_and_jobs_run_without(
         wait_for(lambda: not node.daemon.alive, what="the daemon to refuse")
         complaint = node.daemon.output.read_text()
         assert f"{node.config_file}:{line}:" in complaint and "period_s" in complaint
-        done = outcome(steady, batch(steady, "srun true"))
+        done = outcome(steady, alone(steady, "srun true"))
     finally:
         node.config_file.write_text(good)
     assert_ended_well(done)

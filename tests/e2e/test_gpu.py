@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
-from tests.e2e.outcome import UJ, Outcome, books, outcome
-from tests.e2e.waveform import NS, Waveform
+from tests.cluster import Cluster
+from tests.e2e.jobs import Flag, script, wait_step
+from tests.e2e.outcome import UJ, Outcome, assert_books_balance, books, outcome
+from tests.e2e.waveform import Waveform
 
 NODE = Waveform("board", [(0, 100), (1000, 100)])
 GPUS = {0: Waveform("gpu-0", [(0, 300), (1000, 300)]), 1: Waveform("gpu-1", [(0, 70), (1000, 70)])}
@@ -34,7 +35,7 @@ def channel_w(done: Outcome, instrument: str, step: str = "job") -> float:
         for channel in account["channels"]
         if channel["name"].startswith(f"{instrument}/")
     )
-    return energy_uj / UJ / ((account["end_ns"] - account["start_ns"]) / NS)
+    return energy_uj / UJ / account.seconds
 
 
 def assert_has_whole(done: Outcome, number: int) -> None:
@@ -46,13 +47,12 @@ def assert_has_whole(done: Outcome, number: int) -> None:
 
 def test_each_job_pays_for_its_own_gpu(gpus: Cluster) -> None:
     """The job that keeps a CPU busy has no more of the GPUs than the one that sleeps."""
-    end = gpus.jobs_folder / "end-gpu"
-    end.unlink(missing_ok=True)
+    end = Flag(gpus, "gpu")
     place = ["-w", "n1", "-n1", "--gres=gpu:1"]
-    first = gpus.sbatch(*place, "--wrap", f"while [ ! -e {end} ]; do :; done")
-    wait_for(lambda: "batch" in gpus.node("n1").stepds(first), what=f"job {first} to run")
+    first = gpus.sbatch(*place, "--wrap", end.work)
+    wait_step(gpus, first)
     second = outcome(gpus, gpus.sbatch(*place, "--wrap", "echo $SLURM_JOB_GPUS; sleep 3"))
-    end.touch()
+    end.set()
     busy = outcome(gpus, first)
     assert gpus.job_output(second.job).split() == ["1"]
     for done, own, other in ((busy, 0, 1), (second, 1, 0)):
@@ -61,7 +61,7 @@ def test_each_job_pays_for_its_own_gpu(gpus: Cluster) -> None:
         assert_has_whole(done, own)
         assert channel_w(done, f"gpu-{other}") == 0
         assert account["domains_uj"]["gpu"] > 0
-    assert all(channel.balanced for channel in books(gpus.node("n1")))
+    assert_books_balance(gpus)
 
 
 def test_a_gpu_bound_to_nobody_is_unallocated(gpus: Cluster) -> None:
@@ -70,11 +70,10 @@ def test_a_gpu_bound_to_nobody_is_unallocated(gpus: Cluster) -> None:
 
     before_uj = unallocated_uj()
     done = outcome(gpus, gpus.sbatch("-w", "n1", "-n1", "--gres=gpu:1", "--wrap", "sleep 2"))
-    seconds = done.accounts()["n1"]["end_ns"] - done.accounts()["n1"]["start_ns"]
     assert channel_w(done, "gpu-1") == 0
     assert_has_whole(done, 0)
     gained_j = (unallocated_uj()["gpu-1"] - before_uj["gpu-1"]) / UJ
-    assert gained_j >= 0.95 * 70 * seconds / NS
+    assert gained_j >= 0.95 * 70 * done.accounts()["n1"].seconds
     without = outcome(gpus, gpus.sbatch("-w", "n1", "-n1", "--wrap", "sleep 1"))
     assert "gpus" not in without.accounts()["n1"]
     assert channel_w(without, "gpu-0") == channel_w(without, "gpu-1") == 0
@@ -93,14 +92,9 @@ def test_a_job_alone_on_its_node_pays_for_all_of_it(
 
 
 def test_steps_pay_for_the_gpus_bound_to_them(gpus: Cluster) -> None:
-    script = gpus.jobs_folder / "gpu-steps.sh"
-    script.write_text(
-        "#!/bin/sh\n"
-        "srun -n1 --exact --gres=gpu:1 sh -c 'echo $SLURM_STEP_GPUS >step-0; sleep 3' &\n"
-        "srun -n1 --exact --gres=gpu:1 sh -c 'echo $SLURM_STEP_GPUS >step-1; sleep 3' &\n"
-        "wait\n"
-    )
-    done = outcome(gpus, gpus.sbatch("-w", "n1", "-n2", "--gres=gpu:2", script))
+    step = "srun -n1 --exact --gres=gpu:1 sh -c 'echo $SLURM_STEP_GPUS >step-{}; sleep 3' &"
+    path = script(gpus, "gpu-steps", step.format(0), step.format(1), "wait")
+    done = outcome(gpus, gpus.sbatch("-w", "n1", "-n2", "--gres=gpu:2", path))
     assert done.rows["job"]["State"] == "COMPLETED"
     assert done.accounts()["n1"]["gpus"] == "0,1"
     bound = {step: done.accounts(step)["n1"]["gpus"] for step in ("0", "1")}

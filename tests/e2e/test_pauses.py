@@ -14,22 +14,22 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import Cluster, Node, wait_for
-from tests.e2e.outcome import UJ, audit, joulemarkctl, ledger, open_accounts, outcome
-from tests.e2e.waveform import STEADY
+from tests.e2e.jobs import Flag, alone, wait_step
+from tests.e2e.marking import CLIENT
+from tests.e2e.outcome import audit, joulemarkctl, ledger, open_accounts, outcome
 from tests.peers.joulemarkd import ask
 
 PAUSES = 3
 LONG_S = 4.0  # more than the two periods and a half second by which a tick may be late
 ORPHAN_S = 5.0  # after which a job that nothing stands for is closed
 
-OPEN = """
-import socket, sys
-daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-daemon.connect(sys.argv[1])
-daemon.send(sys.argv[2].encode())
-print(daemon.recv(4096).decode(), flush=True)
+OPENS = (
+    CLIENT
+    + """
+print(ask(connect(), sys.argv[1]), flush=True)
 sys.stdin.read()
 """
+)
 
 
 @contextlib.contextmanager
@@ -44,13 +44,9 @@ def stopped(node: Node) -> Iterator[None]:
 def assert_charged_in_full(cluster: Cluster, job: int) -> None:
     """It had n1 for itself: what n1 drew meanwhile is the job's."""
     account = outcome(cluster, job).accounts()["n1"]
-    whole_j = STEADY.energy_j(account["start_ns"], account["end_ns"])
-    assert account["energy_uj"] / UJ == pytest.approx(whole_j, abs=1e-4) and whole_j > 0
+    whole_j = account.integral_j()
+    assert account.energy_j == pytest.approx(whole_j, abs=1e-4) and whole_j > 0
     assert "NOT BALANCED" not in audit(cluster, "n1")
-
-
-def alone(cluster: Cluster, script: str) -> int:
-    return cluster.sbatch("-w", "n1", "--exclusive", "--wrap", script)
 
 
 def wait_closed(node: Node, patience_s: float = 2.0) -> None:
@@ -76,17 +72,16 @@ def test_jobs_that_begin_and_end_in_a_pause_leave_nothing_open(steady: Cluster) 
 
 
 def test_a_job_that_ends_in_a_pause_ends_when_it_was_last_seen(steady: Cluster) -> None:
-    node, end = steady.node("n1"), steady.jobs_folder / "end-in-pause"
-    end.unlink(missing_ok=True)
-    job = alone(steady, f"until [ -e {end} ]; do sleep 0.1; done")
+    node, end = steady.node("n1"), Flag(steady, "in-pause")
+    job = alone(steady, end.wait)
     wait_for(lambda: (job, "batch") in open_accounts(node), what=f"job {job} in the ledger")
     with stopped(node):
         long = time.monotonic() + LONG_S
-        end.touch()
+        end.set()
         steady.wait_job(job)
         later = alone(steady, "sleep 6")  # begins in the pause, is there when it ends
         steady.wait_running(later)
-        wait_for(lambda: "batch" in node.stepds(later), what=f"job {later} to run")
+        wait_step(steady, later)
         wait_for(lambda: time.monotonic() > long)
     steady.wait_job(later)
     wait_closed(node)
@@ -103,7 +98,7 @@ def test_a_job_that_nothing_stands_for_takes_no_energy_and_is_closed(steady: Clu
     """The fault itself, however it came about: an account, no process, no epilog to come."""
     node = steady.node("n1")
     phantom = steady.wait_job(alone(steady, "true"))["JobIDRaw"]
-    words = [sys.executable, "-c", OPEN, str(node.socket), f"open job={phantom} step=0 job_cpus=2"]
+    words = [sys.executable, "-c", OPENS, f"open job={phantom} step=0 job_cpus=2", node.socket]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout and process.stdout.readline().startswith("ok")
@@ -131,18 +126,17 @@ def test_a_question_that_waited_longer_than_its_sender_is_void(steady: Cluster) 
 def test_without_contain_a_job_rests_between_steps_is_named_and_charged(steady: Cluster) -> None:
     """On n2, where no script of it runs: doctor and status name it, its record has all of it."""
     with steady.changed(contain=False) as cluster:
-        node, go = cluster.node("n2"), cluster.jobs_folder / "second-step"
-        go.unlink(missing_ok=True)
+        node, go = cluster.node("n2"), Flag(cluster, "second-step")
         node.daemon.restart()  # it had learnt that every job has an .extern step
-        wait = f"until [ -e {go} ]; do sleep 0.1; done"
-        job = cluster.sbatch("-N2", "--exclusive", "--wrap", f"srun true; {wait}; srun sleep 1")
+        script = f"srun true; {go.wait}; srun sleep 1"
+        job = cluster.sbatch("-N2", "--exclusive", "--wrap", script)
         status = [joulemarkctl(cluster), "-N", "n2", "status"]
         wait_for(lambda: f"lifeless: {job}\n" in cluster.run(status, check=False), what="its rest")
         doctor = ["joulemark", "doctor", "--node", "n2"]
         assert f"open without a living process: jobs {job}" in cluster.run(doctor, check=False)
-        go.touch()
+        go.set()
         account = outcome(cluster, job).accounts()["n2"]
-        whole_j = STEADY.energy_j(account["start_ns"], account["end_ns"])
+        whole_j = account.integral_j()
         assert whole_j > 100 * ORPHAN_S
-        assert account["energy_uj"] / UJ == pytest.approx(whole_j, abs=1e-4)
+        assert account.energy_j == pytest.approx(whole_j, abs=1e-4)
         wait_for(lambda: "lifeless: \n" in cluster.run(status, check=False), what="no job to rest")

@@ -12,33 +12,19 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster, ClusterError, wait_for
-from tests.e2e.marking import python
+from tests.e2e.marking import client
 from tests.e2e.outcome import outcome, record_file
+from tests.e2e.profiles import the_channel, wait_profile
 
 USER = "nobody"
 OTHER = "daemon"
 SAMPLE_S = 0.02  # for a user's marks instruments are read no faster
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 
-PRELUDE = """
-import json, os, socket, sys, time
-
-def connect(path):
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    link.settimeout(10)
-    link.connect(path)
-    return link
-
-def ask(link, text):
-    link.send(text.encode())
-    return link.recv(4096).decode()
-"""
-
 # Marks, wakes and questions without a pause, by every way that a process has.
 GREEDY = """
 from joulemark.regions import _client, BEGIN, END
-path = os.environ["JOULEMARK_SOCKET"]
-links = [connect(path) for _ in range(8)]
+links = [connect() for _ in range(8)]
 end = time.monotonic() + 3
 questions = 0
 while time.monotonic() < end:
@@ -78,10 +64,6 @@ for _ in range(30):
 """
 
 
-def script(cluster: Cluster, name: str, text: str) -> str:
-    return python(cluster, name, PRELUDE + text)
-
-
 def submit(cluster: Cluster, *options: str, user: str = USER) -> int:
     return cluster.sbatch("-w", "n1", *options, user=user)
 
@@ -94,36 +76,32 @@ def cannot_read(cluster: Cluster, path: Path, user: str = USER) -> None:
 
 
 def test_nothing_makes_instruments_be_read_faster(steady: Cluster) -> None:
-    done = outcome(steady, submit(steady, "--wrap", script(steady, "greedy", GREEDY)))
+    done = outcome(steady, submit(steady, "--wrap", client(steady, "greedy", GREEDY)))
     questions = json.loads(steady.job_output(done.job))
     (account,) = done.accounts("batch").values()
-    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
+    seconds = account.seconds
     assert questions > 100  # it was heard
     # beside those for marks: one a second, and those of Slurm's own questions
     assert account["samples"] <= 1.1 * seconds / SAMPLE_S + seconds + 20
 
 
 def test_a_profile_is_no_finer_for_marks(steady: Cluster) -> None:
-    h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
-    command = script(steady, "greedy", GREEDY)
+    command = client(steady, "greedy", GREEDY)
     done = outcome(steady, submit(steady, "--energy=profile,1000", "--wrap", command))
-    path = steady.state / "profiles" / f"{steady.options.name}.{done.job}.h5"
-    wait_for(path.exists, what=f"{path}")
-    with h5py.File(path) as file:
-        (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
+    with the_channel(wait_profile(steady, done.job)) as channel:
         times_s = channel["time_s"][:]
     gaps_s = times_s[1:-1] - times_s[:-2]  # the last is the job's end
     assert min(gaps_s) >= 0.9 * 0.1 - 1e-6  # profile_max_hz is 10
 
 
 def test_a_hostile_ring_spoils_its_own_regions_alone(steady: Cluster) -> None:
-    honest = submit(steady, "-n1", "--wrap", script(steady, "honest", HONEST), user=OTHER)
-    hostile = submit(steady, "-n1", "--wrap", script(steady, "hostile", HOSTILE))
+    honest = submit(steady, "-n1", "--wrap", client(steady, "honest", HONEST), user=OTHER)
+    hostile = submit(steady, "-n1", "--wrap", client(steady, "hostile", HOSTILE))
     pid = steady.node("n1").daemon.pid
     (account,) = outcome(steady, honest).accounts("batch").values()
     (region,) = account["regions"]
     assert (region["name"], region["count"]) == ("honest", 30)
-    assert 3 <= region["seconds"] <= (account["end_ns"] - account["start_ns"]) / 1e9
+    assert 3 <= region["seconds"] <= account.seconds
     done = outcome(steady, hostile)
     (account,) = done.accounts("batch").values()
     assert json.loads(steady.job_output(hostile)) == "done"
@@ -136,11 +114,8 @@ def test_accounts_and_rings_of_others_are_out_of_reach(steady: Cluster) -> None:
     theirs = submit(steady, "-n1", "--wrap", "sleep 20", user=OTHER)
     wait_for(lambda: steady.node("n1").stepds(theirs), what="the other's job to run")
     verbs = ["read", "read scope=job", "books", "node", f"end job={theirs}", "close"]
-    text = f"""
-path = os.environ.get("JOULEMARK_SOCKET", sys.argv[-1])
-print(json.dumps([ask(connect(path), verb) for verb in {verbs!r}]))
-"""
-    command = script(steady, "asks", text)
+    text = f"print(json.dumps([ask(connect(), verb) for verb in {verbs!r}]))"
+    command = client(steady, "asks", text)
     inside = submit(steady, "-n1", "--wrap", command)
     outside = steady.run([*command.split(), steady.node("n1").socket], user=USER)
     outcome(steady, inside)
@@ -149,10 +124,10 @@ print(json.dumps([ask(connect(path), verb) for verb in {verbs!r}]))
         assert all(
             answer.startswith("error") and "not%20permitted" in answer for answer in answers
         )
-    stray = script(steady, "stray", 'print(json.dumps(ask(connect(sys.argv[-1]), "marks")))')
+    stray = client(steady, "stray", 'print(json.dumps(ask(connect(), "marks")))')
     answer = json.loads(steady.run([*stray.split(), steady.node("n1").socket], user=USER))
     assert answer.startswith("error") and "no%20job%20step" in answer
-    status = script(steady, "status", 'print(json.dumps(ask(connect(sys.argv[-1]), "status")))')
+    status = client(steady, "status", 'print(json.dumps(ask(connect(), "status")))')
     words = json.loads(steady.run([*status.split(), steady.node("n1").socket], user=USER))
     assert "watts" not in words and "energy" not in words
     steady.run(["scancel", str(theirs)])
@@ -190,7 +165,7 @@ except OSError:
     sealed = True
 print(json.dumps([names.decode(), len(ring), sealed]))
 """
-    done = outcome(steady, submit(steady, "--wrap", script(steady, "door", text)))
+    done = outcome(steady, submit(steady, "--wrap", client(steady, "door", text)))
     names, size, sealed = json.loads(steady.job_output(done.job))
     assert names == "only" and sealed
     assert size == 4096 + 16384 * 32 + 4096 * 96

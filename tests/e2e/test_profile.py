@@ -9,36 +9,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import pytest
 
 from tests.cluster import CHECKOUT, Cluster, ClusterError, wait_for
 from tests.e2e.marking import python
 from tests.e2e.outcome import UJ, Outcome, outcome
+from tests.e2e.profiles import channel_of, the_channel, wait_profile
 from tests.e2e.waveform import NS, STEADY
 
-h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
 USER = None if os.geteuid() else "nobody"
 OTHER = "daemon"  # another ordinary user that every system has
-
-
-def profile_file(cluster: Cluster, job: int) -> Path:
-    return cluster.state / "profiles" / f"{cluster.options.name}.{job}.h5"
 
 
 def run_job(cluster: Cluster, *options: str, nodes: int = 1) -> tuple[Outcome, Path]:
     """A job with a profile, and its file once all its nodes are in it."""
     job = cluster.sbatch(f"-N{nodes}", *options, user=USER)
-    done = outcome(cluster, job)
-    path = profile_file(cluster, job)
-
-    def complete() -> bool:
-        if not path.exists():
-            return False
-        with h5py.File(path) as file:
-            return len(file["nodes"]) == nodes
-
-    wait_for(complete, what=f"{path} to be complete")
-    return done, path
+    return outcome(cluster, job), wait_profile(cluster, job, nodes)
 
 
 def test_a_profile_ends_with_the_records_energy(steady: Cluster) -> None:
@@ -50,12 +37,11 @@ def test_a_profile_ends_with_the_records_energy(steady: Cluster) -> None:
     with h5py.File(path) as file:
         assert (file.attrs["cluster"], file.attrs["job"]) == (steady.options.name, done.job)
         for node, account in done.accounts().items():
-            (channel,) = [name for name in file[f"nodes/{node}"] if name != "marks"]
-            found = file[f"nodes/{node}/{channel}"]
+            found = channel_of(file[f"nodes/{node}"])
             times_s, energies_j = found["time_s"][:], found["energy_j"][:]
             assert len(times_s) >= 3 and (times_s[1:] > times_s[:-1]).all()
             assert times_s[-1] == pytest.approx(account["end_ns"] / NS, abs=1e-6)
-            assert energies_j[-1] == account["energy_uj"] / UJ
+            assert energies_j[-1] == account.energy_j
             assert found["power_w"][1:].tolist() == pytest.approx([100] * (len(times_s) - 1), 0.02)
             error_j = account["uncertainty_uj"] / UJ
             assert found.attrs["uncertainty_j"] == pytest.approx(error_j, abs=1e-6) and error_j > 0
@@ -87,9 +73,7 @@ def test_marks_are_in_it(steady: Cluster, tmp_path: Path) -> None:
 
 
 def rate_hz(path: Path) -> float:
-    with h5py.File(path) as file:
-        (node,) = file["nodes"].values()
-        (channel,) = [group for name, group in node.items() if name != "marks"]
+    with the_channel(path) as channel:
         times_s = channel["time_s"][:]
         return (len(times_s) - 1) / (times_s[-1] - times_s[0])
 
@@ -133,11 +117,8 @@ def test_two_jobs_of_a_node_have_their_own_energy_alone(steady: Cluster) -> None
     ]
     for job in jobs:
         done = outcome(steady, job)
-        path = profile_file(steady, job)
-        wait_for(path.exists, what=f"{path}")
-        with h5py.File(path) as file:
-            (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
-            assert channel["energy_j"][-1] == done.energy_uj() / UJ
+        with the_channel(wait_profile(steady, job)) as channel:
+            assert channel["energy_j"][-1] == done.energy_j()
             # together they draw 100 W: while both run neither is charged all of it
             assert min(channel["power_w"][1:]) < 99
 
@@ -150,11 +131,8 @@ def test_a_killed_daemon_loses_a_second_of_it_at_most(steady: Cluster) -> None:
     steady.node("n1").daemon.kill()
     steady.up()
     done = outcome(steady, job)
-    path = profile_file(steady, job)
-    wait_for(path.exists, what=f"{path}")
-    with h5py.File(path) as file:
-        (channel,) = [g for name, g in file["nodes/n1"].items() if name != "marks"]
-        assert channel["energy_j"][-1] == done.energy_uj() / UJ
+    with the_channel(wait_profile(steady, job)) as channel:
+        assert channel["energy_j"][-1] == done.energy_j()
     wait_for(lambda: not list(part.glob(f"profile.{job}.*.jsonl")), what="its draft to go")
 
 

@@ -7,43 +7,32 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import CHECKOUT, Cluster, wait_for
 from tests.e2e import marking
-from tests.e2e.marking import python
+from tests.e2e.jobs import alone
+from tests.e2e.marking import client, python
 from tests.e2e.outcome import Outcome, joulemarkctl, outcome
 
 USER = None if os.geteuid() else "nobody"  # marks are for everybody
 
-# What any language can do: one packet a question, over a SEQPACKET socket.
-CLIENT = """
-import json, os, socket, sys, time
-
-def ask(text):
-    link.send(text.encode())
-    verb, *fields = link.recv(4096).decode().split()
-    return {"verb": verb, **dict(field.split("=", 1) for field in fields)}
-
-link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-link.connect(os.environ.get("JOULEMARK_SOCKET", sys.argv[-1]))
-"""
 NESTED = """
-ask("region_begin name=outer")
+link = connect()
+ask(link, "region_begin name=outer")
 time.sleep(0.4)
-ask("region_begin name=in%20ner")
+ask(link, "region_begin name=in%20ner")
 time.sleep(0.5)
-inner = ask("region_end name=in%20ner")
+inner = ask(link, "region_end name=in%20ner")
 time.sleep(0.3)
-print(json.dumps([inner, ask("region_end name=outer"), ask("region_end name=outer")]))
+print(json.dumps([inner, *(ask(link, "region_end name=outer") for _ in range(2))]))
 """
 FORBIDDEN = ["open job=1 step=0", "read", "close", "end job=1", "node", "books"]
-FORBIDDEN_SCRIPT = f"print(json.dumps([ask(text) for text in {FORBIDDEN!r}]))"
+FORBIDDEN_SCRIPT = f"print(json.dumps([ask(connect(), text) for text in {FORBIDDEN!r}]))"
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +41,8 @@ def folder(steady: Cluster) -> Path:
     return marking.folder(steady)
 
 
-def client(folder: Path, name: str, text: str) -> Path:
-    path = folder / f"{name}.py"
-    path.write_text(CLIENT + text)
-    path.chmod(0o644)
-    return path
-
-
 def run_job(cluster: Cluster, command: str) -> Outcome:
-    job = cluster.sbatch("-w", "n1", "--exclusive", "--wrap", command, user=USER)
+    job = alone(cluster, command, user=USER)
     done = outcome(cluster, job)
     assert done.rows["job"]["ExitCode"] == "0:0", cluster.job_output(job)
     return done
@@ -89,9 +71,8 @@ def test_a_shell_command_is_a_region_and_regions_nest(steady: Cluster) -> None:
     assert f"inner: {found['inner']['energy_uj'] / 1e6:.3f} J +- " in said
 
 
-def test_regions_from_another_language(steady: Cluster, folder: Path) -> None:
-    path = client(folder, "nested", NESTED)
-    done = run_job(steady, f"{sys.executable} {path}")
+def test_regions_from_another_language(steady: Cluster) -> None:
+    done = run_job(steady, client(steady, "nested", NESTED))
     inner, outer, again = json.loads(steady.job_output(done.job))
     recorded = regions(done, "batch")
     assert recorded["outer/in ner"]["parent"] == "outer" and recorded["outer"]["parent"] is None
@@ -101,13 +82,15 @@ def test_regions_from_another_language(steady: Cluster, folder: Path) -> None:
         recorded["outer"]["exclusive_seconds"],
     )
     for answer, name, at_least_s in ((inner, "outer/in ner", 0.5), (outer, "outer", 1.2)):
-        assert answer["verb"] == "ok" and answer["estimated"] == "0"
-        seconds = float(answer["seconds"])
+        verb, *words = answer.split()
+        told = dict(word.split("=", 1) for word in words)
+        assert verb == "ok" and told["estimated"] == "0"
+        seconds = float(told["seconds"])
         assert at_least_s <= seconds < at_least_s + 1
-        energy_uj = int(answer["energy_uj"])
-        assert_hundred_watts(energy_uj, float(answer["uncertainty_uj"]), seconds)
+        energy_uj = int(told["energy_uj"])
+        assert_hundred_watts(energy_uj, float(told["uncertainty_uj"]), seconds)
         assert abs(recorded[name]["energy_uj"] - energy_uj) <= 2  # each rounds for itself
-    assert again["verb"] == "error"
+    assert again.startswith("error")
 
 
 def test_a_region_that_ran_often_is_one_line_with_its_count(steady: Cluster) -> None:
@@ -203,29 +186,28 @@ COMPILERS = {
 
 
 @pytest.fixture(scope="module")
-def library(folder: Path) -> Path:
-    """libjoulemark.a, as a user's own build of the package has it."""
-    source, target = KIT / "src" / "region.c", folder / "region.o"
+def compiled(folder: Path) -> Callable[..., Path]:
+    """`compiled(["cc"], "program.c", TEXT)`, with libjoulemark as a user's own build has it."""
+    library = folder / "region.o"
     flags = ["-std=gnu17", "-O2", "-D_GNU_SOURCE", f"-I{KIT / 'include'}"]
-    subprocess.run(["cc", *flags, "-c", source, "-o", target], check=True)
-    return target
+    subprocess.run(["cc", *flags, "-c", KIT / "src" / "region.c", "-o", library], check=True)
+
+    def build(compiler: list[str | Path], name: str, text: str) -> Path:
+        source, program = folder / name, folder / f"{name}.marked"
+        source.write_text(text)
+        words = [*compiler, f"-I{KIT / 'include'}", source, library, "-o", program, "-pthread"]
+        subprocess.run(words, check=True, cwd=folder)
+        return program
+
+    return build
 
 
 @pytest.mark.parametrize("language", COMPILERS)
 def test_compiled_programs_mark(
-    steady: Cluster, folder: Path, library: Path, language: str
+    steady: Cluster, compiled: Callable[..., Path], language: str
 ) -> None:
-    compiler, name, text, count = COMPILERS[language]
-    if not shutil.which(compiler[0]):
-        pytest.skip(f"no {compiler[0]} here")
-    source, program = folder / name, folder / f"marked-{language}"
-    source.write_text(text)
-    subprocess.run(
-        [*compiler, f"-I{KIT / 'include'}", source, library, "-o", program, "-pthread"],
-        check=True,
-        cwd=folder,
-    )
-    found = regions(run_job(steady, str(program)), "batch")
+    *program, count = COMPILERS[language]
+    found = regions(run_job(steady, str(compiled(*program))), "batch")
     assert {name: region["count"] for name, region in found.items()} == {
         "outer": 1,
         "outer/inner": count,
@@ -252,14 +234,9 @@ int main(int argc, char **argv) {
 """
 
 
-def test_ranks_of_mpi_mark_together(steady: Cluster, folder: Path, library: Path) -> None:
+def test_ranks_of_mpi_mark_together(steady: Cluster, compiled: Callable[..., Path]) -> None:
     """Open MPI's mpirun has srun start them, as a step of their own."""
-    if not shutil.which("mpicc"):
-        pytest.skip("no mpicc here")
-    source, program = folder / "ranks.c", folder / "mpi-ranks"
-    source.write_text(MPI_PROGRAM)
-    flags = [f"-I{KIT / 'include'}", "-o", program, "-pthread"]
-    subprocess.run(["mpicc", source, library, *flags], check=True, cwd=folder)
+    program = compiled(["mpicc"], "ranks.c", MPI_PROGRAM)
     done = run_job(steady, f"mpirun --allow-run-as-root --oversubscribe -n 2 {program}")
     solve = regions(done, "0")["solve"]
     assert solve["count"] == 2
@@ -296,7 +273,7 @@ def test_a_daemon_that_restarts_is_marked_again(steady: Cluster) -> None:
                 break
     """
     command = python(steady, "restart", program)
-    job = steady.sbatch("-w", "n1", "--exclusive", "--wrap", command, user=USER)
+    job = alone(steady, command, user=USER)
     output = steady.jobs_folder / f"{job}.out"
     wait_for(lambda: output.exists() and "ready" in output.read_text(), what="it to be ready")
     steady.node("n1").daemon.kill()
@@ -306,22 +283,21 @@ def test_a_daemon_that_restarts_is_marked_again(steady: Cluster) -> None:
 
 
 @pytest.mark.skipif(USER is None, reason="only root can be another user than the daemon's")
-def test_another_user_may_not_touch_accounts(steady: Cluster, folder: Path) -> None:
+def test_another_user_may_not_touch_accounts(steady: Cluster) -> None:
     """Neither from outside nor from within a job: the daemon asks the kernel who calls."""
-    path = client(folder, "forbidden", FORBIDDEN_SCRIPT)
-    outside = steady.run([sys.executable, path, steady.node("n1").socket], user=USER)
-    inside = steady.job_output(run_job(steady, f"{sys.executable} {path}").job)
+    command = client(steady, "forbidden", FORBIDDEN_SCRIPT)
+    outside = steady.run([*command.split(), steady.node("n1").socket], user=USER)
+    inside = steady.job_output(run_job(steady, command).job)
     for answers in (json.loads(outside), json.loads(inside)):
         assert len(answers) == len(FORBIDDEN)
         for answer in answers:
-            assert answer["verb"] == "error" and "not%20permitted" in answer["text"], answer
+            assert answer.startswith("error") and "not%20permitted" in answer, answer
 
 
-def test_marks_outside_a_job_are_refused(steady: Cluster, folder: Path) -> None:
-    path = client(folder, "stray", 'print(json.dumps(ask("region_begin name=stray")))')
-    text = steady.run([sys.executable, path, steady.node("n1").socket], user=USER)
-    answer = json.loads(text)
-    assert answer["verb"] == "error" and "no%20job%20step" in answer["text"]
+def test_marks_outside_a_job_are_refused(steady: Cluster) -> None:
+    command = client(steady, "stray", 'print(ask(connect(), "region_begin name=stray"))')
+    answer = steady.run([*command.split(), steady.node("n1").socket], user=USER)
+    assert answer.startswith("error") and "no%20job%20step" in answer
 
 
 @pytest.mark.parametrize("socket", ["/nowhere/joulemarkd.sock", ""], ids=["gone", "empty"])

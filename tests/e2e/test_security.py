@@ -9,10 +9,8 @@ import json
 import os
 import pwd
 import re
-import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +19,18 @@ import pytest
 from tests.cluster import Cluster, ClusterError, Node, wait_for
 from tests.cluster.config import service_user
 from tests.cluster.ports import free_port
-from tests.e2e.outcome import UJ, apart_from_launch, comment, outcome, record_dir, record_file
+from tests.e2e.jobs import alone
+from tests.e2e.marking import client
+from tests.e2e.outcome import (
+    apart_from_launch,
+    comment,
+    joulemarkctl,
+    outcome,
+    record_dir,
+    record_file,
+)
+from tests.peers.peer import Peer
+from tests.peers.secret import secret as write_secret
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 
@@ -36,16 +45,15 @@ def status_of(pid: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def run_job(cluster: Cluster, *options: str) -> int:
-    return cluster.sbatch("-w", "n1", "--exclusive", *options, "--wrap", "srun sleep 0.5")
+def run_job(cluster: Cluster, *options: str, user: str | None = None) -> int:
+    return alone(cluster, "srun sleep 0.5", *options, user=user)
 
 
 def assert_charged(cluster: Cluster, job: int) -> None:
     """100 W over its time, all of it seen."""
     done = outcome(cluster, job)
     (account,) = done.accounts().values()
-    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
-    assert done.energy_uj() / UJ == pytest.approx(100 * seconds, abs=1)
+    assert done.energy_j() == pytest.approx(100 * account.seconds, abs=1)
     assert apart_from_launch(account)[0] == 0
 
 
@@ -97,57 +105,50 @@ def test_a_sites_script_gets_no_capability(steady: Cluster, shared: Path) -> Non
 # -- the socket ----------------------------------------------------------------
 
 FLOOD = """
-import resource, socket, sys, time
-soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-links = []
-for _ in range(hard - 50):
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    link.connect(sys.argv[1])
-    links.append(link)
+import resource
+links = [connect() for _ in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 50)]
 print(len(links), flush=True)
 time.sleep(600)
 """
 
 
+class Flood(Peer):
+    """A user who opens as many connections as he may have files."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.node, self.log_file = cluster.node("n1"), folder / "flood.log"
+        self.program = client(cluster, "flood", FLOOD).split()
+
+    def command(self) -> list[object]:
+        group = pwd.getpwnam(USER).pw_gid
+        user = ("setpriv", f"--reuid={UID}", f"--regid={group}", "--clear-groups")
+        return ["prlimit", "--nofile=20000", *user, *self.program, self.node.socket]
+
+    def ready(self) -> bool:
+        return self.log().endswith("\n")
+
+
 def test_a_users_connections_hold_nobody_up(steady: Cluster, shared: Path) -> None:
-    """He opens as many as there can be; jobs are accounted, marks of others are what may wait."""
-    node = steady.node("n1")
-    program = shared / "flood.py"
-    program.write_text(FLOOD)
-    program.chmod(0o644)
-    files = 20_000
-
-    def as_user() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-        os.setgid(pwd.getpwnam(USER).pw_gid)
-        os.setuid(UID)
-
-    words = [sys.executable, "-B", str(program), str(node.socket)]
-    flood = subprocess.Popen(words, preexec_fn=as_user, stdout=subprocess.PIPE, text=True)
-    try:
-        assert int(flood.stdout.readline()) > 5000
+    """Jobs are accounted, marks of others are what may wait."""
+    with Flood(steady, shared) as flood:
+        assert int(flood.log()) > 5000
         assert_charged(steady, run_job(steady))
-        assert "further ones are refused" in node.daemon.log_text()
-    finally:
-        flood.kill()
-        flood.wait()
+        assert "further ones are refused" in steady.node("n1").daemon.log_text()
 
 
 NONSENSE = """
-import socket, sys
-link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-link.connect(sys.argv[1])
+link = connect()
 for number in range(1000):
     link.send(f"nonsense{number} quiet=1".encode())
-link.send(b"status")
-print(link.recv(4096).decode())
+print(ask(link, "status"))
 """
 
 
 def test_a_users_packets_do_not_fill_the_log(steady: Cluster) -> None:
     node = steady.node("n1")
     before = node.daemon.log_text().count("unknown%20request")
-    answer = steady.run([sys.executable, "-c", NONSENSE, node.socket], user=USER)
+    command = client(steady, "nonsense", NONSENSE)
+    answer = steady.run([*command.split(), node.socket], user=USER)
     assert answer.startswith("ok"), "all of them were heard"
     assert node.daemon.log_text().count("unknown%20request") == before
 
@@ -294,7 +295,7 @@ def test_a_log_that_is_a_link_is_not_written(steady: Cluster, shared: Path) -> N
 def test_the_comment_is_not_his_to_change(steady: Cluster) -> None:
     """Neither before its job begins nor after its end; who may change it needs the same words."""
     waits = steady.sbatch("--hold", "--wrap", "true", user=USER)
-    ended = steady.sbatch("-w", "n1", "--exclusive", "--wrap", "srun sleep 0.5", user=USER)
+    ended = run_job(steady, user=USER)
     text = comment(steady, outcome(steady, ended).job)
     of_ended = ["sacctmgr", "-i", "modify", "job", "where", f"jobid={ended}", "set"]
     changes = [["scontrol", "update", f"jobid={waits}"], of_ended]
@@ -312,9 +313,7 @@ def test_a_jobs_environment_changes_nothing(steady: Cluster, shared: Path) -> No
     fake = shared / "joulemark.yaml"
     fake.write_text("cluster: fake\nsocket: /nowhere\n")
     lies = f"--export=ALL,JOULEMARK_CONFIG={fake},JOULEMARK_SOCKET=/nowhere,SLURMD_NODENAME=n2"
-    command = "srun sleep 0.5"
-    job = steady.sbatch("-w", "n1", "--exclusive", lies, "--wrap", command, user=USER)
-    assert_charged(steady, job)
+    assert_charged(steady, run_job(steady, lies, user=USER))
 
 
 # -- secrets ----------------------------------------------------------------
@@ -352,8 +351,7 @@ def with_secrets(secret: Path) -> list[dict[str, object]]:
 
 
 def keep(secret: Path, mode: int = 0o600) -> None:
-    secret.write_text(f"{SECRET}\n")
-    secret.chmod(mode)
+    write_secret(secret, SECRET, mode)
     os.chown(secret, pwd.getpwnam(service_user()).pw_uid, -1)
 
 
@@ -369,8 +367,7 @@ def said_by(cluster: Cluster, node: Node) -> str:
     for pid in family(node):
         with contextlib.suppress(OSError):
             texts += [Path(f"/proc/{pid}/{file}").read_text() for file in ("cmdline", "environ")]
-    ctl = cluster.options.build.slurm_prefix / "bin" / "joulemarkctl"
-    texts.append(cluster.run([str(ctl), "-N", node.name, "status"], check=False))
+    texts.append(cluster.run([joulemarkctl(cluster), "-N", node.name, "status"], check=False))
     return "\n".join(texts)
 
 

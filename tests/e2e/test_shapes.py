@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.cluster import Cluster, Node, wait_for
+from tests.e2e.jobs import Flag, script
 from tests.e2e.outcome import (
     UJ,
     Outcome,
@@ -19,6 +18,7 @@ from tests.e2e.outcome import (
     ledger,
     newest_record,
     outcome,
+    read_record,
     record_file,
 )
 from tests.e2e.waveform import NS, STEADY
@@ -41,19 +41,6 @@ def shaped(cluster_of_100_w: Cluster) -> Iterator[Cluster]:
         assert all(channel.balanced for channel in books(node))
 
 
-def script(cluster: Cluster, name: str, *lines: str) -> Path:
-    path = cluster.jobs_folder / f"{name}.sh"
-    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
-    return path
-
-
-def flag(cluster: Cluster, name: str) -> Path:
-    """A file that does not exist yet; what waits for it ends when it does."""
-    path = cluster.jobs_folder / name
-    path.unlink(missing_ok=True)
-    return path
-
-
 def on_disk(node: Node, job: int, step: str, column: str) -> int:
     """A number of the newest account of a job's step in the node's ledger; 0: none yet."""
     with ledger(node) as connection:
@@ -71,35 +58,22 @@ def wait_samples(cluster: Cluster, job: int, *steps: str, node: str = "n1") -> N
         wait_for(lambda s=step: on_disk(cluster.node(node), job, s, "samples") >= 3, what=what)
 
 
-def span_s(account: dict) -> float:
-    return (account["end_ns"] - account["start_ns"]) / NS
-
-
-def integral_j(done: Outcome, step: str = "job") -> float:
-    """What the step's nodes drew while it ran there."""
-    return sum(
-        STEADY.energy_j(account["start_ns"], account["end_ns"])
-        for account in done.accounts(step).values()
-    )
-
-
 def assert_sacct_agrees(done: Outcome) -> None:
     for step in done.rows:
         rounding_j = 0.5 * len(done.accounts(step)) + 0.01
-        assert done.sacct_j(step) == pytest.approx(done.energy_uj(step) / UJ, abs=rounding_j), step
+        assert done.sacct_j(step) == pytest.approx(done.energy_j(step), abs=rounding_j), step
 
 
 def test_steps_that_run_at_once_divide_their_jobs_energy(shaped: Cluster) -> None:
     """The one that works has the most of it; together they have no more than there is."""
-    end = flag(shaped, "end-concurrent")
-    busy, quiet = f"while [ ! -e {end} ]; do :; done", f"while [ ! -e {end} ]; do sleep 0.1; done"
+    end = Flag(shaped, "concurrent")
     job = shaped.sbatch(
         *("-w", "n1", "-n2", "--exclusive"),
         script(
             shaped,
             "concurrent",
-            f"srun -n1 --exact sh -c '{busy}' &",
-            f"srun -n1 --exact sh -c '{quiet}' &",
+            f"srun -n1 --exact sh -c '{end.work}' &",
+            f"srun -n1 --exact sh -c '{end.wait}' &",
             "wait",
         ),
     )
@@ -109,24 +83,22 @@ def test_steps_that_run_at_once_divide_their_jobs_energy(shaped: Cluster) -> Non
         lambda: sum(account_uj(shaped.node("n1"), job, s) for s in "01") > long_enough_j * UJ,
         what=f"{long_enough_j} J of both steps",
     )
-    end.touch()
+    end.set()
     done = outcome(shaped, job)
     assert_sacct_agrees(done)
-    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=0.01)
+    assert done.energy_j() == pytest.approx(done.integral_j(), abs=0.01)
     parts_uj = sorted(done.energy_uj(step) for step in ("0", "1"))
     assert sum(parts_uj) <= done.energy_uj("batch") <= done.energy_uj()
     assert parts_uj[1] > 2 * parts_uj[0] > 0
     # while both ran they had all of the node, and each had half of the idle energy at least
     for step in ("0", "1"):
         account = done.accounts(step)["n1"]
-        assert account["idle_uj"] / UJ >= 0.95 * CPU_IDLE_W * span_s(account) - 1
+        assert account["idle_uj"] / UJ >= 0.95 * CPU_IDLE_W * account.seconds - 1
 
 
 def test_a_suspended_job_keeps_its_share_of_the_idle_power_alone(shaped: Cluster) -> None:
-    end = flag(shaped, "end-suspended")
-    job = shaped.sbatch(
-        "-w", "n1", "-n1", "--wrap", f"srun sh -c 'until [ -e {end} ]; do :; done'"
-    )
+    end = Flag(shaped, "suspended")
+    job = shaped.sbatch("-w", "n1", "-n1", "--wrap", f"srun sh -c '{end.work}'")
     wait_samples(shaped, job, "0")
     shaped.run(["scontrol", "suspend", str(job)])
     held = 3 * NS
@@ -134,23 +106,23 @@ def test_a_suspended_job_keeps_its_share_of_the_idle_power_alone(shaped: Cluster
     wait_for(lambda: on_disk(node, job, "job", "suspended_ns") >= held, what="suspended seconds")
     assert shaped.job_state(job) == "SUSPENDED"
     shaped.run(["scontrol", "resume", str(job)])
-    end.touch()
+    end.set()
     done = outcome(shaped, job)
     account = done.accounts()["n1"]
     suspended_s = account["suspended_seconds"]
-    assert held / NS <= suspended_s <= span_s(account)
+    assert held / NS <= suspended_s <= account.seconds
     assert f"suspended for {suspended_s:.1f} s" in done.notes()
-    running_s = span_s(account) - suspended_s
-    expected_j = CPU_IDLE_W * span_s(account) + (NODE_W - IDLE_W) * running_s
-    assert account["idle_uj"] / UJ == pytest.approx(CPU_IDLE_W * span_s(account), abs=0.1)
-    assert account["energy_uj"] / UJ == pytest.approx(expected_j, abs=1)
+    running_s = account.seconds - suspended_s
+    expected_j = CPU_IDLE_W * account.seconds + (NODE_W - IDLE_W) * running_s
+    assert account["idle_uj"] / UJ == pytest.approx(CPU_IDLE_W * account.seconds, abs=0.1)
+    assert account.energy_j == pytest.approx(expected_j, abs=1)
     assert_sacct_agrees(done)
 
 
 def runs_of(cluster: Cluster, job: int, node: str) -> list[dict]:
     """The job's accounts in all records of it, the first run first."""
     first = record_file(cluster, job, node)
-    records = [json.loads(path.read_text()) for path in first.parent.glob(f"{first.name}*")]
+    records = [read_record(path) for path in first.parent.glob(f"{first.name}*")]
     accounts = [record["accounts"][0] for record in records]
     return sorted(accounts, key=lambda account: account["start_ns"])
 
@@ -174,8 +146,8 @@ def test_each_run_of_a_requeued_job_has_its_own_record(shaped: Cluster) -> None:
         assert first["end_ns"] < last["start_ns"]
         assert last["energy_uj"] == done.accounts()[node]["energy_uj"]
         for account in (first, last):
-            assert account["energy_uj"] / UJ == pytest.approx(NODE_W * span_s(account), abs=0.01)
-    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=0.01)
+            assert account.energy_j == pytest.approx(NODE_W * account.seconds, abs=0.01)
+    assert done.energy_j() == pytest.approx(done.integral_j(), abs=0.01)
     assert_sacct_agrees(done)
 
 
@@ -188,8 +160,8 @@ def test_each_task_of_an_array_is_a_job_of_its_own(shaped: Cluster) -> None:
     for row in rows:
         done = outcome(shaped, int(row["JobIDRaw"]))
         (account,) = done.accounts().values()
-        assert account["energy_uj"] / UJ == pytest.approx(NODE_W * span_s(account), abs=0.01)
-        assert int(row["ConsumedEnergyRaw"]) == pytest.approx(account["energy_uj"] / UJ, abs=0.51)
+        assert account.energy_j == pytest.approx(NODE_W * account.seconds, abs=0.01)
+        assert int(row["ConsumedEnergyRaw"]) == pytest.approx(account.energy_j, abs=0.51)
 
 
 def all_ended(cluster: Cluster, job: int, count: int) -> list[dict[str, str]]:
@@ -232,8 +204,8 @@ def test_the_components_of_a_heterogeneous_job_pay_for_their_own_nodes(shaped: C
         steps = {account["step"] for account in done.records[node]["accounts"]}
         assert {step for step in steps if step.isdigit()} == numbered
         for step in {"job", *numbered}:
-            own_j = done.energy_uj(step) / UJ
-            assert own_j == pytest.approx(integral_j(done, step), abs=0.01)
+            own_j = done.energy_j(step)
+            assert own_j == pytest.approx(done.integral_j(step), abs=0.01)
             assert told[f"{job}.{step}".removesuffix(".job")] == pytest.approx(own_j, abs=0.51)
 
 
@@ -244,7 +216,7 @@ def test_a_step_pays_for_the_nodes_it_ran_on(shaped: Cluster) -> None:
     assert set(done.accounts("0")) == {"n2"}
     assert set(done.accounts("1")) == set(done.accounts()) == {"n1", "n2"}
     for step in ("job", "0", "1"):
-        assert done.energy_uj(step) / UJ == pytest.approx(integral_j(done, step), abs=0.01)
+        assert done.energy_j(step) == pytest.approx(done.integral_j(step), abs=0.01)
     assert_sacct_agrees(done)
 
 
@@ -255,7 +227,7 @@ def test_overlapping_steps_share_what_their_node_draws(shaped: Cluster) -> None:
     )
     done = outcome(shaped, shaped.sbatch("-w", "n1", "-n1", "--exclusive", path))
     assert_sacct_agrees(done)
-    assert done.energy_uj() / UJ == pytest.approx(integral_j(done), abs=0.01)
+    assert done.energy_j() == pytest.approx(done.integral_j(), abs=0.01)
     accounts = [done.accounts(step)["n1"] for step in ("0", "1")]
     union_ns = max(a["end_ns"] for a in accounts) - min(a["start_ns"] for a in accounts)
     both_j = sum(account["energy_uj"] for account in accounts) / UJ

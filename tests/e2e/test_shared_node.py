@@ -9,40 +9,24 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
-from tests.e2e.outcome import UJ, Outcome, audit, books, outcome
-from tests.e2e.waveform import NS, STEADY
+from tests.cluster import Cluster
+from tests.e2e.jobs import Flag, wait_step
+from tests.e2e.outcome import UJ, Outcome, assert_books_balance, books, outcome
+from tests.e2e.waveform import STEADY
 
 POLICY = "idle-by-share,rest-by-cpu-time,gpus-by-binding"
 
 
 def busy_and_quiet(cluster: Cluster) -> tuple[Outcome, Outcome]:
     """Each on one of the two CPUs of n1; the quiet job is never there without the busy one."""
-    enough = cluster.jobs_folder / "enough"
-    enough.unlink(missing_ok=True)
+    enough = Flag(cluster, "enough")
     place = ["-w", "n1", "-n1"]
-    busy = cluster.sbatch(*place, "--wrap", f"while [ ! -e {enough} ]; do :; done")
-    wait_for(lambda: "batch" in cluster.node("n1").stepds(busy), what=f"job {busy} to run")
+    busy = cluster.sbatch(*place, "--wrap", enough.work)
+    wait_step(cluster, busy)
     # so long that what its start and end take of a loaded machine's time is a small part
     quiet = outcome(cluster, cluster.sbatch(*place, "--wrap", "sleep 6"))
-    enough.touch()
+    enough.set()
     return outcome(cluster, busy), quiet
-
-
-def assert_books_balance(cluster: Cluster) -> None:
-    for node in cluster.nodes.values():
-        assert "NOT BALANCED" not in audit(cluster, node.name)
-        found = books(node)
-        assert found and all(channel.balanced for channel in found), found
-
-
-def seconds(done: Outcome) -> float:
-    account = done.accounts()["n1"]
-    return (account["end_ns"] - account["start_ns"]) / NS
-
-
-def watts(done: Outcome) -> float:
-    return done.energy_uj() / UJ / seconds(done)
 
 
 def test_a_busy_job_pays_for_what_it_uses_and_a_quiet_one_for_its_cpu(
@@ -54,19 +38,19 @@ def test_a_busy_job_pays_for_what_it_uses_and_a_quiet_one_for_its_cpu(
         assert done.records["n1"]["split_policy"] == POLICY
         account = done.accounts()["n1"]
         assert account["cpus"] == 1
-        assert account["idle_uj"] / UJ == pytest.approx(20 * seconds(done), abs=0.1)
-    assert 75 < watts(busy) <= 80.001
-    assert 20 <= watts(quiet) < 25  # starting it took some CPU time, too
+        assert account["idle_uj"] / UJ == pytest.approx(20 * account.seconds, abs=0.1)
+    assert 75 < busy.accounts()["n1"].mean_w <= 80.001
+    assert 20 <= quiet.accounts()["n1"].mean_w < 25  # starting it took some CPU time, too
     assert_books_balance(busy.cluster)
 
 
 def test_without_a_known_idle_power_cpu_time_decides(powered: Callable[..., Cluster]) -> None:
     busy, quiet = busy_and_quiet(powered(STEADY, name="whole"))
-    assert watts(busy) > 90 and watts(quiet) < 10
+    assert busy.accounts()["n1"].mean_w > 90 and quiet.accounts()["n1"].mean_w < 10
     # all is theirs, but what the quiet one used after Slurm's last question: on a loaded machine
     # that is some hundredths of a second, in which its ending is most of the work
-    both_j = (busy.energy_uj() + quiet.energy_uj()) / UJ
-    assert 0.97 * 100 * seconds(busy) < both_j < 100 * seconds(busy) + 0.01
+    whole_j = 100 * busy.accounts()["n1"].seconds
+    assert 0.97 * whole_j < busy.energy_j() + quiet.energy_j() < whole_j + 0.01
     assert busy.accounts()["n1"]["idle_uj"] == quiet.accounts()["n1"]["idle_uj"] == 0
     assert_books_balance(busy.cluster)
 

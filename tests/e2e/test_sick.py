@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster
-from tests.e2e.outcome import UJ, Outcome, apart_from_launch, audit, outcome
+from tests.e2e.outcome import Outcome, apart_from_launch, audit, outcome
 from tests.e2e.waveform import STEADY
+from tests.peers.machines import Counter, write_files
 
 PERIOD_S = 0.5
 
@@ -25,20 +24,12 @@ class Meter:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "hwmon0"
-        self.folder.mkdir(parents=True)
-        (self.folder / "name").write_text("amd_energy\n")
-        (self.folder / "energy1_label").write_text("Esocket0\n")
-        self.file = self.folder / "energy1_input"
-        self.began_s, self.sick_s, self.sickness = time.monotonic(), 0.0, ""
-        self._write(1_000_000_000)
+        write_files(self.folder, {"name": "amd_energy", "energy1_label": "Esocket0"})
+        self.counter = Counter(self.folder / "energy1_input", 2**62, 1_000_000_000)
+        self.began_s, self.sickness = time.monotonic(), ""
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
-
-    def _write(self, energy_uj: int) -> None:
-        descriptor = os.open(self.file, os.O_CREAT | os.O_WRONLY, 0o644)
-        os.pwrite(descriptor, b"%020d\n" % energy_uj, 0)
-        os.close(descriptor)
 
     def _run(self) -> None:
         while not self.stopping.wait(0.05):
@@ -46,7 +37,7 @@ class Meter:
             if self.sickness == "stuck":
                 continue
             back_uj = 900_000_000 if self.sickness == "jumps" else 0
-            self._write(1_000_000_000 + int(50e6 * since_s) - back_uj)
+            self.counter.advance(int(50e6 * since_s) - back_uj - self.counter.total_uj)
 
     def stop(self) -> None:
         self.stopping.set()
@@ -59,9 +50,8 @@ def meter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meter]:
     for parent in (folder, *folder.parents[:2]):
         parent.chmod(0o755)  # the daemon is another user
     made = Meter(folder)
-    with contextlib.closing(contextlib.ExitStack()) as stack:
-        stack.callback(made.stop)
-        yield made
+    yield made
+    made.stop()
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +79,7 @@ def sick_ones(done: Outcome) -> dict[str, str]:
 def check_the_rest(done: Outcome) -> None:
     """The good instrument's energy is exact all the same, and the books balance."""
     account = next(iter(done.accounts().values()))
-    integral_j = STEADY.energy_j(account["start_ns"], account["end_ns"])
-    assert account["energy_uj"] / UJ == pytest.approx(integral_j, abs=0.01)
+    assert account.energy_j == pytest.approx(account.integral_j(), abs=0.01)
     assert apart_from_launch(account)[0] == 0
     assert sick_ones(done)["steady"] == ""
     for node in done.records:

@@ -13,6 +13,7 @@ import databases
 import pytest
 
 from tests.cluster import Cluster, wait_for
+from tests.e2e.jobs import alone
 from tests.e2e.outcome import Outcome, outcome, record_dir
 
 
@@ -60,7 +61,7 @@ def test_earlier_run_of_a_requeued_job_keeps_its_energy(steady: Cluster) -> None
         wait_for(lambda: len(_filled(cluster, [*words, "-D"])) == 2, what="both runs' records")
         first, second = _filled(cluster, [*words, "-D"])
         assert (first[0], first[2], second[0], second[2]) == ("REQUEUED", "0", "COMPLETED", "1")
-        assert float(second[1]) == pytest.approx(last.energy_uj() / 1e6, abs=1e-6)
+        assert float(second[1]) == pytest.approx(last.energy_j(), abs=1e-6)
         assert _filled(cluster, words) == [second]
 
 
@@ -81,7 +82,7 @@ def test_usage_knows_who_ran_the_job_and_where(steady: Cluster, done: Outcome) -
 
 def test_overhead_of_a_shared_channel_comes_with_its_lines(steady: Cluster) -> None:
     """The gateway's lines are later than the job: a later merge takes them."""
-    job = steady.sbatch("-n1", "--exclusive", "-w", "n1", "--wrap", "sleep 2")
+    job = alone(steady, "sleep 2", "-n1")
     done = outcome(steady, job)
     (account,) = done.accounts().values()
     shared = record_dir(steady) / "shared"
@@ -103,7 +104,7 @@ def test_overhead_of_a_shared_channel_comes_with_its_lines(steady: Cluster) -> N
         ).split("|")
         assert float(overhead) == pytest.approx(1000 / 2 * cpus / node_cpus, abs=1e-5)
         assert float(error) == pytest.approx(2 * 10 / 2 * cpus / node_cpus, rel=1e-6)
-        assert float(energy) == pytest.approx(done.energy_uj() / 1e6, abs=1e-6)
+        assert float(energy) == pytest.approx(done.energy_j(), abs=1e-6)
     finally:
         file.unlink()
         if not any(shared.iterdir()):  # a gateway makes it its own way

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster, pause, wait_for
+from tests.e2e.jobs import alone, wait_step
 from tests.e2e.outcome import UJ, outcome, record_dir
 from tests.peers.agent import Agent
 from tests.peers.gateway import TREE, Gateway, watts
@@ -69,14 +70,13 @@ def metered(cluster: Cluster, broker: Broker, gateway: Gateway) -> Iterator[Clus
 def assert_joules(cluster: Cluster, job: int, node: str, power_w: float) -> None:
     done = outcome(cluster, job)
     account = done.accounts()[node]
-    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
     uncertainty_j = account["uncertainty_uj"] / UJ
-    assert abs(done.energy_uj() / UJ - power_w * seconds) <= uncertainty_j
-    assert abs(done.sacct_j() - power_w * seconds) <= uncertainty_j + 1
+    assert abs(done.energy_j() - power_w * account.seconds) <= uncertainty_j
+    assert abs(done.sacct_j() - power_w * account.seconds) <= uncertainty_j + 1
 
 
 def run(cluster: Cluster, node: str, seconds: int) -> int:
-    return cluster.sbatch("-w", node, "--exclusive", "--wrap", f"srun sleep {seconds}")
+    return alone(cluster, f"srun sleep {seconds}", node=node)
 
 
 def test_sacct_shows_the_outlets_joules(metered: Cluster) -> None:
@@ -88,18 +88,15 @@ def test_a_broker_that_is_killed_during_a_job_costs_no_record(
     metered: Cluster, broker: Broker
 ) -> None:
     job = run(metered, "n1", 6)
-    wait_for(lambda: "extern" in metered.node("n1").stepds(job), what="the job to run")
+    wait_step(metered, job, "extern")
     broker.kill(signal.SIGKILL)
     pause(2)
     broker.start()
     done = outcome(metered, job)
     account = done.accounts()["n1"]
-    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
     assert done.rows["job"]["State"] == "COMPLETED"
-    lost_j = 150 * account["gap_seconds"]
-    assert (
-        abs(done.energy_uj() / UJ + lost_j - 150 * seconds) <= account["uncertainty_uj"] / UJ + 30
-    )
+    charged_j = 150 * (account.seconds - account["gap_seconds"])
+    assert abs(done.energy_j() - charged_j) <= account["uncertainty_uj"] / UJ + 30
 
 
 def test_records_wait_for_a_broker_and_a_daemon_that_die_together(
@@ -127,8 +124,7 @@ def test_shared_energy_becomes_overhead(metered: Cluster, node: str, overhead_w:
     as far as the gateway has written lines when the job is merged."""
     job = run(metered, node, 4)
     account = outcome(metered, job).accounts()[node]
-    seconds = (account["end_ns"] - account["start_ns"]) / 1e9
     words = ["joulemark", "sacct", "-X", "-n", "-P", "-j", str(job)]
     overhead_j = float(metered.run([*words, "-o", "EnergyOverhead"]))
-    assert 0.6 * overhead_w * seconds < overhead_j < 1.05 * overhead_w * seconds
+    assert 0.6 * overhead_w * account.seconds < overhead_j < 1.05 * overhead_w * account.seconds
     assert "split equally" not in metered.run([*words, "-o", "EnergyNotes"])

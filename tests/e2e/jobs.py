@@ -1,0 +1,41 @@
+"""Jobs of the tests: one that has a node for itself, one that ends when the test says so."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cluster import Cluster, wait_for
+
+
+def alone(
+    cluster: Cluster, script: str, *options: str, node: str = "n1", user: str | None = None
+) -> int:
+    """A job that has the node for itself: what the node draws is the job's."""
+    return cluster.sbatch("-w", node, "--exclusive", *options, "--wrap", script, user=user)
+
+
+def script(cluster: Cluster, name: str, *lines: str) -> Path:
+    path = cluster.jobs_folder / f"{name}.sh"
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    return path
+
+
+def wait_step(cluster: Cluster, job: int, step: str = "batch", node: str = "n1") -> None:
+    """Until this part of the job runs there."""
+    wait_for(lambda: step in cluster.node(node).stepds(job), what=f"{job}.{step} to run")
+
+
+class Flag:
+    """A file that is not there yet; what waits for it goes on when the test sets it."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.path: Path = cluster.jobs_folder / f"flag-{name}"
+        self.path.unlink(missing_ok=True)
+        #: for a shell: idle until then, or busy
+        self.wait = f"until [ -e {self.path} ]; do sleep 0.1; done"
+        self.work = f"until [ -e {self.path} ]; do :; done"
+
+    def set(self) -> None:
+        self.path.touch()
