@@ -1,10 +1,16 @@
-# What a benchmark found: figures with their peers and goals, for people or as JSON lines.
+# What the benchmarks share: figures with their peers and goals, for people or as JSON lines; the
+# CPU time of processes; the build.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import argparse
 import json
+import resource
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.cluster import BUILD_LIMIT_S, CHECKOUT, run_child, state_folder
 
 
 @dataclass(frozen=True)
@@ -44,3 +50,30 @@ def show(figures: Iterable[Figure], as_json: bool) -> bool:
         print(json.dumps(asdict(figure)) if as_json else line_of(figure), flush=True)
         met = met and figure.met is not False
     return met
+
+
+def make_parser(text: str) -> argparse.ArgumentParser:
+    """Of a benchmark's options, with the one that all have; the text is its own."""
+    made = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--json", action="store_true", help="one JSON object a figure")
+    return made
+
+
+def bring_build_up_to_date() -> None:
+    """Ends the program where it cannot."""
+    if run_child([CHECKOUT / "environments" / "build", "--state", state_folder()], BUILD_LIMIT_S):
+        raise SystemExit("bench: environments/build failed")
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process's threads, as the scheduler counts it."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
+
+
+def cpu_of_children_s() -> float:
+    """Of those that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -7,7 +7,7 @@ import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.cluster import BUILD_LIMIT_S, CHECKOUT, run_child, state_folder
+from tests.bench.figures import bring_build_up_to_date
 from tests.peers.agent import Agent
 from tests.peers.peer import PATH
 
@@ -16,9 +16,8 @@ POWER = ".1.3.6.1.4.1.318.1.1.26.9.4.3.1.7"  # rPDU2OutletMeteredStatusPower
 
 def make_ready() -> None:
     """Builds joulemarkd where $JOULEMARKD names none; ends the program where a part is missing."""
-    build = [CHECKOUT / "environments" / "build", "--state", state_folder()]
-    if "JOULEMARKD" not in os.environ and run_child(build, BUILD_LIMIT_S):
-        raise SystemExit("bench: joulemarkd was not built")
+    if "JOULEMARKD" not in os.environ:
+        bring_build_up_to_date()
     if not shutil.which("snmpd", path=PATH):
         raise SystemExit("bench: snmpd is not installed: apt-get install snmpd")
 

@@ -112,6 +112,26 @@ def built() -> Build:
 
 
 @pytest.fixture(scope="session")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """A state built where there is no Spack, and where git reaches nothing."""
+    folder = tmp_path_factory.mktemp("offline")
+    git = folder / "bin/git"
+    git.parent.mkdir()
+    git.write_text("#!/bin/sh\necho 'fatal: Could not resolve host: github.com' >&2\nexit 128\n")
+    git.chmod(0o755)
+    env = {"PATH": f"{git.parent}:/usr/bin:/bin", "HOME": str(folder)}
+    said = finish(build_in(folder / "state", env=env))
+    assert "building by CMake, without Spack: https://github.com/spack/" in said
+    return Build.load(folder / "state/cache")
+
+
+@pytest.fixture(scope="session", params=["built", "offline"])
+def made(request: pytest.FixtureRequest) -> Build:
+    """One of the two: what is built is for the same use."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
 def spack(built: Build) -> Callable[..., str]:
     """`spack("audit", ...)` in the environment that the state was built from."""
     if built.built_by != "spack":
@@ -165,37 +185,37 @@ def test_a_second_build_takes_seconds(spack: Callable[..., str]) -> None:
     assert time.monotonic() - began < 120  # 10 s alone
 
 
-def test_the_build_is_whole(built: Build) -> None:
+def test_the_build_is_whole(made: Build) -> None:
     for part in ("sbin/joulemarkd", "bin/joulemarkctl", "lib/slurm/spank_joulemark.so"):
-        assert (built.slurm_prefix / part).is_file()
-    modules = {path.stem for path in (built.slurm_prefix / "lib/joulemark").glob("*.so")}
+        assert (made.slurm_prefix / part).is_file()
+    modules = {path.stem for path in (made.slurm_prefix / "lib/joulemark").glob("*.so")}
     assert modules == {module for module, has in modules_by_library().items() if has}
-    assert "usage: joulemark" in run(built.bin / "joulemark", "--help").stdout
+    assert "usage: joulemark" in run(made.bin / "joulemark", "--help").stdout
 
 
-def test_the_daemon_links_with_no_instruments_library(built: Build) -> None:
-    said = run("readelf", "-d", built.slurm_prefix / "sbin/joulemarkd").stdout
+def test_the_daemon_links_with_no_instruments_library(made: Build) -> None:
+    said = run("readelf", "-d", made.slurm_prefix / "sbin/joulemarkd").stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(lib[\w+-]+)\.so", said))
     assert needed <= {"libyaml-0", "libsqlite3", "libm", "libc"}, needed
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_a_loaded_module_runs(built: Build, benchmark: str, tmp_path: Path) -> None:
-    in_module(built.modules, benchmark, f"{benchmark} --quick --cooked cooked.jsonl", tmp_path)
+def test_a_loaded_module_runs(made: Build, benchmark: str, tmp_path: Path) -> None:
+    in_module(made.modules, benchmark, f"{benchmark} --quick --cooked cooked.jsonl", tmp_path)
     lines = (tmp_path / "cooked.jsonl").read_text().splitlines()
     assert lines and all(json.loads(line)["verified"] for line in lines)
 
 
-def test_loading_the_command_hides_no_other_python(built: Build, tmp_path: Path) -> None:
+def test_loading_the_command_hides_no_other_python(made: Build, tmp_path: Path) -> None:
     where = "command -v joulemark python3"
-    command, python = in_module(built.modules, "joulemark", where, tmp_path).split()
-    assert (command, python) == (str(built.bin / "joulemark"), "/usr/bin/python3")
+    command, python = in_module(made.modules, "joulemark", where, tmp_path).split()
+    assert (command, python) == (str(made.bin / "joulemark"), "/usr/bin/python3")
 
 
-def test_a_users_python_program_finds_the_regions(built: Build, tmp_path: Path) -> None:
+def test_a_users_python_program_finds_the_regions(made: Build, tmp_path: Path) -> None:
     program = "from joulemark import region\nwith region('solve'): print('solved')"
     command = f"env -C / python3 -c {shlex.quote(program)}"
-    assert in_module(built.modules, "joulemark", command, tmp_path) == "solved\n"
+    assert in_module(made.modules, "joulemark", command, tmp_path) == "solved\n"
 
 
 # Recipes
@@ -318,39 +338,8 @@ def test_an_edit_builds_anew_what_depends_on_it(
 # The way without Spack, and what goes wrong
 
 
-@pytest.fixture(scope="session")
-def offline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state built where there is no Spack, and where git reaches nothing."""
-    folder = tmp_path_factory.mktemp("offline")
-    git = folder / "bin/git"
-    git.parent.mkdir()
-    git.write_text("#!/bin/sh\necho 'fatal: Could not resolve host: github.com' >&2\nexit 128\n")
-    git.chmod(0o755)
-    env = {"PATH": f"{git.parent}:/usr/bin:/bin", "HOME": str(folder)}
-    said = finish(build_in(folder / "state", env=env))
-    assert "building by CMake, without Spack: https://github.com/spack/" in said
-    return folder / "state/cache"
-
-
-def test_without_spack_and_network_cmake_builds(offline: Path) -> None:
-    built = Build.load(offline)
-    assert built.built_by == "cmake" and "cannot be reached" in built.why
-    test_the_build_is_whole(built)
-
-
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_without_spack_a_loaded_module_runs(offline: Path, benchmark: str, tmp_path: Path) -> None:
-    test_a_loaded_module_runs(Build.load(offline), benchmark, tmp_path)
-
-
-def test_without_spack_loading_the_command_hides_no_python(offline: Path, tmp_path: Path) -> None:
-    test_loading_the_command_hides_no_other_python(Build.load(offline), tmp_path)
-
-
-def test_without_spack_a_users_python_program_finds_the_regions(
-    offline: Path, tmp_path: Path
-) -> None:
-    test_a_users_python_program_finds_the_regions(Build.load(offline), tmp_path)
+def test_without_spack_and_network_cmake_builds(offline: Build) -> None:
+    assert offline.built_by == "cmake" and "cannot be reached" in offline.why
 
 
 def test_a_failed_build_shows_the_error_and_what_to_do(elsewhere: Path, tmp_path: Path) -> None:

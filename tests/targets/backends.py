@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.cluster import CHECKOUT, cache_folder
+
 PACKAGES = CHECKOUT / "packages"
 JOBS = str(len(os.sched_getaffinity(0)))
 LIMIT_S = 900
@@ -90,6 +91,13 @@ def build(source: Path, folder: Path, *options: str) -> str:
     )
     said += must("cmake", "--build", made, "--parallel", JOBS)
     return said + must("cmake", "--install", made)
+
+
+def kept(name: str) -> Path:
+    """A folder that stays between runs: what has not changed is not compiled again."""
+    folder = cache_folder() / "targets" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def build_benchkit(folder: Path) -> None:

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,12 +66,7 @@ ARMV7 = Target("armv7", "arm", "arm-linux-gnueabihf", "ARM", "armv7l")
 
 @pytest.fixture(scope="module", params=[AARCH64, ARMV7], ids=lambda target: target.environment)
 def target(request: pytest.FixtureRequest) -> Target:
-    wanted: Target = request.param
-    if not wanted.native:
-        for tool in (f"{wanted.triple}-gcc", f"qemu-{wanted.family}"):
-            if not shutil.which(tool):
-                pytest.skip(f"no {tool}: tests/packages.txt names Debian's package")
-    return wanted
+    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +110,8 @@ def run(built: Built, tmp_path: Path) -> Callable[..., list[dict]]:
 
     def call(benchmark: str, *launcher: str | Path) -> list[dict]:
         cooked = tmp_path / "quick.cooked.jsonl"
-        words = [
-            *launcher,
-            *built.runner,
-            built.programs / benchmark,
-            "--quick",
-            "--cooked",
-            cooked,
-        ]
+        words = [*launcher, *built.runner, built.programs / benchmark]
+        words += ["--quick", "--cooked", cooked]
         done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
         assert done.returncode == 0, done.stdout + done.stderr
         lines = [json.loads(line) for line in cooked.read_text().splitlines()]

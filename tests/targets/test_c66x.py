@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cache_folder
 from tests.targets import backends, c66x
 
 BENCHMARKS = {source.name: source for source in backends.having("c66x")}
@@ -41,13 +40,12 @@ COHERENT = "c66x-sim: caches: 0 findings"
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    """Kept between runs: what has not changed is not compiled again. Begun anew where flags or the
-    linker script have changed."""
-    made = cache_folder() / "targets" / "c66x"
+    """Begun anew where flags or the linker script have changed."""
+    made = backends.kept("c66x")
     stamp, rules = made / "rules", b"".join(file.read_bytes() for file in c66x.RULES)
     if not stamp.exists() or stamp.read_bytes() != rules:
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(parents=True)
+        shutil.rmtree(made)
+        made.mkdir()
         stamp.write_bytes(rules)
     return made
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cache_folder
 from tests.targets import backends
 
 BENCHMARKS = {source.name: source for source in backends.having("serial")}
@@ -24,8 +23,7 @@ def compiler() -> str:
 
 @pytest.fixture(scope="module")
 def folder(compiler: str) -> Path:
-    """Kept between runs: what has not changed is not compiled again."""
-    made = cache_folder() / "targets" / "clang"
+    made = backends.kept("clang")
     backends.build(backends.PACKAGES / "benchkit", made, compiler, "-DBUILD_TESTING=OFF")
     return made
 

@@ -23,10 +23,7 @@ BENCHMARKS = {source.name: source for source in backends.having("cuda")}
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    """Kept between runs: what has not changed is not compiled again."""
-    made = cache_folder() / "targets" / "cuda"
-    made.mkdir(parents=True, exist_ok=True)
-    return made
+    return backends.kept("cuda")
 
 
 @pytest.fixture(scope="module")

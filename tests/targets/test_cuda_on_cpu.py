@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cache_folder
 from tests.targets import backends
 from tests.targets.cuda_on_cpu import launches
 
@@ -43,10 +42,7 @@ MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    """Kept between runs: what has not changed is not compiled again."""
-    made = cache_folder() / "targets" / "cuda_on_cpu"
-    made.mkdir(parents=True, exist_ok=True)
-    return made
+    return backends.kept("cuda_on_cpu")
 
 
 @pytest.fixture(scope="module")

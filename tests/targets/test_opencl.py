@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cache_folder
 from tests.targets import backends, pocl
 
 BENCHMARKS = {source.name: source for source in backends.having("opencl")}
@@ -16,10 +15,8 @@ BENCHMARKS = {source.name: source for source in backends.having("opencl")}
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    """Kept between runs: what has not changed is not compiled again."""
     pocl.require()
-    made = cache_folder() / "targets" / "opencl"
-    made.mkdir(parents=True, exist_ok=True)
+    made = backends.kept("opencl")
     backends.build_benchkit(made)
     return made
 

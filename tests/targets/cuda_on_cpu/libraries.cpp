@@ -87,7 +87,6 @@ struct cusparseDnVecDescr {
 extern "C" {
 
 // ---- cuBLAS
-// --------------------------------------------------------------------------------------
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle) {
     *handle = new cublasContext;
@@ -157,7 +156,6 @@ cublasStatus_t cublasDtrsv(cublasHandle_t handle, cublasFillMode_t fill, cublasO
 }
 
 // ---- cuFFT
-// ---------------------------------------------------------------------------------------
 
 cufftResult cufftPlan1d(cufftHandle *plan, int n, cufftType type, int batch) {
     if (type != CUFFT_Z2Z)
@@ -188,7 +186,6 @@ cufftResult cufftDestroy(cufftHandle plan) {
 }
 
 // ---- cuSPARSE
-// ------------------------------------------------------------------------------------
 
 cusparseStatus_t cusparseCreate(cusparseHandle_t *handle) {
     *handle = new cusparseContext;

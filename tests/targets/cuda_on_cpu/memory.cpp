@@ -94,7 +94,6 @@ int device_of(const void *address) {
 }
 
 // ---- What a kernel's thread does
-// -----------------------------------------------------------------
 
 const char *const verbs[] = {"reads", "writes", "updates"};
 
@@ -175,7 +174,6 @@ void access(const void *address, size_t bytes, Access access, const void *code) 
 }
 
 // ---- A block's shared memory
-// ---------------------------------------------------------------------
 
 struct Shared {
     const void *site; // of the declaration; nullptr: of dynamic shared memory
@@ -227,7 +225,6 @@ void note_atomic(void *address, size_t bytes) {
 }
 
 // ---- What the host does
-// --------------------------------------------------------------------------
 
 namespace {
 int reaching;
@@ -355,7 +352,6 @@ void fail(const void *code, const char *format, ...) {
 using namespace cuda_on_cpu;
 
 // ---- CUDA's functions
-// ----------------------------------------------------------------------------
 
 extern "C" {
 
@@ -477,7 +473,6 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
 }
 
 // ---- What the compiler's instrumentation calls
-// ---------------------------------------------------
 
 #define ON_ACCESS(size)                                                                            \
     void __tsan_read##size(void *address) {                                                        \

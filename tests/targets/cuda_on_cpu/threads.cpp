@@ -53,7 +53,6 @@ Kernel kernel;
 cudaError_t last_error;
 
 // ---- One thread and the next
-// ---------------------------------------------------------------------
 
 // The compiler must take these for calls like any other, after which nothing is as it was.
 [[gnu::noipa, noreturn]] void jump(void **to) {
@@ -116,7 +115,6 @@ void resume(Thread *thread) {
 }
 
 // ---- Waiting
-// -------------------------------------------------------------------------------------
 
 bool same(Place a, Place b) {
     return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
@@ -194,7 +192,6 @@ void release_block() {
 }
 
 // ---- Blocks
-// --------------------------------------------------------------------------------------
 
 template <typename T> std::vector<T> shuffled(T number, std::mt19937 &random) {
     std::vector<T> order(number);
