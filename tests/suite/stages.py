@@ -63,7 +63,7 @@ def stages() -> list[Stage]:
         python_tests("spack", "spack", 900, "tests/spack", test_limit_s=BUILDING_TEST_LIMIT_S),
         *map(targets, sorted((CHECKOUT / "tests" / "targets").glob("test_*.py"))),
         program("fuzz", "compile", 600, "tests/fuzz"),
-        program("later slurm", "compile", 900, "tests/slurm-versions", "--build", no_source=3),
+        program("other slurm", "compile", 900, "tests/slurm-versions", "--build", no_source=3),
         python_tests("e2e", "e2e", 900, "tests/e2e", workers=3),
         python_tests("instruments", "instruments", 600, "tests/instruments", workers=2),
         python_tests("transport", "instruments", 600, "tests/transport"),

@@ -1,3 +1,3 @@
-"""The same source with a later release of Slurm, which `tests/slurm-versions` builds."""
+"""The same source with another release of Slurm, which `tests/slurm-versions` builds."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT

@@ -1,4 +1,4 @@
-"""The tests of the whole, with every later Slurm that `tests/slurm-versions` has built."""
+"""The tests of the whole, with every other Slurm that `tests/slurm-versions` has built."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -12,12 +12,12 @@ from tests.versions.slurm import Slurm, all_built, build_plugins
 
 __all__ = ["powered", "steady"]
 
-MISSING = "no later Slurm is built here: `tests/slurm-versions` builds one (some minutes)"
+MISSING = "no other Slurm is built here: `tests/slurm-versions` builds one (some minutes)"
 
 
 @pytest.fixture(scope="session", params=all_built() or [None], ids=lambda s: s and s.version)
-def later(request: pytest.FixtureRequest) -> Slurm:
-    """A later Slurm, and plugins of this checkout for it."""
+def other(request: pytest.FixtureRequest) -> Slurm:
+    """Another Slurm, and plugins of this checkout for it."""
     if request.param is None:
         pytest.skip(MISSING)
     build_plugins(request.param)
@@ -31,6 +31,6 @@ def machines_build() -> Build:
 
 
 @pytest.fixture(scope="session")
-def build(later: Slurm, machines_build: Build) -> Build:
-    """Takes the place of tests/conftest.py's: the cluster is one of the later Slurm."""
-    return later.build_for(machines_build)
+def build(other: Slurm, machines_build: Build) -> Build:
+    """Takes the place of tests/conftest.py's: the cluster is one of the other Slurm."""
+    return other.build_for(machines_build)

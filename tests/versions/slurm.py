@@ -1,4 +1,4 @@
-"""A later Slurm from Debian's source of it, built into the cache, and our plugins for it.
+"""Another Slurm from Debian's source of it, built into the cache, and our plugins for it.
 
 CACHE/slurm/24.11.5/prefix      Slurm: bin, sbin, lib/slurm, include
 CACHE/slurm/24.11.5/joulemark   our plugins, daemon and epilogs, built against it
@@ -79,6 +79,12 @@ def numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
+def other_suite() -> str:
+    """Debian's stable release; where that is this machine's own, the one before."""
+    words = Path("/etc/os-release").read_text().splitlines()
+    return "bookworm" if "VERSION_CODENAME=trixie" in words else "trixie"
+
+
 # -- the source -----------------------------------------------------------------------------------
 
 
@@ -110,6 +116,7 @@ def fetch(suite: str) -> Slurm:
         f"APT::Sandbox::User={'root' if os.geteuid() == 0 else ''}",
         "Acquire::Retries=2",
         "Acquire::http::Timeout=30",
+        "Acquire::Check-Valid-Until=false",  # a mirror may lag, and an older release does as well
     ]
     words = ["apt-get", "-q", *(word for option in options for word in ("-o", option))]
     _apt([*words, "-o", "APT::Update::Error-Mode=any", "update"], apt)

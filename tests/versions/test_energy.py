@@ -1,4 +1,4 @@
-"""The energy test of tests/e2e, letter for letter, on a cluster of the later Slurm."""
+"""The energy test of tests/e2e, letter for letter, on a cluster of the other Slurm."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 
-def test_the_cluster_is_of_the_later_slurm(steady: Cluster, later: Slurm) -> None:
+def test_the_cluster_is_of_the_other_slurm(steady: Cluster, other: Slurm) -> None:
     for program in ("sinfo", "slurmctld", "slurmd", "slurmdbd"):
-        assert steady.run([program, "-V"]).split()[1] == later.version
+        assert steady.run([program, "-V"]).split()[1] == other.version
     running = steady.run(["scontrol", "show", "config"])
-    assert re.search(rf"^SLURM_VERSION\s+= {re.escape(later.version)}$", running, re.MULTILINE)
+    assert re.search(rf"^SLURM_VERSION\s+= {re.escape(other.version)}$", running, re.MULTILINE)

@@ -14,15 +14,15 @@ from tests.versions.slurm import Slurm
 REFUSED = "Incompatible Slurm plugin"
 
 
-@pytest.fixture(params=["old plugin, later Slurm", "later plugin, old Slurm"])
+@pytest.fixture(params=["own plugin, other Slurm", "other plugin, own Slurm"])
 def mixed(
-    request: pytest.FixtureRequest, later: Slurm, machines_build: Build
+    request: pytest.FixtureRequest, other: Slurm, machines_build: Build
 ) -> Iterator[Cluster]:
     """A cluster whose plugins were built for another Slurm than the one that runs."""
-    if request.param == "old plugin, later Slurm":
-        build = Build(machines_build.slurm_prefix, slurm_root=later.prefix)
+    if request.param == "own plugin, other Slurm":
+        build = Build(machines_build.slurm_prefix, slurm_root=other.prefix)
     else:
-        build = Build(later.plugins)
+        build = Build(other.plugins)
     cluster = Cluster(state_folder() / "mixed", nodes=1, build=build)
     cluster.remove()
     yield cluster
