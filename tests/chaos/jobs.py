@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from tests.cluster import Cluster, wait_for
 
 START_S = 60.0
 END_S = 180.0
+EPILOG_S = 3.0  # they wait 1 s for a daemon
 # a job completes until its EpilogSlurmctld ends, which waits for the record of a killed epilog
 OVER = {
     "COMPLETING",
@@ -62,6 +64,13 @@ def submit(cluster: Cluster, dice: random.Random, go: Path, **chosen: object) ->
     return Job(job, code, nodes, go, has_step, alone)
 
 
+def submit_brief(cluster: Cluster, dice: random.Random, node: str) -> Job:
+    """A job of milliseconds."""
+    has_step = dice.random() < 0.5
+    job = cluster.sbatch("-w", node, "-N1", "-n1", "--wrap", "srun true" if has_step else "true")
+    return Job(job, 0, [node], Path(os.devnull), has_step, alone=False)
+
+
 def wait_started(cluster: Cluster, jobs: list[Job]) -> None:
     """Until every step of every job runs."""
 
@@ -89,6 +98,15 @@ def wait_ended(cluster: Cluster, jobs: list[Job]) -> None:
         return [job.id for job in jobs if facts(cluster, job)[0] not in OVER]
 
     wait_for(lambda: not running(), END_S, "the jobs to end", poll_s=0.2)
+
+
+def wait_epilogs(cluster: Cluster, jobs: list[Job]) -> None:
+    """Until those of ended jobs have come and gone; Slurm may be longer about the jobs."""
+
+    def completing() -> list[int]:
+        return [job.id for job in jobs if facts(cluster, job)[0] == "COMPLETING"]
+
+    wait_for(lambda: not completing(), EPILOG_S, "the epilogs", poll_s=0.2)
 
 
 def disturbance(cluster: Cluster, job: Job) -> str:

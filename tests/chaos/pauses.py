@@ -10,11 +10,12 @@ import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.jobs import Job
+from tests.chaos.events import pause
+from tests.chaos.jobs import Job, submit_brief, wait_ended, wait_epilogs
 from tests.chaos.kills import epilogs
 from tests.cluster import Cluster, Node, Waited, wait_for
 from tests.cluster.service import start_ticks
@@ -22,6 +23,9 @@ from tests.e2e.outcome import open_accounts
 
 PAUSED = ("joulemarkd", "slurmd", "slurmstepd", "epilog")
 SHORTEST_S = 0.05
+BRIEF_JOBS = 4
+BATCH_STEP = 0xFFFFFFFB  # SLURM_BATCH_SCRIPT, in the name of its slurmstepd's socket
+TAKEN_UP_S = 0.3  # in which a daemon that goes on takes up what waited
 CLOSED_S = 20.0  # an epilog comes, or nothing of the job is found for 5 s, and a machine is busy
 
 
@@ -49,6 +53,28 @@ class Pauser:
         else:
             service = node.daemon if what == "joulemarkd" else node.slurmd
             self._stop(what, [service.pid] if service.pid else [])
+
+    def pause_through_jobs(self, node: Node) -> list[Job]:
+        """Brief jobs whose whole life the daemon misses, so that all that they sent waits for it.
+
+        Their batch scripts' slurmstepds live on, held up when Slurm has done with them, so that
+        the daemon hears them after an epilog that had no patience.
+        """
+        self.tally["joulemarkd"] += 1
+        held: list[tuple[int, int | None]] = []
+        node.daemon.kill(signal.SIGSTOP)
+        try:
+            mine = [submit_brief(self.cluster, self.dice, node.name) for _ in range(BRIEF_JOBS)]
+            with _holding_at_end(self.cluster, node, mine, held):
+                wait_ended(self.cluster, mine)
+                with contextlib.suppress(Waited):
+                    wait_epilogs(self.cluster, mine)
+        finally:
+            node.daemon.kill(signal.SIGCONT)
+            pause(TAKEN_UP_S)
+            for pid, began in held:
+                _go_on(pid, began)
+        return mine
 
     def pause_epilog(self, node: Node, end: Path) -> None:
         """Held up by a daemon that hangs, the epilog can be caught; the daemon goes on first."""
@@ -91,6 +117,39 @@ class Pauser:
         with contextlib.suppress(Waited):
             wait_for(lambda: not found(), CLOSED_S, poll_s=0.2)
         return found()
+
+
+@contextlib.contextmanager
+def _holding_at_end(
+    cluster: Cluster, node: Node, jobs: Sequence[Job], held: list[tuple[int, int | None]]
+) -> Iterator[None]:
+    """Meanwhile a slurmstepd of a batch script that has closed its socket, its last act, stops."""
+    done = threading.Event()
+
+    def hold() -> None:
+        folder = cluster.state / "spool" / node.name
+        sockets = {folder / f"{node.name}_{job.id}.{BATCH_STEP}": job for job in jobs}
+        stepds: dict[Path, tuple[int, int | None]] = {}
+        while sockets and not done.wait(0.001):
+            for path in list(sockets):
+                there = path.exists()
+                if there and path not in stepds:
+                    pid = node.stepds(sockets[path].id).get("batch")
+                    if pid:
+                        stepds[path] = pid, start_ticks(pid)
+                elif not there and path in stepds:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(stepds[path][0], signal.SIGSTOP)
+                        held.append(stepds[path])
+                    del sockets[path]
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _go_on(pid: int, began: int | None) -> None:
