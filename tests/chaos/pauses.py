@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.events import pause
 from tests.chaos.jobs import Job, submit_brief, wait_ended, wait_epilogs
 from tests.chaos.kills import epilogs
-from tests.cluster import Cluster, Node, Waited, wait_for
+from tests.cluster import Cluster, Node, Waited, pause, wait_for
 from tests.cluster.service import start_ticks
 from tests.e2e.outcome import open_accounts
 
