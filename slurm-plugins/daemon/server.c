@@ -132,15 +132,20 @@ static void drop_watch(server *s, watch *w) {
 
 /* The kernel says when the process ends: its account closes then, whatever killed it. */
 static void watch_process(server *s, jm_account *account) {
-    watch *w = add_watch(s, WATCH_PROCESS, jm_descriptor_move_up(pidfd_open(account->pid, 0)));
+    int fd = jm_descriptor_move_up(pidfd_open(account->pid, 0));
+    watch *w = add_watch(s, WATCH_PROCESS, fd);
     if (!w) {
         jm_warn("process %d cannot be watched: %s; each tick looks for it", account->pid,
                 strerror(errno));
+        if (fd >= 0)
+            close(fd);
         return;
     }
     w->pid = account->pid;
     w->pid_start = account->pid_start;
-    account->watched = true;
+    jm_process process; /* the number may be another's by now: then each tick finds it gone */
+    account->watched =
+        jm_process_read(account->pid, &process) && process.start == account->pid_start;
 }
 
 static void refuse(char *answer, const char *text) {

@@ -163,6 +163,7 @@ static void who_cannot_be_watched_is_looked_for(void) {
     pid_t seen = live(NULL), watched = live(NULL);
     jm_account *looked_for = open_now(7, "0", seen), *told_of = open_now(8, "0", watched);
     told_of->watched = true;
+    node.config.period_s = 3600; /* a program that gets no processor has not been away */
     die(seen);
     die(watched);
     jm_daemon_tick(&node);

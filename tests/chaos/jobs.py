@@ -93,11 +93,11 @@ def facts(cluster: Cluster, job: Job) -> tuple[str, str]:
     return (state[1] if state else "", code[1] if code else "")
 
 
-def wait_ended(cluster: Cluster, jobs: list[Job]) -> None:
+def wait_ended(cluster: Cluster, jobs: list[Job], timeout_s: float = END_S) -> None:
     def running() -> list[int]:
         return [job.id for job in jobs if facts(cluster, job)[0] not in OVER]
 
-    wait_for(lambda: not running(), END_S, "the jobs to end", poll_s=0.2)
+    wait_for(lambda: not running(), timeout_s, "the jobs to end", poll_s=0.2)
 
 
 def wait_epilogs(cluster: Cluster, jobs: list[Job]) -> None:

@@ -16,15 +16,16 @@ from pathlib import Path
 
 from tests.chaos.jobs import Job, submit_brief, wait_ended, wait_epilogs
 from tests.chaos.kills import epilogs
-from tests.cluster import Cluster, Node, Waited, pause, wait_for
+from tests.cluster import Cluster, Node, Waited, wait_for
 from tests.cluster.service import start_ticks
 from tests.e2e.outcome import open_accounts
+from tests.peers.joulemarkd import ask
 
 PAUSED = ("joulemarkd", "slurmd", "slurmstepd", "epilog")
 SHORTEST_S = 0.05
 BRIEF_JOBS = 4
 BATCH_STEP = 0xFFFFFFFB  # SLURM_BATCH_SCRIPT, in the name of its slurmstepd's socket
-TAKEN_UP_S = 0.3  # in which a daemon that goes on takes up what waited
+BRIEF_S = 30.0  # in which brief jobs end, where no node is drained
 CLOSED_S = 20.0  # an epilog comes, or nothing of the job is found for 5 s, and a machine is busy
 
 
@@ -36,6 +37,7 @@ class Pauser:
     dice: random.Random
     longest_s: float
     tally: Counter[str] = field(default_factory=Counter)
+    held: int = 0  # slurmstepds of brief jobs
     _timers: list[threading.Timer] = field(default_factory=list)
 
     def choose(self) -> str:
@@ -64,15 +66,17 @@ class Pauser:
         node.daemon.kill(signal.SIGSTOP)
         try:
             mine = [submit_brief(self.cluster, self.dice, node.name) for _ in range(BRIEF_JOBS)]
-            with _holding_at_end(self.cluster, node, mine, held):
-                wait_ended(self.cluster, mine)
-                with contextlib.suppress(Waited):
-                    wait_epilogs(self.cluster, mine)
+            with _holding_at_end(self.cluster, node, mine, held), contextlib.suppress(Waited):
+                wait_ended(self.cluster, mine, BRIEF_S)
+                wait_epilogs(self.cluster, mine)
         finally:
-            node.daemon.kill(signal.SIGCONT)
-            pause(TAKEN_UP_S)
-            for pid, began in held:
-                _go_on(pid, began)
+            try:
+                node.daemon.kill(signal.SIGCONT)
+                ask(node.socket, "status")  # answered behind all that waited
+            finally:
+                for pid, began in held:
+                    _go_on(pid, began)
+        self.held += len(held)
         return mine
 
     def pause_epilog(self, node: Node, end: Path) -> None:
@@ -137,9 +141,11 @@ def _holding_at_end(
                     if pid:
                         stepds[path] = pid, start_ticks(pid)
                 elif not there and path in stepds:
+                    pid, began = stepds[path]
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(stepds[path][0], signal.SIGSTOP)
-                        held.append(stepds[path])
+                        if start_ticks(pid) == began:
+                            os.kill(pid, signal.SIGSTOP)
+                            held.append(stepds[path])
                     del sockets[path]
 
     thread = threading.Thread(target=hold)

@@ -1,4 +1,4 @@
-"""Polling: nothing in the tests sleeps for a fixed time and hopes."""
+"""Polling: a test waits for what it needs, and sleeps only where time itself is tested."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 

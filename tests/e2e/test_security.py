@@ -122,6 +122,7 @@ class Flood(Peer):
     def command(self) -> list[object]:
         group = pwd.getpwnam(USER).pw_gid
         user = ("setpriv", f"--reuid={UID}", f"--regid={group}", "--clear-groups")
+        user += ("--pdeathsig", "KILL")  # another user's is forgotten
         return ["prlimit", "--nofile=20000", *user, *self.program, self.node.socket]
 
     def ready(self) -> bool:

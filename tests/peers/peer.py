@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -82,7 +83,8 @@ class Peer:
             return None
         process.send_signal(number)
         if process.stdin:
-            process.stdin.close()
+            with contextlib.suppress(OSError):  # what it has not read
+                process.stdin.close()
         try:
             return process.wait(END_S)
         except subprocess.TimeoutExpired:

@@ -46,6 +46,7 @@ class Run:
         self.log = results / f"{stage.name.replace(' ', '-')}.log"
         self.junit = self.log.with_suffix(".xml")
         self.deadline = min(deadline, time.monotonic() + stage.limit_s)
+        self.failures: list[str] = []  # known before the stage's end
         for old in (self.log, self.junit):
             old.unlink(missing_ok=True)
 
@@ -118,8 +119,10 @@ class Suite:
             outcome.state = State.FAILED if outcome.failures else State.PASSED
         except Late:
             standing = ", ".join(hanging_tests(run.log)) or "see its log"
-            passed = len(re.findall(r" PASSED ", run.log.read_text(errors="replace")))  # before it
-            outcome = Outcome(passed, [f"{stage.name}: hung: {standing}"], state=State.HUNG)
+            # pytest's word and ctest's for those before it
+            passed = len(re.findall(r" PASSED | Passed ", run.log.read_text(errors="replace")))
+            failures = [*run.failures, f"{stage.name}: hung: {standing}"]
+            outcome = Outcome(passed, failures, state=State.HUNG)
         except Exception:
             with run.log.open("a") as output:
                 traceback.print_exc(file=output)

@@ -198,6 +198,7 @@ def ctest(run: Run, build: Path, name: str) -> Outcome:
         run.junit.unlink(missing_ok=True)
         status = run.program([*words, *rest])
         outcome.add(read_junit(run.junit, name, status))
+        run.failures = outcome.failures
         if not status:
             break
         ran = (re.escape(title.removeprefix(f"{name}: ")) for title in outcome.seconds_of)
