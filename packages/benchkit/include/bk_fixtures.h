@@ -19,12 +19,19 @@ static inline void test_die(const char *what) {
     exit(EXIT_FAILURE);
 }
 
-/* A new temporary folder. The caller removes it with test_remove. */
-static inline void test_make_folder(char *path, size_t size) {
-    const char *base = getenv("TMPDIR");
-    snprintf(path, size, "%s/joulemark-test-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(path))
-        test_die(path);
+/* A text as printf makes it, which lasts until the eighth call after this one. For one thread. */
+__attribute__((format(printf, 1, 2))) static inline const char *test_text(const char *format, ...) {
+    static char texts[8][2048];
+    static unsigned calls;
+    char *text = texts[calls++ % 8];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(text, sizeof texts[0], format, arguments);
+    va_end(arguments);
+    errno = ENAMETOOLONG;
+    if (length < 0 || (size_t)length >= sizeof texts[0])
+        test_die(format);
+    return text;
 }
 
 static inline int test_remove_entry(const char *path, const struct stat *status, int kind,
@@ -37,18 +44,35 @@ static inline void test_remove(const char *path) {
     nftw(path, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Leaves the folder itself. */
-static inline void test_empty(const char *folder) {
-    test_remove(folder);
-    if (mkdir(folder, 0755) != 0)
-        test_die(folder);
+/* A folder of the test's own, empty when it begins. */
+static char test_folder[256];
+
+static inline void test_begin_folder(void) {
+    const char *base = getenv("TMPDIR");
+    snprintf(test_folder, sizeof test_folder, "%s/joulemark-test-XXXXXX",
+             base && *base ? base : "/tmp");
+    if (!mkdtemp(test_folder))
+        test_die(test_folder);
 }
 
-/* Writes text to folder/name, making the folders between. */
-static inline void test_write(const char *folder, const char *name, const char *text) {
+static inline void test_end_folder(void) {
+    test_remove(test_folder);
+}
+
+static inline int test_all_in_folders(void) {
+    return expect_each(test_begin_folder, test_end_folder);
+}
+
+/* Of a name in the folder. */
+static inline const char *test_path(const char *name) {
+    return test_text("%s/%s", test_folder, name);
+}
+
+/* Writes text to a name in the folder, making the folders between. */
+static inline void test_write(const char *name, const char *text) {
     char path[1024];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
+    snprintf(path, sizeof path, "%s/%s", test_folder, name);
+    for (char *slash = path + strlen(test_folder) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
         mkdir(path, 0755);
         *slash = '/';
@@ -56,6 +80,20 @@ static inline void test_write(const char *folder, const char *name, const char *
     FILE *file = fopen(path, "w");
     if (!file || fputs(text, file) < 0 || fclose(file) != 0)
         test_die(path);
+}
+
+/* Writes files of one folder, each as "NAME LINE". */
+#define test_write_all(below, ...) test_write_lines(below, (const char *const[]){__VA_ARGS__, NULL})
+
+static inline void test_write_lines(const char *below, const char *const *files) {
+    for (; *files; files++) {
+        const char *line = strchr(*files, ' ');
+        errno = EINVAL;
+        if (!line)
+            test_die(*files);
+        test_write(test_text("%s/%.*s", below, (int)(line - *files), *files),
+                   test_text("%s\n", line + 1));
+    }
 }
 
 /* All that was written to a file since it was made, as text; closes it. */

@@ -16,8 +16,6 @@
 enum { FAKE_PACKETS = 64, FAKE_PACKET_SIZE = 2048, FAKE_RINGS = 8 };
 
 struct fake_daemon {
-    char folder[80];
-    char path[100];
     int listener;
     pthread_t thread;
     atomic_bool stop;
@@ -124,19 +122,18 @@ static inline void fake_start(struct fake_daemon *daemon) {
     memset(daemon, 0, sizeof *daemon);
     daemon->last_answer =
         "ok energy_uj=5000000 uncertainty_uj=40000.5 seconds=0.500000 estimated=0 samples=7";
-    test_make_folder(daemon->folder, sizeof daemon->folder);
-    snprintf(daemon->path, sizeof daemon->path, "%s/socket", daemon->folder);
-    daemon->listener = test_listen(daemon->path);
+    test_begin_folder();
+    daemon->listener = test_listen(test_path("socket"));
     if (pthread_create(&daemon->thread, NULL, fake_run, daemon) != 0)
         test_die("pthread_create");
-    setenv("JOULEMARK_SOCKET", daemon->path, 1);
+    setenv("JOULEMARK_SOCKET", test_path("socket"), 1);
 }
 
 static inline void fake_stop(struct fake_daemon *daemon) {
     daemon->stop = true;
     pthread_join(daemon->thread, NULL);
     close(daemon->listener);
-    test_remove(daemon->folder);
+    test_end_folder();
     for (int i = 0; i < daemon->n_rings && i < FAKE_RINGS; i++) {
         munmap(daemon->rings[i], sizeof *daemon->rings[i]);
         close(daemon->events[i]);

@@ -51,7 +51,7 @@ static struct bk_timing measure(struct bk_options *options) {
     return measure_case(&one_case, options);
 }
 
-static void a_measurement_is_long_enough_and_consistent(void) {
+TEST(a_measurement_is_long_enough_and_consistent) {
     unsetenv("JOULEMARK_SOCKET");
     struct bk_options options = {.variants = 1, .min_seconds = 0.05, .max_seconds = 10};
     struct bk_timing timing = measure(&options);
@@ -68,7 +68,7 @@ static void a_measurement_is_long_enough_and_consistent(void) {
     bk_free_timing(&timing);
 }
 
-static void the_limit_stops_a_slow_kernel_at_two_repetitions(void) {
+TEST(the_limit_stops_a_slow_kernel_at_two_repetitions) {
     struct bk_options options = {.variants = 1, .min_seconds = 1e-5, .max_seconds = 1e-5};
     struct bk_timing timing = measure(&options);
     expect(timing.repetitions == 2 && timing.iterations == 2);
@@ -78,7 +78,8 @@ static void the_limit_stops_a_slow_kernel_at_two_repetitions(void) {
 // A program attaches once: both tests of regions are served by one.
 static struct fake_daemon daemon_;
 
-static void the_region_holds_exactly_the_timed_iterations(void) {
+TEST(the_region_holds_exactly_the_timed_iterations) {
+    fake_start(&daemon_);
     // Two variants: the region's name must tell them apart.
     struct bk_options options = {.variants = 3, .min_seconds = 0.05, .max_seconds = 10};
     n_calls = 0;
@@ -110,7 +111,7 @@ static void make_input(void *context, uint64_t iterations) {
     prepared = iterations;
 }
 
-static void preparing_is_neither_timed_nor_in_the_region(void) {
+TEST(preparing_is_neither_timed_nor_in_the_region) {
     struct bk_case what = one_case;
     what.prepare = make_input;
     what.most_iterations = 7;
@@ -129,9 +130,10 @@ static void preparing_is_neither_timed_nor_in_the_region(void) {
     expect_near(timing.energy_j * (double)timing.iterations, 5 * repetitions, 1e-6);
     expect_near(timing.power_w, 10, 1e-9);
     bk_free_timing(&timing);
+    fake_stop(&daemon_);
 }
 
-static void the_ranks_of_a_step_have_their_own_regions(void) {
+TEST(the_ranks_of_a_step_have_their_own_regions) {
     setenv("SLURM_JOB_ID", "12", 1);
     setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     setenv("SLURM_PROCID", "1", 1);
@@ -145,12 +147,5 @@ static void the_ranks_of_a_step_have_their_own_regions(void) {
 }
 
 int main(void) {
-    a_measurement_is_long_enough_and_consistent();
-    the_limit_stops_a_slow_kernel_at_two_repetitions();
-    fake_start(&daemon_);
-    the_region_holds_exactly_the_timed_iterations();
-    preparing_is_neither_timed_nor_in_the_region();
-    fake_stop(&daemon_);
-    the_ranks_of_a_step_have_their_own_regions();
-    return expect_result();
+    return expect_all();
 }

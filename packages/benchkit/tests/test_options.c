@@ -7,10 +7,12 @@
 
 static char message[4096]; // what the last parse wrote to standard error
 
-static int parse(struct bk_options *options, char *arguments) {
+static int parse(struct bk_options *options, const char *arguments) {
+    static char words[256]; // options point into it
     char *argv[16] = {"test-bench"};
     int argc = 1;
-    for (char *word = strtok(arguments, " "); word != NULL && argc < 15; word = strtok(NULL, " "))
+    snprintf(words, sizeof words, "%s", arguments);
+    for (char *word = strtok(words, " "); word != NULL && argc < 15; word = strtok(NULL, " "))
         argv[argc++] = word;
     struct test_capture captured = test_capture(STDERR_FILENO);
     int status = bk_parse(&test_program, (struct bk_threads){3, 100}, options, argc, argv);
@@ -19,10 +21,8 @@ static int parse(struct bk_options *options, char *arguments) {
 }
 
 static void expect_sizes(const char *arguments, const uint64_t *sizes, size_t count) {
-    char copy[256];
     struct bk_options options;
-    snprintf(copy, sizeof copy, "%s", arguments);
-    expect_equal(parse(&options, copy), -1);
+    expect_equal(parse(&options, arguments), -1);
     expect_equal(options.size_count, count, "of %s", arguments);
     for (size_t i = 0; i < count && i < options.size_count; i++)
         expect_equal(options.sizes[i], sizes[i], "of %s", arguments);
@@ -30,23 +30,19 @@ static void expect_sizes(const char *arguments, const uint64_t *sizes, size_t co
 }
 
 static void expect_error(const char *arguments, const char *want) {
-    char copy[256];
     struct bk_options options;
-    snprintf(copy, sizeof copy, "%s", arguments);
-    expect_equal(parse(&options, copy), BK_USAGE);
+    expect_equal(parse(&options, arguments), BK_USAGE);
     expect_part(message, want, "of %s", arguments);
 }
 
 static void expect_table(const char *arguments, unsigned table) {
-    char copy[256];
     struct bk_options options;
-    snprintf(copy, sizeof copy, "%s", arguments);
-    expect_equal(parse(&options, copy), -1);
+    expect_equal(parse(&options, arguments), -1);
     expect_equal(options.table, table, "of %s", arguments);
     bk_free_options(&options);
 }
 
-static void it_is_known_whose_sizes_they_are(void) {
+TEST(it_is_known_whose_sizes_they_are) {
     expect_table("", 60);
     expect_table("--table 64", 64);
     expect_table("--sizes table64", 64);
@@ -54,7 +50,7 @@ static void it_is_known_whose_sizes_they_are(void) {
     expect_table("--quick", 0);
 }
 
-static void sizes_come_from_list_range_or_table(void) {
+TEST(sizes_come_from_list_range_or_table) {
     expect_sizes("", (uint64_t[]){10, 20, 50}, 3);
     expect_sizes("--table 64", (uint64_t[]){7}, 1);
     expect_sizes("--sizes table64", (uint64_t[]){7}, 1);
@@ -68,26 +64,26 @@ static void sizes_come_from_list_range_or_table(void) {
     expect_sizes("--quick --sizes 5", (uint64_t[]){5}, 1);
 }
 
-static void defaults_are_the_programs(void) {
+TEST(defaults_are_the_programs) {
     struct bk_options options;
-    expect_equal(parse(&options, (char[]){""}), -1);
+    expect_equal(parse(&options, ""), -1);
     expect_equal(options.threads, 3);
     expect(options.kernels == 3 && options.variants == 1);
     expect(options.max_seconds > 59 && options.cooked == NULL && !options.quick);
     bk_free_options(&options);
 }
 
-static void options_are_taken(void) {
+TEST(options_are_taken) {
     struct bk_options options;
-    char words[] = "--kernels triad --variant all --threads 2 --min-seconds 0.25 "
-                   "--max-seconds-per-size=9 --cooked a.jsonl --raw b.txt";
-    expect_equal(parse(&options, words), -1);
+    expect_equal(parse(&options, "--kernels triad --variant all --threads 2 --min-seconds 0.25 "
+                                 "--max-seconds-per-size=9 --cooked a.jsonl --raw b.txt"),
+                 -1);
     expect(options.kernels == 2 && options.variants == 6 && options.threads == 2);
     expect(options.min_seconds < 0.26 && options.max_seconds < 9.1);
     bk_free_options(&options);
 }
 
-static void errors_name_option_value_and_fix(void) {
+TEST(errors_name_option_value_and_fix) {
     expect_error("--sizes 1,x", "--sizes '1,x': 'x' is not a whole number above 0; give e.g.");
     expect_error("--sizes 0", "not a whole number");
     expect_error("--sizes -5", "not a whole number");
@@ -114,17 +110,15 @@ static void errors_name_option_value_and_fix(void) {
 }
 
 static void expect_extras(const char *arguments, double line, double share, double order) {
-    char copy[256];
     struct bk_options options;
-    snprintf(copy, sizeof copy, "%s", arguments);
-    expect_equal(parse(&options, copy), -1);
+    expect_equal(parse(&options, arguments), -1);
     expect_near(options.extras[TEST_CACHE_LINE], line, 1e-12);
     expect_near(options.extras[TEST_SHARE], share, 1e-12);
     expect_near(options.extras[TEST_ORDER], order, 1e-12);
     bk_free_options(&options);
 }
 
-static void a_benchmark_has_options_of_its_own(void) {
+TEST(a_benchmark_has_options_of_its_own) {
     expect_extras("", 64, 0.5, 1);
     expect_extras("--cache-line 128 --share=0.25 --order row", 128, 0.25, 0);
     expect_error("--cache-line 12.5",
@@ -142,15 +136,13 @@ static double as_it_is(double value) {
 }
 
 static uint32_t variants_of(const char *arguments) {
-    char copy[256];
     struct bk_options options;
-    snprintf(copy, sizeof copy, "%s", arguments);
-    uint32_t variants = parse(&options, copy) == -1 ? options.variants : 0;
+    uint32_t variants = parse(&options, arguments) == -1 ? options.variants : 0;
     bk_free_options(&options);
     return variants;
 }
 
-static void mpis_variants_are_for_mpis_ranks(void) {
+TEST(mpis_variants_are_for_mpis_ranks) {
     const struct bk_team alone = {.ranks = 1, .ranks_on_node = 1, .first_on_node = true};
     struct bk_team started = alone;
     started.maximum = as_it_is;
@@ -171,20 +163,12 @@ static void mpis_variants_are_for_mpis_ranks(void) {
     bk_set_team(&alone);
 }
 
-static void help_is_no_error(void) {
+TEST(help_is_no_error) {
     struct bk_options options;
-    expect_equal(parse(&options, (char[]){"--help"}), BK_OK);
+    expect_equal(parse(&options, "--help"), BK_OK);
     expect_text(message, "");
 }
 
 int main(void) {
-    sizes_come_from_list_range_or_table();
-    it_is_known_whose_sizes_they_are();
-    defaults_are_the_programs();
-    options_are_taken();
-    errors_name_option_value_and_fix();
-    a_benchmark_has_options_of_its_own();
-    mpis_variants_are_for_mpis_ranks();
-    help_is_no_error();
-    return expect_result();
+    return expect_all();
 }

@@ -6,21 +6,13 @@
 
 #include <math.h>
 
-static char folder[64];
-
-static const char *in_folder(const char *name) {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 static const char *contents(const char *path) {
     static char text[8192];
     test_read(path, text, sizeof text);
     return text;
 }
 
-static void strings_are_escaped(void) {
+TEST(strings_are_escaped) {
     char *line = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&line, &size);
@@ -66,11 +58,9 @@ static struct bk_timing example(void) {
 }
 
 static int report(struct bk_check check) {
-    unlink(in_folder("cooked"));
-    char cooked[128], raw[128];
-    snprintf(cooked, sizeof cooked, "%s", in_folder("cooked"));
-    snprintf(raw, sizeof raw, "%s", in_folder("raw"));
-    struct bk_options options = {.variants = 1, .threads = 2, .cooked = cooked, .raw = raw};
+    unlink(test_path("cooked"));
+    struct bk_options options = {
+        .variants = 1, .threads = 2, .cooked = test_path("cooked"), .raw = test_path("raw")};
     struct bk_session *session = bk_open(&test_program, &options);
     if (!expect(session != NULL))
         return -1;
@@ -79,9 +69,9 @@ static int report(struct bk_check check) {
     return bk_close(session);
 }
 
-static void a_verified_result_has_all_fields(void) {
+TEST(a_verified_result_has_all_fields) {
     expect_equal(report((struct bk_check){.ok = true, .compared = 1, .digest = 0x1f}), BK_OK);
-    const char *line = contents(in_folder("cooked"));
+    const char *line = contents(test_path("cooked"));
     expect(strstr(line, "{\"benchmark\":\"test-bench\",\"kernel\":\"copy\",\"variant\":\"omp-nt\","
                         "\"size\":1048576,\"bytes_or_flops\":16777216,\"operations\":16777216,"
                         "\"operation\":\"byte\",\"iterations\":20,\"repetitions\":2,\"runs\":1,"
@@ -94,10 +84,10 @@ static void a_verified_result_has_all_fields(void) {
                       "\"energy_uncertainty_j\":0.01,\"power_w\":125,\"estimated\":false,"
                       "\"job\":\"7\",\"step\":\"0\",\"node\":\"n\\\"1\","
                       "\"start\":\"2026-01-01T00:00:00+00:00\"}\n");
-    expect_part(contents(in_folder("raw")), "repetitions [s per iteration]: 0.001 0.003");
+    expect_part(contents(test_path("raw")), "repetitions [s per iteration]: 0.001 0.003");
 }
 
-static void devices_units_and_own_options_are_told(void) {
+TEST(devices_units_and_own_options_are_told) {
     const struct bk_case on_device = {.kernel = "step",
                                       .variant = "cuda",
                                       .size = 4,
@@ -106,18 +96,17 @@ static void devices_units_and_own_options_are_told(void) {
                                       .threads = 1,
                                       .ranks = 3,
                                       .device = "A \"GPU\""};
-    struct bk_options options = {.cooked = in_folder("cooked"), .raw = "/dev/null"};
+    struct bk_options options = {.cooked = test_path("cooked"), .raw = "/dev/null"};
     options.extras[TEST_CACHE_LINE] = 128;
     options.extras[TEST_SHARE] = 0.25;
     options.extras[TEST_ORDER] = 1;
-    unlink(options.cooked);
     struct bk_session *session = bk_open(&test_program, &options);
     if (!expect(session != NULL))
         return;
     struct bk_timing timing = example();
     bk_report(session, &on_device, &timing, &(struct bk_check){.ok = true, .compared = 1});
     expect_equal(bk_close(session), BK_OK);
-    const char *line = contents(in_folder("cooked"));
+    const char *line = contents(test_path("cooked"));
     expect_part(line, "\"performance\":50000,\"unit\":\"update/s\",");
     expect_part(line, "\"ranks\":3,");
     expect_part(line, "\"device\":\"A \\\"GPU\\\"\",\"option_cache_line\":128,"
@@ -126,32 +115,32 @@ static void devices_units_and_own_options_are_told(void) {
 
 static void expect_no_performance(struct bk_check check) {
     expect_equal(report(check), BK_UNVERIFIED);
-    const char *line = contents(in_folder("cooked"));
+    const char *line = contents(test_path("cooked"));
     expect_part(
         line, "\"time_s\":null,\"time_best_s\":null,\"time_spread_s\":null,\"performance\":null,");
     expect_part(line, "\"verified\":false,");
     expect_part(line, "\"energy_j\":null,\"energy_uncertainty_j\":null,\"power_w\":null,"
                       "\"estimated\":null,");
-    expect_part(contents(in_folder("raw")), "FAILED");
+    expect_part(contents(test_path("raw")), "FAILED");
 }
 
-static void a_failed_or_empty_verification_has_no_performance(void) {
+TEST(a_failed_or_empty_verification_has_no_performance) {
     struct bk_check wrong = BK_CHECK_START;
     bk_check_value(&wrong, 0, 1, 2, 0.5);
     expect_no_performance(wrong);
     expect_no_performance(BK_CHECK_START);
 }
 
-static void default_name_follows_the_job(void) {
-    setenv("JOULEMARK_RESULTS", folder, 1);
+TEST(default_name_follows_the_job) {
+    setenv("JOULEMARK_RESULTS", test_folder, 1);
     struct bk_options options = {.variants = 1, .raw = "/dev/null"};
     struct bk_session *session = bk_open(&test_program, &options);
     expect(session != NULL && bk_close(session) == BK_OK);
-    expect_equal(unlink(in_folder("test-bench.7.cooked.jsonl")), 0);
+    expect_equal(unlink(test_path("test-bench.7.cooked.jsonl")), 0);
     unsetenv("JOULEMARK_RESULTS");
 }
 
-static void lost_output_is_an_error(void) {
+TEST(lost_output_is_an_error) {
     struct bk_options options = {.variants = 1, .cooked = "/dev/full", .raw = "/dev/null"};
     struct bk_session *session = bk_open(&test_program, &options);
     struct bk_timing timing = example();
@@ -163,27 +152,19 @@ static void lost_output_is_an_error(void) {
     options.cooked = "/nonexistent/cooked";
     expect(bk_open(&test_program, &options) == NULL);
     // With standard output closed, the cooked file would get its number, and the raw output.
-    options.cooked = in_folder("closed");
+    options.cooked = test_path("closed");
     options.raw = NULL;
     const int saved = dup(STDOUT_FILENO);
     close(STDOUT_FILENO);
     expect(bk_open(&test_program, &options) == NULL);
     dup2(saved, STDOUT_FILENO);
     close(saved);
-    expect(access(in_folder("closed"), F_OK) != 0);
+    expect(access(test_path("closed"), F_OK) != 0);
 }
 
 int main(void) {
-    test_make_folder(folder, sizeof folder);
     setenv("SLURM_JOB_ID", "7", 1);
     setenv("SLURM_STEP_ID", "0", 1);
     setenv("SLURMD_NODENAME", "n\"1", 1);
-    strings_are_escaped();
-    a_verified_result_has_all_fields();
-    devices_units_and_own_options_are_told();
-    a_failed_or_empty_verification_has_no_performance();
-    default_name_follows_the_job();
-    lost_output_is_an_error();
-    test_remove(folder);
-    return expect_result();
+    return test_all_in_folders();
 }

@@ -15,7 +15,7 @@ static double seconds_since(uint64_t start_ns) {
     return (double)(clock_now_ns() - start_ns) * 1e-9;
 }
 
-static void without_a_socket_nothing_happens(void) {
+TEST(without_a_socket_nothing_happens) {
     struct joulemark_energy energy = {.energy_uj = 1};
     unsetenv("JOULEMARK_SOCKET");
     expect(!joulemark_region_begin("solve"));
@@ -23,14 +23,7 @@ static void without_a_socket_nothing_happens(void) {
     expect_equal(energy.energy_uj, 0);
 }
 
-static void without_a_daemon_nothing_happens(void) {
-    setenv("JOULEMARK_SOCKET", "/nonexistent/socket", 1);
-    errno = ENOTTY;
-    expect(!joulemark_region_begin("solve"));
-    expect_equal(errno, ENOTTY);
-}
-
-static void marks_go_into_one_ring(void) {
+TEST(marks_go_into_one_ring) {
     setenv("SLURM_PROCID", "5", 1);
     fake_start(&daemon_);
     struct joulemark_energy energy;
@@ -52,7 +45,7 @@ static void marks_go_into_one_ring(void) {
     unsetenv("SLURM_PROCID");
 }
 
-static void names_are_bounded(void) {
+TEST(names_are_bounded) {
     expect(joulemark_region_begin("a b%\n\xc3\xa9="));
     expect_text(fake_mark(&daemon_, 0, 6), "begin a b%\n\xc3\xa9=");
     char longest[JOULEMARK_REGION_NAME_MAX + 2];
@@ -74,7 +67,7 @@ static void names_are_bounded(void) {
     expect(joulemark_region_end("name 7"));
 }
 
-static void a_full_ring_loses_marks_and_counts_them(void) {
+TEST(a_full_ring_loses_marks_and_counts_them) {
     jm_ring *ring = daemon_.rings[0];
     while (joulemark_region_begin("name 1"))
         ;
@@ -84,7 +77,7 @@ static void a_full_ring_loses_marks_and_counts_them(void) {
 }
 
 // The daemon is woken by marks, but not by each of them.
-static void the_daemon_is_woken_now_and_then(void) {
+TEST(the_daemon_is_woken_now_and_then) {
     eventfd_t times = 0;
     atomic_store(&daemon_.rings[0]->next_wake_ns, 0);
     eventfd_read(daemon_.events[0], &times);
@@ -103,7 +96,7 @@ static void *mark_in_a_thread(void *argument) {
     return NULL;
 }
 
-static void threads_share_the_ring_and_lose_nothing(void) {
+TEST(threads_share_the_ring_and_lose_nothing) {
     jm_ring *ring = daemon_.rings[0];
     ring->tail = ring->head;
     uint64_t first = ring->head;
@@ -118,7 +111,7 @@ static void threads_share_the_ring_and_lose_nothing(void) {
     expect_equal(daemon_.connections, 1);
 }
 
-static void a_child_has_a_ring_of_its_own(void) {
+TEST(a_child_has_a_ring_of_its_own) {
     uint64_t head = daemon_.rings[0]->head;
     fflush(NULL);
     pid_t child = fork();
@@ -132,7 +125,7 @@ static void a_child_has_a_ring_of_its_own(void) {
 }
 
 // Taking the child's connection, the fake dropped ours.
-static void a_restarted_daemon_is_found_again(void) {
+TEST(a_restarted_daemon_is_found_again) {
     uint64_t deadline_ns = clock_now_ns() + UINT64_C(20000000000);
     while (daemon_.n_rings < 3 && clock_now_ns() < deadline_ns) {
         atomic_store(&daemon_.rings[0]->next_wake_ns, 0);
@@ -142,7 +135,7 @@ static void a_restarted_daemon_is_found_again(void) {
     expect_text(fake_mark(&daemon_, 2, 0), "begin name 4");
 }
 
-static void refusals_and_nonsense_are_false(void) {
+TEST(refusals_and_nonsense_are_false) {
     static const char *const answers[] = {
         "error no such region",
         "okay",
@@ -161,7 +154,7 @@ static void refusals_and_nonsense_are_false(void) {
     daemon_.last_answer = "ok energy_uj=5 uncertainty_uj=1 seconds=0.5 estimated=1 samples=7";
 }
 
-static void numbers_do_not_follow_the_users_locale(void) {
+TEST(numbers_do_not_follow_the_users_locale) {
     // Only where a locale with a decimal comma is installed can this differ.
     setlocale(LC_ALL, "de_DE.UTF-8");
     struct joulemark_energy energy;
@@ -171,7 +164,7 @@ static void numbers_do_not_follow_the_users_locale(void) {
 }
 
 // Last: it leaves the client silent for a while.
-static void a_hanging_daemon_costs_little(void) {
+TEST(a_hanging_daemon_costs_little) {
     daemon_.hang = true;
     uint64_t start_ns = clock_now_ns();
     struct joulemark_energy energy;
@@ -183,19 +176,14 @@ static void a_hanging_daemon_costs_little(void) {
     expect(seconds_since(start_ns) < 3);
 }
 
-int main(void) {
-    without_a_socket_nothing_happens();
-    marks_go_into_one_ring();
-    names_are_bounded();
-    a_full_ring_loses_marks_and_counts_them();
-    the_daemon_is_woken_now_and_then();
-    threads_share_the_ring_and_lose_nothing();
-    a_child_has_a_ring_of_its_own();
-    a_restarted_daemon_is_found_again();
-    refusals_and_nonsense_are_false();
-    numbers_do_not_follow_the_users_locale();
-    a_hanging_daemon_costs_little();
+TEST(without_a_daemon_nothing_happens) {
     fake_stop(&daemon_);
-    without_a_daemon_nothing_happens();
-    return expect_result();
+    setenv("JOULEMARK_SOCKET", "/nonexistent/socket", 1);
+    errno = ENOTTY;
+    expect(!joulemark_region_begin("solve"));
+    expect_equal(errno, ENOTTY);
+}
+
+int main(void) {
+    return expect_all();
 }

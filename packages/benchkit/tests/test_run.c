@@ -138,7 +138,7 @@ static int run(const struct bk_benchmark *benchmark, const char *options) {
     return status;
 }
 
-static void each_variant_runs_at_all_sizes(void) {
+TEST(each_variant_runs_at_all_sizes) {
     expect_equal(run(&all_of_them, ""), BK_OK);
     expect_text(calls, "+f0/1 f2/1 f3/1 +t0/3 t2/3 t3/3 +d0/1 d2/1 d3/1");
     expect_part(raw, "two/2/device device, 1 ranks of 1 threads, a device:");
@@ -156,7 +156,7 @@ static void each_variant_runs_at_all_sizes(void) {
 }
 
 // Waiting for threads takes a tiny size's time; larger ones were skipped for it.
-static void a_short_iteration_tells_nothing_of_larger_sizes(void) {
+TEST(a_short_iteration_tells_nothing_of_larger_sizes) {
     iteration_ns = 100;
     expect_equal(run(&all_of_them, "--sizes 2,5"), BK_OK);
     expect_text(calls, "+f0/1 f2/1 f5/1 +t0/3 t2/3 t5/3 +d0/1 d2/1 d5/1");
@@ -167,7 +167,7 @@ static bool is_first(const struct bk_variant *variant) {
     return variant == &first.is;
 }
 
-static void the_usual_ones_are_the_benchmarks_choice(void) {
+TEST(the_usual_ones_are_the_benchmarks_choice) {
     struct bk_benchmark benchmark = all_of_them;
     benchmark.begin = NULL;
     benchmark.usual = BK_LAST;
@@ -188,7 +188,7 @@ static double as_it_is(double value) {
     return value;
 }
 
-static void ranks_run_what_they_share(void) {
+TEST(ranks_run_what_they_share) {
     const struct bk_team alone = {.ranks = 1, .ranks_on_node = 1, .first_on_node = true};
     const struct bk_team two = {.ranks = 2,
                                 .ranks_on_node = 2,
@@ -207,7 +207,7 @@ static void ranks_run_what_they_share(void) {
     bk_set_team(&alone);
 }
 
-static void what_cannot_run_is_refused_before(void) {
+TEST(what_cannot_run_is_refused_before) {
     expect_equal(run(&all_of_them, "--sizes 666"), BK_USAGE);
     expect_text(message, "test-run: --sizes: 666 is no good; give 2\n");
     expect_equal(run(&all_of_them, "--sizes 2,999"), BK_SYSTEM);
@@ -218,7 +218,7 @@ static void what_cannot_run_is_refused_before(void) {
 }
 
 // All threads that are reported compute: neither OpenMP's environment nor the load takes some away.
-static void threads_are_as_many_as_reported(void) {
+TEST(threads_are_as_many_as_reported) {
 #ifdef BENCH_OPENMP
     omp_set_dynamic(1);
     expect_equal(run(&all_of_them, "--sizes 2 --variant threads"), BK_OK);
@@ -232,7 +232,7 @@ static void threads_are_as_many_as_reported(void) {
 #endif
 }
 
-static void trouble_ends_the_run(void) {
+TEST(trouble_ends_the_run) {
     trouble = "out of luck: try again";
     expect_equal(run(&all_of_them, ""), BK_SYSTEM);
     expect_text(calls, "+f0/1 f2/1");
@@ -243,7 +243,7 @@ static void trouble_ends_the_run(void) {
     trouble = NULL;
 }
 
-static void a_wrong_result_is_no_success(void) {
+TEST(a_wrong_result_is_no_success) {
     wrong_result = true;
     expect_equal(run(&all_of_them, "--quick --variant first"), BK_UNVERIFIED);
     wrong_result = false;
@@ -253,7 +253,7 @@ static void a_wrong_result_is_no_success(void) {
     wrong_check = false;
 }
 
-static void what_is_skipped_is_no_success(void) {
+TEST(what_is_skipped_is_no_success) {
     expect_equal(run(&all_of_them, "--sizes 2000"), BK_NOTHING);
     expect_text(calls, "+f0/1 f2000/1 +t0/3 t2000/3 +d0/1 d2000/1");
     expect_text(message, "test-run: nothing was measured; the raw output says why each size was "
@@ -266,14 +266,5 @@ static void what_is_skipped_is_no_success(void) {
 }
 
 int main(void) {
-    each_variant_runs_at_all_sizes();
-    a_short_iteration_tells_nothing_of_larger_sizes();
-    the_usual_ones_are_the_benchmarks_choice();
-    ranks_run_what_they_share();
-    what_cannot_run_is_refused_before();
-    threads_are_as_many_as_reported();
-    trouble_ends_the_run();
-    a_wrong_result_is_no_success();
-    what_is_skipped_is_no_success();
-    return expect_result();
+    return expect_all();
 }

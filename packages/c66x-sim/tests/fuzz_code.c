@@ -5,10 +5,7 @@
 #include "core.h"
 #include "latency.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "bk_fuzz.h"
 
 enum { REGISTER_BYTES = 64, CODE_BYTES = 4096, CYCLES = 300 };
 
@@ -23,9 +20,8 @@ static void texts(const uint8_t *code, size_t size) {
         if (!c66x_decode(word, (uint32_t)at, &it))
             continue;
         c66x_text(&it, 5, text, sizeof text);
-        if (strncmp(text, "[", 1) != 0 &&
-            strncmp(text, it.row->mnemonic, strlen(it.row->mnemonic)) != 0)
-            abort();
+        abort_if(strncmp(text, "[", 1) != 0 &&
+                 strncmp(text, it.row->mnemonic, strlen(it.row->mnemonic)) != 0);
     }
 }
 
@@ -45,20 +41,17 @@ static void run(const uint8_t *registers) {
     core->latency = &latency;
     core->caches = caches;
     c66x_core_run(core, CYCLES);
-    if (core->stop == C66X_FAULT && !core->why.text[0])
-        abort();
+    abort_if(core->stop == C66X_FAULT && !core->why.text[0]);
     c66x_core_free(core);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     if (size < REGISTER_BYTES)
-        return 0;
-    if (!memory.msmc && !c66x_memory_make(&memory, 1, NULL))
-        abort();
+        return;
+    abort_if(!memory.msmc && !c66x_memory_make(&memory, 1, NULL));
     size_t length = size - REGISTER_BYTES < CODE_BYTES ? size - REGISTER_BYTES : CODE_BYTES;
     memset(memory.msmc, 0, CODE_BYTES);
     memcpy(memory.msmc, data + REGISTER_BYTES, length);
     texts(memory.msmc, length);
     run(data);
-    return 0;
 }

@@ -4,14 +4,7 @@
 #include "disassemble.h"
 #include "machine.h"
 
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void describe(const struct c66x_elf *elf, uint32_t address) {
-    char place[32];
-    c66x_elf_describe(elf, address, place, sizeof place);
-}
+#include "bk_fuzz.h"
 
 static void run(const struct c66x_elf *elf, struct c66x_message *why) {
     const struct c66x_options options = {.cores = 2, .quantum = 100};
@@ -22,26 +15,24 @@ static void run(const struct c66x_elf *elf, struct c66x_message *why) {
         machine.traps[0] = 0;
         for (unsigned i = 0; i < 2; i++)
             c66x_core_run(machine.cores[i], 500);
-        describe(elf, machine.cores[0]->pc);
-    } else if (!why->text[0]) {
-        abort();
-    }
+        char place[32];
+        c66x_elf_describe(elf, machine.cores[0]->pc, place, sizeof place);
+    } else
+        abort_if(!why->text[0]);
     c66x_machine_free(&machine);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     static FILE *nowhere;
     struct c66x_elf elf;
     struct c66x_message why = {""};
     if (!nowhere)
         nowhere = fopen("/dev/null", "w");
     if (!c66x_elf_open(data, size, &elf, &why)) {
-        if (!why.text[0])
-            abort();
-        return 0;
+        abort_if(!why.text[0]);
+        return;
     }
     c66x_disassemble(&elf, nowhere, &why);
     why.text[0] = '\0';
     run(&elf, &why);
-    return 0;
 }

@@ -1,4 +1,5 @@
-// Programs of test_machine.c: words as GNU as makes them at 0x0c000000, and their text.
+// Programs of test_machine.c: words as GNU as makes them at 0x0c000000, and their text. What
+// follows them in memory is 0, a nop.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // clang-format off: one instruction a line
 #ifndef C66X_MACHINE_PROGRAMS_H
@@ -27,21 +28,12 @@ static const struct line eight_cores[] = {
     {0x0000a120, "bnop .S1 c000040,5"},
     {0x00000110, "b .S1 c000048"},
     {0x0001e000, "idle"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
 };
 
 static const struct line other_core_fails[] = {
-    {0x004403e2, "mvc .S2 dnum,b0"},
-    {0x3001a120, "[!b0] bnop .S1 c000004,5"},
-    {0x020010a8, "mvk .S1 33,a4"},
-    {0x00000000, "nop 1"},
+    {0x004403e2, "mvc .S2 dnum,b0"},    {0x3001a120, "[!b0] bnop .S1 c000004,5"},
+    {0x020010a8, "mvk .S1 33,a4"},      {0x00000000, "nop 1"},
     {0x0003a120, "bnop .S1 c00000c,5"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
 };
 
 static const struct line local_memory[] = {
@@ -65,10 +57,6 @@ static const struct line local_memory[] = {
     {0x0000a120, "bnop .S1 c000040,5"},
     {0x00000110, "b .S1 c000048"},
     {0x0001e000, "idle"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
 };
 
 static const struct line uart_and_arguments[] = {
@@ -91,11 +79,6 @@ static const struct line uart_and_arguments[] = {
     {0x0210e078, "add .L1 a7,a4,a4"},
     {0x00000000, "nop 1"},
     {0x0001a120, "bnop .S1 c000044,5"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
-    {0x00000000, "nop 1"},
 };
 
 static const struct line host_call[] = {

@@ -85,7 +85,7 @@ static void tell(unsigned from, unsigned to) {
     load(to, sign);
 }
 
-static void what_is_handed_over_is_fine(void) {
+TEST(what_is_handed_over_is_fine) {
     begin();
     for (uint32_t address = MSMC; address; address = address == MSMC ? DDR3 : 0) {
         load(1, address); // an older copy
@@ -106,7 +106,7 @@ static void what_is_handed_over_is_fine(void) {
     expect_equal(end(""), 0);
 }
 
-static void what_is_in_no_copy_needs_no_dropping(void) {
+TEST(what_is_in_no_copy_needs_no_dropping) {
     begin();
     write_back_and_drop(1);
     store(0, DDR3);
@@ -116,7 +116,7 @@ static void what_is_in_no_copy_needs_no_dropping(void) {
     expect_equal(end(""), 0);
 }
 
-static void what_is_known_is_passed_on(void) {
+TEST(what_is_known_is_passed_on) {
     begin();
     store(0, DDR3);
     write_back_and_drop(0);
@@ -127,7 +127,7 @@ static void what_is_known_is_passed_on(void) {
 }
 
 // Right by luck: another order of the cores' turns would not be.
-static void what_is_not_waited_for_is_found(void) {
+TEST(what_is_not_waited_for_is_found) {
     begin();
     store(0, DDR3);
     write_back_and_drop(0);
@@ -141,7 +141,7 @@ static void what_is_not_waited_for_is_found(void) {
     expect_equal(end("writes to a line at 0x80000008: core 0's is written back, but"), 1);
 }
 
-static void what_is_still_read_is_not_to_be_written(void) {
+TEST(what_is_still_read_is_not_to_be_written) {
     begin();
     load(1, DDR3 + 4);
     store(0, DDR3 + 8); // whose first word that is, too
@@ -156,7 +156,7 @@ static void what_is_still_read_is_not_to_be_written(void) {
     expect_equal(end(""), 2);
 }
 
-static void what_only_one_core_sees_is_its_own(void) {
+TEST(what_only_one_core_sees_is_its_own) {
     begin();
     for (unsigned core = 0; core < 3; core++) {
         store(core, C66X_L2_BASE);
@@ -167,7 +167,7 @@ static void what_only_one_core_sees_is_its_own(void) {
     expect_equal(end(""), 0);
 }
 
-static void what_is_not_written_back_is_found(void) {
+TEST(what_is_not_written_back_is_found) {
     begin();
     store(0, DDR3 + 8);
     operate(0, L1DWBINV, 1); // as far as level 2
@@ -182,7 +182,7 @@ static void what_is_not_written_back_is_found(void) {
     expect_equal(end("reads at 0x0c000000: core 0's is not written back yet"), 2);
 }
 
-static void an_older_copy_is_found(void) {
+TEST(an_older_copy_is_found) {
     begin();
     load(1, DDR3);
     store(0, DDR3 + 64); // in the same line of level 2
@@ -194,7 +194,7 @@ static void an_older_copy_is_found(void) {
     expect_equal(end("reads at 0x80000040: core 0's is newer than this core's copy"), 2);
 }
 
-static void what_was_prefetched_is_a_copy_too(void) {
+TEST(what_was_prefetched_is_a_copy_too) {
     begin();
     load(1, MSMC);
     store(0, MSMC + 8);
@@ -210,7 +210,7 @@ static void what_was_prefetched_is_a_copy_too(void) {
     expect_equal(end("reads at 0x0c001000: core 0's is"), 2);
 }
 
-static void two_writers_of_a_line_are_found(void) {
+TEST(two_writers_of_a_line_are_found) {
     begin();
     store(0, DDR3);
     store(1, DDR3 + 120);
@@ -224,7 +224,7 @@ static void two_writers_of_a_line_are_found(void) {
     expect_equal(end("writes to a line at 0x0c000038: core 0's is newer than this"), 1);
 }
 
-static void signs_are_waited_for_in_a_line_of_their_own(void) {
+TEST(signs_are_waited_for_in_a_line_of_their_own) {
     begin();
     for (unsigned look = 0; look < 3; look++) {
         operate(1, XPFCMD, 1);
@@ -238,7 +238,7 @@ static void signs_are_waited_for_in_a_line_of_their_own(void) {
     expect_equal(end(""), 0);
 }
 
-static void signs_may_lie_in_ddr3(void) {
+TEST(signs_may_lie_in_ddr3) {
     begin();
     store(0, MSMC);
     write_back_and_drop(0);
@@ -252,7 +252,7 @@ static void signs_may_lie_in_ddr3(void) {
     expect_equal(end(""), 0);
 }
 
-static void what_is_dropped_unwritten_is_found(void) {
+TEST(what_is_dropped_unwritten_is_found) {
     begin();
     store(0, MSMC + 8);
     operate(0, XPFCMD, 1);
@@ -263,7 +263,7 @@ static void what_is_dropped_unwritten_is_found(void) {
     expect_equal(end("drops a cache"), 1);
 }
 
-static void other_registers_and_empty_orders_do_nothing(void) {
+TEST(other_registers_and_empty_orders_do_nothing) {
     begin();
     store(0, MSMC);
     operate(0, L1DWBINV, 0);
@@ -279,19 +279,5 @@ static void other_registers_and_empty_orders_do_nothing(void) {
 }
 
 int main(void) {
-    what_is_handed_over_is_fine();
-    what_is_in_no_copy_needs_no_dropping();
-    what_is_known_is_passed_on();
-    what_is_not_waited_for_is_found();
-    what_is_still_read_is_not_to_be_written();
-    what_only_one_core_sees_is_its_own();
-    what_is_not_written_back_is_found();
-    an_older_copy_is_found();
-    what_was_prefetched_is_a_copy_too();
-    two_writers_of_a_line_are_found();
-    signs_are_waited_for_in_a_line_of_their_own();
-    signs_may_lie_in_ddr3();
-    what_is_dropped_unwritten_is_found();
-    other_registers_and_empty_orders_do_nothing();
-    return expect_result();
+    return expect_all();
 }

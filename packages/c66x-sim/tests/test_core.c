@@ -30,19 +30,10 @@ static void write_data(uint32_t offset, uint32_t value) {
 // A fresh core before the program, which is followed by single nops. The texts must be right.
 static void load(const struct line *lines, size_t count) {
     static const uint32_t no_traps[1];
-    unsigned interval = 0;
     memset(memory.msmc, 0, 0x20000);
-    for (size_t i = 0, joined = 0; i < count; i++) {
-        struct c66x_instruction it;
-        char text[128] = "|| ";
-        expect(c66x_decode(lines[i].word, (uint32_t)(CODE + 4 * i), &it));
-        if (*it.row->operands == 'p')
-            interval = (unsigned)it.operands[0].value;
-        c66x_text(&it, interval, text + (joined ? 3 : 0), sizeof text - 3);
-        expect_text(text, lines[i].text);
-        joined = it.parallel;
+    expect_lines(lines, count, CODE);
+    for (size_t i = 0; i < count; i++)
         memcpy(memory.msmc + 4 * i, &lines[i].word, sizeof lines[i].word);
-    }
     c66x_core_free(core);
     core = c66x_core_make(&memory, 0, CODE, no_traps);
 }
@@ -60,7 +51,7 @@ static uint64_t run_to_mark(void) {
     return core->cycle;
 }
 
-static void load_takes_five_cycles(void) {
+TEST(load_takes_five_cycles) {
     LOAD(load_delay);
     core->regs[A + 4] = DATA;
     write_data(0, 7);
@@ -70,7 +61,7 @@ static void load_takes_five_cycles(void) {
     expect_equal(core->regs[A + 20], 7);
 }
 
-static void branches_have_five_delay_slots(void) {
+TEST(branches_have_five_delay_slots) {
     LOAD(branch_delay);
     expect_equal(run_to_mark(), 7);
     expect_equal(core->regs[A + 1], 5);
@@ -85,14 +76,14 @@ static void branches_have_five_delay_slots(void) {
     expect_equal(core->regs[A + 2], 0);
 }
 
-static void nops_of_branches_run_whatever_the_predicate(void) {
+TEST(nops_of_branches_run_whatever_the_predicate) {
     LOAD(false_predicates); // 1 + 5, 1 + 3, 1, 1
     expect_equal(run_to_mark(), 12);
     expect_equal(core->regs[A + 1], 7);
     expect_equal(core->regs[B + 3], 0);
 }
 
-static void packets_read_before_they_write(void) {
+TEST(packets_read_before_they_write) {
     LOAD(in_parallel);
     core->regs[A + 4] = 4;
     core->regs[A + 5] = 5;
@@ -106,7 +97,7 @@ static void packets_read_before_they_write(void) {
     expect_equal(read_data(0, 4), 66);
 }
 
-static void calls_return(void) {
+TEST(calls_return) {
     LOAD(calls);
     expect_equal(run_to_mark(), 26);
     expect_equal(core->regs[A + 1], 1);
@@ -115,7 +106,7 @@ static void calls_return(void) {
     expect_equal(core->regs[A + 10], CODE + 0x18);
 }
 
-static void loops_count_down(void) {
+TEST(loops_count_down) {
     LOAD(counting);
     core->regs[A + 1] = 3;
     core->regs[A + 2] = UINT32_MAX;
@@ -128,7 +119,7 @@ static void loops_count_down(void) {
     expect(core->regs[A + 9] > 10); // A2 is not negative: bpos goes back for ever
 }
 
-static void addresses_are_those_of_the_modes(void) {
+TEST(addresses_are_those_of_the_modes) {
     LOAD(addressing);
     for (uint32_t at = 0; at < 0x400; at += 4)
         write_data(at, 0x03020100 + (at & 0xff) * 0x01010101);
@@ -150,7 +141,7 @@ static void addresses_are_those_of_the_modes(void) {
     expect_equal(core->regs[A + 7], DATA + 0x28);
 }
 
-static void stores_write_their_bytes(void) {
+TEST(stores_write_their_bytes) {
     LOAD(storing);
     core->regs[A + 4] = DATA + 3;
     core->regs[A + 5] = 0xa1b2c303;
@@ -170,7 +161,7 @@ static void stores_write_their_bytes(void) {
     expect_equal(core->regs[A + 7], DATA + 0x30 - 0xa1b2c303);
 }
 
-static void control_registers_answer(void) {
+TEST(control_registers_answer) {
     LOAD(controls);
     core->regs[B + 8] = 1234;
     run(30);
@@ -183,7 +174,7 @@ static void control_registers_answer(void) {
     expect_equal(core->regs[B + 12] & 1, 0);
 }
 
-static void loop_buffer_counts(void) {
+TEST(loop_buffer_counts) {
     for (uint32_t count = 0; count < 5; count++) {
         LOAD(loop_buffer);
         for (uint32_t i = 0; i < 8; i++)
@@ -196,7 +187,7 @@ static void loop_buffer_counts(void) {
     }
 }
 
-static void idle_ends_with_a_branch(void) {
+TEST(idle_ends_with_a_branch) {
     LOAD(idle_until_branch);
     expect_equal(run_to_mark(), 14);
     expect_equal(core->regs[A + 1], 1);
@@ -215,7 +206,7 @@ static void idle_ends_with_a_branch(void) {
     expect_equal(core->regs[A + 3], 0);
 }
 
-static void double_results_arrive_low_word_first(void) {
+TEST(double_results_arrive_low_word_first) {
     LOAD(double_result);
     core->regs[A + 5] = 0x3ff80000; // 1.5 * (1 + 2^-52)
     core->regs[A + 7] = 0x3ff00000;
@@ -227,7 +218,7 @@ static void double_results_arrive_low_word_first(void) {
     expect_equal(core->regs[A + 19], 0x3ff80000);
 }
 
-static void return_goes_to_the_pointer(void) {
+TEST(return_goes_to_the_pointer) {
     LOAD(return_from_interrupt);
     core->regs[B + 4] = CODE + 8;
     run(8);
@@ -253,7 +244,7 @@ static uint64_t findings(const struct line *lines, size_t count, const char *tex
     return latency.findings.count;
 }
 
-static void early_reads_are_found(void) {
+TEST(early_reads_are_found) {
     expect_equal(FINDINGS(in_time, ""), 0);
     expect_equal(FINDINGS(early_read, "a5 is read before its result arrives: cycles early (1)"), 1);
     expect_equal(FINDINGS(changed_source, "a7 changes while it is read: cycles early (1)"), 1);
@@ -277,7 +268,7 @@ static void fault(const uint32_t *words, const char *text) {
     expect_part(core->why.text, text);
 }
 
-static void faults_say_why(void) {
+TEST(faults_say_why) {
     FAULT("unknown instruction 0xe2184078 at 0x0c000004", 0x02000028, 0xe2184078);
     FAULT("16-bit instructions (header 0xe0000000)", 1, 1, 1, 1, 1, 1, 1, 0xe0000000);
     FAULT("more than 8 instructions", 1, 1, 1, 1, 1, 1, 1, 1, 1);
@@ -295,7 +286,7 @@ static void faults_say_why(void) {
     expect_equal(core->cycle, 2);
 }
 
-static void traps_stop_before_their_packet(void) {
+TEST(traps_stop_before_their_packet) {
     static const uint32_t traps[] = {CODE + 4, 0};
     LOAD(load_delay);
     core->traps = traps;
@@ -313,22 +304,7 @@ static void traps_stop_before_their_packet(void) {
 
 int main(void) {
     expect(c66x_memory_make(&memory, 1, NULL));
-    load_takes_five_cycles();
-    branches_have_five_delay_slots();
-    nops_of_branches_run_whatever_the_predicate();
-    packets_read_before_they_write();
-    calls_return();
-    loops_count_down();
-    addresses_are_those_of_the_modes();
-    stores_write_their_bytes();
-    control_registers_answer();
-    loop_buffer_counts();
-    idle_ends_with_a_branch();
-    double_results_arrive_low_word_first();
-    return_goes_to_the_pointer();
-    early_reads_are_found();
-    faults_say_why();
-    traps_stop_before_their_packet();
+    expect_all();
     c66x_core_free(core);
     c66x_memory_free(&memory);
     return expect_result();

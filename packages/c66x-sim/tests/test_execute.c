@@ -58,22 +58,31 @@ static void put_pair(struct c66x_core *core, unsigned reg, uint64_t value) {
     core->regs[reg + 1] = (uint32_t)(value >> 32);
 }
 
-static void check(const struct vector *vector) {
+// A core before the instruction, its sources in their registers.
+static struct c66x_core *prepare(const struct vector *vector) {
     static const uint32_t no_traps[1];
-    const struct c66x_row *row = find_row(vector);
-    uint32_t code[] = {encode(row, vector), nop_9, nop_9};
+    uint32_t code[] = {encode(find_row(vector), vector), nop_9, nop_9};
     memcpy(memory.msmc, code, sizeof code);
     struct c66x_core *core = c66x_core_make(&memory, 0, C66X_MSMC_BASE, no_traps);
     put_pair(core, FIRST, vector->a);
     put_pair(core, SECOND, vector->b);
     put_pair(core, RESULT, OTHER);
+    return core;
+}
+
+static uint64_t result(const struct c66x_core *core) {
+    return core->regs[RESULT] | (uint64_t)core->regs[RESULT + 1] << 32;
+}
+
+static void check(const struct vector *vector) {
+    const struct c66x_row *row = find_row(vector);
+    struct c66x_core *core = prepare(vector);
     bool pair = strpbrk(row->operands, "DE") != NULL;
     unsigned before = core->regs[RESULT + pair];
     c66x_core_run(core, 1u + row->delay);
     bool early = row->delay && core->regs[RESULT + pair] != before; // else the next packet's
     c66x_core_run(core, 2u + row->delay);
-    uint64_t got = core->regs[RESULT] | (uint64_t)(pair ? core->regs[RESULT + 1] : 0) << 32;
-    expect_equal(got, vector->result, "%s", vector->mnemonic);
+    expect_equal(pair ? result(core) : core->regs[RESULT], vector->result, "%s", vector->mnemonic);
     expect(!early && core->stop == C66X_RUNNING, "%s: %s", vector->mnemonic, core->why.text);
     c66x_core_free(core);
 }
@@ -173,12 +182,12 @@ static const struct vector longs[] = {
     {'S', "shru", "BaD", 0x8000000000, 39, 1},
     {'L', "sadd", "yBD", 1, 0x7fffffffff, 0x7fffffffff},
     {'L', "ssub", "kBD", (uint64_t)-2, 0x7fffffffff, 0x8000000000},
-    {'S', "dmv", "axD", 0x11223344, 0x55667788, UINT64_C(0x1122334455667788)},
-    {'L', "addsub", "axD", 0x0700, 0x0100, UINT64_C(0x0000080000000600)},
-    {'L', "saddsub", "axD", 0x7fffffff, 1, UINT64_C(0x7fffffff7ffffffe)},
-    {'L', "addsub2", "axD", 0x00080004, 0x00010002, UINT64_C(0x0009000600070002)},
-    {'L', "saddsub2", "axD", 0x7fff8000, 0x00010001, UINT64_C(0x7fff80017ffe8000)},
-    {'L', "dpack2", "axD", 0x87654321, 0x12345678, UINT64_C(0x8765123443215678)},
+    {'S', "dmv", "axD", 0x11223344, 0x55667788, 0x1122334455667788},
+    {'L', "addsub", "axD", 0x0700, 0x0100, 0x0000080000000600},
+    {'L', "saddsub", "axD", 0x7fffffff, 1, 0x7fffffff7ffffffe},
+    {'L', "addsub2", "axD", 0x00080004, 0x00010002, 0x0009000600070002},
+    {'L', "saddsub2", "axD", 0x7fff8000, 0x00010001, 0x7fff80017ffe8000},
+    {'L', "dpack2", "axD", 0x87654321, 0x12345678, 0x8765123443215678},
 };
 
 static const struct vector packed[] = {
@@ -250,77 +259,73 @@ static const struct vector products[] = {
     {'M', "smpylh", "axd", 2, 0x00030000, 12},
     {'M', "mpy32", "axd", 0x12345678, 0x9abcdef0, 0x242d2080},
     {'M', "mpyi", "axd", 0x12345678, 0x9abcdef0, 0x242d2080},
-    {'M', "mpy32", "axD", 0xffffffff, 2, UINT64_C(0xfffffffffffffffe)},
-    {'M', "mpyid", "axE", 0xffffffff, 2, UINT64_C(0xfffffffffffffffe)},
-    {'M', "mpy32u", "axD", 0xffffffff, 0xffffffff, UINT64_C(0xfffffffe00000001)},
-    {'M', "mpy32su", "axD", 0xffffffff, 0xffffffff, UINT64_C(0xffffffff00000001)},
-    {'M', "mpy32us", "axD", 0xffffffff, 0xffffffff, UINT64_C(0xffffffff00000001)},
+    {'M', "mpy32", "axD", 0xffffffff, 2, 0xfffffffffffffffe},
+    {'M', "mpyid", "axE", 0xffffffff, 2, 0xfffffffffffffffe},
+    {'M', "mpy32u", "axD", 0xffffffff, 0xffffffff, 0xfffffffe00000001},
+    {'M', "mpy32su", "axD", 0xffffffff, 0xffffffff, 0xffffffff00000001},
+    {'M', "mpy32us", "axD", 0xffffffff, 0xffffffff, 0xffffffff00000001},
     {'M', "smpy32", "axd", 0x80000000, 0x80000000, 0x7fffffff},
     {'M', "smpy32", "axd", 0x40000000, 0x40000000, 0x20000000},
-    {'M', "mpy2", "axD", 0x6a321193, 0xb1746ca4, UINT64_C(0xdf6ab0a80775462c)},
-    {'M', "smpy2", "axD", 0x80000002, 0x80000003, UINT64_C(0x7fffffff0000000c)},
-    {'M', "mpyhi", "axD", 0x6a321193, 0xb1746ca4, UINT64_C(0xffffdf6addb92008)},
-    {'M', "mpyli", "axD", 0x6a321193, 0xb1746ca4, UINT64_C(0xfffffa9ba111462c)},
+    {'M', "mpy2", "axD", 0x6a321193, 0xb1746ca4, 0xdf6ab0a80775462c},
+    {'M', "smpy2", "axD", 0x80000002, 0x80000003, 0x7fffffff0000000c},
+    {'M', "mpyhi", "axD", 0x6a321193, 0xb1746ca4, 0xffffdf6addb92008},
+    {'M', "mpyli", "axD", 0x6a321193, 0xb1746ca4, 0xfffffa9ba111462c},
     {'M', "mpyhir", "axd", 0x10000000, 0x00000008, 1},
     {'M', "mpylir", "axd", 0x1000, 0xfffffff8, 0xffffffff},
-    {'M', "mpyu4", "axD", 0x6a321193, 0xb1746ca4, UINT64_C(0x494a16a8072c5e2c)},
-    {'M', "mpysu4", "axD", 0xff010280, 0xff020380, UINT64_C(0xff0100020006c000)},
+    {'M', "mpyu4", "axD", 0x6a321193, 0xb1746ca4, 0x494a16a8072c5e2c},
+    {'M', "mpysu4", "axD", 0xff010280, 0xff020380, 0xff0100020006c000},
     {'M', "dotp2", "axd", 0x6a321193, 0xb1746ca4, 0xe6dff6d4},
-    {'M', "dotp2", "axD", 0x6a321193, 0xb1746ca4, UINT64_C(0xffffffffe6dff6d4)},
+    {'M', "dotp2", "axD", 0x6a321193, 0xb1746ca4, 0xffffffffe6dff6d4},
     {'M', "dotpn2", "axd", 0x3629274a, 0x325c8036, 0x1e442f20},
     {'M', "dotpu4", "axd", 0x6a321193, 0xb1746ca4, 0xc54a},
     {'M', "dotpsu4", "axd", 0x6a321193, 0xb1746ca4, 0x214a},
-    {'M', "cmpy", "axD", 0x00080004, 0x00090002, UINT64_C(0x0000004000000034)},
+    {'M', "cmpy", "axD", 0x00080004, 0x00090002, 0x0000004000000034},
 };
 
 static const struct vector floats[] = {
-    {'L', "intdp", "xE", 0x19651127, 0, UINT64_C(0x41b9651127000000)},
-    {'L', "intdpu", "xE", 0xffffffde, 0, UINT64_C(0x41effffffbc00000)},
+    {'L', "intdp", "xE", 0x19651127, 0, 0x41b9651127000000},
+    {'L', "intdpu", "xE", 0xffffffde, 0, 0x41effffffbc00000},
     {'L', "intsp", "xd", 0x19651127, 0, 0x4dcb2889},
     {'L', "intspu", "xd", 0xffffffde, 0, 0x4f800000},
     {'L', "spint", "xd", 0x4109999a, 0, 9},
     {'L', "spint", "xd", 0x40200000, 0, 2}, // 2.5: to the even one
     {'L', "sptrunc", "xd", 0x4109999a, 0, 8},
     {'L', "sptrunc", "xd", 0x5f000000, 0, 0x7fffffff},
-    {'S', "spdp", "xE", 0x4109999a, 0, UINT64_C(0x4021333340000000)},
-    {'L', "dpint", "Qd", UINT64_C(0x4021333333333333), 0, 9},
-    {'L', "dptrunc", "Qd", UINT64_C(0x4021333333333333), 0, 8},
-    {'L', "dptrunc", "Qd", UINT64_C(0xc1e0000000200000), 0, 0x80000000},
-    {'L', "dptrunc", "Qd", UINT64_C(0xc1f0000000000000), 0, 0x80000000},
-    {'L', "dpsp", "Qd", UINT64_C(0x4021333333333333), 0, 0x4109999a},
-    {'L', "adddp", "AXE", UINT64_C(0x4021333333333333), UINT64_C(0xc004000000000000),
-     UINT64_C(0x4018666666666666)},
-    {'S', "subdp", "AXE", UINT64_C(0x4021333333333333), UINT64_C(0xc004000000000000),
-     UINT64_C(0x4026333333333333)},
-    {'S', "subdp", "XAE", UINT64_C(0x4000000000000000), UINT64_C(0x3ff0000000000000),
-     UINT64_C(0x3ff0000000000000)},
-    {'M', "mpydp", "AXE", UINT64_C(0x4021333333333333), UINT64_C(0xc004000000000000),
-     UINT64_C(0xc035800000000000)},
-    {'M', "mpydp", "AXE", UINT64_C(0x7ff0000000000000), 0, UINT64_C(0x7fffffffffffffff)},
-    {'M', "mpyspdp", "aXE", 0x4109999a, UINT64_C(0xc004000000000000), UINT64_C(0xc035800010000000)},
-    {'M', "mpysp2dp", "axE", 0x4109999a, 0xc0200000, UINT64_C(0xc035800010000000)},
+    {'S', "spdp", "xE", 0x4109999a, 0, 0x4021333340000000},
+    {'L', "dpint", "Qd", 0x4021333333333333, 0, 9},
+    {'L', "dptrunc", "Qd", 0x4021333333333333, 0, 8},
+    {'L', "dptrunc", "Qd", 0xc1e0000000200000, 0, 0x80000000},
+    {'L', "dptrunc", "Qd", 0xc1f0000000000000, 0, 0x80000000},
+    {'L', "dpsp", "Qd", 0x4021333333333333, 0, 0x4109999a},
+    {'L', "adddp", "AXE", 0x4021333333333333, 0xc004000000000000, 0x4018666666666666},
+    {'S', "subdp", "AXE", 0x4021333333333333, 0xc004000000000000, 0x4026333333333333},
+    {'S', "subdp", "XAE", 0x4000000000000000, 0x3ff0000000000000, 0x3ff0000000000000},
+    {'M', "mpydp", "AXE", 0x4021333333333333, 0xc004000000000000, 0xc035800000000000},
+    {'M', "mpydp", "AXE", 0x7ff0000000000000, 0, 0x7fffffffffffffff},
+    {'M', "mpyspdp", "aXE", 0x4109999a, 0xc004000000000000, 0xc035800010000000},
+    {'M', "mpysp2dp", "axE", 0x4109999a, 0xc0200000, 0xc035800010000000},
     {'L', "addsp", "axd", 0xc0200000, 0x4109999a, 0x40c33334},
     {'L', "subsp", "axd", 0x4109999a, 0xc0200000, 0x4131999a},
     {'S', "subsp", "xad", 0x4109999a, 0xc0200000, 0x4131999a},
     {'M', "mpysp", "axd", 0xc0200000, 0x4109999a, 0xc1ac0000},
     {'M', "mpysp", "axd", 0x7f800000, 0, 0x7fffffff},
-    {'S', "absdp", "QE", UINT64_C(0xc004000000000000), 0, UINT64_C(0x4004000000000000)},
+    {'S', "absdp", "QE", 0xc004000000000000, 0, 0x4004000000000000},
     {'S', "abssp", "xd", 0xc020000a, 0, 0x4020000a},
-    {'S', "cmpeqdp", "AXd", UINT64_C(0x4021333333333333), UINT64_C(0xc004000000000000), 0},
-    {'S', "cmpeqdp", "AXd", UINT64_C(0x8000000000000000), 0, 1},
-    {'S', "cmpgtdp", "AXd", UINT64_C(0x4021333333333333), UINT64_C(0xc004000000000000), 1},
-    {'S', "cmpgtdp", "AXd", UINT64_C(0x4021333333333333), UINT64_C(0x4021333333333333), 0},
-    {'S', "cmpltdp", "AXd", UINT64_C(0x4021333333333333), UINT64_C(0x4021333333333333), 0},
-    {'S', "cmpltdp", "AXd", UINT64_C(0x7fffffffffffffff), UINT64_C(0xc004000000000000), 0},
+    {'S', "cmpeqdp", "AXd", 0x4021333333333333, 0xc004000000000000, 0},
+    {'S', "cmpeqdp", "AXd", 0x8000000000000000, 0, 1},
+    {'S', "cmpgtdp", "AXd", 0x4021333333333333, 0xc004000000000000, 1},
+    {'S', "cmpgtdp", "AXd", 0x4021333333333333, 0x4021333333333333, 0},
+    {'S', "cmpltdp", "AXd", 0x4021333333333333, 0x4021333333333333, 0},
+    {'S', "cmpltdp", "AXd", 0x7fffffffffffffff, 0xc004000000000000, 0},
     {'S', "cmpeqsp", "axd", 0xc0200000, 0x4109999a, 0},
     {'S', "cmpgtsp", "axd", 0x4109999a, 0xc0200000, 1},
     {'S', "cmpltsp", "axd", 0x4109999a, 0xc0200000, 0},
     {'S', "cmpltsp", "axd", 0x4109999a, 0x4109999a, 0},
     {'S', "cmpgtsp", "axd", 0x4109999a, 0x4109999a, 0},
-    {'S', "rcpdp", "QE", UINT64_C(0x4010000000000000), 0, UINT64_C(0x3fd0000000000000)},
-    {'S', "rcpdp", "QE", 0, 0, UINT64_C(0x7ff0000000000000)},
-    {'S', "rsqrdp", "QE", UINT64_C(0x4010000000000000), 0, UINT64_C(0x3fe0000000000000)},
-    {'S', "rsqrdp", "QE", UINT64_C(0xc010000000000000), 0, UINT64_C(0x7fffffffffffffff)},
+    {'S', "rcpdp", "QE", 0x4010000000000000, 0, 0x3fd0000000000000},
+    {'S', "rcpdp", "QE", 0, 0, 0x7ff0000000000000},
+    {'S', "rsqrdp", "QE", 0x4010000000000000, 0, 0x3fe0000000000000},
+    {'S', "rsqrdp", "QE", 0xc010000000000000, 0, 0x7fffffffffffffff},
     {'S', "rcpsp", "xd", 0x40800000, 0, 0x3e800000},
     {'S', "rsqrsp", "xd", 0x40800000, 0, 0x3f000000},
 };
@@ -334,15 +339,11 @@ static void check_all(const struct vector *vectors, size_t count) {
 
 // The approximations have eight good bits, as the manual promises, and not the whole result.
 static void approximations(void) {
-    static const uint32_t no_traps[1];
-    struct vector vector = {'S', "rcpdp", "QE", UINT64_C(0x4008000000000000), 0, 0};
-    uint32_t code[] = {encode(find_row(&vector), &vector), nop_9};
-    memcpy(memory.msmc, code, sizeof code);
-    struct c66x_core *core = c66x_core_make(&memory, 0, C66X_MSMC_BASE, no_traps);
-    put_pair(core, FIRST, vector.a);
+    struct c66x_core *core =
+        prepare(&(struct vector){'S', "rcpdp", "QE", 0x4008000000000000, 0, 0});
     c66x_core_run(core, 4);
     double third;
-    uint64_t bits = core->regs[RESULT] | (uint64_t)core->regs[RESULT + 1] << 32;
+    uint64_t bits = result(core);
     memcpy(&third, &bits, sizeof third);
     expect(third * 3 > 1 - 0x1p-8 && third * 3 < 1 + 0x1p-8);
     expect(third * 3 != 1);
@@ -351,21 +352,13 @@ static void approximations(void) {
 
 // A saturated result is told in CSR.
 static void saturation_is_told(void) {
-    static const uint32_t no_traps[1];
-    struct vector vector = {'L', "sadd", "axd", 0x7fffffff, 1, 0};
-    uint32_t code[] = {encode(find_row(&vector), &vector), nop_9};
-    memcpy(memory.msmc, code, sizeof code);
-    struct c66x_core *core = c66x_core_make(&memory, 0, C66X_MSMC_BASE, no_traps);
-    put_pair(core, FIRST, 1);
-    put_pair(core, SECOND, 2);
-    c66x_core_run(core, 2);
-    expect_equal(core->control[C66X_CSR] >> 9 & 1, 0);
-    core->pc = C66X_MSMC_BASE;
-    core->idle = 0;
-    put_pair(core, FIRST, vector.a);
-    c66x_core_run(core, 4);
-    expect_equal(core->control[C66X_CSR] >> 9 & 1, 1);
-    c66x_core_free(core);
+    for (uint32_t saturated = 0; saturated < 2; saturated++) {
+        uint64_t a = saturated ? 0x7fffffff : 1;
+        struct c66x_core *core = prepare(&(struct vector){'L', "sadd", "axd", a, 2, 0});
+        c66x_core_run(core, 2);
+        expect_equal(core->control[C66X_CSR] >> 9 & 1, saturated);
+        c66x_core_free(core);
+    }
 }
 
 int main(void) {

@@ -5,19 +5,8 @@
 #include "bk_expect.h"
 #include "isa_lines.h"
 
-static void words_have_their_text(void) {
-    unsigned interval = 0;
-    bool parallel = false;
-    for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++) {
-        struct c66x_instruction it;
-        char text[128] = "|| ";
-        expect(c66x_decode(lines[i].word, 0x0c000000 + 4 * i, &it));
-        if (*it.row->operands == 'p')
-            interval = (unsigned)it.operands[0].value;
-        c66x_text(&it, interval, text + (parallel ? 3 : 0), sizeof text - 3);
-        expect_text(text, lines[i].text);
-        parallel = it.parallel;
-    }
+TEST(words_have_their_text) {
+    expect_lines(lines, sizeof lines / sizeof *lines, 0x0c000000);
 }
 
 // Mnemonics by the delay slots of their (last) result: SPRUFE8, tables of the instructions'
@@ -53,7 +42,7 @@ static const struct {
     {9, 4, " mpydp mpyid "},
 };
 
-static void results_take_their_time(void) {
+TEST(results_take_their_time) {
     for (size_t i = 0; i < c66x_row_count; i++) {
         const struct c66x_row *row = &c66x_rows[i];
         char name[16];
@@ -66,7 +55,7 @@ static void results_take_their_time(void) {
     }
 }
 
-static void the_rest_is_refused(void) {
+TEST(the_rest_is_refused) {
     static const uint32_t words[] = {
         0x12184078, // add .L that would always run
         0xe2184078, // predicate 7
@@ -92,7 +81,7 @@ static bool runs_always(const struct c66x_row *row) {
 }
 
 // No word means two things.
-static void rows_exclude_each_other(void) {
+TEST(rows_exclude_each_other) {
     for (size_t i = 0; i < c66x_row_count; i++)
         for (size_t j = 0; j < i; j++) {
             const struct c66x_row *one = &c66x_rows[i], *other = &c66x_rows[j];
@@ -105,9 +94,5 @@ static void rows_exclude_each_other(void) {
 }
 
 int main(void) {
-    words_have_their_text();
-    results_take_their_time();
-    the_rest_is_refused();
-    rows_exclude_each_other();
-    return expect_result();
+    return expect_all();
 }

@@ -13,7 +13,10 @@ static struct c66x_elf elf;
 static struct c66x_machine machine;
 static struct c66x_message why;
 
-#define LOAD(program, symbols) load(program, sizeof(program) / sizeof *(program), symbols, 8, NULL)
+#define COUNT(program)         (sizeof(program) / sizeof *(program))
+#define LOAD(program, symbols) load(program, COUNT(program), symbols, 8, NULL)
+// The symbols of a program that ends `offset` bytes behind its beginning.
+#define EXIT_AT(offset) ((const struct elf_symbol[]){{"C$$EXIT", CODE + (offset)}, {NULL, 0}})
 
 static bool load(const struct line *lines, size_t count, const struct elf_symbol *symbols,
                  unsigned cores, FILE *uart) {
@@ -34,39 +37,35 @@ static int run(enum c66x_end wanted) {
 }
 
 // Each core writes its number plus 1 into shared memory; the first waits for all and sums up.
-static void eight_cores_meet(void) {
-    expect(LOAD(eight_cores, ((const struct elf_symbol[]){{"C$$EXIT", CODE + 0x40}, {NULL, 0}})));
+TEST(eight_cores_meet) {
+    expect(LOAD(eight_cores, EXIT_AT(0x40)));
     expect_equal(run(C66X_PROGRAM_ENDED), 36);
 
-    size_t count = sizeof eight_cores / sizeof *eight_cores;
-    expect(load(eight_cores, count,
-                (const struct elf_symbol[]){{"C$$EXIT", CODE + 0x40}, {NULL, 0}}, 7, NULL));
+    expect(load(eight_cores, COUNT(eight_cores), EXIT_AT(0x40), 7, NULL));
     run(C66X_OUT_OF_CYCLES); // the eighth never comes
 }
 
-static void any_core_may_fail(void) {
-    expect(
-        LOAD(other_core_fails, ((const struct elf_symbol[]){{"C$$EXIT", CODE + 12}, {NULL, 0}})));
+TEST(any_core_may_fail) {
+    expect(LOAD(other_core_fails, EXIT_AT(12)));
     expect_equal(run(C66X_PROGRAM_ENDED), 33);
 }
 
-static void sleep_of_the_first_core_is_a_fault(void) {
+TEST(sleep_of_the_first_core_is_a_fault) {
     static const struct line idle[] = {{0x0001e000, "idle"}};
     expect(LOAD(idle, NULL));
     run(C66X_PROGRAM_FAULT);
 }
 
 // 0x00800000 is each core's own; 0x13800000 is the fourth's for all.
-static void local_memory_is_each_cores_own(void) {
-    expect(LOAD(local_memory, ((const struct elf_symbol[]){{"C$$EXIT", CODE + 0x40}, {NULL, 0}})));
+TEST(local_memory_is_each_cores_own) {
+    expect(LOAD(local_memory, EXIT_AT(0x40)));
     expect_equal(run(C66X_PROGRAM_ENDED), 3 << 4);
 }
 
-static void uart_and_arguments_work(void) {
+TEST(uart_and_arguments_work) {
     char text[16], *words[] = {"program", "A", "bc"};
     FILE *uart = tmpfile();
-    expect(load(uart_and_arguments, sizeof uart_and_arguments / sizeof *uart_and_arguments,
-                (const struct elf_symbol[]){{"C$$EXIT", CODE + 0x44}, {NULL, 0}}, 1, uart));
+    expect(load(uart_and_arguments, COUNT(uart_and_arguments), EXIT_AT(0x44), 1, uart));
     expect(c66x_machine_arguments(&machine, 3, words, &why));
     expect(c66x_register_write(&machine.memory, 0, 0x02540000, 4, 'X')); // its transmitter is off
     expect(c66x_register_write(&machine.memory, 0, 0x02540030, 4, 0x6001));
@@ -95,7 +94,7 @@ struct request {
 static int ask(struct request *request) {
     const struct elf_symbol symbols[] = {
         {"C$$IO$$", CODE + 4}, {"_CIOBUF_", BUFFER}, {"C$$EXIT", CODE + 0x18}, {NULL, 0}};
-    expect(load(host_call, sizeof host_call / sizeof *host_call, symbols, 1, NULL));
+    expect(load(host_call, COUNT(host_call), symbols, 1, NULL));
     uint8_t *buffer = c66x_memory_at(&machine.memory, 0, BUFFER, sizeof *request);
     memcpy(buffer, request, sizeof *request);
     int status = -1;
@@ -105,28 +104,27 @@ static int ask(struct request *request) {
     return status;
 }
 
-static void files_are_the_hosts(void) {
+TEST(files_are_the_hosts) {
     char name[] = "/tmp/c66x-sim-XXXXXX";
     int made = mkstemp(name);
     expect_equal(write(made, "text", 4), 4);
     close(made);
 
-    struct request request = {.command = 0xf0, .parameters = {9, 0, 0, 0}};
-    request.length = (uint32_t)strlen(name) + 1;
-    memcpy(request.data, name, request.length);
+    const uint32_t length = (uint32_t)strlen(name) + 1;
+    struct request request = {.length = length, .command = 0xf0, .parameters = {9}};
+    memcpy(request.data, name, length);
     expect_equal(ask(&request), 9); // open: the number that the program suggests
 
     struct request missing = {.length = 18, .command = 0xf0, .data = "/nowhere/at/all/x"};
     expect_equal(ask(&missing), 0xff); // -1's low byte
 
-    struct request removal = {.command = 0xf5};
-    removal.length = (uint32_t)strlen(name) + 1;
-    memcpy(removal.data, name, removal.length);
+    struct request removal = {.length = length, .command = 0xf5};
+    memcpy(removal.data, name, length);
     expect_equal(ask(&removal), 0);
     expect(access(name, F_OK) != 0);
 }
 
-static void standard_output_is_written(void) {
+TEST(standard_output_is_written) {
     char text[8];
     struct test_capture captured = test_capture(STDOUT_FILENO);
     struct request request = {
@@ -141,7 +139,7 @@ static void standard_output_is_written(void) {
     expect_text(text, "abcde");
 }
 
-static void environment_and_time_are_the_hosts(void) {
+TEST(environment_and_time_are_the_hosts) {
     setenv("C66X_TEST", "value", 1);
     struct request request = {.length = 10, .command = 0xf6, .data = "C66X_TEST"};
     expect_equal(ask(&request), 0);
@@ -152,12 +150,12 @@ static void environment_and_time_are_the_hosts(void) {
     expect_equal(ask(&cycles), 1);
 }
 
-static void senseless_requests_are_faults(void) {
+TEST(senseless_requests_are_faults) {
     static const struct request requests[] = {{.command = 0x12},
                                               {.length = 1 << 20, .command = 0xf3}};
     const struct elf_symbol symbols[] = {{"C$$IO$$", CODE + 4}, {"_CIOBUF_", BUFFER}, {NULL, 0}};
     for (unsigned i = 0; i < 2; i++) {
-        expect(load(host_call, sizeof host_call / sizeof *host_call, symbols, 1, NULL));
+        expect(load(host_call, COUNT(host_call), symbols, 1, NULL));
         memcpy(c66x_memory_at(&machine.memory, 0, BUFFER, sizeof *requests), &requests[i],
                sizeof *requests);
         run(C66X_PROGRAM_FAULT);
@@ -166,7 +164,7 @@ static void senseless_requests_are_faults(void) {
 
 // -- memory --------------------------------------------------------------------------------------
 
-static void memory_map_is_the_c6678s(void) {
+TEST(memory_map_is_the_c6678s) {
     struct c66x_memory memory;
     uint64_t value;
     expect(c66x_memory_make(&memory, 2, NULL));
@@ -213,7 +211,7 @@ static void refused(unsigned offset, uint16_t value, const char *text) {
     expect_part(why.text, text);
 }
 
-static void wrong_files_are_refused(void) {
+TEST(wrong_files_are_refused) {
     refused(0, 0, "is no ELF file");
     refused(4, 0x0102, "is no 32-bit little-endian ELF file");
     refused(4, 0x0201, "is no 32-bit little-endian ELF file");
@@ -231,16 +229,5 @@ static void wrong_files_are_refused(void) {
 }
 
 int main(void) {
-    eight_cores_meet();
-    any_core_may_fail();
-    sleep_of_the_first_core_is_a_fault();
-    local_memory_is_each_cores_own();
-    uart_and_arguments_work();
-    files_are_the_hosts();
-    standard_output_is_written();
-    environment_and_time_are_the_hosts();
-    senseless_requests_are_faults();
-    memory_map_is_the_c6678s();
-    wrong_files_are_refused();
-    return expect_result();
+    return expect_all();
 }
