@@ -41,7 +41,7 @@ EXTERNALS = {
     "freeipmi@{}": (*PKG_CONFIG, "libfreeipmi"),
     "libmodbus@{}": (*PKG_CONFIG, "libmodbus"),
     "mosquitto@{}": (*PKG_CONFIG, "libmosquitto"),
-    "net-snmp@{}": (*PKG_CONFIG, "netsnmp"),
+    "net-snmp@{}": (*DEBIAN, "libsnmp-dev"),  # 5.9.4 calls itself 5.9.4.pre2
     "curl@{}": (*PKG_CONFIG, "libcurl"),
     "jansson@{}": (*PKG_CONFIG, "jansson"),
     "hdf5@{}~mpi": (*PKG_CONFIG, "hdf5"),

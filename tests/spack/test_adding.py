@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,19 +15,12 @@ import pytest
 
 from tests.checkout import copy_to
 from tests.cluster import CHECKOUT, Build, cache_folder, state_folder
+from tests.targets.backends import must
 
 FOLDERS = ("packages", "slurm-plugins", "spack-repo", "environments", "job-templates")
 FILE = re.compile(r"^`([\w./-]+)`\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 COMMAND = re.compile(r"^    ((?:cp|sed) .*)$", re.MULTILINE)
 ENVIRONMENT = os.uname().machine
-
-
-def run(*command: str | Path, **options) -> str:
-    """The output of a command that must succeed; a failure's message has all it said."""
-    words = list(map(str, command))
-    done = subprocess.run(words, text=True, capture_output=True, timeout=400, **options)
-    assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +39,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     commands = COMMAND.findall(text)
     assert len(commands) == 2
     for command in commands:
-        run("sh", "-c", command, cwd=copy)
+        must("sh", "-c", command, cwd=copy)
     return copy
 
 
@@ -58,41 +50,38 @@ def assert_verified(cooked: Path, variants: set[str]) -> None:
 
 
 @pytest.mark.parametrize("preset", ["release", "asan"])
-def test_it_builds_and_passes_its_tests_by_cmake(
-    checkout: Path, preset: str, tmp_path: Path
-) -> None:
+def test_it_builds_and_passes_its_tests_by_cmake(checkout, preset, tmp_path):
     prefix = tmp_path / "prefix"
     for name in ("benchkit", "dot"):
         build = tmp_path / name
         options = (f"-DCMAKE_INSTALL_PREFIX={prefix}", f"-DCMAKE_PREFIX_PATH={prefix}")
         testing = f"-DBUILD_TESTING={'ON' if name == 'dot' else 'OFF'}"
         source = checkout / "packages" / name
-        run("cmake", "--preset", preset, "-B", build, *options, testing, cwd=source)
-        run("cmake", "--build", build, "--parallel", "2")
-        run("cmake", "--install", build)
-    run("ctest", "--test-dir", tmp_path / "dot", "--no-tests=error")
-    run(prefix / "bin/dot", "--quick", "--cooked", tmp_path / "cooked.jsonl")
+        must("cmake", "--preset", preset, "-B", build, *options, testing, cwd=source)
+        must("cmake", "--build", build, "--parallel", "2")
+        must("cmake", "--install", build)
+    must("ctest", "--test-dir", tmp_path / "dot", "--no-tests=error")
+    must(prefix / "bin/dot", "--quick", "--cooked", tmp_path / "cooked.jsonl")
     assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
 
 
-def test_the_build_without_spack_finds_it(checkout: Path) -> None:
+def test_the_build_without_spack_finds_it(checkout):
     ask = "from building.with_cmake import BENCHMARKS, PROJECTS; print(*BENCHMARKS, *PROJECTS)"
-    found = run(sys.executable, "-c", ask, cwd=checkout / "environments").split()
+    path = f"PYTHONPATH={checkout / 'environments'}:{checkout / 'spack-repo'}"
+    found = must("env", path, sys.executable, "-c", ask).split()
     assert {"dot", "packages/dot"} <= set(found)
 
 
-def test_its_files_keep_to_the_houses_layout(checkout: Path) -> None:
+def test_its_files_keep_to_the_houses_layout(checkout):
     sources = sorted((checkout / "packages/dot").rglob("*.[ch]"))
     style = f"--style=file:{CHECKOUT / '.clang-format'}"
-    run(Path(sys.executable).with_name("clang-format"), style, "--dry-run", "-Werror", *sources)
-    run("shellcheck", checkout / "job-templates/dot.sbatch")
+    must(Path(sys.executable).with_name("clang-format"), style, "--dry-run", "-Werror", *sources)
+    must("shellcheck", checkout / "job-templates/dot.sbatch")
     assert "\nmodule load dot\n" in (checkout / "job-templates/dot.sbatch").read_text()
 
 
-def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(
-    checkout: Path, tmp_path: Path
-) -> None:
-    run(CHECKOUT / "environments/build", "--state", state_folder())
+def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(checkout, tmp_path):
+    must(CHECKOUT / "environments/build", "--state", state_folder())
     built = Build.load(cache_folder())
     if built.built_by != "spack":
         pytest.skip(f"no Spack: {built.why}")
@@ -100,16 +89,16 @@ def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(
     here = checkout / "environments"
     shutil.copy(environments / "common/detected.yaml", here / "common/detected.yaml")
     spack = (cache_folder() / "bin/spack", "-e", here / ENVIRONMENT)
-    run(*spack, "concretize", "-f")
+    must(*spack, "concretize", "-f")
     before = installed_hashes(environments / ENVIRONMENT)
     after = installed_hashes(here / ENVIRONMENT)
     changed = {name for name, key in after.items() if before.get(name) != key}
     assert changed == {"dot", "joulemark-suite"}
-    run(*spack, "install")
+    must(*spack, "install")
     dot = here / ENVIRONMENT / ".spack-env/view/bin/dot"
-    run(dot, "--quick", "--cooked", tmp_path / "cooked.jsonl")
+    must(dot, "--quick", "--cooked", tmp_path / "cooked.jsonl")
     assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
-    assert "1 passed of 1" in run(*spack, "test", "run", "dot")
+    assert "1 passed of 1" in must(*spack, "test", "run", "dot")
 
 
 def installed_hashes(environment: Path) -> dict[str, str]:

@@ -34,43 +34,25 @@ LMOD = Path("/usr/share/lmod/lmod/init/bash")
 
 #: Debian's package of an external
 DEBIAN = {
-    "cmake": "cmake",
-    "gmake": "make",
-    "pkgconf": "pkgconf",
-    "python": "python3",
-    "py-pip": "python3-pip",
-    "py-setuptools": "python3-setuptools",
-    "py-wheel": "python3-wheel",
-    "flex": "flex",
-    "bison": "bison",
-    "m4": "m4",
-    "gmp": "libgmp-dev",
-    "mpfr": "libmpfr-dev",
-    "mpc": "libmpc-dev",
-    "zlib": "zlib1g-dev",
-    "slurm": "libslurm-dev",
-    "openmpi": "libopenmpi-dev",
-    "lmod": "lmod",
-    "openblas": "libopenblas-openmp-dev",
-    "netlib-scalapack": "libscalapack-openmpi-dev",
+    **{name: name for name in ("bison", "cmake", "flex", "lmod", "m4", "pkgconf")},
+    **{n: f"lib{n}-dev" for n in ("freeipmi", "gmp", "hdf5", "jansson", "mpc", "mpfr", "slurm")},
+    **{f"py-{n}": f"python3-{n}" for n in ("h5py", "matplotlib", "paho-mqtt", "pip", "psycopg")},
+    **{f"py-{n}": f"python3-{n}" for n in ("pymysql", "rich", "setuptools", "wheel")},
+    "curl": "libcurl4-openssl-dev",
     "fftw": "libfftw3-dev",
-    "ocl-icd": "ocl-icd-opencl-dev",
-    "libyaml": "libyaml-dev",
-    "sqlite": "libsqlite3-dev",
-    "freeipmi": "libfreeipmi-dev",
+    "gmake": "make",
     "libmodbus": "libmodbus-dev",
+    "libyaml": "libyaml-dev",
     "mosquitto": "libmosquitto-dev",
     "net-snmp": "libsnmp-dev",
-    "curl": "libcurl4-openssl-dev",
-    "jansson": "libjansson-dev",
-    "hdf5": "libhdf5-dev",
+    "netlib-scalapack": "libscalapack-openmpi-dev",
+    "ocl-icd": "ocl-icd-opencl-dev",
+    "openblas": "libopenblas-openmp-dev",
+    "openmpi": "libopenmpi-dev",
     "py-pyyaml": "python3-yaml",
-    "py-rich": "python3-rich",
-    "py-matplotlib": "python3-matplotlib",
-    "py-pymysql": "python3-pymysql",
-    "py-psycopg": "python3-psycopg",
-    "py-h5py": "python3-h5py",
-    "py-paho-mqtt": "python3-paho-mqtt",
+    "python": "python3",
+    "sqlite": "libsqlite3-dev",
+    "zlib": "zlib1g-dev",
 }
 
 
@@ -179,13 +161,13 @@ def in_module(modules: Path, name: str, command: str, cwd: Path) -> str:
 # What is built
 
 
-def test_a_second_build_takes_seconds(spack: Callable[..., str]) -> None:
+def test_a_second_build_takes_seconds(spack):
     began = time.monotonic()
     assert "nothing has changed" in finish(build_in(state_folder()))
     assert time.monotonic() - began < 120  # 10 s alone
 
 
-def test_the_build_is_whole(made: Build) -> None:
+def test_the_build_is_whole(made):
     for part in ("sbin/joulemarkd", "bin/joulemarkctl", "lib/slurm/spank_joulemark.so"):
         assert (made.slurm_prefix / part).is_file()
     modules = {path.stem for path in (made.slurm_prefix / "lib/joulemark").glob("*.so")}
@@ -193,26 +175,26 @@ def test_the_build_is_whole(made: Build) -> None:
     assert "usage: joulemark" in run(made.bin / "joulemark", "--help").stdout
 
 
-def test_the_daemon_links_with_no_instruments_library(made: Build) -> None:
+def test_the_daemon_links_with_no_instruments_library(made):
     said = run("readelf", "-d", made.slurm_prefix / "sbin/joulemarkd").stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(lib[\w+-]+)\.so", said))
     assert needed <= {"libyaml-0", "libsqlite3", "libm", "libc"}, needed
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_a_loaded_module_runs(made: Build, benchmark: str, tmp_path: Path) -> None:
+def test_a_loaded_module_runs(made, benchmark, tmp_path):
     in_module(made.modules, benchmark, f"{benchmark} --quick --cooked cooked.jsonl", tmp_path)
     lines = (tmp_path / "cooked.jsonl").read_text().splitlines()
     assert lines and all(json.loads(line)["verified"] for line in lines)
 
 
-def test_loading_the_command_hides_no_other_python(made: Build, tmp_path: Path) -> None:
+def test_loading_the_command_hides_no_other_python(made, tmp_path):
     where = "command -v joulemark python3"
     command, python = in_module(made.modules, "joulemark", where, tmp_path).split()
     assert (command, python) == (str(made.bin / "joulemark"), "/usr/bin/python3")
 
 
-def test_a_users_python_program_finds_the_regions(made: Build, tmp_path: Path) -> None:
+def test_a_users_python_program_finds_the_regions(made, tmp_path):
     program = "from joulemark import region\nwith region('solve'): print('solved')"
     command = f"env -C / python3 -c {shlex.quote(program)}"
     assert in_module(made.modules, "joulemark", command, tmp_path) == "solved\n"
@@ -221,13 +203,13 @@ def test_a_users_python_program_finds_the_regions(made: Build, tmp_path: Path) -
 # Recipes
 
 
-def test_recipes_pass_the_audit(spack: Callable[..., str]) -> None:
+def test_recipes_pass_the_audit(spack):
     spack("audit", "packages", *PACKAGES)
     spack("audit", "configs")
     spack("audit", "externals", *PACKAGES)
 
 
-def test_recipes_have_spacks_style(spack: Callable[..., str]) -> None:
+def test_recipes_have_spacks_style(spack):
     spack("style", "-t", "import", *map(str, RECIPES))
     rules = Path(spack("location", "--repo", "builtin").strip()).parents[2] / "pyproject.toml"
     if subprocess.run([sys.executable, "-m", "ruff", "--version"], capture_output=True).returncode:
@@ -237,27 +219,27 @@ def test_recipes_have_spacks_style(spack: Callable[..., str]) -> None:
     run(*ruff, "format", "--check", "--no-cache", "--config", rules, *RECIPES)
 
 
-def test_each_module_of_cmake_is_a_variant(spack: Callable[..., str]) -> None:
+def test_each_module_of_cmake_is_a_variant(spack):
     said = spack("info", "--no-dependencies", "joulemark-slurm")
     for module in modules_by_library():
         assert re.search(rf"^ +{module} \[", said, re.MULTILINE), (module, said)
 
 
-def test_recipes_are_short() -> None:
+def test_recipes_are_short():
     for recipe in RECIPES:
         if recipe.name == "package.py":
             assert len(recipe.read_text().splitlines()) < 60, recipe
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_each_benchmark_has_a_recipe_of_its_backends_and_a_template(benchmark: str) -> None:
+def test_each_benchmark_has_a_recipe_of_its_backends_and_a_template(benchmark):
     assert backends_in_recipe(benchmark) is not None
     assert sorted(backends_in_recipe(benchmark)) == sorted(backends_of(benchmark))
     templates = [path.read_text() for path in CHECKOUT.glob("job-templates/*.sbatch")]
     assert any(f"\nmodule load {benchmark}\n" in text for text in templates)
 
 
-def test_spack_runs_each_small_verified_case(spack: Callable[..., str]) -> None:
+def test_spack_runs_each_small_verified_case(spack):
     tested = [*BENCHMARKS, "joulemark"]
     assert f"{len(tested)} passed of {len(tested)}" in spack("test", "run", *tested)
 
@@ -274,7 +256,7 @@ def detected(file: Path) -> dict[str, str]:
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-query"), reason="not a Debian")
-def test_each_external_has_the_machines_version(tmp_path: Path) -> None:
+def test_each_external_has_the_machines_version(tmp_path):
     stated = detected(tmp_path / "detected.yaml")
     assert stated.pop("gcc") == run("gcc", "-dumpfullversion").stdout.strip()
     assert stated.keys() - {"cuda", "lustre"} == DEBIAN.keys()
@@ -285,7 +267,7 @@ def test_each_external_has_the_machines_version(tmp_path: Path) -> None:
         assert stated[name] == re.match(r"\d+(\.\d\w*)+", upstream)[0], (name, there)
 
 
-def test_what_is_missing_is_no_external(tmp_path: Path) -> None:
+def test_what_is_missing_is_no_external(tmp_path):
     for name in ("make", "gcc"):
         (tmp_path / name).symlink_to(shutil.which(name))
     detect = (sys.executable, CHECKOUT / "environments/detect", tmp_path / "detected.yaml")
@@ -295,7 +277,7 @@ def test_what_is_missing_is_no_external(tmp_path: Path) -> None:
     assert "None" not in text and "openmpi" not in text and "fftw" not in text
 
 
-def test_no_version_is_written_by_hand() -> None:
+def test_no_version_is_written_by_hand():
     for file in CHECKOUT.glob("environments/**/*.yaml"):
         if file.name in GENERATED:
             continue
@@ -304,7 +286,7 @@ def test_no_version_is_written_by_hand() -> None:
         assert not [name for name, entry in packages.items() if "externals" in entry], file
 
 
-def test_mpi_and_libraries_come_from_the_site(spack: Callable[..., str]) -> None:
+def test_mpi_and_libraries_come_from_the_site(spack):
     asked = ["openmpi", "netlib-scalapack", "fftw", "lmod", "slurm"]
     said = spack("spec", "--install-status", *asked)
     for name in asked:
@@ -314,16 +296,12 @@ def test_mpi_and_libraries_come_from_the_site(spack: Callable[..., str]) -> None
 # Edits
 
 
-def test_a_clone_elsewhere_has_the_same_hashes(
-    spack_elsewhere: Callable[..., str], elsewhere: Path
-) -> None:
+def test_a_clone_elsewhere_has_the_same_hashes(spack_elsewhere, elsewhere):
     spack_elsewhere("concretize", "-f")
     assert hashes(environment_of(elsewhere)) == hashes(environment())
 
 
-def test_an_edit_builds_anew_what_depends_on_it(
-    spack_elsewhere: Callable[..., str], elsewhere: Path
-) -> None:
+def test_an_edit_builds_anew_what_depends_on_it(spack_elsewhere, elsewhere):
     header = elsewhere / "packages/benchkit/include/benchkit.h"
     header.write_text(header.read_text() + "\n/* edited */\n")
     spack_elsewhere("concretize", "-f")
@@ -338,11 +316,11 @@ def test_an_edit_builds_anew_what_depends_on_it(
 # The way without Spack, and what goes wrong
 
 
-def test_without_spack_and_network_cmake_builds(offline: Build) -> None:
+def test_without_spack_and_network_cmake_builds(offline):
     assert offline.built_by == "cmake" and "cannot be reached" in offline.why
 
 
-def test_a_failed_build_shows_the_error_and_what_to_do(elsewhere: Path, tmp_path: Path) -> None:
+def test_a_failed_build_shows_the_error_and_what_to_do(elsewhere, tmp_path):
     broken = tmp_path / "checkout"
     shutil.copytree(elsewhere, broken)
     next(broken.glob("packages/benchkit/src/*.c")).write_text("#error broken on purpose\n")
@@ -351,7 +329,7 @@ def test_a_failed_build_shows_the_error_and_what_to_do(elsewhere: Path, tmp_path
     assert not (tmp_path / "cache/build.env").exists()
 
 
-def test_a_network_that_swallows_all_is_found_soon_and_once_a_run(tmp_path: Path) -> None:
+def test_a_network_that_swallows_all_is_found_soon_and_once_a_run(tmp_path):
     """Git's server takes the call and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
@@ -370,7 +348,7 @@ def test_a_network_that_swallows_all_is_found_soon_and_once_a_run(tmp_path: Path
         assert "as another build of this run has found" in said and second_s < 15
 
 
-def test_a_second_build_waits_for_the_first(tmp_path: Path) -> None:
+def test_a_second_build_waits_for_the_first(tmp_path):
     (tmp_path / "cache").mkdir()
     with open(tmp_path / "cache/build.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -380,7 +358,7 @@ def test_a_second_build_waits_for_the_first(tmp_path: Path) -> None:
     assert "interrupted" in finish(child, status=130)
 
 
-def test_an_interrupted_build_leaves_no_process(tmp_path: Path) -> None:
+def test_an_interrupted_build_leaves_no_process(tmp_path):
     child = build_in(tmp_path, "--no-spack")
     while "configure" not in child.stderr.readline():  # a build step runs now
         assert child.poll() is None

@@ -21,6 +21,7 @@ from tests.cluster.supervisor import LATE
 from tests.skips import forbidden
 from tests.suite.outcome import Outcome, State, exit_status
 
+SPARE = "spare"  # no lane of its own: the first phase's lanes take these when theirs have ended
 LINES_OF_A_FAILURE = 60
 SLOWEST = 10
 
@@ -72,7 +73,8 @@ class Run:
 
 
 class Suite:
-    """Lanes run side by side, the stages of a lane one after the other."""
+    """Lanes run side by side, the stages of a lane one after the other. Those of SPARE are
+    for whichever lane has ended its own."""
 
     def __init__(self, results: Path, limit_s: float) -> None:
         self.results = results
@@ -85,14 +87,18 @@ class Suite:
         self.outcomes = {stage: Outcome() for stage in chosen}
         self.results.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(self.results / "unavailable", ignore_errors=True)
-        os.environ["JOULEMARK_RUN"] = str(
-            self.results
-        )  # what one build cannot get, none waits for
+        # what one build cannot get, none waits for
+        os.environ["JOULEMARK_RUN"] = str(self.results)
         os.environ["PYTHONFAULTHANDLER"] = "1"  # what hangs is asked where it stands
+        spare = collections.deque(stage for stage in chosen if stage.lane == SPARE)
         for phase in phases:
             lanes = {lane: [stage for stage in chosen if stage.lane == lane] for lane in phase}
             with ThreadPoolExecutor(len(lanes)) as pool:
-                running = [pool.submit(self._lane, *lane) for lane in lanes.items() if lane[1]]
+                running = [
+                    pool.submit(self._lane, name, collections.deque(stages), spare)
+                    for name, stages in lanes.items()
+                    if stages or spare
+                ]
                 try:
                     for lane in running:
                         lane.result()
@@ -100,10 +106,14 @@ class Suite:
                     end_children()
                     raise
 
-    def _lane(self, name: str, stages: Sequence[Stage]) -> None:
+    def _lane(self, name: str, *queues: collections.deque[Stage]) -> None:
         began = time.monotonic()
-        for stage in stages:
-            if time.monotonic() < self.deadline:
+        for queue in queues:
+            while time.monotonic() < self.deadline:
+                try:
+                    stage = queue.popleft()
+                except IndexError:  # another lane may have taken the last
+                    break
                 self.outcomes[stage] = self._stage(stage)
         self.seconds_of_lane[name] = time.monotonic() - began
 
@@ -139,7 +149,7 @@ class Suite:
         total = Outcome()
         for outcome in self.outcomes.values():
             total.add(outcome)
-        print(f"\nthe slowest {SLOWEST} tests:")
+        print(f"\nthe slowest {SLOWEST} tests:" if total.seconds_of else "")
         for title, seconds in collections.Counter(total.seconds_of).most_common(SLOWEST):
             print(f"    {seconds:6.1f} s  {title}")
         for reason, count in collections.Counter(total.skips).most_common():

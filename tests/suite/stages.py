@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.checkout import tracked
 from tests.cluster import CHECKOUT, cache_folder, state_folder
 from tests.suite.outcome import Outcome, read_junit
-from tests.suite.runner import Run, Stage
+from tests.suite.runner import SPARE, Run, Stage
 
 CACHE = cache_folder()
 PYTHON = CACHE / "venv" / "bin" / "python"
@@ -46,6 +46,7 @@ AS_USER = (
 C_FILES = ("*.c", "*.h", "*.cpp", "*.cu", "*.cuh")
 #: they take Spack's lock in turn, and `environments` the compiler that `cuda` has fetched
 BY_SPACK = {"test_arm", "test_cuda", "test_environments"}
+DSP = "test_c66x"  # builds a compiler on a new machine: the longest, so begun early
 
 
 def stages() -> list[Stage]:
@@ -63,7 +64,7 @@ def stages() -> list[Stage]:
         python_tests("spack", "spack", 900, "tests/spack", test_limit_s=BUILDING_TEST_LIMIT_S),
         *map(targets, sorted((CHECKOUT / "tests" / "targets").glob("test_*.py"))),
         program("fuzz", "compile", 600, "tests/fuzz"),
-        program("other slurm", "compile", 900, "tests/slurm-versions", "--build", no_source=3),
+        program("other slurm", SPARE, 900, "tests/slurm-versions", "--build", no_source=3),
         python_tests("e2e", "e2e", 900, "tests/e2e", workers=3),
         python_tests("instruments", "instruments", 600, "tests/instruments", workers=2),
         python_tests("transport", "instruments", 600, "tests/transport"),
@@ -99,7 +100,7 @@ def lint() -> list[Stage]:
 
 
 def targets(path: Path) -> Stage:
-    lane = "spack" if path.stem in BY_SPACK else "compile"
+    lane = "spack" if path.stem in BY_SPACK else "compile" if path.stem == DSP else SPARE
     name = path.stem.removeprefix("test_").replace("_", " ")
     folder = str(path.relative_to(CHECKOUT))
     return python_tests(f"targets {name}", lane, 1500, folder, test_limit_s=BUILDING_TEST_LIMIT_S)

@@ -45,7 +45,6 @@ def build_for_dsp(source: Path, folder: Path, prefix: Path, *options: str) -> Pa
         folder,
         f"-DCMAKE_TOOLCHAIN_FILE={PORT / 'c66x.cmake'}",
         f"-DC66X_TOOLCHAIN={prefix}",
-        "-DBUILD_TESTING=OFF",
         *options,
     )
     return folder / "prefix" / "bin"
@@ -54,7 +53,7 @@ def build_for_dsp(source: Path, folder: Path, prefix: Path, *options: str) -> Pa
 def build_for_host(source: Path, folder: Path) -> Path:
     """The same kernels, compiled for this machine so that they compute the same bits."""
     without = (f"-DBENCH_{name}=OFF" for name in OTHER_BACKENDS)
-    backends.build(source, folder, *LIKE_THE_DSP, *without, "-DBUILD_TESTING=OFF")
+    backends.build(source, folder, *LIKE_THE_DSP, *without)
     return folder / "prefix" / "bin"
 
 
@@ -131,10 +130,15 @@ def end_of_delay(body: list[tuple[int, str]], branch: int) -> int:
 
 
 def simulate(
-    simulator: Path, program: Path, *words: str | Path, cores: int = 8, options: Sequence[str] = ()
+    simulator: Path,
+    program: Path,
+    *words: str | Path,
+    cores: int = 8,
+    options: Sequence[str] = (),
+    status: int | None = 0,
 ) -> subprocess.CompletedProcess:
     """Runs a program on the simulator, which speaks of itself on its standard error; Failed where
-    it does not say what its cycles are not."""
+    it does not say what its cycles are not, or ends otherwise."""
     done = subprocess.run(
         [simulator, "--spoil", "--cores", str(cores), *options, program, *words],
         capture_output=True,
@@ -143,4 +147,7 @@ def simulate(
     )
     if DISCLAIMER not in done.stderr:
         raise backends.Failed(f"{program.name}: nothing said of the cycles\n{done.stderr}")
+    if status not in (None, done.returncode):
+        said = done.stdout + done.stderr
+        raise backends.Failed(f"{program.name}: exit {done.returncode}, not {status}\n{said}")
     return done

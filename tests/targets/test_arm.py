@@ -24,16 +24,6 @@ from tests.cluster import CHECKOUT, cache_folder, state_folder
 from tests.targets import backends
 
 NO_SPACK = 3  # environments/build's exit status
-ENVIRONMENT = {
-    **os.environ,
-    "OMP_NUM_THREADS": "2",
-    "OMP_WAIT_POLICY": "passive",  # emulated threads that spin take the others' processors
-    # Open MPI refuses root, and more ranks than cores, unless told otherwise
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
 #: benchmarks and the variants that libraries bring them; two ranks add those of MPI
 BY_LIBRARIES = {"mod2am": {"blas"}, "mod2f": {"fftw"}, "jm-linpack": {"blas"}}
 ON_RANKS = {"mod2am": "pdgemm", "mod2f": "mpi", "jm-stream": "mpi"}
@@ -112,8 +102,8 @@ def run(built: Built, tmp_path: Path) -> Callable[..., list[dict]]:
         cooked = tmp_path / "quick.cooked.jsonl"
         words = [*launcher, *built.runner, built.programs / benchmark]
         words += ["--quick", "--cooked", cooked]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=ENVIRONMENT)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = backends.run(*words, env={"OMP_NUM_THREADS": "2"}, limit_s=300)
+        assert done.returncode == 0, done.stdout
         lines = [json.loads(line) for line in cooked.read_text().splitlines()]
         assert all(line["verified"] for line in lines), lines
         return lines
@@ -121,19 +111,17 @@ def run(built: Built, tmp_path: Path) -> Callable[..., list[dict]]:
     return call
 
 
-def test_every_benchmark_is_built_for_the_target(target: Target, built: Built) -> None:
+def test_every_benchmark_is_built_for_the_target(target, built):
     for benchmark in BENCHMARKS:
-        words = ["readelf", "--file-header", "--arch-specific", built.programs / benchmark]
-        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        words = ("readelf", "--file-header", "--arch-specific", built.programs / benchmark)
+        said = backends.must(*words)
         assert re.search(rf"Machine: +{target.machine}$", said, re.MULTILINE), (benchmark, said)
         if target is ARMV7:  # hard float: doubles in VFP registers
             assert "Tag_ABI_VFP_args: VFP registers" in said, benchmark
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_every_quick_run_is_verified(
-    target: Target, run: Callable[..., list[dict]], benchmark: str, request: pytest.FixtureRequest
-) -> None:
+def test_every_quick_run_is_verified(target, run, benchmark, request):
     lines = run(benchmark)
     assert lines
     for line in lines:
@@ -144,15 +132,13 @@ def test_every_quick_run_is_verified(
 
 
 @pytest.mark.parametrize("benchmark", ON_RANKS)
-def test_two_ranks_are_verified(
-    mpiexec: Path, run: Callable[..., list[dict]], benchmark: str
-) -> None:
+def test_two_ranks_are_verified(mpiexec, run, benchmark):
     lines = run(benchmark, mpiexec, "-n", "2")
     on_ranks = [line for line in lines if line["variant"] == ON_RANKS[benchmark]]
     assert on_ranks and all(line["ranks"] == 2 for line in on_ranks)
 
 
-def test_opencl_is_built_for_the_target(built: Built, libraries: Path) -> None:
+def test_opencl_is_built_for_the_target(built, libraries):
     """No device can be had there; PoCL runs this machine's own in test_opencl.py."""
     if not built.runner:
         pytest.skip("on ARM itself OpenCL is for environments/opencl to build")
@@ -161,7 +147,7 @@ def test_opencl_is_built_for_the_target(built: Built, libraries: Path) -> None:
         assert "[libOpenCL.so.1]" in said
 
 
-def test_a_program_tells_a_wrong_option_there_too(built: Built) -> None:
+def test_a_program_tells_a_wrong_option_there_too(built):
     words = [*built.runner, built.programs / BENCHMARKS[0], "--sizes", "0"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "--sizes '0'" in done.stderr
+    done = backends.run(*words, limit_s=60)
+    assert done.returncode == 2 and "--sizes '0'" in done.stdout

@@ -24,17 +24,16 @@ def compiler() -> str:
 @pytest.fixture(scope="module")
 def folder(compiler: str) -> Path:
     made = backends.kept("clang")
-    backends.build(backends.PACKAGES / "benchkit", made, compiler, "-DBUILD_TESTING=OFF")
+    backends.build(backends.PACKAGES / "benchkit", made, compiler)
     return made
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_it_compiles_and_verifies(folder: Path, compiler: str, tmp_path: Path, name: str) -> None:
-    said = backends.build(BENCHMARKS[name], folder, compiler, "-DBUILD_TESTING=OFF", *DEVICES)
+def test_it_compiles_and_verifies(folder, compiler, tmp_path, name):
+    said = backends.build(BENCHMARKS[name], folder, compiler, *DEVICES)
     assert "warning:" not in said
     program = folder / "prefix" / "bin" / name
-    status, said, lines = backends.measured(program, tmp_path, "--quick")
-    assert status == 0, said
+    _, lines = backends.measured(program, tmp_path, "--quick")
     assert lines and all(line["verified"] for line in lines)
     if name in THREADED:  # clang's OpenMP is Debian's libomp-dev
         assert any("omp" in line["variant"] for line in lines)

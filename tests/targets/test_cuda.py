@@ -44,7 +44,7 @@ def built(folder, nvcc):
     def build(name: str) -> tuple[Path, str]:
         if name not in made:
             options = cuda.options(nvcc, ARCHITECTURE)
-            said = backends.build(BENCHMARKS[name], folder, *options, "-DBUILD_TESTING=OFF")
+            said = backends.build(BENCHMARKS[name], folder, *options)
             made[name] = folder / "prefix" / "bin" / name, said
         return made[name]
 
@@ -67,8 +67,7 @@ def test_it_compiles_without_a_warning(built, name):
 def test_it_verifies_on_a_gpu_and_does_without_one(built, name, tmp_path):
     """Without a GPU, the variants of the CPU run, and those of the GPU say so and fail."""
     program, _ = built(name)
-    status, said, lines = backends.measured(program, tmp_path, "--quick")
-    assert status == 0, said
+    _, lines = backends.measured(program, tmp_path, "--quick")
     assert all(line["verified"] for line in lines)
     gpu = cuda.gpu()
     devices = {line["device"] for line in backends.on_device(lines) if "NVIDIA" in line["device"]}

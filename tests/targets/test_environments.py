@@ -91,8 +91,7 @@ def test_opencl_is_built_by_spack_and_verifies_on_pocl(installed, tmp_path):
     pocl.require()
     sources, programs = having_recipes("opencl"), installed("opencl")
     for source in sources:
-        status, said, lines = backends.measured(programs / source.name, tmp_path, "--quick")
-        assert status == 0, said
+        _, lines = backends.measured(programs / source.name, tmp_path, "--quick")
         assert all(line["verified"] for line in backends.on_device(lines))
         assert backends.on_device(lines), f"{source.name}: no measurement names a device"
 
@@ -106,8 +105,8 @@ def test_cuda_is_built_by_spack(installed, tmp_path):
     sources, programs = having_recipes("cuda"), installed("cuda", external)
     for source in sources:
         assert cuda.is_for_a_gpu(programs / source.name)
-        status, said, lines = backends.measured(programs / source.name, tmp_path, "--quick")
-        assert status == 0 and lines, said
+        _, lines = backends.measured(programs / source.name, tmp_path, "--quick")
+        assert lines
 
 
 def test_the_dsps_benchmarks_are_built_by_spack_and_run(installed, tmp_path):
@@ -120,8 +119,7 @@ def test_the_dsps_benchmarks_are_built_by_spack_and_run(installed, tmp_path):
         program, cooked = programs / f"{source.name}.out", tmp_path / source.name
         header = c66x.Image(program, prefix).header()
         assert header["Machine"] == "Texas Instruments TMS320C6000 DSP family"
-        done = c66x.simulate(programs / "c66x-sim", program, *words, cooked)
-        assert done.returncode == 0, done.stdout + done.stderr
+        c66x.simulate(programs / "c66x-sim", program, *words, cooked)
         lines = [json.loads(line) for line in cooked.read_text().splitlines()]
         assert lines and all(line["verified"] for line in lines)
 
@@ -146,9 +144,6 @@ def test_on_arm_all_of_joulemark_is_built(spack, tmp_path, name, machine):
 
 def test_without_an_mpi_cmake_builds_the_rest(tmp_path):
     backends.build_benchkit(tmp_path)
-    source, options = (
-        backends.PACKAGES / "jm-stream",
-        ["-DMPI_C_COMPILER=/none", "-DMPI_HOME=/none"],
-    )
-    said = backends.build(source, tmp_path, "-DBUILD_TESTING=OFF", *options)
+    without = ("-DMPI_C_COMPILER=/none", "-DMPI_HOME=/none")
+    said = backends.build(backends.PACKAGES / "jm-stream", tmp_path, *without)
     assert "jm-stream: no backend mpi: MPI was not found" in said

@@ -30,6 +30,9 @@ print(dict(copy="copy 4e12", dgemm="dgemm 8192 6e13", fft="fft 4096 5e4")[sys.ar
 """
 
 
+BENCH = backends.CHECKOUT / "tests" / "bench" / "gpu"
+
+
 def put(path: Path, text: str, **words) -> None:
     path.write_text(text.format(python=sys.executable, **words))
     path.chmod(0o755)
@@ -53,9 +56,8 @@ def machine(tmp_path):
 
 def run_bench(machine: Path, *options: str) -> tuple[subprocess.CompletedProcess, dict]:
     out = machine / "results.json"
-    words = [sys.executable, backends.CHECKOUT / "tests" / "bench" / "gpu", "--out", out, *options]
+    words = [sys.executable, BENCH, "--out", out, *options, "--prebuilt", machine / "built"]
     environment = {**os.environ, "PATH": f"{machine / 'bin'}:{os.environ['PATH']}"}
-    words += ["--prebuilt", machine / "built"]
     done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=120)
     return done, json.loads(out.read_text())
 
@@ -86,7 +88,6 @@ def test_what_there_is_no_time_for_is_said(machine):
 
 @pytest.mark.skipif(cuda.find() is not None, reason="nvcc is here")
 def test_without_a_compiler_it_says_what_is_missing(machine):
-    words = [sys.executable, backends.CHECKOUT / "tests" / "bench" / "gpu"]
-    words += ["--build-only", machine / "new"]
+    words = [sys.executable, BENCH, "--build-only", machine / "new"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "CUDACXX" in done.stderr

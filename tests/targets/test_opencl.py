@@ -27,11 +27,10 @@ def test_there_are_backends():
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_it_verifies_on_pocl(folder, tmp_path, name):
-    said = backends.build(BENCHMARKS[name], folder, "-DBENCH_OPENCL=ON", "-DBUILD_TESTING=OFF")
+    said = backends.build(BENCHMARKS[name], folder, "-DBENCH_OPENCL=ON")
     assert "warning:" not in said
     program = folder / "prefix" / "bin" / name
-    status, said, lines = backends.measured(program, tmp_path, "--quick")
-    assert status == 0, said
+    _, lines = backends.measured(program, tmp_path, "--quick")
     on_device = backends.on_device(lines)
     assert on_device, "no measurement names a device"
     assert all(line["verified"] and line["performance"] > 0 for line in on_device)

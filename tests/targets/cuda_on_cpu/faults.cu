@@ -89,7 +89,7 @@ bool all_is_well(double *x, double *y, double *host) {
            cudaGetLastError() == cudaSuccess;
 }
 
-void launch(const char *fault, double *x, double *y, double *host) {
+void err(const char *fault, double *x, double *y, double *host) {
     const auto is = [=](const char *name) { return std::strcmp(fault, name) == 0; };
     if (is("no-barrier"))
         reverse<NO_BARRIER><<<1, N>>>(x);
@@ -121,11 +121,7 @@ void launch(const char *fault, double *x, double *y, double *host) {
         cudaFree(x), copy<<<1, N>>>(N, x, y);
     else if (is("peer"))
         cudaSetDevice(1), copy<<<1, N>>>(N, x, y);
-}
-
-void use(const char *fault, double *x, double *host) {
-    const auto is = [=](const char *name) { return std::strcmp(fault, name) == 0; };
-    if (is("host-reads"))
+    else if (is("host-reads"))
         std::printf("%g\n", x[0]);
     else if (is("copy-size"))
         cudaMemcpy(host, x, (N + 1) * sizeof(double), cudaMemcpyDeviceToHost);
@@ -151,8 +147,7 @@ int main(int, char **words) {
     double *x = device_memory(host), *y = device_memory(nullptr);
     if (std::strcmp(words[1], "none") == 0)
         return all_is_well(x, y, host) ? 0 : 1;
-    launch(words[1], x, y, host);
-    use(words[1], x, host);
+    err(words[1], x, y, host);
     std::printf("ended\n");
     return 0;
 }

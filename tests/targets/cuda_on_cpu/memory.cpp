@@ -474,24 +474,20 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
 
 // ---- What the compiler's instrumentation calls
 
-#define ON_ACCESS(size)                                                                            \
-    void __tsan_read##size(void *address) {                                                        \
-        access(address, size, READS, __builtin_return_address(0));                                 \
-    }                                                                                              \
-    void __tsan_write##size(void *address) {                                                       \
-        access(address, size, WRITES, __builtin_return_address(0));                                \
-    }                                                                                              \
-    void __tsan_unaligned_read##size(void *address) {                                              \
-        access(address, size, READS, __builtin_return_address(0));                                 \
-    }                                                                                              \
-    void __tsan_unaligned_write##size(void *address) {                                             \
-        access(address, size, WRITES, __builtin_return_address(0));                                \
+#define ON_ACCESS(name, size, access_kind)                                                         \
+    void __tsan_##name##size(void *address) {                                                      \
+        access(address, size, access_kind, __builtin_return_address(0));                           \
     }
-ON_ACCESS(1)
-ON_ACCESS(2)
-ON_ACCESS(4)
-ON_ACCESS(8)
-ON_ACCESS(16)
+#define ON_ACCESSES(size)                                                                          \
+    ON_ACCESS(read, size, READS)                                                                   \
+    ON_ACCESS(write, size, WRITES)                                                                 \
+    ON_ACCESS(unaligned_read, size, READS)                                                         \
+    ON_ACCESS(unaligned_write, size, WRITES)
+ON_ACCESSES(1)
+ON_ACCESSES(2)
+ON_ACCESSES(4)
+ON_ACCESSES(8)
+ON_ACCESSES(16)
 
 void __tsan_read_range(void *address, size_t bytes) {
     access(address, bytes, READS, __builtin_return_address(0));

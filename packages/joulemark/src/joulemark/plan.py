@@ -181,9 +181,10 @@ def describe(daemon: str | None, node: str | None) -> list[dict]:
 
 
 def _daemon(given: str | None) -> str:
-    own = Path(sys.argv[0]).resolve().parent
-    beside = f"{own}:{own.parent / 'sbin'}"
-    path = f"{os.environ.get('PATH', '')}:{beside}:{SBIN}"
+    own = Path(sys.argv[0]).resolve()
+    client = Path(shutil.which("joulemarkctl") or own).resolve()  # of the daemon's package
+    beside = [str(own.parent), *(f"{program.parents[1]}/sbin" for program in (own, client))]
+    path = os.pathsep.join([os.environ.get("PATH", ""), *beside, SBIN])
     found = given or os.environ.get("JOULEMARKD") or shutil.which("joulemarkd", path=path)
     if not found:
         raise UserError("joulemarkd: not in PATH: name it with --daemon")

@@ -31,7 +31,7 @@ def draw(rows: list[Row], path: Path, overlay: bool) -> None:
             _draw_rows(axes, rows)
         axes[-1].set_xlabel("Time [s]", loc="left")
         axes[-1].set_xlim(0, max(row.seconds for row in rows))
-        axes[0].set_ylim(bottom=0)
+        axes[0].set_ylim(0, 1.05 * max(max(row.powers_w, default=0.0) for row in rows) or 1)
         if any(row.estimated for row in rows):
             canvas.suptitle(ESTIMATED, color="#B00020", fontsize=9, weight="bold")
         canvas.savefig(path, dpi=150)
