@@ -116,6 +116,35 @@ int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns) {
     return jm_boot_ns() - daemon->last_tick_boot_ns;
 }
 
+static void settle(jm_daemon *daemon, jm_account *job) {
+    jm_message why;
+    if (daemon->store && jm_store_settle(daemon->store, job, &why) != 0)
+        jm_error("job %u: %s; its record may be written again", job->job_id, why.text);
+    jm_ledger_settle(&daemon->ledger, job);
+}
+
+static bool is_recorded(const jm_daemon *daemon, const jm_account *job) {
+    if (jm_unsaved_has(daemon->config.socket, job->job_id, job->opened_ns))
+        return true;
+    for (int i = 0; i < JM_OUTBOXES; i++)
+        if (jm_record_waits(daemon->outboxes.path[i], daemon->config.cluster, daemon->node, job))
+            return true;
+    return false;
+}
+
+/* Their records were written after the ledger was last saved: what it knows of them is older. */
+static void settle_the_recorded(jm_daemon *daemon) {
+    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+        jm_account *job = daemon->ledger.accounts[i];
+        if (job->kind != JM_ACCOUNT_JOB || !is_recorded(daemon, job))
+            continue;
+        jm_info("job %u: its record was written before the ledger could be saved, and stands",
+                job->job_id);
+        settle(daemon, job);
+        i = -1; /* the list has changed */
+    }
+}
+
 static void open_store(jm_daemon *daemon, jm_moment *before) {
     char path[JM_PATH_MAX + 16];
     jm_format(path, sizeof path, "%s/ledger.sqlite", daemon->config.state_dir);
@@ -129,6 +158,7 @@ static void open_store(jm_daemon *daemon, jm_moment *before) {
         return;
     }
     why->text[0] = '\0';
+    settle_the_recorded(daemon);
     jm_ledger_rest(&daemon->ledger);
     for (int i = 0; i < daemon->ledger.n_accounts; i++)
         daemon->contains |= daemon->ledger.accounts[i]->contained;
@@ -137,7 +167,6 @@ static void open_store(jm_daemon *daemon, jm_moment *before) {
 /* It runs from the first tick on. */
 static void start_forwarder(jm_daemon *daemon) {
     jm_message why;
-    jm_outbox_find(&daemon->config, &daemon->outboxes);
     if (jm_outbox_make(&daemon->outboxes, &why) != 0)
         jm_error("%s; records wait in %s", why.text, daemon->outboxes.path[1]);
     daemon->forwarder = (jm_forwarder){.config = &daemon->config, .node = daemon->node};
@@ -150,13 +179,12 @@ static void keep_mark(void *context, const jm_account *holder, const jm_mark *ma
 }
 
 /* Counters make up for the time without a daemon, unless records have charged some of it. */
-static void take_up_channels(jm_daemon *daemon, int64_t before_boot_ns) {
-    daemon->charged_unsaved = jm_unsaved_until(daemon->config.socket) > before_boot_ns;
-    if (daemon->charged_unsaved)
+static void take_up_channels(jm_daemon *daemon, int64_t before_boot_ns, bool charged) {
+    if (charged)
         jm_warn("records were written while the ledger could not be saved: what the counters "
                 "gained since it was is charged to nobody again");
     for (int c = 0; c < daemon->ledger.n_channels; c++) {
-        if (daemon->charged_unsaved)
+        if (charged)
             jm_channel_forget(&daemon->ledger.channels[c]);
         else
             daemon->ledger.channels[c].settled_boot_ns = before_boot_ns;
@@ -183,6 +211,7 @@ int jm_daemon_start(jm_daemon *daemon) {
         return -1;
     }
     jm_moment before;
+    jm_outbox_find(&daemon->config, &daemon->outboxes);
     open_store(daemon, &before);
     jm_profiles_tidy(daemon->profiles, &daemon->ledger);
     start_forwarder(daemon);
@@ -193,6 +222,8 @@ int jm_daemon_start(jm_daemon *daemon) {
         jm_presence_close_unseen(daemon, &before, same_boot,
                                  same_boot ? "down" : "down (the node was rebooted)");
     daemon->recovering = same_boot && before.boot_id[0];
+    int64_t charged_ns = jm_unsaved_until(config->socket);
+    daemon->charged_unsaved = charged_ns > 0;
     daemon->started_boot_ns = boot_ns;
     daemon->started_uj = jm_ledger_node_uj(&daemon->ledger);
     daemon->last_tick_boot_ns = daemon->recovering ? before.boot_ns : boot_ns - SHORTEST_TICK_NS;
@@ -200,7 +231,7 @@ int jm_daemon_start(jm_daemon *daemon) {
         for (int c = 0; c < daemon->ledger.n_channels; c++)
             jm_channel_forget(&daemon->ledger.channels[c]);
     else {
-        take_up_channels(daemon, before.boot_ns);
+        take_up_channels(daemon, before.boot_ns, charged_ns > before.boot_ns);
         jm_info("taking up the ledger left %.3f s ago, %d accounts in it",
                 (double)(boot_ns - before.boot_ns) / 1e9, daemon->ledger.n_accounts);
     }
@@ -312,27 +343,42 @@ static bool charge_unsaved(jm_daemon *daemon, jm_message *why) {
     return jm_unsaved_mark(daemon->config.socket, daemon->last_tick_boot_ns, why) == 0;
 }
 
+/* That the next daemon finds the job in what was saved, and shall leave it alone. */
+static void list_recorded(const jm_daemon *daemon, uint32_t job_id, int64_t opened_ns) {
+    jm_message why;
+    if (jm_unsaved_recorded(daemon->config.socket, job_id, opened_ns, &why) != 0)
+        jm_error("job %u: %s", job_id, why.text);
+}
+
+/* The ledger was just saved, or could not be. */
 static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
     if (daemon->store_fault.text[0] && !strstr(job->note, "not saved on disk")) {
         jm_account_note(job, "the ledger was not saved on disk: ");
         jm_account_note(job, daemon->store_fault.text);
     }
+    const bool unsaved = daemon->store_fault.text[0] != '\0';
+    const uint32_t job_id = job->job_id;
+    const int64_t opened_ns = job->opened_ns;
     if (job->mode == JM_MODE_PROFILE) {
         note_coarser_profile(daemon, job);
         write_profile(daemon, job);
     }
-    if (daemon->store_fault.text[0] && !charge_unsaved(daemon, why))
+    if (unsaved && !charge_unsaved(daemon, why))
         return -1;
     if (!write_to_an_outbox(daemon, job, why))
         return -1;
-    jm_message failure;
+    if (unsaved)
+        list_recorded(daemon, job_id, opened_ns);
     if (job->mode == JM_MODE_PROFILE)
         jm_profiles_forget(daemon->profiles, job);
+    settle(daemon, job);
     save(daemon);
-    if (daemon->store && jm_store_settle(daemon->store, job, &failure) != 0)
-        jm_error("job %u: %s; its record may be written again", job->job_id, failure.text);
-    jm_ledger_settle(&daemon->ledger, job);
-    save(daemon);
+    jm_message failure;
+    if (!unsaved && daemon->store_fault.text[0]) { /* the disk has filled since */
+        if (!charge_unsaved(daemon, &failure))
+            jm_error("job %u: %s", job_id, failure.text);
+        list_recorded(daemon, job_id, opened_ns);
+    }
     return 0;
 }
 
@@ -386,11 +432,15 @@ int jm_daemon_flush(jm_daemon *daemon) {
 
 void jm_daemon_write_due_records(jm_daemon *daemon) {
     int64_t now_ns = jm_real_ns();
+    bool tried = false;
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *job = daemon->ledger.accounts[i];
         if (job->kind != JM_ACCOUNT_JOB || job->closed_ns == 0 ||
             (!job->due && now_ns - job->closed_ns < EPILOG_PATIENCE_NS))
             continue;
+        if (!tried)
+            save(daemon); /* as they ended; or else what follows knows that it cannot be */
+        tried = true;
         jm_message why;
         if (write_record(daemon, job, &why) != 0) {
             jm_error("job %u: %s; tried again later", job->job_id, why.text);
@@ -400,7 +450,7 @@ void jm_daemon_write_due_records(jm_daemon *daemon) {
     }
 }
 
-jm_account *jm_daemon_account_of_descendant(jm_daemon *daemon, int32_t pid) {
+static jm_account *account_of_descendant(const jm_daemon *daemon, int32_t pid) {
     jm_process process;
     for (int depth = 0; depth < 64 && pid > 1 && jm_process_read(pid, &process); depth++) {
         jm_account *account = jm_ledger_find(&daemon->ledger, pid, process.start);
@@ -408,5 +458,19 @@ jm_account *jm_daemon_account_of_descendant(jm_daemon *daemon, int32_t pid) {
             return account;
         pid = process.parent;
     }
+    return NULL;
+}
+
+jm_account *jm_daemon_marked_account(const jm_daemon *daemon, int32_t pid, uint64_t pid_start,
+                                     uint32_t uid, jm_message *why) {
+    jm_process process;
+    if (!jm_process_read(pid, &process) || process.start != pid_start) {
+        jm_message_set(why, "process %d has ended, its number is another's or nobody's", pid);
+        return NULL;
+    }
+    jm_account *account = account_of_descendant(daemon, pid);
+    if (account && account->uid == uid)
+        return account;
+    jm_message_set(why, "this process belongs to no job step here");
     return NULL;
 }

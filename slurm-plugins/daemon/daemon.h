@@ -84,7 +84,11 @@ int jm_daemon_flush(jm_daemon *daemon);
 /* Write the records that are due, also those whose epilog never came. */
 void jm_daemon_write_due_records(jm_daemon *daemon);
 
-/* The account whose process is an ancestor of pid, or NULL. */
-jm_account *jm_daemon_account_of_descendant(jm_daemon *daemon, int32_t pid);
+/*
+ * The account that the marks of a user's process go to, and that it may be told of: its nearest
+ * ancestor's, of the same user. NULL and why: there is none, or the process has ended.
+ */
+jm_account *jm_daemon_marked_account(const jm_daemon *daemon, int32_t pid, uint64_t pid_start,
+                                     uint32_t uid, jm_message *why);
 
 #endif

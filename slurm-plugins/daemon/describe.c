@@ -2,6 +2,7 @@
 // `joulemarkd --describe`: the channels that the ledger would have, with their error budgets.
 #include "describe.h"
 
+#include "channel.h"
 #include "json.h"
 #include "poller.h"
 
@@ -62,6 +63,7 @@ static void put_channel(const jm_config *config, const described *of, const jm_c
     printf(",\"wrap_uj\":%" PRIu64, info->wrap_uj);
     put_number("part", info->part_ppb > 0 ? (double)info->part_ppb / JM_WHOLE_PPB : 1);
     put_number("idle_w", info->idle_uw > 0 ? (double)info->idle_uw / 1e6 : NAN);
+    put_number("max_w", jm_channel_limit_w(info));
     put_number("full_w", jm_number(&of->config->settings, "full_w", NAN));
     printf(",\"error\":{\"relative\":%.15g", error->relative);
     put_number("offset_w", error->offset_w);

@@ -60,28 +60,33 @@ static bool write_draft(const char *folder, const char *draft, const char *text,
     return good;
 }
 
-/* When the job began, which the record's first account says; "": a text without such a time. */
-static void start_of(const char *text, char start[32]) {
-    const char key[] = "\"start_ns\": ";
+typedef struct {
+    int64_t start_ns, end_ns; /* 0: a text that does not say it */
+} run;
+
+static int64_t time_of(const char *text, const char *key) {
     const char *found = strstr(text, key);
-    start[0] = '\0';
-    if (found)
-        jm_format(start, 32, "%.*s", (int)strspn(found + strlen(key), "0123456789"),
-                  found + strlen(key));
+    return found ? strtoll(found + strlen(key), NULL, 10) : 0;
 }
 
-/* Does the record of another run of the job wait there? Slurm may start a job more than once. */
-static bool holds_other_run(const char *path, const char *text) {
-    char head[HEAD_MAX + 1], there[32], ours[32];
+/* Of the job, which is a record's first account. */
+static run run_of(const char *text) {
+    return (run){time_of(text, "\"start_ns\": "), time_of(text, "\"end_ns\": ")};
+}
+
+static run run_at(const char *path) {
+    char head[HEAD_MAX + 1];
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, head, HEAD_MAX);
-    close(fd);
+    ssize_t n = fd >= 0 ? read(fd, head, HEAD_MAX) : 0;
+    if (fd >= 0)
+        close(fd);
     head[n > 0 ? n : 0] = '\0';
-    start_of(head, there);
-    start_of(text, ours);
-    return there[0] && ours[0] && strcmp(there, ours) != 0;
+    return run_of(head);
+}
+
+/* Slurm may start a job more than once. */
+static bool is_other(const run *there, const run *ours) {
+    return there->start_ns && ours->start_ns && there->start_ns != ours->start_ns;
 }
 
 /* A record that another forwarder of ours puts there meanwhile is seen. */
@@ -93,12 +98,18 @@ static bool put(const char *draft, const char *final) {
     return errno == EINVAL && rename(draft, final) == 0; /* NFS does not know the flag */
 }
 
-/* Over an earlier version of itself; beside an earlier run's, as FINAL.2, which is merged too. */
+/* Over an earlier version of itself; beside an earlier run's, as FINAL.2, which is merged too. A
+ * ledger that lost what it had saved last, as by a power failure, tells of the job's beginning. */
 static bool place(const char *draft, const char *final, const char *text) {
     char numbered[PLACE_MAX];
+    run ours = run_of(text), there = run_at(final);
     jm_format(numbered, sizeof numbered, "%s", final);
-    for (int run = 2; run <= RUNS_MAX && holds_other_run(numbered, text); run++)
-        jm_format(numbered, sizeof numbered, "%s.%d", final, run);
+    for (int number = 2; number <= RUNS_MAX && is_other(&there, &ours); number++) {
+        jm_format(numbered, sizeof numbered, "%s.%d", final, number);
+        there = run_at(numbered);
+    }
+    if (there.start_ns && there.start_ns == ours.start_ns && there.end_ns > ours.end_ns)
+        return unlink(draft) == 0;
     return put(draft, numbered);
 }
 

@@ -158,6 +158,10 @@ static void take(gateway *self, const source *from, outlet *of, const jm_batch *
         note_health(from, of, reading->why ? reading->why : "reading failed");
         return;
     }
+    if (jm_channel_is_beyond_its_limit(&of->channel, reading)) {
+        note_health(from, of, "reads more power than is believed (`max_w`)");
+        return;
+    }
     int64_t now_ns = jm_boot_ns(), now_real_ns = jm_real_ns();
     int64_t boot_ns = jm_batch_value_ns(batch, reading, now_real_ns, now_ns);
     int64_t real_ns = boot_ns + (now_real_ns - now_ns);

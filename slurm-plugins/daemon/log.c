@@ -5,6 +5,7 @@
 #include "text.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +13,8 @@
 
 enum { REMEMBERED = 16, QUIET_S = 60 };
 
+/* Of what follows: threads write while another one opens the file anew. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *out;
 
 int jm_log_open(const char *path) {
@@ -25,10 +28,12 @@ int jm_log_open(const char *path) {
             close(fd);
         return -1;
     }
+    setvbuf(file, NULL, _IOLBF, 0);
+    pthread_mutex_lock(&lock);
     if (out)
         fclose(out);
     out = file;
-    setvbuf(out, NULL, _IOLBF, 0);
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
@@ -65,9 +70,10 @@ void jm_log(const char *level, const char *format, ...) {
     struct timespec now;
     struct tm parts;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (strcmp(level, "info") != 0 && said_lately(text))
-        return;
     localtime_r(&now.tv_sec, &parts);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &parts);
-    fprintf(out ? out : stderr, "%s.%03ld %s: %s\n", when, now.tv_nsec / 1000000, level, text);
+    pthread_mutex_lock(&lock);
+    if (strcmp(level, "info") == 0 || !said_lately(text))
+        fprintf(out ? out : stderr, "%s.%03ld %s: %s\n", when, now.tv_nsec / 1000000, level, text);
+    pthread_mutex_unlock(&lock);
 }

@@ -3,7 +3,8 @@
 #ifndef JOULEMARK_LOG_H
 #define JOULEMARK_LOG_H
 
-/* path "": standard error. 0, or -1 and the log stays on standard error. */
+/* Any thread may call any of these. path "": standard error. 0, or -1 and the log stays on standard
+ * error. */
 int jm_log_open(const char *path);
 void jm_log(const char *level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

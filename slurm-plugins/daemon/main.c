@@ -142,16 +142,6 @@ static int probe(const arguments *args) {
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int forward(const arguments *args) {
-    static jm_config config;
-    if (jm_config_load(args->config, args->node, &config, report, NULL) != 0)
-        return EXIT_BAD_CONFIG;
-    jm_log_open(config.log_file);
-    int status = jm_forward_run(&config, args->node);
-    jm_config_free(&config);
-    return status;
-}
-
 /* Nobody reads its memory, where secrets are; no child gains rights; a user's connections end
  * before descriptors do; what users may see is given to them, not left open. */
 static void harden(void) {
@@ -163,6 +153,17 @@ static void harden(void) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
+}
+
+static int forward(const arguments *args) {
+    static jm_config config;
+    harden(); /* a program that is executed is as open as ever */
+    if (jm_config_load(args->config, args->node, &config, report, NULL) != 0)
+        return EXIT_BAD_CONFIG;
+    jm_log_open(config.log_file);
+    int status = jm_forward_run(&config, args->node);
+    jm_config_free(&config);
+    return status;
 }
 
 static int gateway(const arguments *args) {

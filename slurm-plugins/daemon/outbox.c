@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIRECTORY_MODE = 0750, BOX_PATH_MAX = 2 * JM_PATH_MAX + 16 };
+enum { DIRECTORY_MODE = 0750, FILE_MODE = 0640, BOX_PATH_MAX = 2 * JM_PATH_MAX + 16 };
 
 /* Where files are; those in a sub-folder arrive in a folder of the same name. */
 static const char *const FOLDERS[] = {"", "profiles/"};
@@ -40,10 +40,19 @@ static void stamp(jm_parcel *parcel, const struct stat *file) {
 }
 
 /* What another user put in its place, or can put into it, would go out as ours. */
-static bool is_ours(DIR *directory) {
+static bool is_ours(int fd, mode_t kind) {
     struct stat found;
-    return fstat(dirfd(directory), &found) == 0 &&
+    return fstat(fd, &found) == 0 && (found.st_mode & S_IFMT) == kind &&
            (found.st_uid == geteuid() || found.st_uid == 0) && (found.st_mode & 022) == 0;
+}
+
+int jm_open_ours(int folder, const char *path, int flags) {
+    int fd = openat(folder, path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, FILE_MODE);
+    if (fd < 0 || is_ours(fd, S_IFREG))
+        return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
 }
 
 /* NULL: not there, or not ours alone. */
@@ -56,11 +65,19 @@ static DIR *open_folder(const char *folder) {
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     if (fd >= 0 && !directory)
         close(fd);
-    if (!directory || is_ours(directory))
+    if (!directory || is_ours(dirfd(directory), S_IFDIR))
         return directory;
     closedir(directory);
     errno = EPERM;
     return NULL;
+}
+
+int jm_outbox_open(const char *outbox, const char *name) {
+    DIR *directory = open_folder(outbox);
+    int fd = directory ? jm_open_ours(dirfd(directory), name, O_RDONLY) : -1;
+    if (directory)
+        closedir(directory);
+    return fd;
 }
 
 /* A newer file of the same name makes this one needless. */

@@ -75,9 +75,10 @@ static bool had_epilog(const jm_daemon *daemon, const jm_account *job) {
                             job->job_id, job->opened_ns);
 }
 
-void jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool same_boot,
+bool jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool same_boot,
                               const char *away) {
     jm_ledger *ledger = &daemon->ledger;
+    bool closed = false;
     int64_t gap_ns = same_boot ? jm_boot_ns() - seen->boot_ns : jm_real_ns() - seen->real_ns;
     if (gap_ns < 0) /* the clock was set back meanwhile */
         gap_ns = 0;
@@ -92,23 +93,25 @@ void jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool sam
         if (over || !same_boot) {
             end_unseen(ledger, account, seen, gap_ns, away);
             account->due = is_job;
+            closed = true;
         }
     }
     /* A job all of whose processes, .extern with them, died without us is over too. */
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *job = ledger->accounts[i];
         if (job->kind == JM_ACCOUNT_JOB && job->closed_ns == 0 && job->contained &&
-            job->rested_ns != 0)
+            job->rested_ns != 0) {
             end_unseen(ledger, job, seen, gap_ns, away);
+            closed = true;
+        }
     }
+    return closed;
 }
 
 bool jm_presence_after_pause(jm_daemon *daemon, const jm_moment *seen) {
     double late_s = (double)(jm_boot_ns() - seen->boot_ns) / 1e9;
-    if (late_s <= AWAY_PERIODS * daemon->config.period_s + AWAY_LEAST_S)
-        return false;
-    jm_presence_close_unseen(daemon, seen, true, "held up");
-    return true;
+    return late_s > AWAY_PERIODS * daemon->config.period_s + AWAY_LEAST_S &&
+           jm_presence_close_unseen(daemon, seen, true, "held up");
 }
 
 /* ---- who is there no more ---- */

@@ -14,11 +14,13 @@ bool jm_presence_admits(const jm_daemon *daemon, const jm_open_request *request,
 /* An epilog said so: what began before opens no account of the job any more. */
 void jm_presence_job_ended(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns);
 
-/* Nobody looked since `seen`, joulemarkd was `away`: who ended meanwhile ended when last seen. */
-void jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool same_boot,
+/* Nobody looked since `seen`, joulemarkd was `away`: who ended meanwhile ended when last seen.
+ * False: nobody did. */
+bool jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool same_boot,
                               const char *away);
 
-/* A stopped daemon is as one that was down. False: this tick (the last was `seen`) is not late. */
+/* A stopped daemon is as one that was down. False: this tick (the last was `seen`) is not late, or
+ * nobody ended meanwhile. */
 bool jm_presence_after_pause(jm_daemon *daemon, const jm_moment *seen);
 
 /* At a tick: close processes of whose end the kernel does not tell, and jobs that rest while

@@ -3,6 +3,7 @@
 #include "record.h"
 
 #include "json.h"
+#include "outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -280,6 +281,21 @@ bool jm_record_exists(const char *record_dir, const char *cluster, const char *n
     return jm_format(path, sizeof path, "%s/%s.%" PRIu32 ".%s.json", record_dir, cluster, job_id,
                      node) &&
            written_ns(path) >= since_ns;
+}
+
+bool jm_record_waits(const char *outbox, const char *cluster, const char *node,
+                     const jm_account *job) {
+    char name[JM_PATH_MAX], head[2048], begun[96];
+    jm_format(name, sizeof name, "%s.%" PRIu32 ".%s.json", cluster, job->job_id, node);
+    int fd = jm_outbox_open(outbox, name);
+    ssize_t length = fd >= 0 ? read(fd, head, sizeof head - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    head[length > 0 ? length : 0] = '\0';
+    /* the first of its accounts */
+    jm_format(begun, sizeof begun, "{\"step\": \"job\", \"start_ns\": %" PRId64 ",",
+              job->opened_ns);
+    return strstr(head, begun) != NULL;
 }
 
 int jm_record_write_missing(const char *record_dir, const char *cluster, const char *node,

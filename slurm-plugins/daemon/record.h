@@ -30,6 +30,10 @@ int jm_record_write_missing(const char *record_dir, const char *cluster, const c
 bool jm_record_exists(const char *record_dir, const char *cluster, const char *node,
                       uint32_t job_id, int64_t since_ns);
 
+/* Does the record of this run of the job, with its energy, wait in the outbox? */
+bool jm_record_waits(const char *outbox, const char *cluster, const char *node,
+                     const jm_account *job);
+
 /* record_dir/profiles/CLUSTER.JOB.NODE.profile.jsonl, with what put writes. 0, or -1 and why. */
 int jm_record_write_profile(const char *record_dir, const char *cluster, const char *node,
                             uint32_t job_id, void (*put)(void *context, FILE *out), void *context,

@@ -18,11 +18,33 @@ enum { MAX_GAP_PERIODS = 5 };
 /* So long a tick waits for prompt instruments, and a step's launch with it: they read a file, but
  * on a busy node their threads get a CPU late. Slurm's plugins wait 100 ms for us. */
 static const int64_t PATIENCE_NS = 50000000;
+/* A single board or processor may draw less; a node's meter does not. */
+static const double LOW_LIMIT_W = 1000;
+
 /* Nothing new for so many periods is silence. */
 static const double SILENT_PERIODS = 1.5;
 
-static void add_channels(jm_sampled *sampled, const jm_channel_info *infos, int n,
-                         jm_ledger *ledger) {
+/* Who mistook its unit learns it before energy is lacking. */
+static void tell_low_limit(const jm_channel *channel) {
+    double limit_w = jm_channel_limit_w(&channel->info);
+    if (limit_w < LOW_LIMIT_W)
+        jm_info("channel %s: what reads more than %g W is not believed (`max_w`)", channel->name,
+                limit_w);
+}
+
+/* What its numbers mean: where it differs from the last start's they are of another thing. */
+static void identify(jm_channel *channel, const jm_instrument_config *config, int index) {
+    const jm_channel_info *info = &channel->info;
+    uint64_t keys = jm_settings_digest(&config->settings);
+    if (index < config->n_channels)
+        keys += jm_settings_digest(&config->channels[index].settings);
+    jm_format(channel->identity, sizeof channel->identity,
+              "%s, %s, wrap %" PRIu64 " uJ, part %" PRIu64 " ppb, keys %016" PRIx64, config->type,
+              jm_method_name(info->method), info->wrap_uj, info->part_ppb, keys);
+}
+
+static void add_channels(jm_sampled *sampled, const jm_instrument_config *config,
+                         const jm_channel_info *infos, int n, jm_ledger *ledger) {
     int first = ledger->n_channels;
     sampled->first_channel = first;
     sampled->n_channels = n;
@@ -31,6 +53,8 @@ static void add_channels(jm_sampled *sampled, const jm_channel_info *infos, int 
         jm_format(channel.name, sizeof channel.name, "%s/%s", sampled->name, infos[i].name);
         channel.parent = infos[i].parent < 0 ? -1 : first + infos[i].parent;
         channel.outermost = channel.parent < 0;
+        identify(&channel, config, i);
+        tell_low_limit(&channel);
         jm_ledger_add_channel(ledger, &channel);
     }
 }
@@ -85,7 +109,7 @@ static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_l
     /* Only what will be read enters the ledger. */
     if (!(sampled->poller = jm_poller_start(instrument, self, entry, n, why)))
         return -1;
-    add_channels(sampled, infos, n, ledger);
+    add_channels(sampled, entry, infos, n, ledger);
     return 0;
 }
 
@@ -145,9 +169,9 @@ static void take_value(const look *at, int channel, const jm_batch *batch,
     if (!reading->ok && !reading->none)
         note(at, JM_SICK_FAILS, "%.60s: %s", target->info.name,
              reading->why ? reading->why : "reading failed");
-    if (jm_channel_is_beyond_a_node(target, reading))
-        note(at, JM_SICK_JUMPS, "%.60s: %.0f W is more than a node draws", target->info.name,
-             (double)reading->value / 1e6);
+    if (jm_channel_is_beyond_its_limit(target, reading))
+        note(at, JM_SICK_JUMPS, "%.60s: reads %.0f W; no more than %.0f W are believed (`max_w`)",
+             target->info.name, (double)reading->value / 1e6, jm_channel_limit_w(&target->info));
     else if (reading->ok) {
         int64_t boot_ns = jm_batch_value_ns(batch, reading, at->real_ns, at->boot_ns);
         sampled->heard_ns = at->boot_ns;

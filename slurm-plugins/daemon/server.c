@@ -290,11 +290,12 @@ static void wait_for_region(server *s, watch *client, uint32_t thread, char *ans
 
 /* The account that this client's marks go to. */
 static jm_account *marked_account(server *s, const watch *client, char *answer) {
-    jm_account *account = jm_daemon_account_of_descendant(s->daemon, client->pid);
-    if (account && account->uid == client->uid)
-        return account;
-    refuse(answer, "this process belongs to no job step here");
-    return NULL;
+    jm_message why;
+    jm_account *account =
+        jm_daemon_marked_account(s->daemon, client->pid, client->pid_start, client->uid, &why);
+    if (!account)
+        refuse(answer, why.text);
+    return account;
 }
 
 static void do_marks(server *s, watch *client, const jm_packet *packet, char *answer) {
@@ -361,19 +362,19 @@ static void do_region_last(server *s, watch *client, const jm_packet *packet, ch
 static void answer_region(server *s, watch *client) {
     char answer[JM_PACKET_MAX];
     jm_ledger *ledger = &s->daemon->ledger;
-    jm_account *account = jm_daemon_account_of_descendant(s->daemon, client->pid);
+    jm_packet_begin(answer, sizeof answer, "ok");
+    jm_account *account = marked_account(s, client, answer);
     jm_source *source = client->source ? client->source
                         : account      ? jm_marks_of_shells(s->daemon->marks, account)
                                        : NULL;
     jm_visit_sum sum;
-    jm_packet_begin(answer, sizeof answer, "ok");
     if (account && source && jm_marks_last(source, ledger, client->asked_thread, &sum)) {
         add_u64(answer, "energy_uj", sum.energy_uj);
         add_double(answer, "uncertainty_uj", sum.uncertainty_uj);
         add_double(answer, "seconds", (double)sum.duration_ns / 1e9);
         add_u64(answer, "estimated", jm_ledger_estimate(ledger, account).method == JM_METHOD_MODEL);
         add_u64(answer, "samples", sum.samples);
-    } else {
+    } else if (account) {
         refuse(answer, "no region of this name was begun by this process");
     }
     stop_waiting(s, client);
@@ -508,11 +509,12 @@ static void serve(server *s, watch *client) {
         drop_watch(s, client);
         return;
     }
-    if (jm_packet_parse(request, (size_t)n, &packet))
+    bool parsed = jm_packet_parse(request, (size_t)n, &packet);
+    if (parsed)
         dispatch(s, client, &packet, answer);
     else
         refuse(answer, "not a packet: `verb key=value ...`");
-    if (jm_packet_u64(&packet, "quiet", 0) == 1) {
+    if (parsed && jm_packet_u64(&packet, "quiet", 0) == 1) {
         /* Of Slurm's own processes alone: users would fill the log's disk, in words of theirs. */
         if (client->privileged && strncmp(answer, "ok", 2) != 0)
             jm_warn("process %d of user %u: %s: %s", client->pid, client->uid, packet.verb, answer);

@@ -3,6 +3,8 @@
 // last whole tick.
 #include "store.h"
 
+#include "log.h"
+
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +56,8 @@ static const char *const MIGRATIONS[] = {
     "ALTER TABLE balance ADD COLUMN passed_uj INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE balance ADD COLUMN value_count INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE account ADD COLUMN profile_hz REAL NOT NULL DEFAULT 0",
+    "ALTER TABLE channel ADD COLUMN identity TEXT",
+    "ALTER TABLE channel ADD COLUMN device TEXT",
 };
 
 enum statement {
@@ -68,7 +72,7 @@ enum statement {
 
 static const char *const SQL[STATEMENTS] = {
     [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
-    [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_ACCOUNT] =
         "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?,?)",
     [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?,?,?,?)",
@@ -193,11 +197,12 @@ static int64_t i64(uint64_t value) {
 static int put_channel(jm_store *store, const jm_ledger *ledger, int i) {
     const jm_channel *c = &ledger->channels[i];
     const jm_balance *spare = &ledger->unallocated[i];
-    return put(store, PUT_CHANNEL, "siiiiiidiiiiddi", c->name, (int64_t)c->info.domain,
+    return put(store, PUT_CHANNEL, "siiiiiidiiiiddiss", c->name, (int64_t)c->info.domain,
                (int64_t)c->info.method, (int64_t)c->outermost, i64(c->last_value),
                c->has_last ? c->last_boot_ns : INT64_C(-1), i64(c->remainder), c->power_w,
                i64(c->total_uj), i64(ledger->settled_uj[i]), i64(spare->energy_uj),
-               i64(spare->idle_uj), spare->systematic_uj, spare->variance_uj2, i64(c->integral_uj));
+               i64(spare->idle_uj), spare->systematic_uj, spare->variance_uj2, i64(c->integral_uj),
+               c->identity, c->info.device);
 }
 
 static int put_region(jm_store *store, int64_t account, int id, const jm_region *region) {
@@ -296,6 +301,35 @@ static uint64_t u64_at(sqlite3_stmt *row, int column) {
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
+/* As the ledger has it; an older one has the method alone. */
+static const char *identity_at(sqlite3_stmt *row) {
+    return sqlite3_column_type(row, 15) != SQLITE_NULL
+               ? text_at(row, 15)
+               : jm_method_name((jm_method)sqlite3_column_int(row, 2));
+}
+
+/* A GPU that is lost as the daemon starts is no other one. */
+static bool is_same_device(const char *now, const char *before) {
+    return !*now || !*before || strcmp(now, before) == 0;
+}
+
+static bool reads_as_before(const jm_channel *channel, sqlite3_stmt *row) {
+    bool known = sqlite3_column_type(row, 15) != SQLITE_NULL;
+    return channel->retired || (channel->info.method == (jm_method)sqlite3_column_int(row, 2) &&
+                                (!known || strcmp(channel->identity, text_at(row, 15)) == 0) &&
+                                is_same_device(channel->info.device, text_at(row, 16)));
+}
+
+static void begin_anew(jm_channel *channel, sqlite3_stmt *row) {
+    if (channel->has_last)
+        jm_warn("channel %s is another reading than before and begins anew: %s, device '%s'; "
+                "it was %s, device '%s'",
+                channel->name, channel->identity, channel->info.device, identity_at(row),
+                text_at(row, 16));
+    jm_channel_forget(channel);
+    channel->power_w = 0;
+}
+
 static void load_channel(jm_ledger *ledger, sqlite3_stmt *row) {
     const char *name = text_at(row, 0);
     int c = find_channel(ledger, name);
@@ -320,6 +354,10 @@ static void load_channel(jm_ledger *ledger, sqlite3_stmt *row) {
     channel->total_uj = u64_at(row, 8);
     bool has_integral = sqlite3_column_type(row, 14) != SQLITE_NULL;
     channel->integral_uj = has_integral ? u64_at(row, 14) : channel->total_uj;
+    if (!reads_as_before(channel, row))
+        begin_anew(channel, row);
+    else if (!channel->info.device[0])
+        jm_format(channel->info.device, sizeof channel->info.device, "%s", text_at(row, 16));
     ledger->settled_uj[c] = u64_at(row, 9);
     ledger->unallocated[c] = (jm_balance){.energy_uj = u64_at(row, 10),
                                           .idle_uj = u64_at(row, 11),

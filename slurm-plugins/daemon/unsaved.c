@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // That records were written from a ledger that could not be saved: a restart must not charge their
-// energy again.
+// energy again, nor write them.
 #include "unsaved.h"
+
+#include "outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,19 +11,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_MODE = 0640, MARK_PATH_MAX = JM_PATH_MAX + 16 };
+enum { MARK_PATH_MAX = JM_PATH_MAX + 16 };
 
 static void find(const char *socket, char path[MARK_PATH_MAX]) {
     jm_format(path, MARK_PATH_MAX, "%s.unsaved", socket);
 }
 
+/* Whole, or not at all: half a line would join the next. */
+static bool append(int fd, const char *text, size_t length) {
+    struct stat before;
+    if (fd < 0 || fstat(fd, &before) != 0)
+        return false;
+    ssize_t n = write(fd, text, length);
+    if (n == (ssize_t)length)
+        return true;
+    int failure = n < 0 || ftruncate(fd, before.st_size) != 0 ? errno : ENOSPC;
+    errno = failure;
+    return false;
+}
+
 int jm_unsaved_mark(const char *socket, int64_t boot_ns, jm_message *why) {
     char path[MARK_PATH_MAX], text[32];
     find(socket, path);
-    int length = snprintf(text, sizeof text, "%" PRId64 "\n", boot_ns);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+    int length = snprintf(text, sizeof text, "%020" PRId64 "\n", boot_ns);
+    int fd = jm_open_ours(AT_FDCWD, path, O_WRONLY | O_CREAT);
+    errno = fd < 0 ? errno : ENOSPC; /* where less than all of it is written */
     /* Not truncated first: a disk that is full keeps the older mark, which is as long. */
     bool written = fd >= 0 && pwrite(fd, text, (size_t)length, 0) == length;
     if (!written)
@@ -32,10 +49,49 @@ int jm_unsaved_mark(const char *socket, int64_t boot_ns, jm_message *why) {
     return written ? 0 : -1;
 }
 
-int64_t jm_unsaved_until(const char *socket) {
-    char path[MARK_PATH_MAX], text[32];
+int jm_unsaved_recorded(const char *socket, uint32_t job_id, int64_t opened_ns, jm_message *why) {
+    char path[MARK_PATH_MAX], text[64];
     find(socket, path);
-    return jm_read_small_file(path, text, sizeof text) < 0 ? 0 : strtoll(text, NULL, 10);
+    int length = snprintf(text, sizeof text, "%" PRIu32 " %" PRId64 "\n", job_id, opened_ns);
+    int fd = jm_open_ours(AT_FDCWD, path, O_WRONLY | O_APPEND);
+    bool written = append(fd, text, (size_t)length);
+    if (!written)
+        jm_message_set(why, "%s: %s; a restart would record the job again", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return written ? 0 : -1;
+}
+
+/* NULL: no daemon of ours left one. */
+static FILE *read_list(const char *socket) {
+    char path[MARK_PATH_MAX];
+    find(socket, path);
+    int fd = jm_open_ours(AT_FDCWD, path, O_RDONLY);
+    FILE *list = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && !list)
+        close(fd);
+    return list;
+}
+
+bool jm_unsaved_has(const char *socket, uint32_t job_id, int64_t opened_ns) {
+    char line[64], wanted[64];
+    bool found = false;
+    snprintf(wanted, sizeof wanted, "%" PRIu32 " %" PRId64 "\n", job_id, opened_ns);
+    FILE *list = read_list(socket);
+    while (list && !found && fgets(line, sizeof line, list))
+        found = strcmp(line, wanted) == 0;
+    if (list)
+        fclose(list);
+    return found;
+}
+
+int64_t jm_unsaved_until(const char *socket) {
+    char line[64];
+    FILE *list = read_list(socket);
+    int64_t until_ns = list && fgets(line, sizeof line, list) ? strtoll(line, NULL, 10) : 0;
+    if (list)
+        fclose(list);
+    return until_ns;
 }
 
 void jm_unsaved_clear(const char *socket) {

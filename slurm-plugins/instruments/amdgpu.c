@@ -170,6 +170,7 @@ static void pair_up(struct card *card, int number) {
     char name[JM_NAME_MAX];
     jm_format(name, sizeof name, "%.40s.%d-pair", card->info.name, number);
     jm_format(card->info.name, sizeof card->info.name, "%s", name);
+    card->info.max_uw *= 2;
 }
 
 static bool is_card(const char *name) {
@@ -201,6 +202,8 @@ static int add_cards(amdgpu *self, const jm_instrument_config *config, jm_messag
             continue;
         }
         describe_card(card, at, config);
+        jm_device_of(device, card->info.device);
+        card->info.max_uw = jm_limit_of(hwmon, "power1_cap_max");
         self->count++;
     }
     free(entries);

@@ -49,12 +49,22 @@ bool jm_parse_watts(const char *text, uint64_t *uw, jm_message *why);
 /* The first line of a file that only we (or root) may read; false and why. */
 bool jm_read_secret(const char *path, char *secret, size_t size, jm_message *why);
 
+/* For a moment hardware draws more than its own limits, which hold for seconds. */
+enum { JM_PEAK_FACTOR = 10 };
+
 /* A file of one number, kept open: a tick costs one pread. */
 typedef struct {
     int fd; /* -1: not open */
     char path[JM_PATH_MAX];
     jm_message why; /* of the last failed reading */
 } jm_sensor;
+
+/* The device that a folder of sysfs stands for: the end of its real path, with a bus's address. */
+void jm_device_of(const char *folder, char device[JM_NAME_MAX]);
+
+/* What is believed at most, microwatts, where the file says how much the hardware draws for longer:
+ * ten times that. 0: there is no such file, or it does not say. */
+uint64_t jm_limit_of(const char *folder, const char *file);
 
 /* 0, or -1 with errno set. */
 int jm_sensor_open(jm_sensor *sensor, const char *folder, const char *file);

@@ -184,6 +184,7 @@ static struct channel *add_channel(hwmon *self, struct device *device, const cha
     if (!open_sensor(device, &channel->sensor, prefix, index, suffix))
         return NULL;
     make_name(channel->info.name, device->name, label);
+    jm_device_of(device->folder, channel->info.device);
     channel->device = device->number;
     channel->order = self->count++;
     channel->extent = extent_of(device->name, label);
@@ -204,6 +205,16 @@ static void add_energy(hwmon *self, struct device *device, const jm_instrument_c
     channel->info.error = jm_error_budget_or(config->error, energy_budget);
 }
 
+/* What a supply is rated for, or a meter can be told to cap. (powerN_max is an alarm, set by hand.)
+ */
+static uint64_t limit_of(const struct device *device, int index) {
+    char rated[TEXT_MAX], cap[TEXT_MAX];
+    jm_format(rated, sizeof rated, "power%d_rated_max", index);
+    jm_format(cap, sizeof cap, "power%d_cap_max", index);
+    uint64_t uw = jm_limit_of(device->folder, rated);
+    return uw > 0 ? uw : jm_limit_of(device->folder, cap);
+}
+
 /* An average tells what fell between two ticks, so it goes before the momentary input. */
 static void add_power(hwmon *self, struct device *device, const jm_instrument_config *config,
                       int index, const char *suffix) {
@@ -214,6 +225,7 @@ static void add_power(hwmon *self, struct device *device, const jm_instrument_co
     struct channel *channel = add_channel(self, device, "power", index, suffix);
     if (!channel)
         return;
+    channel->info.max_uw = limit_of(device, index);
     bool ina = strncmp(device->name, "ina", 3) == 0;
     channel->info.error = jm_error_budget_or(
         config->error, stated_budget(device, index, ina ? ina_budget : common_budget));

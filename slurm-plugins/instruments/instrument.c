@@ -3,6 +3,7 @@
 #include "instrument.h"
 
 #include "common.h"
+#include "hosts.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -154,9 +155,27 @@ static void take_part(jm_channel_info *channel, double part) {
     if (!(part > 0))
         return;
     channel->part_ppb = (uint64_t)llround(part * JM_WHOLE_PPB);
+    channel->max_uw = (uint64_t)((double)channel->max_uw * part);
     channel->error.offset_w *= part;
     channel->error.resolution_w *= part;
     channel->error.resolution_uj *= part;
+}
+
+/* However little the hardware says that it draws: it may say it in other units. */
+static const double LEAST_LIMIT_W = 5000;
+
+/* What serves many nodes may draw as much as they may. */
+static void take_limit(jm_channel_info *channel, const jm_instrument_config *config,
+                       const jm_channel_config *own) {
+    const uint64_t least_uw = jm_to_micro(LEAST_LIMIT_W);
+    if (own && own->max_w > 0)
+        channel->max_uw = jm_to_micro(own->max_w);
+    else if (config->max_w > 0)
+        channel->max_uw = jm_to_micro(config->max_w);
+    else if (channel->max_uw > 0)
+        channel->max_uw = channel->max_uw > least_uw ? channel->max_uw : least_uw;
+    else if (own && own->shared_by)
+        channel->max_uw = jm_to_micro(JM_PLAUSIBLE_POWER_W * jm_hosts_count(own->shared_by));
 }
 
 int jm_instrument_describe(const jm_instrument *instrument, void *self,
@@ -164,9 +183,10 @@ int jm_instrument_describe(const jm_instrument *instrument, void *self,
                            int capacity) {
     int count = instrument->describe(self, channels, capacity);
     for (int i = 0; i < count && i < capacity; i++) {
-        bool has_own = i < config->n_channels && config->channels[i].part > 0;
+        const jm_channel_config *own = i < config->n_channels ? &config->channels[i] : NULL;
         channels[i].prompt = instrument->prompt;
-        take_part(&channels[i], has_own ? config->channels[i].part : config->part);
+        take_part(&channels[i], own && own->part > 0 ? own->part : config->part);
+        take_limit(&channels[i], config, own);
     }
     return count;
 }

@@ -44,12 +44,17 @@ typedef struct {
     int parent;       /* index of the channel of this instrument that contains it; -1: outermost */
     uint64_t idle_uw; /* idle power, for the split; 0: not known */
     jm_error_budget error;
+    uint64_t max_uw;          /* a power beyond it is garbage; 0: the hardware does not say */
+    char device[JM_NAME_MAX]; /* what it was found as, where it was looked for: a GPU's UUID; "" */
     /* set by jm_instrument_describe */
     bool prompt;       /* read at every account's begin and end */
     uint64_t part_ppb; /* of a reading, what is this node's, in billionths; 0: all of it */
 } jm_channel_info;
 
 enum { JM_WHOLE_PPB = 1000000000 };
+
+/* No channel of a node draws more, where neither its hardware nor `max_w` says how much it may. */
+#define JM_PLAUSIBLE_POWER_W 50000.0
 
 /* One channel's answer. A failed reading has neither ok nor none and says why. */
 typedef struct {
@@ -67,6 +72,7 @@ typedef struct {
     bool has_domain;
     double idle_w;          /* NAN: not given */
     double part;            /* of its readings, what is this node's; NAN: as the instrument's */
+    double max_w;           /* NAN: as the instrument's */
     jm_error_budget error;  /* NAN where the file says nothing */
     jm_settings settings;   /* the instrument's own channel_keys */
     char node[JM_NAME_MAX]; /* gateway: the node that it measures; "" none */
@@ -87,6 +93,7 @@ typedef struct {
     jm_domain domain;         /* of its only channel, where the instrument takes `domain` */
     double idle_w;
     double part;           /* of its readings, what is this node's; NAN: all */
+    double max_w;          /* of its part, no power beyond it is believed; NAN: the hardware's */
     jm_error_budget error; /* NAN where the file says nothing: the instrument's own default holds */
     jm_settings settings;  /* the instrument's own keys */
     jm_channel_config *channels; /* `channels:`; only where the instrument has channel_keys */
@@ -134,8 +141,9 @@ const jm_instrument *jm_instrument_by_type(const char *type, jm_message *why);
 
 /*
  * The instrument's channels as the ledger has them: `part` of the configuration makes what is
- * stated in watts or joules of the reading (offset, resolutions) that of the node; a relative error
- * and idle_w, which is what the node's part shows, stay. Else as describe.
+ * stated in watts or joules of the reading (offset, resolutions, the hardware's limit) that of the
+ * node; a relative error, and idle_w and max_w, which are of the node's part, stay. `max_w`, or
+ * that many nodes share it, makes its limit. Else as describe.
  */
 int jm_instrument_describe(const jm_instrument *instrument, void *self,
                            const jm_instrument_config *config, jm_channel_info *channels,

@@ -34,7 +34,8 @@ typedef struct {
     nvml_result (*minor)(nvml_device, unsigned *);
     nvml_result (*energy_mj)(nvml_device, unsigned long long *);
     nvml_result (*power_mw)(nvml_device, unsigned *);
-    nvml_result (*mig_mode)(nvml_device, unsigned *, unsigned *); /* NULL: a driver before MIG */
+    nvml_result (*limits_mw)(nvml_device, unsigned *, unsigned *); /* NULL: an old driver */
+    nvml_result (*mig_mode)(nvml_device, unsigned *, unsigned *);  /* NULL: a driver before MIG */
 } nvml_library;
 
 /*
@@ -108,6 +109,7 @@ static bool load_library(nvml_library *lib, jm_message *why) {
                            needed[i].name);
             return false;
         }
+    load(library, "nvmlDeviceGetPowerManagementLimitConstraints", &lib->limits_mw);
     load(library, "nvmlDeviceGetMigMode", &lib->mig_mode);
     return true;
 }
@@ -141,6 +143,13 @@ static void name_gpu(const nvml_library *lib, struct gpu *gpu, unsigned minor) {
     jm_format(gpu->info.name, sizeof gpu->info.name, "gpu-%u%s", minor, mig ? "-mig" : "");
 }
 
+static uint64_t limit_of(const nvml_library *lib, const struct gpu *gpu) {
+    unsigned least_mw = 0, most_mw = 0;
+    bool known =
+        gpu->found && lib->limits_mw && lib->limits_mw(gpu->device, &least_mw, &most_mw) == NVML_OK;
+    return known ? UINT64_C(1000) * JM_PEAK_FACTOR * most_mw : 0;
+}
+
 /* False: it measures nothing. A GPU that is lost already is kept: it fails, and may come back. */
 static bool add_gpu(nvml *self, unsigned index, const jm_instrument_config *config) {
     const nvml_library *lib = &self->lib;
@@ -163,6 +172,8 @@ static bool add_gpu(nvml *self, unsigned index, const jm_instrument_config *conf
         .method = counts ? JM_METHOD_COUNTER : JM_METHOD_INTEGRATED,
         .parent = -1,
         .error = jm_error_budget_or(config->error, counts ? energy_budget : power_budget)};
+    gpu->info.max_uw = limit_of(lib, gpu);
+    jm_format(gpu->info.device, sizeof gpu->info.device, "%s", gpu->uuid);
     name_gpu(lib, gpu, minor);
     self->count++;
     return true;

@@ -18,7 +18,7 @@ static const jm_error_budget budget = {.relative = 0.05, .resolution_uj = 61, .j
 /* Ways to the same counters, the best first: only one may count. */
 static const char *const controls[] = {"intel-rapl:", "intel-rapl-tpmi:", "intel-rapl-mmio:", NULL};
 
-enum { ZONES_MAX = 256 };
+enum { ZONES_MAX = 256, CONSTRAINTS = 3 };
 
 /* In the order of containment: a zone's container is always of an earlier kind. */
 typedef enum { ZONE_PSYS, ZONE_PACKAGE, ZONE_DRAM, ZONE_INNER, ZONE_KINDS } zone_kind;
@@ -101,6 +101,25 @@ static int find_parent(const powercap *self, const struct zone *zone) {
     return find_psys(self, zone->package);
 }
 
+static uint64_t greatest_limit(const char *folder, const char *what) {
+    uint64_t most_uw = 0;
+    for (int i = 0; i < CONSTRAINTS; i++) {
+        char file[JM_NAME_MAX];
+        jm_format(file, sizeof file, "constraint_%d_%s", i, what);
+        uint64_t uw = jm_limit_of(folder, file);
+        most_uw = uw > most_uw ? uw : most_uw;
+    }
+    return most_uw;
+}
+
+/* Of its constraints (long term, short term, peak) the greatest. What they are set to may be a cap
+ * of today, and counts only beside what the zone is rated for. */
+static uint64_t limit_of(const char *folder) {
+    uint64_t rated_uw = greatest_limit(folder, "max_power_uw");
+    uint64_t set_uw = greatest_limit(folder, "power_limit_uw");
+    return rated_uw > 0 && set_uw > rated_uw ? set_uw : rated_uw;
+}
+
 static int add_zone(powercap *self, const char *root, const struct zone *zone,
                     const jm_instrument_config *config, jm_message *why) {
     struct counter *counter = &self->counters[self->count];
@@ -121,8 +140,10 @@ static int add_zone(powercap *self, const char *root, const struct zone *zone,
                                       .method = JM_METHOD_COUNTER,
                                       .wrap_uj = zone->wrap_uj,
                                       .parent = find_parent(self, zone),
-                                      .error = jm_error_budget_or(config->error, budget)};
+                                      .error = jm_error_budget_or(config->error, budget),
+                                      .max_uw = limit_of(folder)};
     jm_format(counter->info.name, sizeof counter->info.name, "%s", zone->name);
+    jm_device_of(folder, counter->info.device);
     self->count++;
     return 0;
 }

@@ -65,6 +65,20 @@ bool jm_is_readable(const jm_settings *settings, const char *key, jm_message *wh
     return false;
 }
 
+/* FNV-1a, each key's own, so that they can be summed. */
+uint64_t jm_settings_digest(const jm_settings *settings) {
+    uint64_t sum = 0;
+    for (int i = 0; i < settings->count; i++) {
+        const char *texts[] = {settings->list[i].key->name, "=", settings->list[i].text};
+        uint64_t digest = UINT64_C(0xcbf29ce484222325);
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+            for (const char *c = texts[k]; *c; c++)
+                digest = (digest ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+        sum += digest;
+    }
+    return sum;
+}
+
 bool jm_settings_put(jm_settings *settings, const jm_key *key, const char *text, int line) {
     char *copy = strdup(text);
     if (!copy)

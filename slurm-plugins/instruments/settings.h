@@ -54,6 +54,9 @@ char *jm_text_copy(const jm_settings *settings, const char *key);
 /* Can we read the file that the key names? Yes where the configuration is silent; false and why. */
 bool jm_is_readable(const jm_settings *settings, const char *key, jm_message *why);
 
+/* Another one where a key or its text is another; the keys' order does not matter. */
+uint64_t jm_settings_digest(const jm_settings *settings);
+
 /* Add or replace a value, as if the file gave it: `auto` and tests. False: out of memory. */
 bool jm_settings_put(jm_settings *settings, const jm_key *key, const char *text, int line);
 bool jm_settings_copy(jm_settings *to, const jm_settings *from);

@@ -9,6 +9,23 @@
 #include <string.h>
 #include <unistd.h>
 
+void jm_device_of(const char *folder, char device[JM_NAME_MAX]) {
+    char *path = realpath(folder, NULL);
+    size_t length = path ? strlen(path) : 0;
+    jm_format(device, JM_NAME_MAX, "%s",
+              length < JM_NAME_MAX ? (path ? path : "") : path + length - (JM_NAME_MAX - 1));
+    free(path);
+}
+
+uint64_t jm_limit_of(const char *folder, const char *file) {
+    char path[JM_PATH_MAX], text[32];
+    uint64_t uw = 0;
+    if (jm_format(path, sizeof path, "%s/%s", folder, file) &&
+        jm_read_small_file(path, text, sizeof text) > 0)
+        jm_parse_u64(text, &uw);
+    return uw < UINT64_MAX / JM_PEAK_FACTOR ? JM_PEAK_FACTOR * uw : 0;
+}
+
 int jm_sensor_open(jm_sensor *sensor, const char *folder, const char *file) {
     sensor->fd = -1;
     if (!jm_format(sensor->path, sizeof sensor->path, "%s/%s", folder, file)) {

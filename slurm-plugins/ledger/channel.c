@@ -7,6 +7,9 @@
 static const double NS_PER_S = 1e9;
 static const double UJ_PER_J = 1e6;
 
+/* Between two readings of a counter that moves each millisecond. */
+static const double SHORTEST_S = 1e-3;
+
 /* Shorter intervals of a counter tell more of its steps than of the power. */
 static const int64_t POWER_NS = 10000000;
 
@@ -81,6 +84,7 @@ static void note_held(jm_channel *channel, uint64_t energy_uj, int64_t dt_ns) {
 static void fall(jm_channel *channel, int64_t boot_ns, const char *fault) {
     channel->fell_from = channel->last_value;
     channel->fell_uj = channel->integral_uj;
+    channel->fell_boot_ns = channel->last_boot_ns;
     lose(channel, boot_ns, fault);
 }
 
@@ -91,9 +95,17 @@ static void climb_back(jm_channel *channel, uint64_t value) {
         return;
     if (value > channel->fell_from) {
         channel->last_value = channel->fell_from;
+        channel->last_boot_ns = channel->fell_boot_ns; /* all that time is what it gained in */
         channel->integral_uj = channel->fell_uj;
     }
     channel->fell_from = 0;
+}
+
+/* What a counter may show to have gained: by its stamps' jitter and its step some of it before. */
+static double most_uj(const jm_channel *channel, double dt_s) {
+    const jm_error_budget *error = &channel->info.error;
+    double longest_s = fmax(dt_s, SHORTEST_S) + 2 * error->jitter_s;
+    return jm_channel_limit_w(&channel->info) * UJ_PER_J * longest_s + error->resolution_uj;
 }
 
 static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
@@ -110,7 +122,7 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
         return;
     }
     energy_uj = own_part(channel, energy_uj, &channel->part_carry);
-    if ((double)energy_uj > JM_PLAUSIBLE_POWER_W * UJ_PER_J * (dt_s > 1e-3 ? dt_s : 1e-3)) {
+    if ((double)energy_uj > most_uj(channel, dt_s)) {
         (value < channel->last_value ? fall : lose)(
             channel, boot_ns, "jumps: the counter was reset, or is no energy");
         return;
@@ -226,9 +238,14 @@ static uint64_t level_uj(const jm_channel *channel, int64_t boot_ns, int64_t max
     return ahead_uj < channel->integral_uj ? channel->integral_uj - ahead_uj : 0;
 }
 
-bool jm_channel_is_beyond_a_node(const jm_channel *channel, const jm_reading *reading) {
+double jm_channel_limit_w(const jm_channel_info *info) {
+    return info->max_uw > 0 ? (double)info->max_uw / UJ_PER_J : JM_PLAUSIBLE_POWER_W;
+}
+
+bool jm_channel_is_beyond_its_limit(const jm_channel *channel, const jm_reading *reading) {
     return reading->ok && channel->info.method != JM_METHOD_COUNTER &&
-           (double)reading->value * part_of(channel) > JM_PLAUSIBLE_POWER_W * UJ_PER_J;
+           (double)reading->value * part_of(channel) >
+               jm_channel_limit_w(&channel->info) * UJ_PER_J;
 }
 
 jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {

@@ -5,17 +5,15 @@
 
 #include "instrument.h"
 
-enum { JM_CHANNELS_MAX = 64 };
-
-/* No channel of a node draws more; a counter that seems to was reset, it did not wrap. */
-#define JM_PLAUSIBLE_POWER_W 50000.0
+enum { JM_CHANNELS_MAX = 64, JM_IDENTITY_MAX = 256 };
 
 typedef struct {
     char name[2 * JM_NAME_MAX]; /* "instrument/channel", unique in the node */
     jm_channel_info info;
-    int parent;     /* index of the channel that contains it, -1: none */
-    bool outermost; /* counts in the node's total; the others are its breakdown */
-    bool retired;   /* no longer configured; kept while accounts hold energy of it */
+    char identity[JM_IDENTITY_MAX]; /* what is read, and how; values of another are not joined */
+    int parent;                     /* index of the channel that contains it, -1: none */
+    bool outermost;                 /* counts in the node's total; the others are its breakdown */
+    bool retired; /* no longer configured; kept while accounts hold energy of it */
 
     bool has_last;
     uint64_t last_value;  /* a counter's microjoules, raw; otherwise the node's microwatts */
@@ -25,6 +23,7 @@ typedef struct {
     uint64_t integral_uj;  /* all the energy up to last_value */
     uint64_t fell_from;    /* a counter's value before it fell, until it counts on; 0: it did not */
     uint64_t fell_uj;      /* and the integral then */
+    int64_t fell_boot_ns;  /* and when it was read */
     double power_w;        /* mean between a counter's last two steps, or the last reading */
     int64_t moved_boot_ns; /* counter: when power_w was taken, and what it gained since */
     uint64_t moved_uj;
@@ -79,8 +78,12 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
 jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64_t boot_ns,
                            int64_t max_gap_ns);
 
-/* A power that no node draws: garbage of its instrument. (A counter's is judged as it is taken.) */
-bool jm_channel_is_beyond_a_node(const jm_channel *channel, const jm_reading *reading);
+/* The most that the channel may draw, of the node's part. */
+double jm_channel_limit_w(const jm_channel_info *info);
+
+/* A power beyond that: garbage of its instrument, not to be taken. (A counter's is judged as it is
+ * taken: one that seems to draw more was reset, it did not wrap.) */
+bool jm_channel_is_beyond_its_limit(const jm_channel *channel, const jm_reading *reading);
 
 /* As after a start: what came before is not joined with what comes. */
 void jm_channel_forget(jm_channel *channel);

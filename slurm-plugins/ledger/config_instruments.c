@@ -10,6 +10,7 @@
 #include <string.h>
 
 static const double MAX_POWER_W = 1e9;
+static const double MIN_LIMIT_W = 0.001;
 static const double MIN_PART = 1e-6; /* of a million nodes, one */
 
 static void parse_domain(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
@@ -48,7 +49,19 @@ static void parse_error(jm_reader *reader, const jm_field *field, const yaml_nod
     jm_parse_mapping(reader, value, prefix, error_fields, out, lines, NULL);
 }
 
-enum { I_NAME, I_TYPE, I_PARENT, I_PERIOD, I_TIMEOUT, I_STUCK, I_IDLE, I_PART, I_ERROR, I_DOMAIN };
+enum {
+    I_NAME,
+    I_TYPE,
+    I_PARENT,
+    I_PERIOD,
+    I_TIMEOUT,
+    I_STUCK,
+    I_IDLE,
+    I_MAX,
+    I_PART,
+    I_ERROR,
+    I_DOMAIN
+};
 enum { I_CHANNELS = I_DOMAIN + 1, I_END };
 
 #define INSTRUMENT(member)      offsetof(jm_instrument_config, member)
@@ -74,6 +87,7 @@ static const jm_field instrument_fields[] = {
     [I_TIMEOUT] = {"timeout_s", jm_parse_real, INSTRUMENT(timeout_s), 0, 0.001, 86400},
     [I_STUCK] = {"stuck_s", jm_parse_real, INSTRUMENT(stuck_s), 0, 0, 86400},
     [I_IDLE] = {"idle_w", jm_parse_real, INSTRUMENT(idle_w), 0, 0, MAX_POWER_W},
+    [I_MAX] = {"max_w", jm_parse_real, INSTRUMENT(max_w), 0, MIN_LIMIT_W, MAX_POWER_W},
     [I_PART] = {"part", jm_parse_real, INSTRUMENT(part), 0, MIN_PART, 1},
     [I_ERROR] = {"error", parse_error, INSTRUMENT(error), 0, 0, 0},
     [I_DOMAIN] = {"domain", parse_domain, INSTRUMENT(domain), 0, 0, 0},
@@ -87,6 +101,7 @@ jm_instrument_config jm_instrument_defaults(const char *file) {
     return (jm_instrument_config){.domain = JM_DOMAIN_NODE,
                                   .idle_w = NAN,
                                   .part = NAN,
+                                  .max_w = NAN,
                                   .period_s = NAN,
                                   .timeout_s = NAN,
                                   .stuck_s = NAN,
@@ -221,7 +236,7 @@ static void parse_flag(jm_reader *reader, const jm_field *field, const yaml_node
         jm_complain(reader, place, "must be %s, is '%.60s'", must_be, text);
 }
 
-enum { C_NAME, C_DOMAIN, C_IDLE, C_PART, C_ERROR, C_NODES, C_SHARED, C_SUM, C_END };
+enum { C_NAME, C_DOMAIN, C_IDLE, C_MAX, C_PART, C_ERROR, C_NODES, C_SHARED, C_SUM, C_END };
 enum { CHANNELS_PER_INSTRUMENT_MAX = 100000 };
 
 #define CHANNEL(member) offsetof(jm_channel_config, member)
@@ -230,6 +245,7 @@ static const jm_field channel_fields[] = {
     [C_NAME] = {"name", jm_parse_name, CHANNEL(name), JM_NAME_MAX, 0, 0},
     [C_DOMAIN] = {"domain", parse_domain, CHANNEL(domain), 0, 0, 0},
     [C_IDLE] = {"idle_w", jm_parse_real, CHANNEL(idle_w), 0, 0, MAX_POWER_W},
+    [C_MAX] = {"max_w", jm_parse_real, CHANNEL(max_w), 0, MIN_LIMIT_W, MAX_POWER_W},
     [C_PART] = {"part", jm_parse_real, CHANNEL(part), 0, MIN_PART, 1},
     [C_ERROR] = {"error", parse_error, CHANNEL(error), 0, 0, 0},
     [C_NODES] = {"nodes", parse_nodes, 0, 0, 0, 0},
@@ -257,8 +273,12 @@ static bool take_channel_setting(jm_reader *reader, void *context, const char *n
 
 static void parse_channel(jm_reader *reader, const yaml_node_t *value, const jm_place *place,
                           struct channel_entry *entry) {
-    *entry->config = (jm_channel_config){
-        .domain = JM_DOMAIN_NODE, .idle_w = NAN, .part = NAN, .error = silent, .line = place->line};
+    *entry->config = (jm_channel_config){.domain = JM_DOMAIN_NODE,
+                                         .idle_w = NAN,
+                                         .part = NAN,
+                                         .max_w = NAN,
+                                         .error = silent,
+                                         .line = place->line};
     if (value->type != YAML_MAPPING_NODE) {
         jm_complain(reader, place, "must be a mapping such as {name: outlet-1}, is %s",
                     value->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");

@@ -4,50 +4,35 @@
 #include "config.h"
 #include "locate.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "bk_fuzz.h"
 
 /* What the rest of the house relies on. */
 static void require_valid(const jm_config *config) {
-    if (!config->cluster[0] || strlen(config->socket) > 107 || !(config->period_s >= 0.01) ||
-        config->cpus < 1 || config->n_instruments < 1)
-        abort();
+    abort_if(!config->cluster[0] || strlen(config->socket) > 107 || !(config->period_s >= 0.01) ||
+             config->cpus < 1 || config->n_instruments < 1);
     jm_message why;
     for (int i = 0; i < config->n_instruments; i++)
-        if (!config->instruments[i].name[0] ||
-            !jm_instrument_by_type(config->instruments[i].type, &why))
-            abort();
+        abort_if(!config->instruments[i].name[0] ||
+                 !jm_instrument_by_type(config->instruments[i].type, &why));
 }
 
 static void hear(void *context, const char *message) {
-    if (strchr(message, '\n') || !message[0])
-        abort();
+    abort_if(strchr(message, '\n') || !message[0]);
     ++*(int *)context;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     static jm_config config;
-    int fd = memfd_create("joulemark.yaml", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-        abort();
-    char path[64], socket[JM_PATH_MAX];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    char path[32], socket[JM_PATH_MAX];
+    int fd = fuzz_file(data, size, path);
     int heard = 0;
     int errors = jm_config_load(path, "node", &config, hear, &heard);
-    if (errors != heard)
-        abort();
+    abort_if(errors != heard);
     if (errors == 0)
         require_valid(&config);
     jm_message why;
-    if (jm_config_socket(path, "node", socket, sizeof socket, &why) == 0 && errors == 0 &&
-        strcmp(socket, config.socket) != 0)
-        abort();
+    abort_if(jm_config_socket(path, "node", socket, sizeof socket, &why) == 0 && errors == 0 &&
+             strcmp(socket, config.socket) != 0);
     jm_config_free(&config);
     close(fd);
-    return 0;
 }

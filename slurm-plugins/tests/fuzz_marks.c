@@ -2,12 +2,7 @@
 // Fuzzer of a ring that any user's process can write: slots, places and names are the input's.
 #include "marks.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "bk_fuzz.h"
 
 /* Copies the next bytes of the input into the ring at this offset. */
 static size_t fill(jm_ring *ring, size_t offset, size_t length, const uint8_t *data, size_t size) {
@@ -16,7 +11,7 @@ static size_t fill(jm_ring *ring, size_t offset, size_t length, const uint8_t *d
     return n;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     jm_ledger ledger;
     jm_ledger_init(&ledger, 1, 1000000000);
     jm_channel channel = {.parent = -1, .outermost = true, .name = "node"};
@@ -29,8 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     jm_source *source = jm_marks_attach(marks, &ledger, step, 0, 1, fds, &why);
     jm_ring *ring = source ? mmap(NULL, sizeof *ring, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0)
                            : MAP_FAILED;
-    if (ring == MAP_FAILED)
-        abort();
+    abort_if(ring == MAP_FAILED);
     for (int64_t now_ns = 2; size > 0 && now_ns < 20; now_ns++) {
         size_t used = fill(ring, offsetof(jm_ring, head), 8, data, size);
         used += fill(ring, offsetof(jm_ring, slots), 128, data + used, size - used);
@@ -47,5 +41,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     close(fds[0]);
     jm_marks_free(marks);
     jm_ledger_free(&ledger);
-    return 0;
 }

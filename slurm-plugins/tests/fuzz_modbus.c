@@ -4,16 +4,14 @@
 #include "meter.h"
 #include "registers.h"
 
+#include "bk_fuzz.h"
+
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     uint16_t registers[JM_REGISTERS_MAX] = {0};
     if (size < 2)
-        return 0;
+        return;
     memcpy(registers, data + 2, size - 2 < sizeof registers ? size - 2 : sizeof registers);
     jm_register_form form = {data[0] % 8, data[0] & 8, data[0] & 16};
     jm_meter meter = {.energy = data[0] & 32, .scale = pow(10, data[1] % 22 - 9)};
@@ -21,10 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t value = 0;
     jm_message why = {""};
     bool good = jm_register_number(&form, registers, &number, &why);
-    if (good && !isfinite(number))
-        abort();
+    abort_if(good && !isfinite(number));
     good = good && jm_meter_value(&meter, number, &value, &why);
-    if (good ? value > UINT64_C(1) << 62 : !why.text[0])
-        abort();
-    return 0;
+    abort_if(good ? value > UINT64_C(1) << 62 : !why.text[0]);
 }

@@ -2,22 +2,15 @@
 // Fuzz target: any text as a line of pm_counters gives a counter, or a message why it is none.
 #include "pm_counters.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "bk_fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     char text[256];
     size_t length = size < sizeof text ? size : sizeof text - 1;
     memcpy(text, data, length);
     text[length] = '\0';
     jm_pm_line line;
     jm_message why = {""};
-    if (jm_pm_parse(text, &line, &why)) {
-        if (line.unit != '\0' && line.unit != 'J' && line.unit != 'W')
-            abort();
-    } else if (!why.text[0])
-        abort();
-    return 0;
+    bool good = jm_pm_parse(text, &line, &why);
+    abort_if(good ? line.unit != '\0' && line.unit != 'J' && line.unit != 'W' : !why.text[0]);
 }

@@ -3,20 +3,15 @@
 // never a crash.
 #include "series.h"
 
-#include <stdlib.h>
+#include "bk_fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     const int64_t after_ns = 1000;
     jm_series series = {0};
     jm_message why = {""};
     int found = jm_series_parse((const char *)data, size, 1, false, after_ns, &series, &why);
-    if (found < 0 && !why.text[0])
-        abort();
+    abort_if(found < 0 && !why.text[0]);
     for (int i = 0; i < series.count; i++)
-        if (series.points[i].time_ns <= (i ? series.points[i - 1].time_ns : after_ns))
-            abort();
+        abort_if(series.points[i].time_ns <= (i ? series.points[i - 1].time_ns : after_ns));
     jm_series_free(&series);
-    return 0;
 }

@@ -2,20 +2,15 @@
 // Fuzzer of the packets that any user can send to the daemon.
 #include "protocol.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "bk_fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     jm_packet packet, again;
     char text[2 * JM_PACKET_MAX];
     if (size > JM_PACKET_MAX || !jm_packet_parse((const char *)data, size, &packet))
-        return 0;
+        return;
     jm_packet_begin(text, sizeof text, "again");
     for (int i = 0; i < packet.n_fields; i++)
         jm_packet_add(text, sizeof text, "key", "%s", packet.fields[i].value);
-    if (!jm_packet_parse(text, strlen(text), &again))
-        abort();
-    return 0;
+    abort_if(!jm_packet_parse(text, strlen(text), &again));
 }

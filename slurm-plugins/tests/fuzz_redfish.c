@@ -3,10 +3,7 @@
 // link that leaves the service.
 #include "redfish_resource.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "bk_fuzz.h"
 
 typedef bool interpreter(const json_t *resource, uint64_t *value, jm_message *why);
 
@@ -14,8 +11,7 @@ static void interpret(const json_t *resource, interpreter *value_of, uint64_t mo
     uint64_t value = 0;
     jm_message why = {""};
     bool ok = value_of(resource, &value, &why);
-    if (ok ? value > most : !why.text[0])
-        abort();
+    abort_if(ok ? value > most : !why.text[0]);
 }
 
 static void follow(const json_t *resource) {
@@ -25,9 +21,8 @@ static void follow(const json_t *resource) {
     for (size_t i = 0; i < sizeof links / sizeof links[0] && count < 8; i++)
         count += jm_resource_link(resource, links[i], &uris[count]);
     for (int i = 0; i < count; i++)
-        if (uris[i].path[0] != '/' || uris[i].path[1] == '/' || strpbrk(uris[i].path, " \r\n") ||
-            !jm_uri_id(&uris[i]))
-            abort();
+        abort_if(uris[i].path[0] != '/' || uris[i].path[1] == '/' ||
+                 strpbrk(uris[i].path, " \r\n") || !jm_uri_id(&uris[i]));
 }
 
 /* A header's line: what comes of it goes back to the service as it is. */
@@ -36,19 +31,17 @@ static void read_header(const char *line, size_t length) {
     jm_uri uri;
     if (!jm_header_value(line, length, "Location:", value, sizeof value))
         return;
-    if (strpbrk(value, "\r\n") || (jm_uri_of_location(value, &uri) && uri.path[0] != '/'))
-        abort();
+    abort_if(strpbrk(value, "\r\n") || (jm_uri_of_location(value, &uri) && uri.path[0] != '/'));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     read_header((const char *)data, size);
     const uint64_t most_uw = UINT64_C(1000000000000000), most_uj = UINT64_C(9000000000000000000);
     jm_message why = {""};
     json_t *resource = jm_resource_parse((const char *)data, size, &why);
     if (!resource) {
-        if (!why.text[0])
-            abort();
-        return 0;
+        abort_if(!why.text[0]);
+        return;
     }
     interpret(resource, jm_metrics_uw, most_uw);
     interpret(resource, jm_power_uw, most_uw);
@@ -58,5 +51,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     jm_resource_in_state(resource, "Absent");
     follow(resource);
     json_decref(resource);
-    return 0;
 }

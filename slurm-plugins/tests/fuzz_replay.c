@@ -2,13 +2,9 @@
 // Fuzz target: any bytes as a trace give an error or a counter that never runs back.
 #include "given.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "bk_fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include <math.h>
 
 /* Readings over ever longer steps, from before the first row to the end of the clock. */
 static void read_through(void *self, bool as_power) {
@@ -17,8 +13,7 @@ static void read_through(void *self, bool as_power) {
     int64_t now_ns = 0;
     for (int64_t step_ns = 1; step_ns < INT64_MAX / 4; step_ns += step_ns / 3 + 1) {
         jm_replay.read(self, now_ns, &reading);
-        if (!reading.ok || (!as_power && reading.value < last))
-            abort();
+        abort_if(!reading.ok || (!as_power && reading.value < last));
         last = reading.value;
         if (now_ns > INT64_MAX - step_ns)
             break;
@@ -27,16 +22,13 @@ static void read_through(void *self, bool as_power) {
 }
 
 /* The first byte sets the options, the rest is the file. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     if (size == 0)
-        return 0;
-    int fd = memfd_create("trace.csv", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)size - 1)
-        abort();
+        return;
     bool as_power = data[0] & 1, wraps = data[0] & 8;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    jm_instrument_config config = given_nothing();
+    char path[32];
+    int fd = fuzz_file(data + 1, size - 1, path);
+    GIVEN config = given_nothing();
     give(&config.settings, jm_replay.keys, "file", path);
     give(&config.settings, jm_replay.keys, "as", as_power ? "power" : "counter");
     give(&config.settings, jm_replay.keys, "repeat", data[0] & 2 ? "true" : "false");
@@ -44,14 +36,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (wraps)
         give(&config.settings, jm_replay.keys, "wrap_uj", "1099511627776");
     void *self;
-    jm_message why;
+    jm_message why = {""};
     if (jm_replay.open(&config, &self, &why) == 0) {
         /* the sums of a wrapping counter are the tests' to check */
         read_through(self, as_power || wraps);
         jm_replay.close(self);
-    } else if (!why.text[0])
-        abort();
-    jm_settings_free(&config.settings);
+    } else
+        abort_if(!why.text[0]);
     close(fd);
-    return 0;
 }

@@ -3,22 +3,18 @@
 // item that is looked for.
 #include "scpi.h"
 
+#include "bk_fuzz.h"
+
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     if (size == 0)
-        return 0;
+        return;
     char *reply = calloc(1, size);
     memcpy(reply, data + 1, size - 1);
     double number = NAN;
     jm_message why = {""};
     bool good = jm_scpi_number(reply, data[0] % 8 + 1, &number, &why);
-    if (good ? !isfinite(number) || number == 9.91e37 : !why.text[0])
-        abort();
+    abort_if(good ? !isfinite(number) || number == 9.91e37 : !why.text[0]);
     free(reply);
-    return 0;
 }

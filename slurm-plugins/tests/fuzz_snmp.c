@@ -4,11 +4,9 @@
 #include "meter.h"
 #include "snmp_value.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include "bk_fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include <math.h>
 
 static void try_value(uint8_t type, const uint8_t *data, size_t size) {
     const jm_meter meter = {.scale = 0.1};
@@ -17,8 +15,7 @@ static void try_value(uint8_t type, const uint8_t *data, size_t size) {
     jm_message why = {""};
     bool good = jm_snmp_number(type, size > 0 ? data : NULL, size, &number, &why) &&
                 jm_meter_value(&meter, number, &value, &why);
-    if (good ? value > UINT64_C(1000000000000000) : !why.text[0])
-        abort();
+    abort_if(good ? value > UINT64_C(1000000000000000) : !why.text[0]);
 }
 
 static void try_name(uint8_t outlet, const uint8_t *data, size_t size) {
@@ -26,18 +23,15 @@ static void try_name(uint8_t outlet, const uint8_t *data, size_t size) {
     char *text = calloc(1, size + 1);
     memcpy(text, data, size);
     size_t length = jm_snmp_name(text, outlet, name);
-    if (length == 1 || length > JM_OID_MAX)
-        abort();
+    abort_if(length == 1 || length > JM_OID_MAX);
     for (size_t i = 0; i < length; i++)
-        if (name[i] > UINT32_MAX)
-            abort();
+        abort_if(name[i] > UINT32_MAX);
     free(text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+FUZZ(data, size) {
     if (size == 0)
-        return 0;
+        return;
     try_value(data[0], data + 1, size - 1);
     try_name(data[0], data + 1, size - 1);
-    return 0;
 }

@@ -2,6 +2,7 @@
 // Do the error bars hold? Random jobs in simulated time through the real channels and the real
 // ledger; the truth is known in closed form.
 #include "ledger.h"
+#include "random.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -43,22 +44,11 @@ static const instrument INSTRUMENTS[] = {
 };
 enum { N_INSTRUMENTS = sizeof INSTRUMENTS / sizeof *INSTRUMENTS };
 
-/* ---- random numbers: splitmix64, a case is its seed ---- */
-
-static uint64_t mix(uint64_t x) {
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-static double unit_of(uint64_t bits) {
-    return (double)(bits >> 11) * 0x1p-53;
-}
+/* ---- random numbers: a case is its seed ---- */
 
 static double uniform(uint64_t *state, double low, double high) {
     *state += 1;
-    return low + (high - low) * unit_of(mix(*state));
+    return low + (high - low) * random_part(random_of(*state));
 }
 
 static double log_uniform(uint64_t *state, double low, double high) {
@@ -82,7 +72,7 @@ typedef struct {
 } job;
 
 static double level_of_slot(const job *j, double slot) {
-    return j->low + (j->high - j->low) * unit_of(mix(j->seed ^ (uint64_t)slot));
+    return j->low + (j->high - j->low) * random_part(random_of(j->seed ^ (uint64_t)slot));
 }
 
 /* Rate at x_s after the job's phase. */
@@ -170,7 +160,7 @@ typedef struct {
 } scene;
 
 static job random_job(uint64_t *random, double cpus) {
-    job j = {.cpus = cpus, .form = (shape)(uniform(random, 0, SHAPES)), .seed = mix(*random)};
+    job j = {.cpus = cpus, .form = (shape)(uniform(random, 0, SHAPES)), .seed = random_of(*random)};
     double a = uniform(random, 0, cpus), b = uniform(random, 0, cpus);
     j.low = fmin(a, b);
     j.high = fmax(a, b);
@@ -217,7 +207,7 @@ static void add_history(scene *s) {
 
 static void random_scene(scene *s, uint64_t seed, int which, const planned *plan) {
     memset(s, 0, sizeof *s);
-    s->random = mix(seed);
+    s->random = random_of(seed);
     uint64_t *random = &s->random;
     s->with = &INSTRUMENTS[which >= 0 ? which : (int)uniform(random, 0, N_INSTRUMENTS)];
     s->idle_w = uniform(random, 20, 200);
@@ -479,7 +469,7 @@ static void print_instrument(const instrument *of) {
 static int judge_plan(const planned *plan, uint64_t cases, uint64_t seed, int which) {
     uint64_t met = 0, told = 0;
     for (uint64_t i = 0; i < cases; i++) {
-        outcome o = play(mix(seed) + i, which, plan);
+        outcome o = play(random_of(seed) + i, which, plan);
         met += fabs(o.measured_j - o.truth_j) <= plan->accuracy * o.truth_j;
         told += o.half_width_j <= plan->accuracy * o.measured_j;
     }
@@ -577,7 +567,7 @@ int main(int argc, char **argv) {
     if (args.plan.length_s > 0)
         return judge_plan(&args.plan, args.cases, args.seed, args.which);
     for (uint64_t i = 0; i < args.cases; i++) {
-        outcome o = play(mix(args.seed) + i, args.which, &args.plan);
+        outcome o = play(random_of(args.seed) + i, args.which, &args.plan);
         sum_up(&sum, &o, args.cases);
         if (args.verbose && fabs(o.measured_j - o.truth_j) > o.half_width_j)
             printf("case %" PRIu64 ": %s %s %.3f s%s: %.3f J, truth %.3f J, +- %.3f J\n", i,

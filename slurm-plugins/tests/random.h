@@ -17,11 +17,24 @@ static inline void random_begin(void) {
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
-static inline uint64_t random_u64(void) {
-    uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
+static const uint64_t RANDOM_STEP = UINT64_C(0x9e3779b97f4a7c15);
+
+static inline uint64_t random_of(uint64_t seed) {
+    uint64_t z = seed + RANDOM_STEP;
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
+}
+
+static inline uint64_t random_u64(void) {
+    const uint64_t bits = random_of(random_state);
+    random_state += RANDOM_STEP;
+    return bits;
+}
+
+/* From 0 to 1. */
+static inline double random_part(uint64_t bits) {
+    return (double)(bits >> 11) * 0x1p-53;
 }
 
 static inline uint64_t random_below(uint64_t bound) {

@@ -3,27 +3,15 @@
 #include "amdgpu.h"
 
 #include "bench.h"
-#include "bk_fixtures.h"
 
-static char folder[256];
-
-static bool open_here(struct bench *bench) {
-    jm_instrument_config config = given_nothing();
-    give(&config.settings, jm_amdgpu.keys, "root", folder);
-    bool opened = bench_open(bench, &jm_amdgpu, &config);
-    jm_settings_free(&config.settings);
-    return opened;
-}
-
-static void shut(struct bench *bench) {
-    bench_close(bench);
-    test_empty(folder);
+static bool open_here(void) {
+    GIVEN config = given_nothing();
+    give(&config.settings, jm_amdgpu.keys, "root", test_folder);
+    return bench_open(&jm_amdgpu, &config);
 }
 
 static void write_card(int number, const char *file, const char *text) {
-    char path[128];
-    jm_format(path, sizeof path, "card%d/device/%s", number, file);
-    test_write(folder, path, text);
+    test_write(test_text("card%d/device/%s", number, file), text);
 }
 
 static void add_card(int number, const char *device_id) {
@@ -47,16 +35,13 @@ static size_t make_metrics(unsigned char *data, size_t length, unsigned char con
 
 static void write_metrics(int number, unsigned char content, size_t offset, uint64_t units) {
     unsigned char data[264];
-    char path[512];
     size_t length = make_metrics(data, sizeof data, content, offset, units);
     write_card(number, "gpu_metrics", "");
-    jm_format(path, sizeof path, "%s/card%d/device/gpu_metrics", folder, number);
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(test_path(test_text("card%d/device/gpu_metrics", number)), "w");
     expect(file && fwrite(data, 1, length, file) == length && fclose(file) == 0);
 }
 
-static void energy_goes_before_power(void) {
-    struct bench bench;
+TEST(energy_goes_before_power) {
     add_card(0, "0x744c\n"); /* a graphics card: average power */
     write_card(0, "hwmon/hwmon3/power1_average", "31000000\n");
     write_card(0, "hwmon/hwmon3/power1_input", "99\n");
@@ -67,72 +52,63 @@ static void energy_goes_before_power(void) {
     write_card(10, "hwmon/hwmon3/energy1_input", "123456\n");
     add_card(2, "0x1636\n"); /* an APU with input only */
     write_card(2, "hwmon/hwmon3/power1_input", "15000000\n");
-    test_write(folder, "card1-DP-1/status", "connected\n");
-    test_write(folder, "card3/device/hwmon/hwmon9/name", "i915\n");
-    test_write(folder, "card3/device/hwmon/hwmon9/energy1_input", "1\n");
-    expect(open_here(&bench));
+    test_write("card1-DP-1/status", "connected\n");
+    test_write_all("card3/device/hwmon/hwmon9", "name i915", "energy1_input 1");
+    expect(open_here());
     expect_equal(bench.count, 4);
-    bench_channel(&bench, 0, "gpu-0", "gpu", "");
-    bench_channel(&bench, 3, "gpu-3", "gpu", "");
+    bench_channel(0, "gpu-0", "gpu", "");
+    bench_channel(3, "gpu-3", "gpu", "");
     expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
     expect_equal(bench.channels[1].method, JM_METHOD_COUNTER);
-    bench_read(&bench, 0);
-    bench_value(&bench, 0, 31000000);
-    bench_value(&bench, 1, 7000000);
-    bench_value(&bench, 2, 15000000);
-    bench_value(&bench, 3, 123456);
-    shut(&bench);
+    bench_read(0);
+    bench_value(0, 31000000);
+    bench_value(1, 7000000);
+    bench_value(2, 15000000);
+    bench_value(3, 123456);
 }
 
 /* Half of a graphics card's table would be taken for energy of an unknown unit. */
-static void a_graphics_cards_accumulator_is_not_trusted(void) {
-    struct bench bench;
+TEST(a_graphics_cards_accumulator_is_not_trusted) {
     add_card(0, "0x73bf\n");
     write_metrics(0, 3, 24, 12345);
     write_card(0, "hwmon/hwmon3/power1_average", "55000000\n");
-    expect(open_here(&bench));
+    expect(open_here());
     expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
-    shut(&bench);
 }
 
-static void the_second_die_of_a_module_is_in_the_first(void) {
-    struct bench bench;
+TEST(the_second_die_of_a_module_is_in_the_first) {
     for (int i = 0; i < 4; i++) {
         add_card(i, "0x740c\n"); /* MI250X */
         write_metrics(i, 3, 24, i % 2 ? 0 : 65536);
         write_card(i, "hwmon/hwmon3/power1_average", "0\n");
     }
-    expect(open_here(&bench));
+    expect(open_here());
     expect_equal(bench.count, 2);
-    bench_channel(&bench, 0, "gpu-0.1-pair", "gpu", "");
-    bench_channel(&bench, 1, "gpu-2.3-pair", "gpu", "");
-    bench_read(&bench, 0);
-    bench_value(&bench, 1, 1000000);
-    shut(&bench);
+    bench_channel(0, "gpu-0.1-pair", "gpu", "");
+    bench_channel(1, "gpu-2.3-pair", "gpu", "");
+    bench_read(0);
+    bench_value(1, 1000000);
 }
 
-static void sick_cards_say_so(void) {
-    struct bench bench;
+TEST(sick_cards_say_so) {
     add_card(0, "0x74a1\n");
     write_metrics(0, 4, 24, 65536);
     add_card(1, "0x744c\n");
     write_card(1, "hwmon/hwmon3/power1_average", "1\n");
-    expect(open_here(&bench));
+    expect(open_here());
     write_card(0, "gpu_metrics", "abcd");
     write_card(1, "hwmon/hwmon3/power1_average", "-5\n");
-    bench_read(&bench, 0);
-    bench_fault(&bench, 0, "gpu_metrics must be as long as its header says");
-    bench_fault(&bench, 1, "is negative, -5");
-    shut(&bench);
+    bench_read(0);
+    bench_fault(0, "gpu_metrics must be as long as its header says");
+    bench_fault(1, "is negative, -5");
 }
 
-static void no_card_says_what_to_do(void) {
-    struct bench bench;
-    expect(!open_here(&bench));
+TEST(no_card_says_what_to_do) {
+    expect(!open_here());
     expect_part(bench.why.text, "has no card with energy or power");
 }
 
-static void every_known_version_has_its_place(void) {
+TEST(every_known_version_has_its_place) {
     static const struct {
         unsigned char content;
         size_t offset;
@@ -164,13 +140,5 @@ static void every_known_version_has_its_place(void) {
 }
 
 int main(void) {
-    test_make_folder(folder, sizeof folder);
-    RUN(energy_goes_before_power);
-    RUN(a_graphics_cards_accumulator_is_not_trusted);
-    RUN(the_second_die_of_a_module_is_in_the_first);
-    RUN(sick_cards_say_so);
-    RUN(no_card_says_what_to_do);
-    RUN(every_known_version_has_its_place);
-    test_remove(folder);
-    return expect_result();
+    return bench_all();
 }

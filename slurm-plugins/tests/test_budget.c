@@ -70,7 +70,7 @@ static double error_of(const jm_estimate *estimate, double truth_j) {
 }
 
 static double random_within(double limit) {
-    return limit * (2 * (double)(random_u64() >> 11) * 0x1p-53 - 1);
+    return limit * (2 * random_part(random_u64()) - 1);
 }
 
 /* ---- table 13: the DSP's rig ---- */
@@ -107,7 +107,7 @@ static double power_error(void) {
                CURRENT_OFFSET_A / RAIL_A);
 }
 
-static void the_rows_of_table_13_compose_by_quadrature(void) {
+TEST(the_rows_of_table_13_compose_by_quadrature) {
     expect_near(voltage_error(), 1421e-6, 1e-6);
     expect_near(current_error(), 2294e-6, 1e-6);
     expect(power_error() < 9500e-6 && power_error() > 9400e-6);
@@ -122,7 +122,7 @@ static jm_channel_info dsp_rig(void) {
 }
 
 /* 7000 samples a second, 1000 s between the markers. */
-static void the_dsps_energy_is_known_to_9500_ppm(void) {
+TEST(the_dsps_energy_is_known_to_9500_ppm) {
     static rig dsp;
     jm_channel_info info = dsp_rig();
     const double rate_hz = 7000, length_s = 1000, power_w = RAIL_V * RAIL_A;
@@ -150,7 +150,7 @@ static double specimen_w(double gain_v, double gain_a, double offset_v, double o
     return (RAIL_V * (1 + gain_v) + offset_v) * (RAIL_A * (1 + gain_a) + offset_a);
 }
 
-static void specimens_of_the_rig_stay_within_table_13(void) {
+TEST(specimens_of_the_rig_stay_within_table_13) {
     static rig dsp;
     const int specimens = 2000;
     const double length_s = 10;
@@ -208,7 +208,7 @@ static double sum_of_samples_j(double phase_s, double length_s, double watts) {
     return sum_j;
 }
 
-static void coolmuc_needs_2400_s_for_5_percent(void) {
+TEST(coolmuc_needs_2400_s_for_5_percent) {
     const double watts = 240, length_s = 2 * MINUTE_S / 0.05;
     expect_equal(length_s, 2400);
     double worst = 0, widest = 0, short_widest = 0;
@@ -264,7 +264,7 @@ static jm_estimate run_on_container(jm_error_budget budget, double period_s, dou
     return end_job(&node, length_s + period_s / 2);
 }
 
-static void a_tegra_node_is_an_eighth_of_its_container(void) {
+TEST(a_tegra_node_is_an_eighth_of_its_container) {
     const jm_error_budget wt230 = {.relative = 0.002};
     const double length_s = 506; /* the Linpack of PRACE's table 39 */
     jm_estimate exact = run_on_container(wt230, 0.25, length_s, BOARDS * BOARD_W);
@@ -281,7 +281,7 @@ static void a_tegra_node_is_an_eighth_of_its_container(void) {
 }
 
 /* "Not accurate enough": of 8 W it knows nothing, and the error bar says so. */
-static void the_rack_meter_is_no_good_for_a_tegra_node(void) {
+TEST(the_rack_meter_is_no_good_for_a_tegra_node) {
     const jm_error_budget rack_meter = {.offset_w = 100};
     jm_estimate estimate = run_on_container(rack_meter, 1, 506, BOARDS * BOARD_W);
     expect(error_of(&estimate, BOARD_W * 506) < 1e-9);
@@ -291,11 +291,5 @@ static void the_rack_meter_is_no_good_for_a_tegra_node(void) {
 
 int main(void) {
     random_begin();
-    RUN(the_rows_of_table_13_compose_by_quadrature);
-    RUN(the_dsps_energy_is_known_to_9500_ppm);
-    RUN(specimens_of_the_rig_stay_within_table_13);
-    RUN(coolmuc_needs_2400_s_for_5_percent);
-    RUN(a_tegra_node_is_an_eighth_of_its_container);
-    RUN(the_rack_meter_is_no_good_for_a_tegra_node);
-    return expect_result();
+    return expect_all();
 }

@@ -5,22 +5,13 @@
 #include "usage.h"
 
 /* A /proc and two cgroup mounts; slurmstepd is process 100, its task 101. */
-static char top[256], proc[300];
-
-static void put(const char *name, const char *format, ...) {
-    char text[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    test_write(top, name, text);
-}
+static char proc[300];
 
 static void begin(void) {
-    test_make_folder(top, sizeof top);
-    snprintf(proc, sizeof proc, "%s/proc", top);
-    put("proc/100/task/100/children", "101 ");
-    put("proc/100/cgroup", "0::/\n");
+    test_begin_folder();
+    snprintf(proc, sizeof proc, "%s/proc", test_folder);
+    test_write("proc/100/task/100/children", "101 ");
+    test_write("proc/100/cgroup", "0::/\n");
 }
 
 static jm_cgroup_answer find(const char *step, jm_cgroup *group) {
@@ -28,27 +19,25 @@ static jm_cgroup_answer find(const char *step, jm_cgroup *group) {
 }
 
 static void check_file(const char *file, const char *name) {
-    char expected[600];
-    snprintf(expected, sizeof expected, "%s/%s", top, name);
-    expect_text(file, expected);
+    expect_text(file, test_path(name));
 }
 
 static void make_version_1(void) {
-    begin();
-    put("proc/self/mountinfo",
-        "31 23 0:28 / %s/cg rw - tmpfs tmpfs rw,mode=755\n"
-        "32 31 0:29 / %s/cg/cpu rw,relatime shared:5 - cgroup cgroup rw,cpu,cpuacct\n"
-        "33 31 0:30 / %s/cg/fr rw,relatime - cgroup cgroup rw,freezer\n"
-        "34 31 0:31 / %s/cg/unified rw - cgroup2 cgroup2 rw\n",
-        top, top, top, top);
-    put("proc/101/cgroup", "5:freezer:/slurm_n1/uid_0/job_7/step_0\n"
-                           "2:cpu,cpuacct:/slurm_n1/uid_0/job_7/step_0/task_0\n"
-                           "0::/\n");
-    put("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "1234567890\n");
-    put("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "THAWED\n");
+    test_write(
+        "proc/self/mountinfo",
+        test_text("31 23 0:28 / %s/cg rw - tmpfs tmpfs rw,mode=755\n"
+                  "32 31 0:29 / %s/cg/cpu rw,relatime shared:5 - cgroup cgroup rw,cpu,cpuacct\n"
+                  "33 31 0:30 / %s/cg/fr rw,relatime - cgroup cgroup rw,freezer\n"
+                  "34 31 0:31 / %s/cg/unified rw - cgroup2 cgroup2 rw\n",
+                  test_folder, test_folder, test_folder, test_folder));
+    test_write("proc/101/cgroup", "5:freezer:/slurm_n1/uid_0/job_7/step_0\n"
+                                  "2:cpu,cpuacct:/slurm_n1/uid_0/job_7/step_0/task_0\n"
+                                  "0::/\n");
+    test_write("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "1234567890\n");
+    test_write("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "THAWED\n");
 }
 
-static void version_1_is_found_and_read(void) {
+TEST(version_1_is_found_and_read) {
     make_version_1();
     jm_cgroup group;
     uint64_t cpu_ns = 0;
@@ -58,21 +47,18 @@ static void version_1_is_found_and_read(void) {
     expect(jm_cgroup_cpu_ns(&group, &cpu_ns));
     expect_equal(cpu_ns, 1234567890);
     expect(!jm_cgroup_is_frozen(&group));
-    put("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
+    test_write("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
     expect(jm_cgroup_is_frozen(&group));
-    test_remove(top);
 }
 
-static void version_2_is_found_and_read(void) {
-    begin();
-    put("proc/self/mountinfo", "25 20 0:22 / %s/cg2 rw,nosuid - cgroup2 cgroup2 rw\n", top);
-    put("proc/100/cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_batch/slurm\n");
-    const char *step = "cg2/system.slice/slurmstepd.scope/job_7/step_batch/";
-    char name[256];
-    snprintf(name, sizeof name, "%scpu.stat", step);
-    put(name, "usage_usec 5000001\nuser_usec 4000000\nsystem_usec 1000001\n");
-    snprintf(name, sizeof name, "%scgroup.events", step);
-    put(name, "populated 1\nfrozen 0\n");
+#define STEP "cg2/system.slice/slurmstepd.scope/job_7/step_batch/"
+
+TEST(version_2_is_found_and_read) {
+    test_write("proc/self/mountinfo",
+               test_text("25 20 0:22 / %s/cg2 rw,nosuid - cgroup2 cgroup2 rw\n", test_folder));
+    test_write("proc/100/cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_batch/slurm\n");
+    test_write(STEP "cpu.stat", "usage_usec 5000001\nuser_usec 4000000\nsystem_usec 1000001\n");
+    test_write(STEP "cgroup.events", "populated 1\nfrozen 0\n");
     jm_cgroup group;
     uint64_t cpu_ns = 0;
     expect_equal(find("batch", &group), JM_CGROUP_FOUND);
@@ -80,87 +66,81 @@ static void version_2_is_found_and_read(void) {
     expect(jm_cgroup_cpu_ns(&group, &cpu_ns));
     expect_equal(cpu_ns, 5000001000);
     expect(!jm_cgroup_is_frozen(&group));
-    put(name, "populated 1\nfrozen 1\n");
+    test_write(STEP "cgroup.events", "populated 1\nfrozen 1\n");
     expect(jm_cgroup_is_frozen(&group));
-    test_remove(top);
 }
 
 /* In a container a mount shows a group below the root, and paths are still the host's. */
-static void a_mount_of_a_part_of_the_tree_is_seen_through(void) {
-    begin();
-    put("proc/self/mountinfo", "25 20 0:22 /box %s/cg2 rw - cgroup2 cgroup2 rw\n", top);
-    put("proc/101/cgroup", "0::/box/job_7/step_3/user/task_0\n");
-    put("cg2/job_7/step_3/cpu.stat", "usage_usec 12\n");
+TEST(a_mount_of_a_part_of_the_tree_is_seen_through) {
+    test_write("proc/self/mountinfo",
+               test_text("25 20 0:22 /box %s/cg2 rw - cgroup2 cgroup2 rw\n", test_folder));
+    test_write("proc/101/cgroup", "0::/box/job_7/step_3/user/task_0\n");
+    test_write("cg2/job_7/step_3/cpu.stat", "usage_usec 12\n");
     jm_cgroup group;
     expect_equal(find("3", &group), JM_CGROUP_FOUND);
     check_file(group.cpu_file, "cg2/job_7/step_3/cpu.stat");
-    test_remove(top);
 }
 
-static void another_step_or_job_is_not_taken_for_it(void) {
+TEST(another_step_or_job_is_not_taken_for_it) {
     make_version_1();
     jm_cgroup group;
     expect_equal(find("1", &group), JM_CGROUP_NONE);
     expect_equal(find("00", &group), JM_CGROUP_NONE);
     expect_equal(jm_cgroup_find(proc, 100, 70, "0", &group), JM_CGROUP_NONE);
     expect_equal(group.source, JM_CPU_PROC);
-    test_remove(top);
 }
 
-static void a_step_without_processes_is_asked_again(void) {
+TEST(a_step_without_processes_is_asked_again) {
     make_version_1();
-    put("proc/100/task/100/children", "");
+    test_write("proc/100/task/100/children", "");
     jm_cgroup group;
     expect_equal(find("0", &group), JM_CGROUP_EARLY);
-    test_remove(top);
 }
 
 /* proctrack/cgroup alone has a freezer, and nothing that counts CPU time. */
-static void without_cpuacct_the_freezer_still_tells(void) {
+TEST(without_cpuacct_the_freezer_still_tells) {
     make_version_1();
-    put("proc/101/cgroup", "5:freezer:/slurm_n1/uid_0/job_7/step_0\n2:cpu,cpuacct:/\n");
+    test_write("proc/101/cgroup", "5:freezer:/slurm_n1/uid_0/job_7/step_0\n2:cpu,cpuacct:/\n");
     jm_cgroup group;
     expect_equal(find("0", &group), JM_CGROUP_NONE);
     expect_equal(group.source, JM_CPU_PROC);
     check_file(group.freeze_file, "cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state");
-    test_remove(top);
 }
 
-static void rubbish_is_no_cpu_time(void) {
+TEST(rubbish_is_no_cpu_time) {
     make_version_1();
     jm_cgroup group;
     uint64_t cpu_ns = 42;
     expect_equal(find("0", &group), JM_CGROUP_FOUND);
-    put("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "a lot\n");
+    test_write("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "a lot\n");
     expect(!jm_cgroup_cpu_ns(&group, &cpu_ns));
     expect_equal(cpu_ns, 42);
-    test_remove(top);
 }
 
 /* The process tree counts until the group is found, and never is one's sum taken for the other's.
  */
-static void a_change_of_source_makes_no_leap(void) {
+TEST(a_change_of_source_makes_no_leap) {
     make_version_1();
     jm_account account = {.kind = JM_ACCOUNT_STEP, .job_id = 7, .step = "0", .pid = 100};
-    put("proc/100/task/100/children", "");
+    test_write("proc/100/task/100/children", "");
     jm_usage_refresh(proc, &account);
     expect_equal(account.cpu_source, JM_CPU_PROC);
-    put("proc/100/task/100/children", "101 ");
+    test_write("proc/100/task/100/children", "101 ");
     jm_usage_refresh(proc, &account);
     expect_equal(account.cpu_source, JM_CPU_CGROUP1);
     expect_equal(account.cpu_ns, 1234567890);
     expect(account.cpu_tick_ns < 1234567890);
-    put("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "1234567899\n");
+    test_write("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "1234567899\n");
     jm_usage_refresh(proc, &account);
     expect_equal(account.cpu_tick_ns, 9);
     expect_equal(account.activity, JM_ACTIVITY_RUNNING);
     jm_usage_refresh(proc, &account);
     expect_equal(account.cpu_tick_ns, 0);
-    put("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
+    test_write("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
     jm_usage_refresh(proc, &account);
     expect_equal(account.activity, JM_ACTIVITY_STOPPED);
     /* The step ends, its group goes: no CPU time, and no other source. */
-    test_remove(top);
+    test_remove(test_folder);
     jm_usage_refresh(proc, &account);
     expect_equal(account.cpu_tick_ns, 0);
     expect_equal(account.cpu_source, JM_CPU_CGROUP1);
@@ -168,13 +148,5 @@ static void a_change_of_source_makes_no_leap(void) {
 }
 
 int main(void) {
-    RUN(version_1_is_found_and_read);
-    RUN(version_2_is_found_and_read);
-    RUN(a_mount_of_a_part_of_the_tree_is_seen_through);
-    RUN(another_step_or_job_is_not_taken_for_it);
-    RUN(a_step_without_processes_is_asked_again);
-    RUN(without_cpuacct_the_freezer_still_tells);
-    RUN(rubbish_is_no_cpu_time);
-    RUN(a_change_of_source_makes_no_leap);
-    return expect_result();
+    return expect_each(begin, test_end_folder);
 }

@@ -23,7 +23,7 @@ static jm_gain feed(jm_channel *channel, uint64_t value, int64_t boot_ns) {
                               5 * SECOND);
 }
 
-static void a_wrapping_counter_loses_nothing(void) {
+TEST(a_wrapping_counter_loses_nothing) {
     const uint64_t wrap = 262143328850;
     jm_channel channel = counter(wrap);
     uint64_t energy = 0, raw = wrap - 1000;
@@ -37,7 +37,7 @@ static void a_wrapping_counter_loses_nothing(void) {
     expect_equal(channel.total_uj, energy);
 }
 
-static void a_counter_that_was_reset_is_a_gap_not_energy(void) {
+TEST(a_counter_that_was_reset_is_a_gap_not_energy) {
     jm_channel channel = counter(0);
     feed(&channel, 5000000, SECOND);
     jm_gain gain = feed(&channel, 100, 2 * SECOND);
@@ -48,7 +48,7 @@ static void a_counter_that_was_reset_is_a_gap_not_energy(void) {
 }
 
 /* Read as 0 while the meter's agent starts, say: what it has ever counted is no energy of now. */
-static void a_counter_that_comes_back_was_not_reset(void) {
+TEST(a_counter_that_comes_back_was_not_reset) {
     for (int zeros = 1; zeros <= 3; zeros++) {
         jm_channel channel = counter(0);
         int64_t now_ns = SECOND;
@@ -66,7 +66,26 @@ static void a_counter_that_comes_back_was_not_reset(void) {
     }
 }
 
-static void an_impossible_jump_is_a_gap_not_energy(void) {
+/* Its limit is that of the whole time, not of the last tick; beyond it it was reset after all. */
+TEST(a_counter_that_comes_back_late_is_believed_what_it_may_have_drawn) {
+    const uint64_t joule_uj = 1000000, before_uj = 20000 * joule_uj;
+    for (int beyond = 0; beyond <= 1; beyond++) {
+        jm_channel channel = counter(0);
+        int64_t now_ns = SECOND;
+        channel.info.max_uw = 1000 * joule_uj;
+        feed(&channel, before_uj - 100 * joule_uj, now_ns);
+        feed(&channel, before_uj, now_ns += SECOND); /* 100 W */
+        for (int i = 0; i < 30; i++)
+            feed(&channel, 0, now_ns += SECOND);
+        uint64_t gain_uj = (beyond ? 31001 : 3100) * joule_uj;
+        jm_gain gain = feed(&channel, before_uj + gain_uj, now_ns += SECOND);
+        expect_equal(gain.energy_uj, beyond ? 0 : gain_uj);
+        expect_equal(gain.fault != NULL, beyond);
+        expect_equal(feed(&channel, before_uj + gain_uj + 50, now_ns += SECOND).energy_uj, 50);
+    }
+}
+
+TEST(an_impossible_jump_is_a_gap_not_energy) {
     jm_channel channel = counter(UINT64_C(1) << 60);
     feed(&channel, UINT64_C(1) << 50, SECOND);
     jm_gain gain = feed(&channel, 7, 2 * SECOND); /* as a wrap it would be a megawatt */
@@ -74,7 +93,7 @@ static void an_impossible_jump_is_a_gap_not_energy(void) {
     expect_equal(gain.lost_ns, SECOND);
 }
 
-static void a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice(void) {
+TEST(a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice) {
     jm_channel channel = counter(1000000000); /* 1000 J: 10 s at 100 W */
     feed(&channel, 0, SECOND);
     feed(&channel, 100000000, 2 * SECOND);
@@ -86,7 +105,7 @@ static void a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice(void
     expect_equal(doubtful.lost_ns, 60 * SECOND);
 }
 
-static void a_ramp_is_integrated_exactly_at_any_ticks(void) {
+TEST(a_ramp_is_integrated_exactly_at_any_ticks) {
     jm_channel channel = sensor();
     /* p(t) = 50 W + 2 W/s * t over 100 s: 50 * 100 + 100^2 = 15000 J */
     int64_t t = 0;
@@ -101,7 +120,7 @@ static void a_ramp_is_integrated_exactly_at_any_ticks(void) {
     expect(llabs((long long)channel.total_uj - 15000000000) < 1000);
 }
 
-static void rounding_is_carried_not_lost(void) {
+TEST(rounding_is_carried_not_lost) {
     jm_channel channel = sensor();
     /* 1 uW for 1e6 ticks of 1 ms is 1000 uJ, though each tick alone is a thousandth of one. */
     for (int64_t i = 0; i <= 1000000; i++)
@@ -109,7 +128,7 @@ static void rounding_is_carried_not_lost(void) {
     expect_equal(channel.total_uj, 1000);
 }
 
-static void power_readings_far_apart_are_not_joined(void) {
+TEST(power_readings_far_apart_are_not_joined) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     jm_gain gain = feed(&channel, 100000000, 11 * SECOND);
@@ -118,7 +137,7 @@ static void power_readings_far_apart_are_not_joined(void) {
     expect_equal(feed(&channel, 100000000, 12 * SECOND).energy_uj, 100000000);
 }
 
-static void a_failed_reading_is_named_and_bridged(void) {
+TEST(a_failed_reading_is_named_and_bridged) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     jm_gain failed =
@@ -129,7 +148,7 @@ static void a_failed_reading_is_named_and_bridged(void) {
 }
 
 /* Slow instruments: ticks between values hold the power, the next value settles the account. */
-static void a_tick_without_a_value_holds_and_the_next_value_settles(void) {
+TEST(a_tick_without_a_value_holds_and_the_next_value_settles) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     jm_gain held = jm_channel_settle(&channel, 3 * SECOND, 5 * SECOND);
@@ -140,7 +159,7 @@ static void a_tick_without_a_value_holds_and_the_next_value_settles(void) {
     expect_equal(feed(&channel, 100000000, 6 * SECOND).energy_uj, 50000000);
 }
 
-static void what_was_held_too_much_is_caught_up_never_negative(void) {
+TEST(what_was_held_too_much_is_caught_up_never_negative) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     jm_channel_settle(&channel, 5 * SECOND, 5 * SECOND); /* 400 J */
@@ -151,7 +170,7 @@ static void what_was_held_too_much_is_caught_up_never_negative(void) {
 }
 
 /* A prompt instrument that woke late reads a moment after the tick: that is the next tick's. */
-static void a_value_of_after_the_tick_is_taken_back_to_it(void) {
+TEST(a_value_of_after_the_tick_is_taken_back_to_it) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     jm_channel_take(&channel, &(jm_reading){.ok = true, .value = 100000000}, 3 * SECOND,
@@ -161,7 +180,7 @@ static void a_value_of_after_the_tick_is_taken_back_to_it(void) {
     expect_equal(channel.total_uj, 200000000);
 }
 
-static void silence_is_held_for_the_longest_gap_and_told_once(void) {
+TEST(silence_is_held_for_the_longest_gap_and_told_once) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     uint64_t energy_uj = 0;
@@ -179,7 +198,7 @@ static void silence_is_held_for_the_longest_gap_and_told_once(void) {
     expect_equal(feed(&channel, 100000000, 22 * SECOND).energy_uj, 100000000);
 }
 
-static void a_silent_counter_brings_all_of_it_back(void) {
+TEST(a_silent_counter_brings_all_of_it_back) {
     jm_channel channel = counter(0);
     feed(&channel, 0, SECOND);
     feed(&channel, 100000000, 2 * SECOND);
@@ -190,7 +209,7 @@ static void a_silent_counter_brings_all_of_it_back(void) {
     expect_equal(channel.total_uj, 1900000000);
 }
 
-static void the_same_moment_twice_counts_once(void) {
+TEST(the_same_moment_twice_counts_once) {
     jm_channel channel = sensor();
     feed(&channel, 100000000, SECOND);
     feed(&channel, 100000000, 2 * SECOND);
@@ -200,7 +219,7 @@ static void the_same_moment_twice_counts_once(void) {
 }
 
 /* The Tegra container of PRACE D9.3.3: eight boards on one meter. */
-static void a_nodes_part_of_a_counter_loses_nothing_through_its_wraps(void) {
+TEST(a_nodes_part_of_a_counter_loses_nothing_through_its_wraps) {
     const uint64_t wrap = 999999999;
     jm_channel channel = counter(wrap);
     channel.info.part_ppb = JM_WHOLE_PPB / 8;
@@ -217,7 +236,7 @@ static void a_nodes_part_of_a_counter_loses_nothing_through_its_wraps(void) {
 }
 
 /* As parts of the whole, three nodes are as much as the decimal fractions that the file gives. */
-static void parts_that_are_no_binary_fraction_carry_their_rest(void) {
+TEST(parts_that_are_no_binary_fraction_carry_their_rest) {
     jm_channel channel = counter(0);
     channel.info.part_ppb = 333333333;
     feed(&channel, 0, SECOND);
@@ -226,7 +245,7 @@ static void parts_that_are_no_binary_fraction_carry_their_rest(void) {
     expect_equal(channel.total_uj, 999); /* 999.999999 */
 }
 
-static void a_nodes_part_of_a_power_is_its_power(void) {
+TEST(a_nodes_part_of_a_power_is_its_power) {
     jm_channel channel = sensor();
     channel.info.part_ppb = 125000000;
     feed(&channel, 64000000, SECOND);
@@ -237,7 +256,7 @@ static void a_nodes_part_of_a_power_is_its_power(void) {
 }
 
 /* A rack's megawatts are believed where a node's part of them is. */
-static void belief_and_wraps_are_judged_on_the_right_side(void) {
+TEST(belief_and_wraps_are_judged_on_the_right_side) {
     jm_channel channel = counter(UINT64_C(1) << 40);
     channel.info.part_ppb = JM_WHOLE_PPB / 100;
     feed(&channel, 0, SECOND);
@@ -250,7 +269,7 @@ static void belief_and_wraps_are_judged_on_the_right_side(void) {
 
 /* One that is polled holds, and may be wrong by as much as it has changed of late; one that did not
  * answer when asked, by all that the node's power has changed by. */
-static void what_a_polled_counter_holds_is_in_doubt(void) {
+TEST(what_a_polled_counter_holds_is_in_doubt) {
     for (int prompt = 0; prompt <= 1; prompt++) {
         jm_channel channel = counter(0);
         channel.info.prompt = prompt;
@@ -269,7 +288,7 @@ static void what_a_polled_counter_holds_is_in_doubt(void) {
 }
 
 /* And so is what a prompt one did when a tick came without its value. */
-static void a_tick_that_was_not_answered_is_in_doubt(void) {
+TEST(a_tick_that_was_not_answered_is_in_doubt) {
     jm_channel channel = counter(0);
     channel.info.prompt = true;
     feed(&channel, 0, SECOND);
@@ -281,28 +300,45 @@ static void a_tick_that_was_not_answered_is_in_doubt(void) {
     expect_equal(feed(&channel, 600000000, 7 * SECOND).when_uj2, 0);
 }
 
+/* Of a rack's meter, or of a processor: each has its own. */
+TEST(what_is_believed_is_the_channels_own_limit) {
+    const jm_reading power = {.ok = true, .value = UINT64_C(60000) * 1000000};
+    jm_channel rack = sensor(), any = sensor(), eighth = sensor();
+    rack.info.max_uw = UINT64_C(100000) * 1000000;
+    eighth.info.part_ppb = JM_WHOLE_PPB / 8;
+    eighth.info.max_uw = UINT64_C(7000) * 1000000;
+    expect(!jm_channel_is_beyond_its_limit(&rack, &power));
+    expect(jm_channel_is_beyond_its_limit(&any, &power));
+    expect(jm_channel_is_beyond_its_limit(&eighth, &power));
+    eighth.info.max_uw *= 2;
+    expect(!jm_channel_is_beyond_its_limit(&eighth, &power));
+
+    jm_channel loop = counter(0), processor = counter(0);
+    loop.info.max_uw = UINT64_C(1000000) * 1000000;
+    processor.info.max_uw = UINT64_C(1000) * 1000000;
+    feed(&loop, 1, SECOND);
+    feed(&processor, 1, SECOND);
+    uint64_t joule_uj = 1000000;
+    expect_equal(feed(&loop, 1 + 600000 * joule_uj, 2 * SECOND).energy_uj, 600000 * joule_uj);
+    expect_equal(feed(&processor, 1 + 900 * joule_uj, 2 * SECOND).energy_uj, 900 * joule_uj);
+    jm_gain gain = feed(&processor, 1 + 2900 * joule_uj, 3 * SECOND);
+    expect(gain.energy_uj == 0 && gain.fault && gain.lost_ns == SECOND);
+}
+
+/* One that moves each 0.1 s, or by a whole kWh, shows at a moment what it drew before. */
+TEST(a_counter_may_show_at_once_what_it_drew_before) {
+    jm_channel scans = counter(0), coarse = counter(0);
+    uint64_t joule_uj = 1000000, kwh_uj = 3600000 * joule_uj;
+    scans.info.error.jitter_s = 0.1;
+    scans.info.max_uw = 1000 * joule_uj;
+    coarse.info.error.resolution_uj = (double)kwh_uj;
+    feed(&scans, 1, SECOND);
+    feed(&coarse, kwh_uj, SECOND);
+    expect_equal(feed(&scans, 1 + 90 * joule_uj, SECOND + 1000000).energy_uj, 90 * joule_uj);
+    expect_equal(feed(&coarse, 2 * kwh_uj, 2 * SECOND).energy_uj, kwh_uj);
+}
+
 int main(void) {
     random_begin();
-    RUN(a_wrapping_counter_loses_nothing);
-    RUN(a_tick_that_was_not_answered_is_in_doubt);
-    RUN(a_counter_that_was_reset_is_a_gap_not_energy);
-    RUN(a_counter_that_comes_back_was_not_reset);
-    RUN(an_impossible_jump_is_a_gap_not_energy);
-    RUN(a_counter_bridges_a_gap_but_says_when_it_may_have_wrapped_twice);
-    RUN(a_ramp_is_integrated_exactly_at_any_ticks);
-    RUN(rounding_is_carried_not_lost);
-    RUN(power_readings_far_apart_are_not_joined);
-    RUN(a_failed_reading_is_named_and_bridged);
-    RUN(a_tick_without_a_value_holds_and_the_next_value_settles);
-    RUN(what_was_held_too_much_is_caught_up_never_negative);
-    RUN(a_value_of_after_the_tick_is_taken_back_to_it);
-    RUN(silence_is_held_for_the_longest_gap_and_told_once);
-    RUN(a_silent_counter_brings_all_of_it_back);
-    RUN(the_same_moment_twice_counts_once);
-    RUN(a_nodes_part_of_a_counter_loses_nothing_through_its_wraps);
-    RUN(parts_that_are_no_binary_fraction_carry_their_rest);
-    RUN(a_nodes_part_of_a_power_is_its_power);
-    RUN(what_a_polled_counter_holds_is_in_doubt);
-    RUN(belief_and_wraps_are_judged_on_the_right_side);
-    return expect_result();
+    return expect_all();
 }

@@ -8,22 +8,22 @@
 
 enum { TIMEOUT_MS = 20 };
 
-static char folder[256];
 static jm_client client;
 static int listener;
+static jm_message why;
 
 /* Who connects is heard and gets no answer, until somebody runs answer_all(). */
 static void begin(void) {
-    test_make_folder(folder, sizeof folder);
+    test_begin_folder();
     client = (jm_client)JM_CLIENT_INIT;
-    snprintf(client.socket, sizeof client.socket, "%s/s", folder);
+    snprintf(client.socket, sizeof client.socket, "%s/s", test_folder);
     listener = test_listen(client.socket);
 }
 
 static void end(void) {
     jm_client_close(&client);
     close(listener);
-    test_remove(folder);
+    test_end_folder();
 }
 
 /* "ok" to whatever comes, until the listener is shut down. */
@@ -40,11 +40,9 @@ static void *answer_all(void *unused) {
 }
 
 /* Says when it was sent, and how long its sender waits. */
-static void a_request_is_dated(void) {
-    jm_message why;
+TEST(a_request_is_dated) {
     jm_packet reply, packet;
     char text[JM_PACKET_MAX];
-    begin();
     for (int told = 0; told < 2; told++) {
         int64_t before_ns = jm_clock_ns(CLOCK_BOOTTIME);
         if (told)
@@ -60,21 +58,18 @@ static void a_request_is_dated(void) {
         expect_text(packet.verb, told ? "close" : "open");
         close(fd);
     }
-    end();
 }
 
-static int ask(jm_message *why) {
+static int ask(void) {
     jm_packet reply;
-    return jm_client_ask(&client, "read", TIMEOUT_MS, &reply, why);
+    return jm_client_ask(&client, "read", TIMEOUT_MS, &reply, &why);
 }
 
-static void one_late_reply_does_not_silence_for_long(void) {
-    jm_message why;
+TEST(one_late_reply_does_not_silence_for_long) {
     pthread_t thread;
-    begin();
-    expect_equal(ask(&why), -1);
+    expect_equal(ask(), -1);
     expect_part(why.text, "no reply in time");
-    expect_equal(ask(&why), -1);
+    expect_equal(ask(), -1);
     expect_part(why.text, "lately");
     pthread_create(&thread, NULL, answer_all, NULL);
     test_pause_ms(JM_SILENCE_MS + 10);
@@ -84,15 +79,12 @@ static void one_late_reply_does_not_silence_for_long(void) {
     jm_client_close(&client);
     shutdown(listener, SHUT_RDWR);
     pthread_join(thread, NULL);
-    end();
 }
 
-static void a_daemon_that_hangs_is_asked_ever_more_rarely(void) {
-    jm_message why;
-    begin();
+TEST(a_daemon_that_hangs_is_asked_ever_more_rarely) {
     int64_t before_ns = 0;
     for (int times = 0; times < 6; times++) {
-        expect_equal(ask(&why), -1);
+        expect_equal(ask(), -1);
         expect_part(why.text, "no reply in time");
         int64_t silence_ns = client.retry_after_ns - jm_clock_ns(CLOCK_MONOTONIC);
         expect(silence_ns > before_ns || client.silence_ms == JM_SILENCE_MAX_MS);
@@ -101,25 +93,17 @@ static void a_daemon_that_hangs_is_asked_ever_more_rarely(void) {
         client.retry_after_ns = 1; /* as if that time had passed */
     }
     expect_equal(client.silence_ms, JM_SILENCE_MAX_MS);
-    end();
 }
 
-static void a_daemon_that_is_not_there_silences_nobody(void) {
-    jm_message why;
-    begin();
+TEST(a_daemon_that_is_not_there_silences_nobody) {
     unlink(client.socket);
     for (int times = 0; times < 2; times++) {
-        expect_equal(ask(&why), -1);
+        expect_equal(ask(), -1);
         expect_part(why.text, "joulemarkd does not answer at");
         expect_equal(client.retry_after_ns, 0);
     }
-    end();
 }
 
 int main(void) {
-    RUN(a_request_is_dated);
-    RUN(one_late_reply_does_not_silence_for_long);
-    RUN(a_daemon_that_hangs_is_asked_ever_more_rarely);
-    RUN(a_daemon_that_is_not_there_silences_nobody);
-    return expect_result();
+    return expect_each(begin, end);
 }

@@ -7,31 +7,35 @@
 
 #include <math.h>
 
-static char folder[256], file[512];
+static char file[512];
 
 enum { MESSAGES_MAX = 32 };
 
-typedef struct {
+static struct {
     int count;
     char text[MESSAGES_MAX][JM_MESSAGE_MAX];
-} heard;
+} all;
 
-static void hear(void *context, const char *message) {
-    heard *all = context;
-    if (all->count < MESSAGES_MAX)
-        snprintf(all->text[all->count], JM_MESSAGE_MAX, "%s", message);
-    all->count++;
+static void hear(void *unused, const char *message) {
+    (void)unused;
+    if (all.count < MESSAGES_MAX)
+        snprintf(all.text[all.count], JM_MESSAGE_MAX, "%s", message);
+    all.count++;
 }
 
 static jm_config config; /* too large for the stack */
 
-static int load(const char *yaml, heard *all) {
-    memset(all, 0, sizeof *all);
+static int load_file(const char *path) {
+    memset(&all, 0, sizeof all);
     jm_config_free(&config);
-    test_write(folder, "joulemark.yaml", yaml);
-    int errors = jm_config_load(file, "n7", &config, hear, all);
-    expect_equal(errors, all->count);
+    int errors = jm_config_load(path, "n7", &config, hear, NULL);
+    expect_equal(errors, all.count);
     return errors;
+}
+
+static int load(const char *yaml) {
+    test_write("joulemark.yaml", yaml);
+    return load_file(file);
 }
 
 /* One mistake each; top-level cases get their `cluster:` in the text itself. */
@@ -102,6 +106,8 @@ static const struct {
     {I "- {type: powercap, idle_w: -3}\n", "3: key 'instruments[0].idle_w': ", "is '-3'"},
     {I "- {type: powercap, part: 0}\n", "3: key 'instruments[0].part': ", "1e-06 to 1, is '0'"},
     {I "- {type: powercap, part: 8}\n", "3: key 'instruments[0].part': ", "to 1, is '8'"},
+    {I "- {type: powercap, max_w: 0}\n",
+     "3: key 'instruments[0].max_w': ", "0.001 to 1e+09, is '0'"},
     {MODEL ", part: 0.5}\n", "3: key 'instruments[0].part': ", "not for an instrument of type"},
     {MODEL ", error: 5}\n", "3: key 'instruments[0].error': ", "must be a mapping"},
     {MODEL ", error: {relative: 1.5}}\n",
@@ -123,24 +129,21 @@ static const struct {
     {"text\n", "1: the file must hold keys", "holds a single value"},
 };
 
-static void each_mistake_names_file_line_and_key(void) {
+TEST(each_mistake_names_file_line_and_key) {
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-        heard all;
         char start[JM_MESSAGE_MAX];
         jm_format(start, sizeof start, "%s:%s", file, mistakes[i].place);
-        int errors = load(mistakes[i].yaml, &all);
+        int errors = load(mistakes[i].yaml);
         expect_equal(errors, 1, "of:\n%s%s\n%s", mistakes[i].yaml, all.text[0], all.text[1]);
         expect(strstr(all.text[0], start) == all.text[0], "'%s', '%s'", all.text[0], start);
         expect_part(all.text[0], mistakes[i].part);
     }
 }
 
-static void all_mistakes_are_told_at_once(void) {
-    heard all;
+TEST(all_mistakes_are_told_at_once) {
     int errors =
         load("cluster: c\nperiod_s: x\nstor: /s\ninstruments:\n- {type: model, idle_w: y}\n"
-             "- {type: replay}\n",
-             &all);
+             "- {type: replay}\n");
     expect_equal(errors, 5);
     expect_part(all.text[0], "'period_s'");
     expect_part(all.text[1], "'stor'");
@@ -149,39 +152,34 @@ static void all_mistakes_are_told_at_once(void) {
     expect_part(all.text[4], "'instruments[1].file'");
 }
 
-static void a_loop_of_parents_is_told_for_each(void) {
-    heard all;
+TEST(a_loop_of_parents_is_told_for_each) {
     int errors =
         load(I "- {type: hwmon, name: a, parent: b}\n- {type: hwmon, name: b, parent: c}\n"
-               "- {type: hwmon, name: c, parent: a}\n- {type: hwmon, name: d, parent: a}\n",
-             &all);
+               "- {type: hwmon, name: c, parent: a}\n- {type: hwmon, name: d, parent: a}\n");
     expect_equal(errors, 3);
     for (int i = 0; i < 3; i++)
         expect_part(all.text[i], "must not lead back");
 }
 
-static void too_many_instruments_are_refused(void) {
+TEST(too_many_instruments_are_refused) {
     char yaml[4096] = I;
     for (int i = 0; i <= JM_INSTRUMENTS_MAX; i++)
         snprintf(yaml + strlen(yaml), sizeof yaml - strlen(yaml), "- {type: hwmon, name: h%d}\n",
                  i);
-    heard all;
-    expect_equal(load(yaml, &all), 1);
+    expect_equal(load(yaml), 1);
     expect_part(all.text[0], ":2: key 'instruments': must have at most 64 entries, has 65");
 }
 
-static void a_missing_file_is_an_error(void) {
-    heard all = {0};
-    expect_equal(jm_config_load("/nonexistent/joulemark.yaml", "n", &config, hear, &all), 1);
+TEST(a_missing_file_is_an_error) {
+    expect_equal(load_file("/nonexistent/joulemark.yaml"), 1);
     expect_part(all.text[0], "/nonexistent/joulemark.yaml: cannot be opened: No such file");
     memset(&all, 0, sizeof all);
-    expect_equal(jm_config_load(folder, "n", &config, hear, &all), 1); /* a folder is no file */
+    expect_equal(load_file(test_folder), 1); /* a folder is no file */
     expect_equal(jm_config_load("/nonexistent/joulemark.yaml", "n", &config, NULL, NULL), 1);
 }
 
-static void defaults_hold_where_nothing_is_said(void) {
-    heard all;
-    expect_equal(load("cluster: c\n", &all), 0);
+TEST(defaults_hold_where_nothing_is_said) {
+    expect_equal(load("cluster: c\n"), 0);
     expect_text(config.path, file);
     expect_text(config.cluster, "c");
     expect_text(config.socket, "/run/joulemark/joulemarkd.sock");
@@ -193,11 +191,10 @@ static void defaults_hold_where_nothing_is_said(void) {
     expect_equal(config.n_instruments, 1);
     expect_text(config.instruments[0].type, "auto");
     expect_text(config.instruments[0].name, "auto");
-    expect(load("cluster: c\ninstruments: []\n", &all) == 0 && config.n_instruments == 1);
+    expect(load("cluster: c\ninstruments: []\n") == 0 && config.n_instruments == 1);
 }
 
-static void every_key_arrives(void) {
-    heard all;
+TEST(every_key_arrives) {
     int errors =
         load("cluster: demo\nsocket: /s/%n.sock\nstate_dir: /l/%n\nrecord_dir: /r\n"
              "store: /100%%/s.sqlite\ncarbon_g_per_kwh: 380\ncarbon_relative_error: 0.1\n"
@@ -211,8 +208,7 @@ static void every_key_arrives(void) {
              "    domain: node\n    error: {relative: 0.01, offset_w: 0.5, resolution_w: 0.1,"
              " resolution_uj: 61, jitter_s: 0.001}\n"
              "  - {type: model, idle_w: 40, full_w: 120, domain: cpu, root: /host/proc}\n"
-             "  - {type: replay, file: /p.csv, as: power, part: 0.125}\n",
-             &all);
+             "  - {type: replay, file: /p.csv, as: power, part: 0.125}\n");
     expect_equal(errors, 0);
     expect_text(config.socket, "/s/n7.sock");
     expect_text(config.state_dir, "/l/n7");
@@ -247,20 +243,20 @@ static void every_key_arrives(void) {
     expect(config.instruments[3].part == 0.125 && isnan(rapl->part));
 }
 
-static void the_socket_alone_ignores_other_mistakes(void) {
+TEST(the_socket_alone_ignores_other_mistakes) {
     char socket[JM_PATH_MAX];
     jm_message why;
-    test_write(folder, "joulemark.yaml", "socket: /s/%n.sock\ninstruments: nonsense\n");
+    test_write("joulemark.yaml", "socket: /s/%n.sock\ninstruments: nonsense\n");
     expect_equal(jm_config_socket(file, "n7", socket, sizeof socket, &why), 0);
     expect_text(socket, "/s/n7.sock");
     expect_equal(jm_config_socket(file, NULL, socket, sizeof socket, NULL), 0);
     expect_text(socket, "/s/.sock");
-    test_write(folder, "joulemark.yaml", "cluster: c\n");
+    test_write("joulemark.yaml", "cluster: c\n");
     expect_equal(jm_config_socket(file, "n7", socket, sizeof socket, &why), 0);
     expect_text(socket, "/run/joulemark/joulemarkd.sock");
 }
 
-static void the_socket_alone_falls_back_to_the_default(void) {
+TEST(the_socket_alone_falls_back_to_the_default) {
     char socket[JM_PATH_MAX];
     jm_message why;
     static const struct {
@@ -269,7 +265,7 @@ static void the_socket_alone_falls_back_to_the_default(void) {
                   {"socket: /" LONG100 LONG20 "\n", "at most 107 bytes"},
                   {"socket: /s/%x\n", "joulemark.yaml:1: key 'socket': "}};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-        test_write(folder, "joulemark.yaml", broken[i].yaml);
+        test_write("joulemark.yaml", broken[i].yaml);
         expect_equal(jm_config_socket(file, "n7", socket, sizeof socket, &why), -1);
         expect_text(socket, "/run/joulemark/joulemarkd.sock");
         expect_part(why.text, broken[i].part);
@@ -279,31 +275,26 @@ static void the_socket_alone_falls_back_to_the_default(void) {
     expect_part(why.text, "/nonexistent: cannot be opened");
 }
 
-static void the_socket_may_be_quoted_and_commented(void) {
-    static const char *const same[] = {"socket: /s/%n.sock # here\n", "socket: \"/s/%n.sock\"\n",
-                                       "a: 1\nsocket:   '/s/%n.sock'  # here\n",
-                                       "socket: /s/%n.sock  \r\n"};
+TEST(the_socket_may_be_quoted_and_commented) {
     char socket[JM_PATH_MAX];
     jm_message why;
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-        test_write(folder, "joulemark.yaml", same[i]);
+    FOR_TEXTS (same, "socket: /s/%n.sock # here\n", "socket: \"/s/%n.sock\"\n",
+               "a: 1\nsocket:   '/s/%n.sock'  # here\n", "socket: /s/%n.sock  \r\n") {
+        test_write("joulemark.yaml", same);
         expect_equal(jm_config_socket(file, "n7", socket, sizeof socket, &why), 0);
         expect_text(socket, "/s/n7.sock");
     }
 }
 
-static void a_socket_that_plugins_could_not_read_is_refused(void) {
-    static const char *const odd[] = {"{cluster: c, socket: /s}\n", "cluster: c\nsocket:\n  /s\n",
-                                      "cluster: c\n\"socket\": /s\n",
-                                      "cluster: c\nsocket: !!str /s\n"};
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        heard all;
-        expect_equal(load(odd[i], &all), 1);
+TEST(a_socket_that_plugins_could_not_read_is_refused) {
+    FOR_TEXTS (odd, "{cluster: c, socket: /s}\n", "cluster: c\nsocket:\n  /s\n",
+               "cluster: c\n\"socket\": /s\n", "cluster: c\nsocket: !!str /s\n") {
+        expect_equal(load(odd), 1);
         expect_part(all.text[0], "key 'socket': ");
     }
 }
 
-static void the_file_is_found_by_environment(void) {
+TEST(the_file_is_found_by_environment) {
     char path[JM_PATH_MAX];
     unsetenv("JOULEMARK_CONFIG");
     unsetenv("SLURM_CONF");
@@ -317,21 +308,11 @@ static void the_file_is_found_by_environment(void) {
     expect_text(path, "/j.yaml");
 }
 
+static void begin(void) {
+    test_begin_folder();
+    snprintf(file, sizeof file, "%s/joulemark.yaml", test_folder);
+}
+
 int main(void) {
-    test_make_folder(folder, sizeof folder);
-    snprintf(file, sizeof file, "%s/joulemark.yaml", folder);
-    RUN(each_mistake_names_file_line_and_key);
-    RUN(all_mistakes_are_told_at_once);
-    RUN(a_loop_of_parents_is_told_for_each);
-    RUN(too_many_instruments_are_refused);
-    RUN(a_missing_file_is_an_error);
-    RUN(defaults_hold_where_nothing_is_said);
-    RUN(every_key_arrives);
-    RUN(the_socket_alone_ignores_other_mistakes);
-    RUN(the_socket_alone_falls_back_to_the_default);
-    RUN(the_socket_may_be_quoted_and_commented);
-    RUN(a_socket_that_plugins_could_not_read_is_refused);
-    RUN(the_file_is_found_by_environment);
-    test_remove(folder);
-    return expect_result();
+    return expect_each(begin, test_end_folder);
 }

@@ -41,24 +41,21 @@ static int region(const char *command, void (*prepare)(void)) {
     return WEXITSTATUS(status);
 }
 
-static void its_status_is_the_commands(void) {
+TEST(its_status_is_the_commands) {
     expect_equal(region("true", nothing), 0);
     expect_equal(region("false", nothing), 1);
     expect_equal(region("no-such-command", nothing), 127);
 }
 
-static void a_caller_that_ignores_children_learns_it_too(void) {
+TEST(a_caller_that_ignores_children_learns_it_too) {
     expect_equal(region("true", ignore_children), 0);
     expect_equal(region("false", ignore_children), 1);
 }
 
-static void a_command_that_cannot_be_started_has_not_succeeded(void) {
+TEST(a_command_that_cannot_be_started_has_not_succeeded) {
     expect_equal(region("true", forbid_processes), 1);
 }
 
 int main(void) {
-    RUN(its_status_is_the_commands);
-    RUN(a_caller_that_ignores_children_learns_it_too);
-    RUN(a_command_that_cannot_be_started_has_not_succeeded);
-    return expect_result();
+    return expect_all();
 }

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 
 static const int64_t SECOND = 1000000000;
-static char folder[256];
 static jm_daemon node;
+static jm_message why;
 
 static void report(void *context, const char *message) {
     (void)context;
@@ -18,16 +18,14 @@ static void report(void *context, const char *message) {
 }
 
 static void start(void) {
-    char path[300], text[1024];
     node = (jm_daemon){.node = "n1"};
-    snprintf(path, sizeof path, "%s/joulemark.yaml", folder);
-    snprintf(text, sizeof text,
-             "cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\nperiod_s: 1\n"
-             "cpus: 4\ninstruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
-             folder, folder, folder);
-    test_write(folder, "joulemark.yaml", text);
+    test_write("joulemark.yaml",
+               test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
+                         "period_s: 1\ncpus: 4\n"
+                         "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
+                         test_folder, test_folder, test_folder));
     mkdir(node.config.record_dir, 0755);
-    expect_equal(jm_config_load(path, "n1", &node.config, report, NULL), 0);
+    expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &node.config, report, NULL), 0);
     expect_equal(jm_daemon_start(&node), 0);
 }
 
@@ -37,13 +35,13 @@ static void stop(void) {
 }
 
 static void begin(void) {
-    test_make_folder(folder, sizeof folder);
+    test_begin_folder();
     start();
 }
 
 static void end(void) {
     stop();
-    test_remove(folder);
+    test_end_folder();
 }
 
 /* A process that lives until it is killed, with slurmstepd's title if it is given one. */
@@ -65,21 +63,25 @@ static void die(pid_t pid) {
     waitpid(pid, NULL, 0);
 }
 
+static void end_step(jm_account *step) {
+    die(step->pid);
+    jm_daemon_close_account(&node, step, false);
+}
+
 static uint64_t start_of(pid_t pid) {
     jm_process process;
     return jm_process_read(pid, &process) ? process.start : 0;
 }
 
 static jm_account *open_step(uint32_t job, const char *step, pid_t pid, uint64_t pid_start,
-                             int64_t sent_ns, jm_message *why) {
+                             int64_t sent_ns) {
     jm_open_request request = {
         .job_id = job, .step = step, .pid = pid, .pid_start = pid_start, .job_cpus = 2};
-    return jm_daemon_open_account(&node, &request, sent_ns, why);
+    return jm_daemon_open_account(&node, &request, sent_ns, &why);
 }
 
 static jm_account *open_now(uint32_t job, const char *step, pid_t pid) {
-    jm_message why;
-    return open_step(job, step, pid, start_of(pid), jm_boot_ns(), &why);
+    return open_step(job, step, pid, start_of(pid), jm_boot_ns());
 }
 
 /* The last tick was so long ago. */
@@ -98,68 +100,57 @@ static uint64_t energy(const jm_account *account) {
     return account->balance[0].energy_uj;
 }
 
-static void who_is_gone_opens_nothing(void) {
-    begin();
-    jm_message why;
+TEST(who_is_gone_opens_nothing) {
     pid_t pid = live(NULL), other = live(NULL);
     uint64_t pid_start = start_of(pid);
     jm_account *known = open_now(7, "extern", other);
     kill(pid, SIGKILL);
     waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT); /* it has a name still */
-    expect(open_step(8, "0", pid, pid_start, jm_boot_ns(), &why) == NULL);
+    expect(open_step(8, "0", pid, pid_start, jm_boot_ns()) == NULL);
     expect_part(why.text, "is gone");
-    expect(open_step(7, "0", pid, pid_start, jm_boot_ns(), &why) == NULL); /* of a known job too */
+    expect(open_step(7, "0", pid, pid_start, jm_boot_ns()) == NULL); /* of a known job too */
     die(pid);
-    expect(open_step(7, "0", pid, pid_start, jm_boot_ns(), &why) == NULL);
+    expect(open_step(7, "0", pid, pid_start, jm_boot_ns()) == NULL);
     expect(known && node.ledger.n_accounts == 2);
     die(other);
-    end();
 }
 
-static void who_has_anothers_number_opens_nothing(void) {
-    begin();
-    jm_message why;
+TEST(who_has_anothers_number_opens_nothing) {
     int64_t sent_ns = jm_boot_ns() - SECOND;
     pid_t pid = live(NULL);
-    expect(open_step(7, "0", pid, start_of(pid), sent_ns, &why) == NULL);
+    expect(open_step(7, "0", pid, start_of(pid), sent_ns) == NULL);
     expect_part(why.text, "its number was another's");
     expect(open_now(7, "0", pid) != NULL);
     die(pid);
-    end();
 }
 
-static void a_slurmstepd_opens_its_own_jobs_account_alone(void) {
-    begin();
-    jm_message why;
+TEST(a_slurmstepd_opens_its_own_jobs_account_alone) {
     pid_t pid = live("slurmstepd: [7.0]");
-    expect(open_step(8, "0", pid, start_of(pid), jm_boot_ns(), &why) == NULL);
+    expect(open_step(8, "0", pid, start_of(pid), jm_boot_ns()) == NULL);
     expect_part(why.text, "is a slurmstepd of job 7, not of job 8");
     expect(open_now(7, "0", pid) != NULL);
     die(pid);
-    end();
 }
 
-static void what_an_epilog_ended_is_opened_no_more(void) {
-    begin();
-    jm_message why;
+TEST(what_an_epilog_ended_is_opened_no_more) {
     pid_t pid = live(NULL);
     test_pause_ms(20); /* a process's start is known to 10 ms */
     expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), -1);
-    expect(open_step(7, "0", pid, start_of(pid), jm_boot_ns(), &why) == NULL);
+    expect(open_step(7, "0", pid, start_of(pid), jm_boot_ns()) == NULL);
     expect_part(why.text, "is over");
+    test_pause_ms(20);
+    int64_t between_ns = jm_boot_ns();
     test_pause_ms(20);
     pid_t again = live(NULL); /* requeued */
     expect(open_now(7, "0", again) != NULL);
-    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns() - 15000000, &why), -1);
+    expect_equal(jm_daemon_end_job(&node, 7, between_ns, &why), -1);
     expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
     die(pid);
     die(again);
-    end();
 }
 
 /* /proc is asked at each tick about those alone whom the kernel could not be asked to tell of. */
-static void who_cannot_be_watched_is_looked_for(void) {
-    begin();
+TEST(who_cannot_be_watched_is_looked_for) {
     pid_t seen = live(NULL), watched = live(NULL);
     jm_account *looked_for = open_now(7, "0", seen), *told_of = open_now(8, "0", watched);
     told_of->watched = true;
@@ -170,12 +161,10 @@ static void who_cannot_be_watched_is_looked_for(void) {
     expect(looked_for->closed_ns != 0);
     expect_part(looked_for->note, "ended without a word");
     expect_equal(told_of->closed_ns, 0);
-    end();
 }
 
 /* As after a SIGSTOP of 30 s in which the job ended: it is charged none of them. */
-static void who_ends_unseen_ends_when_last_seen(void) {
-    begin();
+TEST(who_ends_unseen_ends_when_last_seen) {
     pid_t gone = live(NULL), there = live(NULL);
     jm_account *step = open_now(7, "extern", gone), *other = open_now(8, "extern", there);
     pass(SECOND);
@@ -193,7 +182,21 @@ static void who_ends_unseen_ends_when_last_seen(void) {
     expect_equal(other->job->closed_ns, 0);
     check_books();
     die(there);
-    end();
+}
+
+TEST(a_pause_is_saved_where_it_ended_somebody) {
+    pid_t gone = live(NULL), there = live(NULL);
+    open_now(7, "extern", gone);
+    open_now(8, "extern", there);
+    jm_daemon_tick(&node);
+    pass(30 * SECOND);
+    jm_daemon_sample(&node);
+    expect_equal(node.unsaved_since_ns, 0);
+    die(gone);
+    pass(30 * SECOND);
+    jm_daemon_sample(&node);
+    expect(node.unsaved_since_ns != 0);
+    die(there);
 }
 
 static void rest_for(int64_t ns) {
@@ -204,15 +207,13 @@ static void rest_for(int64_t ns) {
 }
 
 /* The fault itself: its step closed, its epilog gone, no .extern; beside it another job. */
-static void a_job_that_nothing_stands_for_costs_nobody_and_ends(void) {
-    begin();
+TEST(a_job_that_nothing_stands_for_costs_nobody_and_ends) {
     char lifeless[64];
     pid_t gone = live(NULL), there = live(NULL);
     jm_account *step = open_now(7, "0", gone), *job = step->job;
     jm_account *other = open_now(8, "extern", there); /* so PrologFlags=Contain is set */
     pass(SECOND);
-    die(gone);
-    jm_daemon_close_account(&node, step, false);
+    end_step(step);
     int64_t seen_ns = job->rested_ns;
     uint64_t before_uj = energy(job), others_uj = energy(other->job);
     uint64_t total_uj = node.ledger.channels[0].total_uj;
@@ -234,19 +235,16 @@ static void a_job_that_nothing_stands_for_costs_nobody_and_ends(void) {
     expect_part(job->note, "none of its processes was left");
     check_books();
     die(there);
-    end();
 }
 
 /* Without PrologFlags=Contain a job rests between two steps, and is charged that time with the
  * next. */
-static void a_job_without_contain_rests_between_steps(void) {
-    begin();
+TEST(a_job_without_contain_rests_between_steps) {
     char lifeless[64];
     pid_t first = live(NULL), second = live(NULL);
     jm_account *step = open_now(7, "0", first), *job = step->job;
     pass(SECOND);
-    die(first);
-    jm_daemon_close_account(&node, step, false);
+    end_step(step);
     uint64_t before_uj = energy(job);
     rest_for(10 * SECOND);
     expect_equal(job->closed_ns, 0);
@@ -258,48 +256,38 @@ static void a_job_without_contain_rests_between_steps(void) {
     expect(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000)); /* 2 of 4 CPUs of 40 W */
     check_books();
     die(second);
-    end();
 }
 
 /* Or with its end. */
-static void its_epilog_gives_a_job_its_rest(void) {
-    begin();
-    jm_message why;
+TEST(its_epilog_gives_a_job_its_rest) {
     pid_t pid = live(NULL);
     jm_account *step = open_now(7, "0", pid), *job = step->job;
-    die(pid);
-    jm_daemon_close_account(&node, step, false);
+    end_step(step);
     uint64_t before_uj = energy(job);
     rest_for(10 * SECOND);
     expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
     expect(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000));
     expect_equal(job->closed_ns, node.last_tick_real_ns);
     check_books();
-    end();
 }
 
-static void a_slurmstepd_without_an_account_stands_for_its_job(void) {
-    begin();
+TEST(a_slurmstepd_without_an_account_stands_for_its_job) {
     pid_t gone = live(NULL), there = live("slurmstepd: [7.extern]");
     jm_account *step = open_now(7, "0", gone), *job = step->job;
     node.contains = true;
-    die(gone);
-    jm_daemon_close_account(&node, step, false);
+    end_step(step);
     rest_for(10 * SECOND);
     expect_equal(job->closed_ns, 0);
     die(there);
     rest_for(6 * SECOND);
     expect(job->closed_ns != 0);
-    end();
 }
 
 /* A phantom in a ledger of an earlier daemon goes with the first job that tells of Contain. */
-static void a_phantom_survives_no_restart(void) {
-    begin();
+TEST(a_phantom_survives_no_restart) {
     pid_t gone = live(NULL), there = live(NULL);
     jm_account *step = open_now(7, "0", gone);
-    die(gone);
-    jm_daemon_close_account(&node, step, false);
+    end_step(step);
     stop();
     start();
     jm_account *job = jm_ledger_find_job(&node.ledger, 7);
@@ -308,23 +296,30 @@ static void a_phantom_survives_no_restart(void) {
     rest_for(6 * SECOND);
     expect(job && job->closed_ns != 0);
     die(there);
-    end();
+}
+
+/* Whoever hung on the line by this number may be gone, and the number another's by now. */
+TEST(marks_are_the_process_own_and_its_users) {
+    pid_t pid = live(NULL), other = live(NULL);
+    uint64_t began = start_of(pid);
+    jm_account *step = open_now(7, "0", pid);
+    step->uid = 1000;
+    expect(jm_daemon_marked_account(&node, pid, began, 1000, &why) == step);
+    expect(jm_daemon_marked_account(&node, pid, began - 1, 1000, &why) == NULL);
+    expect_part(why.text, "its number is another's");
+    expect(jm_daemon_marked_account(&node, pid, began, 1001, &why) == NULL);
+    expect_part(why.text, "belongs to no job step");
+    expect(jm_daemon_marked_account(&node, other, start_of(other), 1000, &why) == NULL);
+    step->uid = 0;
+    expect(jm_daemon_marked_account(&node, pid, began, 1000, &why) == NULL);
+    die(pid);
+    expect(jm_daemon_marked_account(&node, pid, began, 0, &why) == NULL);
+    die(other);
 }
 
 int main(int argc, char **argv) {
     (void)argv;
     if (argc > 1) /* as the forwarder, which the daemon runs from its own program */
         return EXIT_SUCCESS;
-    RUN(who_is_gone_opens_nothing);
-    RUN(who_has_anothers_number_opens_nothing);
-    RUN(a_slurmstepd_opens_its_own_jobs_account_alone);
-    RUN(what_an_epilog_ended_is_opened_no_more);
-    RUN(who_cannot_be_watched_is_looked_for);
-    RUN(who_ends_unseen_ends_when_last_seen);
-    RUN(a_job_that_nothing_stands_for_costs_nobody_and_ends);
-    RUN(a_job_without_contain_rests_between_steps);
-    RUN(its_epilog_gives_a_job_its_rest);
-    RUN(a_slurmstepd_without_an_account_stands_for_its_job);
-    RUN(a_phantom_survives_no_restart);
-    return expect_result();
+    return expect_each(begin, end);
 }

@@ -17,7 +17,7 @@ static void lists(const char *list, const char *names) {
     expect(!jm_hosts_get(list, -1, name, sizeof name));
 }
 
-static void test_lists_name_what_slurm_says(void) {
+TEST(test_lists_name_what_slurm_says) {
     lists("n1", "n1");
     lists("n1,gpu4", "n1 gpu4");
     lists("n[1-3]", "n1 n2 n3");
@@ -29,48 +29,25 @@ static void test_lists_name_what_slurm_says(void) {
     lists("1.3.6.[5,7].0", "1.3.6.5.0 1.3.6.7.0");
 }
 
-static void test_what_is_no_list(void) {
-    static const char *const wrong[] = {"",
-                                        ",",
-                                        "n1,",
-                                        ",n1",
-                                        "n1,,n2",
-                                        "n[",
-                                        "n]",
-                                        "n[]",
-                                        "n[1",
-                                        "n[1-]",
-                                        "n[-1]",
-                                        "n[2-1]",
-                                        "n[a-b]",
-                                        "n[1,]",
-                                        "n[1-2]]",
-                                        "n[[1]]",
-                                        "n[1]]x[2]",
-                                        "n[1 - 2]",
-                                        "n[1-100001]",
-                                        "n[0-9999999999]",
-                                        "[1-1000][1-1000]"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        expect_equal(jm_hosts_count(wrong[i]), -1, "'%s'", wrong[i]);
+TEST(test_what_is_no_list) {
+    FOR_TEXTS (wrong, "", ",", "n1,", ",n1", "n1,,n2", "n[", "n]", "n[]", "n[1", "n[1-]", "n[-1]",
+               "n[2-1]", "n[a-b]", "n[1,]", "n[1-2]]", "n[[1]]", "n[1]]x[2]", "n[1 - 2]",
+               "n[1-100001]", "n[0-9999999999]", "[1-1000][1-1000]")
+        expect_equal(jm_hosts_count(wrong), -1, "'%s'", wrong);
 }
 
-static void test_a_long_list_is_quick(void) {
+TEST(test_a_long_list_is_quick) {
     char name[64];
     expect_equal(jm_hosts_count("n[00001-99999]"), 99999);
     expect(jm_hosts_get("n[00001-99999]", 99998, name, sizeof name));
     expect_text(name, "n99999");
 }
 
-static void test_a_name_that_does_not_fit_is_refused(void) {
+TEST(test_a_name_that_does_not_fit_is_refused) {
     char name[4];
     expect(!jm_hosts_get("node[1-9]", 3, name, sizeof name));
 }
 
 int main(void) {
-    RUN(test_lists_name_what_slurm_says);
-    RUN(test_what_is_no_list);
-    RUN(test_a_long_list_is_quick);
-    RUN(test_a_name_that_does_not_fit_is_refused);
-    return expect_result();
+    return expect_all();
 }

@@ -2,7 +2,6 @@
 // Tests of instruments/: sysfs trees of real machines, traces with known integrals, and what breaks
 // on the way.
 #include "bench.h"
-#include "bk_fixtures.h"
 #include "clock.h"
 #include "random.h"
 
@@ -13,386 +12,309 @@
 
 static const int64_t S = 1000000000; /* ns */
 
-static char folder[256];
-
 static void put(jm_instrument_config *config, const char *key, const char *text) {
     jm_message why;
     give(&config->settings, jm_instrument_by_type(config->type, &why)->keys, key, text);
 }
 
 static void put_whole(jm_instrument_config *config, const char *key, uint64_t value) {
-    char text[32];
-    jm_format(text, sizeof text, "%llu", (unsigned long long)value);
-    put(config, key, text);
-}
-
-static void put_file(jm_instrument_config *config) {
-    char file[300];
-    jm_format(file, sizeof file, "%s/trace.csv", folder);
-    put(config, "file", file);
+    put(config, key, test_text("%" PRIu64, value));
 }
 
 static jm_instrument_config settings(const char *type) {
     jm_instrument_config config = given_nothing();
     jm_format(config.type, sizeof config.type, "%s", type);
     if (strcmp(type, "replay") != 0)
-        put(&config, "root", folder);
+        put(&config, "root", test_folder);
     return config;
 }
 
-static bool open_with(struct bench *bench, const jm_instrument_config *config) {
+static bool open_with(const jm_instrument_config *config) {
     jm_message why;
-    return bench_open(bench, jm_instrument_by_type(config->type, &why), config);
+    return bench_open(jm_instrument_by_type(config->type, &why), config);
 }
 
-static bool open_type(struct bench *bench, const char *type) {
+static bool open_type(const char *type) {
     GIVEN config = settings(type);
-    return open_with(bench, &config);
-}
-
-static void shut(struct bench *bench) {
-    bench_close(bench);
-    test_empty(folder);
+    return open_with(&config);
 }
 
 /* ---- powercap ---- */
 
 static void add_zone(const char *zone, const char *name, const char *energy_uj) {
-    char path[128];
-    jm_format(path, sizeof path, "%s/name", zone);
-    test_write(folder, path, name);
-    jm_format(path, sizeof path, "%s/max_energy_range_uj", zone);
-    test_write(folder, path, "262143328850\n");
-    jm_format(path, sizeof path, "%s/energy_uj", zone);
-    test_write(folder, path, energy_uj);
+    test_write_all(zone, test_text("name %s", name), "max_energy_range_uj 262143328850",
+                   test_text("energy_uj %s", energy_uj));
 }
 
-static void intel_client_nests_in_psys(void) {
-    struct bench bench;
-    test_write(folder, "intel-rapl/enabled", "1\n");
-    add_zone("intel-rapl:0", "package-0\n", "100\n");
-    add_zone("intel-rapl:0:0", "core\n", "60\n");
-    add_zone("intel-rapl:0:1", "uncore\n", "10\n");
-    add_zone("intel-rapl:0:2", "dram\n", "20\n");
-    add_zone("intel-rapl:1", "psys\n", "300\n");
-    add_zone("intel-rapl-mmio:0", "package-0\n", "100\n"); /* the same package by another way */
-    expect(open_type(&bench, "powercap"));
+TEST(intel_client_nests_in_psys) {
+    test_write("intel-rapl/enabled", "1\n");
+    add_zone("intel-rapl:0", "package-0", "100");
+    add_zone("intel-rapl:0:0", "core", "60");
+    add_zone("intel-rapl:0:1", "uncore", "10");
+    add_zone("intel-rapl:0:2", "dram", "20");
+    add_zone("intel-rapl:1", "psys", "300");
+    add_zone("intel-rapl-mmio:0", "package-0", "100"); /* the same package by another way */
+    expect(open_type("powercap"));
     expect_equal(bench.count, 5);
-    bench_channel(&bench, 0, "psys", "node", "");
-    bench_channel(&bench, 1, "package-0", "cpu", "psys");
-    bench_channel(&bench, 2, "dram", "dram", "psys");
-    bench_channel(&bench, 3, "core", "cpu", "package-0");
-    bench_channel(&bench, 4, "uncore", "cpu", "package-0");
-    bench_read(&bench, 0);
-    bench_value(&bench, 0, 300);
-    bench_value(&bench, 1, 100);
-    bench_value(&bench, 3, 60);
+    bench_channel(0, "psys", "node", "");
+    bench_channel(1, "package-0", "cpu", "psys");
+    bench_channel(2, "dram", "dram", "psys");
+    bench_channel(3, "core", "cpu", "package-0");
+    bench_channel(4, "uncore", "cpu", "package-0");
+    bench_read(0);
+    bench_value(0, 300);
+    bench_value(1, 100);
+    bench_value(3, 60);
     expect_equal(bench.channels[1].wrap_uj, 262143328850);
     expect(bench.channels[1].method == JM_METHOD_COUNTER && bench.channels[1].error.relative > 0);
-    shut(&bench);
 }
 
-static void intel_server_counts_dram_beside_packages(void) {
-    struct bench bench;
+TEST(intel_server_counts_dram_beside_packages) {
     GIVEN config = settings("powercap");
     config.idle_w = 100;
     config.error.relative = 0.02;
-    add_zone("intel-rapl:0", "package-0\n", "1\n");
-    add_zone("intel-rapl:0:0", "dram\n", "2\n");
-    add_zone("intel-rapl:10", "package-10\n", "5\n"); /* numbers sort as numbers */
-    add_zone("intel-rapl:1", "package-1\n", "3\n");
-    add_zone("intel-rapl:1:0", "dram\n", "4\n");
-    expect(open_with(&bench, &config));
+    add_zone("intel-rapl:0", "package-0", "1");
+    add_zone("intel-rapl:0:0", "dram", "2");
+    add_zone("intel-rapl:10", "package-10", "5"); /* numbers sort as numbers */
+    add_zone("intel-rapl:1", "package-1", "3");
+    add_zone("intel-rapl:1:0", "dram", "4");
+    expect(open_with(&config));
     expect_equal(bench.count, 5);
-    bench_channel(&bench, 0, "package-0", "cpu", "");
-    bench_channel(&bench, 1, "package-1", "cpu", "");
-    bench_channel(&bench, 2, "package-10", "cpu", "");
-    bench_channel(&bench, 3, "dram-0", "dram", "");
-    bench_channel(&bench, 4, "dram-1", "dram", "");
+    bench_channel(0, "package-0", "cpu", "");
+    bench_channel(1, "package-1", "cpu", "");
+    bench_channel(2, "package-10", "cpu", "");
+    bench_channel(3, "dram-0", "dram", "");
+    bench_channel(4, "dram-1", "dram", "");
     expect_equal(bench.channels[3].idle_uw, 20000000);
     expect(bench.channels[0].error.relative < 0.021 && bench.channels[0].error.resolution_uj > 60);
-    shut(&bench);
 }
 
-static void server_with_a_psys_for_each_package(void) {
-    struct bench bench;
-    add_zone("intel-rapl:0", "package-0\n", "1\n");
-    add_zone("intel-rapl:0:0", "dram\n", "1\n");
-    add_zone("intel-rapl:1", "package-1\n", "1\n");
-    add_zone("intel-rapl:1:0", "dram\n", "1\n");
-    add_zone("intel-rapl:2", "psys\n", "9\n");
-    expect(open_type(&bench, "powercap"));
-    bench_channel(&bench, 0, "psys", "node", "");
+TEST(server_with_a_psys_for_each_package) {
+    add_zone("intel-rapl:0", "package-0", "1");
+    add_zone("intel-rapl:0:0", "dram", "1");
+    add_zone("intel-rapl:1", "package-1", "1");
+    add_zone("intel-rapl:1:0", "dram", "1");
+    add_zone("intel-rapl:2", "psys", "9");
+    expect(open_type("powercap"));
+    bench_channel(0, "psys", "node", "");
     for (int i = 1; i < 5; i++)
         expect_equal(bench.channels[i].parent, 0);
-    shut(&bench);
 }
 
-static void amd_has_packages_and_cores(void) {
-    struct bench bench;
-    add_zone("intel-rapl:0", "package-0\n", "50\n");
-    add_zone("intel-rapl:0:0", "core\n", "30\n");
-    expect(open_type(&bench, "powercap"));
+TEST(amd_has_packages_and_cores) {
+    add_zone("intel-rapl:0", "package-0", "50");
+    add_zone("intel-rapl:0:0", "core", "30");
+    expect(open_type("powercap"));
     expect_equal(bench.count, 2);
-    bench_channel(&bench, 1, "core", "cpu", "package-0");
-    shut(&bench);
+    bench_channel(1, "core", "cpu", "package-0");
 }
 
-static void packages_named_alike_get_numbers(void) {
-    struct bench bench;
-    add_zone("intel-rapl-mmio:0", "package\n", "1\n");
-    add_zone("intel-rapl-mmio:1", "package\n", "2\n");
-    expect(open_type(&bench, "powercap")); /* mmio counts where it is the only way */
-    bench_channel(&bench, 0, "package-0", "cpu", "");
-    bench_channel(&bench, 1, "package-1", "cpu", "");
-    shut(&bench);
+TEST(packages_named_alike_get_numbers) {
+    add_zone("intel-rapl-mmio:0", "package", "1");
+    add_zone("intel-rapl-mmio:1", "package", "2");
+    expect(open_type("powercap")); /* mmio counts where it is the only way */
+    bench_channel(0, "package-0", "cpu", "");
+    bench_channel(1, "package-1", "cpu", "");
 }
 
-static void no_zone_says_what_to_do(void) {
-    struct bench bench;
-    expect(!open_type(&bench, "powercap"));
+TEST(no_zone_says_what_to_do) {
+    expect(!open_type("powercap"));
     expect_part(bench.why.text, "has no RAPL zone (intel-rapl:N)");
-    expect_part(bench.why.text, folder);
+    expect_part(bench.why.text, test_folder);
 }
 
 /* As an ordinary user: for root nothing is denied. */
-static void a_denied_counter_names_the_capability(void) {
-    struct bench bench;
+TEST(a_denied_counter_names_the_capability) {
     char path[512];
-    add_zone("intel-rapl:0", "package-0\n", "1\n");
-    jm_format(path, sizeof path, "%s/intel-rapl:0/energy_uj", folder);
-    chmod(folder, 0755);
+    add_zone("intel-rapl:0", "package-0", "1");
+    jm_format(path, sizeof path, "%s/intel-rapl:0/energy_uj", test_folder);
+    chmod(test_folder, 0755);
     chmod(path, 0);
     uid_t me = geteuid();
     expect(me != 0 || seteuid(65534) == 0);
-    expect(!open_type(&bench, "powercap"));
+    expect(!open_type("powercap"));
     expect(me != 0 || seteuid(me) == 0);
     expect_part(bench.why.text, path);
     expect_part(bench.why.text, "Permission denied; give joulemarkd CAP_DAC_READ_SEARCH");
-    chmod(path, 0600);
-    test_empty(folder);
 }
 
 /* A file that goes away while it is open, as sysfs' do: oom_score of a process that ends. */
-static void a_vanished_counter_fails_with_a_reason(void) {
-    struct bench bench;
-    char path[512], target[64];
+TEST(a_vanished_counter_fails_with_a_reason) {
+    char path[512];
     pid_t child = fork();
     if (child == 0) {
         pause();
         _exit(0);
     }
-    add_zone("intel-rapl:0", "package-0\n", "1\n");
-    add_zone("intel-rapl:1", "package-1\n", "77\n");
-    jm_format(path, sizeof path, "%s/intel-rapl:0/energy_uj", folder);
-    jm_format(target, sizeof target, "/proc/%d/oom_score", (int)child);
-    expect(remove(path) == 0 && symlink(target, path) == 0);
-    expect(open_type(&bench, "powercap"));
-    bench_read(&bench, 0);
+    add_zone("intel-rapl:0", "package-0", "1");
+    add_zone("intel-rapl:1", "package-1", "77");
+    jm_format(path, sizeof path, "%s/intel-rapl:0/energy_uj", test_folder);
+    expect(remove(path) == 0 && symlink(test_text("/proc/%d/oom_score", (int)child), path) == 0);
+    expect(open_type("powercap"));
+    bench_read(0);
     expect(bench.readings[0].ok);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    bench_read(&bench, 1);
+    bench_read(1);
     expect(!bench.readings[0].ok);
     expect_part(bench.readings[0].why, path);
     expect_part(bench.readings[0].why, "cannot be read");
-    bench_value(&bench, 1, 77); /* the others go on */
-    test_write(folder, "intel-rapl:1/energy_uj", "");
-    bench_read(&bench, 2);
+    bench_value(1, 77); /* the others go on */
+    test_write("intel-rapl:1/energy_uj", "");
+    bench_read(2);
     expect(!bench.readings[1].ok);
     expect_part(bench.readings[1].why, "must hold a whole number, holds ''");
-    test_write(folder, "intel-rapl:1/energy_uj", "78\n");
-    bench_read(&bench, 3);
-    bench_value(&bench, 1, 78);
-    shut(&bench);
+    test_write("intel-rapl:1/energy_uj", "78\n");
+    bench_read(3);
+    bench_value(1, 78);
 }
 
-static void a_counter_is_passed_on_raw_when_it_wraps(void) {
-    struct bench bench;
-    add_zone("intel-rapl:0", "package-0\n", "262143328850\n");
-    expect(open_type(&bench, "powercap"));
-    bench_read(&bench, 0);
-    bench_value(&bench, 0, 262143328850);
-    test_write(folder, "intel-rapl:0/energy_uj", "17\n");
-    bench_read(&bench, 1);
-    bench_value(&bench, 0, 17);
-    shut(&bench);
+TEST(a_counter_is_passed_on_raw_when_it_wraps) {
+    add_zone("intel-rapl:0", "package-0", "262143328850");
+    expect(open_type("powercap"));
+    bench_read(0);
+    bench_value(0, 262143328850);
+    test_write("intel-rapl:0/energy_uj", "17\n");
+    bench_read(1);
+    bench_value(0, 17);
 }
 
 /* ---- hwmon ---- */
 
-static void jetson_multiplies_volts_and_amperes(void) {
+TEST(jetson_multiplies_volts_and_amperes) {
     static const char *const rails[] = {"VDD_IN\n", "VDD_CPU_GPU_CV\n", "VDD_SOC\n"};
-    struct bench bench;
-    char path[64];
-    test_write(folder, "hwmon0/name", "tmp451\n");
-    test_write(folder, "hwmon0/temp1_input", "40000\n");
-    test_write(folder, "hwmon1/name", "ina3221\n");
+    test_write_all("hwmon0", "name tmp451", "temp1_input 40000");
+    test_write("hwmon1/name", "ina3221\n");
     for (int i = 1; i <= 7; i++) {
-        jm_format(path, sizeof path, "hwmon1/in%d_input", i);
-        test_write(folder, path, i <= 3 ? "5000\n" : "12\n");
-        jm_format(path, sizeof path, "hwmon1/in%d_label", i);
-        test_write(folder, path, i <= 3 ? rails[i - 1] : "sum of shunt voltages\n");
-        jm_format(path, sizeof path, "hwmon1/curr%d_input", i);
+        test_write(test_text("hwmon1/in%d_input", i), i <= 3 ? "5000\n" : "12\n");
+        test_write(test_text("hwmon1/in%d_label", i),
+                   i <= 3 ? rails[i - 1] : "sum of shunt voltages\n");
         if (i <= 4)
-            test_write(folder, path, i == 3 ? "-8\n" : "1200\n");
+            test_write(test_text("hwmon1/curr%d_input", i), i == 3 ? "-8\n" : "1200\n");
     }
-    expect(open_type(&bench, "hwmon"));
+    expect(open_type("hwmon"));
     expect_equal(bench.count, 3);
-    bench_channel(&bench, 0, "ina3221-VDD_IN", "node", "");
-    bench_channel(&bench, 1, "ina3221-VDD_CPU_GPU_CV", "cpu", "ina3221-VDD_IN");
-    bench_channel(&bench, 2, "ina3221-VDD_SOC", "cpu", "ina3221-VDD_IN");
-    bench_read(&bench, 0);
-    bench_value(&bench, 0, 6000000); /* 5 V x 1.2 A */
-    bench_value(&bench, 2, 0);       /* noise below zero */
+    bench_channel(0, "ina3221-VDD_IN", "node", "");
+    bench_channel(1, "ina3221-VDD_CPU_GPU_CV", "cpu", "ina3221-VDD_IN");
+    bench_channel(2, "ina3221-VDD_SOC", "cpu", "ina3221-VDD_IN");
+    bench_read(0);
+    bench_value(0, 6000000); /* 5 V x 1.2 A */
+    bench_value(2, 0);       /* noise below zero */
     expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
     expect(bench.channels[0].error.relative < 0.021);
-    shut(&bench);
 }
 
-static void rails_not_connected_or_switched_off_are_left_out(void) {
-    struct bench bench;
-    test_write(folder, "hwmon0/name", "ina3221\n");
-    test_write(folder, "hwmon0/in1_input", "5000\n");
-    test_write(folder, "hwmon0/in1_label", "NC\n");
-    test_write(folder, "hwmon0/curr1_input", "1\n");
-    test_write(folder, "hwmon0/in2_input", "5000\n");
-    test_write(folder, "hwmon0/in2_label", "VDDQ_DDR\n");
-    test_write(folder, "hwmon0/curr2_input", "100\n");
-    test_write(folder, "hwmon0/in3_input", "5000\n");
-    test_write(folder, "hwmon0/in3_enable", "0\n");
-    test_write(folder, "hwmon0/curr3_input", "100\n");
-    expect(open_type(&bench, "hwmon"));
+TEST(rails_not_connected_or_switched_off_are_left_out) {
+    test_write_all("hwmon0", "name ina3221", "in1_input 5000", "in1_label NC", "curr1_input 1",
+                   "in2_input 5000", "in2_label VDDQ_DDR", "curr2_input 100", "in3_input 5000",
+                   "in3_enable 0", "curr3_input 100");
+    expect(open_type("hwmon"));
     expect_equal(bench.count, 1);
-    bench_channel(&bench, 0, "ina3221-VDDQ_DDR", "dram", "");
-    shut(&bench);
+    bench_channel(0, "ina3221-VDDQ_DDR", "dram", "");
 }
 
-static void an_acpi_meter_holds_the_node_and_states_its_error(void) {
-    struct bench bench;
-    test_write(folder, "hwmon0/name", "amdgpu\n");
-    test_write(folder, "hwmon0/power1_average", "15000000\n");
-    test_write(folder, "hwmon0/power1_input", "99\n");
-    test_write(folder, "hwmon0/power1_label", "PPT\n");
-    test_write(folder, "hwmon2/name", "power_meter\n");
-    test_write(folder, "hwmon2/power1_average", "213000000\n");
-    test_write(folder, "hwmon2/power1_accuracy", "98.0%\n");
-    test_write(folder, "hwmon2/power1_average_interval", "300\n");
-    expect(open_type(&bench, "hwmon"));
+TEST(an_acpi_meter_holds_the_node_and_states_its_error) {
+    test_write_all("hwmon0", "name amdgpu", "power1_average 15000000", "power1_input 99",
+                   "power1_label PPT");
+    test_write_all("hwmon2", "name power_meter", "power1_average 213000000",
+                   "power1_accuracy 98.0%", "power1_average_interval 300");
+    expect(open_type("hwmon"));
     expect_equal(bench.count, 2);
-    bench_channel(&bench, 0, "power_meter-power1", "node", "");
-    bench_channel(&bench, 1, "amdgpu-PPT", "gpu", "power_meter-power1");
-    bench_read(&bench, 0);
-    bench_value(&bench, 0, 213000000);
-    bench_value(&bench, 1, 15000000); /* the average, not the momentary input */
+    bench_channel(0, "power_meter-power1", "node", "");
+    bench_channel(1, "amdgpu-PPT", "gpu", "power_meter-power1");
+    bench_read(0);
+    bench_value(0, 213000000);
+    bench_value(1, 15000000); /* the average, not the momentary input */
     expect_near(bench.channels[0].error.relative, 0.02, 1e-9);
     expect_near(bench.channels[0].error.jitter_s, 0.3, 1e-9);
-    shut(&bench);
 }
 
-static void energy_goes_before_power_and_sockets_before_cores(void) {
-    struct bench bench;
-    test_write(folder, "hwmon0/name", "amd_energy\n");
-    test_write(folder, "hwmon0/energy1_input", "1\n");
-    test_write(folder, "hwmon0/energy1_label", "Ecore000\n");
-    test_write(folder, "hwmon0/energy2_input", "1234567\n");
-    test_write(folder, "hwmon0/energy2_label", "Esocket0\n");
-    test_write(folder, "hwmon0/power2_input", "5\n");
-    test_write(folder, "hwmon1/name", "xe\n");
-    test_write(folder, "hwmon1/energy1_input", "2000\n");
-    test_write(folder, "hwmon1/energy1_label", "pkg\n");
-    test_write(folder, "hwmon1/energy2_input", "3000\n");
-    test_write(folder, "hwmon1/energy2_label", "card\n");
-    expect(open_type(&bench, "hwmon"));
+TEST(energy_goes_before_power_and_sockets_before_cores) {
+    test_write_all("hwmon0", "name amd_energy", "energy1_input 1", "energy1_label Ecore000",
+                   "energy2_input 1234567", "energy2_label Esocket0", "power2_input 5");
+    test_write_all("hwmon1", "name xe", "energy1_input 2000", "energy1_label pkg",
+                   "energy2_input 3000", "energy2_label card");
+    expect(open_type("hwmon"));
     expect_equal(bench.count, 3);
-    bench_channel(&bench, 0, "xe-card", "gpu", "");
-    bench_channel(&bench, 1, "amd_energy-Esocket0", "cpu", "");
-    bench_channel(&bench, 2, "xe-pkg", "gpu", "xe-card");
+    bench_channel(0, "xe-card", "gpu", "");
+    bench_channel(1, "amd_energy-Esocket0", "cpu", "");
+    bench_channel(2, "xe-pkg", "gpu", "xe-card");
     expect_equal(bench.channels[1].method, JM_METHOD_COUNTER);
-    bench_read(&bench, 0);
-    bench_value(&bench, 1, 1234567);
-    shut(&bench);
+    bench_read(0);
+    bench_value(1, 1234567);
 }
 
-static void no_sensor_says_what_to_do(void) {
-    struct bench bench;
-    test_write(folder, "hwmon0/name", "coretemp\n");
-    expect(!open_type(&bench, "hwmon"));
+TEST(no_sensor_says_what_to_do) {
+    test_write("hwmon0/name", "coretemp\n");
+    expect(!open_type("hwmon"));
     expect_part(bench.why.text, "has no sensor of energy or power");
 }
 
 /* ---- model ---- */
 
 static void set_jiffies(int busy, int idle, int iowait) {
-    char text[128];
-    jm_format(text, sizeof text, "cpu  %d 0 0 %d %d 0 0 0 0 0\ncpu0 1 2 3\n", busy, idle, iowait);
-    test_write(folder, "stat", text);
+    test_write("stat", test_text("cpu  %d 0 0 %d %d 0 0 0 0 0\ncpu0 1 2 3\n", busy, idle, iowait));
 }
 
-static void the_model_follows_utilisation(void) {
-    struct bench bench;
+TEST(the_model_follows_utilisation) {
     GIVEN config = settings("model");
     config.idle_w = 40;
     put(&config, "full_w", "120");
     set_jiffies(1000, 5000, 100);
-    expect(open_with(&bench, &config));
+    expect(open_with(&config));
     expect(bench.count == 1 && bench.channels[0].method == JM_METHOD_MODEL);
     expect_equal(bench.channels[0].idle_uw, 40000000);
     expect_near(bench.channels[0].error.relative, 0.3, 1e-9);
-    bench_read(&bench, 0);
-    bench_value(&bench, 0, 40000000); /* nothing known yet: idle */
+    bench_read(0);
+    bench_value(0, 40000000); /* nothing known yet: idle */
     set_jiffies(1050, 5050, 100);
-    bench_read(&bench, 1);
-    bench_value(&bench, 0, 80000000);
-    bench_read(&bench, 2);
-    bench_value(&bench, 0, 80000000); /* within one jiffy */
+    bench_read(1);
+    bench_value(0, 80000000);
+    bench_read(2);
+    bench_value(0, 80000000); /* within one jiffy */
     set_jiffies(1150, 5050, 90);
-    bench_read(&bench, 3);
-    bench_value(&bench, 0, 120000000); /* iowait went back */
+    bench_read(3);
+    bench_value(0, 120000000); /* iowait went back */
     set_jiffies(10, 10, 0);
-    bench_read(&bench, 4);
-    bench_value(&bench, 0, 120000000); /* all went back: the last holds */
+    bench_read(4);
+    bench_value(0, 120000000); /* all went back: the last holds */
     set_jiffies(10, 110, 0);
-    bench_read(&bench, 5);
-    bench_value(&bench, 0, 40000000);
-    test_write(folder, "stat", "intr 5\n");
-    bench_read(&bench, 6);
+    bench_read(5);
+    bench_value(0, 40000000);
+    test_write("stat", "intr 5\n");
+    bench_read(6);
     expect(!bench.readings[0].ok);
     expect_part(bench.readings[0].why, "stat:1: must be 'cpu USER");
-    shut(&bench);
-    expect(!open_with(&bench, &config));
+    unlink(test_path("stat"));
+    expect(!open_with(&config));
     expect_part(bench.why.text, "stat: cannot be opened");
 }
 
 /* ---- auto ---- */
 
-static void auto_takes_the_best_there_is(void) {
-    struct bench bench;
-    test_write(folder, "proc/stat", "cpu 1 2 3 4 5\n");
-    test_write(folder, "sys/class/hwmon/hwmon0/name", "amdgpu\n");
-    test_write(folder, "sys/class/hwmon/hwmon0/power1_input", "1\n");
-    expect(open_type(&bench, "auto"));
+TEST(auto_takes_the_best_there_is) {
+    test_write("proc/stat", "cpu 1 2 3 4 5\n");
+    test_write_all("sys/class/hwmon/hwmon0", "name amdgpu", "power1_input 1");
+    expect(open_type("auto"));
     expect_text(bench.channels[0].name, "model"); /* a graphics card is not the node */
     expect_equal(bench.channels[0].idle_uw, 40000000);
-    bench_close(&bench);
-    test_write(folder, "sys/class/hwmon/hwmon1/name", "power_meter\n");
-    test_write(folder, "sys/class/hwmon/hwmon1/power1_average", "7\n");
-    expect(open_type(&bench, "auto"));
+    test_write_all("sys/class/hwmon/hwmon1", "name power_meter", "power1_average 7");
+    expect(open_type("auto"));
     expect_text(bench.channels[0].name, "power_meter-power1");
-    bench_read(&bench, 0);
-    bench_value(&bench, 0, 7);
-    bench_close(&bench);
-    add_zone("sys/class/powercap/intel-rapl:0", "package-0", "1\n");
-    expect(open_type(&bench, "auto"));
+    bench_read(0);
+    bench_value(0, 7);
+    add_zone("sys/class/powercap/intel-rapl:0", "package-0", "1");
+    test_write("sys/class/powercap/intel-rapl:0/name", "package-0"); /* no line's end */
+    expect(open_type("auto"));
     expect_text(bench.channels[0].name, "package-0");
-    bench_close(&bench);
-    test_write(folder, "sys/cray/pm_counters/energy", "5 J\n");
-    expect(open_type(&bench, "auto")); /* all of the node, where RAPL is its CPUs and memory */
+    test_write("sys/cray/pm_counters/energy", "5 J\n");
+    expect(open_type("auto")); /* all of the node, where RAPL is its CPUs and memory */
     expect_equal(bench.channels[0].domain, JM_DOMAIN_NODE);
-    bench_read(&bench, 0);
-    bench_value(&bench, 0, 5000000);
-    shut(&bench);
-    expect(!open_type(&bench, "auto"));
+    bench_read(0);
+    bench_value(0, 5000000);
+    test_remove(test_path("sys"));
+    test_remove(test_path("proc"));
+    expect(!open_type("auto"));
     expect_part(bench.why.text, "model: ");
 }
 
@@ -401,132 +323,108 @@ static void auto_takes_the_best_there_is(void) {
 static jm_instrument_config trace(const char *text) {
     jm_instrument_config config = settings("replay");
     put(&config, "epoch", "1000");
-    test_write(folder, "trace.csv", text);
-    put_file(&config);
+    test_write("trace.csv", text);
+    put(&config, "file", test_path("trace.csv"));
     return config;
 }
 
-static uint64_t energy_at(struct bench *bench, double time_s) {
-    bench_read(bench, llround((1000 + time_s) * 1e9));
-    expect(bench->readings[0].ok);
-    return bench->readings[0].value;
+/* Opens it, with a setting more (NULL: with none). */
+static void replay(const char *text, const char *key, const char *value) {
+    GIVEN config = trace(text);
+    if (key)
+        put(&config, key, value);
+    expect(open_with(&config));
+}
+
+static uint64_t energy_at(double time_s) {
+    bench_read(llround((1000 + time_s) * 1e9));
+    expect(bench.readings[0].ok);
+    return bench.readings[0].value;
 }
 
 /* Microjoules are floored once a segment and once a reading. */
 #define expect_uj(got, want_uj) expect_near((double)(got), want_uj, 2 + (want_uj)*1e-14)
 
-static void known_waveforms_have_known_energies(void) {
-    struct bench bench;
-    GIVEN config = trace("time_s,power_w\n0,100\n10,100\n");
-    expect(open_with(&bench, &config));
-    expect_uj(energy_at(&bench, -5), 0);
-    expect_uj(energy_at(&bench, 0.3), 30e6);
-    expect_uj(energy_at(&bench, 10), 1000e6);
-    expect_uj(energy_at(&bench, 1e6), 1000e6); /* after the end nothing is drawn */
-    shut(&bench);
+TEST(known_waveforms_have_known_energies) {
+    replay("time_s,power_w\n0,100\n10,100\n", NULL, NULL);
+    expect_uj(energy_at(-5), 0);
+    expect_uj(energy_at(0.3), 30e6);
+    expect_uj(energy_at(10), 1000e6);
+    expect_uj(energy_at(1e6), 1000e6); /* after the end nothing is drawn */
 
-    given_free(&config);
-    config = trace("# a ramp\r\n\r\n time_s , power_w \r\n 0 , 0 \r\n 10 , 200 \r\n");
-    expect(open_with(&bench, &config));
-    expect_uj(energy_at(&bench, 3), 90e6);
-    expect_uj(energy_at(&bench, 10), 1000e6);
-    shut(&bench);
+    replay("# a ramp\r\n\r\n time_s , power_w \r\n 0 , 0 \r\n 10 , 200 \r\n", NULL, NULL);
+    expect_uj(energy_at(3), 90e6);
+    expect_uj(energy_at(10), 1000e6);
 
-    given_free(&config);
-    config = trace("time_s,power_w\n0,200\n10,0\n"); /* falling */
-    expect(open_with(&bench, &config));
-    expect_uj(energy_at(&bench, 3), 510e6);
-    shut(&bench);
+    replay("time_s,power_w\n0,200\n10,0\n", NULL, NULL); /* falling */
+    expect_uj(energy_at(3), 510e6);
 
-    given_free(&config);
-    config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,150\n"); /* a square wave */
-    put(&config, "repeat", "true");
-    expect(open_with(&bench, &config));
-    expect_uj(energy_at(&bench, 0.5), 25e6);
-    expect_uj(energy_at(&bench, 1.5), 125e6);
-    expect_uj(energy_at(&bench, 2), 200e6);
-    expect_uj(energy_at(&bench, 2.5), 225e6);
+    replay("time_s,power_w\n0,50\n1,50\n1,150\n2,150\n", "repeat", "true"); /* a square wave */
+    expect_uj(energy_at(0.5), 25e6);
+    expect_uj(energy_at(1.5), 125e6);
+    expect_uj(energy_at(2), 200e6);
+    expect_uj(energy_at(2.5), 225e6);
     double days_s = 200 * 86400;
-    expect_uj(energy_at(&bench, days_s + 1.5), days_s * 100e6 + 125e6);
-    shut(&bench);
+    expect_uj(energy_at(days_s + 1.5), days_s * 100e6 + 125e6);
 }
 
 /* Where a period is no whole number of microjoules, months of repetition must not drift. */
-static void repetition_does_not_drift(void) {
-    struct bench bench;
-    GIVEN config = trace("time_s,power_w\n0,0.0333333\n0.001,0.0333333\n");
-    put(&config, "repeat", "true");
-    expect(open_with(&bench, &config));
-    expect_uj(energy_at(&bench, 1e7), 0.0333333 * 1e7 * 1e6);
-    shut(&bench);
+TEST(repetition_does_not_drift) {
+    replay("time_s,power_w\n0,0.0333333\n0.001,0.0333333\n", "repeat", "true");
+    expect_uj(energy_at(1e7), 0.0333333 * 1e7 * 1e6);
 }
 
-static void power_is_sampled_on_the_line(void) {
-    struct bench bench;
-    GIVEN config = trace("time_s,power_w\n0,50\n1,50\n1,150\n2,250\n");
-    put(&config, "as", "power");
-    expect(open_with(&bench, &config));
+TEST(power_is_sampled_on_the_line) {
+    replay("time_s,power_w\n0,50\n1,50\n1,150\n2,250\n", "as", "power");
     expect_equal(bench.channels[0].method, JM_METHOD_INTEGRATED);
-    expect_equal(energy_at(&bench, -1), 0);
-    expect_equal(energy_at(&bench, 0), 50000000);
-    expect_equal(energy_at(&bench, 0.999), 50000000);
-    expect_equal(energy_at(&bench, 1), 150000000);
-    expect_equal(energy_at(&bench, 1.5), 200000000);
-    expect_equal(energy_at(&bench, 2), 0);
-    shut(&bench);
+    expect_equal(energy_at(-1), 0);
+    expect_equal(energy_at(0), 50000000);
+    expect_equal(energy_at(0.999), 50000000);
+    expect_equal(energy_at(1), 150000000);
+    expect_equal(energy_at(1.5), 200000000);
+    expect_equal(energy_at(2), 0);
 }
 
-static void energy_traces_interpolate_unwrap_and_wrap(void) {
-    struct bench bench;
+TEST(energy_traces_interpolate_unwrap_and_wrap) {
     GIVEN config = trace("time_s,energy_uj\n0,900\n10,999\n20,99\n");
     put_whole(&config, "wrap_uj", 999); /* 1000 values: 0..999 */
     put(&config, "repeat", "true");
-    expect(open_with(&bench, &config));
-    expect_equal(energy_at(&bench, 0), 900);
-    expect_equal(energy_at(&bench, 5), 949);
-    expect_equal(energy_at(&bench, 15), 49);
-    expect_equal(energy_at(&bench, 20), 99); /* the next period goes on from there */
-    expect_equal(energy_at(&bench, 30), 198);
-    shut(&bench);
+    expect(open_with(&config));
+    expect_equal(energy_at(0), 900);
+    expect_equal(energy_at(5), 949);
+    expect_equal(energy_at(15), 49);
+    expect_equal(energy_at(20), 99); /* the next period goes on from there */
+    expect_equal(energy_at(30), 198);
 }
 
-static void a_clock_set_back_does_not_turn_the_counter_back(void) {
-    struct bench bench;
-    GIVEN config = trace("time_s,power_w\n0,1\n100,1\n");
-    put_whole(&config, "wrap_uj", 1000000000);
-    expect(open_with(&bench, &config));
-    uint64_t before = energy_at(&bench, 50);
-    expect_equal(energy_at(&bench, 20), before);
-    expect(energy_at(&bench, 51) > before);
-    shut(&bench);
+TEST(a_clock_set_back_does_not_turn_the_counter_back) {
+    replay("time_s,power_w\n0,1\n100,1\n", "wrap_uj", "1000000000");
+    uint64_t before = energy_at(50);
+    expect_equal(energy_at(20), before);
+    expect(energy_at(51) > before);
 }
 
 /* Towards the end of a long fall rounding weighs more than what is gained. */
-static void falling_power_does_not_turn_the_counter_back(void) {
-    struct bench bench;
-    GIVEN config = trace("time_s,power_w\n0,1000000\n1000000,0\n");
-    expect(open_with(&bench, &config));
+TEST(falling_power_does_not_turn_the_counter_back) {
+    replay("time_s,power_w\n0,1000000\n1000000,0\n", NULL, NULL);
     uint64_t last = 0;
     for (int i = 0; i <= 10000; i++) {
-        uint64_t value = energy_at(&bench, 999999.99 + i * 1e-6);
+        uint64_t value = energy_at(999999.99 + i * 1e-6);
         expect(value >= last);
         last = value;
     }
     expect_uj(last, 5e17);
-    shut(&bench);
 }
 
-static void without_an_epoch_the_trace_starts_now(void) {
-    struct bench bench;
+TEST(without_an_epoch_the_trace_starts_now) {
     GIVEN config = trace("time_s,power_w\n0,5\n100,5\n");
     jm_settings_free(&config.settings); /* the epoch with the rest */
-    put_file(&config);
+    put(&config, "file", test_path("trace.csv"));
     put(&config, "as", "power");
     int64_t now_ns = jm_clock_ns(CLOCK_REALTIME);
-    expect(open_with(&bench, &config));
-    bench_read(&bench, now_ns + 50 * S);
-    bench_value(&bench, 0, 5000000);
-    shut(&bench);
+    expect(open_with(&config));
+    bench_read(now_ns + 50 * S);
+    bench_value(0, 5000000);
 }
 
 /* A random trace with jumps, pauses and steep ramps. */
@@ -548,65 +446,63 @@ static jm_instrument_config random_trace(void) {
     return config;
 }
 
+static uint64_t value_at(void *trace, int64_t now_ns) {
+    jm_reading reading = {0};
+    jm_replay.read(trace, now_ns, &reading);
+    return reading.value;
+}
+
 /* Readings grow with time; what they gain in parts is what they gain in one, to the microjoule. */
-static void random_traces_are_monotonic_and_additive(void) {
+TEST(random_traces_are_monotonic_and_additive) {
     for (int round = 0; round < 200; round++) {
-        struct bench fine, coarse, wrapped;
         GIVEN config = random_trace();
-        expect(open_with(&fine, &config));
-        expect(open_with(&coarse, &config));
+        void *fine = given_open(&jm_replay, &config), *coarse = given_open(&jm_replay, &config);
         uint64_t wrap_uj = 1 + random_below(1000000000);
         put_whole(&config, "wrap_uj", wrap_uj);
-        expect(open_with(&wrapped, &config));
+        void *wrapped = given_open(&jm_replay, &config);
         int64_t now_ns = 1000 * S;
         uint64_t first = 0, last = 0, sum = 0;
         for (int i = 0; i < 300; i++) {
             /* steps of nanoseconds show rounding, long ones cross rows and periods */
             now_ns += (int64_t)random_below(random_below(2) ? 5 : 50000000000);
-            bench_read(&fine, now_ns);
-            bench_read(&wrapped, now_ns);
-            uint64_t value = fine.readings[0].value;
+            uint64_t value = value_at(fine, now_ns);
             expect(value >= last || i == 0);
-            expect_equal(wrapped.readings[0].value, value % (wrap_uj + 1));
+            expect_equal(value_at(wrapped, now_ns), value % (wrap_uj + 1));
             first = i == 0 ? value : first;
             sum += i == 0 ? 0 : value - last;
             last = value;
         }
-        bench_read(&coarse, now_ns);
-        expect_equal(coarse.readings[0].value - first, sum);
-        bench_close(&coarse);
-        bench_close(&wrapped);
-        shut(&fine);
+        expect_equal(value_at(coarse, now_ns) - first, sum);
+        jm_replay.close(coarse);
+        jm_replay.close(wrapped);
+        jm_replay.close(fine);
     }
 }
 
 /* The counter agrees with the sampled power summed in small steps. */
-static void random_traces_integrate_their_own_power(void) {
+TEST(random_traces_integrate_their_own_power) {
     for (int round = 0; round < 20; round++) {
-        struct bench counter, power;
         GIVEN config = random_trace();
-        expect(open_with(&counter, &config));
+        void *counter = given_open(&jm_replay, &config);
         put(&config, "as", "power");
-        expect(open_with(&power, &config));
+        void *power = given_open(&jm_replay, &config);
         double sum_uj = 0, highest_uw = 0;
         enum { STEPS = 20000 };
         int64_t step_ns = S / 5;
         for (int i = 0; i < STEPS; i++) {
-            bench_read(&power, 1000 * S + i * step_ns + step_ns / 2);
-            double power_uw = (double)power.readings[0].value;
+            double power_uw = (double)value_at(power, 1000 * S + i * step_ns + step_ns / 2);
             sum_uj += power_uw * 0.2;
             highest_uw = fmax(highest_uw, power_uw);
         }
-        bench_read(&counter, 1000 * S + STEPS * step_ns);
-        double energy_uj = (double)counter.readings[0].value;
+        double energy_uj = (double)value_at(counter, 1000 * S + STEPS * step_ns);
         /* a sum of samples misses the jumps between them */
         expect(fabs(energy_uj - sum_uj) <= 0.05 * fmax(energy_uj, sum_uj) + highest_uw * 2);
-        bench_close(&power);
-        shut(&counter);
+        jm_replay.close(power);
+        jm_replay.close(counter);
     }
 }
 
-static void bad_traces_name_file_and_line(void) {
+TEST(bad_traces_name_file_and_line) {
     static const struct {
         const char *text, *part;
     } bad[] = {
@@ -628,29 +524,26 @@ static void bad_traces_name_file_and_line(void) {
         {"time_s,energy_uj\n0,9223372036854775808\n", ":2: energy_uj must stay below 2^62"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct bench bench;
         GIVEN config = trace(bad[i].text);
-        expect(!open_with(&bench, &config));
+        expect(!open_with(&config));
         expect_part(bench.why.text, "/trace.csv:");
         expect_part(bench.why.text, bad[i].part);
     }
 }
 
-static void bad_replays_are_refused(void) {
-    struct bench bench;
+TEST(bad_replays_are_refused) {
     GIVEN config = trace("time_s,energy_uj\n0,1\n1,2\n");
     put(&config, "as", "power");
-    expect(!open_with(&bench, &config));
+    expect(!open_with(&config));
     expect_part(bench.why.text, "cannot be replayed with 'as: power'");
     put(&config, "file", "/nonexistent/trace.csv");
-    expect(!open_with(&bench, &config));
+    expect(!open_with(&config));
     expect_part(bench.why.text, "/nonexistent/trace.csv: cannot be opened: No such file");
-    test_empty(folder);
 }
 
 /* ---- names ---- */
 
-static void every_name_goes_there_and_back(void) {
+TEST(every_name_goes_there_and_back) {
     jm_message why;
     jm_domain domain;
     for (int i = 0; i < JM_DOMAIN_COUNT; i++)
@@ -662,37 +555,77 @@ static void every_name_goes_there_and_back(void) {
     expect(!jm_instrument_by_type("abacus", &why));
 }
 
+/* ---- limits ---- */
+
+static uint64_t limit_of(const jm_instrument_config *config, int channel) {
+    jm_channel_info infos[BENCH_CHANNELS_MAX];
+    expect(open_with(config));
+    expect(jm_instrument_describe(bench.instrument, bench.self, config, infos, BENCH_CHANNELS_MAX) >
+           channel);
+    return infos[channel].max_uw;
+}
+
+static void add_supply(const char *rated_uw) {
+    test_write_all("hwmon0", "name pfe1100", "power1_input 90000000",
+                   test_text("power1_rated_max %s", rated_uw), "power2_input 80000000");
+}
+
+/* Ten times what the hardware says of itself: what it draws for a moment, too. */
+TEST(hardware_says_how_much_is_believed) {
+    GIVEN config = settings("hwmon");
+    add_supply("1100000000");
+    expect_equal(limit_of(&config, 0), 11000000000);
+    expect_equal(limit_of(&config, 1), 0);
+}
+
+/* A supply that says 1.1 W means kilowatts. */
+TEST(little_that_hardware_says_is_not_believed) {
+    GIVEN config = settings("hwmon");
+    add_supply("1100000");
+    expect_equal(limit_of(&config, 0), 5000000000);
+    config.part = 0.125;
+    expect_equal(limit_of(&config, 0), 5000000000);
+}
+
+/* What it is set to may be a cap of today. */
+TEST(a_zones_greatest_constraint_counts_where_it_says_what_it_is_rated_for) {
+    GIVEN config = settings("powercap");
+    add_zone("intel-rapl:0", "package-0", "1");
+    test_write_all("intel-rapl:0", "constraint_0_max_power_uw 805000000",
+                   "constraint_0_power_limit_uw 150000000",
+                   "constraint_1_power_limit_uw 946000000");
+    add_zone("intel-rapl:1", "package-1", "1");
+    test_write_all("intel-rapl:1", "constraint_0_max_power_uw 0",
+                   "constraint_0_power_limit_uw 946000000");
+    expect_equal(limit_of(&config, 0), 9460000000);
+    expect_equal(limit_of(&config, 1), 0);
+}
+
+/* Of the node's part of a meter; `max_w` is stated of that part. */
+TEST(the_limit_is_the_parts) {
+    GIVEN config = settings("hwmon");
+    add_supply("8000000000");
+    config.part = 0.125;
+    expect_equal(limit_of(&config, 0), 10000000000);
+    config.max_w = 300;
+    expect_equal(limit_of(&config, 0), 300000000);
+}
+
+TEST(what_nodes_share_may_draw_what_they_may) {
+    char nodes[] = "n[1-3]";
+    jm_channel_config own[2] = {{.shared_by = nodes, .part = NAN, .max_w = NAN},
+                                {.shared_by = nodes, .part = NAN, .max_w = NAN}};
+    GIVEN config = settings("hwmon");
+    add_supply("1100000000");
+    config.channels = own;
+    config.n_channels = 2;
+    expect_equal(limit_of(&config, 0), 11000000000);
+    expect_equal(limit_of(&config, 1), 150000000000);
+    own[1].max_w = 300;
+    expect_equal(limit_of(&config, 1), 300000000);
+}
+
 int main(void) {
-    test_make_folder(folder, sizeof folder);
     random_state = 42;
-    RUN(intel_client_nests_in_psys);
-    RUN(intel_server_counts_dram_beside_packages);
-    RUN(server_with_a_psys_for_each_package);
-    RUN(amd_has_packages_and_cores);
-    RUN(packages_named_alike_get_numbers);
-    RUN(no_zone_says_what_to_do);
-    RUN(a_denied_counter_names_the_capability);
-    RUN(a_vanished_counter_fails_with_a_reason);
-    RUN(a_counter_is_passed_on_raw_when_it_wraps);
-    RUN(jetson_multiplies_volts_and_amperes);
-    RUN(rails_not_connected_or_switched_off_are_left_out);
-    RUN(an_acpi_meter_holds_the_node_and_states_its_error);
-    RUN(energy_goes_before_power_and_sockets_before_cores);
-    RUN(no_sensor_says_what_to_do);
-    RUN(the_model_follows_utilisation);
-    RUN(auto_takes_the_best_there_is);
-    RUN(known_waveforms_have_known_energies);
-    RUN(repetition_does_not_drift);
-    RUN(power_is_sampled_on_the_line);
-    RUN(energy_traces_interpolate_unwrap_and_wrap);
-    RUN(a_clock_set_back_does_not_turn_the_counter_back);
-    RUN(falling_power_does_not_turn_the_counter_back);
-    RUN(without_an_epoch_the_trace_starts_now);
-    RUN(random_traces_are_monotonic_and_additive);
-    RUN(random_traces_integrate_their_own_power);
-    RUN(bad_traces_name_file_and_line);
-    RUN(bad_replays_are_refused);
-    RUN(every_name_goes_there_and_back);
-    test_remove(folder);
-    return expect_result();
+    return bench_all();
 }

@@ -16,7 +16,7 @@ extern const jm_instrument jm_module;
 static const uint8_t good[20] = {2,    0,    0xDC, 0x41, 0x01, 0x10, 0,    0xFF, 0x02, 0x40,
                                  0x01, 0xA0, 0x85, 0x01, 0x6B, 0xE8, 0x03, 0,    0,    0x40};
 
-static void reads_dcmi_watts(void) {
+TEST(reads_dcmi_watts) {
     uint64_t uw = 0;
     jm_message why;
     expect(jm_dcmi_uw(good, sizeof good, &uw, &why));
@@ -39,7 +39,7 @@ static void refuse(size_t at, uint8_t byte, size_t length, const char *part) {
     expect_part(why.text, part);
 }
 
-static void names_what_is_wrong_with_dcmi(void) {
+TEST(names_what_is_wrong_with_dcmi) {
     refuse(1, 0xC1, 2, "has no DCMI power reading");
     refuse(1, 0xC0, 20, "busy");
     refuse(1, 0xD4, 2, "privilege: operator");
@@ -66,7 +66,7 @@ static jm_sdr_record watt_sensor(void) {
     return record;
 }
 
-static void knows_a_watt_sensor(void) {
+TEST(knows_a_watt_sensor) {
     ipmi_sdr_ctx_t sdr = ipmi_sdr_ctx_create();
     jm_sdr_record record = watt_sensor();
     uint16_t id = 0;
@@ -83,7 +83,7 @@ static void knows_a_watt_sensor(void) {
     ipmi_sdr_ctx_destroy(sdr);
 }
 
-static void refuses_other_sensors(void) {
+TEST(refuses_other_sensors) {
     ipmi_sdr_ctx_t sdr = ipmi_sdr_ctx_create();
     uint16_t id;
     char name[JM_NAME_MAX];
@@ -111,36 +111,30 @@ static jm_instrument_config blank(void) {
     return config;
 }
 
-/* Key and value in turn, NULL ends. */
-static void open_fails(const char *const *pairs, const char *part) {
-    jm_instrument_config config = blank();
-    void *self;
-    jm_message why = {""};
+/* Key and value in turn. */
+#define OPEN_FAILS(part, ...) open_fails(part, (const char *const[]){__VA_ARGS__, NULL})
+
+static void open_fails(const char *part, const char *const *pairs) {
+    GIVEN config = blank();
     for (; *pairs; pairs += 2)
         give(&config.settings, jm_module.keys, pairs[0], pairs[1]);
-    expect(jm_module.open(&config, &self, &why) != 0);
-    expect_part(why.text, part);
-    jm_settings_free(&config.settings);
+    given_refused(&jm_module, &config, part);
 }
 
-static void refuses_wrong_keys(void) {
-    open_fails((const char *const[]){"user", "reader", NULL}, "user: needs 'host'");
-    open_fails((const char *const[]){"host", "bmc1", NULL}, "user: is missing");
-    open_fails((const char *const[]){"host", "bmc1", "user", "reader", NULL},
-               "password_file: is missing");
-    open_fails((const char *const[]){"host", "bmc1", "user", "reader", "password_file", "/p",
-                                     "device", "/dev/ipmi1", NULL},
-               "device: belongs to in band");
-    open_fails((const char *const[]){"host", "bmc1", "user", "reader-of-power-17", "password_file",
-                                     "/p", NULL},
-               "at most 16 characters");
-    open_fails((const char *const[]){"host", "bmc1", "user", "reader", "password_file", "/p",
-                                     "workarounds", "authcap intel", NULL},
-               "'intel' is none");
+TEST(refuses_wrong_keys) {
+    OPEN_FAILS("user: needs 'host'", "user", "reader");
+    OPEN_FAILS("user: is missing", "host", "bmc1");
+    OPEN_FAILS("password_file: is missing", "host", "bmc1", "user", "reader");
+    OPEN_FAILS("device: belongs to in band", "host", "bmc1", "user", "reader", "password_file",
+               "/p", "device", "/dev/ipmi1");
+    OPEN_FAILS("at most 16 characters", "host", "bmc1", "user", "reader-of-power-17",
+               "password_file", "/p");
+    OPEN_FAILS("'intel' is none", "host", "bmc1", "user", "reader", "password_file", "/p",
+               "workarounds", "authcap intel");
 }
 
-static void describes_its_channels(void) {
-    jm_instrument_config config = blank();
+TEST(describes_its_channels) {
+    GIVEN config = blank();
     jm_channel_config channels[2] = {{.name = "psu",
                                       .idle_w = 20,
                                       .error = {.relative = 0.01,
@@ -152,11 +146,9 @@ static void describes_its_channels(void) {
                                       .domain = JM_DOMAIN_GPU,
                                       .has_domain = true,
                                       .idle_w = NAN,
-                                      .error = {NAN, NAN, NAN, NAN, NAN}}};
-    void *self;
-    jm_message why;
+                                      .error = GIVEN_NO_ERROR}};
     jm_channel_info info[2];
-    expect_equal(jm_module.open(&config, &self, &why), 0);
+    void *self = given_open(&jm_module, &config);
     expect_equal(jm_module.describe(self, info, 2), 1);
     expect_text(info[0].name, "dcmi");
     expect(info[0].error.resolution_w == 1 && info[0].error.offset_w == 20); /* two supplies */
@@ -167,7 +159,7 @@ static void describes_its_channels(void) {
     give(&channels[0].settings, jm_module.channel_keys, "sensor", "PS1 Input");
     config.channels = channels;
     config.n_channels = 2;
-    expect_equal(jm_module.open(&config, &self, &why), 0);
+    self = given_open(&jm_module, &config);
     expect_equal(jm_instrument_describe(&jm_module, self, &config, info, 2), 2);
     expect(info[0].error.relative == 0.01 && info[0].error.resolution_w == 8);
     expect(info[0].error.offset_w == 10 && info[0].part_ppb == 0); /* a sensor is of one supply */
@@ -175,26 +167,21 @@ static void describes_its_channels(void) {
     expect_equal(info[0].idle_uw, 20000000);
     expect(info[1].domain == JM_DOMAIN_GPU && info[1].error.resolution_w == 0.25);
     jm_module.close(self);
-    jm_settings_free(&config.settings);
     jm_settings_free(&channels[0].settings);
     jm_settings_free(&channels[1].settings);
 }
 
 /* Nobody listens on the discard port of the loopback. */
-static void reports_a_bmc_that_is_not_there(void) {
-    char folder[64], path[128];
-    test_make_folder(folder, sizeof folder);
-    test_write(folder, "password", "secret-of-bmc\n");
-    snprintf(path, sizeof path, "%s/password", folder);
-    jm_instrument_config config = blank();
+TEST(reports_a_bmc_that_is_not_there) {
+    const char *path = test_path("password");
+    test_write("password", "secret-of-bmc\n");
+    GIVEN config = blank();
     give(&config.settings, jm_module.keys, "host", "127.0.0.1");
     give(&config.settings, jm_module.keys, "port", "9");
     give(&config.settings, jm_module.keys, "user", "reader");
     give(&config.settings, jm_module.keys, "password_file", path);
-    void *self;
-    jm_message why;
     jm_reading reading = {.ok = true};
-    expect_equal(jm_module.open(&config, &self, &why), 0);
+    void *self = given_open(&jm_module, &config);
     chmod(path, 0644);
     expect(!jm_module.read(self, 0, &reading) && !reading.ok);
     expect_part(reading.why, "others may read it");
@@ -203,17 +190,8 @@ static void reports_a_bmc_that_is_not_there(void) {
     expect_part(reading.why, "127.0.0.1:9: ");
     expect(!strstr(reading.why, "secret"));
     jm_module.close(self);
-    jm_settings_free(&config.settings);
-    test_remove(folder);
 }
 
 int main(void) {
-    RUN(reads_dcmi_watts);
-    RUN(names_what_is_wrong_with_dcmi);
-    RUN(knows_a_watt_sensor);
-    RUN(refuses_other_sensors);
-    RUN(refuses_wrong_keys);
-    RUN(describes_its_channels);
-    RUN(reports_a_bmc_that_is_not_there);
-    return expect_result();
+    return test_all_in_folders();
 }

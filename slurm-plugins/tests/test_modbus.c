@@ -17,7 +17,7 @@ static double number_of(jm_register_type type, bool low_word_first, bool low_byt
     return number;
 }
 
-static void every_type(void) {
+TEST(every_type) {
     static const uint16_t ones[] = {0xffff, 0xffff, 0xffff, 0xffff};
     static const uint16_t pi[] = {0x4009, 0x21fb, 0x5444, 0x2d18}; /* the double nearest to it */
     expect_equal(number_of(JM_REGISTER_INT16, false, false, ones), -1);
@@ -32,7 +32,7 @@ static void every_type(void) {
     expect_equal(jm_register_count(JM_REGISTER_FLOAT64), 4);
 }
 
-static void every_order_of_a_float(void) {
+TEST(every_order_of_a_float) {
     /* 230.5 is 0x43668000 */
     expect_equal(number_of(JM_REGISTER_FLOAT32, false, false, (uint16_t[]){0x4366, 0x8000}), 230.5);
     expect_equal(number_of(JM_REGISTER_FLOAT32, true, false, (uint16_t[]){0x8000, 0x4366}), 230.5);
@@ -40,7 +40,7 @@ static void every_order_of_a_float(void) {
     expect_equal(number_of(JM_REGISTER_FLOAT32, true, true, (uint16_t[]){0x0080, 0x6643}), 230.5);
 }
 
-static void what_stands_for_no_value(void) {
+TEST(what_stands_for_no_value) {
     static const uint16_t nothing[][2] = {{0x7fc0, 0}, {0x7f80, 0}, {0xff80, 0}, {0x60ad, 0x78ec}};
     static const char *const whys[] = {"NaN", "infinity", "infinity", "1e20"};
     jm_register_form form = {.type = JM_REGISTER_FLOAT32};
@@ -52,7 +52,7 @@ static void what_stands_for_no_value(void) {
     }
 }
 
-static void a_step_scales_exactly(void) {
+TEST(a_step_scales_exactly) {
     jm_meter meter = {.energy = true, .whole = true, .scale = 3600};
     uint64_t value = 0;
     jm_message why = {""};
@@ -62,7 +62,7 @@ static void a_step_scales_exactly(void) {
     expect_part(why.text, "check 'scale'");
 }
 
-static void what_is_no_reading(void) {
+TEST(what_is_no_reading) {
     const jm_meter meter = {.scale = 1};
     static const struct {
         double number;
@@ -76,7 +76,7 @@ static void what_is_no_reading(void) {
     }
 }
 
-static void a_channel_says_where_it_wraps_and_how_fine_it_is(void) {
+TEST(a_channel_says_where_it_wraps_and_how_fine_it_is) {
     jm_instrument_config config = given_nothing();
     jm_meter meter = {.energy = true, .whole = true, .scale = 3600, .wrap = 4294967296.0};
     jm_channel_info info =
@@ -94,11 +94,5 @@ static void a_channel_says_where_it_wraps_and_how_fine_it_is(void) {
 }
 
 int main(void) {
-    RUN(every_type);
-    RUN(every_order_of_a_float);
-    RUN(what_stands_for_no_value);
-    RUN(a_step_scales_exactly);
-    RUN(what_is_no_reading);
-    RUN(a_channel_says_where_it_wraps_and_how_fine_it_is);
-    return expect_result();
+    return expect_all();
 }

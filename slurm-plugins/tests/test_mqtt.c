@@ -14,7 +14,7 @@ static bool parse(const jm_payload_form *form, const char *text, jm_payload *pay
     return jm_payload_parse(form, text, strlen(text), payload, &why);
 }
 
-static void test_plain_numbers(void) {
+TEST(test_plain_numbers) {
     jm_payload payload;
     expect(parse(&plain, " 212.5\n", &payload));
     expect_equal(payload.value, 212500000);
@@ -22,14 +22,14 @@ static void test_plain_numbers(void) {
     expect(parse(&plain, "0", &payload) && payload.value == 0);
 }
 
-static void test_what_the_gateway_sends_needs_no_settings(void) {
+TEST(test_what_the_gateway_sends_needs_no_settings) {
     jm_payload payload;
     expect(parse(&plain, "{\"time\": 1790000000.25, \"watts\": 99.5, \"period_s\": 1}", &payload));
     expect_equal(payload.value, 99500000);
     expect_equal(payload.time_ns, INT64_C(1790000000250000000));
 }
 
-static void test_paths(void) {
+TEST(test_paths) {
     static const struct {
         const char *field, *text;
         uint64_t value;
@@ -49,7 +49,7 @@ static void test_paths(void) {
     }
 }
 
-static void test_times(void) {
+TEST(test_times) {
     static const struct {
         const char *text;
         double unit_s;
@@ -76,7 +76,7 @@ static void test_times(void) {
     }
 }
 
-static void test_units(void) {
+TEST(test_units) {
     jm_payload payload;
     jm_payload_form milliwatts = {.time_unit_s = 1, .scale = 1e-3};
     jm_payload_form kilowatt_hours = {.time_unit_s = 1, .scale = 3.6e6, .is_counter = true};
@@ -85,7 +85,7 @@ static void test_units(void) {
     expect_equal(payload.value, UINT64_C(1800000000000));
 }
 
-static void test_refusals_are_named(void) {
+TEST(test_refusals_are_named) {
     static const struct {
         const char *text, *part;
     } cases[] = {
@@ -113,7 +113,7 @@ static void test_refusals_are_named(void) {
     }
 }
 
-static void test_a_time_that_was_asked_for_must_be_there(void) {
+TEST(test_a_time_that_was_asked_for_must_be_there) {
     jm_payload_form form = plain;
     jm_payload payload;
     form.time_field = "at";
@@ -122,12 +122,5 @@ static void test_a_time_that_was_asked_for_must_be_there(void) {
 }
 
 int main(void) {
-    RUN(test_plain_numbers);
-    RUN(test_what_the_gateway_sends_needs_no_settings);
-    RUN(test_paths);
-    RUN(test_times);
-    RUN(test_units);
-    RUN(test_refusals_are_named);
-    RUN(test_a_time_that_was_asked_for_must_be_there);
-    return expect_result();
+    return expect_all();
 }

@@ -60,7 +60,7 @@ static int count_and_free(jm_batch *batch, uint64_t *last) {
     return n;
 }
 
-static void a_prompt_instrument_answers_for_the_moment_asked(void) {
+TEST(a_prompt_instrument_answers_for_the_moment_asked) {
     struct gate gate = {0};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
     int64_t asked_ns = boot_ns();
@@ -75,7 +75,7 @@ static void a_prompt_instrument_answers_for_the_moment_asked(void) {
 }
 
 /* Unasked, long before its period: a counter has a power from then on. */
-static void a_second_value_comes_soon_after_the_first(void) {
+TEST(a_second_value_comes_soon_after_the_first) {
     struct gate gate = {0};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
     expect(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
@@ -88,7 +88,7 @@ static void a_second_value_comes_soon_after_the_first(void) {
     expect(jm_poller_stop(poller));
 }
 
-static void what_waits_is_read_at_once(void) {
+TEST(what_waits_is_read_at_once) {
     struct gate gate = {.queued = 4};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
     expect(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
@@ -97,7 +97,7 @@ static void what_waits_is_read_at_once(void) {
     expect(jm_poller_stop(poller));
 }
 
-static void an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can(void) {
+TEST(an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can) {
     struct gate gate = {.holds = true};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
     expect(jm_poller_ask(poller, 7, boot_ns()));
@@ -113,7 +113,7 @@ static void an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can(
     expect(jm_poller_stop(poller) && gate.closed);
 }
 
-static void one_that_never_comes_back_is_left_behind(void) {
+TEST(one_that_never_comes_back_is_left_behind) {
     static struct gate gate = {.holds = true}; /* outlives the test */
     jm_poller *poller = start(&slow_gate, &gate, 0.01);
     int64_t begun_ns = boot_ns();
@@ -127,7 +127,7 @@ static void one_that_never_comes_back_is_left_behind(void) {
     expect(gate.closed);
 }
 
-static void a_slow_instrument_reads_by_its_own_period(void) {
+TEST(a_slow_instrument_reads_by_its_own_period) {
     struct gate gate = {0};
     jm_poller *poller = start(&slow_gate, &gate, 0.005);
     int64_t begun_ns = boot_ns();
@@ -138,7 +138,7 @@ static void a_slow_instrument_reads_by_its_own_period(void) {
     expect(jm_poller_stop(poller) && gate.closed);
 }
 
-static void a_value_of_a_time_to_come_is_of_its_call(void) {
+TEST(a_value_of_a_time_to_come_is_of_its_call) {
     const jm_batch batch = {.boot_ns = 100 * S};
     int64_t now_ns = 101 * S, real_ns = 5000 * S;
     jm_reading untimed = {.ok = true}, past = {.ok = true, .time_ns = 4990 * S},
@@ -155,7 +155,7 @@ static void a_value_of_a_time_to_come_is_of_its_call(void) {
 
 static jm_health health;
 
-static void a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more(void) {
+TEST(a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more) {
     jm_health_init(&health);
     expect(jm_health_note(&health, 3, JM_SICK_LATE, "by 2 s", 100));
     expect(!jm_health_note(&health, 3, JM_SICK_LATE, "by 3 s", 200));
@@ -167,7 +167,7 @@ static void a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more(void
     expect_text(episode->text, "by 3 s");
 }
 
-static void a_full_ring_forgets_the_oldest(void) {
+TEST(a_full_ring_forgets_the_oldest) {
     jm_health_init(&health);
     jm_health_note(&health, 0, JM_SICK_HANGS, "for ever", 1);
     for (int i = 0; i < JM_EPISODES_MAX; i++) {
@@ -187,7 +187,7 @@ static bool pulse(jm_pulse *p, jm_method method, double resolution_uj, uint64_t 
     return jm_pulse_take(p, &info, value, (int64_t)(t_s * 1e9) + S, S, stuck_ns);
 }
 
-static void a_counter_that_stands_still_is_stuck_at_the_second_reading(void) {
+TEST(a_counter_that_stands_still_is_stuck_at_the_second_reading) {
     jm_pulse p = {0};
     for (int i = 0; i < 5; i++)
         expect(!pulse(&p, JM_METHOD_COUNTER, 61, (uint64_t)i * 100000000, i, NEVER));
@@ -196,7 +196,7 @@ static void a_counter_that_stands_still_is_stuck_at_the_second_reading(void) {
     expect(!pulse(&p, JM_METHOD_COUNTER, 61, 500000000, 7, NEVER));
 }
 
-static void one_that_counts_as_often_as_it_is_read_may_miss_a_reading(void) {
+TEST(one_that_counts_as_often_as_it_is_read_may_miss_a_reading) {
     jm_pulse p = {0};
     for (int i = 0; i < 100; i++) { /* it counts in 1.05 s and is read each second */
         uint64_t counted = (uint64_t)(i / 1.05);
@@ -204,7 +204,7 @@ static void one_that_counts_as_often_as_it_is_read_may_miss_a_reading(void) {
     }
 }
 
-static void a_coarse_counter_may_rest_between_its_steps(void) {
+TEST(a_coarse_counter_may_rest_between_its_steps) {
     jm_pulse p = {0};
     const double watt_hour_uj = 3.6e9; /* at 100 W a step in 36 s */
     for (int i = 0; i < 400; i++)
@@ -212,7 +212,7 @@ static void a_coarse_counter_may_rest_between_its_steps(void) {
                       (uint64_t)(i / 36) * UINT64_C(3600000000), i, NEVER));
 }
 
-static void a_power_is_judged_only_where_the_site_says_so(void) {
+TEST(a_power_is_judged_only_where_the_site_says_so) {
     jm_pulse judged = {0}, idle = {0};
     for (int i = 0; i < 100; i++) {
         expect(!pulse(&idle, JM_METHOD_INTEGRATED, 0, 80000000, i, NEVER));
@@ -221,18 +221,5 @@ static void a_power_is_judged_only_where_the_site_says_so(void) {
 }
 
 int main(void) {
-    RUN(a_prompt_instrument_answers_for_the_moment_asked);
-    RUN(a_second_value_comes_soon_after_the_first);
-    RUN(what_waits_is_read_at_once);
-    RUN(an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can);
-    RUN(one_that_never_comes_back_is_left_behind);
-    RUN(a_slow_instrument_reads_by_its_own_period);
-    RUN(a_value_of_a_time_to_come_is_of_its_call);
-    RUN(a_sickness_begins_once_and_ends_when_a_reading_shows_it_no_more);
-    RUN(a_full_ring_forgets_the_oldest);
-    RUN(a_counter_that_stands_still_is_stuck_at_the_second_reading);
-    RUN(one_that_counts_as_often_as_it_is_read_may_miss_a_reading);
-    RUN(a_coarse_counter_may_rest_between_its_steps);
-    RUN(a_power_is_judged_only_where_the_site_says_so);
-    return expect_result();
+    return expect_all();
 }

@@ -15,7 +15,7 @@ static int parse(const char *body, int64_t after_ns) {
     return jm_series_parse(body, strlen(body), 1, false, after_ns, &series, &why);
 }
 
-static void test_points_keep_their_times(void) {
+TEST(test_points_keep_their_times) {
     expect_equal(
         parse(MATRIX("[" SERIES("[[1790000000.123,\"10.5\"],[1790000001,\"11\"]]") "]"), 0), 1);
     expect_equal(series.count, 2);
@@ -24,7 +24,7 @@ static void test_points_keep_their_times(void) {
     expect_equal(series.points[1].value, 11000000);
 }
 
-static void test_points_that_are_known_are_left_out(void) {
+TEST(test_points_that_are_known_are_left_out) {
     const char *body =
         MATRIX("[" SERIES("[[100,\"1\"],[101,\"2\"],[101,\"3\"],[99,\"4\"],[102,\"5\"]]") "]");
     expect_equal(parse(body, INT64_C(100000000000)), 1);
@@ -33,7 +33,7 @@ static void test_points_that_are_known_are_left_out(void) {
     expect_equal(series.points[1].value, 5000000);
 }
 
-static void test_sick_points_are_named_and_hold_up_no_other(void) {
+TEST(test_sick_points_are_named_and_hold_up_no_other) {
     expect_equal(
         parse(MATRIX("[" SERIES("[[1,\"NaN\"],[2,\"+Inf\"],[3,\"-4\"],[4,\"4\"]]") "]"), 0), 1);
     expect_equal(series.count, 4);
@@ -43,12 +43,12 @@ static void test_sick_points_are_named_and_hold_up_no_other(void) {
     expect_text(series.points[3].fault, "");
 }
 
-static void test_an_absent_series_is_no_error(void) {
+TEST(test_an_absent_series_is_no_error) {
     expect_equal(parse(MATRIX("[]"), 0), 0);
     expect_equal(series.count, 0);
 }
 
-static void test_refusals_are_named(void) {
+TEST(test_refusals_are_named) {
     static const struct {
         const char *body, *part;
     } cases[] = {
@@ -71,11 +71,7 @@ static void test_refusals_are_named(void) {
 }
 
 int main(void) {
-    RUN(test_points_keep_their_times);
-    RUN(test_points_that_are_known_are_left_out);
-    RUN(test_sick_points_are_named_and_hold_up_no_other);
-    RUN(test_an_absent_series_is_no_error);
-    RUN(test_refusals_are_named);
+    expect_all();
     jm_series_free(&series);
     return expect_result();
 }

@@ -4,7 +4,7 @@
 #include "protocol.h"
 #include "random.h"
 
-static void any_value_comes_through(void) {
+TEST(any_value_comes_through) {
     for (int round = 0; round < 5000; round++) {
         char value[64], text[JM_PACKET_MAX];
         size_t n = random_below(sizeof value - 1);
@@ -22,7 +22,7 @@ static void any_value_comes_through(void) {
     }
 }
 
-static void a_field_that_does_not_fit_is_left_out_whole(void) {
+TEST(a_field_that_does_not_fit_is_left_out_whole) {
     char text[32];
     jm_packet packet;
     jm_packet_begin(text, sizeof text, "ok");
@@ -32,15 +32,13 @@ static void a_field_that_does_not_fit_is_left_out_whole(void) {
     expect_equal(packet.n_fields, 1);
 }
 
-static void rubbish_is_refused(void) {
-    static const char *const BAD[] = {"",          " ",          "verb x",    "verb a=%",
-                                      "verb a=%2", "verb a=%zz", "verb a=%00"};
+TEST(rubbish_is_refused) {
     jm_packet packet;
-    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++)
-        expect(!jm_packet_parse(BAD[i], strlen(BAD[i]), &packet));
+    FOR_TEXTS (bad, "", " ", "verb x", "verb a=%", "verb a=%2", "verb a=%zz", "verb a=%00")
+        expect(!jm_packet_parse(bad, strlen(bad), &packet));
 }
 
-static void a_number_that_is_none_is_the_fallback(void) {
+TEST(a_number_that_is_none_is_the_fallback) {
     jm_packet packet;
     const char *text = "ok a=12x b=-1 c=1.5";
     expect(jm_packet_parse(text, strlen(text), &packet));
@@ -52,9 +50,5 @@ static void a_number_that_is_none_is_the_fallback(void) {
 
 int main(void) {
     random_begin();
-    RUN(any_value_comes_through);
-    RUN(a_field_that_does_not_fit_is_left_out_whole);
-    RUN(rubbish_is_refused);
-    RUN(a_number_that_is_none_is_the_fallback);
-    return expect_result();
+    return expect_all();
 }

@@ -1,47 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Records on disk: which run of a job a file is of, what it says of shares, and what is never
 // overwritten.
-#include "bk_fixtures.h"
+#include "books.h"
 #include "clock.h"
 #include "record.h"
 
 #include <fcntl.h>
 
-static const int64_t SECOND = 1000000000;
-static char folder[256];
-static jm_ledger ledger;
 static jm_sampler sampler;
 
 static jm_account *begin(int64_t opened_ns) {
-    jm_channel channel = {.name = "node", .parent = -1, .outermost = true};
     jm_open_request request = {
         .job_id = 7, .step = "batch", .pid = 100, .pid_start = 1, .gpus = 3, .job_cpus = 1};
-    jm_ledger_init(&ledger, 2, SECOND);
-    jm_ledger_add_channel(&ledger, &channel);
+    begin_node(2, 0);
     jm_account *batch = jm_ledger_open(&ledger, &request, opened_ns);
     batch->cpu_source = JM_CPU_CGROUP2;
     return batch->job;
 }
 
 static int write_record(const jm_account *job, jm_message *why) {
-    return jm_record_write(folder, "c", "n1", &ledger, job, &sampler, why);
+    return jm_record_write(test_folder, "c", "n1", &ledger, job, &sampler, why);
 }
 
 static bool exists_since(int64_t since_ns) {
-    return jm_record_exists(folder, "c", "n1", 7, since_ns);
+    return jm_record_exists(test_folder, "c", "n1", 7, since_ns);
 }
 
 static void read_record(char *text, size_t size) {
-    char path[300];
-    snprintf(path, sizeof path, "%s/c.7.n1.json", folder);
-    expect(jm_read_small_file(path, text, size) > 0);
+    expect(jm_read_small_file(test_path("c.7.n1.json"), text, size) > 0);
 }
 
-static void a_record_names_what_the_split_rested_on(void) {
+TEST(a_record_names_what_the_split_rested_on) {
     char text[8192];
     jm_message why;
     jm_account *job = begin(SECOND);
-    test_make_folder(folder, sizeof folder);
     job->suspended_ns = 5 * SECOND / 2;
     expect_equal(write_record(job, &why), 0);
     read_record(text, sizeof text);
@@ -50,38 +42,28 @@ static void a_record_names_what_the_split_rested_on(void) {
     expect_part(text, "\"suspended_seconds\": 2.500000");
     expect_part(text, "\"notes\": [\"suspended for 2.5 s");
     expect_part(text, "gpus-by-binding");
-    test_remove(folder);
-    jm_ledger_free(&ledger);
 }
 
-static void a_record_is_written_again_but_not_over_an_earlier_run(void) {
+TEST(a_record_is_written_again_but_not_over_an_earlier_run) {
     jm_message why;
     int64_t now_ns = jm_clock_ns(CLOCK_REALTIME);
-    test_make_folder(folder, sizeof folder);
     jm_account *job = begin(now_ns - SECOND);
     expect_equal(write_record(job, &why), 0);
     expect_equal(write_record(job, &why), 0);
     job->opened_ns = now_ns + 3600 * SECOND; /* the same job again, later */
     expect_equal(write_record(job, &why), -1);
     expect_part(why.text, "earlier run");
-    test_remove(folder);
-    jm_ledger_free(&ledger);
 }
 
-static void a_record_of_an_earlier_run_is_none_of_this_one(void) {
+TEST(a_record_of_an_earlier_run_is_none_of_this_one) {
     int64_t before_ns = jm_clock_ns(CLOCK_REALTIME) - 5 * SECOND;
     int64_t after_ns = before_ns + 3600 * SECOND;
-    test_make_folder(folder, sizeof folder);
     expect(!exists_since(before_ns));
-    test_write(folder, "c.7.n1.json", "{}");
+    test_write("c.7.n1.json", "{}");
     expect(exists_since(before_ns));
     expect(!exists_since(after_ns));
-    test_remove(folder);
 }
 
 int main(void) {
-    RUN(a_record_names_what_the_split_rested_on);
-    RUN(a_record_is_written_again_but_not_over_an_earlier_run);
-    RUN(a_record_of_an_earlier_run_is_none_of_this_one);
-    return expect_result();
+    return all_with_books();
 }

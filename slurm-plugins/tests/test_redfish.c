@@ -38,7 +38,7 @@ static void fails(interpreter *value_of, const char *text, const char *part) {
     json_decref(resource);
 }
 
-static void reads_power(void) {
+TEST(reads_power) {
     gives(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": 374.5}}", 374500000);
     gives(jm_power_uw, "{\"PowerControl\": [{\"PowerConsumedWatts\": 344}]}", 344000000);
     gives(jm_power_uw,
@@ -48,12 +48,12 @@ static void reads_power(void) {
     gives(jm_supply_uw, "{\"InputPowerWatts\": {\"Reading\": 0}}", 0);
 }
 
-static void reads_energy(void) {
+TEST(reads_energy) {
     gives(jm_metrics_joules_uj, "{\"EnergyJoules\": {\"Reading\": 12.25}}", 12250000);
     gives(jm_metrics_kwh_uj, "{\"EnergykWh\": {\"Reading\": 2}}", UINT64_C(7200000000000));
 }
 
-static void names_sick_readings(void) {
+TEST(names_sick_readings) {
     fails(jm_metrics_uw, "{}", "PowerWatts.Reading is absent");
     fails(jm_metrics_uw, "{\"PowerWatts\": {\"Reading\": null}}", "is absent");
     fails(jm_metrics_uw, "{\"PowerWatts\": 3}", "is absent");
@@ -67,22 +67,19 @@ static void names_sick_readings(void) {
     fails(jm_metrics_kwh_uj, "{\"EnergykWh\": {}}", "EnergykWh.Reading is absent");
 }
 
-static void names_garbage(void) {
-    static const char *const texts[] = {
-        "", "<html>", "[1]", "3", "{\"a\": NaN}", "{\"a\": 1e999}", "{\"a\": 1} x"};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+TEST(names_garbage) {
+    FOR_TEXTS (text, "", "<html>", "[1]", "3", "{\"a\": NaN}", "{\"a\": 1e999}", "{\"a\": 1} x") {
         jm_message why = {""};
-        expect(!jm_resource_parse(texts[i], strlen(texts[i]), &why));
+        expect(!jm_resource_parse(text, strlen(text), &why));
         expect_part(why.text, "garbage");
     }
 }
 
-static void keeps_links_on_the_service(void) {
-    static const char *const bad[] = {"https://elsewhere/x", "//elsewhere/x", "x",   "", "/a b",
-                                      "/a\r\nHost: b",       "/a#b",          "/a?b"};
+TEST(keeps_links_on_the_service) {
     jm_uri uri;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        expect(!jm_uri_take(bad[i], &uri));
+    FOR_TEXTS (bad, "https://elsewhere/x", "//elsewhere/x", "x", "", "/a b", "/a\r\nHost: b",
+               "/a#b", "/a?b")
+        expect(!jm_uri_take(bad, &uri));
     expect(!jm_uri_take(NULL, &uri));
     json_t *collection = parse("{\"Members\": [{\"@odata.id\": \"/redfish/v1/Chassis/1/\"},"
                                "{\"@odata.id\": \"//evil/2\"}, 3, {\"@odata.id\": \"/a/b\"}]}");
@@ -99,7 +96,7 @@ static bool value_of(const char *line, char value[16]) {
     return jm_header_value(line, strlen(line), "X-Auth-Token:", value, 16);
 }
 
-static void reads_headers(void) {
+TEST(reads_headers) {
     char value[16];
     jm_uri uri;
     expect(value_of("x-auth-token:  abc \r\n", value));
@@ -122,30 +119,21 @@ static jm_instrument_config configured(const char *url) {
     return config;
 }
 
-static void insists_on_https(void) {
-    static const char *const bad[] = {"http://bmc1",         "https://",        "https:///x",
-                                      "https://user@bmc1",   "https://bmc1/x",  "bmc1",
-                                      "https://bmc1:443/a/", "https://bmc1?x=1"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        jm_instrument_config config = configured(bad[i]);
-        void *self;
-        jm_message why = {""};
-        expect(jm_module.open(&config, &self, &why) != 0);
-        expect_part(why.text, "must be https://HOST[:PORT]");
-        jm_settings_free(&config.settings);
+TEST(insists_on_https) {
+    FOR_TEXTS (bad, "http://bmc1", "https://", "https:///x", "https://user@bmc1", "https://bmc1/x",
+               "bmc1", "https://bmc1:443/a/", "https://bmc1?x=1") {
+        GIVEN config = configured(bad);
+        given_refused(&jm_module, &config, "must be https://HOST[:PORT]");
     }
 }
 
-static void describes_its_channels(void) {
-    jm_instrument_config config = configured("https://[::1]:1/");
-    jm_channel_config channels[2] = {
-        {.name = "node", .idle_w = NAN, .error = {NAN, NAN, NAN, NAN, NAN}},
-        {.name = "energy", .idle_w = 30, .error = {NAN, NAN, NAN, NAN, NAN}}};
+TEST(describes_its_channels) {
+    GIVEN config = configured("https://[::1]:1/");
+    jm_channel_config channels[2] = {{.name = "node", .idle_w = NAN, .error = GIVEN_NO_ERROR},
+                                     {.name = "energy", .idle_w = 30, .error = GIVEN_NO_ERROR}};
     jm_channel_info info[2];
-    void *self;
-    jm_message why;
     jm_reading reading = {.ok = true};
-    expect_equal(jm_module.open(&config, &self, &why), 0);
+    void *self = given_open(&jm_module, &config);
     expect_equal(jm_module.describe(self, info, 2), 1);
     expect_text(info[0].name, "chassis");
     expect(info[0].method == JM_METHOD_INTEGRATED && info[0].error.offset_w == 20);
@@ -156,35 +144,21 @@ static void describes_its_channels(void) {
     give(&channels[1].settings, jm_module.channel_keys, "supplies", "3");
     config.channels = channels;
     config.n_channels = 2;
-    expect_equal(jm_module.open(&config, &self, &why), 0);
+    self = given_open(&jm_module, &config);
     expect_equal(jm_module.describe(self, info, 2), 2);
     expect(info[1].method == JM_METHOD_COUNTER && info[1].error.resolution_uj == 1e6);
     expect_equal(info[1].error.offset_w, 30);
     expect_equal(info[1].idle_uw, 30000000);
     jm_module.close(self);
     jm_settings_free(&channels[1].settings);
-    jm_settings_free(&config.settings);
 }
 
-static void needs_its_ca_file(void) {
-    jm_instrument_config config = configured("https://bmc1");
-    void *self;
-    jm_message why = {""};
+TEST(needs_its_ca_file) {
+    GIVEN config = configured("https://bmc1");
     give(&config.settings, jm_module.keys, "ca_file", "/no/such/ca.pem");
-    expect(jm_module.open(&config, &self, &why) != 0);
-    expect_part(why.text, "ca_file /no/such/ca.pem: cannot be read");
-    jm_settings_free(&config.settings);
+    given_refused(&jm_module, &config, "ca_file /no/such/ca.pem: cannot be read");
 }
 
 int main(void) {
-    RUN(reads_power);
-    RUN(reads_energy);
-    RUN(names_sick_readings);
-    RUN(names_garbage);
-    RUN(keeps_links_on_the_service);
-    RUN(reads_headers);
-    RUN(insists_on_https);
-    RUN(describes_its_channels);
-    RUN(needs_its_ca_file);
-    return expect_result();
+    return expect_all();
 }

@@ -18,28 +18,34 @@ static jm_interval second(int64_t n, uint64_t before_uj, uint64_t energy_uj) {
     };
 }
 
-static const jm_region *region(const jm_region_book *book, const char *path) {
+static jm_region_book book;
+static jm_region_stack stack;
+
+static void end(void) {
+    jm_region_free(&book);
+    stack = (jm_region_stack){0};
+}
+
+static const jm_region *region(const char *path) {
     char found[512];
-    for (int i = 0; i < book->n; i++) {
-        jm_region_path(book, i, found, sizeof found);
+    for (int i = 0; i < book.n; i++) {
+        jm_region_path(&book, i, found, sizeof found);
         if (strcmp(found, path) == 0)
-            return &book->list[i];
+            return &book.list[i];
     }
     fprintf(stderr, "no region %s\n", path);
     exit(EXIT_FAILURE);
 }
 
-static void marks_are_interpolated_within_their_tick(void) {
-    jm_region_book book = {0};
-    jm_region_stack stack = {0};
+TEST(marks_are_interpolated_within_their_tick) {
     jm_visit_sum sum;
     jm_interval first = second(1, 500, 1000), next = second(2, 1500, 4000);
     expect(jm_region_begin(&book, &stack, "solve", SECOND * 3 / 2, &first));
     jm_region_settle(&book, &first);
-    expect_equal(region(&book, "solve")->inclusive.energy_uj, 500);
+    expect_equal(region("solve")->inclusive.energy_uj, 500);
     expect(jm_region_end(&book, &stack, "solve", SECOND * 9 / 4, &next, &sum));
     jm_region_settle(&book, &next);
-    const jm_region *solve = region(&book, "solve");
+    const jm_region *solve = region("solve");
     expect_equal(solve->inclusive.energy_uj, 1500);
     expect_equal(solve->exclusive.energy_uj, 1500);
     expect_equal(solve->inclusive.duration_ns, SECOND * 3 / 4);
@@ -51,12 +57,9 @@ static void marks_are_interpolated_within_their_tick(void) {
     expect(sum.uncertainty_uj > doubt && sum.uncertainty_uj < 1.1 * doubt);
     expect(!jm_region_end(&book, &stack, "solve", SECOND * 9 / 4, &next, &sum));
     expect_equal(book.refused, 1);
-    jm_region_free(&book);
 }
 
-static void a_whole_tick_has_no_doubt(void) {
-    jm_region_book book = {0};
-    jm_region_stack stack = {0};
+TEST(a_whole_tick_has_no_doubt) {
     jm_visit_sum sum;
     jm_interval tick = second(1, 0, 12345);
     jm_region_begin(&book, &stack, "all", tick.from_ns, &tick);
@@ -65,30 +68,24 @@ static void a_whole_tick_has_no_doubt(void) {
     expect_equal(sum.energy_uj, 12345);
     expect_equal(sum.samples, 1);
     expect_near(sum.uncertainty_uj, 2 * 123.45, 1e-9);
-    expect_equal(region(&book, "all")->inclusive.variance_uj2, 0);
-    jm_region_free(&book);
+    expect_equal(region("all")->inclusive.variance_uj2, 0);
 }
 
 /* A hundred visits in one tick are not a hundred independent errors. */
-static void many_visits_in_a_tick_share_its_doubt(void) {
-    jm_region_book book = {0};
-    jm_region_stack stack = {0};
+TEST(many_visits_in_a_tick_share_its_doubt) {
     jm_interval tick = second(0, 0, 1000);
     for (int i = 0; i < 100; i++) {
         jm_region_begin(&book, &stack, "loop", i * SECOND / 100, &tick);
         jm_region_end(&book, &stack, "loop", i * SECOND / 100 + SECOND / 200, &tick, NULL);
     }
     jm_region_settle(&book, &tick);
-    const jm_region *loop = region(&book, "loop");
+    const jm_region *loop = region("loop");
     expect_equal(loop->count, 100);
     expect_equal(loop->inclusive.energy_uj, 500);
     expect_near(loop->inclusive.variance_uj2, 1000. * 1000 / 12, 1);
-    jm_region_free(&book);
 }
 
-static void inner_regions_are_told_apart_from_their_outer(void) {
-    jm_region_book book = {0};
-    jm_region_stack stack = {0};
+TEST(inner_regions_are_told_apart_from_their_outer) {
     jm_interval tick = second(0, 0, 1000);
     jm_region_begin(&book, &stack, "outer", 0, &tick);
     jm_region_begin(&book, &stack, "inner", SECOND / 4, &tick);
@@ -100,18 +97,15 @@ static void inner_regions_are_told_apart_from_their_outer(void) {
     jm_region_end(&book, &stack, "inner", SECOND, &tick, NULL);
     jm_region_settle(&book, &tick);
     expect_equal(book.n, 4);
-    expect_equal(region(&book, "outer")->inclusive.energy_uj, 1000);
-    expect_equal(region(&book, "outer")->exclusive.energy_uj, 500);
-    expect_equal(region(&book, "outer/inner")->inclusive.energy_uj, 250);
-    expect_equal(region(&book, "outer/outer")->exclusive.energy_uj, 250);
-    expect_equal(region(&book, "inner")->inclusive.energy_uj, 0);
-    jm_region_free(&book);
+    expect_equal(region("outer")->inclusive.energy_uj, 1000);
+    expect_equal(region("outer")->exclusive.energy_uj, 500);
+    expect_equal(region("outer/inner")->inclusive.energy_uj, 250);
+    expect_equal(region("outer/outer")->exclusive.energy_uj, 250);
+    expect_equal(region("inner")->inclusive.energy_uj, 0);
 }
 
 /* An end ends what was begun inside: a program that leaves a loop early loses nothing else. */
-static void ending_an_outer_region_ends_the_inner(void) {
-    jm_region_book book = {0};
-    jm_region_stack stack = {0};
+TEST(ending_an_outer_region_ends_the_inner) {
     jm_interval tick = second(0, 0, 1000);
     jm_region_begin(&book, &stack, "outer", 0, &tick);
     jm_region_begin(&book, &stack, "inner", SECOND / 2, &tick);
@@ -122,15 +116,12 @@ static void ending_an_outer_region_ends_the_inner(void) {
     jm_region_settle(&book, &tick);
     jm_interval next = second(1, 1000, 1000);
     jm_region_settle(&book, &next);
-    expect_equal(region(&book, "outer")->inclusive.energy_uj, 1000);
-    expect_equal(region(&book, "outer/inner")->inclusive.energy_uj, 500);
-    expect_equal(region(&book, "left")->inclusive.energy_uj, 0);
-    jm_region_free(&book);
+    expect_equal(region("outer")->inclusive.energy_uj, 1000);
+    expect_equal(region("outer/inner")->inclusive.energy_uj, 500);
+    expect_equal(region("left")->inclusive.energy_uj, 0);
 }
 
-static void stacks_and_books_are_bounded(void) {
-    static jm_region_book book;
-    jm_region_stack stack = {0};
+TEST(stacks_and_books_are_bounded) {
     jm_interval tick = second(0, 0, 1000);
     char name[JM_REGION_NAME_MAX], path[64];
     for (int i = 0; i < 2 * JM_REGION_DEPTH_MAX; i++)
@@ -144,17 +135,15 @@ static void stacks_and_books_are_bounded(void) {
         expect_equal((jm_region_find(&book, -1, name) >= 0), fits);
     }
     expect_equal(book.n, JM_REGIONS_MAX);
-    jm_region_free(&book);
 }
 
 /*
  * Threads enter and leave at random; the union, moment by moment, is what the book must say. Every
  * moment of a tick is one microjoule, so energy is time.
  */
-static void regions_are_the_union_over_their_threads(void) {
+TEST(regions_are_the_union_over_their_threads) {
     enum { THREADS = 5, MOMENTS = 400, TICK = 20 };
     static const char *const names[] = {"a", "b", "c"};
-    jm_region_book book = {0};
     jm_region_stack stacks[THREADS] = {0};
     char open[THREADS][JM_REGION_DEPTH_MAX];
     uint64_t inside[3] = {0}, innermost[3] = {0};
@@ -163,13 +152,12 @@ static void regions_are_the_union_over_their_threads(void) {
                             .gained.energy_uj = TICK};
         for (int64_t now = tick_at; now < tick_at + TICK; now++) {
             int t = (int)random_below(THREADS), n = (int)random_below(3);
-            jm_region_stack *stack = &stacks[t];
-            if (random_below(2) && stack->depth < 3) {
-                open[t][stack->depth] = (char)n;
-                jm_region_begin(&book, stack, names[n], now, &tick);
-            } else if (stack->depth > 0) {
-                jm_region_end(&book, stack, names[(int)open[t][stack->depth - 1]], now, &tick,
-                              NULL);
+            jm_region_stack *its = &stacks[t];
+            if (random_below(2) && its->depth < 3) {
+                open[t][its->depth] = (char)n;
+                jm_region_begin(&book, its, names[n], now, &tick);
+            } else if (its->depth > 0) {
+                jm_region_end(&book, its, names[(int)open[t][its->depth - 1]], now, &tick, NULL);
             }
             for (int k = 0; k < 3; k++) {
                 bool any = false, last = false;
@@ -184,14 +172,13 @@ static void regions_are_the_union_over_their_threads(void) {
         jm_region_settle(&book, &tick);
     }
     for (int k = 0; k < 3; k++) {
-        expect_equal(region(&book, names[k])->inclusive.energy_uj, inside[k]);
-        expect_equal(region(&book, names[k])->inclusive.duration_ns, inside[k]);
-        expect_equal(region(&book, names[k])->exclusive.energy_uj, innermost[k]);
+        expect_equal(region(names[k])->inclusive.energy_uj, inside[k]);
+        expect_equal(region(names[k])->inclusive.duration_ns, inside[k]);
+        expect_equal(region(names[k])->exclusive.energy_uj, innermost[k]);
     }
-    jm_region_free(&book);
 }
 
-static void names_become_what_json_can_hold(void) {
+TEST(names_become_what_json_can_hold) {
     char name[JM_REGION_NAME_MAX], longest[JM_REGION_NAME_MAX + 1];
     expect(jm_region_clean_name("solve", 96, name));
     expect_text(name, "solve");
@@ -211,13 +198,5 @@ static void names_become_what_json_can_hold(void) {
 
 int main(void) {
     random_begin();
-    RUN(marks_are_interpolated_within_their_tick);
-    RUN(a_whole_tick_has_no_doubt);
-    RUN(many_visits_in_a_tick_share_its_doubt);
-    RUN(inner_regions_are_told_apart_from_their_outer);
-    RUN(ending_an_outer_region_ends_the_inner);
-    RUN(stacks_and_books_are_bounded);
-    RUN(regions_are_the_union_over_their_threads);
-    RUN(names_become_what_json_can_hold);
-    return expect_result();
+    return expect_each(expect_nothing, end);
 }

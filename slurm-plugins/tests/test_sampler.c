@@ -8,8 +8,6 @@
 
 #include <dirent.h>
 
-static char folder[256];
-
 static int threads(void) {
     int count = 0;
     DIR *tasks = opendir("/proc/self/task");
@@ -33,27 +31,21 @@ static int files(void) {
 static void entry(jm_config *config, const char *name, const char *type, const char *root) {
     jm_instrument_config *to = &config->instruments[config->n_instruments++];
     jm_message why;
-    char path[600];
     *to = given_nothing();
     jm_format(to->name, sizeof to->name, "%s", name);
     jm_format(to->type, sizeof to->type, "%s", type);
-    jm_format(path, sizeof path, "%s/%s", folder, root);
-    give(&to->settings, jm_instrument_by_type(type, &why)->keys, "root", path);
+    give(&to->settings, jm_instrument_by_type(type, &why)->keys, "root", test_path(root));
 }
 
 /* As many sensors as a ledger has channels, one of which is taken; between two that fit. */
-static void what_does_not_fit_is_closed_and_leaves_no_trace(void) {
+TEST(what_does_not_fit_is_closed_and_leaves_no_trace) {
     static jm_sampler sampler;
     static jm_ledger ledger;
     static jm_config config;
-    char file[64];
-    test_write(folder, "small/hwmon0/name", "board\n");
-    test_write(folder, "small/hwmon0/power1_input", "5000000\n");
-    test_write(folder, "large/hwmon0/name", "board\n");
-    for (int i = 1; i <= JM_CHANNELS_MAX; i++) {
-        jm_format(file, sizeof file, "large/hwmon0/power%d_input", i);
-        test_write(folder, file, "7000000\n");
-    }
+    test_write_all("small/hwmon0", "name board", "power1_input 5000000");
+    test_write("large/hwmon0/name", "board\n");
+    for (int i = 1; i <= JM_CHANNELS_MAX; i++)
+        test_write(test_text("large/hwmon0/power%d_input", i), "7000000\n");
     entry(&config, "first", "hwmon", "small");
     entry(&config, "many", "hwmon", "large");
     entry(&config, "last", "hwmon", "small");
@@ -80,22 +72,22 @@ static void tick(jm_sampler *sampler, jm_ledger *ledger) {
 }
 
 /* Garbage that is a number: 0xffffffff, say. Of a meter that many share it may be the truth. */
-static void a_power_that_no_node_draws_is_named_and_charges_nothing(void) {
+TEST(a_power_that_no_node_draws_is_named_and_charges_nothing) {
     static jm_sampler sampler;
     static jm_ledger ledger;
     static jm_config config;
-    test_write(folder, "wild/hwmon0/name", "board\n");
-    test_write(folder, "wild/hwmon0/power1_input", "200000000\n");
+    test_write_all("wild/hwmon0", "name board", "power1_input 200000000");
     entry(&config, "own", "hwmon", "wild");
     entry(&config, "shared", "hwmon", "wild");
     config.instruments[1].part = 0.001;
     jm_ledger_init(&ledger, 1, 1000000000);
     expect_equal(jm_sampler_open(&sampler, &config, &ledger), 0);
     jm_channel *own = &ledger.channels[0], *shared = &ledger.channels[1];
+    expect_part(own->info.device, "wild/hwmon0");
     int64_t begun_ns = jm_clock_ns(CLOCK_BOOTTIME), last_ns = begun_ns + 60 * JM_NS_PER_S;
     while (!(own->has_last && shared->has_last) && jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
         tick(&sampler, &ledger);
-    test_write(folder, "wild/hwmon0/power1_input", "42949672950000\n");
+    test_write("wild/hwmon0/power1_input", "42949672950000\n");
     while (!(jm_health_is_sick(&sampler.health, 0) && shared->power_w > 1) &&
            jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
         tick(&sampler, &ledger);
@@ -108,10 +100,65 @@ static void a_power_that_no_node_draws_is_named_and_charges_nothing(void) {
     jm_config_free(&config);
 }
 
+static void identity_of(const char *as, const char *trace, double part,
+                        char identity[JM_IDENTITY_MAX]) {
+    static jm_sampler sampler;
+    static jm_ledger ledger;
+    jm_config config = {0};
+    jm_message why;
+    const jm_key *keys = jm_instrument_by_type("replay", &why)->keys;
+    jm_instrument_config *to = &config.instruments[config.n_instruments++];
+    *to = given_nothing();
+    to->part = part;
+    jm_format(to->name, sizeof to->name, "trace");
+    jm_format(to->type, sizeof to->type, "replay");
+    give(&to->settings, keys, "file", test_path(trace));
+    give(&to->settings, keys, "as", as);
+    jm_ledger_init(&ledger, 1, 1000000000);
+    expect_equal(jm_sampler_open(&sampler, &config, &ledger), 0);
+    memcpy(identity, ledger.channels[0].identity, JM_IDENTITY_MAX);
+    jm_sampler_close(&sampler);
+    jm_ledger_free(&ledger);
+    jm_config_free(&config);
+}
+
+/* A name says where a channel is configured; what it reads may be edited under it. */
+TEST(a_channels_identity_is_what_it_reads) {
+    char first[JM_IDENTITY_MAX], again[JM_IDENTITY_MAX];
+    char other[3][JM_IDENTITY_MAX];
+    test_write("one.csv", "time_s,power_w\n0,1\n1,2\n");
+    test_write("two.csv", "time_s,power_w\n0,1\n1,2\n");
+    identity_of("counter", "one.csv", NAN, first);
+    identity_of("counter", "one.csv", NAN, again);
+    expect_part(first, "replay, counter");
+    expect_text(again, first);
+    identity_of("power", "one.csv", NAN, other[0]);
+    identity_of("counter", "two.csv", NAN, other[1]);
+    identity_of("counter", "one.csv", 0.5, other[2]);
+    for (int i = 0; i < 3; i++)
+        expect(strcmp(other[i], first) != 0, "%d: %s", i, other[i]);
+}
+
+TEST(a_limit_below_a_kilowatt_is_said) {
+    static jm_sampler sampler;
+    static jm_ledger ledger;
+    static jm_config config;
+    char said[4096];
+    test_write_all("small/hwmon0", "name board", "power1_input 5000000");
+    entry(&config, "own", "hwmon", "small");
+    entry(&config, "other", "hwmon", "small");
+    config.instruments[0].max_w = 300;
+    jm_ledger_init(&ledger, 1, 1000000000);
+    struct test_capture capture = test_capture(STDERR_FILENO);
+    expect_equal(jm_sampler_open(&sampler, &config, &ledger), 0);
+    test_captured(&capture, said, sizeof said);
+    expect_part(said, "own/board-power1: what reads more than 300 W is not believed");
+    expect(!strstr(said, "other/"));
+    jm_sampler_close(&sampler);
+    jm_ledger_free(&ledger);
+    jm_config_free(&config);
+}
+
 int main(void) {
-    test_make_folder(folder, sizeof folder);
-    RUN(what_does_not_fit_is_closed_and_leaves_no_trace);
-    RUN(a_power_that_no_node_draws_is_named_and_charges_nothing);
-    test_remove(folder);
-    return expect_result();
+    return test_all_in_folders();
 }

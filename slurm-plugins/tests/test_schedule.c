@@ -161,42 +161,32 @@ static void run_schedule(jm_store *store) {
 }
 
 /* Each schedule begins with a seed of its own, which repeats it alone. */
-static void books_balance_for_any_schedule(void) {
+static void run_schedules(int count, bool stored) {
     int before = expect_failures;
-    for (int i = 0; i < SCHEDULES; i++) {
+    for (int i = 0; i < count && expect_failures == before; i++) {
+        jm_message why;
+        jm_store *store = NULL;
         uint64_t seed = random_state;
-        run_schedule(NULL);
-        if (expect_failures > before) {
-            printf("schedule %d of this run: JM_TEST_SEED=%llu repeats it as the first\n", i,
-                   (unsigned long long)seed);
-            return;
-        }
+        if (stored)
+            expect_equal(jm_store_open(&store, test_path(test_text("%d.sqlite", i)), &why), 0);
+        run_schedule(store);
+        jm_store_close(store);
+        if (expect_failures > before)
+            printf(stored ? "schedule %d with a store: random state %llu\n"
+                          : "schedule %d of this run: JM_TEST_SEED=%llu repeats it as the first\n",
+                   i, (unsigned long long)seed);
     }
 }
 
-static void books_balance_whenever_the_daemon_dies(void) {
-    int before = expect_failures;
-    for (int i = 0; i < SCHEDULES / 40; i++) {
-        char folder[256], path[300];
-        jm_message why;
-        jm_store *store;
-        uint64_t seed = random_state;
-        test_make_folder(folder, sizeof folder);
-        snprintf(path, sizeof path, "%s/ledger.sqlite", folder);
-        expect_equal(jm_store_open(&store, path, &why), 0);
-        run_schedule(store);
-        jm_store_close(store);
-        test_remove(folder);
-        if (expect_failures > before) {
-            printf("schedule %d with a store: random state %llu\n", i, (unsigned long long)seed);
-            return;
-        }
-    }
+TEST(books_balance_for_any_schedule) {
+    run_schedules(SCHEDULES, false);
+}
+
+TEST(books_balance_whenever_the_daemon_dies) {
+    run_schedules(SCHEDULES / 40, true);
 }
 
 int main(void) {
     random_begin();
-    RUN(books_balance_for_any_schedule);
-    RUN(books_balance_whenever_the_daemon_dies);
-    return expect_result();
+    return test_all_in_folders();
 }

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static void a_number_of_every_form(void) {
+TEST(a_number_of_every_form) {
     static const struct {
         const char *reply;
         int item;
@@ -21,7 +21,7 @@ static void a_number_of_every_form(void) {
     }
 }
 
-static void what_is_no_number_is_named(void) {
+TEST(what_is_no_number_is_named) {
     static const struct {
         const char *reply;
         int item;
@@ -47,7 +47,5 @@ static void what_is_no_number_is_named(void) {
 }
 
 int main(void) {
-    RUN(a_number_of_every_form);
-    RUN(what_is_no_number_is_named);
-    return expect_result();
+    return expect_all();
 }

@@ -10,38 +10,24 @@ static struct {
     char release[16], step[16], stepd[256], task[256];
     int version;
 } at;
-static char top[256], proc[300];
-
-static void put(const char *name, const char *format, ...) {
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    test_write(top, name, text);
-}
+static char proc[300];
 
 static void begin(void) {
-    char name[600];
-    test_make_folder(top, sizeof top);
-    snprintf(proc, sizeof proc, "%s/proc", top);
-    put("proc/self/mountinfo", "25 20 0:22 / %s/cg rw - %s\n", top,
-        at.version == 2 ? "cgroup2 cgroup2 rw" : "cgroup cgroup rw,cpu,cpuacct");
-    put("proc/100/task/100/children", "101 ");
-    put("proc/100/cmdline", "slurmstepd: [7.%s]", at.step);
-    put("proc/101/cmdline", "sleep");
-    put("proc/100/cgroup", at.version == 2 ? "0::%s\n" : "2:cpu,cpuacct:%s\n", at.stepd);
-    put("proc/101/cgroup", at.version == 2 ? "0::%s\n" : "2:cpu,cpuacct:%s\n", at.task);
+    const bool two = at.version == 2;
+    const char *controllers = two ? "0:" : "2:cpu,cpuacct";
+    test_begin_folder();
+    snprintf(proc, sizeof proc, "%s/proc", test_folder);
+    test_write("proc/self/mountinfo",
+               test_text("25 20 0:22 / %s/cg rw - %s\n", test_folder,
+                         two ? "cgroup2 cgroup2 rw" : "cgroup cgroup rw,cpu,cpuacct"));
+    test_write("proc/100/task/100/children", "101 ");
+    test_write("proc/100/cmdline", test_text("slurmstepd: [7.%s]", at.step));
+    test_write("proc/101/cmdline", "sleep");
+    test_write("proc/100/cgroup", test_text("%s:%s\n", controllers, at.stepd));
+    test_write("proc/101/cgroup", test_text("%s:%s\n", controllers, at.task));
     int step_length = (int)(strchr(strstr(at.task, "/step_") + 1, '/') - at.task);
-    snprintf(name, sizeof name, "cg%.*s/%s", step_length, at.task,
-             at.version == 2 ? "cpu.stat" : "cpuacct.usage");
-    put(name, at.version == 2 ? "usage_usec 12\n" : "12000\n");
-}
-
-static void slurmstepd_dies(void) {
-    char path[400];
-    snprintf(path, sizeof path, "%s/100", proc);
-    test_remove(path);
+    test_write(test_text("cg%.*s/%s", step_length, at.task, two ? "cpu.stat" : "cpuacct.usage"),
+               two ? "usage_usec 12\n" : "12000\n");
 }
 
 static void check_cpu_time(void) {
@@ -53,21 +39,21 @@ static void check_cpu_time(void) {
     expect(jm_cgroup_cpu_ns(&group, &cpu_ns));
     expect_equal(cpu_ns, 12000);
     expect(jm_cgroup_find(proc, 100, 7, "1", &group) == JM_CGROUP_NONE);
-    test_remove(top);
+    test_end_folder();
 }
 
 static void check_life(void) {
     begin();
     expect(jm_life_of_job(proc, 7));
     expect(!jm_life_of_job(proc, 8));
-    slurmstepd_dies();
+    test_remove(test_path("proc/100")); /* slurmstepd dies */
     expect(jm_life_of_job(proc, 7));
     /* A SLUID without a slurmstepd may be any job's. */
     expect(jm_life_of_job(proc, 8) == (strstr(at.task, "/job_7/") == NULL));
     test_remove(proc);
     mkdir(proc, 0755);
     expect(!jm_life_of_job(proc, 7));
-    test_remove(top);
+    test_end_folder();
 }
 
 static int for_each_line(void (*check)(void)) {
@@ -90,16 +76,16 @@ static int for_each_line(void (*check)(void)) {
     return n;
 }
 
-static void every_name_leads_to_the_steps_cpu_time(void) {
+TEST(every_name_leads_to_the_steps_cpu_time) {
     expect(for_each_line(check_cpu_time) == 16);
 }
 
-static void every_name_stands_for_its_job(void) {
+TEST(every_name_stands_for_its_job) {
     expect(for_each_line(check_life) == 16);
 }
 
 /* An inner Slurm without groups of its own lies in its outer step's: that is not the inner's. */
-static void an_outer_jobs_sluid_is_not_the_inners(void) {
+TEST(an_outer_jobs_sluid_is_not_the_inners) {
     at.version = 2;
     strcpy(at.step, "0");
     strcpy(at.stepd, "/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0");
@@ -107,10 +93,10 @@ static void an_outer_jobs_sluid_is_not_the_inners(void) {
     jm_cgroup group;
     begin();
     expect(jm_cgroup_find(proc, 100, 7, "0", &group) == JM_CGROUP_NONE);
-    test_remove(top);
+    test_end_folder();
 }
 
-static void what_is_no_sluid_is_not_taken_for_one(void) {
+TEST(what_is_no_sluid_is_not_taken_for_one) {
     expect(jm_cgroup_sluid("0::/a/sEKNKTV3WPV500/step_0/user") != NULL);
     expect(jm_cgroup_sluid("0::/a/sEKNKTV3WPV50/step_0/user") == NULL);
     expect(jm_cgroup_sluid("0::/a/sEKNKTV3WPV5000/step_0/user") == NULL);
@@ -123,9 +109,5 @@ static void what_is_no_sluid_is_not_taken_for_one(void) {
 }
 
 int main(void) {
-    RUN(every_name_leads_to_the_steps_cpu_time);
-    RUN(every_name_stands_for_its_job);
-    RUN(an_outer_jobs_sluid_is_not_the_inners);
-    RUN(what_is_no_sluid_is_not_taken_for_one);
-    return expect_result();
+    return expect_all();
 }

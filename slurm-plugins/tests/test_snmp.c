@@ -12,20 +12,18 @@
 
 extern const jm_instrument jm_module;
 
-static void a_name_is_numbers_with_dots(void) {
+TEST(a_name_is_numbers_with_dots) {
     unsigned long name[JM_OID_MAX];
     expect_equal(jm_snmp_name("1.3.6.1.4.1.318.%o.5", 7, name), 9);
     expect_equal(name[7], 7);
     expect_equal(name[8], 5);
     expect_equal(jm_snmp_name(".2.99.4294967295", 0, name), 3);
-    static const char *const wrong[] = {"",     ".",         "1",     "1.3.",           "1..3",
-                                        "1.40", "3.1",       "1.3.x", "1.3.4294967296", "1.3 ",
-                                        "-1.3", "iso.org.x", "%o"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        expect_equal(jm_snmp_name(wrong[i], 1, name), 0);
+    FOR_TEXTS (wrong, "", ".", "1", "1.3.", "1..3", "1.40", "3.1", "1.3.x", "1.3.4294967296",
+               "1.3 ", "-1.3", "iso.org.x", "%o")
+        expect_equal(jm_snmp_name(wrong, 1, name), 0);
 }
 
-static void a_name_has_at_most_128_numbers(void) {
+TEST(a_name_has_at_most_128_numbers) {
     unsigned long name[JM_OID_MAX];
     char text[600] = "1.3";
     for (int i = 2; i < JM_OID_MAX; i++)
@@ -42,7 +40,7 @@ static double number_of(unsigned char type, const void *data, size_t length) {
     return number;
 }
 
-static void every_type_that_is_a_number(void) {
+TEST(every_type_that_is_a_number) {
     long integer = -7, gauge = 4000000000;
     struct counter64 wide = {.high = 1, .low = 5};
     float small = 1.5F;
@@ -56,7 +54,7 @@ static void every_type_that_is_a_number(void) {
     expect_equal(number_of(ASN_OCTET_STR, " 17.25\n", 7), 17.25);
 }
 
-static void what_is_no_number_is_named(void) {
+TEST(what_is_no_number_is_named) {
     static const struct {
         unsigned char type;
         const char *data, *why;
@@ -80,32 +78,23 @@ static void what_is_no_number_is_named(void) {
 }
 
 /* 25 outlets each on 40 hosts, as a management node reads them. */
-static void a_thousand_outlets_are_described(void) {
+TEST(a_thousand_outlets_are_described) {
     enum { COUNT = 1000 };
-    char folder[256], secret[300];
-    test_make_folder(folder, sizeof folder);
-    test_write(folder, "community", "outlets\n");
-    snprintf(secret, sizeof secret, "%s/community", folder);
-    chmod(secret, 0600);
-    jm_instrument_config config = given_nothing();
-    give(&config.settings, jm_module.keys, "community_file", secret);
+    test_write("community", "outlets\n");
+    chmod(test_path("community"), 0600);
+    GIVEN config = given_nothing();
+    give(&config.settings, jm_module.keys, "community_file", test_path("community"));
     give(&config.settings, jm_module.keys, "preset", "apc");
     config.channels = calloc(COUNT, sizeof *config.channels);
     config.n_channels = COUNT;
     for (int i = 0; i < COUNT; i++) {
         jm_channel_config *channel = &config.channels[i];
         *channel = (jm_channel_config){.idle_w = NAN, .error = config.error, .line = i};
-        char host[32], outlet[16];
         snprintf(channel->name, sizeof channel->name, "n%04d", i);
-        snprintf(host, sizeof host, "127.0.1.%d:1", i / 25);
-        snprintf(outlet, sizeof outlet, "%d", i % 25 + 1);
-        give(&channel->settings, jm_module.channel_keys, "host", host);
-        give(&channel->settings, jm_module.channel_keys, "outlet", outlet);
+        give(&channel->settings, jm_module.channel_keys, "host", test_text("127.0.1.%d:1", i / 25));
+        give(&channel->settings, jm_module.channel_keys, "outlet", test_text("%d", i % 25 + 1));
     }
-    void *self;
-    jm_message why = {""};
-    expect_equal(jm_module.open(&config, &self, &why), 0);
-    expect_text(why.text, "");
+    void *self = given_open(&jm_module, &config);
     jm_channel_info *channels = calloc(COUNT, sizeof *channels);
     expect_equal(jm_module.describe(self, channels, 1), COUNT); /* touches the first alone */
     expect_text(channels[1].name, "");
@@ -114,17 +103,10 @@ static void a_thousand_outlets_are_described(void) {
     jm_module.close(self);
     for (int i = 0; i < COUNT; i++)
         jm_settings_free(&config.channels[i].settings);
-    jm_settings_free(&config.settings);
     free(config.channels);
     free(channels);
-    test_remove(folder);
 }
 
 int main(void) {
-    RUN(a_name_is_numbers_with_dots);
-    RUN(a_name_has_at_most_128_numbers);
-    RUN(every_type_that_is_a_number);
-    RUN(what_is_no_number_is_named);
-    RUN(a_thousand_outlets_are_described);
-    return expect_result();
+    return test_all_in_folders();
 }

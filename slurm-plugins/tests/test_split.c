@@ -4,7 +4,7 @@
 #include "random.h"
 #include "split.h"
 
-static void parts_sum_to_the_whole(void) {
+TEST(parts_sum_to_the_whole) {
     for (int round = 0; round < 20000; round++) {
         uint64_t weights[9], parts[9], sum = 0, given = 0;
         int n = 1 + (int)random_below(9);
@@ -27,7 +27,7 @@ static void parts_sum_to_the_whole(void) {
     }
 }
 
-static void zero_weight_gets_nothing(void) {
+TEST(zero_weight_gets_nothing) {
     uint64_t parts[3];
     expect(jm_split(UINT64_MAX, (uint64_t[]){0, 7, 0}, 3, parts));
     expect_equal(parts[0], 0);
@@ -35,7 +35,7 @@ static void zero_weight_gets_nothing(void) {
     expect_equal(parts[2], 0);
 }
 
-static void equal_remainders_go_to_the_first(void) {
+TEST(equal_remainders_go_to_the_first) {
     uint64_t parts[3];
     expect(jm_split(100, (uint64_t[]){1, 1, 1}, 3, parts));
     expect_equal(parts[0], 34);
@@ -45,8 +45,5 @@ static void equal_remainders_go_to_the_first(void) {
 
 int main(void) {
     random_begin();
-    RUN(parts_sum_to_the_whole);
-    RUN(zero_weight_gets_nothing);
-    RUN(equal_remainders_go_to_the_first);
-    return expect_result();
+    return expect_all();
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The ledger on disk: saves that fail, files that cannot be read whole or are of a later version.
-#include "bk_fixtures.h"
+#include "books.h"
 #include "store.h"
 
+#include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 
-static const int64_t SECOND = 1000000000;
-static char folder[256], file[300];
-static jm_ledger ledger;
+static char file[300];
+static jm_store *store;
 static const jm_moment MOMENT = {.boot_id = "boot", .boot_ns = 5, .real_ns = 5};
 
 static void sql(sqlite3 *db, const char *text) {
@@ -46,27 +47,22 @@ static void spoil(const char *table) {
     expect_equal(fclose(out), 0);
 }
 
-static void init(void) {
-    jm_channel channel = {.name = "node", .parent = -1, .outermost = true};
-    channel.info.method = JM_METHOD_COUNTER;
-    jm_ledger_init(&ledger, 2, SECOND);
-    jm_ledger_add_channel(&ledger, &channel);
-}
-
-static jm_store *open_and_load(void) {
-    jm_store *store = NULL;
+static void open_and_load(void) {
     jm_moment moment;
     jm_message why;
-    init();
+    begin_node(2, 0);
     expect_equal(jm_store_open(&store, file, &why), 0);
     expect_equal(jm_store_load(store, &ledger, &moment, &why), 0);
-    return store;
+}
+
+static void restart(void) {
+    jm_store_close(store);
+    jm_ledger_free(&ledger);
+    open_and_load();
 }
 
 static jm_account *begin_job(void) {
-    jm_open_request request = {
-        .job_id = 7, .step = "extern", .pid = 100, .pid_start = 1, .job_cpus = 2};
-    return jm_ledger_open(&ledger, &request, SECOND)->job;
+    return open_step(7, "extern", 100, 2)->job;
 }
 
 static void charge(jm_account *job, uint64_t energy_uj) {
@@ -75,75 +71,65 @@ static void charge(jm_account *job, uint64_t energy_uj) {
     job->dirty = true;
 }
 
-static int save(jm_store *store) {
+static int save(void) {
     jm_message why;
     return jm_store_save(store, &ledger, &MOMENT, &why);
 }
 
 static void begin(void) {
-    test_make_folder(folder, sizeof folder);
-    snprintf(file, sizeof file, "%s/ledger.sqlite", folder);
+    test_begin_folder();
+    snprintf(file, sizeof file, "%s/ledger.sqlite", test_folder);
+    open_and_load();
 }
 
-static void end(jm_store *store) {
+static void end(void) {
     jm_store_close(store);
-    jm_ledger_free(&ledger);
-    test_remove(folder);
+    end_books();
 }
 
 /* Its record was written while another process held the lock: it is not loaded and charged again.
  */
-static void a_job_settled_while_nothing_can_be_saved_stays_settled(void) {
-    begin();
-    jm_store *store = open_and_load();
+TEST(a_job_settled_while_nothing_can_be_saved_stays_settled) {
     jm_message why;
     jm_account *job = begin_job();
     charge(job, 1000);
-    expect_equal(save(store), 0);
+    expect_equal(save(), 0);
     sqlite3 *other = other_process();
     sql(other, "BEGIN IMMEDIATE");
-    expect_equal(save(store), -1);
+    expect_equal(save(), -1);
     expect_equal(jm_store_settle(store, job, &why), 0);
     jm_ledger_settle(&ledger, job);
-    expect_equal(save(store), -1);
+    expect_equal(save(), -1);
     sql(other, "ROLLBACK");
     sqlite3_close(other);
-    expect_equal(save(store), 0);
-    jm_store_close(store);
-    jm_ledger_free(&ledger);
-    store = open_and_load();
+    expect_equal(save(), 0);
+    restart();
     expect_equal(ledger.n_accounts, 0);
     expect_equal(ledger.channels[0].total_uj, 1000);
     expect_equal(jm_ledger_charged_uj(&ledger, 0), 1000);
-    end(store);
 }
 
 /* Half of a ledger would not balance. */
-static void what_cannot_be_read_whole_is_not_read_at_all(void) {
-    begin();
-    jm_store *store = open_and_load();
+TEST(what_cannot_be_read_whole_is_not_read_at_all) {
     jm_moment moment;
     jm_message why;
     charge(begin_job(), 1000);
-    expect_equal(save(store), 0);
+    expect_equal(save(), 0);
     jm_store_close(store);
     spoil("balance");
     jm_ledger_free(&ledger);
-    init();
+    begin_node(2, 0);
     expect_equal(jm_store_open(&store, file, &why), 0);
     expect_equal(jm_store_load(store, &ledger, &moment, &why), -1);
     expect_part(why.text, "cannot be read");
     expect_part(why.text, "move it away, then restart");
     expect(ledger.n_channels == 1 && ledger.n_accounts == 0 && moment.boot_id[0] == '\0');
     expect_equal(ledger.channels[0].total_uj, 0);
-    end(store);
 }
 
-static void a_later_versions_ledger_is_refused_and_left_alone(void) {
-    begin();
-    jm_store *store = open_and_load();
+TEST(a_later_versions_ledger_is_refused_and_left_alone) {
     jm_message why;
-    expect_equal(save(store), 0);
+    expect_equal(save(), 0);
     jm_store_close(store);
     sqlite3 *other = other_process();
     sql(other, "PRAGMA user_version = 1000");
@@ -151,48 +137,188 @@ static void a_later_versions_ledger_is_refused_and_left_alone(void) {
     store = NULL;
     expect(jm_store_open(&store, file, &why) == -1 && !store);
     expect_part(why.text, "is of a later joulemarkd, version 1000");
-    end(store);
 }
 
-static void what_a_job_asked_for_is_known_after_a_restart(void) {
-    begin();
-    jm_store *store = open_and_load();
+TEST(what_a_job_asked_for_is_known_after_a_restart) {
     jm_account *job = begin_job();
     job->mode = JM_MODE_PROFILE;
     job->profile_hz = 10;
     job->gpus = 5;
-    expect_equal(save(store), 0);
-    jm_store_close(store);
-    jm_ledger_free(&ledger);
-    store = open_and_load();
+    expect_equal(save(), 0);
+    restart();
     job = jm_ledger_find_job(&ledger, 7);
     expect(job && job->mode == JM_MODE_PROFILE && job->profile_hz == 10 && job->gpus == 5);
-    end(store);
 }
 
 /* What a counter gained over a restart is no power over the whole time since the node booted. */
-static void a_counters_power_goes_on_over_a_restart(void) {
-    begin();
-    jm_store *store = open_and_load();
+TEST(a_counters_power_goes_on_over_a_restart) {
     int64_t day = 86400 * SECOND, gap = 10 * SECOND;
     jm_reading reading = {.ok = true, .value = 1000000};
     jm_channel_take(&ledger.channels[0], &reading, day, SECOND);
     ledger.channels[0].power_w = 100;
-    expect_equal(save(store), 0);
-    jm_store_close(store);
-    jm_ledger_free(&ledger);
-    store = open_and_load();
+    expect_equal(save(), 0);
+    restart();
     reading.value += 1000 * 1000000;
     jm_channel_take(&ledger.channels[0], &reading, day + gap, SECOND);
     expect(ledger.channels[0].power_w == 100 && ledger.channels[0].when_uj2 == 0);
-    end(store);
+}
+
+/* The file may not grow, as on a full disk: BEGIN and all statements succeed, COMMIT does not. */
+static int save_on_a_full_disk(jm_message *why) {
+    struct rlimit before, none = {0};
+    expect_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &none);
+    int status = jm_store_save(store, &ledger, &MOMENT, why);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+    return status;
+}
+
+/* Its settling, lost with the COMMIT, is made good by the next; saved before or never. */
+static void settle_on_a_full_disk(bool saved) {
+    jm_message why;
+    jm_account *job = begin_job();
+    charge(job, 100);
+    if (saved)
+        expect_equal(save(), 0);
+    charge(job, 900);
+    expect_equal(save_on_a_full_disk(&why), -1);
+    expect_part(why.text, "cannot save");
+    expect_equal(jm_store_settle(store, job, &why), 0);
+    jm_ledger_settle(&ledger, job);
+    expect_equal(save_on_a_full_disk(&why), -1);
+    expect_equal(save(), 0);
+    restart();
+    expect_equal(ledger.n_accounts, 0);
+    expect_equal(ledger.channels[0].total_uj, 1000);
+    expect_equal(jm_ledger_charged_uj(&ledger, 0), 1000);
+}
+
+TEST(a_job_settled_in_a_failed_commit_stays_settled) {
+    settle_on_a_full_disk(true);
+}
+
+TEST(a_job_never_saved_and_settled_in_a_failed_commit_stays_settled) {
+    settle_on_a_full_disk(false);
+}
+
+static void restart_with(jm_method method, const char *identity, const char *device) {
+    jm_store_close(store);
+    jm_ledger_free(&ledger);
+    begin_node(2, 0);
+    jm_channel *channel = &ledger.channels[0];
+    channel->info.method = method;
+    jm_format(channel->identity, sizeof channel->identity, "%s", identity);
+    jm_format(channel->info.device, sizeof channel->info.device, "%s", device);
+    jm_moment moment;
+    jm_message why;
+    expect_equal(jm_store_open(&store, file, &why), 0);
+    expect_equal(jm_store_load(store, &ledger, &moment, &why), 0);
+}
+
+static uint64_t gain_uj(uint64_t value, int64_t boot_ns) {
+    jm_reading reading = {.ok = true, .value = value};
+    return jm_channel_advance(&ledger.channels[0], &reading, boot_ns, 5 * SECOND).energy_uj;
+}
+
+/* 1000 uJ are charged of a counter that has counted 2.1e16. */
+static const uint64_t COUNTED_UJ = UINT64_C(21000000000001000);
+
+static void count_on(const char *device) {
+    restart_with(JM_METHOD_COUNTER, "meter A", device);
+    gain_uj(COUNTED_UJ - 1000, SECOND);
+    ledger.unallocated[0].energy_uj = gain_uj(COUNTED_UJ, 2 * SECOND);
+    expect_equal(ledger.unallocated[0].energy_uj, 1000);
+    expect_equal(save(), 0);
+}
+
+/* What was charged stands either way. */
+static void expect_gain(uint64_t value, uint64_t energy_uj) {
+    expect_equal(ledger.channels[0].total_uj, 1000);
+    expect_equal(gain_uj(value, 3 * SECOND), energy_uj);
+    expect_equal(ledger.channels[0].total_uj, 1000 + energy_uj);
+    expect_equal(jm_ledger_charged_uj(&ledger, 0), 1000);
+}
+
+TEST(the_same_reading_goes_on_over_a_restart) {
+    count_on("");
+    restart_with(JM_METHOD_COUNTER, "meter A", "");
+    expect_gain(COUNTED_UJ + 4000, 4000);
+}
+
+TEST(another_reading_under_a_known_name_starts_anew) {
+    count_on("");
+    restart_with(JM_METHOD_COUNTER, "meter B", "");
+    expect_gain(COUNTED_UJ + 4000, 0);
+}
+
+/* Read on as a power of as many microwatts it was 1.4e10 J. */
+TEST(a_counter_read_on_as_a_power_starts_anew) {
+    count_on("");
+    restart_with(JM_METHOD_INTEGRATED, "meter A as a power", "");
+    expect_gain(100000000, 0);
+}
+
+TEST(another_device_under_a_known_name_starts_anew) {
+    count_on("GPU-1");
+    restart_with(JM_METHOD_COUNTER, "meter A", "GPU-2");
+    expect_gain(COUNTED_UJ + 4000, 0);
+}
+
+/* As of a GPU that was lost at a start; which one it was is not forgotten. */
+TEST(a_device_that_is_not_known_is_no_other_one) {
+    count_on("GPU-1");
+    restart_with(JM_METHOD_COUNTER, "meter A", "");
+    expect_equal(save(), 0);
+    restart_with(JM_METHOD_COUNTER, "meter A", "GPU-1");
+    expect_gain(COUNTED_UJ + 4000, 4000);
+    restart_with(JM_METHOD_COUNTER, "meter A", "");
+    expect_equal(save(), 0);
+    restart_with(JM_METHOD_COUNTER, "meter A", "GPU-2");
+    expect_gain(COUNTED_UJ + 4000, 0);
+}
+
+/* fixtures/ledger-8.sql is one of joulemarkd before channels had identities. */
+static void take_over_an_older_ledger(void) {
+    static char text[32768];
+    jm_store_close(store);
+    store = NULL;
+    FOR_TEXTS (end, "", "-wal", "-shm")
+        unlink(test_text("%s%s", file, end));
+    test_read(JM_FIXTURES "/ledger-8.sql", text, sizeof text);
+    sqlite3 *older = other_process();
+    sql(older, text);
+    sqlite3_close(older);
+}
+
+static void expect_taken_over(bool has_last) {
+    jm_account *job = jm_ledger_find_job(&ledger, 7);
+    expect(job && job->balance[0].energy_uj == 1000 && ledger.n_accounts == 2);
+    expect_equal(jm_ledger_charged_uj(&ledger, 0), ledger.channels[0].total_uj);
+    expect_equal(ledger.channels[0].has_last, has_last);
+    expect_equal(save(), 0);
+    restart_with(JM_METHOD_COUNTER, "another meter", "");
+    expect(ledger.n_accounts == 2 && !ledger.channels[0].has_last);
+}
+
+TEST(an_older_ledger_is_taken_over) {
+    take_over_an_older_ledger();
+    restart_with(JM_METHOD_COUNTER, "meter of today", "GPU-1");
+    expect_taken_over(true);
+}
+
+TEST(of_an_older_ledger_another_method_starts_anew) {
+    char said[4096];
+    take_over_an_older_ledger();
+    struct test_capture capture = test_capture(STDERR_FILENO);
+    restart_with(JM_METHOD_INTEGRATED, "meter of today", "");
+    test_captured(&capture, said, sizeof said);
+    expect_part(said, "begins anew: meter of today, device ''; it was counter, device ''");
+    expect_taken_over(false);
 }
 
 int main(void) {
-    RUN(a_job_settled_while_nothing_can_be_saved_stays_settled);
-    RUN(what_cannot_be_read_whole_is_not_read_at_all);
-    RUN(a_later_versions_ledger_is_refused_and_left_alone);
-    RUN(what_a_job_asked_for_is_known_after_a_restart);
-    RUN(a_counters_power_goes_on_over_a_restart);
-    return expect_result();
+    return expect_each(begin, end);
 }

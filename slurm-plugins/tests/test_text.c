@@ -4,21 +4,20 @@
 
 #include "bk_fixtures.h"
 
-static void numbers_are_taken_whole_or_not_at_all(void) {
-    static const char *const rubbish[] = {"",   " 1",  "1 ",   "0x10", "1_0",      "nan",
-                                          "+-", "inf", "1,50", "one",  "1e999999", "1.5.2"};
+TEST(numbers_are_taken_whole_or_not_at_all) {
     uint64_t whole = 7;
     int64_t sign = 7;
     double real = 7;
-    for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++) {
-        expect(!jm_parse_u64(rubbish[i], &whole));
-        expect(!jm_parse_i64(rubbish[i], &sign));
-        expect(!jm_parse_double(rubbish[i], &real));
+    FOR_TEXTS (rubbish, "", " 1", "1 ", "0x10", "1_0", "nan", "+-", "inf", "1,50", "one",
+               "1e999999", "1.5.2") {
+        expect(!jm_parse_u64(rubbish, &whole));
+        expect(!jm_parse_i64(rubbish, &sign));
+        expect(!jm_parse_double(rubbish, &real));
     }
     expect(whole == 7 && sign == 7 && real >= 7 && real <= 7);
 }
 
-static void numbers_reach_their_limits(void) {
+TEST(numbers_reach_their_limits) {
     uint64_t whole = 0;
     int64_t sign = 0;
     double real = 0;
@@ -29,7 +28,7 @@ static void numbers_reach_their_limits(void) {
     expect(jm_parse_double("-2.5e3", &real) && real < -2499.9 && real > -2500.1);
 }
 
-static void texts_are_cut_never_overrun(void) {
+TEST(texts_are_cut_never_overrun) {
     char small[4];
     expect(jm_format(small, sizeof small, "%d", 123));
     expect(!jm_format(small, sizeof small, "%d", 1234));
@@ -43,29 +42,19 @@ static void texts_are_cut_never_overrun(void) {
     jm_message_set(NULL, "nobody listens");
 }
 
-static void small_files_are_read_whole(void) {
-    char folder[256], path[512], text[8];
-    test_make_folder(folder, sizeof folder);
-    test_write(folder, "short", "1234567\n");
-    test_write(folder, "fits", "123456\n");
-    test_write(folder, "empty", "");
-    snprintf(path, sizeof path, "%s/fits", folder);
-    expect_equal(jm_read_small_file(path, text, sizeof text), 6);
+TEST(small_files_are_read_whole) {
+    char text[8];
+    test_write("short", "1234567\n");
+    test_write("fits", "123456\n");
+    test_write("empty", "");
+    expect_equal(jm_read_small_file(test_path("fits"), text, sizeof text), 6);
     expect_text(text, "123456");
-    snprintf(path, sizeof path, "%s/short", folder);
-    expect(jm_read_small_file(path, text, sizeof text) == -1 && errno == EFBIG);
-    snprintf(path, sizeof path, "%s/empty", folder);
-    expect_equal(jm_read_small_file(path, text, sizeof text), 0);
+    expect(jm_read_small_file(test_path("short"), text, sizeof text) == -1 && errno == EFBIG);
+    expect_equal(jm_read_small_file(test_path("empty"), text, sizeof text), 0);
     expect_text(text, "");
-    snprintf(path, sizeof path, "%s/none", folder);
-    expect(jm_read_small_file(path, text, sizeof text) == -1 && errno == ENOENT);
-    test_remove(folder);
+    expect(jm_read_small_file(test_path("none"), text, sizeof text) == -1 && errno == ENOENT);
 }
 
 int main(void) {
-    RUN(numbers_are_taken_whole_or_not_at_all);
-    RUN(numbers_reach_their_limits);
-    RUN(texts_are_cut_never_overrun);
-    RUN(small_files_are_read_whole);
-    return expect_result();
+    return test_all_in_folders();
 }

@@ -147,7 +147,7 @@ def _profile(node: str, name: str, payload: bytes, cluster: str) -> Arrived:
 
 
 def write(record_dir: Path, arrived: Arrived) -> bool:
-    """On disk when it returns; False: it was there already.
+    """On disk when it returns; False: it, or a record of this run that ends later, was there.
 
     Over an earlier version of itself; beside another run's record of the job, as NAME.2.
     """
@@ -156,14 +156,13 @@ def write(record_dir: Path, arrived: Arrived) -> bool:
             return False
         if any(one.read_bytes() == arrived.payload for one in _numbered(place) if one.is_file()):
             return False
-    ours = _start_of(arrived.payload)
-    final = next(
-        place
-        for place in _numbered(record_dir / arrived.name)
-        if not place.is_file()
-        or None in (ours, there := _start_of(place.read_bytes()))
-        or ours == there
-    )
+    ours = _run_of(arrived.payload)
+    for final in _numbered(record_dir / arrived.name):
+        there = _run_of(final.read_bytes()) if final.is_file() else None
+        if not ours or not there or ours[0] == there[0]:
+            break
+    if ours and there and there[1] > ours[1]:
+        return False
     folders.make(final.parent, record_dir, 0o750)
     draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")
     try:
@@ -194,11 +193,11 @@ def _numbered(first: Path) -> Iterator[Path]:
         yield last
 
 
-def _start_of(payload: bytes) -> int | None:
-    """When the record's run of the job began; None: this is no such record."""
+def _run_of(payload: bytes) -> tuple[int, int] | None:
+    """When the record's run of the job began and ended; None: this is no such record."""
     try:
         accounts = json.loads(payload)["accounts"]
-        return next(one["start_ns"] for one in accounts if one["step"] == "job")
+        return next((one["start_ns"], one["end_ns"]) for one in accounts if one["step"] == "job")
     except (ValueError, TypeError, LookupError, StopIteration, RecursionError):
         return None
 

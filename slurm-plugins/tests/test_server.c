@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The daemon's socket, asked by hand.
+#include "bk_fixtures.h"
+#include "protocol.h"
+#include "server.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+
+static jm_daemon node;
+static int listener;
+static pthread_t thread;
+
+static void report(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "%s\n", message);
+}
+
+static void *serve(void *unused) {
+    (void)unused;
+    expect_equal(jm_server_run(&node, listener), 0);
+    return NULL;
+}
+
+static void begin(void) {
+    jm_message why;
+    sigset_t ending;
+    test_begin_folder();
+    test_write("joulemark.yaml",
+               test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
+                         "period_s: 1\ncpus: 4\n"
+                         "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
+                         test_folder, test_folder, test_folder));
+    node = (jm_daemon){.node = "n1"};
+    expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &node.config, report, NULL), 0);
+    listener = jm_server_listen(&node, &why);
+    expect_equal(jm_daemon_start(&node), 0);
+    sigemptyset(&ending); /* the server hears of it by a descriptor */
+    sigaddset(&ending, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ending, NULL);
+    expect_equal(pthread_create(&thread, NULL, serve, NULL), 0);
+}
+
+static void end(void) {
+    kill(getpid(), SIGTERM);
+    pthread_join(thread, NULL);
+    jm_daemon_stop(&node);
+    jm_config_free(&node.config);
+    test_end_folder();
+}
+
+static int dial(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {.tv_sec = 2};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    expect(jm_format(address.sun_path, sizeof address.sun_path, "%s", node.config.socket));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    expect_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* "": no answer came. */
+static void ask(int fd, const char *request, char answer[JM_PACKET_MAX]) {
+    expect_equal(send(fd, request, strlen(request), 0), (ssize_t)strlen(request), "%s", request);
+    ssize_t length = recv(fd, answer, JM_PACKET_MAX - 1, 0);
+    answer[length > 0 ? length : 0] = '\0';
+}
+
+/* Who sends one is told so, whatever is in it. */
+TEST(what_is_no_packet_is_answered_whatever_it_says) {
+    char answer[JM_PACKET_MAX];
+    int fd = dial();
+    ask(fd, "status", answer);
+    expect_part(answer, "ok version=");
+    FOR_TEXTS (request, "x quiet=1 rest", "x quiet=1 a=%zz", "%zz quiet=1") {
+        ask(fd, request, answer);
+        expect_part(answer, "error text=not%20a%20packet");
+    }
+    close(fd);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) /* as the forwarder, which the daemon runs from its own program */
+        return EXIT_SUCCESS;
+    return expect_each(begin, end);
+}

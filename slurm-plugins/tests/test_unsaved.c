@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// A job whose record went out while the ledger could not be saved: no later daemon charges it or
+// records it again. A model draws the power, another process's lock stands for the full disk.
+#include "bk_fixtures.h"
+#include "daemon.h"
+#include "process.h"
+#include "unsaved.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum { RECORD_MAX = 65536 };
+static const int64_t SECOND = 1000000000;
+static char record_file[320], socket_file[300], list_file[320];
+static jm_daemon node;
+static sqlite3 *other; /* holds the ledger's lock */
+
+static void report(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "%s\n", message);
+}
+
+static void start(void) {
+    node = (jm_daemon){.node = "n1"};
+    expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &node.config, report, NULL), 0);
+    expect_equal(jm_daemon_start(&node), 0);
+}
+
+/* What it saves at its end fails too while the ledger is locked: it ends as if it were killed. */
+static void stop(void) {
+    jm_daemon_stop(&node);
+    jm_config_free(&node.config);
+}
+
+static void begin(void) {
+    test_begin_folder();
+    test_write("joulemark.yaml",
+               test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
+                         "period_s: 1\ncpus: 4\n"
+                         "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
+                         test_folder, test_folder, test_folder));
+    snprintf(record_file, sizeof record_file, "%s/outbox/test.7.n1.json", test_folder);
+    snprintf(socket_file, sizeof socket_file, "%s/s", test_folder);
+    snprintf(list_file, sizeof list_file, "%s.unsaved", socket_file);
+    start();
+}
+
+static void end(void) {
+    stop();
+    test_end_folder();
+}
+
+static void lock(void) {
+    expect_equal(sqlite3_open(test_path("ledger.sqlite"), &other), SQLITE_OK);
+    expect_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+}
+
+static void unlock(void) {
+    expect_equal(sqlite3_close(other), SQLITE_OK);
+}
+
+/* Job 7 of a child of ours: the child, and its account. */
+static pid_t open_job(jm_account **job) {
+    pid_t pid = fork();
+    if (pid == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (pid == 0)
+        pause();
+    jm_process process = {0};
+    jm_message why;
+    expect(jm_process_read(pid, &process));
+    jm_open_request request = {
+        .job_id = 7, .step = "extern", .pid = pid, .pid_start = process.start, .job_cpus = 4};
+    jm_account *step = jm_daemon_open_account(&node, &request, jm_boot_ns(), &why);
+    if (!step)
+        test_die(why.text);
+    *job = step->job;
+    return pid;
+}
+
+static void die(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* The last tick was so long ago. */
+static void pass(int64_t ns) {
+    node.last_tick_boot_ns -= ns;
+    node.last_tick_real_ns -= ns;
+    node.ledger.channels[0].last_boot_ns -= ns;
+}
+
+static void tick(int64_t ns) {
+    pass(ns);
+    jm_daemon_tick(&node);
+}
+
+static void end_job(void) {
+    jm_message why;
+    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
+    jm_daemon_write_due_records(&node);
+    expect(jm_ledger_find_job(&node.ledger, 7) == NULL);
+}
+
+/* As the forwarder does once it has arrived. */
+static void deliver(char text[RECORD_MAX]) {
+    test_read(record_file, text, RECORD_MAX);
+    expect_part(text, "\"JobIDRaw\": 7");
+    expect_equal(unlink(record_file), 0);
+}
+
+static void check_books(void) {
+    for (int c = 0; c < node.ledger.n_channels; c++)
+        expect_equal(jm_ledger_charged_uj(&node.ledger, c), node.ledger.channels[c].total_uj);
+}
+
+/* A second of it is saved, then nothing any more: its record says all of it, the ledger a part. */
+static void end_a_job_while_nothing_is_saved(void) {
+    jm_account *job;
+    pid_t pid = open_job(&job);
+    tick(SECOND);
+    lock();
+    for (int i = 0; i < 9; i++)
+        tick(SECOND);
+    expect(job->balance[0].energy_uj >= 10 * 40 * UINT64_C(1000000));
+    end_job();
+    die(pid);
+}
+
+static void start_again(void) {
+    stop();
+    unlock();
+    start();
+}
+
+/* In no later daemon. */
+static void expect_gone(void) {
+    static char text[RECORD_MAX];
+    for (int again = 0; again < 2; again++) {
+        expect_equal(node.ledger.n_accounts, 0);
+        jm_daemon_write_due_records(&node);
+        test_read(record_file, text, sizeof text);
+        expect_text(text, "");
+        check_books();
+        tick(SECOND);
+        stop();
+        start();
+    }
+}
+
+TEST(a_job_whose_record_was_delivered_comes_back_in_no_later_daemon) {
+    static char text[RECORD_MAX];
+    end_a_job_while_nothing_is_saved();
+    deliver(text);
+    start_again();
+    expect_gone();
+}
+
+static void (*at_record)(void); /* called as a record is put on disk */
+
+int fsync(int fd) {
+    static char link[64], path[512];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    if (at_record && strstr(path, ".test.7.n1.tmp"))
+        at_record();
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* After it was saved how the job ended, and before that it is recorded. */
+TEST(nor_does_one_whose_disk_filled_as_it_was_recorded) {
+    static char text[RECORD_MAX];
+    jm_account *job;
+    pid_t pid = open_job(&job);
+    tick(SECOND);
+    at_record = lock;
+    end_job();
+    at_record = NULL;
+    die(pid);
+    expect(node.store_fault.text[0] != '\0');
+    deliver(text);
+    start_again();
+    expect_gone();
+}
+
+/* Nor is a record that waits replaced by what an older ledger knew of the job; not even where the
+ * list of such jobs did not survive. */
+static void expect_to_stand(bool listed) {
+    static char before[RECORD_MAX], after[RECORD_MAX];
+    end_a_job_while_nothing_is_saved();
+    test_read(record_file, before, sizeof before);
+    expect_part(before, "\"JobIDRaw\": 7");
+    stop();
+    if (!listed)
+        expect_equal(unlink(list_file), 0);
+    unlock();
+    start();
+    jm_daemon_write_due_records(&node);
+    test_read(record_file, after, sizeof after);
+    expect_text(after, before);
+    expect_equal(node.ledger.n_accounts, 0);
+    check_books();
+}
+
+TEST(a_record_that_waits_is_not_replaced_by_an_older_one) {
+    expect_to_stand(true);
+}
+
+TEST(nor_is_it_where_the_list_did_not_survive) {
+    expect_to_stand(false);
+}
+
+/* Its next run is another job. */
+TEST(a_requeued_job_is_not_taken_for_its_earlier_run) {
+    jm_account *job;
+    pid_t first = open_job(&job);
+    tick(SECOND);
+    end_job();
+    die(first);
+    test_pause_ms(20); /* a process's start is known to 10 ms, and the job had its end before it */
+    pid_t second = open_job(&job);
+    int64_t opened_ns = job->opened_ns;
+    tick(SECOND);
+    stop();
+    start();
+    job = jm_ledger_find_job(&node.ledger, 7);
+    expect(job && job->opened_ns == opened_ns && job->closed_ns == 0);
+    die(second);
+}
+
+/* Nothing is left of it beside the socket. */
+TEST(what_is_saved_again_needs_no_list) {
+    struct stat file;
+    end_a_job_while_nothing_is_saved();
+    expect_equal(stat(list_file, &file), 0);
+    unlock();
+    tick(SECOND);
+    expect(stat(list_file, &file) != 0);
+    expect_equal(jm_unsaved_until(socket_file), 0);
+    check_books();
+}
+
+/* Files may grow to so many bytes, as on a disk that is nearly full. */
+static int record_within(rlim_t bytes, uint32_t job_id, jm_message *why) {
+    struct rlimit before, limit;
+    expect_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = (struct rlimit){bytes, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    int status = jm_unsaved_recorded(socket_file, job_id, 1234567, why);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+    return status;
+}
+
+TEST(half_a_line_joins_no_next_one) {
+    jm_message why;
+    struct stat file;
+    expect_equal(jm_unsaved_mark(socket_file, 42, &why), 0);
+    expect_equal(jm_unsaved_recorded(socket_file, 7, 1234567, &why), 0);
+    expect_equal(stat(list_file, &file), 0);
+    errno = EPERM;
+    expect_equal(record_within((rlim_t)file.st_size + 5, 8, &why), -1);
+    expect_part(why.text, "No space left on device");
+    expect_equal(jm_unsaved_recorded(socket_file, 9, 1234567, &why), 0);
+    expect_equal(jm_unsaved_until(socket_file), 42);
+    expect(jm_unsaved_has(socket_file, 7, 1234567) && jm_unsaved_has(socket_file, 9, 1234567));
+    expect(!jm_unsaved_has(socket_file, 8, 1234567));
+}
+
+/* Whoever can write beside the socket holds up no start, and settles no job of others. */
+TEST(what_another_user_planted_is_not_read) {
+    static char list[256];
+    jm_message why;
+    jm_account *job;
+    pid_t pid = open_job(&job);
+    tick(SECOND);
+    snprintf(list, sizeof list, "%020d\n7 %" PRId64 "\n", 42, job->opened_ns);
+    test_write("s.unsaved", list);
+    expect(jm_unsaved_has(socket_file, 7, job->opened_ns));
+    expect_equal(chmod(list_file, 0666), 0);
+    expect(!jm_unsaved_has(socket_file, 7, job->opened_ns));
+    expect(jm_unsaved_until(socket_file) == 0 && jm_unsaved_mark(socket_file, 43, &why) != 0);
+    expect_equal(rename(list_file, test_path("list")), 0);
+    expect_equal(chmod(test_path("list"), 0600), 0);
+    expect_equal(symlink("list", list_file), 0);
+    expect(!jm_unsaved_has(socket_file, 7, job->opened_ns));
+    expect_equal(unlink(list_file), 0);
+    expect_equal(mkfifo(list_file, 0600), 0);
+    expect(jm_unsaved_mark(socket_file, 43, &why) != 0);
+    expect_equal(mkfifo(test_path("s.outbox/test.7.n1.json"), 0600), 0);
+    alarm(30);
+    stop();
+    start();
+    alarm(0);
+    expect(jm_ledger_find_job(&node.ledger, 7) != NULL);
+    die(pid);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) /* as the forwarder, which the daemon runs from its own program */
+        return EXIT_SUCCESS;
+    return expect_each(begin, end);
+}
