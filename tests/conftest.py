@@ -1,13 +1,12 @@
-"""What the tests of the whole share: one real cluster a session, and an honest count of skips."""
+"""What the tests of the whole share: one real cluster a session."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,15 +53,8 @@ def cluster(build: Build) -> Iterator[Cluster]:
         cluster.down()
 
 
-@pytest.fixture(scope="module")
-def cluster_with(cluster: Cluster) -> Iterator[Callable[..., Cluster]]:
-    """`cluster_with(contain=False, instruments=[...])`: other options until the module ends."""
-    with cluster.changed():
-        yield cluster.change
-
-
 # These change the cluster until their module ends.
-CHANGING = {"beside", "cluster_with", "powered", "steady"}
+CHANGING = {"beside", "powered", "steady"}
 
 
 @pytest.fixture(autouse=True)
@@ -92,14 +84,3 @@ def _changed(before: Options, after: Options) -> str:
     return ", ".join(
         f"{n}={getattr(after, n)}" for n in names if getattr(before, n) != getattr(after, n)
     )
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """`SKIPPED n: reason`, so that no skip hides in a dot."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    reasons = collections.Counter(
-        report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        for report in skipped
-    )
-    for reason, count in reasons.most_common():
-        terminalreporter.write_line(f"SKIPPED {count}: {reason.removeprefix('Skipped: ')}")

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sqlite3
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.cluster import Cluster, ClusterError, Node, Service, Waited, wait_for
+from tests.cluster import Cluster, ClusterError, Node, Service, Waited, processes, wait_for
 from tests.cluster.service import leftovers
 from tests.e2e.outcome import open_accounts
 from tests.peers.joulemarkd import ask
@@ -44,7 +43,7 @@ def remains(cluster: Cluster) -> list[str]:
         ),
         *(f"file in the outbox: {path}" for path in waiting(cluster)),
         *(f"mount: {path}" for path in mounts(cluster)),
-        *(f"process {pid}: {_words(pid)}" for pid in strays(cluster)),
+        *(f"process {pid}: {' '.join(processes.command(pid))}" for pid in strays(cluster)),
     ]
 
 
@@ -74,7 +73,7 @@ def strays(cluster: Cluster) -> list[int]:
     return [
         pid
         for pid in leftovers(cluster.state, cluster.slurm_conf)
-        if not services & {pid, *_ancestors(pid)}
+        if not services & {pid, *processes.ancestors(pid)}
     ]
 
 
@@ -87,14 +86,13 @@ def paused(cluster: Cluster) -> list[str]:
 
 
 def is_stopped(service: Service) -> bool:
-    return bool(service.pid) and _field(service.pid, 0) == "T"
+    return processes.state(service.pid) == "T"
 
 
 def put_right(cluster: Cluster, patience_s: float) -> None:
     """So that the next test finds nothing of it."""
     for pid in strays(cluster):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        processes.send(pid)
     for point in mounts(cluster):
         subprocess.run(["umount", "--lazy", point], check=False)
     for node, job, _ in accounts(cluster.nodes.values()):
@@ -103,26 +101,3 @@ def put_right(cluster: Cluster, patience_s: float) -> None:
         wait_for(lambda: not remains(cluster), patience_s, poll_s=0.1)
     for path in waiting(cluster):
         path.unlink(missing_ok=True)
-
-
-def _field(pid: int | None, number: int) -> str:
-    """Of /proc/PID/stat, behind the command's name: 0 the state, 1 the parent."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[number]
-    return "0"
-
-
-def _ancestors(pid: int) -> list[int]:
-    parent = int(_field(pid, 1))
-    return [parent, *_ancestors(parent)] if parent > 1 else []
-
-
-def _words(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return (
-            Path(f"/proc/{pid}/cmdline")
-            .read_bytes()
-            .replace(b"\0", b" ")
-            .decode("utf-8", "replace")
-        )
-    return "gone"

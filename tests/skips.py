@@ -92,17 +92,10 @@ def has_spack() -> bool:
 
 def has_network() -> bool:
     """As pip sees it: PyPI or a mirror of it."""
-    ask = [
-        cache_folder() / "venv" / "bin" / "python",
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--no-cache-dir",
-    ]
+    pip = (cache_folder() / "venv" / "bin" / "python", "-m", "pip", "download", "--quiet")
+    alone = ("--no-deps", "--no-cache-dir", "--retries", "0", "--timeout", "10")
     with tempfile.TemporaryDirectory(prefix="network-") as folder:
-        return succeeds(*ask, "--retries", "0", "--timeout", "10", "--dest", folder, "wheel")
+        return succeeds(*pip, *alone, "--dest", folder, "wheel")
 
 
 def can_mount(*words: str) -> bool:

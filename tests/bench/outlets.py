@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.bench.figures import bring_build_up_to_date
+from tests.bench.figures import bring_build_up_to_date, make_parser
 from tests.peers.agent import Agent
 from tests.peers.peer import PATH
 
@@ -20,6 +21,13 @@ def make_ready() -> None:
         bring_build_up_to_date()
     if not shutil.which("snmpd", path=PATH):
         raise SystemExit("bench: snmpd is not installed: apt-get install snmpd")
+
+
+def make_agents_parser(text: str) -> argparse.ArgumentParser:
+    parser = make_parser(text)
+    parser.add_argument("--agents", type=int, default=40)
+    parser.add_argument("--outlets", type=int, default=25, help="of each agent (default: 25)")
+    return parser
 
 
 def run_agents(stack: ExitStack, folder: Path, count: int, outlets: int) -> list[Agent]:

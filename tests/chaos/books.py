@@ -8,12 +8,12 @@ import contextlib
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from tests.cluster import Cluster, Node
+from tests.cluster import Cluster, Node, meanwhile
 
 UJ = 1_000_000
 TICKS = 7  # that are taken together
@@ -208,19 +208,14 @@ class Watch:
     every_s: float = 0.3
     taken: dict[str, list[Snapshot]] = field(default_factory=dict)
 
-    def __enter__(self) -> Watch:
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        with meanwhile(self._run):
+            yield
         self.look()
 
-    def _run(self) -> None:
-        while not self._stop.wait(self.every_s):
+    def _run(self, done: threading.Event) -> None:
+        while not done.wait(self.every_s):
             self.look()
 
     def look(self) -> None:

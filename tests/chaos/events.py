@@ -4,16 +4,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import shutil
 import signal
 import struct
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.chaos import jobs
@@ -26,8 +23,8 @@ from tests.chaos.books import (
     lost_unstated,
     snapshot,
 )
-from tests.cluster import Cluster, ClusterError, Node, pause, wait_for
-from tests.disks import fill
+from tests.cluster import Cluster, ClusterError, Node, pause, processes, wait_for
+from tests.disks import Unavailable, fill, small_disk
 from tests.e2e.waveform import EPOCH_S, NS, STEADY, Waveform
 
 HOUR_S = 3600
@@ -35,32 +32,15 @@ RECORD_S = 60.0
 IN_MEMORY = "the ledger goes on in memory"
 
 
-class Skipped(Exception):
-    """This machine does not let the event be made."""
-
-
 def wait_charged(cluster: Cluster, node: str, *wanted: jobs.Job) -> dict[int, Charge]:
-    """The records of these jobs on the node, as soon as all are there."""
+    """The records of these jobs on the node, when they have ended and all are there."""
+    jobs.wait_ended(cluster, list(wanted))
     ids = {job.id for job in wanted}
     wait_for(lambda: ids <= set(charges(cluster, node)), RECORD_S, f"records of jobs {ids}")
     return charges(cluster, node)
 
 
 # -- a disk that fills up ------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def small_disk(cluster: Cluster) -> Iterator[Path]:
-    folder = cluster.state / "small"
-    folder.mkdir(exist_ok=True)
-    words = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0777", "joulemark-faults", str(folder)]
-    made = subprocess.run(words, capture_output=True, text=True)
-    if made.returncode:
-        raise Skipped(f"a small disk cannot be made: {made.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def disk_full(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str]:
@@ -72,24 +52,19 @@ def disk_full(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str
     node = cluster.node("n1")
     in_memory = node.daemon.log_text().count(IN_MEMORY)
     began_ns = time.time_ns()
-    with small_disk(cluster) as folder, cluster.changed():
+    with small_disk(cluster.state / "small") as folder, cluster.changed():
         node.configure(state_dir=str(folder / "ledger"))
-        long = jobs.submit(cluster, dice, go[0], nodes=["n1"], has_step=True)
-        jobs.wait_started(cluster, [long])
-        pause(1.0)
+        long = jobs.start(cluster, dice, go[0], nodes=["n1"], has_step=True)
         filler = fill(folder)
         log = node.daemon.log_text
         wait_for(lambda: log().count(IN_MEMORY) > in_memory, what="the ledger's disk to be full")
-        short = jobs.submit(cluster, dice, go[1], nodes=["n1"], has_step=True)
-        jobs.wait_started(cluster, [short])
-        pause(1.0)
+        short = jobs.start(cluster, dice, go[1], nodes=["n1"], has_step=True)
         go[1].touch()
         wait_charged(cluster, "n1", short)
         node.daemon.kill(signal.SIGKILL)
         filler.unlink()
         node.daemon.start()
         go[0].touch()
-        jobs.wait_ended(cluster, [long, short])
         found = wait_charged(cluster, "n1", long, short)
         node.daemon.stop()
         used_j = true.energy_j(began_ns, time.time_ns())
@@ -125,7 +100,6 @@ def clock_step(cluster: Cluster, dice: random.Random, _: Waveform) -> list[str]:
                 clock.set(offset_s)
             pause(1.0)
             go.touch()
-            jobs.wait_ended(cluster, [job])
             charge = wait_charged(cluster, "n1", job)[job.id]
             node.daemon.stop()
         finally:
@@ -179,15 +153,12 @@ def fresh_counter(cluster: Cluster, true: Waveform) -> dict[str, object]:
 def counter_reset(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str]:
     """While the daemon is dead its counter starts again: nobody knows that time's energy."""
     node, go = cluster.node("n2"), cluster.jobs_folder / "reset"
-    job = jobs.submit(cluster, dice, go, nodes=["n2"], alone=True, has_step=True)
-    jobs.wait_started(cluster, [job])
-    pause(1.0)
+    job = jobs.start(cluster, dice, go, nodes=["n2"], alone=True, has_step=True)
     node.daemon.kill(signal.SIGKILL)
     pause(1.0)
     node.configure(instruments=[fresh_counter(cluster, true)])
     pause(1.0)
     go.touch()
-    jobs.wait_ended(cluster, [job])
     charge = wait_charged(cluster, "n2", job)[job.id]
     span = jobs.span_ns(cluster, job)
     assert span
@@ -201,9 +172,7 @@ def counter_reset(cluster: Cluster, dice: random.Random, true: Waveform) -> list
 def reboot(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str]:
     """All of a node dies, and comes back with another boot id and a counter that starts again."""
     node, go = cluster.node("n2"), cluster.jobs_folder / "reboot"
-    job = jobs.submit(cluster, dice, go, nodes=["n2"], alone=True, has_step=True)
-    jobs.wait_started(cluster, [job])
-    pause(1.0)
+    job = jobs.start(cluster, dice, go, nodes=["n2"], alone=True, has_step=True)
     for service in (node.slurmd, node.daemon):
         service.kill(signal.SIGKILL)
     job.excuse = "its node was rebooted"
@@ -214,7 +183,6 @@ def reboot(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str]:
     cluster.run(["scontrol", "update", "nodename=n2", "state=down", "reason=rebooted"])
     node.slurmd.start()
     cluster.run(["scontrol", "update", "nodename=n2", "state=resume"], check=False)
-    jobs.wait_ended(cluster, [job])
     charge = wait_charged(cluster, "n2", job)[job.id]
     faults = charged_twice([charge], true.energy_j)
     if not charge.gap_s:
@@ -225,38 +193,25 @@ def reboot(cluster: Cluster, dice: random.Random, true: Waveform) -> list[str]:
 def end_all_of(job: jobs.Job, node: Node) -> None:
     """The job's processes and its slurmstepds, as a power cut ends them."""
     mark = f"SLURM_JOB_ID={job.id}".encode()
-    for pid in [*node.stepds(job.id).values(), *_with_environment(mark)]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    own = [pid for pid in processes.all_pids() if mark in processes.environment(pid)]
+    for pid in [*node.stepds(job.id).values(), *own]:
+        processes.send(pid)
     wait_for(lambda: not node.stepds(job.id), what=f"job {job.id} to die")
-
-
-def _with_environment(mark: bytes) -> list[int]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found
 
 
 def other_boot(cluster: Cluster, node: Node) -> None:
     """From its next start on the daemon sees another boot id, in a mount namespace of its own."""
     if os.geteuid() != 0:
-        raise Skipped("only root can give the daemon another boot id")
+        raise Unavailable("only root can give the daemon another boot id")
     real = "/proc/sys/kernel/random/boot_id"
     fake = cluster.state / "boot_id"
     fake.write_text(f"{uuid.uuid4()}\n")
     fake.chmod(0o644)
     daemon = node.daemon
     if daemon.user:
-        as_user = ["setpriv", f"--reuid={daemon.user}", f"--regid={daemon.user}", "--clear-groups"]
-        caps = [f"--inh-caps=+{daemon.capabilities}", f"--ambient-caps=+{daemon.capabilities}"]
         script = f'mount --bind {fake} {real} && exec "$@"'
-        daemon.command = [
-            *(shutil.which("unshare") or "unshare", "--mount", "sh", "-c", script, "sh"),
-            *(*as_user, *caps, *daemon.command),
-        ]
+        as_user = [*daemon.as_user(), *daemon.command]
+        daemon.command = ["unshare", "--mount", "sh", "-c", script, "sh", *as_user]
         daemon.user, daemon.capabilities = None, ""
 
 

@@ -10,22 +10,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import Cluster, wait_for
+from tests.cluster import Cluster, pause, wait_for
+from tests.cluster.client import ENDED
 
 START_S = 60.0
 END_S = 180.0
 EPILOG_S = 3.0  # they wait 1 s for a daemon
 # a job completes until its EpilogSlurmctld ends, which waits for the record of a killed epilog
-OVER = {
-    "COMPLETING",
-    "COMPLETED",
-    "FAILED",
-    "CANCELLED",
-    "NODE_FAIL",
-    "TIMEOUT",
-    "BOOT_FAIL",
-    "OUT_OF_MEMORY",
-}
+OVER = {*ENDED, "COMPLETING"}
 
 
 @dataclass
@@ -83,6 +75,14 @@ def wait_started(cluster: Cluster, jobs: list[Job]) -> None:
         ]
 
     wait_for(lambda: not missing(), START_S, "all steps to run", poll_s=0.1)
+
+
+def start(cluster: Cluster, dice: random.Random, go: Path, **chosen: object) -> Job:
+    """As submit(); returns when all of it has run for a second."""
+    job = submit(cluster, dice, go, **chosen)
+    wait_started(cluster, [job])
+    pause(1.0)
+    return job
 
 
 def facts(cluster: Cluster, job: Job) -> tuple[str, str]:

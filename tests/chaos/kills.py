@@ -5,17 +5,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos.jobs import Job, facts
-from tests.cluster import Cluster, ClusterError, Node, Service, Waited, wait_for
+from tests.cluster import Cluster, ClusterError, Node, Service, Waited, processes, wait_for
+from tests.peers.peer import Peer
 
 # How often each is chosen. The epilog and the merge live for milliseconds and are waited for.
 WEIGHTS = {
@@ -33,7 +33,6 @@ WEIGHTS = {
 AT_END = ("epilog", "merge")  # they run when a job ends
 OPTIONAL = ("mosquitto", "receive")
 HEAL_S, HEAL_TIMES = 5.0, 5
-START_S = 60.0  # MariaDB mends its files first
 SAVED_S = 15.0  # slurmctld saves its jobs within 5 s of a change
 
 
@@ -44,8 +43,8 @@ class Killer:
     cluster: Cluster
     dice: random.Random
     tally: Counter[str] = field(default_factory=Counter)
-    dead: list[Service] = field(default_factory=list)
-    more: Mapping[str, Service] = field(default_factory=dict)  # beside the cluster's own
+    dead: list[Service | Peer] = field(default_factory=list)
+    more: Mapping[str, Peer] = field(default_factory=dict)  # beside the cluster's own
 
     def choose(self, number: int) -> list[str]:
         there = {
@@ -69,18 +68,18 @@ class Killer:
         self.tally[what] += 1
         self.dead.append(service)
 
-    def _service(self, what: str) -> Service:
+    def _service(self, what: str) -> Service | Peer:
         node = self.dice.choice(list(self.cluster.nodes.values()))
         own = {"joulemarkd": node.daemon, "slurmd": node.slurmd, **self.more}
         return own.get(what) or getattr(self.cluster, what)
 
-    def revive(self, *services: Service) -> None:
+    def revive(self, *services: Service | Peer) -> None:
         """Starts these and what they need, or all that are dead, in the cluster's order."""
         known = [*self.more.values(), *self.cluster.services]
         last = max((known.index(service) for service in services), default=len(known))
         for service in known[: last + 1]:
             if service in services or service in self.dead:
-                service.start(START_S)
+                service.start()
                 self.dead = [dead for dead in self.dead if dead is not service]
 
     def _wait_saved(self, jobs: Sequence[Job]) -> None:
@@ -112,30 +111,25 @@ class Killer:
         if stepds:
             step = self.dice.choice(sorted(stepds))
             job.excuse = f"its slurmstepd {step} on {node.name} was killed"
-            if _kill(stepds[step]):
+            if processes.send(stepds[step]):
                 self.tally["slurmstepd"] += 1
 
     # -- what lives for milliseconds, at a job's end ---------------------------------------------
 
     def kill_epilog(self, node: Node, end: Path) -> None:
-        """Held up by a daemon that hangs, the epilog can be caught. Slurm drains its node then."""
-        if not node.daemon.alive:
-            self.revive(node.daemon)
-        node.daemon.kill(signal.SIGSTOP)
-        try:
-            end.touch()
-            with contextlib.suppress(Waited):  # the job had lost its node before
-                pids = wait_for(lambda: epilogs(node), 10, "the epilog to run")
-                self.tally["epilog"] += sum(_kill(pid) for pid in pids)
-        finally:
-            node.daemon.kill(signal.SIGCONT)
+        """Slurm drains its node then."""
+
+        def kill(pids: list[int]) -> None:
+            self.tally["epilog"] += sum(map(processes.send, pids))
+
+        at_epilog(node, end, kill)
 
     def kill_merge(self, end: Path) -> None:
         """Any of EpilogSlurmctld's processes: the script, `joulemark merge`, admincomment."""
         end.touch()
         with contextlib.suppress(Waited):
             pids = wait_for(lambda: _merging(self.cluster.slurmctld), 30, "a merge", poll_s=0.005)
-            self.tally["merge"] += _kill(self.dice.choice(pids))
+            self.tally["merge"] += processes.send(self.dice.choice(pids))
 
     def heal(self) -> None:
         """What an administrator does after this: takes nodes back that Slurm holds for broken.
@@ -155,37 +149,21 @@ class Killer:
         self.cluster.wait_nodes()
 
 
-def _kill(pid: int) -> bool:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-        return True
-    return False
-
-
 def epilogs(node: Node) -> list[int]:
-    return [pid for pid in _descendants(node.slurmd.pid) if _comm(pid) == "epilog"]
+    below = processes.descendants(node.slurmd.pid)
+    return [pid for pid in below if processes.name(pid) == "epilog"]
+
+
+def at_epilog(node: Node, end: Path, act: Callable[[list[int]], object]) -> None:
+    """Held up by a daemon that hangs, the epilog can be caught; the daemon goes on afterwards."""
+    node.daemon.start()
+    with node.daemon.stopped():
+        end.touch()
+        with contextlib.suppress(Waited):  # the job had lost its node before
+            act(wait_for(lambda: epilogs(node), 10, "the epilog to run"))
 
 
 def _merging(slurmctld: Service) -> list[int]:
     """All that slurmctld's helper slurmscriptd has started."""
-    helpers = [pid for pid in _children(slurmctld.pid)]
-    return [pid for helper in helpers for pid in _descendants(helper)]
-
-
-def _comm(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
-
-
-def _children(pid: int | None) -> list[int]:
-    found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += map(int, path.read_text().split())
-    return found
-
-
-def _descendants(pid: int | None) -> list[int]:
-    below = _children(pid)
-    return below + [further for child in below for further in _descendants(child)]
+    helpers = processes.children(slurmctld.pid)
+    return [pid for helper in helpers for pid in processes.descendants(helper)]

@@ -5,19 +5,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import functools
 import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos.jobs import Job, submit_brief, wait_ended, wait_epilogs
-from tests.chaos.kills import epilogs
-from tests.cluster import Cluster, Node, Waited, wait_for
-from tests.cluster.service import start_ticks
+from tests.chaos.kills import at_epilog
+from tests.cluster import Cluster, Node, Waited, meanwhile, processes, wait_for
+from tests.cluster.processes import start_ticks
 from tests.e2e.outcome import open_accounts
 from tests.peers.joulemarkd import ask
 
@@ -63,41 +63,32 @@ class Pauser:
         """
         self.tally["joulemarkd"] += 1
         held: list[tuple[int, int | None]] = []
-        node.daemon.kill(signal.SIGSTOP)
         try:
-            mine = [submit_brief(self.cluster, self.dice, node.name) for _ in range(BRIEF_JOBS)]
-            with _holding_at_end(self.cluster, node, mine, held), contextlib.suppress(Waited):
-                wait_ended(self.cluster, mine, BRIEF_S)
-                wait_epilogs(self.cluster, mine)
+            with node.daemon.stopped():
+                mine = [
+                    submit_brief(self.cluster, self.dice, node.name) for _ in range(BRIEF_JOBS)
+                ]
+                hold = functools.partial(_hold_at_end, node, mine, held)
+                with meanwhile(hold), contextlib.suppress(Waited):
+                    wait_ended(self.cluster, mine, BRIEF_S)
+                    wait_epilogs(self.cluster, mine)
+            ask(node.socket, "status")  # answered behind all that waited
         finally:
-            try:
-                node.daemon.kill(signal.SIGCONT)
-                ask(node.socket, "status")  # answered behind all that waited
-            finally:
-                for pid, began in held:
-                    _go_on(pid, began)
+            for pid, began in held:
+                _go_on(pid, began)
         self.held += len(held)
         return mine
 
     def pause_epilog(self, node: Node, end: Path) -> None:
-        """Held up by a daemon that hangs, the epilog can be caught; the daemon goes on first."""
-        if not node.daemon.alive:
-            node.daemon.start()
-        node.daemon.kill(signal.SIGSTOP)
-        try:
-            end.touch()
-            with contextlib.suppress(Waited):  # the job had lost its node before
-                self._stop("epilog", wait_for(lambda: epilogs(node), 10, "the epilog to run"))
-        finally:
-            node.daemon.kill(signal.SIGCONT)
+        """The daemon that holds it up goes on first."""
+        at_epilog(node, end, functools.partial(self._stop, "epilog"))
 
     def _stop(self, what: str, pids: Sequence[int]) -> None:
         self.tally[what] += 1
         seconds = SHORTEST_S * (self.longest_s / SHORTEST_S) ** self.dice.random()
         for pid in pids:
             began = start_ticks(pid)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
+            if processes.send(pid, signal.SIGSTOP):
                 timer = threading.Timer(seconds, _go_on, [pid, began])
                 self._timers.append(timer)
                 timer.start()
@@ -122,42 +113,27 @@ class Pauser:
         return found()
 
 
-@contextlib.contextmanager
-def _holding_at_end(
-    cluster: Cluster, node: Node, jobs: Sequence[Job], held: list[tuple[int, int | None]]
-) -> Iterator[None]:
-    """Meanwhile a slurmstepd of a batch script that has closed its socket, its last act, stops."""
-    done = threading.Event()
-
-    def hold() -> None:
-        folder = cluster.state / "spool" / node.name
-        sockets = {folder / f"{node.name}_{job.id}.{BATCH_STEP}": job for job in jobs}
-        stepds: dict[Path, tuple[int, int | None]] = {}
-        while sockets and not done.wait(0.001):
-            for path in list(sockets):
-                there = path.exists()
-                if there and path not in stepds:
-                    pid = node.stepds(sockets[path].id).get("batch")
-                    if pid:
-                        stepds[path] = pid, start_ticks(pid)
-                elif not there and path in stepds:
-                    pid, began = stepds[path]
-                    with contextlib.suppress(ProcessLookupError):
-                        if start_ticks(pid) == began:
-                            os.kill(pid, signal.SIGSTOP)
-                            held.append(stepds[path])
-                    del sockets[path]
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+def _hold_at_end(
+    node: Node, jobs: Sequence[Job], held: list[tuple[int, int | None]], done: threading.Event
+) -> None:
+    """Stops each slurmstepd of a batch script that has closed its socket, its last act."""
+    folder = node.cluster.state / "spool" / node.name
+    sockets = {folder / f"{node.name}_{job.id}.{BATCH_STEP}": job for job in jobs}
+    stepds: dict[Path, tuple[int, int | None]] = {}
+    while sockets and not done.wait(0.001):
+        for path in list(sockets):
+            there = path.exists()
+            if there and path not in stepds:
+                pid = node.stepds(sockets[path].id).get("batch")
+                if pid:
+                    stepds[path] = pid, start_ticks(pid)
+            elif not there and path in stepds:
+                pid, began = stepds[path]
+                if start_ticks(pid) == began and processes.send(pid, signal.SIGSTOP):
+                    held.append(stepds[path])
+                del sockets[path]
 
 
 def _go_on(pid: int, began: int | None) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        if start_ticks(pid) == began:  # not another one with its number
-            os.kill(pid, signal.SIGCONT)
+    if start_ticks(pid) == began:  # not another one with its number
+        processes.send(pid, signal.SIGCONT)

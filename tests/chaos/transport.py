@@ -4,60 +4,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
-from tests.cluster import Build, Cluster, Service
-from tests.cluster.client import SBIN
+from tests.cluster import Cluster
 from tests.cluster.config import service_user
-from tests.cluster.ports import free_port, listens
+from tests.peers.mosquitto import Broker
+from tests.peers.peer import PATH, Peer
+from tests.peers.receiver import Receiver
 
-BY_FOLDER, BY_MQTT = "n1", "n2"
-
-
-def available() -> bool:
-    return bool(shutil.which("mosquitto", path=f"{os.environ['PATH']}:{SBIN}"))
+BY_FOLDER = "n1"
 
 
-class Transport:
-    """mosquitto, which keeps what it has on disk, and `joulemark receive`."""
-
-    def __init__(self, state: Path, build: Build) -> None:
-        self.folder, self.port = state / "transport", free_port()
-        for name in ("log", "services"):
-            (self.folder / name).mkdir(parents=True)
-        lines = [f"listener {self.port}", "allow_anonymous true", "user root", "persistence true"]
-        lines += [f"persistence_location {self.folder}/", "autosave_interval 1"]
-        lines.append("autosave_on_changes false")
-        conf = self.folder / "mosquitto.conf"
-        conf.write_text("\n".join(lines) + "\n")
-        env = {"PATH": f"{build.bin}:{SBIN}", "JOULEMARK_CONFIG": f"{state}/etc/joulemark.yaml"}
-        self.mosquitto = Service(
-            *("mosquitto", ["mosquitto", "-c", str(conf)], self.folder, env),
-            ready=lambda: listens(self.port),
-        )
-        user = service_user() if os.geteuid() == 0 else None
-        self.receive = Service(
-            *("receive", ["joulemark", "receive"], self.folder, env), lambda: True, user
-        )
-
-    @property
-    def services(self) -> dict[str, Service]:
-        """By the names that a killer chooses from."""
-        return {"mosquitto": self.mosquitto, "receive": self.receive}
-
-    def join(self, cluster: Cluster) -> Cluster:
-        """Starts both, and has BY_MQTT's records go that way."""
-        self.mosquitto.start()
-        broker = {"host": "localhost", "port": self.port}
-        own: Mapping[str, Mapping[str, object]] = {BY_FOLDER: {"transport": "directory"}}
-        daemon = {**cluster.options.daemon, "transport": "mqtt", "mqtt": broker}
-        cluster.change(daemon=daemon, node_daemon=own)
-        self.receive.start()
-        return cluster
-
-    def stop(self) -> None:
-        for service in self.services.values():
-            service.stop()
+@contextlib.contextmanager
+def transported(cluster: Cluster) -> Iterator[Mapping[str, Peer]]:
+    """What can be killed of the way that the other nodes' records go."""
+    if not shutil.which("mosquitto", path=PATH):
+        print("SKIPPED records by MQTT: mosquitto is not installed", flush=True)
+        yield {}
+        return
+    assert cluster.options.build and cluster.options.build.bin
+    receiver = [cluster.options.build.bin / "joulemark"]
+    if os.geteuid() == 0:  # another user's wish to die with us is forgotten
+        as_user = ["setpriv", f"--reuid={service_user()}", "--clear-groups", "--pdeathsig", "KILL"]
+        receiver = [*as_user, *receiver]
+    with Broker(cluster.state / "transport") as broker:
+        mqtt = {"host": "localhost", "port": broker.port}
+        daemon = {**cluster.options.daemon, "transport": "mqtt", "mqtt": mqtt}
+        cluster.change(daemon=daemon, node_daemon={BY_FOLDER: {"transport": "directory"}})
+        config = cluster.state / "etc" / "joulemark.yaml"
+        with Receiver(config, cluster.state / "log", receiver) as receive:
+            yield {"mosquitto": broker, "receive": receive}

@@ -13,7 +13,8 @@ Standard library only: it runs before the tests' virtual environment exists.
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
-from tests.cluster.child import end_children, run_child, stop_on_signals
+from tests.cluster import processes
+from tests.cluster.child import end_children, one_at_a_time, run_child, stop_on_signals
 from tests.cluster.cluster import Cluster, Node
 from tests.cluster.config import machine_instruments
 from tests.cluster.errors import ClusterError, Waited
@@ -26,7 +27,7 @@ from tests.cluster.place import (
     state_folder,
 )
 from tests.cluster.service import Service
-from tests.cluster.waiting import PATIENCE_S, pause, wait_for
+from tests.cluster.waiting import PATIENCE_S, meanwhile, pause, wait_for
 
 __all__ = [
     "BUILD_LIMIT_S",
@@ -42,7 +43,10 @@ __all__ = [
     "end_children",
     "exclusive",
     "machine_instruments",
+    "meanwhile",
+    "one_at_a_time",
     "pause",
+    "processes",
     "run_child",
     "state_folder",
     "stop_on_signals",

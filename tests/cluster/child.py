@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.cluster import supervisor
+from tests.cluster.errors import ClusterError
+from tests.cluster.place import exclusive
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: how long the supervisor may take beyond its limit: to describe, to ask, to insist
@@ -28,6 +30,20 @@ def stop_on_signals() -> None:
     """
     for number in STOPPING:
         signal.signal(number, signal.default_int_handler)
+
+
+def one_at_a_time(name: str, lock: Path, work: Callable[[], int]) -> int:
+    """A program's exit status; it is interrupted well, and says what failed in a line."""
+    stop_on_signals()
+    try:
+        with exclusive(lock, f"another {name} runs here"):
+            return work()
+    except ClusterError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; what it had started is stopped", file=sys.stderr)
+        return 130
 
 
 @contextlib.contextmanager

@@ -102,9 +102,13 @@ class SlurmClient:
     def job_output(self, job: int) -> str:
         return (self.jobs_folder / f"{job}.out").read_text(errors="replace")
 
-    def sacct(self, job: int | str, fields: str = FIELDS) -> list[dict[str, str]]:
-        """Rows of sacct for one job: the job first, then its steps; each a dict by field name."""
-        text = self.run(["sacct", "-P", "-j", str(job), "-o", fields])
+    def sacct(
+        self, job: int | str, fields: str = FIELDS, *options: str, ours: bool = False
+    ) -> list[dict[str, str]]:
+        """Rows of sacct, or of `joulemark sacct`, for one job: the job first, then its steps; each
+        a dict by field name."""
+        program = ["joulemark", "sacct"] if ours else ["sacct"]
+        text = self.run([*program, *options, "-P", "-j", str(job), "-o", fields])
         header, *rows = [line.split("|") for line in text.splitlines()]
         return [dict(zip(header, row)) for row in rows]
 

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.cluster import config
+from tests.cluster import config, processes
 from tests.cluster.child import undisturbed
 from tests.cluster.client import SBIN, SlurmClient
 from tests.cluster.config import Options, service_user
@@ -55,16 +55,23 @@ class Node:
         config.write_daemon_config(self.cluster.state, self.cluster.options, self.name)
         self.daemon.restart()
 
+    @contextlib.contextmanager
+    def configured(self, **keys: object) -> Iterator[Node]:
+        """`with node.configured(state_dir=...) as node: ...` and back."""
+        with self.cluster.changed() as cluster:
+            node = cluster.node(self.name)
+            node.configure(**keys)
+            yield node
+
     def stepds(self, job: int | str) -> dict[str, int]:
         """Pids of the job's slurmstepds on this node: {"extern": 12, "batch": 13, "0": 14}."""
         log = str(self.slurmd.log)
         found = {}
-        for entry in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                title = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                match = re.match(rf"slurmstepd: \[{job}\.(\w+)\]", title)
-                if match and any(os.readlink(fd) == log for fd in entry.parent.glob("fd/*")):
-                    found[match[1]] = int(entry.parent.name)
+        for pid in processes.all_pids():
+            title = " ".join(processes.command(pid))
+            match = re.match(rf"slurmstepd: \[{job}\.(\w+)\]", title)
+            if match and log in processes.open_files(pid):
+                found[match[1]] = pid
         return found
 
 
@@ -89,15 +96,11 @@ class Cluster(SlurmClient):
         slurm_path = self.options.build.slurm_path if self.options.build else []
         path = ":".join([*slurm_path, SBIN])
         slurm_env = {"PATH": path, "LANG": "C.UTF-8", "SLURM_CONF": str(self.slurm_conf)}
-        slurm_files = [
-            etc / "slurm.conf",
-            etc / "plugstack.conf",
-            etc / "cgroup.conf",
-            etc / "gres.conf",
-        ]
+        slurm_files = [etc / f"{name}.conf" for name in ("slurm", "plugstack", "cgroup", "gres")]
 
         def service(name: str, *command: str, **more: object) -> Service:
-            chosen = {"state": state, "env": slurm_env, "user": user, **more}
+            log = state / "log" / f"{name}.log"
+            chosen = {"state": state, "env": slurm_env, "user": user, "log": log, **more}
             return Service(name, command, **chosen)  # type: ignore[arg-type]
 
         self.munged = service(
@@ -113,20 +116,17 @@ class Cluster(SlurmClient):
             "mariadb",
             *("mariadbd", f"--defaults-file={etc}/my.cnf"),
             ready=lambda: _answers(state / "run" / "mariadb.sock"),
-            log=state / "log" / "mariadb.log",
             inputs=[etc / "my.cnf"],
         )
         self.slurmdbd = service(
             *("slurmdbd", "slurmdbd", "-D"),
             env={**slurm_env, "MYSQL_UNIX_PORT": f"{state}/run/mariadb.sock"},
             ready=lambda: listens(self.ports["slurmdbd"]),
-            log=state / "log" / "slurmdbd.log",
             inputs=[etc / "slurmdbd.conf"],
         )
         self.slurmctld = service(
             *("slurmctld", "slurmctld", "-D"),
             ready=lambda: listens(self.ports["slurmctld"]),
-            log=state / "log" / "slurmctld.log",
             inputs=[*slurm_files, *self._plugin_files("*.so")],
         )
         self.nodes: dict[str, Node] = {}
@@ -138,7 +138,6 @@ class Cluster(SlurmClient):
                 # slurmd tells only its children; plugins inside it must not guess by host name
                 env={**slurm_env, "SLURMD_NODENAME": name},
                 ready=lambda name=name: listens(self.ports[name]),
-                log=state / "log" / f"slurmd-{name}.log",
                 inputs=[*slurm_files, *self._plugin_files("*.so")],
             )
             daemon_file = etc / f"joulemark-{name}.yaml"
@@ -148,7 +147,6 @@ class Cluster(SlurmClient):
                 *(self._daemon_program(), "-N", name, "-c", str(daemon_file)),
                 capabilities="dac_read_search",  # RAPL's counters are root's to read
                 ready=lambda path=socket_file: _answers(path, socket.SOCK_SEQPACKET),
-                log=state / "log" / f"joulemarkd-{name}.log",
                 inputs=[daemon_file, *self._plugin_files("joulemarkd")],
             )
             self.nodes[name] = Node(name, self, slurmd, daemon)
@@ -245,8 +243,8 @@ class Cluster(SlurmClient):
     def _end_leftovers(self) -> None:
         for number, patience_s in ((signal.SIGTERM, 2.0), (signal.SIGKILL, PATIENCE_S)):
             for pid in leftovers(self.state, self.slurm_conf):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
+                with contextlib.suppress(PermissionError):
+                    processes.send(pid, number)
             with contextlib.suppress(Waited):
                 wait_for(lambda: not leftovers(self.state, self.slurm_conf), patience_s)
                 return
@@ -351,12 +349,8 @@ class Cluster(SlurmClient):
             ready = {w[0] for w in map(str.split, lines) if re.match(USABLE, w[1])}
             return [] if ready >= set(self.nodes) else (lines or ["no answer from slurmctld"])
 
-        try:
-            wait_for(lambda: not waiting(), timeout_s)
-        except Waited:
-            raise ClusterError(
-                f"nodes not ready after {timeout_s:g} s: {waiting()}; logs: {self.state}/log"
-            ) from None
+        what = f"to be ready; logs: {self.state}/log"
+        wait_for(lambda: not waiting(), timeout_s, lambda: f"{waiting()} {what}")
 
 
 SERVERS = ("slurmctld", "slurmdbd")  # each has a port, and so has each node

@@ -201,13 +201,8 @@ def _values(state: Path, options: Options, ports: Mapping[str, int]) -> dict[str
 
 def slurm_plugin_folder() -> str:
     """Where this machine's Slurm keeps its plugins."""
-    for pattern in (
-        "/usr/lib/*/slurm-wlm",
-        "/usr/lib/*/slurm",
-        "/usr/lib64/slurm",
-        "/usr/lib/slurm",
-    ):
-        for folder in sorted(glob.glob(pattern)):
+    for pattern in ("lib/*/slurm-wlm", "lib/*/slurm", "lib64/slurm", "lib/slurm"):
+        for folder in sorted(glob.glob(f"/usr/{pattern}")):
             if os.path.exists(f"{folder}/accounting_storage_slurmdbd.so"):
                 return folder
     raise ClusterError("no Slurm plugins under /usr/lib: is slurm-wlm installed? Run tests/setup")

@@ -11,23 +11,17 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cluster import processes
 from tests.cluster.errors import ClusterError, Waited
+from tests.cluster.processes import start_ticks
 from tests.cluster.waiting import PATIENCE_S, wait_for
 
 # Every service carries this variable, so that a process whose record was lost is still found.
 MARK = "JOULEMARK_SERVICE_OF"
-
-
-def start_ticks(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot: names it for good. None: dead."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def _threads(pid: int) -> int:
@@ -48,31 +42,26 @@ def find_program(name: str, first: str = "") -> str:
     return found
 
 
+@dataclass(eq=False)
 class Service:
     """A supervised daemon. `kill(9)` and `start()` are all that a test of recovery needs."""
 
-    def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        state: Path,
-        env: Mapping[str, str],
-        ready: Callable[[], bool],
-        user: str | None = None,
-        capabilities: str = "",
-        log: Path | None = None,
-        inputs: Sequence[Path] = (),
-    ) -> None:
-        self.name = name
-        self.command = list(command)
-        self.env = {**env, MARK: str(state)}
-        self.ready = ready
-        self.user = user  # None: whoever runs this program
-        self.capabilities = capabilities
-        self.output = state / "log" / f"{name}.out"
-        self.log = log or self.output
-        self.inputs = inputs  # files that it reads at its start
-        self._record = state / "services" / f"{name}.json"
+    name: str
+    command: Sequence[str]
+    state: Path
+    env: Mapping[str, str]
+    ready: Callable[[], bool]
+    user: str | None = None  # None: whoever runs this program
+    capabilities: str = ""
+    log: Path | None = None  # None: it has none but its plain output
+    inputs: Sequence[Path] = ()  # files that it reads at its start
+
+    def __post_init__(self) -> None:
+        self.command = list(self.command)
+        self.env = {**self.env, MARK: str(self.state)}
+        self.output = self.state / "log" / f"{self.name}.out"
+        self.log = self.log or self.output
+        self._record = self.state / "services" / f"{self.name}.json"
         self._child: subprocess.Popen[bytes] | None = None
 
     @classmethod
@@ -122,7 +111,7 @@ class Service:
             return
         with self.output.open("ab") as output:
             self._child = subprocess.Popen(
-                [*self._as_user(), self.program(self.command[0]), *self.command[1:]],
+                [*self.as_user(), self.program(self.command[0]), *self.command[1:]],
                 env=self.env,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -140,7 +129,7 @@ class Service:
     def run_as_user(self, *command: str) -> None:
         """Runs a command to its end as this service's user."""
         done = subprocess.run(
-            [*self._as_user(), self.program(command[0]), *command[1:]],
+            [*self.as_user(), self.program(command[0]), *command[1:]],
             env=self.env,
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -154,7 +143,8 @@ class Service:
         """Where a program is that this service, or one of its kind, runs."""
         return find_program(name, self.env.get("PATH", ""))
 
-    def _as_user(self) -> list[str]:
+    def as_user(self) -> list[str]:
+        """The words that give a command this service's user and capabilities."""
         if not self.user:
             return []
         own = f"+{self.capabilities}"
@@ -195,22 +185,37 @@ class Service:
                     return text
         return ""
 
+    def news(self) -> Callable[[], str]:
+        """`said = service.news()`: said() is what it has logged since."""
+        before = len(self.log_text())
+        return lambda: self.log_text()[before:]
+
+    def wait_log(self, part: str) -> None:
+        wait_for(lambda: part in self.log_text(), what=f"'{part}' in {self.log}")
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Sends a signal; for SIGKILL also waits until the process is gone."""
         pid = self.pid
         if pid is None:
             raise ClusterError(f"{self.name} does not run, so signal {number} has nobody to go to")
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
+        processes.send(pid, number)
         if number == signal.SIGKILL:
             wait_for(lambda: not self.alive and _threads(pid) <= 1, what=f"{self.name} to die")
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """It hangs for the block, and goes on."""
+        self.kill(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.kill(signal.SIGCONT)
 
     def terminate(self) -> None:
         """Asks it to end and does not wait; that it has just ended is as good."""
         pid = self.pid
         if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+            processes.send(pid, signal.SIGTERM)
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """Asks it to end, insists after timeout_s."""
@@ -229,43 +234,22 @@ class Service:
 
 def leftovers(state: Path, slurm_conf: Path) -> list[int]:
     """Living processes of this cluster, recorded or not: services, slurmstepds, and jobs."""
-    spared = _ancestors()
+    # this program and all it runs under: never a target, even inside a job's shell
+    spared = {os.getpid(), *processes.ancestors(os.getpid())}
     mark = f"{MARK}={state}".encode()
     conf = f"SLURM_CONF={slurm_conf}".encode()
     parents: dict[int, int] = {}
     found: set[int] = set()
-    for pid in _all_pids():
-        parent = _parent(pid)
+    for pid in processes.all_pids():
+        parent = processes.parent(pid)
         if parent is None or pid in spared:
             continue
         parents[pid] = parent
-        variables = _environment(pid)
+        variables = processes.environment(pid)
         is_job = conf in variables and any(v.startswith(b"SLURM_JOB_ID=") for v in variables)
         if mark in variables or is_job or _is_stepd_of(pid, state):
             found.add(pid)
     return sorted(found | {pid for pid in parents if _descends(pid, parents, found)})
-
-
-def _all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _parent(pid: int) -> int | None:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[1])
-
-
-def _ancestors() -> set[int]:
-    """This program and all it runs under: never a target, even inside a job's shell."""
-    chain: set[int] = set()
-    pid: int | None = os.getpid()
-    while pid:
-        chain.add(pid)
-        pid = _parent(pid)
-    return chain
 
 
 def _descends(pid: int, parents: Mapping[int, int], roots: set[int]) -> bool:
@@ -276,19 +260,7 @@ def _descends(pid: int, parents: Mapping[int, int], roots: set[int]) -> bool:
     return False
 
 
-def _environment(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
-
-
 def _is_stepd_of(pid: int, state: Path) -> bool:
     """A slurmstepd's title overwrites its environment; its open log still tells whose it is."""
-    try:
-        if Path(f"/proc/{pid}/comm").read_text().strip() != "slurmstepd":
-            return False
-        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-    except OSError:
-        return False
-    return any(link.startswith(f"{state}/") for link in links)
+    files = processes.open_files(pid) if processes.name(pid) == "slurmstepd" else []
+    return any(file.startswith(f"{state}/") for file in files)

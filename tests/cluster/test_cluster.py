@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import json
 import os
 import signal
@@ -27,6 +26,7 @@ from tests.cluster import (
     Service,
     Waited,
     exclusive,
+    processes,
     supervisor,
     wait_for,
 )
@@ -42,7 +42,8 @@ from tests.cluster.config import (
 from tests.cluster.config import yaml as to_yaml
 from tests.cluster.place import CHECKOUT, state_folder
 from tests.cluster.ports import choose_ports, free_port
-from tests.cluster.service import leftovers, start_ticks
+from tests.cluster.processes import start_ticks
+from tests.cluster.service import leftovers
 
 VALUES = collections.defaultdict(lambda: "x")
 
@@ -270,13 +271,7 @@ def test_a_stopped_run_takes_its_children_along(tmp_path: Path, code: str) -> No
 
 
 def processes_that_run(command: str) -> list[int]:
-    words = command.encode().replace(b" ", b"\0") + b"\0"
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if path.read_bytes() == words:
-                found.append(int(path.parent.name))
-    return found
+    return [p for p in processes.all_pids() if " ".join(processes.command(p)) == command]
 
 
 def test_run_child_gives_the_exit_status() -> None:

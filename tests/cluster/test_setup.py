@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from environments.building.lock import locked
-from tests.checkout import copy_to
 from tests.cluster import CHECKOUT
 
-PARTS = ("tests/setup", "tests/alone", "tests/cluster", "environments/building")
+PROGRAMS, FOLDERS = ("setup", "alone"), ("tests/cluster", "environments/building")
 LISTS = ("tests/packages-demo.txt", "tests/packages.txt", "tests/requirements.txt")
 LOCK = CHECKOUT / "environments" / "building" / "lock.py"
 
@@ -24,7 +24,11 @@ LOCK = CHECKOUT / "environments" / "building" / "lock.py"
 @pytest.fixture
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """tests/setup and what it needs; the lists of what it installs are empty."""
-    copy = copy_to(tmp_path_factory.mktemp("setup"), *PARTS)
+    copy = tmp_path_factory.mktemp("setup")
+    for folder in FOLDERS:
+        shutil.copytree(CHECKOUT / folder, copy / folder)
+    for program in PROGRAMS:
+        shutil.copy(CHECKOUT / "tests" / program, copy / "tests")
     for name in LISTS:
         (copy / name).touch()
     return copy

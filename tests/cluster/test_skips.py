@@ -68,15 +68,8 @@ def test_a_skips_reason_is_read_from_what_pytest_writes(tmp_path: Path) -> None:
     whole, one = "pytest.importorskip('moon', reason='no moon')", "pytest.skip(\"no 'sun' here\")"
     (tmp_path / "test_whole.py").write_text(f"import pytest\n{whole}\n")
     (tmp_path / "test_one.py").write_text(f"import pytest\n\ndef test_it():\n    {one}\n")
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--junitxml=found.xml",
-        "-p",
-        "no:cacheprovider",
-    ]
+    pytest_here = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    words = (*pytest_here, "--junitxml=found.xml")
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, timeout=60)
     found = ElementTree.parse(tmp_path / "found.xml").getroot().iter("skipped")
     assert sorted(map(skips.reason_of, found)) == ["no 'sun' here", "no moon"]

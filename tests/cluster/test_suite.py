@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
-from tests.suite.outcome import State
-from tests.suite.runner import Stage, Suite
+from tests.suite.outcome import Outcome, State
+from tests.suite.runner import SPARE, Run, Stage, Suite
 from tests.suite.stages import ctest, python_tests
 
 TESTS = """
@@ -67,3 +68,22 @@ def test_five_failures_end_a_stage_of_ctest(
     assert f"planted: fails-{failing}" in outcome.failures
     assert len(outcome.seconds_of) == outcome.passed + len(outcome.failures)
     assert outcome.passed == failing if failing < 5 else outcome.passed < failing
+
+
+def test_a_lane_that_has_ended_takes_what_no_lane_has(tmp_path: Path) -> None:
+    suite = Suite(tmp_path / "results", limit_s=60)
+    taken_by: dict[str, str] = {}
+    both, taken = threading.Event(), threading.Event()
+    waits = {"short": both, "long": taken}  # until the other lane has begun; until all is taken
+    tells = {"long": both, "spare 1": taken}
+
+    def note(run: Run) -> Outcome:
+        name = run.stage.name
+        taken_by[name] = threading.current_thread().name
+        tells.get(name, threading.Event()).set()
+        return Outcome(passed=int(name not in waits or waits[name].wait(30)))
+
+    names = {"short": "a", "long": "b", "spare 0": SPARE, "spare 1": SPARE, "later": "c"}
+    suite.run([Stage(name, lane, 60, note) for name, lane in names.items()], [["a", "b"], ["c"]])
+    assert sum(outcome.passed for outcome in suite.outcomes.values()) == len(names)
+    assert taken_by["spare 0"] == taken_by["spare 1"] == taken_by["short"] != taken_by["long"]

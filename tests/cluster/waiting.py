@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from tests.cluster.errors import Waited
@@ -39,3 +42,16 @@ def wait_for(
 def pause(seconds: float) -> None:
     """For tests of what time itself brings: a gap, an age, a sum over it."""
     time.sleep(seconds)
+
+
+@contextlib.contextmanager
+def meanwhile(work: Callable[[threading.Event], object]) -> Iterator[None]:
+    """work(done) runs beside the block, until that is done; what it raises fails the block."""
+    done = threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(work, done)
+        try:
+            yield
+        finally:
+            done.set()
+        running.result()

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cluster import Cluster, wait_for
@@ -22,9 +25,29 @@ def script(cluster: Cluster, name: str, *lines: str) -> Path:
     return path
 
 
+def cooked(results: Path, name: str = "*") -> list[dict]:
+    """The lines of all files of that name that benchmarks have left."""
+    texts = [path.read_text() for path in sorted(results.glob(f"{name}.cooked.jsonl"))]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
 def wait_step(cluster: Cluster, job: int, step: str = "batch", node: str = "n1") -> None:
     """Until this part of the job runs there."""
     wait_for(lambda: step in cluster.node(node).stepds(job), what=f"{job}.{step} to run")
+
+
+@contextlib.contextmanager
+def requeuing(cluster: Cluster) -> Iterator[Cluster]:
+    """Slurm holds a requeued job back until its credentials have expired: soon, 5 s at least."""
+    auth = f"socket={cluster.state}/run/munge.sock,cred_expire=5"
+    with cluster.changed(slurm_conf={"AuthInfo": auth}) as changed:
+        yield changed
+
+
+def requeue(cluster: Cluster, job: int) -> None:
+    """Returns when its second run has ended."""
+    cluster.run(["scontrol", "requeue", str(job)])
+    wait_for(lambda: cluster.job_state(job) == "COMPLETED", 90, "the second run")
 
 
 class Flag:

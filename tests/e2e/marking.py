@@ -13,13 +13,14 @@ from tests.cluster import CHECKOUT, Cluster
 
 SOURCE = CHECKOUT / "packages" / "joulemark" / "src" / "joulemark"
 
-#: how a program of any language asks the daemon: one packet a question, over a SEQPACKET socket
+#: how a program of any language asks the daemon: one packet a question, over a SEQPACKET socket,
+#: which its last argument names, or in a job without any the environment
 CLIENT = """
 import json, os, socket, sys, time
 
 def connect():
     link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    link.connect(os.environ.get("JOULEMARK_SOCKET", sys.argv[-1]))
+    link.connect(sys.argv[-1] if sys.argv[1:] else os.environ["JOULEMARK_SOCKET"])
     link.settimeout(10)
     return link
 
@@ -53,3 +54,9 @@ def python(cluster: Cluster, name: str, text: str) -> str:
 def client(cluster: Cluster, name: str, text: str) -> str:
     """As `python`, for a program that begins with CLIENT."""
     return python(cluster, name, CLIENT + text)
+
+
+def say_outside(cluster: Cluster, program: str, user: str | None) -> str:
+    """What a client prints outside of any job, asking n1's daemon, whatever it may inherit."""
+    words = [*program.split(), cluster.node("n1").socket]
+    return cluster.run(words, user=user, env={"JOULEMARK_SOCKET": "/nowhere"})

@@ -87,9 +87,8 @@ class Outcome:
 
     @functools.cached_property
     def _energy_rows(self) -> dict[str, dict[str, str]]:
-        command = ["joulemark", "sacct", "-P", "-j", str(self.job), "-o", f"JobIDRaw,{COLUMNS}"]
-        head, *rows = [line.split("|") for line in self.cluster.run(command).splitlines()]
-        return {row[0]: dict(zip(head, row)) for row in rows}
+        rows = self.cluster.sacct(self.job, f"JobIDRaw,{COLUMNS}", ours=True)
+        return {row["JobIDRaw"]: row for row in rows}
 
 
 LAUNCH = re.compile(r"joulemarkd did not see its first ([\d.]+) s(; )?")
@@ -138,6 +137,22 @@ def outcome(cluster: Cluster, job: int, timeout_s: float = PATIENCE_S) -> Outcom
     return Outcome(cluster, job, sacct_rows(cluster, job), records)
 
 
+def ended_well(cluster: Cluster, job: int, timeout_s: float = PATIENCE_S) -> Outcome:
+    """The outcome of a job that nothing disturbed."""
+    done = outcome(cluster, job, timeout_s)
+    row = done.rows["job"]
+    well = (row["State"], row["ExitCode"]) == ("COMPLETED", "0:0")
+    assert well, f"{row}\n{cluster.job_output(job)}"
+    return done
+
+
+def assert_whole(done: Outcome, *steps: str, within_j: float = 0.01) -> None:
+    """Each is charged all that its nodes drew while it ran there; without steps the job."""
+    for step in steps or ("job",):
+        missing_j = done.integral_j(step) - done.energy_j(step)
+        assert abs(missing_j) <= within_j, (step, missing_j)
+
+
 def sacct_rows(cluster: Cluster, job: int) -> dict[str, dict[str, str]]:
     fields = "JobID,State,ExitCode,ElapsedRaw,ConsumedEnergy,ConsumedEnergyRaw,NodeList"
     rows = cluster.sacct(job, f"{fields},AdminComment")
@@ -173,6 +188,18 @@ def open_accounts(node: Node) -> list[tuple[int, str]]:
     with ledger(node) as connection:
         query = "SELECT job_id, step FROM account WHERE closed_ns = 0 ORDER BY id"
         return connection.execute(query).fetchall()
+
+
+def on_disk(node: Node, job: int, step: str, column: str) -> int | str | None:
+    """Of the newest account of the job's step; None: it has none yet."""
+    with ledger(node) as connection:
+        query = f"SELECT {column} FROM account WHERE job_id = ? AND step = ? ORDER BY id DESC"
+        return (connection.execute(query, (job, step)).fetchone() or [None])[0]
+
+
+def wait_on_disk(node: Node, job: int, step: str, column: str, least: int) -> None:
+    what = f"{column} of {job}.{step} to be {least}"
+    wait_for(lambda: int(on_disk(node, job, step, column) or 0) >= least, what=what)
 
 
 def account_uj(node: Node, job: int, step: str) -> int:

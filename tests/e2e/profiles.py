@@ -13,13 +13,9 @@ import h5py
 from tests.cluster import Cluster, wait_for
 
 
-def profile_file(cluster: Cluster, job: int) -> Path:
-    return cluster.state / "profiles" / f"{cluster.options.name}.{job}.h5"
-
-
 def wait_profile(cluster: Cluster, job: int, nodes: int = 1) -> Path:
     """The job's file, once so many nodes are in it."""
-    path = profile_file(cluster, job)
+    path = cluster.state / "profiles" / f"{cluster.options.name}.{job}.h5"
 
     def complete() -> bool:
         if not path.exists():

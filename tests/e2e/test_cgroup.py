@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster import Cluster, Node, wait_for
 from tests.e2e.jobs import Flag, script, wait_step
-from tests.e2e.outcome import assert_books_balance, ledger, outcome
+from tests.e2e.outcome import assert_books_balance, ended_well, on_disk, outcome
 from tests.e2e.waveform import STEADY
 
 IDLE_W = 40
@@ -72,8 +72,7 @@ def test_steps_are_told_apart_by_their_groups(source: tuple[Cluster, str]) -> No
         f'srun -n1 --exact sh -c "{end.wait}" &',
         f"sleep 4; touch {end.path}; wait",
     )
-    done = outcome(cluster, cluster.sbatch("-w", "n1", "-n2", "--exclusive", path))
-    assert done.rows["job"]["State"] == "COMPLETED"
+    done = ended_well(cluster, cluster.sbatch("-w", "n1", "-n2", "--exclusive", path))
     parts = sorted(done.energy_uj(step) for step in ("0", "1"))
     assert all(done.accounts(step)["n1"]["cpu_time"] == name for step in ("0", "1"))
     if name == "cgroup1":
@@ -81,13 +80,10 @@ def test_steps_are_told_apart_by_their_groups(source: tuple[Cluster, str]) -> No
     assert sum(parts) <= done.energy_uj("batch") <= done.energy_uj()
 
 
-def samples(node: Node, job: int) -> tuple[int, int]:
-    """Of the batch step's account on disk: source of its CPU time, number of samples."""
-    with ledger(node) as connection:
-        found = connection.execute(
-            "SELECT cpu_source, samples FROM account WHERE job_id = ? AND step = 'batch'", (job,)
-        ).fetchone()
-    return found or (-1, 0)
+def samples(node: Node, job: int, source: int) -> int:
+    """Of the batch step's account on disk, where its CPU time is of this source."""
+    same = on_disk(node, job, "batch", "cpu_source") == source
+    return int(on_disk(node, job, "batch", "samples")) if same else 0
 
 
 def test_a_daemon_started_again_goes_on_with_the_group(source: tuple[Cluster, str]) -> None:
@@ -95,12 +91,12 @@ def test_a_daemon_started_again_goes_on_with_the_group(source: tuple[Cluster, st
     node, number = cluster.node("n1"), ["proc", "cgroup1"].index(name)
     end = Flag(cluster, "restart")
     job = cluster.sbatch("-w", "n1", "-n1", "--wrap", end.work)
-    wait_for(lambda: samples(node, job) >= (number, 2), what=f"samples of job {job}")
+    wait_for(lambda: samples(node, job, number) >= 2, what=f"samples of job {job}")
     node.daemon.kill(9)
-    before = samples(node, job)
-    assert before[0] == number
+    before = samples(node, job, number)
+    assert before
     node.daemon.start()
-    wait_for(lambda: samples(node, job) >= (number, before[1] + 2), what="samples afterwards")
+    wait_for(lambda: samples(node, job, number) >= before + 2, what="samples afterwards")
     end.set()
     done = outcome(cluster, job)
     assert done.accounts("batch")["n1"]["cpu_time"] == name

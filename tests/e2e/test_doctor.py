@@ -20,6 +20,7 @@ from tests.chaos.events import Clock
 from tests.cluster import Cluster, wait_for
 from tests.cluster.config import slurm_plugin_folder
 from tests.e2e.outcome import record_dir
+from tests.peers.machines import write_files
 
 OF_THE_MACHINE = "clock-sync"  # a virtual machine may have no NTP; that is no fault of the cluster
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -198,9 +199,7 @@ def test_a_daemon_that_does_not_answer(steady: Cluster) -> None:
 def test_a_ledger_that_is_not_on_disk(steady: Cluster, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(0o555)  # another user's, or the daemon's own that it may not write
-    with steady.changed():
-        node = steady.node("n1")
-        node.configure(state_dir=str(locked))
+    with steady.node("n1").configured(state_dir=str(locked)) as node:
         env = {"JOULEMARK_CONFIG": str(node.config_file)}
         findings = examine(steady, "--node", "n1", env=env)
         assert found(findings, "daemon", "cannot be opened")
@@ -227,10 +226,8 @@ def test_a_daemon_with_more_rights_than_it_needs(steady: Cluster) -> None:
 @ROOT_ONLY
 def test_counters_that_the_daemon_may_not_read(steady: Cluster, tmp_path: Path) -> None:
     zone = tmp_path / "powercap" / "intel-rapl:0"
-    zone.mkdir(parents=True)
-    for name, text in (("name", "package-0"), ("max_energy_range_uj", "262143328850")):
-        (zone / name).write_text(f"{text}\n")
-    (zone / "energy_uj").write_text("5\n")
+    own = {"name": "package-0", "max_energy_range_uj": 262143328850, "energy_uj": 5}
+    write_files(zone, own)
     (zone / "energy_uj").chmod(0o400)
     tmp_path.chmod(0o755)
     for folder in tmp_path.parents:

@@ -16,21 +16,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.events import Skipped, small_disk
-from tests.cluster import Cluster, Node, pause, wait_for
-from tests.disks import fill
-from tests.e2e.jobs import Flag, alone
+from tests.cluster import Cluster, Service, pause, wait_for
+from tests.disks import Unavailable, fill, small_disk
+from tests.e2e.jobs import Flag, alone, wait_step
 from tests.e2e.marking import CLIENT
 from tests.e2e.outcome import (
     UJ,
     Outcome,
+    account_uj,
     assert_books_balance,
+    assert_whole,
     comment,
+    ended_well,
     ledger,
     newest_record,
     outcome,
     record_dir,
     record_file,
+    wait_on_disk,
 )
 from tests.e2e.waveform import NS, STEADY
 
@@ -38,11 +41,13 @@ GONE_S = 1.0  # how long a daemon stays away at least
 TICKS_S = 3.0  # and what its last tick and its next one may be apart from that
 
 
-def started(cluster: Cluster, job: int, step: str = "0") -> None:
-    """Waits until a step runs and its account has energy on disk."""
-    node = cluster.node("n1")
-    wait_for(lambda: step in node.stepds(job), what=f"step {job}.{step} to run")
-    wait_for(lambda: ledger_has(node, job, step), what=f"step {job}.{step} in the ledger")
+def kill_for(daemon: Service, seconds: float) -> float:
+    """Kills it, and starts it after so long; what a gap is less than."""
+    began = time.monotonic()
+    daemon.kill(signal.SIGKILL)
+    pause(seconds)
+    daemon.start()
+    return time.monotonic() - began + TICKS_S
 
 
 @contextlib.contextmanager
@@ -50,49 +55,25 @@ def held(cluster: Cluster, script: str = "srun sh -c '{}'") -> Iterator[int]:
     """A job whose step on n1 runs and is charged; `{}` in its script ends when the block does."""
     end = Flag(cluster, "held")
     job = alone(cluster, script.format(end.wait))
-    started(cluster, job)
+    wait_step(cluster, job, "0")
+    wait_for(lambda: account_uj(cluster.node("n1"), job, "0"), what=f"{job}.0 in the ledger")
     yield job
     end.set()
 
 
-def ledger_has(node: Node, job: int, step: str) -> bool:
-    with ledger(node) as connection:
-        query = (
-            "SELECT 1 FROM account JOIN balance ON id = account"
-            " WHERE job_id = ? AND step = ? AND energy_uj > 0"
-        )
-        return connection.execute(query, (job, step)).fetchone() is not None
-
-
-def ended_on_disk(node: Node, job: int, step: str) -> bool:
-    with ledger(node) as connection:
-        query = "SELECT closed_ns > 0 FROM account WHERE job_id = ? AND step = ?"
-        return connection.execute(query, (job, step)).fetchone() == (1,)
-
-
 def assert_charged(done: Outcome, step: str = "job") -> None:
     """All that its node drew, and sacct says so to the joule."""
-    assert done.energy_j(step) == pytest.approx(done.integral_j(step), abs=1e-4), step
+    assert_whole(done, step, within_j=1e-4)
     assert abs(done.sacct_j(step) - done.energy_j(step)) <= 1, step
-
-
-def assert_ended_well(done: Outcome) -> None:
-    assert done.rows["job"]["State"] == "COMPLETED" and done.rows["job"]["ExitCode"] == "0:0"
 
 
 # -- the daemon ----------------------------------------------------------------------------------
 
 
 def test_a_killed_daemon_comes_back_and_a_counter_makes_up_for_the_gap(steady: Cluster) -> None:
-    daemon = steady.node("n1").daemon
     with held(steady) as job:
-        began = time.monotonic()
-        daemon.kill(signal.SIGKILL)
-        pause(GONE_S)
-        daemon.start()
-        most_s = time.monotonic() - began + TICKS_S
-    done = outcome(steady, job)
-    assert_ended_well(done)
+        most_s = kill_for(steady.node("n1").daemon, GONE_S)
+    done = ended_well(steady, job)
     account = done.accounts()["n1"]
     assert GONE_S <= account["gap_seconds"] < most_s
     assert_charged(done)
@@ -106,21 +87,18 @@ def test_a_start_waits_for_who_reads_the_ledger(steady: Cluster) -> None:
     """After a kill any reader may hold the database for a moment, to mend what was left."""
     node = steady.node("n1")
     with held(steady) as job:
-        began, said = time.monotonic(), len(node.daemon.log_text())
+        began, said = time.monotonic(), node.daemon.news()
         node.daemon.kill(signal.SIGKILL)
         with contextlib.closing(sqlite3.connect(node.ledger / "ledger.sqlite")) as reader:
             reader.execute("BEGIN EXCLUSIVE")
             node.daemon.launch()
             pause(GONE_S)
-            log = node.daemon.log_text()[said:]
-            assert node.daemon.alive and "taking up the ledger" not in log
+            assert node.daemon.alive and "taking up the ledger" not in said()
         node.daemon.wait_ready()
         most_s = time.monotonic() - began + TICKS_S
-    done = outcome(steady, job)
-    assert_ended_well(done)
-    log = node.daemon.log_text()[said:]
-    assert "taking up the ledger" in log and "memory" not in log
-    assert done.energy_j() == pytest.approx(done.integral_j(), abs=1e-4)
+    done = ended_well(steady, job)
+    assert "taking up the ledger" in said() and "memory" not in said()
+    assert_whole(done, within_j=1e-4)
     assert GONE_S <= done.accounts()["n1"]["gap_seconds"] < most_s
     assert_books_balance(steady)
 
@@ -129,16 +107,10 @@ def test_a_killed_daemon_costs_sampled_power_the_gap_and_says_so(steady: Cluster
     """Over a gap of more than a few periods two samples are not joined by a line."""
     power = STEADY.instrument(steady.state / "traces", name="sampled", **{"as": "power"})
     with steady.changed(instruments=[power], daemon={"period_s": 0.1}) as cluster:
-        daemon = cluster.node("n1").daemon
         with held(cluster) as job:
-            began = time.monotonic()
-            daemon.kill(signal.SIGKILL)
-            pause(2)
-            daemon.start()
-            most_s = time.monotonic() - began + TICKS_S
-        done = outcome(cluster, job)
+            most_s = kill_for(cluster.node("n1").daemon, 2)
+        done = ended_well(cluster, job)
         lost_s = done.accounts()["n1"]["gap_seconds"]
-        assert_ended_well(done)
         assert 2 <= lost_s < most_s
         assert done.energy_j() == pytest.approx(done.integral_j() - 100 * lost_s, abs=1)
         assert abs(done.sacct_j() - done.energy_j()) <= 1
@@ -153,8 +125,7 @@ def test_a_daemon_that_comes_back_after_the_job_still_delivers_its_record(
     daemon = steady.node("n1").daemon
     with held(steady) as job:
         daemon.kill(signal.SIGKILL)
-    before = outcome(steady, job)
-    assert_ended_well(before)
+    before = ended_well(steady, job)
     assert "joulemarkd does not answer" in before.records["n1"]["missing"]
     assert "missing: n1" in comment(steady, job)
     daemon.start()
@@ -167,10 +138,8 @@ def test_a_daemon_that_comes_back_after_the_job_still_delivers_its_record(
     observed_j = account.integral_j()
     assert account.energy_j == pytest.approx(observed_j, abs=1e-4) and observed_j > 0
     assert account["gap_seconds"] > 0 and "ended while joulemarkd was down" in account["notes"][0]
-    energy = steady.run(
-        ["joulemark", "sacct", "-X", "-n", "-P", "-j", str(job), "-o", "Energy,EnergyMissing"]
-    )
-    assert energy == f"{account['energy_uj'] / UJ:.6f}|\n"
+    (row,) = steady.sacct(job, "Energy,EnergyMissing", "-X", ours=True)
+    assert row == {"Energy": f"{account['energy_uj'] / UJ:.6f}", "EnergyMissing": ""}
     assert steady.run(merged) == ""
     assert steady.run([*merged, "--rebuild"]) == ""
     assert_books_balance(steady)
@@ -183,8 +152,7 @@ def test_a_daemon_that_hangs_costs_a_step_its_timeouts_alone(steady: Cluster) ->
     stop, go_on = f"kill -STOP {daemon.pid}", f"kill -CONT {daemon.pid}"
     thrice = f"{step}; {step}; {step}"
     job = alone(steady, f"trap '{go_on}' EXIT; {thrice}; {stop}; {thrice}")
-    done = outcome(steady, job)
-    assert_ended_well(done)
+    ended_well(steady, job)
     usual_s, hung_s = shortest_of_three(steady.job_output(job))
     assert hung_s < 1.5 * usual_s + 0.2 + 0.1  # a busy machine's steps differ by a part of them
 
@@ -200,11 +168,8 @@ def test_a_daemon_that_hangs_does_not_hold_up_the_node(steady: Cluster) -> None:
     """Its epilog waits a second for the daemon; when the next job starts is Slurm's own affair."""
     daemon = steady.node("n1").daemon
     usual_s = held_s(steady)
-    daemon.kill(signal.SIGSTOP)
-    try:
+    with daemon.stopped():
         hung_s = held_s(steady)
-    finally:
-        daemon.kill(signal.SIGCONT)
     assert hung_s < 1 + 3 * usual_s + 1
 
 
@@ -221,27 +186,26 @@ def test_a_request_of_who_is_gone_opens_no_job(steady: Cluster) -> None:
     """After a hang a step's first word may come behind its job's epilog: nobody would end it."""
     node, job = steady.node("n1"), 4242
     ask = f"{CLIENT}\nconnect().send(sys.argv[1].encode())"
-    node.daemon.kill(signal.SIGSTOP)
-    try:
+    with node.daemon.stopped():
         words = [sys.executable, "-c", ask, f"open job={job} step=0", node.socket]
         process = subprocess.Popen(words)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie has a name still
-    finally:
-        node.daemon.kill(signal.SIGCONT)
     outcome(steady, alone(steady, "true"))  # asked for later, so saved later
     assert process.wait() == 0
     with ledger(node) as connection:
-        query = "SELECT closed_ns FROM account WHERE job_id = ?"
-        assert connection.execute(query, (job,)).fetchall() == []
+        assert (
+            connection.execute("SELECT 1 FROM account WHERE job_id = ?", (job,)).fetchone() is None
+        )
 
 
 def test_without_the_socket_a_job_runs_and_its_record_is_missing(steady: Cluster) -> None:
     node = steady.node("n1")
     node.socket.unlink()
     job = alone(steady, "srun true", "--energy=summary")
-    done = outcome(steady, job)
-    node.daemon.restart()
-    assert_ended_well(done)
+    try:
+        done = ended_well(steady, job)
+    finally:
+        node.daemon.restart()
     assert str(node.socket) in done.records["n1"]["missing"]
     assert done.rows["job"]["ConsumedEnergyRaw"] in ("", "0")
     said = "no energy from here on: joulemarkd does not answer"
@@ -263,14 +227,13 @@ def test_a_killed_slurmstepd_closes_its_step_alone(steady: Cluster) -> None:
     node = steady.node("n1")
     with held(steady, "srun sh -c '{0}' & {0}") as job:  # its task outlives its slurmstepd
         os.kill(node.stepds(job)["0"], signal.SIGKILL)
-        wait_for(lambda: ended_on_disk(node, job, "0"), what=f"step {job}.0 to be closed")
+        wait_on_disk(node, job, "0", "closed_ns", 1)
         pause(1.5)
     done = outcome(steady, job)
     assert "ended without a word" in done.notes("0")
     step, whole = done.accounts("0")["n1"], done.accounts()["n1"]
     assert step["end_ns"] < whole["end_ns"] - 1 * NS
-    for name in ("0", "job"):
-        assert done.energy_j(name) == pytest.approx(done.integral_j(name), abs=1e-4)
+    assert_whole(done, "0", "job", within_j=1e-4)
     assert abs(done.sacct_j() - done.energy_j()) <= 1
     assert_books_balance(steady)
 
@@ -280,8 +243,7 @@ def test_a_killed_slurmd_leaves_the_jobs_energy_whole(steady: Cluster) -> None:
     with held(steady) as job:
         slurmd.kill(signal.SIGKILL)
         slurmd.start()
-    done = outcome(steady, job)
-    assert_ended_well(done)
+    done = ended_well(steady, job)
     for step in done.rows:
         assert_charged(done, step)
 
@@ -291,8 +253,7 @@ def test_a_killed_slurmdbd_gets_energy_and_comment_when_it_is_back(steady: Clust
         steady.slurmdbd.kill(signal.SIGKILL)
     wait_for(record_file(steady, job, "n1").exists, what="the record, merged without slurmdbd")
     steady.slurmdbd.start()
-    done = outcome(steady, job)
-    assert_ended_well(done)
+    done = ended_well(steady, job)
     assert abs(done.sacct_j() - done.energy_j()) <= 1
     outcome(steady, alone(steady, "true"))  # a later job's epilog sets what waits
     assert comment(steady, job).startswith(f"Energy: {done.energy_j():.1f} J +- ")
@@ -305,26 +266,23 @@ def test_a_killed_slurmdbd_gets_energy_and_comment_when_it_is_back(steady: Clust
 def small_folder(steady: Cluster) -> Iterator[Path]:
     """A file system of its own that a test can fill."""
     try:
-        with small_disk(steady) as folder:
+        with small_disk(steady.state / "small") as folder:
             yield folder
-    except Skipped as skipped:
-        pytest.skip(str(skipped))
+    except Unavailable as why:
+        pytest.skip(str(why))
 
 
 def test_a_full_ledger_disk_is_stated_and_survived(steady: Cluster, small_folder: Path) -> None:
-    with steady.changed():
-        steady.node("n1").configure(state_dir=str(small_folder / "ledger"))
+    with steady.node("n1").configured(state_dir=str(small_folder / "ledger")) as node:
         outcome(steady, alone(steady, "true"))  # the ledger is open before its disk is full
         filler = fill(small_folder)
-        done = outcome(steady, alone(steady, "srun sleep 1"))
-        assert_ended_well(done)
+        done = ended_well(steady, alone(steady, "srun sleep 1"))
         assert "the ledger was not saved on disk" in done.notes()
         assert "full" in done.notes()
         assert_charged(done)
         filler.unlink()
-        log = steady.node("n1").daemon.log_text
-        wait_for(lambda: "the ledger is saved again" in log())
-        steady.node("n1").daemon.stop()
+        node.daemon.wait_log("the ledger is saved again")
+        node.daemon.stop()
 
 
 @pytest.mark.parametrize("mode", [0o555, 0o000], ids=["read-only", "closed"])
@@ -332,26 +290,21 @@ def test_a_ledger_that_cannot_be_written_is_stated(steady: Cluster, mode: int) -
     folder = steady.state / f"locked-{mode:o}"
     folder.mkdir(exist_ok=True)  # only root can remove an earlier run's
     folder.chmod(mode)
-    said = len(steady.node("n1").daemon.log_text())
-    with steady.changed():
-        steady.node("n1").configure(state_dir=str(folder))
-        done = outcome(steady, alone(steady, "srun sleep 1"))
-        assert_ended_well(done)
+    said = steady.node("n1").daemon.news()
+    with steady.node("n1").configured(state_dir=str(folder)):
+        done = ended_well(steady, alone(steady, "srun sleep 1"))
         assert f"ledger {folder}/ledger.sqlite: cannot be opened" in done.notes()
-        assert done.energy_j() == pytest.approx(done.integral_j(), abs=1e-4)
-        log = steady.node("n1").daemon.log_text()[said:]
-        assert "the ledger lives in memory only" in log
+        assert_whole(done, within_j=1e-4)
+        assert "the ledger lives in memory only" in said()
 
 
 def assert_record_comes(cluster: Cluster, make_room: Callable[[], object]) -> None:
     """A job ends while its record cannot be written; then there is room."""
-    node = cluster.node("n1")
     job = alone(cluster, "srun sleep 1")
     complaint = f"record {record_dir(cluster)}/{cluster.options.name}.{job}.n1.json: "
-    wait_for(lambda: complaint in node.daemon.log_text(), what="the log to say so")
+    cluster.node("n1").daemon.wait_log(complaint)
     make_room()
-    done = outcome(cluster, job)
-    assert_ended_well(done)
+    done = ended_well(cluster, job)
     assert_charged(done)
     assert comment(cluster, job).startswith(f"Energy: {done.energy_j():.1f} J")
 
@@ -388,15 +341,14 @@ def test_a_wrong_configuration_is_refused_with_its_line_and_jobs_run_without(
     wrong = good.replace("period_s: 1.0", "period_s: soon")
     line = wrong[: wrong.index("period_s")].count("\n") + 1
     node.config_file.write_text(wrong)
-    said = len(node.slurmd.log_text())
+    said = node.slurmd.news()
     try:
         node.daemon.launch()
         wait_for(lambda: not node.daemon.alive, what="the daemon to refuse")
         complaint = node.daemon.output.read_text()
         assert f"{node.config_file}:{line}:" in complaint and "period_s" in complaint
-        done = outcome(steady, alone(steady, "srun true"))
+        done = ended_well(steady, alone(steady, "srun true"))
     finally:
         node.config_file.write_text(good)
-    assert_ended_well(done)
     assert "joulemarkd does not answer" in done.records["n1"]["missing"]
-    assert "joulemarkd does not answer" in node.slurmd.log_text()[said:]
+    assert "joulemarkd does not answer" in said()

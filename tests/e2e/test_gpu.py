@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.e2e.jobs import Flag, script, wait_step
-from tests.e2e.outcome import UJ, Outcome, assert_books_balance, books, outcome
+from tests.e2e.outcome import UJ, Outcome, assert_books_balance, books, ended_well, outcome
 from tests.e2e.waveform import Waveform
 
 NODE = Waveform("board", [(0, 100), (1000, 100)])
@@ -30,12 +30,8 @@ def gpus(cluster: Cluster) -> Iterator[Cluster]:
 def channel_w(done: Outcome, instrument: str, step: str = "job") -> float:
     """Mean power of one instrument over the step's account on n1."""
     account = done.accounts(step)["n1"]
-    energy_uj = sum(
-        channel["energy_uj"]
-        for channel in account["channels"]
-        if channel["name"].startswith(f"{instrument}/")
-    )
-    return energy_uj / UJ / account.seconds
+    own = [one for one in account["channels"] if one["name"].startswith(f"{instrument}/")]
+    return sum(channel["energy_uj"] for channel in own) / UJ / account.seconds
 
 
 def assert_has_whole(done: Outcome, number: int) -> None:
@@ -94,13 +90,11 @@ def test_a_job_alone_on_its_node_pays_for_all_of_it(
 def test_steps_pay_for_the_gpus_bound_to_them(gpus: Cluster) -> None:
     step = "srun -n1 --exact --gres=gpu:1 sh -c 'echo $SLURM_STEP_GPUS >step-{}; sleep 3' &"
     path = script(gpus, "gpu-steps", step.format(0), step.format(1), "wait")
-    done = outcome(gpus, gpus.sbatch("-w", "n1", "-n2", "--gres=gpu:2", path))
-    assert done.rows["job"]["State"] == "COMPLETED"
+    done = ended_well(gpus, gpus.sbatch("-w", "n1", "-n2", "--gres=gpu:2", path))
     assert done.accounts()["n1"]["gpus"] == "0,1"
     bound = {step: done.accounts(step)["n1"]["gpus"] for step in ("0", "1")}
     assert sorted(bound.values()) == ["0", "1"]
     for step, own in bound.items():
-        assert channel_w(done, f"gpu-{own}", step) == pytest.approx(
-            GPUS[int(own)].mean_w, rel=0.05
-        )
+        mean_w = GPUS[int(own)].mean_w
+        assert channel_w(done, f"gpu-{own}", step) == pytest.approx(mean_w, rel=0.05)
         assert channel_w(done, f"gpu-{1 - int(own)}", step) == 0

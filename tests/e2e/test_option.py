@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.cluster import Cluster, ClusterError
 from tests.cluster.config import MODEL
+from tests.e2e.jobs import script
 from tests.e2e.outcome import UJ, Outcome, outcome
 from tests.e2e.waveform import STEADY
 
@@ -20,23 +20,11 @@ SUMMARY = re.compile(
 )
 
 
-def script(folder: Path, *lines: str) -> Path:
-    """A batch script with its options inside, as users write them."""
-    path = folder / "job.sh"
-    path.write_text("\n".join(["#!/bin/bash", *lines, ""]))
-    path.chmod(0o755)
-    return path
-
-
-def summaries(cluster: Cluster, job: int) -> list[re.Match[str]]:
-    return list(SUMMARY.finditer(cluster.job_output(job)))
-
-
 def the_summary(done: Outcome) -> re.Match[str]:
     """The one summary of the job; it is the last line of the output."""
-    last = done.cluster.job_output(done.job).splitlines()[-1]
-    (found,) = summaries(done.cluster, done.job)
-    assert found[0] == last
+    output = done.cluster.job_output(done.job)
+    (found,) = SUMMARY.finditer(output)
+    assert found[0] == output.splitlines()[-1]
     return found
 
 
@@ -56,12 +44,9 @@ def test_help_names_the_option_and_its_values(steady: Cluster, command: str) -> 
     assert "--energy=off|summary|profile" in steady.run([command, "--help"])
 
 
-def test_a_summary_is_the_last_line_and_steps_do_not_repeat_it(
-    steady: Cluster, tmp_path: Path
-) -> None:
-    path = script(
-        tmp_path, "#SBATCH --energy=summary --exclusive", "echo hello", "srun sleep 1", SAY_WHEN
-    )
+def test_a_summary_is_the_last_line_and_steps_do_not_repeat_it(steady: Cluster) -> None:
+    options = "#SBATCH --energy=summary --exclusive"  # inside, as users write them
+    path = script(steady, "summary", options, "echo hello", "srun sleep 1", SAY_WHEN)
     done = outcome(steady, steady.sbatch(path))
     assert steady.job_output(done.job).startswith("hello\n")
     found = the_summary(done)
@@ -72,8 +57,9 @@ def test_a_summary_is_the_last_line_and_steps_do_not_repeat_it(
     assert not found["estimated"]
 
 
-def test_a_summary_of_two_nodes_is_their_sum(steady: Cluster, tmp_path: Path) -> None:
-    path = script(tmp_path, "#SBATCH -N2 --exclusive --energy=summary", "srun sleep 2", SAY_WHEN)
+def test_a_summary_of_two_nodes_is_their_sum(steady: Cluster) -> None:
+    options = "#SBATCH -N2 --exclusive --energy=summary"
+    path = script(steady, "summary-of-two", options, "srun sleep 2", SAY_WHEN)
     done = outcome(steady, steady.sbatch(path))
     found = the_summary(done)
     assert ", 2 nodes" in found[0]

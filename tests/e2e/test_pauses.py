@@ -4,19 +4,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from tests.cluster import Cluster, Node, wait_for
 from tests.e2e.jobs import Flag, alone, wait_step
 from tests.e2e.marking import CLIENT
-from tests.e2e.outcome import audit, joulemarkctl, ledger, open_accounts, outcome
+from tests.e2e.outcome import assert_whole, audit, joulemarkctl, on_disk, open_accounts, outcome
 from tests.peers.joulemarkd import ask
 
 PAUSES = 3
@@ -32,25 +29,22 @@ sys.stdin.read()
 )
 
 
-@contextlib.contextmanager
-def stopped(node: Node) -> Iterator[None]:
-    node.daemon.kill(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        node.daemon.kill(signal.SIGCONT)
-
-
 def assert_charged_in_full(cluster: Cluster, job: int) -> None:
     """It had n1 for itself: what n1 drew meanwhile is the job's."""
-    account = outcome(cluster, job).accounts()["n1"]
-    whole_j = account.integral_j()
-    assert account.energy_j == pytest.approx(whole_j, abs=1e-4) and whole_j > 0
+    done = outcome(cluster, job)
+    assert_whole(done, within_j=1e-4)
+    assert done.integral_j() > 0
     assert "NOT BALANCED" not in audit(cluster, "n1")
 
 
 def wait_closed(node: Node, patience_s: float = 2.0) -> None:
     wait_for(lambda: not open_accounts(node), patience_s, f"{node.name} to close its accounts")
+
+
+def wait_lifeless(cluster: Cluster, node: str, jobs: str) -> None:
+    """Until these, and no others, are named as resting."""
+    status = [joulemarkctl(cluster), "-N", node, "status"]
+    wait_for(lambda: f"lifeless: {jobs}\n" in cluster.run(status, check=False), what=f"'{jobs}'")
 
 
 def test_jobs_that_begin_and_end_in_a_pause_leave_nothing_open(steady: Cluster) -> None:
@@ -59,7 +53,7 @@ def test_jobs_that_begin_and_end_in_a_pause_leave_nothing_open(steady: Cluster) 
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
     try:
         for _ in range(PAUSES):
-            with stopped(node):
+            with node.daemon.stopped():
                 steady.run(["srun", "-w", "n1", "--exclusive", "true"])
                 steady.wait_job(alone(steady, "srun true"))
             steady.run(["srun", "-w", "n1", "--exclusive", "true"])
@@ -75,7 +69,7 @@ def test_a_job_that_ends_in_a_pause_ends_when_it_was_last_seen(steady: Cluster) 
     node, end = steady.node("n1"), Flag(steady, "in-pause")
     job = alone(steady, end.wait)
     wait_for(lambda: (job, "batch") in open_accounts(node), what=f"job {job} in the ledger")
-    with stopped(node):
+    with node.daemon.stopped():
         long = time.monotonic() + LONG_S
         end.set()
         steady.wait_job(job)
@@ -86,11 +80,8 @@ def test_a_job_that_ends_in_a_pause_ends_when_it_was_last_seen(steady: Cluster) 
     steady.wait_job(later)
     wait_closed(node)
     account = outcome(steady, later).accounts()["n1"]
-    text = f"SELECT closed_ns, note FROM account WHERE job_id = {job} AND step = 'job'"
-    with ledger(node) as connection:
-        closed_ns, note = connection.execute(text).fetchone()
-    assert "ended while joulemarkd was held up" in note
-    assert closed_ns <= account["start_ns"]
+    assert "ended while joulemarkd was held up" in on_disk(node, job, "job", "note")
+    assert on_disk(node, job, "job", "closed_ns") <= account["start_ns"]
     assert_charged_in_full(steady, later)
 
 
@@ -106,8 +97,7 @@ def test_a_job_that_nothing_stands_for_takes_no_energy_and_is_closed(steady: Clu
     job = alone(steady, "srun sleep 2")
     assert_charged_in_full(steady, job)
     wait_closed(node, 2 * ORPHAN_S)
-    status = [joulemarkctl(steady), "-N", "n1", "status"]
-    wait_for(lambda: "lifeless: \n" in steady.run(status, check=False), what="no job to rest")
+    wait_lifeless(steady, "n1", "")
 
 
 def test_a_question_that_waited_longer_than_its_sender_is_void(steady: Cluster) -> None:
@@ -130,8 +120,7 @@ def test_without_contain_a_job_rests_between_steps_is_named_and_charged(steady: 
         node.daemon.restart()  # it had learnt that every job has an .extern step
         script = f"srun true; {go.wait}; srun sleep 1"
         job = cluster.sbatch("-N2", "--exclusive", "--wrap", script)
-        status = [joulemarkctl(cluster), "-N", "n2", "status"]
-        wait_for(lambda: f"lifeless: {job}\n" in cluster.run(status, check=False), what="its rest")
+        wait_lifeless(cluster, "n2", str(job))
         doctor = ["joulemark", "doctor", "--node", "n2"]
         assert f"open without a living process: jobs {job}" in cluster.run(doctor, check=False)
         go.set()
@@ -139,4 +128,4 @@ def test_without_contain_a_job_rests_between_steps_is_named_and_charged(steady: 
         whole_j = account.integral_j()
         assert whole_j > 100 * ORPHAN_S
         assert account.energy_j == pytest.approx(whole_j, abs=1e-4)
-        wait_for(lambda: "lifeless: \n" in cluster.run(status, check=False), what="no job to rest")
+        wait_lifeless(cluster, "n2", "")

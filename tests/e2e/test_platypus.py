@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import Cluster, ClusterError, wait_for
-from tests.e2e.marking import client
+from tests.e2e.marking import client, say_outside
 from tests.e2e.outcome import outcome, record_file
 from tests.e2e.profiles import the_channel, wait_profile
 
@@ -117,7 +117,7 @@ def test_accounts_and_rings_of_others_are_out_of_reach(steady: Cluster) -> None:
     text = f"print(json.dumps([ask(connect(), verb) for verb in {verbs!r}]))"
     command = client(steady, "asks", text)
     inside = submit(steady, "-n1", "--wrap", command)
-    outside = steady.run([*command.split(), steady.node("n1").socket], user=USER)
+    outside = say_outside(steady, command, USER)
     outcome(steady, inside)
     for answers in (json.loads(outside), json.loads(steady.job_output(inside))):
         assert len(answers) == len(verbs)
@@ -125,10 +125,10 @@ def test_accounts_and_rings_of_others_are_out_of_reach(steady: Cluster) -> None:
             answer.startswith("error") and "not%20permitted" in answer for answer in answers
         )
     stray = client(steady, "stray", 'print(json.dumps(ask(connect(), "marks")))')
-    answer = json.loads(steady.run([*stray.split(), steady.node("n1").socket], user=USER))
+    answer = json.loads(say_outside(steady, stray, USER))
     assert answer.startswith("error") and "no%20job%20step" in answer
     status = client(steady, "status", 'print(json.dumps(ask(connect(), "status")))')
-    words = json.loads(steady.run([*status.split(), steady.node("n1").socket], user=USER))
+    words = json.loads(say_outside(steady, status, USER))
     assert "watts" not in words and "energy" not in words
     steady.run(["scancel", str(theirs)])
     outcome(steady, theirs)

@@ -138,11 +138,7 @@ def test_a_killed_daemon_loses_a_second_of_it_at_most(steady: Cluster) -> None:
 
 def test_the_summary_says_where_figures_come_from() -> None:
     """`--help` needs no cluster."""
-    done = subprocess.run(
-        [sys.executable, "-m", "joulemark", "report", "profile", "--help"],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "packages" / "joulemark" / "src")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "--overlay" in done.stdout and "Mont-Blanc" in done.stdout
+    words = [sys.executable, "-m", "joulemark", "report", "profile", "--help"]
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT / "packages" / "joulemark" / "src")}
+    said = subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
+    assert "--overlay" in said and "Mont-Blanc" in said

@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,8 @@ import pytest
 from tests.cluster import CHECKOUT, Cluster, wait_for
 from tests.e2e import marking
 from tests.e2e.jobs import alone
-from tests.e2e.marking import client, python
-from tests.e2e.outcome import Outcome, joulemarkctl, outcome
+from tests.e2e.marking import client, python, say_outside
+from tests.e2e.outcome import Outcome, ended_well, joulemarkctl, outcome
 
 USER = None if os.geteuid() else "nobody"  # marks are for everybody
 
@@ -43,19 +43,16 @@ def folder(steady: Cluster) -> Path:
 
 
 def run_job(cluster: Cluster, command: str) -> Outcome:
-    job = alone(cluster, command, user=USER)
-    done = outcome(cluster, job)
-    assert done.rows["job"]["ExitCode"] == "0:0", cluster.job_output(job)
-    return done
+    return ended_well(cluster, alone(cluster, command, user=USER))
 
 
 def regions(done: Outcome, step: str) -> dict[str, dict]:
     return {region["name"]: region for region in done.accounts(step)["n1"]["regions"]}
 
 
-def assert_hundred_watts(energy_uj: float, uncertainty_uj: float, seconds: float) -> None:
-    expected_uj = 100e6 * seconds
-    assert abs(energy_uj - expected_uj) <= uncertainty_uj + 0.01 * expected_uj
+def assert_hundred_watts(told: Mapping[str, float]) -> None:
+    expected_uj = 100e6 * told["seconds"]
+    assert abs(told["energy_uj"] - expected_uj) <= told["uncertainty_uj"] + 0.01 * expected_uj
 
 
 def test_a_shell_command_is_a_region_and_regions_nest(steady: Cluster) -> None:
@@ -65,7 +62,7 @@ def test_a_shell_command_is_a_region_and_regions_nest(steady: Cluster) -> None:
     assert set(found) == {"outer", "inner"}
     for region in found.values():
         assert region["count"] == 1 and region["seconds"] > 0.6
-        assert_hundred_watts(region["energy_uj"], region["uncertainty_uj"], region["seconds"])
+        assert_hundred_watts(region)
     assert found["inner"]["seconds"] <= found["outer"]["seconds"]
     assert found["inner"]["energy_uj"] <= found["outer"]["energy_uj"] <= done.energy_uj("0")
     said = steady.job_output(done.job)
@@ -77,20 +74,17 @@ def test_regions_from_another_language(steady: Cluster) -> None:
     inner, outer, again = json.loads(steady.job_output(done.job))
     recorded = regions(done, "batch")
     assert recorded["outer/in ner"]["parent"] == "outer" and recorded["outer"]["parent"] is None
-    assert_hundred_watts(
-        recorded["outer"]["exclusive_uj"],
-        recorded["outer"]["exclusive_uncertainty_uj"],
-        recorded["outer"]["exclusive_seconds"],
-    )
+    outer_alone = {"energy_uj": recorded["outer"]["exclusive_uj"]}
+    for name in ("seconds", "uncertainty_uj"):
+        outer_alone[name] = recorded["outer"][f"exclusive_{name}"]
+    assert_hundred_watts(outer_alone)
     for answer, name, at_least_s in ((inner, "outer/in ner", 0.5), (outer, "outer", 1.2)):
         verb, *words = answer.split()
-        told = dict(word.split("=", 1) for word in words)
-        assert verb == "ok" and told["estimated"] == "0"
-        seconds = float(told["seconds"])
-        assert at_least_s <= seconds < at_least_s + 1
-        energy_uj = int(told["energy_uj"])
-        assert_hundred_watts(energy_uj, float(told["uncertainty_uj"]), seconds)
-        assert abs(recorded[name]["energy_uj"] - energy_uj) <= 2  # each rounds for itself
+        told = {key: float(value) for key, value in (word.split("=") for word in words)}
+        assert verb == "ok" and told["estimated"] == 0
+        assert at_least_s <= told["seconds"] < at_least_s + 1
+        assert_hundred_watts(told)
+        assert abs(recorded[name]["energy_uj"] - told["energy_uj"]) <= 2  # each rounds for itself
     assert again.startswith("error")
 
 
@@ -99,7 +93,7 @@ def test_a_region_that_ran_often_is_one_line_with_its_count(steady: Cluster) -> 
     done = run_job(steady, f"{mark}; {mark}; {mark}")
     (region,) = regions(done, "batch").values()
     assert region["name"] == "loop" and region["count"] == 3
-    assert_hundred_watts(region["energy_uj"], region["uncertainty_uj"], region["seconds"])
+    assert_hundred_watts(region)
 
 
 PYTHON_THREADS = """
@@ -127,7 +121,7 @@ def test_threads_of_a_python_program_are_counted_once(steady: Cluster) -> None:
     assert found["work"]["count"] == 4 and found["work"]["parent"] is None
     assert 0.9 <= found["work"]["seconds"] <= found["all"]["seconds"]
     for region in found.values():
-        assert_hundred_watts(region["energy_uj"], region["uncertainty_uj"], region["seconds"])
+        assert_hundred_watts(region)
     energy_j, seconds = map(float, steady.job_output(done.job).split())
     assert energy_j == pytest.approx(100 * seconds, rel=0.01)
 
@@ -152,7 +146,7 @@ def test_ranks_of_a_step_do_not_multiply_its_energy(steady: Cluster) -> None:
     assert solve["count"] == 2
     assert 0.9 <= solve["seconds"] < 1.7  # together, not 0.9 twice
     assert solve["energy_uj"] < done.energy_uj("0")
-    assert_hundred_watts(solve["energy_uj"], solve["uncertainty_uj"], solve["seconds"])
+    assert_hundred_watts(solve)
 
 
 C_PROGRAM = """
@@ -245,7 +239,7 @@ def test_ranks_of_mpi_mark_together(steady: Cluster, compiled: Callable[..., Pat
     solve = regions(done, "0")["solve"]
     assert solve["count"] == 2
     assert 1.1 < solve["seconds"] < 1.75  # together, not 0.9 twice
-    assert_hundred_watts(solve["energy_uj"], solve["uncertainty_uj"], solve["seconds"])
+    assert_hundred_watts(solve)
 
 
 def test_a_shell_script_marks_with_begin_and_end(steady: Cluster) -> None:
@@ -290,7 +284,7 @@ def test_a_daemon_that_restarts_is_marked_again(steady: Cluster) -> None:
 def test_another_user_may_not_touch_accounts(steady: Cluster) -> None:
     """Neither from outside nor from within a job: the daemon asks the kernel who calls."""
     command = client(steady, "forbidden", FORBIDDEN_SCRIPT)
-    outside = steady.run([*command.split(), steady.node("n1").socket], user=USER)
+    outside = say_outside(steady, command, USER)
     inside = steady.job_output(run_job(steady, command).job)
     for answers in (json.loads(outside), json.loads(inside)):
         assert len(answers) == len(FORBIDDEN)
@@ -300,7 +294,7 @@ def test_another_user_may_not_touch_accounts(steady: Cluster) -> None:
 
 def test_marks_outside_a_job_are_refused(steady: Cluster) -> None:
     command = client(steady, "stray", 'print(ask(connect(), "region_begin name=stray"))')
-    answer = steady.run([*command.split(), steady.node("n1").socket], user=USER)
+    answer = say_outside(steady, command, USER)
     assert answer.startswith("error") and "no%20job%20step" in answer
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pwd
@@ -16,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, ClusterError, Node, wait_for
+from tests.cluster import Cluster, ClusterError, Node, processes, wait_for
 from tests.cluster.config import service_user
 from tests.cluster.ports import free_port
 from tests.e2e.jobs import alone
-from tests.e2e.marking import client
+from tests.e2e.marking import client, say_outside
 from tests.e2e.outcome import (
     apart_from_launch,
     comment,
@@ -40,11 +39,6 @@ DAC_READ_SEARCH = 1 << 2
 SECRET = "battery staple 7731"  # IPMI takes 20 characters at most
 
 
-def status_of(pid: int) -> dict[str, str]:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
 def run_job(cluster: Cluster, *options: str, user: str | None = None) -> int:
     return alone(cluster, "srun sleep 0.5", *options, user=user)
 
@@ -62,7 +56,8 @@ def assert_charged(cluster: Cluster, job: int) -> None:
 
 def test_the_daemon_has_one_capability_and_gains_none(steady: Cluster) -> None:
     daemon = steady.node("n1").daemon
-    status = status_of(daemon.pid)
+    lines = processes.read(daemon.pid, "status").decode().splitlines()
+    status = dict(line.split(":\t") for line in lines)
     assert status["Uid"].split()[0] == str(pwd.getpwnam(service_user()).pw_uid) != "0"
     for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(status[name], 16) == DAC_READ_SEARCH, name
@@ -94,8 +89,7 @@ def test_a_sites_script_gets_no_capability(steady: Cluster, shared: Path) -> Non
     seen = shared / "capabilities"
     script = f"grep Cap /proc/self/status > {seen}; while sleep 0.5; do echo 100; done"
     command = {"name": "script", "type": "exec", "command": script, "every": "line"}
-    with steady.changed():
-        steady.node("n1").configure(instruments=[command])
+    with steady.node("n1").configured(instruments=[command]):
         text = wait_for(lambda: seen.exists() and seen.read_text(), what="the script to run")
         found = dict(line.split(":\t") for line in text.splitlines())
         for name in ("CapPrm", "CapEff", "CapAmb"):
@@ -147,11 +141,10 @@ print(ask(link, "status"))
 
 def test_a_users_packets_do_not_fill_the_log(steady: Cluster) -> None:
     node = steady.node("n1")
-    before = node.daemon.log_text().count("unknown%20request")
-    command = client(steady, "nonsense", NONSENSE)
-    answer = steady.run([*command.split(), node.socket], user=USER)
+    said = node.daemon.news()
+    answer = say_outside(steady, client(steady, "nonsense", NONSENSE), USER)
     assert answer.startswith("ok"), "all of them were heard"
-    assert node.daemon.log_text().count("unknown%20request") == before
+    assert "unknown%20request" not in said()
 
 
 # -- records ----------------------------------------------------------------
@@ -193,11 +186,6 @@ def merge(cluster: Cluster) -> str:
     return log.read_text() if log.exists() else done.stderr
 
 
-def known(cluster: Cluster, job: int) -> bool:
-    path = cluster.state / "records" / "merged" / f"{cluster.options.name}.{job}.n1.json"
-    return path.exists()
-
-
 def test_a_user_cannot_put_a_record_there(steady: Cluster) -> None:
     outcome(steady, run_job(steady))
     for folder in ("", "merged", "comments"):
@@ -208,10 +196,10 @@ def test_a_user_cannot_put_a_record_there(steady: Cluster) -> None:
 
 def test_a_forged_record_is_refused_where_he_can(steady: Cluster, open_records: Path) -> None:
     job = 4_000_001
-    path = open_records / f"{steady.options.name}.{job}.n1.json"
+    path = record_file(steady, job, "n1", folder="")
     as_user(path, forged(steady, job))
     assert f"belongs to user {UID}" in merge(steady)
-    assert not known(steady, job) and not path.exists()
+    assert not record_file(steady, job, "n1").exists() and not path.exists()
     assert (open_records / "rejected" / path.name).exists()
 
 
@@ -219,15 +207,14 @@ def test_a_link_to_a_record_is_refused(steady: Cluster, open_records: Path, shar
     """Else he could have another's file read, or change it after it was looked at."""
     job = 4_000_002
     as_user(shared / "mine.json", forged(steady, job))
-    path = open_records / f"{steady.options.name}.{job}.n1.json"
+    path = record_file(steady, job, "n1", folder="")
     path.symlink_to(shared / "mine.json")
     assert "a link: must be a plain file" in merge(steady)
-    assert not known(steady, job)
+    assert not record_file(steady, job, "n1").exists()
 
 
 def test_a_pipe_does_not_hold_the_merge_up(steady: Cluster, open_records: Path) -> None:
-    path = open_records / f"{steady.options.name}.4000003.n1.json"
-    os.mkfifo(path)
+    os.mkfifo(record_file(steady, 4_000_003, "n1", folder=""))
     assert "no plain file" in merge(steady)
 
 
@@ -273,8 +260,8 @@ def test_a_planted_outbox_is_not_sent_on(steady: Cluster) -> None:
         as_user(outbox / f"{steady.options.name}.{job}.n1.json", text)
         node.daemon.start()
         assert_charged(steady, run_job(steady))
-        assert not known(steady, job)
-        assert not (record_dir(steady) / f"{steady.options.name}.{job}.n1.json").exists()
+        assert not record_file(steady, job, "n1").exists()
+        assert not record_file(steady, job, "n1", folder="").exists()
         assert f"outbox {outbox}: cannot be used" in node.daemon.log_text()
     finally:
         shutil.rmtree(outbox)
@@ -286,9 +273,7 @@ def test_a_log_that_is_a_link_is_not_written(steady: Cluster, shared: Path) -> N
     victim.write_text("untouched")
     victim.chmod(0o666)
     (shared / "log").symlink_to(victim)
-    with steady.changed():
-        node = steady.node("n1")
-        node.configure(log_file=str(shared / "log"))
+    with steady.node("n1").configured(log_file=str(shared / "log")):
         assert_charged(steady, run_job(steady))
     assert victim.read_text() == "untouched"
 
@@ -356,18 +341,11 @@ def keep(secret: Path, mode: int = 0o600) -> None:
     os.chown(secret, pwd.getpwnam(service_user()).pw_uid, -1)
 
 
-def family(node: Node) -> list[int]:
-    """The daemon and its children."""
-    children = Path(f"/proc/{node.daemon.pid}/task").glob("*/children")
-    return [node.daemon.pid, *(int(pid) for path in children for pid in path.read_text().split())]
-
-
 def said_by(cluster: Cluster, node: Node) -> str:
     """All that others can see of it."""
     texts = [node.daemon.log_text(), node.daemon.output.read_text()]
-    for pid in family(node):
-        with contextlib.suppress(OSError):
-            texts += [Path(f"/proc/{pid}/{file}").read_text() for file in ("cmdline", "environ")]
+    for pid in (node.daemon.pid, *processes.children(node.daemon.pid)):
+        texts += [processes.read(pid, file).decode() for file in ("cmdline", "environ")]
     texts.append(cluster.run([joulemarkctl(cluster), "-N", node.name, "status"], check=False))
     return "\n".join(texts)
 
@@ -375,16 +353,14 @@ def said_by(cluster: Cluster, node: Node) -> str:
 def test_secrets_are_in_no_process_list_log_or_error(steady: Cluster, shared: Path) -> None:
     secret = shared / "secret"
     keep(secret)
-    with steady.changed():
-        node = steady.node("n1")
-        before = len(node.daemon.log_text())
-        node.configure(instruments=[*steady.options.instruments, *with_secrets(secret)])
+    said = steady.node("n1").daemon.news()
+    instruments = [*steady.options.instruments, *with_secrets(secret)]
+    with steady.node("n1").configured(instruments=instruments) as node:
         sick = {"mqtt", "ipmi", "redfish", "snmp", "prometheus"}
 
         def failing() -> set[str]:
             """Who has asked, secret in hand, and was not answered."""
-            log = node.daemon.log_text()[before:]
-            return set(re.findall(r": instrument (\w+) fails: ", log))
+            return set(re.findall(r": instrument (\w+) fails: ", said()))
 
         wait_for(lambda: failing() == sick, what=lambda: f"{sick} to fail; so do {failing()}")
         done = outcome(steady, run_job(steady))
@@ -401,15 +377,12 @@ def test_a_secret_that_is_not_kept_is_refused(steady: Cluster, shared: Path, fau
     if fault == "symbolic links":
         secret.rename(shared / "real")
         secret.symlink_to(shared / "real")
-    mqtt = with_secrets(secret)[0]
-    with steady.changed():
-        node = steady.node("n1")
-        before = len(node.daemon.log_text())
-        node.configure(instruments=[*steady.options.instruments, mqtt])
+    said = steady.node("n1").daemon.news()
+    instruments = [*steady.options.instruments, with_secrets(secret)[0]]
+    with steady.node("n1").configured(instruments=instruments) as node:
 
         def complaints() -> list[str]:
-            lines = node.daemon.log_text()[before:].splitlines()
-            return [line for line in lines if f"{secret}: " in line]
+            return [line for line in said().splitlines() if f"{secret}: " in line]
 
         found = wait_for(complaints, what="the log to name the file")
         assert all(fault in line for line in found)

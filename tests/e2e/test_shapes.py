@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster import Cluster, Node, wait_for
-from tests.e2e.jobs import Flag, script
+from tests.cluster import Cluster, wait_for
+from tests.e2e.jobs import Flag, requeue, requeuing, script
 from tests.e2e.outcome import (
     UJ,
     Outcome,
     account_uj,
+    assert_whole,
     books,
-    ledger,
     newest_record,
     outcome,
     read_record,
     record_file,
+    wait_on_disk,
 )
 from tests.e2e.waveform import NS, STEADY
 
 NODE_W, IDLE_W = 100, 40
 CPU_IDLE_W = IDLE_W / 2  # each node has two
-CRED_EXPIRE_S = 5  # the least; Slurm holds a requeued job back until its credentials have expired
 
 
 @pytest.fixture(scope="module")
@@ -41,21 +41,10 @@ def shaped(cluster_of_100_w: Cluster) -> Iterator[Cluster]:
         assert all(channel.balanced for channel in books(node))
 
 
-def on_disk(node: Node, job: int, step: str, column: str) -> int:
-    """A number of the newest account of a job's step in the node's ledger; 0: none yet."""
-    with ledger(node) as connection:
-        found = connection.execute(
-            f"SELECT {column} FROM account WHERE job_id = ? AND step = ? ORDER BY id DESC",
-            (job, step),
-        ).fetchone()
-    return found[0] if found else 0
-
-
 def wait_samples(cluster: Cluster, job: int, *steps: str, node: str = "n1") -> None:
     """Until each step has three samples: some seconds of it are in the ledger."""
     for step in steps:
-        what = f"samples of {job}.{step}"
-        wait_for(lambda s=step: on_disk(cluster.node(node), job, s, "samples") >= 3, what=what)
+        wait_on_disk(cluster.node(node), job, step, "samples", 3)
 
 
 def assert_sacct_agrees(done: Outcome) -> None:
@@ -86,7 +75,7 @@ def test_steps_that_run_at_once_divide_their_jobs_energy(shaped: Cluster) -> Non
     end.set()
     done = outcome(shaped, job)
     assert_sacct_agrees(done)
-    assert done.energy_j() == pytest.approx(done.integral_j(), abs=0.01)
+    assert_whole(done)
     parts_uj = sorted(done.energy_uj(step) for step in ("0", "1"))
     assert sum(parts_uj) <= done.energy_uj("batch") <= done.energy_uj()
     assert parts_uj[1] > 2 * parts_uj[0] > 0
@@ -102,8 +91,7 @@ def test_a_suspended_job_keeps_its_share_of_the_idle_power_alone(shaped: Cluster
     wait_samples(shaped, job, "0")
     shaped.run(["scontrol", "suspend", str(job)])
     held = 3 * NS
-    node = shaped.node("n1")
-    wait_for(lambda: on_disk(node, job, "job", "suspended_ns") >= held, what="suspended seconds")
+    wait_on_disk(shaped.node("n1"), job, "job", "suspended_ns", held)
     assert shaped.job_state(job) == "SUSPENDED"
     shaped.run(["scontrol", "resume", str(job)])
     end.set()
@@ -129,25 +117,23 @@ def runs_of(cluster: Cluster, job: int, node: str) -> list[dict]:
 
 def test_each_run_of_a_requeued_job_has_its_own_record(shaped: Cluster) -> None:
     """As in sacct the last run is the job's; the earlier one is kept, and none has the other's."""
-    auth = f"socket={shaped.state}/run/munge.sock,cred_expire={CRED_EXPIRE_S}"
-    with shaped.changed(slurm_conf={"AuthInfo": auth}) as cluster:
+    with requeuing(shaped) as cluster:
         steps = "if [ -z $SLURM_RESTART_COUNT ]; then srun sleep 60; else srun sleep 1; fi"
         job = cluster.sbatch("-N2", "--exclusive", "--requeue", "--wrap", steps)
         wait_samples(cluster, job, "0", node="n2")
-        cluster.run(["scontrol", "requeue", str(job)])
-        wait_for(lambda: cluster.job_state(job) == "COMPLETED", 90, "the second run")
+        requeue(cluster, job)
         for node in ("n1", "n2"):
             wait_for(lambda node=node: len(runs_of(cluster, job, node)) == 2, what="both records")
         done = outcome(cluster, job)
-        rows = cluster.run(["sacct", "-DXnP", "-j", str(job), "-o", "State"]).split()
-        assert rows == ["REQUEUED", "COMPLETED"]
+        states = [row["State"] for row in cluster.sacct(job, "State", "-DX")]
+        assert states == ["REQUEUED", "COMPLETED"]
     for node in ("n1", "n2"):
         first, last = runs_of(cluster, job, node)
         assert first["end_ns"] < last["start_ns"]
         assert last["energy_uj"] == done.accounts()[node]["energy_uj"]
         for account in (first, last):
             assert account.energy_j == pytest.approx(NODE_W * account.seconds, abs=0.01)
-    assert done.energy_j() == pytest.approx(done.integral_j(), abs=0.01)
+    assert_whole(done)
     assert_sacct_agrees(done)
 
 
@@ -166,19 +152,9 @@ def test_each_task_of_an_array_is_a_job_of_its_own(shaped: Cluster) -> None:
 
 def all_ended(cluster: Cluster, job: int, count: int) -> list[dict[str, str]]:
     """sacct's rows of jobs (no steps), once there are so many and all have ended."""
-    text = cluster.run(
-        ["sacct", "-XnP", "-j", str(job), "-o", "JobID,JobIDRaw,State,ConsumedEnergyRaw"]
-    )
-    names = ("JobID", "JobIDRaw", "State", "ConsumedEnergyRaw")
-    rows = [dict(zip(names, line.split("|"))) for line in text.splitlines()]
+    rows = cluster.sacct(job, "JobID,JobIDRaw,State,ConsumedEnergyRaw", "-X")
     whole = len(rows) == count and all(row["State"] == "COMPLETED" for row in rows)
     return rows if whole and all(row["ConsumedEnergyRaw"] for row in rows) else []
-
-
-def sacct_j(cluster: Cluster, job: int) -> dict[str, int]:
-    """Joules by JobIDRaw, of all components and their steps."""
-    text = cluster.run(["sacct", "-nP", "-j", str(job), "-o", "JobIDRaw,ConsumedEnergyRaw"])
-    return {name: int(joules) for name, joules in (line.split("|") for line in text.splitlines())}
 
 
 def test_the_components_of_a_heterogeneous_job_pay_for_their_own_nodes(shaped: Cluster) -> None:
@@ -196,17 +172,18 @@ def test_the_components_of_a_heterogeneous_job_pay_for_their_own_nodes(shaped: C
     outcome(shaped, leader)
     rows = wait_for(lambda: all_ended(shaped, leader, 2), what="both components")
     assert [row["JobID"] for row in rows] == [f"{leader}+0", f"{leader}+1"]
-    told = sacct_j(shaped, leader)
+    of_all = shaped.sacct(leader, "JobIDRaw,ConsumedEnergyRaw")
+    told_j = {row["JobIDRaw"]: int(row["ConsumedEnergyRaw"]) for row in of_all}
     for row, node, numbered in zip(rows, ("n1", "n2"), ({"0"}, {"0", "1"})):
         job = int(row["JobIDRaw"])
         wait_for(record_file(shaped, job, node).exists, what=f"the record of {job} on {node}")
         done = Outcome(shaped, job, {}, {node: newest_record(shaped, job, node)})
         steps = {account["step"] for account in done.records[node]["accounts"]}
         assert {step for step in steps if step.isdigit()} == numbered
+        assert_whole(done, "job", *numbered)
         for step in {"job", *numbered}:
-            own_j = done.energy_j(step)
-            assert own_j == pytest.approx(done.integral_j(step), abs=0.01)
-            assert told[f"{job}.{step}".removesuffix(".job")] == pytest.approx(own_j, abs=0.51)
+            told = told_j[f"{job}.{step}".removesuffix(".job")]
+            assert told == pytest.approx(done.energy_j(step), abs=0.51)
 
 
 def test_a_step_pays_for_the_nodes_it_ran_on(shaped: Cluster) -> None:
@@ -215,8 +192,7 @@ def test_a_step_pays_for_the_nodes_it_ran_on(shaped: Cluster) -> None:
     done = outcome(shaped, shaped.sbatch("-N2", "--exclusive", "--wrap", steps))
     assert set(done.accounts("0")) == {"n2"}
     assert set(done.accounts("1")) == set(done.accounts()) == {"n1", "n2"}
-    for step in ("job", "0", "1"):
-        assert done.energy_j(step) == pytest.approx(done.integral_j(step), abs=0.01)
+    assert_whole(done, "job", "0", "1")
     assert_sacct_agrees(done)
 
 
@@ -227,7 +203,7 @@ def test_overlapping_steps_share_what_their_node_draws(shaped: Cluster) -> None:
     )
     done = outcome(shaped, shaped.sbatch("-w", "n1", "-n1", "--exclusive", path))
     assert_sacct_agrees(done)
-    assert done.energy_j() == pytest.approx(done.integral_j(), abs=0.01)
+    assert_whole(done)
     accounts = [done.accounts(step)["n1"] for step in ("0", "1")]
     union_ns = max(a["end_ns"] for a in accounts) - min(a["start_ns"] for a in accounts)
     both_j = sum(account["energy_uj"] for account in accounts) / UJ

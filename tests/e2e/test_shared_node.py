@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.e2e.jobs import Flag, wait_step
-from tests.e2e.outcome import UJ, Outcome, assert_books_balance, books, outcome
+from tests.e2e.outcome import UJ, Outcome, assert_books_balance, books, ended_well, outcome
 from tests.e2e.waveform import STEADY
 
 POLICY = "idle-by-share,rest-by-cpu-time,gpus-by-binding"
@@ -67,8 +67,7 @@ def test_any_schedule_leaves_the_books_balanced(powered: Callable[..., Cluster])
         jobs.append(cluster.sbatch(f"-N{nodes}", f"-n{nodes}", "--wrap", f"{script}; true"))
     recorded_uj = {node: 0 for node in cluster.nodes}
     for job in jobs:
-        done = outcome(cluster, job)
-        assert done.rows["job"]["State"] == "COMPLETED"
+        done = ended_well(cluster, job)
         for node, account in done.accounts().items():
             recorded_uj[node] += account["energy_uj"]
     assert_books_balance(cluster)

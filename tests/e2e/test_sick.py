@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.cluster import Cluster, meanwhile, pause
 from tests.e2e.outcome import Outcome, apart_from_launch, audit, outcome
 from tests.e2e.waveform import STEADY
 from tests.peers.machines import Counter, write_files
@@ -26,22 +26,16 @@ class Meter:
         self.folder = folder / "hwmon0"
         write_files(self.folder, {"name": "amd_energy", "energy1_label": "Esocket0"})
         self.counter = Counter(self.folder / "energy1_input", 2**62, 1_000_000_000)
-        self.began_s, self.sickness = time.monotonic(), ""
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._run)
-        self.thread.start()
+        self.sickness = ""
 
-    def _run(self) -> None:
-        while not self.stopping.wait(0.05):
-            since_s = time.monotonic() - self.began_s
+    def run(self, done: threading.Event) -> None:
+        began_s = time.monotonic()
+        while not done.wait(0.05):
             if self.sickness == "stuck":
                 continue
             back_uj = 900_000_000 if self.sickness == "jumps" else 0
-            self.counter.advance(int(50e6 * since_s) - back_uj - self.counter.total_uj)
-
-    def stop(self) -> None:
-        self.stopping.set()
-        self.thread.join()
+            energy_uj = int(50e6 * (time.monotonic() - began_s)) - back_uj
+            self.counter.advance(energy_uj - self.counter.total_uj)
 
 
 @pytest.fixture
@@ -50,8 +44,8 @@ def meter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meter]:
     for parent in (folder, *folder.parents[:2]):
         parent.chmod(0o755)  # the daemon is another user
     made = Meter(folder)
-    yield made
-    made.stop()
+    with meanwhile(made.run):
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +115,7 @@ def test_a_sick_counter_is_named(
     """And a healthy one is not."""
     cluster = beside({"type": "hwmon", "root": str(meter.folder.parent)})
     job = cluster.sbatch("-N1", "--wrap", "sleep 6")
-    time.sleep(2.5)  # so long the counter is well, within the job
+    pause(2.5)  # so long the counter is well, within the job
     meter.sickness = sickness
     done = outcome(cluster, job)
     assert sick_ones(done)["sick"].startswith(named)

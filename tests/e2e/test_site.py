@@ -13,7 +13,7 @@ import databases
 import pytest
 
 from tests.cluster import Cluster, wait_for
-from tests.e2e.jobs import alone
+from tests.e2e.jobs import alone, requeue, requeuing
 from tests.e2e.outcome import Outcome, outcome, record_dir
 
 
@@ -47,36 +47,33 @@ def test_json_is_sacct_s_own_with_an_object_more(steady: Cluster, done: Outcome)
 
 
 def test_earlier_run_of_a_requeued_job_keeps_its_energy(steady: Cluster) -> None:
-    """Slurm holds a requeued job back until its credentials have expired, at least 5 s."""
-    auth = f"socket={steady.state}/run/munge.sock,cred_expire=5"
-    with steady.changed(slurm_conf={"AuthInfo": auth}) as cluster:
+    with requeuing(steady) as cluster:
         script = "[ $SLURM_RESTART_COUNT ] || sleep 60; sleep 1"
         job = cluster.sbatch("--requeue", "--exclusive", "--wrap", script)
         cluster.wait_running(job)
         wait_for(lambda: len(cluster.sacct(job, "JobID")) > 1, what="the job's first step")
-        cluster.run(["scontrol", "requeue", str(job)])
-        wait_for(lambda: cluster.job_state(job) == "COMPLETED", 90, "the second run")
+        requeue(cluster, job)
         last = outcome(cluster, job)
-        words = ["joulemark", "sacct", "-X", "-nP", "-j", str(job), "-o", "State,Energy,Run"]
-        wait_for(lambda: len(_filled(cluster, [*words, "-D"])) == 2, what="both runs' records")
-        first, second = _filled(cluster, [*words, "-D"])
-        assert (first[0], first[2], second[0], second[2]) == ("REQUEUED", "0", "COMPLETED", "1")
-        assert float(second[1]) == pytest.approx(last.energy_j(), abs=1e-6)
-        assert _filled(cluster, words) == [second]
 
+        def charged(*options: str) -> list[dict[str, str]]:
+            """Rows that have an energy."""
+            rows = cluster.sacct(job, "State,Energy,Run", "-X", *options, ours=True)
+            return [row for row in rows if row["Energy"]]
 
-def _filled(cluster: Cluster, words: list[str]) -> list[list[str]]:
-    """Rows that have an energy."""
-    rows = [line.split("|") for line in cluster.run(words).splitlines()]
-    return [row for row in rows if row[1]]
+        wait_for(lambda: len(charged("-D")) == 2, what="both runs' records")
+        first, second = charged("-D")
+        assert (first["State"], first["Run"]) == ("REQUEUED", "0")
+        assert (second["State"], second["Run"]) == ("COMPLETED", "1")
+        assert float(second["Energy"]) == pytest.approx(last.energy_j(), abs=1e-6)
+        assert charged() == [second]
 
 
 def test_usage_knows_who_ran_the_job_and_where(steady: Cluster, done: Outcome) -> None:
     """EpilogSlurmctld's environment told it at the merge."""
     words = ["joulemark", "report", "usage", "--by", "user,partition", "--format", "json"]
-    owner = steady.run(["sacct", "-nPX", "-j", str(done.job), "-o", "User,Partition"]).strip()
+    (owner,) = steady.sacct(done.job, "User,Partition", "-X")
     groups = json.loads(steady.run(words))
-    (group,) = (one for one in groups if f"{one['user']}|{one['partition']}" == owner)
+    (group,) = (g for g in groups if [g["user"], g["partition"]] == list(owner.values()))
     assert group["energy_uj"] >= done.energy_uj() and group["energy_error_j"] > 0
 
 
@@ -97,14 +94,11 @@ def test_overhead_of_a_shared_channel_comes_with_its_lines(steady: Cluster) -> N
             with file.open("a") as out:
                 out.write(json.dumps(line) + "\n")
         steady.run(["joulemark", "merge", "--rebuild"])
-        words = ["joulemark", "sacct", "-nPX", "-j", str(job), "-o"]
-        cpus, node_cpus = account["cpus"], done.records["n1"]["node_cpus"]
-        energy, overhead, error = steady.run(
-            [*words, "Energy,EnergyOverhead,OverheadError"]
-        ).split("|")
-        assert float(overhead) == pytest.approx(1000 / 2 * cpus / node_cpus, abs=1e-5)
-        assert float(error) == pytest.approx(2 * 10 / 2 * cpus / node_cpus, rel=1e-6)
-        assert float(energy) == pytest.approx(done.energy_j(), abs=1e-6)
+        (row,) = steady.sacct(job, "Energy,EnergyOverhead,OverheadError", "-X", ours=True)
+        part = account["cpus"] / done.records["n1"]["node_cpus"]
+        assert float(row["EnergyOverhead"]) == pytest.approx(1000 / 2 * part, abs=1e-5)
+        assert float(row["OverheadError"]) == pytest.approx(2 * 10 / 2 * part, rel=1e-6)
+        assert float(row["Energy"]) == pytest.approx(done.energy_j(), abs=1e-6)
     finally:
         file.unlink()
         if not any(shared.iterdir()):  # a gateway makes it its own way

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 from tests.cluster import CHECKOUT, Cluster
-from tests.e2e.outcome import outcome
+from tests.e2e.jobs import cooked
+from tests.e2e.outcome import ended_well
 
 TEMPLATES = sorted(path.stem for path in CHECKOUT.glob("job-templates/*.sbatch"))
 #: a small case, where the knobs that most templates have are not enough
@@ -50,17 +49,10 @@ def test_a_template_runs(steady: Cluster, name: str) -> None:
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": str(int(os.geteuid() == 0)),
         },
     )
-    done = outcome(steady, job, timeout_s=300)
-    assert done.rows["job"]["ExitCode"] == "0:0", steady.job_output(job)
+    done = ended_well(steady, job, timeout_s=300)
     lines = cooked(results)
     assert lines, list(results.iterdir())
     for line in lines:
         assert line["verified"] and line["job"] == str(job), line
         assert line["energy_j"] > 0 and line["estimated"] is False
     assert done.sacct_j() > 0
-
-
-def cooked(results: Path) -> list[dict]:
-    """The lines of all files that the job left."""
-    texts = [path.read_text() for path in sorted(results.glob("*.cooked.jsonl"))]
-    return [json.loads(line) for text in texts for line in text.splitlines()]

@@ -71,10 +71,8 @@ def test_the_dies_of_a_module_share_its_first_ones_counter(tmp_path, probe):
         units = 0 if number % 2 else 65536 * (number + 1)
         Accumulator(add_card(root, number, MI250X, {}) / "gpu_metrics", 3, 24, units)
     run = probe(text_of(root))
-    assert [(r["channel"], r["value"]) for r in run.readings] == [
-        ("gpu-0.1-pair", 1),
-        ("gpu-2.3-pair", 3),
-    ]
+    found = [(r["channel"], r["value"]) for r in run.readings]
+    assert found == [("gpu-0.1-pair", 1), ("gpu-2.3-pair", 3)]
 
 
 def test_energy_is_charged_exactly(tmp_path, daemon):
@@ -92,9 +90,3 @@ def test_energy_is_charged_exactly(tmp_path, daemon):
                 card.advance(700_000)
             wait_for(books.seen, what="the books to follow")
         books.check()
-
-
-def test_a_machine_without_cards_says_what_to_do(tmp_path, probe):
-    run = probe(text_of(tmp_path))
-    assert run.status == 1
-    assert "has no card with energy or power" in run.said

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import wait_for
+from tests.cluster.processes import start_ticks
 
 UIO_LOG = Path(__file__).resolve().parents[2] / "slurm-plugins/tests/fixtures/uio.log"
 UIO = [
@@ -40,9 +41,8 @@ def test_the_log_of_uio_is_taken_as_is(probe):
     run = probe(text_of(f"cat {UIO_LOG}; exec sleep 600"), 6)
     assert run.status == 0, run.errors + str(run.faults())
     assert [(reading["time"], reading["value"]) for reading in run.readings] == UIO
-    assert {(r["method"], r["domain"], r["unit"]) for r in run.readings} == {
-        ("integrated", "node", "W")
-    }
+    kinds = {(r["method"], r["domain"], r["unit"]) for r in run.readings}
+    assert kinds == {("integrated", "node", "W")}
 
 
 @pytest.mark.parametrize("follow", ["-f", "---disable-inotify -f"], ids=["told", "polling"])
@@ -97,15 +97,7 @@ def test_nothing_is_left_behind(tmp_path, watch):
             seen.wait_value()
             pid = int(pids.read_text().split()[0])
             os.kill(seen.process.pid, number)
-            wait_for(lambda pid=pid: has_ended(pid), what=f"process {pid} to end")
-
-
-def has_ended(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "Z"
+            wait_for(lambda pid=pid: start_ticks(pid) is None, what=f"process {pid} to end")
 
 
 def test_the_script_has_none_of_the_daemons_capabilities(tmp_path, joulemarkd, watch):

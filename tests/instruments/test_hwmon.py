@@ -45,11 +45,6 @@ def make_jetson(root: Path) -> Path:
     return chip
 
 
-def watts(run, channel: str) -> float:
-    (value,) = run.values(channel)
-    return value
-
-
 def wait_watts(daemon: Daemon, power_w: float) -> None:
     """The node's mean over its last interval; the first one is not whole."""
     wait_for(
@@ -94,8 +89,7 @@ def test_the_acpi_meter_is_the_node(tmp_path, probe, daemon):
     add_device(root, 3, "power_meter", meter)
     add_device(root, 4, "amd_energy", {"energy1_label": "Esocket0"})
     counter = Counter(root / "hwmon4" / "energy1_input", 2**62, 5_000_000)
-    run = probe(text_of(root))
-    assert watts(run, "power_meter-power1") == 213
+    assert probe(text_of(root)).values("power_meter-power1") == [213]
     with daemon(text_of(root)) as running:
         wait_watts(running, 213)
         counter.advance(500_000_000)

@@ -29,9 +29,11 @@ def bmc(tmp_path: Path) -> Iterator[Simulator]:
 def entry(tmp_path: Path) -> Callable[..., str]:
     """One line of `instruments:` for this simulator."""
 
-    def write(bmc: Simulator, channels: str = "", lan: str = LAN, name: str = "bmc") -> str:
+    def write(
+        bmc: Simulator, channels: str = "", lan: str = LAN, name: str = "bmc", **words: object
+    ) -> str:
         peer = f"host: 127.0.0.1, port: {bmc.port}, user: {USER}"
-        file = secret(tmp_path / "password", PASSWORD)
+        file = secret(tmp_path / "password", **{"text": PASSWORD, **words})
         more = f", channels: [{channels}]" if channels else ""
         return f"- {{name: {name}, type: ipmi, {peer}, password_file: {file}, {lan}{more}}}\n"
 
@@ -41,7 +43,7 @@ def entry(tmp_path: Path) -> Callable[..., str]:
 BOTH = "{name: psu, sensor: PS1 Input}, {name: node}"
 
 
-def test_reads_dcmi_and_a_sensor(bmc: Simulator, entry: Callable, watch: Callable) -> None:
+def test_reads_dcmi_and_a_sensor(bmc, entry, watch):
     with watch(entry(bmc, BOTH)) as seen:
         seen.wait_value(channel="node")
         seen.wait_value(channel="psu")
@@ -55,13 +57,11 @@ def test_reads_dcmi_and_a_sensor(bmc: Simulator, entry: Callable, watch: Callabl
         assert seen.faults() == []
 
 
-def test_finds_a_sensor_by_its_record(bmc: Simulator, entry: Callable, probe: Callable) -> None:
+def test_finds_a_sensor_by_its_record(bmc, entry, probe):
     assert probe(entry(bmc, "{name: psu, sensor: 1}"), count=2).values() == [120.0, 120.0]
 
 
-def test_one_channel_by_dcmi_where_none_is_named(
-    bmc: Simulator, entry: Callable, probe: Callable
-) -> None:
+def test_one_channel_by_dcmi_where_none_is_named(bmc, entry, probe):
     done = probe(entry(bmc))
     assert done.status == 0 and [reading["channel"] for reading in done.readings] == ["dcmi"]
     assert done.values() == [321.0]
@@ -75,17 +75,13 @@ def test_one_channel_by_dcmi_where_none_is_named(
         ("{name: c, sensor: Rack Input}", "moves in steps of 40 W"),
     ],
 )
-def test_names_a_wrong_sensor(
-    bmc: Simulator, entry: Callable, probe: Callable, channel: str, part: str
-) -> None:
+def test_names_a_wrong_sensor(bmc, entry, probe, channel, part):
     done = probe(entry(bmc, channel + ", {name: node}"))
     assert done.status == 1 and part in done.faults()[0]
     assert done.values("node") == [321.0]  # the others are read
 
 
-def test_a_coarse_sensor_with_its_error_given(
-    bmc: Simulator, entry: Callable, probe: Callable
-) -> None:
+def test_a_coarse_sensor_with_its_error_given(bmc, entry, probe):
     channel = "{name: rack, sensor: Rack Input, error: {resolution_w: 40}}"
     assert probe(entry(bmc, channel)).values() == [2400.0]
 
@@ -100,86 +96,70 @@ def test_a_coarse_sensor_with_its_error_given(
         ("raw 00 dc 41 01 41 01 41 01 41 01 0 0 0 0 0 0 0 0 00", "does not measure"),
     ],
 )
-def test_names_a_sick_answer_and_recovers(
-    bmc: Simulator, entry: Callable, watch: Callable, answer: str, part: str
-) -> None:
+def test_names_a_sick_answer_and_recovers(bmc, entry, watch, answer, part):
     with watch(entry(bmc)) as seen:
         seen.wait_value()
-        bmc.set_dcmi(answer)
-        seen.wait_fault(part)
+        with seen.new_fault(part):
+            bmc.set_dcmi(answer)
         bmc.set_dcmi("77")
         seen.wait_last(77.0)
 
 
-def test_survives_a_bmc_that_restarts(bmc: Simulator, entry: Callable, watch: Callable) -> None:
+def test_survives_a_bmc_that_restarts(bmc, entry, watch):
     with watch(entry(bmc, BOTH, QUICK)) as seen:
         seen.wait_value(channel="psu")
-        bmc.kill()
-        seen.wait_fault("no answer")
+        with seen.new_fault("no answer", "psu"):
+            bmc.kill()
         bmc.set_raw(30)
         bmc.start()
         seen.wait_last(60.0, "psu")
         seen.wait_last(321.0, "node")
 
 
-def test_a_hung_bmc_is_late_and_delays_nobody(
-    bmc: Simulator, entry: Callable, watch: Callable, tmp_path: Path
-) -> None:
+def test_a_hung_bmc_is_late_and_delays_nobody(bmc, entry, watch, tmp_path):
     with Simulator(tmp_path / "other") as other:
         channel, well = "{name: hung}", "{name: well}"
         instruments = entry(bmc, channel, QUICK) + entry(other, well, QUICK, name="other")
         with watch(instruments) as seen:
             seen.wait_value(channel="hung")
             seen.wait_value(channel="well")
-            bmc.send(signal.SIGSTOP)
-            seen.wait_fault("no answer")
+            with seen.new_fault("no answer", "hung"):
+                bmc.send(signal.SIGSTOP)
             seen.wait_more(6, "well")
             bmc.set_dcmi("55")
             bmc.send(signal.SIGCONT)
             seen.wait_last(55.0, "hung")
 
 
-def test_a_wrong_password_is_refused_once_and_kept_secret(
-    bmc: Simulator, entry: Callable, watch: Callable, tmp_path: Path
-) -> None:
-    instruments = entry(bmc)
+def test_a_wrong_password_is_refused_once_and_kept_secret(bmc, entry, watch):
     wrong = "not-the-password-9"
-    secret(tmp_path / "password", wrong)
-    with watch(instruments) as seen:
+    with watch(entry(bmc, text=wrong)) as seen:
         assert "check 'password_file'" in seen.wait_fault("password invalid")
         wait_for(lambda: len(seen.faults()) > 5, what="more readings")
         assert not seen_in_process_list(wrong)
         assert wrong not in seen.said
 
 
-def test_the_password_shows_nowhere(
-    bmc: Simulator, entry: Callable, watch: Callable, tmp_path: Path
-) -> None:
+def test_the_password_shows_nowhere(bmc, entry, watch, tmp_path):
     with watch(entry(bmc, lan=QUICK)) as seen:
         seen.wait_value()
         assert not seen_in_process_list(PASSWORD)
-        bmc.kill()
-        seen.wait_fault("no answer")
+        with seen.new_fault("no answer"):
+            bmc.kill()
         assert PASSWORD not in seen.said
 
 
-def test_refuses_a_password_that_others_may_read(
-    bmc: Simulator, entry: Callable, probe: Callable, tmp_path: Path
-) -> None:
-    instruments = entry(bmc)
-    secret(tmp_path / "password", PASSWORD, 0o644)
-    done = probe(instruments)
+def test_refuses_a_password_that_others_may_read(bmc, entry, probe):
+    done = probe(entry(bmc, mode=0o644))
     assert done.status == 1 and "others may read it; chmod 600" in done.faults()[0]
 
 
-def test_names_a_privilege_that_is_too_low(
-    bmc: Simulator, entry: Callable, probe: Callable
-) -> None:
+def test_names_a_privilege_that_is_too_low(bmc, entry, probe):
     done = probe(entry(bmc, lan=LAN.replace("admin", "user")))
     assert "set 'privilege: operator'" in done.faults()[0]
 
 
-def test_names_a_node_without_a_bmc(probe: Callable) -> None:
+def test_names_a_node_without_a_bmc(probe):
     if Path("/dev/ipmi0").exists():
         pytest.skip("this machine has a BMC, /dev/ipmi0")
     done = probe("- {type: ipmi}\n")

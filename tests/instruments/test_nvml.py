@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import subprocess
@@ -62,13 +63,21 @@ def test_mig_is_said_in_the_channels_name(gpus, probe):
     assert [r["channel"] for r in run.readings] == ["gpu-0-mig", "gpu-1"]
 
 
+def test_ten_times_a_cards_limit_is_believed(gpus, joulemarkd, configuration):
+    gpus((0, 0, 5000, 61000, 0), (1, LOST, 0, 0, 0))
+    words = [joulemarkd, "--describe", "-N", "n1", "-c", configuration(TEXT)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    limits = [json.loads(line)["max_w"] for line in done.stdout.splitlines()]
+    assert limits == [7000, 50000]  # of one that is lost nothing is known
+
+
 def test_a_lost_gpu_is_a_fault_and_comes_back(gpus, watch):
     well = (1, 0, 7000, 61000, 0)
     gpus((0, 0, 5000, 61000, 0), well)
     with watch(TEXT) as seen:
         seen.wait_value(5, "gpu-0")
-        gpus((0, LOST, 5000, 61000, 0), well)
-        assert seen.wait_fault("gpu-0 (GPU-00000000): GPU is lost")
+        with seen.new_fault("gpu-0 (GPU-00000000): GPU is lost", "gpu-0"):
+            gpus((0, LOST, 5000, 61000, 0), well)
         seen.wait_more(channel="gpu-1")
         gpus((0, 0, 6000, 61000, 0), well)
         seen.wait_value(6, "gpu-0")

@@ -25,13 +25,9 @@ METER = "  - {type: ipmi, name: bmc, period_s: 60, supplies: 1, error: %s}\n"
 
 
 def run(words: list, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        list(map(str, words)),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env={**os.environ, **(env or {})},
-    )
+    everything = {**os.environ, **(env or {})}
+    options = {"capture_output": True, "text": True, "timeout": PATIENCE_S}
+    return subprocess.run(list(map(str, words)), env=everything, **options)
 
 
 @pytest.fixture
@@ -47,14 +43,14 @@ def plan(joulemarkd: Path, configuration: Callable[[str], Path]) -> Callable[...
     return planned
 
 
-def test_coolmuc(plan: Callable[..., tuple]) -> None:
+def test_coolmuc(plan):
     none = "{relative: 0, offset_w: 0, resolution_w: 0, jitter_s: 0}"
     status, text, said = plan(METER % none, "--accuracy", "5%", "--power", "240")
     assert status == 0, said
     assert "A run must take 2400 s (40:00 min)" in text
 
 
-def test_an_instrument_that_is_not_good_enough(plan: Callable[..., tuple]) -> None:
+def test_an_instrument_that_is_not_good_enough(plan):
     status, text, said = plan("  - type: ipmi\n", "--accuracy", "2%", "--power", "240", "--json")
     assert status == 1, said
     made = json.loads(text)
@@ -63,7 +59,7 @@ def test_an_instrument_that_is_not_good_enough(plan: Callable[..., tuple]) -> No
     assert abs(made["half_width"] - 2 / 3**0.5 * (0.05 + 20 / 240)) < 1e-6
 
 
-def test_what_lies_inside_another_is_not_planned_for(plan: Callable[..., tuple]) -> None:
+def test_what_lies_inside_another_is_not_planned_for(plan):
     inner = "  - {type: model, idle_w: 40, full_w: 120, parent: bmc}\n"
     exact = "{relative: 0, offset_w: 0.5, jitter_s: 0}"
     status, text, said = plan(METER % exact + inner, "--accuracy", "5%", "--power", "90", "--json")
@@ -71,7 +67,7 @@ def test_what_lies_inside_another_is_not_planned_for(plan: Callable[..., tuple])
     assert [channel["name"] for channel in json.loads(text)["channels"]] == ["bmc/dcmi"]
 
 
-def test_a_part_of_a_meter(plan: Callable[..., tuple]) -> None:
+def test_a_part_of_a_meter(plan):
     tegra = METER.replace("period_s: 60", "period_s: 0.25, part: 0.125")
     status, text, said = plan(
         tegra % "{relative: 0.002, offset_w: 0.8, resolution_w: 0.08, jitter_s: 0}",
@@ -92,7 +88,7 @@ def described() -> list[dict]:
 
 @pytest.mark.parametrize("swing", [0, 100])
 @pytest.mark.parametrize("accuracy", [0.02, 0.07])
-def test_planned_runs_are_as_accurate_as_planned(accuracy: float, swing: int) -> None:
+def test_planned_runs_are_as_accurate_as_planned(accuracy, swing):
     """At least 95 of 100 runs. Error bars are estimates too: most, not all, say so."""
     load = planning.Load(power_w=250.0, idle_w=100.0, swing_w=float(swing))
     lengths = {}

@@ -86,8 +86,9 @@ def test_the_node_holds_its_parts(tmp_path, daemon):
 def test_a_controller_that_stops_is_a_fault(tmp_path, watch):
     with Controller(tmp_path / "pm") as controller, watch(text_of(controller.root)) as seen:
         seen.wait_value(channel="node")
+        before = len(seen.faults("node"))
         controller.stopped.set()
-        fault = seen.wait_fault("freshness has stood at")
+        fault = seen.wait_fault("freshness has stood at", "node", before)
         assert "the blade controller has stopped" in fault
         known = set(seen.values("node"))
         controller.write()

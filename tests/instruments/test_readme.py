@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -19,7 +18,7 @@ EXAMPLES = re.search(r"```yaml\ninstruments:\n(.*?)```", README, re.DOTALL)[1]
 TABLE = README.partition("## Instruments")[2].partition("\\*")[0]
 
 
-def test_every_instrument_has_an_example() -> None:
+def test_every_instrument_has_an_example():
     rows = re.findall(r"^\| (`.*?) \|", TABLE, re.MULTILINE)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     shown = {entry["type"] for entry in yaml.safe_load(EXAMPLES)}
@@ -35,16 +34,16 @@ def check(joulemarkd: Path, path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_examples_are_valid(joulemarkd: Path, configuration: Callable[[str], Path]) -> None:
+def test_the_examples_are_valid(joulemarkd, configuration):
     check(joulemarkd, configuration(EXAMPLES))
 
 
-def test_sites_example_is_valid_with_every_key(joulemarkd: Path, tmp_path: Path) -> None:
+def test_sites_example_is_valid_with_every_key(joulemarkd, tmp_path):
     head, cluster, rest = SITE.read_text().partition("\ncluster:")
     path = tmp_path / "joulemark.yaml"
     path.write_text(head + cluster + re.sub(r"^# ", "", rest, flags=re.MULTILINE))
     check(joulemarkd, path)
 
 
-def test_the_gateways_example_is_valid(joulemarkd: Path) -> None:
+def test_the_gateways_example_is_valid(joulemarkd):
     check(joulemarkd, SITE.with_name("gateway.yaml"))

@@ -46,11 +46,13 @@ def bmc(mockup: Path, authority: Path) -> Iterator[Redfish]:
 def entry(tmp_path: Path, authority: Path) -> Callable[..., str]:
     """One line of `instruments:` for a service at a port."""
 
-    def write(port: int, more: str = "", ca: str = "ca.crt", times: str = "timeout_s: 5") -> str:
-        words = [f"type: redfish, url: 'https://localhost:{port}', user: {USER}, period_s: 0.1"]
-        password_file = secret(tmp_path / "password", PASSWORD)
-        words += [f"password_file: {password_file}, ca_file: {authority / ca}", times]
-        return "- {" + ", ".join(words + ([more] if more else [])) + "}\n"
+    def write(
+        port: int, more: str = "", ca: str = "ca.crt", times: str = "timeout_s: 5", **words: object
+    ) -> str:
+        file = secret(tmp_path / "password", **{"text": PASSWORD, **words})
+        keys = f"url: 'https://localhost:{port}', user: {USER}, period_s: 0.1"
+        files = f"password_file: {file}, ca_file: {authority / ca}"
+        return f"- {{type: redfish, {keys}, {files}, {times}, {more}}}\n"
 
     return write
 
@@ -59,31 +61,27 @@ def entry(tmp_path: Path, authority: Path) -> Callable[..., str]:
     ("source", "watts"),
     [("auto", 300.0), ("metrics", 300.0), ("power", 301.0), ("supplies", 302.0)],
 )
-def test_reads_power(
-    bmc: Redfish, entry: Callable, probe: Callable, source: str, watts: float
-) -> None:
+def test_reads_power(bmc, entry, probe, source, watts):
     done = probe(entry(bmc.port, f"source: {source}"), count=3)
     assert done.faults() == [] and done.values("chassis") == [watts] * 3
     assert done.readings[0]["method"] == "integrated" and done.readings[0]["unit"] == "W"
 
 
-def test_reads_energy_counters(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+def test_reads_energy_counters(bmc, entry, probe):
     channels = "{name: fine, source: energy_joules}, {name: coarse, source: energy_kwh}"
     done = probe(entry(bmc.port, f"channels: [{channels}]"))
     assert done.values("fine") == [1e6] and done.values("coarse") == [3.5 * 3.6e6]
     assert {reading["method"] for reading in done.readings} == {"counter"}
 
 
-def test_follows_the_power(bmc: Redfish, entry: Callable, watch: Callable) -> None:
+def test_follows_the_power(bmc, entry, watch):
     with watch(entry(bmc.port)) as seen:
         seen.wait_value()
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 412.5}})
         seen.wait_last(412.5)
 
 
-def test_auto_takes_what_there_is_and_stays_with_it(
-    bmc: Redfish, entry: Callable, watch: Callable
-) -> None:
+def test_auto_takes_what_there_is_and_stays_with_it(bmc, entry, watch):
     bmcs.resource(bmc.mockup, METRICS, {})
     with watch(entry(bmc.port)) as seen:
         seen.wait_value()
@@ -92,7 +90,7 @@ def test_auto_takes_what_there_is_and_stays_with_it(
         assert set(seen.values()) == {301.0, 501.0}  # of Power, never of EnvironmentMetrics
 
 
-def test_chooses_a_chassis(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+def test_chooses_a_chassis(bmc, entry, probe):
     bmcs.collection(bmc.mockup, "Chassis", ["Self", "GPU-Tray"])
     bmcs.chassis(bmc.mockup, "GPU-Tray", 900.0)
     tray = "{name: tray, chassis: GPU-Tray, domain: gpu}"
@@ -103,7 +101,7 @@ def test_chooses_a_chassis(bmc: Redfish, entry: Callable, probe: Callable) -> No
     assert "no chassis 'Sled'; the service has Self, GPU-Tray" in done.faults()[0]
 
 
-def test_names_a_chassis_without_power(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+def test_names_a_chassis_without_power(bmc, entry, probe):
     bmcs.resource(bmc.mockup, "Chassis/Self", bmcs.link("Chassis/Self"))
     fault = probe(entry(bmc.port)).faults()[0]
     assert "chassis Self gives no watts" in fault and "has no PowerSubsystem" in fault
@@ -113,24 +111,18 @@ def test_names_a_chassis_without_power(bmc: Redfish, entry: Callable, probe: Cal
 
 
 @pytest.mark.parametrize("ca", ["stranger.crt", "elsewhere.crt"])
-def test_refuses_a_service_that_its_authority_did_not_sign(
-    bmc: Redfish, entry: Callable, probe: Callable, ca: str
-) -> None:
+def test_refuses_a_service_that_its_authority_did_not_sign(bmc, entry, probe, ca):
     done = probe(entry(bmc.port, ca=ca), count=3)
     assert done.status == 1 and all("ca_file" in fault for fault in done.faults())
     assert bmc.requests == 0 and bmc.logins == 0  # it learnt nothing of us
 
 
-def test_the_systems_authorities_do_not_know_it(
-    bmc: Redfish, entry: Callable, probe: Callable, authority: Path
-) -> None:
+def test_the_systems_authorities_do_not_know_it(bmc, entry, probe, authority):
     done = probe(entry(bmc.port).replace(f"ca_file: {authority / 'ca.crt'}, ", ""))
     assert "ca_file" in done.faults()[0] and bmc.requests == 0
 
 
-def test_refuses_another_hosts_certificate(
-    mockup: Path, authority: Path, entry: Callable, probe: Callable
-) -> None:
+def test_refuses_another_hosts_certificate(mockup, authority, entry, probe):
     with Redfish(mockup, authority, "elsewhere") as other:
         done = probe(entry(other.port))
         assert done.status == 1 and "localhost" in done.faults()[0]
@@ -140,9 +132,7 @@ def test_refuses_another_hosts_certificate(
 # ---- sessions and secrets ----
 
 
-def test_renews_a_session_that_ended_and_deletes_it_at_the_end(
-    bmc: Redfish, entry: Callable, probe: Callable, watch: Callable
-) -> None:
+def test_renews_a_session_that_ended_and_deletes_it_at_the_end(bmc, entry, probe, watch):
     with watch(entry(bmc.port)) as seen:
         seen.wait_more(3)
         assert bmc.logins == 1
@@ -154,13 +144,9 @@ def test_renews_a_session_that_ended_and_deletes_it_at_the_end(
     assert bmc.logins == 3 and bmc.sessions == {}
 
 
-def test_tries_a_refused_password_once(
-    bmc: Redfish, entry: Callable, watch: Callable, tmp_path: Path
-) -> None:
-    instruments = entry(bmc.port)
+def test_tries_a_refused_password_once(bmc, entry, watch):
     wrong = "not-the-password-9"
-    secret(tmp_path / "password", wrong)
-    with watch(instruments) as seen:
+    with watch(entry(bmc.port, text=wrong)) as seen:
         assert "check 'user' and 'password_file'" in seen.wait_fault("HTTP 401")
         wait_for(lambda: len(seen.faults()) > 5, what="more readings")
         assert bmc.logins == 1
@@ -169,31 +155,25 @@ def test_tries_a_refused_password_once(
 
 
 @pytest.mark.parametrize("auth", ["session", "basic"])
-def test_the_password_shows_nowhere(
-    bmc: Redfish, entry: Callable, watch: Callable, auth: str
-) -> None:
+def test_the_password_shows_nowhere(bmc, entry, watch, auth):
     with watch(entry(bmc.port, f"auth: {auth}")) as seen:
         seen.wait_value()
         assert not seen_in_process_list(PASSWORD)
-        bmcs.resource(bmc.mockup, METRICS, "<html>")
-        seen.wait_fault("garbage")
-        bmc.stop()
-        seen.wait_fault("localhost")
+        with seen.new_fault("garbage"):
+            bmcs.resource(bmc.mockup, METRICS, "<html>")
+        with seen.new_fault("GET https://localhost"):  # no answer, as what is garbage is
+            bmc.stop()
         assert PASSWORD not in seen.said
         assert not any(token in seen.said for token in bmc.sessions)
     assert bmc.logins == (auth == "session")
 
 
-def test_refuses_a_password_that_others_may_read(
-    bmc: Redfish, entry: Callable, probe: Callable, tmp_path: Path
-) -> None:
-    instruments = entry(bmc.port)
-    secret(tmp_path / "password", PASSWORD, 0o640)
-    assert "others may read it; chmod 600" in probe(instruments).faults()[0]
+def test_refuses_a_password_that_others_may_read(bmc, entry, probe):
+    assert "others may read it; chmod 600" in probe(entry(bmc.port, mode=0o640)).faults()[0]
     assert bmc.logins == 0
 
 
-def test_follows_no_link_to_another_host(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+def test_follows_no_link_to_another_host(bmc, entry, probe):
     away = {"@odata.id": "https://localhost.example.org/metrics"}
     bmcs.resource(bmc.mockup, "Chassis/Self", {"EnvironmentMetrics": away})
     assert "has no EnvironmentMetrics" in probe(entry(bmc.port, "source: metrics")).faults()[0]
@@ -218,48 +198,42 @@ def test_follows_no_link_to_another_host(bmc: Redfish, entry: Callable, probe: C
         ('{"a": "' + 2_000_000 * "x" + '"}', "longer than"),
     ],
 )
-def test_names_a_sick_answer_and_recovers(
-    bmc: Redfish, entry: Callable, watch: Callable, answer: str, part: str
-) -> None:
+def test_names_a_sick_answer_and_recovers(bmc, entry, watch, answer, part):
     with watch(entry(bmc.port, "source: metrics")) as seen:
         seen.wait_value()
-        bmcs.resource(bmc.mockup, METRICS, answer)
-        seen.wait_fault(part)
+        with seen.new_fault(part):
+            bmcs.resource(bmc.mockup, METRICS, answer)
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 42}})
         seen.wait_last(42.0)
 
 
-def test_a_slow_service_is_late_and_recovers(
-    bmc: Redfish, entry: Callable, watch: Callable
-) -> None:
+def test_a_slow_service_is_late_and_recovers(bmc, entry, watch):
     with watch(entry(bmc.port, times="timeout_s: 0.5")) as seen:
         seen.wait_value()
-        bmc.delay_s = 2.0
-        seen.wait_fault("no answer within timeout_s of 0.5 s")
+        with seen.new_fault("no answer within timeout_s of 0.5 s"):
+            bmc.delay_s = 2.0
         bmc.delay_s = 0.0
         seen.wait_more()
 
 
-def test_looks_up_over_several_readings_where_one_is_too_short(
-    bmc: Redfish, entry: Callable, watch: Callable
-) -> None:
+def test_looks_up_over_several_readings_where_one_is_too_short(bmc, entry, watch):
     bmc.delay_s = 0.3  # seven requests before the first value
     with watch(entry(bmc.port, "source: metrics", times="timeout_s: 1.6")) as seen:
         seen.wait_value()
 
 
-def test_survives_a_service_that_restarts(bmc: Redfish, entry: Callable, watch: Callable) -> None:
+def test_survives_a_service_that_restarts(bmc, entry, watch):
     with watch(entry(bmc.port)) as seen:
         seen.wait_value()
-        bmc.stop()
-        seen.wait_fault("localhost")
+        with seen.new_fault("localhost"):
+            bmc.stop()
         bmc.sessions.clear()  # a BMC forgets them
         bmcs.resource(bmc.mockup, METRICS, {"PowerWatts": {"Reading": 77}})
         bmc.start()
         seen.wait_last(77.0)
 
 
-def test_finds_a_resource_that_moved(bmc: Redfish, entry: Callable, watch: Callable) -> None:
+def test_finds_a_resource_that_moved(bmc, entry, watch):
     with watch(entry(bmc.port, "source: supplies")) as seen:
         seen.wait_value()
         supplies = bmc.mockup / "Chassis/Self/PowerSubsystem/PowerSupplies"
@@ -271,7 +245,7 @@ def test_finds_a_resource_that_moved(bmc: Redfish, entry: Callable, watch: Calla
 # ---- sushy-tools' own programs, as they are ----
 
 
-def test_sushy_static(mockup: Path, authority: Path, entry: Callable, probe: Callable) -> None:
+def test_sushy_static(mockup, authority, entry, probe):
     """It asks for no password; sessions it has none."""
     pair = ("-c", authority / "localhost.crt", "-k", authority / "localhost.key")
     with Sushy("sushy-static", mockup.parent, "-m", mockup, *pair) as bmc:
@@ -279,7 +253,7 @@ def test_sushy_static(mockup: Path, authority: Path, entry: Callable, probe: Cal
         assert "set 'auth: basic'" in probe(entry(bmc.port)).faults()[0]
 
 
-def test_sushy_emulator(authority: Path, entry: Callable, probe: Callable, tmp_path: Path) -> None:
+def test_sushy_emulator(authority, entry, probe, tmp_path):
     """It checks passwords (basic); its chassis have no power."""
     bcrypt = pytest.importorskip("bcrypt")
     digest = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
@@ -291,12 +265,11 @@ def test_sushy_emulator(authority: Path, entry: Callable, probe: Callable, tmp_p
     with Sushy("sushy-emulator", tmp_path, *words) as bmc:
         fault = probe(entry(bmc.port, "auth: basic")).faults()[0]
         assert "gives no watts" in fault and "has no PowerSubsystem" in fault
-        instruments = entry(bmc.port, "auth: basic")
-        secret(tmp_path / "password", "wrong-one")
-        assert "HTTP 401" in probe(instruments).faults()[0]
+        wrong = entry(bmc.port, "auth: basic", text="wrong-one")
+        assert "HTTP 401" in probe(wrong).faults()[0]
 
 
-def test_the_clock_is_the_answers(bmc: Redfish, entry: Callable, probe: Callable) -> None:
+def test_the_clock_is_the_answers(bmc, entry, probe):
     began = time.time()
     done = probe(entry(bmc.port), count=2)
     times = [reading["time"] for reading in done.readings]

@@ -185,17 +185,13 @@ class Redfish:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
-    def stop(self) -> None:
+    def stop(self, *_: object) -> None:
         if self.server is not None:
             self.server.shutdown()
             self.server.server_close()
             self.server = None
 
-    def __enter__(self) -> Redfish:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+    __enter__, __exit__ = start, stop
 
     def knows(self, headers: http.client.HTTPMessage) -> bool:
         if headers.get("X-Auth-Token") in self.sessions:

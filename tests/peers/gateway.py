@@ -22,6 +22,11 @@ def watts(*outlets: int) -> dict[str, tuple[str, object]]:
     return {f"{TREE}.{number}.1": ("gauge", value) for number, value in enumerate(outlets, 1)}
 
 
+def outlets(nodes: str, numbers: str, more: str = "") -> str:
+    """A channel: the outlets' power is these nodes' own, or what `more` says."""
+    return f"  - {{nodes: '{nodes}', oid: '{TREE}.{numbers}.1'{more}}}\n"
+
+
 class Gateway(Peer):
     """`joulemarkd --gateway` with its own configuration; a context manager."""
 
@@ -87,7 +92,7 @@ class Gateway(Peer):
 
 
 CHANNELS = (
-    f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-3].1'}}\n"
-    f"  - {{name: rack, oid: {TREE}.4.1, shared: energy, nodes: 'n[1-3]'}}\n"
-    f"  - {{name: switch, oid: {TREE}.5.1, shared: equal, nodes: 'n[1-3]'}}\n"
+    outlets("n[1-3]", "[1-3]")
+    + outlets("n[1-3]", "4", ", name: rack, shared: energy")
+    + outlets("n[1-3]", "5", ", name: switch, shared: equal")
 )

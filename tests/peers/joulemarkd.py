@@ -7,13 +7,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import struct
 from pathlib import Path
 
 from tests.cluster import Build, cache_folder
 from tests.peers.peer import Peer
 
 NODE = "n1"
-ANSWER_S = 30.0
+ANSWER_S = 30
 PACKET_MAX = 4096
 
 
@@ -26,11 +27,13 @@ def program() -> Path:
 def connect(path: Path) -> socket.socket:
     link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
+        # bounded, and not by settimeout(): with that a connect would not wait in a long queue
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", ANSWER_S, 0))
         link.connect(str(path))
     except OSError:
         link.close()
         raise
-    link.settimeout(ANSWER_S)  # from here on: else a connect would not wait in a long queue
+    link.settimeout(ANSWER_S)
     return link
 
 

@@ -48,29 +48,19 @@ class Rapl:
         self.counters: dict[str, Counter] = {}
         self.root.mkdir(parents=True)
         for zone, (name, range_uj) in zones.items():
-            self._add_control(folder, zone)
-            place = self._place(folder, zone)
+            control, *numbers = zone.split(":")
+            place = folder / "devices" / "virtual" / "powercap" / control
+            if not place.exists():
+                write_files(place, {"enabled": 1})
+                (self.root / control).symlink_to(place)
+            for depth in range(len(numbers)):
+                place /= ":".join([control, *numbers[: depth + 1]])
             write_files(place, {"name": name, "max_energy_range_uj": range_uj, "enabled": 1})
             constraint = {"name": "long_term", "power_limit_uw": 0, "time_window_us": 999424}
             write_files(place, {f"constraint_0_{key}": value for key, value in constraint.items()})
             start_uj = range_uj - before_wrap_uj
             self.counters[zone] = Counter(place / "energy_uj", range_uj, start_uj)
             (self.root / zone).symlink_to(place)
-
-    def _add_control(self, folder: Path, zone: str) -> None:
-        control = zone.split(":")[0]
-        place = folder / "devices" / "virtual" / "powercap" / control
-        if not place.exists():
-            write_files(place, {"enabled": 1})
-            (self.root / control).symlink_to(place)
-
-    @staticmethod
-    def _place(folder: Path, zone: str) -> Path:
-        control, *numbers = zone.split(":")
-        place = folder / "devices" / "virtual" / "powercap" / control
-        for depth in range(len(numbers)):
-            place /= ":".join([control, *numbers[: depth + 1]])
-        return place
 
 
 INTEL_CLIENT = {

@@ -34,40 +34,37 @@ struct gpu {
 };
 
 static int initialised;
+static struct gpu gpus[GPUS_MAX];
+static handle handles[GPUS_MAX];
 
-/* How many GPUs the file has; -1: there is no file, as if the driver were not loaded. */
-static int read_gpus(struct gpu gpus[GPUS_MAX]) {
+/* How many GPUs the file has now; -1: there is no file, as if the driver were not loaded. */
+static int read_gpus(void) {
     const char *path = getenv("NVML_STUB");
     FILE *file = path ? fopen(path, "r") : NULL;
     int count = 0;
     if (!file)
         return -1;
-    while (count < GPUS_MAX &&
-           fscanf(file, "%79s %u %d %lld %lld %u", gpus[count].uuid, &gpus[count].minor,
-                  &gpus[count].result, &gpus[count].energy_mj, &gpus[count].power_mw,
-                  &gpus[count].mig) == 6)
-        count++;
+    for (struct gpu *gpu = gpus; count < GPUS_MAX; gpu++, count++)
+        if (fscanf(file, "%79s %u %d %lld %lld %u", gpu->uuid, &gpu->minor, &gpu->result,
+                   &gpu->energy_mj, &gpu->power_mw, &gpu->mig) != 6)
+            break;
     fclose(file);
     return count;
 }
 
-static handle handles[GPUS_MAX];
-
-static result find(device given, struct gpu *gpu) {
-    struct gpu gpus[GPUS_MAX];
-    int count = read_gpus(gpus);
+static result find(device given, const struct gpu **gpu) {
+    int count = read_gpus();
     if (!initialised)
         return UNINITIALIZED;
     if (given->initialisation != initialised || (int)given->index >= count)
         return INVALID_ARGUMENT;
-    *gpu = gpus[given->index];
-    return gpu->result;
+    *gpu = &gpus[given->index];
+    return (*gpu)->result;
 }
 
 result nvmlInit_v2(void) {
-    struct gpu gpus[GPUS_MAX];
     static int times;
-    if (read_gpus(gpus) < 0)
+    if (read_gpus() < 0)
         return DRIVER_NOT_LOADED;
     initialised = ++times;
     return SUCCESS;
@@ -81,29 +78,20 @@ result nvmlShutdown(void) {
 }
 
 const char *nvmlErrorString(result code) {
-    switch (code) {
-    case SUCCESS:
-        return "Success";
-    case UNINITIALIZED:
-        return "Uninitialized";
-    case INVALID_ARGUMENT:
-        return "Invalid Argument";
-    case NOT_SUPPORTED:
-        return "Not Supported";
-    case NOT_FOUND:
-        return "Not Found";
-    case DRIVER_NOT_LOADED:
-        return "Driver Not Loaded";
-    case GPU_IS_LOST:
-        return "GPU is lost";
-    default:
-        return "Unknown Error";
-    }
+    static const char *const texts[] = {
+        [SUCCESS] = "Success",
+        [UNINITIALIZED] = "Uninitialized",
+        [INVALID_ARGUMENT] = "Invalid Argument",
+        [NOT_SUPPORTED] = "Not Supported",
+        [NOT_FOUND] = "Not Found",
+        [DRIVER_NOT_LOADED] = "Driver Not Loaded",
+        [GPU_IS_LOST] = "GPU is lost",
+    };
+    return code >= 0 && code <= GPU_IS_LOST && texts[code] ? texts[code] : "Unknown Error";
 }
 
 result nvmlDeviceGetCount_v2(unsigned *count) {
-    struct gpu gpus[GPUS_MAX];
-    int found = read_gpus(gpus);
+    int found = read_gpus();
     if (!initialised)
         return UNINITIALIZED;
     *count = found < 0 ? 0 : (unsigned)found;
@@ -111,8 +99,7 @@ result nvmlDeviceGetCount_v2(unsigned *count) {
 }
 
 result nvmlDeviceGetHandleByIndex_v2(unsigned index, device *given) {
-    struct gpu gpus[GPUS_MAX];
-    int count = read_gpus(gpus);
+    int count = read_gpus();
     if (!initialised)
         return UNINITIALIZED;
     if ((int)index >= count)
@@ -125,8 +112,7 @@ result nvmlDeviceGetHandleByIndex_v2(unsigned index, device *given) {
 }
 
 result nvmlDeviceGetHandleByUUID(const char *uuid, device *given) {
-    struct gpu gpus[GPUS_MAX];
-    int count = read_gpus(gpus);
+    int count = read_gpus();
     for (int i = 0; i < count; i++)
         if (strcmp(gpus[i].uuid, uuid) == 0)
             return nvmlDeviceGetHandleByIndex_v2((unsigned)i, given);
@@ -134,44 +120,40 @@ result nvmlDeviceGetHandleByUUID(const char *uuid, device *given) {
 }
 
 result nvmlDeviceGetUUID(device given, char *uuid, unsigned length) {
-    struct gpu gpu;
+    const struct gpu *gpu;
     result found = find(given, &gpu);
     if (found == SUCCESS)
-        snprintf(uuid, length, "%s", gpu.uuid);
+        snprintf(uuid, length, "%s", gpu->uuid);
     return found;
 }
 
-result nvmlDeviceGetMinorNumber(device given, unsigned *minor) {
-    struct gpu gpu;
-    result found = find(given, &gpu);
-    if (found == SUCCESS)
-        *minor = gpu.minor;
-    return found;
-}
+/* Of a GPU: one value of the file, which may be -1. */
+#define GETTER(name, type, member)                                                                 \
+    result name(device given, type *value) {                                                       \
+        const struct gpu *gpu;                                                                     \
+        result found = find(given, &gpu);                                                          \
+        if (found == SUCCESS && (long long)gpu->member < 0)                                        \
+            return NOT_SUPPORTED;                                                                  \
+        if (found == SUCCESS)                                                                      \
+            *value = (type)gpu->member;                                                            \
+        return found;                                                                              \
+    }
+GETTER(nvmlDeviceGetMinorNumber, unsigned, minor)
+GETTER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, energy_mj)
+GETTER(nvmlDeviceGetPowerUsage, unsigned, power_mw)
 
-result nvmlDeviceGetTotalEnergyConsumption(device given, unsigned long long *energy_mj) {
-    struct gpu gpu;
-    result found = find(given, &gpu);
-    if (found != SUCCESS || gpu.energy_mj < 0)
-        return found != SUCCESS ? found : NOT_SUPPORTED;
-    *energy_mj = (unsigned long long)gpu.energy_mj;
-    return SUCCESS;
-}
-
-result nvmlDeviceGetPowerUsage(device given, unsigned *power_mw) {
-    struct gpu gpu;
-    result found = find(given, &gpu);
-    if (found != SUCCESS || gpu.power_mw < 0)
-        return found != SUCCESS ? found : NOT_SUPPORTED;
-    *power_mw = (unsigned)gpu.power_mw;
-    return SUCCESS;
+/* An H100's: 200 to 700 W. */
+result nvmlDeviceGetPowerManagementLimitConstraints(device given, unsigned *least_mw,
+                                                    unsigned *most_mw) {
+    const struct gpu *gpu;
+    *least_mw = 200000, *most_mw = 700000;
+    return find(given, &gpu);
 }
 
 result nvmlDeviceGetMigMode(device given, unsigned *current, unsigned *pending) {
-    struct gpu gpu;
+    const struct gpu *gpu;
     result found = find(given, &gpu);
-    if (found != SUCCESS)
-        return found;
-    *current = *pending = gpu.mig;
-    return SUCCESS;
+    if (found == SUCCESS)
+        *current = *pending = gpu->mig;
+    return found;
 }

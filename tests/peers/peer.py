@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.cluster import wait_for
+from tests.cluster.service import find_program
 
 Self = TypeVar("Self", bound="Peer")
 
@@ -43,7 +44,10 @@ class Peer:
 
     def launch(self: Self) -> Self:
         """As start(), but of what may end at once."""
-        words = [*DIES_WITH_US, *map(str, self.command())]
+        program, *more = map(str, self.command())
+        if "/" not in program:
+            program = find_program(program)
+        words = [*DIES_WITH_US, program, *more]
         with self.log_file.open("a") as log, (self.output_file or self.log_file).open("a") as out:
             self.process = subprocess.Popen(
                 words,
@@ -72,6 +76,10 @@ class Peer:
             raise RuntimeError(f"{self.process.args} has ended: {self.log()[-2000:]}")
         return self.ready()
 
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def send(self, number: int) -> None:
         assert self.process, "it does not run"
         self.process.send_signal(number)
@@ -94,6 +102,9 @@ class Peer:
 
     def log(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def wait_log(self, part: str) -> None:
+        wait_for(lambda: part in self.log(), what=f"'{part}' in {self.log_file}")
 
     def __enter__(self: Self) -> Self:
         return self.start()

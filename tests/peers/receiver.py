@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster import CHECKOUT
@@ -23,14 +24,16 @@ receive.{name} = {name}
 class Receiver(Peer):
     """With the configuration of the node, or the cluster, whose records they are."""
 
-    def __init__(self, config: Path, folder: Path) -> None:
+    def __init__(self, config: Path, folder: Path, installed: Sequence[object] = ()) -> None:
+        """installed: the words of a `joulemark`; without it this checkout's, by our own Python"""
         self.config, self.folder, self.log_file = config, folder, folder / "receiver.log"
-        self.path = str(CHECKOUT / "packages" / "joulemark" / "src")
+        self.words = installed or [sys.executable, "-m", "joulemark"]
+        self.path = "" if installed else str(CHECKOUT / "packages" / "joulemark" / "src")
 
     def command(self) -> list[object]:
         self.env = {"JOULEMARK_CONFIG": str(self.config), "PYTHONPATH": self.path}
         self.connections = self._connections()
-        return [sys.executable, "-m", "joulemark", "receive"]
+        return [*self.words, "receive"]
 
     def ready(self) -> bool:
         return self._connections() > self.connections

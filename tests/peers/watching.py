@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cluster import PATIENCE_S, wait_for
+from tests.cluster import wait_for
 from tests.peers.joulemarkd import NODE
 from tests.peers.peer import Peer
 
@@ -31,16 +33,20 @@ class Readings:
         lines = self.output.splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def values(self, channel: str | None = None) -> list[float]:
-        """The good values, of one channel or of all."""
-        return [
-            reading["value"]
-            for reading in self.readings
-            if reading["fault"] is None and channel in (None, reading["channel"])
-        ]
+    def _of(self, channel: str | None) -> list[dict]:
+        """The readings of one channel or of all."""
+        return [one for one in self.readings if channel in (None, one["channel"])]
 
-    def faults(self) -> list[str]:
-        return [reading["fault"] for reading in self.readings if reading["fault"] is not None]
+    def values(self, channel: str | None = None) -> list[float]:
+        """The good values."""
+        return [one["value"] for one in self._of(channel) if one["fault"] is None]
+
+    def times(self, channel: str | None = None) -> list[float]:
+        """Theirs."""
+        return [one["time"] for one in self._of(channel) if one["fault"] is None]
+
+    def faults(self, channel: str | None = None) -> list[str]:
+        return [one["fault"] for one in self._of(channel) if one["fault"] is not None]
 
 
 class Probe(Readings):
@@ -73,14 +79,23 @@ class Watch(Peer, Readings):
     def errors(self) -> str:
         return self.log()
 
-    def wait_fault(self, part: str = "", timeout_s: float = PATIENCE_S) -> str:
+    def wait_fault(self, part: str = "", channel: str | None = None, after: int = 0) -> str:
+        """Until there is one behind the channel's first ones; see new_fault()."""
+
         def found() -> str | None:
-            return next((fault for fault in self.faults() if part in fault), None)
+            return next((fault for fault in self.faults(channel)[after:] if part in fault), None)
 
         def what() -> str:
-            return f"a fault with '{part}'; there are {self.faults()}"
+            return f"a fault of {channel} with '{part}'; there are {self.faults()[-5:]}"
 
-        return wait_for(found, timeout_s, what)
+        return wait_for(found, what=what)
+
+    @contextlib.contextmanager
+    def new_fault(self, part: str = "", channel: str | None = None) -> Iterator[None]:
+        """What is done within must bring one: one that was there before counts for nothing."""
+        before = len(self.faults(channel))
+        yield
+        self.wait_fault(part, channel, before)
 
     def wait_value(self, value: float | None = None, channel: str | None = None) -> None:
         """Until there was this value; any without one."""

@@ -14,11 +14,8 @@ import time
 
 from tests.peers.lines import Line, Listener
 
-NO_ERROR, UNDEFINED_HEADER, PARAMETER = (
-    (0, "No error"),
-    (113, "Undefined header"),
-    (131, "Invalid"),
-)
+NO_ERROR, PARAMETER = (0, "No error"), (131, "Invalid")
+UNDEFINED_HEADER = (113, "Undefined header")
 INTEGRATING = (841, "Already in integration")
 
 

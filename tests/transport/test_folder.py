@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import wait_for
+from tests.cluster import pause, processes, wait_for
 from tests.peers.node import TestNode
 from tests.transport.conftest import Disk
 
@@ -37,11 +37,11 @@ def on_disk(node: TestNode, disk: Disk) -> Iterator[TestNode]:
         yield node
 
 
-def wait_hung(node: TestNode) -> Path:
-    """Until the forwarder sleeps in the kernel; its /proc/PID/stat."""
-    stat = Path(f"/proc/{node.forwarder()}/stat")
-    wait_for(lambda: stat.read_text().rpartition(")")[2].split()[0] == "D", what="D state")
-    return stat
+def wait_hung(node: TestNode) -> int:
+    """Until the forwarder sleeps in the kernel; its pid."""
+    pid = node.forwarder()
+    wait_for(lambda: processes.state(pid) == "D", what="D state")
+    return pid
 
 
 def test_a_record_goes_through_the_outbox(node: TestNode) -> None:
@@ -74,17 +74,17 @@ def test_a_daemon_is_restarted_while_its_forwarder_hangs(on_disk: TestNode, disk
     for number in (signal.SIGKILL, signal.SIGTERM):
         on_disk.kill(number)
         on_disk.start()
-    assert hung.exists()
+    assert processes.state(hung)
     on_disk.job(3)
     disk.thaw()
     on_disk.wait_arrived(1, 2, 3)
-    wait_for(lambda: not hung.exists(), what="the hung forwarder to end")
+    wait_for(lambda: not processes.state(hung), what="the hung forwarder to end")
 
 
 def test_a_full_disk_delays_records_alone(on_disk: TestNode, disk: Disk) -> None:
     filler = disk.fill()
     on_disk.job(2)
-    wait_for(lambda: "No space left" in on_disk.log(), what="the log to say so")
+    on_disk.wait_log("No space left")
     assert on_disk.arrived() == [1] and on_disk.outbox() == [on_disk.file_name(2)]
     filler.unlink()
     on_disk.wait_arrived(1, 2)
@@ -102,11 +102,52 @@ def test_a_full_ledger_disk_lets_records_pass(node: TestNode, disk: Disk) -> Non
         wait_for(lambda: node.arrived() == [1, 2], what="the record")
 
 
+def test_a_record_stands_though_the_ledger_could_not_be_saved(node: TestNode, disk: Disk) -> None:
+    """The saved ledger has the job open, with less than its record says."""
+    node.state = disk.folder / "state"
+    node.configure()
+    with node:
+        node.ask("open job=2 step=extern uid=0 job_cpus=1")  # a process that lives on: ours
+        pause(0.3)
+        filler = disk.fill()
+        wait_for(lambda: "the ledger goes on in memory" in node.log(), what="the fault")
+        pause(0.5)
+        node.ask("end job=2")
+        wait_for(lambda: node.arrived() == [2], what="the record")
+        path = node.records / node.file_name(2)
+        record = path.read_text()
+        node.kill(signal.SIGKILL)
+        filler.unlink()
+        node.start()
+        assert node.ask("status")["accounts"] == "0"
+        node.job(3)
+        node.wait_arrived(2, 3)
+        assert path.read_text() == record
+
+
+def test_a_record_of_a_run_that_ends_later_stays(node: TestNode) -> None:
+    """A ledger that a power failure threw back tells of the job's beginning alone."""
+    with node:
+        node.job(1)
+        node.wait_arrived(1)
+    path, waiting = (
+        folder / node.file_name(1) for folder in (node.records, node.state / "outbox")
+    )
+    delivered = path.read_text()
+    end_ns = json.loads(delivered)["accounts"][0]["end_ns"]
+    for other_ns, stays in ((end_ns - 1, True), (end_ns + 1, False)):
+        waiting.write_text(delivered.replace(f'"end_ns": {end_ns}', f'"end_ns": {other_ns}'))
+        with node:
+            node.wait_arrived(1)
+        assert (path.read_text() == delivered) == stays
+    assert [entry.name for entry in node.records.glob("*json*")] == [path.name]
+
+
 def test_a_killed_daemon_delivers_what_waited(node: TestNode, tmp_path: Path) -> None:
     node.configure(records=tmp_path / "away" / "records")
     with node:
         node.job(1)
-        wait_for(lambda: "No such file" in node.log(), what="the log to say so")
+        node.wait_log("No such file")
         node.kill(signal.SIGKILL)
         (tmp_path / "away").mkdir()
         node.start()
@@ -139,10 +180,9 @@ def test_a_killed_forwarder_is_replaced(node: TestNode) -> None:
 
 def test_a_killed_daemon_leaves_no_forwarder_behind(node: TestNode) -> None:
     with node:
-        wait_for(node.forwarder)
-        forwarder = Path(f"/proc/{node.forwarder()}")
+        forwarder = wait_for(node.forwarder)
         node.kill(signal.SIGKILL)
-        wait_for(lambda: not forwarder.exists(), what="the forwarder to end")
+        wait_for(lambda: not processes.state(forwarder), what="the forwarder to end")
 
 
 def test_a_requeued_jobs_runs_are_kept_side_by_side(node: TestNode) -> None:

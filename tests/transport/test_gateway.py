@@ -15,7 +15,7 @@ import pytest
 
 from tests.cluster import pause, wait_for
 from tests.peers.agent import Agent
-from tests.peers.gateway import CHANNELS, TREE, Gateway, watts
+from tests.peers.gateway import CHANNELS, TREE, Gateway, outlets, watts
 from tests.peers.mosquitto import Broker
 from tests.peers.node import TestNode
 
@@ -122,16 +122,17 @@ def test_a_dead_pdu_and_a_dead_broker_are_said_and_survived(
     with gateway() as running:
         listen(broker, 3)
         agent.kill()
-        wait_for(lambda: "instrument pdu, channel n1: " in running.log(), what="the log to say so")
+        running.wait_log("instrument pdu, channel n1: ")
         agent.start()
-        wait_for(lambda: "reads well again" in running.log(), what="the log to say so")
+        running.wait_log("reads well again")
         broker.kill(signal.SIGKILL)
-        wait_for(lambda: "power is not published" in running.log(), what="the log to say so")
+        running.wait_log("power is not published")
         broker.start()
         assert len(listen(broker, 6)) == 6
 
 
-SUPPLIES = f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-3].1', sum: true}}\n"
+SUM = ", sum: true"
+SUPPLIES = outlets("n[1-3]", "[1-3]", SUM)
 
 
 @pytest.fixture
@@ -154,10 +155,9 @@ def test_a_node_with_two_power_supplies_has_their_sum(
 
 def test_two_outlets_of_one_pdu_are_summed_and_named(gateway: Callable, broker: Broker) -> None:
     """n1 has outlets 1 and 2, in one entry; n2's and n3's have entries of their own."""
-    both = f"  - {{nodes: 'n1,n1', oid: '{TREE}.[1-2].1', sum: true}}\n"
-    rest = f"  - {{nodes: 'n[2-3]', oid: '{TREE}.[3-4].1', sum: true}}\n"
-    rest += f"  - {{nodes: 'n2', oid: {TREE}.5.1, sum: true}}\n"
-    fans = f"  - {{name: fans, oid: {TREE}.5.1, shared: energy, nodes: 'n[1-3]'}}\n"
+    both = outlets("n1,n1", "[1-2]", SUM)
+    rest = outlets("n[2-3]", "[3-4]", SUM) + outlets("n2", "5", SUM)
+    fans = outlets("n[1-3]", "5", ", name: fans, shared: energy")
     with gateway(both + rest + fans) as running:
         heard = {topic[-2:]: payload["watts"] for topic, payload in listen(broker, 12)}
         assert heard == {"n1": 300, "n2": 330, "n3": 60}
@@ -172,11 +172,11 @@ def test_half_of_a_node_is_never_published(
     gateway: Callable, broker: Broker, agent: Agent, second: Agent
 ) -> None:
     """n1 has both PDUs, n2 and n3 the first only; the second one dies and comes back."""
-    only = f"  - {{nodes: n1, oid: {TREE}.1.1, sum: true}}\n"
+    only = outlets("n1", "1", SUM)
     with gateway(SUPPLIES).add("pdu-b", second, only) as running:
         assert {topic[-2:] for topic, _ in listen(broker, 12)} == {"n1", "n2", "n3"}
         second.kill()
-        wait_for(lambda: "channel n1: " in running.log(), what="the log to say so")
+        running.wait_log("channel n1: ")
         heard = listen(broker, 20)
         assert {topic[-2:] for topic, _ in heard} == {"n2", "n3"}
         second.start()
@@ -186,15 +186,14 @@ def test_half_of_a_node_is_never_published(
 
 def test_a_dead_outlet_leaves_its_node_out_of_the_lines(gateway: Callable, second: Agent) -> None:
     """Its energy since the last line is not known: no share can be told from it."""
-    two = f"  - {{nodes: 'n[2-3]', oid: '{TREE}.[2-3].1'}}\n"
-    two += f"  - {{name: fans, oid: {TREE}.4.1, shared: energy, nodes: 'n[1-3]'}}\n"
-    one = f"  - {{nodes: n1, oid: {TREE}.1.1}}\n"
+    fans = outlets("n[1-3]", "4", ", name: fans, shared: energy")
 
     def known() -> set[str]:
         lines = running.lines("fans")
         return set(lines[-1]["nodes_uj"]) if lines else set()
 
-    with gateway(two).add("pdu-b", second, one) as running:
+    two = gateway(outlets("n[2-3]", "[2-3]") + fans)
+    with two.add("pdu-b", second, outlets("n1", "1")) as running:
         wait_for(lambda: known() == {"n1", "n2", "n3"}, what="all nodes")
         second.kill()
         wait_for(lambda: known() == {"n2", "n3"}, what="n1 to be left out")
@@ -202,47 +201,33 @@ def test_a_dead_outlet_leaves_its_node_out_of_the_lines(gateway: Callable, secon
         wait_for(lambda: known() == {"n1", "n2", "n3"}, what="all nodes")
 
 
+AGAIN = outlets("n2", "4", ", name: again")
+MAPPED = "node 'n2' is mapped already in line 17"
+EQUAL = ", name: x, shared: equal"
+
+
 @pytest.mark.parametrize(
     ("channels", "part"),
     [
-        (f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-2].1'}}\n", "names 2, but `nodes` names 3"),
-        (f"  - {{nodes: 'n[1-4]', oid: '{TREE}.[1-4].1'}}\n", "'n4' is not of gateway.nodes"),
+        (outlets("n[1-3]", "[1-2]"), "names 2, but `nodes` names 3"),
+        (outlets("n[1-4]", "[1-4]"), "'n4' is not of gateway.nodes"),
+        (outlets("n[1-2]", "[1-2]"), "node 'n3' is measured by no channel"),
+        (outlets("n[1-3]", "[1-3]") + AGAIN, f"{MAPPED}; remove one, or say 'sum: true' in both"),
+        (SUPPLIES + AGAIN, f"{MAPPED}; remove one, or say 'sum: true' in both"),
         (
-            f"  - {{nodes: 'n[1-2]', oid: '{TREE}.[1-2].1'}}\n",
-            "node 'n3' is measured by no channel",
-        ),
-        (
-            f"  - {{nodes: 'n[1-3]', oid: '{TREE}.[1-3].1'}}\n"
-            f"  - {{nodes: n2, name: again, oid: {TREE}.4.1}}\n",
-            "node 'n2' is mapped already in line 17; remove one, or say 'sum: true' in both",
-        ),
-        (
-            SUPPLIES + f"  - {{nodes: n2, name: again, oid: {TREE}.4.1}}\n",
-            "node 'n2' is mapped already in line 17; remove one, or say 'sum: true' in both",
-        ),
-        (
-            SUPPLIES + f"  - {{nodes: n2, oid: {TREE}.2.1, sum: true}}\n",
+            SUPPLIES + outlets("n2", "2", SUM),
             "node 'n2' has this very outlet already in line 17",
         ),
+        (outlets("n[1-3],n2", "[1-4]"), MAPPED),
         (
-            f"  - {{nodes: 'n[1-3],n2', oid: '{TREE}.[1-4].1'}}\n",
-            "node 'n2' is mapped already in line 17",
-        ),
-        (
-            CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: equal, nodes: n1, sum: true}}\n",
+            CHANNELS + outlets("n1", "9", EQUAL + SUM),
             "which is for a node's own outlets",
         ),
         (SUPPLIES.replace("true", "both"), "must be true or false, is 'both'"),
-        (f"  - {{nodes: 'n[1-', oid: '{TREE}.1.1'}}\n", "must be a host list such as n[001-072]"),
-        (CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: equal}}\n", "by whom is missing"),
-        (
-            CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: equal, nodes: n7}}\n",
-            "node 'n7' is not of gateway.nodes",
-        ),
-        (
-            CHANNELS + f"  - {{name: x, oid: {TREE}.9.1, shared: mine, nodes: n1}}\n",
-            "must be equal or energy",
-        ),
+        (outlets("n[1-", "1"), "must be a host list such as n[001-072]"),
+        (CHANNELS + f"  - {{oid: {TREE}.9.1{EQUAL}}}\n", "by whom is missing"),
+        (CHANNELS + outlets("n7", "9", EQUAL), "node 'n7' is not of gateway.nodes"),
+        (CHANNELS + outlets("n1", "9", ", name: x, shared: mine"), "must be equal or energy"),
     ],
 )
 def test_mistakes_in_the_mapping_are_said_with_their_line(
@@ -261,3 +246,24 @@ def test_a_sound_mapping_is_good_and_is_no_nodes(gateway: Callable) -> None:
     words = [str(made.program), "-N", "n1", "-c", str(made.config)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 78 and "start with --gateway" in done.stderr
+
+
+def test_what_no_node_draws_is_refused_and_what_many_draw_is_not(
+    gateway: Callable, agent: Agent
+) -> None:
+    """50 kW a node are believed: of one outlet, of three nodes' rack three times as much."""
+    agent.set(watts(100, 60_000, 300, 90_000, 30))
+    with gateway() as running:
+        wait_for(lambda: len(running.lines("rack")) >= 5, what="lines")
+        assert running.log().count("channel n2: reads more power than is believed (`max_w`)") == 1
+        first, last = running.lines("rack")[0], running.lines("rack")[-1]
+        seconds = (last["time_ns"] - first["time_ns"]) / 1e9
+        gained_j = (last["energy_uj"] - first["energy_uj"]) / 1e6
+        assert gained_j == pytest.approx(90_000 * seconds, rel=0.02, abs=90_000 * 0.3)
+        assert set(last["nodes_uj"]) == {"n1", "n3"}
+        words = [str(running.program), "--describe", "-N", "n1", "-c", str(running.config)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        limits = {
+            said["channel"]: said["max_w"] for said in map(json.loads, done.stdout.splitlines())
+        }
+        assert limits["rack"] == 150_000 and limits["n2"] == 50_000, done.stderr

@@ -58,7 +58,7 @@ def test_a_dead_broker_delays_records_alone(
     node.wait_arrived(1)
     broker.kill(signal.SIGKILL)
     assert max(node.job(number) for number in range(2, 12)) < 2
-    wait_for(lambda: "records wait in the outbox" in node.log(), what="the log to say so")
+    node.wait_log("records wait in the outbox")
     wait_for(lambda: len(node.outbox()) == 10, what="all records in the outbox")
     assert node.arrived() == [1]
     broker.start()
@@ -96,7 +96,7 @@ def test_what_a_broker_loses_is_sent_again(
     """It acknowledges, dies, and has forgotten: the node still has the record."""
     receiver.kill(signal.SIGKILL)
     node.job(1)
-    wait_for(lambda: "Sending PUBACK" in broker.log(), what="the broker's acknowledgement")
+    broker.wait_log("Sending PUBACK")
     broker.kill(signal.SIGKILL)
     (broker.folder / "mosquitto.db").unlink(missing_ok=True)
     assert node.outbox() == [node.file_name(1)]
@@ -107,7 +107,7 @@ def test_what_a_broker_loses_is_sent_again(
 
 def test_a_record_nobody_takes_is_said_and_kept(node: TestNode) -> None:
     node.job(1)
-    wait_for(lambda: "for nobody" in node.log(), what="the log to say so")
+    node.wait_log("for nobody")
     assert node.outbox() == [node.file_name(1)]
 
 
@@ -118,7 +118,7 @@ def test_a_full_record_disk_delays_records_alone(
     final = node.records / node.file_name(1)
     final.mkdir()  # no file can take its place
     node.job(1)
-    wait_for(lambda: "cannot be written, and comes again" in receiver.log())
+    receiver.wait_log("cannot be written, and comes again")
     assert node.outbox() == [node.file_name(1)]
     final.rmdir()
     node.wait_arrived(1)
@@ -151,7 +151,7 @@ def test_whatever_a_writer_dies_of_is_said(node: TestNode, tmp_path: Path) -> No
     node.job(1)
     said = "cannot be written, and comes again: RuntimeError: broken on purpose"
     try:
-        wait_for(lambda: f"{node.file_name(1)}: {said}" in receiver.log())
+        receiver.wait_log(f"{node.file_name(1)}: {said}")
         assert node.outbox() == [node.file_name(1)]
     finally:
         assert receiver.kill(signal.SIGTERM) == 0

@@ -164,9 +164,9 @@ def build(slurm: Slurm) -> None:
         source = slurm.folder / "source"
         if not (source / "config.status").exists():
             prefix = [f"--prefix={slurm.prefix}", f"--sysconfdir={slurm.prefix}/etc"]
-            _step(slurm, source, ["./configure", *prefix, *OPTIONS])
+            step(slurm, source, ["./configure", *prefix, *OPTIONS])
         for target in (["-C", "src"], ["-C", "src", "install"], ["install-pkgincludeHEADERS"]):
-            _step(slurm, source, ["make", "-s", f"-j{JOBS}", *target])
+            step(slurm, source, ["make", "-s", f"-j{JOBS}", *target])
         (slurm.folder / "built").touch()
 
 
@@ -180,12 +180,12 @@ def build_plugins(slurm: Slurm) -> None:
         f"-DCMAKE_INSTALL_PREFIX={slurm.plugins}",
         "-DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON",
     ]
-    _step(slurm, source, configure)
-    _step(slurm, source, ["cmake", "--build", made, "--parallel", JOBS])
-    _step(slurm, source, ["cmake", "--install", made])
+    step(slurm, source, configure)
+    step(slurm, source, ["cmake", "--build", made, "--parallel", JOBS])
+    step(slurm, source, ["cmake", "--install", made])
 
 
-def _step(slurm: Slurm, folder: Path, words: Sequence[str | Path]) -> None:
+def step(slurm: Slurm, folder: Path, words: Sequence[str | Path]) -> None:
     log = slurm.folder / "build.log"
     with log.open("a") as output:
         output.write(f"$ {' '.join(map(str, words))}\n")

@@ -18,6 +18,7 @@ from tests.e2e.test_energy import (
 from tests.e2e.test_option import test_a_lone_srun_sums_itself_up
 from tests.versions.slurm import Slurm
 
+# in this order: `steady` is steady until a module's first other waveform
 __all__ = [
     "test_a_job_of_300_ms_is_charged_its_30_joules",
     "test_a_lone_srun_sums_itself_up",

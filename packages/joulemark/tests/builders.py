@@ -6,14 +6,15 @@ import math
 START_NS = 1_790_000_000_000_000_000
 
 
-def account(step="job", energy_uj=100_000_000, seconds=10, **changes):
-    """An account of `seconds` at constant power, 60 % of it in the CPU."""
+def account(step="job", energy_uj=100_000_000, seconds=10, start_s=0, **changes):
+    """An account of `seconds` at constant power, 60 % of it in the CPU, from START_NS or later."""
+    start_ns = START_NS + int(start_s * 10**9)
     cpu_uj = energy_uj * 6 // 10
     systematic_uj, random_uj = energy_uj * 0.01, energy_uj * 0.001
     return {
         "step": step,
-        "start_ns": START_NS,
-        "end_ns": START_NS + seconds * 1_000_000_000,
+        "start_ns": start_ns,
+        "end_ns": start_ns + seconds * 10**9,
         "energy_uj": energy_uj,
         "idle_uj": energy_uj // 4,
         "overhead_uj": 0,

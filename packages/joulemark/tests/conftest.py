@@ -6,6 +6,7 @@ import stat
 import sys
 from pathlib import Path
 
+import builders
 import pytest
 from hypothesis import HealthCheck, settings
 from joulemark import cli, config, store
@@ -32,16 +33,40 @@ class Site:
         )
         self._capsys = capsys
 
+    def configure(self, text: str) -> None:
+        """More keys for joulemark.yaml."""
+        self.yaml.write_text(self.yaml.read_text() + text)
+
+    def leave(self, job=12, node="n1", accounts=None, **changes) -> Path:
+        """Puts a record where joulemarkd would."""
+        return builders.write(self.records, builders.record(job, node, accounts, **changes))
+
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Exit code, stdout and stderr of one `joulemark` command."""
         code = cli.main(list(arguments))
         output = self._capsys.readouterr()
         return code, output.out, output.err
 
-    def job(self, job: int) -> dict[str, dict]:
+    def out(self, *arguments: str) -> str:
+        """What a command prints that must succeed."""
+        code, out, err = self.run(*arguments)
+        assert code == 0, err
+        return out
+
+    def fails(self, *arguments: str) -> str:
+        """What a command says that must fail."""
+        code, _, err = self.run(*arguments)
+        assert code == 1, err
+        return err
+
+    def rows(self, job: int) -> list[dict]:
         """The stored rows of a job."""
         with store.reading(config.load(self.yaml).store) as session:
-            return jobs.last_run(jobs.job_rows(session, "demo", job))
+            return jobs.job_rows(session, "demo", job)
+
+    def job(self, job: int) -> dict[str, dict]:
+        """Those of its last run by their step."""
+        return jobs.last_run(self.rows(job))
 
 
 @pytest.fixture
@@ -55,17 +80,26 @@ def site(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def texts_on_figures(monkeypatch):
     """What is written over and in each figure's axes, in the order in which they are saved."""
+    return collect_from_figures(monkeypatch, lambda axes: axes.texts)
+
+
+@pytest.fixture
+def legends_of_figures(monkeypatch):
+    """The entries of each figure's legend, likewise."""
+    return collect_from_figures(monkeypatch, lambda axes: axes.get_legend().get_texts())
+
+
+def collect_from_figures(monkeypatch, texts_of):
     from joulemark import plot
 
-    texts = []
-    original = plot.pyplot.close
+    found, close = [], plot.pyplot.close
 
     def collect(canvas):
-        texts.append([text.get_text() for text in canvas.axes[0].texts])
-        original(canvas)
+        found.append([text.get_text() for text in texts_of(canvas.axes[0])])
+        close(canvas)
 
     monkeypatch.setattr(plot.pyplot, "close", collect)
-    return texts
+    return found
 
 
 @pytest.fixture

@@ -109,6 +109,11 @@ def _wait_until(ready: Callable[[], object], process: subprocess.Popen, log: Pat
         time.sleep(0.05)
 
 
+def prepare(*words: str) -> None:
+    """Makes a server's data."""
+    subprocess.run(words, check=True, capture_output=True, cwd="/")
+
+
 @contextlib.contextmanager
 def mariadb() -> Iterator[Server]:
     """A MariaDB server of its own."""
@@ -116,21 +121,15 @@ def mariadb() -> Iterator[Server]:
     install, server = program("mariadb-install-db"), program("mariadbd")
     with folder_for("nobody") as (folder, as_user):
         me, socket = getpass.getuser(), folder / "socket"
-        subprocess.run(
-            [
-                *(*as_user, install, "--no-defaults", f"--datadir={folder}/data", "--force"),
-                *("--auth-root-authentication-method=socket", f"--auth-root-socket-user={me}"),
-                *("--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=16M"),
-            ],
-            check=True,
-            capture_output=True,
-            cwd="/",
+        prepare(
+            *(*as_user, install, "--no-defaults", f"--datadir={folder}/data", "--force"),
+            *("--auth-root-authentication-method=socket", f"--auth-root-socket-user={me}"),
+            *("--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=16M"),
         )
 
         def execute(statement: str) -> None:
-            with contextlib.closing(
-                pymysql.connect(unix_socket=str(socket), user=me, autocommit=True)
-            ) as connection:
+            connection = pymysql.connect(unix_socket=str(socket), user=me, autocommit=True)
+            with contextlib.closing(connection):
                 connection.cursor().execute(statement)
 
         words = [*as_user, server, "--no-defaults", f"--datadir={folder}/data"]
@@ -152,24 +151,14 @@ def postgresql() -> Iterator[Server]:
         secret = folder / "pwfile"
         secret.write_text(PASSWORD + "\n")
         secret.chmod(0o644)
-        subprocess.run(
-            [
-                *(*as_user, initdb, "-D", f"{folder}/data", "-U", "joulemark", "-E", "UTF8"),
-                *("--locale=C", "-A", "scram-sha-256", f"--pwfile={secret}", "--no-sync"),
-            ],
-            check=True,
-            capture_output=True,
-            cwd="/",
+        prepare(
+            *(*as_user, initdb, "-D", f"{folder}/data", "-U", "joulemark", "-E", "UTF8"),
+            *("--locale=C", "-A", "scram-sha-256", f"--pwfile={secret}", "--no-sync"),
         )
+        place = {"host": str(folder), "user": "joulemark", "dbname": "postgres"}
 
         def execute(statement: str) -> None:
-            with psycopg.connect(
-                host=str(folder),
-                user="joulemark",
-                password=PASSWORD,
-                dbname="postgres",
-                autocommit=True,
-            ) as connection:
+            with psycopg.connect(**place, password=PASSWORD, autocommit=True) as connection:
                 connection.execute(statement)
 
         words = [*as_user, server, "-D", f"{folder}/data", "-k", str(folder)]

@@ -40,12 +40,8 @@ def write(site, found, name="rack1", end="\n"):
 
 
 def job(site, number=12, node="n1", start_s=0, seconds=10, cpus=2, **more):
-    start_ns = builders.START_NS + start_s * S
-    account = builders.account(
-        "job", seconds=seconds, start_ns=start_ns, end_ns=start_ns + seconds * S, cpus=cpus
-    )
-    record = builders.record(number, node, [account], **{"node_cpus": 4, **more})
-    builders.write(site.records, record)
+    account = builders.account("job", seconds=seconds, start_s=start_s, cpus=cpus)
+    site.leave(number, node, [account], **{"node_cpus": 4, **more})
 
 
 def merged(site, number=12):
@@ -96,10 +92,7 @@ def test_unreadable_channel_costs_its_overhead_and_not_the_merge(site):
 
 def test_record_without_node_cpus_says_so(site):
     write(site, lines([(0, 0), (60, 6000)]))
-    job(site, node_cpus=8)
-    record = json.loads((site.records / "demo.12.n1.json").read_text())
-    del record["node_cpus"]
-    builders.write(site.records, record)
+    site.leave()
     row = merged(site)
     assert row["EnergyOverhead_uj"] is None
     assert row["Notes"] == "rack1: no overhead: records of n1 lack node_cpus"
@@ -244,10 +237,6 @@ def test_jobs_never_get_more_than_there_was(tmp_path_factory, gaps, wanted, weig
     assert given_uj <= total_uj
 
 
-def with_rates(site, text):
-    site.yaml.write_text(site.yaml.read_text() + text)
-
-
 def test_absent_factors_leave_columns_empty(site):
     job(site)
     row = merged(site)
@@ -255,7 +244,7 @@ def test_absent_factors_leave_columns_empty(site):
 
 
 def test_factors_error_and_overhead_stay_apart(site):
-    with_rates(site, "carbon_g_per_kwh: 360\ncarbon_relative_error: 0.1\n")
+    site.configure("carbon_g_per_kwh: 360\ncarbon_relative_error: 0.1\n")
     write(site, lines([(0, 0), (60, 6000)]))
     job(site, seconds=60, cpus=4)
     row = merged(site)
@@ -272,7 +261,7 @@ def test_series_is_averaged_over_the_job(site, monkeypatch):
     monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 3600 * S)
     path = site.folder / "price.csv"
     path.write_text(f"time,value\n{START_S - 10},1.0\n{START_S + 5},-3.0\n")
-    with_rates(site, f"price_per_kwh: {path}\ncurrency: EUR\n")
+    site.configure(f"price_per_kwh: {path}\ncurrency: EUR\n")
     job(site, seconds=10)
     row = merged(site)
     assert row["Cost"] == pytest.approx(100 / 3.6e6 * -1.0) and row["CostError"] > 0
@@ -328,7 +317,7 @@ def test_times_may_be_iso(tmp_path):
     ],
 )
 def test_wrong_keys_name_file_and_line(site, text, problem):
-    with_rates(site, text)
+    site.configure(text)
     with pytest.raises(UserError, match=r"joulemark\.yaml") as caught:
         config.load(site.yaml)
     assert problem in str(caught.value)
@@ -336,28 +325,15 @@ def test_wrong_keys_name_file_and_line(site, text, problem):
 
 def test_faults_of_instruments_are_kept_and_shown(site, sacct_on_path):
     fault = {"what": "stuck", "count": 3, "seconds": 12.5, "last": "100 W for 12.5 s"}
-    for node in ("n1", "n2"):
-        job(
-            site,
-            1,
-            node,
-            instruments=[
-                {"name": "pdu", "type": "snmp", "faults": [fault]},
-                {"name": "rapl", "type": "powercap", "faults": []},
-            ],
-        )
-    _, out, _ = site.run("merge")
-    assert out.endswith("2 nodes, counter, faults: pdu stuck\n")
-    assert json.loads(site.job(1)["1"]["Faults"]) == [
-        {
-            "instrument": "pdu",
-            "what": "stuck",
-            "count": 6,
-            "seconds": 12.5,
-            "nodes": ["n1", "n2"],
-            "last": "100 W for 12.5 s",
-        }
+    instruments = [
+        {"name": "pdu", "type": "snmp", "faults": [fault]},
+        {"name": "rapl", "type": "powercap", "faults": []},
     ]
-    _, out, _ = site.run("sacct", "-nPX", "-j", "1", "-o", "JobIDRaw,Faults")
+    for node in ("n1", "n2"):
+        job(site, 1, node, instruments=instruments)
+    assert site.out("merge").endswith("2 nodes, counter, faults: pdu stuck\n")
+    both = {**fault, "instrument": "pdu", "count": 6, "nodes": ["n1", "n2"]}
+    assert json.loads(site.job(1)["1"]["Faults"]) == [both]
+    out = site.out("sacct", "-nPX", "-j", "1", "-o", "JobIDRaw,Faults")
     assert "1|pdu stuck 6 times, 12.5 s on n1, n2" in out
-    assert "job 1: pdu stuck 6 times" in site.run("sacct")[1]
+    assert "job 1: pdu stuck 6 times" in site.out("sacct")

@@ -101,8 +101,7 @@ def test_a_folder_that_may_not_be_read_is_one_line(site, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied", folder)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    code, _, err = site.run("merge")
-    assert code == 1 and err == f"joulemark: [Errno 13] Permission denied: '{site.records}'\n"
+    assert site.fails("merge") == f"joulemark: [Errno 13] Permission denied: '{site.records}'\n"
 
 
 def test_merge_loads_nothing_heavy(site):

@@ -67,11 +67,8 @@ def test_every_test_becomes_a_line_and_only_a_passed_one_has_performance(tmp_pat
     words = ["hpl", "results", str(output), "--cooked", str(lines), "--threads", "4"]
     assert cli.main(words) == 1  # one failed, one has no check: cut short
     found = cooked.load([str(lines)])
-    assert [(one.variant, one.verified) for one in found] == [
-        ("nb192", True),
-        ("nb256", False),
-        ("nb128", False),
-    ]
+    verified = [(one.variant, one.verified) for one in found]
+    assert verified == [("nb192", True), ("nb256", False), ("nb128", False)]
     assert (found[0].size, found[0].ranks, found[0].threads) == (2000, 6, 4)
     assert found[0].performance == 27.76e9 and found[0].unit == "F/s"
     assert found[0].time_s == pytest.approx((2 / 3 * 2000**3 + 1.5 * 2000**2) / 27.76e9)

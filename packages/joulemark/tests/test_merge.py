@@ -16,12 +16,12 @@ import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joulemark import config, jobrecord, merge, runs, store
-from joulemark.store import jobs, nodes
+from joulemark import jobrecord, merge, runs
+from joulemark.store import nodes
 
 
 def test_merge_stores_the_job_and_prints_its_comment(site):
-    builders.write(site.records, builders.record())
+    site.leave()
     code, out, _ = site.run("merge", "--job", "12", "--nodes", "n1")
     assert code == 0
     assert out == "12\tEnergy: 100.0 J +- 2.0 J (k=2), 10.0 W mean, 1 node, counter\n"
@@ -46,7 +46,7 @@ def test_merging_twice_changes_nothing(site):
 
 
 def test_comment_can_be_asked_for_again(site):
-    builders.write(site.records, builders.record())
+    site.leave()
     first = site.run("merge", "--job", "12", "--nodes", "n1")
     assert site.run("merge", "--job", "12", "--nodes", "n1")[1] == ""
     assert site.run("merge", "--job", "12", "--nodes", "n1", "--print-comment") == first
@@ -54,9 +54,7 @@ def test_comment_can_be_asked_for_again(site):
 
 def test_microjoules_round_half_up(site):
     for job, energy_uj in ((1, 499_999), (2, 500_000), (3, 1_500_000), (4, 2_499_999)):
-        builders.write(
-            site.records, builders.record(job, accounts=[builders.account("job", energy_uj)])
-        )
+        site.leave(job, accounts=[builders.account("job", energy_uj)])
     site.run("merge")
     assert [site.job(job)[str(job)]["ConsumedEnergyRaw"] for job in (1, 2, 3, 4)] == [0, 1, 2, 2]
 
@@ -64,7 +62,7 @@ def test_microjoules_round_half_up(site):
 def test_steps_have_rows_of_their_own(site):
     steps = ["job", "extern", "batch", "0", "1"]
     accounts = [builders.account(step, 10_000_000 * n) for n, step in enumerate(steps, 1)]
-    builders.write(site.records, builders.record(accounts=accounts))
+    site.leave(accounts=accounts)
     site.run("merge")
     rows = site.job(12)
     assert set(rows) == {"12", "12.extern", "12.batch", "12.0", "12.1"}
@@ -78,8 +76,8 @@ def test_nodes_add_up_by_the_rules(site):
     two = builders.account(
         peak_w=12.0, gap_seconds=2.5, uncertainty_systematic_uj=1e6, uncertainty_random_uj=4e6
     )
-    builders.write(site.records, builders.record(accounts=[one]))
-    builders.write(site.records, builders.record(node="n2", accounts=[two]))
+    site.leave(accounts=[one])
+    site.leave(node="n2", accounts=[two])
     _, out, _ = site.run("merge")
     row = site.job(12)["12"]
     assert (row["NNodes"], row["Nodes"]) == (2, "n1,n2")
@@ -94,36 +92,35 @@ def test_nodes_add_up_by_the_rules(site):
 
 
 def test_estimate_is_said_in_the_comment(site):
-    account = builders.account(method="model", estimated=True)
-    builders.write(site.records, builders.record(accounts=[account]))
+    site.leave(accounts=[builders.account(method="model", estimated=True)])
     assert "\tEnergy (estimated by model): 100.0 J" in site.run("merge")[1]
 
 
 def test_one_estimated_node_makes_the_job_an_estimate(site):
-    builders.write(site.records, builders.record())
+    site.leave()
     model = builders.account(method="model", estimated=True)
-    builders.write(site.records, builders.record(node="n2", accounts=[model]))
+    site.leave(node="n2", accounts=[model])
     site.run("merge")
     row = site.job(12)["12"]
     assert (row["Method"], row["Estimated"]) == ("mixed", 1)
 
 
 def test_node_that_never_came_is_missing_until_its_record_comes(site):
-    builders.write(site.records, builders.record())
+    site.leave()
     _, out, _ = site.run("merge", "--job", "12", "--nodes", "n[1-2]", "--wait", "0.05")
     assert out.endswith("2 nodes, counter; missing: n2\n")
     assert site.job(12)["12"]["Missing"].startswith("n2: no record came within 0.05 s")
-    builders.write(site.records, builders.record(node="n2"))
+    site.leave(node="n2")
     _, out, _ = site.run("merge")
     assert out == "12\tEnergy: 200.0 J +- 4.0 J (k=2), 20.0 W mean, 2 nodes, counter\n"
     assert site.job(12)["12"]["Missing"] is None
 
 
 def test_late_missing_record_does_not_replace_a_complete_one(site):
-    builders.write(site.records, builders.record())
+    site.leave()
     site.run("merge")
     before = site.job(12)
-    builders.write(site.records, builders.record(accounts=[], missing="joulemarkd was dead"))
+    site.leave(accounts=[], missing="joulemarkd was dead")
     site.run("merge")
     assert site.job(12) == before
     assert len(list((site.records / "merged").iterdir())) == 2
@@ -133,7 +130,7 @@ def test_a_nodes_own_reason_outlives_the_guess_of_the_merge(site):
     """In either order: `zzz` sorts after and `aaa` before the merge's own words."""
     for job, why in ((12, "zzz"), (13, "aaa")):
         site.run("merge", "--job", str(job), "--nodes", "n1", "--wait", "0")
-        builders.write(site.records, builders.record(job=job, accounts=[], missing=why))
+        site.leave(job=job, accounts=[], missing=why)
         for _ in range(2):
             site.run("merge", "--job", str(job), "--nodes", "n1", "--wait", "0")
             assert site.job(job)[str(job)]["Missing"] == f"n1: {why}"
@@ -142,17 +139,12 @@ def test_a_nodes_own_reason_outlives_the_guess_of_the_merge(site):
 def test_runs_that_wait_side_by_side_are_both_merged(site):
     """A requeued job's records of one node: NAME and NAME.2; a rebuild finds both again."""
     for run in (0, 1):
-        start_ns = builders.START_NS + run * 200 * 10**9
-        account = builders.account(
-            "job", 10**6 * (run + 1), start_ns=start_ns, end_ns=start_ns + 10**10
-        )
-        builders.write(site.records, builders.record(accounts=[account]))
+        site.leave(accounts=[builders.account("job", 10**6 * (run + 1), start_s=200 * run)])
         if run == 0:
             (site.records / "demo.12.n1.json").rename(site.records / "demo.12.n1.json.2")
     for words in (["merge"], ["merge", "--rebuild"]):
         assert site.run(*words)[0] == 0
-        with store.reading(config.load(site.yaml).store) as session:
-            rows = jobs.job_rows(session, "demo", 12)
+        rows = site.rows(12)
         assert [(row["Run"], row["ConsumedEnergy_uj"]) for row in rows] == [
             (0, 10**6),
             (1, 2 * 10**6),
@@ -162,9 +154,8 @@ def test_runs_that_wait_side_by_side_are_both_merged(site):
 
 
 def test_job_without_any_energy_is_not_zero_joules(site):
-    builders.write(site.records, builders.record(accounts=[], missing="joulemarkd was dead"))
-    _, out, _ = site.run("merge")
-    assert out == "12\tEnergy: not measured; missing: n1\n"
+    site.leave(accounts=[], missing="joulemarkd was dead")
+    assert site.out("merge") == "12\tEnergy: not measured; missing: n1\n"
     assert site.job(12)["12"]["ConsumedEnergyRaw"] is None
 
 
@@ -174,12 +165,9 @@ def test_runs_of_a_requeued_job_are_kept_apart(site, monkeypatch, counted):
     monkeypatch.setenv("SLURM_JOB_ID", "12")
 
     def record(run, node, energy_uj):
-        start_ns = builders.START_NS + run * 200 * 10**9
-        account = builders.account(
-            "job", energy_uj, start_ns=start_ns, end_ns=start_ns + 10 * 10**9
-        )
+        account = builders.account("job", energy_uj, start_s=200 * run)
         more = {"restart": run} if counted else {}
-        builders.write(site.records, builders.record(node=node, accounts=[account], **more))
+        site.leave(node=node, accounts=[account], **more)
 
     def merge(run, node_list):
         monkeypatch.setenv("SLURM_JOB_RESTART_COUNT", str(run))
@@ -192,18 +180,13 @@ def test_runs_of_a_requeued_job_are_kept_apart(site, monkeypatch, counted):
     assert "30.0 J" in merge(1, "n[1,3]")[1]
     record(0, "n2", 2_000_000)
     site.run("merge")
-    with store.reading(config.load(site.yaml).store) as session:
-        rows = jobs.job_rows(session, "demo", 12)
-    assert [
-        (row["Run"], row["Nodes"], row["ConsumedEnergyRaw"], row["Missing"]) for row in rows
-    ] == [
-        (0, "n1,n2", 3, None),
-        (1, "n1,n3", 30, None),
-    ]
+    keys = ("Run", "Nodes", "ConsumedEnergyRaw", "Missing")
+    found = [tuple(row[key] for key in keys) for row in site.rows(12)]
+    assert found == [(0, "n1,n2", 3, None), (1, "n1,n3", 30, None)]
 
 
 def test_merge_waits_for_the_last_node(site):
-    builders.write(site.records, builders.record())
+    site.leave()
     late = threading.Timer(0.2, builders.write, (site.records, builders.record(node="n2")))
     late.start()
     started = time.monotonic()
@@ -214,9 +197,9 @@ def test_merge_waits_for_the_last_node(site):
 
 
 def test_job_merge_leaves_other_jobs_alone_unless_left_behind(site):
-    builders.write(site.records, builders.record(12))
-    fresh = builders.write(site.records, builders.record(13))
-    old = builders.write(site.records, builders.record(14))
+    site.leave(12)
+    fresh = site.leave(13)
+    old = site.leave(14)
     os.utime(old, (time.time() - 3600,) * 2)
     _, out, _ = site.run("merge", "--job", "12", "--nodes", "n1")
     assert [line.split("\t")[0] for line in out.splitlines()] == ["12", "14"]
@@ -225,15 +208,9 @@ def test_job_merge_leaves_other_jobs_alone_unless_left_behind(site):
 
 def test_regions_of_nodes_add_up(site):
     for node, seconds in (("n1", 1.0), ("n2", 1.5)):
-        region = {
-            "name": "solve",
-            "count": 3,
-            "seconds": seconds,
-            "energy_uj": 5,
-            "uncertainty_uj": 2.0,
-        }
-        account = builders.account(regions=[region])
-        builders.write(site.records, builders.record(node=node, accounts=[account]))
+        region = {"name": "solve", "count": 3, "energy_uj": 5, "uncertainty_uj": 2.0}
+        account = builders.account(regions=[{**region, "seconds": seconds}])
+        site.leave(node=node, accounts=[account])
     site.run("merge")
     assert json.loads(site.job(12)["12"]["Regions"]) == [
         {"name": "solve", "count": 3, "seconds": 1.5, "energy_uj": 10, "uncertainty_uj": 4.0}
@@ -241,8 +218,8 @@ def test_regions_of_nodes_add_up(site):
 
 
 def test_bad_file_is_kept_and_logged_and_the_good_ones_count(site):
-    builders.write(site.records, builders.record())
-    bad = builders.write(site.records, builders.record(13, uid=-1))
+    site.leave()
+    bad = site.leave(13, uid=-1)
     content = bad.read_bytes()
     code, out, err = site.run("merge")
     assert code == 1 and out.startswith("12\t")
@@ -253,7 +230,7 @@ def test_bad_file_is_kept_and_logged_and_the_good_ones_count(site):
 
 def test_a_record_that_takes_another_s_place_meanwhile_is_merged_next(site, monkeypatch):
     """The node's excuse is at hand, its record comes, the excuse's file is moved."""
-    builders.write(site.records, builders.record(accounts=[], missing="joulemarkd was dead"))
+    site.leave(accounts=[], missing="joulemarkd was dead")
     keep = merge._keep
 
     def record_comes(*words):
@@ -271,8 +248,8 @@ def test_a_record_that_takes_another_s_place_meanwhile_is_merged_next(site, monk
 
 def test_a_record_that_cannot_be_read_now_waits(site, monkeypatch):
     """A network folder's fault of a moment says nothing of the record."""
-    path = builders.write(site.records, builders.record())
-    builders.write(site.records, builders.record(13))
+    path = site.leave()
+    site.leave(13)
     real_open = os.open
 
     def failing_open(name, *words, **more):
@@ -290,7 +267,7 @@ def test_a_record_that_cannot_be_read_now_waits(site, monkeypatch):
 
 def test_second_bad_file_of_the_same_name_does_not_replace_the_first(site):
     for uid in (-1, -2):
-        builders.write(site.records, builders.record(uid=uid))
+        site.leave(uid=uid)
         site.run("merge")
     names = sorted(path.name for path in (site.records / "rejected").glob("demo*"))
     assert names == ["demo.12.n1.json", "demo.12.n1.json.2"]
@@ -307,7 +284,7 @@ def test_half_written_file_of_the_daemon_is_not_touched(site):
     "content", [b"not a database at all" * 300, b"SQLite format 3\0" + b"\1" * 5000]
 )
 def test_corrupt_store_is_an_error_and_loses_no_record(site, content):
-    path = builders.write(site.records, builders.record())
+    path = site.leave()
     site.store.write_bytes(content)
     code, out, err = site.run("merge", "--job", "12", "--nodes", "n1", "--wait", "0")
     assert (code, out) == (1, "")
@@ -316,11 +293,11 @@ def test_corrupt_store_is_an_error_and_loses_no_record(site, content):
 
 
 def test_lost_store_is_rebuilt_from_merged_records(site):
-    builders.write(site.records, builders.record())
+    site.leave()
     site.run("merge")
     later = builders.account("job", 7_000_000)
     later["end_ns"] += 1
-    builders.write(site.records, builders.record(accounts=[later]))
+    site.leave(accounts=[later])
     site.run("merge")
     before = site.job(12)
     for side in ("", "-wal", "-shm"):
@@ -331,7 +308,7 @@ def test_lost_store_is_rebuilt_from_merged_records(site):
 
 
 def test_merge_that_ends_between_its_transactions_is_finished_by_the_next(site, monkeypatch):
-    builders.write(site.records, builders.record())
+    site.leave()
     with monkeypatch.context() as patch:
         patch.setattr(jobrecord, "summarise", lambda run: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -348,7 +325,7 @@ def test_merge_that_ends_between_its_transactions_is_finished_by_the_next(site, 
 def test_big_merge_with_a_helper_is_as_one_without(site, monkeypatch, fault):
     nodes_of_job = [f"n{number}" for number in range(1, 21)]
     for node in nodes_of_job:
-        builders.write(site.records, builders.record(node=node))
+        site.leave(node=node)
     (site.records / "demo.12.n99.json").write_text("{")
     monkeypatch.setattr(merge, "WORTH_A_HELPER", 10 if fault != "never" else 1000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
@@ -357,9 +334,8 @@ def test_big_merge_with_a_helper_is_as_one_without(site, monkeypatch, fault):
         monkeypatch.setattr(merge, name, only_here(getattr(merge, name)))
     assert site.run("merge")[0] == 1
     assert len(list((site.records / "merged").iterdir())) == 20
-    assert [path.name for path in (site.records / "rejected").glob("*.json")] == [
-        "demo.12.n99.json"
-    ]
+    rejected = [path.name for path in (site.records / "rejected").glob("*.json")]
+    assert rejected == ["demo.12.n99.json"]
     row = site.job(12)["12"]
     assert (row["ConsumedEnergy_uj"], row["NNodes"]) == (2_000_000_000, 20)
 
@@ -377,36 +353,28 @@ def only_here(work):
 
 
 def test_store_of_a_newer_version_is_refused(site):
-    builders.write(site.records, builders.record())
+    site.leave()
     site.run("merge")
     with sqlite3.connect(site.store) as connection:
         connection.execute("INSERT INTO migration VALUES (99, 'later')")
-    code, _, err = site.run("merge")
-    assert code == 1 and "written by a newer joulemark" in err
+    assert "written by a newer joulemark" in site.fails("merge")
 
 
 def test_missing_record_folder_is_an_error(site):
     shutil.rmtree(site.records)
-    code, _, err = site.run("merge")
-    assert code == 1 and f"{site.records}: no such folder" in err
+    assert f"{site.records}: no such folder" in site.fails("merge")
 
 
 def test_many_merges_at_once_do_not_clash(site):
     jobs = range(1, 9)
     for job in jobs:
-        builders.write(site.records, builders.record(job))
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "joulemark", "merge", "--job", str(job), "--nodes", "n1"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for job in jobs
-    ] + [subprocess.Popen([sys.executable, "-m", "joulemark", "merge"], stdout=subprocess.PIPE)]
+        site.leave(job)
+    merge, pipe = [sys.executable, "-m", "joulemark", "merge"], subprocess.PIPE
+    commands = [*([*merge, "--job", str(job), "--nodes", "n1"] for job in jobs), merge]
+    running = [subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) for words in commands]
     for process in running:
         _, err = process.communicate(timeout=60)
-        assert (process.returncode, err or "") == (0, "")
+        assert (process.returncode, err) == (0, "")
     for job in jobs:
         assert site.job(job)[str(job)]["ConsumedEnergy_uj"] == 100_000_000
     assert len(list((site.records / "merged").iterdir())) == len(jobs)
@@ -470,7 +438,7 @@ def test_energy_is_the_exact_sum_and_errors_stay_within_linear_bounds(found):
 def test_merge_by_root_leaves_folders_to_the_owner_of_records(site):
     """An administrator's merge by hand must not shut SlurmUser's out."""
     os.chown(site.records, 65534, 65534)
-    builders.write(site.records, builders.record(12, "n1", [builders.account("job")]))
+    site.leave(12, "n1", [builders.account("job")])
     (site.records / "demo.13.n1.json").write_text("garbage")
     site.run("merge")
     for name in ("merged", "rejected", "rejected/rejected.log"):
@@ -480,7 +448,7 @@ def test_merge_by_root_leaves_folders_to_the_owner_of_records(site):
 def test_folder_that_cannot_be_made_is_said_and_the_rest_is_merged(site):
     (site.records / "rejected").write_text("in the way")
     (site.records / "demo.13.n1.json").write_text("garbage")
-    builders.write(site.records, builders.record(12, "n1", [builders.account("job")]))
+    site.leave(12, "n1", [builders.account("job")])
     status, _, errors = site.run("merge")
     assert status == 1 and "give it to record_dir's owner" in errors
     assert site.job(12)

@@ -93,3 +93,19 @@ def test_watts_come_from_the_configuration_or_are_asked_for():
         plan.load_of([model], 0, None, 0)
     with pytest.raises(UserError, match="--swing: '-1' is not"):
         plan.load_of([model], 90, None, -1)
+
+
+def test_the_daemon_is_found_in_the_prefix_of_its_client(tmp_path, monkeypatch):
+    """Spack gives each package a prefix; a module puts bin alone into the PATH."""
+    for name in ("bin/joulemarkctl", "sbin/joulemarkd"):
+        program = tmp_path / name
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\nexit 3\n")
+        program.chmod(0o755)
+    monkeypatch.delenv("JOULEMARKD", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    monkeypatch.setattr(plan.config, "find", lambda: tmp_path / "joulemark.yaml")
+    with pytest.raises(
+        UserError, match=f"{tmp_path}/sbin/joulemarkd --describe: it failed .exit 3"
+    ):
+        plan.describe(None, None)

@@ -10,9 +10,7 @@ import sys
 import textwrap
 
 import pytest
-from joulemark import cli, profile
-from joulemark.config import Config
-from joulemark.store.place import Place
+from joulemark import cli, config, profile
 
 h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
 
@@ -28,7 +26,7 @@ def lines(node="n1", job=7, marks=(), end=True, method="counter"):
         {"name": "rapl/package-0", "domain": "cpu", "method": "counter", "outermost": False},
     ]
     yield {
-        **{"schema": 1, "cluster": "c", "JobIDRaw": job, "node": node, "uid": UID},
+        **{"schema": 1, "cluster": "demo", "JobIDRaw": job, "node": node, "uid": UID},
         **{"start_ns": START_NS, "hz": 1, "asked_hz": 1, "channels": channels},
     }
     for second in range(11):
@@ -54,19 +52,14 @@ MARKS = (
 
 
 @pytest.fixture
-def site(tmp_path, monkeypatch):
-    """A site whose nodes have left files; `site.leave(node="n2")` leaves another."""
-    folder = tmp_path / "records" / "profiles"
-    folder.mkdir(parents=True)
-    (tmp_path / "joulemark.yaml").write_text(
-        f"cluster: c\nrecord_dir: {tmp_path}/records\nstore: {tmp_path}/store.sqlite\n"
-    )
-    monkeypatch.setenv("JOULEMARK_CONFIG", str(tmp_path / "joulemark.yaml"))
-    return Config("c", tmp_path / "records", Place.parse(str(tmp_path / "store.sqlite")))
+def site(site):
+    """The site's configuration, with a place for what nodes leave; `leave(site)` leaves a file."""
+    (site.records / "profiles").mkdir()
+    return config.load(site.yaml)
 
 
 def leave(site, node="n1", job=7, **how):
-    path = site.record_dir / "profiles" / f"c.{job}.{node}.profile.jsonl"
+    path = site.record_dir / "profiles" / f"demo.{job}.{node}.profile.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines(node, job, **how)))
     return path
 
@@ -75,8 +68,8 @@ def test_a_profile_becomes_hdf5(site):
     waiting = leave(site, marks=MARKS)
     profile.merge(site, 7)
     assert not waiting.exists()
-    with h5py.File(site.profile_dir / "c.7.h5") as file:
-        assert (file.attrs["cluster"], file.attrs["job"], file.attrs["uid"]) == ("c", 7, UID)
+    with h5py.File(site.profile_dir / "demo.7.h5") as file:
+        assert (file.attrs["cluster"], file.attrs["job"], file.attrs["uid"]) == ("demo", 7, UID)
         channel = file["nodes/n1/meter.node"]
         assert channel["time_s"][0] == START_NS / NS
         assert channel["energy_j"][:].tolist()[-2:] == [1500, 1700]
@@ -142,7 +135,7 @@ def test_nodes_that_come_later_join_the_file(site):
     leave(site, "n1", job=8)
     profile.merge(site, 7)
     assert [one.node for one in profile.load(site, 7)] == ["n1", "n2"]
-    assert not (site.profile_dir / "c.8.h5").exists()
+    assert not (site.profile_dir / "demo.8.h5").exists()
     profile.merge(site, None)
     assert [one.job for one in profile.load(site, 8)] == [8]
 
@@ -151,7 +144,7 @@ def test_nodes_that_come_later_join_the_file(site):
 def test_roots_merge_gives_the_file_to_the_jobs_user_alone(site):
     leave(site)
     profile.merge(site, 7)
-    status = (site.profile_dir / "c.7.h5").stat()
+    status = (site.profile_dir / "demo.7.h5").stat()
     assert (status.st_uid, status.st_mode & 0o777) == (UID, 0o600)
     assert site.profile_dir.stat().st_mode & 0o777 == 0o711
 

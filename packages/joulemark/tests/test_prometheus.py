@@ -4,21 +4,20 @@ import re
 import shutil
 import subprocess
 
-import builders
 import pytest
 
 
 @pytest.fixture
 def filled(site, monkeypatch):
     """Two jobs of a user with an awkward account, one of nobody known, one without energy."""
-    site.yaml.write_text(site.yaml.read_text() + "price_per_kwh: 3.6\ncurrency: EUR\n")
+    site.configure("price_per_kwh: 3.6\ncurrency: EUR\n")
     for job in (1, 2):
-        builders.write(site.records, builders.record(job))
+        site.leave(job)
         for name, value in (("ID", str(job)), ("USER", "alice"), ("ACCOUNT", 'a"b\\c')):
             monkeypatch.setenv(f"SLURM_JOB_{name}", value)
         site.run("merge", "--job", str(job), "--nodes", "n1")
-    builders.write(site.records, builders.record(3))
-    builders.write(site.records, builders.record(4, accounts=[], missing="dead", uid=7))
+    site.leave(3)
+    site.leave(4, accounts=[], missing="dead", uid=7)
     site.run("merge")
     return site
 
@@ -53,8 +52,7 @@ def test_file_takes_its_place_at_once(filled):
     assert filled.run("export", "prometheus", "--output", str(path)) == (0, "", "")
     assert path.read_text() == filled.run("export", "prometheus")[1]
     assert [p.name for p in filled.folder.glob(".*")] == []
-    code, _, err = filled.run("export", "prometheus", "--output", str(path / "x"))
-    assert code == 1 and "Not a directory" in err
+    assert "Not a directory" in filled.fails("export", "prometheus", "--output", str(path / "x"))
 
 
 def test_promtool_finds_nothing_wrong(filled):

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import builders
 import pytest
 from joulemark import config, store
 
@@ -27,7 +26,7 @@ def no_side_files(site):
 def merge(site, jobs):
     """In a process of its own: SQLite's connections of one process know of each other."""
     for job in jobs:
-        builders.write(site.records, builders.record(job))
+        site.leave(job)
     words = [sys.executable, "-m", "joulemark", "merge"]
     subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
 
@@ -66,5 +65,4 @@ def test_a_damaged_store_is_told_at_once(site, no_side_files):
     merge(site, [1])
     site.store.write_bytes(b"SQLite format 3\0" + b"damaged " * 4096)
     no_side_files(True)
-    code, _, err = site.run("report", "usage")
-    assert code == 1 and "the store cannot be used: file is not a database" in err
+    assert "the store cannot be used: file is not a database" in site.fails("report", "usage")

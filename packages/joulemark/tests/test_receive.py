@@ -12,37 +12,34 @@ import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import config, receive, records
+from joulemark import config, receive
 from joulemark.receive import Arrived, Refused
+from joulemark.store import session
 
 CLUSTER = "c1"
 
 
 def record(job: int = 12, node: str = "n1", **more: object) -> bytes:
-    made = {
-        "schema": records.SCHEMA,
-        "cluster": CLUSTER,
-        "JobIDRaw": job,
-        "node": node,
-        "uid": 0,
-        "split_policy": "p",
-        "missing": "joulemarkd does not answer",
-        "accounts": [],
-    }
-    return json.dumps({**made, **more}).encode()
+    excuse = {"missing": "joulemarkd does not answer", "accounts": []}
+    return json.dumps(builders.record(job, node, cluster=CLUSTER, **{**excuse, **more})).encode()
+
+
+def arrived(payload: bytes, replaces: bool = True) -> Arrived:
+    """A message for the file c1.12.n1.json."""
+    return Arrived("n1", "c1.12.n1.json", payload, replaces)
 
 
 def understand(topic: str, payload: bytes) -> Arrived:
     return receive.understand(topic, payload, "joulemark", CLUSTER)
 
 
-def test_a_record_gets_the_name_that_joulemarkd_gives_it() -> None:
-    arrived = understand("joulemark/c1/record/n1/12", record())
-    assert arrived.name == "c1.12.n1.json" and arrived.node == "n1"
-    assert not arrived.replaces  # it only says that there is none
+def test_a_record_gets_the_name_that_joulemarkd_gives_it():
+    found = understand("joulemark/c1/record/n1/12", record())
+    assert found.name == "c1.12.n1.json" and found.node == "n1"
+    assert not found.replaces  # it only says that there is none
 
 
-def test_a_profile_goes_beside_its_record() -> None:
+def test_a_profile_goes_beside_its_record():
     for name in ("profiles/c1.12.n1.csv", "c1.12.n1.profile.jsonl"):
         assert understand(f"joulemark/c1/profile/n1/{name}", b"x").name == name
 
@@ -60,13 +57,13 @@ def test_a_profile_goes_beside_its_record() -> None:
         "other",
     ],
 )
-def test_a_record_under_another_topic_is_refused(topic: str) -> None:
+def test_a_record_under_another_topic_is_refused(topic):
     with pytest.raises(Refused):
         understand(topic, record())
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100000])
-def test_what_is_no_record_is_refused(payload: bytes) -> None:
+def test_what_is_no_record_is_refused(payload):
     with pytest.raises(Refused):
         understand("joulemark/c1/record/n1/12", payload)
 
@@ -87,56 +84,65 @@ def test_what_is_no_record_is_refused(payload: bytes) -> None:
         "",
     ],
 )
-def test_a_profile_of_another_name_is_refused(name: str) -> None:
+def test_a_profile_of_another_name_is_refused(name):
     with pytest.raises(Refused):
         understand(f"joulemark/c1/profile/n1/{name}", b"x")
 
 
 @given(topic=st.text(max_size=60), payload=st.binary(max_size=60))
-def test_no_message_leaves_the_folder(topic: str, payload: bytes) -> None:
+def test_no_message_leaves_the_folder(topic, payload):
     for kind in ("record", "profile"):
         try:
-            arrived = understand(f"joulemark/c1/{kind}/{topic}", payload)
+            found = understand(f"joulemark/c1/{kind}/{topic}", payload)
         except Refused:
             continue
-        path = Path("/records") / arrived.name
+        path = Path("/records") / found.name
         assert path.parent in (Path("/records"), Path("/records/profiles"))
-        assert path.name.startswith("c1.") and "\0" not in arrived.name
+        assert path.name.startswith("c1.") and "\0" not in found.name
 
 
-def test_writing_twice_is_writing_once(tmp_path: Path) -> None:
-    arrived = Arrived("n1", "c1.12.n1.json", b"one", replaces=True)
-    assert receive.write(tmp_path, arrived)
-    assert not receive.write(tmp_path, arrived)
+def test_writing_twice_is_writing_once(tmp_path):
+    one = arrived(b"one")
+    assert receive.write(tmp_path, one)
+    assert not receive.write(tmp_path, one)
     (tmp_path / "merged").mkdir()
-    (tmp_path / arrived.name).rename(tmp_path / "merged" / arrived.name)
-    assert not receive.write(tmp_path, arrived)
+    (tmp_path / one.name).rename(tmp_path / "merged" / one.name)
+    assert not receive.write(tmp_path, one)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["merged"]
 
 
-def test_a_later_version_replaces_an_earlier_one(tmp_path: Path) -> None:
+def test_a_later_version_replaces_an_earlier_one(tmp_path):
     for payload in (b"one", b"two"):
-        assert receive.write(tmp_path, Arrived("n1", "c1.12.n1.json", payload, replaces=True))
+        assert receive.write(tmp_path, arrived(payload))
     assert (tmp_path / "c1.12.n1.json").read_bytes() == b"two"
 
 
-def test_another_runs_record_stays_beside_it(tmp_path: Path) -> None:
+def test_another_runs_record_stays_beside_it(tmp_path):
     """Requeued before anything was merged; each comes twice, the second run's in two versions."""
     name = "c1.12.n1.json"
 
     def payload(start_ns: int, energy_uj: int) -> bytes:
-        accounts = [{"step": "job", "start_ns": start_ns, "energy_uj": energy_uj}]
+        accounts = [{"step": "job", "start_ns": start_ns, "end_ns": 9, "energy_uj": energy_uj}]
         return json.dumps({"accounts": accounts}).encode()
 
     for start_ns, energy_uj in ((1, 10), (2, 20), (1, 10), (2, 21), (3, 30), (2, 21)):
-        arrived = Arrived("n1", name, payload(start_ns, energy_uj), replaces=True)
-        receive.write(tmp_path, arrived)
+        receive.write(tmp_path, arrived(payload(start_ns, energy_uj)))
     kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert kept == {
-        name: payload(1, 10),
-        f"{name}.2": payload(2, 21),
-        f"{name}.3": payload(3, 30),
-    }
+    versions = payload(1, 10), payload(2, 21), payload(3, 30)
+    assert kept == dict(zip((name, f"{name}.2", f"{name}.3"), versions))
+
+
+def test_a_record_of_a_run_that_ends_later_stays(tmp_path):
+    """A ledger that a power failure threw back tells of the job's beginning alone."""
+
+    def payload(end_ns: int) -> bytes:
+        return json.dumps(
+            {"accounts": [{"step": "job", "start_ns": 1, "end_ns": end_ns}]}
+        ).encode()
+
+    for end_ns, is_new in ((5, True), (4, False), (6, True), (5, False)):
+        assert receive.write(tmp_path, arrived(payload(end_ns))) == is_new
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [payload(6)]
 
 
 @pytest.fixture
@@ -165,7 +171,7 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return messages
 
 
-def test_what_comes_at_once_is_written_one_after_the_other(take, tmp_path: Path) -> None:
+def test_what_comes_at_once_is_written_one_after_the_other(take, tmp_path):
     """After an outage a node sends all it has: two runs of a job, an excuse after the record."""
     runs = [record(missing=None, restart=run, accounts=[account(run)]) for run in (0, 1)]
     take(*runs, record())
@@ -173,7 +179,7 @@ def test_what_comes_at_once_is_written_one_after_the_other(take, tmp_path: Path)
     assert kept == {"c1.12.n1.json": runs[0], "c1.12.n1.json.2": runs[1]}
 
 
-def test_of_two_versions_the_later_one_stays(take, tmp_path: Path) -> None:
+def test_of_two_versions_the_later_one_stays(take, tmp_path):
     versions = [record(missing=None, uid=uid, accounts=[account(0)]) for uid in (1, 2)]
     take(*versions)
     assert (tmp_path / "c1.12.n1.json").read_bytes() == versions[1]
@@ -183,24 +189,34 @@ def account(run: int) -> dict:
     return builders.account(start_ns=builders.START_NS + run * 10**12, end_ns=2 * 10**18)
 
 
-def test_that_there_is_none_never_replaces_a_record(tmp_path: Path) -> None:
+def test_that_there_is_none_never_replaces_a_record(tmp_path):
     (tmp_path / "c1.12.n1.json").write_bytes(b"real")
-    assert not receive.write(tmp_path, Arrived("n1", "c1.12.n1.json", b"none", replaces=False))
+    assert not receive.write(tmp_path, arrived(b"none", False))
     assert (tmp_path / "c1.12.n1.json").read_bytes() == b"real"
 
 
-def test_a_failed_writing_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_writing_leaves_nothing(tmp_path):
     (tmp_path / "c1.12.n1.json").mkdir()
     with pytest.raises(OSError):
-        receive.write(tmp_path, Arrived("n1", "c1.12.n1.json", b"x", replaces=True))
+        receive.write(tmp_path, arrived(b"x"))
     assert [path.name for path in tmp_path.iterdir()] == ["c1.12.n1.json"]
 
 
-def test_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_replaced_not_followed(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
     records_dir = tmp_path / "records"
     records_dir.mkdir()
     (records_dir / "c1.12.n1.json").symlink_to(victim)
-    assert receive.write(records_dir, Arrived("n1", "c1.12.n1.json", b"x", replaces=True))
+    assert receive.write(records_dir, arrived(b"x"))
     assert victim.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("end", ["", "\n"], ids=["no newline", "newline"])
+def test_a_password_file_may_lack_its_last_newline(tmp_path, end):
+    path = tmp_path / "password"
+    path.write_text(f"open sésame {end}", encoding="utf-8")
+    path.chmod(0o600)
+    broker = receive.Broker("localhost", 1883, "joulemark", "u", str(path), False, *[None] * 3)
+    assert broker.password() == "open sésame "
+    assert session.read_password(config.Place.parse("mysql://u@host/db", path)) == "open sésame "

@@ -76,33 +76,34 @@ def test_every_problem_is_told_at_once(tmp_path):
     assert text.count("must be") == 3
 
 
-def test_unknown_domain_is_named(tmp_path):
-    account = builders.account(domains_uj={"fan": 100_000_000})
-    text = problems_of(tmp_path, builders.record(accounts=[account]))
-    assert "accounts[0].domains_uj.fan: must be one of cpu, dram, gpu, rest" in text
+REGION = {
+    **{"name": "a/b", "count": 1, "seconds": 1.0, "energy_uj": 5, "uncertainty_uj": 1.0},
+    **{"parent": "a", "exclusive_seconds": 0.5, "exclusive_uj": 2, "exclusive_uncertainty_uj": 1},
+}
 
 
-def test_model_that_claims_to_be_measured_is_refused(tmp_path):
-    account = builders.account(method="model", estimated=False)
-    text = problems_of(tmp_path, builders.record(accounts=[account]))
-    assert "accounts[0].estimated: false: must be true, for method is model" in text
-
-
-def test_step_that_is_there_twice_is_named(tmp_path):
-    record = builders.record(accounts=[builders.account(), builders.account()])
-    assert "accounts: step job is there twice" in problems_of(tmp_path, record)
-
-
-def test_record_without_the_job_is_refused(tmp_path):
-    record = builders.record(accounts=[builders.account("batch")])
-    assert "accounts: no step `job`" in problems_of(tmp_path, record)
-
-
-def test_broken_region_is_named(tmp_path):
-    region = {"name": "solve", "count": 1, "seconds": 1.0, "energy_uj": -1, "uncertainty_uj": 1}
-    account = builders.account(regions=[region])
-    text = problems_of(tmp_path, builders.record(accounts=[account]))
-    assert "accounts[0].regions[0].energy_uj: -1: must be" in text
+@pytest.mark.parametrize(
+    ("accounts", "problem"),
+    [
+        (
+            [builders.account(domains_uj={"fan": 100_000_000})],
+            "accounts[0].domains_uj.fan: must be one of cpu, dram, gpu, rest",
+        ),
+        (
+            [builders.account(method="model", estimated=False)],
+            "accounts[0].estimated: false: must be true, for method is model",
+        ),
+        ([builders.account(), builders.account()], "accounts: step job is there twice"),
+        ([builders.account("batch")], "accounts: no step `job`"),
+        (
+            [builders.account(regions=[{**REGION, "energy_uj": -1}])],
+            "accounts[0].regions[0].energy_uj: -1: must be",
+        ),
+    ],
+    ids=["unknown domain", "model that claims to be measured", "step twice", "no job", "region"],
+)
+def test_what_is_wrong_with_accounts_is_named(tmp_path, accounts, problem):
+    assert problem in problems_of(tmp_path, builders.record(accounts=accounts))
 
 
 def test_file_under_a_wrong_name_is_named(tmp_path):
@@ -153,12 +154,6 @@ def test_the_quick_look_at_an_account_passes_no_unsound_one(key, value, is_in_do
 def test_the_quick_look_passes_the_usual_account():
     assert records._is_plain(builders.account())
     assert not any(records._is_plain(other) for other in (None, 5, [], {}, "text"))
-
-
-REGION = {
-    **{"name": "a/b", "count": 1, "seconds": 1.0, "energy_uj": 5, "uncertainty_uj": 1.0},
-    **{"parent": "a", "exclusive_seconds": 0.5, "exclusive_uj": 2, "exclusive_uncertainty_uj": 1},
-}
 
 
 @given(st.sampled_from([*builders.account(), *REGION]), VALUES, st.booleans())

@@ -10,19 +10,20 @@ from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
 from joulemark import cooked, plot, stats
 
 
+def table_rows(site, kernel="mod2am"):
+    """The cells of a table in Markdown."""
+    return markdown_rows(site.out("report", "table", kernel, "--format", "markdown"))
+
+
+def table_records(site, *words):
+    return json.loads(site.out("report", "table", "mod2am", "--format", "json", *words))
+
+
 def test_columns_are_exactly_the_annex_s(site, results):
     results(line())
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "markdown")
-    heads, _, values, *errors = markdown_rows(out)
-    assert heads == [
-        "Size",
-        "N",
-        "Time [ms]",
-        "Power [W]",
-        "Energy [J]",
-        "Perf. [MF/s]",
-        "Eff. [MF/J]",
-    ]
+    heads, _, values, *errors = table_rows(site)
+    assert heads[:4] == ["Size", "N", "Time [ms]", "Power [W]"]
+    assert heads[4:] == ["Energy [J]", "Perf. [MF/s]", "Eff. [MF/J]"]
     assert values == ["1000", "1", "50.0", "100", "5.00", "40000", "400"]
     assert errors == [
         ["± repetitions", "", "± 1.00%", "", "", "± 1.00%", ""],
@@ -33,20 +34,13 @@ def test_columns_are_exactly_the_annex_s(site, results):
 def test_stream_has_the_seeds_prefixes(site, results):
     stream = {"benchmark": "jm-stream", "kernel": "triad", "unit": "B/s", "variant": "omp"}
     results(line(**stream))
-    _, out, _ = site.run("report", "table", "triad", "--format", "markdown")
-    assert markdown_rows(out)[0][2:] == [
-        "Time [μs]",
-        "Power [W]",
-        "Energy [mJ]",
-        "Perf. [MB/s]",
-        "Eff. [MB/J]",
-    ]
+    heads = table_rows(site, "triad")[0]
+    assert heads[2:] == ["Time [μs]", "Power [W]", "Energy [mJ]", "Perf. [MB/s]", "Eff. [MB/J]"]
 
 
 def test_terminal_shows_the_same_cells(site, results):
     results(line())
-    _, out, _ = site.run("report", "table", "mod2am")
-    lines = out.splitlines()
+    lines = site.out("report", "table", "mod2am").splitlines()
     assert lines[0] == "mod2am, blas, 2 threads, x86_64, A CPU"
     assert lines[1].split("  ")[0] == "Size" and lines[1].endswith("Eff. [MF/J]")
     assert lines[2].split() == ["1000", "1", "50.0", "100", "5.00", "40000", "400"]
@@ -55,8 +49,7 @@ def test_terminal_shows_the_same_cells(site, results):
 def test_n_runs_are_averaged_and_their_spread_told(site, results):
     times = [0.04, 0.05, 0.06]
     results(*(line(time_s=time_s, time_spread_s=0.0) for time_s in times))
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
-    (record,) = json.loads(out)
+    (record,) = table_records(site)
     assert record["runs"] == 3
     assert record["time_s"] == pytest.approx(0.05)
     assert record["time_s_spread"] == pytest.approx(statistics.stdev(times))
@@ -66,55 +59,48 @@ def test_n_runs_are_averaged_and_their_spread_told(site, results):
 
 
 def test_spread_within_runs_counts_too(results):
-    folder = results(
-        line(time_s=0.05, time_spread_s=0.003), line(time_s=0.05, time_spread_s=0.003)
-    )
+    folder = results(*[line(time_s=0.05, time_spread_s=0.003)] * 2)
     (series,) = stats.series_of(cooked.load([str(folder)]), "mod2am")
     assert series.rows[0].time_s.spread == pytest.approx(0.003)
 
 
 def test_missing_power_is_a_dash(site, results):
     results(line(10, **UNKNOWN), line(1000))
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "markdown")
-    row = markdown_rows(out)[2]
+    row = table_rows(site)[2]
     assert (row[0], row[3], row[4], row[6]) == ("10", "-", "-", "-")
 
 
 def test_failed_result_has_no_performance(site, results):
     results(line(100), failed(200), failed(300))
     for name in ("terminal", "markdown"):
-        _, out, _ = site.run("report", "table", "mod2am", "--format", name)
+        out = site.out("report", "table", "mod2am", "--format", name)
         row = next(one for one in out.splitlines() if one.lstrip("| ").startswith("200 "))
         assert row.replace("|", " ").split() == ["200", "1", "failed", "-", "-", "failed", "-"]
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
-    record = json.loads(out)[1]
+    record = table_records(site)[1]
     assert record["verified"] is False and record["performance"] is None
 
 
 def test_failed_line_with_a_performance_still_has_none(site, results):
     results(line(200, verified=False))
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
-    assert json.loads(out)[0]["performance"] is None
+    assert table_records(site)[0]["performance"] is None
 
 
 def test_estimates_are_marked_in_every_format(site, results):
     results(line(estimated=True), line(500, **UNKNOWN))
     for name in ("terminal", "markdown"):
-        _, out, _ = site.run("report", "table", "mod2am", "--format", name)
+        out = site.out("report", "table", "mod2am", "--format", name)
         assert "(energy ESTIMATED by a model, not measured)" in out.splitlines()[0]
         row = next(one for one in out.splitlines() if one.lstrip("| ").startswith("1000 "))
         cells = row.replace("|", " ").replace("\\", "").split()
         assert cells == ["1000", "1", "50.0", "~100", "~5.00", "40000", "~400"]
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
-    assert [record["estimated"] for record in json.loads(out)] == [None, True]
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "csv")
-    assert [row["estimated"] for row in csv.DictReader(io.StringIO(out))] == ["", "true"]
+    assert [record["estimated"] for record in table_records(site)] == [None, True]
+    as_csv = site.out("report", "table", "mod2am", "--format", "csv")
+    assert [row["estimated"] for row in csv.DictReader(io.StringIO(as_csv))] == ["", "true"]
 
 
 def test_one_estimated_run_makes_the_row_an_estimate(site, results):
     results(line(), line(estimated=True))
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "json")
-    assert json.loads(out)[0]["estimated"] is True
+    assert table_records(site)[0]["estimated"] is True
 
 
 def test_energy_that_hides_how_it_was_found_is_refused(site, results):
@@ -126,17 +112,12 @@ def test_energy_that_hides_how_it_was_found_is_refused(site, results):
 
 def test_csv_and_json_tell_the_same(site, results):
     results(line(), line(), line(500, **UNKNOWN), failed(200))
-    _, as_json, _ = site.run("report", "table", "mod2am", "--format", "json")
-    _, as_csv, _ = site.run("report", "table", "mod2am", "--format", "csv")
-    read = [
-        {
-            key: json_value(value, records)
-            for (key, value), records in zip(row.items(), first.values())
-        }
-        for row, first in zip(csv.DictReader(io.StringIO(as_csv)), json.loads(as_json))
-    ]
-    assert read == json.loads(as_json)
-    assert len(read) == 3
+    records = table_records(site)
+    as_csv = site.out("report", "table", "mod2am", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(as_csv)))
+    assert len(rows) == len(records) == 3
+    for row, record in zip(rows, records):
+        assert {key: json_value(row[key], record[key]) for key in row} == record
 
 
 def json_value(text, like):
@@ -147,7 +128,7 @@ def json_value(text, like):
 
 def test_each_variant_and_thread_count_has_its_table(site, results):
     results(line(), line(threads=1), line(variant="plain"))
-    _, out, _ = site.run("report", "table", "mod2am", "--format", "markdown")
+    out = site.out("report", "table", "mod2am", "--format", "markdown")
     titles = [one for one in out.splitlines() if one.startswith("**")]
     assert len(titles) == 3
     assert "blas, 1 thread," in titles[0] and "plain, 2 threads" in titles[2]
@@ -162,8 +143,8 @@ def test_best_variant_at_each_size(site, results):
         {**failed(300), "variant": "omp"},
         line(100, variant="serial", threads=1),
     )
-    _, out, _ = site.run("report", "table", "mod2am", "--best", "--format", "json")
-    found = [(one["variant"], one["size"], one["time_s"]) for one in json.loads(out)]
+    found = table_records(site, "--best")
+    found = [(one["variant"], one["size"], one["time_s"]) for one in found]
     assert found == [
         ("best of omp, omp-nt", 100, 0.1),
         ("best of omp, omp-nt", 200, 0.1),
@@ -174,7 +155,7 @@ def test_best_variant_at_each_size(site, results):
 
 def test_optimised_against_plain(site, results):
     results(line(time_s=0.01), line(variant="plain", time_s=0.1, threads=1))
-    _, out, _ = site.run("report", "table", "mod2am", "--compare", "plain,blas")
+    out = site.out("report", "table", "mod2am", "--compare", "plain,blas")
     rows = [one.split() for one in out.splitlines() if one.startswith("1000")]
     assert rows[-1] == ["1000", "20.0", "200", "10.0", "0.20", "2.00", "10.0"]
     assert (
@@ -185,8 +166,7 @@ def test_optimised_against_plain(site, results):
 
 def test_compare_with_a_variant_that_is_not_there(site, results):
     results(line())
-    code, _, err = site.run("report", "table", "mod2am", "--compare", "plain,blas")
-    assert code == 1 and "variants: blas" in err
+    assert "variants: blas" in site.fails("report", "table", "mod2am", "--compare", "plain,blas")
 
 
 def test_unknown_kernel_lists_what_there_is(site, results):
@@ -198,8 +178,7 @@ def test_unknown_kernel_lists_what_there_is(site, results):
 def test_no_results_says_how_to_name_them(site, results):
     folder = results("")
     (folder / "mod2am.1.cooked.jsonl").unlink()
-    code, _, err = site.run("report", "table", "mod2am")
-    assert code == 1 and "name the place with --from" in err
+    assert "name the place with --from" in site.fails("report", "table", "mod2am")
 
 
 @pytest.mark.parametrize(
@@ -233,33 +212,29 @@ def test_a_line_that_is_no_text_is_named_and_left_out(site, results):
 def test_a_file_named_twice_counts_once(site, results):
     folder = results(line())
     file = str(folder / "mod2am.1.cooked.jsonl")
-    _, out, _ = site.run(
-        "report", "table", "mod2am", "--format", "json", "--from", file, str(folder)
-    )
-    assert json.loads(out)[0]["runs"] == 1
+    assert table_records(site, "--from", file, str(folder))[0]["runs"] == 1
 
 
 def test_table_goes_to_a_file(site, results):
     results(line())
     path = site.folder / "table.md"
-    assert (
-        site.run("report", "table", "mod2am", "--format", "markdown", "--out", str(path))[1] == ""
-    )
+    words = ("report", "table", "mod2am", "--format", "markdown", "--out", str(path))
+    assert site.out(*words) == ""
     assert path.read_text().startswith("**mod2am")
 
 
 def test_plots_are_drawn_for_each_kernel(site, results):
     results(line(100), line(1000, estimated=True), failed(500))
     out = site.folder / "plots"
-    code, text, _ = site.run("report", "plot", "mod2am", "--out", str(out), "--peak", "96")
+    text = site.out("report", "plot", "mod2am", "--out", str(out), "--peak", "96")
     names = ["mod2am-performance.png", "mod2am-efficiency.png", "mod2am-energy-efficiency.png"]
-    assert code == 0 and text.split() == [str(out / name) for name in names]
+    assert text.split() == [str(out / name) for name in names]
     assert all((out / name).read_bytes().startswith(PNG_HEAD) for name in names)
 
 
 def test_without_energy_there_is_no_energy_plot(site, results):
     results(line(100, **UNKNOWN), line(1000, **UNKNOWN))
-    _, text, _ = site.run("report", "plot", "mod2am", "--out", str(site.folder / "plots"))
+    text = site.out("report", "plot", "mod2am", "--out", str(site.folder / "plots"))
     assert len(text.split()) == 2
 
 
@@ -274,39 +249,20 @@ def test_efficiency_says_what_it_is_a_part_of(results, peak, label):
     assert value == pytest.approx(100 * 40 / (peak or 40))
 
 
-def test_estimate_is_written_on_the_figure(results, tmp_path, monkeypatch):
-    texts = []
-    original = plot.pyplot.close
-
-    def collect(canvas):
-        texts.extend(text.get_text() for text in canvas.axes[0].texts)
-        texts.extend(text.get_text() for text in canvas.axes[0].get_legend().get_texts())
-        original(canvas)
-
-    monkeypatch.setattr(plot.pyplot, "close", collect)
-    series = stats.series_of(cooked.load([str(results(line(estimated=True)))]), "mod2am")
-    list(plot.draw_all(series, tmp_path, None))
-    assert plot.ESTIMATED in texts
-    assert "blas, 2 threads (estimated)" in texts
+def test_estimate_is_written_on_the_figure(site, results, texts_on_figures, legends_of_figures):
+    results(line(estimated=True))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    assert plot.ESTIMATED in texts_on_figures[-1]  # of energy
+    assert "blas, 2 threads (estimated)" in legends_of_figures[-1]
 
 
-def test_published_and_predicted_lines_can_be_drawn_and_printed_beside(site, results, monkeypatch):
-    labels = []
-    original = plot.pyplot.close
-
-    def collect(canvas):
-        labels.extend(text.get_text() for text in canvas.axes[0].get_legend().get_texts())
-        original(canvas)
-
-    monkeypatch.setattr(plot.pyplot, "close", collect)
+def test_published_and_predicted_lines_can_be_drawn_and_printed_beside(
+    site, results, legends_of_figures
+):
     results(line(100), line(1000))
     words = ("mod2am", "--with", "LRZ,JKU", "--out", str(site.folder / "plots"))
-    _, text, _ = site.run("report", "plot", *words)
-    assert len(text.split()) == 3
-    assert labels[:3] == [
-        "blas, 2 threads, A CPU",
-        "LRZ (table 64)",
-        "JKU model, 49 tiles, 100 MHz",
-    ]
-    _, out, _ = site.run("report", "table", "mod2am", "--with", "JKU", "--format", "markdown")
+    assert len(site.out("report", "plot", *words).split()) == 3
+    labels = ["blas, 2 threads, A CPU", "LRZ (table 64)", "JKU model, 49 tiles, 100 MHz"]
+    assert legends_of_figures[0][:3] == labels
+    out = site.out("report", "table", "mod2am", "--with", "JKU", "--format", "markdown")
     assert "PREDICTED by a model, nothing of it was measured" in out

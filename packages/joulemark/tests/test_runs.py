@@ -4,8 +4,6 @@ import builders
 from joulemark.runs import runs_of
 from joulemark.store.nodes import SlurmRun, run_key_of
 
-S = 10**9
-
 
 def found(*records):
     pairs = [(run_key_of(record), record) for record in records]
@@ -13,8 +11,7 @@ def found(*records):
 
 
 def timed(node, start_s, seconds=10, **more):
-    start_ns = builders.START_NS + int(start_s * S)
-    account = builders.account("job", start_ns=start_ns, end_ns=start_ns + seconds * S)
+    account = builders.account("job", seconds=seconds, start_s=start_s)
     return builders.record(node=node, accounts=[account], **more)
 
 

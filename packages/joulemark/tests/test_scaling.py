@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -13,9 +14,7 @@ TEMPLATE = Path(__file__).parents[3] / "job-templates" / "scaling.sbatch"
 
 
 def records(site, *arguments):
-    code, out, err = site.run("report", "scaling", *arguments, "--format", "json")
-    assert code == 0, err
-    return json.loads(out)
+    return json.loads(site.out("report", "scaling", *arguments, "--format", "json"))
 
 
 def ratios(found, key):
@@ -64,7 +63,7 @@ def test_threads_are_the_workers_where_all_have_one_rank(site, results):
 def test_ranks_of_different_threads_are_different_series(site, results):
     results(*(line(ranks=ranks, threads=threads) for ranks in (1, 2) for threads in (1, 4)))
     assert len({(one["threads"]) for one in records(site, "mod2am")}) == 2
-    _, out, _ = site.run("report", "scaling", "mod2am", "--format", "markdown")
+    out = site.out("report", "scaling", "mod2am", "--format", "markdown")
     assert "1 thr. a rank" in out and "4 thr. a rank" in out
 
 
@@ -72,20 +71,19 @@ def test_a_wrong_result_has_no_efficiency(site, results):
     results(line(ranks=1, threads=1), {**failed(1000), "ranks": 2, "threads": 1})
     found = records(site, "mod2am")
     assert ratios(found, "parallel_efficiency") == [1.0, None]
-    _, out, _ = site.run("report", "scaling", "mod2am", "--format", "markdown")
+    out = site.out("report", "scaling", "mod2am", "--format", "markdown")
     assert markdown_rows(out)[-1] == ["2", "1000", "1", "failed", *"--", "failed", *"---"]
 
 
 def test_estimates_stay_marked(site, results):
     results(*(line(ranks=ranks, threads=1, estimated=True) for ranks in (1, 2)))
-    _, out, _ = site.run("report", "scaling", "mod2am", "--format", "markdown")
+    out = site.out("report", "scaling", "mod2am", "--format", "markdown")
     assert "ESTIMATED by a model" in out and "\\~100" in out
 
 
 def test_one_count_is_no_series(site, results):
     results(line(**UNKNOWN))
-    code, _, err = site.run("report", "scaling", "mod2am")
-    assert code == 1 and "no size was measured with two counts" in err
+    assert "no size was measured with two counts" in site.fails("report", "scaling", "mod2am")
 
 
 # Parallel efficiency of the last line; energy efficiency of it, as a part of the first.
@@ -117,9 +115,8 @@ def test_published_series(
 
 def test_published_caveats_and_peaks_are_printed(site, results):
     results(line())
-    _, out, _ = site.run(
-        "report", "scaling", "linpack", "--with", "CaSToRC", "--format", "markdown"
-    )
+    words = ("linpack", "--with", "CaSToRC", "--format", "markdown")
+    out = site.out("report", "scaling", *words)
     assert "by mistake" in out and "peak 1158 GF/s" in out and "rvitals" in out
     rows = markdown_rows(out)
     assert rows[0][0] == "Nodes" and rows[0][-1] == "Of peak [%]"
@@ -170,11 +167,8 @@ def template(tmp_path):
 
 
 def values(calls, name):
-    found = [call[call.index(name) + 1] if name in call else None for call in calls]
-    joined = [[word for word in call if word.startswith(f"{name}=")] for call in calls]
-    return [
-        one or (words[0].partition("=")[2] if words else None) for one, words in zip(found, joined)
-    ]
+    """What each call gives as `NAME VALUE` or `NAME=VALUE`."""
+    return [re.search(rf" {name}[ =](\S+)", " " + " ".join(call))[1] for call in calls]
 
 
 def test_template_runs_a_strong_and_a_weak_series(template):

@@ -1,6 +1,7 @@
 # The same merges in SQLite and in real servers of MariaDB and PostgreSQL; upgrades; crowds.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import contextlib
+import importlib
 import json
 import random
 import subprocess
@@ -49,7 +50,7 @@ class Stores:
         return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def stores(server, tmp_path_factory):
     return Stores(server, tmp_path_factory)
 
@@ -176,20 +177,15 @@ node_records = st.lists(
     node_records.flatmap(lambda all_: st.tuples(st.just(all_), st.permutations(all_))),
     st.integers(0, 6),
 )
-def test_order_subsets_and_repetition_do_not_matter(stores_for_properties, orders, cut):
+def test_order_subsets_and_repetition_do_not_matter(stores, orders, cut):
     first, second = orders
-    one, other = stores_for_properties.site(), stores_for_properties.site()
+    one, other = stores.site(), stores.site()
     for record in first:
         put(one, record)
     for part in (second[:cut], second[cut:], first[:cut]):
         for record in part:
             put(other, record)
     assert everything(one) == everything(other)
-
-
-@pytest.fixture(scope="module")
-def stores_for_properties(server, tmp_path_factory):
-    return Stores(server, tmp_path_factory)
 
 
 def put(folder, record):
@@ -204,7 +200,7 @@ OLD_JOBS = [(1, "n1", None), (1, "n2", None), (2, "n1", "joulemarkd was dead")]
 
 def make_old_store(folder):
     """A store of version 1 with two jobs, filled by that version's own statements."""
-    old = importlib_of(place_of(folder))
+    old = importlib.import_module(f"joulemark.store.{place_of(folder).kind}")
     with contextlib.closing(old.writer(place_of(folder))) as session:
         schema.migrate(session, known=1)
         session.begin()
@@ -229,12 +225,6 @@ def make_old_store(folder):
                 (*same, "n3: ?", "[]", raw, 1, step),
             )
         session.commit()
-
-
-def importlib_of(where):
-    import importlib
-
-    return importlib.import_module(f"joulemark.store.{where.kind}")
 
 
 def test_many_rows_replace_those_of_the_same_key(folder):
@@ -326,13 +316,8 @@ def test_wrong_places_are_explained(url, problem):
 def test_places():
     assert place.Place.parse("/a/b.sqlite").path.as_posix() == "/a/b.sqlite"
     assert place.Place.parse("sqlite:////a/b.sqlite").path.as_posix() == "/a/b.sqlite"
-    there = place.Place.parse(
-        "postgresql+psycopg://joe%40x@db.site:5433/energy?sslmode=verify-full"
-    )
-    assert (there.kind, there.user, there.host, there.port) == (
-        "postgresql",
-        "joe@x",
-        "db.site",
-        5433,
-    )
+    url = "postgresql+psycopg://joe%40x@db.site:5433/energy?sslmode=verify-full"
+    there = place.Place.parse(url)
+    assert (there.kind, there.user) == ("postgresql", "joe@x")
+    assert (there.host, there.port) == ("db.site", 5433)
     assert there.parameters == {"sslmode": "verify-full"}

@@ -5,45 +5,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joulemark import units
 
-# Cells of PRACE-1IP D9.3.3, each with its column's prefix.
-SEED_CELLS = [
-    # table 36: Time [ms], Power [W], Energy [J], Perf. [MF/s], Eff. [MF/J]
-    (4.67e-3, -3, "4.67"),
-    (36.3e-3, -3, "36.3"),
-    (137e-3, -3, "137"),
-    (9.447, -3, "9447"),
-    (7.93, 0, "7.93"),
-    (37e-3, 0, "37 m"),
-    (0.30, 0, "0.30"),
-    (86.5, 0, "86.5"),
-    (428e6, 6, "428"),
-    (54.0e6, 6, "54.0"),
+# Cells of PRACE-1IP D9.3.3: the exponent of a column's prefix, and values that it has.
+SEED_COLUMNS = [
+    # table 36: Time [ms], Power [W] and Energy [J], Perf. and Eff. [MF]
+    (-3, {4.67e-3: "4.67", 36.3e-3: "36.3", 137e-3: "137", 9.447: "9447"}),
+    (0, {7.93: "7.93", 37e-3: "37 m", 0.30: "0.30", 86.5: "86.5"}),
+    (6, {428e6: "428", 54.0e6: "54.0"}),
     # table 48: Time [μs], Perf. [MF/s]
-    (1999e-6, -6, "1999"),
-    (142677e6, 6, "142677"),
+    (-6, {1999e-6: "1999"}),
+    (6, {142677e6: "142677"}),
     # table 55: Time [ms], Energy [J]
-    (8.31e-6, -3, "8.31 μ"),
-    (48.1e-6, -3, "48.1 μ"),
-    (0.78e-3, -3, "0.78"),
-    (51e-6, 0, "51 μ"),
-    (5e-3, 0, "5 m"),
-    (43e-3, 0, "43 m"),
-    (47.1, 0, "47.1"),
-    # table 59: Time [s], Energy [J], Perf. [GF/s]
-    (2e-3, 0, "2 m"),
-    (55e-3, 0, "55 m"),
-    (10.7, 0, "10.7"),
-    (30.9e9, 9, "30.9"),
+    (-3, {8.31e-6: "8.31 μ", 48.1e-6: "48.1 μ", 0.78e-3: "0.78"}),
+    (0, {51e-6: "51 μ", 5e-3: "5 m", 43e-3: "43 m", 47.1: "47.1"}),
+    # table 59: Time [s] and Energy [J], Perf. [GF/s]
+    (0, {2e-3: "2 m", 55e-3: "55 m", 10.7: "10.7"}),
+    (9, {30.9e9: "30.9"}),
     # table 60: Time [μs], Energy [mJ], Perf. [MB/s]
-    (0.16e-6, -6, "0.16"),
-    (88660e-6, -6, "88660"),
-    (0.16e-3, -3, "0.16"),
-    (103052e6, 6, "103052"),
+    (-6, {0.16e-6: "0.16", 88660e-6: "88660"}),
+    (-3, {0.16e-3: "0.16"}),
+    (6, {103052e6: "103052"}),
     # table 64: Time [ms], without power
-    (50.6e-6, -3, "50.6 μ"),
-    (99.3e-6, -3, "99.3 μ"),
-    (7696, -3, "7696000"),
-    (None, 0, "-"),
+    (-3, {50.6e-6: "50.6 μ", 99.3e-6: "99.3 μ", 7696: "7696000"}),
+    (0, {None: "-"}),
+]
+SEED_CELLS = [
+    (value, exponent, text) for exponent, cells in SEED_COLUMNS for value, text in cells.items()
 ]
 
 

@@ -10,15 +10,11 @@ import builders
 import pytest
 from joulemark import cli
 
-DAY_NS = 86_400 * 10**9
-
 
 @pytest.fixture
 def used(site, monkeypatch):
     """Three jobs of alice (one estimated, one a month later) and one of bob, who lacks a node."""
-    site.yaml.write_text(
-        site.yaml.read_text() + "carbon_g_per_kwh: 360\nprice_per_kwh: 0.25\ncurrency: EUR\n"
-    )
+    site.configure("carbon_g_per_kwh: 360\nprice_per_kwh: 0.25\ncurrency: EUR\n")
     jobs = [
         (1, "alice", "blue", 0, {}),
         (2, "alice", "red", 1, {"method": "model", "estimated": True}),
@@ -26,23 +22,18 @@ def used(site, monkeypatch):
         (4, "bob", "red", 0, {}),
     ]
     for job, user, account, day, changes in jobs:
-        start_ns = builders.START_NS + day * DAY_NS
-        made = builders.account(
-            "job", 10**9, start_ns=start_ns, end_ns=start_ns + 10 * 10**9, **changes
-        )
-        builders.write(site.records, builders.record(job, accounts=[made, builders.account("0")]))
+        made = builders.account("job", 10**9, start_s=86_400 * day, **changes)
+        site.leave(job, accounts=[made, builders.account("0")])
         for name, value in (("ID", job), ("USER", user), ("ACCOUNT", account)):
             monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
         monkeypatch.setenv("SLURM_JOB_PARTITION", "main")
         nodes = "n[1-2]" if user == "bob" else "n1"
-        assert site.run("merge", "--job", str(job), "--nodes", nodes, "--wait", "0")[0] == 0
+        site.out("merge", "--job", str(job), "--nodes", nodes, "--wait", "0")
     return site
 
 
 def records(site, *words):
-    code, out, _ = site.run("report", "usage", "--format", "json", *words)
-    assert code == 0
-    return json.loads(out)
+    return json.loads(site.out("report", "usage", "--format", "json", *words))
 
 
 def test_usage_by_user_is_the_sum_of_jobs_without_their_steps(used):
@@ -81,22 +72,20 @@ def test_sums_beyond_63_bits_are_exact(site):
     """Ten days of a ten-megawatt site, in microjoules."""
     for job in range(1, 5):
         huge = builders.account("job", 2**61 + 1)
-        builders.write(site.records, builders.record(job, accounts=[huge]))
+        site.leave(job, accounts=[huge])
     site.run("merge")
     assert records(site)[0]["energy_uj"] == 4 * (2**61 + 1)
 
 
 def test_table_marks_what_is_estimated_or_incomplete(used):
-    _, out, _ = used.run("report", "usage")
-    alice, bob = (
-        next(line for line in out.splitlines() if name in line) for name in ("ali", "bob")
-    )
+    out = used.out("report", "usage")
+    alice, bob = (line for line in out.splitlines() if "ali" in line or "bob" in line)
     assert alice.split()[1:3] == ["3", "~3.00"] and bob.split()[1] == "1*"
     assert "a model estimated" in out and "nodes' records are missing" in out
 
 
 def test_csv_has_the_same_numbers(used):
-    _, out, _ = used.run("report", "usage", "--format", "csv")
+    out = used.out("report", "usage", "--format", "csv")
     first = next(csv.DictReader(io.StringIO(out)))
     assert first["energy_uj"] == str(3 * 10**9) and first["overhead_uj"] == ""
 
@@ -105,7 +94,7 @@ def test_parquet_reads_back(used):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = used.folder / "jobs.parquet"
     words = ("report", "jobs", "--all", "--steps", "--format", "parquet", "--out", str(path))
-    assert used.run(*words)[0] == 0
+    used.out(*words)
     table = parquet.read_table(path)
     assert table.num_rows == 8 and str(table.schema.field("EnergyGPU_uj").type) == "int64"
     by_id = {row["JobIDRaw"]: row for row in table.to_pylist()}
@@ -128,13 +117,13 @@ def test_parquet_of_no_jobs_is_told(used, kind):
 
 
 def test_jobs_are_listed_by_energy_with_their_errors(used):
-    _, out, _ = used.run("report", "jobs", "--top", "2", "--format", "markdown")
+    out = used.out("report", "jobs", "--top", "2", "--format", "markdown")
     rows = [line for line in out.splitlines() if line.startswith("| ")]
     assert len(rows) == 4 and "EnergyError [J]" in rows[0] and "Cost" in rows[0]
 
 
 def test_every_job_as_csv(used):
-    _, out, _ = used.run("report", "jobs", "--all", "--format", "csv")
+    out = used.out("report", "jobs", "--all", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["JobIDRaw"] for row in rows] == ["1", "2", "3", "4"]
     assert rows[0]["ConsumedEnergy_uj"] == str(10**9)
