@@ -69,12 +69,8 @@ def mounts(cluster: Cluster) -> list[str]:
 
 def strays(cluster: Cluster) -> list[int]:
     """Of jobs that have ended; services and what they have started are none."""
-    services = {service.pid for service in cluster.services}
-    return [
-        pid
-        for pid in leftovers(cluster.state, cluster.slurm_conf)
-        if not services & {pid, *processes.ancestors(pid)}
-    ]
+    services = {service.pid for service in cluster.services if service.pid}
+    return leftovers(cluster.state, cluster.slurm_conf, but=services)
 
 
 def paused(cluster: Cluster) -> list[str]:

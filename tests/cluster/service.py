@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -232,8 +232,11 @@ class Service:
         self.start()
 
 
-def leftovers(state: Path, slurm_conf: Path) -> list[int]:
-    """Living processes of this cluster, recorded or not: services, slurmstepds, and jobs."""
+def leftovers(state: Path, slurm_conf: Path, but: Collection[int] = ()) -> list[int]:
+    """Living processes of this cluster, recorded or not: services, slurmstepds, and jobs.
+
+    Without `but` and what descends from those, by one look: what ends meanwhile is no orphan.
+    """
     # this program and all it runs under: never a target, even inside a job's shell
     spared = {os.getpid(), *processes.ancestors(os.getpid())}
     mark = f"{MARK}={state}".encode()
@@ -249,10 +252,11 @@ def leftovers(state: Path, slurm_conf: Path) -> list[int]:
         is_job = conf in variables and any(v.startswith(b"SLURM_JOB_ID=") for v in variables)
         if mark in variables or is_job or _is_stepd_of(pid, state):
             found.add(pid)
-    return sorted(found | {pid for pid in parents if _descends(pid, parents, found)})
+    found |= {pid for pid in parents if _descends(pid, parents, found)}
+    return sorted(p for p in found if p not in but and not _descends(p, parents, but))
 
 
-def _descends(pid: int, parents: Mapping[int, int], roots: set[int]) -> bool:
+def _descends(pid: int, parents: Mapping[int, int], roots: Collection[int]) -> bool:
     while pid in parents:
         pid = parents[pid]
         if pid in roots:

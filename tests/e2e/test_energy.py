@@ -69,17 +69,21 @@ def test_joules_of_a_counter_are_the_waveforms_integral(
 def test_joules_of_sampled_power_are_within_their_stated_uncertainty(
     powered: Callable[..., Cluster], waveform: Waveform
 ) -> None:
-    """Samples must be closer than the waveform's jumps, or no instrument could know of them."""
+    """Samples must be closer than the waveform's jumps, or no instrument could know of them.
+
+    A job may lie beside a jump and have little energy of its own: how much may be stated goes by
+    the jump and the time, not by the energy.
+    """
     cluster = powered(waveform, name=f"sampled-{waveform.name}", **{"as": "power"})
     cluster = cluster.change(daemon={"period_s": 0.2})
     jobs = [batch_with_step(cluster, nodes=2), lone_srun(cluster, nodes=1)]
     for done in [outcome(cluster, job) for job in jobs]:
         assert_all_tell_the_same(done)
         for step in done.rows:
-            expected_j = done.integral_j(step, waveform)
             stated_j = float(done.column("EnergyError", step))  # k=2
-            assert stated_j < 0.5 * expected_j
-            error_j = abs(done.energy_j(step) - expected_j)
+            node_s = sum(account.seconds for account in done.accounts(step).values())
+            assert stated_j <= waveform.swing_w * node_s + 1, step
+            error_j = abs(done.energy_j(step) - done.integral_j(step, waveform))
             # k=3, which a jump's uniform error cannot leave; and what the clock's reading takes
             assert error_j <= 1.5 * stated_j + 1, step
             assert {a["method"] for a in done.accounts(step).values()} == {"integrated"}

@@ -28,6 +28,11 @@ class Waveform:
     def mean_w(self) -> float:
         return self._within_j(self.period_s) / self.period_s
 
+    @property
+    def swing_w(self) -> float:
+        powers_w = [power_w for _, power_w in self.points]
+        return max(powers_w) - min(powers_w)
+
     def instrument(self, folder: Path, **keys: object) -> dict[str, object]:
         """The daemon's entry for it; writes the trace that it names."""
         folder.mkdir(exist_ok=True)
