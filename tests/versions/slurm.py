@@ -33,7 +33,7 @@ OPTIONS = [
     *(f"--without-{what}" for what in ("hdf5", "pmix", "freeipmi", "ucx", "rdkafka", "libcurl")),
     *(f"--without-{what}" for what in ("nvml", "rsmi", "oneapi", "jwt", "lua", "readline", "lz4")),
     *(f"--without-{what}" for what in ("bpf", "json", "yaml", "http-parser", "ofed")),
-    "CFLAGS=-O1 -pipe",
+    *("CC=ccache gcc", "CFLAGS=-O1 -pipe"),  # each new checkout compiles the same files
 ]
 
 
