@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, meanwhile, pause
-from tests.e2e.outcome import Outcome, apart_from_launch, audit, outcome
+from tests.cluster import Cluster, meanwhile, pause, wait_for
+from tests.e2e.jobs import Flag
+from tests.e2e.outcome import Outcome, apart_from_launch, audit, outcome, wait_on_disk
 from tests.e2e.waveform import STEADY
 from tests.peers.machines import Counter, write_files
 
 PERIOD_S = 0.5
+AMPLE_S = 30  # a loaded machine starts no script at once
 
 
 class Meter:
@@ -86,21 +88,22 @@ def run_job(cluster: Cluster) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("command", "named"),
+    ("command", "timeout_s", "named"),
     [
-        ("sleep 1000", "did not end within"),
-        ("echo three hundred", "fails:"),
-        ("echo NaN", "is not a number"),
-        ("echo -5", "negative"),
-        ("exit 3", "fails:"),
-        ("sleep 0.3; echo 40", ""),  # slow, but within its time
+        ("sleep 1000", PERIOD_S, "did not end within"),
+        ("echo three hundred", AMPLE_S, "fails:"),
+        ("echo NaN", AMPLE_S, "is not a number"),
+        ("echo -5", AMPLE_S, "negative"),
+        ("exit 3", AMPLE_S, "fails:"),
+        ("sleep 0.3; echo 40", AMPLE_S, ""),  # slow, but within its time
     ],
     ids=["hangs", "garbage", "nan", "negative", "disappears", "well"],
 )
 def test_a_sick_script_is_named_and_delays_nobody(
-    beside: Callable[[dict], Cluster], command: str, named: str
+    beside: Callable[[dict], Cluster], command: str, timeout_s: float, named: str
 ) -> None:
-    done = run_job(beside({"type": "exec", "every": "call", "command": command}))
+    script = {"type": "exec", "every": "call", "command": command, "timeout_s": timeout_s}
+    done = run_job(beside(script))
     assert named in sick_ones(done)["sick"]
     assert bool(named) == bool(sick_ones(done)["sick"])
     check_the_rest(done)
@@ -114,9 +117,16 @@ def test_a_sick_counter_is_named(
 ) -> None:
     """And a healthy one is not."""
     cluster = beside({"type": "hwmon", "root": str(meter.folder.parent)})
-    job = cluster.sbatch("-N1", "--wrap", "sleep 6")
-    pause(2.5)  # so long the counter is well, within the job
+    node, end = cluster.node("n1"), Flag(cluster, "sick")
+    said = node.daemon.news()
+    job = cluster.sbatch("-w", "n1", "--wrap", end.wait)
+    wait_on_disk(node, job, "batch", "samples", 5)  # the counter is well within the job, too
     meter.sickness = sickness
+    if sickness:
+        wait_for(lambda: f"instrument sick {sickness}: " in said(), what=f"{sickness} to be said")
+    else:
+        pause(5 * PERIOD_S)
+    end.set()
     done = outcome(cluster, job)
     assert sick_ones(done)["sick"].startswith(named)
     assert bool(sick_ones(done)["sick"]) == bool(sickness)
