@@ -13,6 +13,7 @@ import h5py
 import pytest
 
 from tests.cluster import CHECKOUT, Cluster, ClusterError, wait_for
+from tests.e2e.jobs import Flag
 from tests.e2e.marking import python
 from tests.e2e.outcome import UJ, Outcome, outcome
 from tests.e2e.profiles import channel_of, the_channel, wait_profile
@@ -124,12 +125,16 @@ def test_two_jobs_of_a_node_have_their_own_energy_alone(steady: Cluster) -> None
 
 
 def test_a_killed_daemon_loses_a_second_of_it_at_most(steady: Cluster) -> None:
-    job = steady.sbatch("-w", "n1", "--energy=profile,5", "--wrap", "sleep 6", user=USER)
+    end = Flag(steady, "killed-daemon")
+    job = steady.sbatch("-w", "n1", "--energy=profile,5", "--wrap", end.wait, user=USER)
     part = steady.state / "ledger" / "n1"
     (draft,) = wait_for(lambda: list(part.glob(f"profile.{job}.*.jsonl")), what="it to begin")
     wait_for(lambda: draft.read_text().count('"e"') > 5, what="samples on the disk")
     steady.node("n1").daemon.kill()
     steady.up()
+    before = draft.read_text().count('"e"')
+    wait_for(lambda: draft.read_text().count('"e"') > before, what="samples afterwards")
+    end.set()
     done = outcome(steady, job)
     with the_channel(wait_profile(steady, job)) as channel:
         assert channel["energy_j"][-1] == done.energy_j()
