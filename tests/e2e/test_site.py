@@ -53,7 +53,6 @@ def test_earlier_run_of_a_requeued_job_keeps_its_energy(steady: Cluster) -> None
         cluster.wait_running(job)
         wait_for(lambda: len(cluster.sacct(job, "JobID")) > 1, what="the job's first step")
         requeue(cluster, job)
-        last = outcome(cluster, job)
 
         def charged(*options: str) -> list[dict[str, str]]:
             """Rows that have an energy."""
@@ -61,6 +60,7 @@ def test_earlier_run_of_a_requeued_job_keeps_its_energy(steady: Cluster) -> None
             return [row for row in rows if row["Energy"]]
 
         wait_for(lambda: len(charged("-D")) == 2, what="both runs' records")
+        last = outcome(cluster, job)  # the first run's record would do for it before
         first, second = charged("-D")
         assert (first["State"], first["Run"]) == ("REQUEUED", "0")
         assert (second["State"], second["Run"]) == ("COMPLETED", "1")
