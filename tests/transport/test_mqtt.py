@@ -47,6 +47,7 @@ def test_records_arrive_over_tls_with_a_password(node: TestNode, receiver: Recei
         node.job(job)
     node.wait_arrived(*range(1, 21))
     for job in range(1, 21):
+        receiver.wait_log(f"{node.file_name(job)}: ")  # which it says behind its receipt
         assert receiver.log().count(f"{node.file_name(job)}: ") == 1
     assert receiver.kill(signal.SIGTERM) == 0
 
@@ -127,6 +128,7 @@ def test_a_full_record_disk_delays_records_alone(
 def test_what_others_publish_is_refused(
     receiver: Receiver, node: TestNode, broker: Broker
 ) -> None:
+    broker.wait_log("Sending SUBACK to joulemark-receive-")
     broker.publish("joulemark/test/record/n1/7", "{}")
     broker.publish("joulemark/test/profile/n1/../../evil", "x")
     wait_for(lambda: receiver.log().count("refused: ") == 2, what="two refusals")
