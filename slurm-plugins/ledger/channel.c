@@ -93,7 +93,7 @@ static void fall(jm_channel *channel, int64_t boot_ns, const char *fault) {
 static void climb_back(jm_channel *channel, uint64_t value) {
     if (channel->fell_from == 0 || value == channel->last_value)
         return;
-    if (value > channel->fell_from) {
+    if (value >= channel->fell_from) {
         channel->last_value = channel->fell_from;
         channel->last_boot_ns = channel->fell_boot_ns; /* all that time is what it gained in */
         channel->integral_uj = channel->fell_uj;

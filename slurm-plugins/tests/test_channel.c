@@ -66,6 +66,20 @@ TEST(a_counter_that_comes_back_was_not_reset) {
     }
 }
 
+/* A coarse one may not have moved meanwhile: all that it has ever counted is no gain. */
+TEST(a_counter_that_comes_back_unmoved_has_gained_nothing) {
+    const uint64_t counted_uj[] = {3600000000000, 30000000000}; /* beyond the limit, and within */
+    for (int i = 0; i < 2; i++) {
+        jm_channel channel = counter(0);
+        feed(&channel, counted_uj[i], SECOND);
+        feed(&channel, counted_uj[i], 2 * SECOND);
+        feed(&channel, 0, 3 * SECOND);
+        jm_gain gain = feed(&channel, counted_uj[i], 4 * SECOND);
+        expect(gain.energy_uj == 0 && gain.fault == NULL);
+        expect_equal(feed(&channel, counted_uj[i] + 50, 5 * SECOND).energy_uj, 50);
+    }
+}
+
 /* Its limit is that of the whole time, not of the last tick; beyond it it was reset after all. */
 TEST(a_counter_that_comes_back_late_is_believed_what_it_may_have_drawn) {
     const uint64_t joule_uj = 1000000, before_uj = 20000 * joule_uj;
