@@ -123,8 +123,8 @@ static void settle(jm_daemon *daemon, jm_account *job) {
     jm_ledger_settle(&daemon->ledger, job);
 }
 
-static bool is_recorded(const jm_daemon *daemon, const jm_account *job) {
-    if (jm_unsaved_has(daemon->config.socket, job->job_id, job->opened_ns))
+static bool is_recorded(const jm_daemon *daemon, const jm_unsaved *left, const jm_account *job) {
+    if (jm_unsaved_has(left, job->job_id, job->opened_ns))
         return true;
     for (int i = 0; i < JM_OUTBOXES; i++)
         if (jm_record_waits(daemon->outboxes.path[i], daemon->config.cluster, daemon->node, job))
@@ -133,19 +133,18 @@ static bool is_recorded(const jm_daemon *daemon, const jm_account *job) {
 }
 
 /* Their records were written after the ledger was last saved: what it knows of them is older. */
-static void settle_the_recorded(jm_daemon *daemon) {
-    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
+static void settle_the_recorded(jm_daemon *daemon, const jm_unsaved *left) {
+    for (int i = daemon->ledger.n_accounts - 1; i >= 0; i--) { /* a job is before its steps */
         jm_account *job = daemon->ledger.accounts[i];
-        if (job->kind != JM_ACCOUNT_JOB || !is_recorded(daemon, job))
+        if (job->kind != JM_ACCOUNT_JOB || !is_recorded(daemon, left, job))
             continue;
         jm_info("job %u: its record was written before the ledger could be saved, and stands",
                 job->job_id);
         settle(daemon, job);
-        i = -1; /* the list has changed */
     }
 }
 
-static void open_store(jm_daemon *daemon, jm_moment *before) {
+static void open_store(jm_daemon *daemon, const jm_unsaved *left, jm_moment *before) {
     char path[JM_PATH_MAX + 16];
     jm_format(path, sizeof path, "%s/ledger.sqlite", daemon->config.state_dir);
     jm_message *why = &daemon->store_fault;
@@ -158,7 +157,7 @@ static void open_store(jm_daemon *daemon, jm_moment *before) {
         return;
     }
     why->text[0] = '\0';
-    settle_the_recorded(daemon);
+    settle_the_recorded(daemon, left);
     jm_ledger_rest(&daemon->ledger);
     for (int i = 0; i < daemon->ledger.n_accounts; i++)
         daemon->contains |= daemon->ledger.accounts[i]->contained;
@@ -212,7 +211,10 @@ int jm_daemon_start(jm_daemon *daemon) {
     }
     jm_moment before;
     jm_outbox_find(&daemon->config, &daemon->outboxes);
-    open_store(daemon, &before);
+    jm_unsaved left = jm_unsaved_read(config->socket);
+    int64_t charged_ns = left.until_ns;
+    open_store(daemon, &left, &before);
+    jm_unsaved_free(&left);
     jm_profiles_tidy(daemon->profiles, &daemon->ledger);
     start_forwarder(daemon);
 
@@ -222,7 +224,6 @@ int jm_daemon_start(jm_daemon *daemon) {
         jm_presence_close_unseen(daemon, &before, same_boot,
                                  same_boot ? "down" : "down (the node was rebooted)");
     daemon->recovering = same_boot && before.boot_id[0];
-    int64_t charged_ns = jm_unsaved_until(config->socket);
     daemon->charged_unsaved = charged_ns > 0;
     daemon->started_boot_ns = boot_ns;
     daemon->started_uj = jm_ledger_node_uj(&daemon->ledger);

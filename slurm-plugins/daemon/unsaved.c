@@ -62,36 +62,31 @@ int jm_unsaved_recorded(const char *socket, uint32_t job_id, int64_t opened_ns, 
     return written ? 0 : -1;
 }
 
-/* NULL: no daemon of ours left one. */
-static FILE *read_list(const char *socket) {
+jm_unsaved jm_unsaved_read(const char *socket) {
     char path[MARK_PATH_MAX];
+    jm_unsaved left = {0};
+    size_t size = 0;
     find(socket, path);
     int fd = jm_open_ours(AT_FDCWD, path, O_RDONLY);
-    FILE *list = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (fd >= 0 && !list)
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (file && getdelim(&left.text, &size, '\0', file) > 0)
+        left.until_ns = strtoll(left.text, NULL, 10);
+    if (file)
+        fclose(file);
+    else if (fd >= 0)
         close(fd);
-    return list;
+    return left;
 }
 
-bool jm_unsaved_has(const char *socket, uint32_t job_id, int64_t opened_ns) {
-    char line[64], wanted[64];
-    bool found = false;
-    snprintf(wanted, sizeof wanted, "%" PRIu32 " %" PRId64 "\n", job_id, opened_ns);
-    FILE *list = read_list(socket);
-    while (list && !found && fgets(line, sizeof line, list))
-        found = strcmp(line, wanted) == 0;
-    if (list)
-        fclose(list);
-    return found;
-}
-
-int64_t jm_unsaved_until(const char *socket) {
+bool jm_unsaved_has(const jm_unsaved *left, uint32_t job_id, int64_t opened_ns) {
     char line[64];
-    FILE *list = read_list(socket);
-    int64_t until_ns = list && fgets(line, sizeof line, list) ? strtoll(line, NULL, 10) : 0;
-    if (list)
-        fclose(list);
-    return until_ns;
+    snprintf(line, sizeof line, "\n%" PRIu32 " %" PRId64 "\n", job_id, opened_ns);
+    return left->until_ns > 0 && strstr(left->text, line);
+}
+
+void jm_unsaved_free(jm_unsaved *left) {
+    free(left->text);
+    *left = (jm_unsaved){0};
 }
 
 void jm_unsaved_clear(const char *socket) {

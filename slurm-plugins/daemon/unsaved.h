@@ -10,6 +10,7 @@
 
 #include "text.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Energy up to boot_ns (CLOCK_BOOTTIME) is in a record, and in no saved ledger. 0, or -1 and why.
@@ -20,11 +21,15 @@ int jm_unsaved_mark(const char *socket, int64_t boot_ns, jm_message *why);
  * -1 and why. */
 int jm_unsaved_recorded(const char *socket, uint32_t job_id, int64_t opened_ns, jm_message *why);
 
-/* Is it, by what the last daemon left? */
-bool jm_unsaved_has(const char *socket, uint32_t job_id, int64_t opened_ns);
+/* What the last daemon left. */
+typedef struct {
+    int64_t until_ns; /* up to when, CLOCK_BOOTTIME; 0: every record is in the saved ledger */
+    char *text;
+} jm_unsaved;
 
-/* Up to when it is, CLOCK_BOOTTIME in ns; 0: every record is in the saved ledger. */
-int64_t jm_unsaved_until(const char *socket);
+jm_unsaved jm_unsaved_read(const char *socket);
+bool jm_unsaved_has(const jm_unsaved *left, uint32_t job_id, int64_t opened_ns);
+void jm_unsaved_free(jm_unsaved *left);
 
 /* The ledger is saved. */
 void jm_unsaved_clear(const char *socket);

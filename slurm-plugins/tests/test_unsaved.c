@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -63,8 +64,8 @@ static void unlock(void) {
     expect_equal(sqlite3_close(other), SQLITE_OK);
 }
 
-/* Job 7 of a child of ours: the child, and its account. */
-static pid_t open_job(jm_account **job) {
+/* A job of a child of ours: the child, and its account. */
+static pid_t open_as(uint32_t job_id, jm_account **job) {
     pid_t pid = fork();
     if (pid == 0)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -74,12 +75,16 @@ static pid_t open_job(jm_account **job) {
     jm_message why;
     expect(jm_process_read(pid, &process));
     jm_open_request request = {
-        .job_id = 7, .step = "extern", .pid = pid, .pid_start = process.start, .job_cpus = 4};
+        .job_id = job_id, .step = "extern", .pid = pid, .pid_start = process.start, .job_cpus = 4};
     jm_account *step = jm_daemon_open_account(&node, &request, jm_boot_ns(), &why);
     if (!step)
         test_die(why.text);
     *job = step->job;
     return pid;
+}
+
+static pid_t open_job(jm_account **job) {
+    return open_as(7, job);
 }
 
 static void die(pid_t pid) {
@@ -233,6 +238,21 @@ TEST(a_requeued_job_is_not_taken_for_its_earlier_run) {
     die(second);
 }
 
+/* A next daemon finds the job's run in the list, and up to when it holds. */
+static bool is_listed(uint32_t job_id, int64_t opened_ns) {
+    jm_unsaved left = jm_unsaved_read(socket_file);
+    bool found = jm_unsaved_has(&left, job_id, opened_ns);
+    jm_unsaved_free(&left);
+    return found;
+}
+
+static int64_t listed_until_ns(void) {
+    jm_unsaved left = jm_unsaved_read(socket_file);
+    int64_t until_ns = left.until_ns;
+    jm_unsaved_free(&left);
+    return until_ns;
+}
+
 /* Nothing is left of it beside the socket. */
 TEST(what_is_saved_again_needs_no_list) {
     struct stat file;
@@ -241,8 +261,29 @@ TEST(what_is_saved_again_needs_no_list) {
     unlock();
     tick(SECOND);
     expect(stat(list_file, &file) != 0);
-    expect_equal(jm_unsaved_until(socket_file), 0);
+    expect_equal(listed_until_ns(), 0);
     check_books();
+}
+
+/* However many jobs the saved ledger has. */
+TEST(a_start_opens_the_list_once) {
+    _Alignas(struct inotify_event) char events[4096];
+    jm_account *job;
+    pid_t one = open_as(7, &job), another = open_as(8, &job);
+    stop();
+    test_write("s.unsaved", test_text("%020d\n", 42));
+    expect_equal(chmod(list_file, 0640), 0); /* whatever the umask */
+    int watch = inotify_init1(IN_NONBLOCK), opened = 0;
+    expect(inotify_add_watch(watch, list_file, IN_OPEN | IN_CLOSE) >= 0);
+    start();
+    expect_equal(node.ledger.n_accounts, 4);
+    ssize_t length = read(watch, events, sizeof events);
+    for (ssize_t i = 0; i < length; i += (ssize_t)sizeof(struct inotify_event))
+        opened += ((const struct inotify_event *)(events + i))->mask == IN_OPEN;
+    expect_equal(opened, 1);
+    close(watch);
+    die(one);
+    die(another);
 }
 
 /* Files may grow to so many bytes, as on a disk that is nearly full. */
@@ -268,9 +309,9 @@ TEST(half_a_line_joins_no_next_one) {
     expect_equal(record_within((rlim_t)file.st_size + 5, 8, &why), -1);
     expect_part(why.text, "No space left on device");
     expect_equal(jm_unsaved_recorded(socket_file, 9, 1234567, &why), 0);
-    expect_equal(jm_unsaved_until(socket_file), 42);
-    expect(jm_unsaved_has(socket_file, 7, 1234567) && jm_unsaved_has(socket_file, 9, 1234567));
-    expect(!jm_unsaved_has(socket_file, 8, 1234567));
+    expect_equal(listed_until_ns(), 42);
+    expect(is_listed(7, 1234567) && is_listed(9, 1234567));
+    expect(!is_listed(8, 1234567));
 }
 
 /* Whoever can write beside the socket holds up no start, and settles no job of others. */
@@ -283,14 +324,14 @@ TEST(what_another_user_planted_is_not_read) {
     snprintf(list, sizeof list, "%020d\n7 %" PRId64 "\n", 42, job->opened_ns);
     test_write("s.unsaved", list);
     expect_equal(chmod(list_file, 0640), 0); /* whatever the umask */
-    expect(jm_unsaved_has(socket_file, 7, job->opened_ns));
+    expect(is_listed(7, job->opened_ns));
     expect_equal(chmod(list_file, 0666), 0);
-    expect(!jm_unsaved_has(socket_file, 7, job->opened_ns));
-    expect(jm_unsaved_until(socket_file) == 0 && jm_unsaved_mark(socket_file, 43, &why) != 0);
+    expect(!is_listed(7, job->opened_ns));
+    expect(listed_until_ns() == 0 && jm_unsaved_mark(socket_file, 43, &why) != 0);
     expect_equal(rename(list_file, test_path("list")), 0);
     expect_equal(chmod(test_path("list"), 0600), 0);
     expect_equal(symlink("list", list_file), 0);
-    expect(!jm_unsaved_has(socket_file, 7, job->opened_ns));
+    expect(!is_listed(7, job->opened_ns));
     expect_equal(unlink(list_file), 0);
     expect_equal(mkfifo(list_file, 0600), 0);
     expect(jm_unsaved_mark(socket_file, 43, &why) != 0);
