@@ -39,16 +39,20 @@ static void stamp(jm_parcel *parcel, const struct stat *file) {
     parcel->size = (size_t)file->st_size;
 }
 
-/* What another user put in its place, or can put into it, would go out as ours. */
-static bool is_ours(int fd, mode_t kind) {
-    struct stat found;
+/* What another user put in its place, or can put into it, would go out as ours. Who owns the folder
+ * above is no other one where he alone can write to it: all in it is his already. */
+static bool is_ours(int fd, mode_t kind, int folder, const char *above) {
+    struct stat found, over;
     return fstat(fd, &found) == 0 && (found.st_mode & S_IFMT) == kind &&
-           (found.st_uid == geteuid() || found.st_uid == 0) && (found.st_mode & 022) == 0;
+           (found.st_mode & 022) == 0 &&
+           (found.st_uid == geteuid() || found.st_uid == 0 ||
+            (fstatat(folder, above, &over, 0) == 0 && (over.st_mode & 022) == 0 &&
+             found.st_uid == over.st_uid));
 }
 
-int jm_open_ours(int folder, const char *path, int flags) {
-    int fd = openat(folder, path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, FILE_MODE);
-    if (fd < 0 || is_ours(fd, S_IFREG))
+int jm_open_ours(int folder, const char *name, int flags) {
+    int fd = openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, FILE_MODE);
+    if (fd < 0 || is_ours(fd, S_IFREG, folder, "."))
         return fd;
     close(fd);
     errno = EPERM;
@@ -65,7 +69,7 @@ static DIR *open_folder(const char *folder) {
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     if (fd >= 0 && !directory)
         close(fd);
-    if (!directory || is_ours(dirfd(directory), S_IFDIR))
+    if (!directory || is_ours(dirfd(directory), S_IFDIR, dirfd(directory), ".."))
         return directory;
     closedir(directory);
     errno = EPERM;

@@ -42,9 +42,9 @@ int jm_outbox_list(const jm_outboxes *outboxes, jm_parcel **parcels);
  * that of the file that was read. */
 char *jm_outbox_read(jm_parcel *parcel, jm_message *why);
 
-/* A regular file that only we (or root) can have put there or write to; -1: it is not, or there is
- * none. Flags as of open(2); it waits for nobody. */
-int jm_open_ours(int folder, const char *path, int flags);
+/* A regular file of the folder that only we, root or the folder's owner can have put there or write
+ * to; -1: it is not (EPERM), or there is none. Flags as of open(2); it waits for nobody. */
+int jm_open_ours(int folder, const char *name, int flags);
 
 /* One in an outbox that is ours, to be read. */
 int jm_outbox_open(const char *outbox, const char *name);

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { RECORD_MAX = 65536 };
+enum { RECORD_MAX = 65536, OTHER_USER = 65534 };
 static const int64_t SECOND = 1000000000;
 static char record_file[320], socket_file[300], list_file[320];
 static jm_daemon node;
@@ -316,7 +316,7 @@ TEST(half_a_line_joins_no_next_one) {
 
 /* Whoever can write beside the socket holds up no start, and settles no job of others. */
 TEST(what_another_user_planted_is_not_read) {
-    static char list[256];
+    static char list[256], said[4096];
     jm_message why;
     jm_account *job;
     pid_t pid = open_job(&job);
@@ -326,7 +326,11 @@ TEST(what_another_user_planted_is_not_read) {
     expect_equal(chmod(list_file, 0640), 0); /* whatever the umask */
     expect(is_listed(7, job->opened_ns));
     expect_equal(chmod(list_file, 0666), 0);
+    struct test_capture capture = test_capture(STDERR_FILENO);
     expect(!is_listed(7, job->opened_ns));
+    test_captured(&capture, said, sizeof said);
+    expect_part(said, list_file);
+    expect_part(said, "give it to that user, mode 640, or remove it");
     expect(listed_until_ns() == 0 && jm_unsaved_mark(socket_file, 43, &why) != 0);
     expect_equal(rename(list_file, test_path("list")), 0);
     expect_equal(chmod(test_path("list"), 0600), 0);
@@ -342,6 +346,30 @@ TEST(what_another_user_planted_is_not_read) {
     alarm(0);
     expect(jm_ledger_find_job(&node.ledger, 7) != NULL);
     die(pid);
+}
+
+/* A daemon that is root now and was SlurmUser goes on with what it left, where SlurmUser alone
+ * could put it. */
+TEST(root_reads_what_the_folders_owner_left) {
+    jm_message why;
+    if (geteuid() != 0)
+        return;
+    test_write("s.unsaved", test_text("%020d\n7 1234567\n", 42));
+    test_write("outbox/record", "");
+    FOR_TEXTS (name, "s.unsaved", "outbox", "outbox/record")
+        expect_equal(chown(test_path(name), OTHER_USER, OTHER_USER), 0);
+    expect_equal(chmod(list_file, 0640), 0);
+    for (int own = 0; own <= 1; own++)
+        for (int open = 0; open <= 1; open++) {
+            bool trusted = own && !open;
+            expect_equal(chown(test_folder, own ? OTHER_USER : 0, 0), 0);
+            expect_equal(chmod(test_folder, open ? 0777 : 0755), 0);
+            expect_equal(is_listed(7, 1234567), trusted);
+            expect_equal(jm_unsaved_mark(socket_file, 42, &why) == 0, trusted);
+            int fd = jm_outbox_open(test_path("outbox"), "record");
+            expect_equal(fd >= 0, trusted);
+            close(fd);
+        }
 }
 
 int main(int argc, char **argv) {
