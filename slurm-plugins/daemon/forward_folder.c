@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { FILE_MODE = 0640, DIRECTORY_MODE = 0750, PLACE_MAX = 2 * JM_PATH_MAX + 48 };
-enum { RUNS_MAX = 1000, HEAD_MAX = 4096 };
+enum { RUNS_MAX = 1000, PART_MAX = 4096 };
 
 /* A record that only says that there is none never takes the place of one. */
 static bool is_missing_record(const char *text) {
@@ -69,19 +69,26 @@ static int64_t time_of(const char *text, const char *key) {
     return found ? strtoll(found + strlen(key), NULL, 10) : 0;
 }
 
-/* Of the job, which is a record's first account. */
+/* A record's is that of the job, its first account; a profile's is in its first and last line. */
 static run run_of(const char *text) {
-    return (run){time_of(text, "\"start_ns\": "), time_of(text, "\"end_ns\": ")};
+    const char *end = strstr(text, "\"end_ns\":") ? "\"end_ns\":" : "\n{\"end\":";
+    return (run){time_of(text, "\"start_ns\":"), time_of(text, end)};
 }
 
 static run run_at(const char *path) {
-    char head[HEAD_MAX + 1];
+    char text[2 * PART_MAX + 1];
+    struct stat file;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, head, HEAD_MAX) : 0;
+    ssize_t n = fd >= 0 ? read(fd, text, PART_MAX) : 0;
+    if (n == PART_MAX && fstat(fd, &file) == 0) {
+        off_t from = file.st_size > 2 * PART_MAX ? file.st_size - PART_MAX : PART_MAX;
+        ssize_t end = pread(fd, text + n, PART_MAX, from);
+        n += end > 0 ? end : 0;
+    }
     if (fd >= 0)
         close(fd);
-    head[n > 0 ? n : 0] = '\0';
-    return run_of(head);
+    text[n > 0 ? n : 0] = '\0';
+    return run_of(text);
 }
 
 /* Slurm may start a job more than once. */
@@ -98,19 +105,21 @@ static bool put(const char *draft, const char *final) {
     return errno == EINVAL && rename(draft, final) == 0; /* NFS does not know the flag */
 }
 
-/* Over an earlier version of itself; beside an earlier run's, as FINAL.2, which is merged too. A
- * ledger that lost what it had saved last, as by a power failure, tells of the job's beginning. */
-static bool place(const char *draft, const char *final, const char *text) {
+/* Over an earlier version of itself; a record beside an earlier run's, as FINAL.2, which is merged
+ * too. A ledger that lost what it had saved last, as by a power failure, tells of the job's
+ * beginning. */
+static bool place(const char *draft, const char *final, const char *text, bool record) {
     char numbered[PLACE_MAX];
     run ours = run_of(text), there = run_at(final);
     jm_format(numbered, sizeof numbered, "%s", final);
-    for (int number = 2; number <= RUNS_MAX && is_other(&there, &ours); number++) {
+    for (int number = 2; record && number <= RUNS_MAX && is_other(&there, &ours); number++) {
         jm_format(numbered, sizeof numbered, "%s.%d", final, number);
         there = run_at(numbered);
     }
-    if (there.start_ns && there.start_ns == ours.start_ns && there.end_ns > ours.end_ns)
-        return unlink(draft) == 0;
-    return put(draft, numbered);
+    if (!there.start_ns || there.start_ns != ours.start_ns || there.end_ns <= ours.end_ns)
+        return put(draft, numbered);
+    jm_info("%s ends later than what the outbox had of this run of the job, and stays", numbered);
+    return unlink(draft) == 0;
 }
 
 /* Only where there is nothing yet. */
@@ -129,9 +138,9 @@ static bool is_record(const jm_parcel *parcel) {
 
 static bool place_parcel(const jm_parcel *parcel, const char *text, const char *draft,
                          const char *final) {
-    if (!is_record(parcel))
-        return rename(draft, final) == 0;
-    return is_missing_record(text) ? place_first(draft, final) : place(draft, final, text);
+    bool record = is_record(parcel);
+    return record && is_missing_record(text) ? place_first(draft, final)
+                                             : place(draft, final, text, record);
 }
 
 /* The draft has this process's number in its name: one that hangs there meets no later one. */
@@ -141,7 +150,8 @@ static bool deliver(const jm_forward *forward, const jm_parcel *parcel, const ch
     int length = slash ? (int)(slash - parcel->name) : 0;
     const char *record_dir = forward->config->record_dir;
     const char *base = slash ? slash + 1 : parcel->name;
-    jm_format(folder, sizeof folder, "%s/%.*s", record_dir, length, parcel->name);
+    jm_format(folder, sizeof folder, "%s%s%.*s", record_dir, slash ? "/" : "", length,
+              parcel->name);
     if (!jm_format(final, sizeof final, "%s/%s", folder, base) ||
         !jm_format(draft, sizeof draft, "%s/.%s.%ld.tmp", folder, base, (long)getpid())) {
         errno = ENAMETOOLONG;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The forwarder holds the broker's secrets, as the daemon does: nobody reads its memory, it and its
-// children gain no rights.
+// children gain no rights. What it brings to a folder takes the place of nothing that tells more.
 #include "bk_fixtures.h"
+#include "forward.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -56,6 +57,67 @@ TEST(its_memory_is_closed_and_it_gains_no_rights) {
     kill(pid, SIGTERM);
     int ended = 0;
     expect(waitpid(pid, &ended, 0) == pid && WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+}
+
+enum { TEXT_MAX = 20000, SAMPLES = 1000 };
+
+/* What a daemon tells of a job's run: its record, and its profile, which is longer than the parts
+ * of it that say which run that is. */
+static const char *record_of(int run, int end_ns) {
+    return test_text("{\"missing\": null,\n \"accounts\": [{\"step\": \"job\", \"start_ns\": %d, "
+                     "\"end_ns\": %d}]}\n",
+                     run, end_ns);
+}
+
+static const char *profile_of(int run, int end_ns) {
+    static char texts[2][TEXT_MAX];
+    static int calls;
+    char *text = texts[calls++ % 2];
+    int length = snprintf(text, TEXT_MAX, "{\"schema\":1,\"start_ns\":%d}\n", run);
+    for (int i = 0; i < SAMPLES; i++)
+        length += snprintf(text + length, TEXT_MAX - (size_t)length, "{\"t\":%d}\n", i);
+    snprintf(text + length, TEXT_MAX - (size_t)length, "{\"end\":%d,\"e\":[1]}\n", end_ns);
+    return text;
+}
+
+static void arrive(int run, int end_ns) {
+    static jm_config config;
+    jm_forward forward = {.config = &config, .node = "n1"};
+    jm_message why;
+    jm_format(config.state_dir, sizeof config.state_dir, "%s", test_folder);
+    jm_format(config.socket, sizeof config.socket, "%s/s", test_folder);
+    jm_format(config.record_dir, sizeof config.record_dir, "%s/records", test_folder);
+    jm_outbox_find(&config, &forward.outboxes);
+    expect_equal(jm_outbox_make(&forward.outboxes, &why), 0);
+    test_write("outbox/c.7.n1.json", record_of(run, end_ns));
+    test_write("outbox/profiles/c.7.n1.profile.jsonl", profile_of(run, end_ns));
+    expect_equal(jm_forward_to_folder(&forward), 0);
+}
+
+static void expect_file(const char *name, const char *wanted) {
+    static char text[TEXT_MAX];
+    test_read(test_path(name), text, sizeof text);
+    expect(strcmp(text, wanted) == 0, "%s", name);
+}
+
+/* A ledger that a power failure threw back tells of the job's beginning alone. */
+TEST(of_one_run_the_record_that_ends_later_stays_and_its_profile) {
+    char said[4096];
+    struct test_capture capture = test_capture(STDERR_FILENO);
+    for (int end_ns = 5; end_ns >= 4; end_ns--)
+        arrive(1, end_ns);
+    test_captured(&capture, said, sizeof said);
+    expect_file("records/c.7.n1.json", record_of(1, 5));
+    expect_file("records/profiles/c.7.n1.profile.jsonl", profile_of(1, 5));
+    FOR_TEXTS (name, "records/c.7.n1.json", "records/profiles/c.7.n1.profile.jsonl")
+        expect_part(said, test_text("%s ends later", test_path(name)));
+    arrive(1, 6);
+    expect_file("records/c.7.n1.json", record_of(1, 6));
+    expect_file("records/profiles/c.7.n1.profile.jsonl", profile_of(1, 6));
+    arrive(2, 3); /* another run; a job has one profile */
+    expect_file("records/c.7.n1.json", record_of(1, 6));
+    expect_file("records/c.7.n1.json.2", record_of(2, 3));
+    expect_file("records/profiles/c.7.n1.profile.jsonl", profile_of(2, 3));
 }
 
 int main(void) {

@@ -103,17 +103,17 @@ def test_no_message_leaves_the_folder(topic, payload):
 
 def test_writing_twice_is_writing_once(tmp_path):
     one = arrived(b"one")
-    assert receive.write(tmp_path, one)
-    assert not receive.write(tmp_path, one)
+    assert receive.write(tmp_path, one) is None
+    assert receive.write(tmp_path, one) == "was there already"
     (tmp_path / "merged").mkdir()
     (tmp_path / one.name).rename(tmp_path / "merged" / one.name)
-    assert not receive.write(tmp_path, one)
+    assert receive.write(tmp_path, one) == "was there already"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["merged"]
 
 
 def test_a_later_version_replaces_an_earlier_one(tmp_path):
     for payload in (b"one", b"two"):
-        assert receive.write(tmp_path, arrived(payload))
+        assert receive.write(tmp_path, arrived(payload)) is None
     assert (tmp_path / "c1.12.n1.json").read_bytes() == b"two"
 
 
@@ -140,9 +140,25 @@ def test_a_record_of_a_run_that_ends_later_stays(tmp_path):
             {"accounts": [{"step": "job", "start_ns": 1, "end_ns": end_ns}]}
         ).encode()
 
-    for end_ns, is_new in ((5, True), (4, False), (6, True), (5, False)):
-        assert receive.write(tmp_path, arrived(payload(end_ns))) == is_new
+    for end_ns, why in ((5, None), (4, receive.ENDS_LATER), (6, None), (5, receive.ENDS_LATER)):
+        assert receive.write(tmp_path, arrived(payload(end_ns))) == why
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [payload(6)]
+
+
+def profile(start_ns: int, end_ns: int) -> Arrived:
+    """Of that run, with a sample."""
+    lines = {"start_ns": start_ns}, {"t": start_ns, "e": [1]}, {"end": end_ns, "e": [2]}
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    return Arrived("n1", "profiles/c1.12.n1.profile.jsonl", text.encode(), True)
+
+
+def test_so_does_its_profile(tmp_path):
+    """Each job has one, of its last run."""
+    for start_ns, end_ns, kept in ((1, 5, 5), (1, 4, 5), (1, 6, 6), (2, 3, 3)):
+        refused = receive.write(tmp_path, profile(start_ns, end_ns))
+        assert bool(refused) == (end_ns != kept)
+        found = [path.read_bytes() for path in (tmp_path / "profiles").iterdir()]
+        assert found == [profile(start_ns, kept).payload]
 
 
 @pytest.fixture
@@ -179,10 +195,15 @@ def test_what_comes_at_once_is_written_one_after_the_other(take, tmp_path):
     assert kept == {"c1.12.n1.json": runs[0], "c1.12.n1.json.2": runs[1]}
 
 
-def test_of_two_versions_the_later_one_stays(take, tmp_path):
+def test_of_two_versions_the_later_one_stays(take, tmp_path, capsys):
+    """And the log says of one that is not taken what is there."""
     versions = [record(missing=None, uid=uid, accounts=[account(0)]) for uid in (1, 2)]
-    take(*versions)
+    earlier = record(missing=None, accounts=[{**account(0), "end_ns": 2 * 10**18 - 1}])
+    take(*versions, versions[1], earlier, record())
     assert (tmp_path / "c1.12.n1.json").read_bytes() == versions[1]
+    said = [line.partition(" bytes")[2] for line in capsys.readouterr().out.splitlines()]
+    reasons = ("was there already", receive.ENDS_LATER, "a record is there, and stays")
+    assert said == ["", "", *(f": {reason}" for reason in reasons)]
 
 
 def account(run: int) -> dict:
@@ -191,7 +212,7 @@ def account(run: int) -> dict:
 
 def test_that_there_is_none_never_replaces_a_record(tmp_path):
     (tmp_path / "c1.12.n1.json").write_bytes(b"real")
-    assert not receive.write(tmp_path, arrived(b"none", False))
+    assert receive.write(tmp_path, arrived(b"none", False)) == "a record is there, and stays"
     assert (tmp_path / "c1.12.n1.json").read_bytes() == b"real"
 
 
@@ -208,7 +229,7 @@ def test_a_link_is_replaced_not_followed(tmp_path):
     records_dir = tmp_path / "records"
     records_dir.mkdir()
     (records_dir / "c1.12.n1.json").symlink_to(victim)
-    assert receive.write(records_dir, arrived(b"x"))
+    assert receive.write(records_dir, arrived(b"x")) is None
     assert victim.read_bytes() == b"mine"
 
 

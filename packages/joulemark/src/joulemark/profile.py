@@ -115,6 +115,23 @@ def _add_sample(order: list[Channel], entry: dict) -> None:
             channel.uncertainty_j = entry["u"][index] / UJ
 
 
+def ends_later(there: Path, payload: bytes) -> bool:
+    """Whether the file holds a profile of the same run of the job that ends after this one."""
+    if not there.is_file():
+        return False
+    stands, ours = _run_of(there.read_bytes()), _run_of(payload)
+    return bool(stands and ours) and stands[0] == ours[0] and stands[1] > ours[1]
+
+
+def _run_of(payload: bytes) -> tuple[int, int] | None:
+    """When the profile's run began and ended; None: it is cut off, or none."""
+    head, end = payload[: payload.find(b"\n")], payload[payload.rfind(b"\n", 0, -1) + 1 :]
+    try:
+        return int(json.loads(head)["start_ns"]), int(json.loads(end)["end"])
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+        return None
+
+
 # ---- merging ----
 
 
@@ -134,6 +151,11 @@ def merge(config, job: int | None) -> None:
             profile = read_node(folder / name)
             if name != f"{profile.cluster}.{profile.job}.{profile.node}{SUFFIX}":
                 raise ValueError("it belongs to another job or node than its name says")
+            stands = folder / "merged" / name
+            if stands.is_file() and ends_later(stands, (folder / name).read_bytes()):
+                _complain(f"{stands}: ends later than what has come of this run, and stays")
+                (folder / name).unlink()
+                continue
         except FileNotFoundError:
             continue  # another merge was faster
         except Exception as error:  # a node may send anything

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import config as site
-from joulemark import folders, records
+from joulemark import folders, profile, records
 from joulemark.errors import UserError
 
 QOS = 1
@@ -30,6 +30,7 @@ SIZE_MAX = 256 << 20
 FILE_MODE = 0o640
 NODE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 JOB = r"[1-9][0-9]{0,9}"
+ENDS_LATER = "one of this run of the job that ends later is there, and stays"
 
 
 class Refused(Exception):
@@ -146,23 +147,27 @@ def _profile(node: str, name: str, payload: bytes, cluster: str) -> Arrived:
 # -- files ---------------------------------------------------------------------------------------
 
 
-def write(record_dir: Path, arrived: Arrived) -> bool:
-    """On disk when it returns; False: it, or a record of this run that ends later, was there.
+def write(record_dir: Path, arrived: Arrived) -> str | None:
+    """On disk when it returns None; else why it was left out.
 
-    Over an earlier version of itself; beside another run's record of the job, as NAME.2.
+    Over an earlier version of itself; a record beside another run's of the job, as NAME.2.
     """
-    for place in (record_dir / arrived.name, record_dir / "merged" / arrived.name):
-        if place.is_file() and not arrived.replaces:
-            return False
+    first = final = record_dir / arrived.name
+    for place in (first, record_dir / "merged" / arrived.name):
         if any(one.read_bytes() == arrived.payload for one in _numbered(place) if one.is_file()):
-            return False
-    ours = _run_of(arrived.payload)
-    for final in _numbered(record_dir / arrived.name):
-        there = _run_of(final.read_bytes()) if final.is_file() else None
-        if not ours or not there or ours[0] == there[0]:
-            break
-    if ours and there and there[1] > ours[1]:
-        return False
+            return "was there already"
+        if place.is_file() and not arrived.replaces:
+            return "a record is there, and stays"
+    if records.is_record(arrived.name):
+        ours = _run_of(arrived.payload)
+        for final in _numbered(first):
+            there = _run_of(final.read_bytes()) if final.is_file() else None
+            if not ours or not there or ours[0] == there[0]:
+                break
+        if ours and there and there[1] > ours[1]:
+            return ENDS_LATER
+    elif profile.ends_later(final, arrived.payload):
+        return ENDS_LATER
     folders.make(final.parent, record_dir, 0o750)
     draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")
     try:
@@ -180,7 +185,7 @@ def write(record_dir: Path, arrived: Arrived) -> bool:
         os.fsync(folder)
     finally:
         os.close(folder)
-    return True
+    return None
 
 
 def _numbered(first: Path) -> Iterator[Path]:
@@ -300,7 +305,7 @@ class Receiver:
 
     def _take(self, arrived: Arrived) -> None:
         try:
-            new = write(self.config.record_dir, arrived)
+            left_out = write(self.config.record_dir, arrived)
         except Exception as error:  # of whatever kind: nobody else hears of it
             kind = type(error).__name__
             log(f"{arrived.name}: cannot be written, and comes again: {kind}: {error}")
@@ -308,7 +313,7 @@ class Receiver:
         receipt = f"{arrived.name} {zlib.crc32(arrived.payload):08x}"
         self.client.publish(f"{self._head}/receipt/{arrived.node}", receipt, qos=QOS)
         size = len(arrived.payload)
-        log(f"{arrived.name}: {size} bytes" + ("" if new else ", was there already"))
+        log(f"{arrived.name}: {size} bytes" + (f": {left_out}" if left_out else ""))
 
 
 def run(user: str | None, password_file: str | None) -> int:
