@@ -202,7 +202,7 @@ static int add_cards(amdgpu *self, const jm_instrument_config *config, jm_messag
             continue;
         }
         describe_card(card, at, config);
-        jm_device_of(device, card->info.device);
+        jm_device_of(device, "", card->info.device);
         card->info.max_uw = jm_limit_of(hwmon, "power1_cap_max");
         self->count++;
     }

@@ -59,8 +59,9 @@ typedef struct {
     jm_message why; /* of the last failed reading */
 } jm_sensor;
 
-/* The device that a folder of sysfs stands for: the end of its real path, with a bus's address. */
-void jm_device_of(const char *folder, char device[JM_NAME_MAX]);
+/* The device that a folder of sysfs stands for, and which sensor of it: the end of its real path,
+ * with a bus's address, and of the sensor. */
+void jm_device_of(const char *folder, const char *sensor, char device[JM_DEVICE_MAX]);
 
 /* What is believed at most, microwatts, where the file says how much the hardware draws for longer:
  * ten times that. 0: there is no such file, or it does not say. */

@@ -40,11 +40,13 @@ typedef struct {
     struct channel channels[CHANNELS_MAX];
 } hwmon;
 
-/* The device that is being looked at. */
+/* What a folder hwmonN stands for. */
 struct device {
     char folder[JM_PATH_MAX];
+    char behind[JM_PATH_MAX];  /* a link to the device, else the class: N is another one tomorrow */
+    char place[JM_DEVICE_MAX]; /* where that is */
     char name[TEXT_MAX];
-    int number;
+    int number; /* their order */
     jm_message *why;
     bool failed; /* a sensor is there but cannot be used */
 };
@@ -184,7 +186,9 @@ static struct channel *add_channel(hwmon *self, struct device *device, const cha
     if (!open_sensor(device, &channel->sensor, prefix, index, suffix))
         return NULL;
     make_name(channel->info.name, device->name, label);
-    jm_device_of(device->folder, channel->info.device);
+    char own[3 * TEXT_MAX];
+    jm_format(own, sizeof own, "/%s%d_%s %s", prefix, index, suffix, label);
+    jm_device_of(device->behind, own, channel->info.device);
     channel->device = device->number;
     channel->order = self->count++;
     channel->extent = extent_of(device->name, label);
@@ -321,21 +325,49 @@ static bool is_skipped(const jm_instrument_config *config, const char *device) {
     return false;
 }
 
+static int by_place(const void *left, const void *right) {
+    const struct device *a = left, *b = right;
+    int order = strverscmp(a->place, b->place);
+    return order ? order : strverscmp(a->folder, b->folder);
+}
+
+static int find_devices(const char *root, struct device devices[CHANNELS_MAX]) {
+    jm_entry folders[CHANNELS_MAX];
+    int found = jm_list_folder(root, "hwmon", folders, CHANNELS_MAX), count = 0;
+    for (int i = 0; i < found; i++) {
+        struct device *device = &devices[count];
+        if (!jm_format(device->folder, JM_PATH_MAX, "%s/%s", root, folders[i].name) ||
+            !jm_format(device->behind, JM_PATH_MAX, "%s/device", device->folder) ||
+            !read_text(device, "name", device->name))
+            continue;
+        if (access(device->behind, F_OK) != 0)
+            jm_format(device->behind, JM_PATH_MAX, "%s/..", device->folder);
+        jm_device_of(device->behind, "", device->place);
+        count++;
+    }
+    qsort(devices, (size_t)count, sizeof *devices, by_place);
+    return count;
+}
+
 static int add_devices(hwmon *self, const jm_instrument_config *config, jm_message *why) {
     const char *root = jm_text(&config->settings, "root", "/sys/class/hwmon");
-    jm_entry folders[CHANNELS_MAX];
-    int count = jm_list_folder(root, "hwmon", folders, CHANNELS_MAX);
-    for (int i = 0; i < count; i++) {
-        struct device device = {.number = i, .why = why};
-        if (!jm_format(device.folder, sizeof device.folder, "%s/%s", root, folders[i].name) ||
-            !read_text(&device, "name", device.name) || is_skipped(config, device.name))
+    struct device *devices = calloc(CHANNELS_MAX, sizeof *devices);
+    int count = devices ? find_devices(root, devices) : 0;
+    bool failed = false;
+    for (int i = 0; i < count && !failed; i++) {
+        struct device *device = &devices[i];
+        device->number = i;
+        device->why = why;
+        if (is_skipped(config, device->name))
             continue;
-        for_each(self, &device, config, "energy", add_energy);
-        for_each(self, &device, config, "power", add_power);
-        for_each(self, &device, config, "curr", add_product);
-        if (device.failed)
-            return -1;
+        for_each(self, device, config, "energy", add_energy);
+        for_each(self, device, config, "power", add_power);
+        for_each(self, device, config, "curr", add_product);
+        failed = device->failed;
     }
+    free(devices);
+    if (failed)
+        return -1;
     if (self->count > 0)
         return 0;
     jm_message_set(why,

@@ -35,6 +35,8 @@ typedef struct {
     double jitter_s;      /* uncertainty of a reading's time, seconds */
 } jm_error_budget;
 
+enum { JM_DEVICE_MAX = 2 * JM_NAME_MAX };
+
 /* What an instrument offers: one entry a channel. */
 typedef struct {
     char name[JM_NAME_MAX]; /* unique within the instrument: "package-0" */
@@ -44,8 +46,9 @@ typedef struct {
     int parent;       /* index of the channel of this instrument that contains it; -1: outermost */
     uint64_t idle_uw; /* idle power, for the split; 0: not known */
     jm_error_budget error;
-    uint64_t max_uw;          /* a power beyond it is garbage; 0: the hardware does not say */
-    char device[JM_NAME_MAX]; /* what it was found as, where it was looked for: a GPU's UUID; "" */
+    uint64_t max_uw;            /* a power beyond it is garbage; 0: the hardware does not say */
+    char device[JM_DEVICE_MAX]; /* what it was found as, where it was looked for, the same after a
+                                   reboot: a GPU's UUID; "" */
     /* set by jm_instrument_describe */
     bool prompt;       /* read at every account's begin and end */
     uint64_t part_ppb; /* of a reading, what is this node's, in billionths; 0: all of it */

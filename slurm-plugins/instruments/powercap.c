@@ -26,6 +26,7 @@ typedef enum { ZONE_PSYS, ZONE_PACKAGE, ZONE_DRAM, ZONE_INNER, ZONE_KINDS } zone
 struct zone {
     char folder[JM_NAME_MAX];
     char name[JM_NAME_MAX];
+    char outer[JM_NAME_MAX]; /* of intel-rapl:N the name, which says more than N */
     zone_kind kind;
     int package; /* N of intel-rapl:N and intel-rapl:N:M */
     uint64_t wrap_uj;
@@ -56,6 +57,8 @@ static bool read_zone(const char *root, const char *folder, const char *prefix, 
         !jm_format(zone->folder, sizeof zone->folder, "%s", folder) ||
         !jm_format(path, sizeof path, "%s/%s/name", root, folder) ||
         jm_read_small_file(path, zone->name, sizeof zone->name) <= 0 ||
+        !jm_format(path, sizeof path, "%s/%s%d/name", root, prefix, zone->package) ||
+        jm_read_small_file(path, zone->outer, sizeof zone->outer) <= 0 ||
         !jm_format(path, sizeof path, "%s/%s/max_energy_range_uj", root, folder) ||
         jm_read_small_file(path, text, sizeof text) < 0 || !jm_parse_u64(text, &zone->wrap_uj))
         return false;
@@ -143,12 +146,20 @@ static int add_zone(powercap *self, const char *root, const struct zone *zone,
                                       .error = jm_error_budget_or(config->error, budget),
                                       .max_uw = limit_of(folder)};
     jm_format(counter->info.name, sizeof counter->info.name, "%s", zone->name);
-    jm_device_of(folder, counter->info.device);
+    jm_format(counter->info.device, JM_DEVICE_MAX, "%.*s:%s/%s", (int)strcspn(zone->folder, ":"),
+              zone->folder, zone->outer, zone->name);
     self->count++;
     return 0;
 }
 
-/* Zones of the first control type that has any, in kernel order; how many. */
+/* N is given as packages are found, and may be another one's after a reboot. */
+static int by_name(const void *left, const void *right) {
+    const struct zone *a = left, *b = right;
+    int order = strverscmp(a->outer, b->outer);
+    return order ? order : strverscmp(a->folder, b->folder);
+}
+
+/* Zones of the first control type that has any, by their packages' names; how many. */
 static int find_zones(const char *root, struct zone zones[ZONES_MAX]) {
     int count = 0;
     for (const char *const *prefix = controls; *prefix && count == 0; prefix++) {
@@ -157,6 +168,7 @@ static int find_zones(const char *root, struct zone zones[ZONES_MAX]) {
         for (int i = 0; i < n_folders; i++)
             count += read_zone(root, folders[i].name, *prefix, &zones[count]);
     }
+    qsort(zones, (size_t)count, sizeof *zones, by_name);
     return count;
 }
 

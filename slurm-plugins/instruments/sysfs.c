@@ -5,15 +5,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void jm_device_of(const char *folder, char device[JM_NAME_MAX]) {
+void jm_device_of(const char *folder, const char *sensor, char device[JM_DEVICE_MAX]) {
+    char whole[PATH_MAX + JM_DEVICE_MAX];
     char *path = realpath(folder, NULL);
-    size_t length = path ? strlen(path) : 0;
-    jm_format(device, JM_NAME_MAX, "%s",
-              length < JM_NAME_MAX ? (path ? path : "") : path + length - (JM_NAME_MAX - 1));
+    jm_format(whole, sizeof whole, "%s%s", path ? path : "", path ? sensor : "");
+    size_t length = strlen(whole);
+    jm_format(device, JM_DEVICE_MAX, "%s",
+              whole + (length < JM_DEVICE_MAX ? 0 : length - (JM_DEVICE_MAX - 1)));
     free(path);
 }
 

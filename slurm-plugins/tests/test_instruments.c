@@ -117,6 +117,35 @@ TEST(packages_named_alike_get_numbers) {
     bench_channel(1, "package-1", "cpu", "");
 }
 
+/* Each channel as "NAME DEVICE", a line each. */
+static void list_devices(char text[2048]) {
+    text[0] = '\0';
+    for (int i = 0; i < bench.count; i++)
+        strcat(text, test_text("%s %s\n", bench.channels[i].name, bench.channels[i].device));
+}
+
+/* Numbers come in the order in which drivers find what they count; a reboot may change it. */
+TEST(a_zone_is_the_same_one_under_another_number) {
+    static const char *const folders[] = {"intel-rapl:0", "intel-rapl:1"};
+    static const char *const inner[] = {"intel-rapl:0:0", "intel-rapl:1:0"};
+    static const char *const packages[] = {"package-0", "package-1"}, *const dram_uj[] = {"10",
+                                                                                          "11"};
+    char before[2048], after[2048];
+    for (int first = 0; first <= 1; first++) {
+        for (int i = 0; i < 2; i++) {
+            add_zone(folders[i], packages[i ^ first], "1");
+            add_zone(inner[i], "dram", dram_uj[i ^ first]);
+        }
+        expect(open_type("powercap"));
+        bench_read(0);
+        bench_value(2, 10);
+        bench_value(3, 11);
+        list_devices(first ? after : before);
+    }
+    expect_part(before, "dram-1 intel-rapl:package-1/dram\n");
+    expect_text(after, before);
+}
+
 TEST(no_zone_says_what_to_do) {
     expect(!open_type("powercap"));
     expect_part(bench.why.text, "has no RAPL zone (intel-rapl:N)");
@@ -211,6 +240,39 @@ TEST(rails_not_connected_or_switched_off_are_left_out) {
     expect(open_type("hwmon"));
     expect_equal(bench.count, 1);
     bench_channel(0, "ina3221-VDDQ_DDR", "dram", "");
+}
+
+static void add_numbered(int number, int address) {
+    char folder[32], device[64];
+    snprintf(folder, sizeof folder, "hwmon%d", number);
+    snprintf(device, sizeof device, "../devices/1-00%d", address);
+    test_write_all(folder, "name pfe1100", "power1_label pin", "power2_label pout1",
+                   "power2_input 5");
+    test_write(test_text("%s/power1_input", folder), test_text("%d\n", address));
+    test_write(test_text("%s/uevent", device + 3), "");
+    expect_equal(symlink(device, test_path(test_text("%s/device", folder))), 0);
+}
+
+/* hwmonN is numbered as drivers come, too, and one without a device behind it is its sensor alone.
+ */
+TEST(a_sensor_is_the_same_one_under_another_number) {
+    char before[2048], after[2048];
+    for (int first = 0; first <= 1; first++) {
+        add_numbered(1 + 2 * first, 58);
+        add_numbered(4 - 2 * first, 59);
+        test_write_all(test_text("hwmon%d", 8 + first), "name meter", "power1_input 7");
+        expect(open_type("hwmon"));
+        bench_read(0);
+        bench_value(0, 58);
+        bench_value(1, 59);
+        list_devices(first ? after : before);
+        for (int i = 0; i < 10; i++)
+            test_remove(test_path(test_text("hwmon%d", i)));
+    }
+    expect_part(before, "pfe1100-pin-1 ");
+    expect_part(before, "/devices/1-0059/power1_input pin\n");
+    expect_part(before, "/devices/1-0059/power2_input pout1\n");
+    expect_text(after, before);
 }
 
 TEST(an_acpi_meter_holds_the_node_and_states_its_error) {
