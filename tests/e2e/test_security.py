@@ -65,8 +65,7 @@ def test_the_daemon_has_one_capability_and_gains_none(steady: Cluster) -> None:
 
 
 def test_the_units_rights_are_those(steady: Cluster) -> None:
-    unit = steady.options.build.slurm_prefix / "share" / "joulemark" / "joulemarkd.service"
-    lines = unit.read_text().splitlines()
+    lines = unit(steady).read_text().splitlines()
     for line in (
         "User=slurm",
         "AmbientCapabilities=CAP_DAC_READ_SEARCH",
@@ -74,6 +73,20 @@ def test_the_units_rights_are_those(steady: Cluster) -> None:
         "NoNewPrivileges=yes",
     ):
         assert line in lines
+
+
+def test_a_stop_keeps_records_that_wait_and_no_failure_is_the_last(steady: Cluster) -> None:
+    """Those beside the socket, and the list of what is not in the saved ledger."""
+    head, service = unit(steady).read_text().split("[Service]")
+    assert "\nStartLimitIntervalSec=0\n" in head
+    assert "\nRestart=always\n" in service
+    assert "\nRuntimeDirectoryPreserve=yes\n" in service
+    if shutil.which("systemd-analyze"):
+        subprocess.run(["systemd-analyze", "verify", unit(steady)], check=True)
+
+
+def unit(cluster: Cluster) -> Path:
+    return cluster.options.build.slurm_prefix / "share" / "joulemark" / "joulemarkd.service"
 
 
 def test_its_memory_is_closed_to_its_own_user(steady: Cluster) -> None:
