@@ -52,7 +52,7 @@ static void end(void) {
 
 static int dial(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval patience = {.tv_sec = 2};
+    struct timeval patience = {.tv_sec = 60};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     expect(jm_format(address.sun_path, sizeof address.sun_path, "%s", node.config.socket));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
