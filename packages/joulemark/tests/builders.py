@@ -55,5 +55,6 @@ def write(folder, value):
     """Puts a record where joulemarkd would."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{value['cluster']}.{value['JobIDRaw']}.{value['node']}.json"
-    path.write_text(json.dumps(value))
-    return path
+    part = path.with_name(f".{path.stem}.tmp")
+    part.write_text(json.dumps(value))
+    return part.rename(path)
