@@ -57,6 +57,7 @@ def test_every_sample_comes_once_with_the_time_of_its_scrape(prometheus, target,
     target.show("# TYPE node_power_watts gauge", "node_power_watts 100")
     wait_scraped(prometheus, 3)
     with watch_at(prometheus, SELECTOR, period_s=4 * SCRAPE_S) as seen:
+        seen.wait_value(100)
         for watts in range(101, 121):
             target.show("# TYPE node_power_watts gauge", f"node_power_watts {watts}")
             before = len(prometheus.samples(SERIES))

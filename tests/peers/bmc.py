@@ -175,12 +175,11 @@ class Redfish:
         self._handler = _with_sessions(emulator.RequestHandler, self)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(authority / f"{name}.crt", authority / f"{name}.key")
-        self.port = 0
+        self.port = free_port()
         self.server: _Server | None = None
 
     def start(self) -> Redfish:
         self.server = _Server(("127.0.0.1", self.port), self._handler)
-        self.port = self.server.server_address[1]
         self.server.socket = self._context.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
         return self
