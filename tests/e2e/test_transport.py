@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, pause, wait_for
+from tests.cluster import Cluster, Node, pause, wait_for
 from tests.e2e.jobs import alone, wait_step
 from tests.e2e.outcome import UJ, ended_well, outcome, record_dir
 from tests.peers.agent import Agent
 from tests.peers.gateway import TREE, Gateway, outlets, watts
+from tests.peers.joulemarkd import ask
 from tests.peers.mosquitto import Broker
 from tests.peers.receiver import Receiver
 
@@ -64,7 +65,15 @@ def metered(cluster: Cluster, broker: Broker, gateway: Gateway) -> Iterator[Clus
     receiver = Receiver(cluster.state / "etc" / "joulemark.yaml", cluster.state / "log")
     with cluster.changed(instruments=[outlet], daemon=keys) as changed, receiver:
         wait_for(lambda: len(gateway.lines("rack")) > 2, what="the rack's lines")
+        for node in changed.nodes.values():
+            wait_for(lambda node=node: hears(node), what=f"{node.name} to hear its power")
         yield changed
+
+
+def hears(node: Node) -> bool:
+    """Does its daemon know a power yet?"""
+    words = dict(word.split("=") for word in ask(node.socket, "node").split()[1:])
+    return float(words["watts"]) > 0
 
 
 def assert_joules(cluster: Cluster, job: int, node: str, power_w: float) -> None:
