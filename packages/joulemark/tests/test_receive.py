@@ -101,14 +101,16 @@ def test_no_message_leaves_the_folder(topic, payload):
         assert path.name.startswith("c1.") and "\0" not in found.name
 
 
-def test_writing_twice_is_writing_once(tmp_path):
-    one = arrived(b"one")
+@pytest.mark.parametrize("name", ["c1.12.n1.json", "profiles/c1.12.n1.profile.jsonl"])
+def test_writing_twice_is_writing_once(tmp_path, name):
+    one = Arrived("n1", name, b"one", True)
     assert receive.write(tmp_path, one) is None
     assert receive.write(tmp_path, one) == "was there already"
-    (tmp_path / "merged").mkdir()
-    (tmp_path / one.name).rename(tmp_path / "merged" / one.name)
+    path = tmp_path / name
+    (path.parent / "merged").mkdir()
+    path.rename(path.parent / "merged" / path.name)
     assert receive.write(tmp_path, one) == "was there already"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["merged"]
+    assert [found.name for found in path.parent.iterdir()] == ["merged"]
 
 
 def test_a_later_version_replaces_an_earlier_one(tmp_path):

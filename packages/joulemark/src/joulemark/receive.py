@@ -153,7 +153,7 @@ def write(record_dir: Path, arrived: Arrived) -> str | None:
     Over an earlier version of itself; a record beside another run's of the job, as NAME.2.
     """
     first = final = record_dir / arrived.name
-    for place in (first, record_dir / "merged" / arrived.name):
+    for place in (first, first.parent / "merged" / first.name):
         if any(one.read_bytes() == arrived.payload for one in _numbered(place) if one.is_file()):
             return "was there already"
         if place.is_file() and not arrived.replaces:
