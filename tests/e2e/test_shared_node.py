@@ -5,35 +5,59 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 
 import pytest
 
-from tests.cluster import Cluster
+from tests.cluster import Cluster, wait_for
 from tests.e2e.jobs import Flag, wait_step
-from tests.e2e.outcome import UJ, Outcome, assert_books_balance, books, ended_well, outcome
-from tests.e2e.waveform import STEADY
+from tests.e2e.outcome import (
+    UJ,
+    Outcome,
+    account_uj,
+    assert_books_balance,
+    books,
+    ended_well,
+    on_disk,
+    outcome,
+    wait_on_disk,
+)
+from tests.e2e.waveform import NS, STEADY
 
 POLICY = "idle-by-share,rest-by-cpu-time,gpus-by-binding"
 
 
-def busy_and_quiet(cluster: Cluster) -> tuple[Outcome, Outcome]:
-    """Each on one of the two CPUs of n1; the quiet job is never there without the busy one."""
-    enough = Flag(cluster, "enough")
+def busy_and_quiet(cluster: Cluster, enough_w: float) -> tuple[Outcome, Outcome]:
+    """Each on one of the two CPUs of n1; the quiet job is never there without the busy one.
+
+    It stays until its mean power is below `enough_w`: what its start takes of a loaded machine's
+    time, where the busy one has little of a CPU, no longer matters.
+    """
+    node, enough, calm = cluster.node("n1"), Flag(cluster, "enough"), Flag(cluster, "calm")
     place = ["-w", "n1", "-n1"]
     busy = cluster.sbatch(*place, "--wrap", enough.work)
     wait_step(cluster, busy)
-    # so long that what its start and end take of a loaded machine's time is a small part
-    quiet = outcome(cluster, cluster.sbatch(*place, "--wrap", "sleep 6"))
+    wait = f"sleep 6; until [ -e {calm.path} ]; do sleep 1; done"
+    quiet = cluster.sbatch(*place, "--wrap", wait)
+    wait_on_disk(node, quiet, "batch", "samples", 6)
+    opened_ns = int(on_disk(node, quiet, "job", "opened_ns") or 0)
+
+    def mean_w() -> float:
+        return account_uj(node, quiet, "job") / UJ / ((time.time_ns() - opened_ns) / NS)
+
+    wait_for(lambda: mean_w() < enough_w, what=lambda: f"{mean_w():.1f} W to be below {enough_w}")
+    calm.set()
+    done = outcome(cluster, quiet)
     enough.set()
-    return outcome(cluster, busy), quiet
+    return outcome(cluster, busy), done
 
 
 def test_a_busy_job_pays_for_what_it_uses_and_a_quiet_one_for_its_cpu(
     powered: Callable[..., Cluster],
 ) -> None:
     """Of 100 W 40 W are idle power: 20 W a CPU. The rest is the busy job's."""
-    busy, quiet = busy_and_quiet(powered(STEADY, name="split", idle_w=40))
+    busy, quiet = busy_and_quiet(powered(STEADY, name="split", idle_w=40), 23)
     for done in (busy, quiet):
         assert done.records["n1"]["split_policy"] == POLICY
         account = done.accounts()["n1"]
@@ -45,7 +69,7 @@ def test_a_busy_job_pays_for_what_it_uses_and_a_quiet_one_for_its_cpu(
 
 
 def test_without_a_known_idle_power_cpu_time_decides(powered: Callable[..., Cluster]) -> None:
-    busy, quiet = busy_and_quiet(powered(STEADY, name="whole"))
+    busy, quiet = busy_and_quiet(powered(STEADY, name="whole"), 6)
     assert busy.accounts()["n1"].mean_w > 90 and quiet.accounts()["n1"].mean_w < 10
     # all is theirs, but what the quiet one used after Slurm's last question: on a loaded machine
     # that is some hundredths of a second, in which its ending is most of the work
