@@ -195,6 +195,12 @@ static void do_open(server *s, watch *client, const jm_packet *packet, char *ans
         watch_process(s, account);
 }
 
+/* A reply that took too long was dropped: Slurm still has the one before. */
+static void note_heard(jm_account *account, const jm_packet *packet) {
+    if (jm_packet_get(packet, "heard_ns"))
+        jm_account_heard(account, (int64_t)jm_packet_u64(packet, "heard_ns", 0));
+}
+
 static void do_read(server *s, watch *client, const jm_packet *packet, char *answer) {
     jm_account *account = own_account(s, client);
     if (!account) {
@@ -204,8 +210,11 @@ static void do_read(server *s, watch *client, const jm_packet *packet, char *ans
     jm_daemon_sample(s->daemon);
     const char *scope = jm_packet_get(packet, "scope");
     bool whole_job = scope && strcmp(scope, "job") == 0;
-    if (!whole_job && account->closed_ns == 0)
+    if (!whole_job && account->closed_ns == 0) {
+        note_heard(account, packet);
         jm_ledger_told(&s->daemon->ledger, account, s->daemon->last_tick_real_ns);
+        add_u64(answer, "told_ns", (uint64_t)s->daemon->last_tick_real_ns);
+    }
     const jm_account *holder =
         whole_job && account->job ? account->job : jm_account_holder(account);
     jm_estimate estimate = jm_ledger_estimate(&s->daemon->ledger, holder);
@@ -219,12 +228,13 @@ static void do_read(server *s, watch *client, const jm_packet *packet, char *ans
 }
 
 static void do_close(server *s, watch *client, const jm_packet *packet, char *answer) {
-    (void)packet;
     jm_account *account = own_account(s, client);
-    if (account)
-        jm_daemon_close_account(s->daemon, account, true);
-    else
+    if (!account) {
         refuse(answer, "no account is open for this process");
+        return;
+    }
+    note_heard(account, packet);
+    jm_daemon_close_account(s->daemon, account, true);
 }
 
 static void do_end(server *s, watch *client, const jm_packet *packet, char *answer) {

@@ -21,9 +21,15 @@ void jm_ledger_init(jm_ledger *ledger, uint64_t cpus, int64_t window_ns) {
     *ledger = (jm_ledger){.cpus = cpus, .window_ns = window_ns};
 }
 
+static void forget_told(jm_account *account) {
+    free(account->told.balance);
+    free(account->heard.balance);
+    account->told = account->heard = (jm_told){0};
+}
+
 static void free_account(jm_account *account) {
     free(account->balance);
-    free(account->told);
+    forget_told(account);
     free(account->held);
     jm_region_free(&account->regions);
     free(account->group);
@@ -430,20 +436,33 @@ jm_account *jm_account_holder(jm_account *account) {
     return account->kind == JM_ACCOUNT_EXTERN ? account->job : account;
 }
 
+static void swap_told(jm_account *holder) {
+    jm_told last = holder->told;
+    holder->told = holder->heard;
+    holder->heard = last;
+}
+
 void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns) {
     jm_account *holder = jm_account_holder(account);
-    size_t size = JM_CHANNELS_MAX * sizeof *holder->told;
-    if (!holder->told && !(holder->told = malloc(size)))
+    size_t size = (size_t)ledger->n_channels * sizeof *holder->balance;
+    jm_balance *copy = realloc(holder->heard.balance, size);
+    if (!copy)
         return;
-    memcpy(holder->told, holder->balance, (size_t)ledger->n_channels * sizeof *holder->told);
-    holder->told_ns = now_ns;
-    holder->told_active_ns = holder->active_ns;
+    memcpy(copy, holder->balance, size);
+    holder->heard = (jm_told){copy, now_ns, holder->active_ns};
+    swap_told(holder);
+}
+
+void jm_account_heard(jm_account *account, int64_t heard_ns) {
+    jm_account *holder = jm_account_holder(account);
+    if (holder->told.balance && holder->told.ns != heard_ns)
+        swap_told(holder);
 }
 
 /* Back to what Slurm was told; of a job's account, the difference becomes unallocated. */
 static void fall_back(jm_ledger *ledger, jm_account *holder) {
     for (int c = 0; c < ledger->n_channels; c++) {
-        jm_balance *balance = &holder->balance[c], *told = &holder->told[c];
+        jm_balance *balance = &holder->balance[c], *told = &holder->told.balance[c];
         if (holder->kind == JM_ACCOUNT_JOB) {
             ledger->unallocated[c].energy_uj += balance->energy_uj - told->energy_uj;
             ledger->unallocated[c].idle_uj += balance->idle_uj - told->idle_uj;
@@ -452,8 +471,8 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
         }
         *balance = *told;
     }
-    holder->closed_ns = holder->told_ns;
-    holder->active_ns = holder->told_active_ns;
+    holder->closed_ns = holder->told.ns;
+    holder->active_ns = holder->told.active_ns;
 }
 
 static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, bool agreed) {
@@ -464,8 +483,9 @@ static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, boo
         edge_uj2[c] = jm_account_edge_variance(ledger, holder, c);
     holder->closed_ns = rests(holder) ? holder->rested_ns : now_ns;
     holder->dirty = true;
-    if (agreed && holder->told)
+    if (agreed && holder->told.balance)
         fall_back(ledger, holder);
+    forget_told(holder);
     for (int c = 0; c < ledger->n_channels; c++)
         holder->balance[c].edge_uj2 = edge_uj2[c];
 }

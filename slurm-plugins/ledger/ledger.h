@@ -57,6 +57,13 @@ typedef struct {
     bool mixed; /* more than one method; `method` is then the most doubtful */
 } jm_estimate;
 
+/* What Slurm was told of an account. */
+typedef struct {
+    jm_balance *balance; /* one a channel; NULL: nothing */
+    int64_t ns;          /* CLOCK_REALTIME of it, which names it */
+    int64_t active_ns;
+} jm_told;
+
 typedef struct jm_account {
     int64_t id; /* row in the store */
     jm_account_kind kind;
@@ -91,9 +98,7 @@ typedef struct jm_account {
     double current_w, peak_w;
 
     jm_balance *balance; /* one a channel */
-    jm_balance *told;    /* what Slurm was last told; NULL: nothing yet */
-    int64_t told_ns;     /* CLOCK_REALTIME of it */
-    int64_t told_active_ns;
+    jm_told told, heard; /* last; and before that, which Slurm is known to have heard */
 
     /* A JOB none of whose processes is open rests: it is charged nothing. Its CPUs' part of what is
      * nobody's is noted, and given to it if it turns out to have been there. */
@@ -167,6 +172,9 @@ void jm_ledger_gap(jm_ledger *ledger, int64_t gap_ns);
 
 /* Remember what Slurm is told now; a later close falls back on it. */
 void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns);
+
+/* Slurm has what it was told at heard_ns, 0: nothing. A later answer was late, and dropped. */
+void jm_account_heard(jm_account *account, int64_t heard_ns);
 
 /*
  * Close a process's account, and with .extern the job's. agreed: what came after Slurm's last

@@ -8,6 +8,7 @@
 #include "client.h"
 #include "locate.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
@@ -28,6 +29,7 @@ static struct {
     bool configured, complained;
     bool is_stepd, attached;
     acct_gather_energy_t last; /* what Slurm was told last */
+    uint64_t heard_ns;         /* the ledger's name for it; 0: nothing yet */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .client = JM_CLIENT_INIT};
 
 static void complain(const char *why) {
@@ -109,6 +111,18 @@ static void take(const jm_packet *reply) {
     state.last.poll_time = time(NULL);
 }
 
+/* A step's own request says what was heard: an answer that is late is dropped here. */
+static const char *dated(char request[JM_PACKET_MAX], const char *verb) {
+    jm_packet_begin(request, JM_PACKET_MAX, verb);
+    jm_packet_add(request, JM_PACKET_MAX, "heard_ns", "%" PRIu64, state.heard_ns);
+    return request;
+}
+
+static bool ask_own(jm_packet *reply) {
+    char request[JM_PACKET_MAX];
+    return ask(dated(request, "read"), reply);
+}
+
 static void refresh(void) {
     jm_packet reply;
     if (!state.configured)
@@ -118,8 +132,9 @@ static void refresh(void) {
             take(&reply);
         return;
     }
-    if (ask("read", &reply) || (attach_by_title() && ask("read", &reply))) {
+    if (ask_own(&reply) || (attach_by_title() && ask_own(&reply))) {
         state.attached = true;
+        state.heard_ns = jm_packet_u64(&reply, "told_ns", 0);
         take(&reply);
     }
 }
@@ -139,9 +154,10 @@ extern int init(void) {
 
 extern int fini(void) {
     jm_message why;
+    char request[JM_PACKET_MAX];
     pthread_mutex_lock(&state.lock);
     if (state.attached)
-        jm_client_tell(&state.client, "close quiet=1", &why);
+        jm_client_tell(&state.client, dated(request, "close quiet=1"), &why);
     state.attached = false;
     jm_client_close(&state.client);
     pthread_mutex_unlock(&state.lock);

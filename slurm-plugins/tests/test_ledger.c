@@ -117,6 +117,29 @@ TEST(an_agreed_close_is_what_slurm_was_told) {
     check_books();
 }
 
+/* Slurm drops an answer that takes too long, and keeps the one before. */
+TEST(an_answer_that_slurm_did_not_hear_was_not_told) {
+    for (int heard = 0; heard < 4; heard++) {
+        begin_node(2, 0);
+        jm_account *step = open_step(1, "0", 100, 2);
+        uint64_t of[] = {0, 0, 0, 0}; /* what each answer said */
+        for (int told = 1; told < 4; told++) {
+            tick((uint64_t[]){10}, SECOND);
+            jm_account_heard(step, (told > heard ? heard : told - 1) * SECOND);
+            jm_ledger_told(&ledger, step, told * SECOND);
+            of[told] = energy(step);
+        }
+        tick((uint64_t[]){10}, SECOND);
+        jm_account_heard(step, heard * SECOND);
+        of[0] = energy(step); /* nothing that it would have to agree with */
+        jm_ledger_close(&ledger, step, 9 * SECOND, true);
+        expect_equal(energy(step), of[heard], "answer %d", heard);
+        expect_equal(step->closed_ns, (heard ? heard : 9) * SECOND);
+        check_books();
+        jm_ledger_free(&ledger);
+    }
+}
+
 /* PRACE D9.3.3 table 13 in small: limits of offset and gain add up linearly over time, k=2 of a
  * uniform limit. */
 TEST(systematic_errors_follow_gain_and_offset) {
@@ -153,8 +176,10 @@ TEST(books_balance_for_any_schedule) {
                 open_step(job, step, (int32_t)(job * 10) + step[0] % 8, random_below(5));
                 break;
             case 1:
-                if (any && any->kind != JM_ACCOUNT_JOB && any->closed_ns == 0)
+                if (any && any->kind != JM_ACCOUNT_JOB && any->closed_ns == 0) {
+                    jm_account_heard(any, random_below(2) ? any->told.ns : any->heard.ns);
                     jm_ledger_told(&ledger, any, event + 2);
+                }
                 break;
             case 2:
                 if (any && any->closed_ns == 0)

@@ -80,6 +80,36 @@ TEST(what_is_no_packet_is_answered_whatever_it_says) {
     close(fd);
 }
 
+static uint64_t number_in(const char *answer, const char *key) {
+    jm_packet packet;
+    char text[JM_PACKET_MAX];
+    snprintf(text, sizeof text, "%s", answer);
+    expect(jm_packet_parse(text, strlen(text), &packet), "%s", answer);
+    return jm_packet_u64(&packet, key, 0);
+}
+
+/* Slurm keeps the first answer: the later ones came too late for it, and it says so. */
+TEST(a_step_falls_back_on_the_answer_that_was_heard) {
+    char answer[JM_PACKET_MAX], request[JM_PACKET_MAX];
+    int fd = dial();
+    ask(fd, "open job=7 step=0 job_cpus=4 step_cpus=4", answer);
+    expect_text(answer, "ok");
+    ask(fd, "read heard_ns=0", answer);
+    uint64_t heard_uj = number_in(answer, "energy_uj"), heard_ns = number_in(answer, "told_ns");
+    for (int late = 0; late < 2; late++) {
+        usleep(20000);
+        snprintf(request, sizeof request, "read heard_ns=%" PRIu64, heard_ns);
+        ask(fd, request, answer);
+    }
+    expect(number_in(answer, "energy_uj") > heard_uj);
+    snprintf(request, sizeof request, "close heard_ns=%" PRIu64, heard_ns);
+    ask(fd, request, answer);
+    expect_text(answer, "ok");
+    ask(fd, "read", answer);
+    expect_equal(number_in(answer, "energy_uj"), heard_uj);
+    close(fd);
+}
+
 int main(int argc, char **argv) {
     (void)argv;
     if (argc > 1) /* as the forwarder, which the daemon runs from its own program */
