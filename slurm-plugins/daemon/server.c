@@ -45,7 +45,8 @@ typedef enum {
     WATCH_REST,    /* instruments may be read again for marks */
 } watch_kind;
 
-typedef struct {
+typedef struct watch {
+    struct watch *before, *next;
     watch_kind kind;
     int fd;
     int32_t pid;
@@ -61,6 +62,7 @@ typedef struct {
 typedef struct {
     jm_daemon *daemon;
     int epoll;
+    watch *watches;
     int n_clients;
     int n_users, users_max; /* of the clients, those without privileges */
     uint32_t privileged_uids[JM_USERS_MAX];
@@ -101,10 +103,14 @@ static watch *add_watch(server *s, watch_kind kind, int fd) {
         return NULL;
     *w = (watch){.kind = kind, .fd = fd};
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = w};
-    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
-        return w;
-    free(w);
-    return NULL;
+    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        free(w);
+        return NULL;
+    }
+    w->next = s->watches;
+    if (w->next)
+        w->next->before = w;
+    return s->watches = w;
 }
 
 static void stop_waiting(server *s, watch *w) {
@@ -126,8 +132,22 @@ static void drop_watch(server *s, watch *w) {
     if (w->source)
         jm_marks_detach(w->source);
     epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+    *(w->before ? &w->before->next : &s->watches) = w->next;
+    if (w->next)
+        w->next->before = w->before;
     close(w->fd);
     free(w);
+}
+
+/* Nothing of theirs has ended: the next daemon goes on with them. */
+static void let_go(server *s) {
+    while (s->watches) {
+        watch *w = s->watches;
+        s->watches = w->next;
+        close(w->fd);
+        free(w);
+    }
+    close(s->epoll);
 }
 
 /* The kernel says when the process ends: its account closes then, whatever killed it. */
@@ -734,8 +754,6 @@ int jm_server_run(jm_daemon *daemon, int listener) {
         set_profile_timer(&s);
         write_records(&s);
     }
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        drop_watch(&s, fixed[i]);
-    close(s.epoll);
+    let_go(&s);
     return 0;
 }
