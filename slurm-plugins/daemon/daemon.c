@@ -383,6 +383,19 @@ static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
     return 0;
 }
 
+void jm_daemon_set_cores(jm_daemon *daemon, uint64_t cores) {
+    jm_ledger *ledger = &daemon->ledger;
+    if (cores == 0 || (ledger->cpus_told && ledger->cpus == cores))
+        return;
+    jm_daemon_sample(daemon); /* what was until now is divided by what was known */
+    if (ledger->cpus != cores)
+        jm_info("Slurm gives %llu cores of this node to jobs; so far it was taken to have %llu",
+                (unsigned long long)cores, (unsigned long long)ledger->cpus);
+    ledger->cpus = cores;
+    ledger->cpus_told = true;
+    mark_unsaved(daemon);
+}
+
 /* Does some process of the job belong to a later run of it than the one that ended? */
 static bool runs_again(const jm_ledger *ledger, const jm_account *job, int64_t sent_boot_ns) {
     for (int i = 0; i < ledger->n_accounts; i++) {

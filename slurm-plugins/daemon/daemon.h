@@ -70,6 +70,10 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
 /* The process has ended, or says it is about to (agreed). */
 void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed);
 
+/* Slurm gives so many cores of this node to jobs, who are told theirs in the same unit; 0: it did
+ * not say. */
+void jm_daemon_set_cores(jm_daemon *daemon, uint64_t cores);
+
 /* The job was over on this node when that was sent: close what is open; its record is due. 0, or -1
  * and why: no such job, or a later run of it. */
 int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, jm_message *why);

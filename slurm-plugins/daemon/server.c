@@ -270,7 +270,8 @@ static void do_end(server *s, watch *client, const jm_packet *packet, char *answ
 }
 
 static void do_node(server *s, watch *client, const jm_packet *packet, char *answer) {
-    (void)client, (void)packet;
+    (void)client;
+    jm_daemon_set_cores(s->daemon, jm_packet_u64(packet, "cores", 0));
     jm_daemon_sample_if_older(s->daemon, s->daemon->ledger.window_ns);
     uint64_t energy_uj = jm_ledger_node_uj(&s->daemon->ledger);
     double up_s = (double)(s->daemon->last_tick_boot_ns - s->daemon->started_boot_ns) / 1e9;

@@ -18,7 +18,7 @@
  *       answers energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
  *   close: privileged
  *   end: privileged; job
- *   node: privileged; answers energy_uj watts mean_w
+ *   node: privileged; [cores], those that Slurm gives to jobs; answers energy_uj watts mean_w
  *   books: privileged; channel (index)
  *       answers name total_uj charged_uj unallocated_uj channels
  *   marks: a job's process; [rank]; answers with two descriptors, a ring's memory (daemon/ring.h)

@@ -243,6 +243,8 @@ static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) 
         status = put(store, PUT_META, "si", "boot_ns", moment->boot_ns);
     if (status == 0)
         status = put(store, PUT_META, "si", "real_ns", moment->real_ns);
+    if (status == 0 && ledger->cpus_told)
+        status = put(store, PUT_META, "si", "cpus", (int64_t)ledger->cpus);
     for (int i = 0; i < store->n_settled && status == 0; i++)
         status = put(store, SET_RECORDED, "i", store->settled[i]);
     for (int i = 0; i < ledger->n_channels && status == 0; i++)
@@ -472,9 +474,16 @@ static void load_moment(jm_store *store, jm_moment *moment) {
     moment->real_ns = number(store, "SELECT value FROM meta WHERE key = 'real_ns'");
 }
 
+static void load_cpus(jm_store *store, jm_ledger *ledger) {
+    int64_t cpus = number(store, "SELECT value FROM meta WHERE key = 'cpus'");
+    if (cpus > 0)
+        ledger->cpus = (uint64_t)cpus, ledger->cpus_told = true;
+}
+
 int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why) {
     const jm_ledger empty = *ledger;
     load_moment(store, moment);
+    load_cpus(store, ledger);
     store->next_id = number(store, "SELECT max(id) FROM account");
     if (each_row(store, ledger, "SELECT * FROM channel", load_channel) != 0 ||
         each_row(store, ledger, "SELECT * FROM account WHERE recorded = 0 ORDER BY id",

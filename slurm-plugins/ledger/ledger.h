@@ -74,7 +74,7 @@ typedef struct jm_account {
     int32_t pid;        /* slurmstepd; 0 for a JOB */
     bool watched;       /* its end will be told of; else each tick must look */
     uint64_t pid_start; /* /proc/PID/stat field 22: with the pid, the process's name for ever */
-    uint64_t cpus;
+    uint64_t cpus;      /* cores, as Slurm numbers them; 0: nobody said */
     jm_mode mode;
     double profile_hz; /* JOB: samples a second that it asked for; 0: the ledger's own */
 
@@ -121,7 +121,9 @@ typedef struct {
     uint64_t
         settled_uj[JM_CHANNELS_MAX]; /* of jobs whose records are written and that left memory */
     uint64_t idle_due_uj[JM_CHANNELS_MAX]; /* idle energy that earlier ticks came short of */
+    /* What jobs' are a part of, in their unit; told: by Slurm, else it is configured. */
     uint64_t cpus;
+    bool cpus_told;
     int64_t window_ns;     /* power is averaged over this: the tick's period */
     jm_account **accounts; /* open, or closed and not yet recorded */
     int n_accounts, capacity;

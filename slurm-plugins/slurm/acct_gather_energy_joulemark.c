@@ -28,6 +28,8 @@ static struct {
     jm_client client;
     bool configured, complained;
     bool is_stepd, attached;
+    char node[JM_NAME_MAX];
+    unsigned cores;            /* of the node, in slurmd; 0: not known yet */
     acct_gather_energy_t last; /* what Slurm was told last */
     uint64_t heard_ns;         /* the ledger's name for it; 0: nothing yet */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .client = JM_CLIENT_INIT};
@@ -60,13 +62,19 @@ static void find_node_name(char *name, size_t size) {
 
 static void configure(void) {
     jm_message why;
-    char comm[32], node[JM_NAME_MAX];
-    find_node_name(node, sizeof node);
+    char comm[32];
+    find_node_name(state.node, sizeof state.node);
     state.configured = true;
     state.is_stepd = jm_read_small_file("/proc/self/comm", comm, sizeof comm) > 0 &&
                      strcmp(comm, "slurmstepd") == 0;
-    if (jm_client_configure(&state.client, node, &why) != 0)
+    if (jm_client_configure(&state.client, state.node, &why) != 0)
         complain(why.text);
+}
+
+static bool in_slurmd(void) {
+    if (!state.configured)
+        configure();
+    return !state.is_stepd;
 }
 
 static bool ask(const char *request, jm_packet *reply) {
@@ -92,6 +100,26 @@ static bool attach_by_title(void) {
     jm_packet_add(request, sizeof request, "job", "%u", job);
     jm_packet_add(request, sizeof request, "step", "%s", step);
     return ask(request, &reply);
+}
+
+/*
+ * The cores of this node that Slurm gives to jobs, in the unit of a job's S_JOB_ALLOC_CORES: a
+ * thread is one of them where slurm.conf says CPUs= alone. Only slurmctld tells; slurmd asks it
+ * when it is about to talk to it anyway. 0: no answer.
+ */
+static unsigned ask_cores(void) {
+    node_info_msg_t *nodes = NULL;
+    unsigned cores = 0;
+    if (slurm_load_node_single(&nodes, state.node, SHOW_ALL) != SLURM_SUCCESS)
+        return 0;
+    for (uint32_t i = 0; i < nodes->record_count; i++) {
+        const node_info_t *node = &nodes->node_array[i];
+        unsigned all = (unsigned)node->sockets * node->cores;
+        if (node->name && strcmp(node->name, state.node) == 0 && node->core_spec_cnt < all)
+            cores = all - node->core_spec_cnt;
+    }
+    slurm_free_node_info_msg(nodes);
+    return cores;
 }
 
 static uint32_t watts_of(const jm_packet *reply) {
@@ -123,13 +151,25 @@ static bool ask_own(jm_packet *reply) {
     return ask(dated(request, "read"), reply);
 }
 
+/* The daemon is told the cores each time, for it may be another one, and asked for no answer: a
+ * busy one is not to miss them. */
+static void refresh_node(void) {
+    char cores[64];
+    jm_packet reply;
+    jm_message why;
+    if (state.cores == 0)
+        state.cores = ask_cores();
+    jm_format(cores, sizeof cores, "node quiet=1 cores=%u", state.cores);
+    if (state.cores > 0)
+        jm_client_tell(&state.client, cores, &why);
+    if (ask("node", &reply))
+        take(&reply);
+}
+
 static void refresh(void) {
     jm_packet reply;
-    if (!state.configured)
-        configure();
-    if (!state.is_stepd) {
-        if (ask("node", &reply))
-            take(&reply);
+    if (in_slurmd()) {
+        refresh_node();
         return;
     }
     if (ask_own(&reply) || (attach_by_title() && ask_own(&reply))) {
@@ -180,8 +220,13 @@ extern int acct_gather_energy_p_get_data(enum acct_energy_type type, void *data)
         refresh();
         give(data);
         break;
-    case ENERGY_DATA_STRUCT:
     case ENERGY_DATA_NODE_ENERGY:
+        /* The node registers: so the daemon knows its cores before its first job. */
+        if (state.last.poll_time == 0 && in_slurmd())
+            refresh_node();
+        give(data);
+        break;
+    case ENERGY_DATA_STRUCT:
         give(data);
         break;
     case ENERGY_DATA_LAST_POLL:

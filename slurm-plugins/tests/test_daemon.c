@@ -91,6 +91,7 @@ static void pass(int64_t ns) {
     node.last_tick_boot_ns -= ns;
     node.last_tick_real_ns -= ns;
     node.ledger.channels[0].last_boot_ns -= ns;
+    node.ledger.channels[0].settled_boot_ns -= ns;
 }
 
 static void check_books(void) {
@@ -298,6 +299,34 @@ TEST(a_phantom_survives_no_restart) {
     rest_for(6 * SECOND);
     expect(job && job->closed_ns != 0);
     die(there);
+}
+
+static void pass_and_tick(int64_t ns) {
+    pass(ns);
+    jm_daemon_tick(&node);
+}
+
+/* A machine of 4 threads, on which Slurm gives 2 cores to jobs: who has both has it whole. */
+TEST(a_jobs_cores_are_a_part_of_those_that_slurm_gives) {
+    pid_t pid = live(NULL);
+    jm_account *job = open_now(7, "extern", pid)->job;
+    const jm_balance *nobody = &node.ledger.unallocated[0];
+    uint64_t before_uj = nobody->idle_uj;
+    jm_daemon_set_cores(&node, 0);
+    pass_and_tick(SECOND);
+    expect(job->balance[0].idle_uj > 1000000);
+    expect_near((double)(nobody->idle_uj - before_uj), (double)job->balance[0].idle_uj, 10);
+    jm_daemon_set_cores(&node, 2);
+    before_uj = nobody->idle_uj;
+    stop();
+    start(); /* nobody tells it again */
+    job = jm_ledger_find_job(&node.ledger, 7);
+    uint64_t half_uj = job->balance[0].idle_uj;
+    pass_and_tick(SECOND);
+    expect(job->balance[0].idle_uj > half_uj + 1000000);
+    expect_equal(nobody->idle_uj, before_uj);
+    check_books();
+    die(pid);
 }
 
 /* Whoever hung on the line by this number may be gone, and the number another's by now. */

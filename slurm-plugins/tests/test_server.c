@@ -110,6 +110,17 @@ TEST(a_step_falls_back_on_the_answer_that_was_heard) {
     close(fd);
 }
 
+TEST(slurmd_tells_the_nodes_cores) {
+    char answer[JM_PACKET_MAX];
+    int fd = dial();
+    ask(fd, "node cores=2", answer);
+    expect_part(answer, "ok energy_uj=");
+    expect_equal(node.ledger.cpus, 2);
+    ask(fd, "node", answer);
+    expect_equal(node.ledger.cpus, 2);
+    close(fd);
+}
+
 int main(int argc, char **argv) {
     (void)argv;
     if (argc > 1) /* as the forwarder, which the daemon runs from its own program */

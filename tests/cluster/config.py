@@ -38,9 +38,12 @@ class Options:
     name: str = "joulemark"
     nodes: int = 2
     cpus: int = 2  # per node
+    # per node: its own line instead, as CPUs=4 CoresPerSocket=2 ThreadsPerCore=2
+    topology: Mapping[str, str] = field(default_factory=dict)
     build: Build | None = None  # None: plain Slurm, no Joulemark
     contain: bool = True  # PrologFlags=Contain
     cgroup: bool = False
+    partition: str = ""  # further keys of its line, as OverSubscribe=FORCE:2
     gpus: int = 0  # per node, for Slurm to bind; /dev/null stands for each
     slurm_conf: Mapping[str, str | None] = field(default_factory=dict)  # None removes the key
     instruments: Sequence[Mapping] = (MODEL,)
@@ -102,11 +105,13 @@ def slurm_conf(options: Options, ports: Mapping[str, int], values: Mapping[str, 
 
 def _node_lines(options: Options, ports: Mapping[str, int]) -> list[str]:
     memory = _memory_mb() // (2 * options.nodes)  # no more than is there, or the node is refused
-    common = f"NodeHostname={_host()} NodeAddr=127.0.0.1 CPUs={options.cpus} RealMemory={memory}"
+    common = f"NodeHostname={_host()} NodeAddr=127.0.0.1 RealMemory={memory}"
     if options.gpus:
         common += f" Gres=gpu:{options.gpus}"
-    nodes = [f"NodeName={node} {common} Port={ports[node]}\n" for node in options.node_names]
-    return ["\n", *nodes, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"]
+    cpus = {node: f"CPUs={options.cpus}" for node in options.node_names} | dict(options.topology)
+    nodes = [f"NodeName={n} {common} {cpus[n]} Port={ports[n]}\n" for n in options.node_names]
+    main = "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
+    return ["\n", *nodes, f"{main} {options.partition}".rstrip() + "\n"]
 
 
 def gres_conf(state: Path, options: Options) -> str:
