@@ -319,6 +319,15 @@ static void note_coarser_profile(const jm_daemon *daemon, jm_account *job) {
     jm_account_note(job, text);
 }
 
+/* Without our SPANK plugin nobody tells. */
+static void note_the_unknown(jm_account *job) {
+    const char *unknown = job->uid == JM_UID_UNKNOWN ? "user, cores and GPUs" : "cores";
+    char text[128];
+    jm_format(text, sizeof text, "nobody told its %s: `joulemark doctor` finds why", unknown);
+    if ((job->uid == JM_UID_UNKNOWN || job->cpus == 0) && !strstr(job->note, text))
+        jm_account_note(job, text);
+}
+
 /* Before the record, so that whoever finds the record finds the profile too. */
 static void write_profile(jm_daemon *daemon, const jm_account *job) {
     jm_message why;
@@ -357,6 +366,7 @@ static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
         jm_account_note(job, "the ledger was not saved on disk: ");
         jm_account_note(job, daemon->store_fault.text);
     }
+    note_the_unknown(job);
     const bool unsaved = daemon->store_fault.text[0] != '\0';
     const uint32_t job_id = job->job_id;
     const int64_t opened_ns = job->opened_ns;

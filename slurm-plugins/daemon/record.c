@@ -259,7 +259,7 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
         unlink(file.temporary);
         return -1;
     }
-    put_head(file.out, cluster, job->job_id, node, job->uid, NULL);
+    put_head(file.out, cluster, job->job_id, node, job->uid == JM_UID_UNKNOWN ? 0 : job->uid, NULL);
     fprintf(file.out, "\n");
     put_account(file.out, ledger, job);
     for (int i = 0; i < ledger->n_accounts; i++) {

@@ -194,7 +194,7 @@ static void do_open(server *s, watch *client, const jm_packet *packet, char *ans
     }
     jm_open_request request = {
         .job_id = (uint32_t)job,
-        .uid = (uint32_t)jm_packet_u64(packet, "uid", client->uid),
+        .uid = (uint32_t)jm_packet_u64(packet, "uid", JM_UID_UNKNOWN),
         .step = step,
         .pid = client->pid,
         .pid_start = client->pid_start,

@@ -13,7 +13,8 @@
  * was sent and how long its sender waits: taken up later, it is void. But `end` holds for what had
  * begun when it was sent.
  *
- *   open: privileged; job step uid job_cpus step_cpus mode hz
+ *   open: privileged; job step [uid job_cpus step_cpus gpus mode hz]; again, with what the first
+ *       one did not know
  *   read: privileged; [scope=job]
  *       answers energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
  *   close: privileged

@@ -135,6 +135,10 @@ jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, in
         account->cpu_ns = request->cpu_ns;
     }
     /* A second call brings what the first did not know. */
+    if (account->uid == JM_UID_UNKNOWN)
+        account->uid = request->uid;
+    if (job->uid == JM_UID_UNKNOWN)
+        job->uid = request->uid;
     if (request->step_cpus > 0)
         account->cpus = request->step_cpus;
     if (request->job_cpus > job->cpus)

@@ -29,6 +29,9 @@ const char *jm_cpu_source_name(jm_cpu_source source);
 /* NONE: no process of the step's own is there. STOPPED: all of them are, as in a suspended job. */
 typedef enum { JM_ACTIVITY_NONE, JM_ACTIVITY_RUNNING, JM_ACTIVITY_STOPPED } jm_activity;
 
+/* Of a job whose user nobody has told. */
+static const uint32_t JM_UID_UNKNOWN = UINT32_MAX;
+
 /* What a job asked for with --energy. */
 typedef enum { JM_MODE_OFF, JM_MODE_SUMMARY, JM_MODE_PROFILE } jm_mode;
 

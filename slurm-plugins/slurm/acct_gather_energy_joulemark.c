@@ -8,6 +8,7 @@
 #include "client.h"
 #include "locate.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <slurm/slurm.h>
@@ -87,12 +88,25 @@ static bool ask(const char *request, jm_packet *reply) {
     return false;
 }
 
-/* Without our SPANK plugin nobody opened the account: the process's title "slurmstepd: [JOB.STEP]"
- * names it. */
-static bool attach_by_title(void) {
-    char title[256], request[256], step[JM_STEP_MAX];
+/* What our SPANK plugin opened the account with, if it is in this process. */
+static bool find_open_request(char *request, size_t size) {
+    void *spank = dlopen("spank_joulemark.so", RTLD_LAZY | RTLD_NOLOAD);
+    const char *_Atomic *opened = spank ? dlsym(spank, "joulemark_open_request") : NULL;
+    const char *text = opened ? *opened : NULL;
+    bool found = text && jm_format(request, size, "%s", text);
+    if (spank)
+        dlclose(spank);
+    return found;
+}
+
+/* The daemon was not there, or knows of the account no more. Without our SPANK plugin nobody opened
+ * it: the process's title "slurmstepd: [JOB.STEP]" names it, and nothing else is known. */
+static bool open_again(void) {
+    char title[256], request[512], step[JM_STEP_MAX];
     unsigned job;
     jm_packet reply;
+    if (find_open_request(request, sizeof request))
+        return ask(request, &reply);
     if (jm_read_small_file("/proc/self/cmdline", title, sizeof title) <= 0 ||
         sscanf(title, "slurmstepd: [%u.%31[a-z0-9]", &job, step) != 2)
         return false;
@@ -172,7 +186,7 @@ static void refresh(void) {
         refresh_node();
         return;
     }
-    if (ask_own(&reply) || (attach_by_title() && ask_own(&reply))) {
+    if (ask_own(&reply) || (open_again() && ask_own(&reply))) {
         state.attached = true;
         state.heard_ns = jm_packet_u64(&reply, "told_ns", 0);
         take(&reply);

@@ -22,6 +22,10 @@ static const char STANDALONE[] = "JOULEMARK_STANDALONE";
 
 typedef enum { MODE_OFF, MODE_SUMMARY, MODE_PROFILE } mode;
 
+/* What opened the account, for a daemon that did not hear it: the energy plugin, whose word is the
+ * job's next, says it again. NULL: not yet known. */
+const char *_Atomic joulemark_open_request;
+
 static struct {
     mode mode;
     double profile_hz; /* 0: as often as the daemon samples */
@@ -124,7 +128,8 @@ static void add_gpus(spank_t spank, char *request, size_t size) {
 }
 
 static void open_account(spank_t spank) {
-    char request[512], name[JM_STEP_MAX];
+    static char request[512];
+    char told[sizeof request + 16], name[JM_STEP_MAX];
     uid_t uid = 0;
     jm_message why;
     step_name(state.step, name, sizeof name);
@@ -139,8 +144,9 @@ static void open_account(spank_t spank) {
     add_cores(spank, S_JOB_ALLOC_CORES, request, sizeof request, "job_cpus");
     add_cores(spank, S_STEP_ALLOC_CORES, request, sizeof request, "step_cpus");
     add_gpus(spank, request, sizeof request);
-    jm_packet_add(request, sizeof request, "quiet", "1"); /* the launch need not wait for it */
-    state.opened = jm_client_tell(&state.client, request, &why) == 0;
+    joulemark_open_request = request;
+    jm_format(told, sizeof told, "%s quiet=1", request); /* the launch need not wait for it */
+    state.opened = jm_client_tell(&state.client, told, &why) == 0;
     if (!state.opened)
         slurm_info("joulemark: job %u.%s has no account: %s", state.job, name, why.text);
 }

@@ -329,6 +329,33 @@ TEST(a_jobs_cores_are_a_part_of_those_that_slurm_gives) {
     die(pid);
 }
 
+/* Without our SPANK plugin the energy plugin opens accounts, by slurmstepd's title alone. */
+TEST(what_nobody_told_is_noted) {
+    char path[JM_PATH_MAX], record[8192] = "";
+    pid_t pid = live(NULL);
+    jm_open_request bare = {.job_id = 7,
+                            .uid = JM_UID_UNKNOWN,
+                            .step = "extern",
+                            .pid = pid,
+                            .pid_start = start_of(pid)};
+    expect(jm_daemon_open_account(&node, &bare, jm_boot_ns(), &why) != NULL);
+    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
+    jm_daemon_write_due_records(&node);
+    expect(jm_format(path, sizeof path, "%s/test.7.n1.json", node.outboxes.path[0]));
+    expect(jm_read_small_file(path, record, sizeof record - 1) > 0);
+    expect_part(record, "\"uid\": 0,");
+    expect_part(record, "nobody told its user, cores and GPUs");
+    die(pid);
+}
+
+/* Root's profiles alone are as fine as asked for. */
+TEST(who_is_not_known_has_a_users_profile) {
+    jm_account job = {.uid = JM_UID_UNKNOWN, .profile_hz = 1000};
+    expect_near(jm_profile_hz(&node.config, &job), node.config.profile_max_hz, 1e-9);
+    job.uid = 0;
+    expect_near(jm_profile_hz(&node.config, &job), 1000, 1e-9);
+}
+
 /* Whoever hung on the line by this number may be gone, and the number another's by now. */
 TEST(marks_are_the_process_own_and_its_users) {
     pid_t pid = live(NULL), other = live(NULL);

@@ -69,6 +69,28 @@ TEST(batch_encloses_and_steps_divide) {
     check_books();
 }
 
+/* Whoever was not heard at the job's begin is heard later. */
+TEST(a_second_word_brings_what_the_first_did_not_know) {
+    begin_node(4, 0);
+    jm_open_request late = {
+        .job_id = 1, .uid = JM_UID_UNKNOWN, .step = "extern", .pid = 100, .pid_start = 1};
+    jm_account *outer = jm_ledger_open(&ledger, &late, 1);
+    late = (jm_open_request){.job_id = 1,
+                             .uid = 1000,
+                             .step = "extern",
+                             .pid = 100,
+                             .pid_start = 1,
+                             .job_cpus = 2,
+                             .step_cpus = 2,
+                             .gpus = 1};
+    expect(jm_ledger_open(&ledger, &late, 2) == outer);
+    for (jm_account *told = outer; told; told = told->job)
+        expect(told->uid == 1000 && told->cpus == 2 && told->gpus == 1);
+    late.uid = JM_UID_UNKNOWN;
+    jm_ledger_open(&ledger, &late, 3);
+    expect_equal(outer->job->uid, 1000);
+}
+
 TEST(only_the_outermost_channels_count) {
     jm_ledger_init(&ledger, 2, SECOND);
     add_channel("psys", JM_DOMAIN_NODE, -1, 0);

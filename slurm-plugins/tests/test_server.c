@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 static jm_daemon node;
 static int listener;
@@ -118,6 +119,22 @@ TEST(slurmd_tells_the_nodes_cores) {
     expect_equal(node.ledger.cpus, 2);
     ask(fd, "node", answer);
     expect_equal(node.ledger.cpus, 2);
+    close(fd);
+}
+
+/* Neither root nor anybody else until somebody says who. */
+TEST(who_is_not_named_is_not_known) {
+    char answer[JM_PACKET_MAX];
+    pid_t pid = fork();
+    if (pid == 0) {
+        ask(dial(), "open job=7 step=0", answer);
+        _exit(EXIT_SUCCESS);
+    }
+    waitpid(pid, NULL, 0);
+    int fd = dial();
+    ask(fd, "status", answer); /* by then the server has seen it end */
+    const jm_account *job = jm_ledger_find_job(&node.ledger, 7);
+    expect(job && job->uid == JM_UID_UNKNOWN);
     close(fd);
 }
 

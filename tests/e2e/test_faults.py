@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import signal
 import sqlite3
 import subprocess
@@ -30,6 +31,7 @@ from tests.e2e.outcome import (
     ended_well,
     ledger,
     newest_record,
+    on_disk,
     outcome,
     record_dir,
     record_file,
@@ -37,6 +39,7 @@ from tests.e2e.outcome import (
 )
 from tests.e2e.waveform import NS, STEADY
 
+USER = None if os.geteuid() else "nobody"  # root's profiles are as fine as asked for
 GONE_S = 1.0  # how long a daemon stays away at least
 TICKS_S = 3.0  # and what its last tick and its next one may be apart from that
 
@@ -143,6 +146,29 @@ def test_a_daemon_that_comes_back_after_the_job_still_delivers_its_record(
     assert steady.run(merged) == ""
     assert steady.run([*merged, "--rebuild"]) == ""
     assert_books_balance(steady)
+
+
+def test_a_daemon_that_comes_back_learns_all_of_a_job_that_began_without_it(
+    steady: Cluster,
+) -> None:
+    """Its user, cores and GPUs, with the job's next word; then a step asks for a fine profile."""
+    with steady.changed(gpus=1) as cluster:
+        node, end = cluster.node("n1"), Flag(cluster, "unheard")
+        work = f"{end.wait}; srun --energy=profile,1000 sleep 1"
+        node.daemon.stop()
+        job = cluster.sbatch("-w", "n1", "-n1", "--gres=gpu:1", "--wrap", work, user=USER)
+        wait_step(cluster, job)
+        node.daemon.start()
+        for step in ("extern", "batch"):
+            wait_on_disk(node, job, step, "samples", 1)
+        known = [on_disk(node, job, "job", column) for column in ("uid", "cpus", "gpus")]
+        end.set()
+        done = ended_well(cluster, job)
+    uid = pwd.getpwnam(USER).pw_uid if USER else os.geteuid()
+    assert known == [uid, 1, 1 << 0]
+    assert done.records["n1"]["uid"] == uid
+    assert "nobody told" not in done.notes()
+    assert "not 1000: `profile_max_hz`" in done.notes()
 
 
 def test_a_daemon_that_hangs_costs_a_step_its_timeouts_alone(steady: Cluster) -> None:
