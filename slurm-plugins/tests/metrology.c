@@ -16,6 +16,7 @@ enum { JOBS_MAX = 4, NODE_CPUS = 64, BINS = 6 };
 static const double TICK_S = 1.0;
 static const double MAX_GAP_PERIODS = 5;
 static const double SHORTEST_S = 0.1, LONGEST_S = 86400;
+static const double LONGEST_UNITS = 300; /* of jobs of many nodes, in ticks or periods */
 
 /*
  * Instruments by what their makers state. A power reading is of a moment: an instrument that
@@ -41,6 +42,8 @@ static const instrument INSTRUMENTS[] = {
     {"pdu_energy", JM_METHOD_COUNTER, false, 1, 0.05, {0.01, 0.5, 0, 1e6, 0.05}},
     {"bmc_energy", JM_METHOD_COUNTER, false, 10, 0.5, {0.02, 1, 0, 1e6, 0.1}},
     {"daq", JM_METHOD_COUNTER, true, 1, 0, {0.0095, 0, 0, 1, 0.002}},
+    {"gateway", JM_METHOD_INTEGRATED, false, 1, 0.1, {0.01, 0.5, 0.1, 0, 0.05}},
+    {"minute", JM_METHOD_INTEGRATED, false, 60, 1, {0.01, 0.5, 0.1, 0, 0.05}},
 };
 enum { N_INSTRUMENTS = sizeof INSTRUMENTS / sizeof *INSTRUMENTS };
 
@@ -155,7 +158,7 @@ typedef struct {
     cursor metered[JOBS_MAX], charged[JOBS_MAX];
     jm_ledger ledger;
     jm_account *accounts[JOBS_MAX];
-    double next_read_s, last_tick_s;
+    double tick_s, next_read_s, next_tick_s, last_tick_s;
     double last_counter_uj; /* a counter does not run back, whatever its clock does */
 } scene;
 
@@ -197,15 +200,18 @@ static void plan_scene(scene *s, const planned *plan) {
 static void add_history(scene *s) {
     job *before = &s->jobs[s->n_jobs];
     double unit_s = fmax(1, s->with->period_s);
-    *before =
-        (job){.begin_s = 2 * unit_s, .end_s = 6 * unit_s, .cpus = NODE_CPUS, .form = CONSTANT};
+    double begin_s = s->jobs[0].begin_s - 18 * unit_s;
+    *before = (job){
+        .begin_s = begin_s, .end_s = begin_s + 4 * unit_s, .cpus = NODE_CPUS, .form = CONSTANT};
     before->high = NODE_CPUS;
     before->period_s = 1;
     s->metered[s->n_jobs].load = s->charged[s->n_jobs].load = before;
     s->n_jobs++;
 }
 
-static void random_scene(scene *s, uint64_t seed, int which, const planned *plan) {
+typedef enum { ANY, ALONE, SHARED } sharing;
+
+static void random_scene(scene *s, uint64_t seed, int which, sharing node, const planned *plan) {
     memset(s, 0, sizeof *s);
     s->random = random_of(seed);
     uint64_t *random = &s->random;
@@ -214,7 +220,8 @@ static void random_scene(scene *s, uint64_t seed, int which, const planned *plan
     s->cpu_w = uniform(random, 1, 8);
     s->gain = 1 + uniform(random, -1, 1) * s->with->error.relative;
     s->offset_w = uniform(random, -1, 1) * s->with->error.offset_w;
-    s->n_jobs = 1 + (int)uniform(random, 0, JOBS_MAX - 1);
+    int others = (int)uniform(random, 0, JOBS_MAX - 1);
+    s->n_jobs = node == ALONE ? 1 : node == SHARED && others == 0 ? 2 : 1 + others;
     double length_s = log_uniform(random, SHORTEST_S, LONGEST_S);
     double begin_s = (20 + uniform(random, 0, 10)) * fmax(1, s->with->period_s);
     for (int i = 0; i < s->n_jobs; i++) {
@@ -302,8 +309,8 @@ static void close_job(scene *s, int which) {
 }
 
 /* The next moment at which something happens: a tick, a job's begin or end. */
-static double next_event(const scene *s, double next_tick_s) {
-    double t_s = next_tick_s;
+static double next_event(const scene *s) {
+    double t_s = s->next_tick_s;
     for (int i = 0; i < s->n_jobs; i++) {
         if (s->jobs[i].begin_s > s->last_tick_s)
             t_s = fmin(t_s, s->jobs[i].begin_s);
@@ -327,48 +334,108 @@ static double truth_j(const scene *s, const job *j) {
     return s->idle_w * length_s * j->cpus / NODE_CPUS + s->cpu_w * advance(&c, j->end_s);
 }
 
-static outcome play(uint64_t seed, int which, const planned *plan) {
-    static scene s;
-    random_scene(&s, seed, which, plan);
-    jm_ledger_init(&s.ledger, NODE_CPUS, (int64_t)(TICK_S * 1e9));
+/* From an idle node to the end of its first job; what the ledger makes of that one. */
+static jm_estimate run(scene *s) {
+    jm_ledger_init(&s->ledger, NODE_CPUS, (int64_t)(TICK_S * 1e9));
     jm_channel channel = {
         .name = "node",
-        .info = {.method = s.with->method,
-                 .prompt = s.with->prompt,
+        .info = {.method = s->with->method,
+                 .prompt = s->with->prompt,
                  .parent = -1,
                  /* as a site finds it: read from this instrument */
-                 .idle_uw = (uint64_t)fmax(0, (s.idle_w * s.gain + s.offset_w) * 1e6),
-                 .error = s.with->error},
+                 .idle_uw = (uint64_t)fmax(0, (s->idle_w * s->gain + s->offset_w) * 1e6),
+                 .error = s->with->error},
         .parent = -1,
         .outermost = true};
-    jm_ledger_add_channel(&s.ledger, &channel);
-    double next_tick_s = uniform(&s.random, 0, TICK_S);
+    jm_ledger_add_channel(&s->ledger, &channel);
     jm_account *judged = NULL;
-    outcome out = {.form = s.jobs[0].form, .which = (int)(s.with - INSTRUMENTS)};
-    while (s.last_tick_s < s.jobs[0].end_s) {
-        double t_s = next_event(&s, next_tick_s);
-        tick(&s, t_s);
-        if (t_s >= next_tick_s)
-            next_tick_s += TICK_S;
-        for (int i = 0; i < s.n_jobs; i++) {
-            if (s.accounts[i] && t_s >= s.jobs[i].end_s) {
+    while (s->last_tick_s < s->jobs[0].end_s) {
+        double t_s = next_event(s);
+        tick(s, t_s);
+        if (t_s >= s->next_tick_s)
+            s->next_tick_s += s->tick_s;
+        for (int i = 0; i < s->n_jobs; i++) {
+            if (s->accounts[i] && t_s >= s->jobs[i].end_s) {
                 if (i == 0)
-                    judged = s.accounts[i]->job;
-                close_job(&s, i);
-            } else if (!s.accounts[i] && t_s >= s.jobs[i].begin_s && t_s < s.jobs[i].end_s)
-                open_job(&s, i);
+                    judged = s->accounts[i]->job;
+                close_job(s, i);
+            } else if (!s->accounts[i] && t_s >= s->jobs[i].begin_s && t_s < s->jobs[i].end_s)
+                open_job(s, i);
         }
     }
-    jm_estimate estimate = jm_ledger_estimate(&s.ledger, judged);
+    return jm_ledger_estimate(&s->ledger, judged);
+}
+
+static outcome play(uint64_t seed, int which, const planned *plan) {
+    static scene s;
+    random_scene(&s, seed, which, ANY, plan);
+    s.tick_s = TICK_S;
+    s.next_tick_s = uniform(&s.random, 0, TICK_S);
+    jm_estimate estimate = run(&s);
     uint64_t charged_uj = jm_ledger_charged_uj(&s.ledger, 0);
     uint64_t total_uj = s.ledger.channels[0].total_uj;
-    out.length_s = s.jobs[0].end_s - s.jobs[0].begin_s;
-    out.truth_j = truth_j(&s, &s.jobs[0]);
-    out.measured_j = (double)estimate.energy_uj / 1e6;
-    out.half_width_j = estimate.uncertainty_uj / 1e6;
-    out.imbalance_uj = charged_uj > total_uj ? charged_uj - total_uj : total_uj - charged_uj;
-    out.shared = s.n_jobs > 2;
+    outcome out = {
+        .length_s = s.jobs[0].end_s - s.jobs[0].begin_s,
+        .truth_j = truth_j(&s, &s.jobs[0]),
+        .measured_j = (double)estimate.energy_uj / 1e6,
+        .half_width_j = estimate.uncertainty_uj / 1e6,
+        .imbalance_uj = charged_uj > total_uj ? charged_uj - total_uj : total_uj - charged_uj,
+        .form = s.jobs[0].form,
+        .which = (int)(s.with - INSTRUMENTS),
+        .shared = s.n_jobs > 2,
+    };
     jm_ledger_free(&s.ledger);
+    return out;
+}
+
+/* ---- one job of many nodes ---- */
+
+typedef struct {
+    uint64_t load, chance; /* seeds: of what the job does, and of how it is seen */
+    int which, nodes;
+    sharing node;
+    bool in_step; /* all nodes change their power at once */
+} fleet;
+
+/* Its part of the load: in step all the same; else as high, as fast, but at its own times. */
+static void place_node(scene *s, const fleet *of, uint64_t node) {
+    const planned any = {0};
+    uint64_t own = random_of(of->load ^ random_of(node)), chance = random_of(of->chance);
+    random_scene(s, of->load, of->which, of->node, &any);
+    double unit_s = fmax(1, s->with->period_s), length_s = s->jobs[0].end_s - s->jobs[0].begin_s;
+    double part = log(length_s / SHORTEST_S) / log(LONGEST_S / SHORTEST_S);
+    s->jobs[0].end_s = s->jobs[0].begin_s + unit_s * pow(LONGEST_UNITS, part);
+    for (int i = 0; i < s->n_jobs && !of->in_step; i++) {
+        s->jobs[i].phase_s = uniform(&own, 0, s->jobs[i].period_s);
+        s->jobs[i].seed = random_of(own);
+    }
+    /* Of one make they err alike. */
+    s->gain = 1 + uniform(&chance, -1, 1) * s->with->error.relative;
+    s->offset_w = uniform(&chance, -1, 1) * s->with->error.offset_w;
+    s->random = random_of(of->chance ^ random_of(node));
+    uint64_t *phases = &chance; /* nothing keeps them apart: all nodes are read at once */
+    /* Soon after the node has known full load: the rest of its day is nobody's. */
+    s->tick_s = fmax(TICK_S, s->with->period_s / 10);
+    s->last_tick_s = s->jobs[s->n_jobs - 1].begin_s - unit_s;
+    s->next_read_s = s->last_tick_s + uniform(phases, 0, s->with->period_s);
+    s->next_tick_s = s->last_tick_s + uniform(phases, 0, s->tick_s);
+}
+
+/* As `joulemark merge` sums up the nodes' records. */
+static outcome play_fleet(const fleet *of) {
+    static scene s;
+    double systematic_uj = 0, random_uj2 = 0;
+    outcome out = {0};
+    for (int node = 0; node < of->nodes; node++) {
+        place_node(&s, of, (uint64_t)node);
+        jm_estimate estimate = run(&s);
+        out.truth_j += truth_j(&s, &s.jobs[0]);
+        out.measured_j += (double)estimate.energy_uj / 1e6;
+        systematic_uj += estimate.systematic_uj;
+        random_uj2 += estimate.random_uj * estimate.random_uj;
+        jm_ledger_free(&s.ledger);
+    }
+    out.half_width_j = 2 * hypot(systematic_uj, sqrt(random_uj2)) / 1e6;
     return out;
 }
 
@@ -454,6 +521,99 @@ static void print_tables(summary *sum) {
     print_row("all", &sum->all);
 }
 
+/* ---- classes of jobs of many nodes ---- */
+
+static const int NODES[] = {1, 3, 16, 128, 1024};
+enum { N_NODES = sizeof NODES / sizeof *NODES, PLAYS = 8 };
+
+typedef struct {
+    const char *name;
+    sharing node;
+    const char *members; /* between spaces */
+} kind;
+static const kind KINDS[] = {
+    {"counter", ANY, " rapl pm_counters gpu_counter daq "},
+    {"prompt_power", ANY, " hwmon "},
+    {"power", ANY, " ipmi pdu lumel wt230 "},
+    {"polled_counter", ALONE, " pdu_energy bmc_energy "},
+    {"shared_polled_counter", SHARED, " pdu_energy bmc_energy "},
+    {"gateway", ANY, " gateway "},
+    {"minute", ALONE, " minute "},
+    {"shared_minute", SHARED, " minute "},
+};
+enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
+
+static int member(const kind *of, uint64_t number) {
+    int members[N_INSTRUMENTS], n = 0;
+    for (int i = 0; i < N_INSTRUMENTS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, " %s ", INSTRUMENTS[i].name);
+        if (strstr(of->members, name))
+            members[n++] = i;
+    }
+    return members[number % (uint64_t)n];
+}
+
+/*
+ * What an ideal observer could state: he knows the job and the instrument, and not at which phase
+ * it is read nor how this specimen errs. Twice the root mean square of the error over those.
+ */
+static void judge_class(const fleet *all, const kind *of, uint64_t jobs, tally *covered,
+                        tally *over) {
+    for (uint64_t i = 0; i < jobs; i++) {
+        fleet one = *all;
+        one.load = random_of(all->load) + i;
+        one.which = member(of, random_of(one.load));
+        one.node = of->node;
+        outcome plays[PLAYS];
+        double error_j2 = 0;
+        for (int k = 0; k < PLAYS; k++) {
+            one.chance = random_of(one.load) + (uint64_t)k;
+            plays[k] = play_fleet(&one);
+            error_j2 += pow(plays[k].measured_j - plays[k].truth_j, 2) / PLAYS;
+            add(covered, &plays[k], jobs * PLAYS);
+        }
+        for (int k = 0; k < PLAYS; k++) {
+            outcome ratio = {.half_width_j = plays[k].half_width_j,
+                             .measured_j = 2 * sqrt(error_j2)};
+            add(over, &ratio, jobs * PLAYS);
+        }
+    }
+}
+
+static bool judge_fleets(uint64_t seed, uint64_t jobs, int most_nodes, bool json) {
+    bool all_met = true;
+    if (jobs > 0 && !json)
+        printf("%-22s %5s %-8s %9s %12s\n", "many nodes", "nodes", "in step", "covered %",
+               "over ideal");
+    for (int k = 0; jobs > 0 && k < N_KINDS; k++)
+        for (int n = 0; n < N_NODES && NODES[n] <= most_nodes; n++)
+            for (int in_step = NODES[n] > 1 ? 0 : 1; in_step <= 1; in_step++) {
+                tally covered = {0}, over = {0};
+                fleet all = {.load = random_of(seed), .nodes = NODES[n], .in_step = in_step};
+                judge_class(&all, &KINDS[k], jobs, &covered, &over);
+                bool holds = coverage(&covered) >= 95, narrow = median(&over) <= 1.5;
+                all_met &= holds && narrow;
+                char name[64];
+                snprintf(name, sizeof name, "%s_%d_%s", KINDS[k].name, NODES[n],
+                         in_step ? "in_step" : "apart");
+                if (json) {
+                    char figure[96];
+                    snprintf(figure, sizeof figure, "coverage_%s", name);
+                    print_json(figure, coverage(&covered), "%", ">= 95", holds);
+                    snprintf(figure, sizeof figure, "over_ideal_%s", name);
+                    print_json(figure, median(&over), "ratio", "<= 1.5", narrow);
+                } else
+                    printf("%-22s %5d %-8s %9.2f %12.2f%s\n", KINDS[k].name, NODES[n],
+                           in_step ? "yes" : "no", coverage(&covered), median(&over),
+                           holds && narrow ? "" : "  NOT MET");
+                fflush(stdout);
+                free(covered.widths);
+                free(over.widths);
+            }
+    return all_met;
+}
+
 /* As `joulemarkd --describe` has it, so that `joulemark plan` can plan for it. */
 static void print_instrument(const instrument *of) {
     const jm_error_budget *error = &of->error;
@@ -479,18 +639,22 @@ static int judge_plan(const planned *plan, uint64_t cases, uint64_t seed, int wh
 }
 
 static const char USAGE[] =
-    "usage: metrology [--cases N] [--seed N] [--instrument NAME] [--json] [--verbose]\n"
+    "usage: metrology [--cases N] [--jobs N] [--nodes N] [--seed N] [--instrument NAME] [--json]\n"
+    "                 [--verbose]\n"
     "       metrology --describe\n"
     "       metrology --instrument NAME --length S --power W --idle W --swing W --accuracy PART\n"
     "\n"
     "Random jobs (load shape x instrument x length 0.1 s to 24 h x sharing) in simulated time;\n"
     "prints how often the k=2 error bar holds the truth, how wide it is, and whether the books\n"
-    "balance. Exit: 0 all goals are met, 1 not, 2 usage. --describe: the instruments, as\n"
+    "balance. Then jobs of 1 to 1024 nodes (--nodes: at most) whose loads change in step or "
+    "apart,\n"
+    "by kind of instrument (--jobs of each, 0: none), with the bar's width over the ideal one's.\n"
+    "Exit: 0 all goals are met, 1 not, 2 usage. --describe: the instruments, as\n"
     "`joulemarkd --describe` has them. --length: runs as `joulemark plan` plans them; prints how\n"
     "many met the accuracy, and how many error bars say so. Exit: 0 95 % met it.\n";
 
 typedef struct {
-    uint64_t cases, seed;
+    uint64_t cases, seed, jobs, nodes;
     int which; /* instrument; -1: any */
     bool json, verbose;
     planned plan;
@@ -514,6 +678,8 @@ static bool take_number(arguments *args, int option, const char *text) {
                                ['A' - 'A'] = &plan->accuracy};
     if (option == 'c' || option == 's')
         return jm_parse_u64(text, option == 'c' ? &args->cases : &args->seed) && args->cases > 0;
+    if (option == 'o' || option == 'n')
+        return jm_parse_u64(text, option == 'o' ? &args->jobs : &args->nodes);
     return jm_parse_double(text, numbers[option - 'A']) && *numbers[option - 'A'] >= 0;
 }
 
@@ -521,6 +687,8 @@ static bool take_number(arguments *args, int option, const char *text) {
 static int parse(int argc, char **argv, arguments *args) {
     static const struct option OPTIONS[] = {{"cases", required_argument, NULL, 'c'},
                                             {"seed", required_argument, NULL, 's'},
+                                            {"jobs", required_argument, NULL, 'o'},
+                                            {"nodes", required_argument, NULL, 'n'},
                                             {"length", required_argument, NULL, 'L'},
                                             {"power", required_argument, NULL, 'P'},
                                             {"idle", required_argument, NULL, 'I'},
@@ -532,7 +700,7 @@ static int parse(int argc, char **argv, arguments *args) {
                                             {"verbose", no_argument, NULL, 'v'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    *args = (arguments){.cases = 10000, .seed = 1, .which = -1};
+    *args = (arguments){.cases = 10000, .seed = 1, .jobs = 40, .nodes = 1024, .which = -1};
     for (int option; (option = getopt_long(argc, argv, "h", OPTIONS, NULL)) != -1;) {
         if (option == 'j')
             args->json = true;
@@ -587,5 +755,6 @@ int main(int argc, char **argv) {
                "error %" PRIu64 " uJ (0)\n",
                covered, width, sum.imbalance_uj);
     }
-    return covers && narrow && balanced ? 0 : 1;
+    bool fleets = judge_fleets(args.seed, args.jobs, (int)args.nodes, args.json);
+    return covers && narrow && balanced && fleets ? 0 : 1;
 }
