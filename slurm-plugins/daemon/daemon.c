@@ -80,7 +80,7 @@ static void notice_absence(jm_daemon *daemon) {
         mark_unsaved(daemon);
 }
 
-void jm_daemon_sample(jm_daemon *daemon) {
+static void sample(jm_daemon *daemon, bool powers) {
     if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS)
         return;
     jm_gain gains[JM_CHANNELS_MAX];
@@ -88,7 +88,7 @@ void jm_daemon_sample(jm_daemon *daemon) {
     refresh_cpu_times(daemon);
     int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
     int64_t dt_ns = boot_ns - daemon->last_tick_boot_ns;
-    jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, gains);
+    jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, powers, gains);
     if (daemon->recovering) {
         /* The gap is the whole time without a daemon, whatever a channel could make up for. */
         for (int c = 0; c < daemon->ledger.n_channels; c++)
@@ -103,9 +103,17 @@ void jm_daemon_sample(jm_daemon *daemon) {
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
+void jm_daemon_sample(jm_daemon *daemon) {
+    sample(daemon, false);
+}
+
+void jm_daemon_sample_all(jm_daemon *daemon) {
+    sample(daemon, true);
+}
+
 void jm_daemon_tick(jm_daemon *daemon) {
     jm_forwarder_keep(&daemon->forwarder);
-    jm_daemon_sample(daemon);
+    jm_daemon_sample_all(daemon);
     jm_presence_close_lost(daemon);
     save(daemon);
 }

@@ -143,7 +143,10 @@ static void *run(void *opaque) {
             pthread_cond_broadcast(&poller->done);
         }
         int64_t after_ns = jm_clock_ns(CLOCK_MONOTONIC);
-        due_ns = prompt ? after_ns + (first ? SECOND_VALUE_NS : pause_ns) : due_ns + pause_ns;
+        if (prompt)
+            due_ns = after_ns + (first ? SECOND_VALUE_NS : pause_ns);
+        else
+            due_ns += first ? jm_random_phase_ns(pause_ns) : pause_ns;
         first = false;
         if (due_ns < after_ns) /* missed turns are not made up for */
             due_ns = after_ns + pause_ns - (after_ns - due_ns) % pause_ns;

@@ -257,8 +257,8 @@ typedef struct {
 
 static double uncertainty_uj(const jm_account *job, int channel) {
     const jm_balance *balance = &job->balance[channel];
-    return 2 *
-           hypot(balance->systematic_uj / sqrt(3), sqrt(balance->variance_uj2 + balance->edge_uj2));
+    return 2 * hypot(balance->systematic_uj / sqrt(3),
+                     sqrt(balance->variance_uj2 + balance->common_uj2));
 }
 
 /* What came after the job's end, as the record has it, is left out: a close may go back in time. A

@@ -151,9 +151,10 @@ static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *ac
     fprintf(out, "\"average_w\": %.6f, \"peak_w\": %.6f,\n   ", estimate.mean_w,
             fmax(holder->peak_w, estimate.mean_w));
     fprintf(out,
-            "\"uncertainty_systematic_uj\": %.3f, \"uncertainty_random_uj\": %.3f, "
-            "\"uncertainty_uj\": %.3f,\n   ",
-            estimate.systematic_uj, estimate.random_uj, estimate.uncertainty_uj);
+            "\"uncertainty_systematic_uj\": %.3f, \"uncertainty_common_uj\": %.3f, "
+            "\"uncertainty_random_uj\": %.3f, \"uncertainty_uj\": %.3f,\n   ",
+            estimate.systematic_uj, estimate.common_uj, estimate.random_uj,
+            estimate.uncertainty_uj);
     fprintf(out,
             "\"method\": \"%s\", \"estimated\": %s, \"samples\": %" PRIu64
             ", \"gap_seconds\": %.6f, \"cpus\": %" PRIu64 ",\n   ",

@@ -215,20 +215,35 @@ static void judge_silence(const look *at) {
 
 /* ---- ticks ---- */
 
-static void ask_the_prompt(jm_sampler *sampler, int64_t real_ns, int64_t boot_ns) {
+static bool reads_power(const jm_sampled *sampled, const jm_ledger *ledger) {
+    for (int c = 0; c < sampled->n_channels; c++)
+        if (ledger->channels[sampled->first_channel + c].info.method != JM_METHOD_INTEGRATED)
+            return false;
+    return true;
+}
+
+/*
+ * A counter says what was used until a job's begin or end. A power read there is that of the idle
+ * node beside it, on all nodes of the job alike: the line from there to the next reading would miss
+ * as much at each end.
+ */
+static void ask_the_prompt(jm_sampler *sampler, const jm_ledger *ledger, int64_t real_ns,
+                           int64_t boot_ns, bool powers) {
     bool asked[JM_INSTRUMENTS_MAX] = {false};
-    for (int i = 0; i < sampler->n_opened; i++)
-        asked[i] =
-            sampler->opened[i].prompt && jm_poller_ask(sampler->opened[i].poller, real_ns, boot_ns);
+    for (int i = 0; i < sampler->n_opened; i++) {
+        const jm_sampled *one = &sampler->opened[i];
+        asked[i] = one->prompt && (powers || !reads_power(one, ledger)) &&
+                   jm_poller_ask(one->poller, real_ns, boot_ns);
+    }
     for (int i = 0; i < sampler->n_opened; i++)
         if (asked[i])
             jm_poller_wait(sampler->opened[i].poller, boot_ns + PATIENCE_NS);
 }
 
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
-                     jm_gain *gains) {
+                     bool powers, jm_gain *gains) {
     memset(gains, 0, (size_t)ledger->n_channels * sizeof *gains);
-    ask_the_prompt(sampler, real_ns, boot_ns);
+    ask_the_prompt(sampler, ledger, real_ns, boot_ns, powers);
     for (int i = 0; i < sampler->n_opened; i++) {
         const jm_sampled *sampled = &sampler->opened[i];
         look at = {sampler, ledger, i, real_ns, boot_ns};

@@ -2,6 +2,7 @@
 // The daemon's socket and event loop: who asks, what they may, what they are answered.
 #include "server.h"
 
+#include "clock.h"
 #include "descriptor.h"
 #include "log.h"
 #include "marks.h"
@@ -635,7 +636,14 @@ static void timer_fired(server *s, const watch *w) {
 static void profile_due(server *s) {
     uint64_t times;
     if (read(s->profile->fd, &times, sizeof times) == sizeof times)
-        jm_daemon_sample(s->daemon);
+        jm_daemon_sample_all(s->daemon);
+}
+
+/* At a phase of its own. */
+static struct itimerspec every_ns(int64_t ns) {
+    int64_t first_ns = ns > 0 ? jm_random_phase_ns(ns) : 0;
+    return (struct itimerspec){{ns / JM_NS_PER_S, ns % JM_NS_PER_S},
+                               {first_ns / JM_NS_PER_S, first_ns % JM_NS_PER_S}};
 }
 
 /* Jobs with profiles come and go. */
@@ -643,8 +651,7 @@ static void set_profile_timer(server *s) {
     int64_t ns = jm_profiles_period_ns(&s->daemon->config, &s->daemon->ledger);
     if (ns == s->profile_ns)
         return;
-    struct timespec each = {ns / 1000000000, ns % 1000000000};
-    struct itimerspec every = {each, each};
+    struct itimerspec every = every_ns(ns);
     timerfd_settime(s->profile->fd, 0, &every, NULL);
     s->profile_ns = ns;
 }
@@ -699,9 +706,7 @@ static void handle(server *s, watch *w) {
 }
 
 static int make_timer(double period_s) {
-    int64_t period_ns = (int64_t)(period_s * 1e9);
-    struct timespec each = {period_ns / 1000000000, period_ns % 1000000000};
-    struct itimerspec every = {each, each};
+    struct itimerspec every = every_ns((int64_t)(period_s * 1e9));
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     return fd >= 0 && timerfd_settime(fd, 0, &every, NULL) == 0 ? fd : -1;
 }

@@ -58,6 +58,7 @@ static const char *const MIGRATIONS[] = {
     "ALTER TABLE account ADD COLUMN profile_hz REAL NOT NULL DEFAULT 0",
     "ALTER TABLE channel ADD COLUMN identity TEXT",
     "ALTER TABLE channel ADD COLUMN device TEXT",
+    "ALTER TABLE balance RENAME COLUMN edge_uj2 TO common_uj2",
 };
 
 enum statement {
@@ -230,7 +231,7 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
         if (b->energy_uj > 0 || a->closed_ns != 0)
             status = put(store, PUT_BALANCE, "isiidddii", a->id, ledger->channels[c].name,
                          i64(b->energy_uj), i64(b->idle_uj), b->systematic_uj, b->variance_uj2,
-                         b->edge_uj2, i64(b->passed_uj), i64(b->values));
+                         b->common_uj2, i64(b->passed_uj), i64(b->values));
     }
     for (int r = 0; r < a->regions.n && status == 0; r++)
         status = put_region(store, a->id, r, &a->regions.list[r]);
@@ -414,7 +415,7 @@ static void load_balance(jm_ledger *ledger, sqlite3_stmt *row) {
                                                  .idle_uj = u64_at(row, 3),
                                                  .systematic_uj = sqlite3_column_double(row, 4),
                                                  .variance_uj2 = sqlite3_column_double(row, 5),
-                                                 .edge_uj2 = sqlite3_column_double(row, 6),
+                                                 .common_uj2 = sqlite3_column_double(row, 6),
                                                  .passed_uj = u64_at(row, 7),
                                                  .values = u64_at(row, 8)};
 }

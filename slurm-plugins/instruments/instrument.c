@@ -185,6 +185,7 @@ int jm_instrument_describe(const jm_instrument *instrument, void *self,
     for (int i = 0; i < count && i < capacity; i++) {
         const jm_channel_config *own = i < config->n_channels ? &config->channels[i] : NULL;
         channels[i].prompt = instrument->prompt;
+        channels[i].common = instrument->common;
         take_part(&channels[i], own && own->part > 0 ? own->part : config->part);
         take_limit(&channels[i], config, own);
     }

@@ -50,7 +50,8 @@ typedef struct {
     char device[JM_DEVICE_MAX]; /* what it was found as, where it was looked for, the same after a
                                    reboot: a GPU's UUID; "" */
     /* set by jm_instrument_describe */
-    bool prompt;       /* read at every account's begin and end */
+    bool prompt;       /* read at every tick, and if it counts at every account's begin and end */
+    bool common;       /* read with other nodes', at their phase */
     uint64_t part_ppb; /* of a reading, what is this node's, in billionths; 0: all of it */
 } jm_channel_info;
 
@@ -115,7 +116,8 @@ typedef struct {
     const jm_key *channel_keys; /* of each entry of `channels:`; NULL: it takes none */
     bool takes_domain;          /* `domain` may be given for the instrument */
     bool takes_idle;            /* idle_w may be given for the instrument */
-    bool prompt; /* local and answered at once: read at every account's begin and end too */
+    bool prompt;                /* local and answered at once: read at every tick */
+    bool common; /* others set its phase: many nodes' readings may be of one moment */
     /* 0 and *self, or -1 and why (with the key and the fix). Touches no network: a peer that is
      * down today must not cost the instrument tomorrow. */
     int (*open)(const jm_instrument_config *config, void **self, jm_message *why);

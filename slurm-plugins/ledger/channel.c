@@ -319,3 +319,16 @@ double jm_channel_stamp_variance(const jm_channel *channel, double power_w) {
     /* A limit of +-a, uniform, has variance a^2/3; a step of width a has a^2/12. */
     return jitter_uj * jitter_uj / 3 + resolution_uj * resolution_uj / 12;
 }
+
+/* Of what changed shortly before, unseen, on all nodes of a job at once, each node misses what came
+ * after its own last reading: as a sum over many of them, five eighths of the variance is alike. */
+static const double UNSEEN_ALIKE = 0.625;
+
+jm_border jm_channel_border(const jm_channel *channel, double power_w) {
+    double stamp_uj2 = jm_channel_stamp_variance(channel, power_w);
+    double unseen_uj2 = jm_channel_unseen_variance(channel);
+    if (channel->info.method == JM_METHOD_COUNTER)
+        return (jm_border){0, stamp_uj2 + unseen_uj2};
+    double alike = channel->info.common ? 1 : UNSEEN_ALIKE;
+    return (jm_border){stamp_uj2 + (1 - alike) * unseen_uj2, alike * unseen_uj2};
+}

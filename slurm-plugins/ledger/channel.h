@@ -94,6 +94,13 @@ double jm_channel_stamp_variance(const jm_channel *channel, double power_w);
 /* And of what may have changed between the last value and the last settling. */
 double jm_channel_unseen_variance(const jm_channel *channel);
 
+/* Both, of a charge's begin or end there: what is a node's own, and what all nodes of a job have
+ * alike. */
+typedef struct {
+    double variance_uj2, common_uj2;
+} jm_border;
+jm_border jm_channel_border(const jm_channel *channel, double power_w);
+
 /* How much its power readings have differed; before they have, all of the last one. */
 double jm_channel_range_w(const jm_channel *channel);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What an account holds, with its error: systematic parts add up, random ones in quadrature.
+// What an account holds, with its error: what is alike adds up, what is a node's own in quadrature.
 #include "ledger.h"
 
 #include <math.h>
@@ -20,32 +20,28 @@ static double mean_w(const jm_channel *channel, const jm_account *account,
     return idle_w + (double)balance->passed_uj / UJ_PER_J / ((double)account->active_ns / NS_PER_S);
 }
 
-double jm_account_edge_variance(const jm_ledger *ledger, const jm_account *account, int channel) {
+/* Its share of the error of its ends. */
+jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, int channel) {
     const jm_channel *source = &ledger->channels[channel];
-    const jm_balance *balance = &account->balance[channel];
-    double power_w = fmax(source->power_w, mean_w(source, account, balance));
-    double ends_uj2 =
-        jm_channel_stamp_variance(source, power_w) + jm_channel_unseen_variance(source);
-    uint64_t at_the_ends = source->info.prompt ? 1 : 0; /* the end's own; the begin's came before */
-    bool is_exact = source->info.method == JM_METHOD_COUNTER && source->info.prompt;
-    if (is_exact || balance->values > at_the_ends)
-        return ends_uj2;
-    /* No reading but at its ends: it may have drawn anything that the node draws. */
-    double unseen_uj =
-        jm_channel_range_w(source) * UJ_PER_J * (double)account->active_ns / NS_PER_S;
-    return ends_uj2 + unseen_uj * unseen_uj / 3;
-}
-
-/* The account's share of the error of its ends; one that is open ends now. */
-static double edges_uj2(const jm_ledger *ledger, const jm_account *account, int channel) {
-    const jm_balance *balance = &account->balance[channel];
-    uint64_t busy_uj = balance->energy_uj - balance->idle_uj;
+    jm_balance ended = account->balance[channel];
+    uint64_t busy_uj = ended.energy_uj - ended.idle_uj;
     double share = 1;
-    if (balance->passed_uj > busy_uj)
-        share = (double)busy_uj / (double)balance->passed_uj;
-    double whole_uj2 =
-        account->closed_ns ? balance->edge_uj2 : jm_account_edge_variance(ledger, account, channel);
-    return whole_uj2 * share * share;
+    if (ended.passed_uj > busy_uj)
+        share = (double)busy_uj / (double)ended.passed_uj;
+    double power_w = fmax(source->power_w, mean_w(source, account, &ended));
+    jm_border end = jm_channel_border(source, power_w);
+    bool is_exact = source->info.method == JM_METHOD_COUNTER && source->info.prompt;
+    /* No reading, or a mean that begins before it: it may have drawn anything that the node draws.
+     */
+    int64_t unseen_ns = ended.values == 0 ? account->active_ns : 0;
+    if (source->info.method == JM_METHOD_COUNTER && ended.values == 1)
+        unseen_ns = source->settled_boot_ns - source->last_boot_ns;
+    if (!is_exact && unseen_ns > 0)
+        end.common_uj2 +=
+            pow(jm_channel_range_w(source) * UJ_PER_J * (double)unseen_ns / NS_PER_S, 2) / 3;
+    ended.variance_uj2 += end.variance_uj2 * share * share;
+    ended.common_uj2 += end.common_uj2 * share * share;
+    return ended;
 }
 
 /* Each domain by its own channels; what the node's total has beyond them is `rest`. */
@@ -78,24 +74,26 @@ jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *accoun
     if (account->kind == JM_ACCOUNT_EXTERN)
         account = account->job;
     jm_estimate out = {0};
-    double duration_s = (double)account->active_ns / NS_PER_S, variance = 0;
+    double duration_s = (double)account->active_ns / NS_PER_S;
     bool first = true;
     for (int c = 0; c < ledger->n_channels; c++) {
         const jm_channel *channel = &ledger->channels[c];
-        const jm_balance *balance = &account->balance[c];
-        if (!channel->outermost || (channel->retired && balance->energy_uj == 0))
+        if (!channel->outermost || (channel->retired && account->balance[c].energy_uj == 0))
             continue;
-        out.energy_uj += balance->energy_uj;
-        out.idle_uj += balance->idle_uj;
-        out.systematic_uj += rectangular(balance->systematic_uj);
-        variance += balance->variance_uj2 + edges_uj2(ledger, account, c);
+        const jm_balance balance =
+            account->closed_ns ? account->balance[c] : jm_account_ended(ledger, account, c);
+        out.energy_uj += balance.energy_uj;
+        out.idle_uj += balance.idle_uj;
+        out.systematic_uj += rectangular(balance.systematic_uj);
+        /* A node's channels are read together, and its processors and GPUs work together. */
+        out.common_uj += sqrt(balance.common_uj2);
+        out.random_uj += sqrt(balance.variance_uj2);
         out.mixed |= !first && channel->info.method != out.method;
         if (first || channel->info.method > out.method)
             out.method = channel->info.method;
         first = false;
     }
-    out.random_uj = sqrt(variance);
-    out.uncertainty_uj = 2 * hypot(out.systematic_uj, out.random_uj);
+    out.uncertainty_uj = 2 * hypot(out.systematic_uj, hypot(out.common_uj, out.random_uj));
     out.mean_w = duration_s > 0 ? (double)out.energy_uj / UJ_PER_J / duration_s : 0;
     estimate_domains(ledger, account, &out);
     return out;

@@ -172,14 +172,15 @@ typedef struct {
     const jm_gain *gain;
     jm_part whole;
     int64_t dt_ns;
-    double border_uj2; /* random error of where the tick before ended */
+    jm_border border; /* error of where the tick before ended */
 } slice;
 
 /*
  * Idle power is what the instrument itself reads on the idle node: a relative error goes with the
  * energy, an offset stays with the idle part, and what scatters falls on what is not idle. Energy
  * on the wrong side of a tick's border harms those whose share differs on its two sides: at an
- * account's begin the whole of it.
+ * account's begin the whole of it. The nodes of a job have such borders at one moment, but what is
+ * between readings at a phase of each node's own.
  */
 static void charge(jm_balance *balance, jm_part part, const slice *tick) {
     const jm_error_budget *error = &tick->channel->info.error;
@@ -190,14 +191,19 @@ static void charge(jm_balance *balance, jm_part part, const slice *tick) {
                       ? ratio(part.energy_uj - part.idle_uj, whole.energy_uj - whole.idle_uj)
                       : all;
     double dt_s = (double)tick->dt_ns / NS_PER_S, moved = busy - balance->share;
+    /* What a power had changed by before it began is in the first reading's own error. */
+    bool counts = tick->channel->info.method == JM_METHOD_COUNTER;
+    double alike = counts || balance->passed_uj > 0 ? moved : 0;
     balance->energy_uj += part.energy_uj;
     balance->idle_uj += part.idle_uj;
     balance->systematic_uj +=
         error->relative * (double)part.energy_uj + error->offset_w * UJ_PER_J * dt_s * idle;
     /* Who was there between all its values has the energy, if not when; the more so, if alone. */
     double when = balance->values == 0 ? busy * busy : busy * (1 - busy);
-    balance->variance_uj2 += tick->gain->variance_uj2 * busy * busy +
-                             tick->border_uj2 * moved * moved + tick->gain->when_uj2 * when;
+    double *read_uj2 = tick->channel->info.common ? &balance->common_uj2 : &balance->variance_uj2;
+    *read_uj2 += tick->gain->variance_uj2 * busy * busy;
+    balance->variance_uj2 += tick->border.variance_uj2 * moved * moved;
+    balance->common_uj2 += tick->border.common_uj2 * alike * alike + tick->gain->when_uj2 * when;
     balance->share = busy;
 }
 
@@ -264,8 +270,7 @@ static slice slice_of(jm_ledger *ledger, int channel, const jm_gain *gain, int64
                    .gain = gain,
                    .whole = {gain->energy_uj, idle_uj},
                    .dt_ns = dt_ns,
-                   .border_uj2 = jm_channel_stamp_variance(source, source->power_w) +
-                                 jm_channel_unseen_variance(source)};
+                   .border = jm_channel_border(source, source->power_w)};
 }
 
 /* Of what is nobody's, by the same policy, what jobs at rest may turn out to have cost. */
@@ -472,6 +477,7 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
             ledger->unallocated[c].idle_uj += balance->idle_uj - told->idle_uj;
             ledger->unallocated[c].systematic_uj += balance->systematic_uj - told->systematic_uj;
             ledger->unallocated[c].variance_uj2 += balance->variance_uj2 - told->variance_uj2;
+            ledger->unallocated[c].common_uj2 += balance->common_uj2 - told->common_uj2;
         }
         *balance = *told;
     }
@@ -482,16 +488,21 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
 static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, bool agreed) {
     if (!is_open(holder))
         return;
-    double edge_uj2[ledger->n_channels + 1];
-    for (int c = 0; c < ledger->n_channels; c++)
-        edge_uj2[c] = jm_account_edge_variance(ledger, holder, c);
+    double variance_uj2[ledger->n_channels + 1], common_uj2[ledger->n_channels + 1];
+    for (int c = 0; c < ledger->n_channels; c++) {
+        const jm_balance ended = jm_account_ended(ledger, holder, c);
+        variance_uj2[c] = ended.variance_uj2 - holder->balance[c].variance_uj2;
+        common_uj2[c] = ended.common_uj2 - holder->balance[c].common_uj2;
+    }
     holder->closed_ns = rests(holder) ? holder->rested_ns : now_ns;
     holder->dirty = true;
     if (agreed && holder->told.balance)
         fall_back(ledger, holder);
     forget_told(holder);
-    for (int c = 0; c < ledger->n_channels; c++)
-        holder->balance[c].edge_uj2 = edge_uj2[c];
+    for (int c = 0; c < ledger->n_channels; c++) {
+        holder->balance[c].variance_uj2 += variance_uj2[c];
+        holder->balance[c].common_uj2 += common_uj2[c];
+    }
 }
 
 static bool has_process(const jm_ledger *ledger, const jm_account *job) {
@@ -534,6 +545,7 @@ void jm_ledger_wake(jm_ledger *ledger, jm_account *job) {
         from->idle_uj -= held->idle_uj, to->idle_uj += held->idle_uj;
         from->systematic_uj -= held->systematic_uj, to->systematic_uj += held->systematic_uj;
         from->variance_uj2 -= held->variance_uj2, to->variance_uj2 += held->variance_uj2;
+        from->common_uj2 -= held->common_uj2, to->common_uj2 += held->common_uj2;
     }
     free(job->held);
     job->held = NULL;

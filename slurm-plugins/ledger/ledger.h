@@ -39,8 +39,8 @@ typedef struct {
     uint64_t energy_uj;
     uint64_t idle_uj;     /* the part of energy_uj that is the node's idle power */
     double systematic_uj; /* limit of the systematic error */
-    double variance_uj2;  /* random error inside */
-    double edge_uj2;      /* once closed: random error of its ends, of the whole channel */
+    double variance_uj2;  /* random error inside, of its own */
+    double common_uj2;    /* and what nodes that act together have alike */
     uint64_t passed_uj;   /* the whole channel's energy beyond idle while the account was open */
     uint64_t values;      /* values of the channel that came while it was open */
     double share;         /* of what is beyond idle, in the last tick */
@@ -52,9 +52,10 @@ typedef struct {
     bool domain_known[JM_DOMAIN_COUNT];  /* some channel tells it apart; JM_DOMAIN_REST always */
     uint64_t domain_uj[JM_DOMAIN_COUNT]; /* cpu, dram, gpu, rest; sums to energy_uj; JM_DOMAIN_NODE
                                             stays 0 */
-    double systematic_uj;                /* k=1 */
-    double random_uj;                    /* k=1 */
-    double uncertainty_uj;               /* k=2, both together */
+    double systematic_uj;                /* k=1; adds linearly over all */
+    double common_uj;                    /* k=1; linearly over a job's nodes, not over jobs */
+    double random_uj;                    /* k=1; in quadrature */
+    double uncertainty_uj;               /* k=2, all together */
     double mean_w;
     jm_method method;
     bool mixed; /* more than one method; `method` is then the most doubtful */
@@ -198,8 +199,8 @@ void jm_account_note(jm_account *account, const char *text);
 
 /* The account whose balance is the account's energy: the job's for .extern, else itself. */
 jm_account *jm_account_holder(jm_account *account);
-/* Random error (uJ^2, of the whole channel) of where the account ends, if it ended now. */
-double jm_account_edge_variance(const jm_ledger *ledger, const jm_account *account, int channel);
+/* The balance with the error of the account's ends, if it ended now. */
+jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, int channel);
 jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *account);
 
 /* From now on marks of the account are taken; the last tick was at boot_ns. */

@@ -188,7 +188,8 @@ static jm_charge charged(const jm_ledger *ledger, const jm_account *account) {
                         .systematic_uj = estimate.systematic_uj};
     for (int c = 0; c < ledger->n_channels; c++)
         if (ledger->channels[c].outermost)
-            charge.variance_uj2 += account->balance[c].variance_uj2;
+            charge.variance_uj2 +=
+                account->balance[c].variance_uj2 + account->balance[c].common_uj2;
     return charge;
 }
 

@@ -228,6 +228,56 @@ TEST(coolmuc_needs_2400_s_for_5_percent) {
     expect(short_widest > 0.05); /* a tenth of the time does not do */
 }
 
+/* ---- nodes that work together ---- */
+
+enum { TOGETHER = 16 };
+
+/* One of them: idle, then a job of 20 s at 250 W, read once a second at this phase. */
+static jm_estimate in_step(double phase_s, bool common) {
+    static rig node;
+    jm_channel_info info = {.method = JM_METHOD_INTEGRATED, .parent = -1, .common = common};
+    set_up(&node, &info, 1);
+    for (double t_s = phase_s; t_s < 30; t_s++) {
+        if (!node.account && t_s >= 10)
+            begin_job(&node, 10);
+        show(&node, t_s, t_s < 10 ? 50 : 250);
+        tick(&node, t_s);
+    }
+    return end_job(&node, 30);
+}
+
+static void sum_up(bool apart, bool common, double *error_j, jm_estimate *sum) {
+    double random_uj2 = 0;
+    *sum = (jm_estimate){0};
+    *error_j = -TOGETHER * 20 * 250.;
+    for (int i = 0; i < TOGETHER; i++) {
+        jm_estimate one = in_step(apart ? (i + 0.5) / TOGETHER : 0.1, common);
+        *error_j += (double)one.energy_uj / 1e6;
+        sum->common_uj += one.common_uj;
+        random_uj2 += one.random_uj * one.random_uj;
+    }
+    sum->random_uj = sqrt(random_uj2);
+}
+
+/* Each is off by 80 J where it may be off by 115 (k=2): all of them by 1280, not by 460. */
+TEST(errors_of_nodes_read_at_one_moment_add_linearly) {
+    double error_j;
+    jm_estimate sum;
+    sum_up(false, true, &error_j, &sum);
+    expect_near(fabs(error_j), TOGETHER * 80, 1);
+    expect_near(2e-6 * sum.common_uj, TOGETHER * 200 / sqrt(3), 20);
+    expect(sum.random_uj == 0);
+}
+
+/* At phases of their own one has too much where another has too little. */
+TEST(errors_of_nodes_read_at_phases_of_their_own_add_in_quadrature) {
+    double error_j;
+    jm_estimate sum;
+    sum_up(true, false, &error_j, &sum);
+    expect_near(2e-6 * sum.random_uj, sqrt(TOGETHER) * 200 / sqrt(3), 5);
+    expect(fabs(error_j) < 2e-6 * sum.random_uj);
+}
+
 /* ---- the Tegra container: eight nodes on one WT230 ---- */
 
 enum { BOARDS = 8 };

@@ -66,9 +66,39 @@ TEST(what_does_not_fit_is_closed_and_leaves_no_trace) {
 
 static jm_gain gains[JM_CHANNELS_MAX];
 
-static void tick(jm_sampler *sampler, jm_ledger *ledger) {
+static void look(jm_sampler *sampler, jm_ledger *ledger, bool powers) {
     jm_sampler_read(sampler, ledger, jm_clock_ns(CLOCK_REALTIME), jm_clock_ns(CLOCK_BOOTTIME),
-                    gains);
+                    powers, gains);
+}
+
+static void tick(jm_sampler *sampler, jm_ledger *ledger) {
+    look(sampler, ledger, true);
+}
+
+/* At a job's begin and end a power is that of the idle node beside it; by itself it is not read. */
+TEST(power_is_not_read_at_a_jobs_own_moments) {
+    static jm_sampler sampler;
+    static jm_ledger ledger;
+    static jm_config config;
+    test_write_all("own/hwmon0", "name board", "power1_input 5000000");
+    test_write_all("rapl/intel-rapl:0", "name package-0", "energy_uj 1000",
+                   "max_energy_range_uj 262143328850");
+    entry(&config, "power", "hwmon", "own");
+    entry(&config, "counter", "powercap", "rapl");
+    config.instruments[0].period_s = config.instruments[1].period_s = 3600;
+    jm_ledger_init(&ledger, 1, 1000000000);
+    expect_equal(jm_sampler_open(&sampler, &config, &ledger), 0);
+    const jm_channel *power = &ledger.channels[0], *counter = &ledger.channels[1];
+    int64_t last_ns = jm_clock_ns(CLOCK_BOOTTIME) + 60 * JM_NS_PER_S;
+    while (!counter->has_last && jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
+        look(&sampler, &ledger, false);
+    expect(counter->has_last && !power->has_last);
+    while (!power->has_last && jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
+        tick(&sampler, &ledger);
+    expect(power->has_last);
+    jm_sampler_close(&sampler);
+    jm_ledger_free(&ledger);
+    jm_config_free(&config);
 }
 
 /* Garbage that is a number: 0xffffffff, say. Of a meter that many share it may be the truth. */

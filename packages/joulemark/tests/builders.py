@@ -22,6 +22,7 @@ def account(step="job", energy_uj=100_000_000, seconds=10, start_s=0, **changes)
         "average_w": energy_uj / 1e6 / seconds,
         "peak_w": energy_uj / 1e6 / seconds,
         "uncertainty_systematic_uj": systematic_uj,
+        "uncertainty_common_uj": 0.0,
         "uncertainty_random_uj": random_uj,
         "uncertainty_uj": 2 * math.hypot(systematic_uj, random_uj),
         "method": "counter",

@@ -29,6 +29,7 @@ BROKEN_ACCOUNT = {
     "domains_uj": ({"cpu": 1}, "accounts[0].domains_uj: they sum to 1: must sum to energy_uj"),
     "peak_w": (float("nan"), "accounts[0].peak_w: NaN: must be a number from 0"),
     "uncertainty_systematic_uj": (-1.0, "accounts[0].uncertainty_systematic_uj: -1.0: must be"),
+    "uncertainty_common_uj": (-1.0, "accounts[0].uncertainty_common_uj: -1.0: must be"),
     "uncertainty_random_uj": ("x", 'accounts[0].uncertainty_random_uj: "x": must be'),
     "method": ("guess", 'accounts[0].method: "guess": must be one of counter, integrated, model'),
     "estimated": (1, "accounts[0].estimated: 1: must be true or false"),

@@ -77,7 +77,7 @@ class Charges:
     # -- overhead --------------------------------------------------------------------------------
 
     def _overhead(self, row: dict, run: Run) -> dict:
-        """Channels' systematic parts add linearly, their random parts in quadrature."""
+        """Channels' errors add linearly, their random parts too: the job's ends are theirs all."""
         uses = [use for record in run.records if (use := _use(record))]
         parts, notes = [], [*filter(None, [row["Notes"]]), *self._unreadable]
         for channel in self._channels:
@@ -92,7 +92,7 @@ class Charges:
         if not parts:
             return {"Notes": "; ".join(notes) or None}
         systematic_uj = math.fsum(part.systematic_uj for part in parts)
-        random_uj = math.hypot(*sorted(part.random_uj for part in parts))
+        random_uj = math.fsum(part.random_uj for part in parts)
         return {
             "EnergyOverhead_uj": sum(part.energy_uj for part in parts),
             "OverheadSystematic_uj": systematic_uj,

@@ -66,14 +66,16 @@ def _row(step: str, pairs: list[tuple[dict, dict]], run: Run) -> dict:
 
 
 def _energy(accounts: list[dict]) -> dict:
-    """Energies add; systematic parts add linearly; random parts add in quadrature."""
+    """Energies add, and systematic parts, and what nodes that act together err by alike; what each
+    errs by itself adds in quadrature. The job's random part is both of these: over jobs, neither
+    is alike."""
     measured = [account for account in accounts if account["energy_uj"] is not None]
     start_ns = min([account["start_ns"] for account in accounts], default=None)
     end_ns = max([account["end_ns"] for account in accounts], default=None)
     elapsed_ns = end_ns - start_ns if accounts else None
     energy_uj = _sum(measured, "energy_uj")
     systematic_uj = _sum(measured, "uncertainty_systematic_uj", math.fsum)
-    random_uj = _sum(measured, "uncertainty_random_uj", lambda parts: math.hypot(*sorted(parts)))
+    random_uj = _random_uj(measured) if measured else None
     known = bool(measured)
     mean_w = energy_uj / UJ_PER_J / (elapsed_ns / NS_PER_S) if known and elapsed_ns else None
     return {
@@ -98,6 +100,19 @@ def _energy(accounts: list[dict]) -> dict:
         "UncertaintyJoules": interval_j(systematic_uj, random_uj) if known else None,
         "Method": _method(measured),
     }
+
+
+def _random_uj(measured: list[dict]) -> float:
+    """An earlier joulemarkd did not tell which of it is alike: all of it may be."""
+    common_uj = [
+        account.get("uncertainty_common_uj", account["uncertainty_random_uj"])
+        for account in measured
+    ]
+    own_uj = [
+        account["uncertainty_random_uj"] if "uncertainty_common_uj" in account else 0.0
+        for account in measured
+    ]
+    return math.hypot(math.fsum(common_uj), *sorted(own_uj))
 
 
 def _month(time_ns: int) -> int:

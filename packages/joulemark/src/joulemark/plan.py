@@ -38,7 +38,7 @@ class Channel:
 
     name: str
     counts: bool  # energy; else power
-    prompt: bool  # read at a job's begin and end
+    prompt: bool  # read at every tick; a counter at a job's begin and end, too
     period_s: float
     relative: float
     offset_w: float
@@ -51,10 +51,8 @@ class Channel:
         return self.relative * power_w + self.offset_w
 
     def ends_j(self, step_w: float) -> float:
-        """The limit at both ends: each a whole reading off, or, read there and then, a half."""
-        if self.prompt:
-            return 0.0 if self.counts else step_w * self.period_s
-        return 2 * step_w * self.period_s
+        """The limit at both ends: each a whole reading off, but for a counter read there."""
+        return 0.0 if self.prompt and self.counts else 2 * step_w * self.period_s
 
     def stamps_j2(self, peak_w: float) -> float:
         """Variance of both ends' time stamps and steps; the ledger knows the power there by stamps

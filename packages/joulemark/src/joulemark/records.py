@@ -100,13 +100,14 @@ MEASURED_KEYS = {
     "uncertainty_random_uj": NUMBER,
     "method": METHOD,
 }
+OPTIONAL_MEASURED_KEYS = {"uncertainty_common_uj": NUMBER}  # an earlier joulemarkd has none
 # The same keys once more, in the order of their types in a record as joulemarkd writes it.
 _PLAIN = itemgetter(
     *("start_ns", "end_ns", "energy_uj", "samples", "idle_uj", "overhead_uj", "cpus"),
-    *("gap_seconds", "peak_w", "uncertainty_systematic_uj", "uncertainty_random_uj"),
-    *("step", "method", "estimated", "domains_uj", "notes", "regions"),
+    *("gap_seconds", "peak_w", "uncertainty_systematic_uj", "uncertainty_common_uj"),
+    *("uncertainty_random_uj", "step", "method", "estimated", "domains_uj", "notes", "regions"),
 )
-_PLAIN_TYPES = (*[int] * 7, *[float] * 4, str, str, bool, dict, list, list)
+_PLAIN_TYPES = (*[int] * 7, *[float] * 5, str, str, bool, dict, list, list)
 REGION_KEYS = {
     "name": TEXT,
     "count": WHOLE,
@@ -259,9 +260,9 @@ def _is_plain(account) -> bool:
     start_ns, end_ns, energy_uj, *_, step, method, estimated, domains, notes, regions = values
     parts = domains.values()
     return (
-        min(values[:11]) >= 0
+        min(values[:12]) >= 0
         and max(values[:7]) < 1 << 62
-        and sum(values[7:11]) <= MOST  # NaN is in no order: only a sum shows it
+        and sum(values[7:12]) <= MOST  # NaN is in no order: only a sum shows it
         and start_ns <= end_ns
         and _name(step)
         and method in METHODS
@@ -301,6 +302,7 @@ def _check_region(region, where: str) -> list[str]:
 
 def _check_measured(account: dict, where: str) -> list[str]:
     problems = _check_keys(account, MEASURED_KEYS, where)
+    problems += _check_present(account, OPTIONAL_MEASURED_KEYS, where)
     if problems:
         return problems
     domains = account["domains_uj"]
