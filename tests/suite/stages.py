@@ -31,6 +31,7 @@ BUILDING_TEST_LIMIT_S = 1200  # one that builds by Spack, or a cross compiler
 FAILURES_THAT_END_A_STAGE = 5
 CANNOT_BE_ALONE = 77  # tests/alone's status
 
+BUILD = ("environments/build", "--state", state_folder())
 LONG_FAULTS = ("--kills", "200", "--longest-pause", "30")
 
 #: what an ordinary user can do otherwise than root, where loopback is the only interface
@@ -60,7 +61,7 @@ def stages() -> list[Stage]:
         ),
         python_tests("unit joulemark", "compile", 600, "packages/joulemark"),
         python_tests("unit chaos", "compile", 120, "tests/chaos"),
-        program("build", "spack", 900, "environments/build", "--state", state_folder()),
+        program("build", "spack", 900, *BUILD),
         python_tests("spack", "spack", 900, "tests/spack", test_limit_s=BUILDING_TEST_LIMIT_S),
         *map(targets, sorted((CHECKOUT / "tests" / "targets").glob("test_*.py"))),
         program("fuzz", "compile", 600, "tests/fuzz"),
@@ -72,6 +73,7 @@ def stages() -> list[Stage]:
         Stage("user", "clusters", 600, user_tests),
         python_tests("versions", "clusters", 600, "tests/versions"),
         python_tests("unit cluster", "clusters", 600, "tests/cluster"),
+        program("long build", "compile", 900, *BUILD, long=True),
         program("long fuzz", "compile", 3600, "tests/fuzz", "--seconds", "60", long=True),
         program("long faults", "clusters", 3600, "tests/faults", *LONG_FAULTS, long=True),
         python_tests("long tests", "clusters", 3600, "tests/long", test_limit_s=1200, long=True),
