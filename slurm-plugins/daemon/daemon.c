@@ -80,7 +80,7 @@ static void notice_absence(jm_daemon *daemon) {
         mark_unsaved(daemon);
 }
 
-static void sample(jm_daemon *daemon, bool powers) {
+void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
     if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS)
         return;
     jm_gain gains[JM_CHANNELS_MAX];
@@ -88,7 +88,7 @@ static void sample(jm_daemon *daemon, bool powers) {
     refresh_cpu_times(daemon);
     int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
     int64_t dt_ns = boot_ns - daemon->last_tick_boot_ns;
-    jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, powers, gains);
+    jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, asked, gains);
     if (daemon->recovering) {
         /* The gap is the whole time without a daemon, whatever a channel could make up for. */
         for (int c = 0; c < daemon->ledger.n_channels; c++)
@@ -103,24 +103,16 @@ static void sample(jm_daemon *daemon, bool powers) {
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
-void jm_daemon_sample(jm_daemon *daemon) {
-    sample(daemon, false);
-}
-
-void jm_daemon_sample_all(jm_daemon *daemon) {
-    sample(daemon, true);
-}
-
 void jm_daemon_tick(jm_daemon *daemon) {
     jm_forwarder_keep(&daemon->forwarder);
-    jm_daemon_sample_all(daemon);
+    jm_daemon_sample(daemon, JM_ASKED_BY_PERIOD);
     jm_presence_close_lost(daemon);
     save(daemon);
 }
 
-int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns) {
+int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked) {
     if (jm_boot_ns() - daemon->last_tick_boot_ns >= max_age_ns)
-        jm_daemon_sample(daemon);
+        jm_daemon_sample(daemon, asked);
     return jm_boot_ns() - daemon->last_tick_boot_ns;
 }
 
@@ -279,7 +271,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
     bool new_job = jm_ledger_find_job(&daemon->ledger, request->job_id) == NULL;
     if (is_new) {
         request->cpu_ns = jm_process_tree_cpu_ns(request->pid);
-        jm_daemon_sample(daemon);
+        jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
     }
     account = jm_ledger_open(&daemon->ledger, request, daemon->last_tick_real_ns);
     if (!account) {
@@ -299,7 +291,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
 void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed) {
     if (account->closed_ns != 0)
         return;
-    jm_daemon_sample(daemon);
+    jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
     if (!agreed && account->closed_ns == 0)
         jm_account_note(account, "its slurmstepd ended without a word");
     jm_ledger_close(&daemon->ledger, account, daemon->last_tick_real_ns, agreed);
@@ -405,7 +397,7 @@ void jm_daemon_set_cores(jm_daemon *daemon, uint64_t cores) {
     jm_ledger *ledger = &daemon->ledger;
     if (cores == 0 || (ledger->cpus_told && ledger->cpus == cores))
         return;
-    jm_daemon_sample(daemon); /* what was until now is divided by what was known */
+    jm_daemon_sample(daemon, JM_ASKED_BY_JOB); /* what was until now is divided by what was known */
     if (ledger->cpus != cores)
         jm_info("Slurm gives %llu cores of this node to jobs; so far it was taken to have %llu",
                 (unsigned long long)cores, (unsigned long long)ledger->cpus);
@@ -433,7 +425,7 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
         return -1;
     }
     if (job->closed_ns == 0)
-        jm_daemon_sample(daemon);
+        jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
     if (runs_again(&daemon->ledger, job, sent_boot_ns)) {
         jm_message_set(why, "job %u has begun again since", job_id);
         return -1;

@@ -53,12 +53,10 @@ int jm_daemon_start(jm_daemon *daemon);
 /* A last tick, saved; then everything is closed. */
 void jm_daemon_stop(jm_daemon *daemon);
 
-/* A tick between the periodic ones: sample and split. What it brought is saved with the next. _all:
- * one of a clock's, not of a job's own moments, at which power is not to be read. */
-void jm_daemon_sample(jm_daemon *daemon);
-void jm_daemon_sample_all(jm_daemon *daemon);
+/* A tick between the periodic ones: sample and split. What it brought is saved with the next. */
+void jm_daemon_sample(jm_daemon *daemon, jm_asked asked);
 /* The same, unless the last tick is younger than max_age_ns; the age of the last tick, ns. */
-int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns);
+int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked);
 /* The periodic tick: sample, split, save. */
 void jm_daemon_tick(jm_daemon *daemon);
 

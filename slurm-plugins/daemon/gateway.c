@@ -191,7 +191,7 @@ static void note_hang(source *from) {
 static void look(gateway *self, source *from) {
     int64_t now_ns = jm_boot_ns();
     if (from->instrument->prompt && now_ns >= from->next_ask_ns &&
-        jm_poller_ask(from->poller, jm_real_ns(), now_ns))
+        jm_poller_ask(from->poller, jm_real_ns(), now_ns, JM_ASKED_BY_PERIOD))
         from->next_ask_ns = now_ns + (int64_t)(from->config->period_s * 1e9);
     for (jm_batch *batch = jm_poller_take(from->poller), *next; batch; batch = next) {
         next = batch->next;
@@ -209,7 +209,7 @@ static void settle(source *from, outlet *of, int64_t boot_ns) {
         return;
     jm_gain gain = jm_channel_settle(&of->channel, boot_ns,
                                      (int64_t)(from->config->period_s * 1e9) * MAX_GAP_PERIODS);
-    of->variance_uj2 += gain.variance_uj2;
+    of->variance_uj2 += gain.variance_uj2 + gain.common_uj2;
     of->lost = gain.lost_ns > 0;
 }
 

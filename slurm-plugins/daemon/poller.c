@@ -36,6 +36,7 @@ struct jm_poller {
     bool stopping, ended, asked;
     bool left_behind; /* nobody waits for the end: the thread frees all */
     int64_t asked_real_ns, asked_boot_ns;
+    jm_asked asked_by;
     int64_t busy_since_ns;
     jm_batch *first, **last;
     int n_batches;
@@ -66,15 +67,17 @@ static void append(jm_poller *poller, jm_batch *batch) {
     free(oldest);
 }
 
-static jm_batch *pack(const jm_poller *poller, int64_t boot_ns, int64_t took_ns) {
+static jm_batch *pack(const jm_poller *poller, int64_t boot_ns, int64_t took_ns, jm_asked by) {
     size_t n = (size_t)poller->n_channels;
     jm_batch *batch = calloc(1, sizeof *batch + n * sizeof batch->values[0]);
     if (!batch)
         return NULL;
     batch->boot_ns = boot_ns;
     batch->took_ns = took_ns;
+    batch->asked = by;
     for (size_t i = 0; i < n; i++) {
         batch->values[i].reading = poller->readings[i];
+        batch->values[i].reading.chosen = by == JM_ASKED_BY_MARK;
         if (!poller->readings[i].why)
             continue;
         jm_format(batch->values[i].why, JM_WHY_MAX, "%s", poller->readings[i].why);
@@ -84,7 +87,7 @@ static jm_batch *pack(const jm_poller *poller, int64_t boot_ns, int64_t took_ns)
 }
 
 /* Read until nothing more waits; the lock is held, but not during the calls. */
-static void read_all(jm_poller *poller, instant asked) {
+static void read_all(jm_poller *poller, instant asked, jm_asked by) {
     bool more = true;
     while (more && !poller->stopping) {
         poller->busy_since_ns = asked.boot_ns;
@@ -98,7 +101,7 @@ static void read_all(jm_poller *poller, instant asked) {
         int64_t boot_ns = ended_ns - asked.boot_ns <= AT_ONCE_NS
                               ? asked.boot_ns
                               : begun_ns + (ended_ns - begun_ns) / 2;
-        jm_batch *batch = pack(poller, boot_ns, ended_ns - asked.boot_ns);
+        jm_batch *batch = pack(poller, boot_ns, ended_ns - asked.boot_ns, by);
         pthread_mutex_lock(&poller->lock);
         poller->busy_since_ns = 0;
         if (batch)
@@ -137,7 +140,7 @@ static void *run(void *opaque) {
             pthread_cond_timedwait(&poller->wake, &poller->lock, &until);
             continue;
         }
-        read_all(poller, moment);
+        read_all(poller, moment, poller->asked ? poller->asked_by : JM_ASKED_BY_PERIOD);
         if (poller->asked) {
             poller->asked = false;
             pthread_cond_broadcast(&poller->done);
@@ -206,13 +209,14 @@ jm_poller *jm_poller_start(const jm_instrument *instrument, void *self,
     return NULL;
 }
 
-bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns) {
+bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns, jm_asked asked) {
     pthread_mutex_lock(&poller->lock);
     bool idle = !poller->asked && poller->busy_since_ns == 0;
     if (idle) {
         poller->asked = true;
         poller->asked_real_ns = real_ns;
         poller->asked_boot_ns = boot_ns;
+        poller->asked_by = asked;
         pthread_cond_signal(&poller->wake);
     }
     pthread_mutex_unlock(&poller->lock);

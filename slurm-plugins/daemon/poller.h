@@ -11,6 +11,13 @@ enum { JM_WHY_MAX = 240 };
 /* A prompt instrument is asked at every tick; it reads by itself when nobody asks for so long. */
 #define JM_UNASKED_PERIODS 1.5
 
+/* Who chose the moment of a reading. */
+typedef enum {
+    JM_ASKED_BY_PERIOD, /* the node alone, at a phase that no load knows */
+    JM_ASKED_BY_MARK,   /* a region's begin or end, which may be one moment on many nodes */
+    JM_ASKED_BY_JOB,    /* its begin or end: what was counted until then is wanted, no power */
+} jm_asked;
+
 typedef struct {
     jm_reading reading; /* why points to `why` below, or is NULL */
     char why[JM_WHY_MAX];
@@ -21,6 +28,7 @@ typedef struct jm_batch {
     struct jm_batch *next;
     int64_t boot_ns; /* CLOCK_BOOTTIME of the values that have no time of their own */
     int64_t took_ns; /* how long the call took */
+    jm_asked asked;
     jm_polled values[];
 } jm_batch;
 
@@ -31,7 +39,7 @@ jm_poller *jm_poller_start(const jm_instrument *instrument, void *self,
                            const jm_instrument_config *config, int n_channels, jm_message *why);
 
 /* Ask for a reading of this moment. False: the last one asked for is not there yet. */
-bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns);
+bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns, jm_asked asked);
 
 /* Wait until the reading asked for is there, at most until CLOCK_BOOTTIME deadline_ns. */
 bool jm_poller_wait(jm_poller *poller, int64_t deadline_ns);

@@ -102,7 +102,7 @@ static int look(probed *p) {
     int failed = 0;
     int64_t now_ns = jm_clock_ns(CLOCK_BOOTTIME);
     if (p->instrument->prompt && now_ns >= p->next_ask_ns &&
-        jm_poller_ask(p->poller, jm_clock_ns(CLOCK_REALTIME), now_ns))
+        jm_poller_ask(p->poller, jm_clock_ns(CLOCK_REALTIME), now_ns, JM_ASKED_BY_PERIOD))
         p->next_ask_ns = now_ns + (int64_t)(p->config->period_s * 1e9);
     for (jm_batch *batch = jm_poller_take(p->poller), *next; batch; batch = next) {
         next = batch->next;

@@ -189,10 +189,25 @@ static void take_value(const look *at, int channel, const jm_batch *batch,
     }
 }
 
+static bool is_power(const jm_channel *channel) {
+    return channel->info.method == JM_METHOD_INTEGRATED;
+}
+
+/*
+ * A counter says what was used until a job's begin or end. A power read there is that of the idle
+ * node beside it, on all nodes of the job alike: the line from there to the next reading would miss
+ * as much at each end.
+ */
+static bool is_wanted(const look *at, int channel, const jm_batch *batch) {
+    return batch->asked != JM_ASKED_BY_JOB || !is_power(&at->ledger->channels[channel]);
+}
+
 static void take_batch(const look *at, const jm_batch *batch) {
     const jm_sampled *sampled = &at->sampler->opened[at->which];
     bool told = false;
     for (int c = 0; c < sampled->n_channels; c++) {
+        if (!is_wanted(at, sampled->first_channel + c, batch))
+            continue;
         take_value(at, sampled->first_channel + c, batch, &batch->values[c].reading);
         told |= !batch->values[c].reading.none;
     }
@@ -215,25 +230,20 @@ static void judge_silence(const look *at) {
 
 /* ---- ticks ---- */
 
-static bool reads_power(const jm_sampled *sampled, const jm_ledger *ledger) {
+static bool reads_powers_alone(const jm_sampled *sampled, const jm_ledger *ledger) {
     for (int c = 0; c < sampled->n_channels; c++)
-        if (ledger->channels[sampled->first_channel + c].info.method != JM_METHOD_INTEGRATED)
+        if (!is_power(&ledger->channels[sampled->first_channel + c]))
             return false;
     return true;
 }
 
-/*
- * A counter says what was used until a job's begin or end. A power read there is that of the idle
- * node beside it, on all nodes of the job alike: the line from there to the next reading would miss
- * as much at each end.
- */
 static void ask_the_prompt(jm_sampler *sampler, const jm_ledger *ledger, int64_t real_ns,
-                           int64_t boot_ns, bool powers) {
+                           int64_t boot_ns, jm_asked by) {
     bool asked[JM_INSTRUMENTS_MAX] = {false};
     for (int i = 0; i < sampler->n_opened; i++) {
         const jm_sampled *one = &sampler->opened[i];
-        asked[i] = one->prompt && (powers || !reads_power(one, ledger)) &&
-                   jm_poller_ask(one->poller, real_ns, boot_ns);
+        asked[i] = one->prompt && (by != JM_ASKED_BY_JOB || !reads_powers_alone(one, ledger)) &&
+                   jm_poller_ask(one->poller, real_ns, boot_ns, by);
     }
     for (int i = 0; i < sampler->n_opened; i++)
         if (asked[i])
@@ -241,9 +251,9 @@ static void ask_the_prompt(jm_sampler *sampler, const jm_ledger *ledger, int64_t
 }
 
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
-                     bool powers, jm_gain *gains) {
+                     jm_asked asked, jm_gain *gains) {
     memset(gains, 0, (size_t)ledger->n_channels * sizeof *gains);
-    ask_the_prompt(sampler, ledger, real_ns, boot_ns, powers);
+    ask_the_prompt(sampler, ledger, real_ns, boot_ns, asked);
     for (int i = 0; i < sampler->n_opened; i++) {
         const jm_sampled *sampled = &sampler->opened[i];
         look at = {sampler, ledger, i, real_ns, boot_ns};

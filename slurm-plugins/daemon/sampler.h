@@ -34,10 +34,10 @@ int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *led
 
 /*
  * gains[i] for ledger channel i up to boot_ns: prompt instruments are asked and waited for a few
- * milliseconds at most, all others have what they last brought. powers: not only those that count.
+ * milliseconds at most, all others have what they last brought.
  */
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
-                     bool powers, jm_gain *gains);
+                     jm_asked asked, jm_gain *gains);
 
 /*
  * Which instruments there are and what each showed between two times (CLOCK_REALTIME), as

@@ -228,7 +228,7 @@ static void do_read(server *s, watch *client, const jm_packet *packet, char *ans
         refuse(answer, "no account is open for this process");
         return;
     }
-    jm_daemon_sample(s->daemon);
+    jm_daemon_sample(s->daemon, JM_ASKED_BY_JOB);
     const char *scope = jm_packet_get(packet, "scope");
     bool whole_job = scope && strcmp(scope, "job") == 0;
     if (!whole_job && account->closed_ns == 0) {
@@ -273,7 +273,7 @@ static void do_end(server *s, watch *client, const jm_packet *packet, char *answ
 static void do_node(server *s, watch *client, const jm_packet *packet, char *answer) {
     (void)client;
     jm_daemon_set_cores(s->daemon, jm_packet_u64(packet, "cores", 0));
-    jm_daemon_sample_if_older(s->daemon, s->daemon->ledger.window_ns);
+    jm_daemon_sample_if_older(s->daemon, s->daemon->ledger.window_ns, JM_ASKED_BY_PERIOD);
     uint64_t energy_uj = jm_ledger_node_uj(&s->daemon->ledger);
     double up_s = (double)(s->daemon->last_tick_boot_ns - s->daemon->started_boot_ns) / 1e9;
     add_u64(answer, "energy_uj", energy_uj);
@@ -301,7 +301,7 @@ static void do_books(server *s, watch *client, const jm_packet *packet, char *an
 
 /* For marks, instruments are read now, or as soon as users may have them read again. */
 static void sample_for_marks(server *s) {
-    int64_t age_ns = jm_daemon_sample_if_older(s->daemon, USER_SAMPLE_NS);
+    int64_t age_ns = jm_daemon_sample_if_older(s->daemon, USER_SAMPLE_NS, JM_ASKED_BY_MARK);
     int64_t rest_ns = age_ns < USER_SAMPLE_NS ? USER_SAMPLE_NS - age_ns : 1;
     struct itimerspec once = {.it_value = {.tv_nsec = rest_ns + 1000}};
     s->resting = timerfd_settime(s->rest->fd, 0, &once, NULL) == 0;
@@ -636,7 +636,7 @@ static void timer_fired(server *s, const watch *w) {
 static void profile_due(server *s) {
     uint64_t times;
     if (read(s->profile->fd, &times, sizeof times) == sizeof times)
-        jm_daemon_sample_all(s->daemon);
+        jm_daemon_sample(s->daemon, JM_ASKED_BY_PERIOD);
 }
 
 /* At a phase of its own. */

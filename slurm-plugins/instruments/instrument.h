@@ -66,6 +66,7 @@ typedef struct {
     bool none;       /* nothing new since the last call: no fault, until it has lasted too long */
     uint64_t value;  /* COUNTER: microjoules, raw; otherwise microwatts */
     int64_t time_ns; /* CLOCK_REALTIME of the value, where its source tells; 0: the call's time */
+    bool chosen;     /* set by the poller: a job's mark chose its moment, no period */
     const char *why; /* lives until the next call */
 } jm_reading;
 

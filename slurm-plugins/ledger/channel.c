@@ -155,19 +155,21 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
  * than the sampling, and each is off by the whole of its scatter: minus the covariance of
  * successive steps.
  */
-static void note_step(jm_channel *channel, uint64_t value, int64_t dt_ns) {
+static void note_step(jm_channel *channel, uint64_t value, int64_t dt_ns, bool chosen) {
     double dt_s = (double)dt_ns / NS_PER_S;
     double step_w = ((double)value - (double)channel->last_value) / UJ_PER_J;
     double lone_w2 = step_w * step_w / 12;
     double turning_w2 = -step_w * channel->step_w * 5 / 6;
     double resolution_w = channel->info.error.resolution_w;
     double variance_w2 = lone_w2 + (turning_w2 > 0 ? turning_w2 : 0);
-    channel->variance_uj2 +=
-        (variance_w2 + resolution_w * resolution_w / 12) * (dt_s * UJ_PER_J) * (dt_s * UJ_PER_J);
+    double dt_us = dt_s * UJ_PER_J;
+    *(chosen || channel->info.common ? &channel->common_uj2 : &channel->variance_uj2) +=
+        (variance_w2 + resolution_w * resolution_w / 12) * dt_us * dt_us;
     note_change(channel, step_w, dt_ns);
 }
 
-static void take_power(jm_channel *channel, uint64_t value, int64_t boot_ns, int64_t max_gap_ns) {
+static void take_power(jm_channel *channel, uint64_t value, bool chosen, int64_t boot_ns,
+                       int64_t max_gap_ns) {
     int64_t dt_ns = boot_ns - channel->last_boot_ns;
     channel->power_w = (double)value / UJ_PER_J;
     if (dt_ns > max_gap_ns) {
@@ -180,7 +182,7 @@ static void take_power(jm_channel *channel, uint64_t value, int64_t boot_ns, int
     channel->remainder = (uint64_t)(area % unit);
     channel->integral_uj += (uint64_t)(area / unit);
 
-    note_step(channel, value, dt_ns);
+    note_step(channel, value, dt_ns, chosen || channel->last_chosen);
 }
 
 static void note_range(jm_channel *channel) {
@@ -208,7 +210,7 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
     if (channel->has_last && is_counter)
         take_counter(channel, value, boot_ns);
     else if (channel->has_last)
-        take_power(channel, value, boot_ns, max_gap_ns);
+        take_power(channel, value, reading->chosen, boot_ns, max_gap_ns);
     else {
         channel->integral_uj = channel->total_uj;
         channel->settled_boot_ns = channel->moved_boot_ns = boot_ns;
@@ -221,6 +223,7 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
     channel->has_last = true;
     channel->last_value = value;
     channel->last_boot_ns = boot_ns;
+    channel->last_chosen = reading->chosen;
 }
 
 /*
@@ -266,8 +269,9 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
         /* Nobody is charged without energy; the error waits for the next gain. */
         if (gain.energy_uj > 0) {
             gain.variance_uj2 = channel->variance_uj2;
+            gain.common_uj2 = channel->common_uj2;
             gain.when_uj2 = channel->when_uj2;
-            channel->variance_uj2 = channel->when_uj2 = 0;
+            channel->variance_uj2 = channel->common_uj2 = channel->when_uj2 = 0;
         }
         channel->lost_ns = 0;
     }
@@ -288,7 +292,7 @@ void jm_channel_forget(jm_channel *channel) {
     channel->remainder = channel->part_carry = channel->moved_uj = 0;
     channel->settled_boot_ns = channel->lost_boot_ns = 0;
     channel->step_w = channel->step_rms_w = 0;
-    channel->variance_uj2 = channel->when_uj2 = 0;
+    channel->variance_uj2 = channel->common_uj2 = channel->when_uj2 = 0;
     channel->lost_ns = 0;
 }
 

@@ -27,6 +27,7 @@ typedef struct {
     double power_w;        /* mean between a counter's last two steps, or the last reading */
     int64_t moved_boot_ns; /* counter: when power_w was taken, and what it gained since */
     uint64_t moved_uj;
+    bool last_chosen;     /* a job chose the last reading's moment */
     double step_w;        /* the last change of power; not of a counter that is read when asked */
     double step_rms_w;    /* and how large they have been of late */
     int64_t step_ns;      /* time between the last two readings */
@@ -37,7 +38,7 @@ typedef struct {
     int64_t lost_boot_ns;    /* until when lost time has been told */
 
     /* gathered since the last settling */
-    double variance_uj2, when_uj2;
+    double variance_uj2, common_uj2, when_uj2;
     int64_t lost_ns;
     uint64_t values;
     const char *fault;
@@ -46,8 +47,9 @@ typedef struct {
 /* What one tick brought. */
 typedef struct {
     uint64_t energy_uj;
-    double variance_uj2; /* random error of this tick alone: quadrature and resolution of power
-                            readings */
+    /* random error of this tick alone: quadrature and resolution of power readings; common: of
+     * those whose moments other nodes' may share */
+    double variance_uj2, common_uj2;
     double when_uj2; /* of energy that is known, but not when it came: a counter's that is polled,
                         between its values */
     int64_t covered_ns; /* time the energy stands for */

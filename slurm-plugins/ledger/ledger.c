@@ -200,10 +200,10 @@ static void charge(jm_balance *balance, jm_part part, const slice *tick) {
         error->relative * (double)part.energy_uj + error->offset_w * UJ_PER_J * dt_s * idle;
     /* Who was there between all its values has the energy, if not when; the more so, if alone. */
     double when = balance->values == 0 ? busy * busy : busy * (1 - busy);
-    double *read_uj2 = tick->channel->info.common ? &balance->common_uj2 : &balance->variance_uj2;
-    *read_uj2 += tick->gain->variance_uj2 * busy * busy;
-    balance->variance_uj2 += tick->border.variance_uj2 * moved * moved;
-    balance->common_uj2 += tick->border.common_uj2 * alike * alike + tick->gain->when_uj2 * when;
+    balance->variance_uj2 +=
+        tick->gain->variance_uj2 * busy * busy + tick->border.variance_uj2 * moved * moved;
+    balance->common_uj2 += tick->gain->common_uj2 * busy * busy +
+                           tick->border.common_uj2 * alike * alike + tick->gain->when_uj2 * when;
     balance->share = busy;
 }
 

@@ -205,6 +205,11 @@ static uint64_t rise(uint64_t before, uint64_t now) {
     return now > before ? now - before : 0;
 }
 
+static double edge_of(const jm_channel *channel, double power_w) {
+    jm_border border = jm_channel_border(channel, power_w);
+    return border.variance_uj2 + border.common_uj2;
+}
+
 jm_interval jm_ledger_region_tick(const jm_ledger *ledger, const jm_account *account,
                                   int64_t boot_ns) {
     const jm_charge before = account->regions.seen, now = charged(ledger, account);
@@ -221,7 +226,7 @@ jm_interval jm_ledger_region_tick(const jm_ledger *ledger, const jm_account *acc
     double power_w = dt_s > 0 ? (double)tick.gained.energy_uj / 1e6 / dt_s : 0;
     for (int c = 0; c < ledger->n_channels; c++)
         if (ledger->channels[c].outermost)
-            tick.edge_uj2 += jm_channel_stamp_variance(&ledger->channels[c], power_w);
+            tick.edge_uj2 += edge_of(&ledger->channels[c], power_w);
     return tick;
 }
 

@@ -161,6 +161,22 @@ TEST(a_failed_reading_is_named_and_bridged) {
     expect_equal(feed(&channel, 100000000, 3 * SECOND).energy_uj, 100000000);
 }
 
+/* A mark is one moment on many nodes: so what is not seen on either side of its reading is common.
+ */
+TEST(between_readings_the_error_is_the_nodes_own_unless_a_job_chose_one_of_their_moments) {
+    jm_channel channel = sensor();
+    uint64_t powers[] = {100000000, 200000000, 100000000, 200000000};
+    feed(&channel, powers[0], SECOND);
+    jm_gain own = feed(&channel, powers[1], 2 * SECOND);
+    expect(own.variance_uj2 > 0 && own.common_uj2 == 0);
+    for (int64_t i = 2; i < 4; i++) {
+        jm_reading reading = {.ok = true, .value = powers[i], .chosen = i == 2};
+        jm_gain near = jm_channel_advance(&channel, &reading, (i + 1) * SECOND, 5 * SECOND);
+        expect(near.variance_uj2 == 0 && near.common_uj2 > 0);
+    }
+    expect(feed(&channel, powers[0], 5 * SECOND).variance_uj2 > 0);
+}
+
 /* Slow instruments: ticks between values hold the power, the next value settles the account. */
 TEST(a_tick_without_a_value_holds_and_the_next_value_settles) {
     jm_channel channel = sensor();

@@ -193,11 +193,11 @@ TEST(a_pause_is_saved_where_it_ended_somebody) {
     open_now(8, "extern", there);
     jm_daemon_tick(&node);
     pass(30 * SECOND);
-    jm_daemon_sample(&node);
+    jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
     expect_equal(node.unsaved_since_ns, 0);
     die(gone);
     pass(30 * SECOND);
-    jm_daemon_sample(&node);
+    jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
     expect(node.unsaved_since_ns != 0);
     die(there);
 }

@@ -73,7 +73,7 @@ TEST(a_prompt_instrument_answers_for_the_moment_asked) {
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
     sem_post(&gate.let); /* once: however long we take, its second value comes no sooner */
     int64_t asked_ns = boot_ns();
-    expect(jm_poller_ask(poller, 7, asked_ns));
+    expect(jm_poller_ask(poller, 7, asked_ns, JM_ASKED_BY_PERIOD));
     expect(jm_poller_wait(poller, asked_ns + 10 * S));
     jm_batch *batch = jm_poller_take(poller);
     expect(batch && batch->next == NULL && batch->values[0].reading.time_ns == 7);
@@ -89,7 +89,8 @@ TEST(a_prompt_instrument_answers_for_the_moment_asked) {
 TEST(a_second_value_comes_soon_after_the_first) {
     struct gate gate = {0};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
-    expect(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
+    expect(jm_poller_ask(poller, 7, boot_ns(), JM_ASKED_BY_PERIOD) &&
+           jm_poller_wait(poller, boot_ns() + 10 * S));
     uint64_t last = 0;
     for (int i = 0; last < 2 && i < 1000; i++) {
         count_and_free(jm_poller_take(poller), &last);
@@ -104,7 +105,8 @@ TEST(what_waits_is_read_at_once) {
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
     for (int i = 0; i < 5; i++)
         sem_post(&gate.let);
-    expect(jm_poller_ask(poller, 7, boot_ns()) && jm_poller_wait(poller, boot_ns() + 10 * S));
+    expect(jm_poller_ask(poller, 7, boot_ns(), JM_ASKED_BY_PERIOD) &&
+           jm_poller_wait(poller, boot_ns() + 10 * S));
     uint64_t last = 0;
     expect(count_and_free(jm_poller_take(poller), &last) == 5 && last == 5);
     gate.holds = false;
@@ -115,10 +117,10 @@ TEST(what_waits_is_read_at_once) {
 TEST(an_instrument_that_hangs_is_waited_for_once_and_goes_on_when_it_can) {
     struct gate gate = {.holds = true};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
-    expect(jm_poller_ask(poller, 7, boot_ns()));
+    expect(jm_poller_ask(poller, 7, boot_ns(), JM_ASKED_BY_PERIOD));
     expect(!jm_poller_wait(poller, boot_ns() + S / 100));
     expect(becomes(poller, true));
-    expect(!jm_poller_ask(poller, 8, boot_ns())); /* nobody waits again */
+    expect(!jm_poller_ask(poller, 8, boot_ns(), JM_ASKED_BY_PERIOD)); /* nobody waits again */
     sem_post(&gate.let);
     expect(jm_poller_wait(poller, boot_ns() + 10 * S));
     uint64_t last = 0;

@@ -66,36 +66,46 @@ TEST(what_does_not_fit_is_closed_and_leaves_no_trace) {
 
 static jm_gain gains[JM_CHANNELS_MAX];
 
-static void look(jm_sampler *sampler, jm_ledger *ledger, bool powers) {
+static void look(jm_sampler *sampler, jm_ledger *ledger, jm_asked asked) {
     jm_sampler_read(sampler, ledger, jm_clock_ns(CLOCK_REALTIME), jm_clock_ns(CLOCK_BOOTTIME),
-                    powers, gains);
+                    asked, gains);
 }
 
 static void tick(jm_sampler *sampler, jm_ledger *ledger) {
-    look(sampler, ledger, true);
+    look(sampler, ledger, JM_ASKED_BY_PERIOD);
 }
 
-/* At a job's begin and end a power is that of the idle node beside it; by itself it is not read. */
+/* At a job's begin and end a power is that of the idle node beside it; what counts tells what was
+ * used until then, whether one instrument has both or not. */
 TEST(power_is_not_read_at_a_jobs_own_moments) {
     static jm_sampler sampler;
     static jm_ledger ledger;
     static jm_config config;
     test_write_all("own/hwmon0", "name board", "power1_input 5000000");
-    test_write_all("rapl/intel-rapl:0", "name package-0", "energy_uj 1000",
-                   "max_energy_range_uj 262143328850");
+    test_write_all("both/hwmon0", "name board", "energy1_input 1000", "power2_input 5000000");
     entry(&config, "power", "hwmon", "own");
-    entry(&config, "counter", "powercap", "rapl");
+    entry(&config, "both", "hwmon", "both");
     config.instruments[0].period_s = config.instruments[1].period_s = 3600;
     jm_ledger_init(&ledger, 1, 1000000000);
     expect_equal(jm_sampler_open(&sampler, &config, &ledger), 0);
-    const jm_channel *power = &ledger.channels[0], *counter = &ledger.channels[1];
+    const jm_channel *powers[] = {&ledger.channels[0], NULL}, *counter = NULL;
+    for (int c = 1; c < ledger.n_channels; c++)
+        if (ledger.channels[c].info.method == JM_METHOD_COUNTER)
+            counter = &ledger.channels[c];
+        else
+            powers[1] = &ledger.channels[c];
+    expect(counter && powers[1]);
     int64_t last_ns = jm_clock_ns(CLOCK_BOOTTIME) + 60 * JM_NS_PER_S;
     while (!counter->has_last && jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
-        look(&sampler, &ledger, false);
-    expect(counter->has_last && !power->has_last);
-    while (!power->has_last && jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
+        look(&sampler, &ledger, JM_ASKED_BY_JOB);
+    expect(counter->has_last && !powers[0]->has_last && !powers[1]->has_last);
+    while (!(powers[0]->has_last && powers[1]->has_last) && jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
         tick(&sampler, &ledger);
-    expect(power->has_last);
+    expect(powers[0]->has_last && powers[1]->has_last && !powers[1]->last_chosen);
+    while (!(powers[0]->last_chosen && powers[1]->last_chosen) &&
+           jm_clock_ns(CLOCK_BOOTTIME) < last_ns)
+        look(&sampler, &ledger, JM_ASKED_BY_MARK);
+    expect(powers[0]->last_chosen && powers[1]->last_chosen);
     jm_sampler_close(&sampler);
     jm_ledger_free(&ledger);
     jm_config_free(&config);

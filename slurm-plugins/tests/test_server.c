@@ -30,9 +30,11 @@ static void begin(void) {
     test_begin_folder();
     test_write("joulemark.yaml",
                test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
-                         "period_s: 1\ncpus: 4\n"
-                         "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
-                         test_folder, test_folder, test_folder));
+                         "period_s: 3600\ncpus: 4\ninstruments:\n"
+                         "- {type: model, idle_w: 40, full_w: 120}\n"
+                         "- {type: hwmon, root: %s/hwmon}\n",
+                         test_folder, test_folder, test_folder, test_folder));
+    test_write_all("hwmon/hwmon0", "name board", "power1_input 1000000000");
     node = (jm_daemon){.node = "n1"};
     expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &node.config, report, NULL), 0);
     listener = jm_server_listen(&node, &why);
@@ -108,6 +110,23 @@ TEST(a_step_falls_back_on_the_answer_that_was_heard) {
     expect_text(answer, "ok");
     ask(fd, "read", answer);
     expect_equal(number_in(answer, "energy_uj"), heard_uj);
+    close(fd);
+}
+
+/* A sensor of power tells of what lies between its periods by being read at the marks. */
+TEST(a_region_costs_what_sensors_show_at_its_marks) {
+    char answer[JM_PACKET_MAX], request[JM_PACKET_MAX];
+    int fd = dial();
+    snprintf(request, sizeof request, "open job=7 step=0 uid=%u job_cpus=4 step_cpus=4", getuid());
+    ask(fd, request, answer);
+    expect_text(answer, "ok");
+    usleep(500000); /* nobody asks, and its second value is there */
+    test_write("hwmon/hwmon0/power1_input", "3000000000\n");
+    ask(fd, "region_begin name=solve", answer);
+    expect_text(answer, "ok");
+    usleep(100000);
+    ask(fd, "region_end name=solve", answer);
+    expect(number_in(answer, "energy_uj") >= 250000000, "%s", answer);
     close(fd);
 }
 
