@@ -81,7 +81,9 @@ static void notice_absence(jm_daemon *daemon) {
 }
 
 void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
-    if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS)
+    if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS ||
+        (asked == JM_ASKED_BY_JOB && daemon->heard_boot_ns > 0 &&
+         daemon->last_tick_boot_ns >= daemon->heard_boot_ns))
         return;
     jm_gain gains[JM_CHANNELS_MAX];
     notice_absence(daemon);

@@ -33,6 +33,7 @@ typedef struct {
     char boot_id[JM_NAME_MAX];
     /* Accounts begin and end at ticks, so that a record's times bound its energy exactly. */
     int64_t last_tick_boot_ns, last_tick_real_ns;
+    int64_t heard_boot_ns;   /* by then, all that is answered now had been sent; 0: not known */
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
     int64_t unsaved_since_ns; /* CLOCK_BOOTTIME; 0: no account was opened or closed since a save */
@@ -53,7 +54,9 @@ int jm_daemon_start(jm_daemon *daemon);
 /* A last tick, saved; then everything is closed. */
 void jm_daemon_stop(jm_daemon *daemon);
 
-/* A tick between the periodic ones: sample and split. What it brought is saved with the next. */
+/* A tick between the periodic ones: sample and split. What it brought is saved with the next. For a
+ * job's moment one of after all that was heard will do: of many at once each sweeps no node of its
+ * own. */
 void jm_daemon_sample(jm_daemon *daemon, jm_asked asked);
 /* The same, unless the last tick is younger than max_age_ns; the age of the last tick, ns. */
 int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked);

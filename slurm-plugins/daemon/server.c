@@ -595,7 +595,8 @@ static bool has_room_for(const server *s, uint32_t uid) {
     return false;
 }
 
-static void greet(server *s, int listener) {
+/* False: nobody waits, or nobody more can be let in. */
+static bool greet_one(server *s, int listener) {
     int fd = jm_descriptor_move_up(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -609,7 +610,7 @@ static void greet(server *s, int listener) {
     if (!client) {
         if (fd >= 0)
             close(fd);
-        return;
+        return fd >= 0;
     }
     s->n_clients++;
     client->pid = peer.pid;
@@ -617,6 +618,13 @@ static void greet(server *s, int listener) {
     client->uid = peer.uid;
     client->privileged = is_privileged(s, peer.uid);
     s->n_users += !client->privileged;
+    return true;
+}
+
+/* All who came at once, so that what they ask is heard at once. */
+static void greet(server *s, int listener) {
+    for (int i = 0; i < EVENTS_MAX && greet_one(s, listener); i++)
+        continue;
 }
 
 static void process_ended(server *s, watch *w) {
@@ -754,6 +762,7 @@ int jm_server_run(jm_daemon *daemon, int listener) {
             jm_error("event loop: %s", strerror(errno));
             return -1;
         }
+        daemon->heard_boot_ns = jm_boot_ns();
         for (int i = 0; i < n; i++)
             handle(&s, events[i].data.ptr);
         answer_waiting(&s);

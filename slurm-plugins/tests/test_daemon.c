@@ -202,6 +202,27 @@ TEST(a_pause_is_saved_where_it_ended_somebody) {
     die(there);
 }
 
+/* Each would sweep the node: of many that came at once the first does. */
+TEST(what_came_at_once_shares_a_tick) {
+    for (int round = 0; round < 3; round++) {
+        node.heard_boot_ns = jm_boot_ns();
+        pass(SECOND);
+        jm_daemon_sample(&node, JM_ASKED_BY_JOB);
+        int64_t tick_ns = node.last_tick_boot_ns;
+        expect(tick_ns >= node.heard_boot_ns);
+        test_pause_ms(2);
+        jm_daemon_sample(&node, JM_ASKED_BY_JOB);
+        expect_equal(node.last_tick_boot_ns, tick_ns);
+    }
+    jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
+    expect(node.last_tick_boot_ns > node.heard_boot_ns);
+    int64_t before_ns = node.last_tick_boot_ns;
+    node.heard_boot_ns = 0;
+    test_pause_ms(2);
+    jm_daemon_sample(&node, JM_ASKED_BY_JOB);
+    expect(node.last_tick_boot_ns > before_ns);
+}
+
 static void rest_for(int64_t ns) {
     for (; ns > 0; ns -= SECOND) {
         pass(SECOND);
