@@ -1,78 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Whose accounts are opened, and when those end that nothing stands for: children of this program
 // take slurmstepd's place, and a model draws the power.
-#include "bk_fixtures.h"
+#include "node.h"
 #include "presence.h"
-#include "process.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-static const int64_t SECOND = 1000000000;
-static jm_daemon node;
 static jm_message why;
-
-static void report(void *context, const char *message) {
-    (void)context;
-    fprintf(stderr, "%s\n", message);
-}
-
-static void start(void) {
-    node = (jm_daemon){.node = "n1"};
-    test_write("joulemark.yaml",
-               test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
-                         "period_s: 1\ncpus: 4\n"
-                         "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
-                         test_folder, test_folder, test_folder));
-    mkdir(node.config.record_dir, 0755);
-    expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &node.config, report, NULL), 0);
-    expect_equal(jm_daemon_start(&node), 0);
-    while (!node.ledger.channels[0].has_last) /* its thread may get a processor late */
-        jm_daemon_tick(&node);
-}
-
-static void stop(void) {
-    jm_daemon_stop(&node);
-    jm_config_free(&node.config);
-}
+/* What stands for a job is looked for in all of /proc, and no other job has these numbers. */
+static uint32_t ours, others;
 
 static void begin(void) {
-    test_begin_folder();
-    start();
-}
-
-static void end(void) {
-    stop();
-    test_end_folder();
-}
-
-/* A process that lives until it is killed, with slurmstepd's title if it is given one. */
-static pid_t live(const char *title) {
-    pid_t pid = fork();
-    if (pid == 0 && title)
-        execl("/bin/sleep", title, "600", NULL);
-    while (pid == 0)
-        pause();
-    char path[64], seen[64] = "";
-    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
-    while (title && strcmp(seen, title) != 0) /* it has ours until it is another program */
-        jm_read_small_file(path, seen, sizeof seen);
-    return pid;
-}
-
-static void die(pid_t pid) {
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    ours = 1u << 31 | (uint32_t)getpid();
+    others = ours | 1u << 30;
+    begin_daemon();
 }
 
 static void end_step(jm_account *step) {
     die(step->pid);
     jm_daemon_close_account(&node, step, false);
-}
-
-static uint64_t start_of(pid_t pid) {
-    jm_process process;
-    return jm_process_read(pid, &process) ? process.start : 0;
 }
 
 static jm_account *open_step(uint32_t job, const char *step, pid_t pid, uint64_t pid_start,
@@ -86,19 +30,6 @@ static jm_account *open_now(uint32_t job, const char *step, pid_t pid) {
     return open_step(job, step, pid, start_of(pid), jm_boot_ns());
 }
 
-/* The last tick was so long ago. */
-static void pass(int64_t ns) {
-    node.last_tick_boot_ns -= ns;
-    node.last_tick_real_ns -= ns;
-    node.ledger.channels[0].last_boot_ns -= ns;
-    node.ledger.channels[0].settled_boot_ns -= ns;
-}
-
-static void check_books(void) {
-    for (int c = 0; c < node.ledger.n_channels; c++)
-        expect_equal(jm_ledger_charged_uj(&node.ledger, c), node.ledger.channels[c].total_uj);
-}
-
 static uint64_t energy(const jm_account *account) {
     return account->balance[0].energy_uj;
 }
@@ -106,14 +37,14 @@ static uint64_t energy(const jm_account *account) {
 TEST(who_is_gone_opens_nothing) {
     pid_t pid = live(NULL), other = live(NULL);
     uint64_t pid_start = start_of(pid);
-    jm_account *known = open_now(7, "extern", other);
+    jm_account *known = open_now(ours, "extern", other);
     kill(pid, SIGKILL);
     waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT); /* it has a name still */
-    expect(open_step(8, "0", pid, pid_start, jm_boot_ns()) == NULL);
+    expect(open_step(others, "0", pid, pid_start, jm_boot_ns()) == NULL);
     expect_part(why.text, "is gone");
-    expect(open_step(7, "0", pid, pid_start, jm_boot_ns()) == NULL); /* of a known job too */
+    expect(open_step(ours, "0", pid, pid_start, jm_boot_ns()) == NULL); /* of a known job too */
     die(pid);
-    expect(open_step(7, "0", pid, pid_start, jm_boot_ns()) == NULL);
+    expect(open_step(ours, "0", pid, pid_start, jm_boot_ns()) == NULL);
     expect(known && node.ledger.n_accounts == 2);
     die(other);
 }
@@ -121,33 +52,33 @@ TEST(who_is_gone_opens_nothing) {
 TEST(who_has_anothers_number_opens_nothing) {
     int64_t sent_ns = jm_boot_ns() - SECOND;
     pid_t pid = live(NULL);
-    expect(open_step(7, "0", pid, start_of(pid), sent_ns) == NULL);
+    expect(open_step(ours, "0", pid, start_of(pid), sent_ns) == NULL);
     expect_part(why.text, "its number was another's");
-    expect(open_now(7, "0", pid) != NULL);
+    expect(open_now(ours, "0", pid) != NULL);
     die(pid);
 }
 
 TEST(a_slurmstepd_opens_its_own_jobs_account_alone) {
-    pid_t pid = live("slurmstepd: [7.0]");
-    expect(open_step(8, "0", pid, start_of(pid), jm_boot_ns()) == NULL);
-    expect_part(why.text, "is a slurmstepd of job 7, not of job 8");
-    expect(open_now(7, "0", pid) != NULL);
+    pid_t pid = live(test_text("slurmstepd: [%u.0]", ours));
+    expect(open_step(others, "0", pid, start_of(pid), jm_boot_ns()) == NULL);
+    expect_part(why.text, test_text("is a slurmstepd of job %u, not of job %u", ours, others));
+    expect(open_now(ours, "0", pid) != NULL);
     die(pid);
 }
 
 TEST(what_an_epilog_ended_is_opened_no_more) {
     pid_t pid = live(NULL);
     test_pause_ms(20); /* a process's start is known to 10 ms */
-    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), -1);
-    expect(open_step(7, "0", pid, start_of(pid), jm_boot_ns()) == NULL);
+    expect_equal(jm_daemon_end_job(&node, ours, jm_boot_ns(), &why), -1);
+    expect(open_step(ours, "0", pid, start_of(pid), jm_boot_ns()) == NULL);
     expect_part(why.text, "is over");
     test_pause_ms(20);
     int64_t between_ns = jm_boot_ns();
     test_pause_ms(20);
     pid_t again = live(NULL); /* requeued */
-    expect(open_now(7, "0", again) != NULL);
-    expect_equal(jm_daemon_end_job(&node, 7, between_ns, &why), -1);
-    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
+    expect(open_now(ours, "0", again) != NULL);
+    expect_equal(jm_daemon_end_job(&node, ours, between_ns, &why), -1);
+    expect_equal(jm_daemon_end_job(&node, ours, jm_boot_ns(), &why), 0);
     die(pid);
     die(again);
 }
@@ -155,7 +86,7 @@ TEST(what_an_epilog_ended_is_opened_no_more) {
 /* /proc is asked at each tick about those alone whom the kernel could not be asked to tell of. */
 TEST(who_cannot_be_watched_is_looked_for) {
     pid_t seen = live(NULL), watched = live(NULL);
-    jm_account *looked_for = open_now(7, "0", seen), *told_of = open_now(8, "0", watched);
+    jm_account *looked_for = open_now(ours, "0", seen), *told_of = open_now(others, "0", watched);
     told_of->watched = true;
     node.config.period_s = 3600; /* a program that gets no processor has not been away */
     die(seen);
@@ -169,9 +100,8 @@ TEST(who_cannot_be_watched_is_looked_for) {
 /* As after a SIGSTOP of 30 s in which the job ended: it is charged none of them. */
 TEST(who_ends_unseen_ends_when_last_seen) {
     pid_t gone = live(NULL), there = live(NULL);
-    jm_account *step = open_now(7, "extern", gone), *other = open_now(8, "extern", there);
-    pass(SECOND);
-    jm_daemon_tick(&node);
+    jm_account *step = open_now(ours, "extern", gone), *other = open_now(others, "extern", there);
+    pass_and_tick(SECOND);
     uint64_t before_uj = energy(step->job);
     expect(before_uj >= 20 * UINT64_C(1000000));
     die(gone);
@@ -189,8 +119,8 @@ TEST(who_ends_unseen_ends_when_last_seen) {
 
 TEST(a_pause_is_saved_where_it_ended_somebody) {
     pid_t gone = live(NULL), there = live(NULL);
-    open_now(7, "extern", gone);
-    open_now(8, "extern", there);
+    open_now(ours, "extern", gone);
+    open_now(others, "extern", there);
     jm_daemon_tick(&node);
     pass(30 * SECOND);
     jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
@@ -224,18 +154,16 @@ TEST(what_came_at_once_shares_a_tick) {
 }
 
 static void rest_for(int64_t ns) {
-    for (; ns > 0; ns -= SECOND) {
-        pass(SECOND);
-        jm_daemon_tick(&node);
-    }
+    for (; ns > 0; ns -= SECOND)
+        pass_and_tick(SECOND);
 }
 
 /* The fault itself: its step closed, its epilog gone, no .extern; beside it another job. */
 TEST(a_job_that_nothing_stands_for_costs_nobody_and_ends) {
     char lifeless[64];
     pid_t gone = live(NULL), there = live(NULL);
-    jm_account *step = open_now(7, "0", gone), *job = step->job;
-    jm_account *other = open_now(8, "extern", there); /* so PrologFlags=Contain is set */
+    jm_account *step = open_now(ours, "0", gone), *job = step->job;
+    jm_account *other = open_now(others, "extern", there); /* so PrologFlags=Contain is set */
     pass(SECOND);
     end_step(step);
     int64_t seen_ns = job->rested_ns;
@@ -266,7 +194,7 @@ TEST(a_job_that_nothing_stands_for_costs_nobody_and_ends) {
 TEST(a_job_without_contain_rests_between_steps) {
     char lifeless[64];
     pid_t first = live(NULL), second = live(NULL);
-    jm_account *step = open_now(7, "0", first), *job = step->job;
+    jm_account *step = open_now(ours, "0", first), *job = step->job;
     pass(SECOND);
     end_step(step);
     uint64_t before_uj = energy(job);
@@ -274,8 +202,8 @@ TEST(a_job_without_contain_rests_between_steps) {
     expect_equal(job->closed_ns, 0);
     expect_equal(energy(job), before_uj);
     jm_presence_lifeless(&node.ledger, lifeless, sizeof lifeless);
-    expect_text(lifeless, "7");
-    expect(open_now(7, "1", second)->job == job);
+    expect_text(lifeless, test_text("%u", ours));
+    expect(open_now(ours, "1", second)->job == job);
     expect(job->rested_ns == 0 && job->active_ns >= 11 * SECOND);
     expect(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000)); /* 2 of 4 CPUs of 40 W */
     check_books();
@@ -285,19 +213,19 @@ TEST(a_job_without_contain_rests_between_steps) {
 /* Or with its end. */
 TEST(its_epilog_gives_a_job_its_rest) {
     pid_t pid = live(NULL);
-    jm_account *step = open_now(7, "0", pid), *job = step->job;
+    jm_account *step = open_now(ours, "0", pid), *job = step->job;
     end_step(step);
     uint64_t before_uj = energy(job);
     rest_for(10 * SECOND);
-    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
+    expect_equal(jm_daemon_end_job(&node, ours, jm_boot_ns(), &why), 0);
     expect(energy(job) >= before_uj + 10 * 20 * UINT64_C(1000000));
     expect_equal(job->closed_ns, node.last_tick_real_ns);
     check_books();
 }
 
 TEST(a_slurmstepd_without_an_account_stands_for_its_job) {
-    pid_t gone = live(NULL), there = live("slurmstepd: [7.extern]");
-    jm_account *step = open_now(7, "0", gone), *job = step->job;
+    pid_t gone = live(NULL), there = live(test_text("slurmstepd: [%u.extern]", ours));
+    jm_account *step = open_now(ours, "0", gone), *job = step->job;
     node.contains = true;
     end_step(step);
     rest_for(10 * SECOND);
@@ -310,27 +238,22 @@ TEST(a_slurmstepd_without_an_account_stands_for_its_job) {
 /* A phantom in a ledger of an earlier daemon goes with the first job that tells of Contain. */
 TEST(a_phantom_survives_no_restart) {
     pid_t gone = live(NULL), there = live(NULL);
-    jm_account *step = open_now(7, "0", gone);
+    jm_account *step = open_now(ours, "0", gone);
     end_step(step);
-    stop();
-    start();
-    jm_account *job = jm_ledger_find_job(&node.ledger, 7);
+    stop_daemon();
+    start_daemon();
+    jm_account *job = jm_ledger_find_job(&node.ledger, ours);
     expect(job && job->closed_ns == 0 && job->rested_ns != 0);
-    open_now(8, "extern", there);
+    open_now(others, "extern", there);
     rest_for(6 * SECOND);
     expect(job && job->closed_ns != 0);
     die(there);
 }
 
-static void pass_and_tick(int64_t ns) {
-    pass(ns);
-    jm_daemon_tick(&node);
-}
-
 /* A machine of 4 threads, on which Slurm gives 2 cores to jobs: who has both has it whole. */
 TEST(a_jobs_cores_are_a_part_of_those_that_slurm_gives) {
     pid_t pid = live(NULL);
-    jm_account *job = open_now(7, "extern", pid)->job;
+    jm_account *job = open_now(ours, "extern", pid)->job;
     const jm_balance *nobody = &node.ledger.unallocated[0];
     uint64_t before_uj = nobody->idle_uj;
     jm_daemon_set_cores(&node, 0);
@@ -339,9 +262,9 @@ TEST(a_jobs_cores_are_a_part_of_those_that_slurm_gives) {
     expect_near((double)(nobody->idle_uj - before_uj), (double)job->balance[0].idle_uj, 10);
     jm_daemon_set_cores(&node, 2);
     before_uj = nobody->idle_uj;
-    stop();
-    start(); /* nobody tells it again */
-    job = jm_ledger_find_job(&node.ledger, 7);
+    stop_daemon();
+    start_daemon(); /* nobody tells it again */
+    job = jm_ledger_find_job(&node.ledger, ours);
     uint64_t half_uj = job->balance[0].idle_uj;
     pass_and_tick(SECOND);
     expect(job->balance[0].idle_uj > half_uj + 1000000);
@@ -354,15 +277,15 @@ TEST(a_jobs_cores_are_a_part_of_those_that_slurm_gives) {
 TEST(what_nobody_told_is_noted) {
     char path[JM_PATH_MAX], record[8192] = "";
     pid_t pid = live(NULL);
-    jm_open_request bare = {.job_id = 7,
+    jm_open_request bare = {.job_id = ours,
                             .uid = JM_UID_UNKNOWN,
                             .step = "extern",
                             .pid = pid,
                             .pid_start = start_of(pid)};
     expect(jm_daemon_open_account(&node, &bare, jm_boot_ns(), &why) != NULL);
-    expect_equal(jm_daemon_end_job(&node, 7, jm_boot_ns(), &why), 0);
+    expect_equal(jm_daemon_end_job(&node, ours, jm_boot_ns(), &why), 0);
     jm_daemon_write_due_records(&node);
-    expect(jm_format(path, sizeof path, "%s/test.7.n1.json", node.outboxes.path[0]));
+    expect(jm_format(path, sizeof path, "%s/test.%u.n1.json", node.outboxes.path[0], ours));
     expect(jm_read_small_file(path, record, sizeof record - 1) > 0);
     expect_part(record, "\"uid\": 0,");
     expect_part(record, "nobody told its user, cores and GPUs");
@@ -381,7 +304,7 @@ TEST(who_is_not_known_has_a_users_profile) {
 TEST(marks_are_the_process_own_and_its_users) {
     pid_t pid = live(NULL), other = live(NULL);
     uint64_t began = start_of(pid);
-    jm_account *step = open_now(7, "0", pid);
+    jm_account *step = open_now(ours, "0", pid);
     step->uid = 1000;
     expect(jm_daemon_marked_account(&node, pid, began, 1000, &why) == step);
     expect(jm_daemon_marked_account(&node, pid, began - 1, 1000, &why) == NULL);
@@ -398,7 +321,5 @@ TEST(marks_are_the_process_own_and_its_users) {
 
 int main(int argc, char **argv) {
     (void)argv;
-    if (argc > 1) /* as the forwarder, which the daemon runs from its own program */
-        return EXIT_SUCCESS;
-    return expect_each(begin, end);
+    return all_with_daemon(argc, begin, end_daemon);
 }

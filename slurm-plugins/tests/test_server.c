@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The daemon's socket, asked by hand.
-#include "bk_fixtures.h"
+#include "node.h"
 #include "protocol.h"
 #include "server.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
-static jm_daemon node;
 static int listener;
 static pthread_t thread;
-
-static void report(void *context, const char *message) {
-    (void)context;
-    fprintf(stderr, "%s\n", message);
-}
+static bool serving;
 
 static void *serve(void *unused) {
     (void)unused;
@@ -28,29 +21,27 @@ static void begin(void) {
     jm_message why;
     sigset_t ending;
     test_begin_folder();
-    test_write("joulemark.yaml",
-               test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
-                         "period_s: 3600\ncpus: 4\ninstruments:\n"
-                         "- {type: model, idle_w: 40, full_w: 120}\n"
-                         "- {type: hwmon, root: %s/hwmon}\n",
-                         test_folder, test_folder, test_folder, test_folder));
     test_write_all("hwmon/hwmon0", "name board", "power1_input 1000000000");
-    node = (jm_daemon){.node = "n1"};
-    expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &node.config, report, NULL), 0);
+    start_first_daemon(3600, test_text("- {type: hwmon, root: %s/hwmon}\n", test_folder));
     listener = jm_server_listen(&node, &why);
-    expect_equal(jm_daemon_start(&node), 0);
     sigemptyset(&ending); /* the server hears of it by a descriptor */
     sigaddset(&ending, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ending, NULL);
-    expect_equal(pthread_create(&thread, NULL, serve, NULL), 0);
+    serving = expect_equal(pthread_create(&thread, NULL, serve, NULL), 0);
+}
+
+/* Before the node is looked into: it is the server's as long as that runs. */
+static void stop_serving(void) {
+    if (!serving)
+        return;
+    kill(getpid(), SIGTERM);
+    pthread_join(thread, NULL);
+    serving = false;
 }
 
 static void end(void) {
-    kill(getpid(), SIGTERM);
-    pthread_join(thread, NULL);
-    jm_daemon_stop(&node);
-    jm_config_free(&node.config);
-    test_end_folder();
+    stop_serving();
+    end_daemon();
 }
 
 static int dial(void) {
@@ -135,31 +126,25 @@ TEST(slurmd_tells_the_nodes_cores) {
     int fd = dial();
     ask(fd, "node cores=2", answer);
     expect_part(answer, "ok energy_uj=");
-    expect_equal(node.ledger.cpus, 2);
-    ask(fd, "node", answer);
-    expect_equal(node.ledger.cpus, 2);
+    ask(fd, "node", answer); /* who does not know takes nothing back */
     close(fd);
+    stop_serving();
+    expect_equal(node.ledger.cpus, 2);
 }
 
 /* Neither root nor anybody else until somebody says who. */
 TEST(who_is_not_named_is_not_known) {
     char answer[JM_PACKET_MAX];
-    pid_t pid = fork();
-    if (pid == 0) {
-        ask(dial(), "open job=7 step=0", answer);
-        _exit(EXIT_SUCCESS);
-    }
-    waitpid(pid, NULL, 0);
     int fd = dial();
-    ask(fd, "status", answer); /* by then the server has seen it end */
+    ask(fd, "open job=7 step=0", answer);
+    expect_text(answer, "ok");
+    close(fd);
+    stop_serving();
     const jm_account *job = jm_ledger_find_job(&node.ledger, 7);
     expect(job && job->uid == JM_UID_UNKNOWN);
-    close(fd);
 }
 
 int main(int argc, char **argv) {
     (void)argv;
-    if (argc > 1) /* as the forwarder, which the daemon runs from its own program */
-        return EXIT_SUCCESS;
-    return expect_each(begin, end);
+    return all_with_daemon(argc, begin, end);
 }

@@ -1,60 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A job whose record went out while the ledger could not be saved: no later daemon charges it or
 // records it again. A model draws the power, another process's lock stands for the full disk.
-#include "bk_fixtures.h"
-#include "daemon.h"
-#include "process.h"
+#include "node.h"
 #include "unsaved.h"
 
-#include <signal.h>
 #include <sqlite3.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 enum { RECORD_MAX = 65536, OTHER_USER = 65534 };
-static const int64_t SECOND = 1000000000;
 static char record_file[320], socket_file[300], list_file[320];
-static jm_daemon node;
 static sqlite3 *other; /* holds the ledger's lock */
 
-static void report(void *context, const char *message) {
-    (void)context;
-    fprintf(stderr, "%s\n", message);
-}
-
-static void start(void) {
-    node = (jm_daemon){.node = "n1"};
-    expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &node.config, report, NULL), 0);
-    expect_equal(jm_daemon_start(&node), 0);
-    while (!node.ledger.channels[0].has_last) /* its thread may get a processor late */
-        jm_daemon_tick(&node);
-}
-
-/* What it saves at its end fails too while the ledger is locked: it ends as if it were killed. */
-static void stop(void) {
-    jm_daemon_stop(&node);
-    jm_config_free(&node.config);
-}
-
 static void begin(void) {
-    test_begin_folder();
-    test_write("joulemark.yaml",
-               test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
-                         "period_s: 1\ncpus: 4\n"
-                         "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
-                         test_folder, test_folder, test_folder));
+    begin_daemon();
     snprintf(record_file, sizeof record_file, "%s/outbox/test.7.n1.json", test_folder);
     snprintf(socket_file, sizeof socket_file, "%s/s", test_folder);
     snprintf(list_file, sizeof list_file, "%s.unsaved", socket_file);
-    start();
-}
-
-static void end(void) {
-    stop();
-    test_end_folder();
 }
 
 static void lock(void) {
@@ -68,16 +31,10 @@ static void unlock(void) {
 
 /* A job of a child of ours: the child, and its account. */
 static pid_t open_as(uint32_t job_id, jm_account **job) {
-    pid_t pid = fork();
-    if (pid == 0)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (pid == 0)
-        pause();
-    jm_process process = {0};
+    pid_t pid = live(NULL);
     jm_message why;
-    expect(jm_process_read(pid, &process));
     jm_open_request request = {
-        .job_id = job_id, .step = "extern", .pid = pid, .pid_start = process.start, .job_cpus = 4};
+        .job_id = job_id, .step = "extern", .pid = pid, .pid_start = start_of(pid), .job_cpus = 4};
     jm_account *step = jm_daemon_open_account(&node, &request, jm_boot_ns(), &why);
     if (!step)
         test_die(why.text);
@@ -87,23 +44,6 @@ static pid_t open_as(uint32_t job_id, jm_account **job) {
 
 static pid_t open_job(jm_account **job) {
     return open_as(7, job);
-}
-
-static void die(pid_t pid) {
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-}
-
-/* The last tick was so long ago. */
-static void pass(int64_t ns) {
-    node.last_tick_boot_ns -= ns;
-    node.last_tick_real_ns -= ns;
-    node.ledger.channels[0].last_boot_ns -= ns;
-}
-
-static void tick(int64_t ns) {
-    pass(ns);
-    jm_daemon_tick(&node);
 }
 
 static void end_job(void) {
@@ -120,28 +60,24 @@ static void deliver(char text[RECORD_MAX]) {
     expect_equal(unlink(record_file), 0);
 }
 
-static void check_books(void) {
-    for (int c = 0; c < node.ledger.n_channels; c++)
-        expect_equal(jm_ledger_charged_uj(&node.ledger, c), node.ledger.channels[c].total_uj);
-}
-
 /* A second of it is saved, then nothing any more: its record says all of it, the ledger a part. */
 static void end_a_job_while_nothing_is_saved(void) {
     jm_account *job;
     pid_t pid = open_job(&job);
-    tick(SECOND);
+    pass_and_tick(SECOND);
     lock();
     for (int i = 0; i < 9; i++)
-        tick(SECOND);
+        pass_and_tick(SECOND);
     expect(job->balance[0].energy_uj >= 10 * 40 * UINT64_C(1000000));
     end_job();
     die(pid);
 }
 
+/* What it saves at its end fails too while the ledger is locked: it ends as if it were killed. */
 static void start_again(void) {
-    stop();
+    stop_daemon();
     unlock();
-    start();
+    start_daemon();
 }
 
 /* In no later daemon. */
@@ -153,9 +89,9 @@ static void expect_gone(void) {
         test_read(record_file, text, sizeof text);
         expect_text(text, "");
         check_books();
-        tick(SECOND);
-        stop();
-        start();
+        pass_and_tick(SECOND);
+        stop_daemon();
+        start_daemon();
     }
 }
 
@@ -184,7 +120,7 @@ TEST(nor_does_one_whose_disk_filled_as_it_was_recorded) {
     static char text[RECORD_MAX];
     jm_account *job;
     pid_t pid = open_job(&job);
-    tick(SECOND);
+    pass_and_tick(SECOND);
     at_record = lock;
     end_job();
     at_record = NULL;
@@ -202,11 +138,11 @@ static void expect_to_stand(bool listed) {
     end_a_job_while_nothing_is_saved();
     test_read(record_file, before, sizeof before);
     expect_part(before, "\"JobIDRaw\": 7");
-    stop();
+    stop_daemon();
     if (!listed)
         expect_equal(unlink(list_file), 0);
     unlock();
-    start();
+    start_daemon();
     jm_daemon_write_due_records(&node);
     test_read(record_file, after, sizeof after);
     expect_text(after, before);
@@ -226,15 +162,15 @@ TEST(nor_is_it_where_the_list_did_not_survive) {
 TEST(a_requeued_job_is_not_taken_for_its_earlier_run) {
     jm_account *job;
     pid_t first = open_job(&job);
-    tick(SECOND);
+    pass_and_tick(SECOND);
     end_job();
     die(first);
     test_pause_ms(20); /* a process's start is known to 10 ms, and the job had its end before it */
     pid_t second = open_job(&job);
     int64_t opened_ns = job->opened_ns;
-    tick(SECOND);
-    stop();
-    start();
+    pass_and_tick(SECOND);
+    stop_daemon();
+    start_daemon();
     job = jm_ledger_find_job(&node.ledger, 7);
     expect(job && job->opened_ns == opened_ns && job->closed_ns == 0);
     die(second);
@@ -261,7 +197,7 @@ TEST(what_is_saved_again_needs_no_list) {
     end_a_job_while_nothing_is_saved();
     expect_equal(stat(list_file, &file), 0);
     unlock();
-    tick(SECOND);
+    pass_and_tick(SECOND);
     expect(stat(list_file, &file) != 0);
     expect_equal(listed_until_ns(), 0);
     check_books();
@@ -272,12 +208,12 @@ TEST(a_start_opens_the_list_once) {
     _Alignas(struct inotify_event) char events[4096];
     jm_account *job;
     pid_t one = open_as(7, &job), another = open_as(8, &job);
-    stop();
+    stop_daemon();
     test_write("s.unsaved", test_text("%020d\n", 42));
     expect_equal(chmod(list_file, 0640), 0); /* whatever the umask */
     int watch = inotify_init1(IN_NONBLOCK), opened = 0;
     expect(inotify_add_watch(watch, list_file, IN_OPEN | IN_CLOSE) >= 0);
-    start();
+    start_daemon();
     expect_equal(node.ledger.n_accounts, 4);
     ssize_t length = read(watch, events, sizeof events);
     for (ssize_t i = 0; i < length; i += (ssize_t)sizeof(struct inotify_event))
@@ -322,7 +258,7 @@ TEST(what_another_user_planted_is_not_read) {
     jm_message why;
     jm_account *job;
     pid_t pid = open_job(&job);
-    tick(SECOND);
+    pass_and_tick(SECOND);
     snprintf(list, sizeof list, "%020d\n7 %" PRId64 "\n", 42, job->opened_ns);
     test_write("s.unsaved", list);
     expect_equal(chmod(list_file, 0640), 0); /* whatever the umask */
@@ -342,10 +278,8 @@ TEST(what_another_user_planted_is_not_read) {
     expect_equal(mkfifo(list_file, 0600), 0);
     expect(jm_unsaved_mark(socket_file, 43, &why) != 0);
     expect_equal(mkfifo(test_path("s.outbox/test.7.n1.json"), 0600), 0);
-    alarm(30);
-    stop();
-    start();
-    alarm(0);
+    stop_daemon();
+    start_daemon();
     expect(jm_ledger_find_job(&node.ledger, 7) != NULL);
     die(pid);
 }
@@ -376,7 +310,5 @@ TEST(root_reads_what_the_folders_owner_left) {
 
 int main(int argc, char **argv) {
     (void)argv;
-    if (argc > 1) /* as the forwarder, which the daemon runs from its own program */
-        return EXIT_SUCCESS;
-    return expect_each(begin, end);
+    return all_with_daemon(argc, begin, end_daemon);
 }
