@@ -104,11 +104,17 @@ bool jm_forward_wait(const jm_forward *forward, int socket, int timeout_ms) {
     bool changed = false;
     struct pollfd either[] = {{.fd = socket, .events = POLLIN},
                               {.fd = forward->changes, .events = POLLIN}};
+    const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    sigset_t all, before;
+    sigfillset(&all); /* one that comes after these are asked still ends the wait */
+    sigprocmask(SIG_BLOCK, &all, &before);
+    if (!stopping && !rotating)
+        ppoll(either, sizeof either / sizeof *either, &timeout, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (rotating) {
         rotating = 0;
         jm_log_open(forward->config->log_file);
     }
-    poll(either, sizeof either / sizeof *either, timeout_ms);
     while (read(forward->changes, events, sizeof events) > 0)
         changed = true;
     return changed;

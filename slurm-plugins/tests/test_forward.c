@@ -5,8 +5,10 @@
 #include "forward.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 enum { OTHER_USER = 65534 };
@@ -36,13 +38,18 @@ static bool runs(pid_t pid) {
     return strcmp(name, "joulemark-fwd\n") == 0;
 }
 
+static void configure(void) {
+    test_write("joulemark.yaml",
+               test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
+                         "log_file: %s/log\n"
+                         "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
+                         test_folder, test_folder, test_folder, test_folder));
+}
+
 TEST(its_memory_is_closed_and_it_gains_no_rights) {
     char status[4096];
     struct stat memory;
-    test_write("joulemark.yaml",
-               test_text("cluster: test\nsocket: %s/s\nstate_dir: %s\nrecord_dir: %s/records\n"
-                         "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n",
-                         test_folder, test_folder, test_folder));
+    configure();
     if (geteuid() == 0)
         expect_equal(chown(test_folder, OTHER_USER, OTHER_USER), 0);
     pid_t pid = start();
@@ -57,6 +64,43 @@ TEST(its_memory_is_closed_and_it_gains_no_rights) {
     kill(pid, SIGTERM);
     int ended = 0;
     expect(waitpid(pid, &ended, 0) == pid && WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+}
+
+static void report(void *context, const char *message) {
+    (void)context;
+    fprintf(stderr, "%s\n", message);
+}
+
+static int coming[2]; /* signals, each as a wait begins; 0: none */
+
+/* The forwarder's, here without an end of its own: what it does not hear it waits for. */
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+    int *next = coming[0] ? &coming[0] : &coming[1], number = *next;
+    (void)timeout;
+    *next = 0;
+    raise(number);
+    return (int)syscall(SYS_ppoll, fds, count, NULL, mask, _NSIG / 8);
+}
+
+TEST(a_signal_that_comes_just_before_it_waits_is_heard) {
+    static jm_config config;
+    struct stat log;
+    int ended = 0;
+    configure();
+    expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &config, report, NULL), 0);
+    prctl(PR_SET_NAME, "joulemarkd");
+    pid_t pid = fork();
+    if (pid == 0) {
+        coming[0] = SIGHUP, coming[1] = SIGTERM;
+        _exit(jm_forward_run(&config, "n1"));
+    }
+    pid_t done = 0;
+    for (int i = 0; i < 6000 && done == 0; i++, test_pause_ms(10))
+        done = waitpid(pid, &ended, WNOHANG);
+    if (!expect(done == pid && WIFEXITED(ended) && WEXITSTATUS(ended) == 0) && done == 0)
+        kill(pid, SIGKILL);
+    expect_equal(stat(test_path("log"), &log), 0); /* as SIGHUP asks for */
+    jm_config_free(&config);
 }
 
 enum { TEXT_MAX = 20000, SAMPLES = 1000 };
