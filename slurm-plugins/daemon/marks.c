@@ -492,7 +492,7 @@ void jm_marks_drain(jm_marks *marks, jm_ledger *ledger, int64_t boot_ns) {
     drop_gone(marks, ledger, boot_ns);
     for (int i = 0; i < ledger->n_accounts; i++)
         if (ledger->accounts[i]->regions.watched && ledger->accounts[i]->closed_ns == 0)
-            jm_ledger_settle_regions(ledger->accounts[i], &ticks[i]);
+            jm_ledger_settle_regions(ledger, ledger->accounts[i], &ticks[i]);
 }
 
 bool jm_source_pending(const jm_source *source) {

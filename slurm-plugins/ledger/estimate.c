@@ -44,6 +44,13 @@ jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, 
     return ended;
 }
 
+/* One more channel: a node's are read together, and its processors and GPUs work together. */
+static void add_errors(jm_estimate *sum, const jm_balance *balance) {
+    sum->systematic_uj += rectangular(balance->systematic_uj);
+    sum->common_uj += sqrt(balance->common_uj2);
+    sum->random_uj += sqrt(balance->variance_uj2);
+}
+
 /* Each domain by its own channels; what the node's total has beyond them is `rest`. */
 static void estimate_domains(const jm_ledger *ledger, const jm_account *account, jm_estimate *out) {
     uint64_t known = 0;
@@ -84,10 +91,7 @@ jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *accoun
             account->closed_ns ? account->balance[c] : jm_account_ended(ledger, account, c);
         out.energy_uj += balance.energy_uj;
         out.idle_uj += balance.idle_uj;
-        out.systematic_uj += rectangular(balance.systematic_uj);
-        /* A node's channels are read together, and its processors and GPUs work together. */
-        out.common_uj += sqrt(balance.common_uj2);
-        out.random_uj += sqrt(balance.variance_uj2);
+        add_errors(&out, &balance);
         out.mixed |= !first && channel->info.method != out.method;
         if (first || channel->info.method > out.method)
             out.method = channel->info.method;
@@ -97,4 +101,40 @@ jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *accoun
     out.mean_w = duration_s > 0 ? (double)out.energy_uj / UJ_PER_J / duration_s : 0;
     estimate_domains(ledger, account, &out);
     return out;
+}
+
+/* A close may have given back what came after Slurm's last question. */
+static uint64_t rise(uint64_t before, uint64_t now) {
+    return now > before ? now - before : 0;
+}
+
+jm_charge jm_account_gained(const jm_ledger *ledger, const jm_account *account) {
+    jm_estimate sum = {0};
+    for (int c = 0; c < ledger->n_channels; c++) {
+        const jm_balance *now = &account->balance[c], *before = &account->seen[c];
+        if (!ledger->channels[c].outermost)
+            continue;
+        const jm_balance gained = {
+            .systematic_uj = fmax(0, now->systematic_uj - before->systematic_uj),
+            .common_uj2 = fmax(0, now->common_uj2 - before->common_uj2),
+            .variance_uj2 = fmax(0, now->variance_uj2 - before->variance_uj2)};
+        add_errors(&sum, &gained);
+        sum.energy_uj += rise(before->energy_uj, now->energy_uj);
+    }
+    return (jm_charge){.energy_uj = sum.energy_uj,
+                       .systematic_uj = sum.systematic_uj,
+                       .variance_uj2 =
+                           sum.common_uj * sum.common_uj + sum.random_uj * sum.random_uj};
+}
+
+double jm_account_mark_variance(const jm_ledger *ledger, const jm_account *account, int64_t dt_ns) {
+    double error_uj = 0;
+    for (int c = 0; c < ledger->n_channels && dt_ns > 0; c++) {
+        double gained_uj = (double)rise(account->seen[c].energy_uj, account->balance[c].energy_uj);
+        double power_w = gained_uj / UJ_PER_J / ((double)dt_ns / NS_PER_S);
+        jm_border border = jm_channel_border(&ledger->channels[c], power_w);
+        if (ledger->channels[c].outermost)
+            error_uj += sqrt(border.variance_uj2 + border.common_uj2);
+    }
+    return error_uj * error_uj;
 }

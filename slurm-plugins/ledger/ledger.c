@@ -29,6 +29,7 @@ static void forget_told(jm_account *account) {
 
 static void free_account(jm_account *account) {
     free(account->balance);
+    free(account->seen);
     forget_told(account);
     free(account->held);
     jm_region_free(&account->regions);
@@ -63,10 +64,12 @@ jm_account *jm_ledger_new_account(jm_ledger *ledger) {
         ledger->capacity = capacity;
     }
     jm_account *account = calloc(1, sizeof *account);
-    if (account)
-        account->balance = calloc(JM_CHANNELS_MAX, sizeof *account->balance);
-    if (!account || !account->balance) {
-        free(account);
+    if (!account)
+        return NULL;
+    account->balance = calloc(JM_CHANNELS_MAX, sizeof *account->balance);
+    account->seen = calloc(JM_CHANNELS_MAX, sizeof *account->seen);
+    if (!account->balance || !account->seen) {
+        free_account(account);
         return NULL;
     }
     account->dirty = true;

@@ -112,9 +112,10 @@ typedef struct jm_account {
     jm_balance *held;  /* one a channel; NULL: nothing yet */
 
     jm_region_book regions;
-    bool contained; /* JOB: an .extern account was opened for it */
-    bool due;       /* JOB: closed, and no epilog will come: its record is to be written */
-    bool dirty;     /* the store does not have it as it is */
+    jm_balance *seen; /* one a channel, at the last tick whose marks are in */
+    bool contained;   /* JOB: an .extern account was opened for it */
+    bool due;         /* JOB: closed, and no epilog will come: its record is to be written */
+    bool dirty;       /* the store does not have it as it is */
 } jm_account;
 
 typedef struct {
@@ -203,13 +204,19 @@ jm_account *jm_account_holder(jm_account *account);
 jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, int channel);
 jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *account);
 
+/* Since it was seen last: channels' errors add as those of the whole account do; and the random
+ * error of one mark between, after dt_ns. */
+jm_charge jm_account_gained(const jm_ledger *ledger, const jm_account *account);
+double jm_account_mark_variance(const jm_ledger *ledger, const jm_account *account, int64_t dt_ns);
+
 /* From now on marks of the account are taken; the last tick was at boot_ns. */
 void jm_ledger_watch_regions(const jm_ledger *ledger, jm_account *account, int64_t boot_ns);
 /* The tick that the account was charged last, which ended at boot_ns: for the marks in it. */
 jm_interval jm_ledger_region_tick(const jm_ledger *ledger, const jm_account *account,
                                   int64_t boot_ns);
 /* All marks of that tick are in. */
-void jm_ledger_settle_regions(jm_account *account, const jm_interval *tick);
+void jm_ledger_settle_regions(const jm_ledger *ledger, jm_account *account,
+                              const jm_interval *tick);
 
 /* Energy charged to somebody, channel by channel: equals channels[i].total_uj, or the ledger is
  * wrong. */

@@ -181,63 +181,42 @@ void jm_region_settle(jm_region_book *book, const jm_interval *tick) {
     }
 }
 
-static jm_charge charged(const jm_ledger *ledger, const jm_account *account) {
-    jm_estimate estimate = jm_ledger_estimate(ledger, account);
-    jm_charge charge = {.energy_uj = estimate.energy_uj,
-                        .samples = account->samples,
-                        .systematic_uj = estimate.systematic_uj};
-    for (int c = 0; c < ledger->n_channels; c++)
-        if (ledger->channels[c].outermost)
-            charge.variance_uj2 +=
-                account->balance[c].variance_uj2 + account->balance[c].common_uj2;
-    return charge;
+static void see(const jm_ledger *ledger, jm_account *account, int64_t boot_ns) {
+    size_t size = (size_t)ledger->n_channels * sizeof *account->balance;
+    memcpy(account->seen, account->balance, size);
+    account->regions.seen_ns = boot_ns;
+    account->regions.seen.samples = account->samples;
 }
 
 void jm_ledger_watch_regions(const jm_ledger *ledger, jm_account *account, int64_t boot_ns) {
     if (account->regions.watched)
         return;
     account->regions.watched = true;
-    account->regions.seen_ns = boot_ns;
-    account->regions.seen = charged(ledger, account);
-}
-
-static uint64_t rise(uint64_t before, uint64_t now) {
-    return now > before ? now - before : 0;
-}
-
-static double edge_of(const jm_channel *channel, double power_w) {
-    jm_border border = jm_channel_border(channel, power_w);
-    return border.variance_uj2 + border.common_uj2;
+    see(ledger, account, boot_ns);
 }
 
 jm_interval jm_ledger_region_tick(const jm_ledger *ledger, const jm_account *account,
                                   int64_t boot_ns) {
-    const jm_charge before = account->regions.seen, now = charged(ledger, account);
+    const jm_region_book *book = &account->regions;
     jm_interval tick = {
-        .from_ns = account->regions.seen_ns,
+        .from_ns = book->seen_ns,
         .to_ns = boot_ns,
-        .before = before,
-        .gained = {.energy_uj = rise(before.energy_uj, now.energy_uj),
-                   .samples = rise(before.samples, now.samples),
-                   .systematic_uj = fmax(0, now.systematic_uj - before.systematic_uj),
-                   .variance_uj2 = fmax(0, now.variance_uj2 - before.variance_uj2)},
+        .before = book->seen,
+        .gained = jm_account_gained(ledger, account),
+        .edge_uj2 = jm_account_mark_variance(ledger, account, boot_ns - book->seen_ns),
     };
-    double dt_s = (double)(tick.to_ns - tick.from_ns) / 1e9;
-    double power_w = dt_s > 0 ? (double)tick.gained.energy_uj / 1e6 / dt_s : 0;
-    for (int c = 0; c < ledger->n_channels; c++)
-        if (ledger->channels[c].outermost)
-            tick.edge_uj2 += edge_of(&ledger->channels[c], power_w);
+    tick.gained.samples = account->samples - book->seen.samples;
     return tick;
 }
 
-void jm_ledger_settle_regions(jm_account *account, const jm_interval *tick) {
+void jm_ledger_settle_regions(const jm_ledger *ledger, jm_account *account,
+                              const jm_interval *tick) {
     jm_region_book *book = &account->regions;
     jm_region_settle(book, tick);
-    book->seen_ns = tick->to_ns;
     book->seen.energy_uj += tick->gained.energy_uj;
-    book->seen.samples += tick->gained.samples;
     book->seen.systematic_uj += tick->gained.systematic_uj;
     book->seen.variance_uj2 += tick->gained.variance_uj2;
+    see(ledger, account, tick->to_ns);
 }
 
 void jm_region_path(const jm_region_book *book, int region, char *path, size_t size) {

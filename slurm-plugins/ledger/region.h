@@ -57,7 +57,7 @@ typedef struct {
     uint16_t *slots; /* hash of (parent, name) to index + 1 */
     bool watched;    /* marks may come: `seen` is kept up to date */
     int64_t seen_ns;
-    jm_charge seen;   /* charged up to the last tick */
+    jm_charge seen;   /* charged since, up to the last tick */
     uint64_t refused; /* marks that could not be taken: no such region open, or too many */
 } jm_region_book;
 

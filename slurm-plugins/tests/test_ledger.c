@@ -176,6 +176,57 @@ TEST(systematic_errors_follow_gain_and_offset) {
     expect_near(estimate.uncertainty_uj, 2 * limit_uj / sqrt(3), 2);
 }
 
+/* A region that is all of a job errs as the job does: its channels' errors are alike in both. */
+TEST(a_region_over_a_whole_job_has_the_jobs_own_bar) {
+    jm_ledger_init(&ledger, 2, SECOND);
+    add_channel("board", JM_DOMAIN_NODE, -1, 0);
+    add_channel("gpu", JM_DOMAIN_NODE, -1, 0);
+    jm_account *step = open_step(1, "0", 100, 2);
+    jm_region_stack stack = {0};
+    jm_interval interval = {0};
+    jm_visit_sum sum;
+    jm_ledger_watch_regions(&ledger, step, 0);
+    jm_region_begin(&step->regions, &stack, "all", 0, &interval);
+    for (int64_t n = 1; n <= 10; n++) {
+        jm_gain gains[2];
+        for (int c = 0; c < 2; c++) {
+            gains[c] = (jm_gain){1000, 400 << c, .when_uj2 = 900, .covered_ns = SECOND};
+            ledger.channels[c].total_uj += 1000;
+        }
+        jm_ledger_tick(&ledger, gains, SECOND);
+        interval = jm_ledger_region_tick(&ledger, step, n * SECOND);
+        if (n == 10)
+            expect(jm_region_end(&step->regions, &stack, "all", n * SECOND, &interval, &sum));
+        jm_ledger_settle_regions(&ledger, step, &interval);
+    }
+    jm_estimate estimate = jm_ledger_estimate(&ledger, step);
+    expect_near(sum.uncertainty_uj, estimate.uncertainty_uj, 1e-6);
+    const jm_meter *all = &step->regions.list[0].inclusive;
+    expect_near(2 * hypot(all->systematic_uj, sqrt(all->variance_uj2)), estimate.uncertainty_uj,
+                1e-6);
+}
+
+/* Channels are read together: a mark's error is that of one channel that reads what they all do. */
+TEST(a_mark_between_ticks_is_as_sure_by_two_channels_as_by_one) {
+    double edge_uj2[2];
+    for (int n = 1; n <= 2; n++) {
+        jm_gain gains[2];
+        jm_ledger_init(&ledger, 2, SECOND);
+        for (int c = 0; c < n; c++) {
+            add_channel(test_text("c%d", c), JM_DOMAIN_NODE, -1, 0);
+            ledger.channels[c].info.error.jitter_s = 0.01;
+            gains[c] = (jm_gain){100000000 / (uint64_t)n, .covered_ns = SECOND};
+        }
+        jm_account *step = open_step(1, "0", 100, 2);
+        jm_ledger_watch_regions(&ledger, step, 0);
+        jm_ledger_tick(&ledger, gains, SECOND);
+        edge_uj2[n - 1] = jm_ledger_region_tick(&ledger, step, SECOND).edge_uj2;
+        jm_ledger_free(&ledger);
+    }
+    expect_near(edge_uj2[0], 1e6 * 1e6 / 3, 1);
+    expect_near(edge_uj2[1], edge_uj2[0], 1);
+}
+
 /* Any schedule of jobs and steps, opened, told, closed and settled at random, with any gains. */
 TEST(books_balance_for_any_schedule) {
     for (int round = 0; round < 300; round++) {
