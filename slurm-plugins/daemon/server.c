@@ -231,7 +231,7 @@ static void do_read(server *s, watch *client, const jm_packet *packet, char *ans
     jm_daemon_sample(s->daemon, JM_ASKED_BY_JOB);
     const char *scope = jm_packet_get(packet, "scope");
     bool whole_job = scope && strcmp(scope, "job") == 0;
-    if (!whole_job && account->closed_ns == 0) {
+    if (!scope && account->closed_ns == 0) {
         note_heard(account, packet);
         jm_ledger_told(&s->daemon->ledger, account, s->daemon->last_tick_real_ns);
         add_u64(answer, "told_ns", (uint64_t)s->daemon->last_tick_real_ns);

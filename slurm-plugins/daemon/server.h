@@ -15,9 +15,10 @@
  *
  *   open: privileged; job step [uid job_cpus step_cpus gpus mode hz]; again, with what the first
  *       one did not know
- *   read: privileged; [scope=job]
- *       answers energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
- *   close: privileged
+ *   read: privileged; [heard_ns], of Slurm's own questions: told_ns of the answer that it has; or
+ *       scope=job or scope=step, of who only shows it
+ *       answers told_ns energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
+ *   close: privileged; [heard_ns]
  *   end: privileged; job
  *   node: privileged; [cores], those that Slurm gives to jobs; answers energy_uj watts mean_w
  *   books: privileged; channel (index)

@@ -467,8 +467,10 @@ void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns) {
 
 void jm_account_heard(jm_account *account, int64_t heard_ns) {
     jm_account *holder = jm_account_holder(account);
-    if (holder->told.balance && holder->told.ns != heard_ns)
+    if (holder->told.ns != heard_ns)
         swap_told(holder);
+    if (holder->told.ns != heard_ns)
+        forget_told(holder);
 }
 
 /* Back to what Slurm was told; of a job's account, the difference becomes unallocated. */

@@ -180,7 +180,8 @@ void jm_ledger_gap(jm_ledger *ledger, int64_t gap_ns);
 /* Remember what Slurm is told now; a later close falls back on it. */
 void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns);
 
-/* Slurm has what it was told at heard_ns, 0: nothing. A later answer was late, and dropped. */
+/* Slurm has what it was told at heard_ns, 0: nothing. A later answer was late, and dropped; one
+ * that is not known (of an earlier daemon) is nothing to fall back on. */
 void jm_account_heard(jm_account *account, int64_t heard_ns);
 
 /*

@@ -227,8 +227,8 @@ static void sum_up(void) {
     jm_packet reply;
     jm_message why;
     char text[512];
-    if (jm_client_ask(&state.client, state.whole_job ? "read scope=job" : "read",
-                      JM_REPLY_TIMEOUT_MS, &reply, &why) != 0) {
+    const char *request = state.whole_job ? "read scope=job" : "read scope=step";
+    if (jm_client_ask(&state.client, request, JM_REPLY_TIMEOUT_MS, &reply, &why) != 0) {
         jm_format(text, sizeof text, "Energy: not known: %s\n", why.text);
         jm_handover_write(&state.output, text);
         return;

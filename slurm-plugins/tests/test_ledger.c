@@ -162,6 +162,20 @@ TEST(an_answer_that_slurm_did_not_hear_was_not_told) {
     }
 }
 
+/* As after a daemon that was killed: which joules they were is not known here. */
+TEST(an_answer_that_is_not_known_is_no_other_one) {
+    begin_node(2, 0);
+    jm_account *step = open_step(1, "0", 100, 2);
+    for (int told = 1; told < 3; told++) {
+        tick((uint64_t[]){10}, SECOND);
+        jm_ledger_told(&ledger, step, told * SECOND);
+    }
+    jm_account_heard(step, 9 * SECOND);
+    jm_ledger_close(&ledger, step, 3 * SECOND, true);
+    expect_equal(energy(step), 20);
+    expect_equal(step->closed_ns, 3 * SECOND);
+}
+
 /* PRACE D9.3.3 table 13 in small: limits of offset and gain add up linearly over time, k=2 of a
  * uniform limit. */
 TEST(systematic_errors_follow_gain_and_offset) {

@@ -94,6 +94,7 @@ TEST(a_step_falls_back_on_the_answer_that_was_heard) {
         usleep(20000);
         snprintf(request, sizeof request, "read heard_ns=%" PRIu64, heard_ns);
         ask(fd, request, answer);
+        ask(fd, "read scope=step", answer); /* for a summary: it is none of Slurm's */
     }
     expect(number_in(answer, "energy_uj") > heard_uj);
     snprintf(request, sizeof request, "close heard_ns=%" PRIu64, heard_ns);
