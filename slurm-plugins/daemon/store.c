@@ -59,6 +59,7 @@ static const char *const MIGRATIONS[] = {
     "ALTER TABLE channel ADD COLUMN identity TEXT",
     "ALTER TABLE channel ADD COLUMN device TEXT",
     "ALTER TABLE balance RENAME COLUMN edge_uj2 TO common_uj2",
+    "ALTER TABLE balance ADD COLUMN passed_idle_uj INTEGER NOT NULL DEFAULT 0",
 };
 
 enum statement {
@@ -76,7 +77,7 @@ static const char *const SQL[STATEMENTS] = {
     [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_ACCOUNT] =
         "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?,?)",
-    [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?,?,?,?)",
+    [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?,?,?,?,?)",
     [PUT_REGION] = "INSERT OR REPLACE INTO regions VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE id = ?1 OR job_account = ?1",
 };
@@ -229,9 +230,9 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
     for (int c = 0; c < ledger->n_channels && status == 0; c++) {
         const jm_balance *b = &a->balance[c];
         if (b->energy_uj > 0 || a->closed_ns != 0)
-            status = put(store, PUT_BALANCE, "isiidddii", a->id, ledger->channels[c].name,
+            status = put(store, PUT_BALANCE, "isiidddiii", a->id, ledger->channels[c].name,
                          i64(b->energy_uj), i64(b->idle_uj), b->systematic_uj, b->variance_uj2,
-                         b->common_uj2, i64(b->passed_uj), i64(b->values));
+                         b->common_uj2, i64(b->passed_uj), i64(b->values), i64(b->passed_idle_uj));
     }
     for (int r = 0; r < a->regions.n && status == 0; r++)
         status = put_region(store, a->id, r, &a->regions.list[r]);
@@ -417,7 +418,8 @@ static void load_balance(jm_ledger *ledger, sqlite3_stmt *row) {
                                                  .variance_uj2 = sqlite3_column_double(row, 5),
                                                  .common_uj2 = sqlite3_column_double(row, 6),
                                                  .passed_uj = u64_at(row, 7),
-                                                 .values = u64_at(row, 8)};
+                                                 .values = u64_at(row, 8),
+                                                 .passed_idle_uj = u64_at(row, 9)};
 }
 
 static jm_meter meter_at(sqlite3_stmt *row, int column) {

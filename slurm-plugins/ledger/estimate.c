@@ -20,14 +20,20 @@ static double mean_w(const jm_channel *channel, const jm_account *account,
     return idle_w + (double)balance->passed_uj / UJ_PER_J / ((double)account->active_ns / NS_PER_S);
 }
 
-/* Its share of the error of its ends. */
+/* Its share of what the channel has shown while it was open; of nothing: it may have been all its
+ * own. */
+static double share_of(const jm_balance *balance) {
+    uint64_t part_uj = balance->energy_uj - balance->idle_uj, whole_uj = balance->passed_uj;
+    if (whole_uj == 0)
+        part_uj = balance->idle_uj, whole_uj = balance->passed_idle_uj;
+    return part_uj < whole_uj ? (double)part_uj / (double)whole_uj : 1;
+}
+
+/* With its share of the error of its ends. */
 jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, int channel) {
     const jm_channel *source = &ledger->channels[channel];
     jm_balance ended = account->balance[channel];
-    uint64_t busy_uj = ended.energy_uj - ended.idle_uj;
-    double share = 1;
-    if (ended.passed_uj > busy_uj)
-        share = (double)busy_uj / (double)ended.passed_uj;
+    double share = share_of(&ended);
     double power_w = fmax(source->power_w, mean_w(source, account, &ended));
     jm_border end = jm_channel_border(source, power_w);
     bool is_exact = source->info.method == JM_METHOD_COUNTER && source->info.prompt;

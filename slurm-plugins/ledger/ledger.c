@@ -320,6 +320,7 @@ static void watch(const jm_ledger *ledger, jm_account *account, const slice *tic
     for (int c = 0; c < ledger->n_channels; c++) {
         jm_balance *balance = &account->balance[c];
         balance->passed_uj += ticks[c].whole.energy_uj - ticks[c].whole.idle_uj;
+        balance->passed_idle_uj += ticks[c].whole.idle_uj;
         balance->values += ticks[c].gain->values;
     }
 }

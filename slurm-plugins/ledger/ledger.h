@@ -37,13 +37,14 @@ typedef enum { JM_MODE_OFF, JM_MODE_SUMMARY, JM_MODE_PROFILE } jm_mode;
 
 typedef struct {
     uint64_t energy_uj;
-    uint64_t idle_uj;     /* the part of energy_uj that is the node's idle power */
-    double systematic_uj; /* limit of the systematic error */
-    double variance_uj2;  /* random error inside, of its own */
-    double common_uj2;    /* and what nodes that act together have alike */
-    uint64_t passed_uj;   /* the whole channel's energy beyond idle while the account was open */
-    uint64_t values;      /* values of the channel that came while it was open */
-    double share;         /* of what is beyond idle, in the last tick */
+    uint64_t idle_uj;        /* the part of energy_uj that is the node's idle power */
+    double systematic_uj;    /* limit of the systematic error */
+    double variance_uj2;     /* random error inside, of its own */
+    double common_uj2;       /* and what nodes that act together have alike */
+    uint64_t passed_uj;      /* the whole channel's energy beyond idle while the account was open */
+    uint64_t passed_idle_uj; /* and within */
+    uint64_t values;         /* values of the channel that came while it was open */
+    double share;            /* of what is beyond idle, in the last tick */
 } jm_balance;
 
 /* What an account holds, over the outermost channels. */

@@ -190,6 +190,27 @@ TEST(systematic_errors_follow_gain_and_offset) {
     expect_near(estimate.uncertainty_uj, 2 * limit_uj / sqrt(3), 2);
 }
 
+/* Of an idle channel as of a busy one: who has none of it does not err by it. */
+TEST(the_error_of_ends_is_of_who_was_charged) {
+    jm_ledger_init(&ledger, 4, SECOND);
+    add_channel("amdgpu/gpu0", JM_DOMAIN_GPU, -1, 20);
+    ledger.channels[0].info.error.jitter_s = 0.01;
+    ledger.channels[0].power_w = 20;
+    jm_account *owner = open_step(1, "0", 100, 1), *other = open_step(2, "0", 200, 3);
+    owner->gpus = owner->job->gpus = 1;
+    jm_estimate early = jm_ledger_estimate(&ledger, other);
+    expect(early.random_uj + early.common_uj > 0); /* nothing has come: it may be anybody's */
+    for (int n = 0; n < 3; n++) {
+        tick((uint64_t[]){20000000}, SECOND);
+        expect_equal(energy(other), 0);
+        jm_estimate of_other = jm_ledger_estimate(&ledger, other);
+        jm_estimate of_owner = jm_ledger_estimate(&ledger, owner);
+        expect_equal(of_owner.energy_uj, (n + 1) * 20000000);
+        expect(of_other.random_uj == 0 && of_other.common_uj == 0);
+        expect(of_owner.random_uj + of_owner.common_uj > 0.01 * 20 * 1e6 / sqrt(3));
+    }
+}
+
 /* A region that is all of a job errs as the job does: its channels' errors are alike in both. */
 TEST(a_region_over_a_whole_job_has_the_jobs_own_bar) {
     jm_ledger_init(&ledger, 2, SECOND);
@@ -344,6 +365,9 @@ TEST(a_ledger_survives_its_daemon) {
         expect_equal(same_step->gpus, 5);
         expect_equal(same_step->cpu_source, JM_CPU_CGROUP2);
         expect_equal(same_step->suspended_ns, 3 * SECOND);
+        expect_equal(same_step->balance[0].passed_uj, step->balance[0].passed_uj);
+        expect(same_step->balance[0].passed_idle_uj == step->balance[0].passed_idle_uj &&
+               step->balance[0].passed_idle_uj > 0);
         expect_equal(energy(again), jm_ledger_estimate(&before, outer).energy_uj);
         expect_equal(jm_ledger_node_uj(&ledger), jm_ledger_node_uj(&before));
         check_books();
