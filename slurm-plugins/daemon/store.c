@@ -58,7 +58,9 @@ static const char *const MIGRATIONS[] = {
     "ALTER TABLE account ADD COLUMN profile_hz REAL NOT NULL DEFAULT 0",
     "ALTER TABLE channel ADD COLUMN identity TEXT",
     "ALTER TABLE channel ADD COLUMN device TEXT",
-    "ALTER TABLE balance RENAME COLUMN edge_uj2 TO common_uj2",
+    "ALTER TABLE balance RENAME COLUMN edge_uj2 TO common_uj2;" /* it was the whole channel's */
+    "UPDATE balance SET common_uj2 = common_uj2 * (energy_uj - idle_uj) * (energy_uj - idle_uj)"
+    " / passed_uj / passed_uj WHERE passed_uj > energy_uj - idle_uj",
     "ALTER TABLE balance ADD COLUMN passed_idle_uj INTEGER NOT NULL DEFAULT 0",
 };
 

@@ -309,6 +309,19 @@ TEST(an_older_ledger_is_taken_over) {
     expect_taken_over(true);
 }
 
+/* A closed account had the whole channel's error of its ends, and beside it its share. */
+TEST(of_an_older_ledgers_error_an_account_has_its_share) {
+    take_over_an_older_ledger();
+    sqlite3 *older = other_process();
+    sql(older, "UPDATE account SET closed_ns = 2000000000;"
+               "UPDATE balance SET edge_uj2 = 1600, idle_uj = 600, passed_uj = 4000");
+    sqlite3_close(older);
+    restart_with(JM_METHOD_COUNTER, "meter of today", "GPU-1");
+    const jm_account *job = jm_ledger_find_job(&ledger, 7);
+    expect(job && job->closed_ns != 0);
+    expect_near(job->balance[0].common_uj2, 16, 1e-9); /* a tenth of what is beyond idle */
+}
+
 TEST(of_an_older_ledger_another_method_starts_anew) {
     char said[4096];
     take_over_an_older_ledger();
