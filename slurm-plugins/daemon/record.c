@@ -153,8 +153,8 @@ static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *ac
     fprintf(out,
             "\"uncertainty_systematic_uj\": %.3f, \"uncertainty_common_uj\": %.3f, "
             "\"uncertainty_random_uj\": %.3f, \"uncertainty_uj\": %.3f,\n   ",
-            estimate.systematic_uj, estimate.common_uj, estimate.random_uj,
-            estimate.uncertainty_uj);
+            estimate.systematic_uj, estimate.common_uj,
+            hypot(estimate.common_uj, estimate.random_uj), estimate.uncertainty_uj);
     fprintf(out,
             "\"method\": \"%s\", \"estimated\": %s, \"samples\": %" PRIu64
             ", \"gap_seconds\": %.6f, \"cpus\": %" PRIu64 ",\n   ",

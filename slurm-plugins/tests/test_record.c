@@ -44,6 +44,18 @@ TEST(a_record_names_what_the_split_rested_on) {
     expect_part(text, "gpus-by-binding");
 }
 
+/* The common part is one of the random part, which a reader that knows it alone does not miss. */
+TEST(a_record_has_all_that_is_random_and_what_of_it_is_common) {
+    char text[8192];
+    jm_message why;
+    jm_account *job = begin(SECOND);
+    job->balance[0] = (jm_balance){.energy_uj = 1000, .variance_uj2 = 1600, .common_uj2 = 900};
+    expect_equal(write_record(job, &why), 0);
+    read_record(text, sizeof text);
+    expect_part(text, "\"uncertainty_common_uj\": 30.000, \"uncertainty_random_uj\": 50.000, "
+                      "\"uncertainty_uj\": 100.000");
+}
+
 TEST(a_record_is_written_again_but_not_over_an_earlier_run) {
     jm_message why;
     int64_t now_ns = jm_clock_ns(CLOCK_REALTIME);

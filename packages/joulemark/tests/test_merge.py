@@ -96,13 +96,13 @@ def test_what_nodes_err_by_alike_adds_linearly(site, tells):
     """An earlier joulemarkd's record does not tell: then all of it may be alike."""
     for n in range(16):
         one = builders.account(
-            uncertainty_systematic_uj=0.0, uncertainty_common_uj=3e6, uncertainty_random_uj=1e6
+            uncertainty_systematic_uj=0.0, uncertainty_common_uj=3e6, uncertainty_random_uj=5e6
         )
         if not tells:
             del one["uncertainty_common_uj"]
         site.leave(node=f"n{n}", accounts=[one])
     site.run("merge")
-    expected_uj = math.hypot(16 * 3e6, 4 * 1e6) if tells else 16 * 1e6
+    expected_uj = math.hypot(16 * 3e6, 4 * 4e6) if tells else 16 * 5e6
     assert site.job(12)["12"]["UncertaintyRandom_uj"] == pytest.approx(expected_uj)
     assert site.job(12)["12"]["UncertaintyJoules"] == pytest.approx(2e-6 * expected_uj)
 

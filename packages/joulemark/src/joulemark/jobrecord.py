@@ -103,15 +103,13 @@ def _energy(accounts: list[dict]) -> dict:
 
 
 def _random_uj(measured: list[dict]) -> float:
-    """An earlier joulemarkd did not tell which of it is alike: all of it may be."""
-    common_uj = [
-        account.get("uncertainty_common_uj", account["uncertainty_random_uj"])
-        for account in measured
-    ]
-    own_uj = [
-        account["uncertainty_random_uj"] if "uncertainty_common_uj" in account else 0.0
-        for account in measured
-    ]
+    """A node's has a common part. An earlier joulemarkd did not tell it: all of it may be."""
+    common_uj, own_uj = [], []
+    for account in measured:
+        all_uj = account["uncertainty_random_uj"]
+        alike_uj = account.get("uncertainty_common_uj", all_uj)
+        common_uj.append(alike_uj)
+        own_uj.append(math.sqrt(max(0.0, all_uj - alike_uj)) * math.sqrt(all_uj + alike_uj))
     return math.hypot(math.fsum(common_uj), *sorted(own_uj))
 
 
