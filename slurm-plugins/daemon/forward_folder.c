@@ -96,6 +96,12 @@ static bool is_other(const run *there, const run *ours) {
     return there->start_ns && ours->start_ns && there->start_ns != ours->start_ns;
 }
 
+static bool is_later(const run *there, const run *ours) {
+    if (is_other(there, ours))
+        return there->start_ns > ours->start_ns;
+    return there->start_ns && ours->start_ns && there->end_ns > ours->end_ns;
+}
+
 /* A record that another forwarder of ours puts there meanwhile is seen. */
 static bool put(const char *draft, const char *final) {
     if (access(final, F_OK) == 0)
@@ -106,8 +112,8 @@ static bool put(const char *draft, const char *final) {
 }
 
 /* Over an earlier version of itself; a record beside an earlier run's, as FINAL.2, which is merged
- * too. A ledger that lost what it had saved last, as by a power failure, tells of the job's
- * beginning. */
+ * too; a profile over an earlier run's. A ledger that lost what it had saved last, as by a power
+ * failure, tells of the job's beginning. */
 static bool place(const char *draft, const char *final, const char *text, bool record) {
     char numbered[PLACE_MAX];
     run ours = run_of(text), there = run_at(final);
@@ -116,9 +122,9 @@ static bool place(const char *draft, const char *final, const char *text, bool r
         jm_format(numbered, sizeof numbered, "%s.%d", final, number);
         there = run_at(numbered);
     }
-    if (!there.start_ns || there.start_ns != ours.start_ns || there.end_ns <= ours.end_ns)
+    if (!is_later(&there, &ours))
         return put(draft, numbered);
-    jm_info("%s ends later than what the outbox had of this run of the job, and stays", numbered);
+    jm_info("%s is later than what the outbox had of this job, and stays", numbered);
     return unlink(draft) == 0;
 }
 

@@ -154,12 +154,16 @@ TEST(of_one_run_the_record_that_ends_later_stays_and_its_profile) {
     expect_file("records/c.7.n1.json", record_of(1, 5));
     expect_file("records/profiles/c.7.n1.profile.jsonl", profile_of(1, 5));
     FOR_TEXTS (name, "records/c.7.n1.json", "records/profiles/c.7.n1.profile.jsonl")
-        expect_part(said, test_text("%s ends later", test_path(name)));
+        expect_part(said, test_text("%s is later", test_path(name)));
     arrive(1, 6);
     expect_file("records/c.7.n1.json", record_of(1, 6));
     expect_file("records/profiles/c.7.n1.profile.jsonl", profile_of(1, 6));
     arrive(2, 3); /* another run; a job has one profile */
     expect_file("records/c.7.n1.json", record_of(1, 6));
+    expect_file("records/c.7.n1.json.2", record_of(2, 3));
+    expect_file("records/profiles/c.7.n1.profile.jsonl", profile_of(2, 3));
+    arrive(1, 7); /* the earlier run's once more, late */
+    expect_file("records/c.7.n1.json", record_of(1, 7));
     expect_file("records/c.7.n1.json.2", record_of(2, 3));
     expect_file("records/profiles/c.7.n1.profile.jsonl", profile_of(2, 3));
 }

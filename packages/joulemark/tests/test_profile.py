@@ -140,21 +140,22 @@ def test_nodes_that_come_later_join_the_file(site):
     assert [one.job for one in profile.load(site, 8)] == [8]
 
 
-def test_one_that_ends_earlier_replaces_none_of_its_run(site, capsys):
-    """It belongs to a record that does not stand either; another run's does."""
+def test_a_jobs_latest_run_stays_and_what_ends_latest_of_it(site, capsys):
+    """What ends earlier belongs to a record that does not stand either."""
     leave(site)
     profile.merge(site, 7)
-    for end_ns, start_ns, samples in ((9, START_NS, 12), (9, START_NS + 1, 2), (12, START_NS, 2)):
-        head, *_, last = lines()
-        head["start_ns"], last["end"] = start_ns, START_NS + end_ns * NS
+    for start_ns, end_ns, samples in ((0, 9, 12), (0, 12, 2), (1, 9, 3), (0, 13, 3), (1, 10, 4)):
+        head, *rest, last = lines()
+        head["start_ns"], last["end"] = START_NS + start_ns, START_NS + end_ns * NS
         waiting = site.record_dir / "profiles" / "demo.7.n1.profile.jsonl"
-        sample = {"t": START_NS, "e": [1, 1]}
-        waiting.write_text("".join(json.dumps(line) + "\n" for line in (head, sample, last)))
+        told = (head, *rest[: samples - 1], last)
+        waiting.write_text("".join(json.dumps(line) + "\n" for line in told))
         profile.merge(site, 7)
         assert not waiting.exists()
         (found,) = profile.load(site, 7)
+        said = capsys.readouterr().err
         assert len(found.channels["meter/node"].times_s) == samples
-        assert ("ends later" in capsys.readouterr().err) == (samples == 12)
+        assert ("is later than what has come" in said) == ((start_ns, end_ns) in ((0, 9), (0, 13)))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")

@@ -142,7 +142,7 @@ def test_a_record_of_a_run_that_ends_later_stays(tmp_path):
             {"accounts": [{"step": "job", "start_ns": 1, "end_ns": end_ns}]}
         ).encode()
 
-    for end_ns, why in ((5, None), (4, receive.ENDS_LATER), (6, None), (5, receive.ENDS_LATER)):
+    for end_ns, why in ((5, None), (4, receive.LATER), (6, None), (5, receive.LATER)):
         assert receive.write(tmp_path, arrived(payload(end_ns))) == why
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [payload(6)]
 
@@ -156,11 +156,13 @@ def profile(start_ns: int, end_ns: int) -> Arrived:
 
 def test_so_does_its_profile(tmp_path):
     """Each job has one, of its last run."""
-    for start_ns, end_ns, kept in ((1, 5, 5), (1, 4, 5), (1, 6, 6), (2, 3, 3)):
-        refused = receive.write(tmp_path, profile(start_ns, end_ns))
-        assert bool(refused) == (end_ns != kept)
+    comes = (1, 5), (1, 4), (1, 6), (2, 3), (1, 7)
+    stays = (1, 5), (1, 5), (1, 6), (2, 3), (2, 3)
+    for one, kept in zip(comes, stays):
+        why = receive.write(tmp_path, profile(*one))
+        assert why == (None if one == kept else receive.LATER)
         found = [path.read_bytes() for path in (tmp_path / "profiles").iterdir()]
-        assert found == [profile(start_ns, kept).payload]
+        assert found == [profile(*kept).payload]
 
 
 @pytest.fixture
@@ -204,7 +206,7 @@ def test_of_two_versions_the_later_one_stays(take, tmp_path, capsys):
     take(*versions, versions[1], earlier, record())
     assert (tmp_path / "c1.12.n1.json").read_bytes() == versions[1]
     said = [line.partition(" bytes")[2] for line in capsys.readouterr().out.splitlines()]
-    reasons = ("was there already", receive.ENDS_LATER, "a record is there, and stays")
+    reasons = ("was there already", receive.LATER, "a record is there, and stays")
     assert said == ["", "", *(f": {reason}" for reason in reasons)]
 
 

@@ -115,12 +115,13 @@ def _add_sample(order: list[Channel], entry: dict) -> None:
             channel.uncertainty_j = entry["u"][index] / UJ
 
 
-def ends_later(there: Path, payload: bytes) -> bool:
-    """Whether the file holds a profile of the same run of the job that ends after this one."""
+def is_later(there: Path, payload: bytes) -> bool:
+    """Whether the file holds a profile of a later run of the job, or one of this run that ends
+    after this one."""
     if not there.is_file():
         return False
     stands, ours = _run_of(there.read_bytes()), _run_of(payload)
-    return bool(stands and ours) and stands[0] == ours[0] and stands[1] > ours[1]
+    return bool(stands and ours) and stands > ours
 
 
 def _run_of(payload: bytes) -> tuple[int, int] | None:
@@ -152,8 +153,8 @@ def merge(config, job: int | None) -> None:
             if name != f"{profile.cluster}.{profile.job}.{profile.node}{SUFFIX}":
                 raise ValueError("it belongs to another job or node than its name says")
             stands = folder / "merged" / name
-            if stands.is_file() and ends_later(stands, (folder / name).read_bytes()):
-                _complain(f"{stands}: ends later than what has come of this run, and stays")
+            if stands.is_file() and is_later(stands, (folder / name).read_bytes()):
+                _complain(f"{stands}: is later than what has come of this job, and stays")
                 (folder / name).unlink()
                 continue
         except FileNotFoundError:

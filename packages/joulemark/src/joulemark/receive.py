@@ -30,7 +30,7 @@ SIZE_MAX = 256 << 20
 FILE_MODE = 0o640
 NODE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 JOB = r"[1-9][0-9]{0,9}"
-ENDS_LATER = "one of this run of the job that ends later is there, and stays"
+LATER = "a later one is there, and stays"
 
 
 class Refused(Exception):
@@ -165,9 +165,9 @@ def write(record_dir: Path, arrived: Arrived) -> str | None:
             if not ours or not there or ours[0] == there[0]:
                 break
         if ours and there and there[1] > ours[1]:
-            return ENDS_LATER
-    elif profile.ends_later(final, arrived.payload):
-        return ENDS_LATER
+            return LATER
+    elif profile.is_later(final, arrived.payload):
+        return LATER
     folders.make(final.parent, record_dir, 0o750)
     draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")
     try:
