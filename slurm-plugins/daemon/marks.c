@@ -473,26 +473,26 @@ static void gather(jm_marks *marks, const jm_ledger *ledger, int64_t boot_ns) {
 
 void jm_marks_drain(jm_marks *marks, jm_ledger *ledger, int64_t boot_ns) {
     gather(marks, ledger, boot_ns);
-    jm_interval ticks[ledger->n_accounts + 1];
-    for (int i = 0; i < ledger->n_accounts; i++)
-        if (ledger->accounts[i]->regions.watched)
-            ticks[i] = jm_ledger_region_tick(ledger, ledger->accounts[i], boot_ns);
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        jm_account *account = ledger->accounts[i];
+        if (account->regions.watched)
+            account->regions.tick = jm_ledger_region_tick(ledger, account, boot_ns);
+    }
     const jm_source *source = NULL;
     jm_account *holder = NULL;
-    int at = 0;
     for (size_t k = 0; k < marks->n_batch; k++) {
         if (marks->batch[k].source != source) {
             source = marks->batch[k].source;
             holder = holder_of(ledger, source);
-            for (at = 0; ledger->accounts[at] != holder;)
-                at++;
         }
-        take_in(marks, holder, &marks->batch[k], &ticks[at]);
+        take_in(marks, holder, &marks->batch[k], &holder->regions.tick);
     }
     drop_gone(marks, ledger, boot_ns);
-    for (int i = 0; i < ledger->n_accounts; i++)
-        if (ledger->accounts[i]->regions.watched && ledger->accounts[i]->closed_ns == 0)
-            jm_ledger_settle_regions(ledger, ledger->accounts[i], &ticks[i]);
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        jm_account *account = ledger->accounts[i];
+        if (account->regions.watched && account->closed_ns == 0)
+            jm_ledger_settle_regions(ledger, account, &account->regions.tick);
+    }
 }
 
 bool jm_source_pending(const jm_source *source) {

@@ -67,8 +67,7 @@ jm_account *jm_ledger_new_account(jm_ledger *ledger) {
     if (!account)
         return NULL;
     account->balance = calloc(JM_CHANNELS_MAX, sizeof *account->balance);
-    account->seen = calloc(JM_CHANNELS_MAX, sizeof *account->seen);
-    if (!account->balance || !account->seen) {
+    if (!account->balance) {
         free_account(account);
         return NULL;
     }

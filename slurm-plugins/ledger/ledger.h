@@ -113,7 +113,7 @@ typedef struct jm_account {
     jm_balance *held;  /* one a channel; NULL: nothing yet */
 
     jm_region_book regions;
-    jm_balance *seen; /* one a channel, at the last tick whose marks are in */
+    jm_balance *seen; /* one a channel, at the last tick whose marks are in; NULL: nobody marks */
     bool contained;   /* JOB: an .extern account was opened for it */
     bool due;         /* JOB: closed, and no epilog will come: its record is to be written */
     bool dirty;       /* the store does not have it as it is */

@@ -58,6 +58,7 @@ typedef struct {
     bool watched;    /* marks may come: `seen` is kept up to date */
     int64_t seen_ns;
     jm_charge seen;   /* charged since, up to the last tick */
+    jm_interval tick; /* the one whose marks are being taken in */
     uint64_t refused; /* marks that could not be taken: no such region open, or too many */
 } jm_region_book;
 

@@ -108,6 +108,28 @@ TEST(marks_reach_their_regions) {
            outer->energy_uj <= (uint64_t)outer->duration_ns + 2);
 }
 
+static void *drain(void *unused) {
+    jm_marks_drain(marks, &ledger, now_ns);
+    return unused;
+}
+
+/* Three jobs of 40 000 steps, on a stack that is as much smaller. */
+TEST(many_accounts_need_no_stack) {
+    enum { STEPS = 4000, STACK = 256 * 1024 };
+    pthread_attr_t small;
+    pthread_t thread;
+    for (int i = 0; i < STEPS; i++)
+        open_step(8, test_text("%d", i), 1000 + i, 1);
+    name(0, "solve");
+    put(ring, 1, JM_MARK_BEGIN, 0);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK);
+    expect_equal(pthread_create(&thread, &small, drain, NULL), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&small);
+    expect_equal(step->regions.n, 1);
+}
+
 typedef struct {
     uint32_t id;
     int marks;
