@@ -255,6 +255,7 @@ static void do_close(server *s, watch *client, const jm_packet *packet, char *an
         return;
     }
     note_heard(account, packet);
+    jm_account_holder(account)->missed = jm_packet_u64(packet, "missed", 0) == 1;
     jm_daemon_close_account(s->daemon, account, true);
 }
 

@@ -18,7 +18,7 @@
  *   read: privileged; [heard_ns], of Slurm's own questions: told_ns of the answer that it has; or
  *       scope=job or scope=step, of who only shows it
  *       answers told_ns energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
- *   close: privileged; [heard_ns]
+ *   close: privileged; [heard_ns], [missed=1]: its last question got no answer in time
  *   end: privileged; job
  *   node: privileged; [cores], those that Slurm gives to jobs; answers energy_uj watts mean_w
  *   books: privileged; channel (index)

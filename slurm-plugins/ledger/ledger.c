@@ -473,7 +473,8 @@ void jm_account_heard(jm_account *account, int64_t heard_ns) {
         forget_told(holder);
 }
 
-/* Back to what Slurm was told; of a job's account, the difference becomes unallocated. */
+/* Back to what Slurm was told; of a job's account, the difference becomes unallocated. Its last
+ * question comes after its tasks: but for one that was not answered, they have it all. */
 static void fall_back(jm_ledger *ledger, jm_account *holder) {
     for (int c = 0; c < ledger->n_channels; c++) {
         jm_balance *balance = &holder->balance[c], *told = &holder->told.balance[c];
@@ -486,6 +487,8 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
         }
         *balance = *told;
     }
+    if (holder->missed)
+        holder->gap_ns += holder->closed_ns - holder->told.ns;
     holder->closed_ns = holder->told.ns;
     holder->active_ns = holder->told.active_ns;
 }
@@ -519,9 +522,13 @@ static bool has_process(const jm_ledger *ledger, const jm_account *job) {
 
 void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, bool agreed) {
     if (account->kind == JM_ACCOUNT_EXTERN && agreed) {
-        for (int i = 0; i < ledger->n_accounts; i++)
-            if (ledger->accounts[i]->job == account->job)
-                close_one(ledger, ledger->accounts[i], now_ns, true);
+        for (int i = 0; i < ledger->n_accounts; i++) {
+            jm_account *step = ledger->accounts[i];
+            if (step->job != account->job)
+                continue;
+            step->missed |= step != account; /* or its own close would have come first */
+            close_one(ledger, step, now_ns, true);
+        }
         close_one(ledger, account->job, now_ns, true);
         account->closed_ns = account->job->closed_ns;
     }

@@ -114,6 +114,7 @@ typedef struct jm_account {
 
     jm_region_book regions;
     jm_balance *seen; /* one a channel, at the last tick whose marks are in; NULL: nobody marks */
+    bool missed;      /* its last question got no answer in time: Slurm has an earlier one */
     bool contained;   /* JOB: an .extern account was opened for it */
     bool due;         /* JOB: closed, and no epilog will come: its record is to be written */
     bool dirty;       /* the store does not have it as it is */
@@ -187,7 +188,8 @@ void jm_account_heard(jm_account *account, int64_t heard_ns);
 
 /*
  * Close a process's account, and with .extern the job's. agreed: what came after Slurm's last
- * question goes back to `unallocated`, so that Slurm's figure and ours are one. A job that is left
+ * question goes back to `unallocated`, so that Slurm's figure and ours are one; where it missed the
+ * answer, as a gap. A job that is left
  * without a process rests from then on; closed while it rests, it ended when its rest began.
  */
 void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, bool agreed);

@@ -32,6 +32,7 @@ static struct {
     char node[JM_NAME_MAX];
     unsigned cores;            /* of the node, in slurmd; 0: not known yet */
     acct_gather_energy_t last; /* what Slurm was told last */
+    bool missed;               /* the last question of this step got no answer in time */
     uint64_t heard_ns;         /* the ledger's name for it; 0: nothing yet */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .client = JM_CLIENT_INIT};
 
@@ -188,9 +189,11 @@ static void refresh(void) {
     }
     if (ask_own(&reply) || (open_again() && ask_own(&reply))) {
         state.attached = true;
+        state.missed = false;
         state.heard_ns = jm_packet_u64(&reply, "told_ns", 0);
         take(&reply);
-    }
+    } else
+        state.missed = true;
 }
 
 static void give(acct_gather_energy_t *energy) {
@@ -211,7 +214,9 @@ extern int fini(void) {
     char request[JM_PACKET_MAX];
     pthread_mutex_lock(&state.lock);
     if (state.attached)
-        jm_client_tell(&state.client, dated(request, "close quiet=1"), &why);
+        jm_client_tell(&state.client,
+                       dated(request, state.missed ? "close quiet=1 missed=1" : "close quiet=1"),
+                       &why);
     state.attached = false;
     jm_client_close(&state.client);
     pthread_mutex_unlock(&state.lock);

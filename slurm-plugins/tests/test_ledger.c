@@ -139,6 +139,21 @@ TEST(an_agreed_close_is_what_slurm_was_told) {
     check_books();
 }
 
+/* Or else what a job's tasks used after the last answer would be lost without a word. */
+TEST(an_answer_that_was_missed_is_a_gap) {
+    begin_node(2, 0);
+    jm_account *outer = open_step(1, "extern", 100, 2), *step = open_step(1, "0", 101, 2);
+    tick((uint64_t[]){70}, SECOND);
+    jm_ledger_told(&ledger, outer, 5 * SECOND);
+    jm_ledger_told(&ledger, step, 5 * SECOND);
+    tick((uint64_t[]){90}, 2 * SECOND);
+    outer->job->missed = true;
+    jm_ledger_close(&ledger, outer, 7 * SECOND, true);
+    expect(outer->job->closed_ns == 5 * SECOND && outer->job->gap_ns == 2 * SECOND);
+    expect(step->closed_ns == 5 * SECOND && step->gap_ns == 2 * SECOND);
+    check_books();
+}
+
 /* Slurm drops an answer that takes too long, and keeps the one before. */
 TEST(an_answer_that_slurm_did_not_hear_was_not_told) {
     for (int heard = 0; heard < 4; heard++) {

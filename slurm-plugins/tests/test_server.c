@@ -97,11 +97,13 @@ TEST(a_step_falls_back_on_the_answer_that_was_heard) {
         ask(fd, "read scope=step", answer); /* for a summary: it is none of Slurm's */
     }
     expect(number_in(answer, "energy_uj") > heard_uj);
-    snprintf(request, sizeof request, "close heard_ns=%" PRIu64, heard_ns);
+    snprintf(request, sizeof request, "close missed=1 heard_ns=%" PRIu64, heard_ns);
     ask(fd, request, answer);
     expect_text(answer, "ok");
     ask(fd, "read", answer);
     expect_equal(number_in(answer, "energy_uj"), heard_uj);
+    const char *gap = strstr(answer, "gap_s=");
+    expect(gap && atof(gap + strlen("gap_s=")) >= 0.04, "%s", answer);
     close(fd);
 }
 
