@@ -457,6 +457,7 @@ static void do_status(server *s, watch *client, const jm_packet *packet, char *a
     jm_packet_add(answer, JM_PACKET_MAX, "node", "%s", s->daemon->node);
     add_u64(answer, "accounts", (uint64_t)s->daemon->ledger.n_accounts);
     add_u64(answer, "channels", (uint64_t)s->daemon->ledger.n_channels);
+    add_u64(answer, "cores", s->daemon->ledger.cpus_told ? s->daemon->ledger.cpus : 0);
     jm_packet_add(answer, JM_PACKET_MAX, "lifeless", "%s", lifeless);
     jm_packet_add(answer, JM_PACKET_MAX, "fault", "%s", s->daemon->store_fault.text);
 }

@@ -30,8 +30,8 @@
  *       energy_uj uncertainty_uj seconds estimated samples
  *   region_begin: a job's process; name [owner=parent]
  *   region_end: a job's process; name [owner=parent]; answers as region_last
- *   status: anybody; answers version node accounts channels fault, lifeless (jobs' numbers: those
- *       that are open though nothing of them has been here for a while)
+ *   status: anybody; answers version node accounts channels fault, cores (0: nobody told), lifeless
+ *       (jobs' numbers: those that are open though nothing of them has been here for a while)
  */
 
 /* Listen on the configured socket. The descriptor, or -1 and why. */

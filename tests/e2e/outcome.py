@@ -183,6 +183,14 @@ def ledger(node: Node) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+def forget(node: Node) -> None:
+    """The daemon begins anew, as on a node that never had one."""
+    node.daemon.stop()
+    for file in node.ledger.glob("ledger.sqlite*"):
+        file.unlink()
+    node.daemon.start()
+
+
 def open_accounts(node: Node) -> list[tuple[int, str]]:
     """(job, step) of each account that is open on disk; a job's own step is "job"."""
     with ledger(node) as connection:

@@ -19,7 +19,7 @@ import pytest
 from tests.chaos.events import Clock
 from tests.cluster import Cluster, wait_for
 from tests.cluster.config import slurm_plugin_folder
-from tests.e2e.outcome import record_dir
+from tests.e2e.outcome import forget, record_dir
 from tests.peers.machines import write_files
 
 OF_THE_MACHINE = "clock-sync"  # a virtual machine may have no NTP; that is no fault of the cluster
@@ -194,6 +194,14 @@ def test_a_daemon_that_does_not_answer(steady: Cluster) -> None:
     findings = examine(steady, "--nodes", "all")
     assert checks(findings) == {"daemon"}
     assert found(findings, "daemon", "does not answer")[0]["node"] == "n1"
+
+
+def test_a_daemon_that_was_not_told_its_nodes_cores(steady: Cluster) -> None:
+    node = steady.node("n1")
+    node.slurmd.kill(signal.SIGKILL)
+    forget(node)
+    (one,) = found(examine(steady, "--node", "n1"), "cores")
+    assert "n1" in one["where"] and one["fix"]
 
 
 def test_a_ledger_that_is_not_on_disk(steady: Cluster, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ warning less. Run it as root on slurmctld's machine with --nodes all before the 
 production, and on a machine whose Slurm does not start: what it needs it reads from the files.
 Exit code: 0 nothing found; 1 warnings; 2 errors.
 
-checks: config daemon privileges sensors folders heaps clock-sync; plugin-version plugin-dir
-energy-type spank contain node-frequency job-gathering accounting epilog epilog-environment
-slurmctld running-config; with --nodes also clock and slurm-conf
+checks: config daemon cores accounts privileges sensors folders heaps clock-sync; plugin-version
+plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
+epilog-environment slurmctld running-config; with --nodes also clock and slurm-conf
 
 examples:
   joulemark doctor                       this machine

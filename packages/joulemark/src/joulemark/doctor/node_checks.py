@@ -44,7 +44,8 @@ def configuration(site: Site) -> Iterator[Finding]:
 
 
 def daemon(site: Site) -> Iterator[Finding]:
-    """It must answer, be of our version, have a ledger on disk, and no job that is not there."""
+    """It must answer, be of our version, have a ledger on disk, know its node's cores, and have no
+    job that is not there."""
     if not site.is_node:
         return
     answer = ask(site.program("joulemarkctl"), "-N", site.node, "status")
@@ -59,6 +60,10 @@ def daemon(site: Site) -> Iterator[Finding]:
     if said.get("fault"):
         fix = "make room in state_dir, or mend its owner and mode"
         yield Finding("daemon", ERROR, "joulemarkd", said["fault"], fix)
+    if said.get("cores") == "0":
+        fix = "slurmd tells it, by slurmctld's word: its log says why it does not"
+        value = "does not know how many cores Slurm gives to jobs"
+        yield Finding("cores", WARNING, f"joulemarkd of {site.node}", value, fix)
     if said.get("lifeless"):
         fix = "charged nothing while so; PrologFlags=Contain keeps a process there between steps"
         value = f"open without a living process: jobs {said['lifeless']}"
