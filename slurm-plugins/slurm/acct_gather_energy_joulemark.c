@@ -3,9 +3,10 @@
 // Slurm's processes.
 //
 // Built against Slurm's public headers alone. slurmctld loads it and calls nothing; slurmd asks for
-// the node's energy and power; each slurmstepd asks for its own account. With no answer Slurm is
-// told NO_VAL: no data, not zero.
+// the node's energy and power, and tells its cores; each slurmstepd asks for its own account. With
+// no answer Slurm is told NO_VAL: no data, not zero.
 #include "client.h"
+#include "cores.h"
 #include "locate.h"
 
 #include <dlfcn.h>
@@ -29,8 +30,6 @@ static struct {
     jm_client client;
     bool configured, complained;
     bool is_stepd, attached;
-    char node[JM_NAME_MAX];
-    unsigned cores;            /* of the node, in slurmd; 0: not known yet */
     acct_gather_energy_t last; /* what Slurm was told last */
     bool missed;               /* the last question of this step got no answer in time */
     uint64_t heard_ns;         /* the ledger's name for it; 0: nothing yet */
@@ -43,14 +42,13 @@ static void complain(const char *why) {
     state.complained = true;
 }
 
-/* slurmstepd has the node's name in its environment; slurmd as its option -N, if not from the host.
- */
-static void find_node_name(char *name, size_t size) {
+/* slurmstepd has the node's name in its environment; slurmd as its option -N, if not from the host:
+ * false, and the host's. */
+static bool find_node_name(char *name, size_t size) {
     char arguments[4096];
     const char *node = getenv("SLURMD_NODENAME");
     if (node && jm_format(name, size, "%s", node))
-        return;
-    jm_host_node(name, size);
+        return true;
     int length = jm_read_small_file("/proc/self/cmdline", arguments, sizeof arguments - 1);
     arguments[length < 0 ? 0 : length] = '\0';
     for (const char *word = arguments; word < arguments + length; word += strlen(word) + 1) {
@@ -58,25 +56,34 @@ static void find_node_name(char *name, size_t size) {
             continue;
         const char *value = word[2] ? word + 2 : word + 3;
         if (value < arguments + length)
-            jm_format(name, size, "%s", value);
+            return jm_format(name, size, "%s", value);
     }
+    jm_host_node(name, size);
+    return false;
 }
 
-static void configure(void) {
+static void find_daemon(const char *node) {
     jm_message why;
-    char comm[32];
-    find_node_name(state.node, sizeof state.node);
-    state.configured = true;
-    state.is_stepd = jm_read_small_file("/proc/self/comm", comm, sizeof comm) > 0 &&
-                     strcmp(comm, "slurmstepd") == 0;
-    if (jm_client_configure(&state.client, state.node, &why) != 0)
+    if (jm_client_configure(&state.client, node, &why) != 0)
         complain(why.text);
 }
 
-static bool in_slurmd(void) {
-    if (!state.configured)
-        configure();
-    return !state.is_stepd;
+/* The host's name is not always the node's, and `socket:` may hold that. */
+static void take_node_name(const char *node) {
+    pthread_mutex_lock(&state.lock);
+    find_daemon(node);
+    pthread_mutex_unlock(&state.lock);
+}
+
+static void configure(void) {
+    char comm[32], node[JM_NAME_MAX];
+    bool named = find_node_name(node, sizeof node);
+    state.configured = true;
+    state.is_stepd = jm_read_small_file("/proc/self/comm", comm, sizeof comm) > 0 &&
+                     strcmp(comm, "slurmstepd") == 0;
+    find_daemon(node);
+    if (!state.is_stepd)
+        jm_cores_begin(named ? node : NULL, take_node_name);
 }
 
 static bool ask(const char *request, jm_packet *reply) {
@@ -117,26 +124,6 @@ static bool open_again(void) {
     return ask(request, &reply);
 }
 
-/*
- * The cores of this node that Slurm gives to jobs, in the unit of a job's S_JOB_ALLOC_CORES: a
- * thread is one of them where slurm.conf says CPUs= alone. Only slurmctld tells; slurmd asks it
- * when it is about to talk to it anyway. 0: no answer.
- */
-static unsigned ask_cores(void) {
-    node_info_msg_t *nodes = NULL;
-    unsigned cores = 0;
-    if (slurm_load_node_single(&nodes, state.node, SHOW_ALL) != SLURM_SUCCESS)
-        return 0;
-    for (uint32_t i = 0; i < nodes->record_count; i++) {
-        const node_info_t *node = &nodes->node_array[i];
-        unsigned all = (unsigned)node->sockets * node->cores;
-        if (node->name && strcmp(node->name, state.node) == 0 && node->core_spec_cnt < all)
-            cores = all - node->core_spec_cnt;
-    }
-    slurm_free_node_info_msg(nodes);
-    return cores;
-}
-
 static uint32_t watts_of(const jm_packet *reply) {
     return (uint32_t)(jm_packet_double(reply, "watts", 0) + 0.5);
 }
@@ -166,25 +153,13 @@ static bool ask_own(jm_packet *reply) {
     return ask(dated(request, "read"), reply);
 }
 
-/* The daemon is told the cores each time, for it may be another one, and asked for no answer: a
- * busy one is not to miss them. */
-static void refresh_node(void) {
-    char cores[64];
-    jm_packet reply;
-    jm_message why;
-    if (state.cores == 0)
-        state.cores = ask_cores();
-    jm_format(cores, sizeof cores, "node quiet=1 cores=%u", state.cores);
-    if (state.cores > 0)
-        jm_client_tell(&state.client, cores, &why);
-    if (ask("node", &reply))
-        take(&reply);
-}
-
 static void refresh(void) {
     jm_packet reply;
-    if (in_slurmd()) {
-        refresh_node();
+    if (!state.configured)
+        configure();
+    if (!state.is_stepd) {
+        if (ask("node", &reply))
+            take(&reply);
         return;
     }
     if (ask_own(&reply) || (open_again() && ask_own(&reply))) {
@@ -212,6 +187,7 @@ extern int init(void) {
 extern int fini(void) {
     jm_message why;
     char request[JM_PACKET_MAX];
+    jm_cores_end();
     pthread_mutex_lock(&state.lock);
     if (state.attached)
         jm_client_tell(&state.client,
@@ -240,9 +216,8 @@ extern int acct_gather_energy_p_get_data(enum acct_energy_type type, void *data)
         give(data);
         break;
     case ENERGY_DATA_NODE_ENERGY:
-        /* The node registers: so the daemon knows its cores before its first job. */
-        if (state.last.poll_time == 0 && in_slurmd())
-            refresh_node();
+        if (!state.configured)
+            configure(); /* the node registers: slurmd calls here first, perhaps never again */
         give(data);
         break;
     case ENERGY_DATA_STRUCT:

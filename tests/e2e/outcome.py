@@ -191,6 +191,13 @@ def forget(node: Node) -> None:
     node.daemon.start()
 
 
+def wait_told(node: Node, cores: int) -> None:
+    """Until the daemon knows that Slurm gives so many to jobs."""
+    status = [joulemarkctl(node.cluster), "-N", node.name, "status"]
+    said = f"cores: {cores}\n"
+    wait_for(lambda: said in node.cluster.run(status), what=f"{cores} cores on {node.name}")
+
+
 def open_accounts(node: Node) -> list[tuple[int, str]]:
     """(job, step) of each account that is open on disk; a job's own step is "job"."""
     with ledger(node) as connection:

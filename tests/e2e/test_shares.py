@@ -15,7 +15,7 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.e2e.jobs import Flag, wait_step
-from tests.e2e.outcome import UJ, Outcome, assert_books_balance, ended_well, outcome
+from tests.e2e.outcome import UJ, Outcome, assert_books_balance, ended_well, outcome, wait_told
 from tests.e2e.waveform import STEADY
 
 IDLE_W = 40
@@ -27,6 +27,7 @@ TOPOLOGY = {
     "n4": "CPUs=4",  # each thread is a core to Slurm
     "n5": "CPUs=3 CoresPerSocket=3 CoreSpecCount=1",  # one core is the system's
 }
+CORES_FOR_JOBS = {"n1": 2, "n2": 2, "n3": 2, "n4": 4, "n5": 2}
 TASKS = {"n1": 4, "n2": 2, "n3": 2, "n4": 4, "n5": 2}  # of a full node
 
 
@@ -39,6 +40,8 @@ def shares(powered: Callable[..., Cluster], select: str, partition: str = "") ->
         slurm_conf={"SelectTypeParameters": select},
         daemon={"cpus": 4},  # the threads that such a machine has online
     ) as changed:
+        for node, cores in CORES_FOR_JOBS.items():
+            wait_told(changed.node(node), cores)
         yield changed
 
 
