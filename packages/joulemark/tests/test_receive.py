@@ -148,16 +148,17 @@ def test_a_record_of_a_run_that_ends_later_stays(tmp_path):
 
 
 def profile(start_ns: int, end_ns: int) -> Arrived:
-    """Of that run, with a sample."""
-    lines = {"start_ns": start_ns}, {"t": start_ns, "e": [1]}, {"end": end_ns, "e": [2]}
+    """Of that run, with a sample; end_ns 0: cut off."""
+    lines = [{"start_ns": start_ns}, {"t": start_ns, "e": [1]}, {"end": end_ns, "e": [2]}]
+    lines = lines if end_ns else lines[:2]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     return Arrived("n1", "profiles/c1.12.n1.profile.jsonl", text.encode(), True)
 
 
 def test_so_does_its_profile(tmp_path):
     """Each job has one, of its last run."""
-    comes = (1, 5), (1, 4), (1, 6), (2, 3), (1, 7)
-    stays = (1, 5), (1, 5), (1, 6), (2, 3), (2, 3)
+    comes = (1, 5), (1, 4), (1, 6), (1, 0), (2, 0), (1, 7), (2, 3), (1, 7)
+    stays = (1, 5), (1, 5), (1, 6), (1, 6), (2, 0), (2, 0), (2, 3), (2, 3)
     for one, kept in zip(comes, stays):
         why = receive.write(tmp_path, profile(*one))
         assert why == (None if one == kept else receive.LATER)

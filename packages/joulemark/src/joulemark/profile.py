@@ -125,10 +125,15 @@ def is_later(there: Path, payload: bytes) -> bool:
 
 
 def _run_of(payload: bytes) -> tuple[int, int] | None:
-    """When the profile's run began and ended; None: it is cut off, or none."""
+    """When the profile's run began and ended, 0: it is cut off; None: it is no profile."""
     head, end = payload[: payload.find(b"\n")], payload[payload.rfind(b"\n", 0, -1) + 1 :]
+    start_ns = _time_in(head, "start_ns")
+    return (start_ns, _time_in(end, "end") or 0) if start_ns else None
+
+
+def _time_in(line: bytes, key: str) -> int | None:
     try:
-        return int(json.loads(head)["start_ns"]), int(json.loads(end)["end"])
+        return int(json.loads(line)[key])
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
 
