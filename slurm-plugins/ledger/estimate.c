@@ -133,14 +133,22 @@ jm_charge jm_account_gained(const jm_ledger *ledger, const jm_account *account) 
                            sum.common_uj * sum.common_uj + sum.random_uj * sum.random_uj};
 }
 
-double jm_account_mark_variance(const jm_ledger *ledger, const jm_account *account, int64_t dt_ns) {
-    double error_uj = 0;
+jm_edge jm_account_edge(const jm_ledger *ledger, const jm_account *account, int64_t dt_ns) {
+    double stamp_uj = 0;
+    jm_edge edge = {0};
     for (int c = 0; c < ledger->n_channels && dt_ns > 0; c++) {
+        const jm_channel *channel = &ledger->channels[c];
         double gained_uj = (double)rise(account->seen[c].energy_uj, account->balance[c].energy_uj);
         double power_w = gained_uj / UJ_PER_J / ((double)dt_ns / NS_PER_S);
-        jm_border border = jm_channel_border(&ledger->channels[c], power_w);
-        if (ledger->channels[c].outermost)
-            error_uj += sqrt(border.variance_uj2 + border.common_uj2);
+        double held_uj = sqrt(jm_channel_unseen_variance(channel)) * account->balance[c].share;
+        int64_t held_ns = channel->settled_boot_ns - channel->last_boot_ns;
+        if (!channel->outermost)
+            continue;
+        stamp_uj += sqrt(jm_channel_stamp_variance(channel, power_w));
+        edge.held_uj += held_uj;
+        if (held_uj > 0 && (edge.held_ns == 0 || held_ns < edge.held_ns))
+            edge.held_ns = held_ns;
     }
-    return error_uj * error_uj;
+    edge.stamp_uj2 = stamp_uj * stamp_uj;
+    return edge;
 }

@@ -211,7 +211,7 @@ jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *accoun
 /* Since it was seen last: channels' errors add as those of the whole account do; and the random
  * error of one mark between, after dt_ns. */
 jm_charge jm_account_gained(const jm_ledger *ledger, const jm_account *account);
-double jm_account_mark_variance(const jm_ledger *ledger, const jm_account *account, int64_t dt_ns);
+jm_edge jm_account_edge(const jm_ledger *ledger, const jm_account *account, int64_t dt_ns);
 
 /* From now on marks of the account are taken; the last tick was at boot_ns. */
 void jm_ledger_watch_regions(const jm_ledger *ledger, jm_account *account, int64_t boot_ns);

@@ -76,6 +76,12 @@ static double doubt(const jm_interval *tick, double f) {
     return energy_uj * energy_uj * f * (1 - f) / 3;
 }
 
+/* Of a power that was held wrongly a region has as much as it is long. */
+static double error_of(const jm_edge *edge, int64_t ran_ns) {
+    double part = ran_ns < edge->held_ns ? (double)ran_ns / (double)edge->held_ns : 1;
+    return edge->stamp_uj2 + edge->held_uj * part * edge->held_uj * part;
+}
+
 static jm_charge charge_at(const jm_interval *tick, int64_t boot_ns) {
     double f = part_of(tick, boot_ns - tick->from_ns);
     jm_charge at = tick->before;
@@ -103,7 +109,8 @@ bool jm_region_begin(jm_region_book *book, jm_region_stack *stack, const char *n
         .begun_ns = boot_ns,
         .tick_ns = tick->to_ns,
         .at = charge_at(tick, boot_ns),
-        .doubt_uj2 = doubt(tick, part_of(tick, boot_ns - tick->from_ns)) + tick->edge_uj2,
+        .edge = tick->edge,
+        .doubt_uj2 = doubt(tick, part_of(tick, boot_ns - tick->from_ns)),
     };
     return true;
 }
@@ -119,15 +126,17 @@ static void pop(jm_region_book *book, jm_region_stack *stack, int64_t boot_ns) {
 
 static jm_visit_sum sum_up(const jm_visit *visit, int64_t boot_ns, const jm_interval *tick) {
     jm_charge end = charge_at(tick, boot_ns);
-    double variance = fmax(0, end.variance_uj2 - visit->at.variance_uj2) + tick->edge_uj2;
+    int64_t ran_ns = boot_ns - visit->begun_ns;
+    double variance = fmax(0, end.variance_uj2 - visit->at.variance_uj2);
+    variance += error_of(&visit->edge, ran_ns) + error_of(&tick->edge, ran_ns);
     if (visit->tick_ns == tick->to_ns)
-        variance += doubt(tick, part_of(tick, boot_ns - visit->begun_ns)) + tick->edge_uj2;
+        variance += doubt(tick, part_of(tick, ran_ns));
     else
         variance += visit->doubt_uj2 + doubt(tick, part_of(tick, boot_ns - tick->from_ns));
     double systematic_uj = fmax(0, end.systematic_uj - visit->at.systematic_uj);
     return (jm_visit_sum){
         .region = visit->region,
-        .duration_ns = boot_ns - visit->begun_ns,
+        .duration_ns = ran_ns,
         /* A close may have given back what came after Slurm's last question. */
         .energy_uj = end.energy_uj > visit->at.energy_uj ? end.energy_uj - visit->at.energy_uj : 0,
         .samples = end.samples - visit->at.samples,
@@ -171,7 +180,7 @@ static void settle(jm_meter *meter, const jm_interval *tick) {
     meter->systematic_uj += tick->gained.systematic_uj * f;
     meter->variance_uj2 += tick->gained.variance_uj2 * f + doubt(tick, f);
     if (f < 1)
-        meter->variance_uj2 += 2 * tick->edge_uj2;
+        meter->variance_uj2 += 2 * error_of(&tick->edge, ran_ns);
 }
 
 void jm_region_settle(jm_region_book *book, const jm_interval *tick) {
@@ -205,7 +214,7 @@ jm_interval jm_ledger_region_tick(const jm_ledger *ledger, const jm_account *acc
         .to_ns = boot_ns,
         .before = book->seen,
         .gained = jm_account_gained(ledger, account),
-        .edge_uj2 = jm_account_mark_variance(ledger, account, boot_ns - book->seen_ns),
+        .edge = jm_account_edge(ledger, account, boot_ns - book->seen_ns),
     };
     tick.gained.samples = account->samples - book->seen.samples;
     return tick;

@@ -21,11 +21,18 @@ typedef struct {
     double systematic_uj, variance_uj2;
 } jm_charge;
 
+/* Random error of the instruments at one mark. */
+typedef struct {
+    double stamp_uj2; /* of where their values lie */
+    double held_uj;   /* of the power held since then, in held_ns: the account's part */
+    int64_t held_ns;
+} jm_edge;
+
 /* One tick of an account. */
 typedef struct {
     int64_t from_ns, to_ns; /* CLOCK_BOOTTIME */
     jm_charge before, gained;
-    double edge_uj2; /* random variance of the instruments at one mark */
+    jm_edge edge;
 } jm_interval;
 
 /* Runs while it has users; what was charged meanwhile adds up. */
@@ -68,6 +75,7 @@ typedef struct {
     int64_t begun_ns;
     int64_t tick_ns; /* the tick's end: marks of one tick share their error */
     jm_charge at;
+    jm_edge edge;
     double doubt_uj2;
 } jm_visit;
 

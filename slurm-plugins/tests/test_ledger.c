@@ -256,6 +256,30 @@ TEST(a_region_over_a_whole_job_has_the_jobs_own_bar) {
                 1e-6);
 }
 
+/* What a slow meter has not shown yet harms a mark by the account's part of it alone. */
+TEST(a_mark_errs_by_the_accounts_own_part_of_what_is_held) {
+    jm_ledger_init(&ledger, 4, SECOND);
+    add_channel("meter", JM_DOMAIN_NODE, -1, 0);
+    jm_channel *meter = &ledger.channels[0];
+    meter->info.method = JM_METHOD_INTEGRATED;
+    meter->step_rms_w = 50;
+    meter->step_ns = meter->settled_boot_ns = 10 * SECOND;
+    jm_account *steps[] = {open_step(1, "0", 100, 1), open_step(2, "0", 200, 3)};
+    jm_edge edges[2];
+    for (int i = 0; i < 2; i++) {
+        jm_ledger_watch_regions(&ledger, steps[i], 0);
+        steps[i]->cpu_tick_ns = i ? 3000000000 : 1000000000;
+    }
+    tick((uint64_t[]){100000000}, SECOND);
+    for (int i = 0; i < 2; i++)
+        edges[i] = jm_ledger_region_tick(&ledger, steps[i], SECOND).edge;
+    double held_uj = sqrt(jm_channel_unseen_variance(meter));
+    expect(held_uj > 0);
+    expect_near(edges[0].held_uj, held_uj / 4, 1);
+    expect_near(edges[1].held_uj, held_uj * 3 / 4, 1);
+    expect_equal(edges[0].held_ns, 10 * SECOND);
+}
+
 /* Channels are read together: a mark's error is that of one channel that reads what they all do. */
 TEST(a_mark_between_ticks_is_as_sure_by_two_channels_as_by_one) {
     double edge_uj2[2];
@@ -270,7 +294,7 @@ TEST(a_mark_between_ticks_is_as_sure_by_two_channels_as_by_one) {
         jm_account *step = open_step(1, "0", 100, 2);
         jm_ledger_watch_regions(&ledger, step, 0);
         jm_ledger_tick(&ledger, gains, SECOND);
-        edge_uj2[n - 1] = jm_ledger_region_tick(&ledger, step, SECOND).edge_uj2;
+        edge_uj2[n - 1] = jm_ledger_region_tick(&ledger, step, SECOND).edge.stamp_uj2;
         jm_ledger_free(&ledger);
     }
     expect_near(edge_uj2[0], 1e6 * 1e6 / 3, 1);

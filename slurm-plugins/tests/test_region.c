@@ -59,6 +59,21 @@ TEST(marks_are_interpolated_within_their_tick) {
     expect_equal(book.refused, 1);
 }
 
+/* A power that was held wrongly for five seconds harms ten milliseconds by as much as they are. */
+TEST(a_short_region_has_its_part_of_what_was_held_wrongly) {
+    jm_visit_sum sum;
+    jm_interval tick = second(1, 0, 0);
+    tick.edge = (jm_edge){.held_uj = 1e6, .held_ns = 5 * SECOND};
+    for (int n = 0; n < 2; n++) {
+        int64_t begun_ns = SECOND + n * SECOND / 2, ran_ns = SECOND / 100;
+        expect(jm_region_begin(&book, &stack, "solve", begun_ns, &tick));
+        expect(jm_region_end(&book, &stack, "solve", begun_ns + ran_ns, &tick, &sum));
+        expect_near(sum.uncertainty_uj, 2 * sqrt(2) * 1e6 * 0.01 / 5, 1e-6);
+    }
+    jm_region_settle(&book, &tick);
+    expect_near(sqrt(region("solve")->inclusive.variance_uj2), sqrt(2) * 1e6 * 0.02 / 5, 1e-6);
+}
+
 TEST(a_whole_tick_has_no_doubt) {
     jm_visit_sum sum;
     jm_interval tick = second(1, 0, 12345);
