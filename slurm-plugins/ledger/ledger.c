@@ -461,7 +461,7 @@ void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns) {
     if (!copy)
         return;
     memcpy(copy, holder->balance, size);
-    holder->heard = (jm_told){copy, now_ns, holder->active_ns};
+    holder->heard = (jm_told){copy, now_ns, holder->active_ns, holder->gap_ns};
     swap_told(holder);
 }
 
@@ -487,7 +487,8 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
         }
         *balance = *told;
     }
-    if (holder->missed)
+    holder->gap_ns = holder->told.gap_ns;
+    if (holder->missed && holder->closed_ns > holder->told.ns)
         holder->gap_ns += holder->closed_ns - holder->told.ns;
     holder->closed_ns = holder->told.ns;
     holder->active_ns = holder->told.active_ns;
@@ -526,7 +527,7 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
             jm_account *step = ledger->accounts[i];
             if (step->job != account->job)
                 continue;
-            step->missed |= step != account; /* or its own close would have come first */
+            step->missed |= account->job->missed; /* its own close is still to come */
             close_one(ledger, step, now_ns, true);
         }
         close_one(ledger, account->job, now_ns, true);

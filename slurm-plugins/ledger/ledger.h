@@ -66,7 +66,7 @@ typedef struct {
 typedef struct {
     jm_balance *balance; /* one a channel; NULL: nothing */
     int64_t ns;          /* CLOCK_REALTIME of it, which names it */
-    int64_t active_ns;
+    int64_t active_ns, gap_ns;
 } jm_told;
 
 typedef struct jm_account {
