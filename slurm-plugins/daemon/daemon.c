@@ -101,6 +101,10 @@ void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
     jm_ledger_tick(&daemon->ledger, gains, dt_ns);
     daemon->last_tick_boot_ns = boot_ns;
     daemon->last_tick_real_ns = real_ns;
+    if (asked != JM_ASKED_BY_JOB)
+        daemon->powers_boot_ns = boot_ns;
+    else if (jm_marks_pending(daemon->marks))
+        daemon->marked_boot_ns = boot_ns;
     jm_marks_drain(daemon->marks, &daemon->ledger, boot_ns);
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
@@ -113,9 +117,9 @@ void jm_daemon_tick(jm_daemon *daemon) {
 }
 
 int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked) {
-    if (jm_boot_ns() - daemon->last_tick_boot_ns >= max_age_ns)
+    if (jm_boot_ns() - daemon->powers_boot_ns >= max_age_ns)
         jm_daemon_sample(daemon, asked);
-    return jm_boot_ns() - daemon->last_tick_boot_ns;
+    return jm_boot_ns() - daemon->powers_boot_ns;
 }
 
 static void settle(jm_daemon *daemon, jm_account *job) {

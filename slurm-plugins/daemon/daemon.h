@@ -33,6 +33,8 @@ typedef struct {
     char boot_id[JM_NAME_MAX];
     /* Accounts begin and end at ticks, so that a record's times bound its energy exactly. */
     int64_t last_tick_boot_ns, last_tick_real_ns;
+    /* Of the last tick with powers, and the last without that took in marks. */
+    int64_t powers_boot_ns, marked_boot_ns;
     int64_t heard_boot_ns;   /* by then, all that is answered now had been sent; 0: not known */
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
@@ -58,7 +60,7 @@ void jm_daemon_stop(jm_daemon *daemon);
  * job's moment one of after all that was heard will do: of many at once each sweeps no node of its
  * own. */
 void jm_daemon_sample(jm_daemon *daemon, jm_asked asked);
-/* The same, unless the last tick is younger than max_age_ns; the age of the last tick, ns. */
+/* The same, unless the last tick with powers is younger than max_age_ns; its age, ns. */
 int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked);
 /* The periodic tick: sample, split, save. */
 void jm_daemon_tick(jm_daemon *daemon);

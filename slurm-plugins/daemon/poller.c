@@ -57,6 +57,9 @@ static instant now(void) {
 }
 
 static void append(jm_poller *poller, jm_batch *batch) {
+    batch->asked = poller->asked ? poller->asked_by : JM_ASKED_BY_PERIOD;
+    for (int i = 0; i < poller->n_channels; i++)
+        batch->values[i].reading.chosen = batch->asked == JM_ASKED_BY_MARK;
     *poller->last = batch;
     poller->last = &batch->next;
     if (++poller->n_batches <= BATCHES_MAX)
@@ -67,17 +70,15 @@ static void append(jm_poller *poller, jm_batch *batch) {
     free(oldest);
 }
 
-static jm_batch *pack(const jm_poller *poller, int64_t boot_ns, int64_t took_ns, jm_asked by) {
+static jm_batch *pack(const jm_poller *poller, int64_t boot_ns, int64_t took_ns) {
     size_t n = (size_t)poller->n_channels;
     jm_batch *batch = calloc(1, sizeof *batch + n * sizeof batch->values[0]);
     if (!batch)
         return NULL;
     batch->boot_ns = boot_ns;
     batch->took_ns = took_ns;
-    batch->asked = by;
     for (size_t i = 0; i < n; i++) {
         batch->values[i].reading = poller->readings[i];
-        batch->values[i].reading.chosen = by == JM_ASKED_BY_MARK;
         if (!poller->readings[i].why)
             continue;
         jm_format(batch->values[i].why, JM_WHY_MAX, "%s", poller->readings[i].why);
@@ -87,7 +88,7 @@ static jm_batch *pack(const jm_poller *poller, int64_t boot_ns, int64_t took_ns,
 }
 
 /* Read until nothing more waits; the lock is held, but not during the calls. */
-static void read_all(jm_poller *poller, instant asked, jm_asked by) {
+static void read_all(jm_poller *poller, instant asked) {
     bool more = true;
     while (more && !poller->stopping) {
         poller->busy_since_ns = asked.boot_ns;
@@ -101,7 +102,7 @@ static void read_all(jm_poller *poller, instant asked, jm_asked by) {
         int64_t boot_ns = ended_ns - asked.boot_ns <= AT_ONCE_NS
                               ? asked.boot_ns
                               : begun_ns + (ended_ns - begun_ns) / 2;
-        jm_batch *batch = pack(poller, boot_ns, ended_ns - asked.boot_ns, by);
+        jm_batch *batch = pack(poller, boot_ns, ended_ns - asked.boot_ns);
         pthread_mutex_lock(&poller->lock);
         poller->busy_since_ns = 0;
         if (batch)
@@ -140,7 +141,7 @@ static void *run(void *opaque) {
             pthread_cond_timedwait(&poller->wake, &poller->lock, &until);
             continue;
         }
-        read_all(poller, moment, poller->asked ? poller->asked_by : JM_ASKED_BY_PERIOD);
+        read_all(poller, moment);
         if (poller->asked) {
             poller->asked = false;
             pthread_cond_broadcast(&poller->done);
@@ -218,7 +219,8 @@ bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns, jm_asked
         poller->asked_boot_ns = boot_ns;
         poller->asked_by = asked;
         pthread_cond_signal(&poller->wake);
-    }
+    } else if (poller->asked_by == JM_ASKED_BY_JOB && asked != JM_ASKED_BY_JOB)
+        poller->asked_by = JM_ASKED_BY_MARK; /* a slow one's powers must come at some moment */
     pthread_mutex_unlock(&poller->lock);
     return idle;
 }

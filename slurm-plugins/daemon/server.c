@@ -438,12 +438,14 @@ static void hear_marks(server *s) {
     s->resting = false;
 }
 
-/* Marks that came meanwhile are taken in at once; with none, the next may wake us. */
+/* Marks that came meanwhile, or that a job's tick took in, are told powers now; with none, the next
+ * may wake us. */
 static void rest_over(server *s) {
     uint64_t times;
     if (read(s->rest->fd, &times, sizeof times) != sizeof times)
         return;
-    if (s->n_waiting > 0 || jm_marks_pending(s->daemon->marks))
+    bool owed = s->daemon->marked_boot_ns > s->daemon->powers_boot_ns;
+    if (s->n_waiting > 0 || owed || jm_marks_pending(s->daemon->marks))
         sample_for_marks(s);
     else
         hear_marks(s);

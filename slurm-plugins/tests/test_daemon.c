@@ -153,6 +153,22 @@ TEST(what_came_at_once_shares_a_tick) {
     expect(node.last_tick_boot_ns > before_ns);
 }
 
+/* Powers are wanted near marks: one that a job's tick took in is owed them. */
+TEST(a_jobs_tick_does_for_no_mark) {
+    static const int64_t REST_NS = 1000000;
+    pid_t pid = live(NULL);
+    jm_account *step = open_now(ours, "0", pid);
+    expect(jm_marks_put(node.marks, &node.ledger, step, 1, JM_MARK_BEGIN, "solve", jm_boot_ns(),
+                        node.last_tick_boot_ns));
+    pass(SECOND);
+    jm_daemon_sample(&node, JM_ASKED_BY_JOB);
+    expect(!jm_marks_pending(node.marks) && node.marked_boot_ns > node.powers_boot_ns);
+    test_pause_ms(2);
+    expect(jm_daemon_sample_if_older(&node, REST_NS, JM_ASKED_BY_MARK) < SECOND);
+    expect(node.powers_boot_ns > node.marked_boot_ns);
+    die(pid);
+}
+
 static void rest_for(int64_t ns) {
     for (; ns > 0; ns -= SECOND)
         pass_and_tick(SECOND);

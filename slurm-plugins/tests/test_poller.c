@@ -100,6 +100,24 @@ TEST(a_second_value_comes_soon_after_the_first) {
     expect(jm_poller_stop(poller));
 }
 
+/* A slow one would never show its powers on a node whose jobs come and go. */
+TEST(a_period_may_have_what_a_job_asked_for) {
+    struct gate gate = {.holds = true};
+    jm_poller *poller = start(&prompt_gate, &gate, 3600);
+    expect(jm_poller_ask(poller, 7, boot_ns(), JM_ASKED_BY_JOB));
+    expect(becomes(poller, true));
+    expect(!jm_poller_ask(poller, 8, boot_ns(), JM_ASKED_BY_PERIOD));
+    expect(!jm_poller_ask(poller, 9, boot_ns(), JM_ASKED_BY_JOB));
+    gate.holds = false;
+    sem_post(&gate.let);
+    expect(jm_poller_wait(poller, boot_ns() + 10 * S));
+    jm_batch *batch = jm_poller_take(poller);
+    uint64_t last = 0;
+    expect(batch && batch->asked == JM_ASKED_BY_MARK && batch->values[0].reading.chosen);
+    expect(count_and_free(batch, &last) >= 1);
+    expect(jm_poller_stop(poller));
+}
+
 TEST(what_waits_is_read_at_once) {
     struct gate gate = {.holds = true, .queued = 4};
     jm_poller *poller = start(&prompt_gate, &gate, 3600);
