@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.checkout import tracked
 from tests.cluster import CHECKOUT, cache_folder, state_folder
+from tests.launchers import launchers
 from tests.suite.outcome import Outcome, read_junit
 from tests.suite.runner import SPARE, Run, Stage
 
@@ -176,8 +177,7 @@ def c_tests(run: Run, source: Path, preset: str) -> Outcome:
     configure = ["cmake", "--preset", preset, "-B", build, "-Wno-dev"]
     configure += [f"-DCMAKE_INSTALL_PREFIX={prefix}", f"-DCMAKE_PREFIX_PATH={prefix}"]
     configure.append("-DCMAKE_COMPILE_WARNING_AS_ERROR=ON")  # of ours alone: users' compilers vary
-    if shutil.which("ccache"):  # each new checkout compiles the same files
-        configure += [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")]
+    configure += launchers()
     steps = [
         configure,
         ["cmake", "--build", build, "--parallel", JOBS],

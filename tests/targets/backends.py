@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.cluster import CHECKOUT, cache_folder
+from tests.launchers import launchers
 
 PACKAGES = CHECKOUT / "packages"
 JOBS = str(len(os.sched_getaffinity(0)))
@@ -95,6 +96,7 @@ def build(source: Path, folder: Path, *options: str) -> str:
         f"-DCMAKE_PREFIX_PATH={prefix}",
         "-DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON",
         "-DBUILD_TESTING=OFF",
+        *launchers(),
         *options,
         cwd=source,
     )
