@@ -6,14 +6,17 @@
 #include "locate.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <slurm/spank.h> /* slurm_info() */
+#include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SECOND_MS = 1000, LONGEST_MS = 64 * SECOND_MS, NAMES = 3 };
@@ -33,46 +36,93 @@ static bool ends_within(int timeout_ms, int connection) {
     return waits[0].revents != 0;
 }
 
-/* In the unit of a job's S_JOB_ALLOC_CORES: a thread is one where slurm.conf says CPUs= alone. */
-static unsigned cores_for_jobs(const node_info_t *node) {
-    unsigned all = (unsigned)node->sockets * node->cores;
-    return node->core_spec_cnt < all ? all - node->core_spec_cnt : 0;
+/* joulemark-cores, with slurmd's environment: SLURM_CONF is in it. 0, or an error. */
+static int start_child(int output, pid_t *child) {
+    char *arguments[NAMES + 2] = {"joulemark-cores"};
+    sigset_t none, all;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_t files;
+    for (int i = 0; i < NAMES && state.names[i][0]; i++)
+        arguments[i + 1] = state.names[i];
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
+    int error = posix_spawn(child, JM_CORES, &files, &attributes, arguments, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    return error;
 }
 
-/* slurmctld finds a node by its NodeHostname, too, and answers with its NodeName, which becomes the
- * first of the names. 0 and why: no answer, or no such node. */
-static unsigned ask_slurmctld(jm_message *why) {
-    unsigned cores = 0;
-    jm_message_set(why, "no node is named %s; start slurmd with -N NODENAME", state.names[0]);
-    for (int i = 0; i < NAMES && state.names[i][0] && cores == 0; i++) {
-        node_info_msg_t *nodes = NULL;
-        if (slurm_load_node_single(&nodes, state.names[i], SHOW_ALL) != SLURM_SUCCESS) {
-            jm_message_set(why, "%s", slurm_strerror(errno));
-            return 0;
-        }
-        if (nodes->record_count == 1)
-            cores = cores_for_jobs(nodes->node_array);
-        if (cores > 0)
-            jm_format(state.names[0], JM_NAME_MAX, "%s", nodes->node_array->name);
-        slurm_free_node_info_msg(nodes);
+/* The last line that the child says until its end. False: the thread is to end, and the child is
+ * ended. */
+static bool read_answer(pid_t child, int output, jm_message *answer) {
+    char text[4096];
+    ssize_t length = 0;
+    bool ends = ends_within(-1, output);
+    if (ends)
+        kill(child, SIGKILL);
+    else
+        length = read(output, text, sizeof text - 1);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    text[length > 0 ? length : 0] = '\0';
+    const char *last = strrchr(text, '\n');
+    jm_message_set(answer, "%s", last ? last + 1 : text);
+    return !ends;
+}
+
+/* False: the thread is to end. */
+static bool ask_slurmctld(jm_message *answer) {
+    int ends[2];
+    pid_t child;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        jm_message_set(answer, "no pipe: %s", strerror(errno));
+        return true;
     }
+    int error = start_child(ends[1], &child);
+    close(ends[1]);
+    bool goes_on = error != 0 || read_answer(child, ends[0], answer);
+    close(ends[0]);
+    if (error != 0)
+        jm_message_set(answer, "%s cannot be run: %s", JM_CORES, strerror(error));
+    return goes_on;
+}
+
+/* "NODENAME CORES": the NodeName becomes the first of the names. 0: it is no such answer. */
+static unsigned take(const jm_message *answer) {
+    char node[JM_NAME_MAX];
+    unsigned cores;
+    int length = 0;
+    if (sscanf(answer->text, "%63s %u%n", node, &cores, &length) != 2 || answer->text[length])
+        return 0;
+    jm_format(state.names[0], JM_NAME_MAX, "%s", node);
     return cores;
 }
 
 /* 0: the thread is to end. */
 static unsigned wait_for_cores(void) {
-    jm_message why, said = {""};
-    unsigned cores;
-    for (int wait_ms = SECOND_MS; (cores = ask_slurmctld(&why)) == 0; wait_ms *= 2) {
-        if (strcmp(why.text, said.text) != 0)
-            slurm_info("joulemark: this node's cores are not known: %s", why.text);
-        said = why;
+    jm_message answer, said = {""};
+    for (int wait_ms = SECOND_MS; ask_slurmctld(&answer); wait_ms *= 2) {
+        unsigned cores = take(&answer);
+        if (cores > 0)
+            return cores;
+        if (strcmp(answer.text, said.text) != 0)
+            slurm_info("joulemark: this node's cores are not known: %s", answer.text);
+        said = answer;
         if (wait_ms > LONGEST_MS)
             wait_ms = LONGEST_MS;
         if (ends_within(wait_ms, -1))
-            return 0;
+            break;
     }
-    return cores;
+    return 0;
 }
 
 /* Each daemon once: one that begins later may have another ledger. */
@@ -106,12 +156,18 @@ void jm_cores_begin(const char *node, void (*found)(const char *node)) {
         take_host_names();
     state.found = found;
     state.end_event = eventfd(0, EFD_CLOEXEC);
+    int error = state.end_event < 0 ? errno : 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* they are slurmd's own to take */
-    state.runs = state.end_event >= 0 && pthread_create(&state.thread, NULL, tell, NULL) == 0;
+    if (error == 0)
+        error = pthread_create(&state.thread, NULL, tell, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!state.runs)
-        slurm_info("joulemark: no thread to tell this node's cores: %s", strerror(errno));
+    state.runs = error == 0;
+    if (state.runs)
+        return;
+    slurm_info("joulemark: no thread to tell this node's cores: %s", strerror(error));
+    if (state.end_event >= 0)
+        close(state.end_event);
 }
 
 void jm_cores_end(void) {

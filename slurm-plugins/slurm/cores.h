@@ -3,6 +3,8 @@
 //
 // Only slurmctld knows them, and may be away; Slurm holds a lock of its own as long as a plugin
 // has not answered, and calls it no more after the node has registered, if AcctGatherNodeFreq is 0.
+// The thread asks by joulemark-cores, a process: a slurmd that ends takes libslurm's parts away one
+// by one, and waits for nobody who still uses them.
 #ifndef JOULEMARK_CORES_H
 #define JOULEMARK_CORES_H
 
@@ -10,7 +12,7 @@
  * NodeName as slurmctld has it. */
 void jm_cores_begin(const char *node, void (*found)(const char *node));
 
-/* The thread ends, at the latest as its question to slurmctld does. */
+/* The thread ends at once, and so does its question to slurmctld. */
 void jm_cores_end(void);
 
 #endif

@@ -8,13 +8,13 @@ import contextlib
 import json
 import random
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.cluster.errors import ClusterError
 
 FILE = "ports.json"
-LISTEN = "0A"  # a socket's state in /proc/net/tcp
+ESTABLISHED, LISTEN = "01", "0A"  # a socket's states in /proc/net/tcp
 _claims: dict[int, socket.socket] = {}
 
 
@@ -41,13 +41,22 @@ def choose_ports(state: Path, names: Iterable[str], running: Mapping[str, bool])
 
 def listens(port: int) -> bool:
     """Looks instead of connecting: a probe without a word would be an error in Slurm's logs."""
+    return any(state == LISTEN and own == port for own, _, state in _sockets())
+
+
+def connected(port: int) -> bool:
+    """Is there a client of the server?"""
+    return any(state == ESTABLISHED and other == port for _, other, state in _sockets())
+
+
+def _sockets() -> Iterator[tuple[int, int, str]]:
+    """Own port, the other end's, state."""
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError):
             for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
                 words = line.split()
-                if words[3] == LISTEN and int(words[1].rpartition(":")[2], 16) == port:
-                    return True
-    return False
+                own, other = (int(word.rpartition(":")[2], 16) for word in words[1:3])
+                yield own, other, words[3]
 
 
 def free_port() -> int:

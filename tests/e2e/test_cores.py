@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import Cluster, Node, wait_for
+from tests.cluster.ports import connected
 from tests.e2e.outcome import forget, wait_told
 
 NO_POLLS = {"AcctGatherNodeFreq": "0", "MessageTimeout": "2"}
+PATIENT = {**NO_POLLS, "MessageTimeout": "90"}
 #: slurmd answers this by what it asks of the energy plugin
 NODE_ENERGY = """
 import ctypes
@@ -58,11 +61,33 @@ def test_slurmd_goes_by_its_host_name(node: Node) -> None:
 
 
 def test_a_slurmctld_that_hangs_holds_nobody_up(steady: Cluster) -> None:
-    patient = {**NO_POLLS, "MessageTimeout": "90"}
-    with steady.changed(slurm_conf=patient) as cluster, cluster.slurmctld.stopped():
+    with steady.changed(slurm_conf=PATIENT) as cluster, cluster.slurmctld.stopped():
         cluster.node("n1").slurmd.restart()
         ask = [sys.executable, "-c", NODE_ENERGY]
         subprocess.run(ask, env=cluster.env, timeout=30, check=True)
+
+
+def test_slurmd_ends_at_once_while_slurmctld_hangs(steady: Cluster) -> None:
+    with steady.changed(slurm_conf=PATIENT) as cluster:
+        slurmctld, slurmd = cluster.slurmctld, cluster.node("n1").slurmd
+        slurmd.env["SLURMD_NODENAME"] = "stranger"  # so that it asks again once it has registered
+        said, asked = slurmd.news(), slurmctld.news()
+        slurmd.restart()
+        wait_for(lambda: asked().count('"stranger"') > 2, what="slurmctld to be asked again")
+        with slurmctld.stopped():
+            port = cluster.ports["slurmctld"]
+            wait_for(lambda: connected(port), what="a question to slurmctld")
+            slurmd.terminate()
+            wait_for(lambda: not slurmd.alive, what="slurmd to end")
+        assert "Slurmd shutdown completing" in said()
+
+
+def test_a_node_without_a_core_for_jobs_is_named(steady: Cluster) -> None:
+    all_special = {"n1": "CPUs=2 CpuSpecList=0-1"}
+    said = steady.node("n1").slurmd.news()
+    with steady.changed(slurm_conf=NO_POLLS, topology=all_special):
+        wait_for(lambda: "leaves none to jobs" in said(), what="slurmd to say why")
+    assert "no node is named" not in said()
 
 
 def test_a_name_that_no_node_has_is_said_once(node: Node) -> None:

@@ -173,7 +173,8 @@ def test_a_second_build_builds_nothing(spack):
 
 
 def test_the_build_is_whole(made):
-    for part in ("sbin/joulemarkd", "bin/joulemarkctl", "lib/slurm/spank_joulemark.so"):
+    programs = ("sbin/joulemarkd", "bin/joulemarkctl", "libexec/joulemark/joulemark-cores")
+    for part in (*programs, "lib/slurm/spank_joulemark.so"):
         assert (made.slurm_prefix / part).is_file()
     modules = {path.stem for path in (made.slurm_prefix / "lib/joulemark").glob("*.so")}
     assert modules == {module for module, has in modules_by_library().items() if has}
