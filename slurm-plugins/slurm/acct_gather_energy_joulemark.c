@@ -75,8 +75,11 @@ static void take_node_name(const char *node) {
     pthread_mutex_unlock(&state.lock);
 }
 
+/* Once. */
 static void configure(void) {
     char comm[32], node[JM_NAME_MAX];
+    if (state.configured)
+        return;
     bool named = find_node_name(node, sizeof node);
     state.configured = true;
     state.is_stepd = jm_read_small_file("/proc/self/comm", comm, sizeof comm) > 0 &&
@@ -155,8 +158,7 @@ static bool ask_own(jm_packet *reply) {
 
 static void refresh(void) {
     jm_packet reply;
-    if (!state.configured)
-        configure();
+    configure();
     if (!state.is_stepd) {
         if (ask("node", &reply))
             take(&reply);
@@ -193,7 +195,7 @@ extern int fini(void) {
         jm_client_tell(&state.client,
                        dated(request, state.missed ? "close quiet=1 missed=1" : "close quiet=1"),
                        &why);
-    state.attached = false;
+    state.attached = state.configured = false;
     jm_client_close(&state.client);
     pthread_mutex_unlock(&state.lock);
     return SLURM_SUCCESS;
@@ -216,8 +218,7 @@ extern int acct_gather_energy_p_get_data(enum acct_energy_type type, void *data)
         give(data);
         break;
     case ENERGY_DATA_NODE_ENERGY:
-        if (!state.configured)
-            configure(); /* the node registers: slurmd calls here first, perhaps never again */
+        configure(); /* the node registers: slurmd calls here first, perhaps never again */
         give(data);
         break;
     case ENERGY_DATA_STRUCT:
@@ -240,6 +241,12 @@ extern int acct_gather_energy_p_set_data(enum acct_energy_type type, void *data)
     (void)data;
     if (type == ENERGY_DATA_PROFILE)
         return acct_gather_energy_p_update_node_energy();
+    if (type == ENERGY_DATA_RECONFIG) {
+        /* a slurmd that reconfigures in place has loaded us anew, and perhaps calls no more */
+        pthread_mutex_lock(&state.lock);
+        configure();
+        pthread_mutex_unlock(&state.lock);
+    }
     return SLURM_SUCCESS;
 }
 

@@ -82,6 +82,16 @@ def test_slurmd_ends_at_once_while_slurmctld_hangs(steady: Cluster) -> None:
         assert "Slurmd shutdown completing" in said()
 
 
+def test_slurmd_tells_on_after_it_has_reconfigured(node: Node) -> None:
+    said = node.slurmd.news()
+    node.slurmd.kill(signal.SIGHUP)
+    wait_for(lambda: "reconfigure" in said(), what="slurmd to take SIGHUP")
+    status = ["scontrol", "show", "slurmd"]  # answered once it has
+    node.cluster.run(status, env={"SLURMD_NODENAME": node.name})
+    forget(node)
+    wait_told(node, node.cluster.options.cpus)
+
+
 def test_a_node_without_a_core_for_jobs_is_named(steady: Cluster) -> None:
     all_special = {"n1": "CPUs=2 CpuSpecList=0-1"}
     said = steady.node("n1").slurmd.news()
