@@ -254,6 +254,9 @@ static void do_close(server *s, watch *client, const jm_packet *packet, char *an
         refuse(answer, "no account is open for this process");
         return;
     }
+    /* The energy plugin's own word comes, too, and after a pause of ours perhaps later. */
+    if (jm_account_holder(account)->told.balance && !jm_packet_get(packet, "heard_ns"))
+        return;
     note_heard(account, packet);
     jm_account_holder(account)->missed = jm_packet_u64(packet, "missed", 0) == 1;
     jm_daemon_close_account(s->daemon, account, true);

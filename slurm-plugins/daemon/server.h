@@ -18,20 +18,17 @@
  *   read: privileged; [heard_ns], of Slurm's own questions: told_ns of the answer that it has; or
  *       scope=job or scope=step, of who only shows it
  *       answers told_ns energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
- *   close: privileged; [heard_ns], [missed=1]: its last question got no answer in time
- *   end: privileged; job
- *   node: privileged; [cores], those that Slurm gives to jobs; answers energy_uj watts mean_w
- *   books: privileged; channel (index)
- *       answers name total_uj charged_uj unallocated_uj channels
- *   marks: a job's process; [rank]; answers with two descriptors, a ring's memory (daemon/ring.h)
- *       and the event that wakes the daemon; the ring lives as long as the connection
- *   region_last: a process with a ring; thread
- *       waits until its marks are taken in; of the visit that the thread ended last, answers
- *       energy_uj uncertainty_uj seconds estimated samples
- *   region_begin: a job's process; name [owner=parent]
- *   region_end: a job's process; name [owner=parent]; answers as region_last
- *   status: anybody; answers version node accounts channels fault, cores (0: nobody told), lifeless
- *       (jobs' numbers: those that are open though nothing of them has been here for a while)
+ *   close: privileged; [heard_ns], [missed=1]: its last question got no answer in time; of who
+ * asked for what Slurm has, one without heard_ns is nobody's to say end: privileged; job node:
+ * privileged; [cores], those that Slurm gives to jobs; answers energy_uj watts mean_w books:
+ * privileged; channel (index) answers name total_uj charged_uj unallocated_uj channels marks: a
+ * job's process; [rank]; answers with two descriptors, a ring's memory (daemon/ring.h) and the
+ * event that wakes the daemon; the ring lives as long as the connection region_last: a process with
+ * a ring; thread waits until its marks are taken in; of the visit that the thread ended last,
+ * answers energy_uj uncertainty_uj seconds estimated samples region_begin: a job's process; name
+ * [owner=parent] region_end: a job's process; name [owner=parent]; answers as region_last status:
+ * anybody; answers version node accounts channels fault, cores (0: nobody told), lifeless (jobs'
+ * numbers: those that are open though nothing of them has been here for a while)
  */
 
 /* Listen on the configured socket. The descriptor, or -1 and why. */

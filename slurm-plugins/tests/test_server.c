@@ -97,6 +97,10 @@ TEST(a_step_falls_back_on_the_answer_that_was_heard) {
         ask(fd, "read scope=step", answer); /* for a summary: it is none of Slurm's */
     }
     expect(number_in(answer, "energy_uj") > heard_uj);
+    ask(fd, "close", answer); /* SPANK's, which knows of no answer */
+    expect_text(answer, "ok");
+    ask(fd, "read scope=step", answer);
+    expect(number_in(answer, "energy_uj") > heard_uj);
     snprintf(request, sizeof request, "close missed=1 heard_ns=%" PRIu64, heard_ns);
     ask(fd, request, answer);
     expect_text(answer, "ok");

@@ -58,6 +58,8 @@ static int dial(void) {
 
 static char opened[256]; // this process's account, if it has one
 
+static char heard[32] = "0"; // told_ns of the answer that it has
+
 // A daemon that was killed comes back: who was not answered says who it is, and asks again.
 static void ask(int *fd, int verb, const char *request) {
     char answer[4096];
@@ -74,6 +76,9 @@ static void ask(int *fd, int verb, const char *request) {
                 long i = atomic_fetch_add(&of->asked, 1);
                 of->took_ms[i % SAMPLES_MAX] = (float)((now_s() - began_s) * 1e3);
                 answer[n] = '\0';
+                const char *told = strstr(answer, "told_ns=");
+                if (told)
+                    sscanf(told, "told_ns=%31[0-9]", heard);
                 if (strncmp(answer, "ok", 2) != 0) {
                     atomic_fetch_add(&of->failed, 1);
                     fprintf(stderr, "stepds: %s: %s\n", request, answer);
@@ -108,14 +113,20 @@ static pid_t start(void) {
     return pid;
 }
 
+static void close_account(int *fd) {
+    char request[64];
+    snprintf(request, sizeof request, "close heard_ns=%s", heard);
+    ask(fd, CLOSE, request);
+    exit(0);
+}
+
 // One step's slurmstepd, until a time.
 static void step(long job, const char *name, double until_s) {
     int fd = -1;
     open_account(&fd, job, name);
     sleep_until(until_s);
-    ask(&fd, READ, "read");
-    ask(&fd, CLOSE, "close");
-    exit(0);
+    ask(&fd, READ, "read heard_ns=0");
+    close_account(&fd);
 }
 
 static void run_step(long job, const char *name, double until_s) {
@@ -134,8 +145,7 @@ static void job_of_steps(long job, long steps, double until_s) {
         snprintf(name, sizeof name, "%ld", i);
         run_step(job, name, until_s);
     }
-    ask(&fd, CLOSE, "close");
-    exit(0);
+    close_account(&fd);
 }
 
 static pid_t start_job(long job, long steps, double until_s) {
