@@ -171,9 +171,9 @@ def lost_unstated(
 
 
 def charges(cluster: Cluster, node: str) -> dict[int, Charge]:
-    """Every job's charge on a node by its last record, which takes an earlier one's place."""
+    """Every job's charge on a node by the record that ends last: it takes the others' place."""
     found: dict[int, Charge] = {}
-    for record in records(cluster, node):
+    for record in sorted(records(cluster, node), key=_end_ns):
         for account in record["accounts"]:
             if account["step"] == "job":
                 found[record["JobIDRaw"]] = Charge(
@@ -185,6 +185,10 @@ def charges(cluster: Cluster, node: str) -> dict[int, Charge]:
                     account["uncertainty_uj"],
                 )
     return found
+
+
+def _end_ns(record: dict) -> int:
+    return max((account["end_ns"] for account in record["accounts"]), default=0)
 
 
 def records(cluster: Cluster, node: str) -> list[dict]:
