@@ -63,17 +63,18 @@ static int start_child(int output, pid_t *child) {
  * ended. */
 static bool read_answer(pid_t child, int output, jm_message *answer) {
     char text[4096];
-    ssize_t length = 0;
-    bool ends = ends_within(-1, output);
-    if (ends)
-        kill(child, SIGKILL);
-    else
-        length = read(output, text, sizeof text - 1);
+    size_t length = 0;
+    ssize_t more = 1;
+    bool ends = false;
+    while (more > 0 && !(ends = ends_within(-1, output)))
+        if ((more = read(output, text + length, sizeof text - 1 - length)) > 0)
+            length += (size_t)more;
+    kill(child, SIGKILL); /* or it is at its end, or says too much */
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
     while (length > 0 && text[length - 1] == '\n')
         length--;
-    text[length > 0 ? length : 0] = '\0';
+    text[length] = '\0';
     const char *last = strrchr(text, '\n');
     jm_message_set(answer, "%s", last ? last + 1 : text);
     return !ends;
