@@ -14,6 +14,7 @@ from tests.cluster import Cluster, wait_for
 from tests.e2e.outcome import UJ, Outcome, apart_from_launch, outcome
 from tests.e2e.waveform import RAMP, SQUARE, STEADY, Waveform
 
+PERIOD_S = 0.2  # between readings of power
 COUNTER_J = 1e-4  # a replayed counter is exact to 2 uJ at each end
 WAVEFORMS = pytest.mark.parametrize("waveform", [STEADY, RAMP, SQUARE], ids=lambda w: w.name)
 
@@ -65,6 +66,12 @@ def test_joules_of_a_counter_are_the_waveforms_integral(
                 assert apart_from_launch(account) == (0, "")
 
 
+def unseen_j(done: Outcome, step: str, waveform: Waveform) -> float:
+    """What jumps after the last reading brought at most: no bar of 95 % has room for them."""
+    ago_s = [waveform.since_jump_s(account["end_ns"]) for account in done.accounts(step).values()]
+    return waveform.swing_w * sum(ago for ago in ago_s if ago <= 2 * PERIOD_S)
+
+
 @WAVEFORMS
 def test_joules_of_sampled_power_are_within_their_stated_uncertainty(
     powered: Callable[..., Cluster], waveform: Waveform
@@ -75,7 +82,7 @@ def test_joules_of_sampled_power_are_within_their_stated_uncertainty(
     the jump and the time, not by the energy.
     """
     cluster = powered(waveform, name=f"sampled-{waveform.name}", **{"as": "power"})
-    cluster = cluster.change(daemon={"period_s": 0.2})
+    cluster = cluster.change(daemon={"period_s": PERIOD_S})
     jobs = [batch_with_step(cluster, nodes=2), lone_srun(cluster, nodes=1)]
     for done in [outcome(cluster, job) for job in jobs]:
         assert_all_tell_the_same(done)
@@ -85,7 +92,8 @@ def test_joules_of_sampled_power_are_within_their_stated_uncertainty(
             assert stated_j <= waveform.swing_w * node_s + 1, step
             error_j = abs(done.energy_j(step) - done.integral_j(step, waveform))
             # k=3, which a jump's uniform error cannot leave; and what the clock's reading takes
-            assert error_j <= 1.5 * stated_j + 1, step
+            most_j = 1.5 * stated_j + 1 + unseen_j(done, step, waveform)
+            assert error_j <= most_j, step
             assert {a["method"] for a in done.accounts(step).values()} == {"integrated"}
 
 

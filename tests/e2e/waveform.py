@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,14 @@ class Waveform:
     def energy_j(self, start_ns: int, end_ns: int) -> float:
         """Its integral between two moments of Unix time."""
         return self._since_epoch_j(end_ns) - self._since_epoch_j(start_ns)
+
+    def since_jump_s(self, time_ns: int) -> float:
+        """How long ago it jumped last; infinite where it never does."""
+        into_s = (time_ns - EPOCH_S * NS) % round(self.period_s * NS) / NS
+        jumps_s = [t1 for (t0, p0), (t1, p1) in zip(self.points, self.points[1:]) if t0 == t1]
+        if self.points[0][1] != self.points[-1][1]:
+            jumps_s.append(self.period_s)
+        return min(((into_s - jump_s) % self.period_s for jump_s in jumps_s), default=math.inf)
 
     def _since_epoch_j(self, time_ns: int) -> float:
         cycles, rest_ns = divmod(time_ns - EPOCH_S * NS, round(self.period_s * NS))
