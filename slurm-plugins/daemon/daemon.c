@@ -274,7 +274,8 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
         return NULL;
     jm_account *account = jm_ledger_find(&daemon->ledger, request->pid, request->pid_start);
     bool is_new = account == NULL;
-    bool new_job = jm_ledger_find_job(&daemon->ledger, request->job_id) == NULL;
+    const jm_account *job = jm_ledger_find_job(&daemon->ledger, request->job_id);
+    bool job_unseen = !job || job->closed_ns != 0 || job->rested_ns != 0;
     if (is_new) {
         request->cpu_ns = jm_process_tree_cpu_ns(request->pid);
         jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
@@ -286,7 +287,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
     }
     if (is_new) {
         note_late_opening(daemon, account, request->pid_start);
-        if (new_job)
+        if (job_unseen)
             note_late_opening(daemon, account->job, request->pid_start);
         mark_unsaved(daemon);
     }

@@ -96,11 +96,12 @@ bool jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool sam
             closed = true;
         }
     }
-    /* A job all of whose processes, .extern with them, died without us is over too. */
+    /* A job all of whose processes, .extern with them, died without us is over too. A step that
+     * began meanwhile has yet to tell of itself. */
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *job = ledger->accounts[i];
         if (job->kind == JM_ACCOUNT_JOB && job->closed_ns == 0 && job->contained &&
-            job->rested_ns != 0) {
+            job->rested_ns != 0 && !jm_life_of_job("/proc", job->job_id)) {
             end_unseen(ledger, job, seen, gap_ns, away);
             closed = true;
         }

@@ -117,6 +117,36 @@ TEST(who_ends_unseen_ends_when_last_seen) {
     die(there);
 }
 
+/* As srun's slurmstepd does of a job whose others died with the daemon: it opens no second account,
+ * whose record would take the first one's place. */
+TEST(who_began_unseen_belongs_to_its_job) {
+    pid_t gone = live(NULL), there = live(test_text("slurmstepd: [%u.0]", ours));
+    jm_account *extern_step = open_now(ours, "extern", gone), *job = extern_step->job;
+    test_pause_ms(1100); /* more than a period */
+    die(gone);
+    pass_and_tick(30 * SECOND);
+    expect(extern_step->closed_ns != 0 && job->closed_ns == 0);
+    uint64_t before_uj = energy(job);
+    expect(open_now(ours, "0", there)->job == job);
+    expect(job->gap_ns > SECOND);
+    expect_part(job->note, "did not see its first");
+    pass_and_tick(SECOND);
+    expect(energy(job) > before_uj);
+    check_books();
+    die(there);
+}
+
+TEST(a_job_of_a_number_that_ended_here_has_its_own_gap) {
+    pid_t gone = live(NULL), late = live(NULL);
+    jm_account *step = open_now(ours, "0", gone), *first = step->job;
+    end_step(step);
+    jm_ledger_close(&node.ledger, first, node.last_tick_real_ns, false);
+    test_pause_ms(1100);
+    const jm_account *second = open_now(ours, "0", late)->job;
+    expect(second != first && second->gap_ns > SECOND);
+    die(late);
+}
+
 TEST(a_pause_is_saved_where_it_ended_somebody) {
     pid_t gone = live(NULL), there = live(NULL);
     open_now(ours, "extern", gone);
