@@ -53,6 +53,11 @@ int jm_ledger_add_channel(jm_ledger *ledger, const jm_channel *channel) {
     return ledger->n_channels++;
 }
 
+jm_balance *jm_ledger_new_balances(const jm_ledger *ledger) {
+    /* calloc of nothing may be NULL, which means that memory is out */
+    return calloc((size_t)ledger->n_channels + 1, sizeof(jm_balance));
+}
+
 jm_account *jm_ledger_new_account(jm_ledger *ledger) {
     if (ledger->n_accounts == ledger->capacity) {
         int capacity = ledger->capacity ? 2 * ledger->capacity : 16;
@@ -66,7 +71,7 @@ jm_account *jm_ledger_new_account(jm_ledger *ledger) {
     jm_account *account = calloc(1, sizeof *account);
     if (!account)
         return NULL;
-    account->balance = calloc(JM_CHANNELS_MAX, sizeof *account->balance);
+    account->balance = jm_ledger_new_balances(ledger);
     if (!account->balance) {
         free_account(account);
         return NULL;
@@ -285,7 +290,7 @@ static void hold(const jm_ledger *ledger, jm_account **jobs, int n, uint64_t spa
     jm_divide(ledger, spare, &sharers, parts);
     for (int i = 0; i < n; i++) {
         if (!jobs[i]->held)
-            jobs[i]->held = calloc(JM_CHANNELS_MAX, sizeof *jobs[i]->held);
+            jobs[i]->held = jm_ledger_new_balances(ledger);
         if (jobs[i]->held)
             charge_all(ledger, jobs[i]->held, parts + i, n + 1, ticks);
     }

@@ -162,6 +162,9 @@ typedef struct {
 } jm_open_request;
 jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, int64_t now_ns);
 
+/* Empty, one a channel; NULL when memory is out. To be freed. */
+jm_balance *jm_ledger_new_balances(const jm_ledger *ledger);
+
 /* An empty account, as the store loads them. */
 jm_account *jm_ledger_new_account(jm_ledger *ledger);
 

@@ -200,7 +200,7 @@ static void see(const jm_ledger *ledger, jm_account *account, int64_t boot_ns) {
 void jm_ledger_watch_regions(const jm_ledger *ledger, jm_account *account, int64_t boot_ns) {
     if (account->regions.watched)
         return;
-    if (!account->seen && !(account->seen = calloc(JM_CHANNELS_MAX, sizeof *account->seen)))
+    if (!account->seen && !(account->seen = jm_ledger_new_balances(ledger)))
         return;
     account->regions.watched = true;
     see(ledger, account, boot_ns);
