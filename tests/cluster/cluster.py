@@ -330,6 +330,7 @@ class Cluster(SlurmClient):
             *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
             "--force",  # nobody connects by name, so it need not be one that can be looked up
             *(f"--auth-root-socket-user={service_user()}", "--innodb-log-file-size=16M"),
+            f"--extra-file={self.state}/etc/accounting.sql",
         )
         fresh.rename(self.state / "db")
 
