@@ -51,6 +51,7 @@ def test_version(capsys):
     [
         ["merge", "--job", "x"],
         ["merge", "--wait", "-1"],
+        ["merge", "--wait", "86400.1"],
         ["report", "plot", "copy"],
         ["report", "plot", "copy", "--out", "x", "--peak", "0"],
         ["report", "table", "copy", "--compare", "plain"],
@@ -63,6 +64,10 @@ def test_wrong_usage_is_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(arguments)
     assert stopped.value.code == 2
+
+
+def test_a_whole_day_may_be_waited_for(site):
+    assert site.run("merge", "--wait", "86400")[0] == 0
 
 
 def test_nodes_without_a_job_is_an_error(site):

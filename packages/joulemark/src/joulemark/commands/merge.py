@@ -57,7 +57,7 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds < 86400:
+    if not 0 <= seconds <= 86400:
         raise argparse.ArgumentTypeError(f"'{text}' is not a time in seconds from 0 to 86400")
     return seconds
 
