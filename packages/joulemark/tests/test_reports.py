@@ -184,20 +184,33 @@ def test_no_results_says_how_to_name_them(site, results):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"size": 0}, "size: 0: must be a whole number >= 1"),
+        ({"size": 0}, "size: 0: must be a whole number from 1 to"),
         ({"verified": None}, "verified: null: must be true or false"),
         ({"kernel": 3}, "kernel: 3: must be a text"),
         ({"time_s": -1.0}, "time_s: -1.0: must be a finite number"),
         ({"performance": None}, "time_s, performance: null: must be numbers"),
         ({"energy_j": True}, "energy_j: true: must be a finite number"),
+        ({"time_s": 0.0}, "time_s: 0.0: must be above 0, for verified is true"),
+        ({"performance": 0}, "performance: 0.0: must be above 0, for verified is true"),
+        ({"performance": 1e-320}, "performance: 1e-320: must be 0, or from 1e-30 to 1e+30"),
+        ({"energy_j": 10**400}, "energy_j: 1000"),
+        ({"size": 10**400}, "size: 1000"),
+        ({"cpu": "\ud800"}, 'cpu: "\\ud800": must be a text'),
     ],
 )
 def test_bad_line_is_named_and_left_out(site, results, changes, expected):
-    results(line(500), line(**changes), '{"torn": \n')
+    results(line(500), {**line(), **changes}, '{"torn": \n')
     code, out, err = site.run("report", "table", "mod2am", "--format", "json")
     assert code == 0 and [record["size"] for record in json.loads(out)] == [500]
     assert f"mod2am.1.cooked.jsonl:2: {expected}" in err
     assert "mod2am.1.cooked.jsonl:3: not JSON" in err
+
+
+def test_a_line_of_brackets_without_end_is_named_and_left_out(site, results):
+    results(line(500), "[" * 100_000 + "\n")
+    _, out, err = site.run("report", "table", "mod2am", "--format", "json")
+    assert [record["size"] for record in json.loads(out)] == [500]
+    assert "mod2am.1.cooked.jsonl:2: not JSON: maximum recursion depth" in err
 
 
 def test_a_line_that_is_no_text_is_named_and_left_out(site, results):

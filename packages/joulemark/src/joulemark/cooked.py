@@ -11,6 +11,9 @@ from pathlib import Path
 
 from joulemark.errors import UserError
 
+# Far beyond all that is measured; ratios and squares of what is between them are finite.
+LEAST, MOST = 1e-30, 1e30
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -73,7 +76,7 @@ def parse(line: str | bytes) -> Measurement:
     """One line; LineError says which key is wrong."""
     try:
         values = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LineError(f"not JSON: {error}") from None
     if not isinstance(values, dict):
         raise LineError("must be one JSON object")
@@ -81,6 +84,9 @@ def parse(line: str | bytes) -> Measurement:
     numbers = {key: _number(values, key) if verified else None for key in _NUMBERS}
     if verified and None in (numbers["time_s"], numbers["performance"]):
         raise LineError("time_s, performance: null: must be numbers, for verified is true")
+    for key in ("time_s", "performance") if verified else ():
+        if numbers[key] == 0:
+            raise LineError(f"{key}: {numbers[key]}: must be above 0, for verified is true")
     return Measurement(
         verified=verified,
         **{key: _get(values, key, str, "a text") for key in _TEXTS if key != "unit"},
@@ -106,15 +112,20 @@ _NUMBERS = (
 
 def _get(values: dict, key: str, kind: type, expected: str):
     value = values.get(key)
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or (kind is str and not _is_unicode(value)):
         raise LineError(f"{key}: {json.dumps(value)}: must be {expected}")
     return value
 
 
+def _is_unicode(text: str) -> bool:
+    """JSON can write half of a character, which nothing can print."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def _count(values: dict, key: str) -> int:
     value = values.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise LineError(f"{key}: {json.dumps(value)}: must be a whole number >= 1")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 1 << 63:
+        raise LineError(f"{key}: {json.dumps(value)}: must be a whole number from 1 to 2^63 - 1")
     return value
 
 
@@ -123,8 +134,10 @@ def _number(values: dict, key: str) -> float | None:
     if value is None:
         return None
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
+    if not is_number or not 0 <= value < math.inf:
         raise LineError(f"{key}: {json.dumps(value)}: must be a finite number >= 0, or null")
+    if value and not LEAST <= value <= MOST:
+        raise LineError(f"{key}: {json.dumps(value)}: must be 0, or from {LEAST} to {MOST}")
     return float(value)
 
 
