@@ -260,6 +260,16 @@ def test_figures(site, capsys, tmp_path, suffix, overlay):
     assert len(drawn) > 10_000
 
 
+@pytest.mark.parametrize("name", ["x.foo", "noext", "x.jpeg"])
+def test_a_figure_of_no_known_kind_is_refused(site, capsys, tmp_path, name):
+    leave(site)
+    profile.merge(site, 7)
+    out = tmp_path / name
+    assert cli.main(["report", "profile", "7", "--out", str(out)]) == 1
+    assert f"--out {out}: end it in .png, .svg or .pdf" in capsys.readouterr().err
+    assert not list(tmp_path.glob(f"{name}*"))
+
+
 def test_no_profile_says_what_to_do(site, capsys):
     assert cli.main(["report", "profile", "99"]) == 1
     assert "--energy=profile" in capsys.readouterr().err

@@ -130,10 +130,18 @@ def test_every_job_as_csv(used):
     assert used.run("report", "jobs", "--all")[0] == 1
 
 
-def test_plot_is_drawn(used):
-    path = used.folder / "usage.png"
+@pytest.mark.parametrize(
+    ("name", "head"), [("u.png", b"\x89PNG\r\n"), ("u.svg", b"<?xml"), ("u.PDF", b"%PDF-")]
+)
+def test_plot_is_drawn_as_its_name_says(used, name, head):
+    path = used.folder / name
     assert used.run("report", "usage", "--plot", str(path))[0] == 0
-    assert path.read_bytes().startswith(b"\x89PNG\r\n")
+    assert path.read_bytes().startswith(head)
+
+
+def test_a_plot_of_no_known_kind_is_refused_before_anything_is_printed(used):
+    code, out, err = used.run("report", "usage", "--plot", "usage.jpg")
+    assert (code, out) == (1, "") and "--plot usage.jpg: end it in .png, .svg or .pdf" in err
 
 
 def test_wrong_keys_and_days_are_named(used):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from joulemark.errors import UserError
 
 FORMATS = ("csv", "json", "parquet")
+FIGURES = (".png", ".svg", ".pdf")
 Batches = Iterable[list[dict]]
 
 
@@ -37,6 +38,12 @@ def replaced(path: str, mode: str = "w") -> Iterator:
         if not in_place:
             with contextlib.suppress(OSError):  # it took its place, or was never there
                 os.unlink(partial)
+
+
+def check_figure(option: str, path: str) -> None:
+    """Matplotlib would add an ending, or end in a traceback after all the work."""
+    if os.path.splitext(path)[1].lower() not in FIGURES:
+        raise UserError(f"{option} {path}: end it in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
 
 
 def write(batches: Batches, form: str, path: str | None) -> None:

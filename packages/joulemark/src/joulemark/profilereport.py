@@ -6,7 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import config, profile
+from joulemark import config, output, profile
 from joulemark.errors import UserError
 from joulemark.profile import NodeProfile, Span
 from joulemark.units import digits
@@ -61,6 +61,8 @@ class Row:
 
 def run(options) -> int:
     """Draws the figure, or prints the terminal's view."""
+    if options.out is not None:
+        output.check_figure("--out", options.out)
     site = config.load()
     rows = [
         row for number, job in enumerate(options.jobs) for row in _rows(site, job, options, number)

@@ -21,6 +21,8 @@ def run_usage(options) -> int:
     from joulemark import usage
     from joulemark.store.usage import uses
 
+    if options.plot:
+        output.check_figure("--plot", options.plot)
     period = next((name for name in ("day", "month") if name in options.by), None)
     with store.reading(config.load().store) as session:
         found = uses(session, period, *usage.days(options.since, options.until))

@@ -10,7 +10,7 @@ MOST_BARS = 40
 
 
 def draw(groups: list[Group], by: list[str], path: str) -> None:
-    """Writes one PNG; of very many groups the greatest are drawn, and it says so."""
+    """Writes one figure; of very many groups the greatest are drawn, and it says so."""
     known = [one for one in groups if one.energy_j is not None]
     if not known:
         raise UserError("--plot: no job in this time has an energy")
@@ -35,7 +35,7 @@ def draw(groups: list[Group], by: list[str], path: str) -> None:
         text = f"error bars: k=2{left_out}"
         canvas.text(0.995, 0.005, text, ha="right", fontsize=7, color="#555555")
         try:
-            canvas.savefig(path, dpi=200, format="png")
+            canvas.savefig(path, dpi=200)
         except OSError as error:
             raise UserError(f"--plot {path}: {error.strerror}") from None
         plot.pyplot.close(canvas)

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how to print (default: terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
-    parser.add_argument("--plot", metavar="FILE", help="draw bars with error bars as PNG too")
+    parser.add_argument("--plot", metavar="FILE", help="bars with error bars: .png, .svg, .pdf")
 
 
 def _keys(text: str) -> list[str]:
