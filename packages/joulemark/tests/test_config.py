@@ -1,7 +1,10 @@
 # The site's configuration and Slurm's node lists: what is read, and what each error names.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import re
+from pathlib import Path
+
 import pytest
-from joulemark import config, hostlist
+from joulemark import config, hostlist, receive
 from joulemark.errors import UserError
 
 GOOD = "cluster: demo\nrecord_dir: /r\nstore: /s.sqlite\n"
@@ -21,6 +24,12 @@ def test_keys_of_others_are_left_to_them(tmp_path):
         (GOOD.replace("demo", "[a, b]"), ":1: cluster: expected one text value"),
         (GOOD.replace("demo", ""), ":1: cluster: expected one text value"),
         (GOOD + "a: b: c\n", ":4: not YAML"),
+        (
+            GOOD + "price_per_kw: 1\n",
+            ":4: price_per_kw: is not known; did you mean 'price_per_kwh'?",
+        ),
+        (GOOD + "xyzzy: 1\n", ":4: xyzzy: is not known; correct or remove it"),
+        (GOOD + "[a]: 1\n", ":4: expected `key: value` lines"),
         ("- 1\n", ":1: expected `key: value` lines"),
         ("", ":1: expected `key: value` lines"),
     ],
@@ -30,6 +39,51 @@ def test_error_names_file_line_and_key(tmp_path, text, expected):
     path.write_text(text)
     with pytest.raises(UserError) as caught:
         config.load(path)
+    assert str(caught.value).startswith(f"{path}{expected}")
+
+
+def test_the_daemon_knows_the_same_keys():
+    """It judges the file as a whole, so a key that one of both lacks would be refused."""
+    checkout = Path(__file__).parents[3]
+    text = (checkout / "slurm-plugins/ledger/config.c").read_text()
+    tables = re.findall(r"(top_fields|site_keys)\[\] = \{\n(.*?)\n\};", text, re.DOTALL)
+    text = "\n".join(table for _, table in tables)
+    assert set(re.findall(r'\{"(\w+)", (?:JM_KEY|jm_parse|parse)_', text)) == set(config.KEYS)
+    broker = (checkout / "slurm-plugins/instruments/broker.h").read_text()
+    assert {*re.findall(r'"(\w+)", JM_KEY_', broker), "topic"} == set(config.BROKER_KEYS)
+
+
+def test_the_broker_s_defaults(tmp_path):
+    path = tmp_path / "joulemark.yaml"
+    for tls, port in (("", 1883), (", ca_file: /ca.pem", 8883), (", tls: true", 8883)):
+        path.write_text(GOOD + f"mqtt: {{host: broker{tls}}}\n")
+        broker = receive.Broker.load(path, None, None)
+        assert (broker.host, broker.port, broker.topic) == ("broker", port, "joulemark")
+        assert broker.tls == bool(tls)
+    path.write_text(GOOD + "mqtt: {host: b, port: 7, user: u, password_file: /p, topic: t}\n")
+    broker = receive.Broker.load(path, "me", "mine")
+    assert (broker.port, broker.user, broker.password_file, broker.topic) == (7, "me", "mine", "t")
+    assert receive.Broker.load(path, None, None).user == "u"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ": mqtt: missing: add `mqtt: {host: broker.example.org}`"),
+        ("mqtt: broker\n", ":4: mqtt: must be keys such as `{host: broker.example.org}`"),
+        ("mqtt:\n  port: 1\n", ":5: mqtt.host: missing: add `host: broker.example.org`"),
+        ("mqtt:\n  host: b\n  port: abc\n", ":6: mqtt.port: 'abc' is not a whole number from 1"),
+        ("mqtt: {host: b, port: 70000}\n", ":4: mqtt.port: '70000' is not"),
+        ("mqtt: {host: b, tls: maybe}\n", ":4: mqtt.tls: 'maybe' is not true or false"),
+        ("mqtt: {host: b, prot: 1}\n", ":4: mqtt.prot: is not known; did you mean 'port'?"),
+        ("mqtt: {host: b, ca_file: ca.pem}\n", ":4: mqtt.ca_file: 'ca.pem' is not an absolute"),
+    ],
+)
+def test_error_in_the_broker_s_section_names_file_line_and_key(tmp_path, text, expected):
+    path = tmp_path / "joulemark.yaml"
+    path.write_text(GOOD + text)
+    with pytest.raises(UserError) as caught:
+        receive.Broker.load(path, None, None)
     assert str(caught.value).startswith(f"{path}{expected}")
 
 

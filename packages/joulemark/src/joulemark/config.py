@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,16 @@ NEEDED = {
     "store": "the site's store: a file's absolute path, or a URL such as "
     "postgresql+psycopg://joulemark@host/joulemark",
 }
+# What slurm-plugins/ledger/config.c knows: both read one file.
+KEYS = (
+    *("cluster", "socket", "transport", "mqtt", "gateway", "state_dir", "record_dir", "store"),
+    *("log_file", "period_s", "profile_max_hz", "profile_dir", "cpus", "privileged_users"),
+    *("instruments", "store_password_file", "carbon_g_per_kwh", "carbon_relative_error"),
+    *("price_per_kwh", "currency"),
+)
+BROKER_KEYS = (
+    *("host", "port", "user", "password_file", "tls", "ca_file", "cert_file", "key_file", "topic"),
+)
 FACTOR = "a number, or the absolute path of a CSV file with lines `time,value`"
 
 
@@ -60,7 +71,8 @@ def find() -> Path:
 
 def load(path: Path | None = None) -> Config:
     """The checked configuration; raises UserError with file, line and key."""
-    file = _File(path or find())
+    path = path or find()
+    file = Section(path, _root(path), KEYS)
     return Config(
         cluster=file.text("cluster"),
         record_dir=file.path("record_dir"),
@@ -70,22 +82,47 @@ def load(path: Path | None = None) -> Config:
     )
 
 
-class _File:
-    """The file's top-level keys, each read with an error that names its line."""
+def broker(path: Path) -> Section:
+    """The keys of `mqtt:`."""
+    example = "{host: broker.example.org}"
+    node = Section(path, _root(path), KEYS).nodes.get("mqtt")
+    if node is None:
+        raise UserError(f"{path}: mqtt: missing: add `mqtt: {example}`")
+    line = node.start_mark.line + 1
+    if not isinstance(node.value, list) or node.id != "mapping":
+        raise UserError(f"{path}:{line}: mqtt: must be keys such as `{example}`")
+    section = Section(path, node, BROKER_KEYS, "mqtt.")
+    if "host" not in section.nodes:
+        raise UserError(f"{path}:{line}: mqtt.host: missing: add `host: broker.example.org`")
+    return section
 
-    def __init__(self, path: Path):
-        self._path = path
-        self._nodes = _top_level(path)
+
+class Section:
+    """The keys of a mapping, each read with an error that names its line."""
+
+    def __init__(self, path: Path, root, known: Collection[str], prefix: str = ""):
+        self._path, self._prefix = path, prefix
+        self.nodes = {key.value: value for key, value in root.value if key.id == "scalar"}
+        for key, _ in root.value:
+            if key.id != "scalar":
+                line = key.start_mark.line + 1
+                raise UserError(f"{path}:{line}: expected `key: value` lines, such as `cpus: 8`")
+            if key.value not in known:
+                import difflib  # here, because sound files need none
+
+                close = difflib.get_close_matches(key.value, known, 1)
+                fix = f"did you mean '{close[0]}'?" if close else "correct or remove it"
+                raise self._wrong(key.value, f"is not known; {fix}")
 
     def text(self, key: str) -> str:
         """A needed text."""
-        if key not in self._nodes:
+        if key not in self.nodes:
             raise UserError(f"{self._path}: {key}: missing: add {NEEDED[key]}")
         return self.maybe(key, NEEDED[key])
 
     def maybe(self, key: str, what: str) -> str | None:
         """A text, None where the key is absent."""
-        node = self._nodes.get(key)
+        node = self.nodes.get(key)
         if node is None:
             return None
         if not isinstance(node.value, str) or not node.value:
@@ -98,7 +135,7 @@ class _File:
 
     def maybe_path(self, key: str) -> Path | None:
         """An absolute path, None where the key is absent."""
-        text = self.maybe(key, "the absolute path of a folder")
+        text = self.maybe(key, "an absolute path")
         return self._absolute(key, text) if text else None
 
     def store(self) -> Place:
@@ -139,18 +176,35 @@ class _File:
             raise self._wrong(key, f"'{text}' is not {what}")
         return value
 
+    def whole(self, key: str, least: int, most: int) -> int | None:
+        """A whole number, None where the key is absent."""
+        what = f"a whole number from {least} to {most}"
+        text = self.maybe(key, what)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise self._wrong(key, f"'{text}' is not {what}")
+        return int(text)
+
+    def flag(self, key: str) -> bool | None:
+        """true or false, None where the key is absent."""
+        text = self.maybe(key, "true or false")
+        if text not in (None, "true", "false"):
+            raise self._wrong(key, f"'{text}' is not true or false")
+        return None if text is None else text == "true"
+
     def _absolute(self, key: str, text: str) -> Path:
         if not os.path.isabs(text):
             raise self._wrong(key, f"'{text}' is not an absolute path")
         return Path(text)
 
     def _wrong(self, key: str, problem: str) -> UserError:
-        line = self._nodes[key].start_mark.line + 1
-        return UserError(f"{self._path}:{line}: {key}: {problem}")
+        line = self.nodes[key].start_mark.line + 1
+        return UserError(f"{self._path}:{line}: {self._prefix}{key}: {problem}")
 
 
-def _top_level(path: Path) -> dict:
-    """The file's top-level keys and their YAML nodes, which know their lines."""
+def _root(path: Path):
+    """The file's YAML mapping, whose nodes know their lines."""
     import yaml  # here, because --help and reports need no YAML
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -167,4 +221,4 @@ def _top_level(path: Path) -> dict:
         raise UserError(f"{path}{line}: not YAML: {problem}") from None
     if not isinstance(root, yaml.MappingNode):
         raise UserError(f"{path}:1: expected `key: value` lines, such as `cluster: NAME`")
-    return {key.value: value for key, value in root.value}
+    return root

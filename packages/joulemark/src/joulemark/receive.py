@@ -55,33 +55,31 @@ class Broker:
     port: int
     topic: str
     user: str | None
-    password_file: str | None
+    password_file: Path | str | None
     tls: bool
-    ca_file: str | None
-    cert_file: str | None
-    key_file: str | None
+    ca_file: Path | None
+    cert_file: Path | None
+    key_file: Path | None
 
     @staticmethod
     def load(path: Path, user: str | None, password_file: str | None) -> Broker:
         """From the site's configuration; a user of the receiver's own goes before the nodes'."""
-        import yaml
-
-        found = yaml.safe_load(path.read_bytes()) or {}
-        section = found.get("mqtt")
-        if not isinstance(section, dict) or not section.get("host"):
-            raise UserError(f"{path}: mqtt: missing: add `mqtt: {{host: broker.example.org}}`")
-        tls = bool(section.get("tls", "ca_file" in section))
-        own = user is not None
+        section = site.broker(path)
+        given = section.flag("tls")
+        files = {
+            key: section.maybe_path(key)
+            for key in ("password_file", "ca_file", "cert_file", "key_file")
+        }
+        tls = files["ca_file"] is not None if given is None else given
+        named, secret = section.maybe("user", "our name at the broker"), files.pop("password_file")
         return Broker(
-            host=str(section["host"]),
-            port=int(section.get("port", 8883 if tls else 1883)),
-            topic=str(section.get("topic", "joulemark")),
-            user=user if own else section.get("user"),
-            password_file=password_file if own else section.get("password_file"),
+            host=section.maybe("host", "such as broker.example.org"),
+            port=section.whole("port", 1, 65535) or (8883 if tls else 1883),
+            topic=section.maybe("topic", "such as joulemark") or "joulemark",
+            user=named if user is None else user,
+            password_file=secret if user is None else password_file,
             tls=tls,
-            ca_file=section.get("ca_file"),
-            cert_file=section.get("cert_file"),
-            key_file=section.get("key_file"),
+            **files,
         )
 
     def password(self) -> str | None:
