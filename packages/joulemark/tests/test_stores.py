@@ -313,6 +313,22 @@ def test_wrong_places_are_explained(url, problem):
     assert "hush" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "module"),
+    [("mysql://joe@host/db", "pymysql"), ("postgresql://joe@host/db", "psycopg")],
+)
+def test_a_missing_driver_is_no_server_that_does_not_run(monkeypatch, url, module):
+    there = place.Place.parse(url)
+    backend = importlib.import_module(f"joulemark.store.{there.kind}")  # comes back afterwards
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, backend.__name__)
+    for use in (store.reading, store.writing):
+        with pytest.raises(UserError) as caught, use(there):
+            pass
+        said = f"the Python module {module} is missing: pip install 'joulemark[{there.kind}]'"
+        assert said in str(caught.value) and "cannot be used" not in str(caught.value)
+
+
 def test_places():
     assert place.Place.parse("/a/b.sqlite").path.as_posix() == "/a/b.sqlite"
     assert place.Place.parse("sqlite:////a/b.sqlite").path.as_posix() == "/a/b.sqlite"

@@ -27,7 +27,7 @@ class PostgresqlSession(Session):
         "table": "",
         "rows": "",
     }
-    driver_error = psycopg.Error if psycopg else Exception
+    driver_error = psycopg.Error if psycopg else ()
     advice = "Check that the server runs, and what the store's user may do"
 
     def begin(self) -> None:

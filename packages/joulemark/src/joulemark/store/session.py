@@ -21,7 +21,7 @@ class Session:
     mark = "%s"  # what the driver writes for `?`
     types: ClassVar[dict[str, str]] = {}  # fills {name}, {text}, ... in schema.py's statements
     addend = "{}"  # how a sum of whole numbers takes one
-    driver_error: type[Exception]
+    driver_error: type[Exception] | tuple[()]  # (): there is no driver
 
     def __init__(self, place: Place, raw: Any):
         self.place = place
