@@ -236,6 +236,22 @@ def test_the_terminal_shows_curve_and_regions(site, capsys):
     assert exchange.split() == ["solve/exchange", "1.00", "s,", "100", "J,", "100", "W"]
 
 
+@pytest.mark.parametrize("words", [["7,8"], ["7", "8"]])
+def test_jobs_may_be_a_list(site, capsys, words):
+    for job in (7, 8):
+        leave(site, job=job)
+    profile.merge(site, None)
+    heads = [one for one in run(capsys, *words).splitlines() if one.startswith("job ")]
+    assert [one.split(":")[0] for one in heads] == ["job 7", "job 8"]
+
+
+@pytest.mark.parametrize("word", ["7,", "7,x", "0", "7,,8"])
+def test_what_is_no_list_of_jobs_is_refused(capsys, word):
+    with pytest.raises(SystemExit):
+        cli.main(["report", "profile", word])
+    assert "is not a job's raw id such as 12" in capsys.readouterr().err
+
+
 def test_one_channel_and_one_node(site, capsys):
     leave(site, "n1")
     leave(site, "n2")

@@ -14,6 +14,7 @@ terminal. You see your own jobs' profiles. The file itself is profile_dir/CLUSTE
 
 examples:
   joulemark report profile 12
+  joulemark report profile 12,13
   joulemark report profile 12 --out power.png
   joulemark report profile 12 13 14 --label serial --label omp --label gpu --overlay --out fig9.svg
 """
@@ -21,7 +22,9 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which jobs and nodes, and where the figure goes."""
-    parser.add_argument("jobs", nargs="+", type=_job_id, metavar="JOB", help="a job's raw id")
+    parser.add_argument(
+        "jobs", nargs="+", type=_job_ids, metavar="JOB", help="raw ids: 12 13 or 12,13"
+    )
     parser.add_argument("--node", metavar="NODE", help="this node alone (default: all)")
     parser.add_argument(
         "--channel", metavar="NAME", help="this channel (default: the sum of the outermost ones)"
@@ -38,14 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="a figure: .png, .svg or .pdf")
 
 
-def _job_id(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a job's raw id such as 12")
-    return int(text)
+def _job_ids(text: str) -> list[int]:
+    for one in text.split(","):
+        if not (one.isascii() and one.isdigit() and int(one)):
+            raise argparse.ArgumentTypeError(f"'{one}' is not a job's raw id such as 12")
+    return [int(one) for one in text.split(",")]
 
 
 def run(options: argparse.Namespace) -> int:
     """Draws or prints the profiles."""
     from joulemark import profilereport
 
+    options.jobs = [job for jobs in options.jobs for job in jobs]
     return profilereport.run(options)
