@@ -155,6 +155,16 @@ def test_model_s_options_are_judged(site, results):
     assert "JKU:TILES@MHZ" in site.fails("compare", "mod2am", "--with", "JKU:0@100")
 
 
+def test_prototypes_alone_are_said_to_be_alone(site, results):
+    folder = results(line())
+    assert site.run("compare", "mod2am", "--with", "LRZ")[2] == ""
+    (folder / "mod2am.1.cooked.jsonl").unlink()
+    code, out, err = site.run("compare", "mod2am", "--with", "LRZ")
+    assert code == 0 and "LRZ" in out
+    why = f"no *.cooked.jsonl below {folder}: name the place with --from"
+    assert err == f"joulemark: nothing of this machine stands beside: {why}\n"
+
+
 # -- peaks ---------------------------------------------------------------------------------------
 
 

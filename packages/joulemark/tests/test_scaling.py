@@ -86,6 +86,27 @@ def test_one_count_is_no_series(site, results):
     assert "no size was measured with two counts" in site.fails("report", "scaling", "mod2am")
 
 
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([], "no *.cooked.jsonl below FOLDER: name the place with --from"),
+        ([line()], "KERNEL hydro: nothing was measured; there are: mod2am"),
+        ([line(benchmark="hydro", kernel="hydro")], "KERNEL hydro: no size was measured with two"),
+    ],
+)
+def test_published_series_alone_are_said_to_be_alone(site, results, lines, why):
+    folder = results()
+    if lines:
+        results(*lines)
+    else:
+        (folder / "mod2am.1.cooked.jsonl").unlink()
+    why = why.replace("FOLDER", str(folder))
+    code, out, err = site.run("report", "scaling", "hydro", "--with", "LRZ")
+    assert code == 0 and "LRZ" in out
+    assert err.startswith(f"joulemark: nothing of this machine stands beside: {why}")
+    assert site.fails("report", "scaling", "hydro").startswith(f"joulemark: {why}")
+
+
 # Parallel efficiency of the last line; energy efficiency of it, as a part of the first.
 PUBLISHED = [
     ("linpack", "BSC-1", "nodes", "weak", 12, 200 / 224 / 1.1, 101 / 142),

@@ -108,7 +108,14 @@ def families(options) -> dict[str, list[Side]]:
         raise UserError("--with: name prototypes to compare with, such as --with LRZ,SNIC")
     _check_names(options.prototypes)
     groups: dict[str, list[Side]] = {}
-    for side in _here(options):
+    why = None
+    try:
+        ours = list(_here(options))
+    except UserError as error:
+        if options.sources:
+            raise
+        ours, why = [], error
+    for side in ours:
         groups.setdefault(family(side.series), []).append(side)
     for name in options.prototypes:
         for side in _of(name, options.kernel, groups):
@@ -118,6 +125,8 @@ def families(options) -> dict[str, list[Side]]:
             f"KERNEL {options.kernel}: nothing was measured here, and nothing was published of "
             f"{', '.join(options.prototypes)}; published are {', '.join(published.BENCHMARKS)}"
         )
+    if why:
+        published.say_alone(why)
     order = {name: index for index, name in enumerate(STREAM)}
     return dict(sorted(groups.items(), key=lambda item: order.get(item[0], 9)))
 
@@ -143,14 +152,9 @@ def family(series: Series) -> str:
 
 
 def _here(options) -> Iterator[Side]:
-    """This machine's series; none where results were not named and there are none."""
-    try:
-        measured = cooked.load(options.sources)
-        found = stats.series_of(measured, options.kernel)
-    except UserError:
-        if options.sources:
-            raise
-        return
+    """This machine's series."""
+    measured = cooked.load(options.sources)
+    found = stats.series_of(measured, options.kernel)
     found = stats.best_of(found) if options.best else found
     given = {"F/s": options.peak, "B/s": options.peak_bandwidth}
     given = {unit: giga * 1e9 for unit, giga in given.items() if giga}

@@ -6,6 +6,7 @@ import csv
 import functools
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,6 +186,11 @@ def operations(benchmark: str, kernel: str, size: str, fill: float | None) -> fl
         levels = round(math.log2(n))
         return n * (6 * levels + (3.25 if levels % 2 else -3.5))
     return 2 / 3 * n**3 + 2.0 * n**2  # linpack
+
+
+def say_alone(why: object) -> None:
+    """Else published figures could pass for what was measured here."""
+    print(f"joulemark: nothing of this machine stands beside: {why}", file=sys.stderr)
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -74,15 +74,25 @@ RATIOS = (
 def find(options) -> list[Scaling]:
     """All scalings that were asked for, this machine's first."""
     published.check_names(options.prototypes)
-    found = list(_measured(options))
+    why: object = (
+        f"KERNEL {options.kernel}: no size was measured with two counts of ranks or threads"
+    )
+    try:
+        found = list(_measured(options))
+    except UserError as error:
+        if options.sources or not options.prototypes:
+            raise
+        found, why = [], error
+    measured = bool(found)
     for name in options.prototypes:
         found += _published(options.kernel, name)
     if not found:
         raise UserError(
-            f"KERNEL {options.kernel}: no size was measured with two counts of ranks or threads, "
-            "and nothing was published of --with; published are stream, mod2am and hydro (BSC-1, "
-            "CaSToRC, LRZ, UiO) and linpack (BSC-1, CaSToRC, LRZ)"
+            f"{why}; and nothing was published of --with: published are "
+            "stream, mod2am and hydro (BSC-1, CaSToRC, LRZ, UiO) and linpack (BSC-1, CaSToRC, LRZ)"
         )
+    if not measured:
+        published.say_alone(why)
     return found
 
 
@@ -121,13 +131,7 @@ def _points(pairs: Iterable[tuple[int, Row]]) -> tuple[Point, ...]:
 
 
 def _measured(options) -> Iterator[Scaling]:
-    """This machine's; none where results were not named and there are none."""
-    try:
-        found = stats.series_of(cooked.load(options.sources), options.kernel)
-    except UserError:
-        if options.sources:
-            raise
-        return
+    found = stats.series_of(cooked.load(options.sources), options.kernel)
     found = stats.best_of(found) if options.best else found
     for group in _programs(found):
         yield from _of_program(group, options)

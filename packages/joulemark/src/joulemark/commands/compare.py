@@ -11,7 +11,8 @@ the prototypes of PRACE-1IP D9.3.3 (abbreviations of its table 21): BSC-1, CaSTo
 PSNC-IB, PSNC-LL, PSNC-SB, PSNC-TR, PSNC-TR-G, SNIC, UiO. Of JKU's multiplier for FPGAs, mod2am is
 predicted by its published model, and marked so; JKU:64@400 has 64 tiles at 400 MHz.
 Below the tables stand what was measured (node, chip, container), the instrument's error, the
-peaks with their sources, and what is wrong in the published tables.
+peaks with their sources, and what is wrong in the published tables. Where there are no results of
+this machine, a line on stderr says so.
 
 The peak of this machine is what --peak and --peak-bandwidth say, else that of its processor in
 the table of peaks (joulemark/data/processors.csv), else the best that mod2am, jm-linpack and

@@ -15,7 +15,8 @@ STREAM over threads (UiO), mod2am (BSC-1), Hydro (BSC-1, CaSToRC, LRZ) and Linpa
 LRZ) over nodes. A size that ran on several counts is a strong series; where none did, the largest
 size of each count is a weak one. Energy is the sum over the nodes; power is energy over time.
 --plot draws performance, parallel efficiency and energy efficiency over the workers, and
-performance against power.
+performance against power. Where nothing of this machine can stand beside published series, a
+line on stderr says why.
 
 examples:
   joulemark report scaling hydro --from results/ --with LRZ,CaSToRC --plot figures
