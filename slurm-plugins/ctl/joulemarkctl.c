@@ -25,15 +25,23 @@ static const char USAGE[] =
     "       joulemarkctl region begin NAME           from here on, this shell is in a region\n"
     "       joulemarkctl region end NAME             it ends; print its energy\n"
     "\n"
-    "The socket is $JOULEMARK_SOCKET, else `socket:` of the configuration for NODE (default: "
-    "$SLURMD_NODENAME, else the host).\n"
+    "The socket is $JOULEMARK_SOCKET, else `socket:` of the configuration for NODE (-N or --node; "
+    "default: $SLURMD_NODENAME, else the host).\n"
     "Exit: 0 good; 1 no answer, or the books do not balance; 2 usage; region: COMMAND's own.\n";
+
+/* This host's, where nobody named the node whose socket is asked. */
+static const char *guessed_node;
 
 static int ask(jm_client *client, const char *request, jm_packet *reply) {
     jm_message why;
     if (jm_client_ask(client, request, JM_REPLY_TIMEOUT_MS, reply, &why) == 0)
         return 0;
     fprintf(stderr, "joulemarkctl: %s\n", why.text);
+    if (guessed_node && client->fd < 0)
+        fprintf(stderr,
+                "joulemarkctl: '%s', this host's name, was taken for the node's: if the node is "
+                "another, name it with --node NODE\n",
+                guessed_node);
     return -1;
 }
 
@@ -161,14 +169,15 @@ static void find_node(char *node, size_t size, const char *given) {
     if (name && jm_format(node, size, "%s", name))
         return;
     jm_host_node(node, size);
+    guessed_node = node;
 }
 
 static void find_socket(jm_client *client, const char *node) {
     jm_message why;
     const char *path = getenv("JOULEMARK_SOCKET");
     if (path && jm_format(client->socket, sizeof client->socket, "%s", path))
-        return;
-    if (jm_client_configure(client, node, &why) != 0)
+        guessed_node = NULL;
+    else if (jm_client_configure(client, node, &why) != 0)
         fprintf(stderr, "joulemarkctl: %s\n", why.text);
 }
 
@@ -176,7 +185,9 @@ int main(int argc, char **argv) {
     jm_client client = JM_CLIENT_INIT;
     const char *given = NULL;
     char node[JM_NAME_MAX];
-    static const struct option OPTIONS[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    static const struct option OPTIONS[] = {{"node", required_argument, NULL, 'N'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     for (int option; (option = getopt_long(argc, argv, "+N:h", OPTIONS, NULL)) != -1;) {
         if (option == 'N')
             given = optarg;

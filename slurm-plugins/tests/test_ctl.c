@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// joulemarkctl around a command: its exit status is the command's own, or says that it was not run.
+// joulemarkctl around a command: its exit status is the command's own, or says that it was not run;
+// and which node it asks.
 #include "bk_fixtures.h"
 
 #include <fcntl.h>
@@ -56,6 +57,39 @@ TEST(a_command_that_cannot_be_started_has_not_succeeded) {
     expect_equal(region("true", forbid_processes), 1);
 }
 
+/* What it prints and says, of a host that is a node of another name, where no daemon answers. */
+static const char *said_of(const char *words) {
+    static char text[1024];
+    test_write("joulemark.yaml", "cluster: c\nsocket: /nowhere/%n.sock\n");
+    const char *command =
+        test_text("env -u JOULEMARK_SOCKET -u SLURMD_NODENAME JOULEMARK_CONFIG=%s %s 2>&1",
+                  test_path("joulemark.yaml"), words);
+    FILE *output = popen(command, "r");
+    if (!output)
+        test_die(command);
+    text[fread(text, 1, sizeof text - 1, output)] = '\0';
+    pclose(output);
+    return text;
+}
+
+TEST(the_node_may_be_named_in_full) {
+    expect_text(said_of(JM_CTL " --node n7 config socket"), "/nowhere/n7.sock\n");
+    expect_text(said_of(JM_CTL " --node=n7 config socket"), "/nowhere/n7.sock\n");
+    expect_text(said_of(JM_CTL " -N n7 config socket"), "/nowhere/n7.sock\n");
+}
+
+TEST(who_was_not_told_a_node_says_which_it_took) {
+    static const char fix[] =
+        "', this host's name, was taken for the node's: if the node is another, "
+        "name it with --node NODE\n";
+    expect(strstr(said_of(JM_CTL " status"), fix));
+    expect(strstr(said_of(JM_CTL " books"), fix));
+    const char *named = said_of(JM_CTL " --node n7 status");
+    expect(strstr(named, "/nowhere/n7.sock") && !strstr(named, fix));
+    expect(!strstr(said_of("SLURMD_NODENAME=n7 " JM_CTL " status"), fix));
+    expect(!strstr(said_of("JOULEMARK_SOCKET=/nowhere/s " JM_CTL " status"), fix));
+}
+
 int main(void) {
-    return expect_all();
+    return test_all_in_folders();
 }
