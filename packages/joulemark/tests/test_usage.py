@@ -8,6 +8,7 @@ import os
 
 import builders
 import pytest
+from cooked_lines import markdown_rows
 from joulemark import cli
 
 
@@ -142,6 +143,17 @@ def test_plot_is_drawn_as_its_name_says(used, name, head):
 def test_a_plot_of_no_known_kind_is_refused_before_anything_is_printed(used):
     code, out, err = used.run("report", "usage", "--plot", "usage.jpg")
     assert (code, out) == (1, "") and "--plot usage.jpg: end it in .png, .svg or .pdf" in err
+
+
+def test_a_cell_that_leaves_its_column_s_scale_says_its_unit(site):
+    site.configure("carbon_g_per_kwh: 360\n")
+    for job, energy_uj in enumerate((4 * 10**15, 5 * 10**15, 841 * 10**9), 1):
+        site.leave(job, uid=job, accounts=[builders.account(energy_uj=energy_uj, seconds=3600)])
+    site.out("merge")
+    heads, _, *rows = markdown_rows(site.out("report", "usage", "--format", "markdown"))
+    cells = [dict(zip(heads, row)) for row in rows]
+    assert heads[4] == "CO2e [kg]" and cells[-1]["CO2e [kg]"] == "84.1 g"
+    assert [row["CO2e [kg]"] for row in cells[:2]] == ["500", "400"]
 
 
 def test_wrong_keys_and_days_are_named(used):

@@ -255,7 +255,10 @@ def _table(name: str, quantity: Quantity, sides: list[Side], cells, sizes) -> ta
     exponent = -2 if unit == "%" else units.best_exponent(known)
     shown_unit = unit if unit == "%" else units.prefix(exponent) + unit
     body = [
-        ("value", [str(size), *(_cell(cells[side.name].get(size), exponent) for side in sides)])
+        (
+            "value",
+            [str(size), *(_cell(cells[side.name].get(size), exponent, unit) for side in sides)],
+        )
         for size in sizes
         if any(size in column for column in cells.values())
     ]
@@ -263,13 +266,13 @@ def _table(name: str, quantity: Quantity, sides: list[Side], cells, sizes) -> ta
     return table.Text(f"{name}: {quantity.heading} [{shown_unit}]", heads, body)
 
 
-def _cell(found: tuple[float, bool] | None, exponent: int) -> str:
+def _cell(found: tuple[float, bool] | None, exponent: int, unit: str) -> str:
     if found is None:
         return "-"
     value, is_estimate = found
     mark = table.ESTIMATE_MARK if is_estimate else ""
-    is_percent = exponent == -2
-    return mark + (units.digits(100 * value) if is_percent else units.cell(value, exponent))
+    is_percent = unit == "%"
+    return mark + (units.digits(100 * value) if is_percent else units.cell(value, exponent, unit))
 
 
 def notes(sides: list[Side]) -> list[str]:

@@ -30,8 +30,8 @@ HEADS = {
     "time_s": ("Time", "s"),
     "power_w": ("Power", "W"),
     "energy_j": ("Energy", "J"),
-    "performance": ("Perf.", None),
-    "efficiency": ("Eff.", None),
+    "performance": ("Perf.", "/s"),  # operations
+    "efficiency": ("Eff.", "/J"),
 }
 OF_ENERGY = ("power_w", "energy_j", "efficiency")
 WIDEST = 100_000  # characters of a table, which the terminal may break, but nothing cuts
@@ -49,17 +49,18 @@ class Text:
 def lay_out(series: Series, prefixes: str = "seeds") -> Text:
     """The annex's table of one series."""
     exponents = _exponents(series, prefixes)
+    scales = {key: (exponents[key], _unit(series, key)) for key in HEADS}
     heads = ["Size", "N"] + [
-        f"{name} [{units.prefix(exponents[key])}{unit or _unit(series, key)}]"
-        for key, (name, unit) in HEADS.items()
+        f"{HEADS[key][0]} [{units.prefix(exponent)}{unit}]"
+        for key, (exponent, unit) in scales.items()
     ]
-    body = [line for row in series.rows for line in _lines(row, exponents)]
+    body = [line for row in series.rows for line in _lines(row, scales)]
     return Text(title(series), heads, body)
 
 
 def _unit(series: Series, key: str) -> str:
-    operation = series.unit.partition("/")[0]
-    return f"{operation}/s" if key == "performance" else f"{operation}/J"
+    _, unit = HEADS[key]
+    return series.unit.partition("/")[0] + unit if unit.startswith("/") else unit
 
 
 def title(series: Series) -> str:
@@ -86,13 +87,13 @@ def _means(series: Series, key: str) -> list[float]:
     return [value.mean for value in values if value]
 
 
-def _lines(row: Row, exponents: dict[str, int]):
+def _lines(row: Row, scales: dict[str, tuple[int, str]]):
     """A row's values, then its error lines if anything is known."""
     start = [str(row.size), str(row.runs)]
     if not row.verified:
         yield "failed", [*start, "failed", "-", "-", "failed", "-"]
         return
-    yield "value", [*start, *(_cell(row, key, exponents[key]) for key in HEADS)]
+    yield "value", [*start, *(_cell(row, key, *scales[key]) for key in HEADS)]
     for label, relative in (
         (REPETITIONS, Value.relative_spread),
         (INSTRUMENT, Value.relative_uncertainty),
@@ -103,9 +104,9 @@ def _lines(row: Row, exponents: dict[str, int]):
             yield "error", [label, "", *errors]
 
 
-def _cell(row: Row, key: str, exponent: int) -> str:
+def _cell(row: Row, key: str, exponent: int, unit: str) -> str:
     value: Value | None = getattr(row, key)
-    text = units.cell(value.mean if value else None, exponent)
+    text = units.cell(value.mean if value else None, exponent, unit)
     is_estimate = row.estimated and value and key in OF_ENERGY
     return ESTIMATE_MARK + text if is_estimate else text
 
@@ -244,7 +245,7 @@ def _ratios(one: Series, other: Series) -> Text:
     ]
     others = {row.size: row for row in other.rows if row.verified}
     body = [
-        ("value", [str(row.size), *_ratio_cells(row, others[row.size])])
+        ("value", [str(row.size), *_ratio_cells(one, row, others[row.size])])
         for row in one.rows
         if row.verified and row.size in others
     ]
@@ -256,14 +257,16 @@ def _ratios(one: Series, other: Series) -> Text:
     return Text(title, heads, body)
 
 
-def _ratio_cells(one: Row, other: Row) -> list[str]:
+def _ratio_cells(series: Series, one: Row, other: Row) -> list[str]:
     cells = []
     for key in ("performance", "efficiency"):
         pair = [getattr(row, key) for row in (one, other)]
         marks = [
             ESTIMATE_MARK if row.estimated and key in OF_ENERGY else "" for row in (one, other)
         ]
-        cells += [mark + units.cell(v.mean if v else None, 9) for mark, v in zip(marks, pair)]
+        means = [value.mean if value else None for value in pair]
+        unit = _unit(series, key)
+        cells += [mark + units.cell(mean, 9, unit) for mark, mean in zip(marks, means)]
         cells.append(max(marks) + units.digits(pair[1].mean / pair[0].mean) if all(pair) else "-")
     return cells
 

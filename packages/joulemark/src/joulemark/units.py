@@ -1,4 +1,5 @@
-# Numbers as PRACE's tables print them: three digits, one prefix a column, another in far cells.
+# Numbers as PRACE's tables print them: three digits, one prefix a column; far cells say
+# their own unit.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ def _awkward_cells(values: list[float], exponent: int) -> float:
     ) / (1 + len(scaled))
 
 
-def cell(value: float | None, exponent: int) -> str:
-    """A number under its column's prefix; `37 m` has its own prefix; `-` is not known."""
+def cell(value: float | None, exponent: int, unit: str) -> str:
+    """A number under its column's prefix; a far one says its unit: `37 mJ`; `-` is not known."""
     if value is None:
         return "-"
     scaled = value / 10.0**exponent
@@ -36,7 +37,7 @@ def cell(value: float | None, exponent: int) -> str:
         return digits(scaled)
     own = _own_exponent(value)
     number = _three(value / 10.0**own)
-    return f"{number} {prefix(own)}".rstrip()
+    return f"{number} {prefix(own)}{unit}"
 
 
 def digits(value: float) -> str:

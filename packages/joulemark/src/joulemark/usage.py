@@ -181,7 +181,7 @@ def _cells(one: Group, unit: str | None, exponent: int, value, error) -> list[st
     mark = ESTIMATE_MARK if one.estimated_jobs else ""
     if unit is None:
         return [f"{mark}{found:.2f} {one.currency}", f"{error(one):.2f}"]
-    return [mark + units.cell(found, exponent), units.cell(error(one), exponent)]
+    return [mark + units.cell(found, exponent, unit), units.cell(error(one), exponent, unit)]
 
 
 def notes(groups: list[Group]) -> list[str]:

@@ -10,7 +10,7 @@ SUMMARY = "print a table with PRACE's columns"
 EPILOG = """\
 Columns, as in PRACE-1IP D9.3.3, annex 8.1: Size, N (repeated runs of the same problem), Time and
 Energy of one iteration, Power, Perf. (operations over time), Eff. (operations per joule).
-A value far from its column's prefix has its own: `37 m` in a column [mJ] or [J] is 37 mJ.
+A value far from its column's prefix has its own, with the unit: `37 mJ` in a column [J].
 Under a row stand the spread of its repetitions (k=1) and the instrument's uncertainty (k=2), in
 percent. `-`: not known. `failed`: the result was wrong, so it has no performance. `~`: energy
 estimated by a model, not measured. Each variant, thread count and machine has its own table.
