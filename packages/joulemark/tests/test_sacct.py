@@ -57,18 +57,25 @@ def test_array_tasks_are_found_by_their_raw_id(filled):
     assert {"3_1|100.000000", "3_2|"} <= set(found)
 
 
-def test_estimates_are_marked_in_parsable_too(filled):
+@pytest.mark.parametrize("option", ["-p", "--parsable2"])
+def test_programs_read_estimates_as_numbers_and_a_column_says_so(filled, option):
     fields = "JobIDRaw,Energy,EnergyError,AveWatts,PeakWatts,EnergyCPU,EnergyIdle"
-    _, out, err = filled.run("sacct", "-n", "--parsable2", "-o", fields)
+    fields += ",EnergySystematic,ConsumedEnergy,ConsumedEnergyRaw,Estimated"
+    _, out, err = filled.run("sacct", "-n", option, "-o", fields)
+    kinds = set()
     for line in out.splitlines():
-        job, *energies = line.split("|")
-        assert {cell.startswith("~") for cell in energies} == {job.split(".")[0] == "2"}
-    assert "~ energy estimated by a model, not measured" in err
+        job, *energies, kind = line.rstrip("|").split("|")
+        if kind in ("estimated", "measured"):
+            assert all(float(cell) >= 0 for cell in energies)
+            kinds.add((job.split(".")[0], kind))
+    assert {("1", "measured"), ("2", "estimated")} <= kinds
+    assert "some energies a model estimated: the column Estimated says which\n" in err
 
 
-def test_sacct_s_own_energy_of_an_estimate_is_marked_too(filled):
-    found = cells(filled, "JobIDRaw,ConsumedEnergy,ConsumedEnergyRaw")
-    assert ["2", "~0", "~0"] in found and ["1", "0", "0"] in found
+def test_in_a_table_estimates_are_marked_also_sacct_s_own(filled):
+    lines = filled.out("sacct", "-n", "-o", "JobIDRaw,ConsumedEnergyRaw,Energy").splitlines()
+    found = [line.split() for line in lines]
+    assert ["2", "~0", "~100.0"] in found and ["1", "0", "123.5"] in found
 
 
 def test_table_ends_with_what_to_know(filled):

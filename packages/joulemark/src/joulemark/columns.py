@@ -29,7 +29,7 @@ def _joules(key: str) -> Callable[[dict, bool], str]:
             return ""
         whole, part = divmod(value_uj, UJ_PER_J)
         text = f"{whole}.{part:06d}" if exact else _short(value_uj / UJ_PER_J)
-        return _marked(row, text)
+        return _marked(row, text, exact)
 
     return cell
 
@@ -39,7 +39,7 @@ def _real(key: str) -> Callable[[dict, bool], str]:
         value = row[key]
         if value is None:
             return ""
-        return _marked(row, f"{value:.6f}" if exact else _short(value))
+        return _marked(row, f"{value:.6f}" if exact else _short(value), exact)
 
     return cell
 
@@ -56,7 +56,7 @@ def _part(key: str) -> Callable[[dict, bool], str]:
         if value_uj is None:
             return ""
         value_j = value_uj / UJ_PER_J
-        return _marked(row, f"{value_j:.6f}" if exact else _short(value_j))
+        return _marked(row, f"{value_j:.6f}" if exact else _short(value_j), exact)
 
     return cell
 
@@ -72,8 +72,9 @@ def fault_text(fault: dict) -> str:
     return f"{fault['instrument']} {fault['what']} {times}, {fault['seconds']:.1f} s on {where}"
 
 
-def _marked(row: dict, text: str) -> str:
-    return (ESTIMATE_MARK if row["Estimated"] else "") + text
+def _marked(row: dict, text: str, exact: bool) -> str:
+    """For eyes; a program reads a number, and the column Estimated."""
+    return ESTIMATE_MARK + text if row["Estimated"] and not exact else text
 
 
 def _text(key: str) -> Callable[[dict, bool], str]:

@@ -26,6 +26,7 @@ CLOCKS_S = 5.0
 SACCT_ENERGY = {"consumedenergy", "consumedenergyraw"}
 NOT_A_TABLE = {"batch-script", "env-vars", "completion", "usage"}
 FOOTER = f"{columns.ESTIMATE_MARK} energy estimated by a model, not measured"
+FOOTER_PARSABLE = "some energies a model estimated: the column Estimated says which"
 
 HELP = f"""\
 usage: joulemark sacct [sacct's options]
@@ -51,9 +52,9 @@ options choose the rows as they always do; among them:
 Columns added:
 @COLUMNS@
 
-{columns.ESTIMATE_MARK} before an energy or a power, also in -p and -P and in sacct's own
-ConsumedEnergy and ConsumedEnergyRaw, says that a model estimated it: it is no measurement. --json
-has "estimated": true instead.
+{columns.ESTIMATE_MARK} before an energy or a power, also in sacct's own ConsumedEnergy and
+ConsumedEnergyRaw, says that a model estimated it: it is no measurement. For programs the column
+Estimated says so, and "estimated": true in --json: -p, -P and --json have plain numbers.
 A job's row covers its whole allocation. The batch row includes the steps that ran meanwhile, so
 the rows of steps do not add up to the job's. Tables are rounded; -p and -P have every microjoule.
 An empty cell: there is no record (yet), or nothing was measured.
@@ -65,7 +66,7 @@ The site's configuration is $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM
 examples:
   joulemark sacct -j 12
   joulemark sacct -X -S now-7days -u alice -o JobID,Energy%15,EnergyError,EnergyMethod
-  joulemark sacct -j 12 -n -P -o JobIDRaw,Energy
+  joulemark sacct -j 12 -n -P -o JobIDRaw,Energy,Estimated
   joulemark sacct -j 12 --json | jq '.jobs[].joulemark.energy_j'
 """
 
@@ -221,7 +222,8 @@ def _table(args: sacctargs.SacctArgs) -> int:
         _print_table(args, fields, heads, cells)
     if any(field.column or field.name.lower() in SACCT_ENERGY for field in fields):
         quiet = parsable or "noheader" in args.chosen
-        _print_footer(records, sys.stderr if quiet else sys.stdout)
+        footer = FOOTER_PARSABLE if parsable else FOOTER
+        _print_footer(records, footer, sys.stderr if quiet else sys.stdout)
     return 0
 
 
@@ -247,14 +249,14 @@ def _cells(fields: list[Field], row: list[str], record: dict | None, exact: bool
     return [
         (field.column.cell(record, exact) if record else "")
         if field.column
-        else _own_cell(field, next(own), estimated)
+        else _own_cell(field, next(own), estimated and not exact)
         for field in fields
     ]
 
 
-def _own_cell(field: Field, value: str, estimated: bool) -> str:
-    """sacct's value as it is, but an estimate says that it is one."""
-    is_estimate = estimated and value and field.name.lower() in SACCT_ENERGY
+def _own_cell(field: Field, value: str, marked: bool) -> str:
+    """sacct's value as it is, but for eyes an estimate says that it is one."""
+    is_estimate = marked and value and field.name.lower() in SACCT_ENERGY
     return columns.ESTIMATE_MARK + value if is_estimate else value
 
 
@@ -305,11 +307,11 @@ def _print(line: str) -> None:
     sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
 
-def _print_footer(records: list[dict | None], stream) -> None:
+def _print_footer(records: list[dict | None], estimated: str, stream) -> None:
     sys.stdout.flush()
     known = [record for record in records if record]
     if any(record["Estimated"] for record in known):
-        print(FOOTER, file=stream)
+        print(estimated, file=stream)
     for record in known:
         if record["Missing"] and record["Step"] == "job":
             print(f"job {record['JobIDRaw']} lacks energy of {record['Missing']}", file=stream)
