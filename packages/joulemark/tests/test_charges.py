@@ -178,6 +178,28 @@ def test_torn_and_foreign_lines_are_bridged(site):
     assert merged(site)["EnergyOverhead_uj"] == 1000 * 10**6
 
 
+def test_lines_that_are_not_sound_are_told_to_the_jobs_that_they_concern(site):
+    write(site, lines([(0, 0), (20, 2000)]))
+    path = site.records / "shared" / "rack1.jsonl"
+    begins = path.stat().st_size
+    with open(path, "a") as file:
+        file.write("torn {\n[]\n")
+    write(site, lines([(60, 6000), (80, 8000)]))
+    job(site, 12, start_s=10, seconds=30)
+    job(site, 13, start_s=10, seconds=40)
+    job(site, 14, start_s=62, seconds=10)
+    code, _, err = site.run("merge")
+    assert code == 0
+    left_out = "is no line of a shared channel: bridged by its neighbours; correct or remove it"
+    assert err.splitlines() == [
+        f"joulemark: {path}: byte {begins}: 'torn {{' {left_out}",
+        f"joulemark: {path}: byte {begins + 7}: '[]' {left_out}",
+    ]
+    notes = [site.job(number)[str(number)]["Notes"] for number in (12, 13, 14)]
+    said = "rack1: unsound lines, bridged by neighbours: 2"
+    assert notes == [said, said, None]
+
+
 def test_a_year_of_minutes_is_searched_not_read(tmp_path):
     count = 100_000
     path = tmp_path / "rack.jsonl"
@@ -190,7 +212,7 @@ def test_a_year_of_minutes_is_searched_not_read(tmp_path):
     channel._parse, parse = lambda text: parsed.append(1) or parse(text), channel._parse
     for minute in (0, 1, count // 3, count - 2):
         begin = builders.START_NS + minute * 60 * S
-        (segment,) = channel.segments(begin + S, begin + 2 * S)
+        (segment,), _ = channel.segments(begin + S, begin + 2 * S)
         assert segment.first.time_ns == begin
     assert len(parsed) < 4 * 1000
 

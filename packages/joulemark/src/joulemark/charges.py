@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 
 from joulemark import rates, shared
@@ -37,6 +38,7 @@ class Charges:
         self._channels, self._unreadable = shared.channels(config.record_dir)
         self._rates: dict[str, rates.Constant | rates.Series | None] = {}
         self._now_ns = time.time_ns()
+        self._told: set[tuple[str, int]] = set()
 
     def of(self, row: dict, run: Run) -> dict:
         """The columns of NONE, and Notes; overhead is the job's alone, not its steps'."""
@@ -86,7 +88,7 @@ class Charges:
             if not concerned:
                 continue
             part, problems = _of_channel(channel, shares, concerned)
-            notes += problems
+            notes += [*problems, *self._bad_lines(channel, shares)]
             if part.covered_ns:
                 parts.append(part)
         if not parts:
@@ -100,6 +102,20 @@ class Charges:
             "OverheadJoules": interval_j(systematic_uj, random_uj),
             "Notes": "; ".join(notes) or None,
         }
+
+    def _bad_lines(self, channel: shared.Channel, shares: shared.Shares) -> list[str]:
+        """A note for the job; each line is told on stderr once."""
+        for offset, text in shares.bad_lines.items():
+            if (channel.name, offset) not in self._told:
+                self._told.add((channel.name, offset))
+                shown = text.decode("utf-8", "backslashreplace").strip()[:60]
+                print(
+                    f"joulemark: {channel.path}: byte {offset}: {shown!r} is no line of a shared "
+                    "channel: bridged by its neighbours; correct or remove it",
+                    file=sys.stderr,
+                )
+        count = len(shares.bad_lines)
+        return [f"{channel.name}: unsound lines, bridged by neighbours: {count}"] if count else []
 
     # -- carbon and money ------------------------------------------------------------------------
 

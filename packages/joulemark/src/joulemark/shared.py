@@ -108,11 +108,11 @@ class Channel:
         self.path = path
         self.name = path.name.rpartition(".")[0]
         self._nodes: dict[str, frozenset[str]] = {}
-        self.bad_lines = 0
 
-    def segments(self, start_ns: int, end_ns: int) -> list[Segment]:
-        """Those that overlap the time, in order."""
-        lines = list(self._lines(start_ns, end_ns))
+    def segments(self, start_ns: int, end_ns: int) -> tuple[list[Segment], dict[int, bytes]]:
+        """Those that overlap the time, in order; lines there that are not sound, by offset."""
+        bad: dict[int, bytes] = {}
+        lines = list(self._lines(start_ns, end_ns, bad))
         return [
             Segment(first, last, self._expanded(last.nodes))
             for first, last in zip(lines, lines[1:])
@@ -120,7 +120,7 @@ class Channel:
             and (first.nodes, first.split) == (last.nodes, last.split)
             and first.time_ns < last.time_ns
             and first.energy_uj <= last.energy_uj
-        ]
+        ], bad
 
     def last_line(self) -> Line | None:
         """The newest reading."""
@@ -144,15 +144,21 @@ class Channel:
             self._nodes[text] = frozenset(hostlist.expand(text))
         return self._nodes[text]
 
-    def _lines(self, start_ns: int, end_ns: int) -> Iterator[Line]:
+    def _lines(self, start_ns: int, end_ns: int, bad: dict[int, bytes]) -> Iterator[Line]:
         """From the last one at or before start_ns to the first one at or after end_ns."""
         held: Line | None = None
         with open(self.path, "rb") as file:
-            file.seek(self._offset_before(file, start_ns))
+            offset = self._offset_before(file, start_ns)
+            file.seek(offset)
             for text in file:
+                begins, offset = offset, offset + len(text)
                 line = self._parse(text) if text.endswith(b"\n") else None
+                if line is None and text.endswith(b"\n") and text.strip():
+                    bad[begins] = text
                 if line is None or (held and line.time_ns <= held.time_ns):
                     continue
+                if line.time_ns <= start_ns:
+                    bad.clear()  # of the time before
                 if held and line.time_ns > start_ns:
                     yield held
                 held = line
@@ -192,8 +198,7 @@ class Channel:
             if not all(isinstance(counter, int) for counter in counters):
                 raise TypeError
             self._expanded(line.nodes)
-        except (ValueError, KeyError, TypeError, AttributeError, UserError):
-            self.bad_lines += 1
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UserError):
             return None
         return line
 
@@ -203,7 +208,7 @@ class Shares:
 
     def __init__(self, channel: Channel, start_ns: int, end_ns: int):
         self.channel = channel
-        self.segments = channel.segments(start_ns, end_ns)
+        self.segments, self.bad_lines = channel.segments(start_ns, end_ns)
         self._ends = [segment.last.time_ns for segment in self.segments]
         self._nodes = channel.nodes()
         self._is_weighted = any(segment.weights for segment in self.segments)
