@@ -301,6 +301,8 @@ def test_series_is_averaged_over_the_job(site, monkeypatch):
         ("1,2\nyesterday,3\n", ":2: yesterday,3: must be `time,value`"),
         ("1,2\n2,nan\n", ":2: 2,nan: must be"),
         ("1,2\n2\n", ":2: 2: must be"),
+        ("1,2\n2026-11-21T10:00:00,3\n", ":2: 2026-11-21T10:00:00: of which time zone"),
+        ("2026-11-21,3\n", ":1: 2026-11-21: of which time zone"),
     ],
 )
 def test_bad_series_is_named(tmp_path, text, problem):
@@ -318,6 +320,19 @@ def test_a_series_of_a_spreadsheet(tmp_path):
     path.write_bytes(b"# \x80 a kWh\n0,100\n10,300\n")
     with pytest.raises(UserError, match=r"series\.csv: not a CSV file in UTF-8"):
         rates.Series(path)
+
+
+def test_a_time_without_a_zone_says_how_to_add_one(tmp_path):
+    """Local time taken for UTC charges each job by another hour's price."""
+    path = tmp_path / "series.csv"
+    path.write_text("2026-11-21 10:00,100\n")
+    with pytest.raises(UserError) as caught:
+        rates.Series(path)
+    utc, offset = "2026-11-21T10:00:00Z", "2026-11-21T10:00:00+01:00"
+    fix = f"of which time zone? write {utc} for UTC, or with its offset {offset}"
+    assert str(caught.value) == f"{path}:1: 2026-11-21 10:00: {fix}"
+    path.write_text(f"2026-11-21T08:00:00Z,1\n{offset},1\n{utc},1\n")
+    assert rates.Series(path).mean(1795255200 * S, 1795255200 * S) == 1
 
 
 def test_times_may_be_iso(tmp_path):

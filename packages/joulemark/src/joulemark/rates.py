@@ -90,7 +90,7 @@ def _read(path: Path) -> tuple[list[float], list[float]]:
 
 def _parsed(path: Path, number: int, row: list[str]) -> tuple[float, float]:
     try:
-        time, value = _time(row[0].strip()), float(row[1])
+        time, value = _time(f"{path}:{number}", row[0].strip()), float(row[1])
         if math.isfinite(time) and math.isfinite(value):
             return time, value
     except (ValueError, IndexError):
@@ -101,11 +101,16 @@ def _parsed(path: Path, number: int, row: list[str]) -> tuple[float, float]:
     )
 
 
-def _time(text: str) -> float:
+def _time(where: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        from datetime import datetime, timezone
+        from datetime import datetime
 
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
+        if time.tzinfo is None:
+            raise UserError(
+                f"{where}: {text}: of which time zone? write {time.isoformat()}Z for UTC, or with "
+                f"its offset {time.isoformat()}+01:00"
+            ) from None
+        return time.timestamp()
