@@ -1,5 +1,6 @@
 # `joulemark export prometheus`: what node_exporter's textfile collector reads.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import math
 import re
 import shutil
 import subprocess
@@ -36,6 +37,20 @@ def test_sums_by_labels(filled):
     )
     money = alice.replace("}", ',currency="EUR"}')
     assert float(found[f"joulemark_cost{money}"]) == pytest.approx(200e-6)
+
+
+def test_money_alone_is_told_apart_by_currency(filled):
+    filled.yaml.write_text(filled.yaml.read_text().replace("EUR", "CHF"))
+    filled.leave(5)
+    filled.run("merge")
+    found = samples(filled.run("export", "prometheus")[1])
+    nobody = '{cluster="demo",user="uid 1000",account="unknown",partition="unknown"'
+    assert found[f"joulemark_energy_joules_total{nobody}}}"] == "200.0"
+    for currency in ("EUR", "CHF"):
+        cost = found[f'joulemark_cost{nobody},currency="{currency}"}}']
+        assert float(cost) == pytest.approx(100e-6)
+    error_j = float(found[f"joulemark_energy_uncertainty_joules{nobody}}}"])
+    assert error_j == pytest.approx(2 * math.hypot(2 * 1, math.sqrt(2) * 0.1))
 
 
 def test_what_is_not_known_has_no_sample(filled):

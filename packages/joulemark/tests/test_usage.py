@@ -58,6 +58,37 @@ def test_carbon_and_cost_are_of_energy_alone(used):
     assert alice["overhead_j"] is None and alice["overhead_error_j"] is None
 
 
+@pytest.fixture
+def moved(site):
+    """A price in EUR, one in CHF, none, and EUR again: a job each; the last is another user's."""
+    plain = site.yaml.read_text()
+    prices = ("price_per_kwh: 0.25\ncurrency: EUR\n", "price_per_kwh: 0.5\ncurrency: CHF\n", "")
+    for job, price in enumerate((*prices, prices[0]), 1):
+        site.yaml.write_text(plain + price)
+        site.leave(job, uid=1000 + job // 4, accounts=[builders.account(energy_uj=36 * 10**11)])
+        site.out("merge")
+    return site
+
+
+def test_another_currency_makes_no_second_line_of_a_user(moved):
+    first, second = records(moved)
+    assert (first["jobs"], first["energy_uj"]) == (3, 3 * 36 * 10**11)
+    assert [first[name] for name in ("cost", "cost_error", "currency")] == [None] * 3
+    assert first["cost_EUR"] == pytest.approx(0.25) and first["cost_CHF"] == pytest.approx(0.5)
+    assert first["cost_error_CHF"] == pytest.approx(2 * first["cost_error_EUR"])
+    assert (second["cost"], second["currency"]) == (pytest.approx(0.25), "EUR")
+    assert second["cost_EUR"] == second["cost"] and second["cost_CHF"] is None
+    out = moved.out("report", "usage", "--format", "markdown")
+    heads, _, *rows = (dict(enumerate(row)) for row in markdown_rows(out))
+    column = next(index for index, head in heads.items() if head == "Cost")
+    assert rows[0][column].startswith("0.50 CHF + 0.25 EUR")
+    assert rows[0][column + 1] == "0.01 + 0.01" and len(rows) == 2
+
+
+def test_of_one_currency_there_are_no_columns_of_its_own(used):
+    assert not [name for name in records(used)[0] if "EUR" in name]
+
+
 def test_keys_and_days(used):
     found = records(used, "--by", "account,month")
     assert [(one["account"], one["month"], one["jobs"]) for one in found] == [

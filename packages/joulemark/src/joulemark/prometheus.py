@@ -9,6 +9,7 @@ from typing import Callable
 from joulemark.jobrecord import UJ_PER_J
 from joulemark.usage import Group, group
 
+COST = "cost"
 BY = ["cluster", "user", "account", "partition"]
 
 
@@ -19,7 +20,7 @@ class Metric:
     name: str
     kind: str
     help: str
-    value: Callable[[Group], float | None]
+    value: Callable[[Group], float | dict[str, float] | None]
 
 
 METRICS = (
@@ -48,7 +49,12 @@ METRICS = (
         "CO2 equivalent of the energy, by the site's factor.",
         lambda g: g.carbon_g,
     ),
-    Metric("cost", "gauge", "Price of the energy; it can fall.", lambda g: g.cost),
+    Metric(
+        COST,
+        "gauge",
+        "Price of the energy, by currency; it can fall.",
+        lambda g: {currency: cost.value for currency, cost in g.costs.items()},
+    ),
     Metric(
         "estimated_jobs_total",
         "counter",
@@ -66,30 +72,26 @@ METRICS = (
 
 def lines(uses: Iterable) -> Iterator[str]:
     """The text format, version 0.0.4; families whole, one sample a group that knows the value."""
-    groups = sorted(group(uses, BY), key=lambda one: (*one.keys.values(), one.currency))
+    groups = sorted(group(uses, BY), key=lambda one: list(one.keys.values()))
     for metric in METRICS:
-        samples = [line for one in _merged(groups, metric) if (line := _sample(metric, *one))]
+        samples = [line for one in groups for line in _samples(metric, one)]
         if samples:
             yield f"# HELP joulemark_{metric.name} {metric.help}\n"
             yield f"# TYPE joulemark_{metric.name} {metric.kind}\n"
             yield from samples
 
 
-def _merged(groups: list[Group], metric: Metric) -> Iterator[tuple[dict, float | None]]:
-    """Only money is told apart by currency: a group that changed it has one sample of the rest."""
-    sums: dict[tuple, tuple[dict, float | None]] = {}
-    for one in groups:
-        labels = {**one.keys, **({"currency": one.currency} if metric.name == "cost" else {})}
-        key = tuple(labels.values())
-        value, before = metric.value(one), sums.get(key, (labels, None))[1]
-        known = [part for part in (value, before) if part is not None]
-        sums[key] = labels, sum(known) if known else None
-    yield from sums.values()
+def _samples(metric: Metric, one: Group) -> Iterator[str]:
+    """Of money one a currency."""
+    value = metric.value(one)
+    if metric.name == COST:
+        for currency, cost in value.items():
+            yield _sample(metric, {**one.keys, "currency": currency}, cost)
+    elif value is not None:
+        yield _sample(metric, one.keys, value)
 
 
-def _sample(metric: Metric, labels: dict[str, str], value: float | None) -> str | None:
-    if value is None:
-        return None
+def _sample(metric: Metric, labels: dict[str, str], value: float) -> str:
     text = ",".join(f'{name}="{_escaped(one)}"' for name, one in labels.items())
     return f"joulemark_{metric.name}{{{text}}} {value!r}\n"
 

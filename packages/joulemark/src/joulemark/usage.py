@@ -25,6 +25,14 @@ EPOCH = datetime.date(1970, 1, 1)
 
 
 @dataclass(frozen=True)
+class Cost:
+    """Money of one currency."""
+
+    value: float | None
+    error: float | None
+
+
+@dataclass(frozen=True)
 class Group:
     """Sums over the jobs that share the keys; None: not known."""
 
@@ -38,9 +46,7 @@ class Group:
     overhead_error_j: float
     carbon_g: float | None
     carbon_error_g: float
-    cost: float | None
-    cost_error: float
-    currency: str
+    costs: dict[str, Cost]  # by currency, which a site may change
     estimated_jobs: int
     incomplete_jobs: int
 
@@ -64,7 +70,7 @@ def group(found: Iterable[Use], by: list[str]) -> list[Group]:
     """Sums by the keys, the most energy first, or in the order of time."""
     sums: dict[tuple, list[Use]] = {}
     for use in found:
-        sums.setdefault((*(_key(use, key) for key in by), use.currency), []).append(use)
+        sums.setdefault(tuple(_key(use, key) for key in by), []).append(use)
     groups = [_group(dict(zip(by, values)), parts) for values, parts in sums.items()]
     if {"month", "day"} & set(by):
         return sorted(groups, key=lambda one: [one.keys[key] for key in sorted(by, key=_order)])
@@ -100,12 +106,23 @@ def _group(keys: dict[str, str], parts: list[Use]) -> Group:
         overhead_error_j=_error_j(parts, "overhead_systematic_uj", "overhead_random_uj2"),
         carbon_g=_sum(part.carbon_g for part in parts),
         carbon_error_g=math.fsum(part.carbon_error_g for part in parts),
-        cost=_sum(part.cost for part in parts),
-        cost_error=math.fsum(part.cost_error for part in parts),
-        currency=parts[0].currency,
+        costs=_costs(parts),
         estimated_jobs=sum(part.estimated for part in parts),
         incomplete_jobs=sum(part.incomplete for part in parts),
     )
+
+
+def _costs(parts: list[Use]) -> dict[str, Cost]:
+    known: dict[str, list[Use]] = {}
+    for part in parts:
+        if part.cost is not None:
+            known.setdefault(part.currency, []).append(part)
+    return {
+        currency: Cost(
+            math.fsum(part.cost for part in found), math.fsum(part.cost_error for part in found)
+        )
+        for currency, found in sorted(known.items())
+    }
 
 
 def _sum(values: Iterable):
@@ -126,13 +143,9 @@ def _error_j(parts: list[Use], systematic: str, variance: str) -> float:
 
 def as_records(groups: list[Group]) -> list[dict]:
     """Plain numbers for programs; what is not known is null, its error too."""
-    names = [field.name for field in fields(Group) if field.name != "keys"]
-    known = {
-        "energy": "energy_uj",
-        "overhead": "overhead_uj",
-        "carbon": "carbon_g",
-        "cost": "cost",
-    }
+    names = [field.name for field in fields(Group) if field.name not in ("keys", "costs")]
+    known = {"energy": "energy_uj", "overhead": "overhead_uj", "carbon": "carbon_g"}
+    currencies = sorted({currency for one in groups for currency in one.costs})
     records = []
     for one in groups:
         record = {**one.keys, **{name: getattr(one, name) for name in names}}
@@ -140,8 +153,19 @@ def as_records(groups: list[Group]) -> list[dict]:
             if record[value] is None:
                 errors = [name for name in names if name.startswith(f"{what}_error")]
                 record.update(dict.fromkeys(errors))
-        records.append({**record, "currency": one.currency or None})
+        records.append({**record, **_money(one.costs, currencies)})
     return records
+
+
+def _money(costs: dict[str, Cost], currencies: list[str]) -> dict:
+    """What is of one currency; where the report has several, each in columns of its own, too."""
+    unknown = Cost(None, None)
+    ((only, cost),) = costs.items() if len(costs) == 1 else [(None, unknown)]
+    found = {"cost": cost.value, "cost_error": cost.error, "currency": only}
+    for currency in currencies if len(currencies) > 1 else ():
+        cost = costs.get(currency, unknown)
+        found |= {f"cost_{currency}": cost.value, f"cost_error_{currency}": cost.error}
+    return found
 
 
 def as_text(groups: list[Group], by: list[str]) -> Text:
@@ -150,38 +174,46 @@ def as_text(groups: list[Group], by: list[str]) -> Text:
         "Energy": ("J", lambda g: g.energy_j, lambda g: g.energy_error_j),
         "Overhead": ("J", lambda g: g.overhead_j, lambda g: g.overhead_error_j),
         "CO2e": ("g", lambda g: g.carbon_g, lambda g: g.carbon_error_g),
-        "Cost": (None, lambda g: g.cost, lambda g: g.cost_error),
     }
     shown = {
         name: how
         for name, how in values.items()
         if name == "Energy" or any(how[1](one) is not None for one in groups)
     }
+    has_costs = any(one.costs for one in groups)
     heads, columns = [*map(str.capitalize, by), "Jobs"], []
     for name, (unit, value, error) in shown.items():
-        exponent = 0
-        if unit:
-            exponent = units.best_exponent([value(one) or 0.0 for one in groups])
-            name = f"{name} [{units.prefix(exponent)}{unit}]"
-        heads += [name, "+-"]
+        exponent = units.best_exponent([value(one) or 0.0 for one in groups])
+        heads += [f"{name} [{units.prefix(exponent)}{unit}]", "+-"]
         columns.append((unit, exponent, value, error))
+    heads += ["Cost", "+-"] if has_costs else []
     body = []
     for one in groups:
         cells = [*one.keys.values(), f"{one.jobs}{'*' if one.incomplete_jobs else ''}"]
         for column in columns:
             cells += _cells(one, *column)
+        cells += _cost_cells(one) if has_costs else []
         body.append(("value", cells))
     return Text(f"Energy by {', '.join(by)}", heads, body)
 
 
-def _cells(one: Group, unit: str | None, exponent: int, value, error) -> list[str]:
+def _cells(one: Group, unit: str, exponent: int, value, error) -> list[str]:
     found = value(one)
     if found is None:
         return ["-", ""]
     mark = ESTIMATE_MARK if one.estimated_jobs else ""
-    if unit is None:
-        return [f"{mark}{found:.2f} {one.currency}", f"{error(one):.2f}"]
     return [mark + units.cell(found, exponent, unit), units.cell(error(one), exponent, unit)]
+
+
+def _cost_cells(one: Group) -> list[str]:
+    if not one.costs:
+        return ["-", ""]
+    mark = ESTIMATE_MARK if one.estimated_jobs else ""
+    values = (f"{cost.value:.2f} {currency}" for currency, cost in one.costs.items())
+    return [
+        mark + " + ".join(values),
+        " + ".join(f"{cost.error:.2f}" for cost in one.costs.values()),
+    ]
 
 
 def notes(groups: list[Group]) -> list[str]:

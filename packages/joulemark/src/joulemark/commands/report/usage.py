@@ -10,7 +10,9 @@ From the site's store. Energy has an uncertainty (k=2): the systematic parts of 
 instruments measured add up, the random ones average out. Overhead is the jobs' part of shared
 channels (cooling, switches); it is in no other column. Carbon and cost are of Energy, by the
 factors that joulemark.yaml named when the jobs were merged. Days are those of a job's start, UTC.
-csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known.
+csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
+the price changed its currency, `cost` is of those of one currency alone, and each currency has a
+column of its own, too (cost_EUR, cost_CHF).
 
 examples:
   joulemark report usage
