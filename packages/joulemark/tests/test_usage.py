@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import re
 
 import builders
 import pytest
@@ -83,6 +84,33 @@ def test_another_currency_makes_no_second_line_of_a_user(moved):
     column = next(index for index, head in heads.items() if head == "Cost")
     assert rows[0][column].startswith("0.50 CHF + 0.25 EUR")
     assert rows[0][column + 1] == "0.01 + 0.01" and len(rows) == 2
+
+
+def test_a_sum_of_some_jobs_says_of_how_many(site):
+    plain = site.yaml.read_text()
+    for job in range(1, 5):
+        factor = "carbon_g_per_kwh: 360\nprice_per_kwh: 1\ncurrency: EUR\n" if job % 2 else ""
+        site.yaml.write_text(plain + factor)
+        known = {} if job < 4 else {"missing": "joulemarkd is dead"}
+        accounts = [builders.account(energy_uj=36 * 10**11)] if job < 4 else []
+        site.leave(job, accounts=accounts, **known)
+        site.out("merge")
+    (found,) = records(site)
+    names = ("jobs", "energy_jobs", "overhead_jobs", "carbon_jobs", "cost_jobs")
+    assert [found[name] for name in names] == [4, 3, 0, 2, 2]
+    out = site.out("report", "usage", "--format", "markdown")
+    heads, _, row = markdown_rows(out)
+    cells = dict(zip(heads, row))
+    assert cells["Jobs"] == "4*" and cells["Energy [MJ]"] == "10.8 (3 of 4)"
+    assert cells["CO2e [g]"] == "720 (2 of 4)" and cells["Cost"] == "2.00 EUR (2 of 4)"
+    assert "(2 of 3): the sum of 2 of 3 jobs" in out
+
+
+def test_a_sum_of_all_jobs_says_nothing_of_it(used):
+    out = used.out("report", "usage")
+    assert not re.search(r"\(\d+ of \d+\)", out)
+    alice, bob = records(used)
+    assert (alice["carbon_jobs"], alice["cost_jobs"], bob["energy_jobs"]) == (3, 3, 1)
 
 
 def test_of_one_currency_there_are_no_columns_of_its_own(used):

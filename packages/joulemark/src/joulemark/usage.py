@@ -20,6 +20,7 @@ LEGEND = (
     "Days and months are UTC. -: not known."
 )
 LEGEND_ESTIMATED = f"{ESTIMATE_MARK}: of some or all jobs a model estimated the energy."
+LEGEND_PARTIAL = "(2 of 3): the sum of 2 of 3 jobs; of the other it is not known."
 LEGEND_INCOMPLETE = "*: nodes' records are missing: the energy is more than this."
 EPOCH = datetime.date(1970, 1, 1)
 
@@ -49,6 +50,10 @@ class Group:
     costs: dict[str, Cost]  # by currency, which a site may change
     estimated_jobs: int
     incomplete_jobs: int
+    energy_jobs: int  # of jobs: those whose energy is in the sum; likewise the rest
+    overhead_jobs: int
+    carbon_jobs: int
+    cost_jobs: int
 
 
 def days(since: str | None, until: str | None) -> tuple[int | None, int | None]:
@@ -109,6 +114,10 @@ def _group(keys: dict[str, str], parts: list[Use]) -> Group:
         costs=_costs(parts),
         estimated_jobs=sum(part.estimated for part in parts),
         incomplete_jobs=sum(part.incomplete for part in parts),
+        energy_jobs=sum(part.energy_jobs for part in parts),
+        overhead_jobs=sum(part.overhead_jobs for part in parts),
+        carbon_jobs=sum(part.carbon_jobs for part in parts),
+        cost_jobs=sum(part.cost_jobs for part in parts),
     )
 
 
@@ -168,24 +177,21 @@ def _money(costs: dict[str, Cost], currencies: list[str]) -> dict:
     return found
 
 
+# Of the table; in Group the fields are NAME_UNIT, NAME_error_UNIT and NAME_jobs.
+QUANTITIES = {"Energy": ("energy", "j"), "Overhead": ("overhead", "j"), "CO2e": ("carbon", "g")}
+UNITS = {"j": "J", "g": "g"}
+
+
 def as_text(groups: list[Group], by: list[str]) -> Text:
     """A table for people: one prefix a column."""
-    values = {
-        "Energy": ("J", lambda g: g.energy_j, lambda g: g.energy_error_j),
-        "Overhead": ("J", lambda g: g.overhead_j, lambda g: g.overhead_error_j),
-        "CO2e": ("g", lambda g: g.carbon_g, lambda g: g.carbon_error_g),
-    }
-    shown = {
-        name: how
-        for name, how in values.items()
-        if name == "Energy" or any(how[1](one) is not None for one in groups)
-    }
-    has_costs = any(one.costs for one in groups)
     heads, columns = [*map(str.capitalize, by), "Jobs"], []
-    for name, (unit, value, error) in shown.items():
-        exponent = units.best_exponent([value(one) or 0.0 for one in groups])
-        heads += [f"{name} [{units.prefix(exponent)}{unit}]", "+-"]
-        columns.append((unit, exponent, value, error))
+    for head, (name, suffix) in QUANTITIES.items():
+        known = [value for one in groups if (value := _value(one, name, suffix)) is not None]
+        if known or head == "Energy":
+            exponent, unit = units.best_exponent(known), UNITS[suffix]
+            heads += [f"{head} [{units.prefix(exponent)}{unit}]", "+-"]
+            columns.append((name, suffix, exponent))
+    has_costs = any(one.costs for one in groups)
     heads += ["Cost", "+-"] if has_costs else []
     body = []
     for one in groups:
@@ -197,12 +203,23 @@ def as_text(groups: list[Group], by: list[str]) -> Text:
     return Text(f"Energy by {', '.join(by)}", heads, body)
 
 
-def _cells(one: Group, unit: str, exponent: int, value, error) -> list[str]:
-    found = value(one)
+def _value(one: Group, name: str, suffix: str) -> float | None:
+    return getattr(one, f"{name}_{suffix}")
+
+
+def _cells(one: Group, name: str, suffix: str, exponent: int) -> list[str]:
+    found, error = _value(one, name, suffix), _value(one, f"{name}_error", suffix)
     if found is None:
         return ["-", ""]
     mark = ESTIMATE_MARK if one.estimated_jobs else ""
-    return [mark + units.cell(found, exponent, unit), units.cell(error(one), exponent, unit)]
+    text = mark + units.cell(found, exponent, UNITS[suffix])
+    covered = _of_all(one, getattr(one, f"{name}_jobs"))
+    return [text + covered, units.cell(error, exponent, UNITS[suffix])]
+
+
+def _of_all(one: Group, known: int) -> str:
+    """Else the sum of some jobs could pass for that of all."""
+    return f" ({known} of {one.jobs})" if known < one.jobs else ""
 
 
 def _cost_cells(one: Group) -> list[str]:
@@ -211,7 +228,7 @@ def _cost_cells(one: Group) -> list[str]:
     mark = ESTIMATE_MARK if one.estimated_jobs else ""
     values = (f"{cost.value:.2f} {currency}" for currency, cost in one.costs.items())
     return [
-        mark + " + ".join(values),
+        mark + " + ".join(values) + _of_all(one, one.cost_jobs),
         " + ".join(f"{cost.error:.2f}" for cost in one.costs.values()),
     ]
 
@@ -220,4 +237,10 @@ def notes(groups: list[Group]) -> list[str]:
     """What must be known to read the table."""
     estimated = [LEGEND_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
     incomplete = [LEGEND_INCOMPLETE] if any(one.incomplete_jobs for one in groups) else []
-    return [LEGEND, *estimated, *incomplete]
+    partial = [LEGEND_PARTIAL] if any(map(_is_partial, groups)) else []
+    return [LEGEND, *estimated, *partial, *incomplete]
+
+
+def _is_partial(one: Group) -> bool:
+    counts = (one.energy_jobs, one.overhead_jobs, one.carbon_jobs, one.cost_jobs)
+    return any(0 < known < one.jobs for known in counts)

@@ -37,6 +37,10 @@ class Use:
     cost_error: float
     estimated: int
     incomplete: int
+    energy_jobs: int  # of jobs: those whose energy is known; likewise the rest
+    overhead_jobs: int
+    carbon_jobs: int
+    cost_jobs: int
 
 
 def _select(session: Session) -> str:
@@ -57,6 +61,7 @@ def _select(session: Session) -> str:
             "SUM(Carbon_g), SUM(CarbonError_g), SUM(Cost), SUM(CostError)",
             f"SUM({session.addend.format('Estimated')})",
             f"SUM({session.addend.format('Incomplete')})",
+            "COUNT(ConsumedEnergy_uj), COUNT(EnergyOverhead_uj), COUNT(Carbon_g), COUNT(Cost)",
         )
     )
 

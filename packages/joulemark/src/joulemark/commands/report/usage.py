@@ -10,6 +10,8 @@ From the site's store. Energy has an uncertainty (k=2): the systematic parts of 
 instruments measured add up, the random ones average out. Overhead is the jobs' part of shared
 channels (cooling, switches); it is in no other column. Carbon and cost are of Energy, by the
 factors that joulemark.yaml named when the jobs were merged. Days are those of a job's start, UTC.
+A sum that lacks jobs says so, `720 (2 of 3)`: of one job there was no factor. In csv, json and
+parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of `jobs` a sum is.
 csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
 the price changed its currency, `cost` is of those of one currency alone, and each currency has a
 column of its own, too (cost_EUR, cost_CHF).
