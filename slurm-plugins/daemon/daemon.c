@@ -277,7 +277,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
     const jm_account *job = jm_ledger_find_job(&daemon->ledger, request->job_id);
     bool job_unseen = !job || job->closed_ns != 0 || job->rested_ns != 0;
     if (is_new) {
-        request->cpu_ns = jm_process_tree_cpu_ns(request->pid);
+        request->cpu_ns = jm_process_tree_cpu_ns(request->pid, NULL);
         jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
     }
     account = jm_ledger_open(&daemon->ledger, request, daemon->last_tick_real_ns);

@@ -72,8 +72,17 @@ void jm_process_each_child(const char *proc, int32_t pid, jm_child_visit visit, 
     closedir(threads);
 }
 
+/* One child more. False: no other can change what is found. */
+static bool add_activity(jm_activity *activity, const jm_process *child) {
+    if (!child->ended)
+        *activity = child->stopped && *activity != JM_ACTIVITY_RUNNING ? JM_ACTIVITY_STOPPED
+                                                                       : JM_ACTIVITY_RUNNING;
+    return *activity != JM_ACTIVITY_RUNNING;
+}
+
 typedef struct {
     uint64_t cpu_ns;
+    jm_activity children;
     int depth;
 } tree;
 
@@ -83,30 +92,30 @@ static bool add_tree(void *context, int32_t pid) {
     if (sum->depth > DEPTH_MAX || !jm_process_read(pid, &process))
         return true;
     sum->cpu_ns += process.cpu_ns;
+    if (sum->depth == 1)
+        add_activity(&sum->children, &process);
     sum->depth++;
     jm_process_each_child("/proc", pid, add_tree, sum);
     sum->depth--;
     return true;
 }
 
-uint64_t jm_process_tree_cpu_ns(int32_t pid) {
-    tree sum = {0};
+uint64_t jm_process_tree_cpu_ns(int32_t pid, jm_activity *children) {
+    tree sum = {.children = JM_ACTIVITY_NONE};
     add_tree(&sum, pid);
+    if (children)
+        *children = sum.children;
     return sum.cpu_ns;
 }
 
-static bool add_activity(void *context, int32_t pid) {
-    jm_activity *activity = context;
+static bool look_at_child(void *context, int32_t pid) {
     jm_process process;
-    if (!jm_process_read(pid, &process) || process.ended)
-        return true;
-    *activity = process.stopped ? JM_ACTIVITY_STOPPED : JM_ACTIVITY_RUNNING;
-    return process.stopped;
+    return !jm_process_read(pid, &process) || add_activity(context, &process);
 }
 
 jm_activity jm_process_children_activity(int32_t pid) {
     jm_activity activity = JM_ACTIVITY_NONE;
-    jm_process_each_child("/proc", pid, add_activity, &activity);
+    jm_process_each_child("/proc", pid, look_at_child, &activity);
     return activity;
 }
 

@@ -21,9 +21,10 @@ bool jm_process_read(int32_t pid, jm_process *process);
 
 /*
  * CPU time of pid and all its living descendants, with the time of the dead that were waited for.
- * It only falls when a descendant is orphaned; the caller takes that as no time used.
+ * It only falls when a descendant is orphaned; the caller takes that as no time used. children:
+ * their activity, found on the same walk; NULL: not wanted.
  */
-uint64_t jm_process_tree_cpu_ns(int32_t pid);
+uint64_t jm_process_tree_cpu_ns(int32_t pid, jm_activity *children);
 
 /* Call visit for each child of pid, until it returns false. proc: "/proc", or a test's. */
 typedef bool (*jm_child_visit)(void *context, int32_t pid);

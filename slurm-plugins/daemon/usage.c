@@ -25,12 +25,13 @@ static void look_for_group(const char *proc, jm_account *account) {
         *account->group = group;
 }
 
-/* CPU time so far, by the step's group or else by its process tree; false: the group is gone. */
-static bool read_cpu(const jm_account *account, jm_cpu_source *source, uint64_t *cpu_ns) {
-    *source = account->group ? account->group->source : JM_CPU_PROC;
-    if (*source != JM_CPU_PROC)
+/* CPU time so far, by the step's group or else by its process tree; false: the group is gone.
+ * children: of the tree alone. */
+static bool read_cpu(const jm_account *account, jm_cpu_source source, uint64_t *cpu_ns,
+                     jm_activity *children) {
+    if (source != JM_CPU_PROC)
         return jm_cgroup_cpu_ns(account->group, cpu_ns);
-    *cpu_ns = jm_process_tree_cpu_ns(account->pid);
+    *cpu_ns = jm_process_tree_cpu_ns(account->pid, children);
     return true;
 }
 
@@ -39,30 +40,32 @@ static void take_cpu(jm_account *account, uint64_t now_ns) {
     account->cpu_ns = now_ns;
 }
 
-static jm_activity activity_of(const jm_account *account) {
+static jm_activity activity_of(const jm_account *account, jm_cpu_source source,
+                               jm_activity children) {
     if (account->cpu_tick_ns > 0)
         return JM_ACTIVITY_RUNNING;
     if (account->group && jm_cgroup_is_frozen(account->group))
         return JM_ACTIVITY_STOPPED;
-    return jm_process_children_activity(account->pid);
+    return source == JM_CPU_PROC ? children : jm_process_children_activity(account->pid);
 }
 
 void jm_usage_refresh(const char *proc, jm_account *account) {
-    jm_cpu_source source;
+    jm_activity children = JM_ACTIVITY_NONE;
     uint64_t now_ns;
     account->cpu_tick_ns = 0;
     if (!account->group && account->group_looks < LOOKS_MAX)
         look_for_group(proc, account);
-    if (read_cpu(account, &source, &now_ns)) {
+    const jm_cpu_source source = account->group ? account->group->source : JM_CPU_PROC;
+    if (read_cpu(account, source, &now_ns, &children)) {
         if (source == account->cpu_source) {
             take_cpu(account, now_ns);
         } else {
             /* Two sources count from different moments: this tick is still the old one's. */
             if (account->cpu_source == JM_CPU_PROC)
-                take_cpu(account, jm_process_tree_cpu_ns(account->pid));
+                take_cpu(account, jm_process_tree_cpu_ns(account->pid, NULL));
             account->cpu_source = source;
             account->cpu_ns = now_ns;
         }
     }
-    account->activity = activity_of(account);
+    account->activity = activity_of(account, source, children);
 }

@@ -375,17 +375,17 @@ static int64_t lost_ns(const jm_ledger *ledger, const jm_gain *gains) {
 }
 
 /* A job uses what its steps use; it is suspended when none of them runs any more. */
-static void sum_up_job(const jm_ledger *ledger, jm_account *job) {
-    job->cpu_tick_ns = 0;
-    job->activity = JM_ACTIVITY_NONE;
-    for (int i = 0; i < ledger->n_accounts; i++) {
-        const jm_account *step = ledger->accounts[i];
-        if (step->job != job || !is_open(step))
-            continue;
-        job->cpu_tick_ns += step->cpu_tick_ns;
-        if (step->activity == JM_ACTIVITY_RUNNING ||
-            (step->activity == JM_ACTIVITY_STOPPED && job->activity == JM_ACTIVITY_NONE))
-            job->activity = step->activity;
+static void sum_up_jobs(const jm_ledger *ledger) {
+    for (int i = 0; i < ledger->n_accounts; i++) { /* a job comes before its steps */
+        jm_account *account = ledger->accounts[i], *job = account->job;
+        if (!job) {
+            account->cpu_tick_ns = 0;
+            account->activity = JM_ACTIVITY_NONE;
+        } else if (is_open(account)) {
+            job->cpu_tick_ns += account->cpu_tick_ns;
+            if (account->activity == JM_ACTIVITY_RUNNING || job->activity == JM_ACTIVITY_NONE)
+                job->activity = account->activity;
+        }
     }
 }
 
@@ -394,20 +394,18 @@ void jm_ledger_tick(jm_ledger *ledger, const jm_gain *gains, int64_t dt_ns) {
     uint64_t before[ledger->n_accounts + 1];
     int n = 0, n_resting = 0;
     uint64_t allocated = 0;
+    sum_up_jobs(ledger);
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
         before[i] = outermost_uj(ledger, account->balance);
         if (account->kind != JM_ACCOUNT_JOB || !is_open(account) || rests(account))
             continue;
-        sum_up_job(ledger, account);
         allocated += account->cpus;
         jobs[n++] = account;
     }
     for (int i = 0; i < ledger->n_accounts; i++)
-        if (rests(ledger->accounts[i])) {
-            sum_up_job(ledger, ledger->accounts[i]);
+        if (rests(ledger->accounts[i]))
             jobs[n + n_resting++] = ledger->accounts[i];
-        }
     uint64_t spare_cpus = allocated < ledger->cpus ? ledger->cpus - allocated : 0;
 
     slice ticks[ledger->n_channels + 1];
