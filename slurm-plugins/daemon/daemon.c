@@ -109,11 +109,21 @@ void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
+/* The store has it as it ended, and its slurmstepd will not ask again: its record comes from there.
+ */
+static bool is_over(void *context, const jm_account *account) {
+    (void)context;
+    return account->kind != JM_ACCOUNT_JOB && account->closed_ns != 0 && !account->dirty &&
+           !jm_presence_lives(account->pid, account->pid_start);
+}
+
 void jm_daemon_tick(jm_daemon *daemon) {
     jm_forwarder_keep(&daemon->forwarder);
     jm_daemon_sample(daemon, JM_ASKED_BY_PERIOD);
     jm_presence_close_lost(daemon);
     save(daemon);
+    if (daemon->store && !daemon->store_fault.text[0])
+        jm_ledger_retire(&daemon->ledger, is_over, NULL);
 }
 
 int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked) {
@@ -164,7 +174,6 @@ static void open_store(jm_daemon *daemon, const jm_unsaved *left, jm_moment *bef
     }
     why->text[0] = '\0';
     settle_the_recorded(daemon, left);
-    jm_ledger_rest(&daemon->ledger);
     for (int i = 0; i < daemon->ledger.n_accounts; i++)
         daemon->contains |= daemon->ledger.accounts[i]->contained;
 }
@@ -346,10 +355,10 @@ static void write_profile(jm_daemon *daemon, const jm_account *job) {
 }
 
 /* The second outbox where the first's disk is full. False and why: neither took the record. */
-static bool write_to_an_outbox(const jm_daemon *daemon, const jm_account *job, jm_message *why) {
+static bool write_to_an_outbox(const jm_daemon *daemon, jm_account *job, jm_message *why) {
     for (int i = 0; i < JM_OUTBOXES; i++)
         if (jm_record_write(daemon->outboxes.path[i], daemon->config.cluster, daemon->node,
-                            &daemon->ledger, job, &daemon->sampler, why) == 0)
+                            &daemon->ledger, daemon->store, job, &daemon->sampler, why) == 0)
             return true;
     return false;
 }

@@ -16,7 +16,7 @@ static const int64_t UNCONTAINED_PATIENCE_NS = 24 * 3600 * INT64_C(1000000000);
 /* A tick so late: joulemarkd was stopped, and saw no process end meanwhile. */
 static const double AWAY_PERIODS = 2, AWAY_LEAST_S = 0.5;
 
-static bool lives(int32_t pid, uint64_t pid_start) {
+bool jm_presence_lives(int32_t pid, uint64_t pid_start) {
     jm_process process;
     return jm_process_read(pid, &process) && process.start == pid_start && !process.ended;
 }
@@ -40,7 +40,7 @@ bool jm_presence_admits(const jm_daemon *daemon, const jm_open_request *request,
                         int64_t sent_boot_ns, jm_message *why) {
     int64_t began_boot_ns = jm_process_start_boot_ns(request->pid_start);
     uint32_t job_id = jm_life_titled("/proc", request->pid);
-    if (!lives(request->pid, request->pid_start))
+    if (!jm_presence_lives(request->pid, request->pid_start))
         jm_message_set(why, "process %d is gone", request->pid);
     else if (began_boot_ns > sent_boot_ns)
         jm_message_set(why, "process %d began after this was sent: its number was another's",
@@ -88,7 +88,7 @@ bool jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool sam
             continue;
         bool is_job = account->kind == JM_ACCOUNT_JOB; /* they come before their steps */
         bool over = is_job ? had_epilog(daemon, account)
-                           : !lives(account->pid, account->pid_start) ||
+                           : !jm_presence_lives(account->pid, account->pid_start) ||
                                  (account->job && account->job->closed_ns != 0);
         if (over || !same_boot) {
             end_unseen(ledger, account, seen, gap_ns, away);
@@ -121,7 +121,7 @@ static void close_the_unwatched(jm_daemon *daemon) {
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *account = daemon->ledger.accounts[i];
         if (account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0 && !account->watched &&
-            !lives(account->pid, account->pid_start))
+            !jm_presence_lives(account->pid, account->pid_start))
             jm_daemon_close_account(daemon, account, false);
     }
 }

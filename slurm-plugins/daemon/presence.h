@@ -6,6 +6,9 @@
 
 #include "daemon.h"
 
+/* Is the process there still, that pid named when it began? */
+bool jm_presence_lives(int32_t pid, uint64_t pid_start);
+
 /* May the process of a request that was sent then open an account? After a hang requests come late
  * and in any order: nobody would close what they open. False and why. */
 bool jm_presence_admits(const jm_daemon *daemon, const jm_open_request *request,

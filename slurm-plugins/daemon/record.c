@@ -3,6 +3,7 @@
 #include "record.h"
 
 #include "json.h"
+#include "log.h"
 #include "outbox.h"
 
 #include <errno.h>
@@ -108,23 +109,19 @@ static void put_notes(FILE *out, const jm_account *account) {
 }
 
 /* A job's is that of its steps, "mixed" where they differ. */
-static const char *cpu_time_source(const jm_ledger *ledger, const jm_account *account) {
-    const char *name = NULL;
+static const char *cpu_time_source(const jm_account *account) {
     if (account->kind != JM_ACCOUNT_JOB)
         return jm_cpu_source_name(account->cpu_source);
-    for (int i = 0; i < ledger->n_accounts; i++) {
-        if (ledger->accounts[i]->job != account)
-            continue;
-        const char *own = jm_cpu_source_name(ledger->accounts[i]->cpu_source);
-        name = name && strcmp(name, own) != 0 ? "mixed" : own;
-    }
-    return name ? name : jm_cpu_source_name(JM_CPU_PROC);
+    for (jm_cpu_source source = JM_CPU_PROC; source <= JM_CPU_CGROUP2; source++)
+        if (account->cpu_sources == 1u << source)
+            return jm_cpu_source_name(source);
+    return account->cpu_sources ? "mixed" : jm_cpu_source_name(JM_CPU_PROC);
 }
 
 /* What the split rested on. */
-static void put_shares(FILE *out, const jm_ledger *ledger, const jm_account *account) {
+static void put_shares(FILE *out, const jm_account *account) {
     char gpus[JM_GPUS_TEXT_MAX];
-    fprintf(out, "\"cpu_time\": \"%s\", ", cpu_time_source(ledger, account));
+    fprintf(out, "\"cpu_time\": \"%s\", ", cpu_time_source(account));
     if (account->suspended_ns > 0)
         fprintf(out, "\"suspended_seconds\": %.6f, ", (double)account->suspended_ns / 1e9);
     if (account->gpus != 0) {
@@ -160,7 +157,7 @@ static void put_account(FILE *out, const jm_ledger *ledger, const jm_account *ac
             ", \"gap_seconds\": %.6f, \"cpus\": %" PRIu64 ",\n   ",
             method_name(&estimate), estimate.method == JM_METHOD_MODEL ? "true" : "false",
             account->samples, (double)account->gap_ns / 1e9, holder->cpus);
-    put_shares(out, ledger, account);
+    put_shares(out, account);
     put_notes(out, account);
     put_channels(out, ledger, holder);
     put_regions(out, &account->regions);
@@ -180,6 +177,17 @@ static void put_head(FILE *out, const char *cluster, uint32_t job_id, const char
     else
         fprintf(out, "null");
     fprintf(out, ",\n \"accounts\": [");
+}
+
+typedef struct {
+    FILE *out;
+    const jm_ledger *ledger;
+} step_writer;
+
+static void put_step(void *context, const jm_account *step) {
+    const step_writer *writer = context;
+    fprintf(writer->out, ",\n");
+    put_account(writer->out, writer->ledger, step);
 }
 
 /* A file is written beside its final place, under a name that no reader takes, then renamed. */
@@ -244,8 +252,8 @@ static int64_t written_ns(const char *path) {
 }
 
 int jm_record_write(const char *record_dir, const char *cluster, const char *node,
-                    const jm_ledger *ledger, const jm_account *job, const jm_sampler *sampler,
-                    jm_message *why) {
+                    const jm_ledger *ledger, jm_store *store, jm_account *job,
+                    const jm_sampler *sampler, jm_message *why) {
     draft file;
     if (begin(&file, record_dir, cluster, node, job->job_id, "json", why) != 0)
         return -1;
@@ -263,12 +271,10 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
     put_head(file.out, cluster, job->job_id, node, job->uid == JM_UID_UNKNOWN ? 0 : job->uid, NULL);
     fprintf(file.out, "\n");
     put_account(file.out, ledger, job);
-    for (int i = 0; i < ledger->n_accounts; i++) {
-        if (ledger->accounts[i]->job != job)
-            continue;
-        fprintf(file.out, ",\n");
-        put_account(file.out, ledger, ledger->accounts[i]);
-    }
+    step_writer writer = {file.out, ledger};
+    if (jm_store_each_step(store, ledger, job, put_step, &writer) != 0)
+        jm_warn("job %u: some of its steps cannot be read of the ledger, its record lacks them",
+                job->job_id);
     fprintf(file.out, "],\n \"node_cpus\": %" PRIu64 ", ", ledger->cpus);
     jm_sampler_put_faults(sampler, job->opened_ns, job->closed_ns, file.out);
     fprintf(file.out, "}\n");

@@ -5,16 +5,17 @@
 
 #include "ledger.h"
 #include "sampler.h"
+#include "store.h"
 
 #include <stdio.h>
 
 /*
  * record_dir/CLUSTER.JOB.NODE.json, replaced whole, but never that of a requeued job's earlier run.
- * 0, or -1 and why.
+ * store: has the job's steps that left memory; NULL: none did. 0, or -1 and why.
  */
 int jm_record_write(const char *record_dir, const char *cluster, const char *node,
-                    const jm_ledger *ledger, const jm_account *job, const jm_sampler *sampler,
-                    jm_message *why);
+                    const jm_ledger *ledger, jm_store *store, jm_account *job,
+                    const jm_sampler *sampler, jm_message *why);
 
 /*
  * The record of a job that no ledger knows: missing says why. Never replaces a record that is

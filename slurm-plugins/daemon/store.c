@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Jobs whose records are written stay readable for this long. */
-#define KEEP_DAYS "30"
+/* So many accounts of jobs whose records are written stay readable. */
+static const int64_t KEEP_ACCOUNTS = 10000;
 
 /* Who reads a killed daemon's ledger holds its lock for a moment: rather than never to save, a
  * start waits. A tick is missed by no more than this. */
@@ -29,7 +29,8 @@ static const char SCHEMA[] =
     " mode INTEGER, opened_ns INTEGER, closed_ns INTEGER, active_ns INTEGER, gap_ns INTEGER,"
     " samples INTEGER, note TEXT, cpu_ns INTEGER, current_w REAL, peak_w REAL, contained INTEGER,"
     " recorded INTEGER NOT NULL DEFAULT 0);"
-    "CREATE INDEX IF NOT EXISTS account_pending ON account(id) WHERE recorded = 0;"
+    "DROP INDEX IF EXISTS account_pending;"
+    "CREATE INDEX IF NOT EXISTS account_of_job ON account(job_account) WHERE recorded = 0;"
     "CREATE TABLE IF NOT EXISTS balance(account INTEGER, channel TEXT, energy_uj INTEGER,"
     " idle_uj INTEGER, systematic_uj REAL, variance_uj2 REAL, PRIMARY KEY(account, channel))"
     " WITHOUT ROWID;"
@@ -38,13 +39,7 @@ static const char SCHEMA[] =
     " count INTEGER, duration_ns INTEGER, energy_uj INTEGER, systematic_uj REAL, variance_uj2 REAL,"
     " own_ns INTEGER, own_uj INTEGER, own_systematic_uj REAL, own_variance_uj2 REAL,"
     " PRIMARY KEY(account, id)) WITHOUT ROWID;"
-    "DROP TABLE IF EXISTS sample;" /* profiles are files now */
-    "CREATE TEMP TABLE old AS SELECT id FROM account WHERE recorded = 1"
-    " AND closed_ns < (strftime('%s', 'now') - " KEEP_DAYS " * 86400) * 1000000000;"
-    "DELETE FROM balance WHERE account IN (SELECT id FROM old);"
-    "DELETE FROM regions WHERE account IN (SELECT id FROM old);"
-    "DELETE FROM account WHERE id IN (SELECT id FROM old);"
-    "DROP TABLE old;";
+    "DROP TABLE IF EXISTS sample;"; /* profiles are files now */
 
 /* What later versions added, in order; PRAGMA user_version counts those that are there. */
 static const char *const MIGRATIONS[] = {
@@ -62,6 +57,7 @@ static const char *const MIGRATIONS[] = {
     "UPDATE balance SET common_uj2 = common_uj2 * (energy_uj - idle_uj) * (energy_uj - idle_uj)"
     " / passed_uj / passed_uj WHERE passed_uj > energy_uj - idle_uj",
     "ALTER TABLE balance ADD COLUMN passed_idle_uj INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE account ADD COLUMN cpu_sources INTEGER NOT NULL DEFAULT 0",
 };
 
 enum statement {
@@ -71,17 +67,32 @@ enum statement {
     PUT_BALANCE,
     PUT_REGION,
     SET_RECORDED,
+    DROP_BALANCES,
+    DROP_REGIONS,
+    DROP_ACCOUNTS,
+    GET_STEPS,
+    GET_BALANCES,
+    GET_REGIONS,
     STATEMENTS
 };
+
+#define OLD "(SELECT id FROM account WHERE id <= ? AND recorded = 1)"
 
 static const char *const SQL[STATEMENTS] = {
     [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [PUT_ACCOUNT] =
-        "INSERT OR REPLACE INTO account VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?,?)",
+    [PUT_ACCOUNT] = "INSERT OR REPLACE INTO account "
+                    "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?,?,?)",
     [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?,?,?,?,?)",
     [PUT_REGION] = "INSERT OR REPLACE INTO regions VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE id = ?1 OR job_account = ?1",
+    [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE job_account = ? AND recorded = 0",
+    [DROP_BALANCES] = "DELETE FROM balance WHERE account IN " OLD,
+    [DROP_REGIONS] = "DELETE FROM regions WHERE account IN " OLD,
+    [DROP_ACCOUNTS] = "DELETE FROM account WHERE id IN " OLD,
+    [GET_STEPS] = "SELECT * FROM account WHERE job_account = ? AND recorded = 0 AND kind <> 0"
+                  " ORDER BY id",
+    [GET_BALANCES] = "SELECT * FROM balance WHERE account = ?",
+    [GET_REGIONS] = "SELECT * FROM regions WHERE account = ? ORDER BY id",
 };
 
 struct jm_store {
@@ -223,12 +234,12 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
     if (a->job && a->job->id == 0)
         a->job->id = ++store->next_id;
     int status =
-        put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddiiiid", a->id, a->job ? a->job->id : a->id,
+        put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddiiiidi", a->id, a->job ? a->job->id : a->id,
             (int64_t)a->kind, (int64_t)a->job_id, a->step, (int64_t)a->uid, (int64_t)a->pid,
             i64(a->pid_start), i64(a->cpus), (int64_t)a->mode, a->opened_ns, a->closed_ns,
             a->active_ns, a->gap_ns, i64(a->samples), a->note, i64(a->cpu_ns), a->current_w,
             a->peak_w, (int64_t)a->contained, (int64_t)a->cpu_source, a->suspended_ns, i64(a->gpus),
-            a->profile_hz);
+            a->profile_hz, (int64_t)a->cpu_sources);
     for (int c = 0; c < ledger->n_channels && status == 0; c++) {
         const jm_balance *b = &a->balance[c];
         if (b->energy_uj > 0 || a->closed_ns != 0)
@@ -241,6 +252,15 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
     return status;
 }
 
+/* What was settled goes first; ids grow. */
+static int forget_old(jm_store *store) {
+    const int64_t oldest = store->next_id - KEEP_ACCOUNTS;
+    for (int i = DROP_BALANCES; i <= DROP_ACCOUNTS; i++)
+        if (put(store, i, "i", oldest) != 0)
+            return -1;
+    return 0;
+}
+
 static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) {
     int status = put(store, PUT_META, "ss", "boot_id", moment->boot_id);
     if (status == 0)
@@ -251,6 +271,8 @@ static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) 
         status = put(store, PUT_META, "si", "cpus", (int64_t)ledger->cpus);
     for (int i = 0; i < store->n_settled && status == 0; i++)
         status = put(store, SET_RECORDED, "i", store->settled[i]);
+    if (store->n_settled > 0 && status == 0)
+        status = forget_old(store);
     for (int i = 0; i < ledger->n_channels && status == 0; i++)
         status = put_channel(store, ledger, i);
     for (int i = 0; i < ledger->n_accounts && status == 0; i++) {
@@ -407,6 +429,7 @@ static void load_account(jm_ledger *ledger, sqlite3_stmt *row) {
     a->suspended_ns = sqlite3_column_int64(row, 22);
     a->gpus = u64_at(row, 23);
     a->profile_hz = sqlite3_column_double(row, 24);
+    a->cpu_sources = (unsigned)sqlite3_column_int(row, 25);
     a->dirty = false;
 }
 
@@ -445,16 +468,29 @@ static void load_region(jm_ledger *ledger, sqlite3_stmt *row) {
     region->exclusive = meter_at(row, 9);
 }
 
-static int each_row(jm_store *store, jm_ledger *ledger, const char *sql,
-                    void (*load)(jm_ledger *, sqlite3_stmt *)) {
-    sqlite3_stmt *rows;
-    if (sqlite3_prepare_v2(store->db, sql, -1, &rows, NULL) != SQLITE_OK)
-        return -1;
+/* It began to rest as its last process ended. */
+static void load_rest(jm_ledger *ledger, sqlite3_stmt *row) {
+    jm_account *job = account_by_id(ledger, sqlite3_column_int64(row, 0));
+    if (job && job->closed_ns == 0)
+        job->rested_ns = sqlite3_column_int64(row, 1);
+}
+
+typedef void (*row_load)(jm_ledger *ledger, sqlite3_stmt *row);
+
+static int load_rows(sqlite3_stmt *rows, jm_ledger *ledger, row_load load) {
     int status;
     while ((status = sqlite3_step(rows)) == SQLITE_ROW)
         load(ledger, rows);
-    sqlite3_finalize(rows);
     return status == SQLITE_DONE ? 0 : -1;
+}
+
+static int each_row(jm_store *store, jm_ledger *ledger, const char *sql, row_load load) {
+    sqlite3_stmt *rows;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &rows, NULL) != SQLITE_OK)
+        return -1;
+    int status = load_rows(rows, ledger, load);
+    sqlite3_finalize(rows);
+    return status;
 }
 
 static int64_t number(jm_store *store, const char *sql) {
@@ -485,22 +521,29 @@ static void load_cpus(jm_store *store, jm_ledger *ledger) {
         ledger->cpus = (uint64_t)cpus, ledger->cpus_told = true;
 }
 
+/* Of what has ended, jobs alone; the records of these take their steps from here. */
+#define IN_MEMORY "recorded = 0 AND (kind = 0 OR closed_ns = 0)"
+
 int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why) {
     const jm_ledger empty = *ledger;
     load_moment(store, moment);
     load_cpus(store, ledger);
     store->next_id = number(store, "SELECT max(id) FROM account");
     if (each_row(store, ledger, "SELECT * FROM channel", load_channel) != 0 ||
-        each_row(store, ledger, "SELECT * FROM account WHERE recorded = 0 ORDER BY id",
+        each_row(store, ledger, "SELECT * FROM account WHERE " IN_MEMORY " ORDER BY id",
                  load_account) != 0 ||
         each_row(store, ledger,
                  "SELECT balance.* FROM balance JOIN account ON account.id = balance.account"
-                 " WHERE recorded = 0",
+                 " WHERE " IN_MEMORY,
                  load_balance) != 0 ||
         each_row(store, ledger,
                  "SELECT regions.* FROM regions JOIN account ON account.id = regions.account"
-                 " WHERE recorded = 0 ORDER BY regions.account, regions.id",
-                 load_region) != 0) {
+                 " WHERE " IN_MEMORY " ORDER BY regions.account, regions.id",
+                 load_region) != 0 ||
+        each_row(store, ledger,
+                 "SELECT job_account, max(closed_ns) FROM account WHERE recorded = 0 AND kind <> 0"
+                 " GROUP BY job_account HAVING min(closed_ns) > 0",
+                 load_rest) != 0) {
         jm_message_set(why, "ledger %s: cannot be read: %s; %s",
                        sqlite3_db_filename(store->db, "main"), sqlite3_errmsg(store->db),
                        remedy(sqlite3_errcode(store->db)));
@@ -511,4 +554,71 @@ int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_mess
     }
     sqlite3_busy_timeout(store->db, SAVE_PATIENCE_MS);
     return 0;
+}
+
+static int load_of(jm_store *store, enum statement which, int64_t id, jm_ledger *ledger,
+                   row_load load) {
+    sqlite3_stmt *rows = store->statements[which];
+    sqlite3_bind_int64(rows, 1, id);
+    int status = load_rows(rows, ledger, load);
+    sqlite3_reset(rows);
+    return status;
+}
+
+static bool any(void *context, const jm_account *account) {
+    (void)context, (void)account;
+    return true;
+}
+
+/* The account of a row, alone in a ledger of its own. */
+static int visit_row(jm_store *store, jm_ledger *alone, sqlite3_stmt *row, jm_account *job,
+                     jm_step_visit visit, void *context) {
+    load_account(alone, row);
+    if (alone->n_accounts == 0)
+        return -1;
+    jm_account *step = alone->accounts[0];
+    int status = load_of(store, GET_BALANCES, step->id, alone, load_balance);
+    if (status == 0)
+        status = load_of(store, GET_REGIONS, step->id, alone, load_region);
+    step->job = job;
+    if (status == 0)
+        visit(context, step);
+    jm_ledger_retire(alone, any, NULL);
+    return status;
+}
+
+/* The job's next step in memory, from the index on. */
+static int next_step(const jm_ledger *ledger, const jm_account *job, int from) {
+    while (from < ledger->n_accounts && ledger->accounts[from]->job != job)
+        from++;
+    return from;
+}
+
+int jm_store_each_step(jm_store *store, const jm_ledger *ledger, jm_account *job,
+                       jm_step_visit visit, void *context) {
+    int at = next_step(ledger, job, 0), status = 0, has_row = SQLITE_DONE;
+    sqlite3_stmt *rows = store && job->id != 0 ? store->statements[GET_STEPS] : NULL;
+    jm_ledger alone = *ledger;
+    alone.accounts = NULL;
+    alone.n_accounts = alone.capacity = 0;
+    if (rows)
+        sqlite3_bind_int64(rows, 1, job->id);
+    while (rows && status == 0 && (has_row = sqlite3_step(rows)) == SQLITE_ROW) {
+        int64_t id = sqlite3_column_int64(rows, 0), seen = 0;
+        while (at < ledger->n_accounts && ledger->accounts[at]->id <= id && seen < id) {
+            seen = ledger->accounts[at]->id;
+            if (seen == 0)
+                break; /* not saved yet, nor are those after it */
+            visit(context, ledger->accounts[at]);
+            at = next_step(ledger, job, at + 1);
+        }
+        if (seen != id)
+            status = visit_row(store, &alone, rows, job, visit, context);
+    }
+    if (rows)
+        sqlite3_reset(rows);
+    free(alone.accounts);
+    for (; at < ledger->n_accounts; at = next_step(ledger, job, at + 1))
+        visit(context, ledger->accounts[at]);
+    return has_row == SQLITE_DONE ? status : -1;
 }

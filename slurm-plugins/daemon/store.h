@@ -21,9 +21,9 @@ void jm_store_close(jm_store *store);
 
 /*
  * Fill the ledger, whose configured channels are there and which has no account yet, with what was
- * saved: counters, unallocated, and every account whose record is not yet written. Channels no
- * longer configured come back as retired. moment->boot_id is "" for a new ledger. 0, or -1 and why:
- * the ledger is as it was, half of the saved one would not balance.
+ * saved: counters, unallocated, and of what has no record yet every job and open account. Channels
+ * no longer configured come back as retired. moment->boot_id is "" for a new ledger. 0, or -1 and
+ * why: the ledger is as it was, half of the saved one would not balance.
  */
 int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why);
 
@@ -33,5 +33,13 @@ int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, j
 /* The job's record is written: the job will not be loaded again. Takes effect with the caller's
  * next save that succeeds, however many fail before it. 0, or -1 and why: out of memory. */
 int jm_store_settle(jm_store *store, const jm_account *job, jm_message *why);
+
+/*
+ * Call visit for each of the job's steps, as they were opened: for those in memory, and for those
+ * that have left it, for the time of the call. store may be NULL. 0, or -1: some could not be read.
+ */
+typedef void (*jm_step_visit)(void *context, const jm_account *step);
+int jm_store_each_step(jm_store *store, const jm_ledger *ledger, jm_account *job,
+                       jm_step_visit visit, void *context);
 
 #endif

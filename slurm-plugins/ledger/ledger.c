@@ -497,9 +497,15 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
     holder->active_ns = holder->told.active_ns;
 }
 
+static void note_cpu_source(jm_account *step) {
+    if (step->job)
+        step->job->cpu_sources |= 1u << step->cpu_source;
+}
+
 static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, bool agreed) {
     if (!is_open(holder))
         return;
+    note_cpu_source(holder);
     double variance_uj2[ledger->n_channels + 1], common_uj2[ledger->n_channels + 1];
     for (int c = 0; c < ledger->n_channels; c++) {
         const jm_balance ended = jm_account_ended(ledger, holder, c);
@@ -534,21 +540,13 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
             close_one(ledger, step, now_ns, true);
         }
         close_one(ledger, account->job, now_ns, true);
+        note_cpu_source(account);
         account->closed_ns = account->job->closed_ns;
     }
     close_one(ledger, account, now_ns, agreed);
     jm_account *job = account->job;
     if (job && is_open(job) && job->rested_ns == 0 && !has_process(ledger, job))
         job->rested_ns = now_ns;
-}
-
-void jm_ledger_rest(jm_ledger *ledger) {
-    for (int i = 0; i < ledger->n_accounts; i++) {
-        const jm_account *step = ledger->accounts[i];
-        jm_account *job = step->job;
-        if (job && is_open(job) && !has_process(ledger, job) && step->closed_ns > job->rested_ns)
-            job->rested_ns = step->closed_ns;
-    }
 }
 
 void jm_ledger_wake(jm_ledger *ledger, jm_account *job) {
@@ -578,18 +576,26 @@ uint64_t jm_ledger_charged_uj(const jm_ledger *ledger, int channel) {
     return sum;
 }
 
-void jm_ledger_settle(jm_ledger *ledger, jm_account *job) {
-    for (int c = 0; c < ledger->n_channels; c++)
-        ledger->settled_uj[c] += job->balance[c].energy_uj;
+void jm_ledger_retire(jm_ledger *ledger, jm_account_test may_go, void *context) {
     int kept = 0;
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
-        if (account == job || account->job == job)
+        if (may_go(context, account))
             free_account(account);
         else
             ledger->accounts[kept++] = account;
     }
     ledger->n_accounts = kept;
+}
+
+static bool is_of_job(void *job, const jm_account *account) {
+    return account == job || account->job == job;
+}
+
+void jm_ledger_settle(jm_ledger *ledger, jm_account *job) {
+    for (int c = 0; c < ledger->n_channels; c++)
+        ledger->settled_uj[c] += job->balance[c].energy_uj;
+    jm_ledger_retire(ledger, is_of_job, job);
 }
 
 uint64_t jm_ledger_node_uj(const jm_ledger *ledger) {

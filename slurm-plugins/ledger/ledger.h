@@ -92,6 +92,7 @@ typedef struct jm_account {
     uint64_t cpu_ns;      /* CPU time at the last tick, as cpu_source counts it */
     uint64_t cpu_tick_ns; /* used since the tick before */
     jm_cpu_source cpu_source;
+    unsigned cpu_sources;    /* JOB: of its steps that have ended, a bit each */
     struct jm_cgroup *group; /* of the step, once it is found; NULL: not yet */
     int group_looks;         /* how often it was looked for in vain */
     jm_activity activity;
@@ -131,8 +132,9 @@ typedef struct {
     /* What jobs' are a part of, in their unit; told: by Slurm, else it is configured. */
     uint64_t cpus;
     bool cpus_told;
-    int64_t window_ns;     /* power is averaged over this: the tick's period */
-    jm_account **accounts; /* open, or closed and not yet recorded */
+    int64_t window_ns; /* power is averaged over this: the tick's period */
+    /* Jobs without a record yet; of their steps those that are open, or that only memory has. */
+    jm_account **accounts;
     int n_accounts, capacity;
     double node_w; /* mean of the last window */
     uint64_t node_window_uj;
@@ -197,8 +199,6 @@ void jm_account_heard(jm_account *account, int64_t heard_ns);
  */
 void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, bool agreed);
 
-/* Of a ledger just loaded: jobs without a process rest. */
-void jm_ledger_rest(jm_ledger *ledger);
 /* The job was there all the time: its rest is over, and what it cost is its own. */
 void jm_ledger_wake(jm_ledger *ledger, jm_account *job);
 
@@ -228,6 +228,10 @@ void jm_ledger_settle_regions(const jm_ledger *ledger, jm_account *account,
 /* Energy charged to somebody, channel by channel: equals channels[i].total_uj, or the ledger is
  * wrong. */
 uint64_t jm_ledger_charged_uj(const jm_ledger *ledger, int channel);
+
+/* Forget those whom the store has whole and who are in no sum: may_go says which. */
+typedef bool (*jm_account_test)(void *context, const jm_account *account);
+void jm_ledger_retire(jm_ledger *ledger, jm_account_test may_go, void *context);
 
 /* The job's record is safe: forget the job and its steps; their energy becomes `settled`. */
 void jm_ledger_settle(jm_ledger *ledger, jm_account *job);

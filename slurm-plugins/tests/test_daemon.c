@@ -34,6 +34,20 @@ static uint64_t energy(const jm_account *account) {
     return account->balance[0].energy_uj;
 }
 
+static jm_account found;
+
+static void take_if_named(void *name, const jm_account *step) {
+    if (strcmp(step->step, name) == 0)
+        found = *step;
+}
+
+/* A step that may have left memory: its own numbers and note. */
+static const jm_account *step_of(jm_account *job, char *name) {
+    found = (jm_account){0};
+    expect_equal(jm_store_each_step(node.store, &node.ledger, job, take_if_named, name), 0);
+    return &found;
+}
+
 TEST(who_is_gone_opens_nothing) {
     pid_t pid = live(NULL), other = live(NULL);
     uint64_t pid_start = start_of(pid);
@@ -86,32 +100,33 @@ TEST(what_an_epilog_ended_is_opened_no_more) {
 /* /proc is asked at each tick about those alone whom the kernel could not be asked to tell of. */
 TEST(who_cannot_be_watched_is_looked_for) {
     pid_t seen = live(NULL), watched = live(NULL);
-    jm_account *looked_for = open_now(ours, "0", seen), *told_of = open_now(others, "0", watched);
+    jm_account *job = open_now(ours, "0", seen)->job, *told_of = open_now(others, "0", watched);
     told_of->watched = true;
     node.config.period_s = 3600; /* a program that gets no processor has not been away */
     die(seen);
     die(watched);
     jm_daemon_tick(&node);
-    expect(looked_for->closed_ns != 0);
-    expect_part(looked_for->note, "ended without a word");
+    expect(step_of(job, "0")->closed_ns != 0);
+    expect_part(found.note, "ended without a word");
     expect_equal(told_of->closed_ns, 0);
 }
 
 /* As after a SIGSTOP of 30 s in which the job ended: it is charged none of them. */
 TEST(who_ends_unseen_ends_when_last_seen) {
     pid_t gone = live(NULL), there = live(NULL);
-    jm_account *step = open_now(ours, "extern", gone), *other = open_now(others, "extern", there);
+    jm_account *job = open_now(ours, "extern", gone)->job,
+               *other = open_now(others, "extern", there);
     pass_and_tick(SECOND);
-    uint64_t before_uj = energy(step->job);
+    uint64_t before_uj = energy(job);
     expect(before_uj >= 20 * UINT64_C(1000000));
     die(gone);
     pass(30 * SECOND);
     int64_t seen_ns = node.last_tick_real_ns;
     jm_daemon_tick(&node);
-    expect(step->job->closed_ns == seen_ns && step->closed_ns == seen_ns);
-    expect_equal(energy(step->job), before_uj);
-    expect(step->job->gap_ns >= 30 * SECOND);
-    expect_part(step->job->note, "joulemarkd was held up");
+    expect(job->closed_ns == seen_ns && step_of(job, "extern")->closed_ns == seen_ns);
+    expect_equal(energy(job), before_uj);
+    expect(job->gap_ns >= 30 * SECOND);
+    expect_part(job->note, "joulemarkd was held up");
     expect_equal(other->job->closed_ns, 0);
     check_books();
     die(there);
@@ -121,11 +136,11 @@ TEST(who_ends_unseen_ends_when_last_seen) {
  * whose record would take the first one's place. */
 TEST(who_began_unseen_belongs_to_its_job) {
     pid_t gone = live(NULL), there = live(test_text("slurmstepd: [%u.0]", ours));
-    jm_account *extern_step = open_now(ours, "extern", gone), *job = extern_step->job;
+    jm_account *job = open_now(ours, "extern", gone)->job;
     test_pause_ms(1100); /* more than a period */
     die(gone);
     pass_and_tick(30 * SECOND);
-    expect(extern_step->closed_ns != 0 && job->closed_ns == 0);
+    expect(step_of(job, "extern")->closed_ns != 0 && job->closed_ns == 0);
     uint64_t before_uj = energy(job);
     expect(open_now(ours, "0", there)->job == job);
     expect(job->gap_ns > SECOND);

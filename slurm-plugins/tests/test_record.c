@@ -18,8 +18,8 @@ static jm_account *begin(int64_t opened_ns) {
     return batch->job;
 }
 
-static int write_record(const jm_account *job, jm_message *why) {
-    return jm_record_write(test_folder, "c", "n1", &ledger, job, &sampler, why);
+static int write_record(jm_account *job, jm_message *why) {
+    return jm_record_write(test_folder, "c", "n1", &ledger, NULL, job, &sampler, why);
 }
 
 static bool exists_since(int64_t since_ns) {

@@ -151,6 +151,105 @@ TEST(what_a_job_asked_for_is_known_after_a_restart) {
 }
 
 /* What a counter gained over a restart is no power over the whole time since the node booted. */
+static bool has_ended(void *context, const jm_account *account) {
+    (void)context;
+    return account->kind != JM_ACCOUNT_JOB && account->closed_ns != 0 && !account->dirty;
+}
+
+static char steps[256];
+static uint64_t steps_uj;
+
+static void tell(void *context, const jm_account *step) {
+    expect(step->job == context);
+    jm_format(steps + strlen(steps), sizeof steps - strlen(steps), "%s%s ", step->step,
+              step->regions.n > 0 ? step->regions.list[0].name : "");
+    steps_uj += step->balance[0].energy_uj;
+}
+
+static void expect_steps(jm_account *job, const char *names, uint64_t energy_uj) {
+    steps[0] = '\0';
+    steps_uj = 0;
+    expect_equal(jm_store_each_step(store, &ledger, job, tell, job), 0);
+    expect_text(steps, names);
+    expect_equal(steps_uj, energy_uj);
+}
+
+static void end_step(jm_account *step, uint64_t energy_uj) {
+    step->balance[0].energy_uj = energy_uj;
+    jm_ledger_close(&ledger, step, (int64_t)energy_uj, false);
+}
+
+/* Whether in memory or not, saved or not: all of them once, as they were opened. */
+TEST(steps_that_left_memory_are_in_their_order) {
+    jm_account *job = begin_job(), *first = open_step(7, "0", 101, 2);
+    open_step(8, "0", 200, 2);
+    jm_region_find(&first->regions, -1, "solve");
+    first->cpu_source = JM_CPU_CGROUP2;
+    end_step(first, 10);
+    open_step(7, "1", 102, 2);
+    expect_steps(job, "extern 0solve 1 ", 10); /* nothing is saved yet */
+    end_step(open_step(7, "2", 103, 2), 20);
+    expect_equal(save(), 0);
+    open_step(7, "3", 104, 2);
+    jm_ledger_retire(&ledger, has_ended, NULL);
+    expect_equal(ledger.n_accounts, 6);
+    expect_steps(job, "extern 0solve 1 2 3 ", 30);
+    expect_equal(save(), 0);
+    restart();
+    expect_equal(ledger.n_accounts, 6);
+    job = jm_ledger_find_job(&ledger, 7);
+    expect_steps(job, "extern 0solve 1 2 3 ", 30);
+    expect_equal(job->cpu_sources, 1u << JM_CPU_CGROUP2 | 1u << JM_CPU_PROC);
+    expect_equal(job->rested_ns, 0);
+    jm_message why;
+    expect_equal(jm_store_settle(store, job, &why), 0);
+    jm_ledger_settle(&ledger, job);
+    expect_equal(save(), 0);
+    restart();
+    expect_equal(ledger.n_accounts, 2);
+}
+
+TEST(a_job_whose_steps_left_memory_rests_since_the_last_ended) {
+    jm_account *job = begin_job(), *first = open_step(7, "0", 101, 2);
+    end_step(first, 40);
+    end_step(ledger.accounts[1], 30);
+    expect_equal(job->rested_ns, 30);
+    expect_equal(save(), 0);
+    jm_ledger_retire(&ledger, has_ended, NULL);
+    restart();
+    job = jm_ledger_find_job(&ledger, 7);
+    expect(ledger.n_accounts == 1 && job->rested_ns == 40);
+}
+
+/* However many there were: what is kept of jobs with records is bounded, what has none stays. */
+TEST(old_jobs_leave_the_ledger) {
+    enum { JOBS = 6000 }; /* of two accounts each: more than are kept */
+    jm_message why;
+    jm_account *lasting = begin_job();
+    expect_equal(save(), 0);
+    for (uint32_t i = 0; i < JOBS; i++) {
+        jm_account *job = open_step(100 + i, "0", 1000 + (pid_t)i, 2)->job;
+        end_step(ledger.accounts[ledger.n_accounts - 1], 1);
+        jm_ledger_close(&ledger, job, 1, false);
+        if (i % 500 == 499)
+            expect_equal(save(), 0);
+    }
+    for (int i = ledger.n_accounts - 1; i >= 0; i--) {
+        jm_account *job = ledger.accounts[i];
+        if (job->kind == JM_ACCOUNT_JOB && job != lasting) {
+            jm_store_settle(store, job, &why);
+            jm_ledger_settle(&ledger, job);
+        }
+    }
+    expect_equal(save(), 0);
+    sqlite3 *db = other_process();
+    expect_equal(number(db, "SELECT count(*) FROM account WHERE recorded = 1"), 10000);
+    expect_equal(number(db, "SELECT count(*) FROM balance"), 10000);
+    sqlite3_close(db);
+    restart();
+    expect(ledger.n_accounts == 2 && jm_ledger_find_job(&ledger, 7) != NULL);
+}
+
 TEST(a_counters_power_goes_on_over_a_restart) {
     int64_t day = 86400 * SECOND, gap = 10 * SECOND;
     jm_reading reading = {.ok = true, .value = 1000000};
