@@ -317,20 +317,27 @@ class Cluster(SlurmClient):
             config.give(key, service_user())
 
     def _create_database(self) -> None:
-        """An empty MariaDB whose administrator is the service user by its uid: no password."""
+        """An empty MariaDB whose administrator is the service user by its uid: no password.
+
+        slurmdbd would make its database itself, and fail: where it is missing it connects once
+        more by the same handle, for which libmariadb3 11.8.9 allows results of 0 columns alone.
+        """
         if (self.state / "db").exists():
             return
         fresh = self.state / "db.new"  # renamed when it is whole
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(0o700)
         config.give(fresh, service_user())
+        sql = self.state / "tmp" / "accounting.sql"
+        sql.write_text("CREATE DATABASE slurm_acct_db;\n")
+        config.give(sql, service_user())
         self.mariadb.run_as_user(
             *("mariadb-install-db", "--no-defaults", f"--datadir={fresh}"),
             f"--tmpdir={self.state}/tmp",  # a starting server deletes every "#sql" file there
             *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
             "--force",  # nobody connects by name, so it need not be one that can be looked up
             *(f"--auth-root-socket-user={service_user()}", "--innodb-log-file-size=16M"),
-            f"--extra-file={self.state}/etc/accounting.sql",
+            f"--extra-file={sql}",
         )
         fresh.rename(self.state / "db")
 

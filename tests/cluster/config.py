@@ -66,7 +66,6 @@ def write_files(state: Path, options: Options, ports: Mapping[str, int]) -> None
     values = _values(state, options, ports)
     etc = state / "etc"
     _write(etc / "my.cnf", _fill("my.cnf", values))
-    _write(etc / "accounting.sql", _fill("accounting.sql", values))
     _write(etc / "slurmdbd.conf", _fill("slurmdbd.conf", values), 0o600, service_user())
     _write(etc / "slurm.conf", slurm_conf(options, ports, values))
     _write(state / "env.sh", _fill("env.sh", values))

@@ -85,7 +85,8 @@ def test_a_service_whose_record_was_lost_is_found(sleeper: Service, state: Path)
     pid = sleeper.pid
     (state / "services" / "sleeper.json").unlink()
     assert sleeper.pid is None
-    assert leftovers(state, state / "etc" / "slurm.conf") == [pid]
+    conf = state / "etc" / "slurm.conf"  # its environment names it, which exec makes last
+    wait_for(lambda: leftovers(state, conf) == [pid], what="it to be found")
     os.kill(pid, signal.SIGKILL)
 
 
@@ -349,6 +350,7 @@ def test_a_new_database_deletes_no_other_ones_files() -> None:
         give(others, service_user())
         try:
             cluster._create_database()
-            assert others.exists() and (cluster.state / "db" / "mysql").is_dir()
+            made = [(cluster.state / "db" / name).is_dir() for name in ("mysql", "slurm_acct_db")]
+            assert others.exists() and made == [True, True]
         finally:
             others.unlink(missing_ok=True)
