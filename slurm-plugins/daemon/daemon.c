@@ -266,9 +266,8 @@ void jm_daemon_stop(jm_daemon *daemon) {
     jm_ledger_free(&daemon->ledger);
 }
 
-/* A step that began well before its account did has lost that time. */
-static void note_late_opening(const jm_daemon *daemon, jm_account *account, uint64_t pid_start) {
-    int64_t late_ns = jm_boot_ns() - jm_process_start_boot_ns(pid_start);
+/* What began well before its account did has lost that time. */
+static void note_late_opening(const jm_daemon *daemon, jm_account *account, int64_t late_ns) {
     if (late_ns <= (int64_t)(daemon->config.period_s * (double)NS_PER_S))
         return;
     char text[128];
@@ -284,7 +283,8 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
     jm_account *account = jm_ledger_find(&daemon->ledger, request->pid, request->pid_start);
     bool is_new = account == NULL;
     const jm_account *job = jm_ledger_find_job(&daemon->ledger, request->job_id);
-    bool job_unseen = !job || job->closed_ns != 0 || job->rested_ns != 0;
+    bool is_new_job = !job || job->closed_ns != 0;
+    const int64_t rest_ns = job ? job->rest_ns : 0; /* more than that the step did not miss of it */
     if (is_new) {
         request->cpu_ns = jm_process_tree_cpu_ns(request->pid, NULL);
         jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
@@ -295,9 +295,10 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
         return NULL;
     }
     if (is_new) {
-        note_late_opening(daemon, account, request->pid_start);
-        if (job_unseen)
-            note_late_opening(daemon, account->job, request->pid_start);
+        int64_t late_ns = jm_boot_ns() - jm_process_start_boot_ns(request->pid_start);
+        note_late_opening(daemon, account, late_ns);
+        note_late_opening(daemon, account->job,
+                          is_new_job || late_ns < rest_ns ? late_ns : rest_ns);
         mark_unsaved(daemon);
     }
     daemon->contains |= account->kind == JM_ACCOUNT_EXTERN;

@@ -101,8 +101,13 @@ bool jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool sam
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *job = ledger->accounts[i];
         if (job->kind == JM_ACCOUNT_JOB && job->closed_ns == 0 && job->contained &&
-            job->rested_ns != 0 && !jm_life_of_job("/proc", job->job_id)) {
-            end_unseen(ledger, job, seen, gap_ns, away);
+            job->rested_ns != 0) {
+            if (jm_life_of_job("/proc", job->job_id)) {
+                job->gap_ns += gap_ns;
+                job->dirty = true;
+            } else {
+                end_unseen(ledger, job, seen, gap_ns, away);
+            }
             closed = true;
         }
     }

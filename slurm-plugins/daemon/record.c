@@ -179,6 +179,8 @@ static void put_head(FILE *out, const char *cluster, uint32_t job_id, const char
     fprintf(out, ",\n \"accounts\": [");
 }
 
+static const char UNREADABLE[] = "some of its steps cannot be read of the ledger";
+
 typedef struct {
     FILE *out;
     const jm_ledger *ledger;
@@ -272,9 +274,14 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
     fprintf(file.out, "\n");
     put_account(file.out, ledger, job);
     step_writer writer = {file.out, ledger};
-    if (jm_store_each_step(store, ledger, job, put_step, &writer) != 0)
-        jm_warn("job %u: some of its steps cannot be read of the ledger, its record lacks them",
-                job->job_id);
+    if (jm_store_each_step(store, ledger, job, put_step, &writer) != 0 &&
+        !strstr(job->note, UNREADABLE)) {
+        fclose(file.out);
+        unlink(file.temporary);
+        jm_warn("job %u: %s", job->job_id, UNREADABLE);
+        jm_account_note(job, UNREADABLE);
+        return jm_record_write(record_dir, cluster, node, ledger, store, job, sampler, why);
+    }
     fprintf(file.out, "],\n \"node_cpus\": %" PRIu64 ", ", ledger->cpus);
     jm_sampler_put_faults(sampler, job->opened_ns, job->closed_ns, file.out);
     fprintf(file.out, "}\n");

@@ -31,6 +31,7 @@ static const char SCHEMA[] =
     " recorded INTEGER NOT NULL DEFAULT 0);"
     "DROP INDEX IF EXISTS account_pending;"
     "CREATE INDEX IF NOT EXISTS account_of_job ON account(job_account) WHERE recorded = 0;"
+    "CREATE INDEX IF NOT EXISTS account_recorded ON account(id) WHERE recorded = 1;"
     "CREATE TABLE IF NOT EXISTS balance(account INTEGER, channel TEXT, energy_uj INTEGER,"
     " idle_uj INTEGER, systematic_uj REAL, variance_uj2 REAL, PRIMARY KEY(account, channel))"
     " WITHOUT ROWID;"
@@ -57,7 +58,11 @@ static const char *const MIGRATIONS[] = {
     "UPDATE balance SET common_uj2 = common_uj2 * (energy_uj - idle_uj) * (energy_uj - idle_uj)"
     " / passed_uj / passed_uj WHERE passed_uj > energy_uj - idle_uj",
     "ALTER TABLE balance ADD COLUMN passed_idle_uj INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE account ADD COLUMN cpu_sources INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE account ADD COLUMN cpu_sources INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE account SET cpu_sources = coalesce((SELECT sum(DISTINCT 1 << step.cpu_source)"
+    " FROM account AS step WHERE step.job_account = account.id AND step.kind <> 0"
+    " AND step.closed_ns <> 0), 0) WHERE kind = 0 AND recorded = 0",
+    "ALTER TABLE account ADD COLUMN marks_lost INTEGER NOT NULL DEFAULT 0",
 };
 
 enum statement {
@@ -76,13 +81,16 @@ enum statement {
     STATEMENTS
 };
 
-#define OLD "(SELECT id FROM account WHERE id <= ? AND recorded = 1)"
+/* Few at a time: each is a page to write. */
+#define OLD                                                                                        \
+    "(SELECT id FROM account INDEXED BY account_recorded WHERE recorded = 1 AND id <= ?"           \
+    " ORDER BY id LIMIT 1000)"
 
 static const char *const SQL[STATEMENTS] = {
     [PUT_META] = "INSERT OR REPLACE INTO meta VALUES(?,?)",
     [PUT_CHANNEL] = "INSERT OR REPLACE INTO channel VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [PUT_ACCOUNT] = "INSERT OR REPLACE INTO account "
-                    "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?,?,?)",
+                    "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?,?,?,?,?)",
     [PUT_BALANCE] = "INSERT OR REPLACE INTO balance VALUES(?,?,?,?,?,?,?,?,?,?)",
     [PUT_REGION] = "INSERT OR REPLACE INTO regions VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [SET_RECORDED] = "UPDATE account SET recorded = 1 WHERE job_account = ? AND recorded = 0",
@@ -234,12 +242,12 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
     if (a->job && a->job->id == 0)
         a->job->id = ++store->next_id;
     int status =
-        put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddiiiidi", a->id, a->job ? a->job->id : a->id,
+        put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddiiiidii", a->id, a->job ? a->job->id : a->id,
             (int64_t)a->kind, (int64_t)a->job_id, a->step, (int64_t)a->uid, (int64_t)a->pid,
             i64(a->pid_start), i64(a->cpus), (int64_t)a->mode, a->opened_ns, a->closed_ns,
             a->active_ns, a->gap_ns, i64(a->samples), a->note, i64(a->cpu_ns), a->current_w,
             a->peak_w, (int64_t)a->contained, (int64_t)a->cpu_source, a->suspended_ns, i64(a->gpus),
-            a->profile_hz, (int64_t)a->cpu_sources);
+            a->profile_hz, (int64_t)a->cpu_sources, i64(a->regions.refused));
     for (int c = 0; c < ledger->n_channels && status == 0; c++) {
         const jm_balance *b = &a->balance[c];
         if (b->energy_uj > 0 || a->closed_ns != 0)
@@ -252,13 +260,11 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
     return status;
 }
 
-/* What was settled goes first; ids grow. */
-static int forget_old(jm_store *store) {
-    const int64_t oldest = store->next_id - KEEP_ACCOUNTS;
+/* Accounts last, for they say whose the rest is. What fails is done at a later save. */
+static void forget_old(jm_store *store) {
     for (int i = DROP_BALANCES; i <= DROP_ACCOUNTS; i++)
-        if (put(store, i, "i", oldest) != 0)
-            return -1;
-    return 0;
+        if (put(store, i, "i", store->next_id - KEEP_ACCOUNTS) != 0)
+            return;
 }
 
 static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) {
@@ -271,8 +277,6 @@ static int put_all(jm_store *store, jm_ledger *ledger, const jm_moment *moment) 
         status = put(store, PUT_META, "si", "cpus", (int64_t)ledger->cpus);
     for (int i = 0; i < store->n_settled && status == 0; i++)
         status = put(store, SET_RECORDED, "i", store->settled[i]);
-    if (store->n_settled > 0 && status == 0)
-        status = forget_old(store);
     for (int i = 0; i < ledger->n_channels && status == 0; i++)
         status = put_channel(store, ledger, i);
     for (int i = 0; i < ledger->n_accounts && status == 0; i++) {
@@ -293,9 +297,11 @@ int jm_store_save(jm_store *store, jm_ledger *ledger, const jm_moment *moment, j
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
         return -1;
     }
-    store->n_settled = 0;
     for (int i = 0; i < ledger->n_accounts; i++)
         ledger->accounts[i]->dirty = false;
+    if (store->n_settled > 0)
+        forget_old(store);
+    store->n_settled = 0;
     return 0;
 }
 
@@ -430,6 +436,7 @@ static void load_account(jm_ledger *ledger, sqlite3_stmt *row) {
     a->gpus = u64_at(row, 23);
     a->profile_hz = sqlite3_column_double(row, 24);
     a->cpu_sources = (unsigned)sqlite3_column_int(row, 25);
+    a->regions.refused = u64_at(row, 26);
     a->dirty = false;
 }
 
@@ -521,8 +528,10 @@ static void load_cpus(jm_store *store, jm_ledger *ledger) {
         ledger->cpus = (uint64_t)cpus, ledger->cpus_told = true;
 }
 
-/* Of what has ended, jobs alone; the records of these take their steps from here. */
-#define IN_MEMORY "recorded = 0 AND (kind = 0 OR closed_ns = 0)"
+/* Not what ended long ago but jobs, whose records take it from here: slurmstepd asks no more. */
+#define IN_MEMORY                                                                                  \
+    "recorded = 0 AND (kind = 0 OR closed_ns = 0 OR"                                               \
+    " closed_ns > (SELECT value FROM meta WHERE key = 'real_ns') - 60000000000)"
 
 int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why) {
     const jm_ledger empty = *ledger;

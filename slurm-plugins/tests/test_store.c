@@ -9,7 +9,7 @@
 
 static char file[300];
 static jm_store *store;
-static const jm_moment MOMENT = {.boot_id = "boot", .boot_ns = 5, .real_ns = 5};
+static const jm_moment MOMENT = {.boot_id = "boot", .boot_ns = 5, .real_ns = 100000000000};
 
 static void sql(sqlite3 *db, const char *text) {
     char *fault = NULL;
@@ -157,13 +157,14 @@ static bool has_ended(void *context, const jm_account *account) {
 }
 
 static char steps[256];
-static uint64_t steps_uj;
+static uint64_t steps_uj, marks_lost;
 
 static void tell(void *context, const jm_account *step) {
     expect(step->job == context);
     jm_format(steps + strlen(steps), sizeof steps - strlen(steps), "%s%s ", step->step,
               step->regions.n > 0 ? step->regions.list[0].name : "");
     steps_uj += step->balance[0].energy_uj;
+    marks_lost += step->regions.refused;
 }
 
 static void expect_steps(jm_account *job, const char *names, uint64_t energy_uj) {
@@ -184,6 +185,7 @@ TEST(steps_that_left_memory_are_in_their_order) {
     jm_account *job = begin_job(), *first = open_step(7, "0", 101, 2);
     open_step(8, "0", 200, 2);
     jm_region_find(&first->regions, -1, "solve");
+    first->regions.refused = 3;
     first->cpu_source = JM_CPU_CGROUP2;
     end_step(first, 10);
     open_step(7, "1", 102, 2);
@@ -201,6 +203,7 @@ TEST(steps_that_left_memory_are_in_their_order) {
     expect_steps(job, "extern 0solve 1 2 3 ", 30);
     expect_equal(job->cpu_sources, 1u << JM_CPU_CGROUP2 | 1u << JM_CPU_PROC);
     expect_equal(job->rested_ns, 0);
+    expect_equal(marks_lost, 9); /* as often as it was told */
     jm_message why;
     expect_equal(jm_store_settle(store, job, &why), 0);
     jm_ledger_settle(&ledger, job);
@@ -221,6 +224,17 @@ TEST(a_job_whose_steps_left_memory_rests_since_the_last_ended) {
     expect(ledger.n_accounts == 1 && job->rested_ns == 40);
 }
 
+/* Its slurmstepd may live, and ask. */
+TEST(what_has_just_ended_is_known_after_a_restart) {
+    begin_job();
+    end_step(open_step(7, "0", 101, 2), 1);
+    jm_ledger_close(&ledger, open_step(7, "1", 102, 2), MOMENT.real_ns, false);
+    expect_equal(save(), 0);
+    restart();
+    expect_equal(ledger.n_accounts, 3);
+    expect(!jm_ledger_find(&ledger, 101, 1) && jm_ledger_find(&ledger, 102, 1));
+}
+
 /* However many there were: what is kept of jobs with records is bounded, what has none stays. */
 TEST(old_jobs_leave_the_ledger) {
     enum { JOBS = 6000 }; /* of two accounts each: more than are kept */
@@ -236,12 +250,13 @@ TEST(old_jobs_leave_the_ledger) {
     }
     for (int i = ledger.n_accounts - 1; i >= 0; i--) {
         jm_account *job = ledger.accounts[i];
-        if (job->kind == JM_ACCOUNT_JOB && job != lasting) {
-            jm_store_settle(store, job, &why);
-            jm_ledger_settle(&ledger, job);
-        }
+        if (job->kind != JM_ACCOUNT_JOB || job == lasting)
+            continue;
+        jm_store_settle(store, job, &why);
+        jm_ledger_settle(&ledger, job);
+        if (i % 1000 == 2)
+            expect_equal(save(), 0);
     }
-    expect_equal(save(), 0);
     sqlite3 *db = other_process();
     expect_equal(number(db, "SELECT count(*) FROM account WHERE recorded = 1"), 10000);
     expect_equal(number(db, "SELECT count(*) FROM balance"), 10000);

@@ -328,9 +328,9 @@ class Cluster(SlurmClient):
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(0o700)
         config.give(fresh, service_user())
-        sql = self.state / "tmp" / "accounting.sql"
+        sql = self.state / "accounting.sql"
         sql.write_text("CREATE DATABASE slurm_acct_db;\n")
-        config.give(sql, service_user())
+        sql.chmod(0o644)
         self.mariadb.run_as_user(
             *("mariadb-install-db", "--no-defaults", f"--datadir={fresh}"),
             f"--tmpdir={self.state}/tmp",  # a starting server deletes every "#sql" file there
@@ -339,6 +339,7 @@ class Cluster(SlurmClient):
             *(f"--auth-root-socket-user={service_user()}", "--innodb-log-file-size=16M"),
             f"--extra-file={sql}",
         )
+        sql.unlink()
         fresh.rename(self.state / "db")
 
     def _register(self) -> None:
