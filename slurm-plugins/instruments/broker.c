@@ -6,7 +6,10 @@
 
 #include <errno.h>
 #include <mosquitto.h>
+/* From 2.1 on mosquitto.h has it all, and this one warns. */
+#if LIBMOSQUITTO_VERSION_NUMBER < 2001000
 #include <mqtt_protocol.h>
+#endif
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

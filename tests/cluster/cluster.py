@@ -125,7 +125,8 @@ class Cluster(SlurmClient):
             inputs=[etc / "slurmdbd.conf"],
         )
         self.slurmctld = service(
-            *("slurmctld", "slurmctld", "-D"),
+            # -i: 26.05 starts no more once it was killed before it first wrote each of its files
+            *("slurmctld", "slurmctld", "-D", "-i"),
             ready=lambda: listens(self.ports["slurmctld"]),
             inputs=[*slurm_files, *self._plugin_files("*.so")],
         )

@@ -210,7 +210,7 @@ def test_a_line_of_brackets_without_end_is_named_and_left_out(site, results):
     results(line(500), "[" * 100_000 + "\n")
     _, out, err = site.run("report", "table", "mod2am", "--format", "json")
     assert [record["size"] for record in json.loads(out)] == [500]
-    assert "mod2am.1.cooked.jsonl:2: not JSON: maximum recursion depth" in err
+    assert "mod2am.1.cooked.jsonl:2: not JSON: " in err
 
 
 def test_a_line_that_is_no_text_is_named_and_left_out(site, results):
