@@ -136,17 +136,13 @@ TEST(who_ends_unseen_ends_when_last_seen) {
  * whose record would take the first one's place. */
 TEST(who_began_unseen_belongs_to_its_job) {
     pid_t gone = live(NULL), there = live(test_text("slurmstepd: [%u.0]", ours));
-    int64_t began_ns = jm_boot_ns();
     jm_account *job = open_now(ours, "extern", gone)->job;
-    test_pause_ms(1100); /* more than a period */
     die(gone);
     pass_and_tick(30 * SECOND);
     expect(step_of(job, "extern")->closed_ns != 0 && job->closed_ns == 0);
     uint64_t before_uj = energy(job);
     expect(open_now(ours, "0", there)->job == job);
-    /* The pause once, and the step's late opening. */
     expect(job->gap_ns >= 30 * SECOND);
-    expect(job->gap_ns <= 30 * SECOND + 2 * (jm_boot_ns() - began_ns));
     pass_and_tick(SECOND);
     expect(energy(job) > before_uj);
     check_books();
