@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import CHECKOUT, Build, ClusterError, cache_folder
+from tests.cluster import CHECKOUT, ORDINARY_USER, Build, ClusterError, cache_folder
 from tests.targets import cuda
 
 LIST = CHECKOUT / "tests" / "skips.txt"
@@ -103,7 +103,7 @@ def can_mount(*words: str) -> bool:
     return os.geteuid() == 0 and succeeds("unshare", "--mount", *words)
 
 
-AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+AS_USER = ("setpriv", f"--reuid={ORDINARY_USER}", "--clear-groups", "--regid=nogroup")
 TMPFS = ("mount", "-t", "tmpfs", "none", tempfile.gettempdir())
 CAPABILITY = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 CONDITIONS: dict[str, Callable[[], bool]] = {
@@ -114,7 +114,7 @@ CONDITIONS: dict[str, Callable[[], bool]] = {
     "no-spack": lambda: not has_spack(),
     "no-network": lambda: not has_network(),
     "user": lambda: os.geteuid() != 0,
-    "private": lambda: os.geteuid() == 0 and not succeeds(*AS_NOBODY, "test", "-r", LIST),
+    "private": lambda: os.geteuid() == 0 and not succeeds(*AS_USER, "test", "-r", LIST),
     "no-mounts": lambda: not can_mount(*TMPFS),
     "no-loop": lambda: not (can_mount(*TMPFS) and succeeds("losetup", "--find")),
     "no-capability": lambda: not succeeds("setpriv", *CAPABILITY, "true"),

@@ -45,7 +45,7 @@ static int64_t now_ms(void) {
 }
 
 static void set_fault(jm_broker *broker, const char *what) {
-    jm_message_set(&broker->fault, "broker %.200s:%d: %.120s%s%.120s", broker->host, broker->port,
+    jm_message_set(&broker->fault, "broker %.120s:%d: %.100s%s%.250s", broker->host, broker->port,
                    what, broker->detail.text[0] ? ": " : "", broker->detail.text);
     broker->detail.text[0] = '\0';
 }

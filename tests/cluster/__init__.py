@@ -21,6 +21,7 @@ from tests.cluster.errors import ClusterError, Waited
 from tests.cluster.place import (
     BUILD_LIMIT_S,
     CHECKOUT,
+    ORDINARY_USER,
     Build,
     cache_folder,
     exclusive,
@@ -32,6 +33,7 @@ from tests.cluster.waiting import PATIENCE_S, meanwhile, pause, wait_for
 __all__ = [
     "BUILD_LIMIT_S",
     "CHECKOUT",
+    "ORDINARY_USER",
     "PATIENCE_S",
     "Build",
     "Cluster",

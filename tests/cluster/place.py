@@ -17,6 +17,8 @@ from environments.building.lock import Held, locked
 from tests.cluster.errors import ClusterError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+#: each Debian has it, and it has no rights; Slurm 26.05 takes nobody for no user
+ORDINARY_USER = "games"
 BUILD_LIMIT_S = 3600.0  # by Spack, all from source, on a loaded machine
 LOCK_PATIENCE_S = 300.0  # a cluster of another process comes up or goes down meanwhile
 

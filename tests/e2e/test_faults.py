@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, Service, pause, wait_for
+from tests.cluster import ORDINARY_USER, Cluster, Service, pause, wait_for
 from tests.disks import Unavailable, fill, small_disk
 from tests.e2e.jobs import Flag, alone, wait_step
 from tests.e2e.marking import CLIENT
@@ -39,7 +39,7 @@ from tests.e2e.outcome import (
 )
 from tests.e2e.waveform import NS, STEADY
 
-USER = None if os.geteuid() else "nobody"  # root's profiles are as fine as asked for
+USER = None if os.geteuid() else ORDINARY_USER  # root's profiles are as fine as asked for
 GONE_S = 1.0  # how long a daemon stays away at least
 TICKS_S = 3.0  # and what its last tick and its next one may be apart from that
 

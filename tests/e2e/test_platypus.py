@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, ClusterError, wait_for
+from tests.cluster import ORDINARY_USER, Cluster, ClusterError, wait_for
 from tests.e2e.marking import client, say_outside
 from tests.e2e.outcome import outcome, record_file
 from tests.e2e.profiles import the_channel, wait_profile
 
-USER = "nobody"
+USER = ORDINARY_USER
 OTHER = "daemon"
 SAMPLE_S = 0.02  # for a user's marks instruments are read no faster
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")

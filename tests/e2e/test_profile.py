@@ -12,14 +12,14 @@ from pathlib import Path
 import h5py
 import pytest
 
-from tests.cluster import CHECKOUT, Cluster, ClusterError, wait_for
+from tests.cluster import CHECKOUT, ORDINARY_USER, Cluster, ClusterError, wait_for
 from tests.e2e.jobs import Flag
 from tests.e2e.marking import python
 from tests.e2e.outcome import UJ, Outcome, outcome
 from tests.e2e.profiles import channel_of, the_channel, wait_profile
 from tests.e2e.waveform import NS, STEADY
 
-USER = None if os.geteuid() else "nobody"
+USER = None if os.geteuid() else ORDINARY_USER
 OTHER = "daemon"  # another ordinary user that every system has
 
 

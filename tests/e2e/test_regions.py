@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT, Cluster, wait_for
+from tests.cluster import CHECKOUT, ORDINARY_USER, Cluster, wait_for
 from tests.e2e import marking
 from tests.e2e.jobs import alone
 from tests.e2e.marking import client, python, say_outside
 from tests.e2e.outcome import Outcome, ended_well, joulemarkctl, outcome
 
-USER = None if os.geteuid() else "nobody"  # marks are for everybody
+USER = None if os.geteuid() else ORDINARY_USER  # marks are for everybody
 
 NESTED = """
 link = connect()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, ClusterError, Node, processes, wait_for
+from tests.cluster import ORDINARY_USER, Cluster, ClusterError, Node, processes, wait_for
 from tests.cluster.config import service_user
 from tests.cluster.ports import free_port
 from tests.e2e.jobs import alone
@@ -33,7 +33,7 @@ from tests.peers.secret import secret as write_secret
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 
-USER = "nobody"
+USER = ORDINARY_USER
 UID = pwd.getpwnam(USER).pw_uid
 DAC_READ_SEARCH = 1 << 2
 SECRET = "battery staple 7731"  # IPMI takes 20 characters at most

@@ -50,7 +50,7 @@ DEBIAN = {
     "openblas": "libopenblas-openmp-dev",
     "openmpi": "libopenmpi-dev",
     "py-pyyaml": "python3-yaml",
-    "python": "python3",
+    "python": "python{}.{}".format(*sys.version_info),  # python3 may be of another day
     "sqlite": "libsqlite3-dev",
     "zlib": "zlib1g-dev",
 }

@@ -147,7 +147,7 @@ def python_tests(
 
 
 def user_tests(run: Run) -> Outcome:
-    """AS_USER by `nobody`, who writes his results where he may: tests/alone's own state."""
+    """AS_USER by an ordinary user, whose results are where he may write: tests/alone's state."""
     results = state_folder() / "user" / "results.xml"
     results.unlink(missing_ok=True)
     words = [CHECKOUT / "tests" / "alone", "--user", *pytest(results, TEST_LIMIT_S)]
