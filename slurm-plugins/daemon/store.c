@@ -19,6 +19,7 @@ enum { START_PATIENCE_MS = 10000, SAVE_PATIENCE_MS = 100 };
 static const char SCHEMA[] =
     "PRAGMA journal_mode=WAL;"
     "PRAGMA synchronous=NORMAL;"
+    "BEGIN IMMEDIATE;" /* waits for who holds it, also where nothing is to be made */
     "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS channel(name TEXT PRIMARY KEY, domain INTEGER, method INTEGER,"
     " outermost INTEGER, last_value INTEGER, last_boot_ns INTEGER, remainder INTEGER, power_w REAL,"
@@ -40,7 +41,8 @@ static const char SCHEMA[] =
     " count INTEGER, duration_ns INTEGER, energy_uj INTEGER, systematic_uj REAL, variance_uj2 REAL,"
     " own_ns INTEGER, own_uj INTEGER, own_systematic_uj REAL, own_variance_uj2 REAL,"
     " PRIMARY KEY(account, id)) WITHOUT ROWID;"
-    "DROP TABLE IF EXISTS sample;"; /* profiles are files now */
+    "DROP TABLE IF EXISTS sample;" /* profiles are files now */
+    "COMMIT;";
 
 /* What later versions added, in order; PRAGMA user_version counts those that are there. */
 static const char *const MIGRATIONS[] = {
