@@ -530,7 +530,7 @@ static void load_cpus(jm_store *store, jm_ledger *ledger) {
         ledger->cpus = (uint64_t)cpus, ledger->cpus_told = true;
 }
 
-/* Not what ended long ago but jobs, whose records take it from here: slurmstepd asks no more. */
+/* Who ended a minute ago asks no more, and a job's record takes it from here. */
 #define IN_MEMORY                                                                                  \
     "recorded = 0 AND (kind = 0 OR closed_ns = 0 OR"                                               \
     " closed_ns > (SELECT value FROM meta WHERE key = 'real_ns') - 60000000000)"

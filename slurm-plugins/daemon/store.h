@@ -21,9 +21,10 @@ void jm_store_close(jm_store *store);
 
 /*
  * Fill the ledger, whose configured channels are there and which has no account yet, with what was
- * saved: counters, unallocated, and of what has no record yet every job and open account. Channels
- * no longer configured come back as retired. moment->boot_id is "" for a new ledger. 0, or -1 and
- * why: the ledger is as it was, half of the saved one would not balance.
+ * saved: counters, unallocated, and of what has no record yet every job, every open account and
+ * what ended within the minute before. Channels no longer configured come back as retired.
+ * moment->boot_id is "" for a new ledger. 0, or -1 and why: the ledger is as it was, half of the
+ * saved one would not balance.
  */
 int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why);
 

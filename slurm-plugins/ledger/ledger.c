@@ -497,15 +497,11 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
     holder->active_ns = holder->told.active_ns;
 }
 
-static void note_cpu_source(jm_account *step) {
-    if (step->job)
-        step->job->cpu_sources |= 1u << step->cpu_source;
-}
-
 static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, bool agreed) {
     if (!is_open(holder))
         return;
-    note_cpu_source(holder);
+    if (holder->job)
+        holder->job->cpu_sources |= 1u << holder->cpu_source;
     double variance_uj2[ledger->n_channels + 1], common_uj2[ledger->n_channels + 1];
     for (int c = 0; c < ledger->n_channels; c++) {
         const jm_balance ended = jm_account_ended(ledger, holder, c);
@@ -540,7 +536,6 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
             close_one(ledger, step, now_ns, true);
         }
         close_one(ledger, account->job, now_ns, true);
-        note_cpu_source(account);
         account->closed_ns = account->job->closed_ns;
     }
     close_one(ledger, account, now_ns, agreed);
