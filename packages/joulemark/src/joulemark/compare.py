@@ -108,13 +108,7 @@ def families(options) -> dict[str, list[Side]]:
         raise UserError("--with: name prototypes to compare with, such as --with LRZ,SNIC")
     _check_names(options.prototypes)
     groups: dict[str, list[Side]] = {}
-    why = None
-    try:
-        ours = list(_here(options))
-    except UserError as error:
-        if options.sources:
-            raise
-        ours, why = [], error
+    ours, why = published.measured_here(options, _here)
     for side in ours:
         groups.setdefault(family(side.series), []).append(side)
     for name in options.prototypes:

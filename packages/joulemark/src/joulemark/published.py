@@ -7,7 +7,7 @@ import functools
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -186,6 +186,17 @@ def operations(benchmark: str, kernel: str, size: str, fill: float | None) -> fl
         levels = round(math.log2(n))
         return n * (6 * levels + (3.25 if levels % 2 else -3.5))
     return 2 / 3 * n**3 + 2.0 * n**2  # linpack
+
+
+def measured_here(options, measured: Callable) -> tuple[list, UserError | None]:
+    """What `measured` finds of this machine; why there is nothing, where nobody named its results
+    and there are prototypes to show."""
+    try:
+        return list(measured(options)), None
+    except UserError as error:
+        if options.sources or not options.prototypes:
+            raise
+        return [], error
 
 
 def say_alone(why: object) -> None:

@@ -74,16 +74,9 @@ RATIOS = (
 def find(options) -> list[Scaling]:
     """All scalings that were asked for, this machine's first."""
     published.check_names(options.prototypes)
-    why: object = (
-        f"KERNEL {options.kernel}: no size was measured with two counts of ranks or threads"
-    )
-    try:
-        found = list(_measured(options))
-    except UserError as error:
-        if options.sources or not options.prototypes:
-            raise
-        found, why = [], error
-    measured = bool(found)
+    found, error = published.measured_here(options, _measured)
+    too_few = f"KERNEL {options.kernel}: no size was measured with two counts of ranks or threads"
+    why = None if found else error or too_few
     for name in options.prototypes:
         found += _published(options.kernel, name)
     if not found:
@@ -91,7 +84,7 @@ def find(options) -> list[Scaling]:
             f"{why}; and nothing was published of --with: published are "
             "stream, mod2am and hydro (BSC-1, CaSToRC, LRZ, UiO) and linpack (BSC-1, CaSToRC, LRZ)"
         )
-    if not measured:
+    if why:
         published.say_alone(why)
     return found
 
