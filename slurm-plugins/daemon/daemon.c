@@ -461,6 +461,20 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
     return 0;
 }
 
+bool jm_daemon_record_missing(const jm_daemon *daemon, uint32_t job_id, uint32_t uid,
+                              const char *missing) {
+    jm_message why;
+    if (jm_ledger_find_job(&daemon->ledger, job_id))
+        return false;
+    for (int i = 0; i < JM_OUTBOXES; i++) {
+        if (jm_record_write_missing(daemon->outboxes.path[i], daemon->config.cluster, daemon->node,
+                                    job_id, uid, missing, &why) == 0)
+            return true;
+        jm_error("job %u: %s", job_id, why.text);
+    }
+    return false;
+}
+
 int jm_daemon_flush(jm_daemon *daemon) {
     if (daemon->unsaved_since_ns == 0)
         return -1;

@@ -83,6 +83,11 @@ void jm_daemon_set_cores(jm_daemon *daemon, uint64_t cores);
  * and why: no such job, or a later run of it. */
 int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, jm_message *why);
 
+/* A job that ended has no account here: an outbox takes a record that says so. False: it has one,
+ * or none takes it. */
+bool jm_daemon_record_missing(const jm_daemon *daemon, uint32_t job_id, uint32_t uid,
+                              const char *missing);
+
 /*
  * Save what was opened or closed, once it is old enough: a launch of many steps is one save, and
  * none of it waits for a disk. Milliseconds until it should be called again; -1: nothing is left to

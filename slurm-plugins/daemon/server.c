@@ -265,13 +265,16 @@ static void do_close(server *s, watch *client, const jm_packet *packet, char *an
 static void do_end(server *s, watch *client, const jm_packet *packet, char *answer) {
     jm_message why;
     uint64_t job = jm_packet_u64(packet, "job", 0);
+    uint32_t user = (uint32_t)jm_packet_u64(packet, "uid", 0);
     if (job == 0 || job > UINT32_MAX)
         refuse(answer, "end needs job=NUMBER");
-    else if (jm_daemon_end_job(s->daemon, (uint32_t)job, client->sent_ns, &why) != 0) {
-        jm_error("job %u: %s", (unsigned)job, why.text);
-        refuse(answer, why.text);
-    } else
+    else if (jm_daemon_end_job(s->daemon, (uint32_t)job, client->sent_ns, &why) == 0)
         s->next_records_ns = 0;
+    else {
+        jm_error("job %u: %s", (unsigned)job, why.text);
+        if (!jm_daemon_record_missing(s->daemon, (uint32_t)job, user, why.text))
+            refuse(answer, why.text);
+    }
 }
 
 static void do_node(server *s, watch *client, const jm_packet *packet, char *answer) {

@@ -25,49 +25,48 @@ static void report(void *context, const char *message) {
 }
 
 /* The daemon can't: leave a record that says so. */
-static void write_missing(uint32_t job, const char *node, const char *missing) {
+static void write_missing(uint32_t job, uint32_t uid, const char *node, const char *missing) {
     static jm_config config;
     char path[JM_PATH_MAX];
     jm_message why;
-    const char *uid = getenv("SLURM_JOB_UID");
-    uint64_t user = 0;
-    if (uid)
-        jm_parse_u64(uid, &user);
     jm_config_find(path, sizeof path);
     if (jm_config_load(path, node, &config, report, NULL) != 0 && config.record_dir[0] == '\0')
         return;
     /* For the daemon, should it come back: so it learns that the job is over, and passes it on. */
     jm_outboxes outboxes;
     jm_outbox_find(&config, &outboxes);
-    int kept = jm_record_write_missing(outboxes.path[0], config.cluster, node, job, (uint32_t)user,
-                                       missing, &why);
+    int kept =
+        jm_record_write_missing(outboxes.path[0], config.cluster, node, job, uid, missing, &why);
     /* And should it not: a broker's records wait, a folder can be written to from here. */
     if (config.transport_mqtt ? kept != 0
                               : jm_record_write_missing(config.record_dir, config.cluster, node,
-                                                        job, (uint32_t)user, missing, &why) != 0)
+                                                        job, uid, missing, &why) != 0)
         syslog(LOG_ERR, "job %u: %s", job, why.text);
 }
 
 /* In a process of its own: a record folder that hangs must not hold the node up. */
-static void write_missing_apart(uint32_t job, const char *node, const char *missing) {
+static void write_missing_apart(uint32_t job, uint32_t uid, const char *node, const char *missing) {
     if (fork() != 0)
         return;
     setsid();
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         dup2(nowhere, fd);
-    write_missing(job, node, missing);
+    write_missing(job, uid, node, missing);
     _exit(EXIT_SUCCESS);
 }
 
 int main(void) {
     const char *job_text = getenv("SLURM_JOB_ID"), *node = getenv("SLURMD_NODENAME");
-    uint64_t job = 0;
+    const char *uid_text = getenv("SLURM_JOB_UID");
+    uint64_t job = 0, uid = 0;
     openlog("joulemark-epilog", 0, LOG_DAEMON);
     if (!job_text || !node || !jm_parse_u64(job_text, &job) || job == 0 || job > UINT32_MAX) {
         syslog(LOG_ERR, "SLURM_JOB_ID and SLURMD_NODENAME must be set: run as Slurm's Epilog");
         return EXIT_SUCCESS;
     }
+    if (uid_text)
+        jm_parse_u64(uid_text, &uid);
     jm_client client = JM_CLIENT_INIT;
     jm_message why;
     jm_packet reply;
@@ -76,9 +75,10 @@ int main(void) {
         syslog(LOG_WARNING, "%s", why.text);
     jm_packet_begin(request, sizeof request, "end");
     jm_packet_add(request, sizeof request, "job", "%u", (unsigned)job);
+    jm_packet_add(request, sizeof request, "uid", "%u", (unsigned)uid);
     if (jm_client_ask(&client, request, END_TIMEOUT_MS, &reply, &why) != 0) {
         syslog(LOG_ERR, "job %u: %s", (unsigned)job, why.text);
-        write_missing_apart((uint32_t)job, node, why.text);
+        write_missing_apart((uint32_t)job, (uint32_t)uid, node, why.text);
     }
     jm_client_close(&client);
     return EXIT_SUCCESS;

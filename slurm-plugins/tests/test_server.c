@@ -128,6 +128,19 @@ TEST(a_region_costs_what_sensors_show_at_its_marks) {
     close(fd);
 }
 
+/* Its steps may have come while the daemon could not be asked, and who asks now may be killed. */
+TEST(the_end_of_a_job_without_an_account_is_its_record) {
+    char answer[JM_PACKET_MAX], record[JM_PACKET_MAX] = "";
+    int fd = dial();
+    ask(fd, "end job=9 uid=1000", answer);
+    expect_text(answer, "ok");
+    stop_serving();
+    test_read(test_text("%s/test.9.n1.json", node.outboxes.path[0]), record, sizeof record);
+    expect_part(record, "\"uid\": 1000,");
+    expect_part(record, "\"missing\": \"no account of job 9 is open here\"");
+    close(fd);
+}
+
 TEST(slurmd_tells_the_nodes_cores) {
     char answer[JM_PACKET_MAX];
     int fd = dial();
