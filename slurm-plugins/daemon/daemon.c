@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#define NO_ACCOUNT "no account of job %u is open here"
 static const int64_t NS_PER_S = 1000000000;
 /* Two ticks closer than this tell nothing apart; most instruments have no finer time. */
 static const int64_t SHORTEST_TICK_NS = 100000;
@@ -256,8 +257,27 @@ int jm_daemon_start(jm_daemon *daemon) {
     return 0;
 }
 
+static void write_unknown(const jm_daemon *daemon, jm_end *end) {
+    jm_message missing, why;
+    jm_message_set(&missing, NO_ACCOUNT, end->job_id);
+    for (int i = 0; i < JM_OUTBOXES && end->unknown; i++)
+        end->unknown =
+            jm_record_write_missing(daemon->outboxes.path[i], daemon->config.cluster, daemon->node,
+                                    end->job_id, end->uid, missing.text, &why) != 0;
+    if (end->unknown)
+        jm_error("job %u: %s; tried again later", end->job_id, why.text);
+}
+
+/* Their epilogs could say so, too, were they not killed. */
+static void write_all_unknown(jm_daemon *daemon) {
+    for (int i = 0; i < JM_ENDS_MAX; i++)
+        if (daemon->ends[i].unknown)
+            write_unknown(daemon, &daemon->ends[i]);
+}
+
 void jm_daemon_stop(jm_daemon *daemon) {
     jm_daemon_tick(daemon);
+    write_all_unknown(daemon); /* nothing else has them */
     jm_forwarder_stop(&daemon->forwarder);
     jm_store_close(daemon->store);
     jm_sampler_close(&daemon->sampler);
@@ -438,7 +458,7 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
     jm_account *job = jm_ledger_find_job(&daemon->ledger, job_id);
     jm_presence_job_ended(daemon, job_id, sent_boot_ns);
     if (!job) {
-        jm_message_set(why, "no account of job %u is open here", job_id);
+        jm_message_set(why, NO_ACCOUNT, job_id);
         return -1;
     }
     if (job->closed_ns == 0)
@@ -461,18 +481,13 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
     return 0;
 }
 
-bool jm_daemon_record_missing(const jm_daemon *daemon, uint32_t job_id, uint32_t uid,
-                              const char *missing) {
-    jm_message why;
+bool jm_daemon_end_unknown_job(jm_daemon *daemon, uint32_t job_id, uint32_t uid) {
     if (jm_ledger_find_job(&daemon->ledger, job_id))
         return false;
-    for (int i = 0; i < JM_OUTBOXES; i++) {
-        if (jm_record_write_missing(daemon->outboxes.path[i], daemon->config.cluster, daemon->node,
-                                    job_id, uid, missing, &why) == 0)
-            return true;
-        jm_error("job %u: %s", job_id, why.text);
-    }
-    return false;
+    jm_end *end = &daemon->ends[(daemon->n_ends - 1) % JM_ENDS_MAX];
+    end->uid = uid;
+    end->unknown = true;
+    return true;
 }
 
 int jm_daemon_flush(jm_daemon *daemon) {
@@ -486,6 +501,7 @@ int jm_daemon_flush(jm_daemon *daemon) {
 }
 
 void jm_daemon_write_due_records(jm_daemon *daemon) {
+    write_all_unknown(daemon);
     int64_t now_ns = jm_real_ns();
     bool tried = false;
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {

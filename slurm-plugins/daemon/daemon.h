@@ -14,8 +14,9 @@
 
 /* What an epilog said: the job was over by then (CLOCK_BOOTTIME). */
 typedef struct {
-    uint32_t job_id;
+    uint32_t job_id, uid;
     int64_t boot_ns;
+    bool unknown; /* it has no account here, and no record yet that says so */
 } jm_end;
 enum { JM_ENDS_MAX = 256 };
 
@@ -83,10 +84,9 @@ void jm_daemon_set_cores(jm_daemon *daemon, uint64_t cores);
  * and why: no such job, or a later run of it. */
 int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, jm_message *why);
 
-/* A job that ended has no account here: an outbox takes a record that says so. False: it has one,
- * or none takes it. */
-bool jm_daemon_record_missing(const jm_daemon *daemon, uint32_t job_id, uint32_t uid,
-                              const char *missing);
+/* The job that was told of last has no account here: a record that says so is due. False: it has
+ * one, of a later run. */
+bool jm_daemon_end_unknown_job(jm_daemon *daemon, uint32_t job_id, uint32_t uid);
 
 /*
  * Save what was opened or closed, once it is old enough: a launch of many steps is one save, and

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { DIRECTORY_MODE = 0750, FILE_MODE = 0640, BOX_PATH_MAX = 2 * JM_PATH_MAX + 16 };
+enum { DRAFT_S = 3600 }; /* an older draft is nobody's */
 
 /* Where files are; those in a sub-folder arrive in a folder of the same name. */
 static const char *const FOLDERS[] = {"", "profiles/"};
@@ -90,13 +91,24 @@ static void put_back(const char *from, const char *to) {
         unlink(from);
 }
 
-static bool put_back_taken(const char *folder) {
+/* Of a writer that was killed. */
+static bool is_old_draft(int folder, const char *name) {
+    const char *suffix = strrchr(name, '.');
+    struct stat file;
+    return name[0] == '.' && strcmp(suffix, ".tmp") == 0 &&
+           fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+           time(NULL) - file.st_mtime > DRAFT_S;
+}
+
+static bool put_in_order(const char *folder) {
     DIR *directory = open_folder(folder);
     char from[BOX_PATH_MAX], to[BOX_PATH_MAX];
     for (const struct dirent *entry; directory && (entry = readdir(directory));)
-        if (strncmp(entry->d_name, TAKEN, strlen(TAKEN)) == 0 &&
-            jm_format(from, sizeof from, "%s/%s", folder, entry->d_name) &&
-            jm_format(to, sizeof to, "%s/%s", folder, entry->d_name + strlen(TAKEN)))
+        if (is_old_draft(dirfd(directory), entry->d_name))
+            unlinkat(dirfd(directory), entry->d_name, 0);
+        else if (strncmp(entry->d_name, TAKEN, strlen(TAKEN)) == 0 &&
+                 jm_format(from, sizeof from, "%s/%s", folder, entry->d_name) &&
+                 jm_format(to, sizeof to, "%s/%s", folder, entry->d_name + strlen(TAKEN)))
             put_back(from, to);
     if (directory)
         closedir(directory);
@@ -107,7 +119,7 @@ static bool make(const char *outbox) {
     char folder[BOX_PATH_MAX];
     for (int i = 0; i < FOLDERS_COUNT; i++) {
         jm_format(folder, sizeof folder, "%s/%s", outbox, FOLDERS[i]);
-        if ((mkdir(folder, DIRECTORY_MODE) != 0 && errno != EEXIST) || !put_back_taken(folder))
+        if ((mkdir(folder, DIRECTORY_MODE) != 0 && errno != EEXIST) || !put_in_order(folder))
             return false;
     }
     return access(outbox, W_OK) == 0;

@@ -31,8 +31,8 @@ typedef struct {
 /* STATE_DIR/outbox and SOCKET.outbox. */
 void jm_outbox_find(const jm_config *config, jm_outboxes *outboxes);
 
-/* Make the folders where they are missing, and put back what a crash left half taken out. 0, or -1
- * and why: the first cannot be made. */
+/* Make the folders where they are missing, put back what a crash left half taken out, and remove
+ * what one left half written. 0, or -1 and why: the first cannot be made. */
 int jm_outbox_make(const jm_outboxes *outboxes, jm_message *why);
 
 /* All finished files, in *parcels, which the caller frees. How many, or -1: out of memory. */

@@ -25,7 +25,7 @@ bool jm_presence_lives(int32_t pid, uint64_t pid_start) {
 
 void jm_presence_job_ended(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns) {
     jm_end *end = &daemon->ends[daemon->n_ends++ % JM_ENDS_MAX];
-    *end = (jm_end){job_id, sent_boot_ns};
+    *end = (jm_end){.job_id = job_id, .boot_ns = sent_boot_ns};
 }
 
 /* Was it begun before an epilog of its job? What a job's last processes sent may come late. */

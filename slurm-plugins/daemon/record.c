@@ -194,7 +194,7 @@ static void put_step(void *context, const jm_account *step) {
 
 /* A file is written beside its final place, under a name that no reader takes, then renamed. */
 typedef struct {
-    char path[2 * JM_PATH_MAX], temporary[2 * JM_PATH_MAX + 16];
+    char path[2 * JM_PATH_MAX], temporary[2 * JM_PATH_MAX + 32];
     FILE *out;
 } draft;
 
@@ -202,8 +202,9 @@ static int begin(draft *file, const char *directory, const char *cluster, const 
                  uint32_t job_id, const char *suffix, jm_message *why) {
     jm_format(file->path, sizeof file->path, "%s/%s.%" PRIu32 ".%s.%s", directory, cluster, job_id,
               node, suffix);
-    jm_format(file->temporary, sizeof file->temporary, "%s/.%s.%" PRIu32 ".%s.tmp", directory,
-              cluster, job_id, node);
+    /* An epilog that waits no longer writes of the same job while we do. */
+    jm_format(file->temporary, sizeof file->temporary, "%s/.%s.%" PRIu32 ".%s.%ld.tmp", directory,
+              cluster, job_id, node, (long)getpid());
     unlink(file->temporary);
     /* O_EXCL: a link that another user planted is never followed. */
     int fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);

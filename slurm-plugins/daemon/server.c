@@ -272,7 +272,9 @@ static void do_end(server *s, watch *client, const jm_packet *packet, char *answ
         s->next_records_ns = 0;
     else {
         jm_error("job %u: %s", (unsigned)job, why.text);
-        if (!jm_daemon_record_missing(s->daemon, (uint32_t)job, user, why.text))
+        if (jm_daemon_end_unknown_job(s->daemon, (uint32_t)job, user))
+            s->next_records_ns = 0;
+        else
             refuse(answer, why.text);
     }
 }

@@ -4,6 +4,8 @@
 #include "node.h"
 #include "presence.h"
 
+#include <sys/time.h>
+
 static jm_message why;
 /* What stands for a job is looked for in all of /proc, and no other job has these numbers. */
 static uint32_t ours, others;
@@ -46,6 +48,20 @@ static const jm_account *step_of(jm_account *job, char *name) {
     found = (jm_account){0};
     expect_equal(jm_store_each_step(node.store, &node.ledger, job, take_if_named, name), 0);
     return &found;
+}
+
+TEST(old_drafts_are_cleared_at_a_start) {
+    struct timeval hours_ago[2] = {{.tv_sec = time(NULL) - 7200}, {.tv_sec = time(NULL) - 7200}};
+    stop_daemon();
+    FOR_TEXTS (name, "outbox/.test.7.n1.99.tmp", "outbox/test.8.n1.json",
+               "outbox/.test.9.n1.99.tmp")
+        test_write(name, "x");
+    FOR_TEXTS (old, "outbox/.test.7.n1.99.tmp", "outbox/test.8.n1.json")
+        expect_equal(utimes(test_path(old), hours_ago), 0);
+    start_daemon();
+    expect(access(test_path("outbox/.test.7.n1.99.tmp"), F_OK) != 0);
+    expect_equal(access(test_path("outbox/test.8.n1.json"), F_OK), 0);
+    expect_equal(access(test_path("outbox/.test.9.n1.99.tmp"), F_OK), 0); /* somebody's */
 }
 
 TEST(who_is_gone_opens_nothing) {

@@ -67,6 +67,24 @@ TEST(a_record_is_written_again_but_not_over_an_earlier_run) {
     expect_part(why.text, "earlier run");
 }
 
+/* The daemon and an epilog that waits no longer may write of one job at once. */
+TEST(a_draft_is_its_writer_s_alone_and_no_planted_link) {
+    jm_message why;
+    char text[64] = "";
+    int64_t now_ns = jm_clock_ns(CLOCK_REALTIME);
+    test_write("victim", "untouched");
+    test_write(".c.7.n1.1.tmp", "another's");
+    const char *ours = test_text("%s/.c.7.n1.%ld.tmp", test_folder, (long)getpid());
+    expect_equal(symlink(test_path("victim"), ours), 0);
+    expect_equal(write_record(begin(now_ns - SECOND), &why), 0, "%s", why.text);
+    expect_equal(jm_record_write_missing(test_folder, "c", "n1", 8, 0, "why", &why), 0);
+    test_read(test_path("victim"), text, sizeof text);
+    expect_text(text, "untouched");
+    test_read(test_path(".c.7.n1.1.tmp"), text, sizeof text);
+    expect_text(text, "another's");
+    expect(access(ours, F_OK) != 0);
+}
+
 TEST(a_record_of_an_earlier_run_is_none_of_this_one) {
     int64_t before_ns = jm_clock_ns(CLOCK_REALTIME) - 5 * SECOND;
     int64_t after_ns = before_ns + 3600 * SECOND;

@@ -13,7 +13,16 @@ import pytest
 from tests.cluster import Cluster, Node, wait_for
 from tests.e2e.jobs import Flag, alone, wait_step
 from tests.e2e.marking import CLIENT
-from tests.e2e.outcome import assert_whole, audit, joulemarkctl, on_disk, open_accounts, outcome
+from tests.e2e.outcome import (
+    assert_whole,
+    audit,
+    joulemarkctl,
+    on_disk,
+    open_accounts,
+    outcome,
+    read_record,
+    record_file,
+)
 from tests.peers.joulemarkd import ask
 
 PAUSES = 3
@@ -109,8 +118,13 @@ def test_a_question_that_waited_longer_than_its_sender_is_void(steady: Cluster) 
     assert "void" in ask(node.socket, "node sent_ns=0 wait_ms=1")
     for when in ("", "wait_ms=1", f"sent_ns={now_ns} wait_ms=60000", f"sent_ns={2**64 - 1}"):
         assert ask(node.socket, f"node {when}").startswith("ok")
-    assert "no%20account%20of%20job%204244" in ask(node.socket, f"end job=4244 {late}")
+    assert ask(node.socket, f"end job=4244 {late}") == "ok"
     assert open_accounts(node) == []
+    places = [record_file(steady, 4244, "n1", folder) for folder in ("", "merged")]
+    wait_for(lambda: any(place.exists() for place in places), what="the record of its end")
+    (record,) = (place for place in places if place.exists())
+    assert "no account of job 4244" in read_record(record)["missing"]
+    record.unlink()
 
 
 def test_without_contain_a_job_rests_between_steps_is_named_and_charged(steady: Cluster) -> None:
