@@ -121,10 +121,12 @@ static void on_publish(struct mosquitto *connection, void *opaque, int id, int c
 
 /* The library's own words on a TLS error are the only ones that name the certificate. */
 static void on_log(struct mosquitto *connection, void *opaque, int level, const char *text) {
+    static const char prefix[] = "]: "; /* "OpenSSL Error[0]: ", in 2.1 of fifty letters */
     jm_broker *broker = opaque;
+    const char *own = strstr(text, prefix);
     (void)connection;
     if (level == MOSQ_LOG_ERR)
-        jm_message_set(&broker->detail, "%s", text);
+        jm_message_set(&broker->detail, "%s", own ? own + strlen(prefix) : text);
 }
 
 /* ---- opening ---- */
