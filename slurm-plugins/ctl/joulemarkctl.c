@@ -32,9 +32,12 @@ static const char USAGE[] =
 /* This host's, where nobody named the node whose socket is asked. */
 static const char *guessed_node;
 
+/* No job waits for it; the node may be busy, and the daemon just begin. */
+enum { PATIENCE_MS = 3000 };
+
 static int ask(jm_client *client, const char *request, jm_packet *reply) {
     jm_message why;
-    if (jm_client_ask(client, request, JM_REPLY_TIMEOUT_MS, reply, &why) == 0)
+    if (jm_client_ask(client, request, PATIENCE_MS, reply, &why) == 0)
         return 0;
     fprintf(stderr, "joulemarkctl: %s\n", why.text);
     if (guessed_node && client->fd < 0)

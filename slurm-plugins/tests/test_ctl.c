@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 static void nothing(void) {
@@ -88,6 +90,26 @@ TEST(who_was_not_told_a_node_says_which_it_took) {
     expect(strstr(named, "/nowhere/n7.sock") && !strstr(named, fix));
     expect(!strstr(said_of("SLURMD_NODENAME=n7 " JM_CTL " status"), fix));
     expect(!strstr(said_of("JOULEMARK_SOCKET=/nowhere/s " JM_CTL " status"), fix));
+}
+
+TEST(a_busy_daemon_is_waited_for) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", test_path("s"));
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    expect_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    expect_equal(listen(listener, 1), 0);
+    pid_t daemon = fork();
+    if (daemon == 0) {
+        char request[256];
+        int fd = accept(listener, NULL, NULL);
+        ssize_t length = recv(fd, request, sizeof request, 0);
+        test_pause_ms(300);
+        _exit(length > 0 && send(fd, "ok node=n7", 10, 0) == 10 ? 0 : 1);
+    }
+    close(listener);
+    expect_text(said_of(test_text("JOULEMARK_SOCKET=%s " JM_CTL " status", address.sun_path)),
+                "node: n7\n");
+    waitpid(daemon, NULL, 0);
 }
 
 int main(void) {
