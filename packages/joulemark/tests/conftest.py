@@ -80,25 +80,35 @@ def site(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def texts_on_figures(monkeypatch):
     """What is written over and in each figure's axes, in the order in which they are saved."""
-    return collect_from_figures(monkeypatch, lambda axes: axes.texts)
+    return collect_from_figures(monkeypatch, lambda axes: _texts(axes.texts))
 
 
 @pytest.fixture
 def legends_of_figures(monkeypatch):
     """The entries of each figure's legend, likewise."""
-    return collect_from_figures(monkeypatch, lambda axes: axes.get_legend().get_texts())
+    return collect_from_figures(monkeypatch, lambda axes: _texts(axes.get_legend().get_texts()))
 
 
-def collect_from_figures(monkeypatch, texts_of):
-    from joulemark import plot
+def _texts(texts):
+    return [text.get_text() for text in texts]
 
-    found, close = [], plot.pyplot.close
+
+@pytest.fixture
+def axes_of_figures(monkeypatch):
+    """The axes of each figure, likewise."""
+    return collect_from_figures(monkeypatch, lambda axes: axes)
+
+
+def collect_from_figures(monkeypatch, what_of):
+    from joulemark.plots import chart
+
+    found, close = [], chart.pyplot.close
 
     def collect(canvas):
-        found.append([text.get_text() for text in texts_of(canvas.axes[0])])
+        found.append(what_of(canvas.axes[0]))
         close(canvas)
 
-    monkeypatch.setattr(plot.pyplot, "close", collect)
+    monkeypatch.setattr(chart.pyplot, "close", collect)
     return found
 
 

@@ -3,11 +3,16 @@
 import csv
 import io
 import json
+import math
+import pathlib
+import re
 import statistics
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
-from joulemark import cooked, plot, stats
+from joulemark import cooked, stats
+from joulemark.plots import chart, kernels
+from joulemark.stats import Value
 
 
 def table_rows(site, kernel="mod2am"):
@@ -53,6 +58,9 @@ def test_n_runs_are_averaged_and_their_spread_told(site, results):
     assert record["runs"] == 3
     assert record["time_s"] == pytest.approx(0.05)
     assert record["time_s_spread"] == pytest.approx(statistics.stdev(times))
+    interval = 4.303 * statistics.stdev(times) / math.sqrt(3)  # Student's t of two degrees
+    assert record["time_s_interval"] == pytest.approx(interval)
+    assert record["energy_j_interval"] == pytest.approx(100 * interval)
     assert record["energy_j_spread"] == pytest.approx(100 * statistics.stdev(times))
     # A systematic error does not shrink with the number of runs.
     assert record["energy_j_uncertainty"] == pytest.approx(0.04 * record["energy_j"])
@@ -62,6 +70,38 @@ def test_spread_within_runs_counts_too(results):
     folder = results(*[line(time_s=0.05, time_spread_s=0.003)] * 2)
     (series,) = stats.series_of(cooked.load([str(folder)]), "mod2am")
     assert series.rows[0].time_s.spread == pytest.approx(0.003)
+
+
+def test_one_run_s_repetitions_are_all_that_is_known_of_it(results):
+    """A cooked line's spread is that of its mean already."""
+    folder = results(line(time_s=0.05, time_spread_s=0.003, repetitions=9))
+    (series,) = stats.series_of(cooked.load([str(folder)]), "mod2am")
+    row = series.rows[0]
+    assert row.time_s.interval == pytest.approx(2.306 * 0.003)
+    assert row.energy_j.interval is None
+
+
+@pytest.mark.parametrize(("degrees", "t"), [(1, 12.706), (30, 2.042), (40, 2.021), (120, 1.980)])
+def test_student_s_t_is_that_of_the_tables(degrees, t):
+    assert stats.student_t(degrees) == pytest.approx(t, abs=0.001)
+
+
+def test_a_ratio_has_the_errors_of_both(site, results):
+    one, other = Value(2.0, 0.2, 0.02, 0.06), Value(4.0, 0.4, 0.16, 0.16)
+    ratio = other.over(one)
+    assert (ratio.mean, ratio.interval, ratio.uncertainty) == pytest.approx(
+        (2.0, 2 * math.hypot(0.03, 0.04), 2 * math.hypot(0.01, 0.04))
+    )
+    assert ratio.error == pytest.approx(math.hypot(ratio.interval, ratio.uncertainty))
+    assert one.over(one) == Value(1.0)
+    assert one.over(Value(4.0, None, 0.1, None)).interval is None  # of one side it is not known
+    plain, blas = (
+        [line(variant=name, time_s=time_s) for time_s in times]
+        for name, times in (("plain", (0.09, 0.10, 0.11)), ("blas", (0.05, 0.05, 0.05)))
+    )
+    results(*plain, *blas)
+    out = site.out("report", "table", "mod2am", "--compare", "plain,blas")
+    assert re.search(r"1000 .* 1\.99 ± 0\.50", out), out
 
 
 def test_missing_power_is_a_dash(site, results):
@@ -157,7 +197,7 @@ def test_optimised_against_plain(site, results):
     results(line(time_s=0.01), line(variant="plain", time_s=0.1, threads=1))
     out = site.out("report", "table", "mod2am", "--compare", "plain,blas")
     rows = [one.split() for one in out.splitlines() if one.startswith("1000")]
-    assert rows[-1] == ["1000", "20.0", "200", "10.0", "0.20", "2.00", "10.0"]
+    assert rows[-1] == ["1000", "20.0", "200", "10.0", "0.20", "2.00", "10.0", "±", "0.57"]
     assert (
         "Size 1000: blas (2 thr.) runs at 10.0 times the GF/s of plain (1 thr.) "
         "and gives 10.0 times the GF/J." in " ".join(out.split())
@@ -245,6 +285,63 @@ def test_plots_are_drawn_for_each_kernel(site, results):
     assert all((out / name).read_bytes().startswith(PNG_HEAD) for name in names)
 
 
+@pytest.mark.parametrize(("kind", "head"), [("svg", b"<?xml"), ("pdf", b"%PDF-")])
+def test_figures_are_of_the_kind_that_is_asked_for(site, results, kind, head):
+    results(line(100), line(1000))
+    words = ("--out", str(site.folder), "--figures", kind)
+    paths = site.out("report", "plot", "mod2am", *words).split()
+    assert len(paths) == 3
+    for path in paths:
+        assert path.endswith(f".{kind}") and pathlib.Path(path).read_bytes().startswith(head)
+
+
+def test_our_own_errors_are_drawn_both_apart(site, results, axes_of_figures):
+    results(*(line(time_s=time_s) for time_s in (0.04, 0.05, 0.06)))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    time, energy = axes_of_figures[0], axes_of_figures[2]
+    interval_only, both = (
+        [container.lines[2][0].get_linewidth()[0] for container in axes.containers]
+        for axes in (time, energy)
+    )
+    assert (interval_only, both) == ([0.9], [5, 0.9])
+    (bar,) = time.containers[0].lines[2][0].get_segments()
+    assert bar[1][1] - bar[0][1] > 0
+
+
+@pytest.mark.parametrize("families", ["AAAAAAAAABBBBBBBBBCCCCCCCCC", "ABABAAAAABBABCCBCAAB"])
+def test_lines_of_many_stay_apart(families):
+    lines = [
+        chart.Line(str(number), [(Value(1), Value(1))], family)
+        for number, family in enumerate(families)
+    ]
+    styles = [tuple(sorted(style.items())) for style in chart._styles(lines)]
+    assert len(set(styles)) == len(lines)
+
+
+def test_a_figure_says_what_it_shows(site, results, texts_on_figures):
+    results(line(100), failed(200), line(1000))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    assert all(
+        texts == [f"{chart.ERRORS}; 1 failed, not drawn", "A CPU (x86_64)"]
+        for texts in texts_on_figures
+    )
+
+
+def test_an_axis_has_one_unit_that_reads_well(site, results, axes_of_figures):
+    results(line(100, performance=4e9, time_s=0.5, energy_j=600.0), line(200, performance=3e9))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    labels = [axes.get_ylabel() for axes in axes_of_figures]
+    assert labels[0] == "Performance [GF/s]" and labels[2] == "Energy efficiency [MF/J]"
+
+
+def test_the_legend_hides_no_point(site, results, axes_of_figures):
+    results(*(line(size, variant=name) for size in (1, 10, 1000) for name in ("plain", "blas")))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    assert len(axes_of_figures) == 3
+    for axes in axes_of_figures:
+        assert axes.get_legend().get_window_extent().y1 < axes.get_window_extent().y0
+
+
 def test_without_energy_there_is_no_energy_plot(site, results):
     results(line(100, **UNKNOWN), line(1000, **UNKNOWN))
     text = site.out("report", "plot", "mod2am", "--out", str(site.folder / "plots"))
@@ -256,16 +353,16 @@ def test_without_energy_there_is_no_energy_plot(site, results):
 )
 def test_efficiency_says_what_it_is_a_part_of(results, peak, label):
     series = stats.series_of(cooked.load([str(results(line()))]), "mod2am")
-    figure = plot._figures(series, peak)[1]
-    assert label in figure.label
-    ((_, value, _),) = plot._points(series[0], figure)
-    assert value == pytest.approx(100 * 40 / (peak or 40))
+    _, drawn, (one,) = list(kernels.charts(series, peak))[1]
+    assert label in drawn.up.label
+    ((_, value),) = one.points
+    assert value.mean == pytest.approx(100 * 40 / (peak or 40))
 
 
 def test_estimate_is_written_on_the_figure(site, results, texts_on_figures, legends_of_figures):
     results(line(estimated=True))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))
-    assert plot.ESTIMATED in texts_on_figures[-1]  # of energy
+    assert chart.HOLLOW in texts_on_figures[-1]  # of energy
     assert "blas, 2 threads (estimated)" in legends_of_figures[-1]
 
 

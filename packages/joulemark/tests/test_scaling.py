@@ -1,6 +1,7 @@
 # `joulemark report scaling`: cooked and published series over nodes, ranks and threads.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
+import math
 import os
 import re
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
-from joulemark import plot
+from joulemark.plots import chart
 
 TEMPLATE = Path(__file__).parents[3] / "job-templates" / "scaling.sbatch"
 
@@ -149,14 +150,67 @@ def test_figures_are_drawn(site, results):
     out = site.folder / "figures"
     _, _, err = site.run("report", "scaling", "mod2am", "--with", "BSC-1", "--plot", str(out))
     names = ["performance", "parallel-efficiency", "energy-efficiency", "power"]
-    assert err.split() == [str(out / f"scaling-mod2am-{name}.png") for name in names]
+    # BSC-1 was published over nodes, which are no ranks
+    drawn = [f"{worker}-{name}" for worker in ("ranks", "nodes") for name in names]
+    assert err.split() == [str(out / f"scaling-mod2am-{name}.png") for name in drawn]
     assert all(path.read_bytes().startswith(PNG_HEAD) for path in out.iterdir())
+
+
+def test_workers_are_named_and_ticked_and_what_would_be_ideal_is_drawn(
+    site, results, axes_of_figures, legends_of_figures
+):
+    results(*(line(threads=threads, time_s=1 / threads**0.8) for threads in (1, 2, 4, 8)))
+    site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
+    performance, efficiency, energy, _ = axes_of_figures
+    for axes in (performance, efficiency, energy):
+        assert axes.get_xlabel() == "Threads"
+        first, last = axes.get_xlim()
+        ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+        assert [text for text in ticks if first <= float(text) <= last] == ["1", "2", "4", "8"]
+    dotted = [line for line in performance.lines if line.get_linestyle() == ":"]
+    (ideal,) = (line.get_xydata() for line in dotted)
+    assert len(ideal) > 10 and ideal[-1].tolist() == pytest.approx([8, 16])
+    assert all(gigaflops == pytest.approx(2 * threads) for threads, gigaflops in ideal)
+    assert [["ideal" in labels for labels in legends_of_figures]] == [[True, True, False, False]]
+
+
+def test_of_points_that_were_measured_none_passes_for_an_estimate(site, results, axes_of_figures):
+    """Nor the other way round, whichever comes first."""
+    results(line(ranks=1, threads=1), line(ranks=2, threads=1, estimated=True))
+    rows = site.out("report", "scaling", "mod2am").splitlines()
+    first, other = (next(row for row in rows if row.startswith(f"{count} ")) for count in (1, 2))
+    assert "~" not in first and "~100 ± " in other
+    site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
+    (energy,) = (line for line in axes_of_figures[2].lines)
+    assert energy.get_markerfacecolor() == "white"
+
+
+def test_a_long_label_leaves_room_for_the_axes(site, results, axes_of_figures):
+    cpu = "Intel(R) Xeon(R) Platinum 8480+ with words that a firmware might have put there, " * 2
+    results(*(line(threads=threads, cpu=cpu, estimated=True) for threads in (1, 2)))
+    site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
+    for axes in axes_of_figures:
+        assert axes.get_window_extent().width > axes.figure.bbox.width / 2
+
+
+def test_ratios_have_their_errors(site, results):
+    times = {1: (0.99, 1.0, 1.01), 2: (0.594, 0.6, 0.606)}
+    results(*(line(threads=count, time_s=one) for count, found in times.items() for one in found))
+    out = site.out("report", "scaling", "mod2am")
+    (row,) = (one for one in out.splitlines() if one.startswith("2 "))
+    assert re.search(r" 83\.3 ± 2\.9\d? ", row), out
+    (*_, record) = json.loads(site.out("report", "scaling", "mod2am", "--format", "json"))
+    relative = 4.303 * 0.01 / math.sqrt(3)
+    assert record["parallel_efficiency_error"] == pytest.approx(
+        record["parallel_efficiency"] * relative * math.sqrt(2), rel=0.01
+    )
 
 
 def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
     results(*(line(ranks=ranks, threads=1, estimated=True) for ranks in (1, 2)))
     site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
-    assert texts_on_figures == [[], [], [plot.HOLLOW], [plot.HOLLOW]]  # energy and power
+    of_energy = [chart.HOLLOW in texts for texts in texts_on_figures]
+    assert of_energy == [False, False, True, True]  # energy and power
 
 
 # -- the template, with a `srun` that only says what it was asked for -----------------------------

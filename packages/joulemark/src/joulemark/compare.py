@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Callable
 
 from joulemark import cooked, fpga, output, peaks, published, stats, table, units
 from joulemark.errors import UserError
 from joulemark.peaks import Peak
-from joulemark.stats import Row, Series
+from joulemark.stats import Row, Series, Value
 
 STREAM = ("copy", "scale", "sum", "triad")
 SYSTEM_TABLES = {100: 276, 101: 276, 102: 276, 103: 276}  # of UiO: table 24's number of threads
@@ -43,17 +42,18 @@ class Side:
             return PREDICTED
         return published.TARGET if self.series.target == published.TARGET else HERE
 
-    def fraction(self, row: Row) -> float | None:
+    def fraction(self, row: Row) -> Value | None:
         """Of the peak that this row reached."""
-        return row.performance.mean / self.peak.value if self.peak and row.performance else None
+        known = self.peak and row.performance
+        return row.performance.scaled(1 / self.peak.value) if known else None
 
-    def efficiency(self, row: Row) -> float | None:
+    def efficiency(self, row: Row) -> Value | None:
         """Operations per joule."""
-        return row.efficiency.mean if row.efficiency else None
+        return row.efficiency
 
-    def performance(self, row: Row) -> float | None:
+    def performance(self, row: Row) -> Value | None:
         """Operations per second."""
-        return row.performance.mean if row.performance else None
+        return row.performance
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Quantity:
 
     name: str
     heading: str
-    value: Callable[[Side, Row], float | None]
+    value: Callable[[Side, Row], Value | None]
     unit: Callable[[str], str]  # of the operation: F, B, U
 
 
@@ -81,10 +81,10 @@ def run(options) -> int:
     else:
         _write_text(groups, options)
     if options.plot:
-        from joulemark import compareplot
+        from joulemark.plots import chart
+        from joulemark.plots.compare import charts
 
-        for path in compareplot.draw_all(groups, Path(options.plot)):
-            print(path, file=sys.stderr if options.out is None else sys.stdout)
+        chart.draw_all(charts(groups), options, "plot")
     return 0
 
 
@@ -239,7 +239,7 @@ def _values(side: Side, quantity: Quantity) -> dict[int, tuple[float, bool]]:
     for row in side.series.rows:
         value = quantity.value(side, row)
         if value is not None and row.verified:
-            found[row.size] = value, side.series.predicted or (of_energy and row.estimated)
+            found[row.size] = value.mean, side.series.predicted or (of_energy and row.estimated)
     return found
 
 
@@ -323,7 +323,7 @@ def _records(side: Side) -> Iterable[dict]:
             "family": family(side.series),
             **record,
             "peak": side.peak.value if side.peak else None,
-            "peak_fraction": side.fraction(row),
+            "peak_fraction": fraction.mean if (fraction := side.fraction(row)) else None,
             "peak_source": side.peak.source if side.peak else None,
             "caveats": " | ".join(caveats([side])),
         }

@@ -32,13 +32,14 @@ class Measurement:
     unit: str  # of performance: B/s, F/s, U/s (updates), or another word's
     operations: float | None
     time_s: float | None
-    time_spread_s: float | None
+    time_spread_s: float | None  # standard deviation of time_s, itself a mean
     performance: float | None
     energy_j: float | None
     energy_uncertainty_j: float | None
     power_w: float | None
     estimated: bool
     device: str = ""  # that computed, such as a GPU; empty: the CPU
+    repetitions: int | None = None  # timed ones of one run, whose mean time_s is
 
 
 class LineError(Exception):
@@ -93,6 +94,7 @@ def parse(line: str | bytes) -> Measurement:
         **{key: _count(values, key) for key in ("size", "threads", "ranks", "runs")},
         **numbers,
         estimated=_estimated(values, numbers["energy_j"]),
+        repetitions=None if values.get("repetitions") is None else _count(values, "repetitions"),
         unit=_unit(_get(values, "unit", str, "a text")),
         device="" if values.get("device") is None else _get(values, "device", str, "a text"),
     )

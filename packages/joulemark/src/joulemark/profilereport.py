@@ -73,10 +73,10 @@ def run(options) -> int:
     if options.out is None:
         print(as_text(rows))
         return 0
-    from joulemark import profileplot
+    from joulemark.plots import profile as figure
 
     try:
-        profileplot.draw(rows, Path(options.out), overlay=options.overlay)
+        figure.draw(rows, Path(options.out), overlay=options.overlay)
     except OSError as error:
         raise UserError(f"--out {options.out}: {error.strerror}") from None
     print(options.out)

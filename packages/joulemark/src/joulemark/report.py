@@ -32,9 +32,9 @@ def run_usage(options) -> int:
     else:
         _lay_out([usage.as_text(groups, options.by)], usage.notes(groups), options)
     if options.plot:
-        from joulemark import usageplot
+        from joulemark.plots import usage as bars
 
-        usageplot.draw(groups, options.by, options.plot)
+        bars.draw(groups, options.by, options.plot)
     return 0
 
 
@@ -68,10 +68,10 @@ def run_scaling(options) -> int:
     else:
         _lay_out([scaling.as_text(one) for one in found], scaling.notes(found), options)
     if options.plot:
-        from joulemark import scalingplot
+        from joulemark.plots import chart
+        from joulemark.plots.scaling import charts
 
-        for path in scalingplot.draw_all(found, options.kernel, Path(options.plot)):
-            print(path, file=sys.stderr if options.out is None else sys.stdout)
+        chart.draw_all(charts(found, options.kernel), options, "plot")
     return 0
 
 
@@ -117,14 +117,7 @@ def _write(text: str, out: str | None) -> None:
 
 def run_plot(options) -> int:
     """Draws three figures for each kernel and prints their paths."""
-    from joulemark import plot
+    from joulemark.plots import chart, kernels
 
-    series = _series(options)
-    out = Path(options.out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for path in plot.draw_all(series, out, options.peak):
-            print(path)
-    except OSError as error:
-        raise UserError(f"--out {out}: {error.strerror}") from None
+    chart.draw_all(kernels.charts(_series(options), options.peak), options, "out")
     return 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from joulemark import cooked, peaks, published, stats, table, units
+from joulemark import cooked, peaks, published, stats, table
 from joulemark.errors import UserError
 from joulemark.peaks import Peak
-from joulemark.stats import Row, Series
+from joulemark.stats import Row, Series, Value
 
 STRONG, WEAK = "strong", "weak"
 NODES, RANKS, THREADS = "nodes", "ranks", "threads"
@@ -16,7 +16,8 @@ NODES, RANKS, THREADS = "nodes", "ranks", "threads"
 SHARED_MEMORY_TABLES = range(100, 104)
 LEGEND = (
     "Par. eff.: performance of each worker, Energy eff.: operations per joule, both as a part of "
-    "the first line's. strong: the same problem for all; weak: the problem grows with the workers."
+    "the first line's, ±: at 95 %, as far as it is known. strong: the same problem for all; weak: "
+    "the problem grows with the workers."
 )
 
 
@@ -32,41 +33,56 @@ class Point:
 class Scaling:
     """One problem, or one growing problem, on ever more workers."""
 
-    title: str
+    name: str  # the variant and the machine
     kind: str  # strong or weak
     worker: str  # nodes, ranks or threads
-    series: Series
+    series: Series  # all points' rows, as if they were of one
     points: tuple[Point, ...]
     prototype: str = ""  # that published it
     peak: Peak | None = None
     peak_is_shared: bool = False  # by all workers, else each brings it
 
-    def parallel_efficiency(self, point: Point) -> float | None:
+    @property
+    def title(self) -> str:
+        """What was measured, where, and whether any of its energy is an estimate."""
+        estimate = f" ({table.ESTIMATED})" if self.series.estimated else ""
+        return f"{self.series.name}, {self.name}{estimate}"
+
+    def parallel_efficiency(self, point: Point) -> Value | None:
         """Performance of one worker, as a part of the first point's."""
         first = next((one for one in self.points if one.row.performance), None)
         if first is None or point.row.performance is None:
             return None
-        gain = point.row.performance.mean / first.row.performance.mean
-        return gain * first.workers / point.workers
+        gain = point.row.performance.over(first.row.performance)
+        return gain.scaled(first.workers / point.workers)
 
-    def relative_energy_efficiency(self, point: Point) -> float | None:
+    def relative_energy_efficiency(self, point: Point) -> Value | None:
         """Operations per joule, as a part of the first point's."""
-        first = next((one for one in self.points if one.row.efficiency), None)
+        first = self._first_of_energy()
         if first is None or point.row.efficiency is None:
             return None
-        return point.row.efficiency.mean / first.row.efficiency.mean
+        return point.row.efficiency.over(first.row.efficiency)
 
-    def fraction_of_peak(self, point: Point) -> float | None:
+    def estimates(self, point: Point) -> bool:
+        """Whether its relative energy efficiency rests on a model."""
+        first = self._first_of_energy()
+        return point.row.estimated or (first is not None and first.row.estimated)
+
+    def _first_of_energy(self) -> Point | None:
+        return next((one for one in self.points if one.row.efficiency), None)
+
+    def fraction_of_peak(self, point: Point) -> Value | None:
         """Performance as a part of the peak of all workers together."""
         if self.peak is None or point.row.performance is None:
             return None
         peaks_of_all = 1 if self.peak_is_shared else point.workers
-        return point.row.performance.mean / (self.peak.value * peaks_of_all)
+        return point.row.performance.scaled(1 / (self.peak.value * peaks_of_all))
 
 
+OF_ENERGY = "relative_energy_efficiency"
 RATIOS = (
     ("Par. eff. [%]", "parallel_efficiency", Scaling.parallel_efficiency),
-    ("Energy eff. [%]", "relative_energy_efficiency", Scaling.relative_energy_efficiency),
+    ("Energy eff. [%]", OF_ENERGY, Scaling.relative_energy_efficiency),
     ("Of peak [%]", "peak_fraction", Scaling.fraction_of_peak),
 )
 
@@ -103,11 +119,10 @@ def _published(wanted: str, name: str) -> Iterator[Scaling]:
         )
         kind = STRONG if len({point.row.size for point in points}) == 1 else WEAK
         yield Scaling(
-            title=f"{found[0].name}, {name}, {published.prototypes()[name].device}, "
-            f"table {number}",
+            name=f"{name}, {published.prototypes()[name].device}, table {number}",
             kind=kind,
             worker=THREADS if shared else NODES,
-            series=found[0],
+            series=_of_all(found[0], points),
             points=points,
             prototype=name,
             peak=peaks.of_published(name, found[0].unit),
@@ -118,6 +133,10 @@ def _published(wanted: str, name: str) -> Iterator[Scaling]:
 def _points(pairs: Iterable[tuple[int, Row]]) -> tuple[Point, ...]:
     points = [Point(workers, row) for workers, row in pairs]
     return tuple(sorted(points, key=lambda point: (point.workers, point.row.size)))
+
+
+def _of_all(like: Series, points: tuple[Point, ...]) -> Series:
+    return replace(like, rows=tuple(point.row for point in points))
 
 
 # -- measured here -------------------------------------------------------------------------------
@@ -148,19 +167,18 @@ def _of_program(group: list[Series], options) -> Iterator[Scaling]:
         peak = _given_peak(same[0], options.peak, worker)
         for kind, points in _kinds(pairs, options.kind):
             yield Scaling(
-                title=_title(same[0], worker),
+                name=_name(same[0], worker),
                 kind=kind,
                 worker=worker,
-                series=same[0],
+                series=_of_all(same[0], points),
                 points=points,
                 peak=peak,
             )
 
 
-def _title(series: Series, worker: str) -> str:
+def _name(series: Series, worker: str) -> str:
     of_ranks = f", {series.threads} thr. a rank" if worker == RANKS else ""
-    estimate = f" ({table.ESTIMATED})" if series.estimated else ""
-    return f"{series.name}, {series.variant}{of_ranks}, {series.machine}{estimate}"
+    return f"{series.variant}{of_ranks}, {series.machine}"
 
 
 def _given_peak(series: Series, giga: float | None, worker: str) -> Peak | None:
@@ -189,7 +207,7 @@ def _kinds(pairs: list[tuple[int, Row]], wanted: str) -> Iterator[tuple[str, tup
 
 def as_text(one: Scaling) -> table.Text:
     """The annex's columns with the workers before and the ratios behind them."""
-    text = table.lay_out(replace(one.series, rows=_rows(one)), "auto")
+    text = table.lay_out(one.series, "auto")
     shown = [ratio for ratio in RATIOS if any(ratio[2](one, point) for point in one.points)]
     points = iter(one.points)
     body = []
@@ -198,14 +216,16 @@ def as_text(one: Scaling) -> table.Text:
             body.append((kind, ["", *cells, *[""] * len(shown)]))
             continue
         point = next(points)
-        ratios = [_percent(value(one, point)) for _, _, value in shown]
+        ratios = [_percent(one, point, key, value) for _, key, value in shown]
         body.append((kind, [str(point.workers), *cells, *ratios]))
     heads = [one.worker.capitalize(), *text.heads, *(head for head, _, _ in shown)]
     return table.Text(f"{one.title}: {one.kind} scaling", heads, body)
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else units.digits(100 * value)
+def _percent(one: Scaling, point: Point, key: str, ratio) -> str:
+    value = ratio(one, point)
+    mark = table.ESTIMATE_MARK if key == OF_ENERGY and one.estimates(point) else ""
+    return mark + table.with_error(value.scaled(100)) if value else "-"
 
 
 def notes(found: list[Scaling]) -> list[str]:
@@ -234,15 +254,18 @@ def records(found: list[Scaling]) -> list[dict]:
             "worker": one.worker,
             "workers": point.workers,
             **record,
-            **{key: value(one, point) for _, key, value in RATIOS},
+            **_ratios(one, point),
             "peak_source": one.peak.source if one.peak else None,
         }
         for one in found
-        for point, record in zip(
-            one.points, table.as_records([replace(one.series, rows=_rows(one))])
-        )
+        for point, record in zip(one.points, table.as_records([one.series]))
     ]
 
 
-def _rows(one: Scaling) -> tuple[Row, ...]:
-    return tuple(point.row for point in one.points)
+def _ratios(one: Scaling, point: Point) -> dict[str, float | None]:
+    found = {}
+    for _, key, ratio in RATIOS:
+        value = ratio(one, point)
+        found[key] = value and value.mean
+        found[f"{key}_error"] = value and value.error
+    return found

@@ -12,11 +12,35 @@ from joulemark.errors import UserError
 
 @dataclass(frozen=True)
 class Value:
-    """A mean; spread: standard deviation (k=1) of repetitions; uncertainty: instrument's (k=2)."""
+    """A mean, and how far it may be off by what repetitions show and by the instrument.
+
+    spread: the standard deviation (k=1) of repetitions; uncertainty: the instrument's (k=2), which
+    no repetition makes less; interval: half of the mean's 95 % interval by the repetitions.
+    """
 
     mean: float
     spread: float | None = None
     uncertainty: float | None = None
+    interval: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        """Both together, at 95 %."""
+        known = [part for part in (self.interval, self.uncertainty) if part is not None]
+        return math.hypot(*known) if known else None
+
+    def scaled(self, factor: float) -> Value:
+        """In another unit, or as a part of what has no error."""
+        parts = (self.mean, self.spread, self.uncertainty, self.interval)
+        return Value(*(None if part is None else part * factor for part in parts))
+
+    def over(self, other: Value) -> Value:
+        """The ratio of two whose errors have nothing in common; of itself: 1."""
+        ratio = self.mean / other.mean
+        if other is self:
+            return Value(ratio)
+        parts = ("spread", "uncertainty", "interval")
+        return Value(ratio, *(_of_ratio(self, other, part, ratio) for part in parts))
 
     def relative_spread(self) -> float | None:
         """The spread as a part of the mean."""
@@ -173,7 +197,12 @@ def _timed(pairs: list[tuple[float, Measurement]]) -> Value | None:
     within_variance = _mean([spread**2 for spread in within]) if within else None
     between_variance = _variance(means)
     parts = [part for part in (within_variance, between_variance) if part is not None]
-    return Value(_mean(means), math.sqrt(sum(parts)) if parts else None)
+    if between_variance is None:  # of one run, nobody knows what another day would have shown
+        interval = _interval_of_one(pairs[0][1], within_variance)
+    else:
+        interval = _interval(between_variance, len(means))
+    spread = math.sqrt(sum(parts)) if parts else None
+    return Value(_mean(means), spread, None, interval)
 
 
 def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
@@ -191,6 +220,7 @@ def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
         _mean(values),
         None if variance is None else math.sqrt(variance),
         _mean(errors) if errors else None,
+        _interval(variance, len(values)),
     )
 
 
@@ -203,6 +233,45 @@ def _variance(values: list[float]) -> float | None:
         return None
     mean = _mean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+# Student's t, 95 % both ways, 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2).
+_STUDENT_T = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+_NORMAL = 1.959964
+
+
+def student_t(degrees: int) -> float:
+    """How many standard errors a mean of degrees + 1 values is off by at most, 95 times of 100."""
+    if degrees <= len(_STUDENT_T):
+        return _STUDENT_T[degrees - 1]
+    x, n = _NORMAL, degrees  # Cornish and Fisher's expansion, here exact to 0.0001
+    return x + (x**3 + x) / (4 * n) + (5 * x**5 + 16 * x**3 + 3 * x) / (96 * n**2)
+
+
+def _interval(variance: float | None, count: int) -> float | None:
+    """Half of the 95 % interval of a mean of so many; None: one tells nothing."""
+    if variance is None or count < 2:
+        return None
+    return student_t(count - 1) * math.sqrt(variance / count)
+
+
+def _interval_of_one(run: Measurement, variance: float | None) -> float | None:
+    """By its own repetitions, of whose mean the variance is."""
+    if variance is None or run.repetitions is None or run.repetitions < 2:
+        return None
+    return student_t(run.repetitions - 1) * math.sqrt(variance)
+
+
+def _of_ratio(one: Value, other: Value, part: str, ratio: float) -> float | None:
+    """Only where both are known: one's alone could pass for the whole."""
+    parts = getattr(one, part), getattr(other, part)
+    if None in parts:
+        return None
+    return ratio * math.hypot(parts[0] / one.mean, parts[1] / other.mean)
 
 
 def _ratio(part: float | None, whole: float) -> float | None:

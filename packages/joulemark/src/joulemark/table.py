@@ -189,6 +189,7 @@ def _record(series: Series, row: Row) -> dict:
         value: Value | None = getattr(row, key)
         record[key] = value.mean if value else None
         record[f"{key}_spread"] = value.spread if value else None
+        record[f"{key}_interval"] = value.interval if value else None
         if key in OF_ENERGY:
             record[f"{key}_uncertainty"] = value.uncertainty if value else None
     return record
@@ -267,8 +268,16 @@ def _ratio_cells(series: Series, one: Row, other: Row) -> list[str]:
         means = [value.mean if value else None for value in pair]
         unit = _unit(series, key)
         cells += [mark + units.cell(mean, 9, unit) for mark, mean in zip(marks, means)]
-        cells.append(max(marks) + units.digits(pair[1].mean / pair[0].mean) if all(pair) else "-")
+        cells.append(max(marks) + with_error(pair[1].over(pair[0])) if all(pair) else "-")
     return cells
+
+
+def with_error(value: Value) -> str:
+    """`1.25 ± 0.03`: at 95 %, by repetitions and instrument, or by the one that is known."""
+    if value.error is None:
+        return units.digits(value.mean)
+    error = units.digits(value.error) if value.error >= 1 else f"{value.error:#.2g}"
+    return f"{units.digits(value.mean)} ± {error}"
 
 
 def summary(all_series: list[Series]) -> list[str]:

@@ -49,7 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how to print (default: terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
-    parser.add_argument("--plot", metavar="DIR", help="draw it there too, as PNG")
+    parser.add_argument("--plot", metavar="DIR", help="draw it there too")
+    sources.add_figures(parser)
 
 
 def giga(text: str) -> float:

@@ -9,9 +9,10 @@ from joulemark.commands.report import sources
 SUMMARY = "draw performance, efficiency and energy efficiency"
 EPILOG = """\
 Writes NAME-performance.png, NAME-efficiency.png and, where there is energy,
-NAME-energy-efficiency.png, and prints their paths; NAME is the benchmark, with its kernel where it
-has several (jm-stream-triad). One line a variant, thread count and machine; error bars are k=2.
-Estimated energy is dashed and hollow, and the figure says so.
+NAME-energy-efficiency.png (or .svg, .pdf), and prints their paths; NAME is the benchmark, with its
+kernel where it has several (jm-stream-triad). One line a variant, thread count and machine. Thin
+error bars are the mean's 95 % interval over the runs (Student's t), wide ones the instrument's
+error (k=2). Estimated energy is hollow, and the figure says so.
 
 examples:
   joulemark report plot mod2am --from results/ --out plots --peak 96
@@ -23,7 +24,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, and where the figures go."""
     sources.add_arguments(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the PNG files")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the figures")
+    sources.add_figures(parser)
     parser.add_argument(
         "--peak",
         type=_peak,

@@ -35,6 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_figures(parser: argparse.ArgumentParser) -> None:
+    """--figures."""
+    parser.add_argument(
+        "--figures",
+        choices=("png", "svg", "pdf"),
+        default="png",
+        help="the figures' kind (default: png)",
+    )
+
+
 def names(text: str) -> list[str]:
     """Abbreviations, each once."""
     found = [name for name in text.split(",") if name]

@@ -15,8 +15,10 @@ Under a row stand the spread of its repetitions (k=1) and the instrument's uncer
 percent. `-`: not known. `failed`: the result was wrong, so it has no performance. `~`: energy
 estimated by a model, not measured. Each variant, thread count and machine has its own table.
 For mod2am a last line says what variant blas gains over plain.
-csv and json hold SI numbers, *_spread (k=1) and *_uncertainty (k=2) in the unit of their value,
-and a column `estimated`.
+A ratio's error is at 95 %: the means' intervals by Student's t (not of a single run), and the
+instrument's, taken as if it were another for each.
+csv and json hold SI numbers, *_spread (k=1), *_interval (half of the mean's 95 % interval over the
+runs) and *_uncertainty (k=2) in the unit of their value, and a column `estimated`.
 
 examples:
   joulemark report table triad --from results/ --best

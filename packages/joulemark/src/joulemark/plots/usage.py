@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from joulemark import plot, units
+from joulemark import units
 from joulemark.errors import UserError
+from joulemark.plots.chart import COLOURS, STYLE, legend_below, pyplot, write_titles
 from joulemark.usage import Group
 
 MOST_BARS = 40
+HOLLOW = "Hollow: some or all of it ESTIMATED by a model"
 
 
 def draw(groups: list[Group], by: list[str], path: str) -> None:
@@ -19,32 +21,28 @@ def draw(groups: list[Group], by: list[str], path: str) -> None:
         least = sorted(one.energy_j for one in known)[-MOST_BARS]
         shown = [one for one in known if one.energy_j >= least][:MOST_BARS]
     scale = 10.0 ** (exponent := units.best_exponent([one.energy_j for one in shown]))
-    with plot.pyplot.rc_context(plot.STYLE):
-        canvas, axes = plot.pyplot.subplots(figsize=(6.4, 1.2 + 0.28 * len(shown)))
+    with pyplot.rc_context(STYLE):
+        legend = 0.5 if any(one.overhead_j for one in shown) else 0.0
+        canvas, axes = pyplot.subplots(figsize=(6.4, 1.4 + legend + 0.28 * len(shown)))
         places = list(range(len(shown)))
         _draw_bars(axes, shown, places, scale)
         axes.set_yticks(places, ["\n".join(one.keys.values()) for one in shown])
         axes.invert_yaxis()
         axes.set_xlabel(f"Energy [{units.prefix(exponent)}J]", loc="left")
-        axes.set_title(f"Energy by {', '.join(by)}", loc="left", fontweight="bold", pad=22)
-        if any(one.estimated_jobs for one in shown):
-            plot.write_above(axes, 6, "Hollow: some or all of it ESTIMATED by a model", "#B00020")
-        left_out = (
-            f"; the greatest {len(shown)} of {len(known)}" if len(shown) < len(known) else ""
-        )
-        text = f"error bars: k=2{left_out}"
-        canvas.text(0.995, 0.005, text, ha="right", fontsize=7, color="#555555")
+        of = f"; the greatest {len(shown)} of {len(known)}" if len(shown) < len(known) else ""
+        hollow = HOLLOW if any(one.estimated_jobs for one in shown) else None
+        write_titles(axes, f"Energy by {', '.join(by)}", [f"error bars: k=2{of}"], hollow)
         try:
             canvas.savefig(path, dpi=200)
         except OSError as error:
             raise UserError(f"--plot {path}: {error.strerror}") from None
-        plot.pyplot.close(canvas)
+        pyplot.close(canvas)
 
 
 def _draw_bars(axes, shown: list[Group], places: list[int], scale: float) -> None:
     values = [one.energy_j / scale for one in shown]
     errors = [one.energy_error_j / scale for one in shown]
-    colour = plot.COLOURS[0]
+    colour = COLOURS[0]
     axes.barh(
         places,
         values,
@@ -57,7 +55,5 @@ def _draw_bars(axes, shown: list[Group], places: list[int], scale: float) -> Non
     )
     overheads = [(one.overhead_j or 0) / scale for one in shown]
     if any(overheads):
-        axes.barh(
-            places, overheads, left=values, color=plot.COLOURS[4], label="overhead (not in it)"
-        )
-        axes.legend(loc="best", fontsize=9)
+        axes.barh(places, overheads, left=values, color=COLOURS[4], label="overhead (not in it)")
+        legend_below(axes, *axes.get_legend_handles_labels(), columns=2)

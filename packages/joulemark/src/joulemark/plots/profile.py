@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib import pyplot
 from matplotlib.patches import Patch
 
-from joulemark.plot import COLOURS, STYLE
+from joulemark.plots.chart import COLOURS, STYLE, legend_below
 from joulemark.profile import Span
 from joulemark.profilereport import ESTIMATED, Row
 
@@ -20,7 +20,7 @@ def draw(rows: list[Row], path: Path, overlay: bool) -> None:
     """A row a mapping, one above the other; or all in one, as Mont-Blanc's figure 9."""
     with pyplot.rc_context(STYLE):
         count = 1 if overlay else len(rows)
-        height = 4.2 if overlay else 1.2 + ROW_INCHES * count
+        height = 4.2 + 0.17 * len(rows) if overlay else 1.2 + ROW_INCHES * count
         canvas, grid = pyplot.subplots(
             count, 1, sharex=True, sharey=True, squeeze=False, figsize=(8, height)
         )
@@ -45,7 +45,7 @@ def _draw_overlay(axes, rows: list[Row]) -> None:
             row.powers_w, row.times_s, baseline=None, color=_colour(index), label=_plain(label)
         )
     axes.set_ylabel("Power [W]")
-    axes.legend(fontsize=8)
+    legend_below(axes, *axes.get_legend_handles_labels(), columns=1)
 
 
 def _draw_rows(axes: list, rows: list[Row]) -> None:

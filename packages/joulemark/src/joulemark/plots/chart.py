@@ -1,0 +1,287 @@
+# A chart of lines: how every figure of measurements looks, whatever it shows.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import math
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
+
+from joulemark import units
+from joulemark.errors import UserError
+from joulemark.stats import Value
+
+# Okabe and Ito's colours: told apart by every kind of eye, and in print.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+DASHES = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)))
+WARNING, GREY = "#B00020", "#555555"
+STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+HOLLOW = "Hollow: predicted or ESTIMATED by a model, not measured"
+ERRORS = (
+    "error bars: 95 % interval of the mean over repetitions (Student's t); wide: instrument, k=2"
+)
+WIDE_SPAN = 5000  # a wider range of sizes has room for the powers of ten alone
+MANY_DECADES = 1000  # likewise of values
+LINEAR_SPAN = 20  # a wider range of values is drawn on a logarithmic axis
+LONG_LABEL, LONGEST_LABEL = 42, 95  # letters of half a legend's line, and of a whole one
+TICKS_MOST = 12
+BELOW_INCHES = -0.5  # where the ticks' and the axis' own words end
+
+SIZES, WORKERS, VALUES = "sizes", "workers", "values"
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points of (across, up) in SI units; of many lines, those of a family have one marker."""
+
+    label: str
+    points: Sequence[tuple[Value, Value]]
+    family: str = ""
+    estimated: bool = False
+    ideal: Sequence[tuple[float, float]] = ()  # what it would be without any loss
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is along it. unit: of SI, which gets its prefix, or a word that does not, such as %."""
+
+    label: str
+    unit: str = ""
+    kind: str = VALUES
+    from_zero_to: float | None = None  # at least so far
+
+    @property
+    def is_scaled(self) -> bool:
+        return self.kind == VALUES and self.unit != "" and not self.unit.startswith("%")
+
+    def exponent(self, values: Sequence[float]) -> int:
+        """Of the prefix under which the values read well."""
+        return units.best_exponent(list(values)) if self.is_scaled else 0
+
+    def text(self, exponent: int) -> str:
+        unit = units.prefix(exponent) + self.unit
+        return f"{self.label} [{unit}]" if unit else self.label
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What lines are drawn on."""
+
+    title: str
+    across: Axis
+    up: Axis
+    notes: tuple[str, ...] = (ERRORS,)  # the lowest first
+
+
+Figures = Iterable[tuple[str, Chart, list[Line]]]  # each with the name of its file
+
+
+def draw_all(charts: Figures, options, out: str) -> None:
+    """Draws each below the folder that the option `out` names, as --figures
+    says, and prints the paths, on stderr where stdout has something else."""
+    folder = Path(getattr(options, out))
+    is_alone = out == "out" or options.out is not None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, chart, lines in charts:
+            path = folder / f"{name}.{options.figures}"
+            draw(chart, lines, path)
+            print(path, file=sys.stdout if is_alone else sys.stderr)
+    except OSError as error:
+        raise UserError(f"--{out} {folder}: {error.strerror}") from None
+
+
+def draw(chart: Chart, lines: Sequence[Line], path: Path) -> None:
+    """Writes the chart as the path's suffix says."""
+    rows = math.ceil(sum(map(_rows, lines)) / _columns(lines)) + 1
+    with pyplot.rc_context(STYLE):
+        canvas, axes = pyplot.subplots(figsize=(7.2, 4.2 + 0.17 * rows))
+        points = [point for line in lines for point in line.points]
+        exponents = [
+            axis.exponent([point[index].mean for point in points])
+            for index, axis in enumerate((chart.across, chart.up))
+        ]
+        for line, style in zip(lines, _styles(lines)):
+            _draw_line(axes, line, style, *(10.0**exponent for exponent in exponents))
+        x, y = (
+            [point[index].mean / 10.0**exponent for point in points]
+            for index, exponent in enumerate(exponents)
+        )
+        _scale(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.across, x)
+        _scale(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.up, y)
+        axes.set_xlabel(chart.across.text(exponents[0]), loc="left")
+        axes.set_ylabel(chart.up.text(exponents[1]))
+        is_hollow = any(line.estimated for line in lines)
+        write_titles(axes, chart.title, chart.notes, HOLLOW if is_hollow else None)
+        _add_legend(axes, lines)
+        canvas.savefig(path, dpi=200)
+        pyplot.close(canvas)
+
+
+def _styles(lines: Sequence[Line]) -> list[dict]:
+    """Few lines have a colour and a marker each; of many, a family's have one marker."""
+    if len(lines) <= len(COLOURS):
+        return [{"color": own[0], "marker": own[1]} for own in zip(COLOURS, MARKERS, lines)]
+    members: dict[str, int] = {}
+    families = list(dict.fromkeys(line.family for line in lines))
+    styles = []
+    for line in lines:
+        family, member = families.index(line.family), members.get(line.family, 0)
+        members[line.family] = member + 1
+        lap = member // len(COLOURS)
+        styles.append(
+            {
+                "color": COLOURS[(family + member) % len(COLOURS)],
+                "marker": MARKERS[family % len(MARKERS)],
+                "linestyle": DASHES[(family + lap) % len(DASHES)],
+            }
+        )
+    return styles
+
+
+def _draw_line(axes, line: Line, style: dict, x_scale: float, y_scale: float) -> None:
+    x, y = (
+        [point[index].mean / scale for point in line.points]
+        for index, scale in enumerate((x_scale, y_scale))
+    )
+    colour = style["color"]
+    if line.ideal:
+        ideal = [(x / x_scale, y / y_scale) for x, y in line.ideal]
+        axes.plot(*zip(*ideal), color=colour, linestyle=":", linewidth=1, alpha=0.7)
+    for part, look in (
+        ("uncertainty", {"elinewidth": 5, "capsize": 0, "alpha": 0.3}),
+        ("interval", {"elinewidth": 0.9, "capsize": 2.5}),
+    ):
+        bars = {
+            f"{name}err": _bars([point[index] for point in line.points], part, scale)
+            for index, (name, scale) in enumerate((("x", x_scale), ("y", y_scale)))
+        }
+        if any(bars.values()):
+            axes.errorbar(x, y, **bars, fmt="none", ecolor=colour, **look)
+    face = "white" if line.estimated else colour
+    axes.plot(x, y, label=line.label, markersize=5, markerfacecolor=face, linewidth=1.4, **style)
+
+
+def _bars(values: Sequence[Value], part: str, scale: float) -> list[list[float]] | None:
+    """A bar must not reach zero, which a logarithmic axis does not have."""
+    errors = [(getattr(value, part) or 0.0) / scale for value in values]
+    lower = [min(error, value.mean / scale * 0.999) for error, value in zip(errors, values)]
+    return [lower, errors] if any(errors) else None
+
+
+# -- axes ----------------------------------------------------------------------------------------
+
+
+def _scale(axis, set_scale, set_limits, one: Axis, values: list[float]) -> None:
+    if one.kind != VALUES:
+        _scale_counts(axis, set_scale, one, sorted(set(values)))
+    elif one.from_zero_to is not None:
+        set_limits(0, max(one.from_zero_to, 1.05 * max(values)))
+    elif max(values) > LINEAR_SPAN * min(values):
+        set_scale("log")
+        # A long error bar may leave the figure below, where a logarithm has no end.
+        set_limits(min(values) / 2, None)
+        wide = max(values) > MANY_DECADES * min(values)
+        axis.set_major_locator(LogLocator(10, subs=(1,) if wide else (1, 2, 5)))
+        axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        set_limits(0, None)
+
+
+def _scale_counts(axis, set_scale, one: Axis, counts: list[float]) -> None:
+    """Sizes and workers: logarithmic, with ticks at their own powers."""
+    is_binary = all(count == int(count) and int(count) & (int(count) - 1) == 0 for count in counts)
+    set_scale("log", base=2 if is_binary else 10)
+    if one.kind == WORKERS:
+        if len(counts) <= TICKS_MOST and not is_binary:
+            axis.set_major_locator(FixedLocator(counts))
+        axis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:.0f}"))
+        axis.set_minor_locator(NullLocator())
+    elif is_binary:
+        axis.set_major_formatter(FuncFormatter(lambda size, _: _binary(size)))
+    else:
+        steps = (1, 2, 5) if counts[-1] < WIDE_SPAN * counts[0] else (1,)
+        axis.set_major_locator(LogLocator(10, subs=steps))
+        axis.set_major_formatter(FuncFormatter(lambda size, _: _decimal(size)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _decimal(size: float) -> str:
+    for least, step, suffix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if size >= least:
+            return f"{size / step:g} {suffix}"
+    return f"{size:g}"
+
+
+def _binary(size: float) -> str:
+    for step, suffix in ((1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")):
+        if size >= step:
+            return f"{size / step:g} {suffix}"
+    return f"{size:g}"
+
+
+# -- texts ---------------------------------------------------------------------------------------
+
+
+def write_titles(axes, title: str, notes: Sequence[str], warning: str | None) -> None:
+    """Above the axes: the title, then the notes upwards from what warns."""
+    lines = [(warning, WARNING)] if warning else []
+    lines += [(note, GREY) for note in notes]
+    for index, (text, colour) in enumerate(lines):
+        place = {"xytext": (0, 6 + 12 * index), "textcoords": "offset points"}
+        axes.annotate(text, (0, 1), xycoords="axes fraction", color=colour, fontsize=8, **place)
+    axes.set_title(title, loc="left", fontweight="bold", pad=8 + 12 * len(lines))
+
+
+def _columns(lines: Sequence[Line]) -> int:
+    longest = max(len(line.label) for line in lines)
+    return 1 if len(lines) == 1 or longest > LONG_LABEL else 2
+
+
+def _rows(line: Line) -> int:
+    return math.ceil(len(line.label) / LONGEST_LABEL)
+
+
+def _add_legend(axes, lines: Sequence[Line]) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if any(line.ideal for line in lines):
+        handles.append(pyplot.Line2D([], [], color=GREY, linestyle=":", linewidth=1))
+        labels.append("ideal")
+    legend_below(axes, handles, labels, _columns(lines))
+
+
+def legend_below(axes, handles: list, labels: list[str], columns: int) -> None:
+    """Below the axes, where it hides no point."""
+    below = ScaledTranslation(0, BELOW_INCHES, axes.figure.dpi_scale_trans)
+    axes.legend(
+        handles,
+        [textwrap.fill(label, LONGEST_LABEL) for label in labels],
+        loc="upper left",
+        bbox_to_anchor=(0, 0),
+        bbox_transform=axes.transAxes + below,
+        ncol=columns,
+        fontsize=8,
+        borderaxespad=0,
+        handlelength=3,
+    )

@@ -1,0 +1,55 @@
+# `joulemark compare --plot`: the comparison as figures like 64 to 114 of PRACE-1IP D9.3.3.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from joulemark.compare import PREDICTED, QUANTITIES, Quantity, Side
+from joulemark.plots.chart import ERRORS, SIZES, Axis, Chart, Figures, Line
+from joulemark.plots.kernels import SIZE
+from joulemark.stats import Value
+
+ACROSS = {
+    **dict.fromkeys(("copy", "scale", "sum", "triad"), "Vector length [elements]"),
+    **dict.fromkeys(("mod2am", "mod2as"), "Matrix dimension"),
+    "mod2f": "Points of the transform",
+    "linpack": "Unknowns",
+    "hydro": "Cells of a side",
+}
+SOURCE = "published: PRACE-1IP D9.3.3; caution: scales and optimisation differ"
+
+
+def charts(groups: dict[str, list[Side]]) -> Figures:
+    """Each kernel's figures: name, chart and lines."""
+    for name, sides in groups.items():
+        for quantity in QUANTITIES:
+            lines = [_line(side, quantity) for side in sides]
+            if lines := [line for line in lines if line.points]:
+                unit = quantity.unit(sides[0].series.unit.partition("/")[0])
+                yield (
+                    f"compare-{name}-{quantity.name}",
+                    Chart(
+                        title=f"{name}: {quantity.heading}",
+                        across=Axis(ACROSS.get(name, SIZE), kind=SIZES),
+                        up=Axis(quantity.heading.capitalize(), unit),
+                        notes=(SOURCE, ERRORS),
+                    ),
+                    lines,
+                )
+
+
+def _line(side: Side, quantity: Quantity) -> Line:
+    factor = 100 if quantity.name == "efficiency" else 1  # a part is drawn as per cent
+    rows = [(row, quantity.value(side, row)) for row in side.series.rows if row.verified]
+    return Line(
+        label=side.name,
+        points=[
+            (Value(row.size), value.scaled(factor)) for row, value in rows if value and value.mean
+        ],
+        family=side.owner,
+        estimated=_is_hollow(side, quantity),
+    )
+
+
+def _is_hollow(side: Side, quantity: Quantity) -> bool:
+    """Whether it is no measurement."""
+    estimated = quantity.name == "energy-efficiency" and side.series.estimated
+    return estimated or side.origin == PREDICTED

@@ -1,0 +1,108 @@
+# `joulemark report plot`: performance, efficiency and energy efficiency against size.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+from joulemark.plots.chart import ERRORS, SIZES, Axis, Chart, Figures, Line
+from joulemark.stats import Row, Series, Value
+
+ACROSS = {
+    "jm-stream": "Vector length [elements]",
+    "mod2am": "Matrix dimension",
+    "jm-linpack": "Unknowns",
+    "hpl": "Unknowns",
+}
+SIZE = "Size"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of a kernel's three figures."""
+
+    name: str
+    heading: str
+    up: Axis
+    value: Callable[[Row], Value | None]
+    of_energy: bool = False
+
+
+def charts(series: list[Series], peak_giga: float | None) -> Figures:
+    """Each kernel's figures: name, chart and lines."""
+    for kernel in dict.fromkeys((one.benchmark, one.kernel) for one in series):
+        same = [one for one in series if (one.benchmark, one.kernel) == kernel]
+        for figure in figures(same, peak_giga):
+            lines = [_line(one, same, figure) for one in same]
+            if lines := [line for line in lines if line.points]:
+                name = same[0].name.replace(" ", "-").replace("/", "_")
+                yield f"{name}-{figure.name}", _chart(same, figure), lines
+
+
+def figures(series: list[Series], peak_giga: float | None) -> list[Figure]:
+    """Of one kernel; without a peak, efficiency is of the best that was measured."""
+    operation = series[0].unit.partition("/")[0]
+    performances = [row.performance.mean for one in series for row in one.rows if row.performance]
+    peak = peak_giga * 1e9 if peak_giga else max(performances, default=0)
+    of_what = "peak" if peak_giga else "best measured"
+    part = f"Efficiency [% of {of_what}, {peak / 1e9:.4g} G{operation}/s]"
+    return [
+        Figure(
+            "performance",
+            "performance",
+            Axis("Performance", f"{operation}/s"),
+            lambda row: row.performance,
+        ),
+        Figure(
+            "efficiency",
+            "efficiency",
+            Axis(part),
+            lambda row: row.performance and row.performance.scaled(100 / peak),
+        ),
+        Figure(
+            "energy-efficiency",
+            "energy efficiency",
+            Axis("Energy efficiency", f"{operation}/J"),
+            lambda row: row.efficiency,
+            of_energy=True,
+        ),
+    ]
+
+
+def _chart(series: list[Series], figure: Figure) -> Chart:
+    machines = {f"{one.machine} ({one.target})" for one in series}
+    failed = sum(not row.verified for one in series for row in one.rows)
+    return Chart(
+        title=f"{series[0].name}: {figure.heading}",
+        across=Axis(ACROSS.get(series[0].benchmark, SIZE), kind=SIZES),
+        up=figure.up,
+        notes=(
+            ERRORS + (f"; {failed} failed, not drawn" if failed else ""),
+            f"{len(machines)} machines" if len(machines) > 1 else machines.pop(),
+        ),
+    )
+
+
+def _line(one: Series, series: list[Series], figure: Figure) -> Line:
+    """Of what was verified and is known."""
+    estimated = one.predicted or (figure.of_energy and one.estimated)
+    found = [(Value(row.size), figure.value(row)) for row in one.rows]
+    is_of_one_machine = len({other.machine for other in series}) == 1
+    return Line(
+        label=_label(one, series, estimated),
+        points=[(size, value) for size, value in found if value],
+        family=one.variant if is_of_one_machine else one.machine,
+        estimated=estimated,
+    )
+
+
+def _label(one: Series, series: list[Series], estimated: bool) -> str:
+    """The variant, and of the rest only what differs between the lines."""
+    if one.is_of_others:
+        return f"{one.machine.partition(':')[0]} {one.variant}"
+    parts = [one.variant, "1 thread" if one.threads == 1 else f"{one.threads} threads"]
+    if len({other.ranks for other in series}) > 1:
+        parts.append("1 rank" if one.ranks == 1 else f"{one.ranks} ranks")
+    if len({(other.target, other.machine) for other in series}) > 1:
+        parts.append(one.machine)
+    return ", ".join(parts) + (" (estimated)" if estimated else "")
