@@ -234,6 +234,32 @@ def test_no_cell_of_a_table_is_cut(used, monkeypatch, columns):
     assert max(map(len, text.splitlines())) > 50
 
 
+@pytest.mark.parametrize("words", [["usage", "--by", "user"], ["jobs"]])
+def test_a_narrow_terminal_goes_without_what_is_optional(used, monkeypatch, words):
+    """A value with its error, and it is told which."""
+    whole = used.run("report", *words)[1].splitlines()[1]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    seen = set()
+    for width in range(30, len(whole) + 8):
+        monkeypatch.setenv("COLUMNS", str(width))
+        text = re.sub(r"\x1b\[[0-9;]*m", "", used.run("report", *words)[1])
+        rows = text[: text.index("\n\n")].splitlines()
+        said = rows.pop().partition("Not shown for want of width: ")[2] if "Not" in text else ""
+        heads = re.split("  +", rows[1].strip())
+        names = said.removesuffix(".").split(", ") if said else []
+        assert "Energy" in rows[1] and any("alice" in row for row in rows)
+        assert len(rows[1].rstrip()) <= max(width, 48)
+        assert not set(names) & set(heads)
+        if words == ["jobs"]:
+            errors = {head.split()[0] for head in heads if "Error" in head}
+            values = {"EnergyError": "Energy", "CostError": "Cost", "CarbonError": "Carbon"}
+            assert all(any(head.startswith(values[one]) for head in heads) for one in errors)
+        else:
+            assert heads.count("+-") == len(heads[2:]) / 2
+        seen.add(len(heads))
+    assert len(seen) > 2 and names == []
+
+
 def test_a_file_has_no_colours_of_the_terminal(used, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     path = used.folder / "usage.txt"

@@ -12,6 +12,12 @@ SHOWN = (
 ALWAYS = ("Energy", "EnergyError", "AveWatts")
 UNITS = {"AveWatts": "W", "Carbon": "g", "CarbonError": "g", "Cost": "", "CostError": ""}
 UNITS.update({"Currency": "", "Faults": ""})
+# What a narrow terminal is not shown, the first ones first; job, user and energy always are.
+OPTIONAL = (
+    *(("Faults",), ("Carbon", "CarbonError"), ("Cost", "CostError", "Currency")),
+    *(("EnergyOverhead", "OverheadError"), ("Partition",), ("Nodes",), ("Account",)),
+    ("AveWatts",),
+)
 LEGEND = (
     "Energy in J; Error: +- with k=2. Overhead is not in Energy, carbon and cost are of Energy."
 )
@@ -23,13 +29,16 @@ def as_text(rows: list[dict]) -> Text:
         name: [columns.BY_NAME[name.lower()].cell(row, False) for row in rows] for name in SHOWN
     }
     shown = [name for name in SHOWN if name in ALWAYS or any(cells[name])]
-    heads = ["Job", "User", "Account", "Partition", "Nodes"]
+    names = ["Job", "User", "Account", "Partition", "Nodes", *shown]
+    heads = names[: -len(shown)]
     heads += [f"{name} [{unit}]" if (unit := UNITS.get(name, "J")) else name for name in shown]
     body = [
         ("value", [*_who(row), *(cells[name][index] for name in shown)])
         for index, row in enumerate(rows)
     ]
-    return Text("Jobs by energy", heads, body)
+    groups = (tuple(names.index(name) for name in group if name in names) for group in OPTIONAL)
+    optional = tuple(filter(None, groups))
+    return Text("Jobs by energy", heads, body, optional)
 
 
 def _who(row: dict) -> list[str]:

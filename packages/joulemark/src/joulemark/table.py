@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joulemark import units
 from joulemark.errors import UserError
@@ -34,16 +34,40 @@ HEADS = {
     "efficiency": ("Eff.", "/J"),
 }
 OF_ENERGY = ("power_w", "energy_j", "efficiency")
+GAP = 2  # spaces between columns
 WIDEST = 100_000  # characters of a table, which the terminal may break, but nothing cuts
 
 
 @dataclass(frozen=True)
 class Text:
-    """One table, ready to be laid out: a body row is (kind, cells), kind is value or error."""
+    """One table, ready to be laid out: a body row is (kind, cells), kind is value or error.
+
+    optional: columns that a narrow terminal can do without, a value with its error, the first
+    ones first.
+    """
 
     title: str
     heads: list[str]
     body: list[tuple[str, list[str]]]
+    optional: tuple[tuple[int, ...], ...] = ()
+
+    def fitted(self, width: int) -> tuple[Text, list[str]]:
+        """Without as many of the optional columns as do not fit, and the names of these."""
+        from rich.cells import cell_len
+
+        columns = list(zip(self.heads, *(cells for _, cells in self.body)))
+        widths = [max(map(cell_len, column)) + GAP for column in columns]
+        left, dropped = list(range(len(columns))), []
+        for group in self.optional:
+            if sum(widths[index] for index in left) - GAP > width:
+                left = [index for index in left if index not in group]
+                dropped.append(self.heads[group[0]])
+
+        def of(cells: list[str]) -> list[str]:
+            return [cells[index] for index in left]
+
+        body = [(kind, of(cells)) for kind, cells in self.body]
+        return replace(self, heads=of(self.heads), body=body), dropped
 
 
 def lay_out(series: Series, prefixes: str = "seeds") -> Text:
@@ -119,7 +143,10 @@ def written(tables: list[Text], notes: list[str], options) -> str:
 
 
 def as_terminal(tables: list[Text], notes: list[str], to_terminal: bool) -> str:
-    """For eyes: aligned, error lines dim where the terminal can; no cell is ever cut."""
+    """For eyes: aligned, error lines dim where the terminal can; no cell is ever cut.
+
+    A terminal too narrow for a table is not shown its optional columns, and told so.
+    """
     import shutil
 
     from rich.console import Console
@@ -130,7 +157,8 @@ def as_terminal(tables: list[Text], notes: list[str], to_terminal: bool) -> str:
     console = Console(
         file=io.StringIO(), force_terminal=to_terminal, width=WIDEST, highlight=False
     )
-    for text in tables:
+    for whole in tables:
+        text, dropped = whole.fitted(width) if to_terminal else (whole, [])
         console.print(Styled(text.title, style="bold"))
         table = Table(box=None, pad_edge=False)
         for index, head in enumerate(text.heads):
@@ -140,6 +168,8 @@ def as_terminal(tables: list[Text], notes: list[str], to_terminal: bool) -> str:
             style = {"error": "dim", "failed": "red"}.get(kind)
             table.add_row(*map(Styled, cells), style=style)
         console.print(table)
+        if dropped:
+            console.print(Styled(f"Not shown for want of width: {', '.join(dropped)}."))
         console.print()
     console.width = width
     for note in notes:

@@ -180,6 +180,7 @@ def _money(costs: dict[str, Cost], currencies: list[str]) -> dict:
 # Of the table; in Group the fields are NAME_UNIT, NAME_error_UNIT and NAME_jobs.
 QUANTITIES = {"Energy": ("energy", "j"), "Overhead": ("overhead", "j"), "CO2e": ("carbon", "g")}
 UNITS = {"j": "J", "g": "g"}
+ALWAYS = 3  # jobs, and energy with its error
 
 
 def as_text(groups: list[Group], by: list[str]) -> Text:
@@ -200,7 +201,9 @@ def as_text(groups: list[Group], by: list[str]) -> Text:
             cells += _cells(one, *column)
         cells += _cost_cells(one) if has_costs else []
         body.append(("value", cells))
-    return Text(f"Energy by {', '.join(by)}", heads, body)
+    first = len(by) + ALWAYS  # from the right; whose energy it is always shows
+    optional = tuple((at, at + 1) for at in range(len(heads) - 2, first - 1, -2))
+    return Text(f"Energy by {', '.join(by)}", heads, body, optional)
 
 
 def _value(one: Group, name: str, suffix: str) -> float | None:
