@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib import pyplot
 from matplotlib.patches import Patch
 
-from joulemark.plots.chart import COLOURS, STYLE, legend_below
+from joulemark.plots.chart import COLOURS, STYLE, WARNING, legend_below
 from joulemark.profile import Span
 from joulemark.profilereport import ESTIMATED, Row
 
@@ -33,7 +33,7 @@ def draw(rows: list[Row], path: Path, overlay: bool) -> None:
         axes[-1].set_xlim(0, max(row.seconds for row in rows))
         axes[0].set_ylim(0, 1.05 * max(max(row.powers_w, default=0.0) for row in rows) or 1)
         if any(row.estimated for row in rows):
-            canvas.suptitle(ESTIMATED, color="#B00020", fontsize=9, weight="bold")
+            canvas.suptitle(ESTIMATED, color=WARNING, fontsize=9, weight="bold")
         canvas.savefig(path, dpi=150)
         pyplot.close(canvas)
 

@@ -37,9 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_figures(parser: argparse.ArgumentParser) -> None:
     """--figures."""
+    from joulemark.output import FIGURES
+
     parser.add_argument(
         "--figures",
-        choices=("png", "svg", "pdf"),
+        choices=[suffix.lstrip(".") for suffix in FIGURES],
         default="png",
         help="the figures' kind (default: png)",
     )
