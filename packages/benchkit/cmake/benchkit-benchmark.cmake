@@ -81,7 +81,7 @@ function(benchkit_mpi_test test ranks program)
     add_test(NAME ${test} COMMAND ${command})
   endif()
   # Open MPI: more ranks than cores (4's name for it, then 5's), root in a container; what it leaks at its
-  # end is its own affair; 6 writes its memory hooks into ASan's interceptors, which end by SIGILL then.
+  # end is its own affair; with 6's memory hooks ranks under ASan end by SIGILL.
   set(environment OMPI_MCA_rmaps_base_oversubscribe=1
                   PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
                   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_memory=^patcher
