@@ -156,6 +156,23 @@ def test_figures_are_drawn(site, results):
     assert all(path.read_bytes().startswith(PNG_HEAD) for path in out.iterdir())
 
 
+def test_each_unit_of_a_kernel_has_its_own_figures(site, results):
+    units = {"F/s": "flop", "B/s": "byte"}
+    results(
+        *(
+            line(ranks=ranks, threads=1, unit=unit, operation=operation, variant=operation)
+            for unit, operation in units.items()
+            for ranks in (1, 2)
+        )
+    )
+    out = site.folder / "figures"
+    _, _, err = site.run("report", "scaling", "mod2am", "--plot", str(out))
+    drawn = [path for path in err.split() if path.endswith("-performance.png")]
+    assert sorted(drawn) == [
+        str(out / f"scaling-mod2am-{unit}_s-performance.png") for unit in "BF"
+    ]
+
+
 def test_workers_are_named_and_ticked_and_what_would_be_ideal_is_drawn(
     site, results, axes_of_figures, legends_of_figures
 ):

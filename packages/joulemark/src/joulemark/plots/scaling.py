@@ -81,11 +81,17 @@ def charts(found: list[Scaling], kernel: str) -> Figures:
     groups: dict[tuple[str, str, str], list[Scaling]] = {}
     for one in found:
         groups.setdefault((one.series.kernel, one.series.unit, one.worker), []).append(one)
-    kinds_of: dict[str, set[str]] = {}
-    for name, _, worker in groups:
-        kinds_of.setdefault(name, set()).add(worker)
+    workers_of: dict[str, set[str]] = {}
+    units_of: dict[tuple[str, str], set[str]] = {}
+    for name, unit, worker in groups:
+        workers_of.setdefault(name, set()).add(worker)
+        units_of.setdefault((name, worker), set()).add(unit)
     for (name, unit, worker), same in groups.items():
-        shown = (name or kernel) + (f"-{worker}" if len(kinds_of[name]) > 1 else "")
+        shown = name or kernel
+        if len(workers_of[name]) > 1:
+            shown += f"-{worker}"
+        if len(units_of[name, worker]) > 1:
+            shown += f"-{unit.replace('/', '_')}"
         for figure in FIGURES:
             lines = [_line(one, figure) for one in same]
             if lines := [line for line in lines if line.points]:
