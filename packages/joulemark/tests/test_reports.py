@@ -334,6 +334,12 @@ def test_an_axis_has_one_unit_that_reads_well(site, results, axes_of_figures):
     assert labels[0] == "Performance [GF/s]" and labels[2] == "Energy efficiency [MF/J]"
 
 
+def test_the_axis_of_sizes_says_what_a_size_counts(site, results, axes_of_figures):
+    results(*(line(size, benchmark="mod2f", kernel="mod2f") for size in (256, 512)))
+    site.out("report", "plot", "mod2f", "--out", str(site.folder))
+    assert {axes.get_xlabel() for axes in axes_of_figures} == {"Points of the transform"}
+
+
 def test_the_legend_hides_no_point(site, results, axes_of_figures):
     results(*(line(size, variant=name) for size in (1, 10, 1000) for name in ("plain", "blas")))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from joulemark.compare import PREDICTED, QUANTITIES, Quantity, Side
 from joulemark.plots.chart import ERRORS, SIZES, Axis, Chart, Figures, Line
-from joulemark.plots.kernels import SIZE
+from joulemark.plots.kernels import ACROSS, SIZE
 from joulemark.stats import Value
 
-ACROSS = {
-    **dict.fromkeys(("copy", "scale", "sum", "triad"), "Vector length [elements]"),
-    **dict.fromkeys(("mod2am", "mod2as"), "Matrix dimension"),
-    "mod2f": "Points of the transform",
-    "linpack": "Unknowns",
-    "hydro": "Cells of a side",
-}
 SOURCE = "published: PRACE-1IP D9.3.3; caution: scales and optimisation differ"
 
 

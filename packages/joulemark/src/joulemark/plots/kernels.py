@@ -8,11 +8,16 @@ from typing import Callable
 from joulemark.plots.chart import ERRORS, SIZES, Axis, Chart, Figures, Line
 from joulemark.stats import Row, Series, Value
 
+# What the size of a benchmark, or of a published kernel, counts.
 ACROSS = {
-    "jm-stream": "Vector length [elements]",
-    "mod2am": "Matrix dimension",
-    "jm-linpack": "Unknowns",
-    "hpl": "Unknowns",
+    **dict.fromkeys(
+        ("jm-stream", "copy", "scale", "sum", "triad"),
+        "Vector length [elements]",
+    ),
+    **dict.fromkeys(("mod2am", "mod2as"), "Matrix dimension"),
+    "mod2f": "Points of the transform",
+    **dict.fromkeys(("jm-linpack", "hpl", "linpack"), "Unknowns"),
+    "hydro": "Cells of a side",
 }
 SIZE = "Size"
 
