@@ -98,6 +98,24 @@ def has_network() -> bool:
         return succeeds(*pip, *alone, "--dest", folder, "wheel")
 
 
+def has_lists(architecture: str) -> bool:
+    """Whether apt can have the lists of an architecture's packages: a mirror may lag behind its
+    Release, or be of fewer architectures. No other package than libc6 is asked for."""
+    with tempfile.TemporaryDirectory(prefix="lists-") as folder:
+        Path(folder, "state/lists/partial").mkdir(parents=True)
+        given = {
+            "APT::Architecture": architecture,
+            "APT::Architectures::": architecture,
+            "APT::Sandbox::User": "",
+            "Acquire::Languages": "none",
+            "Dir::State": f"{folder}/state",
+            "Dir::Cache": f"{folder}/cache",
+        }
+        options = [f"-o{key}={value}" for key, value in given.items()]
+        succeeds("apt-get", "update", *options)  # of another source's list it may fail
+        return succeeds("apt-cache", "show", "libc6", *options)
+
+
 def can_mount(*words: str) -> bool:
     """In a mount namespace of its own, which goes when it ends."""
     return os.geteuid() == 0 and succeeds("unshare", "--mount", *words)
@@ -113,6 +131,8 @@ CONDITIONS: dict[str, Callable[[], bool]] = {
     "bmc": lambda: Path("/dev/ipmi0").exists(),
     "no-spack": lambda: not has_spack(),
     "no-network": lambda: not has_network(),
+    "no-arm64-lists": lambda: not has_lists("arm64"),
+    "no-armhf-lists": lambda: not has_lists("armhf"),
     "user": lambda: os.geteuid() != 0,
     "private": lambda: os.geteuid() == 0 and not succeeds(*AS_USER, "test", "-r", LIST),
     "no-mounts": lambda: not can_mount(*TMPFS),

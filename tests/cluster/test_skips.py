@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from tests import skips
 NO_GPU = "no NVIDIA GPU here: only the library of the tests was read"
 NO_SPACK = "no Spack: --no-spack was given"
 TEXT = f"# a remark\n\nno-gpu: {NO_GPU} -- there is none\nno-spack: no Spack: .+ -- by CMake\n"
+
+PACKAGES = "Package: libc6\nArchitecture: armhf\nVersion: 1\nFilename: libc6.deb\nSize: 1\n"
 
 
 def read(path: Path, text: str) -> list[skips.Rule]:
@@ -62,6 +65,25 @@ def test_the_list_itself_can_be_read_and_each_condition_asked() -> None:
     assert conditions == set(skips.CONDITIONS)
     assert skips.is_so_here("gpu") != skips.is_so_here("no-gpu")
     assert all(isinstance(skips.is_so_here(condition), bool) for condition in conditions)
+
+
+@pytest.mark.parametrize(("said", "there"), [(PACKAGES, True), (PACKAGES + "\n", False)])
+def test_lists_of_a_mirror_that_lags_behind_its_release_are_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, there: bool
+) -> None:
+    lists = tmp_path / "dists/suite/main/binary-armhf"
+    lists.mkdir(parents=True)
+    (lists / "Packages").write_text(PACKAGES)
+    digest = hashlib.sha256(said.encode()).hexdigest()
+    (tmp_path / "dists/suite/Release").write_text(
+        "Suite: suite\nArchitectures: armhf\nComponents: main\nSHA256:\n"
+        f" {digest} {len(said)} main/binary-armhf/Packages\n"
+    )
+    source, config = tmp_path / "sources.list", tmp_path / "apt.conf"
+    source.write_text(f"deb [trusted=yes] file:{tmp_path} suite main\n")
+    config.write_text(f'Dir::Etc::sourcelist "{source}";\nDir::Etc::sourceparts "/dev/null";\n')
+    monkeypatch.setenv("APT_CONFIG", str(config))
+    assert skips.has_lists("armhf") is there
 
 
 def test_a_skips_reason_is_read_from_what_pytest_writes(tmp_path: Path) -> None:
