@@ -109,6 +109,7 @@ def has_lists(architecture: str) -> bool:
             "APT::Sandbox::User": "",
             "Acquire::Languages": "none",
             "Dir::State": f"{folder}/state",
+            "Dir::State::status": "/dev/null",  # what is installed is of no list
             "Dir::Cache": f"{folder}/cache",
         }
         options = [f"-o{key}={value}" for key, value in given.items()]

@@ -86,6 +86,16 @@ def test_lists_of_a_mirror_that_lags_behind_its_release_are_not_there(
     assert skips.has_lists("armhf") is there
 
 
+def test_what_is_installed_here_is_no_list_of_a_mirror(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian 13's apt shows it whatever the architecture that is asked for."""
+    config = tmp_path / "apt.conf"
+    config.write_text('Dir::Etc::sourcelist "/dev/null";\nDir::Etc::sourceparts "/dev/null";\n')
+    monkeypatch.setenv("APT_CONFIG", str(config))
+    assert not skips.has_lists("amd64")
+
+
 def test_a_skips_reason_is_read_from_what_pytest_writes(tmp_path: Path) -> None:
     whole, one = "pytest.importorskip('moon', reason='no moon')", "pytest.skip(\"no 'sun' here\")"
     (tmp_path / "test_whole.py").write_text(f"import pytest\n{whole}\n")
