@@ -199,6 +199,7 @@ TEST(every_key_arrives) {
         load("cluster: demo\nsocket: /s/%n.sock\nstate_dir: /l/%n\nrecord_dir: /r\n"
              "store: /100%%/s.sqlite\ncarbon_g_per_kwh: 380\ncarbon_relative_error: 0.1\n"
              "price_per_kwh: /prices.csv\ncurrency: EUR\nstore_password_file: /secret\n"
+             "timezone: Europe/Berlin\n"
              "log_file: /log/%n-%n.log\nperiod_s: 0.5\ncpus: 2\n"
              "privileged_users: [slurm, DOMAIN\\user]\n"
              "instruments:\n"
@@ -214,7 +215,7 @@ TEST(every_key_arrives) {
     expect_text(config.state_dir, "/l/n7");
     expect_text(config.record_dir, "/r");
     expect_text(jm_text(&config.site, "price_per_kwh", ""), "/prices.csv");
-    expect_equal(config.site.count, 5);
+    expect_equal(config.site.count, 6);
     expect_text(config.store, "/100%/s.sqlite");
     expect_text(config.log_file, "/log/n7-n7.log");
     expect(config.period_s >= 0.5 && config.period_s <= 0.5 && config.cpus == 2);
@@ -225,7 +226,7 @@ TEST(every_key_arrives) {
     expect_text(rapl->name, "rapl");
     expect_text(rapl->parent, "pdu");
     expect_text(jm_text(&rapl->settings, "root", ""), "/x");
-    expect(rapl->line == 16 && isnan(rapl->error.relative) && isnan(rapl->stuck_s));
+    expect(rapl->line == 17 && isnan(rapl->error.relative) && isnan(rapl->stuck_s));
     expect(rapl->period_s >= 0.5 && rapl->period_s <= 0.5 && rapl->timeout_s <= 0.5);
     expect(rapl->idle_w >= 30 && rapl->idle_w <= 30);
     expect_text(jm_text(&pdu->settings, "file", ""), "/t/n7.csv");

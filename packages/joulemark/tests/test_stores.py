@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joulemark import cli, config, store
 from joulemark.errors import UserError
-from joulemark.store import jobs, place, schema
+from joulemark.store import jobs, nodes, place, schema
 
 
 @pytest.fixture(scope="session", params=["sqlite", "mariadb", "postgresql"])
@@ -254,22 +254,57 @@ def test_a_store_of_version_1_is_upgraded_in_place(folder, capsys):
     assert rows_of(folder, 1)[0]["Missing"] is None
 
 
-@pytest.mark.parametrize("broken_at", [0, 3, 5, 7, 9, 11])
-def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, broken_at):
+@pytest.mark.parametrize(
+    ("version", "broken_at"),
+    [*((2, at) for at in (0, 3, 5, 7, 9, 11)), *((3, at) for at in range(7))],
+)
+def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, broken_at):
     """Servers that cannot undo a schema's change are left half way; the next merge goes on."""
     make_old_store(folder)
 
     def cut(session):
         raise KeyboardInterrupt
 
-    steps = schema.VERSIONS[1]
+    *before, steps = schema.VERSIONS[:version]
     broken = [*steps[:broken_at], cut, *steps[broken_at + 1 :]]
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "VERSIONS", [schema.FIRST, broken])
+        patch.setattr(schema, "VERSIONS", [*before, broken])
         with pytest.raises(KeyboardInterrupt), store.writing(place_of(folder)):
             pass
     assert cli.main(["merge"]) == 0
     assert [row["ConsumedEnergy_uj"] for row in rows_of(folder, 1)] == [200_000_000, 200_000_000]
+
+
+def test_jobs_of_several_days_are_found_in_a_store_of_version_2(folder, capsys):
+    """In UTC, until a merge says another zone; a job that ends at midnight saw one day."""
+    day_ns = 86_400 * 10**9
+    old = importlib.import_module(f"joulemark.store.{place_of(folder).kind}")
+    known = [name for name in jobs.NAMES if name not in schema.ADDED_BY_THIRD]
+    with contextlib.closing(old.writer(place_of(folder))) as session:
+        schema.migrate(session, known=2)
+        session.begin()
+        payer = nodes.payer(session, "demo", 1000, "alice", "blue", "main", "")
+        for job, end_ns in enumerate((21_000 * day_ns, 21_000 * day_ns + 1, 21_003 * day_ns)):
+            start_ns = 21_000 * day_ns - day_ns // 4
+            row = {**dict.fromkeys(known), **dict.fromkeys(schema.JOB_RUN_NEEDED, 0)}
+            row |= {"Nodes": "n1", "SplitPolicy": "", "Faults": "[]", "Regions": "[]"}
+            row |= {"Cluster": "demo", "Job": job, "Run": 0, "Step": "job", "Payer": payer}
+            row |= {"Day": 20_999, "Month": 202706, "Start_ns": start_ns, "End_ns": end_ns}
+            row |= {"ConsumedEnergy_uj": 13 * 10**9}
+            session.insert("job_run", known, [tuple(row.values())])
+        session.commit()
+    assert cli.main(["merge"]) == 0
+    assert [rows_of(folder, job)[0]["LastDay"] for job in range(3)] == [None, 21_000, 21_002]
+    assert [rows_of(folder, job)[0]["LastMonth"] for job in range(3)] == [None, 202707, 202707]
+    capsys.readouterr()
+    assert cli.main(["report", "usage", "--by", "day", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["jobs"] for one in found] == [3, 2, 1, 1]
+    assert [one["energy_uj"] // 10**9 for one in found] == [26, 4, 4, 4]
+    assert sum(one["energy_uj"] for one in found) == 39 * 10**9
+    assert cli.main(["report", "usage", "--until", "2027-06-30", "--format", "json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)
+    assert (one["user"], one["jobs"]) == ("alice", 3)
 
 
 def test_a_store_of_a_newer_version_is_refused(folder, capsys):

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from joulemark import days
 from joulemark.errors import UserError
 from joulemark.store.place import Place
 
@@ -22,7 +23,7 @@ KEYS = (
     *("cluster", "socket", "transport", "mqtt", "gateway", "state_dir", "record_dir", "store"),
     *("log_file", "period_s", "profile_max_hz", "profile_dir", "cpus", "privileged_users"),
     *("instruments", "store_password_file", "carbon_g_per_kwh", "carbon_relative_error"),
-    *("price_per_kwh", "currency"),
+    *("price_per_kwh", "currency", "timezone"),
 )
 BROKER_KEYS = (
     *("host", "port", "user", "password_file", "tls", "ca_file", "cert_file", "key_file", "topic"),
@@ -49,6 +50,7 @@ class Config:
     store: Place
     rates: Rates = Rates()
     profiles: Path | None = None
+    timezone: str = days.UTC  # in which the days and months of reports are
 
     @property
     def profile_dir(self) -> Path:
@@ -79,6 +81,7 @@ def load(path: Path | None = None) -> Config:
         store=file.store(),
         rates=file.rates(),
         profiles=file.maybe_path("profile_dir"),
+        timezone=file.timezone(),
     )
 
 
@@ -147,6 +150,18 @@ class Section:
             return Place.parse(named, file)
         except ValueError as error:
             raise self._wrong("store", str(error)) from None
+
+    def timezone(self) -> str:
+        """The name of a zone that is known here."""
+        name = self.maybe("timezone", "such as Europe/Berlin") or days.UTC
+        try:
+            return days.Zone(name).name
+        except ValueError:
+            raise self._wrong(
+                "timezone",
+                f"'{name}' is not known here; write one such as Europe/Berlin "
+                "(they come with the system's package tzdata)",
+            ) from None
 
     def rates(self) -> Rates:
         """What energy emits and costs."""

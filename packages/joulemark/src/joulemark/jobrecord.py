@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import time
 
 from joulemark.records import DOMAINS
 from joulemark.runs import Run
 
 NS_PER_S = 1_000_000_000
-NS_PER_DAY = 86_400 * NS_PER_S
 UJ_PER_J = 1_000_000
 IN_COMMENT = (
     *("ConsumedEnergy_uj", "UncertaintyJoules", "AveWatts", "NNodes", "Method", "Estimated"),
@@ -81,8 +79,6 @@ def _energy(accounts: list[dict]) -> dict:
     return {
         "Start_ns": start_ns,
         "End_ns": end_ns,
-        "Day": start_ns // NS_PER_DAY if accounts else None,
-        "Month": _month(start_ns) if accounts else None,
         "ElapsedRaw": elapsed_ns // NS_PER_S if accounts else None,
         "ConsumedEnergyRaw": (energy_uj + UJ_PER_J // 2) // UJ_PER_J if known else None,
         "ConsumedEnergy_uj": energy_uj,
@@ -111,12 +107,6 @@ def _random_uj(measured: list[dict]) -> float:
         common_uj.append(alike_uj)
         own_uj.append(math.sqrt(max(0.0, all_uj - alike_uj)) * math.sqrt(all_uj + alike_uj))
     return math.hypot(math.fsum(common_uj), *sorted(own_uj))
-
-
-def _month(time_ns: int) -> int:
-    """202611"""
-    year, month = time.gmtime(time_ns // NS_PER_S)[:2]
-    return year * 100 + month
 
 
 def interval_j(systematic_uj: float, random_uj: float) -> float:

@@ -15,7 +15,7 @@ from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.runs import Run, runs_of
 from joulemark.stamp import Stamp, stamp
-from joulemark.store import jobs, nodes
+from joulemark.store import jobs, nodes, zones
 
 POLL_S = 0.02
 # A file this old belongs to no merge that still waits: a node that came back wrote it.
@@ -68,7 +68,9 @@ def _merge(config: Config, request: Request) -> tuple[list[str], int]:
             helper.start(_move_merged, waiting)
             session.begin()
             at_hand = {one.digest: one.record for one in found.values()}
-            lines = _Update(session, charges.Charges(config), request, at_hand).jobs(changed)
+            zones.set_zone(session, config.cluster, config.timezone)
+            update = _Update(session, charges.Charges(config), request, at_hand)
+            lines = update.jobs(changed)
         helper.result()
     return lines, rejected
 
@@ -236,6 +238,9 @@ class _Update:
     request: Request
     at_hand: dict[str, dict]  # records by digest, which need not be read again
 
+    def __post_init__(self):
+        self._zones = zones.Zones(self.session)
+
     def jobs(self, changed: set[tuple[str, int]]) -> list[str]:
         """Renews these jobs' rows; returns the lines to print."""
         return [line for one in sorted(changed) if (line := self._job(*one))]
@@ -258,8 +263,10 @@ class _Update:
 
     def _rows(self, cluster: str, job: int, run: Run) -> list[dict]:
         rows = jobrecord.summarise(run)
+        zone = self._zones[cluster]
         for row in rows:
             row.update(Cluster=cluster, Job=job, Payer=None, **self.charge.of(row, run))
+            row.update(zone.columns(row["Start_ns"], row["End_ns"], row["Step"]))
         rows[0]["Payer"] = nodes.payer(
             self.session,
             cluster,

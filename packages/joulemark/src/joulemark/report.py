@@ -20,17 +20,22 @@ def run_usage(options) -> int:
     """Prints sums over the store's jobs; draws them where a plot is asked for."""
     from joulemark import usage
     from joulemark.store.usage import uses
+    from joulemark.store.zones import Zones
 
     if options.plot:
         output.check_figure("--plot", options.plot)
     period = next((name for name in ("day", "month") if name in options.by), None)
+    days = usage.days(options.since, options.until)
     with store.reading(config.load().store) as session:
-        found = uses(session, period, *usage.days(options.since, options.until))
+        found = uses(session, period, *days)
+        zones = Zones(session)
     groups = usage.group(found, options.by)
     if options.format in output.FORMATS:
         output.write([usage.as_records(groups)], options.format, options.out)
     else:
-        _lay_out([usage.as_text(groups, options.by)], usage.notes(groups), options)
+        has_days = period or days != (None, None)
+        names = {zones[one.cluster].name for one in found} if has_days else ()
+        _lay_out([usage.as_text(groups, options.by)], usage.notes(groups, names), options)
     if options.plot:
         from joulemark.plots import usage as bars
 

@@ -17,10 +17,13 @@ KEYS = ("cluster", "user", "account", "partition", "month", "day")
 LEGEND = (
     "Jobs: runs of jobs. +-: uncertainty, k=2; the systematic parts of a group's jobs add up. "
     "Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
-    "Days and months are UTC. -: not known."
+    "-: not known."
 )
 LEGEND_ESTIMATED = f"{ESTIMATE_MARK}: of some or all jobs a model estimated the energy."
 LEGEND_PARTIAL = "(2 of 3): the sum of 2 of 3 jobs; of the other it is not known."
+LEGEND_DAYS = (
+    "Days and months are {}; a job of several is counted in each, its energy split by time."
+)
 LEGEND_INCOMPLETE = "*: nodes' records are missing: the energy is more than this."
 EPOCH = datetime.date(1970, 1, 1)
 
@@ -236,12 +239,13 @@ def _cost_cells(one: Group) -> list[str]:
     ]
 
 
-def notes(groups: list[Group]) -> list[str]:
-    """What must be known to read the table."""
+def notes(groups: list[Group], zones: Iterable[str] = ()) -> list[str]:
+    """What must be known to read the table; zones: whose days were asked for."""
+    days = [LEGEND_DAYS.format(", ".join(sorted(set(zones))))] if zones else []
     estimated = [LEGEND_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
     incomplete = [LEGEND_INCOMPLETE] if any(one.incomplete_jobs for one in groups) else []
     partial = [LEGEND_PARTIAL] if any(map(_is_partial, groups)) else []
-    return [LEGEND, *estimated, *partial, *incomplete]
+    return [LEGEND, *days, *estimated, *partial, *incomplete]
 
 
 def _is_partial(one: Group) -> bool:

@@ -29,6 +29,7 @@ class MariadbSession(Session):
         "text": "MEDIUMTEXT",
         "id": "BIGINT AUTO_INCREMENT PRIMARY KEY",
         "table": "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+        "of_job_run": " ON job_run",
         "rows": "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
     }
     # Its own sums of integers are decimal and slow; as doubles ours are exact up to 2**53, which

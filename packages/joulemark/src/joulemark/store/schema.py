@@ -1,18 +1,18 @@
 # The store's tables, and how a store of an earlier version becomes one of this.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Energies are exact integers in microjoules (_uj); names are sacct's own where it has the field.
-{name}, {text}, {id}, {table} and {rows} are each database's own words for a type or a table."""
+{name}, {text}, {id}, {table}, {rows} and {of_job_run} are each database's own words for a type, a
+table or whose an index is."""
 
 from __future__ import annotations
 
-import calendar
 import json
 import time
-from collections.abc import Iterator
 from typing import Callable, Union
 
+from joulemark.days import Zone
 from joulemark.errors import UserError
-from joulemark.store import nodes
+from joulemark.store import nodes, zones
 from joulemark.store.session import Session
 
 Step = Union[str, Callable[[Session], None]]
@@ -59,8 +59,10 @@ JOB_RUN_NEEDED = {
 }
 JOB_RUN_KNOWN = {
     "Payer": "BIGINT",  # of steps NULL: their energy is in the job's
-    "Month": "BIGINT",  # of the start, UTC: 202611
-    "Day": "BIGINT",  # of the start, UTC, since 1970
+    "Month": "BIGINT",  # of the start, in the cluster's time zone: 202611
+    "Day": "BIGINT",  # likewise, since 1970
+    "LastDay": "BIGINT",  # of a job that saw more than one
+    "LastMonth": "BIGINT",  # likewise
     "Start_ns": "BIGINT",
     "End_ns": "BIGINT",
     "ElapsedRaw": "BIGINT",
@@ -98,13 +100,15 @@ USAGE_INDEX = (
     "EnergyOverhead_uj, OverheadSystematic_uj, OverheadRandom_uj, "
     "Carbon_g, CarbonError_g, Cost, CostError, Estimated, Incomplete"
 )
+ADDED_BY_THIRD = ("LastDay", "LastMonth")
 
 
 def _job_run_table() -> str:
     columns = [
         f"{name} {kind} NOT NULL" for name, kind in {**JOB_RUN_KEY, **JOB_RUN_NEEDED}.items()
     ]
-    columns += [f"{name} {kind}" for name, kind in JOB_RUN_KNOWN.items()]
+    later = [name for name in JOB_RUN_KNOWN if name in ADDED_BY_THIRD]
+    columns += [f"{name} {kind}" for name, kind in JOB_RUN_KNOWN.items() if name not in later]
     return (
         f"CREATE TABLE job_run ({', '.join(columns)}, PRIMARY KEY ({', '.join(JOB_RUN_KEY)})) "
         "{table}"
@@ -142,17 +146,6 @@ def _copy_expected_nodes(session: Session) -> None:
     session.upsert("slurm_run", nodes.RUN_COLUMNS, nodes.RUN_KEY, rows)
 
 
-def months(first_day: int, last_day: int) -> Iterator[tuple[int, int, int]]:
-    """(202611, its first day, the next one's first day) of all months that hold these days."""
-    begin = first_day
-    while begin <= last_day:
-        year, month, day = time.gmtime(begin * 86_400)[:3]
-        begin -= day - 1
-        then = calendar.timegm((year + month // 12, month % 12 + 1, 1, 0, 0, 0)) // 86_400
-        yield year * 100 + month, begin, then
-        begin = then
-
-
 def _copy_jobs(session: Session) -> None:
     same = [name for name in JOB_RUN if name in _FIRST_COLUMNS]
     session.run(
@@ -165,14 +158,9 @@ def _copy_jobs(session: Session) -> None:
     payers = "SELECT DISTINCT Cluster, Uid FROM job_run WHERE Step = 'job' AND Payer IS NULL"
     for cluster, uid in session.rows(payers):
         session.run(
-            "UPDATE job_run SET Payer = ?, Day = Start_ns - Start_ns % 86400000000000"
-            " WHERE Cluster = ? AND Uid = ? AND Step = 'job'",
+            "UPDATE job_run SET Payer = ? WHERE Cluster = ? AND Uid = ? AND Step = 'job'",
             (nodes.payer(session, cluster, uid), cluster, uid),
         )
-    session.run("UPDATE job_run SET Day = Day / 86400000000000 WHERE Day > 1000000")
-    first, last = session.rows("SELECT MIN(Day), MAX(Day) FROM job_run")[0]
-    for month, begin, end in months(first, last) if first is not None else ():
-        session.run("UPDATE job_run SET Month = ? WHERE Day >= ? AND Day < ?", (month, begin, end))
 
 
 _FIRST_COLUMNS = set(FIRST[2].replace("(", " ").replace(",", " ").split())
@@ -206,7 +194,24 @@ SECOND: list[Step] = [
     "DROP TABLE IF EXISTS node_record",
 ]
 
-VERSIONS = [FIRST, SECOND]
+
+def _find_days(session: Session) -> None:
+    """Until a merge says another zone, days are UTC's."""
+    for (cluster,) in session.rows("SELECT DISTINCT Cluster FROM job_run"):
+        zones.renew(session, cluster, Zone())
+
+
+THIRD: list[Step] = [
+    *(f"ALTER TABLE job_run ADD COLUMN {name} {JOB_RUN_KNOWN[name]}" for name in ADDED_BY_THIRD),
+    """CREATE TABLE time_zone (
+        Cluster {name} NOT NULL, Name {name} NOT NULL, PRIMARY KEY (Cluster)) {table}""",
+    _find_days,
+    f"CREATE INDEX job_run_sums ON job_run ({USAGE_INDEX}, LastDay, LastMonth)",
+    "CREATE INDEX job_run_last ON job_run (LastDay, LastMonth)",
+    "DROP INDEX job_run_usage{of_job_run}",
+]
+
+VERSIONS = [FIRST, SECOND, THIRD]
 
 
 def check(session: Session) -> int:

@@ -25,6 +25,7 @@ class SqliteSession(Session):
         "text": "TEXT",
         "id": "INTEGER PRIMARY KEY",
         "table": "WITHOUT ROWID",
+        "of_job_run": "",
         "rows": "",
     }
     driver_error = sqlite3.Error

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from joulemark.days import Zone, month, next_month
 from joulemark.store.jobs import SELECT, as_dict
 from joulemark.store.session import Session
+from joulemark.store.zones import Zones
 
 # A site's microjoules of ten days overflow 63 bits, so that SQLite sums them in two halves.
 HALF_BITS = 20
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """What the jobs of one payer used, on one day, in one month or in all."""
 
     cluster: str
@@ -22,8 +23,8 @@ class Use:
     account: str
     partition: str
     currency: str
-    month: int | None  # 202611, UTC
-    day: int | None  # since 1970, UTC
+    month: int | None  # 202611, in the cluster's time zone
+    day: int | None  # since 1970, likewise
     jobs: int  # runs of jobs, to be exact
     energy_uj: int | None
     systematic_uj: float
@@ -43,85 +44,208 @@ class Use:
     cost_jobs: int
 
 
-def _select(session: Session) -> str:
-    def halves(column: str) -> str:
-        low = (1 << HALF_BITS) - 1
-        parts = (f"{column} >> {HALF_BITS}", f"{column} & {low}")
-        return ", ".join(f"SUM({session.addend.format(part)})" for part in parts)
-
-    return ", ".join(
-        (
-            "COUNT(*)",
-            halves("ConsumedEnergy_uj"),
-            "SUM(UncertaintySystematic_uj)",
-            "SUM(UncertaintyRandom_uj * UncertaintyRandom_uj)",
-            halves("EnergyOverhead_uj"),
-            "SUM(OverheadSystematic_uj)",
-            "SUM(OverheadRandom_uj * OverheadRandom_uj)",
-            "SUM(Carbon_g), SUM(CarbonError_g), SUM(Cost), SUM(CostError)",
-            f"SUM({session.addend.format('Estimated')})",
-            f"SUM({session.addend.format('Incomplete')})",
-            "COUNT(ConsumedEnergy_uj), COUNT(EnergyOverhead_uj), COUNT(Carbon_g), COUNT(Cost)",
-        )
-    )
+PERIODS = {"month": ["Month"], "day": ["Month", "Day"], None: []}
 
 
 def uses(
     session: Session, period: str | None, first_day: int | None = None, end_day: int | None = None
 ) -> list[Use]:
-    """One for each payer and period (month, day or none), from first_day to before end_day, UTC.
+    """One or two for each payer and period (month, day or none), from first_day to before end_day.
 
-    The groups are in the order of the index, so that the database sorts nothing.
+    The database sums the jobs of one period, in the order of its index. Those that saw several,
+    or days that nobody asks for, come one by one, in the same statement, and are split by time:
+    each part is somewhere, once.
     """
-    names = {"month": ["Month"], "day": ["Month", "Day"], None: []}[period]
-    keys = ", ".join(["Payer", *names])
-    where, values = _days(first_day, end_day)
-    found = session.rows(
-        f"SELECT {keys}, {_select(session)} FROM job_run WHERE Payer > 0{where}"
-        f" GROUP BY {keys} ORDER BY {keys}",
-        values,
-    )
-    unknown = [None] * (2 - len(names))
+    rows = session.rows(_statement(session, period, first_day, end_day))
+    zones = Zones(session)
     payers = {
         number: row
         for number, *row in session.rows(
             "SELECT id, Cluster, Uid, UserName, Account, PartitionName, Currency FROM payer"
         )
     }
-    return [
-        Use(*payers[payer], *_sums([*rest[: len(names)], *unknown, *rest[len(names) :]]))
-        for payer, *rest in found
-    ]
+    found, split = [], _Split(period, first_day, end_day)
+    for (payer, *when, start_ns, end_ns), sums in ((row[:5], _numbers(row[5:])) for row in rows):
+        if start_ns is None:
+            found.append(Use(*payers[payer], *when, *_known(sums)))
+        else:
+            split.add(payer, zones[payers[payer][0]], start_ns, end_ns, sums)
+    for (payer, *when), sums in split.sums.items():
+        found.append(Use(*payers[payer], *when, *_known(sums)))
+    return found
+
+
+def _statement(
+    session: Session, period: str | None, first_day: int | None, end_day: int | None
+) -> str:
+    """Rows of Payer, Month, Day, Start_ns, End_ns and FIELDS; the times are of a single job."""
+    keys = ["Payer", *PERIODS[period]]
+    when = ", ".join(name if name in keys else f"NULL AS {name}" for name in ("Month", "Day"))
+    times = "NULL AS Start_ns, NULL AS End_ns"
+    sums = f"SELECT Payer, {when}, {times}, {_of_group(session)} FROM job_run"
+    group = f"GROUP BY {', '.join(keys)}"
+    if period is None and first_day is None and end_day is None:
+        return f"{sums} WHERE Payer > 0 {group}"
+    # +: SQLite would take the index of that column, which has nothing to sum
+    whole, cut, seen = ["Payer > 0"], [], ["LastDay >= 0"]
+    if period:
+        last = {"day": "LastDay", "month": "LastMonth"}[period]
+        whole.append(f"+{last} IS NULL")
+        cut.append(f"{last} IS NOT NULL")
+    if first_day is not None:
+        whole.append(f"Day >= {first_day}")
+        cut.append(f"Day < {first_day}")
+        seen.append(f"LastDay >= {first_day}")
+    if end_day is not None:
+        whole.append(f"COALESCE(LastDay, Day) < {end_day}")
+        cut.append(f"LastDay >= {end_day}")
+        seen.append(f"Day < {end_day}")
+    return (
+        f"{sums} WHERE {' AND '.join(whole)} {group} UNION ALL"
+        f" SELECT Payer, NULL, NULL, Start_ns, End_ns, {_of_one()} FROM job_run"
+        f" WHERE {' AND '.join(seen)} AND ({' OR '.join(cut)})"
+    )
 
 
 def _days(first_day: int | None, end_day: int | None) -> tuple[str, list[int]]:
+    """SQL of the jobs that began on these days."""
     bounds = ((" AND Day >= ?", first_day), (" AND Day < ?", end_day))
     known = [(text, day) for text, day in bounds if day is not None]
     return "".join(text for text, _ in known), [day for _, day in known]
 
 
-def _sums(row: list) -> list:
-    """A database's Decimals become what Python calculates with."""
-    month, day, jobs, high, low, *errors, over_high, over_low = row[:9]
-    over_errors, (carbon, carbon_error, cost, cost_error, *counts) = row[9:11], row[11:]
+# What Use has after its keys: of which column, and how a job's parts have it.
+WHOLE, SHARE, SQUARE, FLAG, KNOWN = "whole", "share", "square", "flag", "known"
+FIELDS = {
+    "jobs": (KNOWN, "Payer"),
+    "energy_uj": (WHOLE, "ConsumedEnergy_uj"),
+    "systematic_uj": (SHARE, "UncertaintySystematic_uj"),
+    "random_uj2": (SQUARE, "UncertaintyRandom_uj * UncertaintyRandom_uj"),
+    "overhead_uj": (WHOLE, "EnergyOverhead_uj"),
+    "overhead_systematic_uj": (SHARE, "OverheadSystematic_uj"),
+    "overhead_random_uj2": (SQUARE, "OverheadRandom_uj * OverheadRandom_uj"),
+    "carbon_g": (SHARE, "Carbon_g"),
+    "carbon_error_g": (SHARE, "CarbonError_g"),
+    "cost": (SHARE, "Cost"),
+    "cost_error": (SHARE, "CostError"),
+    "estimated": (FLAG, "Estimated"),
+    "incomplete": (FLAG, "Incomplete"),
+    "energy_jobs": (KNOWN, "ConsumedEnergy_uj"),
+    "overhead_jobs": (KNOWN, "EnergyOverhead_uj"),
+    "carbon_jobs": (KNOWN, "Carbon_g"),
+    "cost_jobs": (KNOWN, "Cost"),
+}
+KNOWN_OF = {
+    **{"energy_uj": "energy_jobs", "overhead_uj": "overhead_jobs"},
+    **{"carbon_g": "carbon_jobs", "cost": "cost_jobs"},
+}
+_AT = list(FIELDS).index
+_KNOWN_AT = [(_AT(name), _AT(jobs)) for name, jobs in KNOWN_OF.items()]
+_KINDS = [kind for kind, _ in FIELDS.values()]
+_WHOLES = [at for at, kind in enumerate(_KINDS) if kind == WHOLE]
+_CONVERT = [
+    convert
+    for kind in _KINDS
+    for convert in {WHOLE: (int, int), SHARE: (float,), SQUARE: (float,)}.get(kind, (int,))
+]
+
+
+def _halves(column: str) -> tuple[str, str]:
+    return f"{column} >> {HALF_BITS}", f"{column} & {(1 << HALF_BITS) - 1}"
+
+
+def _of_group(session: Session) -> str:
+    """SQL of the fields of many jobs."""
+    texts = []
+    for kind, column in FIELDS.values():
+        if kind == WHOLE:
+            texts += [f"SUM({session.addend.format(half)})" for half in _halves(column)]
+        elif kind == KNOWN:
+            texts.append(f"COUNT({column})")
+        else:
+            texts.append(f"SUM({session.addend.format(column) if kind == FLAG else column})")
+    return ", ".join(texts)
+
+
+def _of_one() -> str:
+    """SQL of the fields of a job."""
+    texts = []
+    for kind, column in FIELDS.values():
+        if kind == WHOLE:
+            texts += _halves(column)
+        else:
+            texts.append(
+                f"CASE WHEN {column} IS NULL THEN 0 ELSE 1 END" if kind == KNOWN else column
+            )
+    return ", ".join(texts)
+
+
+def _numbers(row: list) -> list[int | float]:
+    """The fields; a database's Decimals become what Python calculates with, nothing 0."""
+    found = [convert(value or 0) for convert, value in zip(_CONVERT, row)]
+    for at in _WHOLES:
+        found[at] = (found[at] << HALF_BITS) + found.pop(at + 1)
+    return found
+
+
+def _known(numbers: list) -> list:
+    """The sum of no job's is not known, and not 0."""
+    found = list(numbers)
+    for at, jobs in _KNOWN_AT:
+        if not found[jobs]:
+            found[at] = None
+    return found
+
+
+def _part(numbers: list, begin: int, until: int, length: int) -> list:
+    """Of a job's fields, what the time from begin to until has of the whole length. Whole numbers
+    are cut so that the parts of all the time add up to them."""
+    share = (until - begin) / length
     return [
-        *(month, day, int(jobs), _whole(high, low), *map(_real, errors)),
-        *(_whole(over_high, over_low), *map(_real, over_errors)),
-        *(_maybe(carbon), _real(carbon_error), _maybe(cost), _real(cost_error)),
-        *map(int, counts),
+        number
+        if kind in (FLAG, KNOWN)
+        else number * until // length - number * begin // length
+        if kind == WHOLE
+        else number * (share if kind == SHARE else share * share)
+        for kind, number in zip(_KINDS, numbers)
     ]
 
 
-def _whole(high, low) -> int | None:
-    return None if high is None else (int(high) << HALF_BITS) + int(low)
+class _Split:
+    """Adds up the parts that jobs have in each period, of those within the bounds."""
 
+    def __init__(self, period: str | None, first_day: int | None, end_day: int | None):
+        self.sums: dict[tuple[int, int | None, int | None], list[int | float]] = {}
+        self._period, self._first_day, self._end_day = period, first_day, end_day
 
-def _real(value) -> float:
-    return float(value or 0)
+    def add(
+        self, payer: int, zone: Zone, start_ns: int, end_ns: int, numbers: list[int | float]
+    ) -> None:
+        """A job that saw several days."""
+        for *when, begin_ns, until_ns in self._periods(zone, start_ns, end_ns):
+            part = _part(numbers, begin_ns - start_ns, until_ns - start_ns, end_ns - start_ns)
+            key = (payer, *when)
+            before = self.sums.get(key)
+            self.sums[key] = [one + other for one, other in zip(before, part)] if before else part
 
+    def _periods(self, zone: Zone, start_ns: int, end_ns: int) -> Iterator[tuple]:
+        """(month, day, from, until) of those that a time from start_ns to end_ns saw."""
+        day, end = zone.day(start_ns), zone.day(end_ns - 1) + 1
+        if self._first_day is not None:
+            day = max(day, self._first_day)
+        if self._end_day is not None:
+            end = min(end, self._end_day)
+        while day < end:
+            then = min(end, self._next(day, end))
+            begin_ns = max(start_ns, zone.begin_ns(day))
+            until_ns = min(end_ns, zone.begin_ns(then))
+            if begin_ns < until_ns:
+                of_month = month(day) if self._period else None
+                yield of_month, day if self._period == "day" else None, begin_ns, until_ns
+            day = then
 
-def _maybe(value) -> float | None:
-    return None if value is None else float(value)
+    def _next(self, day: int, end: int) -> int:
+        return {"day": day + 1, "month": next_month(day), None: end}[self._period]
 
 
 BATCH = 5000

@@ -9,7 +9,8 @@ EPILOG = """\
 From the site's store. Energy has an uncertainty (k=2): the systematic parts of jobs that the same
 instruments measured add up, the random ones average out. Overhead is the jobs' part of shared
 channels (cooling, switches); it is in no other column. Carbon and cost are of Energy, by the
-factors that joulemark.yaml named when the jobs were merged. Days are those of a job's start, UTC.
+factors that joulemark.yaml named when the jobs were merged. Days are those of joulemark.yaml's
+timezone (UTC without); a job of several is counted in each, its energy split by time.
 A sum that lacks jobs says so, `720 (2 of 3)`: of one job there was no factor. In csv, json and
 parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of `jobs` a sum is.
 csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
@@ -33,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEYS",
         help=f"one or more of {','.join(KEYS)} (default: user)",
     )
-    parser.add_argument("--since", metavar="DAY", help="jobs that began on this day or later")
-    parser.add_argument("--until", metavar="DAY", help="jobs that began on this day or earlier")
+    parser.add_argument("--since", metavar="DAY", help="what was used on this day and later")
+    parser.add_argument("--until", metavar="DAY", help="what was used on this day and earlier")
     parser.add_argument(
         "--format",
         choices=("terminal", "markdown", "csv", "json", "parquet"),

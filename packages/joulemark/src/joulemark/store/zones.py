@@ -1,0 +1,63 @@
+# In whose time zone the days of a cluster's jobs are.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from joulemark import days
+from joulemark.days import UTC, Zone
+from joulemark.errors import UserError
+from joulemark.store.session import Session
+
+COLUMNS, KEY = ("Cluster", "Name"), ("Cluster",)
+BATCH = 5000
+
+
+class Zones(dict):
+    """Of each cluster; UTC where nothing was said."""
+
+    def __init__(self, session: Session):
+        super().__init__()
+        for cluster, name in session.rows("SELECT Cluster, Name FROM time_zone"):
+            try:
+                self[cluster] = Zone(name)
+            except ValueError:
+                raise UserError(
+                    f"{session.place}: the days of {cluster} are those of {name}, a time zone "
+                    "that is not known here: install the system's package tzdata"
+                ) from None
+
+    def __missing__(self, cluster: str) -> Zone:
+        found = self[cluster] = Zone(UTC)
+        return found
+
+
+def set_zone(session: Session, cluster: str, name: str) -> None:
+    """A cluster's days are this zone's from now on, and those of the jobs that are there, too."""
+    if Zones(session)[cluster].name != name:
+        renew(session, cluster, Zone(name))
+        session.upsert("time_zone", COLUMNS, KEY, [(cluster, name)])
+
+
+def renew(session: Session, cluster: str, zone: Zone) -> None:
+    """Writes the days of a cluster's rows where they are not this zone's."""
+    last = (-1, -1, "")
+    while True:
+        job, run, step = last
+        rows = session.rows(
+            f"SELECT Job, Run, Step, Start_ns, End_ns, {', '.join(days.COLUMNS)} FROM job_run"
+            " WHERE Cluster = ? AND (Job > ? OR (Job = ? AND (Run > ? OR (Run = ? AND Step > ?))))"
+            f" ORDER BY Job, Run, Step LIMIT {BATCH}",
+            (cluster, job, job, run, run, step),
+        )
+        if not rows:
+            return
+        changed = []
+        for job, run, step, start_ns, end_ns, *known in rows:
+            found = list(zone.columns(start_ns, end_ns, step).values())
+            if found != known:
+                changed.append((*found, cluster, job, run, step))
+        session.many(
+            f"UPDATE job_run SET {', '.join(f'{name} = ?' for name in days.COLUMNS)}"
+            " WHERE Cluster = ? AND Job = ? AND Run = ? AND Step = ?",
+            changed,
+        )
+        last = rows[-1][:3]
