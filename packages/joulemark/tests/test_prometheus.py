@@ -39,6 +39,19 @@ def test_sums_by_labels(filled):
     assert float(found[f"joulemark_cost{money}"]) == pytest.approx(200e-6)
 
 
+def test_a_sum_of_some_jobs_says_of_how_many(filled):
+    filled.yaml.write_text(filled.yaml.read_text().replace("price_per_kwh: 3.6\n", ""))
+    filled.leave(5)
+    filled.run("merge")
+    found = samples(filled.run("export", "prometheus")[1])
+    nobody = '{cluster="demo",user="uid 1000",account="unknown",partition="unknown"'
+    assert found[f"joulemark_jobs_total{nobody}}}"] == "2"
+    assert found[f'joulemark_covered_jobs_total{nobody},sum="energy"}}'] == "2"
+    assert found[f'joulemark_covered_jobs_total{nobody},sum="cost"}}'] == "1"
+    lost = '{cluster="demo",user="uid 7",account="unknown",partition="unknown"'
+    assert not [name for name in found if "covered" in name and lost in name]
+
+
 def test_money_alone_is_told_apart_by_currency(filled):
     filled.yaml.write_text(filled.yaml.read_text().replace("EUR", "CHF"))
     filled.leave(5)

@@ -9,7 +9,6 @@ from typing import Callable
 from joulemark.jobrecord import UJ_PER_J
 from joulemark.usage import Group, group
 
-COST = "cost"
 BY = ["cluster", "user", "account", "partition"]
 
 
@@ -21,8 +20,10 @@ class Metric:
     kind: str
     help: str
     value: Callable[[Group], float | dict[str, float] | None]
+    label: str = ""  # of a family that has several samples of a group, by this label's values
 
 
+SUMS = ("energy", "overhead", "carbon", "cost")
 METRICS = (
     Metric("jobs_total", "counter", "Ended runs of jobs with a record.", lambda g: g.jobs),
     Metric(
@@ -50,10 +51,18 @@ METRICS = (
         lambda g: g.carbon_g,
     ),
     Metric(
-        COST,
+        "cost",
         "gauge",
         "Price of the energy, by currency; it can fall.",
         lambda g: {currency: cost.value for currency, cost in g.costs.items()},
+        label="currency",
+    ),
+    Metric(
+        "covered_jobs_total",
+        "counter",
+        "Of joulemark_jobs_total those that a sum, such as the cost, is of.",
+        lambda g: {name: jobs for name in SUMS if (jobs := getattr(g, f"{name}_jobs"))},
+        label="sum",
     ),
     Metric(
         "estimated_jobs_total",
@@ -82,11 +91,10 @@ def lines(uses: Iterable) -> Iterator[str]:
 
 
 def _samples(metric: Metric, one: Group) -> Iterator[str]:
-    """Of money one a currency."""
     value = metric.value(one)
-    if metric.name == COST:
-        for currency, cost in value.items():
-            yield _sample(metric, {**one.keys, "currency": currency}, cost)
+    if metric.label:
+        for name, part in value.items():
+            yield _sample(metric, {**one.keys, metric.label: name}, part)
     elif value is not None:
         yield _sample(metric, one.keys, value)
 
