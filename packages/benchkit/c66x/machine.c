@@ -16,7 +16,7 @@ static bool is_simulated(void) {
 
 // Every line of results has the processor's name, and so what a simulator's times are not.
 void bk_find_machine(struct bk_machine *machine) {
-    *machine = (struct bk_machine){.target = "c66x", .node = "c6678", .ranks = 1};
+    *machine = (struct bk_machine){.target = "c66x", .node = "c6678", .ranks = 1, .nodes = 1};
     snprintf(machine->cpu, sizeof machine->cpu, "TI TMS320C6678 at %u MHz%s", BK_C66X_MHZ,
              is_simulated() ? ", simulated: its times are NOT the hardware's" : "");
 }

@@ -32,6 +32,12 @@ static bool read_proc(const char *path, const char *key, char *value, size_t siz
     return found;
 }
 
+// What Slurm says of the step, or 1.
+static unsigned count_of_step(const char *name) {
+    const char *text = getenv(name);
+    return text != NULL && atoi(text) > 0 ? (unsigned)atoi(text) : 1;
+}
+
 static const char *step_of_job(void) {
     const char *step = getenv("SLURM_STEP_ID");
     // Slurm numbers the special steps from the top of 32 bits.
@@ -43,7 +49,7 @@ static const char *step_of_job(void) {
 }
 
 void bk_find_machine(struct bk_machine *machine) {
-    *machine = (struct bk_machine){.ranks = 1};
+    *machine = (struct bk_machine){.ranks = 1, .nodes = 1};
     struct utsname name;
     bool known = uname(&name) == 0;
     snprintf(machine->target, sizeof machine->target, "%s", known ? name.machine : "unknown");
@@ -57,11 +63,9 @@ void bk_find_machine(struct bk_machine *machine) {
     if (machine->job == NULL)
         return;
     machine->step = step_of_job();
-    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
-    if (tasks != NULL && atoi(tasks) > 0) {
-        machine->ranks = (unsigned)atoi(tasks);
-        machine->rank = getenv("SLURM_PROCID");
-    }
+    machine->ranks = count_of_step("SLURM_STEP_NUM_TASKS");
+    machine->nodes = count_of_step("SLURM_STEP_NUM_NODES");
+    machine->rank = getenv("SLURM_PROCID");
 }
 
 void *bk_allocate(size_t bytes) {

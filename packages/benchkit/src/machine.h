@@ -10,6 +10,7 @@ struct bk_machine {
     const char *job;  // NULL outside Slurm
     const char *step; // "batch", "0", ...; NULL outside Slurm
     unsigned ranks;   // tasks of the step
+    unsigned nodes;   // of the step
     const char *rank; // this task's number, NULL outside a step
 };
 

@@ -130,6 +130,7 @@ struct bk_session *bk_open(const struct bk_benchmark *benchmark, const struct bk
     session->benchmark = benchmark;
     session->options = options;
     bk_find_machine(&session->machine);
+    session->team_nodes = (unsigned)bk_team_sum(bk_team()->first_on_node);
     bool open = open_outputs(session);
     if (bk_team_maximum(!open) > 0) {
         free_session(session);
@@ -153,6 +154,13 @@ static unsigned ranks_of(const struct bk_session *session, const struct bk_case 
     if (what->ranks > 0)
         return what->ranks;
     return bk_ranks() > 1 ? 1 : session->machine.ranks;
+}
+
+// A case of fewer ranks than there are is on one node, for all that is known.
+static unsigned nodes_of(const struct bk_session *session, const struct bk_case *what) {
+    if (bk_ranks() == 1)
+        return session->machine.nodes;
+    return ranks_of(session, what) == bk_ranks() ? session->team_nodes : 1;
 }
 
 static void write_raw(struct bk_session *session, const struct bk_case *what,
@@ -252,6 +260,7 @@ static void write_cooked(struct bk_session *session, const struct bk_case *what,
     json_text(&line, "digest", bk_ranks() > 1 ? NULL : digest); // of this rank's part alone
     json_count(&line, "threads", what->threads);
     json_count(&line, "ranks", ranks_of(session, what));
+    json_count(&line, "nodes", nodes_of(session, what));
     json_text(&line, "target", machine->target);
     json_text(&line, "cpu", machine->cpu);
     json_text(&line, "device", what->device);

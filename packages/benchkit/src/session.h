@@ -13,6 +13,7 @@ struct bk_session {
     const struct bk_benchmark *benchmark;
     const struct bk_options *options;
     struct bk_machine machine;
+    unsigned team_nodes; // on which the ranks of this MPI job are
     FILE *raw;
     FILE *cooked;
     const char *raw_name;

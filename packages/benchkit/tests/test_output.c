@@ -78,7 +78,7 @@ TEST(a_verified_result_has_all_fields) {
                         "\"time_s\":0.002,\"time_best_s\":0.0019,\"time_spread_s\":0.001,"
                         "\"performance\":8388608000,"
                         "\"unit\":\"B/s\",\"verified\":true,\"digest\":\"000000000000001f\","
-                        "\"threads\":2,\"ranks\":1,") == line,
+                        "\"threads\":2,\"ranks\":1,\"nodes\":1,") == line,
            "%s", line);
     expect_part(line, "\"region\":\"copy/1048576\",\"region_seconds\":0.04,\"energy_j\":0.25,"
                       "\"energy_uncertainty_j\":0.01,\"power_w\":125,\"estimated\":false,"
@@ -100,7 +100,9 @@ TEST(devices_units_and_own_options_are_told) {
     options.extras[TEST_CACHE_LINE] = 128;
     options.extras[TEST_SHARE] = 0.25;
     options.extras[TEST_ORDER] = 1;
+    setenv("SLURM_STEP_NUM_NODES", "2", 1);
     struct bk_session *session = bk_open(&test_program, &options);
+    unsetenv("SLURM_STEP_NUM_NODES");
     if (!expect(session != NULL))
         return;
     struct bk_timing timing = example();
@@ -108,7 +110,7 @@ TEST(devices_units_and_own_options_are_told) {
     expect_equal(bk_close(session), BK_OK);
     const char *line = contents(test_path("cooked"));
     expect_part(line, "\"performance\":50000,\"unit\":\"update/s\",");
-    expect_part(line, "\"ranks\":3,");
+    expect_part(line, "\"ranks\":3,\"nodes\":2,");
     expect_part(line, "\"device\":\"A \\\"GPU\\\"\",\"option_cache_line\":128,"
                       "\"option_share\":0.25,\"option_order\":\"column\",");
 }

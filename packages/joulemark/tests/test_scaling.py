@@ -54,6 +54,27 @@ def test_kind_can_be_chosen_where_both_are_there(site, results):
     assert [(one["workers"], one["size"]) for one in weak] == [(1, 1000), (2, 1000)]
 
 
+def test_nodes_and_ranks_scale_apart(site, results):
+    """Four ranks on one node and on two are two results, of one N each."""
+    spread = [(1, 1), (2, 1), (4, 1), (4, 2), (8, 2), (16, 4)]
+    results(
+        *(line(ranks=r, nodes=n, threads=1, time_s=1 / r + (n > 1)) for r, n in spread),
+        line(ranks=32, nodes=3, threads=1),
+    )
+    found = records(site, "mod2am")
+    sets = {}
+    for one in found:
+        sets.setdefault((one["worker"], one["ranks"] / one["nodes"]), []).append(one["nodes"])
+    assert sets["nodes", 2.0] == [1, 2] and sets["nodes", 4.0] == [1, 2, 4]
+    ranks = [(one["nodes"], one["workers"]) for one in found if one["worker"] == "ranks"]
+    assert ranks == [(1, 1), (1, 2), (1, 4), (2, 4), (2, 8)]
+    assert {one["runs"] for one in found} == {1}
+    out = site.out("report", "scaling", "mod2am", "--format", "markdown")
+    assert "4 ranks a node, 1 thr. a rank" in out and "1 thr. a rank, on 2 nodes" in out
+    table = site.out("report", "table", "mod2am", "--format", "markdown")
+    assert "4 ranks, " in table and "4 ranks on 2 nodes, " in table
+
+
 def test_threads_are_the_workers_where_all_have_one_rank(site, results):
     results(line(threads=1, time_s=0.1), line(threads=2, time_s=0.08))
     found = records(site, "mod2am")

@@ -161,7 +161,7 @@ def _name_here(one: Series, others: list[Series]) -> str:
     best = one.variant.startswith("best of")
     parts = ["best" if best else one.variant, f"{one.threads} thr."]
     if any(other.ranks > 1 for other in others):
-        parts.append("1 rank" if one.ranks == 1 else f"{one.ranks} ranks")
+        parts.append(one.place)
     if len({other.machine for other in others}) > 1:
         parts.append(one.machine)
     return ", ".join(parts)

@@ -40,6 +40,7 @@ class Measurement:
     estimated: bool
     device: str = ""  # that computed, such as a GPU; empty: the CPU
     repetitions: int | None = None  # timed ones of one run, whose mean time_s is
+    nodes: int = 0  # 0: an earlier program did not tell
 
 
 class LineError(Exception):
@@ -95,6 +96,7 @@ def parse(line: str | bytes) -> Measurement:
         **numbers,
         estimated=_estimated(values, numbers["energy_j"]),
         repetitions=None if values.get("repetitions") is None else _count(values, "repetitions"),
+        nodes=0 if values.get("nodes") is None else _count(values, "nodes"),
         unit=_unit(_get(values, "unit", str, "a text")),
         device="" if values.get("device") is None else _get(values, "device", str, "a text"),
     )

@@ -257,6 +257,7 @@ def cooked(test: Test, threads: int, energy: Energy | None) -> dict:
         "verified": passed,
         "threads": threads,
         "ranks": test.p * test.q,
+        "nodes": _nodes(),
         "target": platform.machine(),
         "cpu": _cpu(),
         "region_seconds": energy.seconds if known else None,
@@ -267,6 +268,12 @@ def cooked(test: Test, threads: int, energy: Energy | None) -> dict:
         "job": os.environ.get("SLURM_JOB_ID"),
         "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
     }
+
+
+def _nodes() -> int | None:
+    """The job's."""
+    text = os.environ.get("SLURM_JOB_NUM_NODES", "1")
+    return int(text) if text.isdigit() and int(text) > 0 else None
 
 
 def _cpu() -> str:

@@ -57,7 +57,7 @@ def _of_measurements(series: Series, measured: Iterable[Measurement]) -> Peak | 
         for one in measured
         if one.benchmark in MEASURES.get(series.unit, ())
         and (one.device or one.cpu, one.target) == (series.machine, series.target)
-        and one.ranks == series.ranks
+        and (one.ranks, one.nodes) == (series.ranks, series.nodes)
         and one.unit == series.unit
         and one.performance
     ]

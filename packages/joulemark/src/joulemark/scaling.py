@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Callable
 
 from joulemark import cooked, peaks, published, stats, table
 from joulemark.errors import UserError
@@ -159,10 +160,7 @@ def _programs(found: list[Series]) -> Iterator[list[Series]]:
 
 
 def _of_program(group: list[Series], options) -> Iterator[Scaling]:
-    worker = RANKS if any(one.ranks > 1 for one in group) else THREADS
-    # the threads of a rank stay the same, or ranks would be told to scale as threads do
-    for threads in sorted({one.threads for one in group}) if worker == RANKS else [None]:
-        same = [one for one in group if threads in (None, one.threads)]
+    for worker, same in _sets(group):
         pairs = [(getattr(one, worker), row) for one in same for row in one.rows]
         peak = _given_peak(same[0], options.peak, worker)
         for kind, points in _kinds(pairs, options.kind):
@@ -176,8 +174,42 @@ def _of_program(group: list[Series], options) -> Iterator[Scaling]:
             )
 
 
+def _sets(group: list[Series]) -> Iterator[tuple[str, list[Series]]]:
+    """What the workers are, and the series that differ in their number alone: neither nodes are
+    told to scale as ranks do, nor ranks as threads."""
+    if all(one.ranks == 1 for one in group):
+        yield THREADS, group
+        return
+    for threads in sorted({one.threads for one in group}):
+        same = [one for one in group if one.threads == threads]
+        on_nodes = _alike(same, lambda one: one.nodes and one.ranks / one.nodes, NODES)
+        on_ranks = _alike(same, lambda one: one.nodes, RANKS)
+        yield from on_nodes
+        yield from on_ranks
+        if not on_nodes and not on_ranks:  # each number of ranks was spread otherwise
+            yield RANKS, same
+
+
+def _alike(
+    series: list[Series], key: Callable[[Series], float], worker: str
+) -> list[tuple[str, list[Series]]]:
+    """Those of one key that were measured with several counts of the workers."""
+    groups: dict[float, list[Series]] = {}
+    for one in series:
+        groups.setdefault(key(one), []).append(one)
+    return [
+        (worker, groups[value])
+        for value in sorted(groups)
+        if len({getattr(one, worker) for one in groups[value]}) > 1
+    ]
+
+
 def _name(series: Series, worker: str) -> str:
-    of_ranks = f", {series.threads} thr. a rank" if worker == RANKS else ""
+    of_ranks = "" if worker == THREADS else f", {series.threads} thr. a rank"
+    if worker == NODES:
+        of_ranks = f", {series.ranks / series.nodes:g} ranks a node{of_ranks}"
+    elif series.nodes > 1:
+        of_ranks += f", on {series.nodes} nodes"
     return f"{series.variant}{of_ranks}, {series.machine}"
 
 
@@ -254,12 +286,22 @@ def records(found: list[Scaling]) -> list[dict]:
             "worker": one.worker,
             "workers": point.workers,
             **record,
+            **_counts(one, point),
             **_ratios(one, point),
             "peak_source": one.peak.source if one.peak else None,
         }
         for one in found
         for point, record in zip(one.points, table.as_records([one.series]))
     ]
+
+
+def _counts(one: Scaling, point: Point) -> dict[str, int]:
+    """What is this point's own in the series of all points."""
+    if one.worker == NODES:
+        first = one.series
+        ranks = first.ranks * point.workers // first.nodes if first.nodes else point.workers
+        return {NODES: point.workers, RANKS: ranks}
+    return {one.worker: point.workers}
 
 
 def _ratios(one: Scaling, point: Point) -> dict[str, float | None]:

@@ -80,6 +80,7 @@ class Series:
     unit: str
     device: str
     rows: tuple[Row, ...]
+    nodes: int = 0  # 0: not told
     predicted: bool = False  # by a model; nothing of it was measured
 
     @property
@@ -93,6 +94,12 @@ class Series:
         return self.device or self.cpu
 
     @property
+    def place(self) -> str:
+        """`4 ranks on 2 nodes`."""
+        ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
+        return f"{ranks} on {self.nodes} nodes" if self.nodes > 1 else ranks
+
+    @property
     def name(self) -> str:
         """`mod2am`, `jm-stream triad`."""
         same = self.kernel == self.benchmark
@@ -104,7 +111,8 @@ class Series:
         return any(row.estimated for row in self.rows)
 
 
-_KEY = ("benchmark", "kernel", "variant", "threads", "ranks", "target", "cpu", "unit", "device")
+_KEY = ("benchmark", "kernel", "variant", "threads", "ranks", "nodes", "target", "cpu", "unit")
+_KEY += ("device",)
 
 
 def series_of(measurements: list[Measurement], wanted: str) -> list[Series]:
@@ -119,7 +127,7 @@ def series_of(measurements: list[Measurement], wanted: str) -> list[Series]:
         groups.setdefault(tuple(getattr(one, key) for key in _KEY), []).append(one)
     order = {one.kernel: index for index, one in reversed(list(enumerate(chosen)))}
     return [
-        Series(*key, rows=_rows(groups[key]))
+        Series(**dict(zip(_KEY, key)), rows=_rows(groups[key]))
         for key in sorted(groups, key=lambda key: (key[0], order[key[1]], *key[2:]))
     ]
 

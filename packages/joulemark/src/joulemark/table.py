@@ -90,7 +90,7 @@ def _unit(series: Series, key: str) -> str:
 def title(series: Series) -> str:
     """What was measured, where, and whether its energy is an estimate."""
     threads = "1 thread" if series.threads == 1 else f"{series.threads} threads"
-    ranks = "" if series.ranks == 1 else f", {series.ranks} ranks"
+    ranks = "" if series.ranks == 1 else f", {series.place}"
     estimate = f" ({ESTIMATED})" if series.estimated else ""
     if series.is_of_others:
         estimate = f" ({PREDICTED})" if series.predicted else ""
@@ -205,6 +205,7 @@ def _record(series: Series, row: Row) -> dict:
         "variant": series.variant,
         "threads": series.threads,
         "ranks": series.ranks,
+        "nodes": series.nodes or None,
         "target": series.target,
         "cpu": series.cpu,
         "device": series.device or None,
@@ -263,7 +264,7 @@ def comparison(all_series: list[Series], before: str, after: str) -> list[Text]:
 
 
 def _comparable(one: Series, other: Series) -> bool:
-    same = ("benchmark", "kernel", "ranks", "target", "cpu", "device")
+    same = ("benchmark", "kernel", "ranks", "nodes", "target", "cpu", "device")
     return all(getattr(one, key) == getattr(other, key) for key in same)
 
 

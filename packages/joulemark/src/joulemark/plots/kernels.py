@@ -106,8 +106,8 @@ def _label(one: Series, series: list[Series], estimated: bool) -> str:
     if one.is_of_others:
         return f"{one.machine.partition(':')[0]} {one.variant}"
     parts = [one.variant, "1 thread" if one.threads == 1 else f"{one.threads} threads"]
-    if len({other.ranks for other in series}) > 1:
-        parts.append("1 rank" if one.ranks == 1 else f"{one.ranks} ranks")
+    if len({(other.ranks, other.nodes) for other in series}) > 1:
+        parts.append(one.place)
     if len({(other.target, other.machine) for other in series}) > 1:
         parts.append(one.machine)
     return ", ".join(parts) + (" (estimated)" if estimated else "")

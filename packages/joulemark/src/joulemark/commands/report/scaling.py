@@ -9,8 +9,8 @@ from joulemark.commands.report import sources
 
 SUMMARY = "tell how performance and energy scale over nodes, ranks or threads"
 EPILOG = """\
-From cooked files of runs with several counts of ranks (or, where all have one rank, of threads),
-such as job-templates/scaling.sbatch leaves, and from tables 100 to 110 of PRACE-1IP D9.3.3:
+From cooked files of runs with several counts of nodes, of ranks or, where all have one rank, of
+threads, such as job-templates/scaling.sbatch leaves; tables 100 to 110 of PRACE-1IP D9.3.3 are of
 STREAM over threads (UiO), mod2am (BSC-1), Hydro (BSC-1, CaSToRC, LRZ) and Linpack (BSC-1, CaSToRC,
 LRZ) over nodes. A size that ran on several counts is a strong series; where none did, the largest
 size of each count is a weak one. Energy is the sum over the nodes; power is energy over time.
