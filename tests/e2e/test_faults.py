@@ -40,6 +40,7 @@ from tests.e2e.outcome import (
 from tests.e2e.waveform import NS, STEADY
 
 USER = None if os.geteuid() else ORDINARY_USER  # root's profiles are as fine as asked for
+TURNS = 6  # how often each of two steps is timed, one beside the other
 GONE_S = 1.0  # how long a daemon stays away at least
 TICKS_S = 3.0  # and what its last tick and its next one may be apart from that
 
@@ -176,18 +177,19 @@ def test_a_daemon_that_hangs_costs_a_step_its_timeouts_alone(steady: Cluster) ->
     daemon = steady.node("n1").daemon
     step = "before=$(date +%s%N); srun true; echo $(($(date +%s%N) - before))"
     stop, go_on = f"kill -STOP {daemon.pid}", f"kill -CONT {daemon.pid}"
-    thrice = f"{step}; {step}; {step}"
-    job = alone(steady, f"trap '{go_on}' EXIT; {thrice}; {stop}; {thrice}")
+    turns = " ".join(str(turn) for turn in range(TURNS))
+    in_turn = f"for turn in {turns}; do {step}; {stop}; {step}; {go_on}; done"
+    job = alone(steady, f"trap '{go_on}' EXIT; {in_turn}")
     ended_well(steady, job)
-    usual_s, hung_s = shortest_of_three(steady.job_output(job))
+    usual_s, hung_s = shortest_of_each(steady.job_output(job))
     assert hung_s < 1.5 * usual_s + 0.2 + 0.1  # a busy machine's steps differ by a part of them
 
 
-def shortest_of_three(output: str) -> tuple[float, float]:
+def shortest_of_each(output: str) -> tuple[float, float]:
     # srun may add a line about a step that waits for the one before
     durations_s = [int(line) / NS for line in output.splitlines() if line.isdigit()]
-    assert len(durations_s) == 6, output
-    return min(durations_s[:3]), min(durations_s[3:])
+    assert len(durations_s) == 2 * TURNS, output
+    return min(durations_s[::2]), min(durations_s[1::2])
 
 
 def test_a_daemon_that_hangs_does_not_hold_up_the_node(steady: Cluster) -> None:
