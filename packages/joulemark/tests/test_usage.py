@@ -10,7 +10,8 @@ import re
 import builders
 import pytest
 from cooked_lines import markdown_rows
-from joulemark import cli
+from joulemark import cli, output
+from joulemark.store import jobs, schema
 
 
 @pytest.fixture
@@ -160,6 +161,16 @@ def test_parquet_reads_back(used):
     by_id = {row["JobIDRaw"]: row for row in table.to_pylist()}
     assert by_id["2"]["UserName"] == "alice" and by_id["2.0"]["Payer"] is None
     assert by_id["1"]["EnergyOverhead_uj"] is None
+
+
+def test_parquet_types_are_the_store_s_where_the_first_jobs_have_no_value(tmp_path):
+    """A later batch may have one."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    values = {"BIGINT": 202611, "DOUBLE PRECISION": 0.5}
+    unknown = dict.fromkeys(jobs.NAMES)
+    known = {name: values.get(schema.JOB_RUN[name], "a text") for name in jobs.NAMES}
+    output.write([[unknown], [known]], "parquet", str(tmp_path / "jobs.parquet"))
+    assert parquet.read_table(tmp_path / "jobs.parquet").to_pylist() == [unknown, known]
 
 
 def test_parquet_without_pyarrow_says_how_to_get_it(used, monkeypatch):

@@ -108,7 +108,7 @@ REAL = ("Watts", "Joules", "Seconds", "_g", "Cost", "CostError", "CostOverhead")
 REAL_UJ = ("UncertaintySystematic_uj", "UncertaintyRandom_uj")
 REAL_UJ += ("OverheadSystematic_uj", "OverheadRandom_uj")
 WHOLE = ("_uj", "_ns", "Raw", "Day", "jobs", "Uid", "Job", "Run", "NNodes", "Estimated", "Samples")
-WHOLE += ("Incomplete", "Payer")
+WHOLE += ("Incomplete", "Payer", "Month")
 
 
 def _arrow_type(pyarrow, name: str, batch: list[dict]):
