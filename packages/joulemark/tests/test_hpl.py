@@ -92,6 +92,27 @@ def test_energy_is_the_sum_over_the_nodes(tmp_path, capsys):
     assert "has 3 tests: run HPL for each" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words, job, grid, nodes",
+    [
+        (["--nodes", "3"], "2", "2     3", 3),
+        ([], "2", "2     3", 2),
+        ([], None, "2     3", None),  # six ranks may be anywhere
+        ([], None, "1     1", 1),
+    ],
+)
+def test_nodes_are_those_given_else_the_job_s(
+    tmp_path, capsys, monkeypatch, words, job, grid, nodes
+):
+    monkeypatch.delenv("SLURM_JOB_NUM_NODES", raising=False)
+    if job:
+        monkeypatch.setenv("SLURM_JOB_NUM_NODES", job)
+    output = tmp_path / "HPL.out"
+    output.write_text("\n".join(OUTPUT.splitlines()[:5]).replace("2     3", grid))
+    assert cli.main(["hpl", "results", str(output), *words]) == 0
+    assert json.loads(capsys.readouterr().out)["nodes"] == nodes
+
+
 def test_a_modelled_energy_says_so():
     energy = hpl.energy_of("x: 5.0 J +- 2.0 J (k=2), estimated by a model in 1.0 s", 1)
     assert energy.estimated and energy.joules == 5

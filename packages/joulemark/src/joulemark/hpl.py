@@ -168,6 +168,11 @@ class Test:
     passed: bool = False
 
     @property
+    def ranks(self) -> int:
+        """Of the grid."""
+        return self.p * self.q
+
+    @property
     def operations(self) -> float:
         """As HPL counts them."""
         return 2 / 3 * self.n**3 + 3 / 2 * self.n**2
@@ -222,7 +227,13 @@ def write_results(options: argparse.Namespace) -> int:
     energy = energy_of(_read(options.energy), nodes) if options.energy else None
     if energy and len(tests) > 1:
         raise UserError(f"--energy: {options.output} has {len(tests)} tests: run HPL for each")
-    text = "".join(json.dumps(cooked(test, options.threads, energy)) + "\n" for test in tests)
+    is_told = options.nodes is not None or os.environ.get("SLURM_JOB_NUM_NODES")
+    lines = [
+        # where nobody told, several ranks may be anywhere
+        cooked(test, options.threads, nodes if is_told or test.ranks == 1 else None, energy)
+        for test in tests
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
     if options.cooked:
         _write(Path(options.cooked), text, "a")
     else:
@@ -237,7 +248,7 @@ def write_results(options: argparse.Namespace) -> int:
     return 0 if all(test.passed for test in tests) else 1
 
 
-def cooked(test: Test, threads: int, energy: Energy | None) -> dict:
+def cooked(test: Test, threads: int, nodes: int | None, energy: Energy | None) -> dict:
     """One line, as benchkit's programs write it."""
     passed, known = test.passed, test.passed and energy is not None
     return {
@@ -256,8 +267,8 @@ def cooked(test: Test, threads: int, energy: Energy | None) -> dict:
         "unit": "F/s",
         "verified": passed,
         "threads": threads,
-        "ranks": test.p * test.q,
-        "nodes": _nodes(),
+        "ranks": test.ranks,
+        "nodes": nodes,
         "target": platform.machine(),
         "cpu": _cpu(),
         "region_seconds": energy.seconds if known else None,
@@ -268,12 +279,6 @@ def cooked(test: Test, threads: int, energy: Energy | None) -> dict:
         "job": os.environ.get("SLURM_JOB_ID"),
         "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
     }
-
-
-def _nodes() -> int | None:
-    """The job's."""
-    text = os.environ.get("SLURM_JOB_NUM_NODES", "1")
-    return int(text) if text.isdigit() and int(text) > 0 else None
 
 
 def _cpu() -> str:

@@ -26,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cooked", metavar="FILE", help="append to FILE (default: print)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of each rank")
     parser.add_argument("--energy", metavar="FILE", help="the region's lines, one a node")
-    parser.add_argument("--nodes", type=int, metavar="N", help="(default: the job's, else 1)")
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        metavar="N",
+        help="(default: the job's, else 1 for --energy, and null in a line of several ranks)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
