@@ -41,6 +41,31 @@ def test_fraction_and_efficiency_are_those_of_the_tables(site, results):
     assert "chip: DSP cores and DRAM" in dsp["caveats"] and "one core of eight" in dsp["caveats"]
 
 
+def test_one_rank_of_an_earlier_program_was_on_one_node(site, results):
+    results(line(1000), line(1000, nodes=1))
+    (here,) = [one for one in rows(site, "mod2am", "--with", "SNIC") if one["origin"] == "here"]
+    assert (here["runs"], here["nodes"]) == (2, 1)
+    results(line(1000, nodes=1), line(1000, benchmark="hpl", kernel="linpack"))
+    (here,) = [one for one in rows(site, "mod2am", "--with", "SNIC") if one["origin"] == "here"]
+    assert "the best measured" in here["peak_source"]
+
+
+def test_sides_of_unknown_nodes_have_columns_and_names_of_their_own(site, results):
+    results(line(1000, ranks=4), line(1000, time_s=0.1, ranks=4, nodes=1))
+    out = site.out("compare", "mod2am", "--with", "SNIC", "--format", "markdown")
+    heads, *body = markdown_rows(out)
+    names = ["blas, 2 thr., 4 ranks, nodes unknown", "blas, 2 thr., 4 ranks"]
+    assert heads == ["Size", *names, "SNIC"]
+    assert next(row for row in body if row[0] == "1000")[1:] == ["40.0", "20.0", "0.28"]
+
+
+def test_sides_of_one_name_share_no_cell(site, results):
+    results(line(1000), line(1000, time_s=0.1, target="aarch64"))
+    out = site.out("compare", "mod2am", "--with", "SNIC", "--format", "markdown")
+    row = next(row for row in markdown_rows(out) if row[0] == "1000")
+    assert sorted(row[1:]) == ["0.28", "20.0", "40.0"]
+
+
 def test_what_was_measured_and_what_is_wrong_is_printed(site, results):
     results(line(1000, **UNKNOWN))
     out = site.out("compare", "mod2am", "--with", "PSNC-IB,LRZ", "--format", "markdown")

@@ -214,8 +214,8 @@ def tables(name: str, sides: list[Side]) -> Iterator[table.Text]:
     """Performance, fraction of peak and energy efficiency by size: a column a side."""
     sizes = sorted({row.size for side in sides for row in side.series.rows})
     for quantity in QUANTITIES:
-        cells = {side.name: _values(side, quantity) for side in sides}
-        known = [side for side in sides if cells[side.name]]
+        cells = {side: _values(side, quantity) for side in sides}  # two may be of one name
+        known = [side for side in sides if cells[side]]
         for part in _parts(known):
             yield _table(name, quantity, part, cells, sizes)
 
@@ -249,10 +249,7 @@ def _table(name: str, quantity: Quantity, sides: list[Side], cells, sizes) -> ta
     exponent = -2 if unit == "%" else units.best_exponent(known)
     shown_unit = unit if unit == "%" else units.prefix(exponent) + unit
     body = [
-        (
-            "value",
-            [str(size), *(_cell(cells[side.name].get(size), exponent, unit) for side in sides)],
-        )
+        ("value", [str(size), *(_cell(cells[side].get(size), exponent, unit) for side in sides)])
         for size in sizes
         if any(size in column for column in cells.values())
     ]

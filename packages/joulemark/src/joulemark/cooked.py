@@ -40,7 +40,7 @@ class Measurement:
     estimated: bool
     device: str = ""  # that computed, such as a GPU; empty: the CPU
     repetitions: int | None = None  # timed ones of one run, whose mean time_s is
-    nodes: int = 0  # 0: an earlier program did not tell
+    nodes: int = 0  # 0: an earlier program did not tell, and it had several ranks
 
 
 class LineError(Exception):
@@ -96,7 +96,7 @@ def parse(line: str | bytes) -> Measurement:
         **numbers,
         estimated=_estimated(values, numbers["energy_j"]),
         repetitions=None if values.get("repetitions") is None else _count(values, "repetitions"),
-        nodes=0 if values.get("nodes") is None else _count(values, "nodes"),
+        nodes=_nodes(values),
         unit=_unit(_get(values, "unit", str, "a text")),
         device="" if values.get("device") is None else _get(values, "device", str, "a text"),
     )
@@ -131,6 +131,13 @@ def _count(values: dict, key: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 1 << 63:
         raise LineError(f"{key}: {json.dumps(value)}: must be a whole number from 1 to 2^63 - 1")
     return value
+
+
+def _nodes(values: dict) -> int:
+    """One rank was on one node, whether or not the program told."""
+    if values.get("nodes") is not None:
+        return _count(values, "nodes")
+    return 1 if values["ranks"] == 1 else 0
 
 
 def _number(values: dict, key: str) -> float | None:

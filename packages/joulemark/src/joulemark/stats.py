@@ -95,8 +95,10 @@ class Series:
 
     @property
     def place(self) -> str:
-        """`4 ranks on 2 nodes`."""
+        """`4 ranks on 2 nodes`; unknown nodes are named, for they could be one."""
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
+        if self.ranks > 1 and not self.nodes:
+            return f"{ranks}, nodes unknown"
         return f"{ranks} on {self.nodes} nodes" if self.nodes > 1 else ranks
 
     @property

@@ -106,7 +106,8 @@ def _label(one: Series, series: list[Series], estimated: bool) -> str:
     if one.is_of_others:
         return f"{one.machine.partition(':')[0]} {one.variant}"
     parts = [one.variant, "1 thread" if one.threads == 1 else f"{one.threads} threads"]
-    if len({(other.ranks, other.nodes) for other in series}) > 1:
+    ours = [other for other in series if not other.is_of_others]  # of others nobody told nodes
+    if len({(other.ranks, other.nodes) for other in ours}) > 1:
         parts.append(one.place)
     if len({(other.target, other.machine) for other in series}) > 1:
         parts.append(one.machine)
