@@ -75,6 +75,34 @@ def test_nodes_and_ranks_scale_apart(site, results):
     assert "4 ranks, " in table and "4 ranks on 2 nodes, " in table
 
 
+def test_a_given_peak_is_of_one_rank_over_nodes_too(site, results):
+    results(*(line(ranks=4 * n, nodes=n, threads=1, time_s=0.05 / n) for n in (1, 2)))
+    found = records(site, "mod2am", "--peak", "20")
+    assert {one["worker"] for one in found} == {"nodes"}
+    assert ratios(found, "peak_fraction") == [0.5, 0.5]
+    assert {one["peak_source"] for one in found} == {"20 GF/s of one of the ranks: given"}
+
+
+def test_ranks_that_were_spread_otherwise_keep_their_own_nodes(site, results):
+    spread = [(48, 1), (64, 2), (64, 4), (72, 5)]
+    results(*(line(ranks=r, nodes=n, threads=1, time_s=1 / r) for r, n in reversed(spread)))
+    found = records(site, "mod2am")
+    assert {one["worker"] for one in found} == {"ranks"}
+    assert [(one["ranks"], one["nodes"]) for one in found] == spread
+    assert " nodes" not in site.out("report", "scaling", "mod2am", "--format", "markdown")
+
+
+def test_one_rank_stands_with_ranks_of_unknown_nodes_too(site, results):
+    earlier = [line(ranks=ranks, threads=1) for ranks in (1, 2, 4)]
+    results(*earlier, *(line(ranks=ranks, nodes=1, threads=1) for ranks in (1, 2)))
+    found = records(site, "mod2am")
+    counts = [(one["workers"], one["nodes"], one["runs"]) for one in found]
+    assert counts == [(1, 1, 2), (2, None, 1), (4, None, 1), (1, 1, 2), (2, 1, 1)]
+    out = site.out("report", "scaling", "mod2am", "--format", "markdown")
+    assert out.count("1 thr. a rank, nodes unknown, A CPU") == 1
+    assert out.count("1 thr. a rank, A CPU") == 1
+
+
 def test_threads_are_the_workers_where_all_have_one_rank(site, results):
     results(line(threads=1, time_s=0.1), line(threads=2, time_s=0.08))
     found = records(site, "mod2am")
@@ -105,7 +133,8 @@ def test_estimates_stay_marked(site, results):
 
 def test_one_count_is_no_series(site, results):
     results(line(**UNKNOWN))
-    assert "no size was measured with two counts" in site.fails("report", "scaling", "mod2am")
+    why = "no size was measured with two counts of nodes, ranks or threads"
+    assert why in site.fails("report", "scaling", "mod2am")
 
 
 @pytest.mark.parametrize(

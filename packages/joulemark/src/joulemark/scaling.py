@@ -28,6 +28,7 @@ class Point:
 
     workers: int
     row: Row
+    nodes: int = 0  # 0: not told
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ def find(options) -> list[Scaling]:
     """All scalings that were asked for, this machine's first."""
     published.check_names(options.prototypes)
     found, error = published.measured_here(options, _measured)
-    too_few = f"KERNEL {options.kernel}: no size was measured with two counts of ranks or threads"
+    too_few = f"KERNEL {options.kernel}: no size was measured with two counts of "
+    too_few += "nodes, ranks or threads"
     why = None if found else error or too_few
     for name in options.prototypes:
         found += _published(options.kernel, name)
@@ -115,8 +117,8 @@ def _published(wanted: str, name: str) -> Iterator[Scaling]:
         by_table.setdefault(published.table_of(one), []).append(one)
     for number, found in by_table.items():
         shared = number in SHARED_MEMORY_TABLES
-        points = _points(
-            (one.threads if shared else one.ranks, row) for one in found for row in one.rows
+        points = _in_order(
+            Point(one.threads if shared else one.ranks, row) for one in found for row in one.rows
         )
         kind = STRONG if len({point.row.size for point in points}) == 1 else WEAK
         yield Scaling(
@@ -131,9 +133,8 @@ def _published(wanted: str, name: str) -> Iterator[Scaling]:
         )
 
 
-def _points(pairs: Iterable[tuple[int, Row]]) -> tuple[Point, ...]:
-    points = [Point(workers, row) for workers, row in pairs]
-    return tuple(sorted(points, key=lambda point: (point.workers, point.row.size)))
+def _in_order(points: Iterable[Point]) -> tuple[Point, ...]:
+    return tuple(sorted(points, key=lambda one: (one.workers, one.row.size, one.nodes)))
 
 
 def _of_all(like: Series, points: tuple[Point, ...]) -> Series:
@@ -161,11 +162,13 @@ def _programs(found: list[Series]) -> Iterator[list[Series]]:
 
 def _of_program(group: list[Series], options) -> Iterator[Scaling]:
     for worker, same in _sets(group):
-        pairs = [(getattr(one, worker), row) for one in same for row in one.rows]
+        all_points = [
+            Point(getattr(one, worker), row, one.nodes) for one in same for row in one.rows
+        ]
         peak = _given_peak(same[0], options.peak, worker)
-        for kind, points in _kinds(pairs, options.kind):
+        for kind, points in _kinds(all_points, options.kind):
             yield Scaling(
-                name=_name(same[0], worker),
+                name=_name(same, worker),
                 kind=kind,
                 worker=worker,
                 series=_of_all(same[0], points),
@@ -182,8 +185,10 @@ def _sets(group: list[Series]) -> Iterator[tuple[str, list[Series]]]:
         return
     for threads in sorted({one.threads for one in group}):
         same = [one for one in group if one.threads == threads]
-        on_nodes = _alike(same, lambda one: one.nodes and one.ranks / one.nodes, NODES)
-        on_ranks = _alike(same, lambda one: one.nodes, RANKS)
+        told = [one for one in same if one.nodes]
+        untold = [one for one in same if not one.nodes or one.ranks == 1]  # one needs no telling
+        on_nodes = _alike(told, lambda one: one.ranks / one.nodes, NODES)
+        on_ranks = _alike(untold, lambda _: 0, RANKS) + _alike(told, lambda one: one.nodes, RANKS)
         yield from on_nodes
         yield from on_ranks
         if not on_nodes and not on_ranks:  # each number of ranks was spread otherwise
@@ -204,34 +209,39 @@ def _alike(
     ]
 
 
-def _name(series: Series, worker: str) -> str:
+def _name(same: list[Series], worker: str) -> str:
+    series = same[0]
     of_ranks = "" if worker == THREADS else f", {series.threads} thr. a rank"
     if worker == NODES:
         of_ranks = f", {series.ranks / series.nodes:g} ranks a node{of_ranks}"
-    elif series.nodes > 1:
+    elif series.nodes > 1 and all(one.nodes == series.nodes for one in same):
         of_ranks += f", on {series.nodes} nodes"
+    elif worker == RANKS and not any(one.nodes for one in same if one.ranks > 1):
+        of_ranks += ", nodes unknown"
     return f"{series.variant}{of_ranks}, {series.machine}"
 
 
 def _given_peak(series: Series, giga: float | None, worker: str) -> Peak | None:
+    """Of one worker; over nodes it was given of a rank, of which each has several."""
     if giga is None:
         return None
-    return Peak(giga * 1e9, f"{giga:g} G{series.unit} of one of the {worker}: given")
+    times, whose = (series.ranks / series.nodes, RANKS) if worker == NODES else (1, worker)
+    return Peak(giga * 1e9 * times, f"{giga:g} G{series.unit} of one of the {whose}: given")
 
 
-def _kinds(pairs: list[tuple[int, Row]], wanted: str) -> Iterator[tuple[str, tuple[Point, ...]]]:
+def _kinds(points: list[Point], wanted: str) -> Iterator[tuple[str, tuple[Point, ...]]]:
     """Strong: each size that ran on several counts; weak: the largest size of each count."""
-    by_size: dict[int, list[tuple[int, Row]]] = {}
-    largest: dict[int, Row] = {}
-    for workers, row in sorted(pairs, key=lambda pair: (pair[0], pair[1].size)):
-        by_size.setdefault(row.size, []).append((workers, row))
-        largest[workers] = row
-    strong = [same for same in by_size.values() if len({workers for workers, _ in same}) > 1]
+    by_size: dict[int, list[Point]] = {}
+    largest: dict[int, Point] = {}
+    for point in _in_order(points):
+        by_size.setdefault(point.row.size, []).append(point)
+        largest[point.workers] = point
+    strong = [same for same in by_size.values() if len({one.workers for one in same}) > 1]
     if wanted == STRONG or (wanted == "auto" and strong):
         for same in strong:
-            yield STRONG, _points(same)
+            yield STRONG, tuple(same)
     elif len(largest) > 1:
-        yield WEAK, _points(largest.items())
+        yield WEAK, tuple(largest.values())
 
 
 # -- tables and records --------------------------------------------------------------------------
@@ -295,13 +305,13 @@ def records(found: list[Scaling]) -> list[dict]:
     ]
 
 
-def _counts(one: Scaling, point: Point) -> dict[str, int]:
+def _counts(one: Scaling, point: Point) -> dict[str, int | None]:
     """What is this point's own in the series of all points."""
     if one.worker == NODES:
         first = one.series
         ranks = first.ranks * point.workers // first.nodes if first.nodes else point.workers
         return {NODES: point.workers, RANKS: ranks}
-    return {one.worker: point.workers}
+    return {NODES: point.nodes or None, one.worker: point.workers}
 
 
 def _ratios(one: Scaling, point: Point) -> dict[str, float | None]:

@@ -35,7 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the cooked results: the same size on several counts, or a growing one",
     )
     parser.add_argument(
-        "--peak", type=giga, metavar="GIGA", help="peak of one rank or thread in GF/s or GB/s"
+        "--peak",
+        type=giga,
+        metavar="GIGA",
+        help="peak of one rank, over nodes too, or of one thread in GF/s or GB/s",
     )
     parser.add_argument(
         "--format",
