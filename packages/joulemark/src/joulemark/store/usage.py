@@ -115,15 +115,15 @@ def _days(first_day: int | None, end_day: int | None) -> tuple[str, list[int]]:
 
 
 # What Use has after its keys: of which column, and how a job's parts have it.
-WHOLE, SHARE, SQUARE, FLAG, KNOWN = "whole", "share", "square", "flag", "known"
+WHOLE, SHARE, FLAG, KNOWN = "whole", "share", "flag", "known"
 FIELDS = {
     "jobs": (KNOWN, "Payer"),
     "energy_uj": (WHOLE, "ConsumedEnergy_uj"),
     "systematic_uj": (SHARE, "UncertaintySystematic_uj"),
-    "random_uj2": (SQUARE, "UncertaintyRandom_uj * UncertaintyRandom_uj"),
+    "random_uj2": (SHARE, "UncertaintyRandom_uj * UncertaintyRandom_uj"),
     "overhead_uj": (WHOLE, "EnergyOverhead_uj"),
     "overhead_systematic_uj": (SHARE, "OverheadSystematic_uj"),
-    "overhead_random_uj2": (SQUARE, "OverheadRandom_uj * OverheadRandom_uj"),
+    "overhead_random_uj2": (SHARE, "OverheadRandom_uj * OverheadRandom_uj"),
     "carbon_g": (SHARE, "Carbon_g"),
     "carbon_error_g": (SHARE, "CarbonError_g"),
     "cost": (SHARE, "Cost"),
@@ -146,7 +146,7 @@ _WHOLES = [at for at, kind in enumerate(_KINDS) if kind == WHOLE]
 _CONVERT = [
     convert
     for kind in _KINDS
-    for convert in {WHOLE: (int, int), SHARE: (float,), SQUARE: (float,)}.get(kind, (int,))
+    for convert in {WHOLE: (int, int), SHARE: (float,)}.get(kind, (int,))
 ]
 
 
@@ -198,15 +198,16 @@ def _known(numbers: list) -> list:
 
 
 def _part(numbers: list, begin: int, until: int, length: int) -> list:
-    """Of a job's fields, what the time from begin to until has of the whole length. Whole numbers
-    are cut so that the parts of all the time add up to them."""
+    """Of a job's fields, what the time from begin to until has of the whole length: of a random
+    error's square, too, for its moments err each by itself. Whole numbers are cut so that the
+    parts of all the time add up to them."""
     share = (until - begin) / length
     return [
         number
         if kind in (FLAG, KNOWN)
         else number * until // length - number * begin // length
         if kind == WHOLE
-        else number * (share if kind == SHARE else share * share)
+        else number * share
         for kind, number in zip(_KINDS, numbers)
     ]
 

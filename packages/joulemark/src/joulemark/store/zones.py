@@ -12,27 +12,33 @@ BATCH = 5000
 
 
 class Zones(dict):
-    """Of each cluster; UTC where nothing was said."""
+    """Of each cluster; UTC where nothing was said. Who asks for no other cluster's need not know
+    its zone here."""
 
     def __init__(self, session: Session):
         super().__init__()
-        for cluster, name in session.rows("SELECT Cluster, Name FROM time_zone"):
-            try:
-                self[cluster] = Zone(name)
-            except ValueError:
-                raise UserError(
-                    f"{session.place}: the days of {cluster} are those of {name}, a time zone "
-                    "that is not known here: install the system's package tzdata"
-                ) from None
+        self._place = session.place
+        self._names = _names(session)
 
     def __missing__(self, cluster: str) -> Zone:
-        found = self[cluster] = Zone(UTC)
+        name = self._names.get(cluster, UTC)
+        try:
+            found = self[cluster] = Zone(name)
+        except ValueError:
+            raise UserError(
+                f"{self._place}: the days of {cluster} are those of {name}, a time zone "
+                "that is not known here: install the system's package tzdata"
+            ) from None
         return found
+
+
+def _names(session: Session) -> dict[str, str]:
+    return dict(session.rows("SELECT Cluster, Name FROM time_zone"))
 
 
 def set_zone(session: Session, cluster: str, name: str) -> None:
     """A cluster's days are this zone's from now on, and those of the jobs that are there, too."""
-    if Zones(session)[cluster].name != name:
+    if _names(session).get(cluster, UTC) != name:
         renew(session, cluster, Zone(name))
         session.upsert("time_zone", COLUMNS, KEY, [(cluster, name)])
 
