@@ -1,4 +1,4 @@
-# The store in MariaDB, where a site's slurmdbd often has one already; MySQL 8 works alike.
+# The store in MariaDB, where a site's slurmdbd often has one already.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
