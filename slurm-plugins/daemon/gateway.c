@@ -8,6 +8,7 @@
 #include "hosts.h"
 #include "journal.h"
 #include "log.h"
+#include "notify.h"
 #include "poller.h"
 
 #include <inttypes.h>
@@ -73,8 +74,8 @@ typedef struct {
     int n_supplies;
     node *nodes; /* sorted by name */
     int n_nodes;
-    char run[JM_NAME_MAX]; /* another one whenever the shared counters begin anew */
-    int64_t next_line_ns;
+    char run[JM_NAME_MAX];              /* another one whenever the shared counters begin anew */
+    int64_t next_line_ns, next_life_ns; /* CLOCK_BOOTTIME */
 } gateway;
 
 static volatile sig_atomic_t stopping, rotating;
@@ -445,7 +446,17 @@ static void stop(gateway *self) {
         self->mqtt->close(self->broker);
 }
 
+/* To systemd, where that waits for it. */
+static void show_life(gateway *self) {
+    int64_t every_ns = jm_notify_watchdog_ns(), now_ns = jm_boot_ns();
+    if (every_ns == 0 || now_ns < self->next_life_ns)
+        return;
+    jm_notify("WATCHDOG=1");
+    self->next_life_ns = now_ns + every_ns;
+}
+
 static void turn(gateway *self) {
+    show_life(self);
     self->mqtt->turn(self->broker, TURN_MS);
     note_connection(self);
     for (int s = 0; s < self->n_sources; s++)
@@ -467,11 +478,14 @@ int jm_gateway_run(const jm_config *config) {
     signal(SIGPIPE, SIG_IGN);
     self = (gateway){.config = config};
     bool good = start(&self);
-    if (good)
+    if (good) {
         jm_info("joulemarkd " JOULEMARK_VERSION ": gateway of %d nodes, %d instruments",
                 jm_hosts_count(config->gateway_nodes), self.n_sources);
+        jm_notify("READY=1");
+    }
     while (good && !stopping)
         turn(&self);
+    jm_notify("STOPPING=1");
     stop(&self);
     return good ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include "descriptor.h"
 #include "log.h"
 #include "marks.h"
+#include "notify.h"
 #include "presence.h"
 #include "process.h"
 #include "protocol.h"
@@ -44,6 +45,7 @@ typedef enum {
     WATCH_MARKS,   /* some process has marked */
     WATCH_PROFILE, /* a profile wants a sample */
     WATCH_REST,    /* instruments may be read again for marks */
+    WATCH_DOG,     /* systemd waits for a sign of life */
 } watch_kind;
 
 typedef struct watch {
@@ -653,6 +655,12 @@ static void timer_fired(server *s, const watch *w) {
     jm_daemon_tick(s->daemon);
 }
 
+static void show_life(const watch *w) {
+    uint64_t times;
+    if (read(w->fd, &times, sizeof times) == sizeof times)
+        jm_notify("WATCHDOG=1");
+}
+
 static void profile_due(server *s) {
     uint64_t times;
     if (read(s->profile->fd, &times, sizeof times) == sizeof times)
@@ -722,11 +730,15 @@ static void handle(server *s, watch *w) {
     case WATCH_PROFILE:
         profile_due(s);
         break;
+    case WATCH_DOG:
+        show_life(w);
+        break;
     }
 }
 
-static int make_timer(double period_s) {
-    struct itimerspec every = every_ns((int64_t)(period_s * 1e9));
+/* 0: it never fires. */
+static int make_timer(int64_t period_ns) {
+    struct itimerspec every = every_ns(period_ns);
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     return fd >= 0 && timerfd_settime(fd, 0, &every, NULL) == 0 ? fd : -1;
 }
@@ -746,12 +758,12 @@ int jm_server_run(jm_daemon *daemon, int listener) {
     resolve_privileged(&s);
     s.users_max = users_max();
     watch *fixed[] = {
-        add_watch(&s, WATCH_TIMER, make_timer(daemon->config.period_s)),
+        add_watch(&s, WATCH_TIMER, make_timer((int64_t)(daemon->config.period_s * 1e9))),
         add_watch(&s, WATCH_SIGNAL, make_signals()),
         add_watch(&s, WATCH_LISTENER, listener),
         s.marks = add_watch(&s, WATCH_MARKS, fcntl(jm_marks_fd(daemon->marks), F_DUPFD_CLOEXEC, 0)),
-        s.profile = add_watch(&s, WATCH_PROFILE,
-                              timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+        s.profile = add_watch(&s, WATCH_PROFILE, make_timer(0)),
+        add_watch(&s, WATCH_DOG, make_timer(jm_notify_watchdog_ns())),
         s.rest =
             add_watch(&s, WATCH_REST, timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
     };
@@ -767,6 +779,7 @@ int jm_server_run(jm_daemon *daemon, int listener) {
         if (account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0)
             watch_process(&s, account);
     }
+    jm_notify("READY=1");
     while (!s.stopping) {
         struct epoll_event events[EVENTS_MAX];
         int n = epoll_wait(s.epoll, events, EVENTS_MAX, jm_daemon_flush(daemon));
@@ -781,6 +794,7 @@ int jm_server_run(jm_daemon *daemon, int listener) {
         set_profile_timer(&s);
         write_records(&s);
     }
+    jm_notify("STOPPING=1");
     let_go(&s);
     return 0;
 }
