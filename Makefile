@@ -14,7 +14,7 @@ test: ## all tests that fit 45 minutes, on clusters of their own
 	tests/all
 
 test-long: ## the tests that take longer than `make test` may
-	tests/setup
+	tests/setup long
 	tests/all --long
 
 lint: ## only the checks of layout and style

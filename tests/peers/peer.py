@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from tests.cluster import wait_for
+from tests.cluster import PATIENCE_S, wait_for
 from tests.cluster.service import find_program
 
 Self = TypeVar("Self", bound="Peer")
@@ -33,6 +33,7 @@ class Peer:
     folder: Path | None = None  # where it runs
     output_file: Path | None = None  # what it prints, where that is no part of the log
     stdin: int = subprocess.DEVNULL
+    start_s = PATIENCE_S
     process: subprocess.Popen | None = None
 
     def command(self) -> Sequence[object]:
@@ -64,7 +65,7 @@ class Peer:
         self.launch()
         try:
             what = f"{type(self).__name__} to answer; log: {self.log_file}"
-            wait_for(self._lives_and_is_ready, what=what)
+            wait_for(self._lives_and_is_ready, self.start_s, what)
         except BaseException:
             self.kill()
             raise

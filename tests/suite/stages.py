@@ -78,6 +78,7 @@ def stages() -> list[Stage]:
         program("long fuzz", "compile", 3600, "tests/fuzz", "--seconds", "60", long=True),
         program("long faults", "clusters", 3600, "tests/faults", *LONG_FAULTS, long=True),
         python_tests("long tests", "clusters", 3600, "tests/long", test_limit_s=1200, long=True),
+        python_tests("long vm", "clusters", 3600, "tests/vm", test_limit_s=1200, long=True),
     ]
 
 

@@ -1,0 +1,77 @@
+"""A machine for all tests of a file: deployed as the README says, with Debian's own Slurm."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Build
+from tests.vm import Machine
+
+CPUS, IDLE_W, FULL_W = 4, 40, 120
+BMC = ("ipmi-bmc-sim,id=bmc", "isa-ipmi-kcs,bmc=bmc")
+RECORDS = "/srv/records"
+
+JOULEMARK_YAML = f"""
+cluster: machine
+record_dir: {RECORDS}
+instruments:
+- {{type: model, idle_w: {IDLE_W}, full_w: {FULL_W}}}
+"""
+SLURM_CONF = """
+ClusterName=machine
+SlurmctldHost=node1
+SlurmUser=slurm
+AuthType=auth/munge
+StateSaveLocation=/var/lib/slurm/slurmctld
+SlurmdSpoolDir=/var/lib/slurm/slurmd
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+SlurmctldLogFile=/var/log/slurm/slurmctld.log
+SlurmdLogFile=/var/log/slurm/slurmd.log
+ReturnToService=2
+JobRequeue=0
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/affinity,task/cgroup
+JobAcctGatherType=jobacct_gather/cgroup
+PluginDir=/usr/lib/x86_64-linux-gnu/slurm-wlm:{prefix}/lib/slurm
+AcctGatherEnergyType=acct_gather_energy/joulemark
+AcctGatherNodeFreq=30
+PrologFlags=Contain
+Epilog={prefix}/libexec/joulemark/epilog
+# QEMU interprets each instruction: all takes fifty times as long
+MessageTimeout=60
+NodeName=node1 CPUs={cpus} RealMemory=1000
+PartitionName=main Nodes=ALL Default=YES State=UP
+"""
+CGROUP_CONF = "CgroupPlugin=cgroup/v2\nConstrainCores=yes\n"
+
+
+@pytest.fixture(scope="module")
+def machine(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """Its services are there and enabled; none has begun."""
+    folder: Path = tmp_path_factory.mktemp("machine")
+    with Machine(folder, topology=str(CPUS), devices=BMC) as machine:
+        deploy(machine, build.slurm_prefix)
+        yield machine
+
+
+def deploy(machine: Machine, prefix: Path) -> None:
+    machine.put(prefix)
+    machine.write("/etc/slurm/joulemark.yaml", JOULEMARK_YAML)
+    machine.write("/etc/slurm/slurm.conf", SLURM_CONF.format(prefix=prefix, cpus=CPUS))
+    machine.write("/etc/slurm/cgroup.conf", CGROUP_CONF)
+    spank = f"optional {prefix}/lib/slurm/spank_joulemark.so\n"
+    machine.write("/etc/slurm/plugstack.conf", spank)
+    machine.run(
+        "install -d -o slurm -g slurm /srv/records && "
+        f"cp {prefix}/share/joulemark/joulemarkd.service /etc/systemd/system/ && "
+        f"ln -s {prefix}/bin/joulemarkctl /usr/local/bin/ && "
+        "systemctl daemon-reload && systemctl --quiet enable joulemarkd munge slurmctld slurmd"
+    )
