@@ -120,6 +120,7 @@ static bool is_over(void *context, const jm_account *account) {
 
 void jm_daemon_tick(jm_daemon *daemon) {
     jm_forwarder_keep(&daemon->forwarder);
+    jm_presence_look(daemon);
     jm_daemon_sample(daemon, JM_ASKED_BY_PERIOD);
     jm_presence_close_lost(daemon);
     save(daemon);

@@ -43,6 +43,7 @@ typedef struct {
     bool charged_unsaved; /* a record holds energy that no saved ledger has charged (unsaved.h) */
     bool recovering;      /* the first tick after a start bridges the time nobody looked */
     bool warned_contain;
+    bool blind;    /* other users' processes are hidden from us */
     bool contains; /* some job had an .extern step here, so every job has one while it is here */
     jm_end ends[JM_ENDS_MAX]; /* the latest, in a ring */
     unsigned n_ends;

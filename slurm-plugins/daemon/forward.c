@@ -23,8 +23,11 @@ enum { RETRY_MS = 10000, IDLE_MS = 20000 };
 extern char **environ;
 
 static int spawn(jm_forwarder *forwarder) {
+    char daemon[16];
     const char *words[] = {
-        "joulemarkd", "--forward", "-N", forwarder->node, "-c", forwarder->config->path, NULL};
+        "joulemarkd", "--forward", daemon, "-N", forwarder->node, "-c", forwarder->config->path,
+        NULL};
+    jm_format(daemon, sizeof daemon, "%d", (int)getpid());
     posix_spawnattr_t attributes;
     sigset_t none;
     sigemptyset(&none);
@@ -137,20 +140,13 @@ static int forward_to_folder(const jm_forward *forward) {
     return 0;
 }
 
-/* Whoever takes in orphans is none. */
-static bool parent_is_a_daemon(void) {
-    char path[64], name[32];
-    jm_format(path, sizeof path, "/proc/%d/comm", (int)getppid());
-    return jm_read_small_file(path, name, sizeof name) > 0 && strcmp(name, "joulemarkd") == 0;
-}
-
-int jm_forward_run(const jm_config *config, const char *node) {
+int jm_forward_run(const jm_config *config, const char *node, pid_t daemon) {
     jm_forward forward = {.config = config, .node = node};
     jm_message why;
     prctl(PR_SET_NAME, "joulemark-fwd");
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     catch_signals();
-    if (!parent_is_a_daemon())
+    if (getppid() != daemon)
         return 0; /* it ended before we could hear of it */
     jm_outbox_find(config, &forward.outboxes);
     jm_outbox_make(&forward.outboxes, &why); /* the daemon says what is wrong with it */

@@ -26,8 +26,8 @@ void jm_forwarder_stop(jm_forwarder *forwarder);
 /* Open the log anew. */
 void jm_forwarder_rotate(const jm_forwarder *forwarder);
 
-/* The process itself, until SIGTERM. Its exit status. */
-int jm_forward_run(const jm_config *config, const char *node);
+/* The process itself, until SIGTERM or the end of the daemon that started it. Its exit status. */
+int jm_forward_run(const jm_config *config, const char *node, pid_t daemon);
 
 /* What the two ways share. */
 typedef struct {

@@ -24,7 +24,7 @@
 enum { EXIT_USAGE = 2, EXIT_BAD_CONFIG = 78 };
 
 static const char USAGE[] =
-    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --describe | --probe COUNT | --forward | "
+    "usage: joulemarkd [-N NODE] [-c FILE] [--check | --describe | --probe COUNT | --forward PID | "
     "--gateway]\n"
     "\n"
     "  -N, --node NODE    this node's name in Slurm; default: the host's name up to the first dot\n"
@@ -36,8 +36,9 @@ static const char USAGE[] =
     "nothing\n"
     "      --probe COUNT  read every instrument COUNT times, print a JSON line a value as the\n"
     "                     instrument gives it (`part` is not applied), and end\n"
-    "      --forward      bring the outbox's records to where they go; the daemon starts this "
-    "itself\n"
+    "      --forward PID  bring the outbox's records to where they go, for the daemon of that "
+    "number,\n"
+    "                     which starts this itself\n"
     "      --gateway      read instruments for many nodes, publish the nodes' power over MQTT\n"
     "  -V, --version      print the version and end\n"
     "  -h, --help         print this and end\n"
@@ -50,8 +51,9 @@ static const char USAGE[] =
 typedef struct {
     char config[JM_PATH_MAX];
     char node[JM_NAME_MAX];
-    bool check, describe, forward, gateway;
-    int probe; /* readings; 0: not asked for */
+    bool check, describe, gateway;
+    int probe;   /* readings; 0: not asked for */
+    int forward; /* whose; 0: not asked for */
 } arguments;
 
 static bool read_count(const char *text, int *count) {
@@ -67,7 +69,7 @@ static int parse(int argc, char **argv, arguments *args) {
     static const struct option OPTIONS[] = {
         {"node", required_argument, NULL, 'N'},  {"config", required_argument, NULL, 'c'},
         {"check", no_argument, NULL, 'C'},       {"describe", no_argument, NULL, 'D'},
-        {"probe", required_argument, NULL, 'P'}, {"forward", no_argument, NULL, 'F'},
+        {"probe", required_argument, NULL, 'P'}, {"forward", required_argument, NULL, 'F'},
         {"gateway", no_argument, NULL, 'G'},     {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     *args = (arguments){0};
@@ -83,11 +85,11 @@ static int parse(int argc, char **argv, arguments *args) {
             args->check = true;
         else if (option == 'D')
             args->describe = true;
-        else if (option == 'F')
-            args->forward = true;
         else if (option == 'G')
             args->gateway = true;
         else if (option == 'P' && read_count(optarg, &args->probe))
+            continue;
+        else if (option == 'F' && read_count(optarg, &args->forward))
             continue;
         else if (option == 'V')
             return puts("joulemarkd " JOULEMARK_VERSION), EXIT_SUCCESS;
@@ -161,7 +163,7 @@ static int forward(const arguments *args) {
     if (jm_config_load(args->config, args->node, &config, report, NULL) != 0)
         return EXIT_BAD_CONFIG;
     jm_log_open(config.log_file);
-    int status = jm_forward_run(&config, args->node);
+    int status = jm_forward_run(&config, args->node, args->forward);
     jm_config_free(&config);
     return status;
 }

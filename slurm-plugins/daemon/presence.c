@@ -4,9 +4,12 @@
 #include "presence.h"
 
 #include "life.h"
+#include "log.h"
 #include "process.h"
 #include "record.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 /* A job with no process left is over after this time; a step may follow the one before. */
@@ -16,9 +19,36 @@ static const int64_t UNCONTAINED_PATIENCE_NS = 24 * 3600 * INT64_C(1000000000);
 /* A tick so late: joulemarkd was stopped, and saw no process end meanwhile. */
 static const double AWAY_PERIODS = 2, AWAY_LEAST_S = 0.5;
 
+static const char HIDDEN[] =
+    "/proc hides it: mount it with hidepid=2,gid=GROUP and have joulemarkd in that group "
+    "(SupplementaryGroups= of its unit)";
+
+void jm_presence_look(jm_daemon *daemon) {
+    const bool blind = jm_process_hidden("/proc");
+    if (blind && !daemon->blind)
+        jm_error("no job is charged whose slurmstepd is another user's: %s", HIDDEN);
+    else if (!blind && daemon->blind)
+        jm_info("processes are seen again");
+    daemon->blind = blind;
+}
+
+/* Of any user's but ours. */
+static bool is_hidden(int32_t pid) {
+    jm_process process;
+    return !jm_process_read(pid, &process) && jm_process_hidden("/proc");
+}
+
+/* One that is hidden is taken for the one it was. */
 bool jm_presence_lives(int32_t pid, uint64_t pid_start) {
     jm_process process;
-    return jm_process_read(pid, &process) && process.start == pid_start && !process.ended;
+    if (jm_process_read(pid, &process))
+        return process.start == pid_start && !process.ended;
+    return is_hidden(pid) && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
+/* May anything on the node stand for the job? */
+static bool may_live(uint32_t job_id) {
+    return jm_process_hidden("/proc") || jm_life_of_job("/proc", job_id);
 }
 
 /* ---- who may open an account ---- */
@@ -40,7 +70,9 @@ bool jm_presence_admits(const jm_daemon *daemon, const jm_open_request *request,
                         int64_t sent_boot_ns, jm_message *why) {
     int64_t began_boot_ns = jm_process_start_boot_ns(request->pid_start);
     uint32_t job_id = jm_life_titled("/proc", request->pid);
-    if (!jm_presence_lives(request->pid, request->pid_start))
+    if (is_hidden(request->pid))
+        jm_message_set(why, "process %d is not seen: %s", request->pid, HIDDEN);
+    else if (!jm_presence_lives(request->pid, request->pid_start))
         jm_message_set(why, "process %d is gone", request->pid);
     else if (began_boot_ns > sent_boot_ns)
         jm_message_set(why, "process %d began after this was sent: its number was another's",
@@ -102,7 +134,7 @@ bool jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool sam
         jm_account *job = ledger->accounts[i];
         if (job->kind == JM_ACCOUNT_JOB && job->closed_ns == 0 && job->contained &&
             job->rested_ns != 0) {
-            if (jm_life_of_job("/proc", job->job_id)) {
+            if (may_live(job->job_id)) {
                 job->gap_ns += gap_ns;
                 job->dirty = true;
             } else {
@@ -137,7 +169,7 @@ static bool is_orphan(const jm_daemon *daemon, jm_account *job) {
     int64_t patience_ns = contained ? ORPHAN_PATIENCE_NS : UNCONTAINED_PATIENCE_NS;
     if (job->closed_ns != 0 || job->rested_ns == 0 || job->rest_ns - job->looked_ns < patience_ns)
         return false;
-    if (!jm_life_of_job("/proc", job->job_id))
+    if (!may_live(job->job_id))
         return true;
     job->looked_ns = job->rest_ns;
     return false;

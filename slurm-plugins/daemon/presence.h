@@ -9,6 +9,9 @@
 /* Is the process there still, that pid named when it began? */
 bool jm_presence_lives(int32_t pid, uint64_t pid_start);
 
+/* At a tick: can processes be seen? Without that no account is opened, and none closed unseen. */
+void jm_presence_look(jm_daemon *daemon);
+
 /* May the process of a request that was sent then open an account? After a hang requests come late
  * and in any order: nobody would close what they open. False and why. */
 bool jm_presence_admits(const jm_daemon *daemon, const jm_open_request *request,

@@ -44,6 +44,12 @@ bool jm_process_read(int32_t pid, jm_process *process) {
     return true;
 }
 
+bool jm_process_hidden(const char *proc) {
+    char path[JM_PATH_MAX], text[1024];
+    return jm_format(path, sizeof path, "%s/1/stat", proc) &&
+           jm_read_small_file(path, text, sizeof text) < 0;
+}
+
 /* Children are listed by the thread that made them. False: the visitor wants no more. */
 static bool each_child_of_thread(const char *proc, int32_t pid, const char *thread,
                                  jm_child_visit visit, void *context) {

@@ -26,6 +26,10 @@ bool jm_process_read(int32_t pid, jm_process *process);
  */
 uint64_t jm_process_tree_cpu_ns(int32_t pid, jm_activity *children);
 
+/* Other users' processes cannot be seen: proc is mounted with hidepid= (proc(5)), and not for a
+ * group of ours. */
+bool jm_process_hidden(const char *proc);
+
 /* Call visit for each child of pid, until it returns false. proc: "/proc", or a test's. */
 typedef bool (*jm_child_visit)(void *context, int32_t pid);
 void jm_process_each_child(const char *proc, int32_t pid, jm_child_visit visit, void *context);

@@ -470,6 +470,7 @@ static void do_status(server *s, watch *client, const jm_packet *packet, char *a
     add_u64(answer, "accounts", (uint64_t)s->daemon->ledger.n_accounts);
     add_u64(answer, "channels", (uint64_t)s->daemon->ledger.n_channels);
     add_u64(answer, "cores", s->daemon->ledger.cpus_told ? s->daemon->ledger.cpus : 0);
+    add_u64(answer, "blind", s->daemon->blind);
     jm_packet_add(answer, JM_PACKET_MAX, "lifeless", "%s", lifeless);
     jm_packet_add(answer, JM_PACKET_MAX, "fault", "%s", s->daemon->store_fault.text);
 }

@@ -7,21 +7,20 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 enum { OTHER_USER = 65534 };
 
-/* It stays only with a parent of the daemon's name; root may read everybody's memory. */
+/* It stays only with the parent that started it; root may read everybody's memory. */
 static pid_t start(void) {
-    char config[300];
+    char config[300], daemon[16];
     int program = open(JM_DAEMON, O_RDONLY | O_CLOEXEC); /* another user may not reach its folder */
     snprintf(config, sizeof config, "%s/joulemark.yaml", test_folder);
-    prctl(PR_SET_NAME, "joulemarkd");
+    snprintf(daemon, sizeof daemon, "%d", (int)getpid());
     pid_t pid = fork();
     if (pid == 0) {
-        char *arguments[] = {"joulemarkd", "--forward", "-N", "n1", "-c", config, NULL};
+        char *arguments[] = {"joulemarkd", "--forward", daemon, "-N", "n1", "-c", config, NULL};
         char *environment[] = {"ASAN_OPTIONS=detect_leaks=0", NULL};
         if (geteuid() == 0 && (setgid(OTHER_USER) != 0 || setuid(OTHER_USER) != 0))
             _exit(99);
@@ -88,11 +87,10 @@ TEST(a_signal_that_comes_just_before_it_waits_is_heard) {
     int ended = 0;
     configure();
     expect_equal(jm_config_load(test_path("joulemark.yaml"), "n1", &config, report, NULL), 0);
-    prctl(PR_SET_NAME, "joulemarkd");
-    pid_t pid = fork();
+    const pid_t daemon = getpid(), pid = fork();
     if (pid == 0) {
         coming[0] = SIGHUP, coming[1] = SIGTERM;
-        _exit(jm_forward_run(&config, "n1"));
+        _exit(jm_forward_run(&config, "n1", daemon));
     }
     pid_t done = 0;
     for (int i = 0; i < 6000 && done == 0; i++, test_pause_ms(10))

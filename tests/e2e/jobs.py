@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cluster import Cluster, wait_for
+from tests.e2e.outcome import account_uj
 
 
 def alone(
@@ -62,3 +63,14 @@ class Flag:
 
     def set(self) -> None:
         self.path.touch()
+
+
+@contextlib.contextmanager
+def held(cluster: Cluster, script: str = "srun sh -c '{}'") -> Iterator[int]:
+    """A job whose step on n1 runs and is charged; `{}` in its script ends when the block does."""
+    end = Flag(cluster, "held")
+    job = alone(cluster, script.format(end.wait))
+    wait_step(cluster, job, "0")
+    wait_for(lambda: account_uj(cluster.node("n1"), job, "0"), what=f"{job}.0 in the ledger")
+    yield job
+    end.set()

@@ -19,12 +19,11 @@ import pytest
 
 from tests.cluster import ORDINARY_USER, Cluster, Service, pause, wait_for
 from tests.disks import Unavailable, fill, small_disk
-from tests.e2e.jobs import Flag, alone, wait_step
+from tests.e2e.jobs import Flag, alone, held, wait_step
 from tests.e2e.marking import CLIENT
 from tests.e2e.outcome import (
     UJ,
     Outcome,
-    account_uj,
     assert_books_balance,
     assert_whole,
     comment,
@@ -52,17 +51,6 @@ def kill_for(daemon: Service, seconds: float) -> float:
     pause(seconds)
     daemon.start()
     return time.monotonic() - began + TICKS_S
-
-
-@contextlib.contextmanager
-def held(cluster: Cluster, script: str = "srun sh -c '{}'") -> Iterator[int]:
-    """A job whose step on n1 runs and is charged; `{}` in its script ends when the block does."""
-    end = Flag(cluster, "held")
-    job = alone(cluster, script.format(end.wait))
-    wait_step(cluster, job, "0")
-    wait_for(lambda: account_uj(cluster.node("n1"), job, "0"), what=f"{job}.0 in the ledger")
-    yield job
-    end.set()
 
 
 def assert_charged(done: Outcome, step: str = "job") -> None:

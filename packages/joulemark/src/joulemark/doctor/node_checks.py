@@ -44,8 +44,8 @@ def configuration(site: Site) -> Iterator[Finding]:
 
 
 def daemon(site: Site) -> Iterator[Finding]:
-    """It must answer, be of our version, have a ledger on disk, know its node's cores, and have no
-    job that is not there."""
+    """It must answer, be of our version, have a ledger on disk, see processes, know its node's
+    cores, and have no job that is not there."""
     if not site.is_node:
         return
     answer = ask(site.program("joulemarkctl"), "-N", site.node, "status")
@@ -64,6 +64,12 @@ def daemon(site: Site) -> Iterator[Finding]:
         fix = "slurmd tells it, by slurmctld's word: its log says why it does not"
         value = "does not know how many cores Slurm gives to jobs"
         yield Finding("cores", WARNING, f"joulemarkd of {site.node}", value, fix)
+    if said.get("blind") == "1":
+        fix = "hidepid=2,gid=GROUP, and SupplementaryGroups=GROUP in joulemarkd's unit"
+        value = (
+            "hidepid= hides other users' slurmstepd from joulemarkd: no job of theirs is charged"
+        )
+        yield Finding("daemon", ERROR, "/proc", value, fix)
     if said.get("lifeless"):
         fix = "charged nothing while so; PrologFlags=Contain keeps a process there between steps"
         value = f"open without a living process: jobs {said['lifeless']}"
