@@ -31,7 +31,7 @@ OPTIONS = [
     "--enable-multiple-slurmd",
     *(f"--disable-{what}" for what in ("x11", "sview", "slurmrestd", "pam")),
     *(f"--without-{what}" for what in ("hdf5", "pmix", "freeipmi", "ucx", "rdkafka", "libcurl")),
-    *(f"--without-{what}" for what in ("nvml", "rsmi", "oneapi", "jwt", "lua", "readline", "lz4")),
+    *(f"--without-{what}" for what in ("nvml", "rsmi", "oneapi", "jwt", "lua", "readline")),
     *(f"--without-{what}" for what in ("bpf", "json", "yaml", "http-parser", "ofed")),
     *("CC=ccache gcc", "CFLAGS=-O1 -pipe"),  # each new checkout compiles the same files
 ]
