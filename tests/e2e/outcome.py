@@ -163,14 +163,20 @@ def hosts(cluster: Cluster, nodelist: str) -> list[str]:
     return cluster.run(["scontrol", "show", "hostnames", nodelist]).split()
 
 
+def admin_comment(cluster: Cluster, job: int) -> str:
+    """All of it: ours and what others wrote."""
+    return cluster.sacct(job, "AdminComment")[0]["AdminComment"]
+
+
 def comment(cluster: Cluster, job: int, timeout_s: float = PATIENCE_S) -> str:
-    """The job's AdminComment, as soon as there is one."""
-    return wait_for(
-        lambda: cluster.sacct(job, "AdminComment")[0]["AdminComment"],
+    """The text of our segment of the job's AdminComment, as soon as it is there."""
+    found = wait_for(
+        lambda: re.search("<joulemark 1: ([^<>]*)>", admin_comment(cluster, job)),
         timeout_s,
-        f"AdminComment of job {job}",
+        f"our part of AdminComment of job {job}",
         poll_s=0.1,
     )
+    return found[1]
 
 
 # -- a daemon's ledger ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def test_merge_stores_the_job_and_prints_its_comment(site):
     site.leave()
     code, out, _ = site.run("merge", "--job", "12", "--nodes", "n1")
     assert code == 0
-    assert out == "12\tEnergy: 100.0 J +- 2.0 J (k=2), 10.0 W mean, 1 node, counter\n"
+    assert out == "12\t100\tEnergy: 100.0 J +- 2.0 J (k=2), 10.0 W mean, 1 node, counter\n"
     row = site.job(12)["12"]
     assert row["ConsumedEnergy_uj"] == 100_000_000
     assert row["ConsumedEnergyRaw"] == 100
@@ -128,8 +128,25 @@ def test_node_that_never_came_is_missing_until_its_record_comes(site):
     assert site.job(12)["12"]["Missing"].startswith("n2: no record came within 0.05 s")
     site.leave(node="n2")
     _, out, _ = site.run("merge")
-    assert out == "12\tEnergy: 200.0 J +- 4.0 J (k=2), 20.0 W mean, 2 nodes, counter\n"
+    assert out == "12\t200\tEnergy: 200.0 J +- 4.0 J (k=2), 20.0 W mean, 2 nodes, counter\n"
     assert site.job(12)["12"]["Missing"] is None
+
+
+def test_joules_are_told_only_when_all_nodes_are_known(site):
+    """sacct may have more than the nodes that we know of."""
+    site.leave()
+    assert site.run("merge")[1].startswith("12\t\tEnergy: 100.0 J")
+    asked = ("merge", "--job", "12", "--print-comment", "--wait", "0.05")
+    assert site.run(*asked, "--nodes", "n[1-2]")[1].startswith("12\t\tEnergy: 100.0 J")
+    site.leave(node="n2")
+    assert site.run(*asked)[1].startswith("12\t200\tEnergy: 200.0 J")
+
+
+def test_no_line_is_printed_of_another_clusters_job(site):
+    site.leave(cluster="other")
+    assert site.run("merge") == (0, "", "")
+    site.leave()
+    assert site.run("merge")[1].startswith("12\t")
 
 
 def test_late_missing_record_does_not_replace_a_complete_one(site):
@@ -171,7 +188,7 @@ def test_runs_that_wait_side_by_side_are_both_merged(site):
 
 def test_job_without_any_energy_is_not_zero_joules(site):
     site.leave(accounts=[], missing="joulemarkd was dead")
-    assert site.out("merge") == "12\tEnergy: not measured; missing: n1\n"
+    assert site.out("merge") == "12\t\tEnergy: not measured; missing: n1\n"
     assert site.job(12)["12"]["ConsumedEnergyRaw"] is None
 
 
@@ -257,7 +274,7 @@ def test_a_record_that_takes_another_s_place_meanwhile_is_merged_next(site, monk
     with monkeypatch.context() as patch:
         patch.setattr(merge, "_keep", record_comes)
         assert "not measured" in site.run("merge")[1]
-    assert "12\tEnergy: 100.0 J" in site.run("merge")[1]
+    assert "12\t\tEnergy: 100.0 J" in site.run("merge")[1]
     assert (site.records / "merged" / "demo.12.n1.json").exists()
 
 
@@ -332,7 +349,7 @@ def test_merge_that_ends_between_its_transactions_is_finished_by_the_next(site, 
         (site.records / "merged").mkdir(exist_ok=True)
         path.rename(site.records / "merged" / path.name)
     code, out, _ = site.run("merge", "--job", "13")
-    assert (code, out[:19]) == (0, "12\tEnergy: 100.0 J ")
+    assert (code, out[:23]) == (0, "12\t100\tEnergy: 100.0 J ")
     assert site.job(12)["12"]["ConsumedEnergy_uj"] == 100_000_000
 
 

@@ -97,7 +97,7 @@ def test_a_job_goes_in_and_comes_out_exactly(folder, capsys):
     ]
     builders.write(folder / "records", builders.record(accounts=accounts, uid=2**32 - 1))
     assert cli.main(["merge"]) == 0
-    assert capsys.readouterr().out.startswith("12\tEnergy: 123456789.0 J")
+    assert capsys.readouterr().out.startswith("12\t\tEnergy: 123456789.0 J")
     job, step = rows_of(folder)
     assert job["ConsumedEnergy_uj"] == energy_uj and job["Uid"] == 2**32 - 1
     assert job["UncertaintyRandom_uj"] == 1 / 3 and job["GapSeconds"] == 0.1

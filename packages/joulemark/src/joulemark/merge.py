@@ -35,7 +35,7 @@ class Request:
 
 
 def run(config: Config, request: Request) -> int:
-    """Merges, prints `<jobid>\\t<comment>` for each other comment; 1 if a file was rejected."""
+    """Merges, prints a line for each other comment; 1 if a file was rejected."""
     if not config.record_dir.is_dir():
         raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
     if request.job is not None:
@@ -69,7 +69,7 @@ def _merge(config: Config, request: Request) -> tuple[list[str], int]:
             session.begin()
             at_hand = {one.digest: one.record for one in found.values()}
             zones.set_zone(session, config.cluster, config.timezone)
-            update = _Update(session, charges.Charges(config), request, at_hand)
+            update = _Update(session, charges.Charges(config), request, at_hand, config.cluster)
             lines = update.jobs(changed)
         helper.result()
     return lines, rejected
@@ -237,6 +237,7 @@ class _Update:
     charge: charges.Charges
     request: Request
     at_hand: dict[str, dict]  # records by digest, which need not be read again
+    cluster: str  # whose lines are printed: others have jobs of the same numbers
 
     def __post_init__(self):
         self._zones = zones.Zones(self.session)
@@ -256,10 +257,14 @@ class _Update:
         old = jobs.put_job(self.session, cluster, job, rows)
         jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
         asked = self.request.print_comment and job == self.request.job
-        if not asked and old and jobrecord.same_comment(row, old[str(job)]):
+        same = not asked and old and jobrecord.same_comment(row, old[str(job)])
+        if same or cluster != self.cluster:
             return None
         missing = [r["node"] for r in runs[-1].records if r["missing"] is not None]
-        return f"{job}\t{jobrecord.comment(row, sorted([*missing, *runs[-1].silent]))}"
+        missing = sorted([*missing, *runs[-1].silent])
+        whole = bool(runs[-1].slurm.nodes) and not missing
+        joules = jobrecord.whole_joules(row) if whole else ""
+        return f"{job}\t{joules}\t{jobrecord.comment(row, missing)}"
 
     def _rows(self, cluster: str, job: int, run: Run) -> list[dict]:
         rows = jobrecord.summarise(run)

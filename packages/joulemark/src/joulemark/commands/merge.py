@@ -9,9 +9,10 @@ from joulemark.errors import UserError
 
 SUMMARY = "put node records into the store and make job records"
 EPILOG = """\
-Prints one line, JOBID<tab>COMMENT, for each job whose comment changed. Merging a file twice
-changes nothing. Merged files go to record_dir/merged; files that are not sound records go to
-record_dir/rejected, with the reason in rejected.log. A node that sends nothing is stored as
+Prints one line, JOBID<tab>JOULES<tab>COMMENT, for each job of this cluster whose comment changed;
+JOULES is empty where not all nodes' are known, or nobody told which they are (--nodes). Merging a
+file twice changes nothing. Merged files go to record_dir/merged; files that are not sound records
+go to record_dir/rejected, with the reason in rejected.log. A node that sends nothing is stored as
 missing until its record comes: files older than a minute are merged whatever --job says.
 Exit code: 0; 1 if a file was rejected or the store cannot be used.
 
