@@ -43,7 +43,7 @@ bool jm_presence_lives(int32_t pid, uint64_t pid_start) {
     jm_process process;
     if (jm_process_read(pid, &process))
         return process.start == pid_start && !process.ended;
-    return is_hidden(pid) && (kill(pid, 0) == 0 || errno == EPERM);
+    return jm_process_hidden("/proc") && (kill(pid, 0) == 0 || errno == EPERM);
 }
 
 /* May anything on the node stand for the job? */

@@ -23,12 +23,17 @@ from tests.e2e.outcome import (
 AWKWARD = 'It\'s "Quoted" & MiXeD: 100 % Größe µJ; `tick` \\ back'
 
 
+def put(cluster: Cluster, job: int, text: str) -> None:
+    """As EpilogSlurmctld does; no joules are told."""
+    program = cluster.options.build.slurm_prefix / "libexec" / "joulemark" / "admincomment"
+    told = f"\t{text}".encode()
+    subprocess.run([program, str(job)], input=told, env=cluster.env, check=True)
+
+
 def test_a_text_is_kept_letter_for_letter(steady: Cluster) -> None:
     job = steady.sbatch("--wrap", "true")
     comment(steady, outcome(steady, job).job)  # the epilog's own comes first
-    program = steady.options.build.slurm_prefix / "libexec" / "joulemark" / "admincomment"
-    told = f"\t{AWKWARD}".encode()
-    subprocess.run([program, str(job)], input=told, env=steady.env, check=True)
+    put(steady, job, AWKWARD)
     wait_for(lambda: comment(steady, job) == AWKWARD, what=f"{AWKWARD} in sacct", poll_s=0.1)
 
 
@@ -39,8 +44,7 @@ def test_what_others_wrote_stays(steady: Cluster) -> None:
     assert admin_comment(steady, job) == f"Paid by A <joulemark 1: {text}>"
     modify = ["sacctmgr", "-i", "modify", "job", "where", f"jobid={job}", "set"]
     steady.run([*modify, "AdminComment=paid by b <joulemark 1: none>, in full"])
-    program = steady.options.build.slurm_prefix / "libexec" / "joulemark" / "admincomment"
-    subprocess.run([program, str(job)], input=f"\t{text}".encode(), env=steady.env, check=True)
+    put(steady, job, text)
     assert admin_comment(steady, job) == f"paid by b <joulemark 1: {text}>, in full"
 
 

@@ -204,12 +204,6 @@ def same_comment(one: dict, other: dict) -> bool:
     return all(one[name] == other[name] for name in IN_COMMENT)
 
 
-def whole_joules(row: dict) -> str:
-    """As sacct counts them; "": not measured."""
-    energy_uj = row["ConsumedEnergy_uj"]
-    return "" if energy_uj is None else str(round(energy_uj / UJ_PER_J))
-
-
 def comment(row: dict, missing_nodes: list[str]) -> str:
     """The line for AdminComment."""
     known = row["ConsumedEnergy_uj"] is not None

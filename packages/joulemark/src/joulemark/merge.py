@@ -262,8 +262,8 @@ class _Update:
             return None
         missing = [r["node"] for r in runs[-1].records if r["missing"] is not None]
         missing = sorted([*missing, *runs[-1].silent])
-        whole = bool(runs[-1].slurm.nodes) and not missing
-        joules = jobrecord.whole_joules(row) if whole else ""
+        is_whole = runs[-1].slurm.nodes and not missing and row["ConsumedEnergyRaw"] is not None
+        joules = row["ConsumedEnergyRaw"] if is_whole else ""
         return f"{job}\t{joules}\t{jobrecord.comment(row, missing)}"
 
     def _rows(self, cluster: str, job: int, run: Run) -> list[dict]:
