@@ -115,6 +115,7 @@ TEST(a_server_says_that_it_is_there_and_lives_and_ends) {
     alarm(0);
 }
 
-int main(void) {
-    return expect_each(test_begin_folder, end);
+int main(int argc, char **argv) {
+    (void)argv;
+    return all_with_daemon(argc, test_begin_folder, end);
 }

@@ -48,7 +48,8 @@ def own_proc(node: Node, options: str, group: str | None = None) -> Iterator[Nod
 
 
 def remount(node: Node, options: str) -> None:
-    words = ["nsenter", "--mount", f"--target={node.daemon.pid}"]
+    """In its root, too: that of its mounts may be another."""
+    words = ["nsenter", "--mount", "--root", f"--target={node.daemon.pid}"]
     subprocess.run([*words, "mount", "-o", f"remount,{options}", "/proc"], check=True)
 
 
