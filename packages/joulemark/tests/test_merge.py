@@ -142,6 +142,33 @@ def test_joules_are_told_only_when_all_nodes_are_known(site):
     assert site.run(*asked)[1].startswith("12\t200\tEnergy: 200.0 J")
 
 
+def test_nodes_whose_clocks_differ_have_one_run(site):
+    """No record tells of which start of a requeued job it is."""
+    for apart_s in (0, 12, 45, 200, 400):
+        job = 100 + apart_s
+        late = builders.account("job")
+        for key in ("start_ns", "end_ns"):
+            late[key] += apart_s * 10**9
+        site.leave(job)
+        site.leave(job, node="n2", accounts=[late])
+        site.run("merge", "--job", str(job), "--nodes", "n[1-2]", "--wait", "0.05")
+        row = site.job(job)[str(job)]
+        as_one = apart_s < 310  # beyond what Slurm runs with
+        assert row["ConsumedEnergy_uj"] == (2 if as_one else 1) * 100_000_000, apart_s
+        assert (row["Missing"] is None) == as_one
+        assert row["AveWatts"] == (20 if as_one else 10), apart_s
+
+
+def test_a_step_that_its_nodes_had_one_after_the_other_lasts_for_both(site):
+    """Their clocks agree: the job was on both all the time."""
+    for number in (0, 1):
+        step = builders.account("0", seconds=4, start_s=6 * number)
+        site.leave(node=f"n{number}", accounts=[builders.account("job"), step])
+    site.run("merge")
+    assert site.job(12)["12"]["AveWatts"] == 20
+    assert site.job(12)["12.0"]["AveWatts"] == 20
+
+
 def test_no_line_is_printed_of_another_clusters_job(site):
     site.leave(cluster="other")
     assert site.run("merge") == (0, "", "")

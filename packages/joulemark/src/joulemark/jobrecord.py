@@ -29,13 +29,21 @@ def summarise(run: Run) -> list[dict]:
     for record in run.records:
         for account in record["accounts"]:
             accounts.setdefault(account["step"], []).append((record, account))
+    # A step's nodes may have had it one after the other; of a job none is over before all have it.
+    at_one_time = _met([account for _, account in accounts["job"]])
     return [
-        _row(step, accounts[step], run)
+        _row(step, accounts[step], run, at_one_time)
         for step in sorted(accounts, key=lambda step: (step != "job", step))
     ]
 
 
-def _row(step: str, pairs: list[tuple[dict, dict]], run: Run) -> dict:
+def _met(accounts: list[dict]) -> bool:
+    """False: by their nodes' clocks, which then differ, they were never there together."""
+    starts, ends = ([account[key] for account in accounts] for key in ("start_ns", "end_ns"))
+    return not accounts or max(starts) <= min(ends)
+
+
+def _row(step: str, pairs: list[tuple[dict, dict]], run: Run, at_one_time: bool) -> dict:
     of_whole_job = step == "job"
     concerned = run.records if of_whole_job else [record for record, _ in pairs]
     nodes = [record["node"] for record in concerned]
@@ -50,7 +58,7 @@ def _row(step: str, pairs: list[tuple[dict, dict]], run: Run) -> dict:
         "Uid": max((record["uid"] for record in concerned), default=0),
         "NNodes": len(nodes),
         "Nodes": ",".join(nodes),
-        **_energy(accounts),
+        **_energy(accounts, at_one_time),
         "Estimated": int(any([account["estimated"] for account in accounts])),
         "Samples": sum([account["samples"] for account in accounts]),
         "GapSeconds": max([float(account["gap_seconds"]) for account in accounts], default=0.0),
@@ -63,14 +71,14 @@ def _row(step: str, pairs: list[tuple[dict, dict]], run: Run) -> dict:
     }
 
 
-def _energy(accounts: list[dict]) -> dict:
+def _energy(accounts: list[dict], at_one_time: bool) -> dict:
     """Energies add, and systematic parts, and what nodes that act together err by alike; what each
     errs by itself adds in quadrature. The job's random part is both of these: over jobs, neither
     is alike."""
     measured = [account for account in accounts if account["energy_uj"] is not None]
     start_ns = min([account["start_ns"] for account in accounts], default=None)
     end_ns = max([account["end_ns"] for account in accounts], default=None)
-    elapsed_ns = end_ns - start_ns if accounts else None
+    elapsed_ns = _elapsed_ns(accounts, at_one_time) if accounts else None
     energy_uj = _sum(measured, "energy_uj")
     systematic_uj = _sum(measured, "uncertainty_systematic_uj", math.fsum)
     random_uj = _random_uj(measured) if measured else None
@@ -96,6 +104,14 @@ def _energy(accounts: list[dict]) -> dict:
         "UncertaintyJoules": interval_j(systematic_uj, random_uj) if known else None,
         "Method": _method(measured),
     }
+
+
+def _elapsed_ns(accounts: list[dict], at_one_time: bool) -> int:
+    """Of all nodes; where their clocks cannot be compared, the longest."""
+    if at_one_time:
+        starts, ends = ([account[key] for account in accounts] for key in ("start_ns", "end_ns"))
+        return max(ends) - min(starts)
+    return max(account["end_ns"] - account["start_ns"] for account in accounts)
 
 
 def _random_uj(measured: list[dict]) -> float:

@@ -8,6 +8,8 @@ from joulemark.store.nodes import LEAST_TIME_NS, UNKNOWN_RUN, SlurmRun
 
 # Slurm holds a requeued job back for two minutes; nodes of one run start within seconds.
 BETWEEN_RUNS_NS = 30_000_000_000
+# So far apart nodes' clocks may be: munge takes no older credential.
+CLOCKS_APART_NS = 300_000_000_000
 
 
 @dataclass
@@ -38,7 +40,7 @@ def runs_of(found: list[tuple[int, dict]], said: dict[int, SlurmRun]) -> list[Ru
             runs.setdefault(run_key, Run(run_key)).records.append(record)
         else:
             timed.append((run_key, record))
-    later = _add_timed(runs, _by_time(timed), said)
+    later = _add_timed(runs, _as_said(_by_time(timed), said), said)
     for restart, slurm in said.items():
         number = restart + later
         if slurm.nodes or number in runs:
@@ -56,7 +58,7 @@ def _by_time(timed: list[tuple[int, dict]]) -> list[list[dict]]:
     groups: list[dict[str, dict]] = []
     last_end_ns = 0
     for start_ns, record in sorted(timed, key=lambda pair: (pair[0], pair[1]["node"])):
-        end_ns = max(account["end_ns"] for account in record["accounts"])
+        end_ns = _end_ns(record)
         node = record["node"]
         is_later = start_ns >= last_end_ns
         is_new = node in groups[-1] if groups else True
@@ -70,8 +72,39 @@ def _by_time(timed: list[tuple[int, dict]]) -> list[list[dict]]:
     return [list(group.values()) for group in groups]
 
 
+def _as_said(groups: list[list[dict]], said: dict[int, SlurmRun]) -> list[list[dict]]:
+    """Where these are more than the runs that Slurm knows, nodes of other clocks ran together."""
+    groups = list(groups)
+    while said and len(groups) > max(said) + 1:
+        pairs = enumerate(zip(groups, groups[1:]))
+        near = [(_apart_ns(*pair), at) for at, pair in pairs if _may_be_one(*pair, said)]
+        if not near or min(near)[0] > CLOCKS_APART_NS:
+            break
+        at = min(near)[1]
+        groups[at : at + 2] = [groups[at] + groups[at + 1]]
+    return groups
+
+
+def _may_be_one(one: list[dict], other: list[dict], said: dict[int, SlurmRun]) -> bool:
+    nodes = [record["node"] for record in (*one, *other)]
+    known = any(set(nodes) <= set(slurm.nodes) for slurm in said.values())
+    return known and len(set(nodes)) == len(nodes)
+
+
+def _apart_ns(one: list[dict], other: list[dict]) -> int:
+    return min(map(_start_ns, other)) - max(map(_end_ns, one))
+
+
+def _start_ns(record: dict) -> int:
+    return min(account["start_ns"] for account in record["accounts"])
+
+
+def _end_ns(record: dict) -> int:
+    return max(account["end_ns"] for account in record["accounts"])
+
+
 def _rank(record: dict) -> tuple:
-    return record["missing"] is None, max(account["end_ns"] for account in record["accounts"])
+    return record["missing"] is None, _end_ns(record)
 
 
 def _add_timed(runs: dict[int, Run], groups: list[list[dict]], said: dict[int, SlurmRun]) -> int:
