@@ -357,6 +357,12 @@ static void note_coarser_profile(const jm_daemon *daemon, jm_account *job) {
     jm_account_note(job, text);
 }
 
+static void note_large_profile(const jm_daemon *daemon, jm_account *job) {
+    static const char NOTE[] = "its profile is one sample a minute at last: `profile_max_mib`";
+    if (jm_profile_is_coarse(daemon->profiles, job) && !strstr(job->note, NOTE))
+        jm_account_note(job, NOTE);
+}
+
 /* Without our SPANK plugin nobody tells. */
 static void note_the_unknown(jm_account *job) {
     const char *unknown = job->uid == JM_UID_UNKNOWN ? "user, cores and GPUs" : "cores";
@@ -410,6 +416,7 @@ static int write_record(jm_daemon *daemon, jm_account *job, jm_message *why) {
     const int64_t opened_ns = job->opened_ns;
     if (job->mode == JM_MODE_PROFILE) {
         note_coarser_profile(daemon, job);
+        note_large_profile(daemon, job);
         write_profile(daemon, job);
     }
     if (unsaved && !charge_unsaved(daemon, why))

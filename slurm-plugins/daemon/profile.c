@@ -17,11 +17,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MARKS_MAX = 500000 }; /* of a job on this node: some 40 MB */
+enum { MARKS_MAX = 500000, MARKS_AT_A_LOOK = 256 }; /* of a job on this node */
 
 static const double ROOT_MAX_HZ = 1000;
-/* At most so much of a profile is lost when the daemon is killed. */
+/* At most so much of a profile is lost when the daemon is killed; its size is looked at then. */
 static const int64_t FLUSH_NS = 1000000000;
+/* From here on, as a part of the greatest size, a sample comes so often: months more. */
+static const double COARSE_FROM = 0.875;
+static const int64_t COARSE_NS = 60 * INT64_C(1000000000);
 
 /* A profile that is being written. */
 typedef struct {
@@ -29,7 +32,8 @@ typedef struct {
     int64_t opened_ns;              /* with the number, the job's run */
     FILE *file;                     /* NULL: it cannot be written */
     int64_t sampled_ns, flushed_ns; /* CLOCK_BOOTTIME */
-    uint64_t marks;
+    int64_t size;                   /* bytes, as last looked at */
+    uint64_t marks, left_out;
 } profile;
 
 struct jm_profiles {
@@ -74,11 +78,52 @@ static int64_t period_of(const jm_config *config, const jm_account *job) {
     return hz > 0 ? (int64_t)(1e9 / hz) : (int64_t)(config->period_s * 1e9);
 }
 
-int64_t jm_profiles_period_ns(const jm_config *config, const jm_ledger *ledger) {
+static void path_of(const jm_profiles *profiles, uint32_t job_id, int64_t opened_ns, char *path,
+                    size_t size) {
+    jm_format(path, size, "%s/profile.%" PRIu32 ".%" PRId64 ".jsonl", profiles->config->state_dir,
+              job_id, opened_ns);
+}
+
+static double bytes_max(const jm_profiles *profiles) {
+    return profiles->config->profile_max_mib * 1024 * 1024;
+}
+
+static bool is_coarse(const jm_profiles *profiles, const profile *one) {
+    return (double)one->size >= COARSE_FROM * bytes_max(profiles);
+}
+
+static profile *find(const jm_profiles *profiles, const jm_account *job) {
+    for (int i = 0; i < profiles->n; i++)
+        if (profiles->list[i].job_id == job->job_id &&
+            profiles->list[i].opened_ns == job->opened_ns)
+            return &profiles->list[i];
+    return NULL;
+}
+
+bool jm_profile_is_coarse(const jm_profiles *profiles, const jm_account *job) {
+    const profile *one = find(profiles, job);
+    char path[JM_PATH_MAX + 64];
+    struct stat status;
+    if (one && one->file)
+        return is_coarse(profiles, one);
+    /* an earlier daemon's, of a job that ended while none was there */
+    path_of(profiles, job->job_id, job->opened_ns, path, sizeof path);
+    profile left = {.size = stat(path, &status) == 0 ? status.st_size : 0};
+    return is_coarse(profiles, &left);
+}
+
+/* It wants no ticks of its own. */
+static bool is_content(const jm_profiles *profiles, const jm_account *job) {
+    const profile *one = find(profiles, job);
+    return one && (!one->file || is_coarse(profiles, one));
+}
+
+int64_t jm_profiles_period_ns(const jm_profiles *profiles, const jm_ledger *ledger) {
+    const jm_config *config = profiles->config;
     int64_t shortest_ns = 0;
     for (int i = 0; i < ledger->n_accounts; i++) {
         const jm_account *job = ledger->accounts[i];
-        if (!wants_samples(job) || jm_profile_hz(config, job) <= 0)
+        if (!wants_samples(job) || jm_profile_hz(config, job) <= 0 || is_content(profiles, job))
             continue;
         int64_t period_ns = period_of(config, job);
         if (shortest_ns == 0 || period_ns < shortest_ns)
@@ -88,12 +133,6 @@ int64_t jm_profiles_period_ns(const jm_config *config, const jm_ledger *ledger) 
 }
 
 /* ---- files ---- */
-
-static void path_of(const jm_profiles *profiles, uint32_t job_id, int64_t opened_ns, char *path,
-                    size_t size) {
-    jm_format(path, size, "%s/profile.%" PRIu32 ".%" PRId64 ".jsonl", profiles->config->state_dir,
-              job_id, opened_ns);
-}
 
 static void put_head(const jm_profiles *profiles, const jm_ledger *ledger, const jm_account *job,
                      FILE *out) {
@@ -174,12 +213,17 @@ void jm_profiles_tidy(const jm_profiles *profiles, const jm_ledger *ledger) {
     closedir(folder);
 }
 
-static profile *find(const jm_profiles *profiles, const jm_account *job) {
-    for (int i = 0; i < profiles->n; i++)
-        if (profiles->list[i].job_id == job->job_id &&
-            profiles->list[i].opened_ns == job->opened_ns)
-            return &profiles->list[i];
-    return NULL;
+/* An earlier daemon may have written it too. */
+static void look_at_size(const jm_profiles *profiles, profile *one) {
+    struct stat status;
+    if (!one->file || fflush(one->file) != 0 || fstat(fileno(one->file), &status) != 0)
+        return;
+    const bool was_coarse = is_coarse(profiles, one);
+    one->size = status.st_size;
+    if (!was_coarse && is_coarse(profiles, one))
+        jm_warn("job %u: its profile has %.3g MiB: a sample a minute from here on, and no marks; "
+                "see `profile_max_mib:`",
+                one->job_id, (double)one->size / (1024 * 1024));
 }
 
 static profile *get(jm_profiles *profiles, const jm_ledger *ledger, const jm_account *job) {
@@ -195,13 +239,14 @@ static profile *get(jm_profiles *profiles, const jm_ledger *ledger, const jm_acc
     open_file(profiles, one);
     if (one->file)
         put_head(profiles, ledger, job, one->file);
+    look_at_size(profiles, one);
     return one;
 }
 
 /* A full disk ends the profile, not the job. */
-static void check(profile *one, int64_t boot_ns) {
+static void check(const jm_profiles *profiles, profile *one, int64_t boot_ns) {
     if (one->file && boot_ns - one->flushed_ns >= FLUSH_NS) {
-        fflush(one->file);
+        look_at_size(profiles, one);
         one->flushed_ns = boot_ns;
     }
     if (!one->file || !ferror(one->file))
@@ -222,14 +267,17 @@ void jm_profiles_sample(jm_profiles *profiles, const jm_ledger *ledger, int64_t 
         if (!one || !one->file)
             continue;
         /* Other ticks than its own must not make it finer than it may be. */
-        if (one->sampled_ns != INT64_MIN &&
-            boot_ns - one->sampled_ns < period_of(profiles->config, job) * 9 / 10)
+        int64_t period_ns = period_of(profiles->config, job);
+        if (is_coarse(profiles, one) && period_ns < COARSE_NS)
+            period_ns = COARSE_NS;
+        if ((one->sampled_ns != INT64_MIN && boot_ns - one->sampled_ns < period_ns * 9 / 10) ||
+            (double)one->size >= bytes_max(profiles))
             continue;
         one->sampled_ns = boot_ns;
         fprintf(one->file, "{\"t\":%" PRId64 ",", real_ns);
         put_energies(one->file, ledger, job);
         fputs("}\n", one->file);
-        check(one, boot_ns);
+        check(profiles, one, boot_ns);
     }
 }
 
@@ -238,8 +286,14 @@ void jm_profiles_mark(jm_profiles *profiles, const jm_ledger *ledger, const jm_a
     while (job->job)
         job = job->job;
     profile *one = wants_samples(job) ? get(profiles, ledger, job) : NULL;
-    if (!one || !one->file || one->marks++ >= MARKS_MAX)
+    if (!one || !one->file)
         return;
+    if (one->marks == MARKS_MAX || is_coarse(profiles, one)) {
+        one->left_out++;
+        return;
+    }
+    if (++one->marks % MARKS_AT_A_LOOK == 0)
+        look_at_size(profiles, one);
     fprintf(one->file, "{\"t\":%" PRId64 ",\"m\":\"%s\",\"n\":", real_ns - boot_ns + mark->boot_ns,
             mark->kind == JM_MARK_BEGIN ? "begin" : "end");
     jm_json_text(one->file, mark->path);
@@ -299,7 +353,7 @@ int jm_profiles_finish(jm_profiles *profiles, const jm_ledger *ledger, const jm_
         jm_message_set(why, "profile %s: %s", path, strerror(errno));
         return -1;
     }
-    f.left_out = one && one->marks > MARKS_MAX ? one->marks - MARKS_MAX : 0;
+    f.left_out = one ? one->left_out : 0;
     int status = jm_record_write_profile(outbox, profiles->config->cluster, profiles->node,
                                          job->job_id, put_profile, &f, why);
     fclose(f.from);

@@ -32,7 +32,11 @@ void jm_profiles_tidy(const jm_profiles *profiles, const jm_ledger *ledger);
 double jm_profile_hz(const jm_config *config, const jm_account *job);
 
 /* Nanoseconds between the ticks that the open profiles want; 0: none wants more than the period. */
-int64_t jm_profiles_period_ns(const jm_config *config, const jm_ledger *ledger);
+int64_t jm_profiles_period_ns(const jm_profiles *profiles, const jm_ledger *ledger);
+
+/* The job's file nears `profile_max_mib`: it has a sample a minute and no more marks, until it is
+ * there. */
+bool jm_profile_is_coarse(const jm_profiles *profiles, const jm_account *job);
 
 /* After a tick at these times: a sample of each open job in profile mode that is due one. */
 void jm_profiles_sample(jm_profiles *profiles, const jm_ledger *ledger, int64_t boot_ns,

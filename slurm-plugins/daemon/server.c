@@ -677,7 +677,7 @@ static struct itimerspec every_ns(int64_t ns) {
 
 /* Jobs with profiles come and go. */
 static void set_profile_timer(server *s) {
-    int64_t ns = jm_profiles_period_ns(&s->daemon->config, &s->daemon->ledger);
+    int64_t ns = jm_profiles_period_ns(s->daemon->profiles, &s->daemon->ledger);
     if (ns == s->profile_ns)
         return;
     struct itimerspec every = every_ns(ns);

@@ -79,6 +79,7 @@ static void parse_users(jm_reader *reader, const jm_field *field, const yaml_nod
 }
 
 enum { T_CLUSTER, T_SOCKET, T_TRANSPORT, T_MQTT, T_GATEWAY };
+enum { MQTT_MOST_MIB = 250 }; /* of a profile; a last line comes after it */
 
 #define TOP(member)      offsetof(jm_config, member)
 #define TOP_TEXT(member) TOP(member), sizeof(((jm_config *)0)->member)
@@ -143,6 +144,7 @@ static const jm_field top_fields[] = {
     {"log_file", jm_parse_path, TOP_TEXT(log_file), 0, 0},
     {"period_s", jm_parse_real, TOP(period_s), 0, 0.01, 3600},
     {"profile_max_hz", jm_parse_real, TOP(profile_max_hz), 0, 0.001, 1000},
+    {"profile_max_mib", jm_parse_real, TOP(profile_max_mib), 0, 0.001, 1e6},
     {"profile_dir", jm_parse_path, TOP_TEXT(profile_dir), 0, 0},
     {"cpus", parse_cpus, TOP(cpus), 0, 0, 0},
     {"privileged_users", parse_users, TOP(privileged_users), 0, 0, 0},
@@ -225,6 +227,7 @@ static void set_defaults(jm_config *config) {
     config->period_s = 1;
     config->gateway_line_s = 60;
     config->profile_max_hz = 10;
+    config->profile_max_mib = 240;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     config->cpus = cpus > 0 ? (int)cpus : 1;
 }
@@ -273,6 +276,11 @@ static void parse_top(jm_reader *reader, const yaml_node_t *root, jm_config *con
         jm_complain(reader, &place,
                     "is mqtt, but where the broker is, is missing; add 'mqtt: {host: "
                     "broker.example.org}'");
+    }
+    if (config->transport_mqtt && config->profile_max_mib > MQTT_MOST_MIB) {
+        jm_place place = {.line = lines[T_TRANSPORT], .key = "profile_max_mib"};
+        jm_complain(reader, &place, "is %g, and MQTT takes no message of 256; say at most %d",
+                    config->profile_max_mib, MQTT_MOST_MIB);
     }
     if (lines[T_GATEWAY] && !lines[T_MQTT]) {
         jm_place place = {.line = lines[T_GATEWAY], .key = "gateway"};

@@ -22,6 +22,7 @@ typedef struct {
     char log_file[JM_PATH_MAX]; /* "": stderr */
     double period_s;
     double profile_max_hz;         /* users' jobs get no finer power over time */
+    double profile_max_mib;        /* of one job on this node */
     char profile_dir[JM_PATH_MAX]; /* the merge's; the daemon only checks the key */
     int cpus;
     char privileged_users[JM_USERS_MAX][JM_NAME_MAX];

@@ -49,6 +49,8 @@ static int load(const char *yaml) {
 static const struct {
     const char *yaml, *place, *part;
 } mistakes[] = {
+    {C "transport: mqtt\nmqtt: {host: b}\nprofile_max_mib: 300\n",
+     "2: key 'profile_max_mib': ", "is 300, and MQTT takes no message of 256; say at most 250"},
     {"period_s: 1\n", "1: key 'cluster': ", "is missing; add 'cluster: NAME'"},
     {"", "1: key 'cluster': ", "is missing"},
     {"cluster:\n", "1: key 'cluster': ", "is empty; give it a value"},

@@ -217,7 +217,10 @@ def test_regions_are_the_union_of_threads(site):
     assert spans == [("solve", 1, 8), ("solve/exchange", 3, 4)]
     assert profile.mapping(found) == "n1, ranks 0-1"
     open_one = profile.read_node(leave(site, marks=[(9, "begin", "late", -1, 4)]))
+    open_one.marks_left_out = 0
     assert profile.spans(open_one)[0].end_s - start_s == 11
+    open_one.marks_left_out = 1
+    assert profile.spans(open_one)[0].end_s == open_one.marks[-1].time_s
 
 
 def run(capsys, *argv):
@@ -228,12 +231,13 @@ def run(capsys, *argv):
 def test_the_terminal_shows_curve_and_regions(site, capsys):
     leave(site, marks=MARKS)
     profile.merge(site, 7)
-    head, curve, solve, exchange = run(capsys, "7").splitlines()
+    head, curve, solve, exchange, lost = run(capsys, "7").splitlines()
     assert head == "job 7: n1, ranks 0-1: 1700 J in 11.0 s, 155 W mean, 200 W at most"
     drawn = curve.split()[0]
     assert len(drawn) == 60 and set(drawn[:27]) <= set("▄▅") and set(drawn[28:]) == {"█"}
     assert solve.split() == ["solve", "7.00", "s,", "1000", "J,", "143", "W"]
     assert exchange.split() == ["solve/exchange", "1.00", "s,", "100", "J,", "100", "W"]
+    assert lost == "  2 marks were too many: no region is known to the end"
 
 
 @pytest.mark.parametrize("words", [["7,8"], ["7", "8"]])

@@ -21,8 +21,9 @@ NEEDED = {
 # What slurm-plugins/ledger/config.c knows: both read one file.
 KEYS = (
     *("cluster", "socket", "transport", "mqtt", "gateway", "state_dir", "record_dir", "store"),
-    *("log_file", "period_s", "profile_max_hz", "profile_dir", "cpus", "privileged_users"),
-    *("instruments", "store_password_file", "carbon_g_per_kwh", "carbon_relative_error"),
+    *("log_file", "period_s", "profile_max_hz", "profile_max_mib", "profile_dir", "cpus"),
+    *("privileged_users", "instruments", "store_password_file"),
+    *("carbon_g_per_kwh", "carbon_relative_error"),
     *("price_per_kwh", "currency", "timezone"),
 )
 BROKER_KEYS = (

@@ -404,7 +404,8 @@ def total(profile: NodeProfile) -> tuple[list[float], list[float]]:
 
 
 def spans(profile: NodeProfile) -> list[Span]:
-    """The union over threads and ranks, as in the records; what never ended lasts to the end."""
+    """The union over threads and ranks, as in the records; what never ended lasts to the end, or,
+    where marks were left out, to the last one."""
     inside: dict[str, int] = {}
     since: dict[str, float] = {}
     found = []
@@ -417,6 +418,8 @@ def spans(profile: NodeProfile) -> list[Span]:
             found.append(Span(mark.name, since.pop(mark.name), mark.time_s))
     known = (channel.times_s for channel in profile.channels.values())
     last_s = max((times_s[-1] for times_s in known if times_s), default=0.0)
+    if profile.marks_left_out:
+        last_s = profile.marks[-1].time_s if profile.marks else 0.0
     found += [Span(name, begin_s, max(last_s, begin_s)) for name, begin_s in since.items()]
     return sorted(found, key=lambda span: (span.begin_s, span.depth))
 

@@ -25,6 +25,7 @@ class Row:
     energies_j: list[float]  # since then
     spans: list[Span]
     estimated: bool
+    marks_left_out: int = 0
 
     @property
     def seconds(self) -> float:
@@ -112,6 +113,7 @@ def row_of(one: NodeProfile, prefix: str, channel: str | None = None) -> Row | N
             for span in profile.spans(one)
         ],
         estimated=profile.is_estimated(one),
+        marks_left_out=one.marks_left_out,
     )
 
 
@@ -135,6 +137,8 @@ def _lines(row: Row, most_w: float) -> list[str]:
         energy_j = sum(row.energy_until(s.end_s) - row.energy_until(s.begin_s) for s in found)
         mean = f", {digits(energy_j / seconds)} W" if seconds > 0 else ""
         lines.append(f"  {name:{width}}  {digits(seconds)} s, {digits(energy_j)} J{mean}")
+    if row.marks_left_out:
+        lines.append(f"  {row.marks_left_out} marks were too many: no region is known to the end")
     return lines
 
 
