@@ -38,10 +38,10 @@ def wait_step(cluster: Cluster, job: int, step: str = "batch", node: str = "n1")
 
 
 @contextlib.contextmanager
-def requeuing(cluster: Cluster) -> Iterator[Cluster]:
+def requeuing(cluster: Cluster, **settings: str) -> Iterator[Cluster]:
     """Slurm holds a requeued job back until its credentials have expired: soon, 5 s at least."""
     auth = f"socket={cluster.state}/run/munge.sock,cred_expire=5"
-    with cluster.changed(slurm_conf={"AuthInfo": auth}) as changed:
+    with cluster.changed(slurm_conf={"AuthInfo": auth, **settings}) as changed:
         yield changed
 
 

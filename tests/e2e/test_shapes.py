@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster import Cluster, wait_for
+from tests.cluster import ORDINARY_USER, Cluster, wait_for
 from tests.e2e.jobs import Flag, requeue, requeuing, script
 from tests.e2e.outcome import (
     UJ,
@@ -148,6 +149,52 @@ def test_each_task_of_an_array_is_a_job_of_its_own(shaped: Cluster) -> None:
         (account,) = done.accounts().values()
         assert account.energy_j == pytest.approx(NODE_W * account.seconds, abs=0.01)
         assert int(row["ConsumedEnergyRaw"]) == pytest.approx(account.energy_j, abs=0.51)
+
+
+def test_a_preempted_job_and_the_one_that_took_its_node_pay_each_for_itself(
+    shaped: Cluster,
+) -> None:
+    settings = {
+        "PreemptType": "preempt/partition_prio",
+        "PreemptMode": "REQUEUE",
+        "PartitionName": "urgent Nodes=ALL PriorityTier=10 State=UP",
+    }
+    with requeuing(shaped, **settings) as cluster:
+        steps = "if [ -z $SLURM_RESTART_COUNT ]; then srun sleep 60; else srun sleep 1; fi"
+        job = cluster.sbatch("-w", "n1", "--exclusive", "--requeue", "--wrap", steps)
+        wait_samples(cluster, job, "0")
+        urgent = cluster.sbatch("-w", "n1", "--exclusive", "-p", "urgent", "--wrap", "sleep 1")
+        wait_for(lambda: len(runs_of(cluster, job, "n1")) == 2, 90, "both runs' records")
+        first, last = runs_of(cluster, job, "n1")
+        between = outcome(cluster, urgent).accounts()["n1"]
+    assert first["end_ns"] <= between["start_ns"] < between["end_ns"] <= last["start_ns"]
+    for account in (first, between, last):
+        assert account.energy_j == pytest.approx(NODE_W * account.seconds, abs=0.01)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+def test_a_node_that_is_one_users_alone_is_divided_among_his_jobs(shaped: Cluster) -> None:
+    end = Flag(shaped, "one-user")
+    options = ("-w", "n1", "-n1")
+    jobs = [
+        shaped.sbatch(*options, "--exclusive=user", "--wrap", end.wait, user=ORDINARY_USER)
+        for _ in range(2)
+    ]
+    another = shaped.sbatch(*options, "--wrap", "true")
+    for job in jobs:
+        wait_on_disk(shaped.node("n1"), job, "job", "samples", 1)
+    wait_for(
+        lambda: all(account_uj(shaped.node("n1"), job, "job") > 100 * UJ for job in jobs),
+        what="both to have run for seconds",
+    )
+    assert shaped.job_state(another) == "PENDING"
+    end.set()
+    pair = [outcome(shaped, job).accounts()["n1"] for job in jobs]
+    begins, ends = ([account[key] for account in pair] for key in ("start_ns", "end_ns"))
+    open_s = (max(ends) - min(begins)) / NS
+    expected_j = sum(CPU_IDLE_W * a.seconds for a in pair) + (NODE_W - IDLE_W) * open_s
+    assert sum(account.energy_j for account in pair) == pytest.approx(expected_j, rel=0.02)
+    assert outcome(shaped, another).accounts()["n1"]["start_ns"] >= max(ends)
 
 
 def all_ended(cluster: Cluster, job: int, count: int) -> list[dict[str, str]]:
