@@ -16,7 +16,7 @@ from tests.cluster.service import leftovers
 from tests.e2e.outcome import open_accounts
 from tests.peers.joulemarkd import ask
 
-PATIENCE_S = 15.0  # a record that could not be brought is tried again after 10 s
+PATIENCE_S = 45.0  # a job whose record is missing is merged after 30 s
 
 
 def left_behind(cluster: Cluster, patience_s: float = PATIENCE_S) -> list[str]:
@@ -53,6 +53,7 @@ def remains(cluster: Cluster) -> list[str]:
             for node, job, step in accounts(nodes)
         ),
         *(f"file in the outbox: {path}" for path in waiting(cluster)),
+        *(f"job that is not merged: {path}" for path in cluster.notices()),
         *(f"mount: {path}" for path in mounts(cluster)),
         *(f"process {pid}: {' '.join(processes.command(pid))}" for pid in strays(cluster)),
     ]
@@ -81,7 +82,8 @@ def mounts(cluster: Cluster) -> list[str]:
 def strays(cluster: Cluster) -> list[int]:
     """Of jobs that have ended; services and what they have started are none."""
     services = {service.pid for service in cluster.services if service.pid}
-    return leftovers(cluster.state, cluster.slurm_conf, but=services)
+    found = leftovers(cluster.state, cluster.slurm_conf, but=services)
+    return sorted(set(found).difference(cluster.merging()))
 
 
 def paused(cluster: Cluster) -> list[str]:
@@ -106,5 +108,5 @@ def put_right(cluster: Cluster, patience_s: float) -> None:
         ask(node.socket, f"end job={job}")
     with contextlib.suppress(Waited):
         wait_for(lambda: not remains(cluster), patience_s, poll_s=0.1)
-    for path in waiting(cluster):
+    for path in [*waiting(cluster), *cluster.notices()]:
         path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from tests.cluster.client import ENDED
 START_S = 60.0
 END_S = 180.0
 EPILOG_S = 3.0  # they wait 1 s for a daemon
-# a job completes until its EpilogSlurmctld ends, which waits for the record of a killed epilog
+# Slurm may be longer about a job whose node it holds for broken
 OVER = {*ENDED, "COMPLETING"}
 
 

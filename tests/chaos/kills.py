@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.chaos.jobs import Job, facts
-from tests.cluster import Cluster, ClusterError, Node, Service, Waited, processes, wait_for
+from tests.cluster import (
+    Cluster,
+    ClusterError,
+    Node,
+    Service,
+    Waited,
+    pause,
+    processes,
+    wait_for,
+)
 from tests.peers.peer import Peer
 
 # How often each is chosen. The epilog and the merge live for milliseconds and are waited for.
@@ -33,6 +42,7 @@ WEIGHTS = {
 AT_END = ("epilog", "merge")  # they run when a job ends
 OPTIONAL = ("mosquitto", "receive")
 HEAL_S, HEAL_TIMES = 5.0, 5
+MERGE_S = 0.6  # a short one's, without what it waits for
 SAVED_S = 15.0  # slurmctld saves its jobs within 5 s of a change
 
 
@@ -128,8 +138,15 @@ class Killer:
         """Any of EpilogSlurmctld's processes: the script, `joulemark merge`, admincomment."""
         end.touch()
         with contextlib.suppress(Waited):
-            pids = wait_for(lambda: _merging(self.cluster.slurmctld), 30, "a merge", poll_s=0.005)
-            self.tally["merge"] += processes.send(self.dice.choice(pids))
+            wait_for(self.cluster.notices, 30, "a notice of a job's end", poll_s=0.005)
+            pause(self.dice.uniform(0.0, MERGE_S))
+            wait_for(self._kill_one_merging, 5, "a merge", poll_s=0.005)
+            self.tally["merge"] += 1
+
+    def _kill_one_merging(self) -> bool:
+        """Many live for a millisecond."""
+        pids = _merging(self.cluster)
+        return bool(pids) and processes.send(self.dice.choice(pids))
 
     def heal(self) -> None:
         """What an administrator does after this: takes nodes back that Slurm holds for broken.
@@ -163,7 +180,8 @@ def at_epilog(node: Node, end: Path, act: Callable[[list[int]], object]) -> None
             act(wait_for(lambda: epilogs(node), 10, "the epilog to run"))
 
 
-def _merging(slurmctld: Service) -> list[int]:
-    """All that slurmctld's helper slurmscriptd has started."""
-    helpers = processes.children(slurmctld.pid)
-    return [pid for helper in helpers for pid in processes.descendants(helper)]
+def _merging(cluster: Cluster) -> list[int]:
+    """And all that slurmctld's helper slurmscriptd has started."""
+    helpers = processes.children(cluster.slurmctld.pid)
+    epilogs = [pid for helper in helpers for pid in processes.descendants(helper)]
+    return [*epilogs, *cluster.merging()]

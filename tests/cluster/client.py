@@ -118,18 +118,24 @@ class SlurmClient:
         match = re.search(r"JobState=(\w+)", text)
         return match[1] if match else "UNKNOWN"
 
+    def notices(self, job: int | str = "[0-9]*") -> list[Path]:
+        """EpilogSlurmctld's, of a job that has ended and is not merged yet."""
+        return list(self.state.glob(f"ledger/*/ended/{job}.*"))
+
     def wait_running(self, job: int | str, timeout_s: float = PATIENCE_S) -> None:
         wait_for(lambda: self.job_state(job) == "RUNNING", timeout_s, f"job {job} to run")
 
     def wait_job(self, job: int | str, timeout_s: float = 120.0) -> dict[str, str]:
-        """Waits until the job ended, its epilog ran and sacct's rows settled; returns the job's.
+        """Waits until the job ended, is merged, and sacct's rows settled; returns the job's.
 
-        Two things settle later: AdminComment (EpilogSlurmctld holds nobody up) and, for jobs
-        shorter than 5 s, JobName, which slurmdbd calls "allocation" until then.
+        Two things settle later: AdminComment and, for jobs shorter than 5 s, JobName, which
+        slurmdbd calls "allocation" until then.
         """
 
         def settled() -> list[dict[str, str]]:
             if self.run(["squeue", "-h", "-j", str(job)], check=False).strip():
+                return []
+            if self.notices(job):
                 return []
             with contextlib.suppress(ClusterError):  # slurmdbd may be away for a moment
                 rows = self.sacct(job)

@@ -170,6 +170,15 @@ class Cluster(SlurmClient):
     def node(self, name: str) -> Node:
         return self.nodes[name]
 
+    def merging(self) -> list[int]:
+        """What EpilogSlurmctld leaves running: a script, `joulemark merge`, admincomment."""
+        found = []
+        for pid in leftovers(self.state, self.slurm_conf):
+            words = " ".join(processes.command(pid))
+            if any(word in words for word in MERGING):
+                found += [pid, *processes.descendants(pid)]
+        return sorted(set(found))
+
     # -- up and down ---------------------------------------------------------------------------
 
     def up(self) -> Cluster:
@@ -364,6 +373,7 @@ class Cluster(SlurmClient):
 
 
 SERVERS = ("slurmctld", "slurmdbd")  # each has a port, and so has each node
+MERGING = ("epilogslurmctld --", "merge --ended ", "/admincomment ")
 USABLE = r"(idle|mixed|allocated|completing)$"
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
+from pathlib import Path
 
 from tests.cluster import Cluster, wait_for
 from tests.e2e.jobs import alone, held, script
@@ -25,10 +27,13 @@ AWKWARD = 'It\'s "Quoted" & MiXeD: 100 % Größe µJ; `tick` \\ back'
 
 
 def put(cluster: Cluster, job: int, text: str) -> None:
-    """As EpilogSlurmctld does; no joules are told."""
+    """As EpilogSlurmctld's merge does; no joules are told."""
     program = cluster.options.build.slurm_prefix / "libexec" / "joulemark" / "admincomment"
-    told = f"\t{text}".encode()
-    subprocess.run([program, str(job)], input=told, env=cluster.env, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder, str(job))
+        told.write_text(f"\t{text}")
+        subprocess.run([program, folder], env=cluster.env, check=True)
+        assert not told.exists()
 
 
 def test_a_text_is_kept_letter_for_letter(steady: Cluster) -> None:
@@ -86,6 +91,16 @@ def test_each_component_of_a_heterogeneous_job_has_its_own(steady: Cluster) -> N
     assert_own(steady, steady.sbatch(str(script(steady, "parts", *lines))), 2)
 
 
+def test_a_comment_that_a_killed_teller_had_claimed_is_told(steady: Cluster) -> None:
+    job = steady.sbatch("--wrap", "true")
+    comment(steady, outcome(steady, job).job)
+    claimed = record_dir(steady) / "comments" / f".{job}"
+    claimed.write_text("\tclaimed")
+    outcome(steady, steady.sbatch("--wrap", "true"))
+    wait_for(lambda: comment(steady, job) == "claimed", what="its comment", poll_s=0.1)
+    assert not claimed.exists()
+
+
 def assert_own(cluster: Cluster, job: int, count: int) -> None:
     """Each of the parts has a comment of its own energy."""
 
@@ -123,14 +138,15 @@ def test_the_comment_is_the_stores_line_and_merging_again_changes_nothing(steady
 
 
 def test_a_comment_that_is_refused_holds_up_no_other(steady: Cluster) -> None:
-    """Job 0 never was: its comment stays, first in the folder, and the next job's is set."""
+    """Its job never was: it stays, and the next job's is set."""
     comments = record_dir(steady) / "comments"
     comments.mkdir(exist_ok=True)
-    refused = comments / "0"
+    refused, claimed = comments / "4000000", comments / ".4000000"
     refused.write_text("\tfor nobody")
     try:
         job = steady.sbatch("--wrap", "true")
         assert comment(steady, outcome(steady, job).job).startswith("Energy: ")
-        assert refused.exists()
+        assert claimed.exists()
     finally:
-        refused.unlink(missing_ok=True)
+        for path in (refused, claimed):
+            path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-# `joulemark merge`: node records -> store -> job records; EpilogSlurmctld runs it.
+# `joulemark merge`: node records -> store -> job records.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import gc
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import charges, folders, forking, jobrecord, profile, records, store
@@ -18,41 +19,105 @@ from joulemark.stamp import Stamp, stamp
 from joulemark.store import jobs, nodes, zones
 
 POLL_S = 0.02
+STORED_EVERY_S = 1.0
 # A file this old belongs to no merge that still waits: a node that came back wrote it.
 LEFT_BEHIND_S = 60.0
 WORTH_A_HELPER = 2000  # files: fewer take less time than a second process
 
 
-@dataclass
-class Request:
-    """What to merge: one run of a job, or, with no job, everything that is there."""
+@dataclass(frozen=True, eq=False)
+class JobRun:
+    """One start of a job, as Slurm told of it."""
 
-    job: int | None = None
-    slurm: nodes.SlurmRun = field(default_factory=nodes.SlurmRun)
-    wait_s: float = 30.0
+    job: int
+    slurm: nodes.SlurmRun
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to merge: these runs of jobs, or, with none, everything that is there."""
+
+    runs: tuple[JobRun, ...] = ()
     rebuild: bool = False
     print_comment: bool = False
 
+    @property
+    def jobs(self) -> set[int]:
+        """Empty: all."""
+        return {run.job for run in self.runs}
 
-def run(config: Config, request: Request) -> int:
-    """Merges, prints a line for each other comment; 1 if a file was rejected."""
-    if not config.record_dir.is_dir():
-        raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
-    if request.job is not None:
-        _wait_for_nodes(config, request)
-    gc.disable()  # ten thousand records are a million objects without a cycle among them
-    try:
-        lines, rejected = _merge(config, request)
-    finally:
-        gc.enable()
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+def run(config: Config, request: Request, wait_s: float) -> int:
+    """Merges once the nodes' records are there, prints what has changed; 1 if one was rejected."""
+    deadline = time.monotonic() + wait_s
+    arrivals = Arrivals(config)
+    while len(arrivals.whole(request.runs)) < len(request.runs) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    rejected = merge(config, request, _print)
     sys.stdout.flush()  # comments need not wait for profiles
-    profile.merge(config, request.job)
+    profile.merge(config, request.jobs)
     return 1 if rejected else 0
 
 
-def _merge(config: Config, request: Request) -> tuple[list[str], int]:
-    """The lines to print, and how many files were rejected.
+def _print(lines: list[str]) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def merge(config: Config, request: Request, tell: Callable[[list[str]], None]) -> int:
+    """How many files were rejected; waits for none. What has changed is told, a line a job, before
+    it is kept: told twice is better than never."""
+    gc.disable()  # ten thousand records are a million objects without a cycle among them
+    try:
+        return _merge(config, request, tell)
+    finally:
+        gc.enable()
+
+
+class Arrivals:
+    """Of which runs all nodes' records are there, or stored already."""
+
+    def __init__(self, config: Config):
+        if not config.record_dir.is_dir():
+            raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
+        self._config = config
+        self._names: dict[JobRun, dict[str, str]] = {}  # its nodes by their records' names
+        self._stored: dict[JobRun, set[str]] = {}
+        self._asked_s = 0.0
+
+    def whole(self, runs: Sequence[JobRun]) -> list[JobRun]:
+        """Looks the folder up once a call, not each, and the store once a second."""
+        present = set(os.listdir(self._config.record_dir))
+        lacking = {run: lacks for run in runs if (lacks := self._lacking(run, present))}
+        if lacking and time.monotonic() - self._asked_s > STORED_EVERY_S:
+            self._stored = _stored_nodes(self._config, list(lacking))
+            self._asked_s = time.monotonic()
+        return [
+            run
+            for run in runs
+            if run not in lacking or not lacking[run] - self._stored.get(run, set())
+        ]
+
+    def _lacking(self, run: JobRun, present: set[str]) -> set[str]:
+        if run not in self._names:
+            cluster = self._config.cluster
+            self._names[run] = {
+                records.file_name(cluster, run.job, node): node for node in run.slurm.nodes
+            }
+        return {node for name, node in self._names[run].items() if name not in present}
+
+
+def _stored_nodes(config: Config, runs: Sequence[JobRun]) -> dict[JobRun, set[str]]:
+    if not runs or (config.store.kind == "sqlite" and not config.store.path.exists()):
+        return {}
+    with store.writing(config.store) as session:
+        return {
+            run: nodes.complete_nodes(session, config.cluster, run.job, run.slurm.restart)
+            for run in runs
+        }
+
+
+def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) -> int:
+    """How many files were rejected.
 
     Two transactions: when the first has kept the records, their files can be moved while the
     second makes the job records. What ends in between leaves jobs pending for the next merge.
@@ -70,9 +135,9 @@ def _merge(config: Config, request: Request) -> tuple[list[str], int]:
             at_hand = {one.digest: one.record for one in found.values()}
             zones.set_zone(session, config.cluster, config.timezone)
             update = _Update(session, charges.Charges(config), request, at_hand, config.cluster)
-            lines = update.jobs(changed)
+            tell(update.jobs(changed))
         helper.result()
-    return lines, rejected
+    return rejected
 
 
 def _waits(config: Config, path: str) -> bool:
@@ -84,48 +149,29 @@ def _top(config: Config) -> str:
     return str(config.record_dir)
 
 
-def _wait_for_nodes(config: Config, request: Request) -> None:
-    """Until each node's record is there or stored; looks the folder up once a turn, not each."""
-    awaited = {
-        records.file_name(config.cluster, request.job, node): node for node in request.slurm.nodes
-    }
-    deadline = time.monotonic() + request.wait_s
-    stored: set[str] | None = None
-    while True:
-        present = set(os.listdir(config.record_dir))
-        lacking = {node for name, node in awaited.items() if name not in present}
-        if lacking and stored is None:
-            stored = _stored_nodes(config, request)
-        if not lacking - (stored or set()) or time.monotonic() >= deadline:
-            return
-        time.sleep(POLL_S)
-
-
-def _stored_nodes(config: Config, request: Request) -> set[str]:
-    if config.store.kind == "sqlite" and not config.store.path.exists():
-        return set()
-    with store.writing(config.store) as session:
-        return nodes.complete_nodes(session, config.cluster, request.job, request.slurm.restart)
-
-
 def _pending(config: Config, request: Request) -> list[str]:
     """The files to merge now: the job's own and those left behind, or all."""
-    found = _record_files(_top(config), request.job, config.cluster)
+    found = _record_files(_top(config), request.jobs, config.cluster)
     if request.rebuild:
         found += sorted(map(str, (config.record_dir / "merged").glob("*.json*")))
     return found
 
 
-def _record_files(folder: str, job: int | None, cluster: str) -> list[str]:
-    own = f"{cluster}.{job}."
+def _record_files(folder: str, jobs: set[int], cluster: str) -> list[str]:
     with os.scandir(folder) as entries:
         return sorted(
             entry.path
             for entry in entries
             if records.is_record(entry.name)
             and not entry.name.startswith(".")
-            and (job is None or entry.name.startswith(own) or _left_behind(entry))
+            and (not jobs or _job_of(entry.name, cluster) in jobs or _left_behind(entry))
         )
+
+
+def _job_of(name: str, cluster: str) -> int | None:
+    """Whose record it is by its name; None: another cluster's."""
+    job = name[len(cluster) + 1 :].partition(".")[0]
+    return int(job) if name.startswith(f"{cluster}.") and job.isdecimal() else None
 
 
 def _left_behind(entry: os.DirEntry) -> bool:
@@ -220,11 +266,11 @@ def _keep(
     """Stores what nodes and Slurm said; returns the jobs whose records have to be made anew."""
     nodes.put_nodes(session, found.values())
     changed = {one.job for one in found.values()}
-    if request.job is not None:
-        changed.add((config.cluster, request.job))
-        if request.slurm.nodes or request.slurm.user:
-            nodes.put_slurm_run(session, config.cluster, request.job, request.slurm)
-    pending = jobs.pending_jobs(session, everything=request.job is None)
+    for run in request.runs:
+        changed.add((config.cluster, run.job))
+        if run.slurm.nodes or run.slurm.user:
+            nodes.put_slurm_run(session, config.cluster, run.job, run.slurm)
+    pending = jobs.pending_jobs(session, everything=not request.runs)
     jobs.add_pending(session, changed)
     return changed.union(pending)
 
@@ -241,6 +287,7 @@ class _Update:
 
     def __post_init__(self):
         self._zones = zones.Zones(self.session)
+        self._asked = self.request.jobs if self.request.print_comment else set()
 
     def jobs(self, changed: set[tuple[str, int]]) -> list[str]:
         """Renews these jobs' rows; returns the lines to print."""
@@ -256,7 +303,7 @@ class _Update:
         row = next(row for row in rows if row["Run"] == runs[-1].number)
         old = jobs.put_job(self.session, cluster, job, rows)
         jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
-        asked = self.request.print_comment and job == self.request.job
+        asked = job in self._asked
         same = not asked and old and jobrecord.same_comment(row, old[str(job)])
         if same or cluster != self.cluster:
             return None

@@ -15,6 +15,7 @@ import json
 import os
 import struct
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,18 +142,25 @@ def _time_in(line: bytes, key: str) -> int | None:
 # ---- merging ----
 
 
-def merge(config, job: int | None) -> None:
-    """Puts what the nodes sent of this job (None: of every job) into HDF5 files.
+def waiting(config, jobs: Collection[int] = ()) -> list[str]:
+    """Names of what nodes sent of these jobs (none: of every job)."""
+    folder = config.record_dir / "profiles"
+    wanted = {str(job) for job in jobs}
+    return [
+        name
+        for name in (sorted(os.listdir(folder)) if folder.is_dir() else [])
+        if name.endswith(SUFFIX) and not (wanted and wanted.isdisjoint(name.split(".")[1:2]))
+    ]
+
+
+def merge(config, jobs: Collection[int] = ()) -> None:
+    """Puts what the nodes sent of these jobs (none: of every job) into HDF5 files.
 
     Says on stderr what could not be done: a profile never fails a merge of records.
     """
     folder = config.record_dir / "profiles"
-    names = sorted(os.listdir(folder)) if folder.is_dir() else []
     found: dict[tuple[str, int], list[tuple[Path, NodeProfile]]] = {}
-    for name in names:
-        parts = name.split(".")
-        if not name.endswith(SUFFIX) or (job is not None and str(job) not in parts[1:2]):
-            continue
+    for name in waiting(config, jobs):
         try:
             profile = read_node(folder / name)
             if name != f"{profile.cluster}.{profile.job}.{profile.node}{SUFFIX}":

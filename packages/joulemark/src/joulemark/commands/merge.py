@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from joulemark.errors import UserError
 
 SUMMARY = "put node records into the store and make job records"
 EPILOG = """\
-Prints one line, JOBID<tab>JOULES<tab>COMMENT, for each job of this cluster whose comment changed;
-JOULES is empty where not all nodes' are known, or nobody told which they are (--nodes). Merging a
+EpilogSlurmctld leaves a notice for each job that has ended, and one merge at a time, with --ended,
+takes them as their nodes' records come; it prints nothing, and leaves comments in record_dir.
+
+Any other prints one line, JOBID<tab>JOULES<tab>COMMENT, for each job of this cluster whose comment
+changed; JOULES is empty where not all nodes' are known, or nobody told which they are (--nodes).
+Merging a
 file twice changes nothing. Merged files go to record_dir/merged; files that are not sound records
 go to record_dir/rejected, with the reason in rejected.log. A node that sends nothing is stored as
 missing until its record comes: files older than a minute are merged whatever --job says.
-Exit code: 0; 1 if a file was rejected or the store cannot be used.
+Exit code: 0; 1 if a file was rejected or the store cannot be used. With --ended: 0 when no more
+jobs end, whatever was rejected; 3 when they still did after a minute: begin it anew.
 
 The site's configuration is $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
 /etc/slurm/joulemark.yaml.
 
 examples:
   joulemark merge                             everything that waits, after a recovery
-  joulemark merge --job 12 --nodes n[1-2]     what EpilogSlurmctld runs when job 12 has ended
+  joulemark merge --job 12 --nodes n[1-2]     job 12, once its nodes' records are there
   joulemark merge --rebuild                   a new store from all records that were ever merged
 """
 
@@ -45,6 +51,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rebuild", action="store_true", help="read record_dir/merged again as well"
     )
+    parser.add_argument(
+        "--ended",
+        type=Path,
+        action="append",
+        metavar="FOLDER",
+        help="the jobs of EpilogSlurmctld's notices there, until no more come; can be repeated",
+    )
+    parser.add_argument(
+        "--tell",
+        metavar="PROGRAM",
+        help="with --ended: what brings record_dir/comments to Slurm's accounting",
+    )
 
 
 def _job_id(text: str) -> int:
@@ -67,30 +85,35 @@ def run(options: argparse.Namespace) -> int:
     """Merges; 1 if a file was rejected."""
     from joulemark import config, merge
 
+    if options.ended and (
+        options.job or options.nodes or options.rebuild or options.print_comment
+    ):
+        raise UserError("--ended: goes with --tell and --wait alone: its notices say which jobs")
+    if options.tell and not options.ended:
+        raise UserError("--tell: goes with --ended")
     if options.nodes and options.job is None:
         raise UserError("--nodes: it names the nodes of one job: give --job as well")
-    request = merge.Request(
-        job=options.job,
-        slurm=_said_by_slurm(options),
-        wait_s=options.wait,
-        rebuild=options.rebuild,
-        print_comment=options.print_comment,
-    )
-    return merge.run(config.load(), request)
+    if options.ended:
+        from joulemark import ended  # which needs to start processes: 10 ms
+
+        return ended.run(config.load(), options.ended, options.tell, options.wait)
+    runs = (merge.JobRun(options.job, _said_by_slurm(options)),) if options.job else ()
+    request = merge.Request(runs, options.rebuild, options.print_comment)
+    return merge.run(config.load(), request, options.wait)
 
 
 def _said_by_slurm(options: argparse.Namespace):
-    """EpilogSlurmctld's environment tells of its own job whose it is and how often it began."""
+    """A Slurm epilog's environment tells of its own job whose it is and how often it began."""
     from joulemark import hostlist
-    from joulemark.store.nodes import SlurmRun
+    from joulemark.store import nodes
 
-    own = options.job is not None and os.environ.get("SLURM_JOB_ID") == str(options.job)
+    own = os.environ.get("SLURM_JOB_ID") == str(options.job)
     said = os.environ if own else {}
     restart = said.get("SLURM_JOB_RESTART_COUNT", "")
-    return SlurmRun(
+    return nodes.SlurmRun(
         restart=int(restart) if restart.isdigit() else 0,
         nodes=tuple(hostlist.expand(options.nodes)) if options.nodes else (),
-        why_missing=f"no record came within {options.wait:g} s of the job's end",
+        why_missing=nodes.why_missing(options.wait),
         user=said.get("SLURM_JOB_USER", ""),
         account=said.get("SLURM_JOB_ACCOUNT", ""),
         partition=said.get("SLURM_JOB_PARTITION", ""),

@@ -132,14 +132,17 @@ def folders(site: Site) -> Iterator[Finding]:
 
 def heaps(site: Site) -> Iterator[Finding]:
     """Files that nobody took."""
-    records = site.key("record_dir")
+    records, state = site.key("record_dir"), site.key("state_dir")
+    log = f"see {records}/epilogslurmctld.log"
     places = [
-        (records, "*.json", "EpilogSlurmctld does not merge them: see its log there"),
+        (records, "*.json", f"EpilogSlurmctld does not merge them: {log}"),
+        (f"{state}/ended", "[!.]*", f"their jobs are not merged: {log}"),
+        (f"{records}/ended", "[!.]*", f"their jobs are not merged: {log}"),
         (f"{records}/rejected", "*.json*", "rejected.log says what is wrong with them"),
-        (f"{records}/comments", "[!.]*", "slurmdbd refuses them: see epilogslurmctld.log"),
+        (f"{records}/comments", "*[0-9]", f"slurmdbd refuses them: {log}"),
     ]
     if site.is_node:
-        outbox = f"{site.key('state_dir')}/outbox"
+        outbox = f"{state}/outbox"
         places.append((outbox, "*.json", "they do not get to record_dir: see joulemarkd's log"))
     for folder, pattern, fix in places:
         least_s = 0 if folder.endswith("rejected") else OLD_S

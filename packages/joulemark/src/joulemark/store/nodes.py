@@ -30,6 +30,11 @@ LEAST_TIME_NS = 1_000_000_000_000
 NO_RECORD = "no record came in time"
 
 
+def why_missing(wait_s: float) -> str:
+    """Of a node's record that a merge did not find."""
+    return f"no record came within {wait_s:g} s of the job's end"
+
+
 @dataclass
 class Found:
     """One record of a job on a node, as its file had it."""
