@@ -236,8 +236,8 @@ int main(int argc, char **argv) {
         return EXIT_FAILURE;
     }
     jm_message why;
-    int listener = jm_server_listen(&daemon, &why);
-    if (listener < 0) {
+    jm_listeners listeners;
+    if (jm_server_listen(&daemon, &listeners, &why) != 0) {
         jm_error("%s", why.text);
         return EXIT_FAILURE;
     }
@@ -245,9 +245,9 @@ int main(int argc, char **argv) {
         return EXIT_FAILURE;
     jm_info("joulemarkd " JOULEMARK_VERSION " on node %s: %d channels, every %g s, socket %s",
             daemon.node, daemon.ledger.n_channels, daemon.config.period_s, daemon.config.socket);
-    status = jm_server_run(&daemon, listener);
+    status = jm_server_run(&daemon, &listeners);
     jm_daemon_stop(&daemon);
-    unlink(daemon.config.socket);
+    jm_server_unlink(&daemon);
     jm_config_free(&daemon.config);
     jm_info("joulemarkd ends");
     return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -27,7 +27,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CLIENTS_MAX = 8192, BACKLOG = 1024, EVENTS_MAX = 64, WAITING_MAX = 1024 };
+enum {
+    CLIENTS_MAX = 8192,
+    BACKLOG = 1024,
+    EVENTS_MAX = 64,
+    USERS_AT_ONCE = 16, /* of users' events, between two looks at those of Slurm's own processes */
+    WAITING_MAX = 1024,
+};
 
 /* A user's marks never make the instruments be read faster than this (Platypus: fine power traces
  * leak secrets). */
@@ -40,6 +46,7 @@ typedef enum {
     WATCH_TIMER,
     WATCH_SIGNAL,
     WATCH_LISTENER,
+    WATCH_USERS, /* events of users' connections wait, in an epoll of their own */
     WATCH_CLIENT,
     WATCH_PROCESS,
     WATCH_MARKS,   /* some process has marked */
@@ -51,7 +58,7 @@ typedef enum {
 typedef struct watch {
     struct watch *before, *next;
     watch_kind kind;
-    int fd;
+    int epoll, fd;
     int32_t pid;
     uint64_t pid_start;
     uint32_t uid;
@@ -64,7 +71,7 @@ typedef struct watch {
 
 typedef struct {
     jm_daemon *daemon;
-    int epoll;
+    int epoll, users; /* users is within epoll: what Slurm's processes ask is answered first */
     watch *watches;
     int n_clients;
     int n_users, users_max; /* of the clients, those without privileges */
@@ -78,10 +85,10 @@ typedef struct {
     int passed_fds[2];       /* for the answer that is being made; -1: none */
     int64_t next_records_ns; /* CLOCK_BOOTTIME; 0: at once */
     bool stopping;
+    int failed; /* errno of the event loop */
 } server;
 
-int jm_server_listen(const jm_daemon *daemon, jm_message *why) {
-    const char *path = daemon->config.socket;
+static int listen_at(const char *path, mode_t mode, jm_message *why) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!jm_format(address.sun_path, sizeof address.sun_path, "%s", path)) {
         jm_message_set(why, "socket %s: longer than %zu bytes; shorten `socket:`", path,
@@ -91,7 +98,7 @@ int jm_server_listen(const jm_daemon *daemon, jm_message *why) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     unlink(path);
     if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-        chmod(path, 0666) == 0 && listen(fd, BACKLOG) == 0)
+        chmod(path, mode) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     jm_message_set(why, "socket %s: %s; check `socket:` and its folder's owner", path,
                    strerror(errno));
@@ -100,13 +107,28 @@ int jm_server_listen(const jm_daemon *daemon, jm_message *why) {
     return -1;
 }
 
-static watch *add_watch(server *s, watch_kind kind, int fd) {
+int jm_server_listen(const jm_daemon *daemon, jm_listeners *made, jm_message *why) {
+    char slurm[JM_PATH_MAX + sizeof JM_SOCKET_OF_SLURM];
+    jm_format(slurm, sizeof slurm, "%s" JM_SOCKET_OF_SLURM, daemon->config.socket);
+    made->slurm = listen_at(slurm, 0600, why);
+    made->users = made->slurm < 0 ? -1 : listen_at(daemon->config.socket, 0666, why);
+    return made->users < 0 ? -1 : 0;
+}
+
+void jm_server_unlink(const jm_daemon *daemon) {
+    char slurm[JM_PATH_MAX + sizeof JM_SOCKET_OF_SLURM];
+    jm_format(slurm, sizeof slurm, "%s" JM_SOCKET_OF_SLURM, daemon->config.socket);
+    unlink(daemon->config.socket);
+    unlink(slurm);
+}
+
+static watch *add_watch_in(server *s, int epoll, watch_kind kind, int fd) {
     watch *w = fd >= 0 ? calloc(1, sizeof *w) : NULL;
     if (!w)
         return NULL;
-    *w = (watch){.kind = kind, .fd = fd};
+    *w = (watch){.kind = kind, .epoll = epoll, .fd = fd};
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = w};
-    if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         free(w);
         return NULL;
     }
@@ -114,6 +136,10 @@ static watch *add_watch(server *s, watch_kind kind, int fd) {
     if (w->next)
         w->next->before = w;
     return s->watches = w;
+}
+
+static watch *add_watch(server *s, watch_kind kind, int fd) {
+    return add_watch_in(s, s->epoll, kind, fd);
 }
 
 static void stop_waiting(server *s, watch *w) {
@@ -134,7 +160,7 @@ static void drop_watch(server *s, watch *w) {
         stop_waiting(s, w);
     if (w->source)
         jm_marks_detach(w->source);
-    epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+    epoll_ctl(w->epoll, EPOLL_CTL_DEL, w->fd, NULL);
     *(w->before ? &w->before->next : &s->watches) = w->next;
     if (w->next)
         w->next->before = w->before;
@@ -621,7 +647,8 @@ static bool greet_one(server *s, int listener) {
     if (fd >= 0 && s->n_clients < CLIENTS_MAX &&
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && has_room_for(s, peer.uid) &&
         (jm_process_read(peer.pid, &process) || is_privileged(s, peer.uid)))
-        client = add_watch(s, WATCH_CLIENT, fd);
+        client =
+            add_watch_in(s, is_privileged(s, peer.uid) ? s->epoll : s->users, WATCH_CLIENT, fd);
     if (!client) {
         if (fd >= 0)
             close(fd);
@@ -636,9 +663,10 @@ static bool greet_one(server *s, int listener) {
     return true;
 }
 
-/* All who came at once, so that what they ask is heard at once. */
-static void greet(server *s, int listener) {
-    for (int i = 0; i < EVENTS_MAX && greet_one(s, listener); i++)
+/* All who came at once, so that what they ask is heard at once; of users, a few. */
+static void greet(server *s, const watch *listener) {
+    int most = listener->epoll == s->users ? USERS_AT_ONCE : EVENTS_MAX;
+    for (int i = 0; i < most && greet_one(s, listener->fd); i++)
         continue;
 }
 
@@ -705,6 +733,18 @@ static void signal_came(server *s, const watch *w) {
         s->stopping = true;
 }
 
+static void handle(server *s, watch *w);
+
+static void handle_events(server *s, int epoll, int most, int timeout_ms) {
+    struct epoll_event events[EVENTS_MAX];
+    int n = epoll_wait(epoll, events, most, timeout_ms);
+    if (n < 0 && errno != EINTR)
+        s->failed = errno;
+    s->daemon->heard_boot_ns = jm_boot_ns();
+    for (int i = 0; i < n; i++)
+        handle(s, events[i].data.ptr);
+}
+
 static void handle(server *s, watch *w) {
     switch (w->kind) {
     case WATCH_TIMER:
@@ -714,7 +754,10 @@ static void handle(server *s, watch *w) {
         signal_came(s, w);
         break;
     case WATCH_LISTENER:
-        greet(s, w->fd);
+        greet(s, w);
+        break;
+    case WATCH_USERS:
+        handle_events(s, w->fd, USERS_AT_ONCE, 0);
         break;
     case WATCH_CLIENT:
         serve(s, w);
@@ -754,14 +797,19 @@ static int make_signals(void) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int jm_server_run(jm_daemon *daemon, int listener) {
-    server s = {.daemon = daemon, .epoll = epoll_create1(EPOLL_CLOEXEC), .passed_fds = {-1, -1}};
+int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners) {
+    server s = {.daemon = daemon,
+                .epoll = epoll_create1(EPOLL_CLOEXEC),
+                .users = epoll_create1(EPOLL_CLOEXEC),
+                .passed_fds = {-1, -1}};
     resolve_privileged(&s);
     s.users_max = users_max();
     watch *fixed[] = {
         add_watch(&s, WATCH_TIMER, make_timer((int64_t)(daemon->config.period_s * 1e9))),
         add_watch(&s, WATCH_SIGNAL, make_signals()),
-        add_watch(&s, WATCH_LISTENER, listener),
+        add_watch(&s, WATCH_LISTENER, listeners->slurm),
+        add_watch(&s, WATCH_USERS, s.users),
+        add_watch_in(&s, s.users, WATCH_LISTENER, listeners->users),
         s.marks = add_watch(&s, WATCH_MARKS, fcntl(jm_marks_fd(daemon->marks), F_DUPFD_CLOEXEC, 0)),
         s.profile = add_watch(&s, WATCH_PROFILE, make_timer(0)),
         add_watch(&s, WATCH_DOG, make_timer(jm_notify_watchdog_ns())),
@@ -782,15 +830,11 @@ int jm_server_run(jm_daemon *daemon, int listener) {
     }
     jm_notify("READY=1");
     while (!s.stopping) {
-        struct epoll_event events[EVENTS_MAX];
-        int n = epoll_wait(s.epoll, events, EVENTS_MAX, jm_daemon_flush(daemon));
-        if (n < 0 && errno != EINTR) {
-            jm_error("event loop: %s", strerror(errno));
+        handle_events(&s, s.epoll, EVENTS_MAX, jm_daemon_flush(daemon));
+        if (s.failed) {
+            jm_error("event loop: %s", strerror(s.failed));
             return -1;
         }
-        daemon->heard_boot_ns = jm_boot_ns();
-        for (int i = 0; i < n; i++)
-            handle(&s, events[i].data.ptr);
         answer_waiting(&s);
         set_profile_timer(&s);
         write_records(&s);

@@ -13,28 +13,44 @@
  * was sent and how long its sender waits: taken up later, it is void. But `end` holds for what had
  * begun when it was sent.
  *
- *   open: privileged; job step [uid job_cpus step_cpus gpus mode hz]; again, with what the first
- *       one did not know
- *   read: privileged; [heard_ns], of Slurm's own questions: told_ns of the answer that it has; or
- *       scope=job or scope=step, of who only shows it
- *       answers told_ns energy_uj uncertainty_uj watts mean_w estimated gap_s seconds
- *   close: privileged; [heard_ns], [missed=1]: its last question got no answer in time; of who
- * asked for what Slurm has, one without heard_ns is nobody's to say end: privileged; job node:
- * privileged; [cores], those that Slurm gives to jobs; answers energy_uj watts mean_w books:
- * privileged; channel (index) answers name total_uj charged_uj unallocated_uj channels marks: a
- * job's process; [rank]; answers with two descriptors, a ring's memory (daemon/ring.h) and the
- * event that wakes the daemon; the ring lives as long as the connection region_last: a process with
- * a ring; thread waits until its marks are taken in; of the visit that the thread ended last,
- * answers energy_uj uncertainty_uj seconds estimated samples region_begin: a job's process; name
- * [owner=parent] region_end: a job's process; name [owner=parent]; answers as region_last status:
- * anybody; answers version node accounts channels fault, cores (0: nobody told), lifeless (jobs'
- * numbers: those that are open though nothing of them has been here for a while)
+ * - open: privileged; job step [uid job_cpus step_cpus gpus mode hz]; again, with what the first
+ *   one did not know
+ *
+ * - read: privileged; [heard_ns], of Slurm's own questions: told_ns of the answer that it has; or
+ *   scope=job or scope=step, of who only shows it. Answers told_ns energy_uj uncertainty_uj watts
+ *   mean_w estimated gap_s seconds
+ *
+ * - close: privileged; [heard_ns], [missed=1]: its last question got no answer in time; of who
+ *   asked for what Slurm has, one without heard_ns is nobody's to say
+ *
+ * - end: privileged; job
+ *
+ * - node: privileged; [cores], those that Slurm gives to jobs. Answers energy_uj watts mean_w
+ *
+ * - books: privileged; channel (index). Answers name total_uj charged_uj unallocated_uj channels
+ *
+ * - marks: a job's process; [rank]. Answers with two descriptors, a ring's memory (daemon/ring.h)
+ *   and the event that wakes the daemon; the ring lives as long as the connection
+ *
+ * - region_last: a process with a ring; thread. Waits until its marks are taken in; of the visit
+ *   that the thread ended last, answers energy_uj uncertainty_uj seconds estimated samples
+ *
+ * - region_begin, region_end: a job's process; name [owner=parent]. The end answers as region_last
+ *
+ * - status: anybody. Answers version node accounts channels fault, cores (0: nobody told), lifeless
+ *   (jobs' numbers: those that are open though nothing of them has been here for a while)
  */
 
-/* Listen on the configured socket. The descriptor, or -1 and why. */
-int jm_server_listen(const jm_daemon *daemon, jm_message *why);
+/* Slurm's processes have a socket of their own, root's, which no user's connections fill. */
+typedef struct {
+    int slurm, users;
+} jm_listeners;
+
+/* Listen on the configured socket, and on Slurm's beside it. 0, or -1 and why. */
+int jm_server_listen(const jm_daemon *daemon, jm_listeners *made, jm_message *why);
+void jm_server_unlink(const jm_daemon *daemon);
 
 /* Serve until SIGTERM or SIGINT. 0, or -1 when the event loop itself failed. */
-int jm_server_run(jm_daemon *daemon, int listener);
+int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners);
 
 #endif

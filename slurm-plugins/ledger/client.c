@@ -25,19 +25,28 @@ void jm_client_close(jm_client *client) {
     client->fd = -1;
 }
 
-static int open_socket(jm_client *client, jm_message *why) {
+/* False, with errno: nobody listens there. */
+static bool dial(jm_client *client, const char *suffix) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(client->socket) >= sizeof address.sun_path) {
-        jm_message_set(why, "socket path longer than %zu bytes: %s; shorten `socket:`",
-                       sizeof address.sun_path - 1, client->socket);
-        return -1;
+    if (!jm_format(address.sun_path, sizeof address.sun_path, "%s%s", client->socket, suffix)) {
+        errno = ENAMETOOLONG;
+        return false;
     }
-    strcpy(address.sun_path, client->socket);
     client->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (client->fd >= 0 && connect(client->fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return 0;
-    jm_message_set(why, "joulemarkd does not answer at %s: %s", client->socket, strerror(errno));
+        return true;
+    int why = errno;
     jm_client_close(client);
+    errno = why;
+    return false;
+}
+
+/* Root's own door first; an earlier daemon has none, and one in the environment may be any. */
+static int open_socket(jm_client *client, jm_message *why) {
+    if ((geteuid() == 0 && dial(client, JM_SOCKET_OF_SLURM)) || dial(client, ""))
+        return 0;
+    jm_message_set(why, "joulemarkd does not answer at %s: %s%s", client->socket, strerror(errno),
+                   errno == ENAMETOOLONG ? "; shorten `socket:`" : "");
     return -1;
 }
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    SOCKET_PATH_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1,
+    SOCKET_PATH_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof JM_SOCKET_OF_SLURM,
     CPUS_MAX = 1 << 20,
 };
 
@@ -46,7 +46,7 @@ static void parse_store(jm_reader *reader, const jm_field *field, const yaml_nod
         jm_complain(reader, place, "must be at most %zu bytes long; shorten it", field->size - 1);
 }
 
-/* A socket's address holds 107 bytes, whatever room the configuration has. */
+/* A socket's address holds 107 bytes, Slurm's own six more than this, whatever room is here. */
 static void parse_socket(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
                          const jm_place *place, void *out) {
     char path[SOCKET_PATH_MAX + 1] = "";

@@ -77,7 +77,7 @@ static char *socket_value(char *line) {
 
 static int take_socket(const char *path, int number, const char *value, const char *node,
                        char *socket, size_t size, jm_message *why) {
-    char expanded[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    char expanded[sizeof(((struct sockaddr_un *)0)->sun_path) + 1 - sizeof JM_SOCKET_OF_SLURM];
     const char *wrong = jm_expand_node(value, node, expanded, sizeof expanded);
     if (!wrong && expanded[0] != '/')
         wrong = "must be an absolute path";

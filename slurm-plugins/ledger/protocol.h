@@ -9,6 +9,8 @@
 enum { JM_PACKET_MAX = 4096, JM_FIELDS_MAX = 32, JM_KEY_MAX = 24, JM_VALUE_MAX = 512 };
 
 #define JM_DEFAULT_SOCKET "/run/joulemark/joulemarkd.sock"
+/* Beside it root's own, which no user's connections fill. */
+#define JM_SOCKET_OF_SLURM ".slurm"
 
 /* An answer's verb is `ok` or `error`; an error has the field `text`. */
 typedef struct {

@@ -8,7 +8,7 @@
 
 /* What the rest of the house relies on. */
 static void require_valid(const jm_config *config) {
-    abort_if(!config->cluster[0] || strlen(config->socket) > 107 || !(config->period_s >= 0.01) ||
+    abort_if(!config->cluster[0] || strlen(config->socket) > 101 || !(config->period_s >= 0.01) ||
              config->cpus < 1 || config->n_instruments < 1);
     jm_message why;
     for (int i = 0; i < config->n_instruments; i++)

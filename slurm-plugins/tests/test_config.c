@@ -75,7 +75,7 @@ static const struct {
     {C "socket: run/x.sock\n", "2: key 'socket': ", "begin it with '/'"},
     {C "socket: /run/%h.sock\n", "2: key 'socket': ", "may hold %n"},
     {C "socket: /run/50%\n", "2: key 'socket': ", "may hold %n"},
-    {C "socket: /" LONG100 "aaaaaa%n\n", "2: key 'socket': ", "at most 107 bytes long, is 109"},
+    {C "socket: /" LONG100 "aaaaaa%n\n", "2: key 'socket': ", "at most 101 bytes long, is 109"},
     {C "store: /" LONG100 LONG100 LONG100 LONG100 LONG100 LONG100 "\n",
      "2: key 'store': ", "is too long"},
     {C "privileged_users: slurm\n", "2: key 'privileged_users': ", "must be a list of user names"},
@@ -265,7 +265,7 @@ TEST(the_socket_alone_falls_back_to_the_default) {
     static const struct {
         const char *yaml, *part;
     } broken[] = {{"cluster: c\nsocket: s\n", "joulemark.yaml:2: key 'socket': "},
-                  {"socket: /" LONG100 LONG20 "\n", "at most 107 bytes"},
+                  {"socket: /" LONG100 LONG20 "\n", "at most 101 bytes"},
                   {"socket: /s/%x\n", "joulemark.yaml:1: key 'socket': "}};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         test_write("joulemark.yaml", broken[i].yaml);

@@ -81,11 +81,11 @@ TEST(the_watchdog_is_shown_life_thrice_in_its_time) {
     }
 }
 
-static int listener;
+static jm_listeners listeners;
 
 static void *serve(void *unused) {
     (void)unused;
-    expect_equal(jm_server_run(&node, listener), 0);
+    expect_equal(jm_server_run(&node, &listeners), 0);
     return NULL;
 }
 
@@ -97,7 +97,7 @@ TEST(a_server_says_that_it_is_there_and_lives_and_ends) {
     listen_at(test_path("notify"));
     setenv("WATCHDOG_USEC", "30000", 1);
     start_first_daemon(3600, "");
-    listener = jm_server_listen(&node, &why);
+    expect_equal(jm_server_listen(&node, &listeners, &why), 0);
     sigemptyset(&ending);
     sigaddset(&ending, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ending, NULL);

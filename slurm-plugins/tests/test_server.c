@@ -7,13 +7,13 @@
 #include <pthread.h>
 #include <sys/time.h>
 
-static int listener;
+static jm_listeners listeners;
 static pthread_t thread;
 static bool serving;
 
 static void *serve(void *unused) {
     (void)unused;
-    expect_equal(jm_server_run(&node, listener), 0);
+    expect_equal(jm_server_run(&node, &listeners), 0);
     return NULL;
 }
 
@@ -23,7 +23,7 @@ static void begin(void) {
     test_begin_folder();
     test_write_all("hwmon/hwmon0", "name board", "power1_input 1000000000");
     start_first_daemon(3600, test_text("- {type: hwmon, root: %s/hwmon}\n", test_folder));
-    listener = jm_server_listen(&node, &why);
+    expect_equal(jm_server_listen(&node, &listeners, &why), 0);
     sigemptyset(&ending); /* the server hears of it by a descriptor */
     sigaddset(&ending, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &ending, NULL);

@@ -216,7 +216,8 @@ def test_a_request_of_who_is_gone_opens_no_job(steady: Cluster) -> None:
 
 def test_without_the_socket_a_job_runs_and_its_record_is_missing(steady: Cluster) -> None:
     node = steady.node("n1")
-    node.socket.unlink()
+    for path in (node.socket, Path(f"{node.socket}.slurm")):
+        path.unlink()
     job = alone(steady, "srun true", "--energy=summary")
     try:
         done = ended_well(steady, job)

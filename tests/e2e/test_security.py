@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
@@ -121,11 +122,13 @@ time.sleep(600)
 
 
 class Flood(Peer):
-    """A user who opens as many connections as he may have files."""
+    """A user who opens as many connections as he may have files, or calls without a pause."""
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
-        self.node, self.log_file = cluster.node("n1"), folder / "flood.log"
-        self.program = client(cluster, "flood", FLOOD).split()
+    def __init__(
+        self, cluster: Cluster, folder: Path, program: str = FLOOD, name: str = "flood"
+    ) -> None:
+        self.node, self.log_file = cluster.node("n1"), folder / f"{name}.log"
+        self.program = client(cluster, name, program).split()
 
     def command(self) -> list[object]:
         group = pwd.getpwnam(USER).pw_gid
@@ -143,6 +146,24 @@ def test_a_users_connections_hold_nobody_up(steady: Cluster, shared: Path) -> No
         assert int(flood.log()) > 5000
         assert_charged(steady, run_job(steady))
         assert "further ones are refused" in steady.node("n1").daemon.log_text()
+
+
+CALLS = """
+import itertools
+for calls in itertools.count(1):
+    connect().close()
+    if calls == 1000:
+        print(calls, flush=True)
+"""
+
+
+def test_a_users_calls_do_not_keep_slurm_out(steady: Cluster, shared: Path) -> None:
+    """They fill the queue of those who wait to be let in; Slurm's processes have one of theirs."""
+    with contextlib.ExitStack() as stack:
+        for number in range(4):
+            stack.enter_context(Flood(steady, shared, CALLS, f"calls{number}"))
+        for _ in range(3):
+            assert_charged(steady, run_job(steady))
 
 
 NONSENSE = """
