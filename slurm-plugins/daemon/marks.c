@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 enum {
-    THREADS_MAX = 1024,     /* of one source, with regions open at one time */
     SOURCES_MAX = 4096,     /* of the node */
     SOURCES_SPARE = 16,     /* of a job, beside four for each of its CPUs */
+    THREADS_MAX = 16384,    /* of the node, 3 kB each: with regions open, or that ended one last */
+    THREADS_SPARE = 64,     /* of a job, beside four for each of its CPUs */
     BUDGET = 16384,         /* marks a drain takes in, shared by all rings */
     BUDGET_LEAST = 256,     /* of each ring, however many there are */
     SHELL_MARKS_MAX = 1024, /* of one step, between two ticks */
@@ -48,6 +49,7 @@ struct jm_source {
     int32_t step_pid; /* the account, which may go before us */
     uint64_t step_start;
     uint32_t job_id;
+    int threads_max; /* of all the job's sources */
     int rank;
     bool gone;
 
@@ -60,7 +62,7 @@ struct jm_source {
     char (*shell_names)[JM_REGION_NAME_MAX];
     int n_shell;
 
-    thread *threads;
+    thread **threads;
     int n_threads;
 };
 
@@ -72,6 +74,7 @@ struct jm_marks {
     int n_sources, capacity;
     mark *batch;
     size_t n_batch, batch_capacity;
+    uint32_t full_job; /* it has as many threads as it may, all within regions; 0: none is known */
 };
 
 static int64_t clock_ns(clockid_t clock) {
@@ -109,6 +112,8 @@ static void free_source(jm_source *source) {
         close(source->event);
     free(source->shell_marks);
     free(source->shell_names);
+    for (int i = 0; i < source->n_threads; i++)
+        free(source->threads[i]);
     free(source->threads);
     free(source);
 }
@@ -126,7 +131,11 @@ void jm_marks_free(jm_marks *marks) {
 
 /* ---- sources ---- */
 
-static jm_source *add_source(jm_marks *marks, const jm_account *step) {
+static uint64_t cpus_of(const jm_ledger *ledger, const jm_account *step) {
+    return step->job && step->job->cpus > 0 ? step->job->cpus : ledger->cpus;
+}
+
+static jm_source *add_source(jm_marks *marks, const jm_ledger *ledger, const jm_account *step) {
     if (marks->n_sources == marks->capacity) {
         int capacity = marks->capacity ? 2 * marks->capacity : 16;
         jm_source **sources = realloc(marks->sources, (size_t)capacity * sizeof *sources);
@@ -142,6 +151,7 @@ static jm_source *add_source(jm_marks *marks, const jm_account *step) {
                           .step_pid = step->pid,
                           .step_start = step->pid_start,
                           .job_id = step->job_id,
+                          .threads_max = 4 * (int)cpus_of(ledger, step) + THREADS_SPARE,
                           .rank = -1,
                           .event = -1};
     marks->sources[marks->n_sources++] = source;
@@ -150,11 +160,10 @@ static jm_source *add_source(jm_marks *marks, const jm_account *step) {
 
 /* One job's processes must not use up what all jobs of the node share. */
 static bool has_room(const jm_marks *marks, const jm_ledger *ledger, const jm_account *step) {
-    uint64_t cpus = step->job && step->job->cpus > 0 ? step->job->cpus : ledger->cpus;
     uint64_t of_job = 0;
     for (int i = 0; i < marks->n_sources; i++)
         of_job += marks->sources[i]->job_id == step->job_id;
-    return marks->n_sources < SOURCES_MAX && of_job < 4 * cpus + SOURCES_SPARE;
+    return marks->n_sources < SOURCES_MAX && of_job < 4 * cpus_of(ledger, step) + SOURCES_SPARE;
 }
 
 /* Sealed: the process can neither shrink it under our feet nor let it grow. */
@@ -194,7 +203,7 @@ static bool make_ring(jm_source *source, int fds[2]) {
 
 jm_source *jm_marks_attach(jm_marks *marks, const jm_ledger *ledger, jm_account *step, int rank,
                            int64_t boot_ns, int fds[2], jm_message *why) {
-    jm_source *source = has_room(marks, ledger, step) ? add_source(marks, step) : NULL;
+    jm_source *source = has_room(marks, ledger, step) ? add_source(marks, ledger, step) : NULL;
     if (!source) {
         jm_message_set(why, "too many processes of this job mark regions");
         return NULL;
@@ -224,8 +233,8 @@ jm_source *jm_marks_of_shells(jm_marks *marks, const jm_account *step) {
     return NULL;
 }
 
-static jm_source *make_shells(jm_marks *marks, const jm_account *step) {
-    jm_source *source = add_source(marks, step);
+static jm_source *make_shells(jm_marks *marks, const jm_ledger *ledger, const jm_account *step) {
+    jm_source *source = add_source(marks, ledger, step);
     if (!source)
         return NULL;
     source->shell_marks = calloc(SHELL_MARKS_MAX, sizeof *source->shell_marks);
@@ -240,7 +249,7 @@ static jm_source *make_shells(jm_marks *marks, const jm_account *step) {
 bool jm_marks_put(jm_marks *marks, const jm_ledger *ledger, jm_account *step, uint32_t thread_id,
                   int kind, const char *name, int64_t boot_ns, int64_t tick_ns) {
     jm_source *source = jm_marks_of_shells(marks, step);
-    if (!source && !(source = make_shells(marks, step)))
+    if (!source && !(source = make_shells(marks, ledger, step)))
         return false;
     jm_ledger_watch_regions(ledger, jm_account_holder(step), tick_ns);
     int at = source->n_shell;
@@ -259,35 +268,63 @@ bool jm_marks_put(jm_marks *marks, const jm_ledger *ledger, jm_account *step, ui
 
 static thread *find_thread(const jm_source *source, uint32_t id) {
     for (int i = 0; i < source->n_threads; i++)
-        if (source->threads[i].id == id)
-            return &source->threads[i];
+        if (source->threads[i]->id == id)
+            return source->threads[i];
     return NULL;
 }
 
-static thread *reuse_thread(jm_source *source) {
-    for (int i = 0; i < source->n_threads; i++)
-        if (source->threads[i].stack.depth == 0)
-            return &source->threads[i];
+/* Takes one that has no region open; NULL: each has. */
+static thread *take_idle(jm_source *source) {
+    for (int i = 0; i < source->n_threads; i++) {
+        thread *idle = source->threads[i];
+        if (idle->stack.depth > 0)
+            continue;
+        source->threads[i] = source->threads[--source->n_threads];
+        return idle;
+    }
     return NULL;
 }
 
-static thread *add_thread(jm_source *source) {
-    if (source->n_threads == THREADS_MAX)
-        return reuse_thread(source);
+/* A new one, or at the job's or the node's bound one of the job's that is idle. */
+static thread *spare_thread(const jm_source *source) {
+    jm_marks *marks = source->marks;
+    int of_job = 0, of_node = 0;
+    if (marks->full_job == source->job_id)
+        return NULL;
+    for (int i = 0; i < marks->n_sources; i++) {
+        of_node += marks->sources[i]->n_threads;
+        of_job += marks->sources[i]->job_id == source->job_id ? marks->sources[i]->n_threads : 0;
+    }
+    if (of_job < source->threads_max && of_node < THREADS_MAX)
+        return malloc(sizeof(thread));
+    thread *idle = NULL;
+    for (int i = 0; i < marks->n_sources && !idle; i++)
+        if (marks->sources[i]->job_id == source->job_id)
+            idle = take_idle(marks->sources[i]);
+    marks->full_job = idle ? 0 : source->job_id;
+    return idle;
+}
+
+static bool add_thread(jm_source *source, thread *added) {
     if ((source->n_threads & (source->n_threads - 1)) == 0) {
         size_t room = source->n_threads ? 2 * (size_t)source->n_threads : 1;
-        thread *threads = realloc(source->threads, room * sizeof *threads);
+        thread **threads = realloc(source->threads, room * sizeof *threads);
         if (!threads)
-            return NULL;
+            return false;
         source->threads = threads;
     }
-    return &source->threads[source->n_threads++];
+    source->threads[source->n_threads++] = added;
+    return true;
 }
 
 static thread *get_thread(jm_source *source, uint32_t id) {
     thread *found = find_thread(source, id);
-    if (found || !(found = add_thread(source)))
+    if (found || !(found = spare_thread(source)))
         return found;
+    if (!add_thread(source, found)) {
+        free(found);
+        return NULL;
+    }
     memset(found, 0, sizeof *found);
     found->id = id;
     found->last.region = -1;
@@ -411,6 +448,7 @@ static void take_in(jm_marks *marks, jm_account *holder, const mark *taken,
     } else if (taken->kind == JM_MARK_END) {
         if (jm_region_end(book, &who->stack, name, taken->boot_ns, tick, &who->last))
             tell(marks, holder, taken, who->last.region);
+        marks->full_job = 0;
     } else {
         book->refused++;
     }
@@ -438,10 +476,11 @@ static void drop_gone(jm_marks *marks, const jm_ledger *ledger, int64_t boot_ns)
             continue;
         }
         for (int t = 0; t < source->n_threads && holder; t++)
-            jm_region_end_all(&holder->regions, &source->threads[t].stack, boot_ns);
+            jm_region_end_all(&holder->regions, &source->threads[t]->stack, boot_ns);
         free_source(source);
     }
     marks->n_sources = kept;
+    marks->full_job = 0;
 }
 
 static void gather(jm_marks *marks, const jm_ledger *ledger, int64_t boot_ns) {

@@ -216,6 +216,61 @@ TEST(a_job_has_only_so_many_rings) {
     expect_equal(attached + 1, 4 * 4 + 16);
 }
 
+/* With ring `at`, that of another process of the job. */
+static jm_ring *attach(jm_account *to, int at[2]) {
+    jm_message why;
+    if (!jm_marks_attach(marks, &ledger, to, -1, now_ns, at, &why))
+        test_die(why.text);
+    jm_ring *mapped = map_ring(at[0]);
+    strcpy(mapped->names[0], "solve");
+    return mapped;
+}
+
+static void let_go(jm_ring *mapped, const int at[2]) {
+    munmap(mapped, sizeof *mapped);
+    close(at[0]);
+}
+
+/* Each costs the daemon 3 kB. */
+TEST(a_job_has_only_so_many_threads_within_regions) {
+    enum { RINGS = 8, THREADS = 1000, MOST = 4 * 4 + 64 };
+    jm_ring *rings[RINGS];
+    int of_ring[RINGS][2], of_other[2];
+    for (int r = 0; r < RINGS; r++) {
+        rings[r] = attach(step, of_ring[r]);
+        for (uint32_t t = 0; t < THREADS; t++)
+            put(rings[r], t, JM_MARK_BEGIN, 0);
+    }
+    jm_account *other = open_step(8, "0", 200, 1);
+    jm_ring *honest = attach(other, of_other);
+    put(honest, 1, JM_MARK_BEGIN, 0);
+    while (jm_marks_pending(marks))
+        tick();
+    expect_equal(step->regions.list[0].inclusive.users, MOST);
+    expect_equal(step->regions.refused, RINGS * THREADS - MOST);
+    expect_equal(other->regions.list[0].inclusive.users, 1);
+    for (int r = 0; r < RINGS; r++)
+        let_go(rings[r], of_ring[r]);
+    let_go(honest, of_other);
+}
+
+TEST(threads_that_come_and_go_are_all_heard) {
+    enum { THREADS = 1000 };
+    int more[2];
+    jm_ring *second = attach(step, more);
+    name(0, "solve");
+    for (uint32_t t = 0; t < THREADS; t++)
+        for (int r = 0; r < 2; r++) {
+            put(r ? ring : second, t, JM_MARK_BEGIN, 0);
+            put(r ? ring : second, t, JM_MARK_END, 0);
+        }
+    while (jm_marks_pending(marks))
+        tick();
+    expect_equal(step->regions.list[0].count, 2 * THREADS);
+    expect_equal(step->regions.refused, 0);
+    let_go(second, more);
+}
+
 TEST(a_ring_can_be_neither_shrunk_nor_grown) {
     expect(ftruncate(fds[0], 0) != 0 && errno == EPERM);
     expect(ftruncate(fds[0], 1 << 30) != 0 && errno == EPERM);
