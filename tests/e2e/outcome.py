@@ -127,7 +127,8 @@ def read_record(path: Path) -> dict:
 def outcome(cluster: Cluster, job: int, timeout_s: float = PATIENCE_S) -> Outcome:
     """Waits until the job has ended and its records are merged."""
     cluster.wait_job(job, timeout_s)
-    nodes = hosts(cluster, cluster.sacct(job, "NodeList")[0]["NodeList"])
+    rows = cluster.sacct(job, "JobIDRaw,NodeList", "-X")  # with an array's, all of its tasks'
+    nodes = hosts(cluster, next(r["NodeList"] for r in rows if r["JobIDRaw"] == str(job)))
     wait_for(
         lambda: all(record_file(cluster, job, node).exists() for node in nodes),
         timeout_s,
