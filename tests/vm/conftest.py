@@ -34,6 +34,8 @@ SlurmdPidFile=/run/slurmd.pid
 SlurmctldLogFile=/var/log/slurm/slurmctld.log
 SlurmdLogFile=/var/log/slurm/slurmd.log
 ReturnToService=2
+RebootProgram=/usr/sbin/reboot
+ResumeTimeout=600
 JobRequeue=0
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
@@ -49,6 +51,14 @@ Epilog={prefix}/libexec/joulemark/epilog
 MessageTimeout=60
 NodeName=node1 CPUs={cpus} RealMemory=1000
 PartitionName=main Nodes=ALL Default=YES State=UP
+"""
+# else slurmctld may not hear of its node for as long as it waits for one
+SLURMD_AFTER_SLURMCTLD = """
+[Unit]
+After=slurmctld.service
+[Service]
+ExecStartPre=/bin/sh -c "until scontrol ping | grep -q UP; do sleep 1; done"
+TimeoutStartSec=300
 """
 CGROUP_CONF = "CgroupPlugin=cgroup/v2\nConstrainCores=yes\n"
 
@@ -67,6 +77,7 @@ def deploy(machine: Machine, prefix: Path) -> None:
     machine.write("/etc/slurm/joulemark.yaml", JOULEMARK_YAML)
     machine.write("/etc/slurm/slurm.conf", SLURM_CONF.format(prefix=prefix, cpus=CPUS))
     machine.write("/etc/slurm/cgroup.conf", CGROUP_CONF)
+    machine.write("/etc/systemd/system/slurmd.service.d/after.conf", SLURMD_AFTER_SLURMCTLD)
     spank = f"optional {prefix}/lib/slurm/spank_joulemark.so\n"
     machine.write("/etc/slurm/plugstack.conf", spank)
     machine.run(

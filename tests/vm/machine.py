@@ -114,9 +114,9 @@ class Machine(Peer):
 
     # -- how it ends, and begins again ------------------------------------------------------------
 
-    def reboot(self) -> None:
+    def reboot(self, command: str = "systemctl reboot") -> None:
         """As an administrator does."""
-        self._begin_again(lambda: self.ssh("systemctl reboot"))
+        self._begin_again(lambda: self.ssh(command))
 
     def cut_power(self) -> None:
         """What was not on its disk is lost."""

@@ -16,6 +16,7 @@ from tests.vm.conftest import CPUS, FULL_W, IDLE_W, RECORDS
 
 SLOW_S = 300.0  # QEMU interprets each instruction
 SERVICES = "munge slurmctld slurmd joulemarkd"
+UNTIL_TOLD = "touch /tmp/$SLURM_JOB_ID; while test -e /tmp/$SLURM_JOB_ID; do sleep 0.2; done"
 HANGS_S = 10  # instead of the unit's own WatchdogSec, which would take its time
 
 
@@ -48,18 +49,23 @@ def pid(machine: Machine) -> int:
     return int(machine.run("systemctl show --value -p MainPID joulemarkd"))
 
 
-def submit(machine: Machine, command: str) -> int:
-    words = f"sbatch --parsable -n1 -o /dev/null --wrap '{command}'"
-    job = int(machine.run(words))
+def sbatch(command: str) -> str:
+    return f"sbatch --parsable -n1 -o /dev/null --wrap '{command}'"
+
+
+def wait_begun(machine: Machine, job: int) -> None:
     until(machine, lambda: machine.ssh(f"test -e /tmp/{job}").returncode == 0, f"job {job} to run")
+
+
+def submit(machine: Machine, command: str) -> int:
+    job = int(machine.run(sbatch(command)))
+    wait_begun(machine, job)
     return job
 
 
 def started(machine: Machine) -> int:
     """A job that runs until end() is told of it; on one CPU of the node's."""
-    return submit(
-        machine, "touch /tmp/$SLURM_JOB_ID; while test -e /tmp/$SLURM_JOB_ID; do sleep 0.2; done"
-    )
+    return submit(machine, UNTIL_TOLD)
 
 
 def end(machine: Machine, job: int) -> None:
@@ -187,6 +193,20 @@ def test_a_job_under_way_at_a_power_cut_has_its_record(node: Machine) -> None:
     node.run(f"scancel {job}")  # Slurm itself asks its node half an hour later
     wait_idle(node)
     assert accounts(node, job) == record
+    balanced_uj(node)
+
+
+def test_a_job_that_waits_for_a_reboot_pays_from_when_its_node_is_there_again(
+    node: Machine,
+) -> None:
+    """Slurm's own reboot; the job is there before it."""
+    node.reboot(f"scontrol reboot ASAP nextstate=RESUME node1 && {sbatch(UNTIL_TOLD)} >/root/job")
+    job = int(node.run("cat /root/job"))
+    wait_begun(node, job)
+    end(node, job)
+    account = accounts(node, job)["job"]
+    assert account["start_ns"] > 1e9 * float(node.run("awk '/btime/ {print $2}' /proc/stat"))
+    assert "while joulemarkd was" not in " ".join(account["notes"])
     balanced_uj(node)
 
 
