@@ -1,7 +1,7 @@
 """A whole machine of our own: Debian's kernel and systemd, cgroup v2, any topology, under QEMU.
 
     with Machine(folder, topology="sockets=2,cores=2,threads=2") as machine:
-        machine.put(build.slurm_prefix)
+        machine.put(prefix)
         machine.write("/etc/slurm/joulemark.yaml", text)
         machine.run("systemctl start joulemarkd")
         machine.cut_power()

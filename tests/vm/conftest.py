@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import Build
+from tests.cluster import CHECKOUT, cache_folder
 from tests.vm import Machine
 
 CPUS, IDLE_W, FULL_W = 4, 40, 120
@@ -63,12 +64,28 @@ TimeoutStartSec=300
 CGROUP_CONF = "CgroupPlugin=cgroup/v2\nConstrainCores=yes\n"
 
 
+@pytest.fixture(scope="session")
+def prefix() -> Path:
+    """joulemark-slurm for any x86-64: Spack's is for this machine's own, which QEMU's is not."""
+    place = cache_folder() / "machine"
+    source, build, prefix = CHECKOUT / "slurm-plugins", place / "build", place / "prefix"
+    kind = ("-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    for words in (
+        ("cmake", "-S", source, "-B", build, *kind),
+        ("cmake", "--build", build, "--parallel", "2"),
+        ("cmake", "--install", build),
+    ):
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert done.returncode == 0, f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return prefix
+
+
 @pytest.fixture(scope="module")
-def machine(build: Build, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """Its services are there and enabled; none has begun."""
     folder: Path = tmp_path_factory.mktemp("machine")
     with Machine(folder, topology=str(CPUS), devices=BMC) as machine:
-        deploy(machine, build.slurm_prefix)
+        deploy(machine, prefix)
         yield machine
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.cluster import Build, Waited, wait_for
+from tests.cluster import Waited, wait_for
 from tests.vm import Machine
 from tests.vm.conftest import CPUS, FULL_W, IDLE_W, RECORDS
 
@@ -85,9 +86,9 @@ def balanced_uj(machine: Machine) -> int:
     return int(machine.run("joulemarkctl books").split()[2])
 
 
-def test_systemd_takes_all_that_a_site_copies(node: Machine, build: Build) -> None:
+def test_systemd_takes_all_that_a_site_copies(node: Machine, prefix: Path) -> None:
     """The gateway's and receiver's units are looked at, not started: they need a broker."""
-    share = build.slurm_prefix / "share" / "joulemark"
+    share = prefix / "share" / "joulemark"
     node.run(
         f"cp {share}/joulemark-*.service /etc/systemd/system/ && "
         "ln -s /bin/true /usr/local/bin/joulemark && "
@@ -96,8 +97,8 @@ def test_systemd_takes_all_that_a_site_copies(node: Machine, build: Build) -> No
     )
 
 
-def test_its_user_may_ask_the_nodes_own_bmc(node: Machine, build: Build) -> None:
-    rule = build.slurm_prefix / "share" / "joulemark" / "joulemark.rules"
+def test_its_user_may_ask_the_nodes_own_bmc(node: Machine, prefix: Path) -> None:
+    rule = prefix / "share" / "joulemark" / "joulemark.rules"
     device = "stat -c '%U %G %a' /dev/ipmi0"
     node.run("modprobe -a ipmi_si ipmi_devintf; udevadm settle")
     assert node.run(device).split() == ["root", "root", "600"]
