@@ -249,6 +249,19 @@ def test_comments_of_before_are_told_though_no_job_ends(ended, teller):
     assert asked() == "12\n"
 
 
+def test_a_teller_that_ends_too_early_goes_on(ended, tmp_path):
+    """As where slurmdbd does not answer of one job in time: however many are left."""
+    program = tmp_path / "one"
+    program.write_text("#!/bin/sh\ncd $1; set -- *; rm $1; exit 1")
+    program.chmod(0o755)
+    ended.comments.mkdir()
+    for job in range(1, 21):
+        (ended.comments / str(job)).write_text("100\tEnergy: 100.0 J")
+        os.utime(ended.comments / str(job), (0, 0))
+    ended.run("--tell", str(program))
+    assert ended.told() == {}
+
+
 def test_after_its_time_another_takes_over(ended, monkeypatch):
     monkeypatch.setattr(ended_jobs, "LIFE_S", 0.5)
     ended.notice(12, "n[1-2]")

@@ -6,7 +6,6 @@ its profile is made; whatever is killed before leaves it to the next merge."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import subprocess
@@ -108,6 +107,14 @@ class Notices:
             del self._known[notice.path]
 
 
+def _stat(path: Path) -> os.stat_result | None:
+    """None: it has gone; a teller may outlive who began it."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
 class Comments:
     """record_dir/comments: JOULES<tab>TEXT in a file a job, until `program FOLDER` has told it."""
 
@@ -117,6 +124,7 @@ class Comments:
         self._teller: subprocess.Popen | None = None
         self._due_s = time.monotonic() if self._command and self._waiting() else NEVER_S
         self._again_s: list[float] = []
+        self._n_before = 0
 
     def leave(self, lines: Iterable[str]) -> None:
         """Each a job's, as `joulemark merge` prints it."""
@@ -135,25 +143,29 @@ class Comments:
 
     def spoilt(self) -> list[Path]:
         """Files that a power cut has left empty."""
-        return [path for path in self._waiting() if path.stat().st_size == 0]
+        found = [(path, _stat(path)) for path in self._waiting()]
+        return [path for path, facts in found if facts and facts.st_size == 0]
 
     def tell(self, begin: bool) -> bool:
         """True while there is more to do; begin: a process may be begun for it."""
         if self._teller and (status := self._teller.poll()) is not None:
             self._teller = None
-            if status and self._due_s == NEVER_S and self._again_s and self._has_young():
-                self._due_s = time.monotonic() + self._again_s.pop(0)
+            if status and self._due_s == NEVER_S:
+                self._due_s = self._when_again()
         if begin and not self._teller and self._due_s <= time.monotonic():
+            self._n_before = len(self._waiting())
             self._teller = subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
             self._due_s = NEVER_S
         return self._teller is not None or (begin and self._due_s != NEVER_S)
 
-    def _has_young(self) -> bool:
-        """What is refused for longer waits for the next job's end."""
+    def _when_again(self) -> float:
+        """At once where some were told; who is refused for longer waits for another job's end."""
+        waiting, now_s = self._waiting(), time.monotonic()
+        if len(waiting) < self._n_before:
+            return now_s
         least_s = time.time() - YOUNG_S
-        with contextlib.suppress(FileNotFoundError):
-            return any(path.stat().st_mtime > least_s for path in self._waiting())
-        return True
+        is_young = any(found.st_mtime > least_s for found in map(_stat, waiting) if found)
+        return now_s + self._again_s.pop(0) if is_young and self._again_s else NEVER_S
 
 
 class Profiles:
