@@ -102,11 +102,11 @@ void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
     jm_ledger_tick(&daemon->ledger, gains, dt_ns);
     daemon->last_tick_boot_ns = boot_ns;
     daemon->last_tick_real_ns = real_ns;
-    if (asked != JM_ASKED_BY_JOB)
+    /* A job's begin or end does not wait for what others have marked. */
+    if (asked != JM_ASKED_BY_JOB) {
         daemon->powers_boot_ns = boot_ns;
-    else if (jm_marks_pending(daemon->marks))
-        daemon->marked_boot_ns = boot_ns;
-    jm_marks_drain(daemon->marks, &daemon->ledger, boot_ns);
+        jm_marks_drain(daemon->marks, &daemon->ledger, 0, boot_ns);
+    }
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
@@ -332,6 +332,7 @@ void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed
     jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
     if (!agreed && account->closed_ns == 0)
         jm_account_note(account, "its slurmstepd ended without a word");
+    jm_marks_drain(daemon->marks, &daemon->ledger, account->job_id, daemon->last_tick_boot_ns);
     jm_ledger_close(&daemon->ledger, account, daemon->last_tick_real_ns, agreed);
     mark_unsaved(daemon);
 }
@@ -469,8 +470,10 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
         jm_message_set(why, NO_ACCOUNT, job_id);
         return -1;
     }
-    if (job->closed_ns == 0)
+    if (job->closed_ns == 0) {
         jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
+        jm_marks_drain(daemon->marks, &daemon->ledger, job_id, daemon->last_tick_boot_ns);
+    }
     if (runs_again(&daemon->ledger, job, sent_boot_ns)) {
         jm_message_set(why, "job %u has begun again since", job_id);
         return -1;
@@ -540,16 +543,20 @@ static jm_account *account_of_descendant(const jm_daemon *daemon, int32_t pid) {
     return NULL;
 }
 
-jm_account *jm_daemon_marked_account(const jm_daemon *daemon, int32_t pid, uint64_t pid_start,
-                                     uint32_t uid, jm_message *why) {
+jm_account *jm_daemon_marked_account(const jm_daemon *daemon, jm_peer *peer, jm_message *why) {
     jm_process process;
-    if (!jm_process_read(pid, &process) || process.start != pid_start) {
-        jm_message_set(why, "process %d has ended, its number is another's or nobody's", pid);
+    if (!jm_process_read(peer->pid, &process) || process.start != peer->pid_start) {
+        jm_message_set(why, "process %d has ended, its number is another's or nobody's", peer->pid);
         return NULL;
     }
-    jm_account *account = account_of_descendant(daemon, pid);
-    if (account && account->uid == uid)
+    jm_account *account = jm_ledger_find(&daemon->ledger, peer->step_pid, peer->step_start);
+    if (!account || account->closed_ns != 0)
+        account = account_of_descendant(daemon, peer->pid);
+    if (account && account->uid == peer->uid) {
+        peer->step_pid = account->pid;
+        peer->step_start = account->pid_start;
         return account;
+    }
     jm_message_set(why, "this process belongs to no job step here");
     return NULL;
 }

@@ -20,6 +20,13 @@ typedef struct {
 } jm_end;
 enum { JM_ENDS_MAX = 256 };
 
+/* A process, its user, and the step it was last found to be of: a long way up is gone once. */
+typedef struct {
+    int32_t pid, step_pid;
+    uint64_t pid_start, step_start;
+    uint32_t uid;
+} jm_peer;
+
 typedef struct {
     jm_config config;
     char node[JM_NAME_MAX];
@@ -34,8 +41,7 @@ typedef struct {
     char boot_id[JM_NAME_MAX];
     /* Accounts begin and end at ticks, so that a record's times bound its energy exactly. */
     int64_t last_tick_boot_ns, last_tick_real_ns;
-    /* Of the last tick with powers, and the last without that took in marks. */
-    int64_t powers_boot_ns, marked_boot_ns;
+    int64_t powers_boot_ns;  /* of the last tick with powers, which took in all marks */
     int64_t heard_boot_ns;   /* by then, all that is answered now had been sent; 0: not known */
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
@@ -103,7 +109,6 @@ void jm_daemon_write_due_records(jm_daemon *daemon);
  * The account that the marks of a user's process go to, and that it may be told of: its nearest
  * ancestor's, of the same user. NULL and why: there is none, or the process has ended.
  */
-jm_account *jm_daemon_marked_account(const jm_daemon *daemon, int32_t pid, uint64_t pid_start,
-                                     uint32_t uid, jm_message *why);
+jm_account *jm_daemon_marked_account(const jm_daemon *daemon, jm_peer *peer, jm_message *why);
 
 #endif

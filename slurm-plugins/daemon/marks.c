@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Marks of users' programs: rings of shared memory, drained at each tick into the accounts'
+// Marks of users' programs: rings of shared memory, drained at ticks into the accounts'
 // regions.
 #include "marks.h"
 
@@ -465,13 +465,17 @@ static void count_lost(jm_source *source, jm_region_book *book) {
         atomic_fetch_sub_explicit(&source->ring->lost, said, memory_order_relaxed);
 }
 
-static void drop_gone(jm_marks *marks, const jm_ledger *ledger, int64_t boot_ns) {
+static bool is_asked(uint32_t asked, uint32_t job_id) {
+    return asked == 0 || asked == job_id;
+}
+
+static void drop_gone(jm_marks *marks, const jm_ledger *ledger, uint32_t job_id, int64_t boot_ns) {
     int kept = 0;
     for (int i = 0; i < marks->n_sources; i++) {
         jm_source *source = marks->sources[i];
         jm_account *holder = holder_of(ledger, source);
         bool over = source->gone ? !jm_source_pending(source) || !holder : !source->ring && !holder;
-        if (!over) {
+        if (!over || !is_asked(job_id, source->job_id)) {
             marks->sources[kept++] = source;
             continue;
         }
@@ -483,7 +487,7 @@ static void drop_gone(jm_marks *marks, const jm_ledger *ledger, int64_t boot_ns)
     marks->full_job = 0;
 }
 
-static void gather(jm_marks *marks, const jm_ledger *ledger, int64_t boot_ns) {
+static void gather(jm_marks *marks, const jm_ledger *ledger, uint32_t job_id, int64_t boot_ns) {
     int64_t offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
     uint64_t share = marks->n_sources > 0 ? BUDGET / (uint64_t)marks->n_sources : 0;
     uint64_t budget = share > BUDGET_LEAST ? share : BUDGET_LEAST;
@@ -491,6 +495,8 @@ static void gather(jm_marks *marks, const jm_ledger *ledger, int64_t boot_ns) {
     for (int i = 0; i < marks->n_sources; i++) {
         jm_source *source = marks->sources[i];
         size_t first = marks->n_batch;
+        if (!is_asked(job_id, source->job_id))
+            continue;
         if (source->ring)
             gather_ring(source, budget, boot_ns, offset_ns);
         else
@@ -510,11 +516,11 @@ static void gather(jm_marks *marks, const jm_ledger *ledger, int64_t boot_ns) {
         qsort(marks->batch, marks->n_batch, sizeof *marks->batch, by_time);
 }
 
-void jm_marks_drain(jm_marks *marks, jm_ledger *ledger, int64_t boot_ns) {
-    gather(marks, ledger, boot_ns);
+void jm_marks_drain(jm_marks *marks, jm_ledger *ledger, uint32_t job_id, int64_t boot_ns) {
+    gather(marks, ledger, job_id, boot_ns);
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
-        if (account->regions.watched)
+        if (account->regions.watched && is_asked(job_id, account->job_id))
             account->regions.tick = jm_ledger_region_tick(ledger, account, boot_ns);
     }
     const jm_source *source = NULL;
@@ -526,10 +532,11 @@ void jm_marks_drain(jm_marks *marks, jm_ledger *ledger, int64_t boot_ns) {
         }
         take_in(marks, holder, &marks->batch[k], &holder->regions.tick);
     }
-    drop_gone(marks, ledger, boot_ns);
+    drop_gone(marks, ledger, job_id, boot_ns);
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
-        if (account->regions.watched && account->closed_ns == 0)
+        if (account->regions.watched && account->closed_ns == 0 &&
+            is_asked(job_id, account->job_id))
             jm_ledger_settle_regions(ledger, account, &account->regions.tick);
     }
 }

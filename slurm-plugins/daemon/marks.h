@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Marks of users' programs: rings of shared memory, drained at each tick into the accounts'
+// Marks of users' programs: rings of shared memory, drained at ticks into the accounts'
 // regions.
 //
 // Nothing in a ring is believed: places, names and times are checked and cut to what they may be,
@@ -45,8 +45,9 @@ bool jm_marks_put(jm_marks *marks, const jm_ledger *ledger, jm_account *step, ui
 /* The source of a step's shells; NULL: none has marked. */
 jm_source *jm_marks_of_shells(jm_marks *marks, const jm_account *step);
 
-/* After each tick of the ledger, which ended at boot_ns: take in what lies before it. */
-void jm_marks_drain(jm_marks *marks, jm_ledger *ledger, int64_t boot_ns);
+/* After a tick of the ledger, which ended at boot_ns: take in what lies before it, of one job or
+ * (0) of all. */
+void jm_marks_drain(jm_marks *marks, jm_ledger *ledger, uint32_t job_id, int64_t boot_ns);
 
 /* Is there a mark that no tick has taken in? */
 bool jm_marks_pending(const jm_marks *marks);

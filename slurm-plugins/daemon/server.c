@@ -31,7 +31,8 @@ enum {
     CLIENTS_MAX = 8192,
     BACKLOG = 1024,
     EVENTS_MAX = 64,
-    USERS_AT_ONCE = 16, /* of users' events, between two looks at those of Slurm's own processes */
+    USERS_REST =
+        3, /* a user's event, then three times as long none: Slurm's are served meanwhile */
     WAITING_MAX = 1024,
 };
 
@@ -46,7 +47,8 @@ typedef enum {
     WATCH_TIMER,
     WATCH_SIGNAL,
     WATCH_LISTENER,
-    WATCH_USERS, /* events of users' connections wait, in an epoll of their own */
+    WATCH_USERS,      /* events of users' connections wait, in an epoll of their own */
+    WATCH_USERS_REST, /* they may be heard again */
     WATCH_CLIENT,
     WATCH_PROCESS,
     WATCH_MARKS,   /* some process has marked */
@@ -59,9 +61,7 @@ typedef struct watch {
     struct watch *before, *next;
     watch_kind kind;
     int epoll, fd;
-    int32_t pid;
-    uint64_t pid_start;
-    uint32_t uid;
+    jm_peer peer;
     bool privileged;
     jm_source *source; /* its ring, or NULL */
     int64_t sent_ns;   /* CLOCK_BOOTTIME of the request at hand, as it says itself */
@@ -71,12 +71,13 @@ typedef struct watch {
 
 typedef struct {
     jm_daemon *daemon;
-    int epoll, users; /* users is within epoll: what Slurm's processes ask is answered first */
+    int epoll;
     watch *watches;
     int n_clients;
     int n_users, users_max; /* of the clients, those without privileges */
     uint32_t privileged_uids[JM_USERS_MAX];
     int n_privileged_uids;
+    watch *users, *users_rest; /* an epoll within the epoll: Slurm's processes are answered first */
     watch *marks, *rest, *profile;
     int64_t profile_ns; /* the profile timer's period; 0: it does not run */
     bool resting;       /* the timer runs, and marks do not wake us */
@@ -142,6 +143,11 @@ static watch *add_watch(server *s, watch_kind kind, int fd) {
     return add_watch_in(s, s->epoll, kind, fd);
 }
 
+static void hear(watch *w, uint32_t events) {
+    struct epoll_event event = {.events = events, .data.ptr = w};
+    epoll_ctl(w->epoll, EPOLL_CTL_MOD, w->fd, &event);
+}
+
 static void stop_waiting(server *s, watch *w) {
     int kept = 0;
     for (int i = 0; i < s->n_waiting; i++)
@@ -190,8 +196,8 @@ static void watch_process(server *s, jm_account *account) {
             close(fd);
         return;
     }
-    w->pid = account->pid;
-    w->pid_start = account->pid_start;
+    w->peer.pid = account->pid;
+    w->peer.pid_start = account->pid_start;
     jm_process process; /* the number may be another's by now: then each tick finds it gone */
     account->watched =
         jm_process_read(account->pid, &process) && process.start == account->pid_start;
@@ -211,7 +217,7 @@ static void add_double(char *answer, const char *key, double value) {
 }
 
 static jm_account *own_account(server *s, const watch *client) {
-    return jm_ledger_find(&s->daemon->ledger, client->pid, client->pid_start);
+    return jm_ledger_find(&s->daemon->ledger, client->peer.pid, client->peer.pid_start);
 }
 
 static void do_open(server *s, watch *client, const jm_packet *packet, char *answer) {
@@ -225,8 +231,8 @@ static void do_open(server *s, watch *client, const jm_packet *packet, char *ans
         .job_id = (uint32_t)job,
         .uid = (uint32_t)jm_packet_u64(packet, "uid", JM_UID_UNKNOWN),
         .step = step,
-        .pid = client->pid,
-        .pid_start = client->pid_start,
+        .pid = client->peer.pid,
+        .pid_start = client->peer.pid_start,
         .job_cpus = jm_packet_u64(packet, "job_cpus", 0),
         .step_cpus = jm_packet_u64(packet, "step_cpus", 0),
         .mode = (jm_mode)jm_packet_u64(packet, "mode", JM_MODE_OFF),
@@ -336,11 +342,15 @@ static void do_books(server *s, watch *client, const jm_packet *packet, char *an
 
 /* ---- regions ---- */
 
+static struct timespec timespec_of(int64_t ns) {
+    return (struct timespec){ns / JM_NS_PER_S, ns % JM_NS_PER_S};
+}
+
 /* For marks, instruments are read now, or as soon as users may have them read again. */
 static void sample_for_marks(server *s) {
     int64_t age_ns = jm_daemon_sample_if_older(s->daemon, USER_SAMPLE_NS, JM_ASKED_BY_MARK);
     int64_t rest_ns = age_ns < USER_SAMPLE_NS ? USER_SAMPLE_NS - age_ns : 1;
-    struct itimerspec once = {.it_value = {.tv_nsec = rest_ns + 1000}};
+    struct itimerspec once = {.it_value = timespec_of(rest_ns + 1000)};
     s->resting = timerfd_settime(s->rest->fd, 0, &once, NULL) == 0;
 }
 
@@ -358,10 +368,9 @@ static void wait_for_region(server *s, watch *client, uint32_t thread, char *ans
 }
 
 /* The account that this client's marks go to. */
-static jm_account *marked_account(server *s, const watch *client, char *answer) {
+static jm_account *marked_account(server *s, watch *client, char *answer) {
     jm_message why;
-    jm_account *account =
-        jm_daemon_marked_account(s->daemon, client->pid, client->pid_start, client->uid, &why);
+    jm_account *account = jm_daemon_marked_account(s->daemon, &client->peer, &why);
     if (!account)
         refuse(answer, why.text);
     return account;
@@ -388,9 +397,9 @@ static void do_marks(server *s, watch *client, const jm_packet *packet, char *an
 static uint32_t marking_thread(const watch *client, const jm_packet *packet) {
     const char *owner = jm_packet_get(packet, "owner");
     jm_process process;
-    if (owner && strcmp(owner, "parent") == 0 && jm_process_read(client->pid, &process))
+    if (owner && strcmp(owner, "parent") == 0 && jm_process_read(client->peer.pid, &process))
         return (uint32_t)process.parent;
-    return (uint32_t)client->pid;
+    return (uint32_t)client->peer.pid;
 }
 
 static bool put_mark(server *s, watch *client, const jm_packet *packet, int kind, char *answer) {
@@ -457,7 +466,7 @@ static void answer_waiting(server *s) {
         watch *client = s->waiting[i];
         bool behind = client->source && jm_source_pending(client->source) &&
                       jm_boot_ns() - client->asked_ns < WAIT_LONGEST_NS;
-        if (s->daemon->last_tick_boot_ns >= client->asked_ns && !behind)
+        if (s->daemon->powers_boot_ns >= client->asked_ns && !behind)
             answer_region(s, client);
     }
 }
@@ -469,19 +478,16 @@ static void marks_came(server *s) {
 
 /* One event, then no other until the rest is over: whoever marks without end wakes us no more. */
 static void hear_marks(server *s) {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = s->marks};
-    epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->marks->fd, &event);
+    hear(s->marks, EPOLLIN | EPOLLONESHOT);
     s->resting = false;
 }
 
-/* Marks that came meanwhile, or that a job's tick took in, are told powers now; with none, the next
- * may wake us. */
+/* Marks that came meanwhile are taken in now; with none, the next may wake us. */
 static void rest_over(server *s) {
     uint64_t times;
     if (read(s->rest->fd, &times, sizeof times) != sizeof times)
         return;
-    bool owed = s->daemon->marked_boot_ns > s->daemon->powers_boot_ns;
-    if (s->n_waiting > 0 || owed || jm_marks_pending(s->daemon->marks))
+    if (s->n_waiting > 0 || jm_marks_pending(s->daemon->marks))
         sample_for_marks(s);
     else
         hear_marks(s);
@@ -590,7 +596,8 @@ static void serve(server *s, watch *client) {
     if (parsed && jm_packet_u64(&packet, "quiet", 0) == 1) {
         /* Of Slurm's own processes alone: users would fill the log's disk, in words of theirs. */
         if (client->privileged && strncmp(answer, "ok", 2) != 0)
-            jm_warn("process %d of user %u: %s: %s", client->pid, client->uid, packet.verb, answer);
+            jm_warn("process %d of user %u: %s: %s", client->peer.pid, client->peer.uid,
+                    packet.verb, answer);
         return;
     }
     if (client->asked_ns == 0 && reply(s, client, answer) < 0)
@@ -648,30 +655,28 @@ static bool greet_one(server *s, int listener) {
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && has_room_for(s, peer.uid) &&
         (jm_process_read(peer.pid, &process) || is_privileged(s, peer.uid)))
         client =
-            add_watch_in(s, is_privileged(s, peer.uid) ? s->epoll : s->users, WATCH_CLIENT, fd);
+            add_watch_in(s, is_privileged(s, peer.uid) ? s->epoll : s->users->fd, WATCH_CLIENT, fd);
     if (!client) {
         if (fd >= 0)
             close(fd);
         return fd >= 0;
     }
     s->n_clients++;
-    client->pid = peer.pid;
-    client->pid_start = process.start;
-    client->uid = peer.uid;
+    client->peer = (jm_peer){.pid = peer.pid, .pid_start = process.start, .uid = peer.uid};
     client->privileged = is_privileged(s, peer.uid);
     s->n_users += !client->privileged;
     return true;
 }
 
-/* All who came at once, so that what they ask is heard at once; of users, a few. */
+/* All who came at once, so that what they ask is heard at once; of users, one. */
 static void greet(server *s, const watch *listener) {
-    int most = listener->epoll == s->users ? USERS_AT_ONCE : EVENTS_MAX;
+    int most = listener->epoll == s->users->fd ? 1 : EVENTS_MAX;
     for (int i = 0; i < most && greet_one(s, listener->fd); i++)
         continue;
 }
 
 static void process_ended(server *s, watch *w) {
-    jm_account *account = jm_ledger_find(&s->daemon->ledger, w->pid, w->pid_start);
+    jm_account *account = jm_ledger_find(&s->daemon->ledger, w->peer.pid, w->peer.pid_start);
     if (account)
         jm_daemon_close_account(s->daemon, account, false);
     drop_watch(s, w);
@@ -699,8 +704,7 @@ static void profile_due(server *s) {
 /* At a phase of its own. */
 static struct itimerspec every_ns(int64_t ns) {
     int64_t first_ns = ns > 0 ? jm_random_phase_ns(ns) : 0;
-    return (struct itimerspec){{ns / JM_NS_PER_S, ns % JM_NS_PER_S},
-                               {first_ns / JM_NS_PER_S, first_ns % JM_NS_PER_S}};
+    return (struct itimerspec){timespec_of(ns), timespec_of(first_ns)};
 }
 
 /* Jobs with profiles come and go. */
@@ -745,6 +749,23 @@ static void handle_events(server *s, int epoll, int most, int timeout_ms) {
         handle(s, events[i].data.ptr);
 }
 
+/* One event of one user's, and no other until the rest is over: their floods have a part of a core,
+ * and Slurm's processes wait for one event at most. */
+static void serve_a_user(server *s, watch *users) {
+    int64_t began_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    handle_events(s, users->fd, 1, 0);
+    int64_t used_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+    struct itimerspec once = {.it_value = timespec_of(USERS_REST * used_ns + 1)};
+    if (timerfd_settime(s->users_rest->fd, 0, &once, NULL) == 0)
+        hear(users, 0);
+}
+
+static void users_rest_over(const server *s, const watch *w) {
+    uint64_t times;
+    if (read(w->fd, &times, sizeof times) == sizeof times)
+        hear(s->users, EPOLLIN);
+}
+
 static void handle(server *s, watch *w) {
     switch (w->kind) {
     case WATCH_TIMER:
@@ -757,7 +778,10 @@ static void handle(server *s, watch *w) {
         greet(s, w);
         break;
     case WATCH_USERS:
-        handle_events(s, w->fd, USERS_AT_ONCE, 0);
+        serve_a_user(s, w);
+        break;
+    case WATCH_USERS_REST:
+        users_rest_over(s, w);
         break;
     case WATCH_CLIENT:
         serve(s, w);
@@ -798,18 +822,16 @@ static int make_signals(void) {
 }
 
 int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners) {
-    server s = {.daemon = daemon,
-                .epoll = epoll_create1(EPOLL_CLOEXEC),
-                .users = epoll_create1(EPOLL_CLOEXEC),
-                .passed_fds = {-1, -1}};
+    server s = {.daemon = daemon, .epoll = epoll_create1(EPOLL_CLOEXEC), .passed_fds = {-1, -1}};
     resolve_privileged(&s);
     s.users_max = users_max();
     watch *fixed[] = {
         add_watch(&s, WATCH_TIMER, make_timer((int64_t)(daemon->config.period_s * 1e9))),
         add_watch(&s, WATCH_SIGNAL, make_signals()),
         add_watch(&s, WATCH_LISTENER, listeners->slurm),
-        add_watch(&s, WATCH_USERS, s.users),
-        add_watch_in(&s, s.users, WATCH_LISTENER, listeners->users),
+        s.users = add_watch(&s, WATCH_USERS, epoll_create1(EPOLL_CLOEXEC)),
+        s.users_rest = add_watch(&s, WATCH_USERS_REST, make_timer(0)),
+        s.users ? add_watch_in(&s, s.users->fd, WATCH_LISTENER, listeners->users) : NULL,
         s.marks = add_watch(&s, WATCH_MARKS, fcntl(jm_marks_fd(daemon->marks), F_DUPFD_CLOEXEC, 0)),
         s.profile = add_watch(&s, WATCH_PROFILE, make_timer(0)),
         add_watch(&s, WATCH_DOG, make_timer(jm_notify_watchdog_ns())),

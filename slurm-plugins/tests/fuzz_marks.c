@@ -33,10 +33,10 @@ FUZZ(data, size) {
         size -= used;
         jm_gain gain = {.energy_uj = 1000};
         jm_ledger_tick(&ledger, &gain, 1);
-        jm_marks_drain(marks, &ledger, now_ns);
+        jm_marks_drain(marks, &ledger, 0, now_ns);
     }
     jm_marks_detach(source);
-    jm_marks_drain(marks, &ledger, 30);
+    jm_marks_drain(marks, &ledger, 0, 30);
     munmap(ring, sizeof *ring);
     close(fds[0]);
     jm_marks_free(marks);

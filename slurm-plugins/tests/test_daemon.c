@@ -212,20 +212,32 @@ TEST(what_came_at_once_shares_a_tick) {
     expect(node.last_tick_boot_ns > before_ns);
 }
 
-/* Powers are wanted near marks: one that a job's tick took in is owed them. */
-TEST(a_jobs_tick_does_for_no_mark) {
-    static const int64_t REST_NS = 1000000;
-    pid_t pid = live(NULL);
-    jm_account *step = open_now(ours, "0", pid);
-    expect(jm_marks_put(node.marks, &node.ledger, step, 1, JM_MARK_BEGIN, "solve", jm_boot_ns(),
+static void mark(jm_account *step, int kind) {
+    expect(jm_marks_put(node.marks, &node.ledger, step, 1, kind, "solve", jm_boot_ns(),
                         node.last_tick_boot_ns));
+}
+
+/* Powers are wanted near marks, and who begins or ends a job waits for nobody's. */
+TEST(a_jobs_tick_takes_in_no_marks_but_its_own) {
+    static const int64_t REST_NS = 1000000;
+    pid_t pid = live(NULL), other_pid = live(NULL);
+    jm_account *step = open_now(ours, "0", pid), *other = open_now(others, "0", other_pid);
+    mark(step, JM_MARK_BEGIN);
     pass(SECOND);
     jm_daemon_sample(&node, JM_ASKED_BY_JOB);
-    expect(!jm_marks_pending(node.marks) && node.marked_boot_ns > node.powers_boot_ns);
+    jm_daemon_close_account(&node, other, true);
+    expect(jm_marks_pending(node.marks));
     test_pause_ms(2);
     expect(jm_daemon_sample_if_older(&node, REST_NS, JM_ASKED_BY_MARK) < SECOND);
-    expect(node.powers_boot_ns > node.marked_boot_ns);
+    expect(!jm_marks_pending(node.marks));
+    pass(SECOND);
+    mark(step, JM_MARK_END);
+    jm_daemon_close_account(&node, step, true);
+    const jm_region *solve = step->regions.list;
+    if (expect_equal(step->regions.n, 1))
+        expect(solve->count == 1 && solve->inclusive.energy_uj > 1000000);
     die(pid);
+    die(other_pid);
 }
 
 static void rest_for(int64_t ns) {
@@ -375,23 +387,45 @@ TEST(who_is_not_known_has_a_users_profile) {
     expect_near(jm_profile_hz(&node.config, &job), 1000, 1e-9);
 }
 
+static jm_account *step_marked_by(pid_t pid, uint64_t pid_start, uint32_t uid) {
+    jm_peer peer = {.pid = pid, .pid_start = pid_start, .uid = uid};
+    return jm_daemon_marked_account(&node, &peer, &why);
+}
+
 /* Whoever hung on the line by this number may be gone, and the number another's by now. */
 TEST(marks_are_the_process_own_and_its_users) {
     pid_t pid = live(NULL), other = live(NULL);
     uint64_t began = start_of(pid);
     jm_account *step = open_now(ours, "0", pid);
     step->uid = 1000;
-    expect(jm_daemon_marked_account(&node, pid, began, 1000, &why) == step);
-    expect(jm_daemon_marked_account(&node, pid, began - 1, 1000, &why) == NULL);
+    expect(step_marked_by(pid, began, 1000) == step);
+    expect(step_marked_by(pid, began - 1, 1000) == NULL);
     expect_part(why.text, "its number is another's");
-    expect(jm_daemon_marked_account(&node, pid, began, 1001, &why) == NULL);
+    expect(step_marked_by(pid, began, 1001) == NULL);
     expect_part(why.text, "belongs to no job step");
-    expect(jm_daemon_marked_account(&node, other, start_of(other), 1000, &why) == NULL);
+    expect(step_marked_by(other, start_of(other), 1000) == NULL);
     step->uid = 0;
-    expect(jm_daemon_marked_account(&node, pid, began, 1000, &why) == NULL);
+    expect(step_marked_by(pid, began, 1000) == NULL);
     die(pid);
-    expect(jm_daemon_marked_account(&node, pid, began, 0, &why) == NULL);
+    expect(step_marked_by(pid, began, 0) == NULL);
     die(other);
+}
+
+/* As long as it is open: a way of many processes is gone up once. */
+TEST(a_step_that_was_found_stands) {
+    pid_t child = live(NULL);
+    jm_account *step = open_now(ours, "0", getpid());
+    jm_peer peer = {.pid = child, .pid_start = start_of(child)};
+    step->uid = 0;
+    expect(jm_daemon_marked_account(&node, &peer, &why) == step);
+    expect_equal(peer.step_pid, getpid());
+    step->pid++; /* the way up has nothing any more */
+    peer.step_pid++;
+    expect(jm_daemon_marked_account(&node, &peer, &why) == step);
+    step->pid--;
+    jm_daemon_close_account(&node, step, true);
+    expect(jm_daemon_marked_account(&node, &peer, &why) == NULL);
+    die(child);
 }
 
 int main(int argc, char **argv) {

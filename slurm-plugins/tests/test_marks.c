@@ -59,7 +59,7 @@ static void tick(void) {
     jm_gain gain = {.energy_uj = (uint64_t)(then_ns - now_ns), .covered_ns = then_ns - now_ns};
     jm_ledger_tick(&ledger, &gain, then_ns - now_ns);
     now_ns = then_ns;
-    jm_marks_drain(marks, &ledger, now_ns);
+    jm_marks_drain(marks, &ledger, 0, now_ns);
 }
 
 static void name(int index, const char *text) {
@@ -109,7 +109,7 @@ TEST(marks_reach_their_regions) {
 }
 
 static void *drain(void *unused) {
-    jm_marks_drain(marks, &ledger, now_ns);
+    jm_marks_drain(marks, &ledger, 0, now_ns);
     return unused;
 }
 
