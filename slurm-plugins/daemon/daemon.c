@@ -19,6 +19,9 @@ static const int64_t SHORTEST_TICK_NS = 100000;
 /* What is opened or closed is on disk after this time: beyond a short step's launch, within a tick.
  */
 static const int64_t SAVE_WITHIN_NS = 50000000;
+/* Where a look at every account takes longer, only periodic ticks have one: others are waited for.
+ */
+static const int64_t SWEEP_LONGEST_NS = 1000000;
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
 
@@ -36,12 +39,25 @@ int64_t jm_real_ns(void) {
     return clock_ns(CLOCK_REALTIME);
 }
 
-static void refresh_cpu_times(jm_daemon *daemon) {
+/* Whose part of this tick has to be exact, of those that have a pace to go on at. */
+static bool is_asked_for(const jm_account *account, uint32_t job_id) {
+    return account->job_id == job_id || account->regions.watched || account->job->regions.watched;
+}
+
+static void refresh_cpu_times(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
+    bool all = asked == JM_ASKED_BY_PERIOD || daemon->sweep_ns <= SWEEP_LONGEST_NS;
+    int64_t boot_ns = jm_boot_ns(), began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *account = daemon->ledger.accounts[i];
-        if (account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0)
-            jm_usage_refresh("/proc", account);
+        if (account->kind == JM_ACCOUNT_JOB || account->closed_ns != 0)
+            continue;
+        if (all || !account->pace.known || is_asked_for(account, job_id))
+            jm_usage_refresh("/proc", account, boot_ns);
+        else
+            jm_usage_go_on(account, boot_ns);
     }
+    if (all)
+        daemon->sweep_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
 static jm_moment last_tick(const jm_daemon *daemon) {
@@ -81,14 +97,14 @@ static void notice_absence(jm_daemon *daemon) {
         mark_unsaved(daemon);
 }
 
-void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
+static void sample(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
     if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS ||
         (asked == JM_ASKED_BY_JOB && daemon->heard_boot_ns > 0 &&
          daemon->last_tick_boot_ns >= daemon->heard_boot_ns))
         return;
     jm_gain gains[JM_CHANNELS_MAX];
     notice_absence(daemon);
-    refresh_cpu_times(daemon);
+    refresh_cpu_times(daemon, asked, job_id);
     int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
     int64_t dt_ns = boot_ns - daemon->last_tick_boot_ns;
     jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, asked, gains);
@@ -108,6 +124,14 @@ void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
         jm_marks_drain(daemon->marks, &daemon->ledger, 0, boot_ns);
     }
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
+}
+
+void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
+    sample(daemon, asked, 0);
+}
+
+void jm_daemon_sample_for_job(jm_daemon *daemon, uint32_t job_id) {
+    sample(daemon, JM_ASKED_BY_JOB, job_id);
 }
 
 /* The store has it as it ended, and its slurmstepd will not ask again: its record comes from there.
@@ -308,7 +332,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
     const int64_t rest_ns = job ? job->rest_ns : 0; /* more than that the step did not miss of it */
     if (is_new) {
         request->cpu_ns = jm_process_tree_cpu_ns(request->pid, NULL);
-        jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
+        jm_daemon_sample_for_job(daemon, 0);
     }
     account = jm_ledger_open(&daemon->ledger, request, daemon->last_tick_real_ns);
     if (!account) {
@@ -329,7 +353,7 @@ jm_account *jm_daemon_open_account(jm_daemon *daemon, jm_open_request *request,
 void jm_daemon_close_account(jm_daemon *daemon, jm_account *account, bool agreed) {
     if (account->closed_ns != 0)
         return;
-    jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
+    jm_daemon_sample_for_job(daemon, account->job_id);
     if (!agreed && account->closed_ns == 0)
         jm_account_note(account, "its slurmstepd ended without a word");
     jm_marks_drain(daemon->marks, &daemon->ledger, account->job_id, daemon->last_tick_boot_ns);
@@ -443,7 +467,7 @@ void jm_daemon_set_cores(jm_daemon *daemon, uint64_t cores) {
     jm_ledger *ledger = &daemon->ledger;
     if (cores == 0 || (ledger->cpus_told && ledger->cpus == cores))
         return;
-    jm_daemon_sample(daemon, JM_ASKED_BY_JOB); /* what was until now is divided by what was known */
+    jm_daemon_sample_for_job(daemon, 0); /* what was until now is divided by what was known */
     if (ledger->cpus != cores)
         jm_info("Slurm gives %llu cores of this node to jobs; so far it was taken to have %llu",
                 (unsigned long long)cores, (unsigned long long)ledger->cpus);
@@ -471,7 +495,7 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
         return -1;
     }
     if (job->closed_ns == 0) {
-        jm_daemon_sample(daemon, JM_ASKED_BY_JOB);
+        jm_daemon_sample_for_job(daemon, job_id);
         jm_marks_drain(daemon->marks, &daemon->ledger, job_id, daemon->last_tick_boot_ns);
     }
     if (runs_again(&daemon->ledger, job, sent_boot_ns)) {

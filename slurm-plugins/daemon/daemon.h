@@ -42,6 +42,7 @@ typedef struct {
     /* Accounts begin and end at ticks, so that a record's times bound its energy exactly. */
     int64_t last_tick_boot_ns, last_tick_real_ns;
     int64_t powers_boot_ns;  /* of the last tick with powers, which took in all marks */
+    int64_t sweep_ns;        /* CPU time that the last look at every account took */
     int64_t heard_boot_ns;   /* by then, all that is answered now had been sent; 0: not known */
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
@@ -64,10 +65,11 @@ int jm_daemon_start(jm_daemon *daemon);
 /* A last tick, saved; then everything is closed. */
 void jm_daemon_stop(jm_daemon *daemon);
 
-/* A tick between the periodic ones: sample and split. What it brought is saved with the next. For a
- * job's moment one of after all that was heard will do: of many at once each sweeps no node of its
- * own. */
+/* A tick between the periodic ones: sample and split. What it brought is saved with the next. */
 void jm_daemon_sample(jm_daemon *daemon, jm_asked asked);
+/* At a job's moment; job_id 0: it has no account yet. One of after all that was heard will do: of
+ * many at once each sweeps no node of its own. */
+void jm_daemon_sample_for_job(jm_daemon *daemon, uint32_t job_id);
 /* The same, unless the last tick with powers is younger than max_age_ns; its age, ns. */
 int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked);
 /* The periodic tick: sample, split, save. */

@@ -262,7 +262,7 @@ static void do_read(server *s, watch *client, const jm_packet *packet, char *ans
         refuse(answer, "no account is open for this process");
         return;
     }
-    jm_daemon_sample(s->daemon, JM_ASKED_BY_JOB);
+    jm_daemon_sample_for_job(s->daemon, account->job_id);
     const char *scope = jm_packet_get(packet, "scope");
     bool whole_job = scope && strcmp(scope, "job") == 0;
     if (!scope && account->closed_ns == 0) {

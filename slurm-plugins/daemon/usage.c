@@ -10,6 +10,8 @@
 
 /* A process just forked is not in its group yet; one that is seen outside so often stays there. */
 enum { LOOKS_MAX = 5 };
+/* /proc counts in hundredths of a second: in less time than this it shows no pace. */
+static const int64_t PACE_LEAST_NS = 100000000;
 
 static void look_for_group(const char *proc, jm_account *account) {
     jm_cgroup group;
@@ -36,8 +38,24 @@ static bool read_cpu(const jm_account *account, jm_cpu_source source, uint64_t *
 }
 
 static void take_cpu(jm_account *account, uint64_t now_ns) {
-    account->cpu_tick_ns = now_ns > account->cpu_ns ? now_ns - account->cpu_ns : 0;
+    uint64_t used_ns = now_ns > account->cpu_ns ? now_ns - account->cpu_ns : 0;
+    uint64_t *ahead_ns = &account->pace.ahead_ns;
+    account->cpu_tick_ns = used_ns > *ahead_ns ? used_ns - *ahead_ns : 0;
+    *ahead_ns -= used_ns - account->cpu_tick_ns;
     account->cpu_ns = now_ns;
+}
+
+static void measure_pace(jm_pace *pace, uint64_t cpu_ns, int64_t boot_ns) {
+    int64_t took_ns = boot_ns - pace->since_ns;
+    pace->tick_ns = boot_ns;
+    if (pace->since_ns != 0 && cpu_ns >= pace->since_cpu_ns) {
+        if (took_ns < PACE_LEAST_NS)
+            return;
+        pace->cpus = (double)(cpu_ns - pace->since_cpu_ns) / (double)took_ns;
+        pace->known = true;
+    }
+    pace->since_ns = boot_ns;
+    pace->since_cpu_ns = cpu_ns;
 }
 
 static jm_activity activity_of(const jm_account *account, jm_cpu_source source,
@@ -49,7 +67,7 @@ static jm_activity activity_of(const jm_account *account, jm_cpu_source source,
     return source == JM_CPU_PROC ? children : jm_process_children_activity(account->pid);
 }
 
-void jm_usage_refresh(const char *proc, jm_account *account) {
+void jm_usage_refresh(const char *proc, jm_account *account, int64_t boot_ns) {
     jm_activity children = JM_ACTIVITY_NONE;
     uint64_t now_ns;
     account->cpu_tick_ns = 0;
@@ -65,7 +83,16 @@ void jm_usage_refresh(const char *proc, jm_account *account) {
                 take_cpu(account, jm_process_tree_cpu_ns(account->pid, NULL));
             account->cpu_source = source;
             account->cpu_ns = now_ns;
+            account->pace = (jm_pace){0};
         }
     }
+    measure_pace(&account->pace, account->cpu_ns, boot_ns);
     account->activity = activity_of(account, source, children);
+}
+
+void jm_usage_go_on(jm_account *account, int64_t boot_ns) {
+    jm_pace *pace = &account->pace;
+    account->cpu_tick_ns = (uint64_t)(pace->cpus * (double)(boot_ns - pace->tick_ns));
+    pace->ahead_ns += account->cpu_tick_ns;
+    pace->tick_ns = boot_ns;
 }

@@ -7,10 +7,16 @@
 #include "ledger.h"
 
 /*
- * Set cpu_tick_ns (since the last call), cpu_ns, cpu_source and activity of an open account of a
- * process. The step's control group is looked for until it is found, or until it is plain that
- * there is none. proc: "/proc", or a test's folder.
+ * Set cpu_tick_ns (since the last call), cpu_ns, cpu_source, pace and activity of an open account
+ * of a process. The step's control group is looked for until it is found, or until it is plain that
+ * there is none. proc: "/proc", or a test's folder; boot_ns: now (CLOCK_BOOTTIME).
  */
-void jm_usage_refresh(const char *proc, jm_account *account);
+void jm_usage_refresh(const char *proc, jm_account *account, int64_t boot_ns);
+
+/*
+ * Set cpu_tick_ns without a look, as if it went on at its pace (which is known): what that is off
+ * by is made up for when it is read again, so that in all it has what it used.
+ */
+void jm_usage_go_on(jm_account *account, int64_t boot_ns);
 
 #endif

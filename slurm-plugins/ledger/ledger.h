@@ -69,6 +69,16 @@ typedef struct {
     int64_t active_ns, gap_ns;
 } jm_told;
 
+/* How an account uses CPU time, for ticks at which it is not read. */
+typedef struct {
+    int64_t tick_ns;       /* CLOCK_BOOTTIME of its last, read or not */
+    int64_t since_ns;      /* the pace is measured from here; 0: it was never read */
+    uint64_t since_cpu_ns; /* its cpu_ns then */
+    double cpus;           /* used on average */
+    bool known;
+    uint64_t ahead_ns; /* what ticks took it to have used beyond cpu_ns */
+} jm_pace;
+
 typedef struct jm_account {
     int64_t id; /* row in the store */
     jm_account_kind kind;
@@ -89,8 +99,9 @@ typedef struct jm_account {
     uint64_t samples;
     char note[JM_MESSAGE_MAX]; /* what went wrong, for the record; "" nothing */
 
-    uint64_t cpu_ns;      /* CPU time at the last tick, as cpu_source counts it */
+    uint64_t cpu_ns;      /* CPU time when it was last read, as cpu_source counts it */
     uint64_t cpu_tick_ns; /* used since the tick before */
+    jm_pace pace;
     jm_cpu_source cpu_source;
     unsigned cpu_sources;    /* JOB: of its steps that have ended, a bit each */
     struct jm_cgroup *group; /* of the step, once it is found; NULL: not yet */

@@ -2,6 +2,7 @@
 // A step's control group is found by version 1's and version 2's layout, wherever they are mounted.
 #include "bk_fixtures.h"
 #include "cgroup.h"
+#include "random.h"
 #include "usage.h"
 
 /* A /proc and two cgroup mounts; slurmstepd is process 100, its task 101. */
@@ -117,33 +118,72 @@ TEST(rubbish_is_no_cpu_time) {
     expect_equal(cpu_ns, 42);
 }
 
+static int64_t now_ns;
+
 /* The process tree counts until the group is found, and never is one's sum taken for the other's.
  */
 TEST(a_change_of_source_makes_no_leap) {
     make_version_1();
     jm_account account = {.kind = JM_ACCOUNT_STEP, .job_id = 7, .step = "0", .pid = 100};
     test_write("proc/100/task/100/children", "");
-    jm_usage_refresh(proc, &account);
+    jm_usage_refresh(proc, &account, ++now_ns);
     expect_equal(account.cpu_source, JM_CPU_PROC);
     test_write("proc/100/task/100/children", "101 ");
-    jm_usage_refresh(proc, &account);
+    jm_usage_refresh(proc, &account, ++now_ns);
     expect_equal(account.cpu_source, JM_CPU_CGROUP1);
     expect_equal(account.cpu_ns, 1234567890);
     expect(account.cpu_tick_ns < 1234567890);
     test_write("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage", "1234567899\n");
-    jm_usage_refresh(proc, &account);
+    jm_usage_refresh(proc, &account, ++now_ns);
     expect_equal(account.cpu_tick_ns, 9);
     expect_equal(account.activity, JM_ACTIVITY_RUNNING);
-    jm_usage_refresh(proc, &account);
+    jm_usage_refresh(proc, &account, ++now_ns);
     expect_equal(account.cpu_tick_ns, 0);
     test_write("cg/fr/slurm_n1/uid_0/job_7/step_0/freezer.state", "FROZEN\n");
-    jm_usage_refresh(proc, &account);
+    jm_usage_refresh(proc, &account, ++now_ns);
     expect_equal(account.activity, JM_ACTIVITY_STOPPED);
     /* The step ends, its group goes: no CPU time, and no other source. */
     test_remove(test_folder);
-    jm_usage_refresh(proc, &account);
+    jm_usage_refresh(proc, &account, ++now_ns);
     expect_equal(account.cpu_tick_ns, 0);
     expect_equal(account.cpu_source, JM_CPU_CGROUP1);
+    free(account.group);
+}
+
+static void count_cpu(uint64_t cpu_ns) {
+    test_write("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage",
+               test_text("%" PRIu64 "\n", cpu_ns));
+}
+
+/* However it goes on between two looks, and however fast it was taken to. */
+TEST(in_all_a_step_has_what_it_used) {
+    static const int64_t TICK_NS = 50000000;
+    make_version_1();
+    uint64_t began_ns = 1000000000, cpu_ns = began_ns, charged_ns = 0;
+    jm_account account = {
+        .kind = JM_ACCOUNT_STEP, .job_id = 7, .step = "0", .pid = 100, .cpu_ns = began_ns};
+    account.cpu_source = JM_CPU_CGROUP1;
+    for (int tick = 0; tick < 2000; tick++) {
+        now_ns += TICK_NS;
+        cpu_ns += random_below(4) ? random_below(4 * (uint64_t)TICK_NS) : 0;
+        count_cpu(cpu_ns);
+        if (account.pace.known && random_below(3))
+            jm_usage_go_on(&account, now_ns);
+        else
+            jm_usage_refresh(proc, &account, now_ns);
+        charged_ns += account.cpu_tick_ns;
+        expect(charged_ns - account.pace.ahead_ns == account.cpu_ns - began_ns, "tick %d", tick);
+    }
+    expect(account.pace.known && account.pace.cpus > 0.1 && account.pace.cpus < 4);
+    /* Idle for long, it has nothing more than it used. */
+    jm_usage_refresh(proc, &account, now_ns += 1000 * TICK_NS);
+    jm_usage_refresh(proc, &account, now_ns += 1000 * TICK_NS);
+    uint64_t ahead_ns = account.pace.ahead_ns;
+    jm_usage_go_on(&account, now_ns += TICK_NS);
+    expect_equal(account.cpu_tick_ns, 0);
+    count_cpu(cpu_ns + ahead_ns + 5);
+    jm_usage_refresh(proc, &account, now_ns += TICK_NS);
+    expect_equal(account.cpu_tick_ns, 5);
     free(account.group);
 }
 

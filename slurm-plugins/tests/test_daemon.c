@@ -196,11 +196,11 @@ TEST(what_came_at_once_shares_a_tick) {
     for (int round = 0; round < 3; round++) {
         node.heard_boot_ns = jm_boot_ns();
         pass(SECOND);
-        jm_daemon_sample(&node, JM_ASKED_BY_JOB);
+        jm_daemon_sample_for_job(&node, 0);
         int64_t tick_ns = node.last_tick_boot_ns;
         expect(tick_ns >= node.heard_boot_ns);
         test_pause_ms(2);
-        jm_daemon_sample(&node, JM_ASKED_BY_JOB);
+        jm_daemon_sample_for_job(&node, 0);
         expect_equal(node.last_tick_boot_ns, tick_ns);
     }
     jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
@@ -208,7 +208,7 @@ TEST(what_came_at_once_shares_a_tick) {
     int64_t before_ns = node.last_tick_boot_ns;
     node.heard_boot_ns = 0;
     test_pause_ms(2);
-    jm_daemon_sample(&node, JM_ASKED_BY_JOB);
+    jm_daemon_sample_for_job(&node, 0);
     expect(node.last_tick_boot_ns > before_ns);
 }
 
@@ -224,7 +224,7 @@ TEST(a_jobs_tick_takes_in_no_marks_but_its_own) {
     jm_account *step = open_now(ours, "0", pid), *other = open_now(others, "0", other_pid);
     mark(step, JM_MARK_BEGIN);
     pass(SECOND);
-    jm_daemon_sample(&node, JM_ASKED_BY_JOB);
+    jm_daemon_sample_for_job(&node, 0);
     jm_daemon_close_account(&node, other, true);
     expect(jm_marks_pending(node.marks));
     test_pause_ms(2);
@@ -238,6 +238,32 @@ TEST(a_jobs_tick_takes_in_no_marks_but_its_own) {
         expect(solve->count == 1 && solve->inclusive.energy_uj > 1000000);
     die(pid);
     die(other_pid);
+}
+
+/* Where a look at all takes long, who asks waits for none but its own. */
+TEST(a_jobs_tick_on_a_large_node_reads_its_own) {
+    pid_t pid = live(NULL), other_pid = live(NULL), young_pid = live(NULL);
+    jm_account *step = open_now(ours, "0", pid), *other = open_now(others, "0", other_pid);
+    jm_account *young = open_now(others, "1", young_pid);
+    step->pace.known = other->pace.known = true;
+    step->pace.cpus = other->pace.cpus = 1;
+    node.sweep_ns = SECOND;
+    test_pause_ms(2);
+    jm_daemon_sample_for_job(&node, ours);
+    expect_equal(step->cpu_tick_ns, 0);
+    expect_equal(young->cpu_tick_ns, 0);
+    expect(other->cpu_tick_ns >= 2000000 && other->pace.ahead_ns >= other->cpu_tick_ns);
+    jm_ledger_watch_regions(&node.ledger, other, node.last_tick_boot_ns);
+    test_pause_ms(2);
+    jm_daemon_sample(&node, JM_ASKED_BY_MARK);
+    expect_equal(other->cpu_tick_ns, 0);
+    expect(step->cpu_tick_ns >= 2000000);
+    test_pause_ms(2);
+    jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
+    expect(step->cpu_tick_ns == 0 && node.sweep_ns < SECOND);
+    die(pid);
+    die(other_pid);
+    die(young_pid);
 }
 
 static void rest_for(int64_t ns) {

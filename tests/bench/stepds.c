@@ -5,8 +5,8 @@
 //        stepds SOCKET steps JOB STEPS                one job of many steps, one after the other
 //        stepds SOCKET short FIRST JOBS               jobs that end at once, one after the other
 // Each account is opened, read and closed by a process of its own, as a slurmstepd does. Prints a
-// line a verb: name, questions, how many got no `ok`, and milliseconds of the answers: median, 99th
-// percentile, longest.
+// line a verb (`fill` is what the first OPEN jobs opened, all at once): name, questions, how many
+// got no `ok`, and milliseconds of the answers: median, 99th percentile, longest.
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 enum { SAMPLES_MAX = 1 << 20, PATIENCE_S = 30, RETRIES_MAX = 3000, RETRY_US = 10000 };
-enum { OPEN, READ, CLOSE, END, VERBS };
-static const char *const VERB_NAMES[VERBS] = {"open", "read", "close", "end"};
+enum { FILL, OPEN, READ, CLOSE, END, VERBS };
+static const char *const VERB_NAMES[VERBS] = {"fill", "open", "read", "close", "end"};
 
 // Shared by all processes.
 static struct verb {
@@ -57,6 +57,7 @@ static int dial(void) {
 }
 
 static char opened[256]; // this process's account, if it has one
+static bool filling;     // it is of those that open all at once, before others come one by one
 
 static char heard[32] = "0"; // told_ns of the answer that it has
 
@@ -100,7 +101,7 @@ static void open_account(int *fd, long job, const char *step) {
     snprintf(request, sizeof request, "open job=%ld step=%s uid=1000 job_cpus=1 step_cpus=1", job,
              step);
     opened[0] = '\0'; // a child has its parent's
-    ask(fd, OPEN, request);
+    ask(fd, filling ? FILL : OPEN, request);
     memcpy(opened, request, sizeof opened);
 }
 
@@ -166,8 +167,10 @@ static void run_jobs(long open, double per_minute, double seconds) {
     long jobs = open + (long)(seconds / gap_s), started = 0, over = 0;
     pid_t *pids = calloc((size_t)jobs, sizeof *pids);
     int fd = -1;
+    filling = true;
     for (; pids && started < open; started++) // those that are there already end one by one
         pids[started] = start_job(started + 1, 1, began_s + gap_s * (double)(started + 1));
+    filling = false;
     while (pids && over < jobs) {
         int status;
         pid_t pid = waitpid(-1, &status, started < jobs ? WNOHANG : 0);
