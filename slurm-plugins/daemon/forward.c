@@ -134,9 +134,22 @@ static void watch(jm_forward *forward) {
     }
 }
 
-static int forward_to_folder(const jm_forward *forward) {
-    while (!stopping)
-        jm_forward_wait(forward, -1, jm_forward_to_folder(forward) > 0 ? RETRY_MS : IDLE_MS);
+/* Whatever comes meanwhile. */
+static void rest(const jm_forward *forward, int ms) {
+    int64_t until_ns = jm_boot_ns() + ms * INT64_C(1000000), left_ns;
+    while (!stopping && (left_ns = until_ns - jm_boot_ns()) > 0)
+        jm_forward_wait(forward, -1, (int)(left_ns / 1000000) + 1);
+}
+
+static int forward_to_folder(jm_forward *forward) {
+    while (!stopping) {
+        bool down;
+        int left = jm_forward_to_folder(forward, &down);
+        if (down)
+            rest(forward, RETRY_MS);
+        else
+            jm_forward_wait(forward, -1, left > 0 ? RETRY_MS : IDLE_MS);
+    }
     return 0;
 }
 

@@ -29,12 +29,19 @@ void jm_forwarder_rotate(const jm_forwarder *forwarder);
 /* The process itself, until SIGTERM or the end of the daemon that started it. Its exit status. */
 int jm_forward_run(const jm_config *config, const char *node, pid_t daemon);
 
+/* What the log was told that stands in the way. */
+typedef struct {
+    int error; /* errno; 0: nothing */
+    int64_t said_boot_ns;
+} jm_fault;
+
 /* What the two ways share. */
 typedef struct {
     const jm_config *config;
     const char *node;
     jm_outboxes outboxes;
-    int changes; /* inotify */
+    int changes;    /* inotify */
+    jm_fault fault; /* of record_dir */
 } jm_forward;
 
 /* Wait until there is something new in an outbox, which is true, or socket (-1: none) can be read,
@@ -42,8 +49,11 @@ typedef struct {
 bool jm_forward_wait(const jm_forward *forward, int socket, int timeout_ms);
 bool jm_forward_stopping(void);
 
-/* One pass over the outboxes to record_dir. How many files are left. */
-int jm_forward_to_folder(const jm_forward *forward);
+/*
+ * One pass over the outboxes to record_dir. How many files are left; *down: all are, for the folder
+ * itself takes none. The log is told when that begins, each hour, and when it is over.
+ */
+int jm_forward_to_folder(jm_forward *forward, bool *down);
 /* Until SIGTERM. */
 int jm_forward_to_broker(const jm_forward *forward);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The forwarder's way to a shared folder: copy beside the final place, then rename.
+#include "clock.h"
 #include "forward.h"
 #include "log.h"
 
@@ -13,6 +14,7 @@
 
 enum { FILE_MODE = 0640, DIRECTORY_MODE = 0750, PLACE_MAX = 2 * JM_PATH_MAX + 48 };
 enum { RUNS_MAX = 1000, PART_MAX = 4096 };
+static const int64_t SAID_EVERY_NS = 3600 * JM_NS_PER_S;
 
 /* A record that only says that there is none never takes the place of one. */
 static bool is_missing_record(const char *text) {
@@ -149,8 +151,16 @@ static bool place_parcel(const jm_parcel *parcel, const char *text, const char *
                                              : place(draft, final, text, record);
 }
 
-/* The draft has this process's number in its name: one that hangs there meets no later one. */
-static bool deliver(const jm_forward *forward, const jm_parcel *parcel, const char *text) {
+typedef enum { ARRIVED, LEFT, DOWN } outcome;
+
+/* Another file may be smaller. */
+static bool is_full(int error) {
+    return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+/* The draft has this process's number in its name: one that hangs there meets no later one. With
+ * errno, where it has not arrived. */
+static outcome deliver(const jm_forward *forward, const jm_parcel *parcel, const char *text) {
     char folder[PLACE_MAX], draft[PLACE_MAX], final[PLACE_MAX];
     const char *slash = strrchr(parcel->name, '/');
     int length = slash ? (int)(slash - parcel->name) : 0;
@@ -161,46 +171,73 @@ static bool deliver(const jm_forward *forward, const jm_parcel *parcel, const ch
     if (!jm_format(final, sizeof final, "%s/%s", folder, base) ||
         !jm_format(draft, sizeof draft, "%s/.%s.%ld.tmp", folder, base, (long)getpid())) {
         errno = ENAMETOOLONG;
-        return false;
+        return LEFT;
     }
     if (!make_folder(record_dir) || !make_folder(folder))
-        return false;
-    if (write_draft(folder, draft, text, parcel->size) && place_parcel(parcel, text, draft, final))
-        return true;
+        return DOWN;
+    bool drafted = write_draft(folder, draft, text, parcel->size);
+    if (drafted && place_parcel(parcel, text, draft, final))
+        return ARRIVED;
     int failure = errno;
     unlink(draft);
     errno = failure;
-    return false;
+    return drafted || is_full(failure) ? LEFT : DOWN;
 }
 
-static bool forward_one(const jm_forward *forward, jm_parcel *parcel) {
-    jm_message why;
-    char *text = jm_outbox_read(parcel, &why);
-    if (!text) {
-        jm_error("%s", why.text);
-        return false;
-    }
-    bool good = deliver(forward, parcel, text);
-    if (good)
+static outcome forward_one(const jm_forward *forward, jm_parcel *parcel, jm_message *why) {
+    char *text = jm_outbox_read(parcel, why);
+    if (!text)
+        return LEFT;
+    outcome end = deliver(forward, parcel, text);
+    int failure = errno;
+    if (end == ARRIVED)
         jm_outbox_discard(parcel);
     else
-        jm_error("record %s/%s: cannot be written: %s; check `record_dir:`, its owner and space; "
-                 "the record waits in %s",
-                 forward->config->record_dir, parcel->name, strerror(errno), parcel->outbox);
+        jm_message_set(why,
+                       "record %s/%s: cannot be written: %s; check `record_dir:`, its owner and "
+                       "space",
+                       forward->config->record_dir, parcel->name, strerror(failure));
     free(text);
-    return good;
+    errno = failure;
+    return end;
 }
 
-int jm_forward_to_folder(const jm_forward *forward) {
+/* An episode is a line as it begins, one an hour, and one as it ends. */
+static void tell(jm_forward *forward, int error, const char *why, int left) {
+    int64_t now_ns = jm_clock_ns(CLOCK_BOOTTIME);
+    jm_fault *fault = &forward->fault;
+    if (error == 0 && fault->error != 0)
+        jm_info("record_dir %s takes all records again", forward->config->record_dir);
+    else if (error != 0 && (error != fault->error || now_ns - fault->said_boot_ns > SAID_EVERY_NS))
+        jm_error("%s; %d wait in the outbox", why, left);
+    else
+        return;
+    *fault = (jm_fault){error, now_ns};
+}
+
+int jm_forward_to_folder(jm_forward *forward, bool *down) {
     jm_parcel *parcels = NULL;
-    int count = jm_outbox_list(&forward->outboxes, &parcels), left = 0;
+    int count = jm_outbox_list(&forward->outboxes, &parcels), left = 0, error = 0;
+    jm_message first = {""}, why;
+    *down = false;
     if (count < 0) {
-        jm_error("the outbox cannot be listed: out of memory");
+        tell(forward, ENOMEM, "the outbox cannot be listed: out of memory", 1);
         return 1;
     }
     make_folder(forward->config->record_dir); /* a first start needs no preparation */
-    for (int i = 0; i < count && !jm_forward_stopping(); i++)
-        left += !forward_one(forward, &parcels[i]);
+    for (int i = 0; i < count && !*down && !jm_forward_stopping(); i++) {
+        errno = 0;
+        outcome end = forward_one(forward, &parcels[i], &why);
+        if (end == ARRIVED)
+            continue;
+        *down = end == DOWN;
+        left = *down ? count - i : left + 1;
+        if (error == 0) {
+            error = errno ? errno : EIO;
+            first = why;
+        }
+    }
+    tell(forward, error, first.text, left);
     free(parcels);
     return left;
 }

@@ -122,7 +122,7 @@ static const char *profile_of(int run, int end_ns) {
     return text;
 }
 
-static void arrive(int run, int end_ns) {
+static jm_forward make_forward(void) {
     static jm_config config;
     jm_forward forward = {.config = &config, .node = "n1"};
     jm_message why;
@@ -131,9 +131,16 @@ static void arrive(int run, int end_ns) {
     jm_format(config.record_dir, sizeof config.record_dir, "%s/records", test_folder);
     jm_outbox_find(&config, &forward.outboxes);
     expect_equal(jm_outbox_make(&forward.outboxes, &why), 0);
+    return forward;
+}
+
+static void arrive(int run, int end_ns) {
+    jm_forward forward = make_forward();
+    bool down;
     test_write("outbox/c.7.n1.json", record_of(run, end_ns));
     test_write("outbox/profiles/c.7.n1.profile.jsonl", profile_of(run, end_ns));
-    expect_equal(jm_forward_to_folder(&forward), 0);
+    expect_equal(jm_forward_to_folder(&forward, &down), 0);
+    expect(!down);
 }
 
 static void expect_file(const char *name, const char *wanted) {
@@ -164,6 +171,61 @@ TEST(of_one_run_the_record_that_ends_later_stays_and_its_profile) {
     expect_file("records/c.7.n1.json", record_of(1, 7));
     expect_file("records/c.7.n1.json.2", record_of(2, 3));
     expect_file("records/profiles/c.7.n1.profile.jsonl", profile_of(2, 3));
+}
+
+/* How many files are left; said: what the log was told. */
+static int pass(jm_forward *forward, bool *down, char said[4096]) {
+    struct test_capture capture = test_capture(STDERR_FILENO);
+    int left = jm_forward_to_folder(forward, down);
+    test_captured(&capture, said, 4096);
+    return left;
+}
+
+static int lines_in(const char *text) {
+    int lines = 0;
+    for (; (text = strchr(text, '\n')); text++)
+        lines++;
+    return lines;
+}
+
+TEST(a_record_dir_that_is_away_is_said_once) {
+    enum { FILES = 50 };
+    char said[4096];
+    bool down;
+    jm_forward forward = make_forward();
+    test_write("records", "no folder");
+    for (int job = 1; job <= FILES; job++)
+        test_write(test_text("outbox/c.%d.n1.json", job), record_of(1, 5));
+    expect_equal(pass(&forward, &down, said), FILES);
+    expect(down);
+    expect_equal(lines_in(said), 1, "%s", said);
+    expect_part(said, "50 wait in the outbox");
+    expect_equal(pass(&forward, &down, said), FILES);
+    expect_text(said, "");
+    expect_equal(unlink(test_path("records")), 0);
+    expect_equal(pass(&forward, &down, said), 0);
+    expect(!down);
+    expect_equal(lines_in(said), 1, "%s", said);
+    expect_part(said, "takes all records again");
+    expect_equal(pass(&forward, &down, said), 0);
+    expect_text(said, "");
+}
+
+TEST(one_file_that_cannot_be_placed_holds_up_none) {
+    char said[4096];
+    bool down;
+    jm_forward forward = make_forward();
+    test_write("records/c.1.n1.json/in", "the way");
+    for (int job = 1; job <= 3; job++)
+        test_write(test_text("outbox/c.%d.n1.json", job), record_of(1, 5));
+    expect_equal(pass(&forward, &down, said), 1);
+    expect(!down);
+    expect_part(said, "c.1.n1.json: cannot be written");
+    expect_part(said, "1 wait in the outbox");
+    expect_file("records/c.2.n1.json", record_of(1, 5));
+    expect_file("records/c.3.n1.json", record_of(1, 5));
+    expect_equal(pass(&forward, &down, said), 1);
+    expect_text(said, "");
 }
 
 int main(void) {
