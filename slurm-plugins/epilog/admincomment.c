@@ -5,7 +5,7 @@
 //
 // A file is claimed while it is told, as .JOB, and stays so where it is refused: a newer JOB that
 // comes meanwhile is told after it, or instead of it.
-// Exit: 0 all are told, 1 some stay (try again later), 2 usage.
+// Exit: 0 all are told, 1 some stay (try again later), 2 usage, 3 all stay for slurmdbd is away.
 #include "accounting.h"
 #include "text.h"
 
@@ -25,7 +25,8 @@
 
 enum {
     TELLING_S = 20, /* for one job; then we end, and its file stays */
-    AWAY_MOST = 3,  /* jobs of which there was no answer, one after the other: none will be had */
+    EXIT_AWAY = 3,
+    AWAY_MOST = 3, /* jobs of which there was no answer, one after the other: none will be had */
 };
 
 static volatile uint32_t job_at_hand;
@@ -115,9 +116,9 @@ static jm_accounting_status tell(jm_accounting *accounting, int folder, uint32_t
     errno = EINVAL;
     if (read_energy(folder, claimed, text, sizeof text, &told))
         status = jm_accounting_set(accounting, job, &told);
-    if (status != JM_ACCOUNTED)
+    if (status == JM_ACCOUNTING_REFUSED)
         fprintf(stderr, "admincomment: job %" PRIu32 ": %s\n", job, slurm_strerror(errno));
-    else if (unlinkat(folder, claimed, 0) != 0)
+    else if (status == JM_ACCOUNTED && unlinkat(folder, claimed, 0) != 0)
         status = JM_ACCOUNTING_REFUSED;
     return status;
 }
@@ -133,11 +134,13 @@ static int tell_all(int folder, const uint32_t *jobs, int count) {
         told += status == JM_ACCOUNTED;
         away = status == JM_ACCOUNTING_AWAY ? away + 1 : 0;
     }
-    if (!accounting || away == AWAY_MOST)
+    if (!accounting || away > 0)
         fprintf(stderr, "admincomment: %d jobs wait for %s\n", count - told,
                 accounting ? "slurmdbd" : "slurmctld or slurmdbd");
     jm_accounting_close(accounting);
-    return told == count ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (told == count)
+        return EXIT_SUCCESS;
+    return told == 0 && (!accounting || away > 0) ? EXIT_AWAY : EXIT_FAILURE;
 }
 
 /* One at a time, or an older text could outlive a newer one. Nobody else can hold it. */

@@ -229,6 +229,26 @@ def test_what_is_refused_is_told_again(ended, tmp_path):
     assert len(asked.read_text().splitlines()) == 2
 
 
+def test_of_an_outage_slurmdbd_is_asked_now_and_then(ended, tmp_path, monkeypatch):
+    """However many jobs end meanwhile: each time is a line in the log."""
+    monkeypatch.setattr(ended_jobs, "AWAY_S", 2.0)
+    program, asked = tmp_path / "tell", tmp_path / "asked"
+    program.write_text(f"#!/bin/sh\ndate >>{asked}\ntest $(wc -l <{asked}) -gt 1 || exit 3\n")
+    program.chmod(0o755)
+
+    def end_some():
+        for job in range(13, 18):
+            ended.site.leave(job)
+            ended.notice(job)
+            time.sleep(0.1)
+
+    ended.notice(12)
+    ended.site.leave(12)
+    ended.when(asked.exists, end_some)
+    ended.run("--tell", str(program))
+    assert len(asked.read_text().splitlines()) == 2
+
+
 @pytest.fixture
 def teller(tmp_path):
     """A program that is asked to tell comments; what it was asked is in asked()."""

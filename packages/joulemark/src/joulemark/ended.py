@@ -25,6 +25,8 @@ LINGER_S = 1.0  # after the last job: another one's end costs less than another 
 LIFE_S = 60.0  # then another process takes over, which reads the configuration anew
 AGAIN_S = (1.0, 3.0, 10.0)  # slurmdbd may hear of the job's end later than we do
 YOUNG_S = 60.0
+AWAY = 3  # the teller's exit code: slurmdbd answers nobody,
+AWAY_S = 30.0  # and is asked again after this time, whoever ends meanwhile
 NEVER_S = math.inf
 AT_ONCE = 1000  # jobs in one merge
 ANEW = 3  # exit code: jobs still ended when its life was over
@@ -124,6 +126,7 @@ class Comments:
         self._teller: subprocess.Popen | None = None
         self._due_s = time.monotonic() if self._command and self._waiting() else NEVER_S
         self._again_s: list[float] = []
+        self._away_until_s = 0.0
         self._n_before = 0
 
     def leave(self, lines: Iterable[str]) -> None:
@@ -150,9 +153,12 @@ class Comments:
         """True while there is more to do; begin: a process may be begun for it."""
         if self._teller and (status := self._teller.poll()) is not None:
             self._teller = None
+            if status == AWAY:
+                self._away_until_s = time.monotonic() + AWAY_S
             if status and self._due_s == NEVER_S:
                 self._due_s = self._when_again()
-        if begin and not self._teller and self._due_s <= time.monotonic():
+        due_s = max(self._due_s, self._away_until_s)
+        if begin and not self._teller and due_s <= time.monotonic():
             self._n_before = len(self._waiting())
             self._teller = subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
             self._due_s = NEVER_S
