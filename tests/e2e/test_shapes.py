@@ -151,6 +151,40 @@ def test_each_task_of_an_array_is_a_job_of_its_own(shaped: Cluster) -> None:
         assert int(row["ConsumedEnergyRaw"]) == pytest.approx(account.energy_j, abs=0.51)
 
 
+def test_of_an_array_of_ten_thousand_what_ran_has_its_energy(shaped: Cluster) -> None:
+    """The rest, which is cancelled before it runs, is one row without."""
+    with shaped.changed(slurm_conf={"MaxArraySize": "10001", "MaxJobCount": "20000"}) as cluster:
+        words = [
+            "--array=0-9999%2",
+            "-n1",
+            "--exclusive",
+            "-o",
+            "/dev/null",
+            "--wrap",
+            "sleep 0.5",
+        ]
+        array = cluster.sbatch(*words)
+        wait_for(lambda: len(ran(cluster, array)) >= 4, what="four tasks to end")
+        cluster.run(["scancel", str(array)])
+        wait_for(
+            lambda: not cluster.run(["squeue", "-h", "-j", str(array)], check=False),
+            what="the end",
+        )
+        tasks = ran(cluster, array)
+        for row in tasks:
+            assert_sacct_agrees(outcome(cluster, int(row["JobIDRaw"])))
+        words = ["joulemark", "sacct", "-X", "-nP", "-j", str(array), "-o", "JobID,Energy"]
+        cells = dict(line.split("|") for line in cluster.run(words).splitlines())
+    assert all(float(cells[row["JobID"]]) > 0 for row in tasks)
+    (rest,) = (name for name in cells if name.startswith(f"{array}_["))
+    assert cells[rest] == ""
+
+
+def ran(cluster: Cluster, array: int) -> list[dict[str, str]]:
+    rows = cluster.sacct(array, "JobID,JobIDRaw,State", "-X")
+    return [row for row in rows if row["State"] == "COMPLETED"]
+
+
 def test_a_preempted_job_and_the_one_that_took_its_node_pay_each_for_itself(
     shaped: Cluster,
 ) -> None:
