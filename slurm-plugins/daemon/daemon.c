@@ -10,10 +10,8 @@
 #include "usage.h"
 
 #include <string.h>
-#include <time.h>
 
 #define NO_ACCOUNT "no account of job %u is open here"
-static const int64_t NS_PER_S = 1000000000;
 /* Two ticks closer than this tell nothing apart; most instruments have no finer time. */
 static const int64_t SHORTEST_TICK_NS = 100000;
 /* What is opened or closed is on disk after this time: beyond a short step's launch, within a tick.
@@ -25,20 +23,6 @@ static const int64_t SWEEP_LONGEST_NS = 1000000;
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
 
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
-int64_t jm_boot_ns(void) {
-    return clock_ns(CLOCK_BOOTTIME);
-}
-
-int64_t jm_real_ns(void) {
-    return clock_ns(CLOCK_REALTIME);
-}
-
 /* Whose part of this tick has to be exact, of those that have a pace to go on at. */
 static bool is_asked_for(const jm_account *account, uint32_t job_id) {
     return account->job_id == job_id || account->regions.watched || account->job->regions.watched;
@@ -46,7 +30,7 @@ static bool is_asked_for(const jm_account *account, uint32_t job_id) {
 
 static void refresh_cpu_times(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
     bool all = asked == JM_ASKED_BY_PERIOD || daemon->sweep_ns <= SWEEP_LONGEST_NS;
-    int64_t boot_ns = jm_boot_ns(), began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int64_t boot_ns = jm_boot_ns(), began_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *account = daemon->ledger.accounts[i];
         if (account->kind == JM_ACCOUNT_JOB || account->closed_ns != 0)
@@ -57,7 +41,7 @@ static void refresh_cpu_times(jm_daemon *daemon, jm_asked asked, uint32_t job_id
             jm_usage_go_on(account, boot_ns);
     }
     if (all)
-        daemon->sweep_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+        daemon->sweep_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
 static jm_moment last_tick(const jm_daemon *daemon) {
@@ -234,7 +218,7 @@ static void take_up_channels(jm_daemon *daemon, int64_t before_boot_ns, bool cha
 int jm_daemon_start(jm_daemon *daemon) {
     const jm_config *config = &daemon->config;
     jm_ledger_init(&daemon->ledger, (uint64_t)config->cpus,
-                   (int64_t)(config->period_s * (double)NS_PER_S));
+                   (int64_t)(config->period_s * (double)JM_NS_PER_S));
     if (jm_read_small_file("/proc/sys/kernel/random/boot_id", daemon->boot_id,
                            sizeof daemon->boot_id) < 0)
         daemon->boot_id[0] = '\0';
@@ -313,7 +297,7 @@ void jm_daemon_stop(jm_daemon *daemon) {
 
 /* What began well before its account did has lost that time. */
 static void note_late_opening(const jm_daemon *daemon, jm_account *account, int64_t late_ns) {
-    if (late_ns <= (int64_t)(daemon->config.period_s * (double)NS_PER_S))
+    if (late_ns <= (int64_t)(daemon->config.period_s * (double)JM_NS_PER_S))
         return;
     char text[128];
     jm_format(text, sizeof text, "joulemarkd did not see its first %.3f s", (double)late_ns / 1e9);

@@ -4,6 +4,7 @@
 #ifndef JOULEMARK_DAEMON_H
 #define JOULEMARK_DAEMON_H
 
+#include "clock.h"
 #include "config.h"
 #include "forward.h"
 #include "ledger.h"
@@ -55,9 +56,6 @@ typedef struct {
     jm_end ends[JM_ENDS_MAX]; /* the latest, in a ring */
     unsigned n_ends;
 } jm_daemon;
-
-int64_t jm_boot_ns(void);
-int64_t jm_real_ns(void);
 
 /* Open instruments and ledger, take up what an earlier daemon left. 0, or -1 when there is nothing
  * to measure with. */

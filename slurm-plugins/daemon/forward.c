@@ -2,7 +2,7 @@
 // The forwarder: how the daemon keeps it, and its life until it is told to stop.
 #include "forward.h"
 
-#include "daemon.h"
+#include "clock.h"
 #include "log.h"
 
 #include <poll.h>

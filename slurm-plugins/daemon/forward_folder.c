@@ -204,7 +204,7 @@ static outcome forward_one(const jm_forward *forward, jm_parcel *parcel, jm_mess
 
 /* An episode is a line as it begins, one an hour, and one as it ends. */
 static void tell(jm_forward *forward, int error, const char *why, int left) {
-    int64_t now_ns = jm_clock_ns(CLOCK_BOOTTIME);
+    int64_t now_ns = jm_boot_ns();
     jm_fault *fault = &forward->fault;
     if (error == 0 && fault->error != 0)
         jm_info("record_dir %s takes all records again", forward->config->record_dir);

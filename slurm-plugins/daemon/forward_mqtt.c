@@ -6,7 +6,7 @@
 // sent again now and then. The receiver writes the same file name each time, so that it counts
 // once.
 #include "broker.h"
-#include "daemon.h"
+#include "clock.h"
 #include "forward.h"
 #include "log.h"
 
@@ -16,11 +16,10 @@
 #include <string.h>
 
 enum { IN_FLIGHT_MAX = 64, TOPIC_MAX = 512, CONNECT_MS = 100, IDLE_MS = 1000, QOS = 1 };
-static const int64_t NS_PER_S = 1000000000;
 /* Where the kernel does not tell of changes. */
-static const int64_t LOOK_NS = 20 * NS_PER_S;
+static const int64_t LOOK_NS = 20 * JM_NS_PER_S;
 /* How long a receipt may take before the file is sent again; doubled each time. */
-static const int64_t PATIENCE_NS = 10 * NS_PER_S, PATIENCE_MOST_NS = 600 * NS_PER_S;
+static const int64_t PATIENCE_NS = 10 * JM_NS_PER_S, PATIENCE_MOST_NS = 600 * JM_NS_PER_S;
 
 /* A file that was sent and has no receipt yet. */
 typedef struct {

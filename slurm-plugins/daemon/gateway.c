@@ -4,7 +4,7 @@
 
 #include "broker.h"
 #include "channel.h"
-#include "daemon.h"
+#include "clock.h"
 #include "hosts.h"
 #include "journal.h"
 #include "log.h"
@@ -22,7 +22,6 @@
 
 /* Power readings further apart than this many periods are not joined by a line. */
 enum { MAX_GAP_PERIODS = 5, FRESH_PERIODS = 2, TURN_MS = 20, TOPIC_MAX = 512 };
-static const int64_t NS_PER_S = 1000000000;
 
 typedef struct node node;
 
@@ -102,7 +101,7 @@ static void publish(gateway *self, const char *name, double watts, double period
         return;
     jm_format(payload, sizeof payload,
               "{\"time\": %" PRId64 ".%09" PRId64 ", \"watts\": %.6f, \"period_s\": %g}",
-              time_ns / NS_PER_S, time_ns % NS_PER_S, watts, period_s);
+              time_ns / JM_NS_PER_S, time_ns % JM_NS_PER_S, watts, period_s);
     self->mqtt->publish(self->broker, topic, payload, strlen(payload), 0);
 }
 

@@ -3,6 +3,7 @@
 // regions.
 #include "marks.h"
 
+#include "clock.h"
 #include "descriptor.h"
 
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -76,12 +76,6 @@ struct jm_marks {
     size_t n_batch, batch_capacity;
     uint32_t full_job; /* it has as many threads as it may, all within regions; 0: none is known */
 };
-
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 /* Each ring keeps a descriptor, and its process's connection another. */
 static void raise_descriptor_limit(void) {
@@ -488,7 +482,7 @@ static void drop_gone(jm_marks *marks, const jm_ledger *ledger, uint32_t job_id,
 }
 
 static void gather(jm_marks *marks, const jm_ledger *ledger, uint32_t job_id, int64_t boot_ns) {
-    int64_t offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+    int64_t offset_ns = jm_boot_ns() - jm_clock_ns(CLOCK_MONOTONIC);
     uint64_t share = marks->n_sources > 0 ? BUDGET / (uint64_t)marks->n_sources : 0;
     uint64_t budget = share > BUDGET_LEAST ? share : BUDGET_LEAST;
     marks->n_batch = 0;

@@ -52,8 +52,7 @@ typedef struct {
 } instant;
 
 static instant now(void) {
-    return (instant){jm_clock_ns(CLOCK_MONOTONIC), jm_clock_ns(CLOCK_BOOTTIME),
-                     jm_clock_ns(CLOCK_REALTIME)};
+    return (instant){jm_clock_ns(CLOCK_MONOTONIC), jm_boot_ns(), jm_real_ns()};
 }
 
 static void append(jm_poller *poller, jm_batch *batch) {
@@ -94,9 +93,9 @@ static void read_all(jm_poller *poller, instant asked) {
         poller->busy_since_ns = asked.boot_ns;
         pthread_mutex_unlock(&poller->lock);
         memset(poller->readings, 0, (size_t)poller->n_channels * sizeof *poller->readings);
-        int64_t begun_ns = jm_clock_ns(CLOCK_BOOTTIME);
+        int64_t begun_ns = jm_boot_ns();
         more = poller->instrument->read(poller->self, asked.real_ns, poller->readings);
-        int64_t ended_ns = jm_clock_ns(CLOCK_BOOTTIME);
+        int64_t ended_ns = jm_boot_ns();
         /* A value that took its time, or whose thread woke late, is of some time within the call.
          */
         int64_t boot_ns = ended_ns - asked.boot_ns <= AT_ONCE_NS
@@ -226,7 +225,7 @@ bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns, jm_asked
 }
 
 bool jm_poller_wait(jm_poller *poller, int64_t deadline_ns) {
-    int64_t left_ns = deadline_ns - jm_clock_ns(CLOCK_BOOTTIME);
+    int64_t left_ns = deadline_ns - jm_boot_ns();
     struct timespec until = timespec_of(jm_clock_ns(CLOCK_MONOTONIC) + (left_ns > 0 ? left_ns : 0));
     pthread_mutex_lock(&poller->lock);
     int status = 0;

@@ -30,7 +30,7 @@ static void print_fault(const char *instrument, const char *channel, const char 
     fputs(",\"channel\":", stdout);
     jm_json_text(stdout, channel);
     printf(",\"domain\":null,\"method\":null,\"time\":%.6f,\"value\":null,\"unit\":null,\"fault\":",
-           (double)jm_clock_ns(CLOCK_REALTIME) / 1e9);
+           (double)jm_real_ns() / 1e9);
     jm_json_text(stdout, fault);
     puts("}");
 }
@@ -38,8 +38,8 @@ static void print_fault(const char *instrument, const char *channel, const char 
 static void print_value(const probed *p, int channel, const jm_batch *batch) {
     const jm_channel_info *info = &p->channels[channel];
     const jm_reading *reading = &batch->values[channel].reading;
-    int64_t age_ns = jm_clock_ns(CLOCK_BOOTTIME) - batch->boot_ns;
-    int64_t time_ns = reading->time_ns ? reading->time_ns : jm_clock_ns(CLOCK_REALTIME) - age_ns;
+    int64_t age_ns = jm_boot_ns() - batch->boot_ns;
+    int64_t time_ns = reading->time_ns ? reading->time_ns : jm_real_ns() - age_ns;
     fputs("{\"instrument\":", stdout);
     jm_json_text(stdout, p->config->name);
     fputs(",\"channel\":", stdout);
@@ -100,9 +100,9 @@ static int64_t patience_ns(const probed *p) {
 /* One look at one instrument; the number of failures it showed. */
 static int look(probed *p) {
     int failed = 0;
-    int64_t now_ns = jm_clock_ns(CLOCK_BOOTTIME);
+    int64_t now_ns = jm_boot_ns();
     if (p->instrument->prompt && now_ns >= p->next_ask_ns &&
-        jm_poller_ask(p->poller, jm_clock_ns(CLOCK_REALTIME), now_ns, JM_ASKED_BY_PERIOD))
+        jm_poller_ask(p->poller, jm_real_ns(), now_ns, JM_ASKED_BY_PERIOD))
         p->next_ask_ns = now_ns + (int64_t)(p->config->period_s * 1e9);
     for (jm_batch *batch = jm_poller_take(p->poller), *next; batch; batch = next) {
         next = batch->next;
@@ -131,7 +131,7 @@ int jm_probe(const jm_config *config, int count) {
         jm_message why;
         probed *p = &all[n];
         *p = (probed){.config = &config->instruments[i], .left = count};
-        p->deadline_ns = jm_clock_ns(CLOCK_BOOTTIME) + patience_ns(p);
+        p->deadline_ns = jm_boot_ns() + patience_ns(p);
         if (open_one(p, &why)) {
             n++;
             continue;

@@ -95,7 +95,7 @@ static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_l
                             .timeout_ns = ns_of(entry->timeout_s),
                             .stuck_ns = isnan(entry->stuck_s) ? 0 : ns_of(entry->stuck_s),
                             .max_gap_ns = ns_of(entry->period_s) * MAX_GAP_PERIODS,
-                            .heard_ns = jm_clock_ns(CLOCK_BOOTTIME)};
+                            .heard_ns = jm_boot_ns()};
     jm_format(sampled->name, sizeof sampled->name, "%s", entry->name);
     jm_format(sampled->type, sizeof sampled->type, "%s", entry->type);
     int n = jm_instrument_describe(instrument, self, entry, infos, JM_CHANNELS_MAX);

@@ -173,7 +173,7 @@ static jm_reading take_line(exec_instrument *self, const char *text) {
     if (line.time_ns > 0)
         self->last_time_ns = line.time_ns;
     else if (!self->every_call)
-        line.time_ns = jm_clock_ns(CLOCK_REALTIME);
+        line.time_ns = jm_real_ns();
     self->restarted = false;
     self->pause_s = FIRST_PAUSE_S;
     return (jm_reading){.ok = true, .value = line.power_uw, .time_ns = line.time_ns};

@@ -235,9 +235,9 @@ static int read_sensor(ipmi *self, struct meter *meter, uint64_t *uw) {
 /* The value's time is the middle of request and answer. */
 static bool read_meter(ipmi *self, struct meter *meter, jm_reading *reading) {
     uint64_t uw = 0;
-    int64_t before_ns = jm_clock_ns(CLOCK_REALTIME);
+    int64_t before_ns = jm_real_ns();
     int result = meter->sensor ? read_sensor(self, meter, &uw) : read_dcmi(self, meter, &uw);
-    int64_t after_ns = jm_clock_ns(CLOCK_REALTIME);
+    int64_t after_ns = jm_real_ns();
     if (result > 0)
         *reading = (jm_reading){
             .ok = true, .value = uw, .time_ns = before_ns + (after_ns - before_ns) / 2};

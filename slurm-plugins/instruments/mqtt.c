@@ -72,7 +72,7 @@ static bool is_stale(const subscriber *self, const jm_payload *payload, bool ret
 static void take(subscriber *self, channel *to, const void *data, size_t size, bool retained) {
     jm_payload payload;
     jm_message why;
-    entry new = {.time_ns = jm_clock_ns(CLOCK_REALTIME)};
+    entry new = {.time_ns = jm_real_ns()};
     int64_t arrival_ns = new.time_ns;
     if (!jm_payload_parse(&to->form, data, size, &payload, &why)) {
         if (!retained) {

@@ -287,7 +287,7 @@ static void set_up(replay *self, const jm_instrument_config *config) {
     const jm_settings *settings = &config->settings;
     int64_t epoch_ns = jm_given(settings, "epoch")
                            ? llround(jm_number(settings, "epoch", 0) * NS_PER_S)
-                           : jm_clock_ns(CLOCK_REALTIME);
+                           : jm_real_ns();
     self->origin_ns = epoch_ns + self->trace.points[0].time_ns;
     self->latest_ns = INT64_MIN;
     self->as_power = as_power(config);

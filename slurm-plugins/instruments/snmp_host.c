@@ -63,7 +63,7 @@ static void take_value(jm_snmp_outlet *one, const jm_snmp_host *from,
     if (same &&
         jm_snmp_number(variable->type, variable->val.string, variable->val_len, &number, &what) &&
         jm_meter_value(&one->meter, number, &value, &what)) {
-        int64_t now_ns = jm_clock_ns(CLOCK_REALTIME);
+        int64_t now_ns = jm_real_ns();
         int64_t time_ns = now_ns > sent_ns ? sent_ns + (now_ns - sent_ns) / 2 : now_ns;
         one->reading = (jm_reading){.ok = true, .value = value, .time_ns = time_ns};
         return;
@@ -209,7 +209,7 @@ static bool send_packet(jm_snmp_host *to, netsnmp_pdu *packet, const int *outlet
     }
     asked->from = to;
     asked->count = count;
-    asked->sent_ns = jm_clock_ns(CLOCK_REALTIME);
+    asked->sent_ns = jm_real_ns();
     if (count > 0)
         memcpy(asked->outlets, outlets, (size_t)count * sizeof *outlets);
     asked->next = to->waiting;

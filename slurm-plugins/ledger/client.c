@@ -55,7 +55,7 @@ static int open_socket(jm_client *client, jm_message *why) {
 static ssize_t send_dated(const jm_client *client, const char *request, int wait_ms) {
     char dated[JM_PACKET_MAX];
     jm_packet_begin(dated, sizeof dated, request);
-    jm_packet_add(dated, sizeof dated, "sent_ns", "%lld", (long long)jm_clock_ns(CLOCK_BOOTTIME));
+    jm_packet_add(dated, sizeof dated, "sent_ns", "%lld", (long long)jm_boot_ns());
     if (wait_ms > 0)
         jm_packet_add(dated, sizeof dated, "wait_ms", "%d", wait_ms);
     return send(client->fd, dated, strlen(dated), MSG_NOSIGNAL);

@@ -15,6 +15,14 @@ static inline int64_t jm_clock_ns(clockid_t clock) {
     return now.tv_sec * JM_NS_PER_S + now.tv_nsec;
 }
 
+static inline int64_t jm_boot_ns(void) {
+    return jm_clock_ns(CLOCK_BOOTTIME);
+}
+
+static inline int64_t jm_real_ns(void) {
+    return jm_clock_ns(CLOCK_REALTIME);
+}
+
 /* Any moment of a period. Nodes whose daemons start together are not to be read together: only then
  * do errors of sampling add in quadrature over the nodes of a job that acts on all of them at once.
  */
