@@ -17,20 +17,20 @@ static const int64_t SHORTEST_TICK_NS = 100000;
 /* What is opened or closed is on disk after this time: beyond a short step's launch, within a tick.
  */
 static const int64_t SAVE_WITHIN_NS = 50000000;
-/* Where a look at every account takes longer, only periodic ticks have one: others are waited for.
- */
-static const int64_t SWEEP_LONGEST_NS = 1000000;
+/* Where a look at every account takes longer, ticks that jobs wait for have one only when the last
+ * is so old. */
+static const int64_t SWEEP_LONGEST_NS = 1000000, SWEEP_OLDEST_NS = 1000000000;
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
 
 /* Whose part of this tick has to be exact, of those that have a pace to go on at. */
 static bool is_asked_for(const jm_account *account, uint32_t job_id) {
-    return account->job_id == job_id || account->regions.watched || account->job->regions.watched;
+    return account->job_id == job_id || account->regions.watched ||
+           (account->job && account->job->regions.watched);
 }
 
-static void refresh_cpu_times(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
-    bool all = asked == JM_ASKED_BY_PERIOD || daemon->sweep_ns <= SWEEP_LONGEST_NS;
-    int64_t boot_ns = jm_boot_ns(), began_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+static void refresh_cpu_times(jm_daemon *daemon, bool all, uint32_t job_id, int64_t boot_ns) {
+    int64_t began_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *account = daemon->ledger.accounts[i];
         if (account->kind == JM_ACCOUNT_JOB || account->closed_ns != 0)
@@ -40,8 +40,16 @@ static void refresh_cpu_times(jm_daemon *daemon, jm_asked asked, uint32_t job_id
         else
             jm_usage_go_on(account, boot_ns);
     }
+    daemon->read_job_id = job_id;
     if (all)
         daemon->sweep_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+}
+
+/* Of what was heard meanwhile the last tick does for all, or for those that it read. */
+static bool has_its_tick(const jm_daemon *daemon, uint32_t job_id) {
+    bool read = job_id == 0 || job_id == daemon->read_job_id ||
+                daemon->swept_boot_ns == daemon->last_tick_boot_ns;
+    return read && daemon->heard_boot_ns > 0 && daemon->last_tick_boot_ns >= daemon->heard_boot_ns;
 }
 
 static jm_moment last_tick(const jm_daemon *daemon) {
@@ -82,14 +90,15 @@ static void notice_absence(jm_daemon *daemon) {
 }
 
 static void sample(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
-    if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS ||
-        (asked == JM_ASKED_BY_JOB && daemon->heard_boot_ns > 0 &&
-         daemon->last_tick_boot_ns >= daemon->heard_boot_ns))
-        return;
     jm_gain gains[JM_CHANNELS_MAX];
+    int64_t begun_ns = jm_boot_ns();
+    bool all = asked == JM_ASKED_BY_PERIOD || daemon->sweep_ns <= SWEEP_LONGEST_NS ||
+               begun_ns - daemon->swept_boot_ns > SWEEP_OLDEST_NS;
     notice_absence(daemon);
-    refresh_cpu_times(daemon, asked, job_id);
+    refresh_cpu_times(daemon, all, job_id, begun_ns);
     int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
+    if (all)
+        daemon->swept_boot_ns = boot_ns;
     int64_t dt_ns = boot_ns - daemon->last_tick_boot_ns;
     jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, asked, gains);
     if (daemon->recovering) {
@@ -110,11 +119,22 @@ static void sample(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
     jm_profiles_sample(daemon->profiles, &daemon->ledger, boot_ns, real_ns);
 }
 
+/* Until a tick tells something apart from the last. */
+static void wait_for_tick(const jm_daemon *daemon) {
+    const struct timespec shortest = {.tv_nsec = SHORTEST_TICK_NS};
+    if (jm_boot_ns() - daemon->last_tick_boot_ns < SHORTEST_TICK_NS)
+        nanosleep(&shortest, NULL);
+}
+
 void jm_daemon_sample(jm_daemon *daemon, jm_asked asked) {
+    wait_for_tick(daemon);
     sample(daemon, asked, 0);
 }
 
 void jm_daemon_sample_for_job(jm_daemon *daemon, uint32_t job_id) {
+    if (has_its_tick(daemon, job_id))
+        return;
+    wait_for_tick(daemon);
     sample(daemon, JM_ASKED_BY_JOB, job_id);
 }
 

@@ -44,6 +44,8 @@ typedef struct {
     int64_t last_tick_boot_ns, last_tick_real_ns;
     int64_t powers_boot_ns;  /* of the last tick with powers, which took in all marks */
     int64_t sweep_ns;        /* CPU time that the last look at every account took */
+    int64_t swept_boot_ns;   /* of the last tick with one */
+    uint32_t read_job_id;    /* whose accounts the last tick read, where it was not all's */
     int64_t heard_boot_ns;   /* by then, all that is answered now had been sent; 0: not known */
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;

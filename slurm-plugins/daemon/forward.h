@@ -32,6 +32,7 @@ int jm_forward_run(const jm_config *config, const char *node, pid_t daemon);
 /* What the log was told that stands in the way. */
 typedef struct {
     int error; /* errno; 0: nothing */
+    int left;
     int64_t said_boot_ns;
 } jm_fault;
 
@@ -50,10 +51,10 @@ bool jm_forward_wait(const jm_forward *forward, int socket, int timeout_ms);
 bool jm_forward_stopping(void);
 
 /*
- * One pass over the outboxes to record_dir. How many files are left; *down: all are, for the folder
- * itself takes none. The log is told when that begins, each hour, and when it is over.
+ * One pass over the outboxes to record_dir. How many files are left; *rest: for the folder itself
+ * takes none, or is full. The log is told when that begins, each hour, and when it is over.
  */
-int jm_forward_to_folder(jm_forward *forward, bool *down);
+int jm_forward_to_folder(jm_forward *forward, bool *rest);
 /* Until SIGTERM. */
 int jm_forward_to_broker(const jm_forward *forward);
 

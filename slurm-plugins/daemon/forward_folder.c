@@ -174,14 +174,14 @@ static outcome deliver(const jm_forward *forward, const jm_parcel *parcel, const
         return LEFT;
     }
     if (!make_folder(record_dir) || !make_folder(folder))
-        return DOWN;
+        return slash ? LEFT : DOWN;
     bool drafted = write_draft(folder, draft, text, parcel->size);
     if (drafted && place_parcel(parcel, text, draft, final))
         return ARRIVED;
     int failure = errno;
     unlink(draft);
     errno = failure;
-    return drafted || is_full(failure) ? LEFT : DOWN;
+    return drafted || slash || is_full(failure) ? LEFT : DOWN;
 }
 
 static outcome forward_one(const jm_forward *forward, jm_parcel *parcel, jm_message *why) {
@@ -202,42 +202,58 @@ static outcome forward_one(const jm_forward *forward, jm_parcel *parcel, jm_mess
     return end;
 }
 
-/* An episode is a line as it begins, one an hour, and one as it ends. */
-static void tell(jm_forward *forward, int error, const char *why, int left) {
+/* An episode is a line as it begins, one an hour, and one as it ends; so is each file that alone
+ * cannot be placed. */
+static void tell(jm_forward *forward, int error, const char *why, int left, bool rest) {
     int64_t now_ns = jm_boot_ns();
     jm_fault *fault = &forward->fault;
+    bool is_new = error != fault->error || (!rest && left > fault->left) ||
+                  now_ns - fault->said_boot_ns > SAID_EVERY_NS;
     if (error == 0 && fault->error != 0)
         jm_info("record_dir %s takes all records again", forward->config->record_dir);
-    else if (error != 0 && (error != fault->error || now_ns - fault->said_boot_ns > SAID_EVERY_NS))
+    else if (error != 0 && is_new)
         jm_error("%s; %d wait in the outbox", why, left);
-    else
-        return;
-    *fault = (jm_fault){error, now_ns};
+    if (error == 0 || is_new)
+        *fault = (jm_fault){error, left, now_ns};
 }
 
-int jm_forward_to_folder(jm_forward *forward, bool *down) {
+static bool is_newer(const jm_parcel *a, const jm_parcel *b) {
+    return a->changed.tv_sec != b->changed.tv_sec ? a->changed.tv_sec > b->changed.tv_sec
+                                                  : a->changed.tv_nsec > b->changed.tv_nsec;
+}
+
+int jm_forward_to_folder(jm_forward *forward, bool *rest) {
     jm_parcel *parcels = NULL;
-    int count = jm_outbox_list(&forward->outboxes, &parcels), left = 0, error = 0;
-    jm_message first = {""}, why;
-    *down = false;
+    int count = jm_outbox_list(&forward->outboxes, &parcels), left = 0, told = 0;
+    const jm_parcel *newest = NULL; /* of those that alone cannot be placed: others were told of */
+    jm_message said = {""}, why;
+    outcome end = ARRIVED;
+    *rest = false;
     if (count < 0) {
-        tell(forward, ENOMEM, "the outbox cannot be listed: out of memory", 1);
+        tell(forward, ENOMEM, "the outbox cannot be listed: out of memory", 1, true);
         return 1;
     }
     make_folder(forward->config->record_dir); /* a first start needs no preparation */
-    for (int i = 0; i < count && !*down && !jm_forward_stopping(); i++) {
+    for (int i = 0; i < count && end != DOWN; i++) {
+        if (jm_forward_stopping()) {
+            free(parcels);
+            return left + count - i;
+        }
         errno = 0;
-        outcome end = forward_one(forward, &parcels[i], &why);
+        end = forward_one(forward, &parcels[i], &why);
         if (end == ARRIVED)
             continue;
-        *down = end == DOWN;
-        left = *down ? count - i : left + 1;
-        if (error == 0) {
-            error = errno ? errno : EIO;
-            first = why;
+        left += end == DOWN ? count - i : 1;
+        int error = errno ? errno : EIO;
+        bool of_folder = end == DOWN || is_full(error);
+        if (of_folder || (!*rest && (!newest || is_newer(&parcels[i], newest)))) {
+            newest = &parcels[i];
+            told = error;
+            said = why;
         }
+        *rest |= of_folder;
     }
-    tell(forward, error, first.text, left);
+    tell(forward, told, said.text, left, *rest);
     free(parcels);
     return left;
 }

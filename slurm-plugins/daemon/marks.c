@@ -467,9 +467,13 @@ static void drop_gone(jm_marks *marks, const jm_ledger *ledger, uint32_t job_id,
     int kept = 0;
     for (int i = 0; i < marks->n_sources; i++) {
         jm_source *source = marks->sources[i];
+        if (!is_asked(job_id, source->job_id)) {
+            marks->sources[kept++] = source;
+            continue;
+        }
         jm_account *holder = holder_of(ledger, source);
         bool over = source->gone ? !jm_source_pending(source) || !holder : !source->ring && !holder;
-        if (!over || !is_asked(job_id, source->job_id)) {
+        if (!over) {
             marks->sources[kept++] = source;
             continue;
         }
@@ -491,11 +495,13 @@ static void gather(jm_marks *marks, const jm_ledger *ledger, uint32_t job_id, in
         size_t first = marks->n_batch;
         if (!is_asked(job_id, source->job_id))
             continue;
+        jm_account *holder = holder_of(ledger, source);
+        if (holder && holder->regions.tick.to_ns == boot_ns) /* this tick's are in already */
+            continue;
         if (source->ring)
             gather_ring(source, budget, boot_ns, offset_ns);
         else
             gather_shells(source);
-        jm_account *holder = holder_of(ledger, source);
         if (!holder) {
             marks->n_batch = first;
             continue;

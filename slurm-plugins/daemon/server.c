@@ -31,8 +31,7 @@ enum {
     CLIENTS_MAX = 8192,
     BACKLOG = 1024,
     EVENTS_MAX = 64,
-    USERS_REST =
-        3, /* a user's event, then three times as long none: Slurm's are served meanwhile */
+    USERS_PART = 4, /* the fourth part of a core is all that users' events take in the long run */
     WAITING_MAX = 1024,
 };
 
@@ -41,6 +40,9 @@ enum {
 static const int64_t USER_SAMPLE_NS = 20000000;
 /* An answer about a region waits no longer than this for marks before it. */
 static const int64_t WAIT_LONGEST_NS = 200000000;
+/* Users' events in a row, as when a job's ranks begin, need not rest before this has passed; each
+ * costs the loop around it, too. */
+static const int64_t USERS_BANK_NS = 200000000, USERS_LEAST_NS = 50000;
 static const int64_t RECORDS_EVERY_NS = 10 * INT64_C(1000000000);
 
 typedef enum {
@@ -78,6 +80,7 @@ typedef struct {
     uint32_t privileged_uids[JM_USERS_MAX];
     int n_privileged_uids;
     watch *users, *users_rest; /* an epoll within the epoll: Slurm's processes are answered first */
+    int64_t users_until_ns;    /* CLOCK_BOOTTIME: by then their part has paid for what they had */
     watch *marks, *rest, *profile;
     int64_t profile_ns; /* the profile timer's period; 0: it does not run */
     bool resting;       /* the timer runs, and marks do not wake us */
@@ -749,13 +752,17 @@ static void handle_events(server *s, int epoll, int most, int timeout_ms) {
         handle(s, events[i].data.ptr);
 }
 
-/* One event of one user's, and no other until the rest is over: their floods have a part of a core,
- * and Slurm's processes wait for one event at most. */
+/* One event of one user's: Slurm's processes wait for no more. Floods have a part of a core. */
 static void serve_a_user(server *s, watch *users) {
     int64_t began_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     handle_events(s, users->fd, 1, 0);
-    int64_t used_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
-    struct itimerspec once = {.it_value = timespec_of(USERS_REST * used_ns + 1)};
+    int64_t used_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns, now_ns = jm_boot_ns();
+    if (s->users_until_ns < now_ns - USERS_BANK_NS)
+        s->users_until_ns = now_ns - USERS_BANK_NS;
+    s->users_until_ns += USERS_PART * (used_ns > USERS_LEAST_NS ? used_ns : USERS_LEAST_NS);
+    if (s->users_until_ns <= now_ns)
+        return;
+    struct itimerspec once = {.it_value = timespec_of(s->users_until_ns - now_ns)};
     if (timerfd_settime(s->users_rest->fd, 0, &once, NULL) == 0)
         hear(users, 0);
 }

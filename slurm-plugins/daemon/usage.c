@@ -38,11 +38,10 @@ static bool read_cpu(const jm_account *account, jm_cpu_source source, uint64_t *
 }
 
 static void take_cpu(jm_account *account, uint64_t now_ns) {
-    uint64_t used_ns = now_ns > account->cpu_ns ? now_ns - account->cpu_ns : 0;
-    uint64_t *ahead_ns = &account->pace.ahead_ns;
-    account->cpu_tick_ns = used_ns > *ahead_ns ? used_ns - *ahead_ns : 0;
-    *ahead_ns -= used_ns - account->cpu_tick_ns;
+    uint64_t charged_ns = account->cpu_ns + account->pace.ahead_ns;
+    account->cpu_tick_ns = now_ns > charged_ns ? now_ns - charged_ns : 0;
     account->cpu_ns = now_ns;
+    account->pace.ahead_ns = 0;
 }
 
 static void measure_pace(jm_pace *pace, uint64_t cpu_ns, int64_t boot_ns) {

@@ -14,8 +14,9 @@
 void jm_usage_refresh(const char *proc, jm_account *account, int64_t boot_ns);
 
 /*
- * Set cpu_tick_ns without a look, as if it went on at its pace (which is known): what that is off
- * by is made up for when it is read again, so that in all it has what it used.
+ * Set cpu_tick_ns without a look, as if it went on at its pace (which is known). What it used
+ * beyond that is its when it is read again; what it did not use is not taken back, for the energy
+ * of that time is divided.
  */
 void jm_usage_go_on(jm_account *account, int64_t boot_ns);
 

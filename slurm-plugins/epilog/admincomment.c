@@ -30,15 +30,16 @@ enum {
 };
 
 static volatile uint32_t job_at_hand;
+static volatile int jobs_told;
 
 static void took_too_long(int signal) {
     char text[80];
     (void)signal;
     jm_format(text, sizeof text, "admincomment: job %" PRIu32 ": no answer in %d s\n", job_at_hand,
               TELLING_S);
-    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+    if (write(STDERR_FILENO, text, strlen(text)) < 0 || jobs_told > 0)
         _exit(EXIT_FAILURE);
-    _exit(EXIT_FAILURE);
+    _exit(EXIT_AWAY);
 }
 
 /* JOB or .JOB; 0: it is neither. */
@@ -125,22 +126,23 @@ static jm_accounting_status tell(jm_accounting *accounting, int folder, uint32_t
 
 static int tell_all(int folder, const uint32_t *jobs, int count) {
     jm_accounting *accounting = jm_accounting_open();
-    int told = 0, away = 0;
+    int away = 0, all_away = 0;            /* one after the other, and all in all */
     int first = (int)(time(NULL) % count); /* so that one which ends us holds up none for ever */
     for (int i = 0; i < count && accounting && away < AWAY_MOST; i++) {
         job_at_hand = jobs[(first + i) % count];
         alarm(TELLING_S);
         jm_accounting_status status = tell(accounting, folder, job_at_hand);
-        told += status == JM_ACCOUNTED;
+        jobs_told += status == JM_ACCOUNTED;
         away = status == JM_ACCOUNTING_AWAY ? away + 1 : 0;
+        all_away += status == JM_ACCOUNTING_AWAY;
     }
-    if (!accounting || away > 0)
-        fprintf(stderr, "admincomment: %d jobs wait for %s\n", count - told,
+    if (!accounting || all_away > 0)
+        fprintf(stderr, "admincomment: %d jobs wait for %s\n", count - jobs_told,
                 accounting ? "slurmdbd" : "slurmctld or slurmdbd");
     jm_accounting_close(accounting);
-    if (told == count)
+    if (jobs_told == count)
         return EXIT_SUCCESS;
-    return told == 0 && (!accounting || away > 0) ? EXIT_AWAY : EXIT_FAILURE;
+    return jobs_told == 0 && (!accounting || all_away > 0) ? EXIT_AWAY : EXIT_FAILURE;
 }
 
 /* One at a time, or an older text could outlive a newer one. Nobody else can hold it. */

@@ -240,30 +240,71 @@ TEST(a_jobs_tick_takes_in_no_marks_but_its_own) {
     die(other_pid);
 }
 
+static jm_account *open_at_a_pace(uint32_t job, pid_t pid) {
+    jm_account *step = open_now(job, "0", pid);
+    step->pace = (jm_pace){.tick_ns = jm_boot_ns(), .cpus = 1, .known = true};
+    return step;
+}
+
+/* No job's tick looks at all now. */
+static void grow(void) {
+    node.sweep_ns = SECOND;
+    node.swept_boot_ns = jm_boot_ns();
+}
+
+static bool went_on(const jm_account *step) {
+    return step->cpu_tick_ns >= 2000000 && step->cpu_tick_ns < 60 * (uint64_t)SECOND;
+}
+
 /* Where a look at all takes long, who asks waits for none but its own. */
 TEST(a_jobs_tick_on_a_large_node_reads_its_own) {
     pid_t pid = live(NULL), other_pid = live(NULL), young_pid = live(NULL);
-    jm_account *step = open_now(ours, "0", pid), *other = open_now(others, "0", other_pid);
     jm_account *young = open_now(others, "1", young_pid);
-    step->pace.known = other->pace.known = true;
-    step->pace.cpus = other->pace.cpus = 1;
-    node.sweep_ns = SECOND;
+    jm_account *step = open_at_a_pace(ours, pid), *other = open_at_a_pace(others, other_pid);
+    grow();
     test_pause_ms(2);
     jm_daemon_sample_for_job(&node, ours);
-    expect_equal(step->cpu_tick_ns, 0);
-    expect_equal(young->cpu_tick_ns, 0);
-    expect(other->cpu_tick_ns >= 2000000 && other->pace.ahead_ns >= other->cpu_tick_ns);
+    expect(step->cpu_tick_ns == 0 && young->cpu_tick_ns == 0 && went_on(other));
     jm_ledger_watch_regions(&node.ledger, other, node.last_tick_boot_ns);
     test_pause_ms(2);
     jm_daemon_sample(&node, JM_ASKED_BY_MARK);
-    expect_equal(other->cpu_tick_ns, 0);
-    expect(step->cpu_tick_ns >= 2000000);
+    expect(other->cpu_tick_ns == 0 && went_on(step));
     test_pause_ms(2);
     jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
     expect(step->cpu_tick_ns == 0 && node.sweep_ns < SECOND);
     die(pid);
     die(other_pid);
     die(young_pid);
+}
+
+/* Though it came at once with another's. */
+TEST(on_a_large_node_each_job_that_ends_is_read) {
+    pid_t pid = live(NULL), other_pid = live(NULL);
+    jm_account *step = open_at_a_pace(ours, pid), *other = open_at_a_pace(others, other_pid);
+    grow();
+    test_pause_ms(2);
+    node.heard_boot_ns = jm_boot_ns();
+    jm_daemon_close_account(&node, step, true);
+    expect(went_on(other));
+    int64_t tick_ns = node.last_tick_boot_ns;
+    jm_daemon_sample_for_job(&node, 0); /* of whom nothing is to be read */
+    expect_equal(node.last_tick_boot_ns, tick_ns);
+    jm_daemon_close_account(&node, other, true);
+    expect(node.last_tick_boot_ns > tick_ns && other->cpu_tick_ns == 0);
+    die(pid);
+    die(other_pid);
+}
+
+/* The node slept, or its period is an hour. */
+TEST(nobody_goes_on_at_a_pace_for_long) {
+    pid_t pid = live(NULL);
+    jm_account *step = open_at_a_pace(others, pid);
+    grow();
+    node.swept_boot_ns -= 2 * SECOND;
+    test_pause_ms(2);
+    jm_daemon_sample_for_job(&node, ours);
+    expect(step->cpu_tick_ns == 0 && node.swept_boot_ns == node.last_tick_boot_ns);
+    die(pid);
 }
 
 static void rest_for(int64_t ns) {

@@ -136,11 +136,11 @@ static jm_forward make_forward(void) {
 
 static void arrive(int run, int end_ns) {
     jm_forward forward = make_forward();
-    bool down;
+    bool rest;
     test_write("outbox/c.7.n1.json", record_of(run, end_ns));
     test_write("outbox/profiles/c.7.n1.profile.jsonl", profile_of(run, end_ns));
-    expect_equal(jm_forward_to_folder(&forward, &down), 0);
-    expect(!down);
+    expect_equal(jm_forward_to_folder(&forward, &rest), 0);
+    expect(!rest);
 }
 
 static void expect_file(const char *name, const char *wanted) {
@@ -174,9 +174,9 @@ TEST(of_one_run_the_record_that_ends_later_stays_and_its_profile) {
 }
 
 /* How many files are left; said: what the log was told. */
-static int pass(jm_forward *forward, bool *down, char said[4096]) {
+static int pass(jm_forward *forward, bool *rest, char said[4096]) {
     struct test_capture capture = test_capture(STDERR_FILENO);
-    int left = jm_forward_to_folder(forward, down);
+    int left = jm_forward_to_folder(forward, rest);
     test_captured(&capture, said, 4096);
     return left;
 }
@@ -191,41 +191,58 @@ static int lines_in(const char *text) {
 TEST(a_record_dir_that_is_away_is_said_once) {
     enum { FILES = 50 };
     char said[4096];
-    bool down;
+    bool rest;
     jm_forward forward = make_forward();
     test_write("records", "no folder");
     for (int job = 1; job <= FILES; job++)
         test_write(test_text("outbox/c.%d.n1.json", job), record_of(1, 5));
-    expect_equal(pass(&forward, &down, said), FILES);
-    expect(down);
+    expect_equal(pass(&forward, &rest, said), FILES);
+    expect(rest);
     expect_equal(lines_in(said), 1, "%s", said);
     expect_part(said, "50 wait in the outbox");
-    expect_equal(pass(&forward, &down, said), FILES);
+    expect_equal(pass(&forward, &rest, said), FILES);
     expect_text(said, "");
     expect_equal(unlink(test_path("records")), 0);
-    expect_equal(pass(&forward, &down, said), 0);
-    expect(!down);
+    expect_equal(pass(&forward, &rest, said), 0);
+    expect(!rest);
     expect_equal(lines_in(said), 1, "%s", said);
     expect_part(said, "takes all records again");
-    expect_equal(pass(&forward, &down, said), 0);
+    expect_equal(pass(&forward, &rest, said), 0);
     expect_text(said, "");
+}
+
+TEST(profiles_that_cannot_be_placed_hold_up_no_record) {
+    char said[4096];
+    bool rest;
+    jm_forward forward = make_forward();
+    test_write("records/profiles", "no folder");
+    test_write("outbox/profiles/c.1.n1.profile.jsonl", profile_of(1, 5));
+    test_write("s.outbox/c.2.n1.json", record_of(1, 5));
+    expect_equal(pass(&forward, &rest, said), 1);
+    expect(!rest);
+    expect_part(said, "profiles/c.1.n1.profile.jsonl: cannot be written");
+    expect_file("records/c.2.n1.json", record_of(1, 5));
 }
 
 TEST(one_file_that_cannot_be_placed_holds_up_none) {
     char said[4096];
-    bool down;
+    bool rest;
     jm_forward forward = make_forward();
     test_write("records/c.1.n1.json/in", "the way");
     for (int job = 1; job <= 3; job++)
         test_write(test_text("outbox/c.%d.n1.json", job), record_of(1, 5));
-    expect_equal(pass(&forward, &down, said), 1);
-    expect(!down);
+    expect_equal(pass(&forward, &rest, said), 1);
+    expect(!rest);
     expect_part(said, "c.1.n1.json: cannot be written");
     expect_part(said, "1 wait in the outbox");
     expect_file("records/c.2.n1.json", record_of(1, 5));
     expect_file("records/c.3.n1.json", record_of(1, 5));
-    expect_equal(pass(&forward, &down, said), 1);
+    expect_equal(pass(&forward, &rest, said), 1);
     expect_text(said, "");
+    test_write("records/c.4.n1.json/in", "the way");
+    test_write("outbox/c.4.n1.json", record_of(1, 5));
+    expect_equal(pass(&forward, &rest, said), 2);
+    expect_part(said, "c.4.n1.json: cannot be written");
 }
 
 int main(void) {

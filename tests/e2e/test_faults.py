@@ -265,18 +265,24 @@ def test_a_killed_slurmd_leaves_the_jobs_energy_whole(steady: Cluster) -> None:
         assert_charged(done, step)
 
 
+def assert_ends_without_slurmdbd(cluster: Cluster) -> None:
+    job = cluster.sbatch("-n1", "--wrap", "true")
+    wait_for(lambda: cluster.job_state(job) == "COMPLETED", what=f"the end of job {job}")
+    wait_for(record_file(cluster, job, "n1").exists, what="its record, merged all the same")
+
+
 def test_a_killed_slurmdbd_gets_energy_and_comment_when_it_is_back(steady: Cluster) -> None:
     log = record_dir(steady) / "epilogslurmctld.log"
+    began_s = time.monotonic()
     with held(steady) as job:
         steady.slurmdbd.kill(signal.SIGKILL)
         before = len(log.read_text().splitlines()) if log.exists() else 0
     for _ in range(6):
-        other = steady.sbatch("-n1", "--wrap", "true")
-        wait_for(lambda: steady.job_state(other) == "COMPLETED", what=f"the end of job {other}")
-        wait_for(record_file(steady, other, "n1").exists, what="its record, without slurmdbd")
+        assert_ends_without_slurmdbd(steady)
     wait_for(record_file(steady, job, "n1").exists, what="the record, merged without slurmdbd")
     said = log.read_text().splitlines()[before:]
-    assert 1 <= len(said) <= 8, said  # libslurm and we, of one question or two; not of each job
+    asked = 2 + (time.monotonic() - began_s) // 30
+    assert 1 <= len(said) <= 4 * asked, said  # libslurm's lines and ours, not of each job
     steady.slurmdbd.start()
     done = ended_well(steady, job)
     assert abs(done.sacct_j() - done.energy_j()) <= 1

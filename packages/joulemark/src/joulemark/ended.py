@@ -26,7 +26,8 @@ LIFE_S = 60.0  # then another process takes over, which reads the configuration 
 AGAIN_S = (1.0, 3.0, 10.0)  # slurmdbd may hear of the job's end later than we do
 YOUNG_S = 60.0
 AWAY = 3  # the teller's exit code: slurmdbd answers nobody,
-AWAY_S = 30.0  # and is asked again after this time, whoever ends meanwhile
+AWAY_S = 30.0  # and is asked again after this time, whoever ends meanwhile,
+AWAY_MOST_S = 86400.0  # for so long; after that, when another job ends
 NEVER_S = math.inf
 AT_ONCE = 1000  # jobs in one merge
 ANEW = 3  # exit code: jobs still ended when its life was over
@@ -155,7 +156,9 @@ class Comments:
             self._teller = None
             if status == AWAY:
                 self._away_until_s = time.monotonic() + AWAY_S
-            if status and self._due_s == NEVER_S:
+            if status == AWAY and self._is_any_younger(AWAY_MOST_S):
+                self._due_s = self._away_until_s
+            elif status and self._due_s == NEVER_S:
                 self._due_s = self._when_again()
         due_s = max(self._due_s, self._away_until_s)
         if begin and not self._teller and due_s <= time.monotonic():
@@ -169,9 +172,12 @@ class Comments:
         waiting, now_s = self._waiting(), time.monotonic()
         if len(waiting) < self._n_before:
             return now_s
-        least_s = time.time() - YOUNG_S
-        is_young = any(found.st_mtime > least_s for found in map(_stat, waiting) if found)
-        return now_s + self._again_s.pop(0) if is_young and self._again_s else NEVER_S
+        again = self._again_s and self._is_any_younger(YOUNG_S)
+        return now_s + self._again_s.pop(0) if again else NEVER_S
+
+    def _is_any_younger(self, age_s: float) -> bool:
+        least_s = time.time() - age_s
+        return any(found.st_mtime > least_s for found in map(_stat, self._waiting()) if found)
 
 
 class Profiles:
