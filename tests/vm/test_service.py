@@ -86,6 +86,14 @@ def balanced_uj(machine: Machine) -> int:
     return int(machine.run("joulemarkctl books").split()[2])
 
 
+def test_its_unit_leaves_it_one_capability(node: Machine) -> None:
+    lines = node.run(f"cat /proc/{pid(node)}/status").splitlines()
+    status = {key: value.strip() for key, value in (line.split(":", 1) for line in lines)}
+    dac_read_search = f"{1 << 2:016x}"
+    assert {status[f"Cap{which}"] for which in ("Prm", "Eff", "Bnd")} == {dac_read_search}
+    assert status["NoNewPrivs"] == "1"
+
+
 def test_systemd_takes_all_that_a_site_copies(node: Machine, prefix: Path) -> None:
     """The gateway's and receiver's units are looked at, not started: they need a broker."""
     share = prefix / "share" / "joulemark"
