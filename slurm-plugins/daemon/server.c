@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The daemon's socket and event loop: who asks, what they may, what they are answered.
+// The daemon's sockets and event loop: who is there, and who is heard first.
 #include "server.h"
 
 #include "clock.h"
 #include "descriptor.h"
 #include "log.h"
-#include "marks.h"
 #include "notify.h"
-#include "presence.h"
 #include "process.h"
-#include "protocol.h"
+#include "requests.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +30,8 @@ enum {
     BACKLOG = 1024,
     EVENTS_MAX = 64,
     USERS_PART = 4, /* the fourth part of a core is all that users' events take in the long run */
-    WAITING_MAX = 1024,
 };
 
-/* A user's marks never make the instruments be read faster than this (Platypus: fine power traces
- * leak secrets). */
-static const int64_t USER_SAMPLE_NS = 20000000;
-/* An answer about a region waits no longer than this for marks before it. */
-static const int64_t WAIT_LONGEST_NS = 200000000;
 /* Users' events in a row, as when a job's ranks begin, need not rest before this has passed; each
  * costs the loop around it, too. */
 static const int64_t USERS_BANK_NS = 200000000, USERS_LEAST_NS = 50000;
@@ -63,12 +55,7 @@ typedef struct watch {
     struct watch *before, *next;
     watch_kind kind;
     int epoll, fd;
-    jm_peer peer;
-    bool privileged;
-    jm_source *source; /* its ring, or NULL */
-    int64_t sent_ns;   /* CLOCK_BOOTTIME of the request at hand, as it says itself */
-    int64_t asked_ns;  /* waits since then for the region it ended; 0: it does not wait */
-    uint32_t asked_thread;
+    jm_client client; /* of a WATCH_PROCESS its peer alone */
 } watch;
 
 typedef struct {
@@ -81,13 +68,10 @@ typedef struct {
     int n_privileged_uids;
     watch *users, *users_rest; /* an epoll within the epoll: Slurm's processes are answered first */
     int64_t users_until_ns;    /* CLOCK_BOOTTIME: by then their part has paid for what they had */
-    watch *marks, *rest, *profile;
+    watch *marks, *profile;
     int64_t profile_ns; /* the profile timer's period; 0: it does not run */
-    bool resting;       /* the timer runs, and marks do not wake us */
-    watch *waiting[WAITING_MAX];
-    int n_waiting;
-    int passed_fds[2];       /* for the answer that is being made; -1: none */
-    int64_t next_records_ns; /* CLOCK_BOOTTIME; 0: at once */
+    jm_requests requests;
+    int64_t next_records_ns; /* CLOCK_BOOTTIME */
     bool stopping;
     int failed; /* errno of the event loop */
 } server;
@@ -151,24 +135,12 @@ static void hear(watch *w, uint32_t events) {
     epoll_ctl(w->epoll, EPOLL_CTL_MOD, w->fd, &event);
 }
 
-static void stop_waiting(server *s, watch *w) {
-    int kept = 0;
-    for (int i = 0; i < s->n_waiting; i++)
-        if (s->waiting[i] != w)
-            s->waiting[kept++] = s->waiting[i];
-    s->n_waiting = kept;
-    w->asked_ns = 0;
-}
-
 static void drop_watch(server *s, watch *w) {
     if (w->kind == WATCH_CLIENT) {
         s->n_clients--;
-        s->n_users -= !w->privileged;
+        s->n_users -= !w->client.privileged;
+        jm_requests_forget(&s->requests, &w->client);
     }
-    if (w->asked_ns != 0)
-        stop_waiting(s, w);
-    if (w->source)
-        jm_marks_detach(w->source);
     epoll_ctl(w->epoll, EPOLL_CTL_DEL, w->fd, NULL);
     *(w->before ? &w->before->next : &s->watches) = w->next;
     if (w->next)
@@ -199,412 +171,69 @@ static void watch_process(server *s, jm_account *account) {
             close(fd);
         return;
     }
-    w->peer.pid = account->pid;
-    w->peer.pid_start = account->pid_start;
+    w->client.peer.pid = account->pid;
+    w->client.peer.pid_start = account->pid_start;
     jm_process process; /* the number may be another's by now: then each tick finds it gone */
     account->watched =
         jm_process_read(account->pid, &process) && process.start == account->pid_start;
 }
 
-static void refuse(char *answer, const char *text) {
-    jm_packet_begin(answer, JM_PACKET_MAX, "error");
-    jm_packet_add(answer, JM_PACKET_MAX, "text", "%s", text);
-}
-
-static void add_u64(char *answer, const char *key, uint64_t value) {
-    jm_packet_add(answer, JM_PACKET_MAX, key, "%llu", (unsigned long long)value);
-}
-
-static void add_double(char *answer, const char *key, double value) {
-    jm_packet_add(answer, JM_PACKET_MAX, key, "%.6f", value);
-}
-
-static jm_account *own_account(server *s, const watch *client) {
-    return jm_ledger_find(&s->daemon->ledger, client->peer.pid, client->peer.pid_start);
-}
-
-static void do_open(server *s, watch *client, const jm_packet *packet, char *answer) {
-    const char *step = jm_packet_get(packet, "step");
-    uint64_t job = jm_packet_u64(packet, "job", 0);
-    if (!step || strlen(step) >= JM_STEP_MAX || job == 0 || job > UINT32_MAX) {
-        refuse(answer, "open needs job=NUMBER and step=NAME");
-        return;
-    }
-    jm_open_request request = {
-        .job_id = (uint32_t)job,
-        .uid = (uint32_t)jm_packet_u64(packet, "uid", JM_UID_UNKNOWN),
-        .step = step,
-        .pid = client->peer.pid,
-        .pid_start = client->peer.pid_start,
-        .job_cpus = jm_packet_u64(packet, "job_cpus", 0),
-        .step_cpus = jm_packet_u64(packet, "step_cpus", 0),
-        .mode = (jm_mode)jm_packet_u64(packet, "mode", JM_MODE_OFF),
-        .profile_hz = jm_packet_double(packet, "hz", 0),
-    };
-    const char *gpus = jm_packet_get(packet, "gpus");
-    if (gpus && !jm_gpus_parse(gpus, &request.gpus))
-        jm_warn("job %u.%s: gpus '%s' is no list of numbers below %d: not bound to it",
-                request.job_id, step, gpus, JM_GPUS_MAX);
-    jm_message why;
-    jm_account *account = jm_daemon_open_account(s->daemon, &request, client->sent_ns, &why);
-    if (!account)
-        refuse(answer, why.text);
-    else if (!account->watched)
-        watch_process(s, account);
-}
-
-/* A reply that took too long was dropped: Slurm still has the one before. */
-static void note_heard(jm_account *account, const jm_packet *packet) {
-    if (jm_packet_get(packet, "heard_ns"))
-        jm_account_heard(account, (int64_t)jm_packet_u64(packet, "heard_ns", 0));
-}
-
-static void do_read(server *s, watch *client, const jm_packet *packet, char *answer) {
-    jm_account *account = own_account(s, client);
-    if (!account) {
-        refuse(answer, "no account is open for this process");
-        return;
-    }
-    jm_daemon_sample_for_job(s->daemon, account->job_id);
-    const char *scope = jm_packet_get(packet, "scope");
-    bool whole_job = scope && strcmp(scope, "job") == 0;
-    if (!scope && account->closed_ns == 0) {
-        note_heard(account, packet);
-        jm_ledger_told(&s->daemon->ledger, account, s->daemon->last_tick_real_ns);
-        add_u64(answer, "told_ns", (uint64_t)s->daemon->last_tick_real_ns);
-    }
-    const jm_account *holder =
-        whole_job && account->job ? account->job : jm_account_holder(account);
-    jm_estimate estimate = jm_ledger_estimate(&s->daemon->ledger, holder);
-    add_u64(answer, "energy_uj", estimate.energy_uj);
-    add_double(answer, "uncertainty_uj", estimate.uncertainty_uj);
-    add_double(answer, "watts", holder->current_w > 0 ? holder->current_w : estimate.mean_w);
-    add_double(answer, "mean_w", estimate.mean_w);
-    add_u64(answer, "estimated", estimate.method == JM_METHOD_MODEL);
-    add_double(answer, "gap_s", (double)holder->gap_ns / 1e9);
-    add_double(answer, "seconds", (double)holder->active_ns / 1e9);
-}
-
-static void do_close(server *s, watch *client, const jm_packet *packet, char *answer) {
-    jm_account *account = own_account(s, client);
-    if (!account) {
-        refuse(answer, "no account is open for this process");
-        return;
-    }
-    /* The energy plugin's own word comes, too, and after a pause of ours perhaps later. */
-    if (jm_account_holder(account)->told.balance && !jm_packet_get(packet, "heard_ns"))
-        return;
-    note_heard(account, packet);
-    jm_account_holder(account)->missed = jm_packet_u64(packet, "missed", 0) == 1;
-    jm_daemon_close_account(s->daemon, account, true);
-}
-
-static void do_end(server *s, watch *client, const jm_packet *packet, char *answer) {
-    jm_message why;
-    uint64_t job = jm_packet_u64(packet, "job", 0);
-    uint32_t user = (uint32_t)jm_packet_u64(packet, "uid", 0);
-    if (job == 0 || job > UINT32_MAX)
-        refuse(answer, "end needs job=NUMBER");
-    else if (jm_daemon_end_job(s->daemon, (uint32_t)job, client->sent_ns, &why) == 0)
-        s->next_records_ns = 0;
-    else {
-        jm_error("job %u: %s", (unsigned)job, why.text);
-        if (jm_daemon_end_unknown_job(s->daemon, (uint32_t)job, user))
-            s->next_records_ns = 0;
-        else
-            refuse(answer, why.text);
-    }
-}
-
-static void do_node(server *s, watch *client, const jm_packet *packet, char *answer) {
-    (void)client;
-    jm_daemon_set_cores(s->daemon, jm_packet_u64(packet, "cores", 0));
-    jm_daemon_sample_if_older(s->daemon, s->daemon->ledger.window_ns, JM_ASKED_BY_PERIOD);
-    uint64_t energy_uj = jm_ledger_node_uj(&s->daemon->ledger);
-    double up_s = (double)(s->daemon->last_tick_boot_ns - s->daemon->started_boot_ns) / 1e9;
-    add_u64(answer, "energy_uj", energy_uj);
-    add_double(answer, "watts", s->daemon->ledger.node_w);
-    add_double(answer, "mean_w",
-               up_s > 0 ? (double)(energy_uj - s->daemon->started_uj) / 1e6 / up_s : 0);
-}
-
-static void do_books(server *s, watch *client, const jm_packet *packet, char *answer) {
-    (void)client;
-    const jm_ledger *ledger = &s->daemon->ledger;
-    uint64_t channel = jm_packet_u64(packet, "channel", 0);
-    if (channel >= (uint64_t)ledger->n_channels) {
-        refuse(answer, "no such channel");
-        return;
-    }
-    jm_packet_add(answer, JM_PACKET_MAX, "name", "%s", ledger->channels[channel].name);
-    add_u64(answer, "total_uj", ledger->channels[channel].total_uj);
-    add_u64(answer, "charged_uj", jm_ledger_charged_uj(ledger, (int)channel));
-    add_u64(answer, "unallocated_uj", ledger->unallocated[channel].energy_uj);
-    add_u64(answer, "channels", (uint64_t)ledger->n_channels);
-}
-
-/* ---- regions ---- */
-
-static struct timespec timespec_of(int64_t ns) {
-    return (struct timespec){ns / JM_NS_PER_S, ns % JM_NS_PER_S};
-}
-
-/* For marks, instruments are read now, or as soon as users may have them read again. */
-static void sample_for_marks(server *s) {
-    int64_t age_ns = jm_daemon_sample_if_older(s->daemon, USER_SAMPLE_NS, JM_ASKED_BY_MARK);
-    int64_t rest_ns = age_ns < USER_SAMPLE_NS ? USER_SAMPLE_NS - age_ns : 1;
-    struct itimerspec once = {.it_value = timespec_of(rest_ns + 1000)};
-    s->resting = timerfd_settime(s->rest->fd, 0, &once, NULL) == 0;
-}
-
-static void wait_for_region(server *s, watch *client, uint32_t thread, char *answer) {
-    if (client->asked_ns == 0 && s->n_waiting == WAITING_MAX) {
-        refuse(answer, "too many processes ask for regions");
-        return;
-    }
-    if (client->asked_ns == 0)
-        s->waiting[s->n_waiting++] = client;
-    client->asked_ns = jm_boot_ns();
-    client->asked_thread = thread;
-    if (!s->resting)
-        sample_for_marks(s);
-}
-
-/* The account that this client's marks go to. */
-static jm_account *marked_account(server *s, watch *client, char *answer) {
-    jm_message why;
-    jm_account *account = jm_daemon_marked_account(s->daemon, &client->peer, &why);
-    if (!account)
-        refuse(answer, why.text);
-    return account;
-}
-
-static void do_marks(server *s, watch *client, const jm_packet *packet, char *answer) {
-    jm_account *account = marked_account(s, client, answer);
-    if (!account)
-        return;
-    if (client->source) {
-        refuse(answer, "this process has its ring already");
-        return;
-    }
-    uint64_t rank = jm_packet_u64(packet, "rank", UINT64_MAX);
-    jm_message why;
-    client->source = jm_marks_attach(s->daemon->marks, &s->daemon->ledger, account,
-                                     rank <= INT32_MAX ? (int)rank : -1,
-                                     s->daemon->last_tick_boot_ns, s->passed_fds, &why);
-    if (!client->source)
-        refuse(answer, why.text);
-}
-
-/* A shell's marks come from children of its own: owner=parent has them belong to the shell. */
-static uint32_t marking_thread(const watch *client, const jm_packet *packet) {
-    const char *owner = jm_packet_get(packet, "owner");
-    jm_process process;
-    if (owner && strcmp(owner, "parent") == 0 && jm_process_read(client->peer.pid, &process))
-        return (uint32_t)process.parent;
-    return (uint32_t)client->peer.pid;
-}
-
-static bool put_mark(server *s, watch *client, const jm_packet *packet, int kind, char *answer) {
-    const char *name = jm_packet_get(packet, "name");
-    if (!name || !name[0] || strlen(name) >= JM_REGION_NAME_MAX) {
-        refuse(answer, "a region needs name=TEXT of 1 to 95 bytes");
-        return false;
-    }
-    jm_account *account = marked_account(s, client, answer);
-    if (!account)
-        return false;
-    if (!jm_marks_put(s->daemon->marks, &s->daemon->ledger, account, marking_thread(client, packet),
-                      kind, name, jm_boot_ns(), s->daemon->last_tick_boot_ns)) {
-        refuse(answer, "too many marks at a time");
-        return false;
-    }
-    if (!s->resting)
-        sample_for_marks(s);
-    return true;
-}
-
-static void do_region_begin(server *s, watch *client, const jm_packet *packet, char *answer) {
-    put_mark(s, client, packet, JM_MARK_BEGIN, answer);
-}
-
-static void do_region_end(server *s, watch *client, const jm_packet *packet, char *answer) {
-    if (put_mark(s, client, packet, JM_MARK_END, answer))
-        wait_for_region(s, client, marking_thread(client, packet), answer);
-}
-
-static void do_region_last(server *s, watch *client, const jm_packet *packet, char *answer) {
-    if (client->source)
-        wait_for_region(s, client, (uint32_t)jm_packet_u64(packet, "thread", 0), answer);
-    else
-        refuse(answer, "this process has no ring");
-}
-
-static void answer_region(server *s, watch *client) {
-    char answer[JM_PACKET_MAX];
-    jm_ledger *ledger = &s->daemon->ledger;
-    jm_packet_begin(answer, sizeof answer, "ok");
-    jm_account *account = marked_account(s, client, answer);
-    jm_source *source = client->source ? client->source
-                        : account      ? jm_marks_of_shells(s->daemon->marks, account)
-                                       : NULL;
-    jm_visit_sum sum;
-    if (account && source && jm_marks_last(source, ledger, client->asked_thread, &sum)) {
-        add_u64(answer, "energy_uj", sum.energy_uj);
-        add_double(answer, "uncertainty_uj", sum.uncertainty_uj);
-        add_double(answer, "seconds", (double)sum.duration_ns / 1e9);
-        add_u64(answer, "estimated", jm_ledger_estimate(ledger, account).method == JM_METHOD_MODEL);
-        add_u64(answer, "samples", sum.samples);
-    } else if (account) {
-        refuse(answer, "no region of this name was begun by this process");
-    }
-    stop_waiting(s, client);
-    if (send(client->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        shutdown(client->fd, SHUT_RDWR);
-}
-
-/* Whose marks a tick has taken in meanwhile. */
-static void answer_waiting(server *s) {
-    for (int i = s->n_waiting - 1; i >= 0; i--) {
-        watch *client = s->waiting[i];
-        bool behind = client->source && jm_source_pending(client->source) &&
-                      jm_boot_ns() - client->asked_ns < WAIT_LONGEST_NS;
-        if (s->daemon->powers_boot_ns >= client->asked_ns && !behind)
-            answer_region(s, client);
-    }
-}
-
-static void marks_came(server *s) {
-    jm_marks_heard(s->daemon->marks);
-    sample_for_marks(s);
-}
-
-/* One event, then no other until the rest is over: whoever marks without end wakes us no more. */
-static void hear_marks(server *s) {
-    hear(s->marks, EPOLLIN | EPOLLONESHOT);
-    s->resting = false;
-}
-
-/* Marks that came meanwhile are taken in now; with none, the next may wake us. */
-static void rest_over(server *s) {
-    uint64_t times;
-    if (read(s->rest->fd, &times, sizeof times) != sizeof times)
-        return;
-    if (s->n_waiting > 0 || jm_marks_pending(s->daemon->marks))
-        sample_for_marks(s);
-    else
-        hear_marks(s);
-}
-
-static void do_status(server *s, watch *client, const jm_packet *packet, char *answer) {
-    (void)client, (void)packet;
-    char lifeless[JM_VALUE_MAX];
-    jm_presence_lifeless(&s->daemon->ledger, lifeless, sizeof lifeless);
-    jm_packet_add(answer, JM_PACKET_MAX, "version", "%s", JOULEMARK_VERSION);
-    jm_packet_add(answer, JM_PACKET_MAX, "node", "%s", s->daemon->node);
-    add_u64(answer, "accounts", (uint64_t)s->daemon->ledger.n_accounts);
-    add_u64(answer, "channels", (uint64_t)s->daemon->ledger.n_channels);
-    add_u64(answer, "cores", s->daemon->ledger.cpus_told ? s->daemon->ledger.cpus : 0);
-    add_u64(answer, "blind", s->daemon->blind);
-    jm_packet_add(answer, JM_PACKET_MAX, "lifeless", "%s", lifeless);
-    jm_packet_add(answer, JM_PACKET_MAX, "fault", "%s", s->daemon->store_fault.text);
-}
-
-static const struct {
-    const char *verb;
-    bool privileged;
-    void (*run)(server *, watch *, const jm_packet *, char *);
-} VERBS[] = {
-    {"open", true, do_open},
-    {"read", true, do_read},
-    {"close", true, do_close},
-    {"end", true, do_end},
-    {"node", true, do_node},
-    {"books", true, do_books},
-    {"marks", false, do_marks},
-    {"region_last", false, do_region_last},
-    {"region_begin", false, do_region_begin},
-    {"region_end", false, do_region_end},
-    {"status", false, do_status},
-};
-
-/* When a request was sent, by its own word: never later than now. */
-static int64_t sent_ns(const jm_packet *packet) {
-    int64_t now_ns = jm_boot_ns();
-    uint64_t told_ns = jm_packet_u64(packet, "sent_ns", (uint64_t)now_ns);
-    return told_ns < (uint64_t)now_ns ? (int64_t)told_ns : now_ns;
-}
-
-/* Its sender waits no more: whatever it asked for, it has gone on without. */
-static bool is_void(const watch *client, const jm_packet *packet) {
-    uint64_t wait_ms = jm_packet_u64(packet, "wait_ms", UINT64_MAX);
-    return (uint64_t)(jm_boot_ns() - client->sent_ns) / 1000000 > wait_ms;
-}
-
-static void dispatch(server *s, watch *client, const jm_packet *packet, char *answer) {
-    jm_packet_begin(answer, JM_PACKET_MAX, "ok");
-    client->sent_ns = sent_ns(packet);
-    for (size_t i = 0; i < sizeof VERBS / sizeof *VERBS; i++) {
-        if (strcmp(VERBS[i].verb, packet->verb) != 0)
-            continue;
-        if (VERBS[i].privileged && !client->privileged)
-            refuse(answer, "not permitted: only root and `privileged_users` may ask this");
-        else if (VERBS[i].run != do_end && is_void(client, packet))
-            refuse(answer, "void: it waited longer here than its sender does");
-        else
-            VERBS[i].run(s, client, packet, answer);
-        return;
-    }
-    refuse(answer, "unknown request");
-}
-
-static ssize_t reply(server *s, const watch *client, char *answer) {
+static ssize_t reply(const server *s, const jm_client *client, char *answer) {
+    const int *fds = s->requests.passed_fds;
     struct iovec text = {answer, strlen(answer)};
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof s->passed_fds)];
+        char bytes[CMSG_SPACE(2 * sizeof *fds)];
     } control = {0};
     struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1};
-    if (s->passed_fds[0] >= 0) {
+    if (fds[0] >= 0) {
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof control.bytes;
         struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
         rights->cmsg_level = SOL_SOCKET;
         rights->cmsg_type = SCM_RIGHTS;
-        rights->cmsg_len = CMSG_LEN(sizeof s->passed_fds);
-        memcpy(CMSG_DATA(rights), s->passed_fds, sizeof s->passed_fds);
+        rights->cmsg_len = CMSG_LEN(2 * sizeof *fds);
+        memcpy(CMSG_DATA(rights), fds, 2 * sizeof *fds);
     }
-    ssize_t sent = sendmsg(client->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (s->passed_fds[0] >= 0)
-        close(s->passed_fds[0]); /* the event stays ours too */
-    s->passed_fds[0] = -1;
-    return sent;
+    return sendmsg(client->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void serve(server *s, watch *client) {
-    char request[JM_PACKET_MAX], answer[JM_PACKET_MAX];
+/* Of who wants no answer: of Slurm's own processes alone, for users would fill the log's disk, in
+ * words of theirs. */
+static void log_refusal(const jm_client *client, const char *verb, const char *answer) {
+    if (client->privileged && strncmp(answer, "ok", 2) != 0)
+        jm_warn("process %d of user %u: %s: %s", client->peer.pid, client->peer.uid, verb, answer);
+}
+
+/* False: the client is gone. */
+static bool answer_packet(server *s, jm_client *client, const char *request, size_t length) {
+    char answer[JM_PACKET_MAX];
     jm_packet packet;
-    ssize_t n = recv(client->fd, request, sizeof request, MSG_DONTWAIT);
+    bool parsed = jm_packet_parse(request, length, &packet), there = true;
+    if (parsed)
+        jm_requests_answer(&s->requests, client, &packet, answer);
+    else
+        jm_requests_refuse(answer, "not a packet: `verb key=value ...`");
+    if (parsed && jm_packet_u64(&packet, "quiet", 0) == 1)
+        log_refusal(client, packet.verb, answer);
+    else if (client->asked_ns == 0)
+        there = reply(s, client, answer) >= 0;
+    jm_requests_answered(&s->requests);
+    return there;
+}
+
+static void serve(server *s, watch *w) {
+    char request[JM_PACKET_MAX];
+    ssize_t n = recv(w->fd, request, sizeof request, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0) {
-        drop_watch(s, client);
+    if (n <= 0 || !answer_packet(s, &w->client, request, (size_t)n)) {
+        drop_watch(s, w);
         return;
     }
-    bool parsed = jm_packet_parse(request, (size_t)n, &packet);
-    if (parsed)
-        dispatch(s, client, &packet, answer);
-    else
-        refuse(answer, "not a packet: `verb key=value ...`");
-    if (parsed && jm_packet_u64(&packet, "quiet", 0) == 1) {
-        /* Of Slurm's own processes alone: users would fill the log's disk, in words of theirs. */
-        if (client->privileged && strncmp(answer, "ok", 2) != 0)
-            jm_warn("process %d of user %u: %s: %s", client->peer.pid, client->peer.uid,
-                    packet.verb, answer);
-        return;
-    }
-    if (client->asked_ns == 0 && reply(s, client, answer) < 0)
-        drop_watch(s, client);
+    if (s->requests.opened)
+        watch_process(s, s->requests.opened);
+    s->requests.opened = NULL;
 }
 
 /* Once, at the start: a directory service that hangs later must not hang us. */
@@ -652,22 +281,21 @@ static bool greet_one(server *s, int listener) {
     struct ucred peer;
     socklen_t size = sizeof peer;
     jm_process process = {0};
-    watch *client = NULL;
+    watch *w = NULL;
     /* Of one who is gone an epilog's word still holds, and opens nothing. */
     if (fd >= 0 && s->n_clients < CLIENTS_MAX &&
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && has_room_for(s, peer.uid) &&
         (jm_process_read(peer.pid, &process) || is_privileged(s, peer.uid)))
-        client =
-            add_watch_in(s, is_privileged(s, peer.uid) ? s->epoll : s->users->fd, WATCH_CLIENT, fd);
-    if (!client) {
+        w = add_watch_in(s, is_privileged(s, peer.uid) ? s->epoll : s->users->fd, WATCH_CLIENT, fd);
+    if (!w) {
         if (fd >= 0)
             close(fd);
         return fd >= 0;
     }
     s->n_clients++;
-    client->peer = (jm_peer){.pid = peer.pid, .pid_start = process.start, .uid = peer.uid};
-    client->privileged = is_privileged(s, peer.uid);
-    s->n_users += !client->privileged;
+    w->client = (jm_client){.fd = fd, .privileged = is_privileged(s, peer.uid)};
+    w->client.peer = (jm_peer){.pid = peer.pid, .pid_start = process.start, .uid = peer.uid};
+    s->n_users += !w->client.privileged;
     return true;
 }
 
@@ -679,7 +307,8 @@ static void greet(server *s, const watch *listener) {
 }
 
 static void process_ended(server *s, watch *w) {
-    jm_account *account = jm_ledger_find(&s->daemon->ledger, w->peer.pid, w->peer.pid_start);
+    jm_account *account =
+        jm_ledger_find(&s->daemon->ledger, w->client.peer.pid, w->client.peer.pid_start);
     if (account)
         jm_daemon_close_account(s->daemon, account, false);
     drop_watch(s, w);
@@ -707,7 +336,7 @@ static void profile_due(server *s) {
 /* At a phase of its own. */
 static struct itimerspec every_ns(int64_t ns) {
     int64_t first_ns = ns > 0 ? jm_random_phase_ns(ns) : 0;
-    return (struct itimerspec){timespec_of(ns), timespec_of(first_ns)};
+    return (struct itimerspec){jm_timespec(ns), jm_timespec(first_ns)};
 }
 
 /* Jobs with profiles come and go. */
@@ -723,8 +352,9 @@ static void set_profile_timer(server *s) {
 /* A folder that is full or gone is not tried again at every event. */
 static void write_records(server *s) {
     int64_t now_ns = jm_boot_ns();
-    if (now_ns < s->next_records_ns)
+    if (now_ns < s->next_records_ns && !s->requests.records_due)
         return;
+    s->requests.records_due = false;
     jm_daemon_write_due_records(s->daemon);
     s->next_records_ns = now_ns + RECORDS_EVERY_NS;
 }
@@ -762,9 +392,21 @@ static void serve_a_user(server *s, watch *users) {
     s->users_until_ns += USERS_PART * (used_ns > USERS_LEAST_NS ? used_ns : USERS_LEAST_NS);
     if (s->users_until_ns <= now_ns)
         return;
-    struct itimerspec once = {.it_value = timespec_of(s->users_until_ns - now_ns)};
+    struct itimerspec once = {.it_value = jm_timespec(s->users_until_ns - now_ns)};
     if (timerfd_settime(s->users_rest->fd, 0, &once, NULL) == 0)
         hear(users, 0);
+}
+
+/* One event, then no other until the rest is over: whoever marks without end wakes us no more.
+ */
+static void hear_next_mark(const server *s) {
+    hear(s->marks, EPOLLIN | EPOLLONESHOT);
+}
+
+static void marks_rest_over(server *s, const watch *w) {
+    uint64_t times;
+    if (read(w->fd, &times, sizeof times) == sizeof times && jm_requests_rest_over(&s->requests))
+        hear_next_mark(s);
 }
 
 static void users_rest_over(const server *s, const watch *w) {
@@ -797,10 +439,11 @@ static void handle(server *s, watch *w) {
         process_ended(s, w);
         break;
     case WATCH_MARKS:
-        marks_came(s);
+        jm_marks_heard(s->daemon->marks);
+        jm_requests_marked(&s->requests);
         break;
     case WATCH_REST:
-        rest_over(s);
+        marks_rest_over(s, w);
         break;
     case WATCH_PROFILE:
         profile_due(s);
@@ -829,28 +472,31 @@ static int make_signals(void) {
 }
 
 int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners) {
-    server s = {.daemon = daemon, .epoll = epoll_create1(EPOLL_CLOEXEC), .passed_fds = {-1, -1}};
+    server s = {.daemon = daemon, .epoll = epoll_create1(EPOLL_CLOEXEC)};
     resolve_privileged(&s);
     s.users_max = users_max();
-    watch *fixed[] = {
-        add_watch(&s, WATCH_TIMER, make_timer((int64_t)(daemon->config.period_s * 1e9))),
-        add_watch(&s, WATCH_SIGNAL, make_signals()),
-        add_watch(&s, WATCH_LISTENER, listeners->slurm),
-        s.users = add_watch(&s, WATCH_USERS, epoll_create1(EPOLL_CLOEXEC)),
-        s.users_rest = add_watch(&s, WATCH_USERS_REST, make_timer(0)),
-        s.users ? add_watch_in(&s, s.users->fd, WATCH_LISTENER, listeners->users) : NULL,
-        s.marks = add_watch(&s, WATCH_MARKS, fcntl(jm_marks_fd(daemon->marks), F_DUPFD_CLOEXEC, 0)),
-        s.profile = add_watch(&s, WATCH_PROFILE, make_timer(0)),
-        add_watch(&s, WATCH_DOG, make_timer(jm_notify_watchdog_ns())),
-        s.rest =
-            add_watch(&s, WATCH_REST, timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
-    };
+    watch *rest,
+        *fixed[] = {
+            add_watch(&s, WATCH_TIMER, make_timer((int64_t)(daemon->config.period_s * 1e9))),
+            add_watch(&s, WATCH_SIGNAL, make_signals()),
+            add_watch(&s, WATCH_LISTENER, listeners->slurm),
+            s.users = add_watch(&s, WATCH_USERS, epoll_create1(EPOLL_CLOEXEC)),
+            s.users_rest = add_watch(&s, WATCH_USERS_REST, make_timer(0)),
+            s.users ? add_watch_in(&s, s.users->fd, WATCH_LISTENER, listeners->users) : NULL,
+            s.marks =
+                add_watch(&s, WATCH_MARKS, fcntl(jm_marks_fd(daemon->marks), F_DUPFD_CLOEXEC, 0)),
+            s.profile = add_watch(&s, WATCH_PROFILE, make_timer(0)),
+            add_watch(&s, WATCH_DOG, make_timer(jm_notify_watchdog_ns())),
+            rest = add_watch(&s, WATCH_REST,
+                             timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
+        };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (!fixed[i]) {
             jm_error("cannot make the event loop: %s", strerror(errno));
             return -1;
         }
-    hear_marks(&s);
+    s.requests = (jm_requests){.daemon = daemon, .rest_fd = rest->fd, .passed_fds = {-1, -1}};
+    hear_next_mark(&s);
     /* Accounts taken up from an earlier daemon have processes to watch too. */
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *account = daemon->ledger.accounts[i];
@@ -864,7 +510,7 @@ int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners) {
             jm_error("event loop: %s", strerror(s.failed));
             return -1;
         }
-        answer_waiting(&s);
+        jm_requests_answer_waiting(&s.requests);
         set_profile_timer(&s);
         write_records(&s);
     }

@@ -23,6 +23,10 @@ static inline int64_t jm_real_ns(void) {
     return jm_clock_ns(CLOCK_REALTIME);
 }
 
+static inline struct timespec jm_timespec(int64_t ns) {
+    return (struct timespec){ns / JM_NS_PER_S, ns % JM_NS_PER_S};
+}
+
 /* Any moment of a period. Nodes whose daemons start together are not to be read together: only then
  * do errors of sampling add in quadrature over the nodes of a job that acts on all of them at once.
  */

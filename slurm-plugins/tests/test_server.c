@@ -74,6 +74,37 @@ TEST(what_is_no_packet_is_answered_whatever_it_says) {
     close(fd);
 }
 
+/* How many descriptors came with the answer to a request. */
+static int descriptors_of(int fd, const char *request) {
+    char text[JM_PACKET_MAX], control[CMSG_SPACE(8 * sizeof(int))];
+    struct iovec data = {text, sizeof text};
+    struct msghdr answer = {.msg_iov = &data,
+                            .msg_iovlen = 1,
+                            .msg_control = control,
+                            .msg_controllen = sizeof control};
+    expect_equal(send(fd, request, strlen(request), 0), (ssize_t)strlen(request), "%s", request);
+    expect(recvmsg(fd, &answer, MSG_CMSG_CLOEXEC) > 0);
+    const struct cmsghdr *rights = CMSG_FIRSTHDR(&answer);
+    return rights ? (int)((rights->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
+}
+
+/* Of who asked for it, and wants no answer, too. */
+TEST(a_ring_goes_to_nobody_else) {
+    char answer[JM_PACKET_MAX], request[JM_PACKET_MAX];
+    int fd = dial(), quiet = dial(), other = dial();
+    snprintf(request, sizeof request, "open job=7 step=0 uid=%u job_cpus=4 step_cpus=4", getuid());
+    ask(fd, request, answer);
+    expect_text(answer, "ok");
+    expect_equal(send(quiet, "marks quiet=1", 13, 0), 13);
+    expect_equal(descriptors_of(quiet, "status"), 0);
+    expect_equal(descriptors_of(other, "status"), 0);
+    expect_equal(descriptors_of(fd, "marks"), 2);
+    expect_equal(descriptors_of(other, "status"), 0);
+    close(fd);
+    close(quiet);
+    close(other);
+}
+
 static uint64_t number_in(const char *answer, const char *key) {
     jm_packet packet;
     char text[JM_PACKET_MAX];

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What is asked on the daemon's socket, what of it who may, and what is answered.
+#ifndef JOULEMARK_REQUESTS_H
+#define JOULEMARK_REQUESTS_H
+
+#include "daemon.h"
+#include "protocol.h"
+
+/*
+ * Requests (ledger/protocol.h). Privileged: root, the daemon's own user, `privileged_users`; the
+ * caller's process is the account's slurmstepd, known by its peer credentials.
+ *
+ * A request with quiet=1 is not answered. With sent_ns (CLOCK_BOOTTIME) and wait_ms it says when it
+ * was sent and how long its sender waits: taken up later, it is void. But `end` holds for what had
+ * begun when it was sent.
+ *
+ * - open: privileged; job step [uid job_cpus step_cpus gpus mode hz]; again, with what the first
+ *   one did not know
+ *
+ * - read: privileged; [heard_ns], of Slurm's own questions: told_ns of the answer that it has; or
+ *   scope=job or scope=step, of who only shows it. Answers told_ns energy_uj uncertainty_uj watts
+ *   mean_w estimated gap_s seconds
+ *
+ * - close: privileged; [heard_ns], [missed=1]: its last question got no answer in time; of who
+ *   asked for what Slurm has, one without heard_ns is nobody's to say
+ *
+ * - end: privileged; job
+ *
+ * - node: privileged; [cores], those that Slurm gives to jobs. Answers energy_uj watts mean_w
+ *
+ * - books: privileged; channel (index). Answers name total_uj charged_uj unallocated_uj channels
+ *
+ * - marks: a job's process; [rank]. Answers with two descriptors, a ring's memory (daemon/ring.h)
+ *   and the event that wakes the daemon; the ring lives as long as the connection
+ *
+ * - region_last: a process with a ring; thread. Waits until its marks are taken in; of the visit
+ *   that the thread ended last, answers energy_uj uncertainty_uj seconds estimated samples
+ *
+ * - region_begin, region_end: a job's process; name [owner=parent]. The end answers as region_last
+ *
+ * - status: anybody. Answers version node accounts channels fault, cores (0: nobody told), lifeless
+ *   (jobs' numbers: those that are open though nothing of them has been here for a while)
+ */
+
+/* Who asks, on one connection. */
+typedef struct {
+    int fd;
+    jm_peer peer;
+    bool privileged;
+    jm_source *source; /* its ring, or NULL */
+    int64_t sent_ns;   /* CLOCK_BOOTTIME of the request at hand, as it says itself */
+    int64_t asked_ns;  /* waits since then for the region it ended; 0: it does not wait */
+    uint32_t asked_thread;
+} jm_client;
+
+enum { JM_WAITING_MAX = 1024 };
+
+typedef struct {
+    jm_daemon *daemon;
+    int rest_fd;  /* a timer: instruments may be read again for marks */
+    bool resting; /* it runs, and marks need not wake us */
+    jm_client *waiting[JM_WAITING_MAX];
+    int n_waiting;
+    /* Of the answer that was made last: */
+    int passed_fds[2];  /* go with it; -1: none */
+    jm_account *opened; /* whose process is not watched yet, or NULL */
+    bool records_due;   /* some are to be written once it is sent */
+} jm_requests;
+
+/* answer: JM_PACKET_MAX bytes. Where the client then has asked_ns it waits, and gets its answer
+ * later. */
+void jm_requests_answer(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer);
+/* No packet at all. */
+void jm_requests_refuse(char *answer, const char *text);
+/* It is sent, or will not be. */
+void jm_requests_answered(jm_requests *r);
+/* Answers those who wait for marks that a tick has taken in. */
+void jm_requests_answer_waiting(jm_requests *r);
+/* The client is gone. */
+void jm_requests_forget(jm_requests *r, jm_client *client);
+
+/* Some process has marked: now marks need wake us no more until the rest is over. */
+void jm_requests_marked(jm_requests *r);
+/* The timer fired: false: another rest has begun, for marks that came meanwhile. */
+bool jm_requests_rest_over(jm_requests *r);
+
+#endif
