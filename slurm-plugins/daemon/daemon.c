@@ -17,38 +17,48 @@ static const int64_t SHORTEST_TICK_NS = 100000;
 /* What is opened or closed is on disk after this time: beyond a short step's launch, within a tick.
  */
 static const int64_t SAVE_WITHIN_NS = 50000000;
-/* Where a look at every account takes longer, ticks that jobs wait for have one only when the last
- * is so old. */
-static const int64_t SWEEP_LONGEST_NS = 1000000, SWEEP_OLDEST_NS = 1000000000;
+/* Nobody goes on at a pace for much longer: the node slept, or its period is an hour. */
+static const int64_t SWEEP_OLDEST_NS = 1000000000;
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
 
 /* Whose part of this tick has to be exact, of those that have a pace to go on at. */
-static bool is_asked_for(const jm_account *account, uint32_t job_id) {
+static bool is_asked_for(const jm_account *account, jm_asked asked, uint32_t job_id) {
     return account->job_id == job_id || account->regions.watched ||
-           (account->job && account->job->regions.watched);
+           (account->job && account->job->regions.watched) ||
+           (asked == JM_ASKED_BY_PERIOD && account->mode == JM_MODE_PROFILE);
 }
 
-static void refresh_cpu_times(jm_daemon *daemon, bool all, uint32_t job_id, int64_t boot_ns) {
-    int64_t began_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    for (int i = 0; i < daemon->ledger.n_accounts; i++) {
-        jm_account *account = daemon->ledger.accounts[i];
+/* Of all, or where that takes long of those alone that are asked for. */
+static void read_cpu_times(jm_daemon *daemon, jm_asked asked, uint32_t job_id, int64_t boot_ns) {
+    const jm_ledger *ledger = &daemon->ledger;
+    for (int i = 0; i < ledger->n_accounts; i++) {
+        jm_account *account = ledger->accounts[i];
         if (account->kind == JM_ACCOUNT_JOB || account->closed_ns != 0)
             continue;
-        if (all || !account->pace.known || is_asked_for(account, job_id))
-            jm_usage_refresh("/proc", account, boot_ns);
-        else
-            jm_usage_go_on(account, boot_ns);
+        if (!account->pace.known || is_asked_for(account, asked, job_id))
+            jm_usage_read("/proc", account, boot_ns);
     }
     daemon->read_job_id = job_id;
-    if (all)
-        daemon->sweep_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+    if (daemon->sweep.began_ns == 0 && boot_ns - daemon->sweep.whole_ns > SWEEP_OLDEST_NS)
+        jm_sweep_begin(&daemon->sweep);
 }
 
-/* Of what was heard meanwhile the last tick does for all, or for those that it read. */
+static void read_all_cpu_times(jm_daemon *daemon) {
+    jm_sweep_begin(&daemon->sweep);
+    jm_sweep_go_on(&daemon->sweep, &daemon->ledger, true);
+}
+
+static void take_cpu_times(const jm_ledger *ledger, int64_t boot_ns) {
+    for (int i = 0; i < ledger->n_accounts; i++)
+        if (ledger->accounts[i]->kind != JM_ACCOUNT_JOB && ledger->accounts[i]->closed_ns == 0)
+            jm_usage_take(ledger->accounts[i], boot_ns);
+}
+
+/* Of what was heard meanwhile the last tick does for all, or for those that were read since. */
 static bool has_its_tick(const jm_daemon *daemon, uint32_t job_id) {
     bool read = job_id == 0 || job_id == daemon->read_job_id ||
-                daemon->swept_boot_ns == daemon->last_tick_boot_ns;
+                daemon->sweep.whole_ns >= daemon->heard_boot_ns;
     return read && daemon->heard_boot_ns > 0 && daemon->last_tick_boot_ns >= daemon->heard_boot_ns;
 }
 
@@ -91,14 +101,13 @@ static void notice_absence(jm_daemon *daemon) {
 
 static void sample(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
     jm_gain gains[JM_CHANNELS_MAX];
-    int64_t begun_ns = jm_boot_ns();
-    bool all = asked == JM_ASKED_BY_PERIOD || daemon->sweep_ns <= SWEEP_LONGEST_NS ||
-               begun_ns - daemon->swept_boot_ns > SWEEP_OLDEST_NS;
     notice_absence(daemon);
-    refresh_cpu_times(daemon, all, job_id, begun_ns);
+    if (jm_sweep_is_long(&daemon->sweep))
+        read_cpu_times(daemon, asked, job_id, jm_boot_ns());
+    else
+        read_all_cpu_times(daemon);
     int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
-    if (all)
-        daemon->swept_boot_ns = boot_ns;
+    take_cpu_times(&daemon->ledger, boot_ns);
     int64_t dt_ns = boot_ns - daemon->last_tick_boot_ns;
     jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, asked, gains);
     if (daemon->recovering) {
@@ -149,11 +158,26 @@ static bool is_over(void *context, const jm_account *account) {
 void jm_daemon_tick(jm_daemon *daemon) {
     jm_forwarder_keep(&daemon->forwarder);
     jm_presence_look(daemon);
+    daemon->tick_due = false;
     jm_daemon_sample(daemon, JM_ASKED_BY_PERIOD);
     jm_presence_close_lost(daemon);
     save(daemon);
     if (daemon->store && !daemon->store_fault.text[0])
         jm_ledger_retire(&daemon->ledger, is_over, NULL);
+}
+
+void jm_daemon_begin_tick(jm_daemon *daemon) {
+    daemon->tick_due = true;
+    if (jm_sweep_is_long(&daemon->sweep))
+        jm_sweep_begin(&daemon->sweep);
+}
+
+bool jm_daemon_go_on(jm_daemon *daemon) {
+    if (jm_sweep_go_on(&daemon->sweep, &daemon->ledger, false))
+        return true;
+    if (daemon->tick_due)
+        jm_daemon_tick(daemon);
+    return false;
 }
 
 int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked) {

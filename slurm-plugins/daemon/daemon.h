@@ -12,6 +12,7 @@
 #include "profile.h"
 #include "sampler.h"
 #include "store.h"
+#include "sweep.h"
 
 /* What an epilog said: the job was over by then (CLOCK_BOOTTIME). */
 typedef struct {
@@ -43,8 +44,8 @@ typedef struct {
     /* Accounts begin and end at ticks, so that a record's times bound its energy exactly. */
     int64_t last_tick_boot_ns, last_tick_real_ns;
     int64_t powers_boot_ns;  /* of the last tick with powers, which took in all marks */
-    int64_t sweep_ns;        /* CPU time that the last look at every account took */
-    int64_t swept_boot_ns;   /* of the last tick with one */
+    jm_sweep sweep;
+    bool tick_due;           /* the periodic one, at the end of the look that goes on */
     uint32_t read_job_id;    /* whose accounts the last tick read, where it was not all's */
     int64_t heard_boot_ns;   /* by then, all that is answered now had been sent; 0: not known */
     int64_t started_boot_ns; /* for the node's mean power */
@@ -74,6 +75,11 @@ void jm_daemon_sample_for_job(jm_daemon *daemon, uint32_t job_id);
 int64_t jm_daemon_sample_if_older(jm_daemon *daemon, int64_t max_age_ns, jm_asked asked);
 /* The periodic tick: sample, split, save. */
 void jm_daemon_tick(jm_daemon *daemon);
+/* It is due: jm_daemon_go_on makes it, on a large node at the end of a look at every account. */
+void jm_daemon_begin_tick(jm_daemon *daemon);
+/* The next part of such a look, if one goes on; what was asked meanwhile is to be heard before the
+ * next. False: none goes on any more. */
+bool jm_daemon_go_on(jm_daemon *daemon);
 
 /*
  * Open the account of a step's process. NULL and why: the process is gone, or of another job, or it

@@ -88,8 +88,8 @@ static double bytes_max(const jm_profiles *profiles) {
     return profiles->config->profile_max_mib * 1024 * 1024;
 }
 
-static bool is_coarse(const jm_profiles *profiles, const profile *one) {
-    return (double)one->size >= COARSE_FROM * bytes_max(profiles);
+static bool is_coarse(const jm_profiles *profiles, int64_t size) {
+    return (double)size >= COARSE_FROM * bytes_max(profiles);
 }
 
 static profile *find(const jm_profiles *profiles, const jm_account *job) {
@@ -105,17 +105,16 @@ bool jm_profile_is_coarse(const jm_profiles *profiles, const jm_account *job) {
     char path[JM_PATH_MAX + 64];
     struct stat status;
     if (one && one->file)
-        return is_coarse(profiles, one);
+        return is_coarse(profiles, one->size);
     /* an earlier daemon's, of a job that ended while none was there */
     path_of(profiles, job->job_id, job->opened_ns, path, sizeof path);
-    profile left = {.size = stat(path, &status) == 0 ? status.st_size : 0};
-    return is_coarse(profiles, &left);
+    return stat(path, &status) == 0 && is_coarse(profiles, status.st_size);
 }
 
 /* It wants no ticks of its own. */
 static bool is_content(const jm_profiles *profiles, const jm_account *job) {
     const profile *one = find(profiles, job);
-    return one && (!one->file || is_coarse(profiles, one));
+    return one && (!one->file || is_coarse(profiles, one->size));
 }
 
 int64_t jm_profiles_period_ns(const jm_profiles *profiles, const jm_ledger *ledger) {
@@ -218,9 +217,9 @@ static void look_at_size(const jm_profiles *profiles, profile *one) {
     struct stat status;
     if (!one->file || fflush(one->file) != 0 || fstat(fileno(one->file), &status) != 0)
         return;
-    const bool was_coarse = is_coarse(profiles, one);
+    const bool was_coarse = is_coarse(profiles, one->size);
     one->size = status.st_size;
-    if (!was_coarse && is_coarse(profiles, one))
+    if (!was_coarse && is_coarse(profiles, one->size))
         jm_warn("job %u: its profile has %.3g MiB: a sample a minute from here on, and no marks; "
                 "see `profile_max_mib:`",
                 one->job_id, (double)one->size / (1024 * 1024));
@@ -268,7 +267,7 @@ void jm_profiles_sample(jm_profiles *profiles, const jm_ledger *ledger, int64_t 
             continue;
         /* Other ticks than its own must not make it finer than it may be. */
         int64_t period_ns = period_of(profiles->config, job);
-        if (is_coarse(profiles, one) && period_ns < COARSE_NS)
+        if (is_coarse(profiles, one->size) && period_ns < COARSE_NS)
             period_ns = COARSE_NS;
         if ((one->sampled_ns != INT64_MIN && boot_ns - one->sampled_ns < period_ns * 9 / 10) ||
             (double)one->size >= bytes_max(profiles))
@@ -288,7 +287,7 @@ void jm_profiles_mark(jm_profiles *profiles, const jm_ledger *ledger, const jm_a
     profile *one = wants_samples(job) ? get(profiles, ledger, job) : NULL;
     if (!one || !one->file)
         return;
-    if (one->marks == MARKS_MAX || is_coarse(profiles, one)) {
+    if (one->marks == MARKS_MAX || is_coarse(profiles, one->size)) {
         one->left_out++;
         return;
     }

@@ -95,19 +95,24 @@ static int listen_at(const char *path, mode_t mode, jm_message *why) {
     return -1;
 }
 
+typedef char socket_path[JM_PATH_MAX + sizeof JM_SOCKET_OF_SLURM];
+
+static const char *slurms_socket(const jm_daemon *daemon, socket_path path) {
+    jm_format(path, sizeof(socket_path), "%s" JM_SOCKET_OF_SLURM, daemon->config.socket);
+    return path;
+}
+
 int jm_server_listen(const jm_daemon *daemon, jm_listeners *made, jm_message *why) {
-    char slurm[JM_PATH_MAX + sizeof JM_SOCKET_OF_SLURM];
-    jm_format(slurm, sizeof slurm, "%s" JM_SOCKET_OF_SLURM, daemon->config.socket);
-    made->slurm = listen_at(slurm, 0600, why);
+    socket_path path;
+    made->slurm = listen_at(slurms_socket(daemon, path), 0600, why);
     made->users = made->slurm < 0 ? -1 : listen_at(daemon->config.socket, 0666, why);
     return made->users < 0 ? -1 : 0;
 }
 
 void jm_server_unlink(const jm_daemon *daemon) {
-    char slurm[JM_PATH_MAX + sizeof JM_SOCKET_OF_SLURM];
-    jm_format(slurm, sizeof slurm, "%s" JM_SOCKET_OF_SLURM, daemon->config.socket);
+    socket_path path;
     unlink(daemon->config.socket);
-    unlink(slurm);
+    unlink(slurms_socket(daemon, path));
 }
 
 static watch *add_watch_in(server *s, int epoll, watch_kind kind, int fd) {
@@ -267,36 +272,42 @@ static int users_max(void) {
 }
 
 /* Users together get a part of the connections: slurmstepd's always finds one. */
-static bool has_room_for(const server *s, uint32_t uid) {
-    if (s->n_users < s->users_max || is_privileged(s, uid))
+static bool has_room_for_users(const server *s, uint32_t uid) {
+    if (s->n_users < s->users_max)
         return true;
     jm_warn("users have %d connections open, among them user %u: further ones are refused",
             s->n_users, uid);
     return false;
 }
 
+static watch *let_in(server *s, int fd) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (s->n_clients == CLIENTS_MAX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return NULL;
+    const bool privileged = is_privileged(s, peer.uid);
+    jm_process process = {0};
+    /* Of one who is gone an epilog's word still holds, and opens nothing. */
+    if (!jm_process_read(peer.pid, &process) && !privileged)
+        return NULL;
+    if (!privileged && !has_room_for_users(s, peer.uid))
+        return NULL;
+    watch *w = add_watch_in(s, privileged ? s->epoll : s->users->fd, WATCH_CLIENT, fd);
+    if (!w)
+        return NULL;
+    s->n_clients++;
+    s->n_users += !privileged;
+    w->client = (jm_client){.fd = fd, .privileged = privileged};
+    w->client.peer = (jm_peer){.pid = peer.pid, .pid_start = process.start, .uid = peer.uid};
+    return w;
+}
+
 /* False: nobody waits, or nobody more can be let in. */
 static bool greet_one(server *s, int listener) {
     int fd = jm_descriptor_move_up(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    jm_process process = {0};
-    watch *w = NULL;
-    /* Of one who is gone an epilog's word still holds, and opens nothing. */
-    if (fd >= 0 && s->n_clients < CLIENTS_MAX &&
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && has_room_for(s, peer.uid) &&
-        (jm_process_read(peer.pid, &process) || is_privileged(s, peer.uid)))
-        w = add_watch_in(s, is_privileged(s, peer.uid) ? s->epoll : s->users->fd, WATCH_CLIENT, fd);
-    if (!w) {
-        if (fd >= 0)
-            close(fd);
-        return fd >= 0;
-    }
-    s->n_clients++;
-    w->client = (jm_client){.fd = fd, .privileged = is_privileged(s, peer.uid)};
-    w->client.peer = (jm_peer){.pid = peer.pid, .pid_start = process.start, .uid = peer.uid};
-    s->n_users += !w->client.privileged;
-    return true;
+    if (fd >= 0 && !let_in(s, fd))
+        close(fd);
+    return fd >= 0;
 }
 
 /* All who came at once, so that what they ask is heard at once; of users, one. */
@@ -318,7 +329,7 @@ static void timer_fired(server *s, const watch *w) {
     uint64_t times;
     if (read(w->fd, &times, sizeof times) != sizeof times)
         return;
-    jm_daemon_tick(s->daemon);
+    jm_daemon_begin_tick(s->daemon);
 }
 
 static void show_life(const watch *w) {
@@ -505,7 +516,8 @@ int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners) {
     }
     jm_notify("READY=1");
     while (!s.stopping) {
-        handle_events(&s, s.epoll, EVENTS_MAX, jm_daemon_flush(daemon));
+        bool more = jm_daemon_go_on(daemon);
+        handle_events(&s, s.epoll, EVENTS_MAX, more ? 0 : jm_daemon_flush(daemon));
         if (s.failed) {
             jm_error("event loop: %s", strerror(s.failed));
             return -1;

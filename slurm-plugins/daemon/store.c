@@ -249,7 +249,7 @@ static int put_account(jm_store *store, const jm_ledger *ledger, jm_account *a) 
         put(store, PUT_ACCOUNT, "iiiisiiiiiiiiiisiddiiiidii", a->id, a->job ? a->job->id : a->id,
             (int64_t)a->kind, (int64_t)a->job_id, a->step, (int64_t)a->uid, (int64_t)a->pid,
             i64(a->pid_start), i64(a->cpus), (int64_t)a->mode, a->opened_ns, a->closed_ns,
-            a->active_ns, a->gap_ns, i64(a->samples), a->note, i64(a->cpu_ns + a->pace.ahead_ns),
+            a->active_ns, a->gap_ns, i64(a->samples), a->note, i64(a->cpu_ns) + a->pace.ahead_ns,
             a->current_w, a->peak_w, (int64_t)a->contained, (int64_t)a->cpu_source, a->suspended_ns,
             i64(a->gpus), a->profile_hz, (int64_t)a->cpu_sources, i64(a->regions.refused));
     for (int c = 0; c < ledger->n_channels && status == 0; c++) {

@@ -37,16 +37,18 @@ static bool read_cpu(const jm_account *account, jm_cpu_source source, uint64_t *
     return true;
 }
 
-static void take_cpu(jm_account *account, uint64_t now_ns) {
-    uint64_t charged_ns = account->cpu_ns + account->pace.ahead_ns;
-    account->cpu_tick_ns = now_ns > charged_ns ? now_ns - charged_ns : 0;
+/* What was taken for its and was not is not taken back: the energy of that time is divided. */
+static void count(jm_account *account, uint64_t now_ns) {
+    int64_t *ahead_ns = &account->pace.ahead_ns;
+    *ahead_ns -= now_ns > account->cpu_ns ? (int64_t)(now_ns - account->cpu_ns) : 0;
+    if (*ahead_ns > 0)
+        *ahead_ns = 0;
     account->cpu_ns = now_ns;
-    account->pace.ahead_ns = 0;
 }
 
 static void measure_pace(jm_pace *pace, uint64_t cpu_ns, int64_t boot_ns) {
     int64_t took_ns = boot_ns - pace->since_ns;
-    pace->tick_ns = boot_ns;
+    pace->read_ns = boot_ns;
     if (pace->since_ns != 0 && cpu_ns >= pace->since_cpu_ns) {
         if (took_ns < PACE_LEAST_NS)
             return;
@@ -57,41 +59,46 @@ static void measure_pace(jm_pace *pace, uint64_t cpu_ns, int64_t boot_ns) {
     pace->since_cpu_ns = cpu_ns;
 }
 
-static jm_activity activity_of(const jm_account *account, jm_cpu_source source,
-                               jm_activity children) {
-    if (account->cpu_tick_ns > 0)
+static jm_activity activity_of(const jm_account *account, bool used, jm_activity children) {
+    if (used)
         return JM_ACTIVITY_RUNNING;
     if (account->group && jm_cgroup_is_frozen(account->group))
         return JM_ACTIVITY_STOPPED;
-    return source == JM_CPU_PROC ? children : jm_process_children_activity(account->pid);
+    return account->cpu_source == JM_CPU_PROC ? children
+                                              : jm_process_children_activity(account->pid);
 }
 
-void jm_usage_refresh(const char *proc, jm_account *account, int64_t boot_ns) {
+/* Two sources count from different moments: what was used until now is still the old one's. */
+static void change_source(jm_account *account, jm_cpu_source source, uint64_t now_ns) {
+    if (account->cpu_source == JM_CPU_PROC)
+        count(account, jm_process_tree_cpu_ns(account->pid, NULL));
+    account->cpu_source = source;
+    account->cpu_ns = now_ns;
+    account->pace = (jm_pace){.ahead_ns = account->pace.ahead_ns};
+}
+
+void jm_usage_read(const char *proc, jm_account *account, int64_t boot_ns) {
     jm_activity children = JM_ACTIVITY_NONE;
     uint64_t now_ns;
-    account->cpu_tick_ns = 0;
     if (!account->group && account->group_looks < LOOKS_MAX)
         look_for_group(proc, account);
     const jm_cpu_source source = account->group ? account->group->source : JM_CPU_PROC;
+    const uint64_t before_ns = account->cpu_ns;
     if (read_cpu(account, source, &now_ns, &children)) {
-        if (source == account->cpu_source) {
-            take_cpu(account, now_ns);
-        } else {
-            /* Two sources count from different moments: this tick is still the old one's. */
-            if (account->cpu_source == JM_CPU_PROC)
-                take_cpu(account, jm_process_tree_cpu_ns(account->pid, NULL));
-            account->cpu_source = source;
-            account->cpu_ns = now_ns;
-            account->pace = (jm_pace){0};
-        }
+        if (source == account->cpu_source)
+            count(account, now_ns);
+        else
+            change_source(account, source, now_ns);
     }
     measure_pace(&account->pace, account->cpu_ns, boot_ns);
-    account->activity = activity_of(account, source, children);
+    account->activity = activity_of(account, account->cpu_ns > before_ns, children);
 }
 
-void jm_usage_go_on(jm_account *account, int64_t boot_ns) {
+void jm_usage_take(jm_account *account, int64_t boot_ns) {
     jm_pace *pace = &account->pace;
-    account->cpu_tick_ns = (uint64_t)(pace->cpus * (double)(boot_ns - pace->tick_ns));
-    pace->ahead_ns += account->cpu_tick_ns;
-    pace->tick_ns = boot_ns;
+    int64_t used_ns = -pace->ahead_ns;
+    if (pace->known)
+        used_ns += (int64_t)(pace->cpus * (double)(boot_ns - pace->read_ns));
+    account->cpu_tick_ns = used_ns > 0 ? (uint64_t)used_ns : 0;
+    pace->ahead_ns += (int64_t)account->cpu_tick_ns;
 }

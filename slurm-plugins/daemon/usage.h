@@ -7,17 +7,16 @@
 #include "ledger.h"
 
 /*
- * Set cpu_tick_ns (since the last call), cpu_ns, cpu_source, pace and activity of an open account
- * of a process. The step's control group is looked for until it is found, or until it is plain that
- * there is none. proc: "/proc", or a test's folder; boot_ns: now (CLOCK_BOOTTIME).
+ * Set cpu_ns, cpu_source, pace and activity of an open account of a process. The step's control
+ * group is looked for until it is found, or until it is plain that there is none. proc: "/proc", or
+ * a test's folder; boot_ns: now (CLOCK_BOOTTIME).
  */
-void jm_usage_refresh(const char *proc, jm_account *account, int64_t boot_ns);
+void jm_usage_read(const char *proc, jm_account *account, int64_t boot_ns);
 
 /*
- * Set cpu_tick_ns without a look, as if it went on at its pace (which is known). What it used
- * beyond that is its when it is read again; what it did not use is not taken back, for the energy
- * of that time is divided.
+ * Set cpu_tick_ns, what it used since the last call: as read and, since it was read, as if it went
+ * on at its pace. What it used beyond that is its at the next call after it is read again.
  */
-void jm_usage_go_on(jm_account *account, int64_t boot_ns);
+void jm_usage_take(jm_account *account, int64_t boot_ns);
 
 #endif

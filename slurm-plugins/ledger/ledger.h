@@ -71,12 +71,12 @@ typedef struct {
 
 /* How an account uses CPU time, for ticks at which it is not read. */
 typedef struct {
-    int64_t tick_ns;       /* CLOCK_BOOTTIME of its last, read or not */
+    int64_t read_ns;       /* CLOCK_BOOTTIME of when it last was */
     int64_t since_ns;      /* the pace is measured from here; 0: it was never read */
     uint64_t since_cpu_ns; /* its cpu_ns then */
     double cpus;           /* used on average */
     bool known;
-    uint64_t ahead_ns; /* what ticks took it to have used beyond cpu_ns */
+    int64_t ahead_ns; /* what ticks took it to have used beyond cpu_ns; < 0: not yet */
 } jm_pace;
 
 typedef struct jm_account {

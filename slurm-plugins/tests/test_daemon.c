@@ -242,18 +242,27 @@ TEST(a_jobs_tick_takes_in_no_marks_but_its_own) {
 
 static jm_account *open_at_a_pace(uint32_t job, pid_t pid) {
     jm_account *step = open_now(job, "0", pid);
-    step->pace = (jm_pace){.tick_ns = jm_boot_ns(), .cpus = 1, .known = true};
+    step->pace = (jm_pace){.read_ns = jm_boot_ns(), .cpus = 1, .known = true};
     return step;
 }
 
 /* No job's tick looks at all now. */
 static void grow(void) {
-    node.sweep_ns = SECOND;
-    node.swept_boot_ns = jm_boot_ns();
+    node.sweep.took_ns = SECOND;
+    node.sweep.whole_ns = jm_boot_ns();
 }
 
-static bool went_on(const jm_account *step) {
-    return step->cpu_tick_ns >= 2000000 && step->cpu_tick_ns < 60 * (uint64_t)SECOND;
+static bool was_read(const jm_account *step, int64_t since_ns) {
+    return step->pace.read_ns >= since_ns;
+}
+
+static bool went_on(const jm_account *step, int64_t since_ns) {
+    return !was_read(step, since_ns) && step->cpu_tick_ns >= 2000000;
+}
+
+static int64_t a_moment_later(void) {
+    test_pause_ms(2);
+    return jm_boot_ns();
 }
 
 /* Where a look at all takes long, who asks waits for none but its own. */
@@ -262,16 +271,13 @@ TEST(a_jobs_tick_on_a_large_node_reads_its_own) {
     jm_account *young = open_now(others, "1", young_pid);
     jm_account *step = open_at_a_pace(ours, pid), *other = open_at_a_pace(others, other_pid);
     grow();
-    test_pause_ms(2);
+    int64_t since_ns = a_moment_later();
     jm_daemon_sample_for_job(&node, ours);
-    expect(step->cpu_tick_ns == 0 && young->cpu_tick_ns == 0 && went_on(other));
+    expect(was_read(step, since_ns) && was_read(young, since_ns) && went_on(other, since_ns));
     jm_ledger_watch_regions(&node.ledger, other, node.last_tick_boot_ns);
-    test_pause_ms(2);
+    since_ns = a_moment_later();
     jm_daemon_sample(&node, JM_ASKED_BY_MARK);
-    expect(other->cpu_tick_ns == 0 && went_on(step));
-    test_pause_ms(2);
-    jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
-    expect(step->cpu_tick_ns == 0 && node.sweep_ns < SECOND);
+    expect(was_read(other, since_ns) && went_on(step, since_ns));
     die(pid);
     die(other_pid);
     die(young_pid);
@@ -282,17 +288,31 @@ TEST(on_a_large_node_each_job_that_ends_is_read) {
     pid_t pid = live(NULL), other_pid = live(NULL);
     jm_account *step = open_at_a_pace(ours, pid), *other = open_at_a_pace(others, other_pid);
     grow();
-    test_pause_ms(2);
-    node.heard_boot_ns = jm_boot_ns();
+    int64_t since_ns = node.heard_boot_ns = a_moment_later();
     jm_daemon_close_account(&node, step, true);
-    expect(went_on(other));
+    expect(went_on(other, since_ns));
     int64_t tick_ns = node.last_tick_boot_ns;
     jm_daemon_sample_for_job(&node, 0); /* of whom nothing is to be read */
     expect_equal(node.last_tick_boot_ns, tick_ns);
     jm_daemon_close_account(&node, other, true);
-    expect(node.last_tick_boot_ns > tick_ns && other->cpu_tick_ns == 0);
+    expect(node.last_tick_boot_ns > tick_ns && was_read(other, since_ns));
     die(pid);
     die(other_pid);
+}
+
+/* A look at all goes on between what is asked; the tick, where it is due, comes at its end. */
+TEST(a_large_nodes_tick_follows_a_look_at_all) {
+    pid_t pid = live(NULL);
+    jm_account *step = open_at_a_pace(others, pid);
+    grow();
+    int64_t since_ns = a_moment_later();
+    jm_daemon_begin_tick(&node);
+    expect(!was_read(step, since_ns) && node.last_tick_boot_ns < since_ns);
+    while (jm_daemon_go_on(&node))
+        expect(node.last_tick_boot_ns < since_ns);
+    expect(was_read(step, since_ns) && node.last_tick_boot_ns >= since_ns);
+    expect(node.sweep.took_ns < SECOND && !node.tick_due);
+    die(pid);
 }
 
 /* The node slept, or its period is an hour. */
@@ -300,10 +320,15 @@ TEST(nobody_goes_on_at_a_pace_for_long) {
     pid_t pid = live(NULL);
     jm_account *step = open_at_a_pace(others, pid);
     grow();
-    node.swept_boot_ns -= 2 * SECOND;
-    test_pause_ms(2);
+    node.sweep.whole_ns -= 2 * SECOND;
+    int64_t since_ns = a_moment_later();
     jm_daemon_sample_for_job(&node, ours);
-    expect(step->cpu_tick_ns == 0 && node.swept_boot_ns == node.last_tick_boot_ns);
+    int64_t tick_ns = node.last_tick_boot_ns;
+    expect(went_on(step, since_ns));
+    while (jm_daemon_go_on(&node))
+        continue;
+    expect(was_read(step, since_ns));
+    expect_equal(node.last_tick_boot_ns, tick_ns);
     die(pid);
 }
 
