@@ -43,7 +43,7 @@ typedef struct {
     char boot_id[JM_NAME_MAX];
     /* Accounts begin and end at ticks, so that a record's times bound its energy exactly. */
     int64_t last_tick_boot_ns, last_tick_real_ns;
-    int64_t powers_boot_ns;  /* of the last tick with powers, which took in all marks */
+    int64_t powers_boot_ns; /* of the last tick with powers, which took in all marks */
     jm_sweep sweep;
     bool tick_due;           /* the periodic one, at the end of the look that goes on */
     uint32_t read_job_id;    /* whose accounts the last tick read, where it was not all's */

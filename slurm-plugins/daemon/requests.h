@@ -7,7 +7,7 @@
 #include "protocol.h"
 
 /*
- * Requests (ledger/protocol.h). Privileged: root, the daemon's own user, `privileged_users`; the
+ * Requests (protocol/protocol.h). Privileged: root, the daemon's own user, `privileged_users`; the
  * caller's process is the account's slurmstepd, known by its peer credentials.
  *
  * A request with quiet=1 is not answered. With sent_ns (CLOCK_BOOTTIME) and wait_ms it says when it

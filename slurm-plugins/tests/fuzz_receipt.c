@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Fuzz target: of all that may come as a receipt, only the file's name and its checksum take a file
 // out of the outbox.
-#include "../daemon/forward_mqtt.c" // its receipts are no one else's
+#include "../delivery/forward_mqtt.c" // its receipts are no one else's
 
 #include "bk_fixtures.h"
 #include "bk_fuzz.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Tests of ledger/config.c: what it takes, its defaults, and each error with file, line and key.
+// Tests of config/config.c: what it takes, its defaults, and each error with file, line and key.
 #include "config.h"
 #include "locate.h"
 

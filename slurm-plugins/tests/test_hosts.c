@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Tests of ledger/hosts.c: Slurm's host lists, and what is none.
+// Tests of config/hosts.c: Slurm's host lists, and what is none.
 #include "hosts.h"
 
 #include "bk_expect.h"

@@ -12,10 +12,8 @@ static jm_ledger ledger;
 static jm_sweep sweep;
 
 static jm_account *open_one(uint64_t number) {
-    jm_open_request request = {.job_id = 1 + (uint32_t)number % 50,
-                               .step = "0",
-                               .pid = getpid(),
-                               .pid_start = number};
+    jm_open_request request = {
+        .job_id = 1 + (uint32_t)number % 50, .step = "0", .pid = getpid(), .pid_start = number};
     return jm_ledger_open(&ledger, &request, jm_real_ns());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Tests of ledger/text.c: bounded messages, strict numbers, small files.
+// Tests of common/text.c: bounded messages, strict numbers, small files.
 #include "text.h"
 
 #include "bk_fixtures.h"

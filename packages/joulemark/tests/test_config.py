@@ -45,7 +45,7 @@ def test_error_names_file_line_and_key(tmp_path, text, expected):
 def test_the_daemon_knows_the_same_keys():
     """It judges the file as a whole, so a key that one of both lacks would be refused."""
     checkout = Path(__file__).parents[3]
-    text = (checkout / "slurm-plugins/ledger/config.c").read_text()
+    text = (checkout / "slurm-plugins/config/config.c").read_text()
     tables = re.findall(r"(top_fields|site_keys)\[\] = \{\n(.*?)\n\};", text, re.DOTALL)
     text = "\n".join(table for _, table in tables)
     assert set(re.findall(r'\{"(\w+)", (?:JM_KEY|jm_parse|parse)_', text)) == set(config.KEYS)

@@ -18,7 +18,7 @@ NEEDED = {
     "store": "the site's store: a file's absolute path, or a URL such as "
     "postgresql+psycopg://joulemark@host/joulemark",
 }
-# What slurm-plugins/ledger/config.c knows: both read one file.
+# What slurm-plugins/config/config.c knows: both read one file.
 KEYS = (
     *("cluster", "socket", "transport", "mqtt", "gateway", "state_dir", "record_dir", "store"),
     *("log_file", "period_s", "profile_max_hz", "profile_max_mib", "profile_dir", "cpus"),
