@@ -106,6 +106,7 @@ typedef struct jm_account {
     unsigned cpu_sources;    /* JOB: of its steps that have ended, a bit each */
     struct jm_cgroup *group; /* of the step, once it is found; NULL: not yet */
     int group_looks;         /* how often it was looked for in vain */
+    unsigned group_reads;    /* how often it was read meanwhile */
     jm_activity activity;
     int64_t suspended_ns; /* time in which all its processes were stopped */
     jm_gpus gpus;         /* bound to it; of a JOB, to any of its steps */

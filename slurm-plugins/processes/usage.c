@@ -9,9 +9,15 @@
 #include <stdlib.h>
 
 /* A process just forked is not in its group yet; one that is seen outside so often stays there. */
-enum { LOOKS_MAX = 5 };
+enum { LOOKS_MAX = 5, LOOKS_OFTEN = 16 };
 /* /proc counts in hundredths of a second: in less time than this it shows no pace. */
 static const int64_t PACE_LEAST_NS = 100000000;
+
+/* Of one without a process in it ever less often. */
+static bool is_time_to_look(jm_account *account) {
+    const unsigned reads = account->group_reads++;
+    return account->group_looks < LOOKS_MAX && (reads < LOOKS_OFTEN || (reads & (reads - 1)) == 0);
+}
 
 static void look_for_group(const char *proc, jm_account *account) {
     jm_cgroup group;
@@ -80,7 +86,7 @@ static void change_source(jm_account *account, jm_cpu_source source, uint64_t no
 void jm_usage_read(const char *proc, jm_account *account, int64_t boot_ns) {
     jm_activity children = JM_ACTIVITY_NONE;
     uint64_t now_ns;
-    if (!account->group && account->group_looks < LOOKS_MAX)
+    if (!account->group && is_time_to_look(account))
         look_for_group(proc, account);
     const jm_cpu_source source = account->group ? account->group->source : JM_CPU_PROC;
     const uint64_t before_ns = account->cpu_ns;

@@ -155,6 +155,22 @@ TEST(a_change_of_source_makes_no_leap) {
     free(account.group);
 }
 
+/* Of a slurmstepd that starts nothing, such as between two tasks. */
+TEST(a_group_is_looked_for_ever_less_often_until_it_is_there) {
+    make_version_1();
+    jm_account account = {.kind = JM_ACCOUNT_STEP, .job_id = 7, .step = "0", .pid = 100};
+    test_write("proc/100/task/100/children", "");
+    for (int reads = 0; reads < 1000; reads++)
+        ++now_ns, look(&account);
+    expect(!account.group && account.group_looks == 0);
+    test_write("proc/100/task/100/children", "101 ");
+    int reads = 0;
+    for (; reads < 1000 && !account.group; reads++)
+        ++now_ns, look(&account);
+    expect(account.group != NULL && reads > 1);
+    free(account.group);
+}
+
 static void count_cpu(uint64_t cpu_ns) {
     test_write("cg/cpu/slurm_n1/uid_0/job_7/step_0/cpuacct.usage",
                test_text("%" PRIu64 "\n", cpu_ns));
