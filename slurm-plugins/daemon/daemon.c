@@ -17,8 +17,13 @@ static const int64_t SHORTEST_TICK_NS = 100000;
 /* What is opened or closed is on disk after this time: beyond a short step's launch, within a tick.
  */
 static const int64_t SAVE_WITHIN_NS = 50000000;
+/* Where a save of all takes long, one follows another, and with it the records of jobs that have
+ * ended, no sooner than after so many times that. */
+static const int64_t SAVE_REST = 100;
 /* Nobody goes on at a pace for much longer: the node slept, or its period is an hour. */
 static const int64_t SWEEP_OLDEST_NS = 1000000000;
+/* A folder that is full or gone is not tried again at every event. */
+static const int64_t RECORDS_EVERY_NS = 10 * INT64_C(1000000000);
 /* A closed job whose epilog has not come for so long gets its record without it. */
 static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
 
@@ -70,6 +75,7 @@ static jm_moment last_tick(const jm_daemon *daemon) {
 
 static void save(jm_daemon *daemon) {
     daemon->unsaved_since_ns = 0;
+    daemon->saved_boot_ns = jm_boot_ns();
     if (!daemon->store)
         return;
     jm_message why;
@@ -86,6 +92,12 @@ static void save(jm_daemon *daemon) {
     if (daemon->charged_unsaved)
         jm_unsaved_clear(daemon->config.socket);
     daemon->charged_unsaved = false;
+}
+
+static void save_all(jm_daemon *daemon) {
+    int64_t began_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    save(daemon);
+    daemon->save_ns = jm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
 static void mark_unsaved(jm_daemon *daemon) {
@@ -161,7 +173,7 @@ void jm_daemon_tick(jm_daemon *daemon) {
     daemon->tick_due = false;
     jm_daemon_sample(daemon, JM_ASKED_BY_PERIOD);
     jm_presence_close_lost(daemon);
-    save(daemon);
+    save_all(daemon);
     if (daemon->store && !daemon->store_fault.text[0])
         jm_ledger_retire(&daemon->ledger, is_over, NULL);
 }
@@ -538,9 +550,12 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
     jm_ledger_close(&daemon->ledger, job, now_ns, false);
     warn_without_contain(daemon, job);
     daemon->contains = job->contained;
-    /* The epilog holds up the node, so the record is written after it has its answer. */
+    /* The epilog holds up the node, so all this is saved, and recorded, after it has its answer. */
     job->due = true;
-    save(daemon); /* nobody tells a next daemon of the job again */
+    daemon->records_due = true;
+    mark_unsaved(daemon);
+    if (!job->contained)
+        save(daemon); /* the next daemon would not find that it is over */
     return 0;
 }
 
@@ -550,20 +565,32 @@ bool jm_daemon_end_unknown_job(jm_daemon *daemon, uint32_t job_id, uint32_t uid)
     jm_end *end = &daemon->ends[(daemon->n_ends - 1) % JM_ENDS_MAX];
     end->uid = uid;
     end->unknown = true;
+    daemon->records_due = true;
     return true;
 }
 
 int jm_daemon_flush(jm_daemon *daemon) {
-    if (daemon->unsaved_since_ns == 0)
+    int64_t now_ns = jm_boot_ns();
+    if (now_ns >= daemon->next_records_ns)
+        daemon->records_due = true;
+    if (daemon->unsaved_since_ns == 0 && !daemon->records_due)
         return -1;
-    int64_t left_ns = daemon->unsaved_since_ns + SAVE_WITHIN_NS - jm_boot_ns();
+    int64_t left_ns = daemon->saved_boot_ns + SAVE_REST * daemon->save_ns - now_ns;
+    int64_t due_ns = daemon->records_due ? now_ns : daemon->unsaved_since_ns + SAVE_WITHIN_NS;
+    if (left_ns < due_ns - now_ns)
+        left_ns = due_ns - now_ns;
     if (left_ns > 0)
         return (int)(left_ns / 1000000) + 1;
-    save(daemon);
+    if (daemon->records_due)
+        jm_daemon_write_due_records(daemon);
+    else
+        save(daemon);
     return -1;
 }
 
 void jm_daemon_write_due_records(jm_daemon *daemon) {
+    daemon->records_due = false;
+    daemon->next_records_ns = jm_boot_ns() + RECORDS_EVERY_NS;
     write_all_unknown(daemon);
     int64_t now_ns = jm_real_ns();
     bool tried = false;

@@ -51,6 +51,9 @@ typedef struct {
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
     int64_t unsaved_since_ns; /* CLOCK_BOOTTIME; 0: no account was opened or closed since a save */
+    int64_t saved_boot_ns, save_ns; /* the last save's end, and the CPU time of the last of all */
+    bool records_due;               /* of a job that has ended */
+    int64_t next_records_ns;        /* CLOCK_BOOTTIME; then those that failed are tried again */
     bool charged_unsaved; /* a record holds energy that no saved ledger has charged (unsaved.h) */
     bool recovering;      /* the first tick after a start bridges the time nobody looked */
     bool warned_contain;
@@ -104,9 +107,9 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
 bool jm_daemon_end_unknown_job(jm_daemon *daemon, uint32_t job_id, uint32_t uid);
 
 /*
- * Save what was opened or closed, once it is old enough: a launch of many steps is one save, and
- * none of it waits for a disk. Milliseconds until it should be called again; -1: nothing is left to
- * save.
+ * Save what was opened or closed, and write the records of what has ended, once they are old
+ * enough: a launch of many steps is one save, and none of it waits for a disk. Milliseconds until
+ * it should be called again; -1: nothing is left to save.
  */
 int jm_daemon_flush(jm_daemon *daemon);
 

@@ -119,13 +119,9 @@ static void do_end(jm_requests *r, jm_client *client, const jm_packet *packet, c
     uint32_t user = (uint32_t)jm_packet_u64(packet, "uid", 0);
     if (job == 0 || job > UINT32_MAX)
         jm_requests_refuse(answer, "end needs job=NUMBER");
-    else if (jm_daemon_end_job(r->daemon, (uint32_t)job, client->sent_ns, &why) == 0)
-        r->records_due = true;
-    else {
+    else if (jm_daemon_end_job(r->daemon, (uint32_t)job, client->sent_ns, &why) != 0) {
         jm_error("job %u: %s", (unsigned)job, why.text);
-        if (jm_daemon_end_unknown_job(r->daemon, (uint32_t)job, user))
-            r->records_due = true;
-        else
+        if (!jm_daemon_end_unknown_job(r->daemon, (uint32_t)job, user))
             jm_requests_refuse(answer, why.text);
     }
 }

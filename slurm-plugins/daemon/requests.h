@@ -64,7 +64,6 @@ typedef struct {
     /* Of the answer that was made last: */
     int passed_fds[2];  /* go with it; -1: none */
     jm_account *opened; /* whose process is not watched yet, or NULL */
-    bool records_due;   /* some are to be written once it is sent */
 } jm_requests;
 
 /* answer: JM_PACKET_MAX bytes. Where the client then has asked_ns it waits, and gets its answer

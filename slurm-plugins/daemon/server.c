@@ -35,7 +35,6 @@ enum {
 /* Users' events in a row, as when a job's ranks begin, need not rest before this has passed; each
  * costs the loop around it, too. */
 static const int64_t USERS_BANK_NS = 200000000, USERS_LEAST_NS = 50000;
-static const int64_t RECORDS_EVERY_NS = 10 * INT64_C(1000000000);
 
 typedef enum {
     WATCH_TIMER,
@@ -71,7 +70,6 @@ typedef struct {
     watch *marks, *profile;
     int64_t profile_ns; /* the profile timer's period; 0: it does not run */
     jm_requests requests;
-    int64_t next_records_ns; /* CLOCK_BOOTTIME */
     bool stopping;
     int failed; /* errno of the event loop */
 } server;
@@ -360,16 +358,6 @@ static void set_profile_timer(server *s) {
     s->profile_ns = ns;
 }
 
-/* A folder that is full or gone is not tried again at every event. */
-static void write_records(server *s) {
-    int64_t now_ns = jm_boot_ns();
-    if (now_ns < s->next_records_ns && !s->requests.records_due)
-        return;
-    s->requests.records_due = false;
-    jm_daemon_write_due_records(s->daemon);
-    s->next_records_ns = now_ns + RECORDS_EVERY_NS;
-}
-
 static void signal_came(server *s, const watch *w) {
     struct signalfd_siginfo info;
     if (read(w->fd, &info, sizeof info) != sizeof info)
@@ -524,7 +512,6 @@ int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners) {
         }
         jm_requests_answer_waiting(&s.requests);
         set_profile_timer(&s);
-        write_records(&s);
     }
     jm_notify("STOPPING=1");
     let_go(&s);

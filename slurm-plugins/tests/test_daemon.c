@@ -191,6 +191,38 @@ TEST(a_pause_is_saved_where_it_ended_somebody) {
     die(there);
 }
 
+static void end_job(jm_account *step) {
+    end_step(step);
+    expect_equal(jm_daemon_end_job(&node, step->job_id, jm_boot_ns(), &why), 0);
+}
+
+/* Its epilog has its answer by then; but where a job has no .extern step, a next daemon could not
+ * find that it is over. */
+TEST(an_end_is_saved_later_where_it_can_be_found_again) {
+    pid_t pid = live(NULL), bare_pid = live(NULL);
+    jm_account *step = open_now(ours, "extern", pid), *bare = open_now(others, "0", bare_pid);
+    jm_daemon_tick(&node);
+    end_job(step);
+    expect(node.unsaved_since_ns != 0);
+    end_job(bare);
+    expect_equal(node.unsaved_since_ns, 0);
+}
+
+/* Of a large node's ledger. */
+TEST(where_a_save_takes_long_records_wait_for_its_rest) {
+    pid_t pid = live(NULL);
+    jm_account *step = open_now(ours, "extern", pid);
+    jm_daemon_write_due_records(&node);
+    end_job(step);
+    node.save_ns = SECOND / 100;
+    node.saved_boot_ns = jm_boot_ns();
+    expect(jm_daemon_flush(&node) > 500);
+    expect(jm_ledger_find_job(&node.ledger, ours) != NULL);
+    node.saved_boot_ns -= SECOND;
+    expect_equal(jm_daemon_flush(&node), -1);
+    expect(jm_ledger_find_job(&node.ledger, ours) == NULL);
+}
+
 /* Each would sweep the node: of many that came at once the first does. */
 TEST(what_came_at_once_shares_a_tick) {
     for (int round = 0; round < 3; round++) {
