@@ -153,7 +153,7 @@ def test_each_task_of_an_array_is_a_job_of_its_own(shaped: Cluster) -> None:
 
 def test_of_an_array_of_ten_thousand_what_ran_has_its_energy(shaped: Cluster) -> None:
     """The rest, which is cancelled before it runs, is one row without."""
-    with shaped.changed(slurm_conf={"MaxArraySize": "10001", "MaxJobCount": "20000"}) as cluster:
+    with shaped.changed(slurm_conf={"MaxArraySize": "10001"}) as cluster:
         words = [
             "--array=0-9999%2",
             "-n1",
