@@ -497,10 +497,16 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
     holder->active_ns = holder->told.active_ns;
 }
 
+/* No process of its own was seen at any read, as of an .extern step from Slurm 25.05 on. */
+static bool started_nothing(const jm_account *account) {
+    return account->cpu_source == JM_CPU_PROC && account->group_reads > 0 &&
+           account->group_looks == 0;
+}
+
 static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, bool agreed) {
     if (!is_open(holder))
         return;
-    if (holder->job)
+    if (holder->job && !started_nothing(holder))
         holder->job->cpu_sources |= 1u << holder->cpu_source;
     double variance_uj2[ledger->n_channels + 1], common_uj2[ledger->n_channels + 1];
     for (int c = 0; c < ledger->n_channels; c++) {

@@ -372,6 +372,22 @@ TEST(a_requeued_job_has_two_accounts) {
     check_books();
 }
 
+/* Slurm 25.05's .extern step has no process but slurmstepd: where the others' CPU time is from
+ * their groups, the job's is. */
+TEST(a_step_that_started_nothing_names_no_source) {
+    begin_node(4, 10);
+    jm_account *outer = open_step(7, "extern", 100, 2), *step = open_step(7, "0", 101, 2);
+    jm_account *seen = open_step(8, "0", 102, 2);
+    outer->group_reads = step->group_reads = seen->group_reads = 3;
+    step->group_looks = seen->group_looks = 1;
+    step->cpu_source = JM_CPU_CGROUP1;
+    jm_ledger_close(&ledger, step, SECOND, true);
+    jm_ledger_close(&ledger, outer, SECOND, true);
+    jm_ledger_close(&ledger, seen, SECOND, true);
+    expect_equal(step->job->cpu_sources, 1u << JM_CPU_CGROUP1);
+    expect_equal(seen->job->cpu_sources, 1u << JM_CPU_PROC);
+}
+
 /* Saving and loading at any moment gives the same ledger; loading twice changes nothing. */
 TEST(a_ledger_survives_its_daemon) {
     jm_message why;
