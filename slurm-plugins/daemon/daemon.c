@@ -17,11 +17,13 @@ static const int64_t SHORTEST_TICK_NS = 100000;
 /* What is opened or closed is on disk after this time: beyond a short step's launch, within a tick.
  */
 static const int64_t SAVE_WITHIN_NS = 50000000;
-/* Where a save of all takes long, one follows another, and with it the records of jobs that have
- * ended, no sooner than after so many times that. */
-static const int64_t SAVE_REST = 100;
-/* Nobody goes on at a pace for much longer: the node slept, or its period is an hour. */
-static const int64_t SWEEP_OLDEST_NS = 1000000000;
+/* Where a save of all takes long, it and the records of what has ended rest for so many times that,
+ * and no longer than this. */
+static const int64_t SAVE_REST = 100, SAVE_REST_MAX_NS = 1000000000;
+/* So long records are written, and then what was asked meanwhile is heard. */
+static const int64_t RECORDS_PART_NS = 1000000;
+/* Nobody goes on at a pace for longer: a look at all begins, or after a sleep is made at once. */
+static const int64_t SWEEP_OLDEST_NS = 1000000000, PACE_LONGEST_NS = 5000000000;
 /* A folder that is full or gone is not tried again at every event. */
 static const int64_t RECORDS_EVERY_NS = 10 * INT64_C(1000000000);
 /* A closed job whose epilog has not come for so long gets its record without it. */
@@ -31,7 +33,7 @@ static const int64_t EPILOG_PATIENCE_NS = 30 * INT64_C(1000000000);
 static bool is_asked_for(const jm_account *account, jm_asked asked, uint32_t job_id) {
     return account->job_id == job_id || account->regions.watched ||
            (account->job && account->job->regions.watched) ||
-           (asked == JM_ASKED_BY_PERIOD && account->mode == JM_MODE_PROFILE);
+           (asked == JM_ASKED_BY_PERIOD && account->job && account->job->mode == JM_MODE_PROFILE);
 }
 
 /* Of all, or where that takes long of those alone that are asked for. */
@@ -75,7 +77,6 @@ static jm_moment last_tick(const jm_daemon *daemon) {
 
 static void save(jm_daemon *daemon) {
     daemon->unsaved_since_ns = 0;
-    daemon->saved_boot_ns = jm_boot_ns();
     if (!daemon->store)
         return;
     jm_message why;
@@ -114,8 +115,9 @@ static void notice_absence(jm_daemon *daemon) {
 static void sample(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
     jm_gain gains[JM_CHANNELS_MAX];
     notice_absence(daemon);
-    if (jm_sweep_is_long(&daemon->sweep))
-        read_cpu_times(daemon, asked, job_id, jm_boot_ns());
+    int64_t begun_ns = jm_boot_ns();
+    if (jm_sweep_is_long(&daemon->sweep) && begun_ns - daemon->sweep.whole_ns < PACE_LONGEST_NS)
+        read_cpu_times(daemon, asked, job_id, begun_ns);
     else
         read_all_cpu_times(daemon);
     int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
@@ -179,9 +181,9 @@ void jm_daemon_tick(jm_daemon *daemon) {
 }
 
 void jm_daemon_begin_tick(jm_daemon *daemon) {
-    daemon->tick_due = true;
-    if (jm_sweep_is_long(&daemon->sweep))
+    if (!daemon->tick_due && jm_sweep_is_long(&daemon->sweep))
         jm_sweep_begin(&daemon->sweep);
+    daemon->tick_due = true;
 }
 
 bool jm_daemon_go_on(jm_daemon *daemon) {
@@ -341,8 +343,9 @@ static void write_all_unknown(jm_daemon *daemon) {
 }
 
 void jm_daemon_stop(jm_daemon *daemon) {
+    read_all_cpu_times(daemon);
     jm_daemon_tick(daemon);
-    write_all_unknown(daemon); /* nothing else has them */
+    jm_daemon_write_due_records(daemon); /* of jobs without an account, nothing else has them */
     jm_forwarder_stop(&daemon->forwarder);
     jm_store_close(daemon->store);
     jm_sampler_close(&daemon->sampler);
@@ -554,8 +557,8 @@ int jm_daemon_end_job(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot_ns, 
     job->due = true;
     daemon->records_due = true;
     mark_unsaved(daemon);
-    if (!job->contained)
-        save(daemon); /* the next daemon would not find that it is over */
+    if (!job->contained || job->id == 0)
+        save(daemon); /* the next daemon would not find it, or not that it is over */
     return 0;
 }
 
@@ -565,50 +568,76 @@ bool jm_daemon_end_unknown_job(jm_daemon *daemon, uint32_t job_id, uint32_t uid)
     jm_end *end = &daemon->ends[(daemon->n_ends - 1) % JM_ENDS_MAX];
     end->uid = uid;
     end->unknown = true;
-    daemon->records_due = true;
+    daemon->unknown_due = true;
     return true;
 }
 
-int jm_daemon_flush(jm_daemon *daemon) {
-    int64_t now_ns = jm_boot_ns();
-    if (now_ns >= daemon->next_records_ns)
-        daemon->records_due = true;
-    if (daemon->unsaved_since_ns == 0 && !daemon->records_due)
-        return -1;
-    int64_t left_ns = daemon->saved_boot_ns + SAVE_REST * daemon->save_ns - now_ns;
-    int64_t due_ns = daemon->records_due ? now_ns : daemon->unsaved_since_ns + SAVE_WITHIN_NS;
-    if (left_ns < due_ns - now_ns)
-        left_ns = due_ns - now_ns;
-    if (left_ns > 0)
-        return (int)(left_ns / 1000000) + 1;
-    if (daemon->records_due)
-        jm_daemon_write_due_records(daemon);
-    else
-        save(daemon);
-    return -1;
+static bool has_record_due(const jm_account *job, int64_t now_ns, int64_t boot_ns) {
+    return job->kind == JM_ACCOUNT_JOB && job->closed_ns != 0 &&
+           (job->due || now_ns - job->closed_ns >= EPILOG_PATIENCE_NS) &&
+           (job->failed_boot_ns == 0 || boot_ns - job->failed_boot_ns > RECORDS_EVERY_NS / 2);
 }
 
-void jm_daemon_write_due_records(jm_daemon *daemon) {
-    daemon->records_due = false;
-    daemon->next_records_ns = jm_boot_ns() + RECORDS_EVERY_NS;
-    write_all_unknown(daemon);
-    int64_t now_ns = jm_real_ns();
-    bool tried = false;
+/* One at least, and then as long as that. True: more are due. */
+static bool write_records(jm_daemon *daemon, int64_t part_ns) {
+    const int64_t now_ns = jm_real_ns(), boot_ns = jm_boot_ns();
+    bool tried = false, saved = false;
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *job = daemon->ledger.accounts[i];
-        if (job->kind != JM_ACCOUNT_JOB || job->closed_ns == 0 ||
-            (!job->due && now_ns - job->closed_ns < EPILOG_PATIENCE_NS))
+        if (!has_record_due(job, now_ns, boot_ns))
             continue;
-        if (!tried)
-            save(daemon); /* as they ended; or else what follows knows that it cannot be */
+        if (tried && jm_boot_ns() - boot_ns >= part_ns)
+            return true;
         tried = true;
+        if (!saved && (job->dirty || daemon->store_fault.text[0]))
+            save(daemon);    /* as it ended; or else what follows knows that it cannot be */
+        saved |= job->dirty; /* or tried in vain: once for all */
         jm_message why;
         if (write_record(daemon, job, &why) != 0) {
             jm_error("job %u: %s; tried again later", job->job_id, why.text);
+            job->failed_boot_ns = boot_ns;
             continue;
         }
         i = -1; /* the list has changed */
     }
+    return false;
+}
+
+void jm_daemon_write_due_records(jm_daemon *daemon) {
+    write_all_unknown(daemon);
+    write_records(daemon, INT64_MAX);
+}
+
+/* Also those that could not be written, and those whose epilog never came. */
+static void look_for_records(jm_daemon *daemon, int64_t now_ns) {
+    if (daemon->unknown_due || now_ns >= daemon->next_records_ns)
+        write_all_unknown(daemon);
+    daemon->unknown_due = false;
+    if (now_ns < daemon->next_records_ns)
+        return;
+    daemon->next_records_ns = now_ns + RECORDS_EVERY_NS;
+    daemon->records_due = true;
+}
+
+int jm_daemon_flush(jm_daemon *daemon) {
+    int64_t now_ns = jm_boot_ns(), rest_ns = SAVE_REST * daemon->save_ns;
+    look_for_records(daemon, now_ns);
+    if (daemon->unsaved_since_ns == 0 && !daemon->records_due)
+        return -1;
+    if (rest_ns > SAVE_REST_MAX_NS)
+        rest_ns = SAVE_REST_MAX_NS;
+    int64_t due_ns = daemon->records_due ? now_ns : daemon->unsaved_since_ns + SAVE_WITHIN_NS;
+    if (due_ns < daemon->flushed_boot_ns + rest_ns)
+        due_ns = daemon->flushed_boot_ns + rest_ns;
+    if (due_ns > now_ns)
+        return (int)((due_ns - now_ns) / 1000000) + 1;
+    if (daemon->records_due && write_records(daemon, RECORDS_PART_NS))
+        return 0;
+    daemon->records_due = false;
+    if (daemon->unsaved_since_ns != 0)
+        save(daemon);
+    daemon->flushed_boot_ns = jm_boot_ns();
+    return -1;
 }
 
 static jm_account *account_of_descendant(const jm_daemon *daemon, int32_t pid) {

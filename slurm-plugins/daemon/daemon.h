@@ -51,9 +51,11 @@ typedef struct {
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
     int64_t unsaved_since_ns; /* CLOCK_BOOTTIME; 0: no account was opened or closed since a save */
-    int64_t saved_boot_ns, save_ns; /* the last save's end, and the CPU time of the last of all */
-    bool records_due;               /* of a job that has ended */
-    int64_t next_records_ns;        /* CLOCK_BOOTTIME; then those that failed are tried again */
+    int64_t save_ns;          /* CPU time that the last save of all took */
+    int64_t flushed_boot_ns;  /* of the end of the last flush that did something */
+    bool records_due;         /* of a job that has ended */
+    bool unknown_due;         /* of one that has no account here */
+    int64_t next_records_ns;  /* CLOCK_BOOTTIME; then what failed is tried again */
     bool charged_unsaved; /* a record holds energy that no saved ledger has charged (unsaved.h) */
     bool recovering;      /* the first tick after a start bridges the time nobody looked */
     bool warned_contain;

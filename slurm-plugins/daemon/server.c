@@ -505,7 +505,8 @@ int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners) {
     jm_notify("READY=1");
     while (!s.stopping) {
         bool more = jm_daemon_go_on(daemon);
-        handle_events(&s, s.epoll, EVENTS_MAX, more ? 0 : jm_daemon_flush(daemon));
+        int wait_ms = jm_daemon_flush(daemon);
+        handle_events(&s, s.epoll, EVENTS_MAX, more ? 0 : wait_ms);
         if (s.failed) {
             jm_error("event loop: %s", strerror(s.failed));
             return -1;

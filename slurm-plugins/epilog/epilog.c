@@ -15,8 +15,9 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* Longer than a step's, for the ledger is saved meanwhile; not long, for the node takes no other
- * job until we are done. A late answer costs nothing: the daemon writes the record all the same. */
+/* Longer than a step's, for the ledger may be saved meanwhile; not long, for the node takes no
+ * other job until we are done. A late answer costs nothing: the daemon writes the record all the
+ * same. */
 enum { END_TIMEOUT_MS = 1000 };
 
 static void report(void *context, const char *message) {

@@ -497,10 +497,10 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
     holder->active_ns = holder->told.active_ns;
 }
 
-/* No process of its own was seen at any read, as of an .extern step from Slurm 25.05 on. */
+/* From Slurm 25.05 on an .extern step starts nothing: no process of its own is ever seen. */
 static bool started_nothing(const jm_account *account) {
-    return account->cpu_source == JM_CPU_PROC && account->group_reads > 0 &&
-           account->group_looks == 0;
+    return account->kind == JM_ACCOUNT_EXTERN && account->cpu_source == JM_CPU_PROC &&
+           account->group_reads > 0 && account->group_looks == 0;
 }
 
 static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, bool agreed) {

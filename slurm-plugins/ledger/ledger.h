@@ -130,7 +130,8 @@ typedef struct jm_account {
     bool missed;      /* its last question got no answer in time: Slurm has an earlier one */
     bool contained;   /* JOB: an .extern account was opened for it */
     bool due;         /* JOB: closed, and no epilog will come: its record is to be written */
-    bool dirty;       /* the store does not have it as it is */
+    int64_t failed_boot_ns; /* JOB: its record could not be written then; 0: it was not tried */
+    bool dirty;             /* the store does not have it as it is */
 } jm_account;
 
 typedef struct {

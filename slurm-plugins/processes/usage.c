@@ -9,14 +9,14 @@
 #include <stdlib.h>
 
 /* A process just forked is not in its group yet; one that is seen outside so often stays there. */
-enum { LOOKS_MAX = 5, LOOKS_OFTEN = 16 };
+enum { LOOKS_MAX = 5, LOOKS_OFTEN = 16, LOOKS_RARELY = 64 };
 /* /proc counts in hundredths of a second: in less time than this it shows no pace. */
 static const int64_t PACE_LEAST_NS = 100000000;
 
-/* Of one without a process in it ever less often. */
+/* Of one without a process in it rarely, after a while. */
 static bool is_time_to_look(jm_account *account) {
     const unsigned reads = account->group_reads++;
-    return account->group_looks < LOOKS_MAX && (reads < LOOKS_OFTEN || (reads & (reads - 1)) == 0);
+    return account->group_looks < LOOKS_MAX && (reads < LOOKS_OFTEN || reads % LOOKS_RARELY == 0);
 }
 
 static void look_for_group(const char *proc, jm_account *account) {

@@ -196,31 +196,55 @@ static void end_job(jm_account *step) {
     expect_equal(jm_daemon_end_job(&node, step->job_id, jm_boot_ns(), &why), 0);
 }
 
-/* Its epilog has its answer by then; but where a job has no .extern step, a next daemon could not
- * find that it is over. */
+/* Its epilog has its answer by then; but not where a next daemon could not find that it is over. */
 TEST(an_end_is_saved_later_where_it_can_be_found_again) {
-    pid_t pid = live(NULL), bare_pid = live(NULL);
+    pid_t pid = live(NULL), bare_pid = live(NULL), short_pid = live(NULL);
     jm_account *step = open_now(ours, "extern", pid), *bare = open_now(others, "0", bare_pid);
     jm_daemon_tick(&node);
     end_job(step);
     expect(node.unsaved_since_ns != 0);
-    end_job(bare);
+    end_job(bare); /* it has no .extern step */
+    expect_equal(node.unsaved_since_ns, 0);
+    end_job(open_now(others + 1, "extern", short_pid)); /* it was never saved */
     expect_equal(node.unsaved_since_ns, 0);
 }
 
-/* Of a large node's ledger. */
+static bool has_ended_and_gone(uint32_t job) {
+    return jm_ledger_find_job(&node.ledger, job) == NULL;
+}
+
+/* Of a large node's ledger; the ticks' own saves are none of them. */
 TEST(where_a_save_takes_long_records_wait_for_its_rest) {
-    pid_t pid = live(NULL);
-    jm_account *step = open_now(ours, "extern", pid);
-    jm_daemon_write_due_records(&node);
+    jm_account *step = open_now(ours, "extern", live(NULL));
+    while (jm_daemon_flush(&node) >= 0)
+        test_pause_ms(1);
     end_job(step);
-    node.save_ns = SECOND / 100;
-    node.saved_boot_ns = jm_boot_ns();
+    node.save_ns = SECOND; /* and yet no longer than a second */
     expect(jm_daemon_flush(&node) > 500);
-    expect(jm_ledger_find_job(&node.ledger, ours) != NULL);
-    node.saved_boot_ns -= SECOND;
+    jm_daemon_tick(&node);
+    node.save_ns = SECOND;
+    expect(!has_ended_and_gone(ours));
+    node.flushed_boot_ns -= SECOND;
+    jm_daemon_tick(&node);
+    node.save_ns = SECOND;
     expect_equal(jm_daemon_flush(&node), -1);
-    expect(jm_ledger_find_job(&node.ledger, ours) == NULL);
+    expect(has_ended_and_gone(ours));
+}
+
+TEST(a_flush_that_looks_for_records_saves_what_is_open) {
+    pid_t pid = live(NULL);
+    open_now(ours, "extern", pid);
+    node.next_records_ns = 0;
+    expect_equal(jm_daemon_flush(&node), -1);
+    expect_equal(node.unsaved_since_ns, 0);
+    die(pid);
+}
+
+TEST(a_daemon_that_stops_leaves_no_record_to_write) {
+    end_job(open_now(ours, "extern", live(NULL)));
+    stop_daemon();
+    start_daemon();
+    expect(has_ended_and_gone(ours) && node.ledger.n_accounts == 0);
 }
 
 /* Each would sweep the node: of many that came at once the first does. */
@@ -340,6 +364,9 @@ TEST(a_large_nodes_tick_follows_a_look_at_all) {
     int64_t since_ns = a_moment_later();
     jm_daemon_begin_tick(&node);
     expect(!was_read(step, since_ns) && node.last_tick_boot_ns < since_ns);
+    int64_t began_ns = node.sweep.began_ns;
+    jm_daemon_begin_tick(&node); /* the look took a period: it goes on */
+    expect_equal(node.sweep.began_ns, began_ns);
     while (jm_daemon_go_on(&node))
         expect(node.last_tick_boot_ns < since_ns);
     expect(was_read(step, since_ns) && node.last_tick_boot_ns >= since_ns);
@@ -361,7 +388,25 @@ TEST(nobody_goes_on_at_a_pace_for_long) {
         continue;
     expect(was_read(step, since_ns));
     expect_equal(node.last_tick_boot_ns, tick_ns);
+    grow();
+    node.sweep.whole_ns -= 10 * SECOND;
+    since_ns = a_moment_later();
+    jm_daemon_sample_for_job(&node, ours);
+    expect(was_read(step, since_ns));
     die(pid);
+}
+
+/* Its samples are not a guess. */
+TEST(a_profiles_tick_on_a_large_node_reads_its_job) {
+    pid_t pid = live(NULL), other_pid = live(NULL);
+    jm_account *step = open_at_a_pace(ours, pid), *other = open_at_a_pace(others, other_pid);
+    step->job->mode = JM_MODE_PROFILE;
+    grow();
+    int64_t since_ns = a_moment_later();
+    jm_daemon_sample(&node, JM_ASKED_BY_PERIOD);
+    expect(was_read(step, since_ns) && went_on(other, since_ns));
+    die(pid);
+    die(other_pid);
 }
 
 static void rest_for(int64_t ns) {
