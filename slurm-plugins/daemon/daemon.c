@@ -41,9 +41,8 @@ static void read_cpu_times(jm_daemon *daemon, jm_asked asked, uint32_t job_id, i
     const jm_ledger *ledger = &daemon->ledger;
     for (int i = 0; i < ledger->n_accounts; i++) {
         jm_account *account = ledger->accounts[i];
-        if (account->kind == JM_ACCOUNT_JOB || account->closed_ns != 0)
-            continue;
-        if (!account->pace.known || is_asked_for(account, asked, job_id))
+        if (jm_account_runs(account) &&
+            (!account->pace.known || is_asked_for(account, asked, job_id)))
             jm_usage_read("/proc", account, boot_ns);
     }
     daemon->read_job_id = job_id;
@@ -58,7 +57,7 @@ static void read_all_cpu_times(jm_daemon *daemon) {
 
 static void take_cpu_times(const jm_ledger *ledger, int64_t boot_ns) {
     for (int i = 0; i < ledger->n_accounts; i++)
-        if (ledger->accounts[i]->kind != JM_ACCOUNT_JOB && ledger->accounts[i]->closed_ns == 0)
+        if (jm_account_runs(ledger->accounts[i]))
             jm_usage_take(ledger->accounts[i], boot_ns);
 }
 
@@ -343,7 +342,7 @@ static void write_all_unknown(jm_daemon *daemon) {
 }
 
 void jm_daemon_stop(jm_daemon *daemon) {
-    read_all_cpu_times(daemon);
+    daemon->sweep = (jm_sweep){0}; /* so the last tick reads all */
     jm_daemon_tick(daemon);
     jm_daemon_write_due_records(daemon); /* of jobs without an account, nothing else has them */
     jm_forwarder_stop(&daemon->forwarder);

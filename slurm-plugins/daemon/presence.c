@@ -157,7 +157,7 @@ bool jm_presence_after_pause(jm_daemon *daemon, const jm_moment *seen) {
 static void close_the_unwatched(jm_daemon *daemon) {
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *account = daemon->ledger.accounts[i];
-        if (account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0 && !account->watched &&
+        if (jm_account_runs(account) && !account->watched &&
             !jm_presence_lives(account->pid, account->pid_start))
             jm_daemon_close_account(daemon, account, false);
     }

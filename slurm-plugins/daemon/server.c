@@ -499,7 +499,7 @@ int jm_server_run(jm_daemon *daemon, const jm_listeners *listeners) {
     /* Accounts taken up from an earlier daemon have processes to watch too. */
     for (int i = 0; i < daemon->ledger.n_accounts; i++) {
         jm_account *account = daemon->ledger.accounts[i];
-        if (account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0)
+        if (jm_account_runs(account))
             watch_process(&s, account);
     }
     jm_notify("READY=1");

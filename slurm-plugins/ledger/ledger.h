@@ -177,6 +177,11 @@ typedef struct {
 } jm_open_request;
 jm_account *jm_ledger_open(jm_ledger *ledger, const jm_open_request *request, int64_t now_ns);
 
+/* Is it a process's, and open? */
+static inline bool jm_account_runs(const jm_account *account) {
+    return account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0;
+}
+
 /* Empty, one a channel; NULL when memory is out. To be freed. */
 jm_balance *jm_ledger_new_balances(const jm_ledger *ledger);
 

@@ -20,8 +20,7 @@ void jm_sweep_begin(jm_sweep *sweep) {
 
 /* Accounts come and go meanwhile: one that is passed over is read by the next look. */
 static bool is_to_be_read(const jm_sweep *sweep, const jm_account *account) {
-    return account->kind != JM_ACCOUNT_JOB && account->closed_ns == 0 &&
-           account->pace.read_ns < sweep->began_ns;
+    return jm_account_runs(account) && account->pace.read_ns < sweep->began_ns;
 }
 
 bool jm_sweep_go_on(jm_sweep *sweep, jm_ledger *ledger, bool to_the_end) {
