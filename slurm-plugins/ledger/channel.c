@@ -139,6 +139,7 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     /* A coarse counter stands still between its steps; its power is that from step to step. */
     int64_t step_ns = boot_ns - channel->moved_boot_ns;
     channel->moved_uj += energy_uj;
+    channel->moved |= energy_uj > 0;
     if (energy_uj == 0 || step_ns < POWER_NS)
         return;
     double mean_w = (double)channel->moved_uj / ((double)step_ns / NS_PER_S) / UJ_PER_J;
@@ -172,6 +173,7 @@ static void take_power(jm_channel *channel, uint64_t value, bool chosen, int64_t
                        int64_t max_gap_ns) {
     int64_t dt_ns = boot_ns - channel->last_boot_ns;
     channel->power_w = (double)value / UJ_PER_J;
+    channel->moved = true;
     if (dt_ns > max_gap_ns) {
         lose(channel, boot_ns, "no reading for too long");
         return;
@@ -214,6 +216,7 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
     else {
         channel->integral_uj = channel->total_uj;
         channel->settled_boot_ns = channel->moved_boot_ns = boot_ns;
+        channel->moved = true;
         if (!is_counter)
             channel->power_w = (double)value / UJ_PER_J;
     }
@@ -261,9 +264,12 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
         if (level > channel->total_uj)
             gain.energy_uj = level - channel->total_uj;
         channel->total_uj += gain.energy_uj;
+        channel->over_uj = channel->total_uj - level;
         gain.lost_ns = channel->lost_ns;
         gain.values = channel->values;
         channel->values = 0;
+        gain.settled = channel->moved;
+        channel->moved = false;
         gain.covered_ns = dt_ns > gain.lost_ns ? dt_ns - gain.lost_ns : 0;
         channel->settled_boot_ns = boot_ns;
         /* Nobody is charged without energy; the error waits for the next gain. */
@@ -275,6 +281,7 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
         }
         channel->lost_ns = 0;
     }
+    gain.over_uj = channel->over_uj;
     channel->fault = NULL;
     return gain;
 }

@@ -34,6 +34,7 @@ typedef struct {
     double low_w, high_w; /* of all powers since the start */
 
     uint64_t total_uj;       /* all the energy given out as gains since the ledger began */
+    uint64_t over_uj;        /* and how much of it beyond what it has shown, held too high */
     int64_t settled_boot_ns; /* until when; 0: not yet */
     int64_t lost_boot_ns;    /* until when lost time has been told */
 
@@ -41,12 +42,14 @@ typedef struct {
     double variance_uj2, common_uj2, when_uj2;
     int64_t lost_ns;
     uint64_t values;
+    bool moved;
     const char *fault;
 } jm_channel;
 
 /* What one tick brought. */
 typedef struct {
     uint64_t energy_uj;
+    uint64_t over_uj; /* what was given out too much so far, and is kept back from later ticks */
     /* random error of this tick alone: quadrature and resolution of power readings; common: of
      * those whose moments other nodes' may share */
     double variance_uj2, common_uj2;
@@ -55,6 +58,7 @@ typedef struct {
     int64_t covered_ns; /* time the energy stands for */
     int64_t lost_ns;    /* time whose energy is unknown */
     uint64_t values;    /* how many new values it rests on */
+    bool settled;       /* one of them said what was held until now: a power's, a counter's step */
     const char *fault;  /* why, when something is wrong with the reading; NULL when all is well */
 } jm_gain;
 

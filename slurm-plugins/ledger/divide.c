@@ -7,22 +7,16 @@
 
 #include <string.h>
 
-static void by_cpus(const jm_sharers *s, uint64_t *weights) {
+void jm_divide_by_cpus(const jm_sharers *s, uint64_t *weights) {
     for (int i = 0; i < s->n; i++)
         weights[i] = s->members[i]->cpus > 0 ? s->members[i]->cpus : 1;
     weights[s->n] = s->n > 0 ? s->spare_cpus : 1;
 }
 
-static void by_cpu_time(const jm_sharers *s, uint64_t *weights) {
-    for (int i = 0; i < s->n; i++)
-        weights[i] = s->members[i]->cpu_tick_ns;
-    weights[s->n] = 0;
-}
-
 /* Nobody used CPU time, so nobody suspended did anything either. */
-static void by_running_cpus(const jm_sharers *s, uint64_t *weights) {
+void jm_divide_by_running_cpus(const jm_sharers *s, uint64_t *weights) {
     bool any = false;
-    by_cpus(s, weights);
+    jm_divide_by_cpus(s, weights);
     for (int i = 0; i < s->n; i++) {
         if (s->members[i]->activity == JM_ACTIVITY_STOPPED)
             weights[i] = 0;
@@ -31,16 +25,22 @@ static void by_running_cpus(const jm_sharers *s, uint64_t *weights) {
     weights[s->n] = any ? 0 : 1;
 }
 
+void jm_divide_by_cpu_time(const jm_sharers *s, uint64_t *weights) {
+    bool any = false;
+    for (int i = 0; i < s->n; i++)
+        any |= (weights[i] = s->members[i]->cpu_tick_ns) > 0;
+    weights[s->n] = 0;
+    if (!any)
+        jm_divide_by_running_cpus(s, weights);
+}
+
 static void divide_by_policy(jm_part whole, const jm_sharers *s, jm_part *parts) {
     uint64_t weights[s->n + 1], idle[s->n + 1], busy[s->n + 1];
     uint64_t busy_uj = whole.energy_uj - whole.idle_uj;
-    by_cpus(s, weights);
+    jm_divide_by_cpus(s, weights);
     jm_split(whole.idle_uj, weights, s->n + 1, idle);
-    by_cpu_time(s, weights);
-    if (!jm_split(busy_uj, weights, s->n + 1, busy)) {
-        by_running_cpus(s, weights);
-        jm_split(busy_uj, weights, s->n + 1, busy);
-    }
+    jm_divide_by_cpu_time(s, weights);
+    jm_split(busy_uj, weights, s->n + 1, busy);
     for (int i = 0; i <= s->n; i++)
         parts[i] = (jm_part){idle[i] + busy[i], idle[i]};
 }
@@ -81,9 +81,8 @@ static bool is_gpu_inside(const jm_ledger *ledger, int channel, int c) {
     return parent == c;
 }
 
-/* What the GPUs inside channel c measured, by binding; the sum of it. */
-static jm_part divide_gpus_inside(const jm_ledger *ledger, const jm_part *wholes, int c,
-                                  const jm_sharers *s, jm_part *parts) {
+jm_part jm_divide_gpus_inside(const jm_ledger *ledger, const jm_part *wholes, int c,
+                              const jm_sharers *s, jm_part *parts) {
     jm_part sum = {0}, own[s->n + 1];
     memset(parts, 0, (size_t)(s->n + 1) * sizeof *parts);
     for (int g = 0; g < ledger->n_channels; g++) {
@@ -103,7 +102,7 @@ static jm_part divide_gpus_inside(const jm_ledger *ledger, const jm_part *wholes
 static void divide_around_gpus(const jm_ledger *ledger, const jm_part *wholes, int c,
                                const jm_sharers *s, jm_part *parts) {
     jm_part whole = wholes[c], inside[s->n + 1];
-    jm_part gpus = divide_gpus_inside(ledger, wholes, c, s, inside);
+    jm_part gpus = jm_divide_gpus_inside(ledger, wholes, c, s, inside);
     if (gpus.energy_uj > whole.energy_uj) { /* the inner meters read more: the outer one stands */
         uint64_t weights[s->n + 1];
         for (int i = 0; i <= s->n; i++)
@@ -122,13 +121,16 @@ static void divide_around_gpus(const jm_ledger *ledger, const jm_part *wholes, i
     }
 }
 
+void jm_divide_channel(const jm_ledger *ledger, const jm_part *wholes, int c,
+                       const jm_sharers *sharers, jm_part *parts) {
+    if (ledger->gpus_of[c])
+        divide_by_binding(wholes[c], ledger->gpus_of[c], sharers, parts);
+    else
+        divide_around_gpus(ledger, wholes, c, sharers, parts);
+}
+
 void jm_divide(const jm_ledger *ledger, const jm_part *wholes, const jm_sharers *sharers,
                jm_part *parts) {
-    for (int c = 0; c < ledger->n_channels; c++) {
-        jm_part *own = parts + c * (sharers->n + 1);
-        if (ledger->gpus_of[c])
-            divide_by_binding(wholes[c], ledger->gpus_of[c], sharers, own);
-        else
-            divide_around_gpus(ledger, wholes, c, sharers, own);
-    }
+    for (int c = 0; c < ledger->n_channels; c++)
+        jm_divide_channel(ledger, wholes, c, sharers, parts + c * (sharers->n + 1));
 }

@@ -6,10 +6,10 @@
 
 #include "ledger.h"
 
-/* Energy of one channel in one tick, or a part of it; idle_uj lies inside energy_uj. */
+/* Of what a channel has beyond idle power, and of that, 0..1. */
 typedef struct {
-    uint64_t energy_uj, idle_uj;
-} jm_part;
+    double busy, idle;
+} jm_share;
 
 /* Those that share: the open jobs of a node, or the running steps of a job. */
 typedef struct {
@@ -29,5 +29,18 @@ typedef struct {
  */
 void jm_divide(const jm_ledger *ledger, const jm_part *wholes, const jm_sharers *sharers,
                jm_part *parts);
+/* The same of channel c alone, into parts[i]. */
+void jm_divide_channel(const jm_ledger *ledger, const jm_part *wholes, int c,
+                       const jm_sharers *sharers, jm_part *parts);
+
+/* Weights of the n members and of what is spare: allocated CPUs; those, but of who is suspended;
+ * CPU time used in the tick, where nobody used any by those. */
+void jm_divide_by_cpus(const jm_sharers *sharers, uint64_t *weights);
+void jm_divide_by_running_cpus(const jm_sharers *sharers, uint64_t *weights);
+void jm_divide_by_cpu_time(const jm_sharers *sharers, uint64_t *weights);
+
+/* What the GPUs inside channel c measured, into parts by binding; the sum of it. */
+jm_part jm_divide_gpus_inside(const jm_ledger *ledger, const jm_part *wholes, int c,
+                              const jm_sharers *sharers, jm_part *parts);
 
 #endif

@@ -29,6 +29,12 @@ static double share_of(const jm_balance *balance) {
     return part_uj < whole_uj ? (double)part_uj / (double)whole_uj : 1;
 }
 
+/* Of few values their scatter is known badly: near to Student's t over its limit, at 95 %. */
+static double of_few(const jm_channel *channel, uint64_t values) {
+    bool scatters = channel->info.method != JM_METHOD_COUNTER;
+    return scatters && values > 0 ? 1 + 1 / (double)values : 1;
+}
+
 /* With its share of the error of its ends. */
 jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, int channel) {
     const jm_channel *source = &ledger->channels[channel];
@@ -45,6 +51,7 @@ jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, 
     if (!is_exact && unseen_ns > 0)
         end.common_uj2 +=
             pow(jm_channel_range_w(source) * UJ_PER_J * (double)unseen_ns / NS_PER_S, 2) / 3;
+    ended.variance_uj2 *= pow(of_few(source, ended.values), 2);
     ended.variance_uj2 += end.variance_uj2 * share * share;
     ended.common_uj2 += end.common_uj2 * share * share;
     return ended;

@@ -3,6 +3,7 @@
 // accounting, no I/O.
 #include "ledger.h"
 
+#include "claim.h"
 #include "divide.h"
 
 #include <math.h>
@@ -189,14 +190,9 @@ typedef struct {
  * account's begin the whole of it. The nodes of a job have such borders at one moment, but what is
  * between readings at a phase of each node's own.
  */
-static void charge(jm_balance *balance, jm_part part, const slice *tick) {
+static void charge(jm_balance *balance, jm_part part, jm_share share, const slice *tick) {
     const jm_error_budget *error = &tick->channel->info.error;
-    jm_part whole = tick->whole;
-    double all = ratio(part.energy_uj, whole.energy_uj);
-    double idle = whole.idle_uj > 0 ? ratio(part.idle_uj, whole.idle_uj) : all;
-    double busy = whole.energy_uj > whole.idle_uj
-                      ? ratio(part.energy_uj - part.idle_uj, whole.energy_uj - whole.idle_uj)
-                      : all;
+    double idle = share.idle, busy = share.busy;
     double dt_s = (double)tick->dt_ns / NS_PER_S, moved = busy - balance->share;
     /* What a power had changed by before it began is in the first reading's own error. */
     bool counts = tick->channel->info.method == JM_METHOD_COUNTER;
@@ -215,9 +211,50 @@ static void charge(jm_balance *balance, jm_part part, const slice *tick) {
 }
 
 static void charge_all(const jm_ledger *ledger, jm_balance *balance, const jm_part *parts,
-                       int stride, const slice *ticks) {
+                       const jm_share *shares, int stride, const slice *ticks) {
     for (int c = 0; c < ledger->n_channels; c++)
-        charge(&balance[c], parts[c * stride], &ticks[c]);
+        charge(&balance[c], parts[c * stride], shares[c * stride], &ticks[c]);
+}
+
+/* Shares of n parts of one whole, which has itself these shares of its channel. */
+static void share_out(jm_part whole, jm_share of, const jm_part *parts, int n, jm_share *shares) {
+    for (int i = 0; i < n; i++) {
+        double all = ratio(parts[i].energy_uj, whole.energy_uj);
+        double idle = whole.idle_uj > 0 ? ratio(parts[i].idle_uj, whole.idle_uj) : all;
+        double busy = whole.energy_uj > whole.idle_uj ? ratio(parts[i].energy_uj - parts[i].idle_uj,
+                                                              whole.energy_uj - whole.idle_uj)
+                                                      : all;
+        shares[i] = (jm_share){busy * of.busy, idle * of.idle};
+    }
+}
+
+static void weigh(const uint64_t *busy, const uint64_t *idle, int n, jm_share *shares) {
+    double busy_sum = 0, idle_sum = 0;
+    for (int i = 0; i < n; i++) {
+        busy_sum += (double)busy[i];
+        idle_sum += (double)idle[i];
+    }
+    for (int i = 0; i < n; i++)
+        shares[i] = (jm_share){busy_sum > 0 ? (double)busy[i] / busy_sum : 0,
+                               idle_sum > 0 ? (double)idle[i] / idle_sum : 0};
+}
+
+/* By policy what somebody was charged: each channel's n + 1 parts and their shares, also where it
+ * was nothing. */
+static void divide_again(const jm_ledger *ledger, const jm_part *wholes, const jm_share *of,
+                         const jm_sharers *sharers, jm_part *parts, jm_share *shares) {
+    const int n = sharers->n + 1;
+    uint64_t by_cpus[n], by_time[n];
+    jm_share own[n];
+    jm_divide_by_cpus(sharers, by_cpus);
+    jm_divide_by_cpu_time(sharers, by_time);
+    weigh(by_time, by_cpus, n, own);
+    jm_divide(ledger, wholes, sharers, parts);
+    for (int c = 0; c < ledger->n_channels; c++) {
+        share_out(wholes[c], of[c], parts + c * n, n, shares + c * n);
+        for (int i = 0; i < n && wholes[c].energy_uj == 0; i++)
+            shares[c * n + i] = (jm_share){own[i].busy * of[c].busy, own[i].idle * of[c].idle};
+    }
 }
 
 static bool any_is_bound(jm_account *const *members, int n) {
@@ -229,7 +266,7 @@ static bool any_is_bound(jm_account *const *members, int n) {
 
 /* The job's parts of the tick, handed on to its batch script and its running steps. */
 static void charge_steps(const jm_ledger *ledger, const jm_account *job, const jm_part *wholes,
-                         const slice *ticks) {
+                         const jm_share *of, const slice *ticks) {
     jm_account *steps[ledger->n_accounts + 1];
     int n = 0;
     for (int i = 0; i < ledger->n_accounts; i++) {
@@ -237,7 +274,7 @@ static void charge_steps(const jm_ledger *ledger, const jm_account *job, const j
         if (account->job != job || !is_open(account))
             continue;
         if (account->kind == JM_ACCOUNT_BATCH)
-            charge_all(ledger, account->balance, wholes, 1, ticks);
+            charge_all(ledger, account->balance, wholes, of, 1, ticks);
         if (account->kind == JM_ACCOUNT_STEP)
             steps[n++] = account;
     }
@@ -245,21 +282,25 @@ static void charge_steps(const jm_ledger *ledger, const jm_account *job, const j
         return;
     jm_sharers sharers = {.members = steps, .n = n, .unbound_is_ours = !any_is_bound(steps, n)};
     jm_part parts[ledger->n_channels * (n + 1)];
-    jm_divide(ledger, wholes, &sharers, parts);
+    jm_share shares[ledger->n_channels * (n + 1)];
+    divide_again(ledger, wholes, of, &sharers, parts, shares);
     for (int i = 0; i < n; i++)
-        charge_all(ledger, steps[i]->balance, parts + i, n + 1, ticks);
+        charge_all(ledger, steps[i]->balance, parts + i, shares + i, n + 1, ticks);
 }
 
 /*
- * How much of a gain is idle power. A counter's reading is off in time and a tick's energy with it:
- * what one tick came short of for that is due in the next. Else only the ticks that read too much
- * would count, and be taken for work.
+ * How much of a gain is idle power, or of what is held. A counter's reading is off in time and a
+ * tick's energy with it: what one tick came short of for that is due in the next. Else only the
+ * ticks that read too much would count, and be taken for work.
  */
 static uint64_t idle_of(jm_ledger *ledger, int channel, const jm_gain *gain) {
     const jm_channel *source = &ledger->channels[channel];
     uint64_t *due_uj = &ledger->idle_due_uj[channel];
-    *due_uj += (uint64_t)((unsigned __int128)source->info.idle_uw * (uint64_t)gain->covered_ns /
-                          1000000000u);
+    uint64_t own_uj = (uint64_t)((unsigned __int128)source->info.idle_uw *
+                                 (uint64_t)gain->covered_ns / 1000000000u);
+    if (jm_claims_are_of(ledger, channel))
+        return own_uj;
+    *due_uj += own_uj;
     uint64_t idle_uj = *due_uj < gain->energy_uj ? *due_uj : gain->energy_uj;
     *due_uj -= idle_uj;
     const jm_error_budget *error = &source->info.error;
@@ -282,39 +323,64 @@ static slice slice_of(jm_ledger *ledger, int channel, const jm_gain *gain, int64
 
 /* Of what is nobody's, by the same policy, what jobs at rest may turn out to have cost. */
 static void hold(const jm_ledger *ledger, jm_account **jobs, int n, uint64_t spare_cpus,
-                 const jm_part *spare, const slice *ticks) {
+                 const jm_part *spare, const jm_share *of, const slice *ticks) {
     jm_part parts[ledger->n_channels * (n + 1)];
+    jm_share shares[ledger->n_channels * (n + 1)];
     for (int i = 0; i < n; i++)
         spare_cpus -= jobs[i]->cpus < spare_cpus ? jobs[i]->cpus : spare_cpus;
     jm_sharers sharers = {jobs, n, spare_cpus, .unbound_is_ours = false};
-    jm_divide(ledger, spare, &sharers, parts);
+    divide_again(ledger, spare, of, &sharers, parts, shares);
     for (int i = 0; i < n; i++) {
         if (!jobs[i]->held)
             jobs[i]->held = jm_ledger_new_balances(ledger);
         if (jobs[i]->held)
-            charge_all(ledger, jobs[i]->held, parts + i, n + 1, ticks);
+            charge_all(ledger, jobs[i]->held, parts + i, shares + i, n + 1, ticks);
+    }
+}
+
+/* By policy what was read just now, by claims what is held. */
+static void divide_among_jobs(jm_ledger *ledger, const jm_sharers *sharers, slice *ticks,
+                              jm_part *parts, jm_share *shares) {
+    const int n = sharers->n + 1;
+    jm_part wholes[ledger->n_channels + 1];
+    for (int c = 0; c < ledger->n_channels; c++)
+        wholes[c] = ticks[c].whole;
+    for (int c = 0; c < ledger->n_channels; c++, parts += n, shares += n) {
+        if (!jm_claims_are_of(ledger, c)) {
+            jm_divide_channel(ledger, wholes, c, sharers, parts);
+            share_out(wholes[c], (jm_share){1, 1}, parts, n, shares);
+            continue;
+        }
+        for (int i = 0; i < n; i++)
+            shares[i] = (jm_share){.busy = i < sharers->n ? sharers->members[i]->balance[c].share
+                                                          : ledger->unallocated[c].share};
+        jm_claims_divide(ledger, c, wholes, ticks[c].gain, sharers, ticks[c].dt_ns, parts, shares);
+        ticks[c].whole.idle_uj = 0;
+        for (int i = 0; i < n; i++)
+            ticks[c].whole.idle_uj += parts[i].idle_uj;
     }
 }
 
 /* The first n of the jobs run, the others rest. */
 static void charge_jobs(jm_ledger *ledger, jm_account **jobs, int n, int n_resting,
-                        uint64_t spare_cpus, const slice *ticks) {
+                        uint64_t spare_cpus, slice *ticks) {
     int channels = ledger->n_channels;
-    jm_part wholes[channels], parts[channels * (n + 1)], jobs_parts[channels];
-    for (int c = 0; c < channels; c++)
-        wholes[c] = ticks[c].whole;
+    jm_part parts[channels * (n + 1)], own[channels];
+    jm_share shares[channels * (n + 1)], own_shares[channels];
     /* A job that has the node to itself pays for the GPUs that it keeps from others, too. */
     jm_sharers sharers = {jobs, n, spare_cpus, .unbound_is_ours = n == 1 && spare_cpus == 0};
-    jm_divide(ledger, wholes, &sharers, parts);
-    charge_all(ledger, ledger->unallocated, parts + n, n + 1, ticks);
+    divide_among_jobs(ledger, &sharers, ticks, parts, shares);
+    charge_all(ledger, ledger->unallocated, parts + n, shares + n, n + 1, ticks);
     for (int i = 0; i <= n; i++) {
-        for (int c = 0; c < channels; c++)
-            jobs_parts[c] = parts[c * (n + 1) + i];
+        for (int c = 0; c < channels; c++) {
+            own[c] = parts[c * (n + 1) + i];
+            own_shares[c] = shares[c * (n + 1) + i];
+        }
         if (i < n) {
-            charge_all(ledger, jobs[i]->balance, parts + i, n + 1, ticks);
-            charge_steps(ledger, jobs[i], jobs_parts, ticks);
+            charge_all(ledger, jobs[i]->balance, own, own_shares, 1, ticks);
+            charge_steps(ledger, jobs[i], own, own_shares, ticks);
         } else if (n_resting > 0) {
-            hold(ledger, jobs + n, n_resting, spare_cpus, jobs_parts, ticks);
+            hold(ledger, jobs + n, n_resting, spare_cpus, own, own_shares, ticks);
         }
     }
 }
@@ -489,6 +555,7 @@ static void fall_back(jm_ledger *ledger, jm_account *holder) {
             ledger->unallocated[c].common_uj2 += balance->common_uj2 - told->common_uj2;
         }
         *balance = *told;
+        balance->claim = (jm_claim){0}; /* it has left */
     }
     holder->gap_ns = holder->told.gap_ns;
     if (holder->missed && holder->closed_ns > holder->told.ns)
@@ -516,6 +583,8 @@ static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, boo
     }
     holder->closed_ns = rests(holder) ? holder->rested_ns : now_ns;
     holder->dirty = true;
+    if (holder->kind == JM_ACCOUNT_JOB)
+        jm_claims_leave(ledger, holder);
     if (agreed && holder->told.balance)
         fall_back(ledger, holder);
     forget_told(holder);
@@ -546,8 +615,10 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
     }
     close_one(ledger, account, now_ns, agreed);
     jm_account *job = account->job;
-    if (job && is_open(job) && job->rested_ns == 0 && !has_process(ledger, job))
+    if (job && is_open(job) && job->rested_ns == 0 && !has_process(ledger, job)) {
         job->rested_ns = now_ns;
+        jm_claims_leave(ledger, job);
+    }
 }
 
 void jm_ledger_wake(jm_ledger *ledger, jm_account *job) {

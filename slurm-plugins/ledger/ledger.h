@@ -35,6 +35,20 @@ static const uint32_t JM_UID_UNKNOWN = UINT32_MAX;
 /* What a job asked for with --energy. */
 typedef enum { JM_MODE_OFF, JM_MODE_SUMMARY, JM_MODE_PROFILE } jm_mode;
 
+/* Energy of one channel in one tick, or a part of it; idle_uj lies inside energy_uj. */
+typedef struct {
+    uint64_t energy_uj, idle_uj;
+} jm_part;
+
+/* On a channel that is held between its values (claim.h). */
+typedef struct {
+    int64_t energy_uj, idle_uj; /* drawn, as far as it has shown, less what was charged */
+    /* since its last value: */
+    uint64_t cpu_ns, core_ns; /* CPU time; and the cores' that it had, unless suspended */
+    uint64_t allotted_uj;     /* idle power by cores */
+    jm_part gpus, drawn;      /* of GPUs inside; and of all, as last found */
+} jm_claim;
+
 typedef struct {
     uint64_t energy_uj;
     uint64_t idle_uj;        /* the part of energy_uj that is the node's idle power */
@@ -45,6 +59,7 @@ typedef struct {
     uint64_t passed_idle_uj; /* and within */
     uint64_t values;         /* values of the channel that came while it was open */
     double share;            /* of what is beyond idle, in the last tick */
+    jm_claim claim;
 } jm_balance;
 
 /* What an account holds, over the outermost channels. */
@@ -142,6 +157,8 @@ typedef struct {
     uint64_t
         settled_uj[JM_CHANNELS_MAX]; /* of jobs whose records are written and that left memory */
     uint64_t idle_due_uj[JM_CHANNELS_MAX]; /* idle energy that earlier ticks came short of */
+    uint64_t over_uj[JM_CHANNELS_MAX];     /* given out beyond the channel's level, as last told */
+    int64_t level_uj[JM_CHANNELS_MAX];     /* by which that rose since the last value */
     /* What jobs' are a part of, in their unit; told: by Slurm, else it is configured. */
     uint64_t cpus;
     bool cpus_told;

@@ -16,6 +16,7 @@ static inline void add_channel(const char *name, jm_domain domain, int parent, d
                           .outermost = parent < 0,
                           .info = {.domain = domain,
                                    .parent = parent,
+                                   .prompt = true,
                                    .idle_uw = (uint64_t)(idle_w * 1e6),
                                    .error.relative = 0.01}};
     snprintf(channel.name, sizeof channel.name, "%s", name);

@@ -368,6 +368,25 @@ TEST(a_counter_may_show_at_once_what_it_drew_before) {
     expect_equal(feed(&coarse, 2 * kwh_uj, 2 * SECOND).energy_uj, kwh_uj);
 }
 
+/* What was held is known when a power's next value comes, or a counter's step; one that stands
+ * still says nothing. What was given out beyond is told. */
+TEST(a_gain_says_whether_what_was_held_is_known) {
+    jm_channel coarse = counter(0), power = {.info.method = JM_METHOD_INTEGRATED};
+    uint64_t joule_uj = 1000000;
+    feed(&coarse, 1, SECOND);
+    expect(feed(&coarse, 1 + 100 * joule_uj, 2 * SECOND).settled);
+    jm_gain gain = feed(&coarse, 1 + 100 * joule_uj, 3 * SECOND);
+    expect(!gain.settled && gain.values == 1);
+    feed(&power, 100 * joule_uj, SECOND);
+    jm_channel_settle(&power, 2 * SECOND, 5 * SECOND);
+    gain = jm_channel_settle(&power, 3 * SECOND, 5 * SECOND); /* held */
+    expect(!gain.settled && gain.over_uj == 0);
+    expect_equal(gain.energy_uj, 100 * joule_uj);
+    gain = feed(&power, 20 * joule_uj, 4 * SECOND);
+    expect(gain.settled && gain.energy_uj == 0);
+    expect_equal(gain.over_uj, 20 * joule_uj);
+}
+
 int main(void) {
     random_begin();
     return expect_all();

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Claims: what those who share a channel drew of it, as far as it has shown, less what they were
+// charged. A power that is held between its values, and then found to be lower, has been given out
+// too much; while it catches up nobody is charged, and afterwards those are who had too little.
+#ifndef JOULEMARK_CLAIM_H
+#define JOULEMARK_CLAIM_H
+
+#include "divide.h"
+
+/* Has the channel claims: is it held between its values? A counter that is read whenever somebody
+ * asks is not, and a GPU's channel goes by binding alone. */
+bool jm_claims_are_of(const jm_ledger *ledger, int channel);
+
+/*
+ * Divide what a tick of dt_ns brought of channel c, wholes[c], into parts[i] of member i and
+ * parts[n] of `unallocated`, by their claims. What each drew since the channel's last value, while
+ * its level rose, is what GPUs inside measured (by binding), then idle power by the cores that each
+ * had, and the rest by CPU time in all that time; it is found anew at each tick, and claims grow by
+ * the difference. shares: of what is beyond idle and of idle, kept where nothing is known. The
+ * parts sum to the gain exactly.
+ */
+void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
+                      const jm_sharers *sharers, int64_t dt_ns, jm_part *parts, jm_share *shares);
+
+/* Who leaves, or rests, takes no claim along: it is nobody's from now on. */
+void jm_claims_leave(jm_ledger *ledger, jm_account *job);
+
+#endif

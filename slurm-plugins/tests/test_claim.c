@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Of a channel that is held between its values, each is charged what it drew, however the values
+// come: idle power that a tick could not give is given later, and not as somebody's work.
+#include "books.h"
+#include "claim.h"
+#include "random.h"
+
+static const uint64_t J = 1000000; /* in uJ */
+
+static jm_channel *node;
+
+static void begin(void) {
+    test_begin_folder();
+    begin_node(4, 40);
+    node = &ledger.channels[0];
+    node->info.prompt = false;
+    node->info.method = JM_METHOD_INTEGRATED;
+}
+
+/* A second in which the level comes to so much in all; has_value: one came in it. */
+static void tick(uint64_t level_uj, bool has_value) {
+    jm_gain gain = {.covered_ns = SECOND, .values = has_value, .settled = has_value};
+    if (level_uj > node->total_uj)
+        gain.energy_uj = level_uj - node->total_uj;
+    node->total_uj += gain.energy_uj;
+    gain.over_uj = node->total_uj - level_uj;
+    jm_ledger_tick(&ledger, &gain, SECOND);
+    check_books();
+}
+
+static jm_account *open_busy(uint32_t job, uint64_t cpus, uint64_t cpu_ns) {
+    jm_account *step = open_step(job, "extern", (int32_t)(100 * job), cpus);
+    step->cpu_tick_ns = cpu_ns;
+    return step;
+}
+
+static const jm_balance *of(const jm_account *step) {
+    return &step->job->balance[0];
+}
+
+/* The fault: 100 W were held for 4 s, and a value says that it was 60 W. While that is made up for
+ * nobody was charged idle power, and what came afterwards was all the busy job's. */
+TEST(what_was_held_too_high_leaves_idle_power_what_it_is) {
+    jm_account *step = open_busy(1, 1, 1000);
+    uint64_t level = 0;
+    for (int s = 0; s < 4; s++)
+        tick(level += 100 * J, false);
+    tick(level = 5 * 60 * J, true);
+    for (int s = 0; s < 10; s++)
+        tick(level += 60 * J, s % 5 == 4);
+    expect_equal(node->total_uj, 15 * 60 * J);
+    /* 40 W idle, a quarter of it the job's; 20 W its own */
+    expect_equal(of(step)->idle_uj, 15 * 10 * J);
+    expect_equal(of(step)->energy_uj, 15 * (10 + 20) * J);
+    expect_equal(ledger.unallocated[0].energy_uj, 15 * 30 * J);
+}
+
+/* Its own part of what comes at once with a value is that of the whole time since the last. */
+TEST(between_two_values_cpu_time_is_that_of_all_the_time) {
+    jm_account *a = open_busy(1, 2, 0), *b = open_busy(2, 2, 0);
+    uint64_t level = 0;
+    for (int s = 0; s < 4; s++) {
+        a->cpu_tick_ns = s < 2 ? 3000 : 0; /* 6000 in all */
+        b->cpu_tick_ns = s < 2 ? 0 : 1000; /* 2000 */
+        tick(level += 40 * J, false);
+    }
+    a->cpu_tick_ns = b->cpu_tick_ns = 0;
+    tick(level += (40 + 80) * J, true); /* 80 J of work were not seen */
+    expect_equal(of(a)->energy_uj, 5 * 20 * J + 60 * J);
+    expect_equal(of(b)->energy_uj, 5 * 20 * J + 20 * J);
+    b->cpu_tick_ns = 1000; /* of a new interval */
+    tick(level += (40 + 10) * J, true);
+    expect_equal(of(a)->energy_uj, 6 * 20 * J + 60 * J);
+    expect_equal(of(b)->energy_uj, 6 * 20 * J + 30 * J);
+}
+
+/* Who leaves has been charged too much: nobody else's energy makes up for it while any is spare. */
+TEST(who_stays_does_not_gain_by_who_left) {
+    jm_account *gone = open_busy(1, 1, 1000), *stays = open_busy(2, 1, 0);
+    uint64_t level = 0;
+    for (int s = 0; s < 2; s++)
+        tick(level += 100 * J, false);
+    expect_equal(of(gone)->energy_uj, 2 * 70 * J);
+    jm_ledger_close(&ledger, gone, SECOND, true);
+    tick(level = 3 * 40 * J, true); /* the work was none */
+    for (int s = 0; s < 8; s++)
+        tick(level += 40 * J, false);
+    expect_near((double)of(stays)->energy_uj, 11 * 10e6, 2);
+}
+
+/* Who computed early in an interval has had its part of it by the time another computes. */
+TEST(constant_power_goes_to_who_computes_meanwhile) {
+    jm_account *a = open_busy(1, 2, 0), *b = open_busy(2, 2, 0);
+    uint64_t level = 0;
+    for (int s = 0; s < 600; s++) {
+        a->cpu_tick_ns = s % 60 < 30 ? 1000 : 0;
+        b->cpu_tick_ns = s % 60 < 30 ? 0 : 1000;
+        tick(level += 100 * J, s % 60 == 59);
+    }
+    expect_near((double)of(a)->energy_uj, 300 * 100e6, 600);
+    expect_near((double)of(b)->energy_uj, 300 * 100e6, 600);
+}
+
+/* Jobs at each other's heels: neither has of the other's. */
+TEST(an_exclusive_job_is_charged_what_it_drew) {
+    uint64_t level = 0;
+    for (uint32_t job = 1, s = 0; job <= 50; job++) {
+        jm_account *step = open_busy(job, 4, 1000);
+        for (int n = 0; n < 20; n++, s++)
+            tick(level += 100 * J, s % 60 == 59);
+        expect_near((double)of(step)->energy_uj, 20 * 100e6, 40);
+        jm_account *over = step->job;
+        jm_ledger_close(&ledger, step, SECOND, true);
+        jm_ledger_settle(&ledger, over);
+    }
+}
+
+/* `idle_w` is 40, and the node draws 38: nobody pays for who does nothing, nor for ever. */
+TEST(idle_power_stated_too_high_starves_nobody) {
+    jm_account *sleeper = open_busy(1, 1, 1);
+    uint64_t level = 0;
+    for (int s = 0; s < 3600; s++)
+        tick(level += 38 * J, s % 60 == 59);
+    expect_near((double)of(sleeper)->energy_uj, 3600 * 9.5e6, 4000);
+    jm_account *busy = open_busy(2, 1, 1000000);
+    for (int s = 0; s < 60; s++)
+        tick(level += 138 * J, s % 60 == 59);
+    expect_near((double)of(busy)->energy_uj, 60 * (10 + 98) * 1e6, 0.001 * 6e9);
+}
+
+/* Of who rests nothing weighs when it is back. */
+TEST(who_rests_takes_no_claim_along) {
+    jm_account *step = open_busy(1, 2, 1000), *other = open_busy(2, 2, 1000);
+    uint64_t level = 0;
+    for (int s = 0; s < 30; s++)
+        tick(level += 100 * J, false);
+    jm_ledger_close(&ledger, step, SECOND, false);
+    expect(step->job->rested_ns != 0 && step->job->balance[0].claim.cpu_ns == 0);
+    tick(level += 100 * J, true);
+    uint64_t before_uj = of(other)->energy_uj;
+    open_step(1, "0", 101, 2);
+    for (int s = 0; s < 60; s++)
+        tick(level += 100 * J, s == 59);
+    expect_equal(of(other)->energy_uj - before_uj, 60 * 80 * J);
+}
+
+/* A GPU inside, that is read at once: it is its job's, whatever the node's meter knows of it yet.
+ */
+TEST(a_gpu_inside_is_who_it_is_bound_to) {
+    add_channel("nvml/gpu-0", JM_DOMAIN_GPU, 0, 0);
+    jm_account *a = open_busy(1, 2, 1000), *b = open_busy(2, 2, 1000);
+    a->job->gpus = 1;
+    for (int s = 0; s < 10; s++) {
+        bool seen = s >= 5;
+        jm_gain gains[] = {
+            {.energy_uj = 60 * J, .covered_ns = SECOND, .values = seen, .settled = seen},
+            {.energy_uj = 100 * J, .covered_ns = SECOND, .values = 1}};
+        gains[0].energy_uj = s == 5 ? (60 + 600) * J : s > 5 ? 160 * J : 60 * J;
+        for (int c = 0; c < 2; c++)
+            ledger.channels[c].total_uj += gains[c].energy_uj;
+        jm_ledger_tick(&ledger, gains, SECOND);
+        check_books();
+    }
+    expect_equal(of(a)->energy_uj, 10 * (20 + 10 + 100) * J);
+    expect_equal(of(b)->energy_uj, 10 * (20 + 10) * J);
+}
+
+/* Claims are what the level came to, less what was charged: by that and no more do they sum up. */
+TEST(claims_sum_to_what_is_not_given_out) {
+    uint64_t level = 0;
+    for (int s = 0; s < 3000; s++) {
+        if (random_below(10) == 0 && ledger.n_accounts < 20)
+            open_busy(1 + (uint32_t)s, 1 + random_below(3), 0);
+        for (int i = 0; i < ledger.n_accounts; i++)
+            ledger.accounts[i]->cpu_tick_ns = random_below(2) * random_below(1000000);
+        jm_account *one =
+            ledger.n_accounts ? ledger.accounts[random_below((uint64_t)ledger.n_accounts)] : NULL;
+        if (one && one->kind == JM_ACCOUNT_EXTERN && one->closed_ns == 0 && random_below(2)) {
+            if (random_below(4))
+                jm_ledger_told(&ledger, one, SECOND);
+            else
+                jm_ledger_close(&ledger, one, SECOND, true);
+        }
+        if (one && one->kind == JM_ACCOUNT_JOB && random_below(10) == 0)
+            jm_ledger_close(&ledger, one, SECOND, false);
+        bool back = random_below(6) == 0 && level > 200 * J;
+        level = back ? level - random_below(200 * J) : level + random_below(200 * J);
+        tick(level, random_below(3) == 0);
+        int64_t sum = ledger.unallocated[0].claim.energy_uj;
+        for (int i = 0; i < ledger.n_accounts; i++)
+            if (ledger.accounts[i]->kind == JM_ACCOUNT_JOB)
+                sum += ledger.accounts[i]->balance[0].claim.energy_uj;
+        expect_equal(sum, (int64_t)(level - node->total_uj));
+        if (one && one->kind == JM_ACCOUNT_JOB && one->closed_ns != 0)
+            jm_ledger_settle(&ledger, one);
+    }
+}
+
+int main(void) {
+    return expect_each(begin, end_books);
+}
