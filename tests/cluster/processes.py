@@ -50,9 +50,9 @@ def ancestors(pid: int) -> list[int]:
 
 def children(pid: int | None) -> list[int]:
     found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += map(int, path.read_text().split())
+    with contextlib.suppress(OSError):  # it, or a thread of it, ends meanwhile
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, read(pid, f"task/{thread}/children").split())
     return found
 
 
