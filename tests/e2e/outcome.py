@@ -50,7 +50,8 @@ class Outcome:
     records: dict[str, dict]  # by node
 
     def sacct_j(self, step: str = "job") -> int:
-        return int(self.rows[step]["ConsumedEnergyRaw"])
+        """0 also where Slurm knows of none, as of a step that ended before it first asked."""
+        return int(self.rows[step]["ConsumedEnergyRaw"] or 0)
 
     def accounts(self, step: str = "job") -> dict[str, Account]:
         """The step's accounts by node."""
@@ -278,3 +279,8 @@ def assert_books_balance(cluster: Cluster) -> None:
 
 def joulemarkctl(cluster: Cluster) -> Path:
     return cluster.options.build.slurm_prefix / "bin" / "joulemarkctl"
+
+
+def slurm_version(cluster: Cluster) -> tuple[int, int]:
+    major, minor = cluster.run(["sinfo", "-V"]).split()[1].split(".")[:2]
+    return int(major), int(minor)

@@ -21,6 +21,7 @@ from tests.e2e.outcome import (
     read_record,
     record_dir,
     record_file,
+    slurm_version,
 )
 
 AWKWARD = 'It\'s "Quoted" & MiXeD: 100 % Größe µJ; `tick` \\ back'
@@ -113,11 +114,6 @@ def assert_own(cluster: Cluster, job: int, count: int) -> None:
     for part, text in own.items():
         energy_j = outcome(cluster, part).energy_j()
         assert text.startswith(f"<joulemark 1: Energy: {energy_j:.1f} J"), own
-
-
-def slurm_version(cluster: Cluster) -> tuple[int, int]:
-    major, minor = cluster.run(["sinfo", "-V"]).split()[1].split(".")[:2]
-    return int(major), int(minor)
 
 
 def test_the_comment_is_the_stores_line_and_merging_again_changes_nothing(steady: Cluster) -> None:

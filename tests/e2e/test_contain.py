@@ -7,10 +7,15 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster import Cluster
-from tests.e2e.outcome import outcome
+from tests.e2e.outcome import Outcome, outcome, slurm_version
 from tests.e2e.waveform import STEADY
 
 WARNING = "PrologFlags=Contain is not set"
+
+
+def is_told_late(done: Outcome) -> bool:
+    """From 25.11 on the merge may give a job's row what Slurm itself did not count."""
+    return slurm_version(done.cluster) >= (25, 11) and abs(done.sacct_j() - done.energy_j()) <= 1
 
 
 def test_without_contain_the_record_has_what_sacct_lacks(steady: Cluster) -> None:
@@ -21,7 +26,7 @@ def test_without_contain_the_record_has_what_sacct_lacks(steady: Cluster) -> Non
         jobs = [cluster.sbatch("-w", "n1", "-n1", "--wrap", "sleep 1") for _ in range(2)]
         for done in [outcome(cluster, job) for job in jobs]:
             assert set(done.rows) == {"job", "batch"}
-            assert done.rows["job"]["ConsumedEnergyRaw"] in ("", "0")
+            assert done.sacct_j() == 0 or is_told_late(done)
             assert abs(done.sacct_j("batch") - done.energy_j("batch")) <= 1
             account = done.accounts()["n1"]
             assert account["energy_uj"] >= done.energy_uj("batch") > 0
