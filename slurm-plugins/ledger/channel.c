@@ -323,6 +323,13 @@ double jm_channel_unseen_variance(const jm_channel *channel) {
     return step_uj * step_uj * (age_s < period_s ? age_s / period_s : 1) / 3;
 }
 
+double jm_channel_scatter_uj(const jm_channel *channel) {
+    const jm_error_budget *error = &channel->info.error;
+    if (channel->info.method != JM_METHOD_COUNTER)
+        return 0;
+    return 2 * error->jitter_s * channel->power_w * UJ_PER_J + error->resolution_uj;
+}
+
 double jm_channel_stamp_variance(const jm_channel *channel, double power_w) {
     const jm_error_budget *error = &channel->info.error;
     double jitter_uj = error->jitter_s * power_w * UJ_PER_J;

@@ -94,6 +94,10 @@ bool jm_channel_is_beyond_its_limit(const jm_channel *channel, const jm_reading 
 /* As after a start: what came before is not joined with what comes. */
 void jm_channel_forget(jm_channel *channel);
 
+/* How far a counter's reading may be off at a moment, uJ: what one interval is short of for that
+ * the next has. 0 of a power. */
+double jm_channel_scatter_uj(const jm_channel *channel);
+
 /* Random variance (uJ^2) of one reading's place at power_w: its resolution and its time stamp. */
 double jm_channel_stamp_variance(const jm_channel *channel, double power_w);
 

@@ -48,11 +48,12 @@ static void by_work(jm_claim *const *claims, int n, uint64_t *weights) {
 
 /* What each drew since the last value, if the channel's level rose by level_uj: GPUs inside first,
  * then idle power, the rest by work. What these say beyond the level is cut: the level stands. */
-static void draw(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *drawn) {
+static void draw(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *drawn,
+                 uint64_t *unmet) {
     uint64_t gpus[n], idle[n], work[n], parts[n], gpus_uj = 0, idle_uj = 0;
     for (int i = 0; i < n; i++) {
         gpus_uj += gpus[i] = claims[i]->gpus.energy_uj;
-        idle_uj += idle[i] = claims[i]->allotted_uj;
+        idle_uj += idle[i] = unmet[i] = claims[i]->allotted_uj;
     }
     memset(drawn, 0, (size_t)n * sizeof *drawn);
     if (jm_split(least(gpus_uj, level_uj), gpus, n, parts))
@@ -63,6 +64,7 @@ static void draw(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *dra
         for (int i = 0; i < n; i++) {
             drawn[i].energy_uj += parts[i];
             drawn[i].idle_uj += parts[i];
+            unmet[i] -= parts[i];
         }
     level_uj -= least(idle_uj, level_uj);
     by_work(claims, n, work);
@@ -115,12 +117,25 @@ static void share(const jm_part *drawn, const jm_claim *const *claims, int n, jm
     }
 }
 
+/* A value has come. Of idle power what was short because the counter's readings scatter is due in
+ * the next interval: or else those that read too much alone would count, and be taken for work. */
+static void begin_interval(jm_claim *const *claims, const uint64_t *unmet, int n, double most_uj) {
+    uint64_t due[n], unmet_uj = 0;
+    for (int i = 0; i < n; i++)
+        unmet_uj += unmet[i];
+    jm_split(least(unmet_uj, (uint64_t)most_uj), unmet, n, due);
+    for (int i = 0; i < n; i++)
+        *claims[i] = (jm_claim){.energy_uj = claims[i]->energy_uj,
+                                .idle_uj = claims[i]->idle_uj,
+                                .allotted_uj = due[i]};
+}
+
 void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
                       const jm_sharers *s, int64_t dt_ns, jm_part *parts, jm_share *shares) {
     const int n = s->n + 1;
     jm_claim *claims[n];
     jm_part gpus[n], drawn[n];
-    uint64_t fresh[n], energy[n];
+    uint64_t fresh[n], energy[n], unmet[n];
     for (int i = 0; i < s->n; i++)
         claims[i] = &s->members[i]->balance[c].claim;
     claims[s->n] = &ledger->unallocated[c].claim;
@@ -133,7 +148,7 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
         claims[s->n]->energy_uj += *level_uj;
         *level_uj = 0;
     }
-    draw(claims, n, (uint64_t)*level_uj, drawn);
+    draw(claims, n, (uint64_t)*level_uj, drawn, unmet);
     for (int i = 0; i < n; i++) {
         jm_claim *claim = claims[i];
         fresh[i] = drawn[i].energy_uj - least(claim->drawn.energy_uj, drawn[i].energy_uj);
@@ -147,12 +162,11 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
         parts[i] = (jm_part){energy[i], idle_within(energy[i], claims[i]->idle_uj, gpus[i])};
         claims[i]->energy_uj -= (int64_t)parts[i].energy_uj;
         claims[i]->idle_uj -= (int64_t)parts[i].idle_uj;
-        if (gain->settled)
-            *claims[i] =
-                (jm_claim){.energy_uj = claims[i]->energy_uj, .idle_uj = claims[i]->idle_uj};
     }
-    if (gain->settled)
+    if (gain->settled) {
+        begin_interval(claims, unmet, n, jm_channel_scatter_uj(&ledger->channels[c]));
         *level_uj = 0;
+    }
 }
 
 void jm_claims_leave(jm_ledger *ledger, jm_account *job) {

@@ -303,11 +303,9 @@ static uint64_t idle_of(jm_ledger *ledger, int channel, const jm_gain *gain) {
     *due_uj += own_uj;
     uint64_t idle_uj = *due_uj < gain->energy_uj ? *due_uj : gain->energy_uj;
     *due_uj -= idle_uj;
-    const jm_error_budget *error = &source->info.error;
-    double scatter_uj = 2 * error->jitter_s * source->power_w * UJ_PER_J + error->resolution_uj;
-    bool scatters = source->info.method == JM_METHOD_COUNTER;
-    if (!scatters || (double)*due_uj > scatter_uj)
-        *due_uj = scatters ? (uint64_t)scatter_uj : 0;
+    double scatter_uj = jm_channel_scatter_uj(source);
+    if ((double)*due_uj > scatter_uj)
+        *due_uj = (uint64_t)scatter_uj;
     return idle_uj;
 }
 
