@@ -275,8 +275,9 @@ int main(int argc, char **argv) {
 def test_ranks_of_mpi_mark_together(steady: Cluster, compiled: Callable[..., Path]) -> None:
     """Open MPI's mpirun has srun start them, as a step of their own."""
     version = subprocess.run(["mpicc", "--showme:version"], capture_output=True, text=True).stdout
-    if [name for _, name in socket.if_nameindex()] == ["lo"] and "Open MPI 5" in version:
-        pytest.skip("mpirun of Open MPI 5 ends by SIGSEGV where lo is the only interface")
+    late = re.search(r"Open MPI [5-9]", version)
+    if late and [name for _, name in socket.if_nameindex()] == ["lo"]:
+        pytest.skip(f"mpirun of {late[0]} ends early where lo is the only interface")
     program = compiled(["mpicc"], "ranks.c", MPI_PROGRAM)
     done = run_job(steady, f"mpirun --allow-run-as-root --oversubscribe -n 2 {program}")
     solve = regions(done, "0")["solve"]
