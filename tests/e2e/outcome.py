@@ -226,10 +226,10 @@ def wait_on_disk(node: Node, job: int, step: str, column: str, least: int) -> No
 
 
 def account_uj(node: Node, job: int, step: str) -> int:
-    """Over the outermost channels, as the node's total counts them."""
+    """Over the outermost channels, as the node's total counts them; what got none has no row."""
     with ledger(node) as connection:
         (total_uj,) = connection.execute(
-            "SELECT sum(energy_uj) FROM balance JOIN account ON account.id = balance.account"
+            "SELECT coalesce(sum(energy_uj), 0) FROM balance JOIN account ON account.id = balance.account"
             " JOIN channel ON channel.name = balance.channel"
             " WHERE outermost AND job_id = ? AND step = ?",
             (job, step),
