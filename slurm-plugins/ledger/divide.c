@@ -99,6 +99,17 @@ jm_part jm_divide_gpus_inside(const jm_ledger *ledger, const jm_part *wholes, in
     return sum;
 }
 
+/* Change what is idle of n parts, which is `from` of `energy_uj` in all, to `to`. */
+static void change_idle(jm_part *parts, int n, uint64_t energy_uj, uint64_t from, uint64_t to) {
+    uint64_t weights[n], changed[n];
+    for (int i = 0; i < n; i++)
+        weights[i] = to < from ? parts[i].idle_uj : parts[i].energy_uj - parts[i].idle_uj;
+    if (!jm_split(to < from ? to : energy_uj - to, weights, n, changed))
+        return;
+    for (int i = 0; i < n; i++)
+        parts[i].idle_uj = to < from ? changed[i] : parts[i].energy_uj - changed[i];
+}
+
 static void divide_around_gpus(const jm_ledger *ledger, const jm_part *wholes, int c,
                                const jm_sharers *s, jm_part *parts) {
     jm_part whole = wholes[c], inside[s->n + 1];
@@ -110,10 +121,12 @@ static void divide_around_gpus(const jm_ledger *ledger, const jm_part *wholes, i
         divide_by_weights(whole, weights, s->n + 1, parts);
         return;
     }
+    /* What is idle sums to the whole's, too, whatever the inner meters hold for idle. */
     jm_part rest = {whole.energy_uj - gpus.energy_uj,
                     whole.idle_uj > gpus.idle_uj ? whole.idle_uj - gpus.idle_uj : 0};
     if (rest.idle_uj > rest.energy_uj)
         rest.idle_uj = rest.energy_uj;
+    change_idle(inside, s->n + 1, gpus.energy_uj, gpus.idle_uj, whole.idle_uj - rest.idle_uj);
     divide_by_policy(rest, s, parts);
     for (int i = 0; i <= s->n; i++) {
         parts[i].energy_uj += inside[i].energy_uj;
