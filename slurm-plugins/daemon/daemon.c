@@ -233,7 +233,7 @@ static void open_store(jm_daemon *daemon, const jm_unsaved *left, jm_moment *bef
     jm_message *why = &daemon->store_fault;
     *before = (jm_moment){0};
     if (jm_store_open(&daemon->store, path, why) != 0 ||
-        jm_store_load(daemon->store, &daemon->ledger, before, why) != 0) {
+        jm_store_load(daemon->store, &daemon->ledger, jm_presence_lives, before, why) != 0) {
         jm_error("%s; the ledger lives in memory only", why->text);
         jm_store_close(daemon->store);
         daemon->store = NULL;

@@ -532,31 +532,60 @@ static void load_cpus(jm_store *store, jm_ledger *ledger) {
         ledger->cpus = (uint64_t)cpus, ledger->cpus_told = true;
 }
 
-/* Who ended a minute ago asks no more, and a job's record takes it from here. */
-#define IN_MEMORY                                                                                  \
-    "recorded = 0 AND (kind = 0 OR closed_ns = 0 OR"                                               \
-    " closed_ns > (SELECT value FROM meta WHERE key = 'real_ns') - 60000000000)"
+/* A slurmstepd that is gone asks no more: a job's record takes its step from here. */
+static int load_accounts(jm_store *store, jm_ledger *ledger, jm_process_test lives) {
+    sqlite3_stmt *rows;
+    const char *sql = "SELECT * FROM account WHERE recorded = 0 ORDER BY id";
+    if (sqlite3_prepare_v2(store->db, sql, -1, &rows, NULL) != SQLITE_OK)
+        return -1;
+    int status;
+    while ((status = sqlite3_step(rows)) == SQLITE_ROW) {
+        bool ended_step =
+            sqlite3_column_int(rows, 2) != JM_ACCOUNT_JOB && sqlite3_column_int64(rows, 11) != 0;
+        if (!ended_step || lives(sqlite3_column_int(rows, 6), u64_at(rows, 7)))
+            load_account(ledger, rows);
+    }
+    sqlite3_finalize(rows);
+    return status == SQLITE_DONE ? 0 : -1;
+}
 
-int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_message *why) {
+static int load_of(jm_store *store, enum statement which, int64_t id, jm_ledger *ledger,
+                   row_load load) {
+    sqlite3_stmt *rows = store->statements[which];
+    sqlite3_bind_int64(rows, 1, id);
+    int status = load_rows(rows, ledger, load);
+    sqlite3_reset(rows);
+    return status;
+}
+
+/* What the account at the index was charged, and its regions. */
+static int load_books(jm_store *store, jm_ledger *ledger, int at) {
+    int64_t id = ledger->accounts[at]->id;
+    int status = load_of(store, GET_BALANCES, id, ledger, load_balance);
+    return status != 0 ? status : load_of(store, GET_REGIONS, id, ledger, load_region);
+}
+
+static int load_all(jm_store *store, jm_ledger *ledger, jm_process_test lives) {
+    if (each_row(store, ledger, "SELECT * FROM channel", load_channel) != 0 ||
+        load_accounts(store, ledger, lives) != 0)
+        return -1;
+    for (int i = 0; i < ledger->n_accounts; i++)
+        if (load_books(store, ledger, i) != 0)
+            return -1;
+    return each_row(store, ledger,
+                    "SELECT job_account, max(closed_ns) FROM account"
+                    " WHERE recorded = 0 AND kind <> 0"
+                    " GROUP BY job_account HAVING min(closed_ns) > 0",
+                    load_rest);
+}
+
+int jm_store_load(jm_store *store, jm_ledger *ledger, jm_process_test lives, jm_moment *moment,
+                  jm_message *why) {
     const jm_ledger empty = *ledger;
     load_moment(store, moment);
     load_cpus(store, ledger);
     store->next_id = number(store, "SELECT max(id) FROM account");
-    if (each_row(store, ledger, "SELECT * FROM channel", load_channel) != 0 ||
-        each_row(store, ledger, "SELECT * FROM account WHERE " IN_MEMORY " ORDER BY id",
-                 load_account) != 0 ||
-        each_row(store, ledger,
-                 "SELECT balance.* FROM balance JOIN account ON account.id = balance.account"
-                 " WHERE " IN_MEMORY,
-                 load_balance) != 0 ||
-        each_row(store, ledger,
-                 "SELECT regions.* FROM regions JOIN account ON account.id = regions.account"
-                 " WHERE " IN_MEMORY " ORDER BY regions.account, regions.id",
-                 load_region) != 0 ||
-        each_row(store, ledger,
-                 "SELECT job_account, max(closed_ns) FROM account WHERE recorded = 0 AND kind <> 0"
-                 " GROUP BY job_account HAVING min(closed_ns) > 0",
-                 load_rest) != 0) {
+    if (load_all(store, ledger, lives) != 0) {
         jm_message_set(why, "ledger %s: cannot be read: %s; %s",
                        sqlite3_db_filename(store->db, "main"), sqlite3_errmsg(store->db),
                        remedy(sqlite3_errcode(store->db)));
@@ -567,15 +596,6 @@ int jm_store_load(jm_store *store, jm_ledger *ledger, jm_moment *moment, jm_mess
     }
     sqlite3_busy_timeout(store->db, SAVE_PATIENCE_MS);
     return 0;
-}
-
-static int load_of(jm_store *store, enum statement which, int64_t id, jm_ledger *ledger,
-                   row_load load) {
-    sqlite3_stmt *rows = store->statements[which];
-    sqlite3_bind_int64(rows, 1, id);
-    int status = load_rows(rows, ledger, load);
-    sqlite3_reset(rows);
-    return status;
 }
 
 static bool any(void *context, const jm_account *account) {
@@ -590,9 +610,7 @@ static int visit_row(jm_store *store, jm_ledger *alone, sqlite3_stmt *row, jm_ac
     if (alone->n_accounts == 0)
         return -1;
     jm_account *step = alone->accounts[0];
-    int status = load_of(store, GET_BALANCES, step->id, alone, load_balance);
-    if (status == 0)
-        status = load_of(store, GET_REGIONS, step->id, alone, load_region);
+    int status = load_books(store, alone, 0);
     step->job = job;
     if (status == 0)
         visit(context, step);

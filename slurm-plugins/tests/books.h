@@ -39,6 +39,11 @@ static inline jm_account *open_step(uint32_t job, const char *step, int32_t pid,
     return jm_ledger_open(&ledger, &request, 1);
 }
 
+static inline bool everyone_lives(int32_t pid, uint64_t pid_start) {
+    (void)pid, (void)pid_start;
+    return true;
+}
+
 static inline void check_books(void) {
     for (int c = 0; c < ledger.n_channels; c++)
         expect_equal(jm_ledger_charged_uj(&ledger, c), ledger.channels[c].total_uj);

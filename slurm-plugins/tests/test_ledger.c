@@ -410,7 +410,7 @@ TEST(a_ledger_survives_its_daemon) {
     for (int times = 0; times < 2; times++) {
         begin_node(4, 10);
         expect_equal(jm_store_open(&store, test_path("ledger.sqlite"), &why), 0);
-        expect_equal(jm_store_load(store, &ledger, &loaded, &why), 0);
+        expect_equal(jm_store_load(store, &ledger, everyone_lives, &loaded, &why), 0);
         expect_text(loaded.boot_id, "this-boot");
         expect_equal(loaded.boot_ns, 42);
         expect_equal(ledger.n_channels, 2); /* "cpu" is no longer configured, and not forgotten */
@@ -449,7 +449,7 @@ TEST(a_settled_job_is_not_loaded_again) {
     check_books();
     jm_ledger_free(&ledger);
     begin_node(1, 0);
-    expect_equal(jm_store_load(store, &ledger, &moment, &why), 0);
+    expect_equal(jm_store_load(store, &ledger, everyone_lives, &moment, &why), 0);
     expect_equal(ledger.n_accounts, 0);
     expect_equal(ledger.settled_uj[0], 77);
     check_books();
