@@ -282,6 +282,10 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
         channel->lost_ns = 0;
     }
     gain.over_uj = channel->over_uj;
+    if (level > channel->integral_uj) {
+        gain.ahead_uj = level - channel->integral_uj;
+        gain.ahead_ns = boot_ns - channel->last_boot_ns;
+    }
     channel->fault = NULL;
     return gain;
 }
@@ -338,15 +342,17 @@ double jm_channel_stamp_variance(const jm_channel *channel, double power_w) {
     return jitter_uj * jitter_uj / 3 + resolution_uj * resolution_uj / 12;
 }
 
-/* Of what changed shortly before, unseen, on all nodes of a job at once, each node misses what came
- * after its own last reading: as a sum over many of them, five eighths of the variance is alike. */
-static const double UNSEEN_ALIKE = 0.625;
+double jm_channel_alike(const jm_channel *channel) {
+    if (channel->info.common)
+        return 1;
+    return channel->info.method == JM_METHOD_COUNTER ? 0.75 : 0.625;
+}
 
 jm_border jm_channel_border(const jm_channel *channel, double power_w) {
     double stamp_uj2 = jm_channel_stamp_variance(channel, power_w);
     double unseen_uj2 = jm_channel_unseen_variance(channel);
-    if (channel->info.method == JM_METHOD_COUNTER)
+    double alike = jm_channel_alike(channel);
+    if (channel->info.method == JM_METHOD_COUNTER && (channel->info.prompt || alike == 1))
         return (jm_border){0, stamp_uj2 + unseen_uj2};
-    double alike = channel->info.common ? 1 : UNSEEN_ALIKE;
     return (jm_border){stamp_uj2 + (1 - alike) * unseen_uj2, alike * unseen_uj2};
 }

@@ -53,8 +53,10 @@ typedef struct {
     /* random error of this tick alone: quadrature and resolution of power readings; common: of
      * those whose moments other nodes' may share */
     double variance_uj2, common_uj2;
-    double when_uj2; /* of energy that is known, but not when it came: a counter's that is polled,
-                        between its values */
+    double when_uj2;   /* of energy that is known, but not when it came: a counter's that is polled,
+                          between its values */
+    uint64_t ahead_uj; /* of the level, what is held since the last value, which came so long ago */
+    int64_t ahead_ns;
     int64_t covered_ns; /* time the energy stands for */
     int64_t lost_ns;    /* time whose energy is unknown */
     uint64_t values;    /* how many new values it rests on */
@@ -103,6 +105,12 @@ double jm_channel_stamp_variance(const jm_channel *channel, double power_w);
 
 /* And of what may have changed between the last value and the last settling. */
 double jm_channel_unseen_variance(const jm_channel *channel);
+
+/* Of what changes unseen on all nodes of a job at once, each node misses what came after its own
+ * last reading: how much of the variance is alike, as a sum over many nodes. A power's change comes
+ * at any time before (5/8), a counter's mean lags by all of its age (3/4: a uniform's squared mean
+ * over its mean square). Read at one phase on all nodes: 1. */
+double jm_channel_alike(const jm_channel *channel);
 
 /* Both, of a charge's begin or end there: what is a node's own, and what all nodes of a job have
  * alike. */

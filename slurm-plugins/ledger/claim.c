@@ -20,20 +20,39 @@ static uint64_t positive(int64_t value) {
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* Of what a tick brought: idle power by the cores that each has now, GPUs by binding. */
-static void add_tick(jm_claim *const *claims, const jm_sharers *s, uint64_t idle_uj,
-                     const jm_part *gpus, int64_t dt_ns) {
+/* What one tick adds to the claims' weights. */
+typedef struct {
+    uint64_t cpu_ns, core_ns, allotted_uj;
+    jm_part own;
+} weight;
+
+/* Idle power by the cores that each has now, GPUs by binding. Where jobs have just left, nobody
+ * draws what the node ever drew at least: what is held is theirs. */
+static void weigh_tick(const jm_ledger *ledger, int c, const jm_sharers *s, uint64_t idle_uj,
+                       const jm_part *gpus, int64_t dt_ns, weight *tick) {
     const int n = s->n + 1;
-    uint64_t weights[n], idle[n];
-    jm_divide_by_cpus(s, weights);
-    jm_split(idle_uj, weights, n, idle);
-    jm_divide_by_running_cpus(s, weights);
+    uint64_t cores[n], idle[n];
+    jm_divide_by_cpus(s, cores);
+    jm_split(idle_uj, cores, n, idle);
+    jm_divide_by_running_cpus(s, cores);
+    for (int i = 0; i < n; i++)
+        tick[i] = (weight){.cpu_ns = i < s->n ? s->members[i]->cpu_tick_ns : 0,
+                           .core_ns = cores[i] * (uint64_t)dt_ns,
+                           .allotted_uj = idle[i],
+                           .own = gpus[i]};
+    double least_uj = ledger->channels[c].low_w * (double)dt_ns / 1e3;
+    if (s->n == 0 && ledger->held[c].had_job && least_uj > (double)idle_uj)
+        tick[0].own.energy_uj += (uint64_t)least_uj - idle_uj;
+}
+
+/* A part of the tick. */
+static void add(jm_claim *const *claims, const weight *tick, int n, double part) {
     for (int i = 0; i < n; i++) {
-        claims[i]->allotted_uj += idle[i];
-        claims[i]->gpus.energy_uj += gpus[i].energy_uj;
-        claims[i]->gpus.idle_uj += gpus[i].idle_uj;
-        claims[i]->core_ns += weights[i] * (uint64_t)dt_ns;
-        claims[i]->cpu_ns += i < s->n ? s->members[i]->cpu_tick_ns : 0;
+        claims[i]->cpu_ns += (uint64_t)((double)tick[i].cpu_ns * part);
+        claims[i]->core_ns += (uint64_t)((double)tick[i].core_ns * part);
+        claims[i]->allotted_uj += (uint64_t)((double)tick[i].allotted_uj * part);
+        claims[i]->own.energy_uj += (uint64_t)((double)tick[i].own.energy_uj * part);
+        claims[i]->own.idle_uj += (uint64_t)((double)tick[i].own.idle_uj * part);
     }
 }
 
@@ -51,14 +70,15 @@ static void by_work(jm_claim *const *claims, int n, uint64_t *weights) {
 static void draw(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *drawn,
                  uint64_t *unmet) {
     uint64_t gpus[n], idle[n], work[n], parts[n], gpus_uj = 0, idle_uj = 0;
+    memset(gpus, 0, sizeof gpus);
     for (int i = 0; i < n; i++) {
-        gpus_uj += gpus[i] = claims[i]->gpus.energy_uj;
+        gpus_uj += gpus[i] = claims[i]->own.energy_uj;
         idle_uj += idle[i] = unmet[i] = claims[i]->allotted_uj;
     }
     memset(drawn, 0, (size_t)n * sizeof *drawn);
     if (jm_split(least(gpus_uj, level_uj), gpus, n, parts))
         for (int i = 0; i < n; i++)
-            drawn[i] = (jm_part){parts[i], least(claims[i]->gpus.idle_uj, parts[i])};
+            drawn[i] = (jm_part){parts[i], least(claims[i]->own.idle_uj, parts[i])};
     level_uj -= least(gpus_uj, level_uj);
     if (jm_split(least(idle_uj, level_uj), idle, n, parts))
         for (int i = 0; i < n; i++) {
@@ -100,18 +120,25 @@ static uint64_t idle_within(uint64_t energy_uj, int64_t claimed_uj, jm_part gpus
 }
 
 /* An offset stays with idle power; where there is none it goes with the energy. */
-static void share(const jm_part *drawn, const jm_claim *const *claims, int n, jm_share *shares) {
-    double busy_uj = 0, idle_uj = 0, all_uj = 0;
+static void share(const jm_part *drawn, const jm_sharers *s, bool has_idle, jm_share *shares) {
+    const int n = s->n + 1;
+    uint64_t cores[n], work[n];
+    double busy_uj = 0, all_uj = 0, all_cores = 0, all_work = 0;
+    jm_divide_by_cpus(s, cores);
+    jm_divide_by_cpu_time(s, work);
     for (int i = 0; i < n; i++) {
         busy_uj += (double)(drawn[i].energy_uj - drawn[i].idle_uj);
-        idle_uj += (double)claims[i]->allotted_uj;
         all_uj += (double)drawn[i].energy_uj;
+        all_cores += (double)cores[i];
+        all_work += (double)work[i];
     }
     for (int i = 0; i < n; i++) {
         if (busy_uj > 0)
             shares[i].busy = (double)(drawn[i].energy_uj - drawn[i].idle_uj) / busy_uj;
-        if (idle_uj > 0)
-            shares[i].idle = (double)claims[i]->allotted_uj / idle_uj;
+        if (all_work > 0)
+            shares[i].now = (double)work[i] / all_work;
+        if (has_idle && all_cores > 0)
+            shares[i].idle = (double)cores[i] / all_cores;
         else if (all_uj > 0)
             shares[i].idle = (double)drawn[i].energy_uj / all_uj;
     }
@@ -130,42 +157,142 @@ static void begin_interval(jm_claim *const *claims, const uint64_t *unmet, int n
                                 .allotted_uj = due[i]};
 }
 
-void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
-                      const jm_sharers *s, int64_t dt_ns, jm_part *parts, jm_share *shares) {
-    const int n = s->n + 1;
-    jm_claim *claims[n];
-    jm_part gpus[n], drawn[n];
-    uint64_t fresh[n], energy[n], unmet[n];
-    for (int i = 0; i < s->n; i++)
-        claims[i] = &s->members[i]->balance[c].claim;
-    claims[s->n] = &ledger->unallocated[c].claim;
-    const jm_part inside = jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
-    add_tick(claims, s, wholes[c].idle_uj - least(inside.idle_uj, wholes[c].idle_uj), gpus, dt_ns);
-    int64_t *level_uj = &ledger->level_uj[c];
-    *level_uj += (int64_t)(gain->energy_uj + ledger->over_uj[c]) - (int64_t)gain->over_uj;
-    ledger->over_uj[c] = gain->over_uj;
-    if (*level_uj < 0) { /* what was held too high before a restart */
-        claims[s->n]->energy_uj += *level_uj;
-        *level_uj = 0;
-    }
-    draw(claims, n, (uint64_t)*level_uj, drawn, unmet);
+/* Claims grow by what is found to have been drawn beyond what was found before. */
+static void claim_drawn(jm_claim *const *claims, const jm_part *drawn, int n, uint64_t *fresh) {
     for (int i = 0; i < n; i++) {
         jm_claim *claim = claims[i];
-        fresh[i] = drawn[i].energy_uj - least(claim->drawn.energy_uj, drawn[i].energy_uj);
+        fresh[i] += drawn[i].energy_uj - least(claim->drawn.energy_uj, drawn[i].energy_uj);
         claim->energy_uj += (int64_t)(drawn[i].energy_uj - claim->drawn.energy_uj);
         claim->idle_uj += (int64_t)(drawn[i].idle_uj - claim->drawn.idle_uj);
         claim->drawn = drawn[i];
     }
+}
+
+static bool somebody_comes(jm_claim *const *claims, const jm_sharers *s) {
+    bool comes = false;
+    for (int i = 0; i < s->n; i++)
+        comes |= claims[i]->core_ns == 0 && claims[i]->cpu_ns == 0 && claims[i]->energy_uj == 0;
+    return comes;
+}
+
+/* Somebody comes to a full node: what was drawn before stands, whatever the next value says. Of
+ * what was held while nobody was there only what the node draws at least. */
+static void stand(jm_held *held, jm_claim *nobody) {
+    uint64_t drawn_uj = nobody->drawn.energy_uj;
+    if (held->had_job)
+        drawn_uj = least(drawn_uj, held->gone_uj + nobody->own.energy_uj);
+    held->left_uj += (int64_t)drawn_uj;
+    held->kept_ns = held->gone_uj = 0;
+    *nobody =
+        (jm_claim){.energy_uj = nobody->energy_uj - (int64_t)(nobody->drawn.energy_uj - drawn_uj),
+                   .idle_uj = nobody->idle_uj};
+}
+
+/*
+ * What is held was drawn by those, too, who have left: their part is nobody's until the next value,
+ * and not theirs who stay. Only where nobody has cores: what it has too much of then can come back.
+ */
+static void keep_for_the_gone(jm_held *held, const jm_sharers *s, int64_t dt_ns, jm_claim *nobody) {
+    uint64_t work_ns = 0;
+    for (int i = 0; i < s->n; i++)
+        work_ns += s->members[i]->cpu_tick_ns;
+    held->work_ns += work_ns;
+    held->span_ns += dt_ns;
+    double missing_ns = held->cpus * (double)dt_ns - (double)work_ns;
+    if (held->gone && s->spare_cpus > 0 && missing_ns > 0) {
+        nobody->cpu_ns += (uint64_t)missing_ns;
+        held->kept_ns += (uint64_t)missing_ns;
+    }
+}
+
+/* By which the channel's level rose since its last value; held_uj of that beyond the one that came.
+ */
+static void raise_level(jm_held *held, const jm_gain *gain, uint64_t held_uj, jm_claim *nobody) {
+    held->level_uj +=
+        (int64_t)(gain->energy_uj + held->over_uj) - (int64_t)(gain->over_uj + held_uj);
+    held->over_uj = gain->over_uj;
+    if (held->level_uj < 0) { /* what was held too high before a restart */
+        nobody->energy_uj += held->level_uj;
+        held->level_uj = 0;
+    }
+}
+
+/* Of the level, what those have who are there: without what stands, but for their own and idle
+ * power. If the level does not hold both, too much stands, and nobody has it less. */
+static uint64_t level_of_the_present(jm_held *held, jm_claim *const *claims, int n) {
+    int64_t needs_uj = 0, present_uj = held->level_uj - held->left_uj, beyond_uj = 0;
+    for (int i = 0; i < n; i++)
+        needs_uj += (int64_t)(claims[i]->own.energy_uj + claims[i]->allotted_uj);
+    if (needs_uj > held->level_uj)
+        needs_uj = held->level_uj;
+    if (present_uj < needs_uj)
+        beyond_uj = needs_uj - present_uj;
+    claims[n - 1]->energy_uj -= beyond_uj - held->beyond_uj;
+    held->beyond_uj = beyond_uj;
+    return (uint64_t)(present_uj + beyond_uj);
+}
+
+/* A counter's power is a mean, to which those belong who left before it came. */
+static void begin_to_hold(jm_held *held, uint64_t held_uj, bool has_job, bool is_mean) {
+    *held = (jm_held){.over_uj = held->over_uj,
+                      .cpus = held->span_ns > 0 ? (double)held->work_ns / (double)held->span_ns
+                                                : held->cpus,
+                      .gone = is_mean && (held->gone & 1) ? 2 : 0,
+                      .had_job = has_job,
+                      .level_uj = (int64_t)held_uj};
+}
+
+/* What the tick's end is beyond the value that came in it belongs to the next interval. */
+static double after_value(const jm_gain *gain, int64_t dt_ns) {
+    if (!gain->settled || gain->ahead_ns <= 0 || dt_ns <= 0)
+        return 0;
+    return gain->ahead_ns < dt_ns ? (double)gain->ahead_ns / (double)dt_ns : 1;
+}
+
+void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
+                      const jm_sharers *s, int64_t dt_ns, jm_part *parts, jm_share *shares) {
+    const int n = s->n + 1;
+    const jm_channel *channel = &ledger->channels[c];
+    jm_held *held = &ledger->held[c];
+    jm_claim *claims[n], *nobody = claims[s->n] = &ledger->unallocated[c].claim;
+    jm_part gpus[n], drawn[n];
+    uint64_t fresh[n], energy[n], unmet[n];
+    weight tick[n];
+    for (int i = 0; i < s->n; i++)
+        claims[i] = &s->members[i]->balance[c].claim;
+    memset(fresh, 0, sizeof fresh);
+    if (somebody_comes(claims, s) && (s->spare_cpus == 0 || !held->had_job))
+        stand(held, nobody);
+    held->had_job |= s->n > 0;
+
+    const jm_part inside = jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
+    const double after = after_value(gain, dt_ns);
+    const uint64_t held_uj = after > 0 ? gain->ahead_uj : 0;
+    weigh_tick(ledger, c, s, wholes[c].idle_uj - least(inside.idle_uj, wholes[c].idle_uj), gpus,
+               dt_ns, tick);
+    if (gain->covered_ns > 0 || gain->energy_uj > 0) { /* else it is silent */
+        add(claims, tick, n, 1 - after);
+        keep_for_the_gone(held, s, dt_ns, nobody);
+    }
+    raise_level(held, gain, held_uj, nobody);
+    if (gain->settled) /* so nothing is held any more */
+        nobody->cpu_ns -= least(held->kept_ns, nobody->cpu_ns);
+    draw(claims, n, level_of_the_present(held, claims, n), drawn, unmet);
+    claim_drawn(claims, drawn, n, fresh);
+    share(drawn, s, wholes[c].idle_uj > 0, shares);
+    if (gain->settled) {
+        begin_interval(claims, unmet, n, jm_channel_scatter_uj(channel));
+        begin_to_hold(held, held_uj, s->n > 0, channel->info.method == JM_METHOD_COUNTER);
+        add(claims, tick, n, after);
+        draw(claims, n, held_uj, drawn, unmet);
+        claim_drawn(claims, drawn, n, fresh);
+    }
+
     settle(claims, fresh, gain->energy_uj, n, energy);
-    share(drawn, (const jm_claim *const *)claims, n, shares);
     for (int i = 0; i < n; i++) {
         parts[i] = (jm_part){energy[i], idle_within(energy[i], claims[i]->idle_uj, gpus[i])};
         claims[i]->energy_uj -= (int64_t)parts[i].energy_uj;
         claims[i]->idle_uj -= (int64_t)parts[i].idle_uj;
-    }
-    if (gain->settled) {
-        begin_interval(claims, unmet, n, jm_channel_scatter_uj(&ledger->channels[c]));
-        *level_uj = 0;
     }
 }
 
@@ -177,10 +304,12 @@ void jm_claims_leave(jm_ledger *ledger, jm_account *job) {
         to->cpu_ns += from->cpu_ns;
         to->core_ns += from->core_ns;
         to->allotted_uj += from->allotted_uj;
-        to->gpus.energy_uj += from->gpus.energy_uj;
-        to->gpus.idle_uj += from->gpus.idle_uj;
+        to->own.energy_uj += from->own.energy_uj;
+        to->own.idle_uj += from->own.idle_uj;
         to->drawn.energy_uj += from->drawn.energy_uj;
         to->drawn.idle_uj += from->drawn.idle_uj;
+        ledger->held[c].gone_uj += from->drawn.energy_uj;
+        ledger->held[c].gone |= 1;
         *from = (jm_claim){0};
     }
 }

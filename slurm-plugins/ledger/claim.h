@@ -16,8 +16,8 @@ bool jm_claims_are_of(const jm_ledger *ledger, int channel);
  * parts[n] of `unallocated`, by their claims. What each drew since the channel's last value, while
  * its level rose, is what GPUs inside measured (by binding), then idle power by the cores that each
  * had, and the rest by CPU time in all that time; it is found anew at each tick, and claims grow by
- * the difference. shares: of what is beyond idle and of idle, kept where nothing is known. The
- * parts sum to the gain exactly.
+ * the difference. What was drawn before the first job came, and by who has left, stands. The parts
+ * sum to the gain exactly.
  */
 void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
                       const jm_sharers *sharers, int64_t dt_ns, jm_part *parts, jm_share *shares);

@@ -6,9 +6,10 @@
 
 #include "ledger.h"
 
-/* Of what a channel has beyond idle power, and of that, 0..1. */
+/* Of what a channel has beyond idle power since its last value, and in this tick alone; and of idle
+ * power. 0..1. */
 typedef struct {
-    double busy, idle;
+    double busy, now, idle;
 } jm_share;
 
 /* Those that share: the open jobs of a node, or the running steps of a job. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What an account holds, with its error: what is alike adds up, what is a node's own in quadrature.
+#include "claim.h"
 #include "ledger.h"
+#include "split.h"
 
 #include <math.h>
 
@@ -29,10 +31,35 @@ static double share_of(const jm_balance *balance) {
     return part_uj < whole_uj ? (double)part_uj / (double)whole_uj : 1;
 }
 
-/* Of few values their scatter is known badly: near to Student's t over its limit, at 95 %. */
-static double of_few(const jm_channel *channel, uint64_t values) {
+/* Of few values their scatter is known badly: near to Student's t over its limit, at 95 %; the less
+ * so, the more there are whose powers add up. */
+static double of_few(const jm_channel *channel, uint64_t values, double share) {
     bool scatters = channel->info.method != JM_METHOD_COUNTER;
-    return scatters && values > 0 ? 1 + 1 / (double)values : 1;
+    return scatters && values > 0 ? 1 + share / (double)values : 1;
+}
+
+static const jm_claim *claim_of(const jm_account *account, int channel) {
+    return &(account->job ? account->job : account)->balance[channel].claim;
+}
+
+/* How much of what a node draws beyond idle a job may have drawn that used so much CPU time since
+ * the last value: a server at a tenth of its load draws up to a third of it (SPECpower_ssj2008),
+ * about the load's root. */
+static double most_of_range(const jm_ledger *ledger, const jm_account *account, int channel,
+                            int64_t ns) {
+    if (!jm_claims_are_of(ledger, channel) || ledger->cpus == 0)
+        return 1;
+    double cpus = (double)claim_of(account, channel)->cpu_ns / (double)ns;
+    return fmin(1, sqrt(cpus / (double)ledger->cpus));
+}
+
+/* What it drew and was not charged, or was charged and did not draw; a step's part of its job's. */
+static double open_claim_uj(const jm_account *account, int channel) {
+    double part = 1;
+    if (account->job)
+        part = fmin(1, jm_ratio(account->balance[channel].energy_uj,
+                                account->job->balance[channel].energy_uj));
+    return part * (double)claim_of(account, channel)->energy_uj;
 }
 
 /* With its share of the error of its ends. */
@@ -48,12 +75,15 @@ jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, 
     int64_t unseen_ns = ended.values == 0 ? account->active_ns : 0;
     if (source->info.method == JM_METHOD_COUNTER && ended.values == 1)
         unseen_ns = source->settled_boot_ns - source->last_boot_ns;
-    if (!is_exact && unseen_ns > 0)
-        end.common_uj2 +=
-            pow(jm_channel_range_w(source) * UJ_PER_J * (double)unseen_ns / NS_PER_S, 2) / 3;
-    ended.variance_uj2 *= pow(of_few(source, ended.values), 2);
+    double unseen_w = jm_channel_range_w(source);
+    if (!is_exact && unseen_ns > 0) {
+        unseen_w *= most_of_range(ledger, account, channel, unseen_ns);
+        end.common_uj2 += pow(unseen_w * UJ_PER_J * (double)unseen_ns / NS_PER_S, 2) / 3;
+    }
+    ended.variance_uj2 *= pow(of_few(source, ended.values, share), 2);
     ended.variance_uj2 += end.variance_uj2 * share * share;
     ended.common_uj2 += end.common_uj2 * share * share;
+    ended.common_uj2 += pow(rectangular(open_claim_uj(account, channel)), 2);
     return ended;
 }
 

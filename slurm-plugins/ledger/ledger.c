@@ -5,6 +5,7 @@
 
 #include "claim.h"
 #include "divide.h"
+#include "split.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -170,16 +171,13 @@ static bool rests(const jm_account *account) {
     return is_open(account) && account->rested_ns != 0;
 }
 
-static double ratio(uint64_t part, uint64_t whole) {
-    return whole > 0 ? (double)part / (double)whole : 0;
-}
-
 /* One channel's tick, as all who are charged of it see it. */
 typedef struct {
     const jm_channel *channel;
     const jm_gain *gain;
     jm_part whole;
     int64_t dt_ns;
+    bool held;        /* between its values (claim.h) */
     jm_border border; /* error of where the tick before ended */
 } slice;
 
@@ -193,20 +191,31 @@ typedef struct {
 static void charge(jm_balance *balance, jm_part part, jm_share share, const slice *tick) {
     const jm_error_budget *error = &tick->channel->info.error;
     double idle = share.idle, busy = share.busy;
-    double dt_s = (double)tick->dt_ns / NS_PER_S, moved = busy - balance->share;
-    /* What a power had changed by before it began is in the first reading's own error. */
     bool counts = tick->channel->info.method == JM_METHOD_COUNTER;
+    /* Of a power at its begin all that it draws; a counter's is in what is known, but not when.
+     * Shares since the last value grow together: only at a value one is another's. */
+    bool begins = !counts && balance->share == 0 && balance->values == 0 &&
+                  balance->passed_uj == 0 && balance->passed_idle_uj == 0;
+    double dt_s = (double)tick->dt_ns / NS_PER_S, moved = busy - balance->share;
+    if (begins)
+        moved = share.now;
+    else if (tick->held && !tick->gain->settled)
+        moved = 0;
+    /* What a power had changed by before it began is in the first reading's own error. */
     double alike = counts || balance->passed_uj > 0 ? moved : 0;
     balance->energy_uj += part.energy_uj;
     balance->idle_uj += part.idle_uj;
     balance->systematic_uj +=
         error->relative * (double)part.energy_uj + error->offset_w * UJ_PER_J * dt_s * idle;
     /* Who was there between all its values has the energy, if not when; the more so, if alone. */
-    double when = balance->values == 0 ? busy * busy : busy * (1 - busy);
-    balance->variance_uj2 +=
-        tick->gain->variance_uj2 * busy * busy + tick->border.variance_uj2 * moved * moved;
+    double when_uj2 =
+        tick->gain->when_uj2 * (balance->values == 0 ? busy * busy : busy * (1 - busy));
+    double when_alike = jm_channel_alike(tick->channel);
+    balance->variance_uj2 += tick->gain->variance_uj2 * busy * busy +
+                             tick->border.variance_uj2 * moved * moved +
+                             (1 - when_alike) * when_uj2;
     balance->common_uj2 += tick->gain->common_uj2 * busy * busy +
-                           tick->border.common_uj2 * alike * alike + tick->gain->when_uj2 * when;
+                           tick->border.common_uj2 * alike * alike + when_alike * when_uj2;
     balance->share = busy;
 }
 
@@ -219,12 +228,13 @@ static void charge_all(const jm_ledger *ledger, jm_balance *balance, const jm_pa
 /* Shares of n parts of one whole, which has itself these shares of its channel. */
 static void share_out(jm_part whole, jm_share of, const jm_part *parts, int n, jm_share *shares) {
     for (int i = 0; i < n; i++) {
-        double all = ratio(parts[i].energy_uj, whole.energy_uj);
-        double idle = whole.idle_uj > 0 ? ratio(parts[i].idle_uj, whole.idle_uj) : all;
-        double busy = whole.energy_uj > whole.idle_uj ? ratio(parts[i].energy_uj - parts[i].idle_uj,
-                                                              whole.energy_uj - whole.idle_uj)
-                                                      : all;
-        shares[i] = (jm_share){busy * of.busy, idle * of.idle};
+        double all = jm_ratio(parts[i].energy_uj, whole.energy_uj);
+        double idle = whole.idle_uj > 0 ? jm_ratio(parts[i].idle_uj, whole.idle_uj) : all;
+        double busy =
+            whole.energy_uj > whole.idle_uj
+                ? jm_ratio(parts[i].energy_uj - parts[i].idle_uj, whole.energy_uj - whole.idle_uj)
+                : all;
+        shares[i] = (jm_share){busy * of.busy, busy * of.now, idle * of.idle};
     }
 }
 
@@ -235,8 +245,8 @@ static void weigh(const uint64_t *busy, const uint64_t *idle, int n, jm_share *s
         idle_sum += (double)idle[i];
     }
     for (int i = 0; i < n; i++)
-        shares[i] = (jm_share){busy_sum > 0 ? (double)busy[i] / busy_sum : 0,
-                               idle_sum > 0 ? (double)idle[i] / idle_sum : 0};
+        shares[i] = (jm_share){.busy = busy_sum > 0 ? (double)busy[i] / busy_sum : 0,
+                               .idle = idle_sum > 0 ? (double)idle[i] / idle_sum : 0};
 }
 
 /* By policy what somebody was charged: each channel's n + 1 parts and their shares, also where it
@@ -253,7 +263,8 @@ static void divide_again(const jm_ledger *ledger, const jm_part *wholes, const j
     for (int c = 0; c < ledger->n_channels; c++) {
         share_out(wholes[c], of[c], parts + c * n, n, shares + c * n);
         for (int i = 0; i < n && wholes[c].energy_uj == 0; i++)
-            shares[c * n + i] = (jm_share){own[i].busy * of[c].busy, own[i].idle * of[c].idle};
+            shares[c * n + i] = (jm_share){own[i].busy * of[c].busy, own[i].busy * of[c].now,
+                                           own[i].idle * of[c].idle};
     }
 }
 
@@ -316,6 +327,7 @@ static slice slice_of(jm_ledger *ledger, int channel, const jm_gain *gain, int64
                    .gain = gain,
                    .whole = {gain->energy_uj, idle_uj},
                    .dt_ns = dt_ns,
+                   .held = jm_claims_are_of(ledger, channel),
                    .border = jm_channel_border(source, source->power_w)};
 }
 
@@ -346,7 +358,7 @@ static void divide_among_jobs(jm_ledger *ledger, const jm_sharers *sharers, slic
     for (int c = 0; c < ledger->n_channels; c++, parts += n, shares += n) {
         if (!jm_claims_are_of(ledger, c)) {
             jm_divide_channel(ledger, wholes, c, sharers, parts);
-            share_out(wholes[c], (jm_share){1, 1}, parts, n, shares);
+            share_out(wholes[c], (jm_share){1, 1, 1}, parts, n, shares);
             continue;
         }
         for (int i = 0; i < n; i++)

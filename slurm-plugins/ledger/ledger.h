@@ -46,8 +46,24 @@ typedef struct {
     /* since its last value: */
     uint64_t cpu_ns, core_ns; /* CPU time; and the cores' that it had, unless suspended */
     uint64_t allotted_uj;     /* idle power by cores */
-    jm_part gpus, drawn;      /* of GPUs inside; and of all, as last found */
+    jm_part own, drawn;       /* of GPUs inside; and of all, as last found */
 } jm_claim;
+
+/* Of such a channel. */
+typedef struct {
+    uint64_t over_uj; /* given out beyond its level, as last told */
+    double cpus;      /* used on average while what is held now was drawn */
+    unsigned gone;    /* who has left: 1 since the last value, 2 before */
+    /* since its last value: */
+    bool had_job;      /* there was a job */
+    int64_t level_uj;  /* by which its level rose */
+    int64_t left_uj;   /* what stands of that, whatever is found */
+    int64_t beyond_uj; /* and how much of this was beyond it */
+    uint64_t gone_uj;  /* drawn by who has left */
+    uint64_t kept_ns;  /* CPU time that those would have used */
+    uint64_t work_ns;  /* CPU time of all, and in how long */
+    int64_t span_ns;
+} jm_held;
 
 typedef struct {
     uint64_t energy_uj;
@@ -157,8 +173,7 @@ typedef struct {
     uint64_t
         settled_uj[JM_CHANNELS_MAX]; /* of jobs whose records are written and that left memory */
     uint64_t idle_due_uj[JM_CHANNELS_MAX]; /* idle energy that earlier ticks came short of */
-    uint64_t over_uj[JM_CHANNELS_MAX];     /* given out beyond the channel's level, as last told */
-    int64_t level_uj[JM_CHANNELS_MAX];     /* by which that rose since the last value */
+    jm_held held[JM_CHANNELS_MAX];
     /* What jobs' are a part of, in their unit; told: by Slurm, else it is configured. */
     uint64_t cpus;
     bool cpus_told;

@@ -33,3 +33,7 @@ bool jm_split(uint64_t total, const uint64_t *weights, int n, uint64_t *parts) {
     }
     return true;
 }
+
+double jm_ratio(uint64_t part, uint64_t whole) {
+    return whole > 0 ? (double)part / (double)whole : 0;
+}

@@ -13,4 +13,7 @@
  */
 bool jm_split(uint64_t total, const uint64_t *weights, int n, uint64_t *parts);
 
+/* 0 of nothing. */
+double jm_ratio(uint64_t part, uint64_t whole);
+
 #endif

@@ -5,6 +5,8 @@
 #include "claim.h"
 #include "random.h"
 
+#include <math.h>
+
 static const uint64_t J = 1000000; /* in uJ */
 
 static jm_channel *node;
@@ -17,15 +19,24 @@ static void begin(void) {
     node->info.method = JM_METHOD_INTEGRATED;
 }
 
-/* A second in which the level comes to so much in all; has_value: one came in it. */
-static void tick(uint64_t level_uj, bool has_value) {
-    jm_gain gain = {.covered_ns = SECOND, .values = has_value, .settled = has_value};
+/* A second in which the level comes to so much in all; has_value: one came in it, ahead_ns ago, and
+ * so much of the level is held beyond it. */
+static void tick_beyond(uint64_t level_uj, bool has_value, uint64_t ahead_uj, int64_t ahead_ns) {
+    jm_gain gain = {.covered_ns = SECOND,
+                    .values = has_value,
+                    .settled = has_value,
+                    .ahead_uj = ahead_uj,
+                    .ahead_ns = ahead_ns};
     if (level_uj > node->total_uj)
         gain.energy_uj = level_uj - node->total_uj;
     node->total_uj += gain.energy_uj;
     gain.over_uj = node->total_uj - level_uj;
     jm_ledger_tick(&ledger, &gain, SECOND);
     check_books();
+}
+
+static void tick(uint64_t level_uj, bool has_value) {
+    tick_beyond(level_uj, has_value, 0, 0);
 }
 
 static jm_account *open_busy(uint32_t job, uint64_t cpus, uint64_t cpu_ns) {
@@ -165,6 +176,142 @@ TEST(a_gpu_inside_is_who_it_is_bound_to) {
     expect_equal(of(b)->energy_uj, 10 * (20 + 10) * J);
 }
 
+/* The power stays, whoever computes: who comes has what it draws, not what cores say. */
+TEST(what_was_drawn_by_who_has_left_stands) {
+    uint64_t level = 0;
+    jm_account *gone = open_busy(1, 4, 4000);
+    for (int s = 0; s < 20; s++)
+        tick(level += 200 * J, false);
+    expect_equal(of(gone)->energy_uj, 20 * 200 * J);
+    jm_account *over = gone->job;
+    jm_ledger_close(&ledger, gone, SECOND, true);
+    jm_ledger_settle(&ledger, over);
+    jm_account *comes = open_busy(2, 4, 1);
+    for (int s = 20; s < 60; s++)
+        tick(level += 200 * J, s == 59);
+    expect_equal(of(comes)->energy_uj, 40 * 200 * J);
+}
+
+/* 160 W of which 40 are stated as idle: nobody's, until somebody comes. */
+TEST(a_job_pays_for_nothing_from_before_it_came) {
+    uint64_t level = 0;
+    for (int s = 0; s < 50; s++)
+        tick(level += 160 * J, false);
+    jm_account *comes = open_busy(1, 1, 1000);
+    for (int s = 50; s < 70; s++)
+        tick(level += 160 * J, s == 59);
+    expect_equal(of(comes)->energy_uj, 20 * (10 + 120) * J);
+}
+
+/* After a job the node draws what it drew at least: what was held is not nobody's, but was given
+ * out as that, and who comes has it to claim. */
+TEST(an_empty_node_draws_its_least_power) {
+    uint64_t level = 0;
+    node->info.idle_uw = 0;
+    node->low_w = 30;
+    jm_account *gone = open_busy(1, 4, 4000);
+    for (int s = 0; s < 5; s++)
+        tick(level += 200 * J, false);
+    jm_ledger_close(&ledger, gone, SECOND, true);
+    for (int s = 5; s < 10; s++)
+        tick(level += 200 * J, false);
+    jm_account *comes = open_busy(2, 4, 4000);
+    tick(level = (5 * 200 + 5 * 30 + 200) * J, true);
+    for (int s = 0; s < 30; s++)
+        tick(level += 200 * J, true);
+    expect_equal(ledger.unallocated[0].energy_uj, 5 * 200 * J);
+    expect_equal((int64_t)of(comes)->energy_uj + of(comes)->claim.energy_uj, 31 * 200 * J);
+}
+
+/* The meter says nothing for ten minutes, and its channel gains nothing: nobody draws meanwhile. */
+TEST(in_a_silence_nobody_gains_weight) {
+    uint64_t level = 0;
+    jm_account *a = open_busy(1, 2, 1000), *b = open_busy(2, 2, 1000);
+    tick(level += 100 * J, true);
+    jm_gain silent = {.lost_ns = SECOND, .over_uj = 0};
+    b->cpu_tick_ns = 0;
+    for (int s = 0; s < 600; s++)
+        jm_ledger_tick(&ledger, &silent, SECOND);
+    b->cpu_tick_ns = 1000;
+    uint64_t before_uj = of(a)->energy_uj;
+    for (int s = 0; s < 30; s++)
+        tick(level += 100 * J, s % 10 == 9);
+    expect_equal(of(a)->energy_uj - before_uj, 30 * 50 * J);
+}
+
+/* A value a second, told 0.9 s late, of a power that changes by 200 W: idle power is each time
+ * short or held beyond the value, and whole at the end. */
+TEST(what_is_held_beyond_a_value_belongs_to_the_next) {
+    const double age_s = 0.9;
+    double at_value_j = 0;
+    jm_account *sleeper = open_busy(1, 1, 0), *busy = open_busy(2, 1, 1000);
+    for (int s = 0; s < 1000; s++) {
+        double power_w = s % 7 < 3 ? 300 : 100, held_j = power_w * age_s;
+        busy->cpu_tick_ns = s % 7 < 3 ? 260000 : 60000;
+        at_value_j += power_w;
+        tick_beyond((uint64_t)((at_value_j + held_j) * 1e6), true, (uint64_t)(held_j * 1e6),
+                    (int64_t)(age_s * 1e9));
+    }
+    expect_near((double)of(sleeper)->energy_uj, 1000 * 10e6, 0.01 * 1e10);
+    expect_near((double)ledger.unallocated[0].energy_uj, 1000 * 20e6, 0.01 * 2e10);
+}
+
+/* 5 W of offset lie on all cores, at any time between two values. */
+TEST(an_offset_goes_by_cores_at_each_tick) {
+    uint64_t level = 0;
+    node->info.error = (jm_error_budget){.offset_w = 5};
+    open_busy(1, 2, 1000);
+    for (int s = 0; s < 30; s++)
+        tick(level += 100 * J, false);
+    jm_account *comes = open_busy(2, 2, 1000);
+    for (int s = 0; s < 30; s++)
+        tick(level += 100 * J, s == 29);
+    expect_near(of(comes)->systematic_uj, 30 * 5e6 / 2, 1);
+}
+
+/* Of where the tick before it ended all of the error is its own, when that was between two values,
+ * too. */
+TEST(the_error_of_a_begin_is_whole) {
+    uint64_t level = 0;
+    node->info.error.jitter_s = 1;
+    node->power_w = 100;
+    jm_account *before = open_busy(1, 4, 4000);
+    for (int s = 0; s < 30; s++)
+        tick(level += 100 * J, false);
+    jm_ledger_close(&ledger, before, SECOND, true);
+    jm_account *comes = open_busy(2, 4, 4000);
+    for (int s = 0; s < 30; s++)
+        tick(level += 100 * J, s == 29);
+    expect_near(of(comes)->variance_uj2, 1e8 * 1e8 / 3, 1e12);
+}
+
+/* It drew 10 s at 200 W, and of what was held too high before it nobody is left to have it back. */
+TEST(a_bar_holds_what_could_not_be_charged) {
+    uint64_t level = 0;
+    for (int s = 0; s < 10; s++)
+        tick(level += 200 * J, s == 0);
+    jm_account *step = open_busy(1, 4, 4000);
+    tick(level = (10 * 40 + 200) * J, true);
+    for (int s = 0; s < 9; s++)
+        tick(level += 200 * J, true);
+    jm_account *job = step->job;
+    double missing_uj = 10 * 200e6 - (double)job->balance[0].energy_uj;
+    expect(missing_uj > 1000e6);
+    jm_ledger_close(&ledger, step, SECOND, true);
+    expect(jm_ledger_estimate(&ledger, job).uncertainty_uj > missing_uj);
+}
+
+/* A hundredth of the node's CPU time: a tenth of its range at most. */
+TEST(what_is_unseen_goes_by_cpu_time) {
+    ledger.cpus = 100;
+    node->low_w = 100, node->high_w = 300, node->power_w = 100;
+    jm_account *step = open_busy(1, 1, (uint64_t)SECOND);
+    tick(100 * J, false);
+    tick(200 * J, false);
+    jm_estimate estimate = jm_ledger_estimate(&ledger, step->job);
+    expect_near(estimate.uncertainty_uj, 2 * 2 * 20e6 / sqrt(3), 1e6);
+}
+
 /* Claims are what the level came to, less what was charged: by that and no more do they sum up. */
 TEST(claims_sum_to_what_is_not_given_out) {
     uint64_t level = 0;
@@ -185,7 +332,8 @@ TEST(claims_sum_to_what_is_not_given_out) {
             jm_ledger_close(&ledger, one, SECOND, false);
         bool back = random_below(6) == 0 && level > 200 * J;
         level = back ? level - random_below(200 * J) : level + random_below(200 * J);
-        tick(level, random_below(3) == 0);
+        bool has_value = random_below(3) == 0;
+        tick_beyond(level, has_value, random_below(level + 1), (int64_t)random_below(2 * SECOND));
         int64_t sum = ledger.unallocated[0].claim.energy_uj;
         for (int i = 0; i < ledger.n_accounts; i++)
             if (ledger.accounts[i]->kind == JM_ACCOUNT_JOB)

@@ -229,7 +229,8 @@ def account_uj(node: Node, job: int, step: str) -> int:
     """Over the outermost channels, as the node's total counts them; what got none has no row."""
     with ledger(node) as connection:
         (total_uj,) = connection.execute(
-            "SELECT coalesce(sum(energy_uj), 0) FROM balance JOIN account ON account.id = balance.account"
+            "SELECT coalesce(sum(energy_uj), 0) FROM balance"
+            " JOIN account ON account.id = balance.account"
             " JOIN channel ON channel.name = balance.channel"
             " WHERE outermost AND job_id = ? AND step = ?",
             (job, step),
