@@ -56,6 +56,8 @@ static void note_change(jm_channel *channel, double step_w, int64_t dt_ns) {
     double rms_w2 = channel->step_rms_w * channel->step_rms_w;
     channel->step_rms_w = sqrt(rms_w2 + NEWEST * (step_w * step_w - rms_w2));
     channel->step_w = step_w;
+    channel->jobs_had_changed = channel->jobs_changed;
+    channel->jobs_changed = 0;
     channel->step_ns = dt_ns;
 }
 
@@ -150,23 +152,36 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     channel->moved_uj = 0;
 }
 
+/* One of the last two steps came as a job began or ended, or one followed another; of more between
+ * two readings they are samples. A prompt one's are: its period is as short as what a job begins
+ * with.
+ */
+static bool has_its_reason(const jm_channel *channel) {
+    unsigned now = channel->jobs_changed, before = channel->jobs_had_changed;
+    return !channel->info.prompt && now + before > 0 && now <= 2 && before <= 2;
+}
+
 /*
  * Error of the line between two readings. A lone change may have come anywhere between them:
  * uniform, width |p1 - p0| * dt. Changes that turn back at once are samples of something faster
  * than the sampling, and each is off by the whole of its scatter: minus the covariance of
- * successive steps.
+ * successive steps, unless a job began or ended.
  */
 static void note_step(jm_channel *channel, uint64_t value, int64_t dt_ns, bool chosen) {
     double dt_s = (double)dt_ns / NS_PER_S;
     double step_w = ((double)value - (double)channel->last_value) / UJ_PER_J;
     double lone_w2 = step_w * step_w / 12;
-    double turning_w2 = -step_w * channel->step_w * 5 / 6;
+    double turning_w2 = has_its_reason(channel) ? 0 : -step_w * channel->step_w * 5 / 6;
     double resolution_w = channel->info.error.resolution_w;
     double variance_w2 = lone_w2 + (turning_w2 > 0 ? turning_w2 : 0);
     double dt_us = dt_s * UJ_PER_J;
     *(chosen || channel->info.common ? &channel->common_uj2 : &channel->variance_uj2) +=
         (variance_w2 + resolution_w * resolution_w / 12) * dt_us * dt_us;
     note_change(channel, step_w, dt_ns);
+}
+
+void jm_channel_expect_change(jm_channel *channel) {
+    channel->jobs_changed++;
 }
 
 static void take_power(jm_channel *channel, uint64_t value, bool chosen, int64_t boot_ns,

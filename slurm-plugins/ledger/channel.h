@@ -27,10 +27,12 @@ typedef struct {
     double power_w;        /* mean between a counter's last two steps, or the last reading */
     int64_t moved_boot_ns; /* counter: when power_w was taken, and what it gained since */
     uint64_t moved_uj;
-    bool last_chosen;     /* a job chose the last reading's moment */
-    double step_w;        /* the last change of power; not of a counter that is read when asked */
-    double step_rms_w;    /* and how large they have been of late */
-    int64_t step_ns;      /* time between the last two readings */
+    bool last_chosen;  /* a job chose the last reading's moment */
+    double step_w;     /* the last change of power; not of a counter that is read when asked */
+    double step_rms_w; /* and how large they have been of late */
+    int64_t step_ns;   /* time between the last two readings */
+    unsigned jobs_changed,
+        jobs_had_changed; /* begins and ends of jobs since then, and in step_ns */
     double low_w, high_w; /* of all powers since the start */
 
     uint64_t total_uj;       /* all the energy given out as gains since the ledger began */
@@ -88,6 +90,10 @@ jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64
 
 /* The most that the channel may draw, of the node's part. */
 double jm_channel_limit_w(const jm_channel_info *info);
+
+/* A job begins or ends: if the power changes now, and back with the next reading, that is no sample
+ * of something faster than the sampling. */
+void jm_channel_expect_change(jm_channel *channel);
 
 /* A power beyond that: garbage of its instrument, not to be taken. (A counter's is judged as it is
  * taken: one that seems to draw more was reset, it did not wrap.) */

@@ -111,6 +111,11 @@ static void copy_step(char *to, const char *step) {
     strncpy(to, step, JM_STEP_MAX - 1);
 }
 
+static void expect_changes(jm_ledger *ledger) {
+    for (int c = 0; c < ledger->n_channels; c++)
+        jm_channel_expect_change(&ledger->channels[c]);
+}
+
 static jm_account *open_job(jm_ledger *ledger, const jm_open_request *request, int64_t now_ns) {
     jm_account *job = jm_ledger_new_account(ledger);
     if (!job)
@@ -120,6 +125,7 @@ static jm_account *open_job(jm_ledger *ledger, const jm_open_request *request, i
     copy_step(job->step, "job");
     job->uid = request->uid;
     job->opened_ns = now_ns;
+    expect_changes(ledger);
     return job;
 }
 
@@ -593,8 +599,10 @@ static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, boo
     }
     holder->closed_ns = rests(holder) ? holder->rested_ns : now_ns;
     holder->dirty = true;
-    if (holder->kind == JM_ACCOUNT_JOB)
+    if (holder->kind == JM_ACCOUNT_JOB) {
         jm_claims_leave(ledger, holder);
+        expect_changes(ledger);
+    }
     if (agreed && holder->told.balance)
         fall_back(ledger, holder);
     forget_told(holder);
