@@ -56,8 +56,8 @@ static void note_change(jm_channel *channel, double step_w, int64_t dt_ns) {
     double rms_w2 = channel->step_rms_w * channel->step_rms_w;
     channel->step_rms_w = sqrt(rms_w2 + NEWEST * (step_w * step_w - rms_w2));
     channel->step_w = step_w;
-    channel->jobs_had_changed = channel->jobs_changed;
-    channel->jobs_changed = 0;
+    channel->had_changed = channel->changed;
+    channel->changed = (jm_change){0};
     channel->step_ns = dt_ns;
 }
 
@@ -152,13 +152,14 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     channel->moved_uj = 0;
 }
 
-/* One of the last two steps came as a job began or ended, or one followed another; of more between
- * two readings they are samples. A prompt one's are: its period is as short as what a job begins
- * with.
- */
-static bool has_its_reason(const jm_channel *channel) {
-    unsigned now = channel->jobs_changed, before = channel->jobs_had_changed;
-    return !channel->info.prompt && now + before > 0 && now <= 2 && before <= 2;
+/* How much of the last two steps turning back has its reason in a job that began or ended, or one
+ * that followed another; of more between two readings they are samples. A prompt one's are: its
+ * period is as short as what a job begins with. */
+static double reason(const jm_channel *channel) {
+    const jm_change *now = &channel->changed, *before = &channel->had_changed;
+    if (channel->info.prompt || now->jobs > 2 || before->jobs > 2)
+        return 0;
+    return fmin(1, now->part + before->part);
 }
 
 /*
@@ -171,7 +172,7 @@ static void note_step(jm_channel *channel, uint64_t value, int64_t dt_ns, bool c
     double dt_s = (double)dt_ns / NS_PER_S;
     double step_w = ((double)value - (double)channel->last_value) / UJ_PER_J;
     double lone_w2 = step_w * step_w / 12;
-    double turning_w2 = has_its_reason(channel) ? 0 : -step_w * channel->step_w * 5 / 6;
+    double turning_w2 = -step_w * channel->step_w * 5 / 6 * (1 - reason(channel));
     double resolution_w = channel->info.error.resolution_w;
     double variance_w2 = lone_w2 + (turning_w2 > 0 ? turning_w2 : 0);
     double dt_us = dt_s * UJ_PER_J;
@@ -180,8 +181,9 @@ static void note_step(jm_channel *channel, uint64_t value, int64_t dt_ns, bool c
     note_change(channel, step_w, dt_ns);
 }
 
-void jm_channel_expect_change(jm_channel *channel) {
-    channel->jobs_changed++;
+void jm_channel_expect_change(jm_channel *channel, double part) {
+    channel->changed.jobs++;
+    channel->changed.part += part;
 }
 
 static void take_power(jm_channel *channel, uint64_t value, bool chosen, int64_t boot_ns,

@@ -7,6 +7,12 @@
 
 enum { JM_CHANNELS_MAX = 64, JM_IDENTITY_MAX = 256 };
 
+/* Begins and ends of jobs, and how much of a change of power they explain. */
+typedef struct {
+    unsigned jobs;
+    double part;
+} jm_change;
+
 typedef struct {
     char name[2 * JM_NAME_MAX]; /* "instrument/channel", unique in the node */
     jm_channel_info info;
@@ -31,9 +37,8 @@ typedef struct {
     double step_w;     /* the last change of power; not of a counter that is read when asked */
     double step_rms_w; /* and how large they have been of late */
     int64_t step_ns;   /* time between the last two readings */
-    unsigned jobs_changed,
-        jobs_had_changed; /* begins and ends of jobs since then, and in step_ns */
-    double low_w, high_w; /* of all powers since the start */
+    jm_change changed, had_changed; /* since then, and in step_ns */
+    double low_w, high_w;           /* of all powers since the start */
 
     uint64_t total_uj;       /* all the energy given out as gains since the ledger began */
     uint64_t over_uj;        /* and how much of it beyond what it has shown, held too high */
@@ -91,9 +96,9 @@ jm_gain jm_channel_advance(jm_channel *channel, const jm_reading *reading, int64
 /* The most that the channel may draw, of the node's part. */
 double jm_channel_limit_w(const jm_channel_info *info);
 
-/* A job begins or ends: if the power changes now, and back with the next reading, that is no sample
- * of something faster than the sampling. */
-void jm_channel_expect_change(jm_channel *channel);
+/* A job begins or ends: if the power changes now, and back with the next reading, such a part of
+ * that is no sample of something faster than the sampling. */
+void jm_channel_expect_change(jm_channel *channel, double part);
 
 /* A power beyond that: garbage of its instrument, not to be taken. (A counter's is judged as it is
  * taken: one that seems to draw more was reset, it did not wrap.) */

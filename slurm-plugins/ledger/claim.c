@@ -41,8 +41,8 @@ static void weigh_tick(const jm_ledger *ledger, int c, const jm_sharers *s, uint
                            .allotted_uj = idle[i],
                            .own = gpus[i]};
     double least_uj = ledger->channels[c].low_w * (double)dt_ns / 1e3;
-    if (s->n == 0 && ledger->held[c].had_job && least_uj > (double)idle_uj)
-        tick[0].own.energy_uj += (uint64_t)least_uj - idle_uj;
+    if (s->n == 0 && ledger->held[c].had_job && least_uj > (double)(idle_uj + gpus[0].energy_uj))
+        tick[0].own.energy_uj += (uint64_t)least_uj - idle_uj - gpus[0].energy_uj;
 }
 
 /* A part of the tick. */
@@ -113,6 +113,25 @@ static void settle(jm_claim *const *claims, const uint64_t *fresh, uint64_t ener
         energy[n - 1] += energy_uj - at_once_uj;
 }
 
+/* What nobody was charged and did not draw goes to those who drew it: no account gets less by that,
+ * and none of a job need wait for it, who may be gone by then. */
+static void give_back(jm_balance *nobody, jm_claim *const *claims, int n, uint64_t *energy) {
+    uint64_t owed[n], parts[n], owed_uj = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t claim_uj = claims[i]->energy_uj - (int64_t)energy[i];
+        owed_uj += owed[i] = i < n - 1 ? positive(claim_uj) : 0;
+    }
+    uint64_t too_much_uj = least(positive((int64_t)energy[n - 1] - nobody->claim.energy_uj),
+                                 nobody->energy_uj - nobody->idle_uj);
+    uint64_t back_uj = least(owed_uj, too_much_uj);
+    if (!jm_split(back_uj, owed, n, parts))
+        return;
+    for (int i = 0; i < n; i++)
+        energy[i] += parts[i];
+    nobody->energy_uj -= back_uj;
+    nobody->claim.energy_uj += (int64_t)back_uj;
+}
+
 /* Idle is what is claimed as that, and lies beside what GPUs drew. */
 static uint64_t idle_within(uint64_t energy_uj, int64_t claimed_uj, jm_part gpus) {
     uint64_t gpus_uj = gpus.energy_uj - gpus.idle_uj;
@@ -180,7 +199,7 @@ static bool somebody_comes(jm_claim *const *claims, const jm_sharers *s) {
 static void stand(jm_held *held, jm_claim *nobody) {
     uint64_t drawn_uj = nobody->drawn.energy_uj;
     if (held->had_job)
-        drawn_uj = least(drawn_uj, held->gone_uj + nobody->own.energy_uj);
+        drawn_uj = least(drawn_uj, held->gone_uj + nobody->own.energy_uj + nobody->allotted_uj);
     held->left_uj += (int64_t)drawn_uj;
     held->kept_ns = held->gone_uj = 0;
     *nobody =
@@ -233,12 +252,18 @@ static uint64_t level_of_the_present(jm_held *held, jm_claim *const *claims, int
 }
 
 /* A counter's power is a mean, to which those belong who left before it came. */
-static void begin_to_hold(jm_held *held, uint64_t held_uj, bool has_job, bool is_mean) {
+static void begin_to_hold(jm_held *held, const jm_gain *gain, uint64_t held_uj, bool has_job,
+                          bool is_mean) {
+    bool just_left = (held->gone & 1) && gain->ahead_ns > held->gone_ns; /* after the value */
+    bool in_mean = (held->gone & 1) && is_mean;
     *held = (jm_held){.over_uj = held->over_uj,
                       .cpus = held->span_ns > 0 ? (double)held->work_ns / (double)held->span_ns
                                                 : held->cpus,
-                      .gone = is_mean && (held->gone & 1) ? 2 : 0,
-                      .had_job = has_job,
+                      .gone = just_left ? 1
+                              : in_mean ? 2
+                                        : 0,
+                      .gone_ns = held->gone_ns,
+                      .had_job = has_job || just_left || in_mean,
                       .level_uj = (int64_t)held_uj};
 }
 
@@ -253,6 +278,7 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
                       const jm_sharers *s, int64_t dt_ns, jm_part *parts, jm_share *shares) {
     const int n = s->n + 1;
     const jm_channel *channel = &ledger->channels[c];
+    const bool is_counter = channel->info.method == JM_METHOD_COUNTER;
     jm_held *held = &ledger->held[c];
     jm_claim *claims[n], *nobody = claims[s->n] = &ledger->unallocated[c].claim;
     jm_part gpus[n], drawn[n];
@@ -264,13 +290,15 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     if (somebody_comes(claims, s) && (s->spare_cpus == 0 || !held->had_job))
         stand(held, nobody);
     held->had_job |= s->n > 0;
+    held->gone_ns += dt_ns;
 
     const jm_part inside = jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
     const double after = after_value(gain, dt_ns);
     const uint64_t held_uj = after > 0 ? gain->ahead_uj : 0;
     weigh_tick(ledger, c, s, wholes[c].idle_uj - least(inside.idle_uj, wholes[c].idle_uj), gpus,
                dt_ns, tick);
-    if (gain->covered_ns > 0 || gain->energy_uj > 0) { /* else it is silent */
+    /* In a power's silence nobody draws; a counter's next value has it all. */
+    if (is_counter || gain->covered_ns > 0 || gain->energy_uj > 0) {
         add(claims, tick, n, 1 - after);
         keep_for_the_gone(held, s, dt_ns, nobody);
     }
@@ -282,13 +310,15 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     share(drawn, s, wholes[c].idle_uj > 0, shares);
     if (gain->settled) {
         begin_interval(claims, unmet, n, jm_channel_scatter_uj(channel));
-        begin_to_hold(held, held_uj, s->n > 0, channel->info.method == JM_METHOD_COUNTER);
+        begin_to_hold(held, gain, held_uj, s->n > 0, is_counter);
         add(claims, tick, n, after);
         draw(claims, n, held_uj, drawn, unmet);
         claim_drawn(claims, drawn, n, fresh);
     }
 
     settle(claims, fresh, gain->energy_uj, n, energy);
+    if (gain->settled)
+        give_back(&ledger->unallocated[c], claims, n, energy);
     for (int i = 0; i < n; i++) {
         parts[i] = (jm_part){energy[i], idle_within(energy[i], claims[i]->idle_uj, gpus[i])};
         claims[i]->energy_uj -= (int64_t)parts[i].energy_uj;
@@ -296,9 +326,18 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     }
 }
 
+void jm_claims_explain(jm_ledger *ledger, int channel, double cpus) {
+    /* A server at a quarter of its load draws half of what it draws beyond idle. */
+    const double enough = (double)ledger->cpus / 4;
+    jm_channel_expect_change(&ledger->channels[channel], enough > cpus ? cpus / enough : 1);
+}
+
 void jm_claims_leave(jm_ledger *ledger, jm_account *job) {
     for (int c = 0; c < ledger->n_channels; c++) {
         jm_claim *from = &job->balance[c].claim, *to = &ledger->unallocated[c].claim;
+        uint64_t own_uj = from->own.energy_uj + from->allotted_uj;
+        if (from->core_ns > 0 && ledger->held[c].span_ns > 0)
+            jm_claims_explain(ledger, c, (double)from->cpu_ns / (double)ledger->held[c].span_ns);
         to->energy_uj += from->energy_uj;
         to->idle_uj += from->idle_uj;
         to->cpu_ns += from->cpu_ns;
@@ -308,8 +347,9 @@ void jm_claims_leave(jm_ledger *ledger, jm_account *job) {
         to->own.idle_uj += from->own.idle_uj;
         to->drawn.energy_uj += from->drawn.energy_uj;
         to->drawn.idle_uj += from->drawn.idle_uj;
-        ledger->held[c].gone_uj += from->drawn.energy_uj;
+        ledger->held[c].gone_uj += from->drawn.energy_uj - least(from->drawn.energy_uj, own_uj);
         ledger->held[c].gone |= 1;
+        ledger->held[c].gone_ns = 0;
         *from = (jm_claim){0};
     }
 }

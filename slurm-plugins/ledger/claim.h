@@ -22,6 +22,10 @@ bool jm_claims_are_of(const jm_ledger *ledger, int channel);
 void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
                       const jm_sharers *sharers, int64_t dt_ns, jm_part *parts, jm_share *shares);
 
+/* Somebody comes who has so many cores, or leaves who used so many: what the channel shows then has
+ * its reason. */
+void jm_claims_explain(jm_ledger *ledger, int channel, double cpus);
+
 /* Who leaves, or rests, takes no claim along: it is nobody's from now on. */
 void jm_claims_leave(jm_ledger *ledger, jm_account *job);
 

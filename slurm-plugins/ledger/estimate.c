@@ -42,21 +42,31 @@ static const jm_claim *claim_of(const jm_account *account, int channel) {
     return &(account->job ? account->job : account)->balance[channel].claim;
 }
 
-/* How much of what a node draws beyond idle a job may have drawn that used so much CPU time since
- * the last value: a server at a tenth of its load draws up to a third of it (SPECpower_ssj2008),
- * about the load's root. */
-static double most_of_range(const jm_ledger *ledger, const jm_account *account, int channel,
-                            int64_t ns) {
-    if (!jm_claims_are_of(ledger, channel) || ledger->cpus == 0)
+/* GPUs of the job's that no channel measures: no CPU time tells what they draw. */
+static bool has_unmeasured_gpus(const jm_ledger *ledger, const jm_account *account) {
+    jm_gpus left = (account->job ? account->job : account)->gpus;
+    for (int c = 0; c < ledger->n_channels; c++)
+        left &= ~ledger->gpus_of[c];
+    return left != 0;
+}
+
+/* How much of what it ever drew beyond idle the node may have drawn since the last value: a server
+ * at a tenth of its load draws up to a third of it (SPECpower_ssj2008), about the load's root. */
+static double most_of_range(const jm_ledger *ledger, const jm_account *account, int channel) {
+    const jm_held *held = &ledger->held[channel];
+    if (!jm_claims_are_of(ledger, channel) || ledger->cpus == 0 ||
+        has_unmeasured_gpus(ledger, account))
         return 1;
-    double cpus = (double)claim_of(account, channel)->cpu_ns / (double)ns;
+    double cpus = held->cpus;
+    if (held->span_ns > 0)
+        cpus = fmax(cpus, (double)held->work_ns / (double)held->span_ns);
     return fmin(1, sqrt(cpus / (double)ledger->cpus));
 }
 
 /* What it drew and was not charged, or was charged and did not draw; a step's part of its job's. */
 static double open_claim_uj(const jm_account *account, int channel) {
     double part = 1;
-    if (account->job)
+    if (account->job && account->job->balance[channel].energy_uj > 0)
         part = fmin(1, jm_ratio(account->balance[channel].energy_uj,
                                 account->job->balance[channel].energy_uj));
     return part * (double)claim_of(account, channel)->energy_uj;
@@ -64,6 +74,8 @@ static double open_claim_uj(const jm_account *account, int channel) {
 
 /* With its share of the error of its ends. */
 jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, int channel) {
+    if (account->ended)
+        return account->ended[channel];
     const jm_channel *source = &ledger->channels[channel];
     jm_balance ended = account->balance[channel];
     double share = share_of(&ended);
@@ -75,9 +87,10 @@ jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, 
     int64_t unseen_ns = ended.values == 0 ? account->active_ns : 0;
     if (source->info.method == JM_METHOD_COUNTER && ended.values == 1)
         unseen_ns = source->settled_boot_ns - source->last_boot_ns;
-    double unseen_w = jm_channel_range_w(source);
+    double unseen_w = fmax(jm_channel_range_w(source), fmax(source->high_w, source->power_w) -
+                                                           (double)source->info.idle_uw / UJ_PER_J);
     if (!is_exact && unseen_ns > 0) {
-        unseen_w *= most_of_range(ledger, account, channel, unseen_ns);
+        unseen_w *= most_of_range(ledger, account, channel);
         end.common_uj2 += pow(unseen_w * UJ_PER_J * (double)unseen_ns / NS_PER_S, 2) / 3;
     }
     ended.variance_uj2 *= pow(of_few(source, ended.values, share), 2);

@@ -34,6 +34,7 @@ static void free_account(jm_account *account) {
     free(account->seen);
     forget_told(account);
     free(account->held);
+    free(account->ended);
     jm_region_free(&account->regions);
     free(account->group);
     free(account);
@@ -111,11 +112,6 @@ static void copy_step(char *to, const char *step) {
     strncpy(to, step, JM_STEP_MAX - 1);
 }
 
-static void expect_changes(jm_ledger *ledger) {
-    for (int c = 0; c < ledger->n_channels; c++)
-        jm_channel_expect_change(&ledger->channels[c]);
-}
-
 static jm_account *open_job(jm_ledger *ledger, const jm_open_request *request, int64_t now_ns) {
     jm_account *job = jm_ledger_new_account(ledger);
     if (!job)
@@ -125,7 +121,8 @@ static jm_account *open_job(jm_ledger *ledger, const jm_open_request *request, i
     copy_step(job->step, "job");
     job->uid = request->uid;
     job->opened_ns = now_ns;
-    expect_changes(ledger);
+    for (int c = 0; c < ledger->n_channels; c++)
+        jm_claims_explain(ledger, c, (double)request->job_cpus);
     return job;
 }
 
@@ -200,13 +197,15 @@ static void charge(jm_balance *balance, jm_part part, jm_share share, const slic
     bool counts = tick->channel->info.method == JM_METHOD_COUNTER;
     /* Of a power at its begin all that it draws; a counter's is in what is known, but not when.
      * Shares since the last value grow together: only at a value one is another's. */
-    bool begins = !counts && balance->share == 0 && balance->values == 0 &&
-                  balance->passed_uj == 0 && balance->passed_idle_uj == 0;
+    bool begins = !counts && !balance->begun;
     double dt_s = (double)tick->dt_ns / NS_PER_S, moved = busy - balance->share;
     if (begins)
-        moved = share.now;
-    else if (tick->held && !tick->gain->settled)
-        moved = 0;
+        moved = fmax(busy, share.now);
+    else if (tick->held)
+        moved = tick->gain->settled ? busy - balance->settled_share : 0;
+    if (begins || tick->gain->settled)
+        balance->settled_share = busy;
+    balance->begun = true;
     /* What a power had changed by before it began is in the first reading's own error. */
     double alike = counts || balance->passed_uj > 0 ? moved : 0;
     balance->energy_uj += part.energy_uj;
@@ -405,7 +404,8 @@ static void charge_jobs(jm_ledger *ledger, jm_account **jobs, int n, int n_resti
 static void watch(const jm_ledger *ledger, jm_account *account, const slice *ticks) {
     for (int c = 0; c < ledger->n_channels; c++) {
         jm_balance *balance = &account->balance[c];
-        balance->passed_uj += ticks[c].whole.energy_uj - ticks[c].whole.idle_uj;
+        jm_part whole = ticks[c].whole; /* of which idle power may have been nobody's before */
+        balance->passed_uj += whole.energy_uj > whole.idle_uj ? whole.energy_uj - whole.idle_uj : 0;
         balance->passed_idle_uj += ticks[c].whole.idle_uj;
         balance->values += ticks[c].gain->values;
     }
@@ -599,10 +599,8 @@ static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, boo
     }
     holder->closed_ns = rests(holder) ? holder->rested_ns : now_ns;
     holder->dirty = true;
-    if (holder->kind == JM_ACCOUNT_JOB) {
+    if (holder->kind == JM_ACCOUNT_JOB)
         jm_claims_leave(ledger, holder);
-        expect_changes(ledger);
-    }
     if (agreed && holder->told.balance)
         fall_back(ledger, holder);
     forget_told(holder);
@@ -634,6 +632,10 @@ void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, boo
     close_one(ledger, account, now_ns, agreed);
     jm_account *job = account->job;
     if (job && is_open(job) && job->rested_ns == 0 && !has_process(ledger, job)) {
+        jm_balance *ended = jm_ledger_new_balances(ledger);
+        for (int c = 0; ended && c < ledger->n_channels; c++)
+            ended[c] = jm_account_ended(ledger, job, c);
+        job->ended = ended;
         job->rested_ns = now_ns;
         jm_claims_leave(ledger, job);
     }
@@ -645,14 +647,19 @@ void jm_ledger_wake(jm_ledger *ledger, jm_account *job) {
     for (int c = 0; job->held && c < ledger->n_channels; c++) {
         jm_balance *to = &job->balance[c], *from = &ledger->unallocated[c];
         const jm_balance *held = &job->held[c];
-        from->energy_uj -= held->energy_uj, to->energy_uj += held->energy_uj;
+        /* Some of it may have been given back to others (claim.h). */
+        uint64_t busy_uj = held->energy_uj - held->idle_uj,
+                 left_uj = from->energy_uj - from->idle_uj;
+        uint64_t energy_uj = held->idle_uj + (busy_uj < left_uj ? busy_uj : left_uj);
+        from->energy_uj -= energy_uj, to->energy_uj += energy_uj;
         from->idle_uj -= held->idle_uj, to->idle_uj += held->idle_uj;
         from->systematic_uj -= held->systematic_uj, to->systematic_uj += held->systematic_uj;
         from->variance_uj2 -= held->variance_uj2, to->variance_uj2 += held->variance_uj2;
         from->common_uj2 -= held->common_uj2, to->common_uj2 += held->common_uj2;
     }
     free(job->held);
-    job->held = NULL;
+    free(job->ended);
+    job->held = job->ended = NULL;
     job->active_ns += job->rest_ns;
     job->rested_ns = job->rest_ns = job->looked_ns = 0;
     job->dirty = true;

@@ -63,6 +63,7 @@ typedef struct {
     uint64_t kept_ns;  /* CPU time that those would have used */
     uint64_t work_ns;  /* CPU time of all, and in how long */
     int64_t span_ns;
+    int64_t gone_ns; /* since the last has left */
 } jm_held;
 
 typedef struct {
@@ -75,6 +76,8 @@ typedef struct {
     uint64_t passed_idle_uj; /* and within */
     uint64_t values;         /* values of the channel that came while it was open */
     double share;            /* of what is beyond idle, in the last tick */
+    double settled_share;    /* and up to the last value */
+    bool begun;              /* it has had a tick */
     jm_claim claim;
 } jm_balance;
 
@@ -155,6 +158,7 @@ typedef struct jm_account {
     int64_t rest_ns;   /* time covered by ticks since */
     int64_t looked_ns; /* rest_ns when something of it was last found on the node */
     jm_balance *held;  /* one a channel; NULL: nothing yet */
+    jm_balance *ended; /* one a channel, with the error of its ends; NULL: it does not rest */
 
     jm_region_book regions;
     jm_balance *seen; /* one a channel, at the last tick whose marks are in; NULL: nobody marks */

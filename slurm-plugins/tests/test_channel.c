@@ -178,25 +178,26 @@ TEST(between_readings_the_error_is_the_nodes_own_unless_a_job_chose_one_of_their
 }
 
 /* Up by 120 W and back, while so many jobs began or ended before each of the readings. */
-static double variance_of_a_peak_w2(bool prompt, int changes) {
+static double variance_of_a_peak_w2(bool prompt, int changes, double part) {
     jm_channel channel = sensor();
     channel.info.prompt = prompt;
     feed(&channel, 100000000, SECOND);
     for (int i = 0; i < changes; i++)
-        jm_channel_expect_change(&channel);
+        jm_channel_expect_change(&channel, part);
     feed(&channel, 220000000, 2 * SECOND);
     for (int i = 0; i < changes; i++)
-        jm_channel_expect_change(&channel);
+        jm_channel_expect_change(&channel, part);
     return feed(&channel, 100000000, 3 * SECOND).variance_uj2 / 1e12;
 }
 
 TEST(a_peak_that_jobs_explain_is_no_sample_of_something_faster) {
-    const double lone_w2 = 120. * 120 / 12, sample_w2 = lone_w2 + 120. * 120 * 5 / 6;
-    expect_near(variance_of_a_peak_w2(false, 0), sample_w2, 1);
-    expect_near(variance_of_a_peak_w2(false, 1), lone_w2, 1);
-    expect_near(variance_of_a_peak_w2(false, 2), lone_w2, 1);
-    expect_near(variance_of_a_peak_w2(false, 3), sample_w2, 1);
-    expect_near(variance_of_a_peak_w2(true, 1), sample_w2, 1);
+    const double lone_w2 = 120. * 120 / 12, sample_w2 = 120. * 120 * 5 / 6;
+    expect_near(variance_of_a_peak_w2(false, 0, 1), lone_w2 + sample_w2, 1);
+    expect_near(variance_of_a_peak_w2(false, 1, 1), lone_w2, 1);
+    expect_near(variance_of_a_peak_w2(false, 2, 0.25), lone_w2, 1);
+    expect_near(variance_of_a_peak_w2(false, 1, 0.01), lone_w2 + 0.98 * sample_w2, 1);
+    expect_near(variance_of_a_peak_w2(false, 3, 1), lone_w2 + sample_w2, 1);
+    expect_near(variance_of_a_peak_w2(true, 1, 1), lone_w2 + sample_w2, 1);
 }
 
 /* Slow instruments: ticks between values hold the power, the next value settles the account. */
