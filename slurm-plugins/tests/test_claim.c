@@ -10,10 +10,12 @@
 static const uint64_t J = 1000000; /* in uJ */
 
 static jm_channel *node;
+static uint64_t level; /* all that was drawn, uJ */
 
 static void begin(void) {
     test_begin_folder();
     begin_node(4, 40);
+    level = 0;
     node = &ledger.channels[0];
     node->info.prompt = false;
     node->info.method = JM_METHOD_INTEGRATED;
@@ -39,6 +41,12 @@ static void tick(uint64_t level_uj, bool has_value) {
     tick_beyond(level_uj, has_value, 0, 0);
 }
 
+/* So many seconds of a power, with a value at the end of each `each`; 0: none. */
+static void draw(uint64_t power_w, int seconds, int each) {
+    for (int s = 1; s <= seconds; s++)
+        tick(level += power_w * J, each > 0 && s % each == 0);
+}
+
 static jm_account *open_busy(uint32_t job, uint64_t cpus, uint64_t cpu_ns) {
     jm_account *step = open_step(job, "extern", (int32_t)(100 * job), cpus);
     step->cpu_tick_ns = cpu_ns;
@@ -53,12 +61,9 @@ static const jm_balance *of(const jm_account *step) {
  * nobody was charged idle power, and what came afterwards was all the busy job's. */
 TEST(what_was_held_too_high_leaves_idle_power_what_it_is) {
     jm_account *step = open_busy(1, 1, 1000);
-    uint64_t level = 0;
-    for (int s = 0; s < 4; s++)
-        tick(level += 100 * J, false);
+    draw(100, 4, 0);
     tick(level = 5 * 60 * J, true);
-    for (int s = 0; s < 10; s++)
-        tick(level += 60 * J, s % 5 == 4);
+    draw(60, 10, 5);
     expect_equal(node->total_uj, 15 * 60 * J);
     /* 40 W idle, a quarter of it the job's; 20 W its own */
     expect_equal(of(step)->idle_uj, 15 * 10 * J);
@@ -69,7 +74,6 @@ TEST(what_was_held_too_high_leaves_idle_power_what_it_is) {
 /* Its own part of what comes at once with a value is that of the whole time since the last. */
 TEST(between_two_values_cpu_time_is_that_of_all_the_time) {
     jm_account *a = open_busy(1, 2, 0), *b = open_busy(2, 2, 0);
-    uint64_t level = 0;
     for (int s = 0; s < 4; s++) {
         a->cpu_tick_ns = s < 2 ? 3000 : 0; /* 6000 in all */
         b->cpu_tick_ns = s < 2 ? 0 : 1000; /* 2000 */
@@ -88,21 +92,17 @@ TEST(between_two_values_cpu_time_is_that_of_all_the_time) {
 /* Who leaves has been charged too much: nobody else's energy makes up for it while any is spare. */
 TEST(who_stays_does_not_gain_by_who_left) {
     jm_account *gone = open_busy(1, 1, 1000), *stays = open_busy(2, 1, 0);
-    uint64_t level = 0;
-    for (int s = 0; s < 2; s++)
-        tick(level += 100 * J, false);
+    draw(100, 2, 0);
     expect_equal(of(gone)->energy_uj, 2 * 70 * J);
     jm_ledger_close(&ledger, gone, SECOND, true);
     tick(level = 3 * 40 * J, true); /* the work was none */
-    for (int s = 0; s < 8; s++)
-        tick(level += 40 * J, false);
+    draw(40, 8, 0);
     expect_near((double)of(stays)->energy_uj, 11 * 10e6, 2);
 }
 
 /* Who computed early in an interval has had its part of it by the time another computes. */
 TEST(constant_power_goes_to_who_computes_meanwhile) {
     jm_account *a = open_busy(1, 2, 0), *b = open_busy(2, 2, 0);
-    uint64_t level = 0;
     for (int s = 0; s < 600; s++) {
         a->cpu_tick_ns = s % 60 < 30 ? 1000 : 0;
         b->cpu_tick_ns = s % 60 < 30 ? 0 : 1000;
@@ -114,7 +114,6 @@ TEST(constant_power_goes_to_who_computes_meanwhile) {
 
 /* Jobs at each other's heels: neither has of the other's. */
 TEST(an_exclusive_job_is_charged_what_it_drew) {
-    uint64_t level = 0;
     for (uint32_t job = 1, s = 0; job <= 50; job++) {
         jm_account *step = open_busy(job, 4, 1000);
         for (int n = 0; n < 20; n++, s++)
@@ -129,29 +128,23 @@ TEST(an_exclusive_job_is_charged_what_it_drew) {
 /* `idle_w` is 40, and the node draws 38: nobody pays for who does nothing, nor for ever. */
 TEST(idle_power_stated_too_high_starves_nobody) {
     jm_account *sleeper = open_busy(1, 1, 1);
-    uint64_t level = 0;
-    for (int s = 0; s < 3600; s++)
-        tick(level += 38 * J, s % 60 == 59);
+    draw(38, 3600, 60);
     expect_near((double)of(sleeper)->energy_uj, 3600 * 9.5e6, 4000);
     jm_account *busy = open_busy(2, 1, 1000000);
-    for (int s = 0; s < 60; s++)
-        tick(level += 138 * J, s % 60 == 59);
+    draw(138, 60, 60);
     expect_near((double)of(busy)->energy_uj, 60 * (10 + 98) * 1e6, 0.001 * 6e9);
 }
 
 /* Of who rests nothing weighs when it is back. */
 TEST(who_rests_takes_no_claim_along) {
     jm_account *step = open_busy(1, 2, 1000), *other = open_busy(2, 2, 1000);
-    uint64_t level = 0;
-    for (int s = 0; s < 30; s++)
-        tick(level += 100 * J, false);
+    draw(100, 30, 0);
     jm_ledger_close(&ledger, step, SECOND, false);
     expect(step->job->rested_ns != 0 && step->job->balance[0].claim.cpu_ns == 0);
     tick(level += 100 * J, true);
     uint64_t before_uj = of(other)->energy_uj;
     open_step(1, "0", 101, 2);
-    for (int s = 0; s < 60; s++)
-        tick(level += 100 * J, s == 59);
+    draw(100, 60, 60);
     expect_equal(of(other)->energy_uj - before_uj, 60 * 80 * J);
 }
 
@@ -178,54 +171,44 @@ TEST(a_gpu_inside_is_who_it_is_bound_to) {
 
 /* The power stays, whoever computes: who comes has what it draws, not what cores say. */
 TEST(what_was_drawn_by_who_has_left_stands) {
-    uint64_t level = 0;
     jm_account *gone = open_busy(1, 4, 4000);
-    for (int s = 0; s < 20; s++)
-        tick(level += 200 * J, false);
+    draw(200, 20, 0);
     expect_equal(of(gone)->energy_uj, 20 * 200 * J);
     jm_account *over = gone->job;
     jm_ledger_close(&ledger, gone, SECOND, true);
     jm_ledger_settle(&ledger, over);
     jm_account *comes = open_busy(2, 4, 1);
-    for (int s = 20; s < 60; s++)
-        tick(level += 200 * J, s == 59);
+    draw(200, 40, 40);
     expect_equal(of(comes)->energy_uj, 40 * 200 * J);
 }
 
 /* 160 W of which 40 are stated as idle: nobody's, until somebody comes. */
 TEST(a_job_pays_for_nothing_from_before_it_came) {
-    uint64_t level = 0;
-    for (int s = 0; s < 50; s++)
-        tick(level += 160 * J, false);
+    draw(160, 50, 0);
     jm_account *comes = open_busy(1, 1, 1000);
-    for (int s = 50; s < 70; s++)
-        tick(level += 160 * J, s == 59);
+    draw(160, 10, 10);
+    draw(160, 10, 0);
     expect_equal(of(comes)->energy_uj, 20 * (10 + 120) * J);
 }
 
 /* After a job the node draws what it drew at least: what was held is not nobody's, and who comes
  * has it back with the next value. */
 TEST(an_empty_node_draws_its_least_power) {
-    uint64_t level = 0;
     node->info.idle_uw = 0;
     node->low_w = 30;
     jm_account *gone = open_busy(1, 4, 4000);
-    for (int s = 0; s < 5; s++)
-        tick(level += 200 * J, false);
+    draw(200, 5, 0);
     jm_ledger_close(&ledger, gone, SECOND, true);
-    for (int s = 5; s < 10; s++)
-        tick(level += 200 * J, false);
+    draw(200, 5, 0);
     jm_account *comes = open_busy(2, 4, 4000);
     tick(level = (5 * 200 + 5 * 30 + 200) * J, true);
-    for (int s = 0; s < 30; s++)
-        tick(level += 200 * J, true);
+    draw(200, 30, 1);
     expect_equal(ledger.unallocated[0].energy_uj, 5 * 30 * J);
     expect_equal(of(comes)->energy_uj, 31 * 200 * J);
 }
 
 /* The meter says nothing for ten minutes, and its channel gains nothing: nobody draws meanwhile. */
 TEST(in_a_silence_nobody_gains_weight) {
-    uint64_t level = 0;
     jm_account *a = open_busy(1, 2, 1000), *b = open_busy(2, 2, 1000);
     tick(level += 100 * J, true);
     jm_gain silent = {.lost_ns = SECOND, .over_uj = 0};
@@ -234,8 +217,7 @@ TEST(in_a_silence_nobody_gains_weight) {
         jm_ledger_tick(&ledger, &silent, SECOND);
     b->cpu_tick_ns = 1000;
     uint64_t before_uj = of(a)->energy_uj;
-    for (int s = 0; s < 30; s++)
-        tick(level += 100 * J, s % 10 == 9);
+    draw(100, 30, 10);
     expect_equal(of(a)->energy_uj - before_uj, 30 * 50 * J);
 }
 
@@ -258,40 +240,32 @@ TEST(what_is_held_beyond_a_value_belongs_to_the_next) {
 
 /* 5 W of offset lie on all cores, at any time between two values. */
 TEST(an_offset_goes_by_cores_at_each_tick) {
-    uint64_t level = 0;
     node->info.error = (jm_error_budget){.offset_w = 5};
     open_busy(1, 2, 1000);
-    for (int s = 0; s < 30; s++)
-        tick(level += 100 * J, false);
+    draw(100, 30, 0);
     jm_account *comes = open_busy(2, 2, 1000);
-    for (int s = 0; s < 30; s++)
-        tick(level += 100 * J, s == 29);
+    draw(100, 30, 30);
     expect_near(of(comes)->systematic_uj, 30 * 5e6 / 2, 1);
 }
 
 /* Of where the tick before it ended all of the error is its own, when that was between two values,
  * too. */
 TEST(the_error_of_a_begin_is_whole) {
-    uint64_t level = 0;
     node->info.error.jitter_s = 1;
     node->power_w = 100;
     jm_account *before = open_busy(1, 4, 4000);
-    for (int s = 0; s < 30; s++)
-        tick(level += 100 * J, false);
+    draw(100, 30, 0);
     jm_ledger_close(&ledger, before, SECOND, true);
     jm_account *comes = open_busy(2, 4, 4000);
-    for (int s = 0; s < 30; s++)
-        tick(level += 100 * J, s == 29);
+    draw(100, 30, 30);
     expect_near(of(comes)->variance_uj2, 1e8 * 1e8 / 3, 1e12);
 }
 
 /* It was charged 200 W, and as it ends a value says that it drew half of that. */
 TEST(a_bar_holds_what_was_charged_too_much) {
-    uint64_t level = 0;
     jm_account *step = open_busy(1, 4, 4000);
     jm_account *job = step->job;
-    for (int s = 0; s < 10; s++)
-        tick(level += 200 * J, false);
+    draw(200, 10, 0);
     tick(level = 11 * 100 * J, true);
     expect_equal(job->balance[0].energy_uj, 2000 * J);
     expect_equal(job->balance[0].claim.energy_uj, -900 * (int64_t)J);
@@ -302,12 +276,10 @@ TEST(a_bar_holds_what_was_charged_too_much) {
 /* Without .extern a job rests after its step, and its claim is gone before it ends: its bar is not.
  */
 TEST(the_bar_of_a_job_that_rests_is_that_of_its_end) {
-    uint64_t level = 0;
     jm_account *step = open_step(1, "0", 100, 4);
     jm_account *job = step->job;
     step->cpu_tick_ns = 4000;
-    for (int s = 0; s < 10; s++)
-        tick(level += 200 * J, false);
+    draw(200, 10, 0);
     tick(level = 11 * 100 * J, true);
     double bar_uj = jm_ledger_estimate(&ledger, job).uncertainty_uj;
     expect(bar_uj > 900e6);
@@ -361,7 +333,6 @@ TEST(the_error_of_a_begin_does_not_grow_with_a_silence) {
 
 /* Where a value was another's and the next one's not, its stamp's error is theirs. */
 TEST(a_border_counts_where_shares_change_at_a_value) {
-    uint64_t level = 0;
     node->info.method = JM_METHOD_COUNTER;
     node->info.error.jitter_s = 1;
     node->power_w = 100;
@@ -377,7 +348,6 @@ TEST(a_border_counts_where_shares_change_at_a_value) {
 
 /* Claims are what the level came to, less what was charged: by that and no more do they sum up. */
 TEST(claims_sum_to_what_is_not_given_out) {
-    uint64_t level = 0;
     for (int s = 0; s < 3000; s++) {
         if (random_below(10) == 0 && ledger.n_accounts < 20)
             open_busy(1 + (uint32_t)s, 1 + random_below(3), 0);
