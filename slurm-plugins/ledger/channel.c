@@ -360,16 +360,17 @@ double jm_channel_stamp_variance(const jm_channel *channel, double power_w) {
 }
 
 double jm_channel_alike(const jm_channel *channel) {
-    if (channel->info.common)
+    bool counts = channel->info.method == JM_METHOD_COUNTER;
+    if (channel->info.common || (counts && channel->info.prompt))
         return 1;
-    return channel->info.method == JM_METHOD_COUNTER ? 0.75 : 0.625;
+    return counts ? 0.75 : 0.625;
 }
 
 jm_border jm_channel_border(const jm_channel *channel, double power_w) {
     double stamp_uj2 = jm_channel_stamp_variance(channel, power_w);
     double unseen_uj2 = jm_channel_unseen_variance(channel);
     double alike = jm_channel_alike(channel);
-    if (channel->info.method == JM_METHOD_COUNTER && (channel->info.prompt || alike == 1))
+    if (channel->info.method == JM_METHOD_COUNTER && alike == 1)
         return (jm_border){0, stamp_uj2 + unseen_uj2};
     return (jm_border){stamp_uj2 + (1 - alike) * unseen_uj2, alike * unseen_uj2};
 }

@@ -120,7 +120,7 @@ double jm_channel_unseen_variance(const jm_channel *channel);
 /* Of what changes unseen on all nodes of a job at once, each node misses what came after its own
  * last reading: how much of the variance is alike, as a sum over many nodes. A power's change comes
  * at any time before (5/8), a counter's mean lags by all of its age (3/4: a uniform's squared mean
- * over its mean square). Read at one phase on all nodes: 1. */
+ * over its mean square). Read at one phase on all nodes, or a counter at the tick itself: 1. */
 double jm_channel_alike(const jm_channel *channel);
 
 /* Both, of a charge's begin or end there: what is a node's own, and what all nodes of a job have

@@ -16,8 +16,9 @@ bool jm_claims_are_of(const jm_ledger *ledger, int channel);
  * parts[n] of `unallocated`, by their claims. What each drew since the channel's last value, while
  * its level rose, is what GPUs inside measured (by binding), then idle power by the cores that each
  * had, and the rest by CPU time in all that time; it is found anew at each tick, and claims grow by
- * the difference. What was drawn before the first job came, and by who has left, stands. The parts
- * sum to the gain exactly.
+ * the difference. What was drawn before somebody came to an empty or a full node stands. With a
+ * value `unallocated` gives back what it was charged and did not draw; the parts sum to the gain
+ * and that exactly.
  */
 void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
                       const jm_sharers *sharers, int64_t dt_ns, jm_part *parts, jm_share *shares);

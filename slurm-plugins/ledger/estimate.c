@@ -38,13 +38,13 @@ static double of_few(const jm_channel *channel, uint64_t values, double share) {
     return scatters && values > 0 ? 1 + share / (double)values : 1;
 }
 
-static const jm_claim *claim_of(const jm_account *account, int channel) {
-    return &(account->job ? account->job : account)->balance[channel].claim;
+static const jm_account *job_of(const jm_account *account) {
+    return account->job ? account->job : account;
 }
 
 /* GPUs of the job's that no channel measures: no CPU time tells what they draw. */
 static bool has_unmeasured_gpus(const jm_ledger *ledger, const jm_account *account) {
-    jm_gpus left = (account->job ? account->job : account)->gpus;
+    jm_gpus left = job_of(account)->gpus;
     for (int c = 0; c < ledger->n_channels; c++)
         left &= ~ledger->gpus_of[c];
     return left != 0;
@@ -65,11 +65,11 @@ static double most_of_range(const jm_ledger *ledger, const jm_account *account, 
 
 /* What it drew and was not charged, or was charged and did not draw; a step's part of its job's. */
 static double open_claim_uj(const jm_account *account, int channel) {
+    const jm_balance *of_job = &job_of(account)->balance[channel];
     double part = 1;
-    if (account->job && account->job->balance[channel].energy_uj > 0)
-        part = fmin(1, jm_ratio(account->balance[channel].energy_uj,
-                                account->job->balance[channel].energy_uj));
-    return part * (double)claim_of(account, channel)->energy_uj;
+    if (of_job->energy_uj > 0)
+        part = fmin(1, jm_ratio(account->balance[channel].energy_uj, of_job->energy_uj));
+    return part * (double)of_job->claim.energy_uj;
 }
 
 /* With its share of the error of its ends. */
