@@ -27,7 +27,7 @@ typedef struct {
 } weight;
 
 /* Idle power by the cores that each has now, GPUs by binding. Where jobs have just left, nobody
- * draws what the node ever drew at least: what is held is theirs. */
+ * draws what the node ever drew at least: what a counter shows beyond is theirs. */
 static void weigh_tick(const jm_ledger *ledger, int c, const jm_sharers *s, uint64_t idle_uj,
                        const jm_part *gpus, int64_t dt_ns, weight *tick) {
     const int n = s->n + 1;
@@ -40,8 +40,10 @@ static void weigh_tick(const jm_ledger *ledger, int c, const jm_sharers *s, uint
                            .core_ns = cores[i] * (uint64_t)dt_ns,
                            .allotted_uj = idle[i],
                            .own = gpus[i]};
-    double least_uj = ledger->channels[c].low_w * (double)dt_ns / 1e3;
-    if (s->n == 0 && ledger->held[c].had_job && least_uj > (double)(idle_uj + gpus[0].energy_uj))
+    const jm_channel *channel = &ledger->channels[c];
+    double least_uj = channel->low_w * (double)dt_ns / 1e3;
+    if (s->n == 0 && ledger->held[c].had_job && channel->info.method == JM_METHOD_COUNTER &&
+        least_uj > (double)(idle_uj + gpus[0].energy_uj))
         tick[0].own.energy_uj += (uint64_t)least_uj - idle_uj - gpus[0].energy_uj;
 }
 
@@ -173,6 +175,7 @@ static void begin_interval(jm_claim *const *claims, const uint64_t *unmet, int n
     for (int i = 0; i < n; i++)
         *claims[i] = (jm_claim){.energy_uj = claims[i]->energy_uj,
                                 .idle_uj = claims[i]->idle_uj,
+                                .present = claims[i]->present,
                                 .allotted_uj = due[i]};
 }
 
@@ -187,18 +190,22 @@ static void claim_drawn(jm_claim *const *claims, const jm_part *drawn, int n, ui
     }
 }
 
+/* Does somebody come, and begin to have a claim? */
 static bool somebody_comes(jm_claim *const *claims, const jm_sharers *s) {
     bool comes = false;
-    for (int i = 0; i < s->n; i++)
-        comes |= claims[i]->core_ns == 0 && claims[i]->cpu_ns == 0 && claims[i]->energy_uj == 0;
+    for (int i = 0; i < s->n; i++) {
+        comes |= !claims[i]->present;
+        claims[i]->present = true;
+    }
     return comes;
 }
 
-/* Somebody comes to a full node: what was drawn before stands, whatever the next value says. Of
- * what was held while nobody was there only what the node draws at least. */
-static void stand(jm_held *held, jm_claim *nobody) {
+/* What was drawn before somebody came stands, whatever the next value says. Of what a counter's
+ * power was held for while nobody was there only what the node draws at least: its energy is known.
+ */
+static void stand(jm_held *held, jm_claim *nobody, bool is_counter) {
     uint64_t drawn_uj = nobody->drawn.energy_uj;
-    if (held->had_job)
+    if (held->had_job && is_counter)
         drawn_uj = least(drawn_uj, held->gone_uj + nobody->own.energy_uj + nobody->allotted_uj);
     held->left_uj += (int64_t)drawn_uj;
     held->kept_ns = held->gone_uj = 0;
@@ -287,8 +294,8 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     for (int i = 0; i < s->n; i++)
         claims[i] = &s->members[i]->balance[c].claim;
     memset(fresh, 0, sizeof fresh);
-    if (somebody_comes(claims, s) && (s->spare_cpus == 0 || !held->had_job))
-        stand(held, nobody);
+    if (somebody_comes(claims, s))
+        stand(held, nobody, is_counter);
     held->had_job |= s->n > 0;
     held->gone_ns += dt_ns;
 

@@ -16,7 +16,7 @@ bool jm_claims_are_of(const jm_ledger *ledger, int channel);
  * parts[n] of `unallocated`, by their claims. What each drew since the channel's last value, while
  * its level rose, is what GPUs inside measured (by binding), then idle power by the cores that each
  * had, and the rest by CPU time in all that time; it is found anew at each tick, and claims grow by
- * the difference. What was drawn before somebody came to an empty or a full node stands. With a
+ * the difference. What was drawn before somebody came stands. With a
  * value `unallocated` gives back what it was charged and did not draw; the parts sum to the gain
  * and that exactly.
  */

@@ -43,6 +43,7 @@ typedef struct {
 /* On a channel that is held between its values (claim.h). */
 typedef struct {
     int64_t energy_uj, idle_uj; /* drawn, as far as it has shown, less what was charged */
+    bool present;               /* of a job that runs; it has had a tick */
     /* since its last value: */
     uint64_t cpu_ns, core_ns; /* CPU time; and the cores' that it had, unless suspended */
     uint64_t allotted_uj;     /* idle power by cores */

@@ -195,6 +195,7 @@ TEST(a_job_pays_for_nothing_from_before_it_came) {
  * has it back with the next value. */
 TEST(an_empty_node_draws_its_least_power) {
     node->info.idle_uw = 0;
+    node->info.method = JM_METHOD_COUNTER;
     node->low_w = 30;
     jm_account *gone = open_busy(1, 4, 4000);
     draw(200, 5, 0);
@@ -205,6 +206,20 @@ TEST(an_empty_node_draws_its_least_power) {
     draw(200, 30, 1);
     expect_equal(ledger.unallocated[0].energy_uj, 5 * 30 * J);
     expect_equal(of(comes)->energy_uj, 31 * 200 * J);
+}
+
+/* What a power drew meanwhile nobody has measured: it is not who comes that pays. */
+TEST(a_power_that_is_held_while_nobody_is_there_is_nobodys) {
+    node->info.idle_uw = 0;
+    node->low_w = 30;
+    jm_account *gone = open_busy(1, 2, 4000);
+    draw(200, 5, 0);
+    jm_ledger_close(&ledger, gone, SECOND, true);
+    draw(200, 5, 0);
+    jm_account *comes = open_busy(2, 2, 4000);
+    draw(200, 30, 1);
+    expect_equal(of(comes)->energy_uj, 30 * 200 * J);
+    expect_equal(ledger.unallocated[0].energy_uj, 5 * 200 * J);
 }
 
 /* The meter says nothing for ten minutes, and its channel gains nothing: nobody draws meanwhile. */
