@@ -185,6 +185,17 @@ typedef struct {
 } slice;
 
 /*
+ * How much of the variance of a line between two readings is alike on all nodes of a job. Divided
+ * by the CPU time of all of it, where another job began or ended in it, who stays has too much on
+ * average over all moments that this may have been: the square of that is up to a quarter of the
+ * variance told (one core beside another that leaves 0.04, beside 3 0.13, 10 0.25, 30 0.29).
+ */
+static double alike_of_line(const jm_channel *channel, const jm_balance *balance, double busy) {
+    bool is_line = channel->info.method != JM_METHOD_COUNTER && balance->values > 0;
+    return is_line && channel->had_changed.jobs > 0 ? (1 - busy) / 4 : 0;
+}
+
+/*
  * Idle power is what the instrument itself reads on the idle node: a relative error goes with the
  * energy, an offset stays with the idle part, and what scatters falls on what is not idle. Energy
  * on the wrong side of a tick's border harms those whose share differs on its two sides: at an
@@ -216,10 +227,12 @@ static void charge(jm_balance *balance, jm_part part, jm_share share, const slic
     double when_uj2 =
         tick->gain->when_uj2 * (balance->values == 0 ? busy * busy : busy * (1 - busy));
     double when_alike = jm_channel_alike(tick->channel);
-    balance->variance_uj2 += tick->gain->variance_uj2 * busy * busy +
+    double line_uj2 = tick->gain->variance_uj2 * busy * busy;
+    double line_alike = alike_of_line(tick->channel, balance, busy);
+    balance->variance_uj2 += (1 - line_alike) * line_uj2 +
                              tick->border.variance_uj2 * moved * moved +
                              (1 - when_alike) * when_uj2;
-    balance->common_uj2 += tick->gain->common_uj2 * busy * busy +
+    balance->common_uj2 += line_alike * line_uj2 + tick->gain->common_uj2 * busy * busy +
                            tick->border.common_uj2 * alike * alike + when_alike * when_uj2;
     balance->share = busy;
 }

@@ -361,6 +361,33 @@ TEST(a_border_counts_where_shares_change_at_a_value) {
     expect_near(of(a)->variance_uj2, borders * 1e8 * 1e8 / 3, 1e12);
 }
 
+/* A line's error is each node's own but where another job left in it, wherever that was. */
+TEST(a_line_in_which_another_left_errs_alike_on_all_nodes) {
+    for (unsigned left = 0; left < 2; left++) {
+        jm_account *a = open_busy(1 + 2 * left, 2, 1000000);
+        jm_account *b = open_busy(2 + 2 * left, 2, 3000000);
+        tick(level += 100 * J, true);
+        tick(level += 100 * J, false);
+        node->had_changed.jobs = left;
+        jm_ledger_close(&ledger, b->job, SECOND, false);
+        jm_ledger_close(&ledger, b, SECOND, false);
+        level += 100 * J;
+        jm_gain gain = {.energy_uj = 100 * J,
+                        .covered_ns = SECOND,
+                        .values = 1,
+                        .settled = true,
+                        .variance_uj2 = 1e12};
+        node->total_uj += gain.energy_uj;
+        jm_ledger_tick(&ledger, &gain, SECOND);
+        double busy = of(a)->share;
+        expect(busy > 0.3 && busy < 0.5);
+        expect_near(of(a)->common_uj2, left ? (1 - busy) / 4 * busy * busy * 1e12 : 0, 1);
+        expect_near(of(a)->common_uj2 + of(a)->variance_uj2, busy * busy * 1e12, 1);
+        jm_ledger_close(&ledger, a->job, SECOND, false);
+        jm_ledger_close(&ledger, a, SECOND, false);
+    }
+}
+
 /* Claims are what the level came to, less what was charged: by that and no more do they sum up. */
 TEST(claims_sum_to_what_is_not_given_out) {
     for (int s = 0; s < 3000; s++) {
