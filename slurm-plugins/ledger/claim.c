@@ -26,10 +26,9 @@ typedef struct {
     jm_part own;
 } weight;
 
-/* Idle power by the cores that each has now, GPUs by binding. Where jobs have just left, nobody
- * draws what the node ever drew at least: what a counter shows beyond is theirs. */
-static void weigh_tick(const jm_ledger *ledger, int c, const jm_sharers *s, uint64_t idle_uj,
-                       const jm_part *gpus, int64_t dt_ns, weight *tick) {
+/* Idle power by the cores that each has now, GPUs by binding. */
+static void weigh_tick(const jm_sharers *s, uint64_t idle_uj, const jm_part *gpus, int64_t dt_ns,
+                       weight *tick) {
     const int n = s->n + 1;
     uint64_t cores[n], idle[n];
     jm_divide_by_cpus(s, cores);
@@ -40,11 +39,15 @@ static void weigh_tick(const jm_ledger *ledger, int c, const jm_sharers *s, uint
                            .core_ns = cores[i] * (uint64_t)dt_ns,
                            .allotted_uj = idle[i],
                            .own = gpus[i]};
-    const jm_channel *channel = &ledger->channels[c];
+}
+
+/* Where jobs have just left, nobody draws what the node ever drew at least: what a counter shows
+ * beyond is theirs. */
+static void draw_the_least(const jm_channel *channel, int64_t dt_ns, weight *nobody) {
     double least_uj = channel->low_w * (double)dt_ns / 1e3;
-    if (s->n == 0 && ledger->held[c].had_job && channel->info.method == JM_METHOD_COUNTER &&
-        least_uj > (double)(idle_uj + gpus[0].energy_uj))
-        tick[0].own.energy_uj += (uint64_t)least_uj - idle_uj - gpus[0].energy_uj;
+    uint64_t known_uj = nobody->allotted_uj + nobody->own.energy_uj;
+    if (least_uj > (double)known_uj)
+        nobody->own.energy_uj += (uint64_t)least_uj - known_uj;
 }
 
 /* A part of the tick. */
@@ -101,6 +104,7 @@ static void draw(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *dra
 static void settle(jm_claim *const *claims, const uint64_t *fresh, uint64_t energy_uj, int n,
                    uint64_t *energy) {
     uint64_t now[n], owed[n], parts[n], now_uj = 0;
+    memset(now, 0, sizeof now);
     for (int i = 0; i < n; i++) {
         uint64_t claim_uj = positive(claims[i]->energy_uj);
         now_uj += now[i] = least(fresh[i], claim_uj);
@@ -165,6 +169,11 @@ static void share(const jm_part *drawn, const jm_sharers *s, bool has_idle, jm_s
     }
 }
 
+/* In a power's silence nobody draws; a counter's next value has it all. */
+static bool is_drawn(const jm_channel *channel, const jm_gain *gain) {
+    return channel->info.method == JM_METHOD_COUNTER || gain->covered_ns > 0 || gain->energy_uj > 0;
+}
+
 /* A value has come. Of idle power what was short because the counter's readings scatter is due in
  * the next interval: or else those that read too much alone would count, and be taken for work. */
 static void begin_interval(jm_claim *const *claims, const uint64_t *unmet, int n, double most_uj) {
@@ -176,6 +185,8 @@ static void begin_interval(jm_claim *const *claims, const uint64_t *unmet, int n
         *claims[i] = (jm_claim){.energy_uj = claims[i]->energy_uj,
                                 .idle_uj = claims[i]->idle_uj,
                                 .present = claims[i]->present,
+                                .before_uj = claims[i]->drawn.energy_uj,
+                                .tick_idle_uj = claims[i]->tick_idle_uj,
                                 .allotted_uj = due[i]};
 }
 
@@ -187,6 +198,23 @@ static void claim_drawn(jm_claim *const *claims, const jm_part *drawn, int n, ui
         claim->energy_uj += (int64_t)(drawn[i].energy_uj - claim->drawn.energy_uj);
         claim->idle_uj += (int64_t)(drawn[i].idle_uj - claim->drawn.idle_uj);
         claim->drawn = drawn[i];
+    }
+}
+
+/* What each drew is found anew. */
+static void find(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *drawn, uint64_t *unmet,
+                 uint64_t *fresh) {
+    draw(claims, n, level_uj, drawn, unmet);
+    claim_drawn(claims, drawn, n, fresh);
+}
+
+/* They are charged, and have so much less to claim. */
+static void charge_claims(jm_claim *const *claims, const uint64_t *energy, const jm_part *gpus,
+                          int n, jm_part *parts) {
+    for (int i = 0; i < n; i++) {
+        parts[i] = (jm_part){energy[i], idle_within(energy[i], claims[i]->idle_uj, gpus[i])};
+        claims[i]->energy_uj -= (int64_t)parts[i].energy_uj;
+        claims[i]->idle_uj -= (int64_t)parts[i].idle_uj;
     }
 }
 
@@ -302,35 +330,89 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     const jm_part inside = jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
     const double after = after_value(gain, dt_ns);
     const uint64_t held_uj = after > 0 ? gain->ahead_uj : 0;
-    weigh_tick(ledger, c, s, wholes[c].idle_uj - least(inside.idle_uj, wholes[c].idle_uj), gpus,
-               dt_ns, tick);
-    /* In a power's silence nobody draws; a counter's next value has it all. */
-    if (is_counter || gain->covered_ns > 0 || gain->energy_uj > 0) {
+    weigh_tick(s, wholes[c].idle_uj - least(inside.idle_uj, wholes[c].idle_uj), gpus, dt_ns, tick);
+    for (int i = 0; i < s->n; i++)
+        claims[i]->tick_idle_uj = tick[i].allotted_uj;
+    if (s->n == 0 && held->had_job && is_counter)
+        draw_the_least(channel, dt_ns, &tick[0]);
+    if (is_drawn(channel, gain)) {
         add(claims, tick, n, 1 - after);
         keep_for_the_gone(held, s, dt_ns, nobody);
     }
     raise_level(held, gain, held_uj, nobody);
     if (gain->settled) /* so nothing is held any more */
         nobody->cpu_ns -= least(held->kept_ns, nobody->cpu_ns);
-    draw(claims, n, level_of_the_present(held, claims, n), drawn, unmet);
-    claim_drawn(claims, drawn, n, fresh);
+    find(claims, n, level_of_the_present(held, claims, n), drawn, unmet, fresh);
     share(drawn, s, wholes[c].idle_uj > 0, shares);
     if (gain->settled) {
         begin_interval(claims, unmet, n, jm_channel_scatter_uj(channel));
         begin_to_hold(held, gain, held_uj, s->n > 0, is_counter);
         add(claims, tick, n, after);
-        draw(claims, n, held_uj, drawn, unmet);
-        claim_drawn(claims, drawn, n, fresh);
+        find(claims, n, held_uj, drawn, unmet, fresh);
     }
 
     settle(claims, fresh, gain->energy_uj, n, energy);
     if (gain->settled)
         give_back(&ledger->unallocated[c], claims, n, energy);
-    for (int i = 0; i < n; i++) {
-        parts[i] = (jm_part){energy[i], idle_within(energy[i], claims[i]->idle_uj, gpus[i])};
-        claims[i]->energy_uj -= (int64_t)parts[i].energy_uj;
-        claims[i]->idle_uj -= (int64_t)parts[i].idle_uj;
+    charge_claims(claims, energy, gpus, n, parts);
+}
+
+/* What each drew is found anew, without what stands; but idle power and GPUs go before that. */
+static void find_beyond(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *drawn,
+                        uint64_t *unmet, uint64_t *fresh) {
+    uint64_t needs_uj = 0;
+    for (int i = 0; i < n; i++)
+        needs_uj += claims[i]->own.energy_uj + claims[i]->allotted_uj;
+    uint64_t left_uj = least(claims[n - 1]->left_uj, level_uj - least(needs_uj, level_uj));
+    draw(claims, n, level_uj - left_uj, drawn, unmet);
+    drawn[n - 1].energy_uj += left_uj;
+    claim_drawn(claims, drawn, n, fresh);
+}
+
+/* While no step runs what the job draws is no step's, and stands as that. */
+static void draw_without_steps(const jm_claim *of_job, bool settled, jm_claim *rest) {
+    uint64_t known_uj = settled ? 0 : rest->drawn.energy_uj;
+    if (settled)
+        *rest = (jm_claim){0};
+    rest->left_uj += of_job->drawn.energy_uj - least(known_uj, of_job->drawn.energy_uj);
+    rest->drawn = of_job->drawn;
+    rest->energy_uj = of_job->energy_uj;
+    rest->idle_uj = of_job->idle_uj;
+}
+
+void jm_claims_divide_steps(const jm_ledger *ledger, int c, const jm_account *job,
+                            const jm_part *wholes, const jm_gain *gain, const jm_sharers *s,
+                            int64_t dt_ns, jm_part *parts, jm_share *shares) {
+    const int n = s->n + 1;
+    const jm_channel *channel = &ledger->channels[c];
+    const jm_claim *of_job = &job->balance[c].claim;
+    jm_claim *claims[n], *rest = claims[s->n] = &job->balance[c].rest;
+    jm_part gpus[n], drawn[n];
+    uint64_t fresh[n], energy[n], unmet[n];
+    weight tick[n];
+    if (s->n == 0) {
+        draw_without_steps(of_job, gain->settled, rest);
+        parts[0] = wholes[c];
+        return;
     }
+    for (int i = 0; i < s->n; i++)
+        claims[i] = &s->members[i]->balance[c].claim;
+    memset(fresh, 0, sizeof fresh);
+    jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
+    const double after = after_value(gain, dt_ns);
+    weigh_tick(s, of_job->tick_idle_uj, gpus, dt_ns, tick);
+    if (is_drawn(channel, gain))
+        add(claims, tick, n, 1 - after);
+    find_beyond(claims, n, gain->settled ? of_job->before_uj : of_job->drawn.energy_uj, drawn,
+                unmet, fresh);
+    share(drawn, s, of_job->tick_idle_uj > 0, shares);
+    if (gain->settled) {
+        begin_interval(claims, unmet, n, jm_channel_scatter_uj(channel));
+        add(claims, tick, n, after);
+        find_beyond(claims, n, of_job->drawn.energy_uj, drawn, unmet, fresh);
+    }
+    settle(claims, fresh, wholes[c].energy_uj, n, energy);
+    charge_claims(claims, energy, gpus, n, parts);
 }
 
 void jm_claims_explain(jm_ledger *ledger, int channel, double cpus) {
@@ -339,24 +421,36 @@ void jm_claims_explain(jm_ledger *ledger, int channel, double cpus) {
     jm_channel_expect_change(&ledger->channels[channel], enough > cpus ? cpus / enough : 1);
 }
 
-void jm_claims_leave(jm_ledger *ledger, jm_account *job) {
+/* All of it, now and since the last value. */
+static void hand_over(jm_claim *from, jm_claim *to) {
+    to->energy_uj += from->energy_uj;
+    to->idle_uj += from->idle_uj;
+    to->cpu_ns += from->cpu_ns;
+    to->core_ns += from->core_ns;
+    to->allotted_uj += from->allotted_uj;
+    to->own.energy_uj += from->own.energy_uj;
+    to->own.idle_uj += from->own.idle_uj;
+    to->drawn.energy_uj += from->drawn.energy_uj;
+    to->drawn.idle_uj += from->drawn.idle_uj;
+    *from = (jm_claim){0};
+}
+
+void jm_claims_leave(jm_ledger *ledger, jm_account *account) {
     for (int c = 0; c < ledger->n_channels; c++) {
-        jm_claim *from = &job->balance[c].claim, *to = &ledger->unallocated[c].claim;
-        uint64_t own_uj = from->own.energy_uj + from->allotted_uj;
-        if (from->core_ns > 0 && ledger->held[c].span_ns > 0)
-            jm_claims_explain(ledger, c, (double)from->cpu_ns / (double)ledger->held[c].span_ns);
-        to->energy_uj += from->energy_uj;
-        to->idle_uj += from->idle_uj;
-        to->cpu_ns += from->cpu_ns;
-        to->core_ns += from->core_ns;
-        to->allotted_uj += from->allotted_uj;
-        to->own.energy_uj += from->own.energy_uj;
-        to->own.idle_uj += from->own.idle_uj;
-        to->drawn.energy_uj += from->drawn.energy_uj;
-        to->drawn.idle_uj += from->drawn.idle_uj;
-        ledger->held[c].gone_uj += from->drawn.energy_uj - least(from->drawn.energy_uj, own_uj);
-        ledger->held[c].gone |= 1;
-        ledger->held[c].gone_ns = 0;
-        *from = (jm_claim){0};
+        jm_balance *balance = &account->balance[c];
+        jm_claim *claim = &balance->claim;
+        jm_held *held = &ledger->held[c];
+        if (account->job) {
+            hand_over(claim, &account->job->balance[c].rest);
+            continue;
+        }
+        uint64_t own_uj = claim->own.energy_uj + claim->allotted_uj;
+        if (claim->core_ns > 0 && held->span_ns > 0)
+            jm_claims_explain(ledger, c, (double)claim->cpu_ns / (double)held->span_ns);
+        held->gone_uj += claim->drawn.energy_uj - least(claim->drawn.energy_uj, own_uj);
+        held->gone |= 1;
+        held->gone_ns = 0;
+        hand_over(claim, &ledger->unallocated[c].claim);
+        balance->rest = (jm_claim){0};
     }
 }

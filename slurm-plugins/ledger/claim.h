@@ -23,11 +23,21 @@ bool jm_claims_are_of(const jm_ledger *ledger, int channel);
 void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
                       const jm_sharers *sharers, int64_t dt_ns, jm_part *parts, jm_share *shares);
 
+/*
+ * The same of a job's part, wholes[c], among its running steps; parts[n] is no step's. What the job
+ * drew since the last value is divided as the level of a node's is; no step draws anything where
+ * none runs.
+ */
+void jm_claims_divide_steps(const jm_ledger *ledger, int c, const jm_account *job,
+                            const jm_part *wholes, const jm_gain *gain, const jm_sharers *steps,
+                            int64_t dt_ns, jm_part *parts, jm_share *shares);
+
 /* Somebody comes who has so many cores, or leaves who used so many: what the channel shows then has
  * its reason. */
 void jm_claims_explain(jm_ledger *ledger, int channel, double cpus);
 
-/* Who leaves, or rests, takes no claim along: it is nobody's from now on. */
-void jm_claims_leave(jm_ledger *ledger, jm_account *job);
+/* Who leaves, or rests, takes no claim along: a job's is nobody's from now on, a step's no step's.
+ */
+void jm_claims_leave(jm_ledger *ledger, jm_account *account);
 
 #endif

@@ -134,16 +134,10 @@ static void divide_around_gpus(const jm_ledger *ledger, const jm_part *wholes, i
     }
 }
 
-void jm_divide_channel(const jm_ledger *ledger, const jm_part *wholes, int c,
-                       const jm_sharers *sharers, jm_part *parts) {
+void jm_divide(const jm_ledger *ledger, const jm_part *wholes, int c, const jm_sharers *sharers,
+               jm_part *parts) {
     if (ledger->gpus_of[c])
         divide_by_binding(wholes[c], ledger->gpus_of[c], sharers, parts);
     else
         divide_around_gpus(ledger, wholes, c, sharers, parts);
-}
-
-void jm_divide(const jm_ledger *ledger, const jm_part *wholes, const jm_sharers *sharers,
-               jm_part *parts) {
-    for (int c = 0; c < ledger->n_channels; c++)
-        jm_divide_channel(ledger, wholes, c, sharers, parts + c * (sharers->n + 1));
 }

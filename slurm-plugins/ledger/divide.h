@@ -21,18 +21,15 @@ typedef struct {
 } jm_sharers;
 
 /*
- * Divide wholes[c] for each channel c into parts[c * (n + 1) + i] of member i; index n is what is
- * spare. Each channel's parts sum to its whole exactly.
+ * Divide wholes[c] of channel c into parts[i] of member i; index n is what is spare. The parts sum
+ * to the whole exactly.
  *
  * Idle energy goes by allocated CPUs. The rest goes by CPU time used in the tick; where nobody used
  * any, by CPUs, but none to the suspended. A GPU's channel goes in equal parts to those it is bound
  * to, and so does, inside a channel that contains GPUs' channels, what these measured.
  */
-void jm_divide(const jm_ledger *ledger, const jm_part *wholes, const jm_sharers *sharers,
+void jm_divide(const jm_ledger *ledger, const jm_part *wholes, int c, const jm_sharers *sharers,
                jm_part *parts);
-/* The same of channel c alone, into parts[i]. */
-void jm_divide_channel(const jm_ledger *ledger, const jm_part *wholes, int c,
-                       const jm_sharers *sharers, jm_part *parts);
 
 /* Weights of the n members and of what is spare: allocated CPUs; those, but of who is suspended;
  * CPU time used in the tick, where nobody used any by those. */

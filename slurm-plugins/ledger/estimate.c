@@ -63,13 +63,11 @@ static double most_of_range(const jm_ledger *ledger, const jm_account *account, 
     return fmin(1, sqrt(cpus / (double)ledger->cpus));
 }
 
-/* What it drew and was not charged, or was charged and did not draw; a step's part of its job's. */
+/* What it drew and was not charged, or was charged and did not draw; a batch script's is its job's.
+ */
 static double open_claim_uj(const jm_account *account, int channel) {
-    const jm_balance *of_job = &job_of(account)->balance[channel];
-    double part = 1;
-    if (of_job->energy_uj > 0)
-        part = fmin(1, jm_ratio(account->balance[channel].energy_uj, of_job->energy_uj));
-    return part * (double)of_job->claim.energy_uj;
+    const jm_account *holder = account->kind == JM_ACCOUNT_BATCH ? account->job : account;
+    return (double)holder->balance[channel].claim.energy_uj;
 }
 
 /* With its share of the error of its ends. */

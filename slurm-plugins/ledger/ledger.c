@@ -243,8 +243,8 @@ static void charge_all(const jm_ledger *ledger, jm_balance *balance, const jm_pa
         charge(&balance[c], parts[c * stride], shares[c * stride], &ticks[c]);
 }
 
-/* Shares of n parts of one whole, which has itself these shares of its channel. */
-static void share_out(jm_part whole, jm_share of, const jm_part *parts, int n, jm_share *shares) {
+/* Shares of n parts of one whole. */
+static void share_out(jm_part whole, const jm_part *parts, int n, jm_share *shares) {
     for (int i = 0; i < n; i++) {
         double all = jm_ratio(parts[i].energy_uj, whole.energy_uj);
         double idle = whole.idle_uj > 0 ? jm_ratio(parts[i].idle_uj, whole.idle_uj) : all;
@@ -252,7 +252,7 @@ static void share_out(jm_part whole, jm_share of, const jm_part *parts, int n, j
             whole.energy_uj > whole.idle_uj
                 ? jm_ratio(parts[i].energy_uj - parts[i].idle_uj, whole.energy_uj - whole.idle_uj)
                 : all;
-        shares[i] = (jm_share){busy * of.busy, busy * of.now, idle * of.idle};
+        shares[i] = (jm_share){busy, busy, idle};
     }
 }
 
@@ -262,28 +262,31 @@ static void weigh(const uint64_t *busy, const uint64_t *idle, int n, jm_share *s
         busy_sum += (double)busy[i];
         idle_sum += (double)idle[i];
     }
-    for (int i = 0; i < n; i++)
-        shares[i] = (jm_share){.busy = busy_sum > 0 ? (double)busy[i] / busy_sum : 0,
-                               .idle = idle_sum > 0 ? (double)idle[i] / idle_sum : 0};
+    for (int i = 0; i < n; i++) {
+        double part = busy_sum > 0 ? (double)busy[i] / busy_sum : 0;
+        shares[i] = (jm_share){part, part, idle_sum > 0 ? (double)idle[i] / idle_sum : 0};
+    }
 }
 
-/* By policy what somebody was charged: each channel's n + 1 parts and their shares, also where it
- * was nothing. */
-static void divide_again(const jm_ledger *ledger, const jm_part *wholes, const jm_share *of,
+/* By policy channel c of what somebody was charged: n + 1 parts and their shares, also where it was
+ * nothing. */
+static void divide_again(const jm_ledger *ledger, int c, const jm_part *wholes,
                          const jm_sharers *sharers, jm_part *parts, jm_share *shares) {
     const int n = sharers->n + 1;
     uint64_t by_cpus[n], by_time[n];
-    jm_share own[n];
+    jm_divide(ledger, wholes, c, sharers, parts);
+    if (wholes[c].energy_uj > 0) {
+        share_out(wholes[c], parts, n, shares);
+        return;
+    }
     jm_divide_by_cpus(sharers, by_cpus);
     jm_divide_by_cpu_time(sharers, by_time);
-    weigh(by_time, by_cpus, n, own);
-    jm_divide(ledger, wholes, sharers, parts);
-    for (int c = 0; c < ledger->n_channels; c++) {
-        share_out(wholes[c], of[c], parts + c * n, n, shares + c * n);
-        for (int i = 0; i < n && wholes[c].energy_uj == 0; i++)
-            shares[c * n + i] = (jm_share){own[i].busy * of[c].busy, own[i].busy * of[c].now,
-                                           own[i].idle * of[c].idle};
-    }
+    weigh(by_time, by_cpus, n, shares);
+}
+
+/* Shares of a part that has itself these shares of its channel. */
+static jm_share share_within(jm_share own, jm_share of) {
+    return (jm_share){own.busy * of.busy, own.now * of.now, own.idle * of.idle};
 }
 
 static bool any_is_bound(jm_account *const *members, int n) {
@@ -307,14 +310,19 @@ static void charge_steps(const jm_ledger *ledger, const jm_account *job, const j
         if (account->kind == JM_ACCOUNT_STEP)
             steps[n++] = account;
     }
-    if (n == 0)
-        return;
     jm_sharers sharers = {.members = steps, .n = n, .unbound_is_ours = !any_is_bound(steps, n)};
-    jm_part parts[ledger->n_channels * (n + 1)];
-    jm_share shares[ledger->n_channels * (n + 1)];
-    divide_again(ledger, wholes, of, &sharers, parts, shares);
-    for (int i = 0; i < n; i++)
-        charge_all(ledger, steps[i]->balance, parts + i, shares + i, n + 1, ticks);
+    jm_part parts[n + 1];
+    jm_share shares[n + 1];
+    for (int c = 0; c < ledger->n_channels; c++) {
+        memset(shares, 0, sizeof shares);
+        if (jm_claims_are_of(ledger, c))
+            jm_claims_divide_steps(ledger, c, job, wholes, ticks[c].gain, &sharers, ticks[c].dt_ns,
+                                   parts, shares);
+        else if (n > 0)
+            divide_again(ledger, c, wholes, &sharers, parts, shares);
+        for (int i = 0; i < n; i++)
+            charge(&steps[i]->balance[c], parts[i], share_within(shares[i], of[c]), &ticks[c]);
+    }
 }
 
 /*
@@ -352,17 +360,19 @@ static slice slice_of(jm_ledger *ledger, int channel, const jm_gain *gain, int64
 /* Of what is nobody's, by the same policy, what jobs at rest may turn out to have cost. */
 static void hold(const jm_ledger *ledger, jm_account **jobs, int n, uint64_t spare_cpus,
                  const jm_part *spare, const jm_share *of, const slice *ticks) {
-    jm_part parts[ledger->n_channels * (n + 1)];
-    jm_share shares[ledger->n_channels * (n + 1)];
-    for (int i = 0; i < n; i++)
-        spare_cpus -= jobs[i]->cpus < spare_cpus ? jobs[i]->cpus : spare_cpus;
-    jm_sharers sharers = {jobs, n, spare_cpus, .unbound_is_ours = false};
-    divide_again(ledger, spare, of, &sharers, parts, shares);
+    jm_part parts[n + 1];
+    jm_share shares[n + 1];
     for (int i = 0; i < n; i++) {
+        spare_cpus -= jobs[i]->cpus < spare_cpus ? jobs[i]->cpus : spare_cpus;
         if (!jobs[i]->held)
             jobs[i]->held = jm_ledger_new_balances(ledger);
-        if (jobs[i]->held)
-            charge_all(ledger, jobs[i]->held, parts + i, shares + i, n + 1, ticks);
+    }
+    jm_sharers sharers = {jobs, n, spare_cpus, .unbound_is_ours = false};
+    for (int c = 0; c < ledger->n_channels; c++) {
+        divide_again(ledger, c, spare, &sharers, parts, shares);
+        for (int i = 0; i < n; i++)
+            if (jobs[i]->held)
+                charge(&jobs[i]->held[c], parts[i], share_within(shares[i], of[c]), &ticks[c]);
     }
 }
 
@@ -375,8 +385,8 @@ static void divide_among_jobs(jm_ledger *ledger, const jm_sharers *sharers, slic
         wholes[c] = ticks[c].whole;
     for (int c = 0; c < ledger->n_channels; c++, parts += n, shares += n) {
         if (!jm_claims_are_of(ledger, c)) {
-            jm_divide_channel(ledger, wholes, c, sharers, parts);
-            share_out(wholes[c], (jm_share){1, 1, 1}, parts, n, shares);
+            jm_divide(ledger, wholes, c, sharers, parts);
+            share_out(wholes[c], parts, n, shares);
             continue;
         }
         for (int i = 0; i < n; i++)
@@ -612,8 +622,7 @@ static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, boo
     }
     holder->closed_ns = rests(holder) ? holder->rested_ns : now_ns;
     holder->dirty = true;
-    if (holder->kind == JM_ACCOUNT_JOB)
-        jm_claims_leave(ledger, holder);
+    jm_claims_leave(ledger, holder);
     if (agreed && holder->told.balance)
         fall_back(ledger, holder);
     forget_told(holder);

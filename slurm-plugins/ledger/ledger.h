@@ -44,10 +44,13 @@ typedef struct {
 typedef struct {
     int64_t energy_uj, idle_uj; /* drawn, as far as it has shown, less what was charged */
     bool present;               /* of a job that runs; it has had a tick */
+    uint64_t before_uj;         /* drawn up to the last value, since that before */
+    uint64_t tick_idle_uj;      /* idle power in the last tick, by cores */
     /* since its last value: */
     uint64_t cpu_ns, core_ns; /* CPU time; and the cores' that it had, unless suspended */
     uint64_t allotted_uj;     /* idle power by cores */
     jm_part own, drawn;       /* of GPUs inside; and of all, as last found */
+    uint64_t left_uj;         /* of no step's: what stands, drawn while none ran */
 } jm_claim;
 
 /* Of such a channel. */
@@ -79,7 +82,7 @@ typedef struct {
     double share;            /* of what is beyond idle, in the last tick */
     double settled_share;    /* and up to the last value */
     bool begun;              /* it has had a tick */
-    jm_claim claim;
+    jm_claim claim, rest;    /* and of a job what is no running step's */
 } jm_balance;
 
 /* What an account holds, over the outermost channels. */

@@ -388,11 +388,94 @@ TEST(a_line_in_which_another_left_errs_alike_on_all_nodes) {
     }
 }
 
+/* A job's step that uses so much CPU time a second. */
+static jm_account *open_number(uint32_t job, const char *number, uint64_t cpus, uint64_t cpu_ns) {
+    jm_account *step = open_step(job, number, (int32_t)(100 * job) + 1 + atoi(number), cpus);
+    step->cpu_tick_ns = cpu_ns;
+    return step;
+}
+
+/* The fault: with a value what a GPU drew since the last came at once, and went by the CPU time of
+ * that second to the steps that have no GPU. */
+TEST(a_step_is_charged_what_its_gpu_drew) {
+    add_channel("nvml/gpu-0", JM_DOMAIN_GPU, 0, 0);
+    jm_account *job = open_busy(1, 4, 0)->job;
+    jm_account *host = open_number(1, "0", 2, 1000000), *device = open_number(1, "1", 2, 0);
+    device->gpus = job->gpus = 1;
+    for (int s = 1; s <= 30; s++) { /* 40 W idle, 60 W of work, and 300 W of the GPU from 6 s on */
+        bool has_value = s % 10 == 0;
+        uint64_t gpu_uj = s > 5 ? 300 * J : 0, held_uj = s > 10 ? 400 * J : 100 * J;
+        jm_gain gains[] = {{.energy_uj = held_uj + (s == 10 ? 5 * 300 * J : 0),
+                            .covered_ns = SECOND,
+                            .values = has_value,
+                            .settled = has_value},
+                           {.energy_uj = gpu_uj, .covered_ns = SECOND, .values = 1}};
+        for (int c = 0; c < 2; c++)
+            ledger.channels[c].total_uj += gains[c].energy_uj;
+        jm_ledger_tick(&ledger, gains, SECOND);
+        check_books();
+    }
+    expect_equal(job->balance[0].energy_uj, 30 * 100 * J + 25 * 300 * J);
+    expect_equal(device->balance[0].energy_uj, 30 * 20 * J + 25 * 300 * J);
+    expect_equal(host->balance[0].energy_uj, 30 * (20 + 60) * J);
+}
+
+/* The fault: what a short step drew came with the value after it, and was the next step's. */
+TEST(a_step_does_not_pay_for_the_one_before_it) {
+    jm_account *job = open_busy(1, 4, 0)->job;
+    jm_account *first = open_number(1, "0", 4, 3000000);
+    for (int s = 0; s < 5; s++)
+        tick(level += 40 * J, false);
+    jm_ledger_close(&ledger, first, SECOND, false);
+    jm_account *second = open_number(1, "1", 4, 1000000);
+    for (int s = 0; s < 4; s++)
+        tick(level += 40 * J, false);
+    tick(level += 40 * J + 400 * J, true); /* 400 J beyond idle, three quarters the first's */
+    /* The first has ended with what was known of it; what it drew beyond is no step's. */
+    expect_equal(first->balance[0].energy_uj, 5 * 40 * J);
+    expect_equal(second->balance[0].energy_uj, (5 * 40 + 100) * J);
+    expect_equal(job->balance[0].energy_uj, (10 * 40 + 400) * J);
+}
+
+/* While no step ran the job's script drew it, whatever the value is that comes while one does. */
+TEST(a_step_pays_for_nothing_from_before_it_came) {
+    jm_account *job = open_busy(1, 4, 1000000)->job;
+    draw(100, 9, 0);
+    jm_account *step = open_number(1, "0", 4, 1000000);
+    tick(level += 100 * J, true);
+    draw(60, 10, 10);
+    expect_equal(step->balance[0].energy_uj, (100 + 10 * 60) * J);
+    expect_equal(job->balance[0].energy_uj, level);
+}
+
+/* But for its idle power: what was held too high while none ran takes none of that from it. */
+TEST(what_stands_leaves_a_step_its_idle_power) {
+    open_busy(1, 4, 0);
+    draw(100, 5, 0);
+    jm_account *step = open_number(1, "0", 4, 0);
+    draw(100, 4, 0);
+    tick(level = 10 * 40 * J, true);
+    const jm_balance *of_step = &step->balance[0];
+    expect_equal((int64_t)of_step->energy_uj + of_step->claim.energy_uj, 5 * 40 * (int64_t)J);
+}
+
+/* Of a job's steps, and of no step of it. */
+static int64_t claims_within(const jm_account *job) {
+    int64_t sum = job->balance[0].rest.energy_uj;
+    for (int i = 0; i < ledger.n_accounts; i++)
+        if (ledger.accounts[i]->job == job)
+            sum += ledger.accounts[i]->balance[0].claim.energy_uj;
+    return sum;
+}
+
 /* Claims are what the level came to, less what was charged: by that and no more do they sum up. */
 TEST(claims_sum_to_what_is_not_given_out) {
     for (int s = 0; s < 3000; s++) {
         if (random_below(10) == 0 && ledger.n_accounts < 20)
             open_busy(1 + (uint32_t)s, 1 + random_below(3), 0);
+        if (random_below(5) == 0 && ledger.n_accounts > 0 && ledger.n_accounts < 40 &&
+            ledger.accounts[0]->closed_ns == 0)
+            open_number(ledger.accounts[0]->job_id, s % 2 ? "1" : "0", 1, 0);
         for (int i = 0; i < ledger.n_accounts; i++)
             ledger.accounts[i]->cpu_tick_ns = random_below(2) * random_below(1000000);
         jm_account *one =
@@ -403,6 +486,8 @@ TEST(claims_sum_to_what_is_not_given_out) {
             else
                 jm_ledger_close(&ledger, one, SECOND, true);
         }
+        if (one && one->kind == JM_ACCOUNT_STEP && random_below(4) == 0)
+            jm_ledger_close(&ledger, one, SECOND, false);
         if (one && one->kind == JM_ACCOUNT_JOB && random_below(10) == 0)
             jm_ledger_close(&ledger, one, SECOND, false);
         bool back = random_below(6) == 0 && level > 200 * J;
@@ -412,8 +497,12 @@ TEST(claims_sum_to_what_is_not_given_out) {
                     (int64_t)random_below(2 * (uint64_t)SECOND));
         int64_t sum = ledger.unallocated[0].claim.energy_uj;
         for (int i = 0; i < ledger.n_accounts; i++)
-            if (ledger.accounts[i]->kind == JM_ACCOUNT_JOB)
+            if (ledger.accounts[i]->kind == JM_ACCOUNT_JOB) {
                 sum += ledger.accounts[i]->balance[0].claim.energy_uj;
+                if (ledger.accounts[i]->closed_ns == 0)
+                    expect_equal(claims_within(ledger.accounts[i]),
+                                 ledger.accounts[i]->balance[0].claim.energy_uj);
+            }
         expect_equal(sum, (int64_t)(level - node->total_uj));
         if (one && one->kind == JM_ACCOUNT_JOB && one->closed_ns != 0)
             jm_ledger_settle(&ledger, one);

@@ -16,11 +16,16 @@ enum { OUTLET, GPU0, GPU1, CHANNELS };
 
 static jm_part parts[CHANNELS * 3];
 
+static void divide_all(const jm_part *wholes, const jm_sharers *sharers) {
+    memset(parts, 0xff, sizeof parts);
+    for (int c = 0; c < ledger.n_channels; c++)
+        jm_divide(&ledger, wholes, c, sharers, parts + c * (sharers->n + 1));
+}
+
 /* Between two. */
 static void divide(const jm_part *wholes, jm_account *a, jm_account *b) {
     jm_account *members[] = {a, b};
-    memset(parts, 0xff, sizeof parts);
-    jm_divide(&ledger, wholes, &(jm_sharers){members, 2, 0, false}, parts);
+    divide_all(wholes, &(jm_sharers){members, 2, 0, false});
 }
 
 /* Energy of member i in channel c, two members; 2 is what is spare. */
@@ -117,8 +122,7 @@ TEST(a_job_alone_on_its_node_pays_for_unbound_gpus_too) {
     jm_account job = {.cpus = 8, .gpus = 1};
     jm_account *members[] = {&job};
     jm_part wholes[] = {{1000, 0}, {300, 0}, {40, 40}};
-    memset(parts, 0xff, sizeof parts);
-    jm_divide(&ledger, wholes, &(jm_sharers){members, 1, 0, true}, parts);
+    divide_all(wholes, &(jm_sharers){members, 1, 0, true});
     expect_equal(parts[GPU1 * 2].energy_uj, 40);
     expect_equal(parts[OUTLET * 2].energy_uj, 1000);
 }
@@ -158,12 +162,12 @@ TEST(parts_always_sum_to_the_whole) {
             members[i] = &accounts[i];
         }
         jm_sharers sharers = {members, n, random_below(9), random_below(2)};
-        jm_divide(&ledger, wholes, &sharers, given);
         for (int c = 0; c < channels; c++) {
             uint64_t sum = 0;
+            jm_divide(&ledger, wholes, c, &sharers, given);
             for (int i = 0; i <= n; i++) {
-                sum += given[c * (n + 1) + i].energy_uj;
-                expect(given[c * (n + 1) + i].idle_uj <= given[c * (n + 1) + i].energy_uj);
+                sum += given[i].energy_uj;
+                expect(given[i].idle_uj <= given[i].energy_uj);
             }
             expect_equal(sum, wholes[c].energy_uj);
         }
