@@ -61,42 +61,80 @@ static void add(jm_claim *const *claims, const weight *tick, int n, double part)
     }
 }
 
-/* By CPU time since the last value; nobody used any: by cores. */
-static void by_work(jm_claim *const *claims, int n, uint64_t *weights) {
-    uint64_t any = 0;
+/* By CPU time; nobody used any: by cores. Where none had any it is nobody's. */
+static void draw_by_work(jm_claim *const *claims, const uint64_t *cpu_ns, int n, uint64_t energy_uj,
+                         jm_part *drawn) {
+    uint64_t weights[n], parts[n], any = 0;
+    memset(weights, 0, sizeof weights);
     for (int i = 0; i < n; i++)
-        any |= weights[i] = claims[i]->cpu_ns;
-    for (int i = 0; i < n && !any; i++)
-        weights[i] = claims[i]->core_ns;
+        any |= cpu_ns[i];
+    for (int i = 0; i < n; i++)
+        weights[i] = any ? cpu_ns[i] : claims[i]->core_ns;
+    if (!jm_split(energy_uj, weights, n, parts))
+        parts[n - 1] = energy_uj;
+    for (int i = 0; i < n; i++)
+        drawn[i].energy_uj += parts[i];
 }
 
-/* What each drew since the last value, if the channel's level rose by level_uj: GPUs inside first,
- * then idle power, the rest by work. What these say beyond the level is cut: the level stands. */
-static void draw(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *drawn,
-                 uint64_t *unmet) {
-    uint64_t gpus[n], idle[n], work[n], parts[n], gpus_uj = 0, idle_uj = 0;
-    memset(gpus, 0, sizeof gpus);
+/* What was drawn before somebody came stands; where a value says less than was held, what of it is
+ * beyond idle power shrinks as all does. GPUs and idle power go before. */
+static uint64_t draw_left(jm_claim *const *claims, int n, uint64_t level_uj, uint64_t held_uj,
+                          jm_part *drawn) {
+    uint64_t left[n], parts[n], needs_uj = 0, idle_uj = 0, left_uj = 0;
+    double scale = 1;
+    for (int i = 0; i < n; i++) {
+        needs_uj += claims[i]->own.energy_uj + claims[i]->allotted_uj;
+        idle_uj += claims[i]->left.idle_uj;
+    }
+    if (level_uj < held_uj)
+        scale = jm_ratio(level_uj - least(needs_uj + idle_uj, level_uj),
+                         held_uj - least(needs_uj + idle_uj, held_uj));
+    for (int i = 0; i < n; i++) {
+        jm_part of = claims[i]->left;
+        left_uj += left[i] = of.idle_uj + (uint64_t)((double)(of.energy_uj - of.idle_uj) * scale);
+    }
+    left_uj = least(left_uj, level_uj - least(needs_uj, level_uj));
+    if (jm_split(left_uj, left, n, parts))
+        for (int i = 0; i < n; i++)
+            drawn[i] = (jm_part){parts[i], least(claims[i]->left.idle_uj, parts[i])};
+    return left_uj;
+}
+
+/*
+ * What each drew since the last value, if the channel's level rose by level_uj: what stands, then
+ * what GPUs inside drew, then idle power, the rest by work. What these say beyond the level is cut:
+ * the level stands. Of the rest, what a value shows beyond held_uj may be from before somebody
+ * came.
+ */
+static void draw(jm_claim *const *claims, int n, uint64_t level_uj, uint64_t held_uj,
+                 jm_part *drawn) {
+    uint64_t gpus[n], idle[n], since[n], ever[n], parts[n], gpus_uj = 0, idle_uj = 0;
+    const uint64_t shown_uj = level_uj - least(held_uj, level_uj);
+    memset(drawn, 0, (size_t)n * sizeof *drawn);
     for (int i = 0; i < n; i++) {
         gpus_uj += gpus[i] = claims[i]->own.energy_uj;
-        idle_uj += idle[i] = unmet[i] = claims[i]->allotted_uj;
+        idle_uj += idle[i] = claims[i]->allotted_uj;
+        claims[i]->unmet = (jm_part){gpus[i], idle[i]};
+        since[i] = claims[i]->cpu_ns;
+        ever[i] = since[i] + claims[i]->cpu_before_ns;
     }
-    memset(drawn, 0, (size_t)n * sizeof *drawn);
+    level_uj -= draw_left(claims, n, level_uj, held_uj, drawn);
     if (jm_split(least(gpus_uj, level_uj), gpus, n, parts))
-        for (int i = 0; i < n; i++)
-            drawn[i] = (jm_part){parts[i], least(claims[i]->own.idle_uj, parts[i])};
+        for (int i = 0; i < n; i++) {
+            drawn[i].energy_uj += parts[i];
+            drawn[i].idle_uj += least(claims[i]->own.idle_uj, parts[i]);
+            claims[i]->unmet.energy_uj -= parts[i];
+        }
     level_uj -= least(gpus_uj, level_uj);
     if (jm_split(least(idle_uj, level_uj), idle, n, parts))
         for (int i = 0; i < n; i++) {
             drawn[i].energy_uj += parts[i];
             drawn[i].idle_uj += parts[i];
-            unmet[i] -= parts[i];
+            claims[i]->unmet.idle_uj -= parts[i];
         }
     level_uj -= least(idle_uj, level_uj);
-    by_work(claims, n, work);
-    if (!jm_split(level_uj, work, n, parts))
-        parts[n - 1] = level_uj;
-    for (int i = 0; i < n; i++)
-        drawn[i].energy_uj += parts[i];
+    draw_by_work(claims, since, n, level_uj - least(shown_uj, level_uj), drawn);
+    draw_by_work(claims, ever, n, least(shown_uj, level_uj), drawn);
 }
 
 /* First what each drew in this tick, then what is still owed from before: an old claim must not
@@ -144,9 +182,15 @@ static uint64_t idle_within(uint64_t energy_uj, int64_t claimed_uj, jm_part gpus
     return least(positive(claimed_uj), energy_uj > gpus_uj ? energy_uj - gpus_uj : 0);
 }
 
-/* An offset stays with idle power; where there is none it goes with the energy. */
-static void share(const jm_part *drawn, const jm_sharers *s, bool has_idle, jm_share *shares) {
+/* An offset stays with idle power; where there is none it goes with the energy. What stands of
+ * nobody has no error of theirs who came. */
+static void share(const jm_claim *nobody, jm_part *drawn, const jm_sharers *s, bool has_idle,
+                  jm_share *shares) {
     const int n = s->n + 1;
+    drawn[n - 1].energy_uj -= least(nobody->left.energy_uj, drawn[n - 1].energy_uj);
+    drawn[n - 1].idle_uj =
+        least(drawn[n - 1].energy_uj,
+              drawn[n - 1].idle_uj - least(nobody->left.idle_uj, drawn[n - 1].idle_uj));
     uint64_t cores[n], work[n];
     double busy_uj = 0, all_uj = 0, all_cores = 0, all_work = 0;
     jm_divide_by_cpus(s, cores);
@@ -176,18 +220,20 @@ static bool is_drawn(const jm_channel *channel, const jm_gain *gain) {
 
 /* A value has come. Of idle power what was short because the counter's readings scatter is due in
  * the next interval: or else those that read too much alone would count, and be taken for work. */
-static void begin_interval(jm_claim *const *claims, const uint64_t *unmet, int n, double most_uj) {
-    uint64_t due[n], unmet_uj = 0;
+static void begin_interval(jm_claim *const *claims, int n, double most_uj) {
+    uint64_t unmet[n], due[n], unmet_uj = 0;
+    memset(unmet, 0, sizeof unmet);
     for (int i = 0; i < n; i++)
-        unmet_uj += unmet[i];
+        unmet_uj += unmet[i] = claims[i]->unmet.idle_uj;
     jm_split(least(unmet_uj, (uint64_t)most_uj), unmet, n, due);
-    for (int i = 0; i < n; i++)
-        *claims[i] = (jm_claim){.energy_uj = claims[i]->energy_uj,
-                                .idle_uj = claims[i]->idle_uj,
-                                .present = claims[i]->present,
-                                .before_uj = claims[i]->drawn.energy_uj,
-                                .tick_idle_uj = claims[i]->tick_idle_uj,
-                                .allotted_uj = due[i]};
+    for (int i = 0; i < n; i++) {
+        jm_claim *of = claims[i];
+        *of = (jm_claim){.energy_uj = of->energy_uj,
+                         .idle_uj = of->idle_uj,
+                         .present = of->present,
+                         .tick = {of->tick.idle_uj, of->drawn.energy_uj, of->tick.held_uj},
+                         .allotted_uj = due[i]};
+    }
 }
 
 /* Claims grow by what is found to have been drawn beyond what was found before. */
@@ -202,9 +248,9 @@ static void claim_drawn(jm_claim *const *claims, const jm_part *drawn, int n, ui
 }
 
 /* What each drew is found anew. */
-static void find(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *drawn, uint64_t *unmet,
-                 uint64_t *fresh) {
-    draw(claims, n, level_uj, drawn, unmet);
+static void find(jm_claim *const *claims, int n, uint64_t level_uj, uint64_t held_uj,
+                 jm_part *drawn, uint64_t *fresh) {
+    draw(claims, n, level_uj, held_uj, drawn);
     claim_drawn(claims, drawn, n, fresh);
 }
 
@@ -228,18 +274,32 @@ static bool somebody_comes(jm_claim *const *claims, const jm_sharers *s) {
     return comes;
 }
 
-/* What was drawn before somebody came stands, whatever the next value says. Of what a counter's
- * power was held for while nobody was there only what the node draws at least: its energy is known.
- */
-static void stand(jm_held *held, jm_claim *nobody, bool is_counter) {
-    uint64_t drawn_uj = nobody->drawn.energy_uj;
+/* What was drawn before somebody came stands, and what comes is theirs who are there. */
+static void stand(jm_claim *const *claims, int n) {
+    for (int i = 0; i < n; i++) {
+        jm_claim *of = claims[i];
+        of->left = of->drawn;
+        of->cpu_before_ns += of->cpu_ns;
+        of->cpu_ns = 0;
+        of->own = (jm_part){of->unmet.energy_uj, least(of->own.idle_uj, of->unmet.energy_uj)};
+        of->allotted_uj = of->unmet.idle_uj;
+    }
+}
+
+/* Of what a counter's power was held for while nobody was there only what the node draws at least
+ * stands: its energy is known. Nothing is kept any more for who has left. */
+static void let_stand_of_nobody(jm_held *held, jm_claim *nobody, bool is_counter) {
+    uint64_t drawn_uj = nobody->drawn.energy_uj, over_uj = 0;
+    uint64_t known_uj =
+        nobody->left.energy_uj + held->gone_uj + nobody->own.energy_uj + nobody->allotted_uj;
     if (held->had_job && is_counter)
-        drawn_uj = least(drawn_uj, held->gone_uj + nobody->own.energy_uj + nobody->allotted_uj);
-    held->left_uj += (int64_t)drawn_uj;
+        over_uj = drawn_uj - least(drawn_uj, known_uj);
+    drawn_uj -= over_uj;
+    *nobody = (jm_claim){.energy_uj = nobody->energy_uj - (int64_t)over_uj,
+                         .idle_uj = nobody->idle_uj,
+                         .drawn = {drawn_uj, least(nobody->drawn.idle_uj, drawn_uj)}};
+    held->over_held_uj += over_uj;
     held->kept_ns = held->gone_uj = 0;
-    *nobody =
-        (jm_claim){.energy_uj = nobody->energy_uj - (int64_t)(nobody->drawn.energy_uj - drawn_uj),
-                   .idle_uj = nobody->idle_uj};
 }
 
 /*
@@ -259,35 +319,31 @@ static void keep_for_the_gone(jm_held *held, const jm_sharers *s, int64_t dt_ns,
     }
 }
 
-/* By which the channel's level rose since its last value; held_uj of that beyond the one that came.
- */
-static void raise_level(jm_held *held, const jm_gain *gain, uint64_t held_uj, jm_claim *nobody) {
-    held->level_uj +=
-        (int64_t)(gain->energy_uj + held->over_uj) - (int64_t)(gain->over_uj + held_uj);
+/* By which the channel's level rose since its last value; ahead_uj of that beyond the one that
+ * came. What it was taken for until that. */
+static uint64_t raise_level(jm_held *held, const jm_gain *gain, uint64_t ahead_uj, int64_t dt_ns,
+                            jm_claim *nobody) {
+    const uint64_t before_uj = held->level_uj;
+    int64_t level_uj = (int64_t)(before_uj + gain->energy_uj + held->over_uj) -
+                       (int64_t)(gain->over_uj + ahead_uj);
     held->over_uj = gain->over_uj;
-    if (held->level_uj < 0) { /* what was held too high before a restart */
-        nobody->energy_uj += held->level_uj;
-        held->level_uj = 0;
+    if (level_uj < 0) { /* what was held too high before a restart */
+        nobody->energy_uj += level_uj;
+        level_uj = 0;
     }
-}
-
-/* Of the level, what those have who are there: without what stands, but for their own and idle
- * power. If the level does not hold both, too much stands, and nobody has it less. */
-static uint64_t level_of_the_present(jm_held *held, jm_claim *const *claims, int n) {
-    int64_t needs_uj = 0, present_uj = held->level_uj - held->left_uj, beyond_uj = 0;
-    for (int i = 0; i < n; i++)
-        needs_uj += (int64_t)(claims[i]->own.energy_uj + claims[i]->allotted_uj);
-    if (needs_uj > held->level_uj)
-        needs_uj = held->level_uj;
-    if (present_uj < needs_uj)
-        beyond_uj = needs_uj - present_uj;
-    claims[n - 1]->energy_uj -= beyond_uj - held->beyond_uj;
-    held->beyond_uj = beyond_uj;
-    return (uint64_t)(present_uj + beyond_uj);
+    held->level_uj = (uint64_t)level_uj;
+    if (gain->settled) {
+        uint64_t held_uj = before_uj + (uint64_t)(held->held_w * (double)dt_ns / 1e3);
+        return held_uj - least(held->over_held_uj, held_uj);
+    }
+    held->held_w = dt_ns > 0 ? (double)(held->level_uj - least(before_uj, held->level_uj)) * 1e3 /
+                                   (double)dt_ns
+                             : 0;
+    return held->level_uj;
 }
 
 /* A counter's power is a mean, to which those belong who left before it came. */
-static void begin_to_hold(jm_held *held, const jm_gain *gain, uint64_t held_uj, bool has_job,
+static void begin_to_hold(jm_held *held, const jm_gain *gain, uint64_t ahead_uj, bool has_job,
                           bool is_mean) {
     bool just_left = (held->gone & 1) && gain->ahead_ns > held->gone_ns; /* after the value */
     bool in_mean = (held->gone & 1) && is_mean;
@@ -299,7 +355,7 @@ static void begin_to_hold(jm_held *held, const jm_gain *gain, uint64_t held_uj, 
                                         : 0,
                       .gone_ns = held->gone_ns,
                       .had_job = has_job || just_left || in_mean,
-                      .level_uj = (int64_t)held_uj};
+                      .level_uj = ahead_uj};
 }
 
 /* What the tick's end is beyond the value that came in it belongs to the next interval. */
@@ -317,38 +373,45 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     jm_held *held = &ledger->held[c];
     jm_claim *claims[n], *nobody = claims[s->n] = &ledger->unallocated[c].claim;
     jm_part gpus[n], drawn[n];
-    uint64_t fresh[n], energy[n], unmet[n];
+    uint64_t fresh[n], energy[n];
     weight tick[n];
     for (int i = 0; i < s->n; i++)
         claims[i] = &s->members[i]->balance[c].claim;
     memset(fresh, 0, sizeof fresh);
-    if (somebody_comes(claims, s))
-        stand(held, nobody, is_counter);
+    if (somebody_comes(claims, s)) {
+        let_stand_of_nobody(held, nobody, is_counter);
+        stand(claims, n);
+    }
     held->had_job |= s->n > 0;
     held->gone_ns += dt_ns;
 
     const jm_part inside = jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
     const double after = after_value(gain, dt_ns);
-    const uint64_t held_uj = after > 0 ? gain->ahead_uj : 0;
+    const uint64_t ahead_uj = after > 0 ? gain->ahead_uj : 0;
     weigh_tick(s, wholes[c].idle_uj - least(inside.idle_uj, wholes[c].idle_uj), gpus, dt_ns, tick);
-    for (int i = 0; i < s->n; i++)
-        claims[i]->tick_idle_uj = tick[i].allotted_uj;
     if (s->n == 0 && held->had_job && is_counter)
         draw_the_least(channel, dt_ns, &tick[0]);
     if (is_drawn(channel, gain)) {
         add(claims, tick, n, 1 - after);
         keep_for_the_gone(held, s, dt_ns, nobody);
     }
-    raise_level(held, gain, held_uj, nobody);
+    const uint64_t before_uj = held->level_uj;
+    const uint64_t held_uj =
+        raise_level(held, gain, ahead_uj, (int64_t)((1 - after) * (double)dt_ns), nobody);
+    for (int i = 0; i < s->n; i++) {
+        claims[i]->tick.idle_uj = tick[i].allotted_uj;
+        claims[i]->tick.held_uj =
+            (uint64_t)(jm_ratio(claims[i]->drawn.energy_uj, before_uj) * (double)held_uj);
+    }
     if (gain->settled) /* so nothing is held any more */
         nobody->cpu_ns -= least(held->kept_ns, nobody->cpu_ns);
-    find(claims, n, level_of_the_present(held, claims, n), drawn, unmet, fresh);
-    share(drawn, s, wholes[c].idle_uj > 0, shares);
+    find(claims, n, held->level_uj, held_uj, drawn, fresh);
+    share(nobody, drawn, s, wholes[c].idle_uj > 0, shares);
     if (gain->settled) {
-        begin_interval(claims, unmet, n, jm_channel_scatter_uj(channel));
-        begin_to_hold(held, gain, held_uj, s->n > 0, is_counter);
+        begin_interval(claims, n, jm_channel_scatter_uj(channel));
+        begin_to_hold(held, gain, ahead_uj, s->n > 0, is_counter);
         add(claims, tick, n, after);
-        find(claims, n, held_uj, drawn, unmet, fresh);
+        find(claims, n, ahead_uj, ahead_uj, drawn, fresh);
     }
 
     settle(claims, fresh, gain->energy_uj, n, energy);
@@ -357,24 +420,10 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     charge_claims(claims, energy, gpus, n, parts);
 }
 
-/* What each drew is found anew, without what stands; but idle power and GPUs go before that. */
-static void find_beyond(jm_claim *const *claims, int n, uint64_t level_uj, jm_part *drawn,
-                        uint64_t *unmet, uint64_t *fresh) {
-    uint64_t needs_uj = 0;
-    for (int i = 0; i < n; i++)
-        needs_uj += claims[i]->own.energy_uj + claims[i]->allotted_uj;
-    uint64_t left_uj = least(claims[n - 1]->left_uj, level_uj - least(needs_uj, level_uj));
-    draw(claims, n, level_uj - left_uj, drawn, unmet);
-    drawn[n - 1].energy_uj += left_uj;
-    claim_drawn(claims, drawn, n, fresh);
-}
-
-/* While no step runs what the job draws is no step's, and stands as that. */
+/* While no step runs what the job draws is no step's. */
 static void draw_without_steps(const jm_claim *of_job, bool settled, jm_claim *rest) {
-    uint64_t known_uj = settled ? 0 : rest->drawn.energy_uj;
     if (settled)
         *rest = (jm_claim){0};
-    rest->left_uj += of_job->drawn.energy_uj - least(known_uj, of_job->drawn.energy_uj);
     rest->drawn = of_job->drawn;
     rest->energy_uj = of_job->energy_uj;
     rest->idle_uj = of_job->idle_uj;
@@ -388,7 +437,7 @@ void jm_claims_divide_steps(const jm_ledger *ledger, int c, const jm_account *jo
     const jm_claim *of_job = &job->balance[c].claim;
     jm_claim *claims[n], *rest = claims[s->n] = &job->balance[c].rest;
     jm_part gpus[n], drawn[n];
-    uint64_t fresh[n], energy[n], unmet[n];
+    uint64_t fresh[n], energy[n];
     weight tick[n];
     if (s->n == 0) {
         draw_without_steps(of_job, gain->settled, rest);
@@ -398,21 +447,35 @@ void jm_claims_divide_steps(const jm_ledger *ledger, int c, const jm_account *jo
     for (int i = 0; i < s->n; i++)
         claims[i] = &s->members[i]->balance[c].claim;
     memset(fresh, 0, sizeof fresh);
+    if (somebody_comes(claims, s))
+        stand(claims, n);
     jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
     const double after = after_value(gain, dt_ns);
-    weigh_tick(s, of_job->tick_idle_uj, gpus, dt_ns, tick);
+    const uint64_t level_uj = of_job->drawn.energy_uj, before_uj = of_job->tick.before_uj;
+    weigh_tick(s, of_job->tick.idle_uj, gpus, dt_ns, tick);
     if (is_drawn(channel, gain))
         add(claims, tick, n, 1 - after);
-    find_beyond(claims, n, gain->settled ? of_job->before_uj : of_job->drawn.energy_uj, drawn,
-                unmet, fresh);
-    share(drawn, s, of_job->tick_idle_uj > 0, shares);
+    if (gain->settled)
+        find(claims, n, before_uj, of_job->tick.held_uj, drawn, fresh);
+    else
+        find(claims, n, level_uj, level_uj, drawn, fresh);
+    share(rest, drawn, s, of_job->tick.idle_uj > 0, shares);
     if (gain->settled) {
-        begin_interval(claims, unmet, n, jm_channel_scatter_uj(channel));
+        begin_interval(claims, n, jm_channel_scatter_uj(channel));
         add(claims, tick, n, after);
-        find_beyond(claims, n, of_job->drawn.energy_uj, drawn, unmet, fresh);
+        find(claims, n, level_uj, level_uj, drawn, fresh);
     }
     settle(claims, fresh, wholes[c].energy_uj, n, energy);
     charge_claims(claims, energy, gpus, n, parts);
+}
+
+const jm_claim *jm_claim_of(const jm_account *account, int channel) {
+    const jm_account *holder = account->kind == JM_ACCOUNT_BATCH ? account->job : account;
+    return &holder->balance[channel].claim;
+}
+
+double jm_claim_variance(const jm_claim *claim) {
+    return (double)claim->energy_uj * (double)claim->energy_uj / 3;
 }
 
 void jm_claims_explain(jm_ledger *ledger, int channel, double cpus) {
@@ -421,36 +484,49 @@ void jm_claims_explain(jm_ledger *ledger, int channel, double cpus) {
     jm_channel_expect_change(&ledger->channels[channel], enough > cpus ? cpus / enough : 1);
 }
 
+static void add_part(jm_part *to, jm_part part) {
+    to->energy_uj += part.energy_uj;
+    to->idle_uj += part.idle_uj;
+}
+
 /* All of it, now and since the last value. */
 static void hand_over(jm_claim *from, jm_claim *to) {
     to->energy_uj += from->energy_uj;
     to->idle_uj += from->idle_uj;
+    to->cpu_before_ns += from->cpu_before_ns;
     to->cpu_ns += from->cpu_ns;
     to->core_ns += from->core_ns;
     to->allotted_uj += from->allotted_uj;
-    to->own.energy_uj += from->own.energy_uj;
-    to->own.idle_uj += from->own.idle_uj;
-    to->drawn.energy_uj += from->drawn.energy_uj;
-    to->drawn.idle_uj += from->drawn.idle_uj;
+    add_part(&to->left, from->left);
+    add_part(&to->own, from->own);
+    add_part(&to->drawn, from->drawn);
+    add_part(&to->unmet, from->unmet);
     *from = (jm_claim){0};
+}
+
+/* Who left before, as it came to rest, is not told of again. */
+static void tell_gone(jm_ledger *ledger, int c, const jm_claim *claim) {
+    jm_held *held = &ledger->held[c];
+    uint64_t idle_uj = claim->left.idle_uj + claim->own.energy_uj + claim->allotted_uj;
+    if (!claim->present)
+        return;
+    if (claim->core_ns > 0 && held->span_ns > 0)
+        jm_claims_explain(ledger, c,
+                          (double)(claim->cpu_before_ns + claim->cpu_ns) / (double)held->span_ns);
+    held->gone_uj += claim->drawn.energy_uj - least(claim->drawn.energy_uj, idle_uj);
+    held->gone |= 1;
+    held->gone_ns = 0;
 }
 
 void jm_claims_leave(jm_ledger *ledger, jm_account *account) {
     for (int c = 0; c < ledger->n_channels; c++) {
         jm_balance *balance = &account->balance[c];
-        jm_claim *claim = &balance->claim;
-        jm_held *held = &ledger->held[c];
         if (account->job) {
-            hand_over(claim, &account->job->balance[c].rest);
+            hand_over(&balance->claim, &account->job->balance[c].rest);
             continue;
         }
-        uint64_t own_uj = claim->own.energy_uj + claim->allotted_uj;
-        if (claim->core_ns > 0 && held->span_ns > 0)
-            jm_claims_explain(ledger, c, (double)claim->cpu_ns / (double)held->span_ns);
-        held->gone_uj += claim->drawn.energy_uj - least(claim->drawn.energy_uj, own_uj);
-        held->gone |= 1;
-        held->gone_ns = 0;
-        hand_over(claim, &ledger->unallocated[c].claim);
+        tell_gone(ledger, c, &balance->claim);
+        hand_over(&balance->claim, &ledger->unallocated[c].claim);
         balance->rest = (jm_claim){0};
     }
 }

@@ -16,9 +16,9 @@ bool jm_claims_are_of(const jm_ledger *ledger, int channel);
  * parts[n] of `unallocated`, by their claims. What each drew since the channel's last value, while
  * its level rose, is what GPUs inside measured (by binding), then idle power by the cores that each
  * had, and the rest by CPU time in all that time; it is found anew at each tick, and claims grow by
- * the difference. What was drawn before somebody came stands. With a
- * value `unallocated` gives back what it was charged and did not draw; the parts sum to the gain
- * and that exactly.
+ * the difference. What each had drawn before somebody came stands; what a value then shows beyond
+ * what was held goes by CPU time since the last. With a value `unallocated` gives back what it was
+ * charged and did not draw; the parts sum to the gain and that exactly.
  */
 void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
                       const jm_sharers *sharers, int64_t dt_ns, jm_part *parts, jm_share *shares);
@@ -31,6 +31,12 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
 void jm_claims_divide_steps(const jm_ledger *ledger, int c, const jm_account *job,
                             const jm_part *wholes, const jm_gain *gain, const jm_sharers *steps,
                             int64_t dt_ns, jm_part *parts, jm_share *shares);
+
+/* The account's; a batch script's is its job's. */
+const jm_claim *jm_claim_of(const jm_account *account, int channel);
+
+/* What was drawn and not charged, or charged and not drawn, is a limit of the error. */
+double jm_claim_variance(const jm_claim *claim);
 
 /* Somebody comes who has so many cores, or leaves who used so many: what the channel shows then has
  * its reason. */

@@ -63,13 +63,6 @@ static double most_of_range(const jm_ledger *ledger, const jm_account *account, 
     return fmin(1, sqrt(cpus / (double)ledger->cpus));
 }
 
-/* What it drew and was not charged, or was charged and did not draw; a batch script's is its job's.
- */
-static double open_claim_uj(const jm_account *account, int channel) {
-    const jm_account *holder = account->kind == JM_ACCOUNT_BATCH ? account->job : account;
-    return (double)holder->balance[channel].claim.energy_uj;
-}
-
 /* With its share of the error of its ends. */
 jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, int channel) {
     if (account->ended)
@@ -94,7 +87,7 @@ jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, 
     ended.variance_uj2 *= pow(of_few(source, ended.values, share), 2);
     ended.variance_uj2 += end.variance_uj2 * share * share;
     ended.common_uj2 += end.common_uj2 * share * share;
-    ended.common_uj2 += pow(rectangular(open_claim_uj(account, channel)), 2);
+    ended.common_uj2 += jm_claim_variance(jm_claim_of(account, channel));
     return ended;
 }
 

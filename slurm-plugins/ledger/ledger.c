@@ -187,7 +187,7 @@ typedef struct {
 /*
  * How much of the variance of a line between two readings is alike on all nodes of a job. Divided
  * by the CPU time of all of it, where another job began or ended in it, who stays has too much on
- * average over all moments that this may have been: the square of that is up to a quarter of the
+ * average over all moments that this may have been: the square of that is about a quarter of the
  * variance told (one core beside another that leaves 0.04, beside 3 0.13, 10 0.25, 30 0.29).
  */
 static double alike_of_line(const jm_channel *channel, const jm_balance *balance, double busy) {
@@ -314,7 +314,10 @@ static void charge_steps(const jm_ledger *ledger, const jm_account *job, const j
     jm_part parts[n + 1];
     jm_share shares[n + 1];
     for (int c = 0; c < ledger->n_channels; c++) {
-        memset(shares, 0, sizeof shares);
+        /* Of nothing beyond idle power each has the share that it had. */
+        for (int i = 0; i < n; i++)
+            shares[i] = (jm_share){
+                .busy = of[c].busy > 0 ? fmin(1, steps[i]->balance[c].share / of[c].busy) : 0};
         if (jm_claims_are_of(ledger, c))
             jm_claims_divide_steps(ledger, c, job, wholes, ticks[c].gain, &sharers, ticks[c].dt_ns,
                                    parts, shares);
@@ -569,6 +572,8 @@ void jm_ledger_told(jm_ledger *ledger, jm_account *account, int64_t now_ns) {
     if (!copy)
         return;
     memcpy(copy, holder->balance, size);
+    for (int c = 0; c < ledger->n_channels; c++)
+        copy[c].claim = *jm_claim_of(holder, c);
     holder->heard = (jm_told){copy, now_ns, holder->active_ns, holder->gap_ns};
     swap_told(holder);
 }
@@ -614,16 +619,20 @@ static void close_one(jm_ledger *ledger, jm_account *holder, int64_t now_ns, boo
         return;
     if (holder->job && !started_nothing(holder))
         holder->job->cpu_sources |= 1u << holder->cpu_source;
+    const bool falls_back = agreed && holder->told.balance;
     double variance_uj2[ledger->n_channels + 1], common_uj2[ledger->n_channels + 1];
     for (int c = 0; c < ledger->n_channels; c++) {
         const jm_balance ended = jm_account_ended(ledger, holder, c);
         variance_uj2[c] = ended.variance_uj2 - holder->balance[c].variance_uj2;
         common_uj2[c] = ended.common_uj2 - holder->balance[c].common_uj2;
+        if (falls_back) /* to a charge whose claim was another */
+            common_uj2[c] += jm_claim_variance(&holder->told.balance[c].claim) -
+                             jm_claim_variance(jm_claim_of(holder, c));
     }
     holder->closed_ns = rests(holder) ? holder->rested_ns : now_ns;
     holder->dirty = true;
     jm_claims_leave(ledger, holder);
-    if (agreed && holder->told.balance)
+    if (falls_back)
         fall_back(ledger, holder);
     forget_told(holder);
     for (int c = 0; c < ledger->n_channels; c++) {

@@ -43,14 +43,20 @@ typedef struct {
 /* On a channel that is held between its values (claim.h). */
 typedef struct {
     int64_t energy_uj, idle_uj; /* drawn, as far as it has shown, less what was charged */
-    bool present;               /* of a job that runs; it has had a tick */
-    uint64_t before_uj;         /* drawn up to the last value, since that before */
-    uint64_t tick_idle_uj;      /* idle power in the last tick, by cores */
+    bool present;               /* of a job or step that runs; it has had a tick */
+    struct {
+        uint64_t idle_uj;   /* idle power by cores */
+        uint64_t before_uj; /* drawn up to the value that came, since that before */
+        uint64_t held_uj;   /* and what that was taken for until it came */
+    } tick;                 /* the last */
     /* since its last value: */
-    uint64_t cpu_ns, core_ns; /* CPU time; and the cores' that it had, unless suspended */
-    uint64_t allotted_uj;     /* idle power by cores */
-    jm_part own, drawn;       /* of GPUs inside; and of all, as last found */
-    uint64_t left_uj;         /* of no step's: what stands, drawn while none ran */
+    jm_part left;             /* drawn before somebody came: it stands */
+    uint64_t cpu_before_ns;   /* CPU time until then */
+    uint64_t cpu_ns, core_ns; /* and since; cores' that it had, unless suspended */
+    jm_part own;              /* of GPUs inside, but for what stands */
+    uint64_t allotted_uj;     /* idle power by cores, the same */
+    jm_part drawn;            /* of all, as last found */
+    jm_part unmet;            /* and of `own`, and idle, what the level did not hold */
 } jm_claim;
 
 /* Of such a channel. */
@@ -59,13 +65,13 @@ typedef struct {
     double cpus;      /* used on average while what is held now was drawn */
     unsigned gone;    /* who has left: 1 since the last value, 2 before */
     /* since its last value: */
-    bool had_job;      /* there was a job */
-    int64_t level_uj;  /* by which its level rose */
-    int64_t left_uj;   /* what stands of that, whatever is found */
-    int64_t beyond_uj; /* and how much of this was beyond it */
-    uint64_t gone_uj;  /* drawn by who has left */
-    uint64_t kept_ns;  /* CPU time that those would have used */
-    uint64_t work_ns;  /* CPU time of all, and in how long */
+    bool had_job;          /* there was a job */
+    uint64_t level_uj;     /* by which its level rose */
+    uint64_t over_held_uj; /* and how much of that was held and certainly not drawn */
+    double held_w;         /* at the last tick */
+    uint64_t gone_uj;      /* drawn by who has left */
+    uint64_t kept_ns;      /* CPU time that those would have used */
+    uint64_t work_ns;      /* CPU time of all, and in how long */
     int64_t span_ns;
     int64_t gone_ns; /* since the last has left */
 } jm_held;

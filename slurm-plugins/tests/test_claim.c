@@ -388,6 +388,20 @@ TEST(a_line_in_which_another_left_errs_alike_on_all_nodes) {
     }
 }
 
+/* The fault: its bar went by the claim of its close, where nothing was owed any more, and its
+ * charge by what Slurm had been told, when it had been charged 200 W and a value said 110. */
+TEST(a_bar_holds_what_slurm_was_told_too_much) {
+    jm_account *step = open_busy(1, 4, 4000);
+    draw(200, 9, 0);
+    tick(level = 10 * 110 * J, true);
+    uint64_t told_uj = of(step)->energy_uj;
+    jm_ledger_told(&ledger, step, SECOND);
+    draw(110, 20, 5);
+    jm_ledger_close(&ledger, step, SECOND, true);
+    expect_equal(of(step)->energy_uj, told_uj);
+    expect_near(sqrt(of(step)->common_uj2 * 3), (double)(told_uj - 10 * 110 * J), 1);
+}
+
 /* A job's step that uses so much CPU time a second. */
 static jm_account *open_number(uint32_t job, const char *number, uint64_t cpus, uint64_t cpu_ns) {
     jm_account *step = open_step(job, number, (int32_t)(100 * job) + 1 + atoi(number), cpus);
@@ -457,6 +471,64 @@ TEST(what_stands_leaves_a_step_its_idle_power) {
     tick(level = 10 * 40 * J, true);
     const jm_balance *of_step = &step->balance[0];
     expect_equal((int64_t)of_step->energy_uj + of_step->claim.energy_uj, 5 * 40 * (int64_t)J);
+}
+
+/* The fault: a short busy step took what the quiet one had drawn before it came, and left with it.
+ */
+TEST(a_short_step_takes_nothing_from_before_it_came) {
+    node->info.idle_uw = 0;
+    jm_account *job = open_busy(1, 4, 0)->job;
+    jm_account *quiet = open_number(1, "0", 2, 1000), *short_one = NULL;
+    for (int s = 1; s <= 600; s++) {
+        char number[4];
+        snprintf(number, sizeof number, "%d", s / 60 + 1);
+        if (s % 60 == 51)
+            short_one = open_number(1, number, 2, 1000000);
+        tick(level += 100 * J, s % 60 == 0);
+        if (s % 60 == 0)
+            jm_ledger_close(&ledger, short_one, SECOND, false);
+    }
+    expect_near((double)quiet->balance[0].energy_uj, 500 * 100e6, 1e8);
+    expect_equal(job->balance[0].energy_uj, level);
+}
+
+/* The fault: what a job was found to have drawn while no step ran goes up and down with what others
+ * compute beside it; every rise of it counted, and none was left for its steps. */
+TEST(what_stands_without_steps_is_what_was_drawn) {
+    node->info.idle_uw = 0;
+    jm_account *script = open_busy(1, 2, 0), *other = open_busy(2, 2, 0);
+    for (int s = 0; s < 50; s++) {
+        script->cpu_tick_ns = s / 5 % 2 ? 1000000 : 0;
+        other->cpu_tick_ns = s / 5 % 2 ? 0 : 2000000;
+        tick(level += 100 * J, false);
+    }
+    const jm_balance *of_job = of(script);
+    uint64_t before_uj = of_job->energy_uj;
+    int64_t before_claim_uj = of_job->claim.energy_uj;
+    jm_account *step = open_number(1, "0", 2, 0);
+    for (int s = 0; s < 10; s++) {
+        step->cpu_tick_ns = script->cpu_tick_ns = 1000000;
+        other->cpu_tick_ns = 1000000;
+        tick(level += 100 * J, false);
+    }
+    const jm_balance *of_step = &step->balance[0];
+    expect_near((double)of_step->energy_uj + (double)of_step->claim.energy_uj,
+                (double)(of_job->energy_uj - before_uj) +
+                    (double)(of_job->claim.energy_uj - before_claim_uj),
+                1);
+}
+
+/* The fault: where nothing was beyond idle power a step had no share, and its border counted twice.
+ */
+TEST(a_step_that_is_its_job_has_its_bar) {
+    node->info.idle_uw = 100 * J;
+    node->info.error.jitter_s = 1;
+    node->power_w = 100;
+    jm_account *job = open_busy(1, 4, 0)->job;
+    jm_account *step = open_number(1, "0", 4, 1000);
+    for (int s = 1; s <= 20; s++)
+        tick(level += (s % 2 ? 90 : 110) * J, true);
+    expect_near(step->balance[0].variance_uj2, job->balance[0].variance_uj2, 1);
 }
 
 /* Of a job's steps, and of no step of it. */
