@@ -151,8 +151,11 @@ class Killer:
     def heal(self) -> None:
         """What an administrator does after this: takes nodes back that Slurm holds for broken.
 
-        A failed epilog drains its node; a slurmctld that was killed may forget to ask a node.
+        A failed epilog drains its node; a slurmctld that was killed may forget to ask a node, and
+        one whose slurmdbd is killed may end itself.
         """
+        if not self.cluster.slurmctld.alive and ended_itself(self.cluster):
+            self.cluster.slurmctld.start()
         for _ in range(HEAL_TIMES):
             with contextlib.suppress(ClusterError):
                 self.cluster.wait_nodes(HEAL_S)
@@ -164,6 +167,12 @@ class Killer:
                 if state != "idle":
                     self.cluster.node(name).slurmd.restart()
         self.cluster.wait_nodes()
+
+
+def ended_itself(cluster: Cluster) -> bool:
+    """Data and the hang-up of slurmdbd's connection at once are fatal to 22.05's slurmctld."""
+    lines = (cluster.state / "log" / "slurmctld.log").read_text(errors="replace").splitlines()
+    return bool(lines) and "fatal: _conn_readable: poll returned" in lines[-1]
 
 
 def epilogs(node: Node) -> list[int]:
