@@ -298,7 +298,6 @@ static void let_stand_of_nobody(jm_held *held, jm_claim *nobody, bool is_counter
     *nobody = (jm_claim){.energy_uj = nobody->energy_uj - (int64_t)over_uj,
                          .idle_uj = nobody->idle_uj,
                          .drawn = {drawn_uj, least(nobody->drawn.idle_uj, drawn_uj)}};
-    held->over_held_uj += over_uj;
     held->kept_ns = held->gone_uj = 0;
 }
 
@@ -332,10 +331,8 @@ static uint64_t raise_level(jm_held *held, const jm_gain *gain, uint64_t ahead_u
         level_uj = 0;
     }
     held->level_uj = (uint64_t)level_uj;
-    if (gain->settled) {
-        uint64_t held_uj = before_uj + (uint64_t)(held->held_w * (double)dt_ns / 1e3);
-        return held_uj - least(held->over_held_uj, held_uj);
-    }
+    if (gain->settled)
+        return before_uj + (uint64_t)(held->held_w * (double)dt_ns / 1e3);
     held->held_w = dt_ns > 0 ? (double)(held->level_uj - least(before_uj, held->level_uj)) * 1e3 /
                                    (double)dt_ns
                              : 0;
@@ -380,7 +377,7 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     memset(fresh, 0, sizeof fresh);
     if (somebody_comes(claims, s)) {
         let_stand_of_nobody(held, nobody, is_counter);
-        stand(claims, n);
+        stand(claims + s->n, 1);
     }
     held->had_job |= s->n > 0;
     held->gone_ns += dt_ns;
@@ -405,7 +402,7 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     }
     if (gain->settled) /* so nothing is held any more */
         nobody->cpu_ns -= least(held->kept_ns, nobody->cpu_ns);
-    find(claims, n, held->level_uj, held_uj, drawn, fresh);
+    find(claims, n, held->level_uj, held->level_uj, drawn, fresh);
     share(nobody, drawn, s, wholes[c].idle_uj > 0, shares);
     if (gain->settled) {
         begin_interval(claims, n, jm_channel_scatter_uj(channel));

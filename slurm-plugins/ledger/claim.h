@@ -16,17 +16,16 @@ bool jm_claims_are_of(const jm_ledger *ledger, int channel);
  * parts[n] of `unallocated`, by their claims. What each drew since the channel's last value, while
  * its level rose, is what GPUs inside measured (by binding), then idle power by the cores that each
  * had, and the rest by CPU time in all that time; it is found anew at each tick, and claims grow by
- * the difference. What each had drawn before somebody came stands; what a value then shows beyond
- * what was held goes by CPU time since the last. With a value `unallocated` gives back what it was
- * charged and did not draw; the parts sum to the gain and that exactly.
+ * the difference. What nobody had drawn before somebody came stands. With a value `unallocated`
+ * gives back what it was charged and did not draw; the parts sum to the gain and that exactly.
  */
 void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
                       const jm_sharers *sharers, int64_t dt_ns, jm_part *parts, jm_share *shares);
 
 /*
  * The same of a job's part, wholes[c], among its running steps; parts[n] is no step's. What the job
- * drew since the last value is divided as the level of a node's is; no step draws anything where
- * none runs.
+ * drew since the last value is divided as the level of a node's is, but that what each had drawn
+ * before another came stands; no step draws anything where none runs.
  */
 void jm_claims_divide_steps(const jm_ledger *ledger, int c, const jm_account *job,
                             const jm_part *wholes, const jm_gain *gain, const jm_sharers *steps,

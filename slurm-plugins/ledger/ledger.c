@@ -187,12 +187,12 @@ typedef struct {
 /*
  * How much of the variance of a line between two readings is alike on all nodes of a job. Divided
  * by the CPU time of all of it, where another job began or ended in it, who stays has too much on
- * average over all moments that this may have been: the square of that is about a quarter of the
+ * average over all moments that this may have been: the square of that is up to a third of the
  * variance told (one core beside another that leaves 0.04, beside 3 0.13, 10 0.25, 30 0.29).
  */
 static double alike_of_line(const jm_channel *channel, const jm_balance *balance, double busy) {
     bool is_line = channel->info.method != JM_METHOD_COUNTER && balance->values > 0;
-    return is_line && channel->had_changed.jobs > 0 ? (1 - busy) / 4 : 0;
+    return is_line && channel->had_changed.jobs > 0 ? (1 - busy) / 3 : 0;
 }
 
 /*

@@ -65,13 +65,12 @@ typedef struct {
     double cpus;      /* used on average while what is held now was drawn */
     unsigned gone;    /* who has left: 1 since the last value, 2 before */
     /* since its last value: */
-    bool had_job;          /* there was a job */
-    uint64_t level_uj;     /* by which its level rose */
-    uint64_t over_held_uj; /* and how much of that was held and certainly not drawn */
-    double held_w;         /* at the last tick */
-    uint64_t gone_uj;      /* drawn by who has left */
-    uint64_t kept_ns;      /* CPU time that those would have used */
-    uint64_t work_ns;      /* CPU time of all, and in how long */
+    bool had_job;      /* there was a job */
+    uint64_t level_uj; /* by which its level rose */
+    double held_w;     /* at the last tick */
+    uint64_t gone_uj;  /* drawn by who has left */
+    uint64_t kept_ns;  /* CPU time that those would have used */
+    uint64_t work_ns;  /* CPU time of all, and in how long */
     int64_t span_ns;
     int64_t gone_ns; /* since the last has left */
 } jm_held;

@@ -381,7 +381,7 @@ TEST(a_line_in_which_another_left_errs_alike_on_all_nodes) {
         jm_ledger_tick(&ledger, &gain, SECOND);
         double busy = of(a)->share;
         expect(busy > 0.3 && busy < 0.5);
-        expect_near(of(a)->common_uj2, left ? (1 - busy) / 4 * busy * busy * 1e12 : 0, 1);
+        expect_near(of(a)->common_uj2, left ? (1 - busy) / 3 * busy * busy * 1e12 : 0, 1);
         expect_near(of(a)->common_uj2 + of(a)->variance_uj2, busy * busy * 1e12, 1);
         jm_ledger_close(&ledger, a->job, SECOND, false);
         jm_ledger_close(&ledger, a, SECOND, false);
