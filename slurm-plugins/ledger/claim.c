@@ -254,6 +254,27 @@ static void find(jm_claim *const *claims, int n, uint64_t level_uj, uint64_t hel
     claim_drawn(claims, drawn, n, fresh);
 }
 
+/* The level up to the tick's value, or where none came its end; what that was taken for until then;
+ * and the level beyond the value. */
+typedef struct {
+    uint64_t up_to_uj, held_uj, beyond_uj;
+} rise;
+
+/* What each drew up to the tick's value, its share of that, and what it drew beyond. */
+static void follow(const jm_channel *channel, jm_claim *const *claims, const jm_sharers *s,
+                   const weight *tick, rise level, bool settled, double after, bool has_idle,
+                   jm_share *shares, uint64_t *fresh) {
+    const int n = s->n + 1;
+    jm_part drawn[n];
+    find(claims, n, level.up_to_uj, level.held_uj, drawn, fresh);
+    share(claims[s->n], drawn, s, has_idle, shares);
+    if (!settled)
+        return;
+    begin_interval(claims, n, jm_channel_scatter_uj(channel));
+    add(claims, tick, n, after);
+    find(claims, n, level.beyond_uj, level.beyond_uj, drawn, fresh);
+}
+
 /* They are charged, and have so much less to claim. */
 static void charge_claims(jm_claim *const *claims, const uint64_t *energy, const jm_part *gpus,
                           int n, jm_part *parts) {
@@ -274,7 +295,7 @@ static bool somebody_comes(jm_claim *const *claims, const jm_sharers *s) {
     return comes;
 }
 
-/* What was drawn before somebody came stands, and what comes is theirs who are there. */
+/* What each had drawn before somebody came stands, and what comes is theirs who are there. */
 static void stand(jm_claim *const *claims, int n) {
     for (int i = 0; i < n; i++) {
         jm_claim *of = claims[i];
@@ -286,8 +307,9 @@ static void stand(jm_claim *const *claims, int n) {
     }
 }
 
-/* Of what a counter's power was held for while nobody was there only what the node draws at least
- * stands: its energy is known. Nothing is kept any more for who has left. */
+/* What nobody had drawn before somebody came stands, but of what a counter's power was held for
+ * while nobody was there only what the node draws at least: its energy is known. Nothing is kept
+ * any more for who has left. */
 static void let_stand_of_nobody(jm_held *held, jm_claim *nobody, bool is_counter) {
     uint64_t drawn_uj = nobody->drawn.energy_uj, over_uj = 0;
     uint64_t known_uj =
@@ -295,9 +317,11 @@ static void let_stand_of_nobody(jm_held *held, jm_claim *nobody, bool is_counter
     if (held->had_job && is_counter)
         over_uj = drawn_uj - least(drawn_uj, known_uj);
     drawn_uj -= over_uj;
+    const jm_part left = {drawn_uj, least(nobody->drawn.idle_uj, drawn_uj)};
     *nobody = (jm_claim){.energy_uj = nobody->energy_uj - (int64_t)over_uj,
                          .idle_uj = nobody->idle_uj,
-                         .drawn = {drawn_uj, least(nobody->drawn.idle_uj, drawn_uj)}};
+                         .left = left,
+                         .drawn = left};
     held->kept_ns = held->gone_uj = 0;
 }
 
@@ -369,16 +393,14 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     const bool is_counter = channel->info.method == JM_METHOD_COUNTER;
     jm_held *held = &ledger->held[c];
     jm_claim *claims[n], *nobody = claims[s->n] = &ledger->unallocated[c].claim;
-    jm_part gpus[n], drawn[n];
+    jm_part gpus[n];
     uint64_t fresh[n], energy[n];
     weight tick[n];
     for (int i = 0; i < s->n; i++)
         claims[i] = &s->members[i]->balance[c].claim;
     memset(fresh, 0, sizeof fresh);
-    if (somebody_comes(claims, s)) {
+    if (somebody_comes(claims, s))
         let_stand_of_nobody(held, nobody, is_counter);
-        stand(claims + s->n, 1);
-    }
     held->had_job |= s->n > 0;
     held->gone_ns += dt_ns;
 
@@ -402,14 +424,10 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     }
     if (gain->settled) /* so nothing is held any more */
         nobody->cpu_ns -= least(held->kept_ns, nobody->cpu_ns);
-    find(claims, n, held->level_uj, held->level_uj, drawn, fresh);
-    share(nobody, drawn, s, wholes[c].idle_uj > 0, shares);
-    if (gain->settled) {
-        begin_interval(claims, n, jm_channel_scatter_uj(channel));
+    follow(channel, claims, s, tick, (rise){held->level_uj, held->level_uj, ahead_uj},
+           gain->settled, after, wholes[c].idle_uj > 0, shares, fresh);
+    if (gain->settled)
         begin_to_hold(held, gain, ahead_uj, s->n > 0, is_counter);
-        add(claims, tick, n, after);
-        find(claims, n, ahead_uj, ahead_uj, drawn, fresh);
-    }
 
     settle(claims, fresh, gain->energy_uj, n, energy);
     if (gain->settled)
@@ -433,7 +451,7 @@ void jm_claims_divide_steps(const jm_ledger *ledger, int c, const jm_account *jo
     const jm_channel *channel = &ledger->channels[c];
     const jm_claim *of_job = &job->balance[c].claim;
     jm_claim *claims[n], *rest = claims[s->n] = &job->balance[c].rest;
-    jm_part gpus[n], drawn[n];
+    jm_part gpus[n];
     uint64_t fresh[n], energy[n];
     weight tick[n];
     if (s->n == 0) {
@@ -448,20 +466,15 @@ void jm_claims_divide_steps(const jm_ledger *ledger, int c, const jm_account *jo
         stand(claims, n);
     jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
     const double after = after_value(gain, dt_ns);
-    const uint64_t level_uj = of_job->drawn.energy_uj, before_uj = of_job->tick.before_uj;
+    const uint64_t level_uj = of_job->drawn.energy_uj;
+    rise level = {level_uj, level_uj, level_uj};
+    if (gain->settled)
+        level = (rise){of_job->tick.before_uj, of_job->tick.held_uj, level_uj};
     weigh_tick(s, of_job->tick.idle_uj, gpus, dt_ns, tick);
     if (is_drawn(channel, gain))
         add(claims, tick, n, 1 - after);
-    if (gain->settled)
-        find(claims, n, before_uj, of_job->tick.held_uj, drawn, fresh);
-    else
-        find(claims, n, level_uj, level_uj, drawn, fresh);
-    share(rest, drawn, s, of_job->tick.idle_uj > 0, shares);
-    if (gain->settled) {
-        begin_interval(claims, n, jm_channel_scatter_uj(channel));
-        add(claims, tick, n, after);
-        find(claims, n, level_uj, level_uj, drawn, fresh);
-    }
+    follow(channel, claims, s, tick, level, gain->settled, after, of_job->tick.idle_uj > 0, shares,
+           fresh);
     settle(claims, fresh, wholes[c].energy_uj, n, energy);
     charge_claims(claims, energy, gpus, n, parts);
 }

@@ -314,15 +314,16 @@ static void charge_steps(const jm_ledger *ledger, const jm_account *job, const j
     jm_part parts[n + 1];
     jm_share shares[n + 1];
     for (int c = 0; c < ledger->n_channels; c++) {
-        /* Of nothing beyond idle power each has the share that it had. */
-        for (int i = 0; i < n; i++)
-            shares[i] = (jm_share){
-                .busy = of[c].busy > 0 ? fmin(1, steps[i]->balance[c].share / of[c].busy) : 0};
-        if (jm_claims_are_of(ledger, c))
+        if (jm_claims_are_of(ledger, c)) {
+            /* Of nothing beyond idle power each has the share that it had. */
+            for (int i = 0; i < n; i++)
+                shares[i] = (jm_share){
+                    .busy = of[c].busy > 0 ? fmin(1, steps[i]->balance[c].share / of[c].busy) : 0};
             jm_claims_divide_steps(ledger, c, job, wholes, ticks[c].gain, &sharers, ticks[c].dt_ns,
                                    parts, shares);
-        else if (n > 0)
+        } else if (n > 0) {
             divide_again(ledger, c, wholes, &sharers, parts, shares);
+        }
         for (int i = 0; i < n; i++)
             charge(&steps[i]->balance[c], parts[i], share_within(shares[i], of[c]), &ticks[c]);
     }

@@ -191,17 +191,22 @@ TEST(a_job_pays_for_nothing_from_before_it_came) {
     expect_equal(of(comes)->energy_uj, 20 * (10 + 120) * J);
 }
 
+/* Who comes to a node that is empty for 5 s, after a job of 5 s; 200 W are held all the time. */
+static jm_account *come_after_a_job(uint64_t cpus) {
+    jm_account *gone = open_busy(1, cpus, 4000);
+    draw(200, 5, 0);
+    jm_ledger_close(&ledger, gone, SECOND, true);
+    draw(200, 5, 0);
+    return open_busy(2, cpus, 4000);
+}
+
 /* After a job the node draws what it drew at least: what was held is not nobody's, and who comes
  * has it back with the next value. */
 TEST(an_empty_node_draws_its_least_power) {
     node->info.idle_uw = 0;
     node->info.method = JM_METHOD_COUNTER;
     node->low_w = 30;
-    jm_account *gone = open_busy(1, 4, 4000);
-    draw(200, 5, 0);
-    jm_ledger_close(&ledger, gone, SECOND, true);
-    draw(200, 5, 0);
-    jm_account *comes = open_busy(2, 4, 4000);
+    jm_account *comes = come_after_a_job(4);
     tick(level = (5 * 200 + 5 * 30 + 200) * J, true);
     draw(200, 30, 1);
     expect_equal(ledger.unallocated[0].energy_uj, 5 * 30 * J);
@@ -212,11 +217,7 @@ TEST(an_empty_node_draws_its_least_power) {
 TEST(a_power_that_is_held_while_nobody_is_there_is_nobodys) {
     node->info.idle_uw = 0;
     node->low_w = 30;
-    jm_account *gone = open_busy(1, 2, 4000);
-    draw(200, 5, 0);
-    jm_ledger_close(&ledger, gone, SECOND, true);
-    draw(200, 5, 0);
-    jm_account *comes = open_busy(2, 2, 4000);
+    jm_account *comes = come_after_a_job(2);
     draw(200, 30, 1);
     expect_equal(of(comes)->energy_uj, 30 * 200 * J);
     expect_equal(ledger.unallocated[0].energy_uj, 5 * 200 * J);
