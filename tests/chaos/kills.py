@@ -155,6 +155,7 @@ class Killer:
         one whose slurmdbd is killed may end itself.
         """
         if not self.cluster.slurmctld.alive and ended_itself(self.cluster):
+            print("slurmctld ended itself (_conn_readable), and is started again", flush=True)
             self.cluster.slurmctld.start()
         for _ in range(HEAL_TIMES):
             with contextlib.suppress(ClusterError):
