@@ -20,6 +20,9 @@ static const int64_t SAVE_WITHIN_NS = 50000000;
 /* Where a save of all takes long, it and the records of what has ended rest for so many times that,
  * and no longer than this. */
 static const int64_t SAVE_REST = 100, SAVE_REST_MAX_NS = 1000000000;
+/* With no account what is saved is where the channels stood: seldomer, and a restart still joins
+ * the powers before and after it (MAX_GAP_PERIODS). */
+static const int64_t SAVE_OF_NOBODY_NS = 2500000000;
 /* So long records are written, and then what was asked meanwhile is heard. */
 static const int64_t RECORDS_PART_NS = 1000000;
 /* Nobody goes on at a pace for longer: a look at all begins, or after a sleep is made at once. */
@@ -92,6 +95,13 @@ static void save(jm_daemon *daemon) {
     if (daemon->charged_unsaved)
         jm_unsaved_clear(daemon->config.socket);
     daemon->charged_unsaved = false;
+    daemon->saved_boot_ns = moment.boot_ns;
+}
+
+static bool needs_save(const jm_daemon *daemon) {
+    return daemon->ledger.n_accounts > 0 || daemon->unsaved_since_ns != 0 ||
+           daemon->store_fault.text[0] || daemon->charged_unsaved ||
+           daemon->last_tick_boot_ns - daemon->saved_boot_ns >= SAVE_OF_NOBODY_NS;
 }
 
 static void save_all(jm_daemon *daemon) {
@@ -174,7 +184,8 @@ void jm_daemon_tick(jm_daemon *daemon) {
     daemon->tick_due = false;
     jm_daemon_sample(daemon, JM_ASKED_BY_PERIOD);
     jm_presence_close_lost(daemon);
-    save_all(daemon);
+    if (needs_save(daemon))
+        save_all(daemon);
     if (daemon->store && !daemon->store_fault.text[0])
         jm_ledger_retire(&daemon->ledger, is_over, NULL);
 }
@@ -343,6 +354,7 @@ static void write_all_unknown(jm_daemon *daemon) {
 
 void jm_daemon_stop(jm_daemon *daemon) {
     daemon->sweep = (jm_sweep){0}; /* so the last tick reads all */
+    mark_unsaved(daemon);
     jm_daemon_tick(daemon);
     jm_daemon_write_due_records(daemon); /* of jobs without an account, nothing else has them */
     jm_forwarder_stop(&daemon->forwarder);

@@ -51,6 +51,7 @@ typedef struct {
     int64_t started_boot_ns; /* for the node's mean power */
     uint64_t started_uj;
     int64_t unsaved_since_ns; /* CLOCK_BOOTTIME; 0: no account was opened or closed since a save */
+    int64_t saved_boot_ns;    /* of the last tick that is on disk */
     int64_t save_ns;          /* CPU time that the last save of all took */
     int64_t flushed_boot_ns;  /* of the end of the last flush that did something */
     bool records_due;         /* of a job that has ended */
