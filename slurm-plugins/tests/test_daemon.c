@@ -506,6 +506,25 @@ TEST(a_phantom_survives_no_restart) {
     die(there);
 }
 
+/* With nobody to charge a tick in three is saved; what was opened is within a tick. */
+TEST(a_node_at_rest_is_saved_seldomer) {
+    jm_daemon_tick(&node);
+    node.saved_boot_ns = node.last_tick_boot_ns; /* as if just now */
+    int64_t saved_ns = node.saved_boot_ns;
+    jm_daemon_tick(&node);
+    expect_equal(node.saved_boot_ns, saved_ns);
+    node.saved_boot_ns -= 3 * SECOND;
+    jm_daemon_tick(&node);
+    expect_equal(node.saved_boot_ns, node.last_tick_boot_ns);
+    pid_t pid = live(NULL);
+    open_now(ours, "0", pid);
+    for (int tick = 0; tick < 2; tick++) {
+        jm_daemon_tick(&node);
+        expect_equal(node.saved_boot_ns, node.last_tick_boot_ns);
+    }
+    die(pid);
+}
+
 /* A machine of 4 threads, on which Slurm gives 2 cores to jobs: who has both has it whole. */
 TEST(a_jobs_cores_are_a_part_of_those_that_slurm_gives) {
     pid_t pid = live(NULL);
