@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from joulemark import plan as planning
+from joulemark.accounting import plan as planning
 
 from tests.cluster import CHECKOUT
 

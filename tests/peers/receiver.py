@@ -12,7 +12,7 @@ from tests.cluster import CHECKOUT
 from tests.peers.peer import Peer
 
 BROKEN = """\
-from joulemark import receive
+from joulemark.accounting import receive
 
 def {name}(*_):
     raise RuntimeError("broken on purpose")

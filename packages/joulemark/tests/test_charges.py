@@ -7,7 +7,8 @@ import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joulemark import config, rates, shared
+from joulemark import config
+from joulemark.accounting import rates, shared
 from joulemark.errors import UserError
 
 S = 10**9

@@ -9,7 +9,8 @@ import sys
 
 import joulemark
 import pytest
-from joulemark import cli, sacct
+from joulemark import cli
+from joulemark.slurm import sacct
 
 COMMANDS = (["merge"], ["report", "table"], ["report", "plot"])
 

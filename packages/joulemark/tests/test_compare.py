@@ -7,8 +7,8 @@ import re
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
-from joulemark import fpga, peaks, published, stats
-from joulemark.cooked import Measurement
+from joulemark.bench import fpga, peaks, published, stats
+from joulemark.bench.cooked import Measurement
 from joulemark.plots import chart
 
 

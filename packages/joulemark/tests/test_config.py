@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from joulemark import config, hostlist, receive
+from joulemark import config, hostlist
+from joulemark.accounting import receive
 from joulemark.errors import UserError
 
 GOOD = "cluster: demo\nrecord_dir: /r\nstore: /s.sqlite\n"

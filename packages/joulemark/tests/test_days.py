@@ -8,9 +8,9 @@ import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import config, days, store
+from joulemark import config, store
 from joulemark.errors import UserError
-from joulemark.store import jobs, zones
+from joulemark.store import days, jobs, zones
 
 NS = 10**9
 DAY_S = 86_400
@@ -169,7 +169,7 @@ def test_what_is_not_known_of_a_split_job_stays_so(site):
 )
 def test_days_and_months_balance(tmp_path_factory, jobs_seen, zone, middle):
     """All parts are all there is, to the microjoule, however the time is cut."""
-    from joulemark.store.usage import uses
+    from joulemark.store.sums import uses
 
     place = store.Place.parse(str(tmp_path_factory.mktemp("store") / "store.sqlite"))
     clock = days.Zone(zone)

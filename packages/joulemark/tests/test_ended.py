@@ -9,8 +9,8 @@ import time
 
 import builders
 import pytest
-from joulemark import ended as ended_jobs
-from joulemark import profile
+from joulemark.accounting import ended as ended_jobs
+from joulemark.profile import hdf5
 
 
 def wait_until(true):
@@ -168,8 +168,8 @@ def test_a_profile_is_made_before_its_notice_goes(ended, monkeypatch):
         wait_until(lambda: (ended.comments / "13").exists())
         (ended.site.folder / "made").write_text(f"{jobs} {ended.waiting()}")
 
-    monkeypatch.setattr(profile, "merge", make)
-    monkeypatch.setattr(profile, "waiting", lambda config, jobs: 12 in jobs)
+    monkeypatch.setattr(hdf5, "merge", make)
+    monkeypatch.setattr(hdf5, "waiting", lambda config, jobs: 12 in jobs)
     for job in (12, 13):
         ended.site.leave(job)
     ended.notice(12)

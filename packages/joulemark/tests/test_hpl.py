@@ -6,7 +6,8 @@ import shutil
 import subprocess
 
 import pytest
-from joulemark import cli, cooked, hpl
+from joulemark import cli
+from joulemark.bench import cooked, hpl
 from joulemark.errors import UserError
 
 OUTPUT = """\

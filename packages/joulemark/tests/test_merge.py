@@ -16,7 +16,7 @@ import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joulemark import jobrecord, merge, runs
+from joulemark.accounting import jobrecord, merge, runs
 from joulemark.store import nodes
 
 

@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from joulemark import plan
+from joulemark.accounting import plan
+from joulemark.accounting.plan import Channel, Load
 from joulemark.errors import UserError
-from joulemark.plan import Channel, Load
 
 
 def meter(**changes) -> Channel:

@@ -8,9 +8,11 @@ import struct
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
-from joulemark import cli, config, profile
+from joulemark import cli, config
+from joulemark.profile import hdf5, node, spans
 
 h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
 
@@ -66,7 +68,7 @@ def leave(site, node="n1", job=7, **how):
 
 def test_a_profile_becomes_hdf5(site):
     waiting = leave(site, marks=MARKS)
-    profile.merge(site, {7})
+    hdf5.merge(site, {7})
     assert not waiting.exists()
     with h5py.File(site.profile_dir / "demo.7.h5") as file:
         assert (file.attrs["cluster"], file.attrs["job"], file.attrs["uid"]) == ("demo", 7, UID)
@@ -112,9 +114,9 @@ def test_a_profile_that_is_none_is_told_and_others_are_merged(site, capsys, text
     bad = leave(site)
     bad.write_text(text)
     leave(site, job=8)
-    profile.merge(site)
+    hdf5.merge(site)
     assert f"{bad}: not a profile: " in capsys.readouterr().err
-    assert bad.exists() and [one.node for one in profile.load(site, 8)] == ["n1"]
+    assert bad.exists() and [one.node for one in hdf5.load(site, 8)] == ["n1"]
 
 
 def test_a_profile_without_two_samples_is_told(site, capsys):
@@ -122,7 +124,7 @@ def test_a_profile_without_two_samples_is_told(site, capsys):
     for job, count in ((7, 1), (8, 2)):
         kept = "".join(json.dumps(line) + "\n" for line in list(lines(job=job))[:count])
         leave(site, job=job).write_text(kept)
-    profile.merge(site)
+    hdf5.merge(site)
     for job in ("7", "8"):
         assert cli.main(["report", "profile", job]) == 1
         assert "no profile has two samples" in capsys.readouterr().err
@@ -130,29 +132,29 @@ def test_a_profile_without_two_samples_is_told(site, capsys):
 
 def test_nodes_that_come_later_join_the_file(site):
     leave(site, "n1")
-    profile.merge(site, {7})
+    hdf5.merge(site, {7})
     leave(site, "n2")
     leave(site, "n1", job=8)
-    profile.merge(site, {7})
-    assert [one.node for one in profile.load(site, 7)] == ["n1", "n2"]
+    hdf5.merge(site, {7})
+    assert [one.node for one in hdf5.load(site, 7)] == ["n1", "n2"]
     assert not (site.profile_dir / "demo.8.h5").exists()
-    profile.merge(site)
-    assert [one.job for one in profile.load(site, 8)] == [8]
+    hdf5.merge(site)
+    assert [one.job for one in hdf5.load(site, 8)] == [8]
 
 
 def test_a_jobs_latest_run_stays_and_what_ends_latest_of_it(site, capsys):
     """What ends earlier belongs to a record that does not stand either."""
     leave(site)
-    profile.merge(site, {7})
+    hdf5.merge(site, {7})
     for start_ns, end_ns, samples in ((0, 9, 12), (0, 12, 2), (1, 9, 3), (0, 13, 3), (1, 10, 4)):
         head, *rest, last = lines()
         head["start_ns"], last["end"] = START_NS + start_ns, START_NS + end_ns * NS
         waiting = site.record_dir / "profiles" / "demo.7.n1.profile.jsonl"
         told = (head, *rest[: samples - 1], last)
         waiting.write_text("".join(json.dumps(line) + "\n" for line in told))
-        profile.merge(site, {7})
+        hdf5.merge(site, {7})
         assert not waiting.exists()
-        (found,) = profile.load(site, 7)
+        (found,) = hdf5.load(site, 7)
         said = capsys.readouterr().err
         assert len(found.channels["meter/node"].times_s) == samples
         assert ("is later than what has come" in said) == ((start_ns, end_ns) in ((0, 9), (0, 13)))
@@ -161,15 +163,15 @@ def test_a_jobs_latest_run_stays_and_what_ends_latest_of_it(site, capsys):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_roots_merge_gives_the_file_to_the_jobs_user_alone(site):
     leave(site)
-    profile.merge(site, {7})
+    hdf5.merge(site, {7})
     status = (site.profile_dir / "demo.7.h5").stat()
     assert (status.st_uid, status.st_mode & 0o777) == (UID, 0o600)
     assert site.profile_dir.stat().st_mode & 0o777 == 0o711
 
 
 def test_the_acl_lets_one_user_read_and_nobody_else():
-    version, *_ = struct.unpack_from("<I", profile._acl(UID))
-    entries = list(struct.iter_unpack("<HHI", profile._acl(UID)[4:]))
+    version, *_ = struct.unpack_from("<I", hdf5._acl(UID))
+    entries = list(struct.iter_unpack("<HHI", hdf5._acl(UID)[4:]))
     assert version == 2
     assert [(tag, mode) for tag, mode, _ in entries] == [(1, 6), (2, 4), (4, 0), (16, 4), (32, 0)]
     assert [who for tag, _, who in entries if tag == 2] == [UID]
@@ -190,10 +192,10 @@ def test_a_bad_file_is_named_and_nothing_else_fails(site, capsys, spoil):
     bad = leave(site, "n1", job=9)
     bad.write_text(spoil(bad.read_text()))
     leave(site, "n2")
-    profile.merge(site)
+    hdf5.merge(site)
     assert str(bad) in capsys.readouterr().err
     assert bad.exists()
-    assert len(profile.load(site, 7)) == 1
+    assert len(hdf5.load(site, 7)) == 1
 
 
 def test_a_restarted_daemons_channels_are_told_by_name(site):
@@ -205,22 +207,22 @@ def test_a_restarted_daemons_channels_are_told_by_name(site):
     ]
     with path.open("a") as file:
         file.writelines(json.dumps(line) + "\n" for line in [head, *later])
-    found = profile.read_node(path)
+    found = node.read_node(path)
     assert found.channels["meter/node"].energies_j[-1] == 3500
     assert found.channels["rapl/package-0"].energies_j[-1] == 2750
 
 
 def test_regions_are_the_union_of_threads(site):
-    found = profile.read_node(leave(site, marks=MARKS))
+    found = node.read_node(leave(site, marks=MARKS))
     start_s = START_NS / NS
-    spans = [(s.name, s.begin_s - start_s, s.end_s - start_s) for s in profile.spans(found)]
-    assert spans == [("solve", 1, 8), ("solve/exchange", 3, 4)]
-    assert profile.mapping(found) == "n1, ranks 0-1"
-    open_one = profile.read_node(leave(site, marks=[(9, "begin", "late", -1, 4)]))
+    seen = [(s.name, s.begin_s - start_s, s.end_s - start_s) for s in spans.spans(found)]
+    assert seen == [("solve", 1, 8), ("solve/exchange", 3, 4)]
+    assert spans.mapping(found) == "n1, ranks 0-1"
+    open_one = node.read_node(leave(site, marks=[(9, "begin", "late", -1, 4)]))
     open_one.marks_left_out = 0
-    assert profile.spans(open_one)[0].end_s - start_s == 11
+    assert spans.spans(open_one)[0].end_s - start_s == 11
     open_one.marks_left_out = 1
-    assert profile.spans(open_one)[0].end_s == open_one.marks[-1].time_s
+    assert spans.spans(open_one)[0].end_s == open_one.marks[-1].time_s
 
 
 def run(capsys, *argv):
@@ -230,7 +232,7 @@ def run(capsys, *argv):
 
 def test_the_terminal_shows_curve_and_regions(site, capsys):
     leave(site, marks=MARKS)
-    profile.merge(site, {7})
+    hdf5.merge(site, {7})
     head, curve, solve, exchange, lost = run(capsys, "7").splitlines()
     assert head == "job 7: n1, ranks 0-1: 1700 J in 11.0 s, 155 W mean, 200 W at most"
     drawn = curve.split()[0]
@@ -244,7 +246,7 @@ def test_the_terminal_shows_curve_and_regions(site, capsys):
 def test_jobs_may_be_a_list(site, capsys, words):
     for job in (7, 8):
         leave(site, job=job)
-    profile.merge(site)
+    hdf5.merge(site)
     heads = [one for one in run(capsys, *words).splitlines() if one.startswith("job ")]
     assert [one.split(":")[0] for one in heads] == ["job 7", "job 8"]
 
@@ -259,7 +261,7 @@ def test_what_is_no_list_of_jobs_is_refused(capsys, word):
 def test_one_channel_and_one_node(site, capsys):
     leave(site, "n1")
     leave(site, "n2")
-    profile.merge(site, {7})
+    hdf5.merge(site, {7})
     text = run(capsys, "7", "--node", "n2", "--channel", "rapl/package-0", "--label", "omp")
     assert text.startswith("omp: n2: 850 J in 11.0 s") and "n1" not in text
     assert cli.main(["report", "profile", "7", "--channel", "gpu"]) == 1
@@ -272,7 +274,7 @@ def test_one_channel_and_one_node(site, capsys):
 def test_figures(site, capsys, tmp_path, suffix, overlay):
     leave(site, "n1", marks=[*MARKS, (5, "begin", "$\\nonsense{", 0, 1)])
     leave(site, "n2", job=8, method="model")
-    profile.merge(site)
+    hdf5.merge(site)
     out = tmp_path / f"figure.{suffix}"
     assert run(capsys, "7", "8", "--out", str(out), *overlay) == f"{out}\n"
     drawn = out.read_bytes()
@@ -283,7 +285,7 @@ def test_figures(site, capsys, tmp_path, suffix, overlay):
 @pytest.mark.parametrize("name", ["x.foo", "noext", "x.jpeg"])
 def test_a_figure_of_no_known_kind_is_refused(site, capsys, tmp_path, name):
     leave(site)
-    profile.merge(site, {7})
+    hdf5.merge(site, {7})
     out = tmp_path / name
     assert cli.main(["report", "profile", "7", "--out", str(out)]) == 1
     assert f"--out {out}: end it in .png, .svg or .pdf" in capsys.readouterr().err
@@ -298,7 +300,7 @@ def test_no_profile_says_what_to_do(site, capsys):
 def python(script, **env):
     """A user's program, in a Python of its own."""
     code = "from joulemark import region\n" + textwrap.dedent(script)
-    path = os.path.dirname(os.path.dirname(profile.__file__))
+    path = str(Path(hdf5.__file__).parents[2])
     return subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": path, **env},

@@ -3,7 +3,7 @@
 import collections
 
 import pytest
-from joulemark import published
+from joulemark.bench import published
 
 # Unprinted digits: what the report computed from before it rounded.
 SLACK = 0.005

@@ -12,8 +12,9 @@ import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import config, receive
-from joulemark.receive import Arrived, Refused
+from joulemark import config
+from joulemark.accounting import receive
+from joulemark.accounting.receive import Arrived, Refused
 from joulemark.store import session
 
 CLUSTER = "c1"

@@ -7,7 +7,7 @@ import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import jobrecord, records, runs
+from joulemark.accounting import jobrecord, noderecord, runs
 
 BROKEN_RECORD = {
     "schema": (2, "schema: 2: must be 1"),
@@ -43,8 +43,8 @@ BROKEN_ACCOUNT = {
 
 def problems_of(tmp_path, record):
     path = builders.write(tmp_path, record)
-    with pytest.raises(records.RecordError) as caught:
-        records.read(path)
+    with pytest.raises(noderecord.RecordError) as caught:
+        noderecord.read(path)
     assert all(problem.startswith(f"{path}: ") for problem in caught.value.problems)
     return str(caught.value)
 
@@ -61,8 +61,8 @@ def test_missing_key_of_a_record_is_named(tmp_path, key):
     del record[key]
     path = tmp_path / "demo.12.n1.json"
     path.write_text(json.dumps(record))
-    with pytest.raises(records.RecordError, match=f"{key}: (missing|None): must be"):
-        records.read(path)
+    with pytest.raises(noderecord.RecordError, match=f"{key}: (missing|None): must be"):
+        noderecord.read(path)
 
 
 @pytest.mark.parametrize("key", BROKEN_ACCOUNT)
@@ -110,8 +110,8 @@ def test_what_is_wrong_with_accounts_is_named(tmp_path, accounts, problem):
 def test_file_under_a_wrong_name_is_named(tmp_path):
     path = builders.write(tmp_path, builders.record())
     wrong = path.rename(tmp_path / "demo.13.n1.json")
-    with pytest.raises(records.RecordError, match=r"demo\.12\.n1\.json: rename it"):
-        records.read(wrong)
+    with pytest.raises(noderecord.RecordError, match=r"demo\.12\.n1\.json: rename it"):
+        noderecord.read(wrong)
 
 
 NOT_RECORDS = [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"schema": 1}', b"[" * 100_000]
@@ -121,17 +121,17 @@ NOT_RECORDS = [b"", b"{", b"\xff\xfe", b"[]", b"null", b'{"schema": 1}', b"[" * 
 def test_no_content_breaks_the_reader(tmp_path, content):
     path = tmp_path / "demo.1.n1.json"
     path.write_bytes(content)
-    with pytest.raises(records.RecordError, match=r"must|not JSON"):
-        records.read(path)
+    with pytest.raises(noderecord.RecordError, match=r"must|not JSON"):
+        noderecord.read(path)
 
 
 def test_energy_that_is_not_known_needs_no_parts(tmp_path):
     account = builders.account(energy_uj=0)
-    for key in records.MEASURED_KEYS:
+    for key in noderecord.MEASURED_KEYS:
         account[key] = None
     account["energy_uj"] = None
     record = builders.record(accounts=[account], missing="joulemarkd was dead: all of it")
-    assert records.read(str(builders.write(tmp_path, record)))[1] == record
+    assert noderecord.read(str(builders.write(tmp_path, record)))[1] == record
 
 
 VALUES = st.one_of(
@@ -148,13 +148,13 @@ def test_the_quick_look_at_an_account_passes_no_unsound_one(key, value, is_in_do
         account["domains_uj"][data.draw(st.sampled_from(["cpu", "dram", "fan"]))] = value
     else:
         account[key] = value
-    if records._is_plain(account):
-        assert not records._check_account(account, "")
+    if noderecord._is_plain(account):
+        assert not noderecord._check_account(account, "")
 
 
 def test_the_quick_look_passes_the_usual_account():
-    assert records._is_plain(builders.account())
-    assert not any(records._is_plain(other) for other in (None, 5, [], {}, "text"))
+    assert noderecord._is_plain(builders.account())
+    assert not any(noderecord._is_plain(other) for other in (None, 5, [], {}, "text"))
 
 
 @given(st.sampled_from([*builders.account(), *REGION]), VALUES, st.booleans())
@@ -168,7 +168,7 @@ def test_a_job_can_be_made_of_whatever_passes(key, value, without):
     if changed is region:
         account["regions"] = [region]
     made = [builders.record(node=node, accounts=[account]) for node in ("n1", "n2")]
-    if any(map(records.check, made)):
+    if any(map(noderecord.check, made)):
         return
     for row in jobrecord.summarise(runs.Run(0, made)):
         for cell in row.values():

@@ -10,9 +10,9 @@ import statistics
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
-from joulemark import cooked, stats
+from joulemark.bench import cooked, stats
+from joulemark.bench.stats import Value
 from joulemark.plots import chart, kernels
-from joulemark.stats import Value
 
 
 def table_rows(site, kernel="mod2am"):

@@ -1,7 +1,7 @@
 # Which records belong to which start of a job.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import builders
-from joulemark.runs import runs_of
+from joulemark.accounting.runs import runs_of
 from joulemark.store.nodes import SlurmRun, run_key_of
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import builders
 import pytest
-from joulemark import columns, sacctargs
+from joulemark.accounting import columns
 from joulemark.errors import UserError
+from joulemark.slurm import sacctargs
 
 STEPS = ("job", "extern", "batch", "0")
 

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import days
 from joulemark.errors import UserError
+from joulemark.store import days
 from joulemark.store.place import Place
 
 NEEDED = {

@@ -46,6 +46,15 @@ def check_figure(option: str, path: str) -> None:
         raise UserError(f"{option} {path}: end it in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
 
 
+def write_text(text: str, path: str | None) -> None:
+    """To stdout, or to a file."""
+    if path is None:
+        sys.stdout.write(text)
+        return
+    with replaced(path) as file:
+        file.write(text)
+
+
 def write(batches: Batches, form: str, path: str | None) -> None:
     """Writes batch by batch; every record must have the same keys."""
     if form == "parquet":
@@ -66,7 +75,11 @@ def _write_csv(batches: Batches, file) -> None:
             writer = csv.DictWriter(file, list(batch[0]), lineterminator="\n")
             writer.writeheader()
         for record in batch:
-            writer.writerow(record)
+            writer.writerow({name: _csv_value(value) for name, value in record.items()})
+
+
+def _csv_value(value):
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _write_json(batches: Batches, file) -> None:

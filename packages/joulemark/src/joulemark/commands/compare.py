@@ -1,4 +1,4 @@
-# `joulemark compare`: its options; joulemark.compare does the work.
+# `joulemark compare`: its options; joulemark.bench.compare does the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -65,7 +65,20 @@ def giga(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints and draws the comparison."""
-    from joulemark import compare
+    """Prints the comparison; draws it where a folder for figures is given."""
+    from joulemark import layout, output
+    from joulemark.bench import compare
 
-    return compare.run(options)
+    groups = compare.families(options)
+    if options.format in ("csv", "json"):
+        output.write([compare.records(groups)], options.format, options.out)
+    else:
+        tables = [text for name, sides in groups.items() for text in compare.tables(name, sides)]
+        notes = compare.notes([side for sides in groups.values() for side in sides])
+        output.write_text(layout.written(tables, notes, options), options.out)
+    if options.plot:
+        from joulemark.plots import chart
+        from joulemark.plots.compare import charts
+
+        chart.draw_all(charts(groups), options, "plot")
+    return 0

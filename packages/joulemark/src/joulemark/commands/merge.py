@@ -83,7 +83,8 @@ def _seconds(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Merges; 1 if a file was rejected."""
-    from joulemark import config, merge
+    from joulemark import config
+    from joulemark.accounting import merge
 
     if options.ended and (
         options.job or options.nodes or options.rebuild or options.print_comment
@@ -94,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     if options.nodes and options.job is None:
         raise UserError("--nodes: it names the nodes of one job: give --job as well")
     if options.ended:
-        from joulemark import ended  # which needs to start processes: 10 ms
+        from joulemark.accounting import ended  # which needs to start processes: 10 ms
 
         return ended.run(config.load(), options.ended, options.tell, options.wait)
     runs = (merge.JobRun(options.job, _said_by_slurm(options)),) if options.job else ()

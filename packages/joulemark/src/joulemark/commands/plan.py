@@ -49,6 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
-    from joulemark import plan
+    from joulemark.accounting import plan
 
     return plan.run(options)

@@ -29,6 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Receives until it is stopped."""
-    from joulemark import receive
+    from joulemark.accounting import receive
 
     return receive.run(options.user, options.password_file)

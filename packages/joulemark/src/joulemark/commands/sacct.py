@@ -7,6 +7,6 @@ SUMMARY = "print sacct's rows and columns, with joules and error bars"
 
 def main(argv: list[str]) -> int:
     """Runs one `joulemark sacct` and returns sacct's exit code."""
-    from joulemark import sacct
+    from joulemark.slurm import sacct
 
     return sacct.main(argv)

@@ -17,8 +17,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from matplotlib.transforms import ScaledTranslation
 
 from joulemark import units
+from joulemark.bench.stats import Value
 from joulemark.errors import UserError
-from joulemark.stats import Value
 
 # Okabe and Ito's colours: told apart by every kind of eye, and in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

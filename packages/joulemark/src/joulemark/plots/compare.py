@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from joulemark.compare import PREDICTED, QUANTITIES, Quantity, Side
+from joulemark.bench.compare import PREDICTED, QUANTITIES, Quantity, Side
+from joulemark.bench.stats import Value
 from joulemark.plots.chart import ERRORS, SIZES, Axis, Chart, Figures, Line
 from joulemark.plots.kernels import ACROSS, SIZE
-from joulemark.stats import Value
 
 SOURCE = "published: PRACE-1IP D9.3.3; caution: scales and optimisation differ"
 

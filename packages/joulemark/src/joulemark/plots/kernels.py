@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable
 
+from joulemark.bench.stats import Row, Series, Value
 from joulemark.plots.chart import ERRORS, SIZES, Axis, Chart, Figures, Line
-from joulemark.stats import Row, Series, Value
 
 # What the size of a benchmark, or of a published kernel, counts.
 ACROSS = {

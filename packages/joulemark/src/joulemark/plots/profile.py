@@ -7,9 +7,10 @@ from pathlib import Path
 from matplotlib import pyplot
 from matplotlib.patches import Patch
 
+from joulemark.layout import ESTIMATED
 from joulemark.plots.chart import COLOURS, STYLE, WARNING, legend_below
-from joulemark.profile import Span
-from joulemark.profilereport import ESTIMATED, Row
+from joulemark.profile.rows import Row
+from joulemark.profile.spans import Span
 
 ROW_INCHES = 1.7
 SPANS_MOST = 2000  # of a row; more are thinner than a pixel, so neighbours are joined

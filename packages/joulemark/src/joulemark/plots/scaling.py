@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable
 
+from joulemark.bench.scaling import Point, Scaling
+from joulemark.bench.stats import Value
 from joulemark.plots.chart import WORKERS, Axis, Chart, Figures, Line
-from joulemark.scaling import Point, Scaling
-from joulemark.stats import Value
 
 IDEAL_STEPS = 48  # the axis of workers is logarithmic, where what is proportional is a curve
 

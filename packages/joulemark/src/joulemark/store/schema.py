@@ -10,9 +10,9 @@ import json
 import time
 from typing import Callable, Union
 
-from joulemark.days import Zone
 from joulemark.errors import UserError
 from joulemark.store import nodes, zones
+from joulemark.store.days import Zone
 from joulemark.store.session import Session
 
 Step = Union[str, Callable[[Session], None]]

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from joulemark import days
-from joulemark.days import UTC, Zone
 from joulemark.errors import UserError
+from joulemark.store import days
+from joulemark.store.days import UTC, Zone
 from joulemark.store.session import Session
 
 COLUMNS, KEY = ("Cluster", "Name"), ("Cluster",)

@@ -28,8 +28,9 @@ def run(options: argparse.Namespace) -> int:
     """Writes all families."""
     import sys
 
-    from joulemark import config, output, prometheus, store
-    from joulemark.store.usage import uses
+    from joulemark import config, output, store
+    from joulemark.accounting import prometheus
+    from joulemark.store.sums import uses
 
     with store.reading(config.load().store) as session:
         found = uses(session, period=None)

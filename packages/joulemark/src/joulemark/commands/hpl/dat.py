@@ -41,6 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the file."""
-    from joulemark import hpl
+    from joulemark.bench import hpl
 
     return hpl.write_dat(options)

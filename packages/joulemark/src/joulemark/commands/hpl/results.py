@@ -36,6 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints or appends the lines."""
-    from joulemark import hpl
+    from joulemark.bench import hpl
 
     return hpl.write_results(options)

@@ -1,8 +1,10 @@
-# `joulemark report jobs`: its options; joulemark.report does the work.
+# `joulemark report jobs`: its options; joulemark.accounting.joblist and the database do the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 import argparse
+
+from joulemark.errors import UserError
 
 SUMMARY = "list the jobs that used the most energy, or export every job's record"
 EPILOG = """\
@@ -42,7 +44,22 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the jobs."""
-    from joulemark import report
+    """Prints the greatest jobs, or writes all of them batch by batch."""
+    from joulemark import config, layout, output, store
+    from joulemark.accounting import joblist, usage
+    from joulemark.store.sums import all_rows, top_jobs
 
-    return report.run_jobs(options)
+    days = usage.days(options.since, options.until)
+    if options.all and options.format not in output.FORMATS:
+        raise UserError(f"--all: it is for the formats {', '.join(output.FORMATS)}")
+    with store.reading(config.load().store) as session:
+        if options.all:
+            output.write(all_rows(session, *days, options.steps), options.format, options.out)
+            return 0
+        rows = top_jobs(session, options.top, *days)
+    if options.format in output.FORMATS:
+        output.write([rows], options.format, options.out)
+    else:
+        tables, notes = [joblist.as_text(rows)], joblist.notes(rows)
+        output.write_text(layout.written(tables, notes, options), options.out)
+    return 0

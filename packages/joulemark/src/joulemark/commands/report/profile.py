@@ -1,8 +1,11 @@
-# `joulemark report profile`: its options; joulemark.profilereport does the work.
+# `joulemark report profile`: its options; the room joulemark.profile does the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+
+from joulemark.errors import UserError
 
 SUMMARY = "show a job's power over time, with its regions"
 EPILOG = """\
@@ -49,8 +52,27 @@ def _job_ids(text: str) -> list[int]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draws or prints the profiles."""
-    from joulemark import profilereport
+    """Draws the figure, or prints the terminal's view."""
+    from joulemark import config, output
+    from joulemark.profile import text
+    from joulemark.profile.rows import rows_of
 
-    options.jobs = [job for jobs in options.jobs for job in jobs]
-    return profilereport.run(options)
+    if options.out is not None:
+        output.check_figure("--out", options.out)
+    site = config.load()
+    jobs = [job for jobs in options.jobs for job in jobs]
+    rows = [row for number, job in enumerate(jobs) for row in rows_of(site, job, options, number)]
+    if not rows:
+        of = f" of --node {options.node}" if options.node else ""
+        raise UserError(f"no profile{of} has two samples: for a short job say --energy=profile,HZ")
+    if options.out is None:
+        print(text.as_text(rows))
+        return 0
+    from joulemark.plots import profile as figure
+
+    try:
+        figure.draw(rows, Path(options.out), overlay=options.overlay)
+    except OSError as error:
+        raise UserError(f"--out {options.out}: {error.strerror}") from None
+    print(options.out)
+    return 0

@@ -1,4 +1,4 @@
-# `joulemark report scaling`: its options; joulemark.scaling does the work.
+# `joulemark report scaling`: its options; joulemark.bench.scaling does the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -52,7 +52,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints and draws the scaling."""
-    from joulemark import report
+    """Prints series over workers; draws them where a folder for figures is given."""
+    from joulemark import layout, output
+    from joulemark.bench import scaling
 
-    return report.run_scaling(options)
+    found = scaling.find(options)
+    if options.format in output.FORMATS:
+        output.write([scaling.records(found)], options.format, options.out)
+    else:
+        tables = [scaling.as_text(one) for one in found]
+        output.write_text(layout.written(tables, scaling.notes(found), options), options.out)
+    if options.plot:
+        from joulemark.plots import chart
+        from joulemark.plots.scaling import charts
+
+        chart.draw_all(charts(found, options.kernel), options, "plot")
+    return 0

@@ -53,3 +53,12 @@ def names(text: str) -> list[str]:
     if not found:
         raise argparse.ArgumentTypeError("must be prototypes such as LRZ,SNIC")
     return list(dict.fromkeys(found))
+
+
+def series(options: argparse.Namespace) -> list:
+    """The measured ones that were asked for, and published ones beside them."""
+    from joulemark.bench import compare, cooked, stats
+
+    found = stats.series_of(cooked.load(options.sources), options.kernel)
+    found = stats.best_of(found) if options.best else found
+    return found + list(compare.beside(found, options.kernel, options.prototypes))

@@ -1,10 +1,11 @@
-# `joulemark report table`: its options; joulemark.report does the work.
+# `joulemark report table`: its options, and which tables stand under each other.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 import argparse
 
 from joulemark.commands.report import sources
+from joulemark.errors import UserError
 
 SUMMARY = "print a table with PRACE's columns"
 EPILOG = """\
@@ -61,6 +62,21 @@ def _two_variants(text: str) -> tuple[str, str]:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the tables of one kernel or benchmark."""
-    from joulemark import report
+    from joulemark import layout, output
+    from joulemark.bench import table
 
-    return report.run_table(options)
+    series = sources.series(options)
+    if options.format in ("csv", "json"):
+        if options.compare:
+            raise UserError("--compare: it is for the formats terminal and markdown")
+        output.write([table.as_records(series)], options.format, options.out)
+        return 0
+    tables = [table.lay_out(one, options.prefixes) for one in series]
+    notes = [table.LEGEND]
+    if any(one.estimated for one in series):
+        notes.append(layout.LEGEND_ESTIMATED)
+    if options.compare:
+        tables += table.comparison(series, *options.compare)
+    notes += table.summary(series)
+    output.write_text(layout.written(tables, notes, options), options.out)
+    return 0

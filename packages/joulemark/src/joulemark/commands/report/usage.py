@@ -1,4 +1,4 @@
-# `joulemark report usage`: its options; joulemark.usage and the database do the work.
+# `joulemark report usage`: its options; joulemark.accounting.usage and the database do the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -55,7 +55,29 @@ def _keys(text: str) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the sums."""
-    from joulemark import report
+    """Prints sums over the store's jobs; draws them where a plot is asked for."""
+    from joulemark import config, layout, output, store
+    from joulemark.accounting import usage
+    from joulemark.store.sums import uses
+    from joulemark.store.zones import Zones
 
-    return report.run_usage(options)
+    if options.plot:
+        output.check_figure("--plot", options.plot)
+    period = next((name for name in ("day", "month") if name in options.by), None)
+    days = usage.days(options.since, options.until)
+    with store.reading(config.load().store) as session:
+        found = uses(session, period, *days)
+        zones = Zones(session)
+    groups = usage.group(found, options.by)
+    if options.format in output.FORMATS:
+        output.write([usage.as_records(groups)], options.format, options.out)
+    else:
+        has_days = period or days != (None, None)
+        names = {zones[one.cluster].name for one in found} if has_days else ()
+        tables, notes = [usage.as_text(groups, options.by)], usage.notes(groups, names)
+        output.write_text(layout.written(tables, notes, options), options.out)
+    if options.plot:
+        from joulemark.plots import bars
+
+        bars.draw(groups, options.by, options.plot)
+    return 0

@@ -248,7 +248,7 @@ def as_json(made: Plan) -> str:
 
 def as_text(made: Plan) -> str:
     """A table, a line a channel, and the answer below it."""
-    from joulemark import table
+    from joulemark import layout
 
     load = made.load
     title = (
@@ -260,8 +260,8 @@ def as_text(made: Plan) -> str:
     body = [("value", _row(channel, made, run_s)) for channel in made.channels]
     if len(body) > 1:
         body.append(("value", ["all together", "", "", *_cells(made.parts)]))
-    text = table.Text(title, heads, body)
-    return table.as_terminal([text], [_answer(made)], to_terminal=sys.stdout.isatty())
+    text = layout.Text(title, heads, body)
+    return layout.as_terminal([text], [_answer(made)], to_terminal=sys.stdout.isatty())
 
 
 def _row(channel: Channel, made: Plan, run_s: float) -> list[str]:

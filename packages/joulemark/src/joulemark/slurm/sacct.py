@@ -10,8 +10,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from joulemark import columns, config, jobrecord, sacctargs, store
+from joulemark import config, store
+from joulemark.accounting import columns, jobrecord
 from joulemark.errors import UserError
+from joulemark.slurm import sacctargs
 from joulemark.store import jobs
 
 DEFAULT_FORMAT = (

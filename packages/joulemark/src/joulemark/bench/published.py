@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
-from joulemark.stats import Row, Series, Value
 from joulemark.units import PREFIXES
 
-DATA = Path(__file__).with_name("data")
+DATA = Path(__file__).parents[1] / "data"
 NODE_TABLES = range(36, 100)  # one node each (annex 8.2)
 DHRYSTONE_TABLE = 28
 SCALING_TABLES = range(100, 111)  # over threads or nodes (annexes 8.3 and 8.4)

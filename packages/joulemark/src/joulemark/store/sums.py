@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from joulemark.days import Zone, month, next_month
+from joulemark.store.days import Zone, month, next_month
 from joulemark.store.jobs import SELECT, as_dict
 from joulemark.store.session import Session
 from joulemark.store.zones import Zones

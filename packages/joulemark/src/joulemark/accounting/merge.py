@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import charges, folders, forking, jobrecord, profile, records, store
+from joulemark import store
+from joulemark.accounting import charges, folders, forking, jobrecord, noderecord
+from joulemark.accounting.runs import Run, runs_of
 from joulemark.config import Config
 from joulemark.errors import UserError
-from joulemark.runs import Run, runs_of
+from joulemark.profile import hdf5
 from joulemark.stamp import Stamp, stamp
 from joulemark.store import jobs, nodes, zones
 
@@ -55,7 +57,7 @@ def run(config: Config, request: Request, wait_s: float) -> int:
         time.sleep(POLL_S)
     rejected = merge(config, request, _print)
     sys.stdout.flush()  # comments need not wait for profiles
-    profile.merge(config, request.jobs)
+    hdf5.merge(config, request.jobs)
     return 1 if rejected else 0
 
 
@@ -101,7 +103,7 @@ class Arrivals:
         if run not in self._names:
             cluster = self._config.cluster
             self._names[run] = {
-                records.file_name(cluster, run.job, node): node for node in run.slurm.nodes
+                noderecord.file_name(cluster, run.job, node): node for node in run.slurm.nodes
             }
         return {node for name, node in self._names[run].items() if name not in present}
 
@@ -162,7 +164,7 @@ def _record_files(folder: str, jobs: set[int], cluster: str) -> list[str]:
         return sorted(
             entry.path
             for entry in entries
-            if records.is_record(entry.name)
+            if noderecord.is_record(entry.name)
             and not entry.name.startswith(".")
             and (not jobs or _job_of(entry.name, cluster) in jobs or _left_behind(entry))
         )
@@ -200,12 +202,12 @@ def _read_some(paths: list[str]) -> list[tuple[str, Stamp, dict | None, str, str
     for path in paths:
         try:
             before = stamp(os.lstat(path))
-            text, record = records.read(path)
+            text, record = noderecord.read(path)
         except FileNotFoundError:
             continue  # another merge was faster
         except OSError as error:
             print(f"joulemark: {path}: {error.strerror}: left to the next merge", file=sys.stderr)
-        except records.RecordError as error:
+        except noderecord.RecordError as error:
             found.append((path, before, None, "", "", error.problems))
         else:
             jobrecord.drop_details(record)
@@ -247,7 +249,7 @@ def _move_merged(read: list[tuple[str, Stamp]]) -> list:
 
 def _move(path: str, folder: str | Path) -> str:
     """Moves a file without ever overwriting another one's content."""
-    name = records.first_name(os.path.basename(path))
+    name = noderecord.first_name(os.path.basename(path))
     target = f"{folder}/{name}"
     number = 1
     try:

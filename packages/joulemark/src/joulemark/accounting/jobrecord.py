@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 
-from joulemark.records import DOMAINS
-from joulemark.runs import Run
+from joulemark.accounting.noderecord import DOMAINS
+from joulemark.accounting.runs import Run
 
 NS_PER_S = 1_000_000_000
 UJ_PER_J = 1_000_000

@@ -1,26 +1,18 @@
-# `joulemark report table`: the columns of PRACE D9.3.3, annex 8.1, in four formats.
+# `joulemark report table`: the columns of PRACE D9.3.3, annex 8.1, and ratios of variants.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-import csv
-import io
-import json
-import sys
-from dataclasses import dataclass, replace
-
 from joulemark import units
+from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
-from joulemark.stats import Row, Series, Value
+from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
 
-ESTIMATE_MARK = "~"
-ESTIMATED = "energy ESTIMATED by a model, not measured"
 PREDICTED = "PREDICTED by a model, nothing of it was measured"
 REPETITIONS, INSTRUMENT = "± repetitions", "± instrument"
 LEGEND = (
     f"{REPETITIONS}: standard deviation over the N runs and their repetitions (k=1); "
     f"{INSTRUMENT}: uncertainty of the energy measurement (k=2); -: not known."
 )
-LEGEND_ESTIMATED = f"{ESTIMATE_MARK}: {ESTIMATED}."
 # The prefixes of the seeds' tables (36-47, 55, 60-64), so that ours can be laid beside them.
 SEED_EXPONENTS = {
     "jm-stream": {"time_s": -6, "energy_j": -3, "performance": 6, "efficiency": 6},
@@ -34,40 +26,6 @@ HEADS = {
     "efficiency": ("Eff.", "/J"),
 }
 OF_ENERGY = ("power_w", "energy_j", "efficiency")
-GAP = 2  # spaces between columns
-WIDEST = 100_000  # characters of a table, which the terminal may break, but nothing cuts
-
-
-@dataclass(frozen=True)
-class Text:
-    """One table, ready to be laid out: a body row is (kind, cells), kind is value or error.
-
-    optional: columns that a narrow terminal can do without, a value with its error, the first
-    ones first.
-    """
-
-    title: str
-    heads: list[str]
-    body: list[tuple[str, list[str]]]
-    optional: tuple[tuple[int, ...], ...] = ()
-
-    def fitted(self, width: int) -> tuple[Text, list[str]]:
-        """Without as many of the optional columns as do not fit, and the names of these."""
-        from rich.cells import cell_len
-
-        columns = list(zip(self.heads, *(cells for _, cells in self.body)))
-        widths = [max(map(cell_len, column)) + GAP for column in columns]
-        left, dropped = list(range(len(columns))), []
-        for group in self.optional:
-            if sum(widths[index] for index in left) - GAP > width:
-                left = [index for index in left if index not in group]
-                dropped.append(self.heads[group[0]])
-
-        def of(cells: list[str]) -> list[str]:
-            return [cells[index] for index in left]
-
-        body = [(kind, of(cells)) for kind, cells in self.body]
-        return replace(self, heads=of(self.heads), body=body), dropped
 
 
 def lay_out(series: Series, prefixes: str = "seeds") -> Text:
@@ -135,64 +93,6 @@ def _cell(row: Row, key: str, exponent: int, unit: str) -> str:
     return ESTIMATE_MARK + text if is_estimate else text
 
 
-def written(tables: list[Text], notes: list[str], options) -> str:
-    """As --format says, for where --out says."""
-    if options.format == "markdown":
-        return as_markdown(tables, notes)
-    return as_terminal(tables, notes, to_terminal=options.out is None and sys.stdout.isatty())
-
-
-def as_terminal(tables: list[Text], notes: list[str], to_terminal: bool) -> str:
-    """For eyes: aligned, error lines dim where the terminal can; no cell is ever cut.
-
-    A terminal too narrow for a table is not shown its optional columns, and told so.
-    """
-    import shutil
-
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text as Styled
-
-    width = shutil.get_terminal_size().columns if to_terminal else 132
-    console = Console(
-        file=io.StringIO(), force_terminal=to_terminal, width=WIDEST, highlight=False
-    )
-    for whole in tables:
-        text, dropped = whole.fitted(width) if to_terminal else (whole, [])
-        console.print(Styled(text.title, style="bold"))
-        table = Table(box=None, pad_edge=False)
-        for index, head in enumerate(text.heads):
-            justify = "left" if index == 0 else "right"
-            table.add_column(Styled(head), justify=justify, no_wrap=True)
-        for kind, cells in text.body:
-            style = {"error": "dim", "failed": "red"}.get(kind)
-            table.add_row(*map(Styled, cells), style=style)
-        console.print(table)
-        if dropped:
-            console.print(Styled(f"Not shown for want of width: {', '.join(dropped)}."))
-        console.print()
-    console.width = width
-    for note in notes:
-        console.print(Styled(note))
-    return console.file.getvalue()
-
-
-def as_markdown(tables: list[Text], notes: list[str]) -> str:
-    """For documents."""
-    parts = []
-    for text in tables:
-        align = [":--"] + ["--:"] * (len(text.heads) - 1)
-        lines = [text.heads, align, *(cells for _, cells in text.body)]
-        table = "\n".join("| " + " | ".join(map(_escaped, line)) + " |" for line in lines)
-        parts.append(f"**{_escaped(text.title)}**\n\n{table}\n")
-    return "\n".join([*parts, *(f"{_escaped(note)}\n" for note in notes)])
-
-
-def _escaped(text: str) -> str:
-    """A ~ pair would strike text out; a | would end the cell."""
-    return text.replace("|", "\\|").replace("~", "\\~")
-
-
 def as_records(all_series: list[Series]) -> list[dict]:
     """Plain SI numbers for programs: one record a row, both uncertainties apart."""
     return [_record(series, row) for series in all_series for row in series.rows]
@@ -224,26 +124,6 @@ def _record(series: Series, row: Row) -> dict:
         if key in OF_ENERGY:
             record[f"{key}_uncertainty"] = value.uncertainty if value else None
     return record
-
-
-def as_json(records: list[dict]) -> str:
-    """The records as one JSON list."""
-    return json.dumps(records, indent=2, ensure_ascii=False) + "\n"
-
-
-def as_csv(records: list[dict]) -> str:
-    """The records with a header line; an empty value is not known, booleans are true and false."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(
-        {key: _csv_value(value) for key, value in record.items()} for record in records
-    )
-    return out.getvalue()
-
-
-def _csv_value(value):
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def comparison(all_series: list[Series], before: str, after: str) -> list[Text]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Callable
 
-from joulemark.jobrecord import few
+from joulemark.accounting.jobrecord import few
 
 ESTIMATE_MARK = "~"
 UJ_PER_J = 1_000_000

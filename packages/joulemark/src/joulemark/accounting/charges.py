@@ -6,11 +6,11 @@ import math
 import sys
 import time
 
-from joulemark import rates, shared
+from joulemark.accounting import rates, shared
+from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J, few, interval_j
+from joulemark.accounting.rates import UJ_PER_KWH
+from joulemark.accounting.runs import Run
 from joulemark.config import Config
-from joulemark.jobrecord import NS_PER_S, UJ_PER_J, few, interval_j
-from joulemark.rates import UJ_PER_KWH
-from joulemark.runs import Run
 
 # Lines that did not come in this time will not come.
 PATIENCE_NS = 7 * 86_400 * NS_PER_S

@@ -15,9 +15,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import folders, hostlist, merge, profile
+from joulemark import hostlist
+from joulemark.accounting import folders, merge
 from joulemark.config import Config
 from joulemark.errors import UserError
+from joulemark.profile import hdf5
 from joulemark.store import nodes
 
 LOOK_S = 0.05
@@ -208,7 +210,7 @@ class Profiles:
             done, self._making, self._maker = self._making, set(), 0
         if self._waiting and begin and not self._maker:
             jobs = {notice.run.job for notice in self._waiting}
-            if profile.waiting(self._config, jobs):
+            if hdf5.waiting(self._config, jobs):
                 self._making, self._maker = self._waiting, self._fork(jobs)
             else:
                 done |= self._waiting
@@ -224,7 +226,7 @@ class Profiles:
         child = os.fork()
         if child == 0:
             try:
-                profile.merge(self._config, jobs)
+                hdf5.merge(self._config, jobs)
             finally:  # what could not be made waits, and is said
                 sys.stderr.flush()
                 os._exit(0)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Callable
 
-from joulemark.jobrecord import UJ_PER_J
-from joulemark.usage import Group, group
+from joulemark.accounting.jobrecord import UJ_PER_J
+from joulemark.accounting.usage import Group, group
 
 BY = ["cluster", "user", "account", "partition"]
 

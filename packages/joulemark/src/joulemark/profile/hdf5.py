@@ -1,4 +1,4 @@
-# Profiles: a job's power over time, from the nodes' files into one HDF5 file a job, and back.
+# Profiles: from the nodes' files into one HDF5 file a job, and back.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The file is profile_dir/CLUSTER.JOB.h5 (profile_dir: by default profiles/ beside record_dir):
 
@@ -11,135 +11,23 @@ since the sample before. The job's user may read the file, and nobody else but i
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from joulemark.errors import UserError
-
-SCHEMA = 1
-SUFFIX = ".profile.jsonl"
-NS, UJ = 1e9, 1e6
-KINDS = {"begin": 1, "end": 2}
-
-
-@dataclass
-class Channel:
-    """One channel's samples: Unix seconds, and joules charged since the job's start."""
-
-    name: str
-    domain: str
-    method: str
-    outermost: bool
-    uncertainty_j: float | None = None  # of the whole, k=2
-    times_s: list[float] = field(default_factory=list)
-    energies_j: list[float] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A region's begin or end."""
-
-    time_s: float
-    kind: str
-    name: str
-    rank: int  # -1: not known
-    thread: int
-
-
-@dataclass
-class NodeProfile:
-    """What one node measured of a job."""
-
-    cluster: str
-    job: int
-    node: str
-    uid: int
-    hz: float
-    channels: dict[str, Channel]
-    marks: list[Mark] = field(default_factory=list)
-    marks_left_out: int = 0
-
-
-# ---- the nodes' files ----
-
-
-def read_node(path: Path) -> NodeProfile:
-    """A node's file; ValueError says what is wrong with it."""
-    profile = None
-    order: list[Channel] = []
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            entry = json.loads(line)
-            if "channels" in entry:
-                profile, order = _begin(entry, profile)
-            elif profile is None:
-                raise ValueError("it does not begin with a line of channels")
-            elif "m" in entry:
-                at_s = entry["t"] / NS
-                profile.marks.append(Mark(at_s, entry["m"], entry["n"], entry["r"], entry["th"]))
-            else:
-                _add_sample(order, entry)
-                profile.marks_left_out = entry.get("marks_left_out", 0)
-    if profile is None:
-        raise ValueError("it is empty")
-    profile.marks.sort(key=lambda mark: mark.time_s)
-    return profile
-
-
-def _begin(head: dict, known: NodeProfile | None) -> tuple[NodeProfile, list[Channel]]:
-    """A daemon that restarted writes another head: its channels may have another order."""
-    if head["schema"] != SCHEMA:
-        raise ValueError(f"schema {head['schema']}: install the same version of joulemark")
-    profile = known or NodeProfile(
-        head["cluster"], head["JobIDRaw"], head["node"], head["uid"], head["hz"], {}
-    )
-    order = []
-    for said in head["channels"]:
-        made = Channel(said["name"], said["domain"], said["method"], said["outermost"])
-        order.append(profile.channels.setdefault(said["name"], made))
-    return profile, order
-
-
-def _add_sample(order: list[Channel], entry: dict) -> None:
-    at_s = entry.get("t", entry.get("end")) / NS
-    for index, (channel, energy_uj) in enumerate(zip(order, entry["e"])):
-        if channel.times_s and at_s <= channel.times_s[-1]:
-            continue  # a clock that was set back
-        channel.times_s.append(at_s)
-        channel.energies_j.append(energy_uj / UJ)
-        if "u" in entry:
-            channel.uncertainty_j = entry["u"][index] / UJ
-
-
-def is_later(there: Path, payload: bytes) -> bool:
-    """Whether the file holds a profile of a later run of the job, or one of this run that ends
-    after this one."""
-    if not there.is_file():
-        return False
-    stands, ours = _run_of(there.read_bytes()), _run_of(payload)
-    return bool(stands and ours) and stands > ours
-
-
-def _run_of(payload: bytes) -> tuple[int, int] | None:
-    """When the profile's run began and ended, 0: it is cut off; None: it is no profile."""
-    head, end = payload[: payload.find(b"\n")], payload[payload.rfind(b"\n", 0, -1) + 1 :]
-    start_ns = _time_in(head, "start_ns")
-    return (start_ns, _time_in(end, "end") or 0) if start_ns else None
-
-
-def _time_in(line: bytes, key: str) -> int | None:
-    try:
-        return int(json.loads(line)[key])
-    except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
-        return None
-
-
-# ---- merging ----
+from joulemark.profile.node import (
+    KINDS,
+    SCHEMA,
+    SUFFIX,
+    Channel,
+    Mark,
+    NodeProfile,
+    is_later,
+    read_node,
+)
 
 
 def waiting(config, jobs: Collection[int] = ()) -> list[str]:
@@ -378,83 +266,3 @@ def _get_marks(group) -> list[Mark]:
         group["thread"][:].tolist(),
     )
     return [Mark(*values) for values in zip(*columns)]
-
-
-# ---- what a profile says ----
-
-
-@dataclass(frozen=True)
-class Span:
-    """A time in which at least one thread of the node was in a region."""
-
-    name: str
-    begin_s: float
-    end_s: float
-
-    @property
-    def depth(self) -> int:
-        """How many regions it lies in, by its name."""
-        return self.name.count("/")
-
-
-def total(profile: NodeProfile) -> tuple[list[float], list[float]]:
-    """Times and joules of the node: the sum of its outermost channels at every sample."""
-    import numpy
-
-    outermost = [one for one in profile.channels.values() if one.outermost and one.times_s]
-    if not outermost:
-        return [], []
-    times_s = numpy.unique(numpy.concatenate([channel.times_s for channel in outermost]))
-    energies_j = sum(
-        numpy.interp(times_s, channel.times_s, channel.energies_j) for channel in outermost
-    )
-    return times_s.tolist(), energies_j.tolist()
-
-
-def spans(profile: NodeProfile) -> list[Span]:
-    """The union over threads and ranks, as in the records; what never ended lasts to the end, or,
-    where marks were left out, to the last one."""
-    inside: dict[str, int] = {}
-    since: dict[str, float] = {}
-    found = []
-    for mark in profile.marks:
-        before = inside.get(mark.name, 0)
-        inside[mark.name] = max(before + (1 if mark.kind == "begin" else -1), 0)
-        if before == 0 and inside[mark.name] == 1:
-            since[mark.name] = mark.time_s
-        elif before == 1 and inside[mark.name] == 0:
-            found.append(Span(mark.name, since.pop(mark.name), mark.time_s))
-    known = (channel.times_s for channel in profile.channels.values())
-    last_s = max((times_s[-1] for times_s in known if times_s), default=0.0)
-    if profile.marks_left_out:
-        last_s = profile.marks[-1].time_s if profile.marks else 0.0
-    found += [Span(name, begin_s, max(last_s, begin_s)) for name, begin_s in since.items()]
-    return sorted(found, key=lambda span: (span.begin_s, span.depth))
-
-
-def mapping(profile: NodeProfile) -> str:
-    """Where the job's work was: `n1: ranks 0-3, 8 threads`."""
-    ranks = sorted({mark.rank for mark in profile.marks if mark.rank >= 0})
-    threads = len({(mark.rank, mark.thread) for mark in profile.marks})
-    words = [profile.node]
-    if ranks:
-        words.append(f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_ranges(ranks)}")
-    if threads > max(len(ranks), 1):
-        words.append(f"{threads} threads")
-    return ", ".join(words)
-
-
-def _ranges(numbers: list[int]) -> str:
-    """0,1,2,5 as `0-2,5`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-
-
-def is_estimated(profile: NodeProfile) -> bool:
-    """Some of its energy is a model's."""
-    return any(c.outermost and c.method == "model" for c in profile.channels.values())

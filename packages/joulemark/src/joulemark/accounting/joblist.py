@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from joulemark import columns
-from joulemark.table import LEGEND_ESTIMATED, Text
+from joulemark.accounting import columns
+from joulemark.layout import LEGEND_ESTIMATED, Text
 
 SHOWN = (
     *("Energy", "EnergyError", "AveWatts", "EnergyOverhead", "OverheadError"),

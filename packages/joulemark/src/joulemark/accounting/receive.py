@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import config as site
-from joulemark import folders, profile, records
+from joulemark.accounting import folders, noderecord
 from joulemark.errors import UserError
+from joulemark.profile.node import is_later
 
 QOS = 1
 SESSION_S = 7 * 86400  # how long the broker keeps what comes while no receiver runs
@@ -123,13 +124,13 @@ def _record(node: str, job: str, payload: bytes, cluster: str) -> Arrived:
         record = json.loads(payload)
     except (ValueError, RecursionError):
         raise Refused("no JSON") from None
-    problems = records.check(record)
+    problems = noderecord.check(record)
     if problems:
         raise Refused(problems[0])
     said = (record["cluster"], record["JobIDRaw"], record["node"])
     if said != (cluster, int(job), node):
         raise Refused(f"a record of {said} under another's topic")
-    name = records.file_name(cluster, int(job), node)
+    name = noderecord.file_name(cluster, int(job), node)
     return Arrived(node, name, payload, replaces=record["missing"] is None)
 
 
@@ -156,7 +157,7 @@ def write(record_dir: Path, arrived: Arrived) -> str | None:
             return "was there already"
         if place.is_file() and not arrived.replaces:
             return "a record is there, and stays"
-    if records.is_record(arrived.name):
+    if noderecord.is_record(arrived.name):
         ours = _run_of(arrived.payload)
         for final in _numbered(first):
             there = _run_of(final.read_bytes()) if final.is_file() else None
@@ -164,7 +165,7 @@ def write(record_dir: Path, arrived: Arrived) -> str | None:
                 break
         if ours and there and there[1] > ours[1]:
             return LATER
-    elif profile.is_later(final, arrived.payload):
+    elif is_later(final, arrived.payload):
         return LATER
     folders.make(final.parent, record_dir, 0o750)
     draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")

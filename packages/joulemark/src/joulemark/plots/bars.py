@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from joulemark import units
+from joulemark.accounting.usage import Group
 from joulemark.errors import UserError
 from joulemark.plots.chart import COLOURS, STYLE, legend_below, pyplot, write_titles
-from joulemark.usage import Group
 
 MOST_BARS = 40
 HOLLOW = "Hollow: some or all of it ESTIMATED by a model"

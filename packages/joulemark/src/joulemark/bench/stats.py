@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from joulemark.cooked import Measurement
+from joulemark.bench.cooked import Measurement
 from joulemark.errors import UserError
 
 

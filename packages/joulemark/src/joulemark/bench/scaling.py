@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Callable
 
-from joulemark import cooked, peaks, published, stats, table
+from joulemark import layout
+from joulemark.bench import cooked, peaks, published, stats, table
+from joulemark.bench.peaks import Peak
+from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
-from joulemark.peaks import Peak
-from joulemark.stats import Row, Series, Value
 
 STRONG, WEAK = "strong", "weak"
 NODES, RANKS, THREADS = "nodes", "ranks", "threads"
@@ -47,7 +48,7 @@ class Scaling:
     @property
     def title(self) -> str:
         """What was measured, where, and whether any of its energy is an estimate."""
-        estimate = f" ({table.ESTIMATED})" if self.series.estimated else ""
+        estimate = f" ({layout.ESTIMATED})" if self.series.estimated else ""
         return f"{self.series.name}, {self.name}{estimate}"
 
     def parallel_efficiency(self, point: Point) -> Value | None:
@@ -247,7 +248,7 @@ def _kinds(points: list[Point], wanted: str) -> Iterator[tuple[str, tuple[Point,
 # -- tables and records --------------------------------------------------------------------------
 
 
-def as_text(one: Scaling) -> table.Text:
+def as_text(one: Scaling) -> layout.Text:
     """The annex's columns with the workers before and the ratios behind them."""
     text = table.lay_out(one.series, "auto")
     shown = [ratio for ratio in RATIOS if any(ratio[2](one, point) for point in one.points)]
@@ -261,12 +262,12 @@ def as_text(one: Scaling) -> table.Text:
         ratios = [_percent(one, point, key, value) for _, key, value in shown]
         body.append((kind, [str(point.workers), *cells, *ratios]))
     heads = [one.worker.capitalize(), *text.heads, *(head for head, _, _ in shown)]
-    return table.Text(f"{one.title}: {one.kind} scaling", heads, body)
+    return layout.Text(f"{one.title}: {one.kind} scaling", heads, body)
 
 
 def _percent(one: Scaling, point: Point, key: str, ratio) -> str:
     value = ratio(one, point)
-    mark = table.ESTIMATE_MARK if key == OF_ENERGY and one.estimates(point) else ""
+    mark = layout.ESTIMATE_MARK if key == OF_ENERGY and one.estimates(point) else ""
     return mark + table.with_error(value.scaled(100)) if value else "-"
 
 
@@ -275,7 +276,7 @@ def notes(found: list[Scaling]) -> list[str]:
     lines = {table.LEGEND: None, LEGEND: None}
     for one in found:
         if one.series.estimated:
-            lines[table.LEGEND_ESTIMATED] = None
+            lines[layout.LEGEND_ESTIMATED] = None
         if one.peak:
             lines[f"{one.title}: peak {one.peak.source}"] = None
         if one.series.target == published.TARGET:

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Callable
 
-from joulemark import cooked, fpga, output, peaks, published, stats, table, units
+from joulemark import layout, units
+from joulemark.bench import cooked, fpga, peaks, published, stats, table
+from joulemark.bench.peaks import Peak
+from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
-from joulemark.peaks import Peak
-from joulemark.stats import Row, Series, Value
 
 STREAM = ("copy", "scale", "sum", "triad")
 SYSTEM_TABLES = {100: 276, 101: 276, 102: 276, 103: 276}  # of UiO: table 24's number of threads
@@ -71,32 +71,6 @@ QUANTITIES = (
     Quantity("efficiency", "fraction of peak", Side.fraction, lambda what: "%"),
     Quantity("energy-efficiency", "energy efficiency", Side.efficiency, lambda what: f"{what}/J"),
 )
-
-
-def run(options) -> int:
-    """Prints the comparison; draws it where a folder for figures is given."""
-    groups = families(options)
-    if options.format in ("csv", "json"):
-        output.write([records(groups)], options.format, options.out)
-    else:
-        _write_text(groups, options)
-    if options.plot:
-        from joulemark.plots import chart
-        from joulemark.plots.compare import charts
-
-        chart.draw_all(charts(groups), options, "plot")
-    return 0
-
-
-def _write_text(groups: dict[str, list[Side]], options) -> None:
-    texts = [text for name, sides in groups.items() for text in tables(name, sides)]
-    all_notes = notes([side for sides in groups.values() for side in sides])
-    text = table.written(texts, all_notes, options)
-    if options.out is None:
-        sys.stdout.write(text)
-        return
-    with output.replaced(options.out) as file:
-        file.write(text)
 
 
 # -- what stands beside what ---------------------------------------------------------------------
@@ -210,7 +184,7 @@ def _name_published(name: str, one: Series, same: list[Series]) -> str:
 # -- tables, notes, records ----------------------------------------------------------------------
 
 
-def tables(name: str, sides: list[Side]) -> Iterator[table.Text]:
+def tables(name: str, sides: list[Side]) -> Iterator[layout.Text]:
     """Performance, fraction of peak and energy efficiency by size: a column a side."""
     sizes = sorted({row.size for side in sides for row in side.series.rows})
     for quantity in QUANTITIES:
@@ -243,7 +217,7 @@ def _values(side: Side, quantity: Quantity) -> dict[int, tuple[float, bool]]:
     return found
 
 
-def _table(name: str, quantity: Quantity, sides: list[Side], cells, sizes) -> table.Text:
+def _table(name: str, quantity: Quantity, sides: list[Side], cells, sizes) -> layout.Text:
     unit = quantity.unit(sides[0].series.unit.partition("/")[0])
     known = [value for column in cells.values() for value, _ in column.values()]
     exponent = -2 if unit == "%" else units.best_exponent(known)
@@ -254,14 +228,14 @@ def _table(name: str, quantity: Quantity, sides: list[Side], cells, sizes) -> ta
         if any(size in column for column in cells.values())
     ]
     heads = ["Size", *(side.name for side in sides)]
-    return table.Text(f"{name}: {quantity.heading} [{shown_unit}]", heads, body)
+    return layout.Text(f"{name}: {quantity.heading} [{shown_unit}]", heads, body)
 
 
 def _cell(found: tuple[float, bool] | None, exponent: int, unit: str) -> str:
     if found is None:
         return "-"
     value, is_estimate = found
-    mark = table.ESTIMATE_MARK if is_estimate else ""
+    mark = layout.ESTIMATE_MARK if is_estimate else ""
     is_percent = unit == "%"
     return mark + (units.digits(100 * value) if is_percent else units.cell(value, exponent, unit))
 
@@ -270,7 +244,7 @@ def notes(sides: list[Side]) -> list[str]:
     """The peaks with their sources and what is to be known of each machine, each once."""
     marked = any(side.series.predicted or side.series.estimated for side in sides)
     lines = ["-: not known, or not of that size."]
-    lines += [f"{table.ESTIMATE_MARK}: predicted or estimated by a model."] if marked else []
+    lines += [f"{layout.ESTIMATE_MARK}: predicted or estimated by a model."] if marked else []
     for owner in dict.fromkeys(side.owner for side in sides):
         its = [side for side in sides if side.owner == owner]
         found = {f"peak {side.peak.source}": None for side in its if side.peak}
@@ -300,7 +274,7 @@ def caveats(sides: list[Side]) -> list[str]:
 def _energy_here(sides: list[Side]) -> list[str]:
     if not any(row.energy_j for side in sides for row in side.series.rows):
         return ["no energy was measured"]
-    return [table.ESTIMATED] if any(side.series.estimated for side in sides) else []
+    return [layout.ESTIMATED] if any(side.series.estimated for side in sides) else []
 
 
 def _tables(numbers: list[int]) -> str:

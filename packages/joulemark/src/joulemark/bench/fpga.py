@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from joulemark import published
+from joulemark.bench import published
+from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
-from joulemark.stats import Row, Series, Value
 
 TABLE, TABLE_CLOCK_HZ = 25, 250e6
 NAME = "JKU"

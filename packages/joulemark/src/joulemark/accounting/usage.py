@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from joulemark import units
+from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
 from joulemark.errors import UserError
-from joulemark.jobrecord import UJ_PER_J, interval_j
-from joulemark.store.usage import Use
-from joulemark.table import ESTIMATE_MARK, Text
+from joulemark.layout import ESTIMATE_MARK, Text
+from joulemark.store.sums import Use
 
 KEYS = ("cluster", "user", "account", "partition", "month", "day")
 LEGEND = (

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import published
-from joulemark.cooked import Measurement
-from joulemark.stats import Series
+from joulemark.bench import published
+from joulemark.bench.cooked import Measurement
+from joulemark.bench.stats import Series
 
 CPUINFO = Path("/proc/cpuinfo")
 BYTES_A_TRANSFER = 8  # of a 64-bit channel
