@@ -13,7 +13,7 @@ SOURCE = Path(joulemark.__file__).parent
 
 def room(module: str) -> str:
     """`joulemark.store.jobs` is in store; a module beside the rooms is a room by itself."""
-    return (module.split(".") + [""])[1]
+    return module.partition(".")[2].partition(".")[0]
 
 
 def imports() -> dict[str, set[str]]:

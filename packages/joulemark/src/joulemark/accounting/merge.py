@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import store
-from joulemark.accounting import charges, folders, forking, jobrecord, noderecord
+from joulemark.accounting import charges, correction, folders, forking, jobrecord, noderecord
 from joulemark.accounting.runs import Run, runs_of
 from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.profile import hdf5
 from joulemark.stamp import Stamp, stamp
-from joulemark.store import jobs, nodes, zones
+from joulemark.store import corrections, jobs, nodes, zones
 
 POLL_S = 0.02
 STORED_EVERY_S = 1.0
@@ -59,6 +59,12 @@ def run(config: Config, request: Request, wait_s: float) -> int:
     sys.stdout.flush()  # comments need not wait for profiles
     hdf5.merge(config, request.jobs)
     return 1 if rejected else 0
+
+
+def renew(session: store.Session, config: Config, cluster: str, job: int) -> list[str]:
+    """Makes a job's record anew from what is stored; what `joulemark merge` would print of it."""
+    update = _Update(session, charges.Charges(config), Request(), {}, config.cluster)
+    return update.jobs({(cluster, job)})
 
 
 def _print(lines: list[str]) -> None:
@@ -321,6 +327,7 @@ class _Update:
         for row in rows:
             row.update(Cluster=cluster, Job=job, Payer=None, **self.charge.of(row, run))
             row.update(zone.columns(row["Start_ns"], row["End_ns"], row["Step"]))
+        correction.apply(rows[0], corrections.of_job(self.session, cluster, job))
         rows[0]["Payer"] = nodes.payer(
             self.session,
             cluster,

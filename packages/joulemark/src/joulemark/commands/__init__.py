@@ -20,5 +20,6 @@ COMMANDS = (
     "export",
     "plan",
     "hpl",
+    "store",
     "doctor",
 )

@@ -211,7 +211,15 @@ THIRD: list[Step] = [
     "DROP INDEX job_run_usage{of_job_run}",
 ]
 
-VERSIONS = [FIRST, SECOND, THIRD]
+# What somebody decided of a job's charge; the last one holds, the others are its history.
+FOURTH: list[Step] = [
+    """CREATE TABLE correction (
+        Cluster {name} NOT NULL, Job BIGINT NOT NULL, Number BIGINT NOT NULL,
+        Made_ns BIGINT NOT NULL, Author {name} NOT NULL, Share DOUBLE PRECISION,
+        Energy_uj BIGINT, Why {text} NOT NULL, PRIMARY KEY (Cluster, Job, Number)) {table}""",
+]
+
+VERSIONS = [FIRST, SECOND, THIRD, FOURTH]
 
 
 def check(session: Session) -> int:

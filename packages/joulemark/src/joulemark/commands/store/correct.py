@@ -1,0 +1,133 @@
+# `joulemark store correct`: charges a job another energy than was measured, for a reason.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+from joulemark.errors import UserError
+
+SUMMARY = "charge a job a part of its energy, or another one, and keep who did it, when and why"
+EPILOG = """\
+A job that a broken node ended is charged less, one that a wrong meter measured what is right. The
+job's row shrinks or grows as a whole: energy and its parts, their errors, overhead, carbon and
+cost; sums, reports and AdminComment follow. Steps, mean and peak power, profiles and the nodes'
+records stay what was measured, and a note of the job says what that was. All runs of a requeued
+job are corrected alike. The last correction of a job holds; `joulemark store corrections` has them
+all. They are in the store alone: `joulemark merge --rebuild` into a new one does not know them.
+Whoever may write the store may correct it.
+
+examples:
+  joulemark store correct 12 --charge 0% --why "its node failed, ticket 4711"
+  joulemark store correct 13 --energy 3.6e6 --why "PDU 7 was wired to the next rack"
+  joulemark store correct 13 --charge 100% --why "it was not, after all"
+"""
+LONGEST_WHY = 500
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which job, what it is charged, and why."""
+    parser.add_argument("job", type=_job_id, metavar="JOB", help="the job's raw id such as 12")
+    charge = parser.add_mutually_exclusive_group(required=True)
+    charge.add_argument(
+        "--charge",
+        type=_share,
+        metavar="PERCENT",
+        help="so much of what was measured: 0%% to 1000%%",
+    )
+    charge.add_argument("--energy", type=_energy_uj, metavar="JOULES", help="so much, in joules")
+    parser.add_argument("--why", type=_why, required=True, metavar="TEXT", help="the reason")
+    parser.add_argument("--cluster", metavar="NAME", help="whose job it is (default: this one's)")
+
+
+def _job_id(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a job's raw id such as 12")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        percent = float(text.rstrip("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 1000:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a charge from 0% to 1000%")
+    return percent / 100
+
+
+def _energy_uj(text: str) -> int:
+    try:
+        joules = float(text)
+    except ValueError:
+        joules = -1.0
+    if not 0 <= joules < 1e12:
+        raise argparse.ArgumentTypeError(f"'{text}' is not an energy in joules such as 3.6e6")
+    return round(joules * 1e6)
+
+
+def _why(text: str) -> str:
+    if not text.strip() or len(text) > LONGEST_WHY or not text.isprintable():
+        raise argparse.ArgumentTypeError(
+            f"it takes a reason on one line, of at most {LONGEST_WHY} characters"
+        )
+    return text.strip()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Keeps the correction and makes the job's record anew, in one transaction."""
+    from joulemark import config, store
+    from joulemark.accounting import merge
+    from joulemark.store import corrections, jobs
+
+    site = config.load()
+    cluster = options.cluster or site.cluster
+    with store.writing(site.store) as session:
+        before = _job_row(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+        number = len(corrections.of_job(session, cluster, options.job)) + 1
+        made = corrections.Correction(
+            *(cluster, options.job, number, time.time_ns(), _author()),
+            *(options.charge, options.energy, options.why),
+        )
+        corrections.add(session, made)
+        lines = merge.renew(session, site, cluster, options.job)
+        after = _job_row(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+    _leave_comment(site, lines)
+    print(f"job {options.job}: {_energy(before)} -> {_energy(after)}")
+    return 0
+
+
+def _job_row(rows: list[dict], cluster: str, job: int) -> dict:
+    """That of the last run."""
+    of_job = [row for row in rows if row["Step"] == "job"]
+    if not of_job:
+        raise UserError(f"job {job} of {cluster}: the store has no record of it: merge it first")
+    if of_job[-1]["ConsumedEnergy_uj"] is None:
+        raise UserError(f"job {job} of {cluster}: its energy is not known: nothing to correct")
+    return of_job[-1]
+
+
+def _author() -> str:
+    import pwd
+
+    user = os.environ.get("SUDO_USER") if os.getuid() == 0 else None
+    if user:
+        return f"{user} (sudo)"
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+def _leave_comment(site, lines: list[str]) -> None:
+    """For the next job's end to bring to Slurm, where a site lets merges do that."""
+    from joulemark.accounting.ended import Comments
+
+    if lines and Path(site.record_dir, "comments").is_dir():
+        Comments(site.record_dir, None).leave(lines)
+
+
+def _energy(row: dict) -> str:
+    return f"{row['ConsumedEnergy_uj'] / 1e6:.1f} J +- {row['UncertaintyJoules']:.1f} J"

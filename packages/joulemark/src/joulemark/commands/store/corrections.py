@@ -1,0 +1,41 @@
+# `joulemark store corrections`: who corrected which job's charge, when and why.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "list all corrections of jobs' charges: who, when, why"
+EPILOG = """\
+Of several of one job the last one holds. Nothing takes a correction from the list: one that was
+wrong is corrected by another (`joulemark store correct JOB --charge 100% --why ...`).
+
+example:
+  joulemark store corrections --format csv
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How to print."""
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the list."""
+    from joulemark import config, layout, output, store
+    from joulemark.accounting import correction
+    from joulemark.store import corrections
+
+    with store.reading(config.load().store) as session:
+        found = corrections.all_of(session)
+    if options.format in output.FORMATS:
+        output.write([correction.as_records(found)], options.format, options.out)
+    else:
+        text = layout.written([correction.as_text(found)], [], options)
+        output.write_text(text, options.out)
+    return 0

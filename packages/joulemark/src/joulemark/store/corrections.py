@@ -1,0 +1,47 @@
+# What an administrator decided of jobs' charges: which share of what was measured, who, when, why.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from joulemark.store.session import Session
+
+
+class Correction(NamedTuple):
+    """One decision; none is ever changed or taken away, a later one takes its place."""
+
+    cluster: str
+    job: int
+    number: int  # of the job's: 1 is the first
+    made_ns: int
+    author: str
+    share: float | None  # of what was measured; None: energy_uj it is
+    energy_uj: int | None
+    why: str
+
+    def share_of(self, measured_uj: int) -> float:
+        """What is charged of what was measured."""
+        if self.energy_uj is None:
+            return self.share
+        return self.energy_uj / measured_uj if measured_uj else 1.0
+
+
+COLUMNS = ("Cluster", "Job", "Number", "Made_ns", "Author", "Share", "Energy_uj", "Why")
+SELECT = f"SELECT {', '.join(COLUMNS)} FROM correction"
+
+
+def add(session: Session, one: Correction) -> None:
+    """Keeps it; one of that number is refused by the database."""
+    session.insert("correction", COLUMNS, [one])
+
+
+def of_job(session: Session, cluster: str, job: int) -> list[Correction]:
+    """The job's, the first first."""
+    rows = session.rows(f"{SELECT} WHERE Cluster = ? AND Job = ? ORDER BY Number", (cluster, job))
+    return [Correction(*row) for row in rows]
+
+
+def all_of(session: Session) -> list[Correction]:
+    """The store's, as they were made."""
+    rows = session.rows(f"{SELECT} ORDER BY Made_ns, Cluster, Job, Number")
+    return [Correction(*row) for row in rows]

@@ -1,0 +1,119 @@
+# Jobs' charges that somebody corrected: the row, its sums, its history.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joulemark import cli
+from joulemark.accounting import correction
+from joulemark.store.corrections import Correction
+
+WHY = ("--why", "its node failed")
+
+
+@pytest.fixture
+def measured(site):
+    """Job 12 of 100 J, and job 13."""
+    for job in (12, 13):
+        site.leave(job)
+    site.out("merge")
+    return site
+
+
+def usage(site) -> dict:
+    (group,) = json.loads(site.out("report", "usage", "--format", "json"))
+    return group
+
+
+def trail(site) -> list[dict]:
+    return json.loads(site.out("store", "corrections", "--format", "json"))
+
+
+def correct(site, *words: str) -> str:
+    return site.out("store", "correct", *words, *WHY)
+
+
+def test_a_refund_takes_the_charge_from_all_sums(measured):
+    said = correct(measured, "12", "--charge", "25%")
+    assert said == "job 12: 100.0 J +- 2.0 J -> 25.0 J +- 0.5 J\n"
+    row = measured.job(12)["12"]
+    parts = [row[f"Energy{part}_uj"] for part in ("CPU", "DRAM", "GPU", "Rest")]
+    assert row["ConsumedEnergy_uj"] == sum(parts) == 25_000_000
+    assert row["AveWatts"] == 10
+    assert row["Notes"].startswith("charged 25 % of 100.0 J: its node failed (")
+    group = usage(measured)
+    assert (group["energy_uj"], group["jobs"]) == (125_000_000, 2)
+
+
+def test_an_energy_stands_for_the_measured_one(measured):
+    correct(measured, "12", "--energy", "1e3")
+    assert usage(measured)["energy_uj"] == 1_100_000_000
+
+
+def test_the_last_correction_holds_and_the_others_are_kept(measured):
+    for share in ("0%", "50", "100%"):
+        correct(measured, "12", "--charge", share)
+    assert usage(measured)["energy_uj"] == 200_000_000
+    assert [(one["number"], one["share"]) for one in trail(measured)] == [(1, 0), (2, 0.5), (3, 1)]
+    assert {one["why"] for one in trail(measured)} == {"its node failed"}
+    assert measured.out("store", "corrections").count("its node failed") == 3
+
+
+def test_a_correction_outlives_merges_of_the_same_records(measured):
+    correct(measured, "12", "--charge", "0%")
+    measured.out("merge", "--rebuild")
+    measured.leave(12, "n2")
+    measured.out("merge")
+    row = measured.job(12)["12"]
+    assert (row["ConsumedEnergy_uj"], row["NNodes"]) == (0, 2)
+    assert "charged 0 % of 200.0 J" in row["Notes"]
+
+
+def test_slurm_is_told_where_merges_tell_it(measured):
+    comments = measured.records / "comments"
+    comments.mkdir()
+    correct(measured, "12", "--charge", "50%")
+    assert "Energy: 50.0 J +- 1.0 J" in (comments / "12").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["14", "--charge", "0%", *WHY], "job 14 of demo: the store has no record of it"),
+        (
+            ["12", "--charge", "0%", "--cluster", "other", *WHY],
+            "job 12 of other: the store has no",
+        ),
+        (["12", "--charge", "1001%", *WHY], "'1001%' is not a charge from 0% to 1000%"),
+        (["12", "--energy", "nan", *WHY], "'nan' is not an energy in joules"),
+        (["12", "--charge", "0%", "--why", " "], "it takes a reason on one line"),
+        (["12", "--charge", "0%"], "--why"),
+        (["12", *WHY], "one of the arguments --charge --energy is required"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_changes(measured, capsys, words, said):
+    try:
+        assert cli.main(["store", "correct", *words]) == 1
+    except SystemExit as end:
+        assert end.code == 2
+    assert said in capsys.readouterr().err
+    assert trail(measured) == [] and usage(measured)["energy_uj"] == 200_000_000
+
+
+@given(
+    parts=st.lists(st.integers(0, 10**15), min_size=4, max_size=4),
+    share=st.floats(0, 10, allow_nan=False),
+)
+def test_parts_add_up_whatever_the_share(parts, share):
+    energy = dict(zip(correction.PARTS, parts))
+    row = {
+        **dict.fromkeys(correction.WHOLE + correction.REAL, None),
+        **energy,
+        "ConsumedEnergy_uj": sum(parts),
+        "Notes": None,
+    }
+    correction.apply(row, [Correction("demo", 1, 1, 0, "root", share, None, "why")])
+    assert sum(row[name] for name in correction.PARTS) == row["ConsumedEnergy_uj"]
