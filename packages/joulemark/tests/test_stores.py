@@ -307,6 +307,25 @@ def test_jobs_of_several_days_are_found_in_a_store_of_version_2(folder, capsys):
     assert (one["user"], one["jobs"]) == ("alice", 3)
 
 
+def test_a_charge_is_corrected_and_an_old_job_pruned(folder, capsys):
+    """A corrected charge stays in the sums when its job goes; one of more than 63 bits, too."""
+    energy_uj, old = 4 * 10**18, {"start_ns": 10**18, "end_ns": 10**18 + 2 * 86_400 * 10**9}
+    for job, times in ((11, old), (12, old), (13, {})):
+        account = builders.account(energy_uj=energy_uj, **times)
+        builders.write(folder / "records", builders.record(job=job, accounts=[account]))
+    assert cli.main(["merge"]) == 0
+    assert cli.main(["store", "correct", "12", "--charge", "50%", "--why", "ticket 'é%s'"]) == 0
+    assert cli.main(["store", "prune", "--keep", "5y"]) == 0
+    assert "pruned 2 jobs" in capsys.readouterr().out
+    assert cli.main(["report", "usage", "--format", "json"]) == 0
+    (group,) = json.loads(capsys.readouterr().out)
+    assert (group["energy_uj"], group["jobs"]) == (10 * 10**18, 3)
+    assert [len(rows_of(folder, job)) for job in (11, 12, 13)] == [0, 0, 1]
+    assert cli.main(["store", "corrections", "--format", "json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)
+    assert (one["job"], one["share"], one["why"]) == (12, 0.5, "ticket 'é%s'")
+
+
 def test_a_store_of_a_newer_version_is_refused(folder, capsys):
     cli.main(["merge"])
     with store.writing(place_of(folder)) as session:

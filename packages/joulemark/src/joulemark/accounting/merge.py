@@ -18,7 +18,7 @@ from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.profile import hdf5
 from joulemark.stamp import Stamp, stamp
-from joulemark.store import corrections, jobs, nodes, zones
+from joulemark.store import corrections, jobs, nodes, retention, zones
 
 POLL_S = 0.02
 STORED_EVERY_S = 1.0
@@ -272,6 +272,7 @@ def _keep(
     session: store.Session, config: Config, request: Request, found: dict[str, nodes.Found]
 ) -> set[tuple[str, int]]:
     """Stores what nodes and Slurm said; returns the jobs whose records have to be made anew."""
+    found = _without_pruned(session, found)
     nodes.put_nodes(session, found.values())
     changed = {one.job for one in found.values()}
     for run in request.runs:
@@ -281,6 +282,21 @@ def _keep(
     pending = jobs.pending_jobs(session, everything=not request.runs)
     jobs.add_pending(session, changed)
     return changed.union(pending)
+
+
+def _without_pruned(
+    session: store.Session, found: dict[str, nodes.Found]
+) -> dict[str, nodes.Found]:
+    """Without the records of jobs that were pruned: their energy is in the sums that were kept."""
+    ends_ns = retention.ends(session)
+    left = {}
+    for path, one in found.items():
+        is_old = 0 < one.end_ns < ends_ns.get(one.job[0], 0)
+        if is_old and not retention.is_known(session, *one.job):
+            print(f"joulemark: {path}: of a job that was pruned: left out", file=sys.stderr)
+        else:
+            left[path] = one
+    return left
 
 
 @dataclass

@@ -37,6 +37,12 @@ def reading(place: Place) -> Iterator[Session]:
         yield session
 
 
+def compact(place: Place) -> None:
+    """Once much was deleted; in no transaction."""
+    with _session(place, "writer") as session:
+        session.compact()
+
+
 @contextlib.contextmanager
 def _session(place: Place, kind: str) -> Iterator[Session]:
     """Turns a driver's errors into one line that says what is safe and what to do."""

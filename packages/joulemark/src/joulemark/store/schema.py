@@ -211,12 +211,28 @@ THIRD: list[Step] = [
     "DROP INDEX job_run_usage{of_job_run}",
 ]
 
+# What store.sums sums: of pruned jobs only this is left. Energies may be too great for 63 bits.
+KEPT = {
+    **dict.fromkeys(("Payer", "FirstDay", "LastDay", "Day", "Month"), "BIGINT"),
+    **dict.fromkeys(("energy_uj", "overhead_uj"), "{name}"),
+    **dict.fromkeys(("systematic_uj", "random_uj2"), "DOUBLE PRECISION"),
+    **dict.fromkeys(("overhead_systematic_uj", "overhead_random_uj2"), "DOUBLE PRECISION"),
+    **dict.fromkeys(("carbon_g", "carbon_error_g", "cost", "cost_error"), "DOUBLE PRECISION"),
+    **dict.fromkeys(("jobs", "estimated", "incomplete", "energy_jobs"), "BIGINT"),
+    **dict.fromkeys(("overhead_jobs", "carbon_jobs", "cost_jobs"), "BIGINT"),
+}
+KEPT_KEY = ("Payer", "FirstDay", "LastDay", "Day")
+
 # What somebody decided of a job's charge; the last one holds, the others are its history.
 FOURTH: list[Step] = [
     """CREATE TABLE correction (
         Cluster {name} NOT NULL, Job BIGINT NOT NULL, Number BIGINT NOT NULL,
         Made_ns BIGINT NOT NULL, Author {name} NOT NULL, Share DOUBLE PRECISION,
         Energy_uj BIGINT, Why {text} NOT NULL, PRIMARY KEY (Cluster, Job, Number)) {table}""",
+    f"CREATE TABLE kept ({', '.join(f'{name} {kind} NOT NULL' for name, kind in KEPT.items())},"
+    f" PRIMARY KEY ({', '.join(KEPT_KEY)})) {{table}}",
+    """CREATE TABLE pruned (
+        Cluster {name} NOT NULL, End_ns BIGINT NOT NULL, PRIMARY KEY (Cluster)) {table}""",
 ]
 
 VERSIONS = [FIRST, SECOND, THIRD, FOURTH]

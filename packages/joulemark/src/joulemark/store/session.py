@@ -99,6 +99,9 @@ class Session:
     def prepare(self) -> None:
         """What a new store needs before its first table."""
 
+    def compact(self) -> None:
+        """Gives the room of what was deleted back, where a database does not use it again."""
+
     def close(self) -> None:
         """Ends the connection."""
         self.raw.close()

@@ -53,6 +53,9 @@ class SqliteSession(Session):
                     raise
                 time.sleep(0.01)
 
+    def compact(self) -> None:
+        self.run("VACUUM")
+
 
 SESSION = SqliteSession
 

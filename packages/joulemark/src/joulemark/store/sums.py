@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from joulemark.store.days import Zone, month, next_month
 from joulemark.store.jobs import SELECT, as_dict
+from joulemark.store.schema import KEPT, KEPT_KEY
 from joulemark.store.session import Session
 from joulemark.store.zones import Zones
 
@@ -70,6 +71,7 @@ def uses(
             found.append(Use(*payers[payer], *when, *_known(sums)))
         else:
             split.add(payer, zones[payers[payer][0]], start_ns, end_ns, sums)
+    split.add_kept(_kept_rows(session, first_day, end_day))
     for (payer, *when), sums in split.sums.items():
         found.append(Use(*payers[payer], *when, *_known(sums)))
     return found
@@ -180,7 +182,7 @@ def _of_one() -> str:
     return ", ".join(texts)
 
 
-def _numbers(row: list) -> list[int | float]:
+def _numbers(row: Sequence) -> list[int | float]:
     """The fields; a database's Decimals become what Python calculates with, nothing 0."""
     found = [convert(value or 0) for convert, value in zip(_CONVERT, row)]
     for at in _WHOLES:
@@ -212,6 +214,11 @@ def _part(numbers: list, begin: int, until: int, length: int) -> list:
     ]
 
 
+def _add(sums: dict[tuple, list], key: tuple, part: list) -> None:
+    before = sums.get(key)
+    sums[key] = [one + other for one, other in zip(before, part)] if before else part
+
+
 class _Split:
     """Adds up the parts that jobs have in each period, of those within the bounds."""
 
@@ -225,9 +232,22 @@ class _Split:
         """A job that saw several days."""
         for *when, begin_ns, until_ns in self._periods(zone, start_ns, end_ns):
             part = _part(numbers, begin_ns - start_ns, until_ns - start_ns, end_ns - start_ns)
-            key = (payer, *when)
-            before = self.sums.get(key)
-            self.sums[key] = [one + other for one, other in zip(before, part)] if before else part
+            _add(self.sums, (payer, *when), part)
+
+    def add_kept(self, rows: Iterable[tuple]) -> None:
+        """What is left of pruned jobs: those of the same days are counted once in a period."""
+        counted = set()
+        for payer, first, last, day, of_month, *row in rows:
+            when = (of_month if self._period else None, day if self._period == "day" else None)
+            part, group = kept_numbers(row), (payer, first, last, *when)
+            if group in counted:
+                part = [0 if kind in (FLAG, KNOWN) else n for kind, n in zip(_KINDS, part)]
+            counted.add(group)
+            _add(self.sums, (payer, *when), part)
+
+    def days(self, zone: Zone, start_ns: int, end_ns: int) -> Iterator[tuple[int, int, int]]:
+        """(day, from, until), of a split by days."""
+        return (rest for _, *rest in self._periods(zone, start_ns, end_ns))
 
     def _periods(self, zone: Zone, start_ns: int, end_ns: int) -> Iterator[tuple]:
         """(month, day, from, until) of those that a time from start_ns to end_ns saw."""
@@ -247,6 +267,65 @@ class _Split:
 
     def _next(self, day: int, end: int) -> int:
         return {"day": day + 1, "month": next_month(day), None: end}[self._period]
+
+
+# -- what is left of pruned jobs ------------------------------------------------------------------
+
+_KEPT_NAMES = tuple(KEPT)[len(KEPT_KEY) + 1 :]
+_KEPT_AT = [_AT(name) for name in _KEPT_NAMES]
+
+
+def _kept_rows(session: Session, first_day: int | None, end_day: int | None) -> list[tuple]:
+    where, values = _days(first_day, end_day)
+    return session.rows(f"SELECT {', '.join(KEPT)} FROM kept WHERE 1 = 1{where}", values)
+
+
+def kept_numbers(row: Sequence) -> list[int | float]:
+    """The fields of a row of `kept`."""
+    numbers: list[int | float] = [0] * len(FIELDS)
+    for at, value in zip(_KEPT_AT, row):
+        numbers[at] = float(value) if _KINDS[at] == SHARE else int(value)
+    return numbers
+
+
+def kept_row(numbers: Sequence) -> list:
+    """Fields as `kept` has them."""
+    found = [numbers[at] for at in _KEPT_AT]
+    return [str(n) if _KINDS[at] == WHOLE else n for at, n in zip(_KEPT_AT, found)]
+
+
+class Kept:
+    """What jobs add to the sums of each of their days, by payer and the days that they saw."""
+
+    def __init__(self):
+        self.sums: dict[tuple[int, int, int, int], list[int | float]] = {}
+        self.months: dict[tuple[int, int, int, int], int] = {}
+
+    def add_jobs(self, session: Session, jobs: list[tuple[str, int]], zones: Zones) -> None:
+        """All runs of jobs, which are sorted."""
+        split, (first, last) = _Split("day", None, None), (jobs[0], jobs[-1])
+        rows = session.rows(
+            "SELECT Cluster, Job, Payer, Day, LastDay, Month, Start_ns, End_ns,"
+            f" {_of_one()} FROM job_run WHERE Step = 'job' AND Payer > 0"
+            " AND (Cluster > ? OR (Cluster = ? AND Job >= ?))"
+            " AND (Cluster < ? OR (Cluster = ? AND Job <= ?))",
+            (first[0], *first, last[0], *last),
+        )
+        wanted = set(jobs)
+        for row in (row for row in rows if row[:2] in wanted):
+            cluster, _, payer, day, last_day, of_month, start_ns, end_ns = row[:8]
+            numbers = _numbers(row[8:])
+            if last_day is None:
+                self.add((payer, day, day, day), of_month, numbers)
+                continue
+            for when, begin_ns, until_ns in split.days(zones[cluster], start_ns, end_ns):
+                part = _part(numbers, begin_ns - start_ns, until_ns - start_ns, end_ns - start_ns)
+                self.add((payer, day, last_day, when), month(when), part)
+
+    def add(self, key: tuple[int, int, int, int], of_month: int, numbers: list) -> None:
+        """A part."""
+        self.months[key] = of_month
+        _add(self.sums, key, numbers)
 
 
 BATCH = 5000

@@ -1,0 +1,80 @@
+# Takes jobs that ended long ago from the store, and keeps what they add to each day's sums.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from joulemark.store import sums
+from joulemark.store.schema import KEPT, KEPT_KEY
+from joulemark.store.session import Session
+from joulemark.store.zones import Zones
+
+BATCH = 5000
+TABLES = ("job_run", "node_run", "slurm_run", "pending")
+Job = tuple[str, int]
+
+
+def jobs_before(session: Session, day: int) -> Iterator[list[Job]]:
+    """Of each cluster, those all of whose runs ended before that day, batch by batch.
+
+    A job of which nobody knows when it ran is none of them.
+    """
+    last: Job = ("", -1)
+    while True:
+        found = session.rows(
+            "SELECT Cluster, Job FROM job_run WHERE Step = 'job'"
+            " AND (Cluster > ? OR (Cluster = ? AND Job > ?))"
+            " GROUP BY Cluster, Job"
+            f" HAVING MAX(COALESCE(LastDay, Day)) < {int(day)} AND COUNT(Day) = COUNT(*)"
+            f" ORDER BY Cluster, Job LIMIT {BATCH}",
+            (last[0], last[0], last[1]),
+        )
+        if not found:
+            return
+        yield found
+        last = found[-1]
+
+
+def prune(session: Session, day: int, told: Callable[[int], None] = lambda count: None) -> int:
+    """How many jobs went; their energies, days and payers are summed in `kept`."""
+    zones, count = Zones(session), 0
+    for batch in jobs_before(session, day):
+        parts = sums.Kept()
+        parts.add_jobs(session, batch, zones)
+        _keep(session, parts)
+        for table in TABLES:
+            session.many(f"DELETE FROM {table} WHERE Cluster = ? AND Job = ?", batch)
+        count += len(batch)
+        told(count)
+    _note(session, day, zones)
+    return count
+
+
+def _keep(session: Session, parts: sums.Kept) -> None:
+    for key in parts.sums:
+        where = " AND ".join(f"{name} = ?" for name in KEPT_KEY)
+        for row in session.rows(f"SELECT {', '.join(KEPT)} FROM kept WHERE {where}", key):
+            parts.add(key, row[len(KEPT_KEY)], sums.kept_numbers(row[len(KEPT_KEY) + 1 :]))
+    rows = [
+        (*key, parts.months[key], *sums.kept_row(numbers)) for key, numbers in parts.sums.items()
+    ]
+    session.upsert("kept", tuple(KEPT), KEPT_KEY, rows)
+
+
+def _note(session: Session, day: int, zones: Zones) -> None:
+    """So that a record that comes now, of a job that went, is not taken for another one's."""
+    clusters = [cluster for (cluster,) in session.rows("SELECT DISTINCT Cluster FROM payer")]
+    before = ends(session)
+    rows = [(name, max(before.get(name, 0), zones[name].begin_ns(day))) for name in clusters]
+    session.upsert("pruned", ("Cluster", "End_ns"), ("Cluster",), rows)
+
+
+def ends(session: Session) -> dict[str, int]:
+    """Of each cluster: jobs that ended before are pruned."""
+    return dict(session.rows("SELECT Cluster, End_ns FROM pruned"))
+
+
+def is_known(session: Session, cluster: str, job: int) -> bool:
+    """Whether the store has anything of the job."""
+    found = "SELECT 1 FROM job_run WHERE Cluster = ? AND Job = ? LIMIT 1"
+    return bool(session.value(found, (cluster, job)))

@@ -1,0 +1,138 @@
+# `joulemark store prune`: jobs go, what they add to sums stays.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import os
+import random
+from datetime import date, timedelta
+
+import builders
+import pytest
+from joulemark import config, store
+from joulemark.accounting import prune
+from joulemark.errors import UserError
+from joulemark.store import schema, sums
+
+DAY_S = 86_400
+FIRST = date.fromtimestamp(builders.START_NS // 10**9)
+PRUNED_DAYS = 20
+
+
+def keep(days: int = PRUNED_DAYS) -> str:
+    """So that jobs of the first days go."""
+    return f"{(date.today() - FIRST).days - days}d"
+
+
+@pytest.fixture
+def filled(site):
+    """200 jobs of three users in 40 days, some of several days, and one that nobody measured."""
+    choose = random.Random(4)
+    for job in range(1, 201):
+        seconds = choose.choice((60, 3600, 30_000, 200_000))
+        start_s = choose.randrange(30 * DAY_S)
+        account = builders.account("job", choose.randrange(1, 10**12), seconds, start_s)
+        step = builders.account("0", 5, seconds, start_s)
+        path = site.leave(job, accounts=[account, step], uid=1000 + job % 3)
+        os.utime(path, ns=(account["end_ns"],) * 2)
+    site.leave(201, accounts=[], missing="the daemon was not there")
+    site.configure("carbon_g_per_kwh: 300\nprice_per_kwh: 0.3\ncurrency: EUR\n")
+    site.out("merge")
+    return site
+
+
+def answers(site) -> dict[tuple, list[dict]]:
+    """Of `report usage` by several keys and of several times, inside and across the border."""
+    dates = [None, *((FIRST + timedelta(day)).isoformat() for day in (5, 19, 20, 21, 25))]
+    found = {}
+    for by in ("user", "user,day", "month", "day,account"):
+        for since in dates:
+            for until in dates:
+                words = [*(("--since", since) if since else ())]
+                words += [*(("--until", until) if until else ())]
+                text = site.out("report", "usage", "--by", by, *words, "--format", "json")
+                found[by, since, until] = json.loads(text)
+    return found
+
+
+def expect_same(before: dict, after: dict) -> None:
+    for key, groups in before.items():
+        assert len(groups) == len(after[key]), key
+        for one, other in zip(groups, after[key]):
+            assert other == {name: alike(value) for name, value in one.items()}, key
+
+
+def alike(value):
+    """Reals are summed in another order."""
+    return pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
+
+
+def test_sums_are_the_same_before_and_after(filled):
+    before, jobs = answers(filled), filled.out("report", "jobs", "--all", "--format", "csv")
+    said = filled.out("store", "prune", "--keep", keep())
+    left = filled.out("report", "jobs", "--all", "--format", "csv")
+    assert 20 < len(left.splitlines()) < len(jobs.splitlines()) - 20, said
+    expect_same(before, answers(filled))
+    assert len(filled.rows(201)) == 1
+
+
+def test_pruning_twice_changes_nothing_more(filled):
+    filled.out("store", "prune", "--keep", keep())
+    before = answers(filled)
+    said = filled.out("store", "prune", "--keep", keep())
+    assert said.startswith("pruned 0 jobs") and "and 0 files" in said
+    assert answers(filled) == before
+
+
+def test_a_second_time_adds_to_what_was_kept(filled):
+    before = answers(filled)
+    for days in (10, PRUNED_DAYS, 25):
+        filled.out("store", "prune", "--keep", keep(days))
+    expect_same(before, answers(filled))
+
+
+def test_their_records_do_not_come_back(filled):
+    merged = filled.records / "merged"
+    files = {path.name: path.read_text() for path in merged.iterdir()}
+    filled.out("store", "prune", "--keep", keep())
+    before = answers(filled)
+    gone = files.keys() - {path.name for path in merged.iterdir()}
+    assert gone
+    name = min(gone)
+    (filled.records / name).write_text(files[name])
+    code, _, said = filled.run("merge", "--rebuild")
+    assert code == 0 and "of a job that was pruned: left out" in said
+    assert answers(filled) == before
+
+
+def test_a_dry_run_only_counts(filled):
+    before = answers(filled)
+    said = filled.out("store", "prune", "--keep", keep(), "--dry-run")
+    assert answers(filled) == before
+    assert filled.out("store", "prune", "--keep", keep()).split()[1] == said.split()[0]
+
+
+def test_what_is_kept_is_what_is_summed():
+    assert set(schema.KEPT) == {*sums.FIELDS, *schema.KEPT_KEY, "Month"}
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [("5y", "2019-02-28"), ("12m", "2023-02-28"), ("400d", "2023-01-25"), ("60m", "2019-02-28")],
+)
+def test_times_are_those_of_the_calendar(text, day):
+    assert prune.first_kept(text, date(2024, 2, 29)).isoformat() == day
+
+
+@pytest.mark.parametrize("text", ["5", "y", "0y", "-1y", "5w", "29d", "99999y", ""])
+def test_a_time_that_is_none_is_refused(text):
+    with pytest.raises(UserError, match=f"--keep {text}: "):
+        prune.first_kept(text, date(2026, 11, 26))
+
+
+def test_the_file_becomes_smaller(filled):
+    place = config.load(filled.yaml).store
+    store.compact(place)
+    before = place.path.stat().st_size
+    filled.out("store", "prune", "--keep", keep(25))
+    assert place.path.stat().st_size < before
