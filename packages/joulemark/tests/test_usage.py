@@ -291,3 +291,35 @@ def test_what_is_no_file_is_written_to_and_stays(used):
     os.close(reader)
     assert fifo.is_fifo() and link.is_symlink()
     assert text == target.read_text() and text.startswith("user,jobs,")
+
+
+def test_several_clusters_are_in_one_store(used):
+    used.leave(1, accounts=[builders.account("job", 5 * 10**9)], cluster="other")
+    used.out("merge")
+    groups = {one["cluster"]: one for one in records(used, "--by", "cluster")}
+    assert {name: one["energy_uj"] for name, one in groups.items()} == {
+        "demo": 4 * 10**9,
+        "other": 5 * 10**9,
+    }
+    assert records(used, "--by", "cluster", "-M", "other") == [groups["other"]]
+    rows = json.loads(used.out("report", "jobs", "-M", "other,demo", "--format", "json"))
+    assert [row["Cluster"] for row in rows] == ["other", *4 * ["demo"]]
+    exported = used.out("report", "jobs", "--all", "-M", "other", "--format", "csv")
+    assert [row["Cluster"] for row in csv.DictReader(io.StringIO(exported))] == ["other"]
+    said = used.fails("report", "usage", "-M", "others")
+    assert "--clusters: the store has no jobs of 'others'; there are: demo, other" in said
+
+
+def test_an_anonymous_export_tells_of_no_one(used):
+    words = ("report", "jobs", "--all", "--steps", "--anonymous", "--format", "json")
+    whole, again = (json.loads(used.out(*words)) for _ in range(2))
+    jobs = [row for row in whole if row["Step"] == "job"]
+    told = {str(value) for row in whole for value in row.values()}
+    assert not told & {"alice", "bob", "blue", "red", "n1", "n2", "n1,n2"}
+    assert all(str(row[name])[:4] in ("job-", "user") for row in jobs for name in ("Job", "Uid"))
+    assert str(builders.START_NS)[:6] not in json.dumps(whole)
+    assert [jobs[0][name] == jobs[2][name] for name in ("Uid", "Account", "Job")] == [1, 1, 0]
+    assert {row["Job"] for row in whole} == {row["Job"] for row in jobs}
+    assert not {row["Uid"] for row in whole} & {row["Uid"] for row in again}
+    assert sum(row["ConsumedEnergy_uj"] for row in jobs) == 4 * 10**9
+    assert "--anonymous: goes with --all" in used.fails("report", "jobs", "--anonymous")

@@ -11,7 +11,8 @@ from joulemark import units
 from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, Text
-from joulemark.store.sums import Use
+from joulemark.store.session import Session
+from joulemark.store.sums import Use, clusters
 
 KEYS = ("cluster", "user", "account", "partition", "month", "day")
 LEGEND = (
@@ -72,6 +73,17 @@ def _day(name: str, text: str | None) -> int | None:
         return (datetime.date.fromisoformat(text) - EPOCH).days
     except ValueError:
         raise UserError(f"{name}: '{text}' is not a day such as 2026-11-21") from None
+
+
+def chosen_clusters(session: Session, names: str | None) -> tuple[str, ...]:
+    """Of --clusters; none: all."""
+    wanted = tuple(filter(None, (names or "").split(",")))
+    known = clusters(session)
+    for name in wanted:
+        if name not in known:
+            there = f"there are: {', '.join(known)}" if known else "there are no jobs"
+            raise UserError(f"--clusters: the store has no jobs of '{name}'; {there}")
+    return wanted
 
 
 def group(found: Iterable[Use], by: list[str]) -> list[Group]:

@@ -116,6 +116,26 @@ def _days(first_day: int | None, end_day: int | None) -> tuple[str, list[int]]:
     return "".join(text for text, _ in known), [day for _, day in known]
 
 
+class Chosen(NamedTuple):
+    """Jobs that began from first_day to before end_day, of these clusters (none: of all)."""
+
+    first_day: int | None = None
+    end_day: int | None = None
+    clusters: tuple[str, ...] = ()
+
+    def where(self) -> tuple[str, list]:
+        """SQL after another condition, and its values."""
+        text, values = _days(self.first_day, self.end_day)
+        if self.clusters:
+            text += f" AND Cluster IN ({', '.join('?' * len(self.clusters))})"
+        return text, [*values, *self.clusters]
+
+
+def clusters(session: Session) -> list[str]:
+    """Those whose jobs the store has, or had."""
+    return sorted(name for (name,) in session.rows("SELECT DISTINCT Cluster FROM payer"))
+
+
 # What Use has after its keys: of which column, and how a job's parts have it.
 WHOLE, SHARE, FLAG, KNOWN = "whole", "share", "flag", "known"
 FIELDS = {
@@ -331,11 +351,9 @@ class Kept:
 BATCH = 5000
 
 
-def top_jobs(
-    session: Session, count: int, first_day: int | None, end_day: int | None
-) -> list[dict]:
+def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
     """The job rows with the most energy, with UserName, Account and PartitionName."""
-    where, values = _days(first_day, end_day)
+    where, values = chosen.where()
     rows = session.rows(
         f"{SELECT} WHERE Payer > 0 AND ConsumedEnergy_uj IS NOT NULL{where}"
         f" ORDER BY ConsumedEnergy_uj DESC LIMIT {int(count)}",
@@ -344,11 +362,9 @@ def top_jobs(
     return _with_payers(session, map(as_dict, rows))
 
 
-def all_rows(
-    session: Session, first_day: int | None, end_day: int | None, steps: bool
-) -> Iterator[list[dict]]:
+def all_rows(session: Session, chosen: Chosen, steps: bool) -> Iterator[list[dict]]:
     """Every row in batches, so that a program's memory does not grow with the store."""
-    where, values = _days(first_day, end_day)
+    where, values = chosen.where()
     kind = "Payer > 0" if not steps else "1 = 1"
     last: tuple = ("", -1, -1, "")
     after = (

@@ -16,6 +16,7 @@ examples:
   joulemark report jobs --top 10
   joulemark report jobs --since 2026-11-01 --format markdown
   joulemark report jobs --all --format parquet --out jobs.parquet
+  joulemark report jobs --all --anonymous --format csv --out study.csv
 """
 
 
@@ -26,6 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="all of them; not for people")
     parser.add_argument("--steps", action="store_true", help="with --all: steps' rows too")
+    parser.add_argument(
+        "--anonymous",
+        action="store_true",
+        help="with --all: whose job it was by names of this export, without nodes and hours",
+    )
+    parser.add_argument(
+        "-M", "--clusters", metavar="LIST", help="jobs of these clusters (default: all)"
+    )
     parser.add_argument("--since", metavar="DAY", help="jobs that began on this day or later")
     parser.add_argument("--until", metavar="DAY", help="jobs that began on this day or earlier")
     parser.add_argument(
@@ -46,17 +55,23 @@ def _count(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Prints the greatest jobs, or writes all of them batch by batch."""
     from joulemark import config, layout, output, store
-    from joulemark.accounting import joblist, usage
-    from joulemark.store.sums import all_rows, top_jobs
+    from joulemark.accounting import anonymous, joblist, usage
+    from joulemark.store.sums import Chosen, all_rows, top_jobs
 
     days = usage.days(options.since, options.until)
     if options.all and options.format not in output.FORMATS:
         raise UserError(f"--all: it is for the formats {', '.join(output.FORMATS)}")
+    if options.anonymous and not options.all:
+        raise UserError("--anonymous: goes with --all")
     with store.reading(config.load().store) as session:
+        chosen = Chosen(*days, usage.chosen_clusters(session, options.clusters))
         if options.all:
-            output.write(all_rows(session, *days, options.steps), options.format, options.out)
+            batches = all_rows(session, chosen, options.steps)
+            if options.anonymous:
+                batches = anonymous.anonymous(batches)
+            output.write(batches, options.format, options.out)
             return 0
-        rows = top_jobs(session, options.top, *days)
+        rows = top_jobs(session, options.top, chosen)
     if options.format in output.FORMATS:
         output.write([rows], options.format, options.out)
     else:

@@ -34,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEYS",
         help=f"one or more of {','.join(KEYS)} (default: user)",
     )
+    parser.add_argument(
+        "-M", "--clusters", metavar="LIST", help="of these clusters (default: all)"
+    )
     parser.add_argument("--since", metavar="DAY", help="what was used on this day and later")
     parser.add_argument("--until", metavar="DAY", help="what was used on this day and earlier")
     parser.add_argument(
@@ -66,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
     period = next((name for name in ("day", "month") if name in options.by), None)
     days = usage.days(options.since, options.until)
     with store.reading(config.load().store) as session:
+        clusters = usage.chosen_clusters(session, options.clusters)
         found = uses(session, period, *days)
+        found = [use for use in found if not clusters or use.cluster in clusters]
         zones = Zones(session)
     groups = usage.group(found, options.by)
     if options.format in output.FORMATS:
