@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
 
@@ -21,7 +22,7 @@ epilog-environment slurmctld running-config; with --nodes also clock and slurm-c
 
 examples:
   joulemark doctor                       this machine
-  joulemark doctor --nodes all           and every node, each asked by srun: takes a CPU of it
+  joulemark doctor --nodes all           and every node, by srun, many at once: a CPU of each
   joulemark doctor --node n1             this machine as node n1
   joulemark doctor --json                for a program
 """
@@ -38,8 +39,25 @@ SHARED_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where to look."""
     parser.add_argument("--nodes", metavar="LIST", help="also these nodes, n[1-4] or `all`")
+    parser.add_argument(
+        "--wait",
+        type=_seconds,
+        default=5.0,
+        metavar="SECONDS",
+        help="how long for a place on a node that others use (default: 5)",
+    )
     parser.add_argument("--node", metavar="NAME", help="this machine's name as a node")
     parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time in seconds up to 3600")
+    return seconds
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,14 +73,22 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
     site = Site(conf, options.node)
     checks = (*slurm_checks.CHECKS, *node_checks.CHECKS)
-    findings = [found for check in checks for found in check(site)]
+    found = (found for check in checks for found in check(site))
     if options.nodes:
-        findings += everywhere.visit(site, options.nodes)
+        found = itertools.chain(found, everywhere.visit(site, options.nodes, options.wait))
+    findings = list(found if options.json else _printed(found))
     if options.json:
         keys = {key: conf.get(key) for key in SHARED_KEYS}
         lines = [found.data() for found in findings]
         about = {"node": site.node, "time": time.time(), "slurm_conf": keys, "findings": lines}
         print(json.dumps(about))
-    else:
-        print("\n".join(found.line() for found in findings) or "nothing found")
+    elif not findings:
+        print("nothing found")
     return exit_code(findings)
+
+
+def _printed(found):
+    """Each as it is found."""
+    for one in found:
+        print(one.line(), flush=True)
+        yield one

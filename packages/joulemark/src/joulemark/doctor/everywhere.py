@@ -3,48 +3,81 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from joulemark import hostlist
 from joulemark.doctor.finding import ERROR, Finding
-from joulemark.doctor.site import Site
+from joulemark.doctor.site import Site, ask
 
-SRUN_S = 120
+AT_ONCE = 64  # so that slurmctld's other clients are heard, too
+# A node whose task has begun looks for so long at most.
+LOOK_S = 30.0
 # Longer than a job's start takes; a node's word is compared with the time it had to speak in.
 CLOCK_S = 1.0
+AWAY = ("down", "drain", "fail", "unknown", "power", "reboot", "maint", "future", "not_respond")
+# The findings are the answer: a task that fails for them would be a FAILED job in the accounting.
+LOOK = '"$0" -m joulemark doctor --json || :'
 
 
-def visit(site: Site, nodes: str) -> Iterator[Finding]:
-    """One task on each node; nodes is a host list, or `all`."""
+def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
+    """One task on each node, many at once; findings come as nodes answer.
+
+    nodes: a host list, or `all`; wait_s: how long for a node's place.
+    """
     if nodes == "all":
         names = [name for line in site.conf.nodes for name in hostlist.expand(line["nodename"])]
     else:
         names = hostlist.expand(nodes)
+    away = _away()
     for name in names:
-        yield from _visit_one(site, name)
+        if name in away:
+            fix = "asked when it is back: `joulemark doctor --nodes` again"
+            yield Finding("node", ERROR, "sinfo", away[name], fix, name)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = [pool.submit(_visit_one, site, name, wait_s) for name in names if name not in away]
+        for one in as_completed(asked):
+            yield from one.result()
 
 
-def _visit_one(site: Site, name: str) -> Iterator[Finding]:
-    command = [sys.executable, "-m", "joulemark", "doctor", "--json"]
-    words = ["srun", "-Q", f"-w{name}", "-N1", "-n1", f"--immediate={SRUN_S}", *command]
+def _away() -> dict[str, str]:
+    """Nodes that srun would wait for in vain, and what Slurm says of them."""
+    answer = ask("sinfo", "-h", "-N", "-o", "%N|%T|%E")
+    lines = (line.split("|", 2) for line in answer.out.splitlines() if line.count("|") >= 2)
+    return {
+        name: f"{state}{'' if why in ('none', '') else f' ({why})'}"
+        for name, state, why in lines
+        if state.endswith("*") or state.lower().startswith(AWAY)
+    }
+
+
+def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
+    command = ["sh", "-c", LOOK, sys.executable]
+    immediate = f"--immediate={max(1, math.ceil(wait_s))}"
+    words = ["srun", "-Q", f"-w{name}", "-N1", "-n1", immediate, *command]
     before = time.time()
     try:
         done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SRUN_S + 30
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=wait_s + LOOK_S,
         )
         said = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         value = done.stderr.strip() if isinstance(error, ValueError) else str(error)
-        fix = "run `joulemark doctor` on the node itself"
-        yield Finding("node", ERROR, " ".join(words[:3]), value or "no answer", fix, name)
-        return
-    yield from _clock(name, said["time"], before, time.time())
-    yield from _keys(site, name, said["slurm_conf"])
-    for found in said["findings"]:
-        yield Finding(**{**found, "node": name})
+        fix = "run `joulemark doctor` on the node itself, or wait longer for a place: `--wait`"
+        return [Finding("node", ERROR, " ".join(words[:3]), value or "no answer", fix, name)]
+    return [
+        *_clock(name, said["time"], before, time.time()),
+        *_keys(site, name, said["slurm_conf"]),
+        *(Finding(**{**found, "node": name}) for found in said["findings"]),
+    ]
 
 
 def _clock(name: str, told: float, before: float, after: float) -> Iterator[Finding]:
