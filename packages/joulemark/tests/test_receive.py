@@ -12,9 +12,10 @@ import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import config
+from joulemark import config, secret
 from joulemark.accounting import receive
 from joulemark.accounting.receive import Arrived, Refused
+from joulemark.errors import UserError
 from joulemark.store import session
 
 CLUSTER = "c1"
@@ -247,3 +248,23 @@ def test_a_password_file_may_lack_its_last_newline(tmp_path, end):
     broker = receive.Broker("localhost", 1883, "joulemark", "u", str(path), False, *[None] * 3)
     assert broker.password() == "open sésame "
     assert session.read_password(config.Place.parse("mysql://u@host/db", path)) == "open sésame "
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "said"),
+    [
+        (b"\xff\n", 0o600, "is not UTF-8"),
+        (b"\n", 0o600, "no password in its first line"),
+        (b"secret\n", 0o640, "others may read it: `chmod 600"),
+        (None, 0, "No such file"),
+    ],
+)
+def test_a_password_that_cannot_be_read_is_one_line(tmp_path, content, mode, said):
+    path = tmp_path / "password"
+    if content is not None:
+        path.write_bytes(content)
+        path.chmod(mode)
+    with pytest.raises(UserError) as caught:
+        secret.read(path)
+    assert str(caught.value).startswith(f"{path}: ") and said in str(caught.value)
+    assert "secret" not in str(caught.value)

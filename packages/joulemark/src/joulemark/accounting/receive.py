@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import stat
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import config as site
+from joulemark import secret
 from joulemark.accounting import folders, noderecord
 from joulemark.errors import UserError
 from joulemark.profile.node import is_later
@@ -85,15 +85,7 @@ class Broker:
 
     def password(self) -> str | None:
         """From a file that only we may read."""
-        if self.password_file is None:
-            return None
-        path = Path(self.password_file)
-        try:
-            if stat.S_IMODE(path.stat().st_mode) & 0o077:
-                raise UserError(f"{path}: holds a secret, but others may read it: chmod 600 it")
-            return path.read_text().splitlines()[0]
-        except (OSError, IndexError) as error:
-            raise UserError(f"{path}: no password in it: {error}") from None
+        return secret.read(Path(self.password_file)) if self.password_file else None
 
 
 # -- what a message is ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from joulemark import secret
 from joulemark.errors import UserError
 from joulemark.store.place import Place
 
@@ -108,18 +109,8 @@ class Session:
 
 
 def read_password(place: Place) -> str | None:
-    """The password; a file that others may read too is refused."""
-    path = place.password_file
-    if path is None:
-        return None
-    try:
-        if path.stat().st_mode & 0o077:
-            raise UserError(f"{path}: others may read this password: `chmod 600 {path}`")
-        return path.read_text(encoding="utf-8").rstrip("\n")
-    except OSError as error:
-        raise UserError(
-            f"store_password_file {path}: {error.strerror}: only who may read it can use the store"
-        ) from None
+    """Of the file that store_password_file names, if any."""
+    return secret.read(place.password_file) if place.password_file else None
 
 
 def driver_missing(place: Place, module: str) -> UserError:
