@@ -29,6 +29,8 @@ def test_keys_of_others_are_left_to_them(tmp_path):
             GOOD + "price_per_kw: 1\n",
             ":4: price_per_kw: is not known; did you mean 'price_per_kwh'?",
         ),
+        (GOOD + "cluster: two\n", ":4: cluster: is given twice; remove one"),
+        (GOOD + "currency: \udcff\n", ": not YAML: unacceptable character"),
         (GOOD + "xyzzy: 1\n", ":4: xyzzy: is not known; correct or remove it"),
         (GOOD + "[a]: 1\n", ":4: expected `key: value` lines"),
         ("- 1\n", ":1: expected `key: value` lines"),
@@ -37,10 +39,11 @@ def test_keys_of_others_are_left_to_them(tmp_path):
 )
 def test_error_names_file_line_and_key(tmp_path, text, expected):
     path = tmp_path / "joulemark.yaml"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     with pytest.raises(UserError) as caught:
         config.load(path)
     assert str(caught.value).startswith(f"{path}{expected}")
+    assert "\n" not in str(caught.value)
 
 
 def test_the_daemon_knows_the_same_keys():

@@ -106,11 +106,14 @@ class Section:
 
     def __init__(self, path: Path, root, known: Collection[str], prefix: str = ""):
         self._path, self._prefix = path, prefix
-        self.nodes = {key.value: value for key, value in root.value if key.id == "scalar"}
-        for key, _ in root.value:
+        self.nodes = {}
+        for key, value in root.value:
+            line = key.start_mark.line + 1
             if key.id != "scalar":
-                line = key.start_mark.line + 1
                 raise UserError(f"{path}:{line}: expected `key: value` lines, such as `cpus: 8`")
+            if key.value in self.nodes:
+                raise UserError(f"{path}:{line}: {prefix}{key.value}: is given twice; remove one")
+            self.nodes[key.value] = value
             if key.value not in known:
                 import difflib  # here, because sound files need none
 
@@ -233,7 +236,7 @@ def _root(path: Path):
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or error
+        problem = getattr(error, "problem", None) or str(error).replace("\n", ",")
         raise UserError(f"{path}{line}: not YAML: {problem}") from None
     if not isinstance(root, yaml.MappingNode):
         raise UserError(f"{path}:1: expected `key: value` lines, such as `cluster: NAME`")
