@@ -10,30 +10,30 @@ _NAME = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 
 
-def expand(text: str) -> list[str]:
-    """Every node that a Slurm host list names, in its order, each once."""
+def expand(text: str, where: str = "--nodes") -> list[str]:
+    """Every node that a Slurm host list names, in its order, each once; where: it was written."""
     names = _NAME.findall(text)
     if ",".join(names) != text:
-        raise UserError(f"--nodes: '{text}' is not a node list such as n1,n2 or n[1-4]")
-    return list(dict.fromkeys(node for name in names for node in _expand_one(name)))
+        raise UserError(f"{where}: '{text}' is not a node list such as n1,n2 or n[1-4]")
+    return list(dict.fromkeys(node for name in names for node in _expand_one(name, where)))
 
 
-def _expand_one(name: str) -> list[str]:
+def _expand_one(name: str, where: str) -> list[str]:
     bracket = _BRACKET.search(name)
     if not bracket:
         return [name]
-    head, tail = name[: bracket.start()], _expand_one(name[bracket.end() :] or "")
+    head, tail = name[: bracket.start()], _expand_one(name[bracket.end() :], where)
     return [
         f"{head}{number}{rest}"
         for part in bracket.group(1).split(",")
-        for number in _numbers(part)
+        for number in _numbers(part, where)
         for rest in tail
     ]
 
 
-def _numbers(part: str) -> list[str]:
+def _numbers(part: str, where: str) -> list[str]:
     first, dash, last = part.partition("-")
     if not (first.isdigit() and (not dash or last.isdigit())):
-        raise UserError(f"--nodes: '[{part}]' is not a range of node numbers such as [1-4]")
+        raise UserError(f"{where}: '[{part}]' is not a range of node numbers such as [1-4]")
     width = len(first)
     return [f"{number:0{width}d}" for number in range(int(first), int(last or first) + 1)]

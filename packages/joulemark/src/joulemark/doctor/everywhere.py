@@ -30,7 +30,9 @@ def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
     nodes: a host list, or `all`; wait_s: how long for a node's place.
     """
     if nodes == "all":
-        names = [name for line in site.conf.nodes for name in hostlist.expand(line["nodename"])]
+        written = f"{site.conf.path}: NodeName"
+        lists = [hostlist.expand(line["nodename"], written) for line in site.conf.nodes]
+        names = [name for names in lists for name in names]
     else:
         names = hostlist.expand(nodes)
     away = _away()
@@ -66,6 +68,7 @@ def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=wait_s + LOOK_S,
         )
         said = json.loads(done.stdout)

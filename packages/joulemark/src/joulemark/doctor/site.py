@@ -46,6 +46,7 @@ def ask(*words: str | Path, env: dict[str, str] | None = None) -> Answer:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=ANSWER_S,
         )
     except subprocess.TimeoutExpired:
@@ -67,8 +68,9 @@ class Site:
         """The one NodeName that is on this host; "": none is, or several are."""
         found = []
         for line in self.conf.nodes:
-            names = hostlist.expand(line["nodename"])
-            hosts = hostlist.expand(line.get("nodehostname", line["nodename"]))
+            names = hostlist.expand(line["nodename"], f"{self.conf.path}: NodeName")
+            hosts = line.get("nodehostname", line["nodename"])
+            hosts = hostlist.expand(hosts, f"{self.conf.path}: NodeHostname")
             found += [name for name, host in zip(names, hosts) if host == self.host]
         return found[0] if len(found) == 1 else ""
 

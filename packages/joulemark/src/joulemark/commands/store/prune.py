@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from joulemark import config
     from joulemark.accounting import prune
 
-    site = config.load()
+    site = config.load(for_merge=True)
     day = prune.first_kept(options.keep, prune.today(site))
     if options.dry_run:
         print(f"{prune.count(site, day)} jobs ended before {day}")

@@ -1,0 +1,84 @@
+# `joulemark doctor --nodes`: many nodes at once, by an srun that is none.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+FINDING = {"check": "sensors", "level": "warning", "where": "x", "value": "y", "fix": "z"}
+ANSWER = {"node": "NODE", "time": "NOW", "slurm_conf": {}, "findings": [FINDING]}
+SRUN = """\
+#!/bin/sh
+for word; do case $word in -w*) node=${word#-w};; esac; done
+[ "${node#n}" -gt %d ] && exec sleep 600
+sed "s/NODE/$node/; s/\\"NOW\\"/$(date +%%s.%%N)/" "$0.json"
+"""
+SINFO = """\
+#!/bin/sh
+echo 'n1|idle|none'
+echo 'n2|down*|Not responding'
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """Makes a slurm.conf of so many nodes, the last ones of which never answer."""
+
+    def make(nodes: int, hung: int = 0):
+        conf = tmp_path / "slurm.conf"
+        conf.write_text(f"ClusterName=c\nSlurmctldHost=far\nNodeName=n[1-{nodes}] CPUs=1\n")
+        programs = {"srun": SRUN % (nodes - hung), "sinfo": SINFO, "scontrol": "#!/bin/false\n"}
+        for name, text in programs.items():
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        (tmp_path / "srun.json").write_text(json.dumps(ANSWER))
+        monkeypatch.setenv("SLURM_CONF", str(conf))
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        monkeypatch.setattr("joulemark.doctor.everywhere.LOOK_S", 2.0)
+
+    return make
+
+
+def nodes_of(text: str, check: str) -> set[str]:
+    return set(re.findall(rf"^\w+: (n\d+): {check}: ", text, re.MULTILINE))
+
+
+def test_each_node_is_asked_and_one_that_is_down_is_not_waited_for(cluster, site):
+    cluster(40)
+    code, out, _ = site.run("doctor", "--nodes", "all")
+    assert code == 2
+    assert nodes_of(out, "sensors") == {f"n{n}" for n in range(1, 41) if n != 2}
+    assert nodes_of(out, "node") == {"n2"} and "down* (Not responding)" in out
+
+
+def test_nodes_that_never_answer_hold_up_no_other(cluster, site):
+    cluster(100, hung=5)
+    code, out, _ = site.run("doctor", "--nodes", "all", "--wait", "1", "--json")
+    found = json.loads(out)["findings"]
+    hung = {one["node"] for one in found if one["check"] == "node"}
+    assert code == 2 and hung == {"n2", *(f"n{n}" for n in range(96, 101))}
+    assert len({one["node"] for one in found if one["check"] == "sensors"}) == 94
+
+
+def test_findings_come_as_nodes_answer(cluster, site):
+    """The first is there while a node still lets wait."""
+    cluster(3, hung=1)
+    words = [sys.executable, "-m", "joulemark", "doctor", "--nodes", "n1,n3", "--wait", "3600"]
+    pipe = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(words, **pipe) as doctor:
+        assert any(line.startswith("warning: n1: sensors") for line in doctor.stdout)
+        assert doctor.poll() is None
+        os.killpg(doctor.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "1e9"])
+def test_a_wait_that_is_none_is_refused(site, capsys, text):
+    with pytest.raises(SystemExit):
+        site.run("doctor", "--wait", text)
+    assert f"'{text}' is not a time in seconds" in capsys.readouterr().err
