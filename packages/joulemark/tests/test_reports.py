@@ -259,7 +259,23 @@ def test_a_line_that_is_no_text_is_named_and_left_out(site, results):
         file.write(b'"}\n{"cpu": "\xff"}\n')
     code, out, err = site.run("report", "table", "mod2am", "--format", "json")
     assert code == 0 and [record["size"] for record in json.loads(out)] == [500]
-    assert "cooked.jsonl:2: verified: null" in err and "cooked.jsonl:3: not JSON" in err
+    assert "cooked.jsonl:2: verified: null" in err
+    assert "cooked.jsonl:3: not UTF-8: byte 10 is 0xff: line left out" in err
+
+
+def test_a_figure_s_name_is_no_folder_for_figures(site, results, capsys):
+    results(line())
+    path = site.folder / "x.PDF"
+    for words in (
+        ("compare", "mod2am", "--with", "LRZ", "--plot"),
+        ("report", "scaling", "mod2am", "--plot"),
+        ("report", "plot", "mod2am", "--out"),
+    ):
+        with pytest.raises(SystemExit):
+            site.run(*words, str(path))
+        said = f"{words[-1]}: '{path}' is no folder: name one, such as {site.folder}, with"
+        assert f"{said} --figures pdf" in capsys.readouterr().err
+        assert not path.exists()
 
 
 def test_a_file_named_twice_counts_once(site, results):

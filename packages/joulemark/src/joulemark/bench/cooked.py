@@ -55,7 +55,7 @@ def load(places: list[str]) -> list[Measurement]:
             if not line.strip():
                 continue
             try:
-                found.append(parse(line))
+                found.append(parse(_text(line)))
             except LineError as error:
                 print(f"joulemark: {path}:{number}: {error}: line left out", file=sys.stderr)
     return found
@@ -74,7 +74,16 @@ def _files(places: list[str]) -> list[Path]:
     return list(files)
 
 
-def parse(line: str | bytes) -> Measurement:
+def _text(line: bytes) -> str:
+    """Python would take some lines for UTF-16, and say so of others."""
+    try:
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = line[error.start]
+        raise LineError(f"not UTF-8: byte {error.start + 1} is 0x{byte:02x}") from None
+
+
+def parse(line: str) -> Measurement:
     """One line; LineError says which key is wrong."""
     try:
         values = json.loads(line)

@@ -24,8 +24,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, and where the figures go."""
     sources.add_arguments(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the figures")
-    sources.add_figures(parser)
+    sources.add_figures(parser, "--out", required=True, help="folder for the figures")
     parser.add_argument(
         "--peak",
         type=_peak,

@@ -47,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how to print (default: terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
-    parser.add_argument("--plot", metavar="DIR", help="draw it there too")
-    sources.add_figures(parser)
+    sources.add_figures(parser, "--plot", help="draw it in this folder too")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,16 +36,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_figures(parser: argparse.ArgumentParser) -> None:
-    """--figures."""
+def add_figures(parser: argparse.ArgumentParser, folder: str, **how) -> None:
+    """The option that names the figures' folder, and --figures."""
     from joulemark.output import FIGURES
 
+    parser.add_argument(folder, type=_folder, metavar="DIR", **how)
     parser.add_argument(
         "--figures",
         choices=[suffix.lstrip(".") for suffix in FIGURES],
         default="png",
         help="the figures' kind (default: png)",
     )
+
+
+def _folder(text: str) -> str:
+    """No figure's name, which would become a folder with figures of another kind."""
+    from joulemark.output import FIGURES
+
+    folder, name = os.path.split(text)
+    suffix = os.path.splitext(name)[1].lower()
+    if suffix in FIGURES:
+        kind = suffix.lstrip(".")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no folder: name one, such as {folder or '.'}, with --figures {kind}"
+        )
+    return text
 
 
 def names(text: str) -> list[str]:
