@@ -59,9 +59,17 @@ def test_a_zone_that_is_not_known_is_named(site):
     for name in ("Europe/Atlantis", "../../etc/passwd", "Europe"):
         text = site.yaml.read_text()
         site.configure(f"timezone: {name}\n")
-        with pytest.raises(UserError, match=rf":\d+: timezone: '{name}' is not known here"):
-            config.load(site.yaml)
+        assert f"joulemark.yaml:5: timezone: '{name}' is not known here" in site.fails("merge")
         site.yaml.write_text(text)
+
+
+def test_only_a_merge_needs_the_zone(site):
+    """A login node may lack tzdata: the days of what is stored are in the store."""
+    site.leave(1)
+    site.out("merge")
+    site.configure("timezone: Europe/Atlantis\n")
+    for words in (("report", "usage"), ("report", "jobs"), ("export", "prometheus")):
+        assert "uid 1000" in site.out(*words)
 
 
 def at(text):

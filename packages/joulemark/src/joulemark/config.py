@@ -72,8 +72,11 @@ def find() -> Path:
     return Path("/etc/slurm/joulemark.yaml")
 
 
-def load(path: Path | None = None) -> Config:
-    """The checked configuration; raises UserError with file, line and key."""
+def load(path: Path | None = None, *, for_merge: bool = False) -> Config:
+    """The checked configuration; raises UserError with file, line and key.
+
+    for_merge: the time zone must be known here, too; others need not load it.
+    """
     path = path or find()
     file = Section(path, _root(path), KEYS)
     return Config(
@@ -82,7 +85,7 @@ def load(path: Path | None = None) -> Config:
         store=file.store(),
         rates=file.rates(),
         profiles=file.maybe_path("profile_dir"),
-        timezone=file.timezone(),
+        timezone=file.timezone(for_merge),
     )
 
 
@@ -155,11 +158,11 @@ class Section:
         except ValueError as error:
             raise self._wrong("store", str(error)) from None
 
-    def timezone(self) -> str:
-        """The name of a zone that is known here."""
+    def timezone(self, must_be_known: bool) -> str:
+        """The name of a zone, of one that is known here where it must be."""
         name = self.maybe("timezone", "such as Europe/Berlin") or days.UTC
         try:
-            return days.Zone(name).name
+            return days.Zone(name).name if must_be_known else name
         except ValueError:
             raise self._wrong(
                 "timezone",

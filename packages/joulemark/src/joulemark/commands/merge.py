@@ -97,10 +97,10 @@ def run(options: argparse.Namespace) -> int:
     if options.ended:
         from joulemark.accounting import ended  # which needs to start processes: 10 ms
 
-        return ended.run(config.load(), options.ended, options.tell, options.wait)
+        return ended.run(config.load(for_merge=True), options.ended, options.tell, options.wait)
     runs = (merge.JobRun(options.job, _said_by_slurm(options)),) if options.job else ()
     request = merge.Request(runs, options.rebuild, options.print_comment)
-    return merge.run(config.load(), request, options.wait)
+    return merge.run(config.load(for_merge=True), request, options.wait)
 
 
 def _said_by_slurm(options: argparse.Namespace):
