@@ -225,6 +225,21 @@ def test_regions_are_the_union_of_threads(site):
     assert spans.spans(open_one)[0].end_s == open_one.marks[-1].time_s
 
 
+@pytest.mark.parametrize(
+    ("marks", "said"),
+    [
+        ([(1, "begin", 10), (2, "end", 10), (3, "begin", 11), (4, "end", 11)], "n1"),
+        ([(1, "begin", 10), (2, "begin", 11), (3, "end", 10), (4, "end", 11)], "n1, 2 threads"),
+        ([(1, "begin", 10), (2, "begin", 10), (3, "end", 10), (4, "begin", 11)], "n1, 2 threads"),
+        ([(1, "end", 10), (2, "begin", 10), (3, "end", 10), (4, "begin", 11)], "n1"),
+    ],
+    ids=["one after the other", "at once", "nested", "a begin was left out"],
+)
+def test_threads_are_those_that_were_in_regions_at_once(site, marks, said):
+    marks = [(second, kind, "r", -1, thread) for second, kind, thread in marks]
+    assert spans.mapping(node.read_node(leave(site, marks=marks))) == said
+
+
 def run(capsys, *argv):
     assert cli.main(["report", "profile", *argv]) == 0
     return capsys.readouterr().out

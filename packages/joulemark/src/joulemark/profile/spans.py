@@ -59,13 +59,26 @@ def spans(profile: NodeProfile) -> list[Span]:
 def mapping(profile: NodeProfile) -> str:
     """Where the job's work was: `n1: ranks 0-3, 8 threads`."""
     ranks = sorted({mark.rank for mark in profile.marks if mark.rank >= 0})
-    threads = len({(mark.rank, mark.thread) for mark in profile.marks})
+    threads = _threads_at_once(profile)
     words = [profile.node]
     if ranks:
         words.append(f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_ranges(ranks)}")
     if threads > max(len(ranks), 1):
         words.append(f"{threads} threads")
     return ", ".join(words)
+
+
+def _threads_at_once(profile: NodeProfile) -> int:
+    """The most that were in regions at a time: commands one after the other are one thread."""
+    depths: dict[tuple[int, int], int] = {}  # of each rank's thread that is in a region
+    most = 0
+    for mark in profile.marks:
+        thread = (mark.rank, mark.thread)
+        depth = depths.pop(thread, 0) + (1 if mark.kind == "begin" else -1)
+        if depth > 0:
+            depths[thread] = depth
+        most = max(most, len(depths))
+    return most
 
 
 def _ranges(numbers: list[int]) -> str:

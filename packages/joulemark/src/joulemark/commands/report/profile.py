@@ -10,10 +10,11 @@ from joulemark.errors import UserError
 SUMMARY = "show a job's power over time, with its regions"
 EPILOG = """\
 Of jobs that were submitted with --energy=profile or --energy=profile,HZ: one row a node of each
-job, with the ranks that marked regions there; with several jobs, mappings of the same work can be
-compared as in Mont-Blanc's figure 9. Power is what the job was charged, not what the node drew;
-regions are shaded while at least one thread was inside. Without --out it is drawn for the
-terminal. You see your own jobs' profiles. The file itself is profile_dir/CLUSTER.JOB.h5 (HDF5).
+job, with the ranks that marked regions there and, where these are more, how many threads were in
+regions at once; with several jobs, mappings of the same work can be compared as in Mont-Blanc's
+figure 9. Power is what the job was charged, not what the node drew; regions are shaded while at
+least one thread was inside. Without --out it is drawn for the terminal. You see your own jobs'
+profiles. The file itself is profile_dir/CLUSTER.JOB.h5 (HDF5).
 
 examples:
   joulemark report profile 12
