@@ -62,6 +62,7 @@ def test_money_alone_is_told_apart_by_currency(filled):
     for currency in ("EUR", "CHF"):
         cost = found[f'joulemark_cost{nobody},currency="{currency}"}}']
         assert float(cost) == pytest.approx(100e-6)
+        assert found[f'joulemark_cost_jobs{nobody},currency="{currency}"}}'] == "1"
     error_j = float(found[f"joulemark_energy_uncertainty_joules{nobody}}}"])
     assert error_j == pytest.approx(2 * math.hypot(2 * 1, math.sqrt(2) * 0.1))
 

@@ -80,6 +80,8 @@ def test_another_currency_makes_no_second_line_of_a_user(moved):
     assert first["cost_error_CHF"] == pytest.approx(2 * first["cost_error_EUR"])
     assert (second["cost"], second["currency"]) == (pytest.approx(0.25), "EUR")
     assert second["cost_EUR"] == second["cost"] and second["cost_CHF"] is None
+    assert [first["jobs"], first["cost_jobs_EUR"], first["cost_jobs_CHF"]] == [3, 1, 1]
+    assert [second["jobs"], second["cost_jobs_EUR"], second["cost_jobs_CHF"]] == [1, 1, 0]
     out = moved.out("report", "usage", "--format", "markdown")
     heads, _, *rows = (dict(enumerate(row)) for row in markdown_rows(out))
     column = next(index for index, head in heads.items() if head == "Cost")

@@ -58,6 +58,13 @@ METRICS = (
         label="currency",
     ),
     Metric(
+        "cost_jobs",
+        "gauge",
+        "Of joulemark_jobs_total those that joulemark_cost is of, by currency.",
+        lambda g: {currency: cost.jobs for currency, cost in g.costs.items()},
+        label="currency",
+    ),
+    Metric(
         "covered_jobs_total",
         "counter",
         "Of joulemark_jobs_total those that a sum, such as the cost, is of.",

@@ -35,6 +35,7 @@ class Cost:
 
     value: float | None
     error: float | None
+    jobs: int = 0  # whose cost it is
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,9 @@ def _costs(parts: list[Use]) -> dict[str, Cost]:
             known.setdefault(part.currency, []).append(part)
     return {
         currency: Cost(
-            math.fsum(part.cost for part in found), math.fsum(part.cost_error for part in found)
+            math.fsum(part.cost for part in found),
+            math.fsum(part.cost_error for part in found),
+            sum(part.cost_jobs for part in found),
         )
         for currency, found in sorted(known.items())
     }
@@ -188,7 +191,11 @@ def _money(costs: dict[str, Cost], currencies: list[str]) -> dict:
     found = {"cost": cost.value, "cost_error": cost.error, "currency": only}
     for currency in currencies if len(currencies) > 1 else ():
         cost = costs.get(currency, unknown)
-        found |= {f"cost_{currency}": cost.value, f"cost_error_{currency}": cost.error}
+        found |= {
+            f"cost_{currency}": cost.value,
+            f"cost_error_{currency}": cost.error,
+            f"cost_jobs_{currency}": cost.jobs,
+        }
     return found
 
 

@@ -9,9 +9,9 @@ EPILOG = """\
 Sums over all ended jobs of the store, by cluster, user, account and partition:
 joulemark_jobs_total, joulemark_energy_joules_total with joulemark_energy_uncertainty_joules (k=2),
 overhead, carbon, cost, and how many jobs are estimated or incomplete; of how many jobs a sum is,
-joulemark_covered_jobs_total says. What is not known has no sample. The file is replaced whole, so
-that the collector never reads half of it. A sum falls only when a record is corrected, which
-Prometheus takes for a counter's restart.
+joulemark_covered_jobs_total says, and of a currency's joulemark_cost joulemark_cost_jobs. What is
+not known has no sample. The file is replaced whole, so that the collector never reads half of it.
+A sum falls only when a record is corrected, which Prometheus takes for a counter's restart.
 
 examples:
   joulemark export prometheus --output /var/lib/prometheus/node-exporter/joulemark.prom

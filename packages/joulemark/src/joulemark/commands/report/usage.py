@@ -15,7 +15,7 @@ A sum that lacks jobs says so, `720 (2 of 3)`: of one job there was no factor. I
 parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of `jobs` a sum is.
 csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
 the price changed its currency, `cost` is of those of one currency alone, and each currency has a
-column of its own, too (cost_EUR, cost_CHF).
+column of its own, too (cost_EUR, cost_CHF), with the jobs that it is of (cost_jobs_EUR).
 
 examples:
   joulemark report usage
