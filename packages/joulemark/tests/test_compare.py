@@ -59,11 +59,21 @@ def test_sides_of_unknown_nodes_have_columns_and_names_of_their_own(site, result
     assert next(row for row in body if row[0] == "1000")[1:] == ["40.0", "20.0", "0.28"]
 
 
-def test_sides_of_one_name_share_no_cell(site, results):
+def test_sides_that_differ_in_target_alone_share_neither_name_nor_cell(site, results):
     results(line(1000), line(1000, time_s=0.1, target="aarch64"))
     out = site.out("compare", "mod2am", "--with", "SNIC", "--format", "markdown")
-    row = next(row for row in markdown_rows(out) if row[0] == "1000")
+    heads, *rows = markdown_rows(out)
+    row = next(row for row in rows if row[0] == "1000")
     assert sorted(row[1:]) == ["0.28", "20.0", "40.0"]
+    assert sorted(heads[1:3]) == ["blas, 2 thr., aarch64", "blas, 2 thr., x86_64"]
+
+
+def test_sides_of_other_kernels_or_hosts_have_names_of_their_own(site, results):
+    gpu = {"device": "A GPU"}
+    results(line(1000, **gpu), line(1000, cpu="B CPU", **gpu), line(1000, kernel="mod2am2", **gpu))
+    out = site.out("compare", "mod2am", "--with", "SNIC", "--format", "markdown")
+    heads = markdown_rows(out)[0][1:]
+    assert "blas, 2 thr., mod2am, B CPU" in heads and len(set(heads)) == 4
 
 
 def test_what_was_measured_and_what_is_wrong_is_printed(site, results):

@@ -356,6 +356,13 @@ def test_the_axis_of_sizes_says_what_a_size_counts(site, results, axes_of_figure
     assert {axes.get_xlabel() for axes in axes_of_figures} == {"Points of the transform"}
 
 
+def test_lines_that_differ_in_target_alone_are_told_apart(site, results, legends_of_figures):
+    results(line(), line(target="aarch64"))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    names = ["blas, 2 threads, aarch64, A CPU", "blas, 2 threads, x86_64, A CPU"]
+    assert all(legend == names for legend in legends_of_figures)
+
+
 def test_the_legend_hides_no_point(site, results, axes_of_figures):
     results(*(line(size, variant=name) for size in (1, 10, 1000) for name in ("plain", "blas")))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))

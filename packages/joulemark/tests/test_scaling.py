@@ -99,8 +99,8 @@ def test_one_rank_stands_with_ranks_of_unknown_nodes_too(site, results):
     counts = [(one["workers"], one["nodes"], one["runs"]) for one in found]
     assert counts == [(1, 1, 2), (2, None, 1), (4, None, 1), (1, 1, 2), (2, 1, 1)]
     out = site.out("report", "scaling", "mod2am", "--format", "markdown")
-    assert out.count("1 thr. a rank, nodes unknown, A CPU") == 1
-    assert out.count("1 thr. a rank, A CPU") == 1
+    assert out.count("1 thr. a rank, nodes unknown, x86_64, A CPU") == 1
+    assert out.count("1 thr. a rank, x86_64, A CPU") == 1
 
 
 def test_threads_are_the_workers_where_all_have_one_rank(site, results):

@@ -128,7 +128,8 @@ def _here(options) -> Iterator[Side]:
     given = {unit: giga * 1e9 for unit, giga in given.items() if giga}
     for one in found:
         peak = peaks.of_machine(one, measured, given, options.peaks)
-        yield Side(_name_here(one, found), HERE, one, peak)
+        same = [other for other in found if family(other) == family(one)]
+        yield Side(_name_here(one, same), HERE, one, peak)
 
 
 def _name_here(one: Series, others: list[Series]) -> str:
@@ -136,9 +137,12 @@ def _name_here(one: Series, others: list[Series]) -> str:
     parts = ["best" if best else one.variant, f"{one.threads} thr."]
     if any(other.ranks > 1 for other in others):
         parts.append(one.place)
-    if len({other.machine for other in others}) > 1:
-        parts.append(one.machine)
-    return ", ".join(parts)
+    differing = [
+        getattr(one, what)
+        for what in ("name", "target", "machine", "cpu")
+        if len({getattr(other, what) for other in others}) > 1
+    ]
+    return ", ".join(dict.fromkeys(parts + differing))  # a CPU may be the machine
 
 
 def _of(name: str, wanted: str, groups: dict[str, list[Side]]) -> Iterator[Side]:

@@ -219,7 +219,7 @@ def _name(same: list[Series], worker: str) -> str:
         of_ranks += f", on {series.nodes} nodes"
     elif worker == RANKS and not any(one.nodes for one in same if one.ranks > 1):
         of_ranks += ", nodes unknown"
-    return f"{series.variant}{of_ranks}, {series.machine}"
+    return f"{series.variant}{of_ranks}, {series.target}, {series.machine}"
 
 
 def _given_peak(series: Series, giga: float | None, worker: str) -> Peak | None:

@@ -109,6 +109,8 @@ def _label(one: Series, series: list[Series], estimated: bool) -> str:
     ours = [other for other in series if not other.is_of_others]  # of others nobody told nodes
     if len({(other.ranks, other.nodes) for other in ours}) > 1:
         parts.append(one.place)
+    if len({other.target for other in ours}) > 1:
+        parts.append(one.target)
     if len({(other.target, other.machine) for other in series}) > 1:
         parts.append(one.machine)
     return ", ".join(parts) + (" (estimated)" if estimated else "")
