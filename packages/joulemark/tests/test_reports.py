@@ -36,9 +36,14 @@ def test_columns_are_exactly_the_annex_s(site, results):
     ]
 
 
-def test_stream_has_the_seeds_prefixes(site, results):
+def test_stream_has_prace_s_prefixes(site, results):
     stream = {"benchmark": "jm-stream", "kernel": "triad", "unit": "B/s", "variant": "omp"}
     results(line(**stream))
+    plain, *named = (
+        site.out("report", "table", "triad", *words)
+        for words in ((), ("--prefixes", "prace"), ("--prefixes", "seeds"), ("--prefixes", "auto"))
+    )
+    assert named[:2] == [plain, plain] and named[2] != plain
     heads = table_rows(site, "triad")[0]
     assert heads[2:] == ["Time [μs]", "Power [W]", "Energy [mJ]", "Perf. [MB/s]", "Eff. [MB/J]"]
 

@@ -1,4 +1,4 @@
-# Numbers printed as the seeds' own tables print them.
+# Numbers printed as PRACE's own tables print them.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ SEED_CELLS = [
 
 @pytest.mark.parametrize(("value", "exponent", "text"), SEED_CELLS)
 def test_seeds_cells(value, exponent, text):
-    """The seeds leave the unit out where they write a prefix; of a letter alone nobody is sure."""
+    """PRACE's tables leave the unit out where they write a prefix; of a letter alone nobody is sure."""
     has_own_prefix = " " in text
     assert units.cell(value, exponent, "J") == text + ("J" if has_own_prefix else "")
 

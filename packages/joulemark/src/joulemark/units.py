@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "μ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
-# Within these bounds a number reads well under its column's prefix, as in the seeds' own tables.
+# Within these bounds a number reads well under its column's prefix, as in PRACE's own tables.
 LEAST, FIVE_DIGITS, MOST = 0.1, 1e4, 1e7
 
 
@@ -41,7 +41,7 @@ def cell(value: float | None, exponent: int, unit: str) -> str:
 
 
 def digits(value: float) -> str:
-    """4337, 468, 54.0, 4.67, 0.30: the seeds' way to print a number."""
+    """4337, 468, 54.0, 4.67, 0.30: PRACE's way to print a number."""
     for bound, places in ((10, 2), (100, 1)):
         text = f"{value:.{places}f}"
         if float(text) < bound:

@@ -13,8 +13,8 @@ LEGEND = (
     f"{REPETITIONS}: standard deviation over the N runs and their repetitions (k=1); "
     f"{INSTRUMENT}: uncertainty of the energy measurement (k=2); -: not known."
 )
-# The prefixes of the seeds' tables (36-47, 55, 60-64), so that ours can be laid beside them.
-SEED_EXPONENTS = {
+# The prefixes of PRACE's tables (36-47, 55, 60-64), so that ours can be laid beside them.
+PRACE_EXPONENTS = {
     "jm-stream": {"time_s": -6, "energy_j": -3, "performance": 6, "efficiency": 6},
     "mod2am": {"time_s": -3, "energy_j": 0, "performance": 6, "efficiency": 6},
 }
@@ -28,7 +28,7 @@ HEADS = {
 OF_ENERGY = ("power_w", "energy_j", "efficiency")
 
 
-def lay_out(series: Series, prefixes: str = "seeds") -> Text:
+def lay_out(series: Series, prefixes: str = "prace") -> Text:
     """The annex's table of one series."""
     exponents = _exponents(series, prefixes)
     scales = {key: (exponents[key], _unit(series, key)) for key in HEADS}
@@ -59,8 +59,8 @@ def title(series: Series) -> str:
 
 def _exponents(series: Series, prefixes: str) -> dict[str, int]:
     found = {key: units.best_exponent(_means(series, key)) for key in HEADS}
-    if prefixes == "seeds":
-        found.update(SEED_EXPONENTS.get(series.benchmark, {}))
+    if prefixes == "prace":
+        found.update(PRACE_EXPONENTS.get(series.benchmark, {}))
     return {**found, "power_w": 0}
 
 
@@ -192,7 +192,7 @@ def with_error(value: Value) -> str:
 
 
 def summary(all_series: list[Series]) -> list[str]:
-    """The seeds' point: what optimised code gains over plain code, in speed and in energy."""
+    """What optimised code gains over plain code, in speed and in energy."""
     lines = []
     for one in all_series:
         for other in all_series:

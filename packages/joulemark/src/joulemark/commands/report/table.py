@@ -46,11 +46,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--prefixes",
-        choices=("seeds", "auto"),
-        default="seeds",
+        type=_prefixes,
+        choices=("prace", "auto"),
+        default="prace",
         help="a column's SI prefix: as in PRACE's tables of that benchmark, or the one that fits "
-        "the numbers best (default: seeds; auto for benchmarks that PRACE did not have)",
+        "the numbers best (default: prace; auto for benchmarks that PRACE did not have)",
     )
+
+
+def _prefixes(text: str) -> str:
+    """`seeds` is what `prace` was called before."""
+    return "prace" if text == "seeds" else text
 
 
 def _two_variants(text: str) -> tuple[str, str]:
