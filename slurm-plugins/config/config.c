@@ -248,6 +248,7 @@ static const jm_key site_keys[] = {
     {"carbon_relative_error", JM_KEY_NUMBER, .min = 0, .max = 1},
     {"price_per_kwh", JM_KEY_TEXT, .required = false}, /* likewise */
     {"currency", JM_KEY_TEXT, .required = false},
+    {"budgets", JM_KEY_PATH, .required = false},  /* lines of account,kWh,from,until */
     {"timezone", JM_KEY_TEXT, .required = false}, /* of reports' days and months; default: UTC */
     {0},
 };

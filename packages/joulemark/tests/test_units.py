@@ -35,7 +35,7 @@ SEED_CELLS = [
 
 @pytest.mark.parametrize(("value", "exponent", "text"), SEED_CELLS)
 def test_seeds_cells(value, exponent, text):
-    """PRACE's tables leave the unit out where they write a prefix; of a letter alone nobody is sure."""
+    """PRACE's tables leave the unit out where they write a prefix: a letter alone misleads."""
     has_own_prefix = " " in text
     assert units.cell(value, exponent, "J") == text + ("J" if has_own_prefix else "")
 

@@ -24,7 +24,7 @@ KEYS = (
     *("log_file", "period_s", "profile_max_hz", "profile_max_mib", "profile_dir", "cpus"),
     *("privileged_users", "instruments", "store_password_file"),
     *("carbon_g_per_kwh", "carbon_relative_error"),
-    *("price_per_kwh", "currency", "timezone"),
+    *("price_per_kwh", "currency", "timezone", "budgets"),
 )
 BROKER_KEYS = (
     *("host", "port", "user", "password_file", "tls", "ca_file", "cert_file", "key_file", "topic"),
@@ -52,6 +52,7 @@ class Config:
     rates: Rates = Rates()
     profiles: Path | None = None
     timezone: str = days.UTC  # in which the days and months of reports are
+    budgets: Path | None = None
 
     @property
     def profile_dir(self) -> Path:
@@ -86,6 +87,7 @@ def load(path: Path | None = None, *, for_merge: bool = False) -> Config:
         rates=file.rates(),
         profiles=file.maybe_path("profile_dir"),
         timezone=file.timezone(for_merge),
+        budgets=file.maybe_path("budgets"),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
@@ -73,8 +72,3 @@ def _files(config: Config, day: date) -> Iterator[tuple[Path, int]]:
             path, found = folder / name, whose.match(name)
             if found and path.is_file() and path.stat().st_mtime < before_s:
                 yield path, int(found[1])
-
-
-def today(config: Config) -> date:
-    """By the site's clock."""
-    return date.fromordinal(Zone(config.timezone).day(time.time_ns()) + EPOCH)

@@ -20,6 +20,7 @@ COMMANDS = (
     "export",
     "plan",
     "hpl",
+    "budget",
     "store",
     "doctor",
 )

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import time
 from datetime import date, datetime, timezone, tzinfo
 
 UTC = "UTC"
@@ -28,6 +29,10 @@ class Zone:
         while time_ns >= self.begin_ns(day + 1):
             day += 1
         return day
+
+    def today(self) -> date:
+        """By this zone's clocks."""
+        return date.fromordinal(self.day(time.time_ns()) + EPOCH)
 
     def begin_ns(self, day: int) -> int:
         """A day's first moment, ns since 1970-01-01 UTC."""

@@ -231,6 +231,9 @@ FOURTH: list[Step] = [
         Energy_uj BIGINT, Why {text} NOT NULL, PRIMARY KEY (Cluster, Job, Number)) {table}""",
     f"CREATE TABLE kept ({', '.join(f'{name} {kind} NOT NULL' for name, kind in KEPT.items())},"
     f" PRIMARY KEY ({', '.join(KEPT_KEY)})) {{table}}",
+    """CREATE TABLE held (
+        Cluster {name} NOT NULL, Account {name} NOT NULL, GrpJobs {name} NOT NULL,
+        PRIMARY KEY (Cluster, Account)) {table}""",
     """CREATE TABLE pruned (
         Cluster {name} NOT NULL, End_ns BIGINT NOT NULL, PRIMARY KEY (Cluster)) {table}""",
 ]

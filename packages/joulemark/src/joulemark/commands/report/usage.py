@@ -20,6 +20,7 @@ column of its own, too (cost_EUR, cost_CHF), with the jobs that it is of (cost_j
 examples:
   joulemark report usage
   joulemark report usage --by account,month --since 2026-01-01 --format csv --out usage.csv
+  joulemark report usage --budget --levels 50,80,100
   joulemark report usage --by day --since 2026-11-01 --until 2026-11-30 --plot november.png
 """
 KEYS = ("cluster", "user", "account", "partition", "month", "day")
@@ -36,6 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-M", "--clusters", metavar="LIST", help="of these clusters (default: all)"
+    )
+    parser.add_argument(
+        "--budget",
+        action="store_true",
+        help="instead: what accounts have used of the budgets that joulemark.yaml names",
+    )
+    parser.add_argument(
+        "--levels",
+        type=_levels,
+        default=[0.8, 1.0],
+        metavar="PERCENT,...",
+        help="with --budget: warn on stderr where so much is used (default: 80,100)",
     )
     parser.add_argument("--since", metavar="DAY", help="what was used on this day and later")
     parser.add_argument("--until", metavar="DAY", help="what was used on this day and earlier")
@@ -57,8 +70,20 @@ def _keys(text: str) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
+def _levels(text: str) -> list[float]:
+    try:
+        levels = [float(one.rstrip("%")) / 100 for one in text.split(",")]
+    except ValueError:
+        levels = [0.0]
+    if not all(0 < level < 100 for level in levels):
+        raise argparse.ArgumentTypeError(f"'{text}' is not levels in percent such as 80,100")
+    return levels
+
+
 def run(options: argparse.Namespace) -> int:
     """Prints sums over the store's jobs; draws them where a plot is asked for."""
+    if options.budget:
+        return _run_budget(options)
     from joulemark import config, layout, output, store
     from joulemark.accounting import usage
     from joulemark.store.sums import uses
@@ -85,4 +110,24 @@ def run(options: argparse.Namespace) -> int:
         from joulemark.plots import bars
 
         bars.draw(groups, options.by, options.plot)
+    return 0
+
+
+def _run_budget(options: argparse.Namespace) -> int:
+    import sys
+
+    from joulemark import config, layout, output, store
+    from joulemark.accounting import budget
+    from joulemark.store.days import Zone
+
+    site = config.load(for_merge=True)
+    with store.reading(site.store) as session:
+        found = budget.states(session, budget.read(site.budgets))
+    if options.format in output.FORMATS:
+        output.write([budget.as_records(found)], options.format, options.out)
+    else:
+        text = layout.written([budget.as_text(found)], [budget.LEGEND], options)
+        output.write_text(text, options.out)
+    for line in budget.warnings(found, options.levels, Zone(site.timezone).today()):
+        print(f"joulemark: {line}", file=sys.stderr)
     return 0

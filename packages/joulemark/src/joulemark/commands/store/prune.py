@@ -31,9 +31,10 @@ def run(options: argparse.Namespace) -> int:
     """Prunes, and says what went."""
     from joulemark import config
     from joulemark.accounting import prune
+    from joulemark.store.days import Zone
 
     site = config.load(for_merge=True)
-    day = prune.first_kept(options.keep, prune.today(site))
+    day = prune.first_kept(options.keep, Zone(site.timezone).today())
     if options.dry_run:
         print(f"{prune.count(site, day)} jobs ended before {day}")
         return 0

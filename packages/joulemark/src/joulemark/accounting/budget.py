@@ -1,0 +1,175 @@
+# Accounts' energy budgets: what is left of each, and whose jobs wait until there is one again.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from joulemark import units
+from joulemark.accounting import usage
+from joulemark.errors import UserError
+from joulemark.layout import ESTIMATE_MARK, Text
+from joulemark.store import sums
+from joulemark.store.days import EPOCH
+from joulemark.store.session import Session
+
+J_PER_KWH = 3.6e6
+EXAMPLE = "account,kWh,from,until, such as blue,5000,2026-01-01,2026-12-31"
+LEGEND = (
+    "Used: energy of the account's jobs in these days, both included, on all clusters of the "
+    "store; +-: k=2. Overhead and accounts below it are not in it."
+)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What an account may use from a first to a last day."""
+
+    account: str
+    energy_j: float
+    first: date
+    last: date
+
+
+@dataclass(frozen=True)
+class State:
+    """A budget, and what was used of it; used_j None: nothing is known of any job."""
+
+    budget: Budget
+    jobs: int
+    used_j: float | None
+    error_j: float
+    marks: str  # of sums: `~`, `*`
+
+    @property
+    def part(self) -> float:
+        """Of the budget; 1: all."""
+        return (self.used_j or 0.0) / self.budget.energy_j
+
+
+def read(path: Path | None) -> list[Budget]:
+    """The budgets of a site; a line that is none is refused, with what it should be."""
+    if path is None:
+        raise UserError(f"budgets: missing in joulemark.yaml: add the path of a file of {EXAMPLE}")
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+    except OSError as error:
+        raise UserError(
+            f"{path}: {error.strerror}: `budgets:` of joulemark.yaml names it"
+        ) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not UTF-8: save it as such") from None
+    known = [
+        _budget(f"{path}:{number}", row)
+        for number, row in enumerate(rows, 1)
+        if row and not row[0].lstrip().startswith("#")
+    ]
+    _refuse_twice(path, known)
+    return known
+
+
+def _budget(where: str, row: list[str]) -> Budget:
+    try:
+        account, kwh, first, last = (cell.strip() for cell in row)
+        found = Budget(
+            account,
+            float(kwh) * J_PER_KWH,
+            date.fromisoformat(first),
+            date.fromisoformat(last),
+        )
+    except ValueError:
+        found = None
+    is_sound = found and found.account and 0 < found.energy_j < math.inf
+    if not is_sound or found.first > found.last:
+        raise UserError(f"{where}: {','.join(row)}: must be {EXAMPLE}")
+    return found
+
+
+def _refuse_twice(path: Path, found: list[Budget]) -> None:
+    by_account: dict[str, list[Budget]] = {}
+    for one in found:
+        for other in by_account.setdefault(one.account, []):
+            if one.first <= other.last and other.first <= one.last:
+                raise UserError(
+                    f"{path}: {one.account}: two budgets from {max(one.first, other.first)} to "
+                    f"{min(one.last, other.last)}: let one end before the other"
+                )
+        by_account[one.account].append(one)
+
+
+def states(session: Session, budgets: Iterable[Budget]) -> list[State]:
+    """Of each budget, by the store's figures."""
+    return [_state(session, one) for one in budgets]
+
+
+def _state(session: Session, one: Budget) -> State:
+    days = one.first.toordinal() - EPOCH, one.last.toordinal() - EPOCH + 1
+    found = [use for use in sums.uses(session, None, *days) if use.account == one.account]
+    if not found:
+        return State(one, 0, None, 0.0, "")
+    (group,) = usage.group(found, [])
+    marks = (ESTIMATE_MARK if group.estimated_jobs else "") + (
+        "*" if group.incomplete_jobs else ""
+    )
+    return State(one, group.jobs, group.energy_j, group.energy_error_j, marks)
+
+
+def over(found: Iterable[State], today: date) -> set[str]:
+    """Accounts that have used up the budget of today."""
+    return {
+        one.budget.account
+        for one in found
+        if one.budget.first <= today <= one.budget.last and one.part >= 1
+    }
+
+
+def warnings(found: Iterable[State], levels: Iterable[float], today: date) -> list[str]:
+    """A line for each budget of today of which a level is reached: the highest one."""
+    lines = []
+    for one in found:
+        reached = [level for level in levels if one.part >= level]
+        if reached and one.budget.first <= today <= one.budget.last:
+            used, level = f"{100 * one.part:.0f} %", f"{100 * max(reached):g} %"
+            kwh = f"{one.budget.energy_j / J_PER_KWH:g} kWh"
+            lines.append(f"account {one.budget.account}: {used} of {kwh} are used (level {level})")
+    return lines
+
+
+def as_text(found: Iterable[State]) -> Text:
+    """For people."""
+    heads = ["Account", "From", "Until", "Jobs", "Budget [kWh]", "Used [kWh]", "+-", "Used [%]"]
+    body = [("value", _cells(one)) for one in found]
+    return Text("Budgets", heads, body)
+
+
+def _cells(one: State) -> list[str]:
+    budget = one.budget
+    start = [budget.account, str(budget.first), str(budget.last), str(one.jobs)]
+    kwh = f"{budget.energy_j / J_PER_KWH:g}"
+    if one.used_j is None:
+        return [*start, kwh, "-", "", "-"]
+    used, error = (units.digits(joules / J_PER_KWH) for joules in (one.used_j, one.error_j))
+    return [*start, kwh, one.marks + used, error, f"{100 * one.part:.1f}"]
+
+
+def as_records(found: Iterable[State]) -> list[dict]:
+    """For programs, in SI units."""
+    return [
+        {
+            "account": one.budget.account,
+            "from": str(one.budget.first),
+            "until": str(one.budget.last),
+            "budget_j": one.budget.energy_j,
+            "jobs": one.jobs,
+            "used_j": one.used_j,
+            "used_error_j": None if one.used_j is None else one.error_j,
+            "part": None if one.used_j is None else one.part,
+            "estimated": ESTIMATE_MARK in one.marks,
+            "incomplete": "*" in one.marks,
+        }
+        for one in found
+    ]

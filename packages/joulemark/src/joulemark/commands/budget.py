@@ -1,0 +1,43 @@
+# `joulemark budget`: holds accounts that have used up their energy, releases those that have not.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "hold accounts that have used up their energy budget, and release them"
+EPILOG = """\
+Slurm's own limit of energy, GrpTRESMins=energy=N, holds nobody: the usage that it is compared with
+leaves energy out (priority/multifactor of 22.05 to 26.05). This command compares the store's sums
+with the file that `budgets:` of joulemark.yaml names, a line account,kWh,from,until each, and sets
+GrpJobs=0 (sacctmgr) for an account whose budget of today is used up: its jobs that run go on, the
+others wait with the reason AssocGrpJobsLimit. Once the account has a budget again, it gets the
+limit back that it had. slurm.conf needs AccountingStorageEnforce=limits. Run it from cron as a
+Slurm administrator who may write the store; `joulemark report usage --budget` only shows.
+Exit code: 0; 2 where an account is over its budget.
+
+examples:
+  joulemark budget --dry-run
+  */10 * * * * slurm joulemark budget --quiet          in /etc/cron.d
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do of it."""
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument("--quiet", action="store_true", help="say nothing")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Holds and releases."""
+    from joulemark import config, store
+    from joulemark.accounting import budget
+    from joulemark.slurm import hold
+    from joulemark.store.days import Zone
+
+    site = config.load(for_merge=True)
+    known = budget.read(site.budgets)
+    with store.writing(site.store) as session:
+        over = budget.over(budget.states(session, known), Zone(site.timezone).today())
+        tell = (lambda line: None) if options.quiet else print
+        hold.settle(session, site.cluster, over, tell, options.dry_run)
+    return 2 if over else 0

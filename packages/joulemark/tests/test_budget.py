@@ -1,0 +1,158 @@
+# Energy budgets of accounts: what is left, who is warned, who is held and released.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+
+import builders
+import pytest
+
+SACCTMGR = """\
+#!/bin/sh
+cd {folder}
+echo "$@" >> asked
+case "$*" in
+*show*)
+  for file in limit.*; do
+    echo "${{file#limit.}}||$(cat $file)"
+    echo "${{file#limit.}}|alice|7"
+  done;;
+*modify*)
+  for word; do
+    case $word in
+    name=*) account=${{word#name=}};;
+    GrpJobs=*) limit=${{word#GrpJobs=}};;
+    esac
+  done
+  echo "$limit" | sed s/-1// > limit.$account;;
+esac
+"""
+KWH = 3_600_000_000_000  # in uJ
+TODAY = date.today()
+
+
+@pytest.fixture
+def accounts(site, monkeypatch):
+    """blue has used 10 kWh, red 5 kWh; a fake sacctmgr keeps GrpJobs in files."""
+    for job, (account, kwh) in enumerate((("blue", 6), ("blue", 4), ("red", 5)), 1):
+        site.leave(job, accounts=[builders.account("job", kwh * KWH)])
+        for name, value in (("ID", job), ("USER", "alice"), ("ACCOUNT", account)):
+            monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
+        site.out("merge", "--job", str(job))
+    folder = site.folder / "slurm"
+    folder.mkdir()
+    for account, limit in (("blue", ""), ("red", "12")):
+        (folder / f"limit.{account}").write_text(limit)
+    (folder / "sacctmgr").write_text(SACCTMGR.format(folder=folder))
+    (folder / "sacctmgr").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    site.configure(f"budgets: {site.folder}/budgets.csv\n")
+    return site
+
+
+def budgets(site, *rows: tuple) -> None:
+    """Lines of account, kWh and, if not from the jobs' day to today, the days."""
+    start = date.fromtimestamp(builders.START_NS // 10**9 - 86_400)
+    lines = [",".join(map(str, (*row, *(start, TODAY)[len(row) - 2 :]))) for row in rows]
+    (site.folder / "budgets.csv").write_text("# account,kWh,from,until\n" + "\n".join(lines))
+
+
+def limit(site, account: str) -> str:
+    return (site.folder / "slurm" / f"limit.{account}").read_text().strip()
+
+
+def test_what_was_used_of_each_budget(accounts):
+    budgets(accounts, ("blue", 8), ("red", 5.5), ("green", 1))
+    words = ("report", "usage", "--budget", "--format", "json")
+    code, out, err = accounts.run(*words)
+    blue, red, green = json.loads(out)
+    assert code == 0
+    assert (blue["used_j"], blue["part"], blue["jobs"]) == (36e6, 1.25, 2)
+    assert blue["used_error_j"] == pytest.approx(2 * 36e6 * 0.01, rel=0.01)
+    assert red["part"] == pytest.approx(5 / 5.5) and green["used_j"] is None
+    assert err.splitlines() == [
+        "joulemark: account blue: 125 % of 8 kWh are used (level 100 %)",
+        "joulemark: account red: 91 % of 5.5 kWh are used (level 80 %)",
+    ]
+    text = accounts.out("report", "usage", "--budget", "--levels", "200")
+    assert any(
+        line.split()[:1] == ["blue"] and line.endswith("125.0") for line in text.splitlines()
+    )
+
+
+def test_days_outside_are_not_counted(accounts):
+    budgets(accounts, ("blue", 8, TODAY - timedelta(1)))
+    (blue,) = json.loads(accounts.out("report", "usage", "--budget", "--format", "json"))
+    assert (blue["jobs"], blue["used_j"]) == (0, None)
+
+
+def test_who_is_over_is_held_until_there_is_a_budget_again(accounts):
+    budgets(accounts, ("blue", 8), ("red", 5))
+    assert accounts.run("budget", "--dry-run")[0] == 2
+    assert (limit(accounts, "blue"), limit(accounts, "red")) == ("", "12")
+    code, out, _ = accounts.run("budget")
+    assert code == 2 and out.count("over its budget: held") == 2
+    assert (limit(accounts, "blue"), limit(accounts, "red")) == ("0", "0")
+    assert accounts.run("budget")[1] == ""
+    budgets(accounts, ("blue", 20), ("red", 5))
+    assert accounts.run("budget")[1] == "blue: within its budget: released\n"
+    assert (limit(accounts, "blue"), limit(accounts, "red")) == ("", "0")
+    budgets(accounts, ("blue", 20), ("red", 6))
+    assert accounts.run("budget")[0] == 0
+    assert limit(accounts, "red") == "12"
+
+
+def test_a_limit_that_an_administrator_set_meanwhile_stays(accounts):
+    budgets(accounts, ("blue", 8))
+    accounts.run("budget")
+    (accounts.folder / "slurm" / "limit.blue").write_text("3")
+    assert "held" in accounts.run("budget")[1] and limit(accounts, "blue") == "0"
+    (accounts.folder / "slurm" / "limit.blue").write_text("3")
+    budgets(accounts, ("blue", 80))
+    assert "its limit is not ours" in accounts.run("budget")[1] and limit(accounts, "blue") == "3"
+
+
+def test_what_was_before_is_known_even_if_sacctmgr_fails(accounts):
+    budgets(accounts, ("red", 5))
+    program = accounts.folder / "slurm" / "sacctmgr"
+    whole = program.read_text()
+    program.write_text(
+        whole.replace("*modify*)", "*modify*) echo no right >&2; exit 1;;\n*never*)")
+    )
+    assert "GrpJobs=0: no right: run this as a Slurm administrator" in accounts.fails("budget")
+    program.write_text(whole)
+    accounts.run("budget")
+    assert limit(accounts, "red") == "0"
+    budgets(accounts, ("red", 50))
+    accounts.run("budget")
+    assert limit(accounts, "red") == "12"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "blue,8",
+        "blue,8,2026-01-01",
+        "blue,-1,2026-01-01,2026-12-31",
+        ",8,2026-01-01,2026-12-31",
+        "blue,nan,2026-01-01,2026-12-31",
+        "blue,8,2026-12-31,2026-01-01",
+        "blue,8,1.1.2026,2026-12-31",
+    ],
+)
+def test_a_line_that_is_no_budget_is_refused(accounts, line):
+    (accounts.folder / "budgets.csv").write_text(f"\n{line}\n")
+    said = accounts.fails("report", "usage", "--budget")
+    assert f"budgets.csv:2: {line}: must be account,kWh,from,until, such as" in said
+
+
+def test_two_budgets_of_one_day_are_refused(accounts):
+    budgets(accounts, ("blue", 8), ("blue", 9))
+    assert "blue: two budgets from" in accounts.fails("budget")
+
+
+def test_no_budgets_are_named(site):
+    site.leave()
+    site.out("merge")
+    assert "budgets: missing in joulemark.yaml: add the path" in site.fails("budget")
