@@ -3,6 +3,7 @@
 export SLURM_CONF='$state/etc/slurm.conf'
 export JOULEMARK_CONFIG='$state/etc/joulemark.yaml'
 export JOULEMARK_MODULES='$modules'
+export JOULEMARK_RESULTS='$state/results'
 export PATH='$bin':'$prefix/bin':"$$PATH"
 # the nodes are one machine: through shared memory Open MPI would take ranks of two for each other,
 # and loopback, which it leaves out of TCP, may be the only interface; version 5
