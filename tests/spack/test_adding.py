@@ -43,10 +43,15 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def assert_verified(cooked: Path, variants: set[str]) -> None:
+def assert_verified(cooked: Path, variants: set[str]) -> dict:
+    """All lines; returns the manifest, which they share."""
     lines = [json.loads(line) for line in cooked.read_text().splitlines()]
     assert {line["variant"] for line in lines} == variants
     assert all(line["benchmark"] == "dot" and line["verified"] for line in lines), lines
+    manifest = lines[0]["manifest"]
+    assert manifest["version"] == "0.1.0" and manifest["compiler"].split()[1][0].isdigit()
+    assert "libc.so" in manifest["libraries"]
+    return manifest
 
 
 @pytest.mark.parametrize("preset", ["release", "asan"])
@@ -62,7 +67,9 @@ def test_it_builds_and_passes_its_tests_by_cmake(checkout, preset, tmp_path):
         must("cmake", "--install", build)
     must("ctest", "--test-dir", tmp_path / "dot", "--no-tests=error")
     must(prefix / "bin/dot", "--quick", "--cooked", tmp_path / "cooked.jsonl")
-    assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
+    manifest = assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
+    assert {"release": "-O3", "asan": "-O1"}[preset] in manifest["flags"].split()
+    assert manifest["spack_hash"] is None
 
 
 def test_the_build_without_spack_finds_it(checkout):
@@ -97,7 +104,9 @@ def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(checkout, tmp_p
     must(*spack, "install")
     dot = here / ENVIRONMENT / ".spack-env/view/bin/dot"
     must(dot, "--quick", "--cooked", tmp_path / "cooked.jsonl")
-    assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
+    manifest = assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
+    assert manifest["spack_hash"] == after["dot"]
+    assert re.match(r"dot@0\.1\.0.*\+openmp", manifest["spack_spec"])
     assert "1 passed of 1" in must(*spack, "test", "run", "dot")
 
 

@@ -21,6 +21,14 @@ void bk_find_machine(struct bk_machine *machine) {
              is_simulated() ? ", simulated: its times are NOT the hardware's" : "");
 }
 
+double bk_frequency_hz(void) {
+    return BK_C66X_MHZ * 1e6;
+}
+
+void bk_find_libraries(char *text, size_t size) {
+    snprintf(text, size, "%s", "");
+}
+
 void *bk_allocate(size_t bytes) {
     return memalign(BK_LINE_BYTES, bytes);
 }

@@ -50,7 +50,8 @@ macro(benchkit_benchmark)
   target_link_libraries(${PROJECT_NAME}-kernels PUBLIC benchkit::benchkit m)
   bench_add_backends("${bench_BACKENDS}" "${bench_NEEDS}")
 
-  add_executable(${PROJECT_NAME} src/main.c ${BENCHKIT_FILES}/bk_main.c)
+  bench_tell_build(build)
+  add_executable(${PROJECT_NAME} src/main.c ${BENCHKIT_FILES}/bk_main.c ${build})
   target_link_libraries(${PROJECT_NAME} PRIVATE kernels)
   install(TARGETS ${PROJECT_NAME})
   if(BUILD_TESTING AND EXISTS ${PROJECT_SOURCE_DIR}/tests/CMakeLists.txt)
@@ -242,6 +243,45 @@ function(bench_add_files name libraries)
   list(JOIN flags " " flags)
   # Not COMPILE_OPTIONS, which is the benchmark's own to set.
   set_source_files_properties(${sources} PROPERTIES COMPILE_FLAGS "${flags}")
+endfunction()
+
+# A source file that tells how the program is built, for its results. Spack's recipes give the spec and
+# its hash; flags are those of all files, without warnings, which change nothing.
+function(bench_tell_build result)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  set(compiler "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
+  set(flags "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${type}} $ENV{SPACK_TARGET_ARGS_CC}")
+  if(BENCH_NATIVE AND HAVE_MARCH_NATIVE)
+    string(APPEND flags " -march=native")
+  endif()
+  if(BENCH_CUDA)
+    string(APPEND compiler ", CUDA ${CMAKE_CUDA_COMPILER_VERSION}")
+    string(APPEND flags " ${CMAKE_CUDA_FLAGS} ${CMAKE_CUDA_FLAGS_${type}}")
+    string(APPEND flags " -arch=${CMAKE_CUDA_ARCHITECTURES}")
+  endif()
+  bench_c_text("${PROJECT_VERSION}" version)
+  bench_c_text("${compiler}" compiler)
+  bench_c_text("${flags}" flags)
+  bench_c_text("${BENCH_SPACK_SPEC}" spec)
+  bench_c_text("${BENCH_SPACK_HASH}" hash)
+  set(source ${PROJECT_BINARY_DIR}/bk_build.c)
+  file(GENERATE OUTPUT ${source} CONTENT
+       "// How ${PROJECT_NAME} is built.\n#include \"benchkit.h\"\nconst struct bk_build bk_build = {\n\
+    .version = ${version},\n    .compiler = ${compiler},\n    .flags = ${flags},\n\
+    .spack_spec = ${spec},\n    .spack_hash = ${hash},\n};\n")
+  set(${result} ${source} PARENT_SCOPE)
+endfunction()
+
+# A text as a string of C; NULL where it is empty.
+function(bench_c_text text result)
+  string(REGEX REPLACE "[ \t\n]+" " " text "${text}")
+  string(STRIP "${text}" text)
+  string(REPLACE "\\" "\\\\" text "${text}")
+  string(REPLACE "\"" "\\\"" text "${text}")
+  set(${result} NULL PARENT_SCOPE)
+  if(NOT text STREQUAL "")
+    set(${result} "\"${text}\"" PARENT_SCOPE)
+  endif()
 endfunction()
 
 # Makes `const char FILE_cl[]`, a C string, of src/opencl/FILE.cl.

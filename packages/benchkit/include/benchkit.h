@@ -299,6 +299,18 @@ struct bk_threads {
     unsigned usual, most;
 };
 
+/* How a program was built, for its results; benchkit_benchmark() writes bk_build. NULL: unknown. */
+struct bk_build {
+    const char *version;  /* the benchmark's */
+    const char *compiler; /* with its version; of C, and of CUDA where there is some */
+    const char *flags;    /* for all files, but warnings */
+    const char *spack_spec, *spack_hash;
+};
+extern const struct bk_build bk_build;
+
+/* What bk_main does before MPI begins, which loads libraries of its own. */
+void bk_set_build(const struct bk_build *build);
+
 /* What bk_main does between MPI's begin and end. */
 int bk_run_benchmark(const struct bk_benchmark *benchmark, struct bk_threads threads, int argc,
                      char **argv);

@@ -19,6 +19,7 @@ static struct bk_threads find_threads(void) {
 #endif
 
 int bk_main(const struct bk_benchmark *benchmark, int argc, char **argv) {
+    bk_set_build(&bk_build);
 #ifdef BENCH_MPI
     bk_mpi_begin(&argc, &argv);
     return bk_mpi_end(bk_run_benchmark(benchmark, find_threads(), argc, argv));

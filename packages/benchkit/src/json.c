@@ -1,4 +1,4 @@
-// JSON, as little of it as one flat object needs.
+// JSON, as little of it as one line of results needs.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "json.h"
 
@@ -89,4 +89,13 @@ void json_null(struct json_object *object, const char *key) {
 
 void json_end(struct json_object *object) {
     fputs("}\n", object->file);
+}
+
+struct json_object json_begin_inner(struct json_object *object, const char *key) {
+    write_key(object, key);
+    return json_begin(object->file);
+}
+
+void json_end_inner(struct json_object *inner) {
+    fputc('}', inner->file);
 }

@@ -1,4 +1,4 @@
-// JSON, as little of it as one flat object needs.
+// JSON, as little of it as one line of results needs.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifndef BENCHKIT_JSON_H
 #define BENCHKIT_JSON_H
@@ -20,5 +20,9 @@ void json_number(struct json_object *object, const char *key, double value); // 
 void json_bool(struct json_object *object, const char *key, bool value);
 void json_null(struct json_object *object, const char *key);
 void json_end(struct json_object *object);
+
+// An object inside another, which is written to again after the inner one's end.
+struct json_object json_begin_inner(struct json_object *object, const char *key);
+void json_end_inner(struct json_object *inner);
 
 #endif

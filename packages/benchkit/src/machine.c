@@ -5,12 +5,17 @@
 #include "benchkit.h"
 #include "team.h"
 
+#include <link.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
+
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 // Value of the first "key : value" line of a /proc file; false when there is none.
 static bool read_proc(const char *path, const char *key, char *value, size_t size) {
@@ -30,6 +35,63 @@ static bool read_proc(const char *path, const char *key, char *value, size_t siz
     }
     fclose(file);
     return found;
+}
+
+#define CPUFREQ "/sys/devices/system/cpu/cpu0/cpufreq/"
+
+// The first line of a file of the kernel's; empty when there is none.
+static void read_line(const char *path, char *text, size_t size) {
+    text[0] = '\0';
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return;
+    if (fgets(text, (int)size, file) != NULL)
+        text[strcspn(text, "\n")] = '\0';
+    fclose(file);
+}
+
+double bk_frequency_hz(void) {
+    char text[64];
+    read_line(CPUFREQ "scaling_cur_freq", text, sizeof text);
+    if (strtod(text, NULL) > 0)
+        return 1e3 * strtod(text, NULL);
+    if (!read_proc("/proc/cpuinfo", "cpu MHz", text, sizeof text))
+        return (double)NAN;
+    return 1e6 * strtod(text, NULL);
+}
+
+struct list {
+    char *text;
+    size_t size, used;
+};
+
+static void append(struct list *list, const char *name) {
+    const int length = snprintf(list->text + list->used, list->size - list->used, "%s%s",
+                                list->used == 0 ? "" : " ", name);
+    const bool fits = length >= 0 && (size_t)length < list->size - list->used;
+    list->text[list->used += fits ? (size_t)length : 0] = '\0';
+}
+
+// A library's name is often a link to the file that has its version in its name.
+static int append_library(struct dl_phdr_info *info, size_t size, void *list) {
+    (void)size;
+    char *path = realpath(info->dlpi_name, NULL);
+    const char *slash = path == NULL ? NULL : strrchr(path, '/');
+    if (slash != NULL && strncmp(slash + 1, "lib", 3) == 0)
+        append(list, slash + 1);
+    free(path);
+    return 0;
+}
+
+void bk_find_libraries(char *text, size_t size) {
+    struct list list = {.text = text, .size = size};
+    text[0] = '\0';
+#ifdef __GLIBC__
+    char libc[64]; // whose file is libc.so.6 in every version
+    snprintf(libc, sizeof libc, "glibc-%s", gnu_get_libc_version());
+    append(&list, libc);
+#endif
+    dl_iterate_phdr(append_library, &list);
 }
 
 // What Slurm says of the step, or 1.
@@ -53,6 +115,8 @@ void bk_find_machine(struct bk_machine *machine) {
     struct utsname name;
     bool known = uname(&name) == 0;
     snprintf(machine->target, sizeof machine->target, "%s", known ? name.machine : "unknown");
+    snprintf(machine->os_kernel, sizeof machine->os_kernel, "%s", known ? name.release : "");
+    read_line(CPUFREQ "scaling_governor", machine->governor, sizeof machine->governor);
     if (!read_proc("/proc/cpuinfo", "model name", machine->cpu, sizeof machine->cpu))
         snprintf(machine->cpu, sizeof machine->cpu, "%s", machine->target);
     const char *node = getenv("SLURMD_NODENAME");

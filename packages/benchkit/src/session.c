@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "json.h"
+#include "manifest.h"
 #include "team.h"
 
 #include <errno.h>
@@ -272,6 +273,7 @@ static void write_cooked(struct bk_session *session, const struct bk_case *what,
     json_text(&line, "step", machine->step);
     json_text(&line, "node", machine->node);
     json_text(&line, "start", timing->start);
+    bk_write_manifest(&line, machine);
     json_end(&line);
     fflush(session->cooked);
 }

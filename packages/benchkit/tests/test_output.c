@@ -5,6 +5,7 @@
 #include "program.h"
 
 #include <math.h>
+#include <sys/utsname.h>
 
 static const char *contents(const char *path) {
     static char text[8192];
@@ -83,8 +84,28 @@ TEST(a_verified_result_has_all_fields) {
     expect_part(line, "\"region\":\"copy/1048576\",\"region_seconds\":0.04,\"energy_j\":0.25,"
                       "\"energy_uncertainty_j\":0.01,\"power_w\":125,\"estimated\":false,"
                       "\"job\":\"7\",\"step\":\"0\",\"node\":\"n\\\"1\","
-                      "\"start\":\"2026-01-01T00:00:00+00:00\"}\n");
+                      "\"start\":\"2026-01-01T00:00:00+00:00\",\"manifest\":{");
     expect_part(contents(test_path("raw")), "repetitions [s per iteration]: 0.001 0.003");
+}
+
+TEST(the_manifest_tells_how_the_program_was_built_and_what_it_runs_on) {
+    bk_set_build(&(struct bk_build){.version = "1.2",
+                                    .compiler = "GNU 12.2.0",
+                                    .flags = "-O3 -DNAME=\"x\"",
+                                    .spack_hash = "abcdef"});
+    expect_equal(report((struct bk_check){.ok = true, .compared = 1}), BK_OK);
+    const char *line = contents(test_path("cooked"));
+    expect_part(line, "\"manifest\":{\"version\":\"1.2\",\"compiler\":\"GNU 12.2.0\","
+                      "\"flags\":\"-O3 -DNAME=\\\"x\\\"\",\"libraries\":\"");
+    expect_part(line, "libc.so.6");
+    expect_part(line, "\"spack_spec\":null,\"spack_hash\":\"abcdef\",\"os_kernel\":\"");
+    struct utsname name;
+    expect_equal(uname(&name), 0);
+    expect_part(line, name.release);
+    expect_part(line, ",\"governor\":");
+    const char *end = strstr(line, ",\"frequency_hz\":");
+    if (expect(end != NULL))
+        expect_part(end, "}}\n");
 }
 
 TEST(devices_units_and_own_options_are_told) {

@@ -21,6 +21,8 @@ static const char *has_one(void) {
     return "a device";
 }
 
+const struct bk_build bk_build = {.version = "1.2"};
+
 static uint64_t iteration_ns = 2000000;
 
 static void work(void *context, uint64_t iterations) {

@@ -25,6 +25,10 @@ BACKENDS = {
 }
 
 
+#: what a benchmark's results tell of it; the hash tells the rest
+SPEC = "{name}{@version}{compiler_flags}{variants}{ target=architecture.target}"
+
+
 def backends(*names):
     """In a recipe: the benchmark's backends, those that have a folder in its src/."""
     variants(*names)
@@ -62,6 +66,9 @@ class Benchmark(InTreeCMakePackage):
 
     def cmake_args(self):
         args = super().cmake_args()
+        # for the manifest in its results
+        args.append(self.define("BENCH_SPACK_SPEC", self.spec.format(SPEC)))
+        args.append(self.define("BENCH_SPACK_HASH", self.spec.dag_hash()))
         if self.spec.satisfies("device=c66x"):
             return args
         args.append(self.define("BENCH_NATIVE", False))  # Spack's wrapper knows the target

@@ -1,0 +1,12 @@
+// What a line of results tells of the program and its system.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef BENCHKIT_MANIFEST_H
+#define BENCHKIT_MANIFEST_H
+
+#include "json.h"
+#include "machine.h"
+
+// As the member "manifest".
+void bk_write_manifest(struct json_object *line, const struct bk_machine *machine);
+
+#endif
