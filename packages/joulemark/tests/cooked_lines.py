@@ -50,3 +50,19 @@ def markdown_rows(text):
         for row in text.splitlines()
         if row.startswith("|")
     ]
+
+
+def manifest(**changes):
+    """What benchkit tells of a program and its system."""
+    return {
+        "version": "0.1.0",
+        "compiler": "GNU 12.2.0",
+        "flags": "-O2 -march=native",
+        "libraries": "glibc-2.36 libopenblasp-r0.3.21.so libc.so.6",
+        "spack_spec": None,
+        "spack_hash": None,
+        "os_kernel": "6.1.0-30-amd64",
+        "governor": "performance",
+        "frequency_hz": 2.3e9,
+        **changes,
+    }

@@ -141,3 +141,13 @@ def test_hpl_runs_our_input_and_we_read_its_output(tmp_path):
     tests = hpl.tests_of((tmp_path / "hpccoutf.txt").read_text())
     assert {(test.n, test.nb) for test in tests} == {(200, 32), (200, 64), (300, 32), (300, 64)}
     assert all(test.passed and (test.p, test.q) == (2, 2) for test in tests)
+
+
+def test_a_line_has_what_is_known_of_its_system(tmp_path, capsys, monkeypatch):
+    governor, output = tmp_path / "scaling_governor", tmp_path / "HPL.out"
+    governor.write_text("performance\n")
+    monkeypatch.setattr(hpl, "GOVERNOR", governor)
+    output.write_text("\n".join(OUTPUT.splitlines()[:5]))
+    assert cli.main(["hpl", "results", str(output), "--nodes", "1"]) == 0
+    found = cooked.parse(capsys.readouterr().out).manifest
+    assert (found.os_kernel, found.governor) == (os.uname().release, "performance")

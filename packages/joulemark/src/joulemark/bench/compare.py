@@ -142,7 +142,8 @@ def _name_here(one: Series, others: list[Series]) -> str:
         for what in ("name", "target", "machine", "cpu")
         if len({getattr(other, what) for other in others}) > 1
     ]
-    return ", ".join(dict.fromkeys(parts + differing))  # a CPU may be the machine
+    parts += dict.fromkeys([*differing, *filter(None, [one.apart])])  # a CPU may be the machine
+    return ", ".join(parts)
 
 
 def _of(name: str, wanted: str, groups: dict[str, list[Side]]) -> Iterator[Side]:

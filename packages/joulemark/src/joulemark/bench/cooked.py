@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from joulemark.bench.manifest import Manifest
 from joulemark.errors import UserError
 
 # Far beyond all that is measured; ratios and squares of what is between them are finite.
@@ -41,6 +42,8 @@ class Measurement:
     device: str = ""  # that computed, such as a GPU; empty: the CPU
     repetitions: int | None = None  # timed ones of one run, whose mean time_s is
     nodes: int = 0  # 0: an earlier program did not tell, and it had several ranks
+    manifest: Manifest | None = None  # None: an earlier program had none
+    job: str = ""  # empty: outside Slurm
 
 
 class LineError(Exception):
@@ -107,7 +110,9 @@ def parse(line: str) -> Measurement:
         repetitions=None if values.get("repetitions") is None else _count(values, "repetitions"),
         nodes=_nodes(values),
         unit=_unit(_get(values, "unit", str, "a text")),
-        device="" if values.get("device") is None else _get(values, "device", str, "a text"),
+        device=_text_or_null(values, "device"),
+        manifest=_manifest(values),
+        job=_text_or_null(values, "job"),
     )
 
 
@@ -123,11 +128,23 @@ _NUMBERS = (
 )
 
 
-def _get(values: dict, key: str, kind: type, expected: str):
+def _get(values: dict, key: str, kind: type, expected: str, where: str = ""):
     value = values.get(key)
     if not isinstance(value, kind) or (kind is str and not _is_unicode(value)):
-        raise LineError(f"{key}: {json.dumps(value)}: must be {expected}")
+        raise LineError(f"{where}{key}: {json.dumps(value)}: must be {expected}")
     return value
+
+
+def _text_or_null(values: dict, key: str, where: str = "") -> str:
+    return "" if values.get(key) is None else _get(values, key, str, "a text or null", where)
+
+
+def _manifest(values: dict) -> Manifest | None:
+    """Other keys, such as the frequency of that moment, make a run no other one."""
+    if values.get("manifest") is None:
+        return None
+    found = _get(values, "manifest", dict, "an object or null")
+    return Manifest(*(_text_or_null(found, key, "manifest.") for key in Manifest._fields))
 
 
 def _is_unicode(text: str) -> bool:

@@ -41,6 +41,7 @@ TUNING = (
 #: What HPC Challenge reads after HPL's lines: its matrix transposition has no more sizes.
 HPCC = (("", ""), (0, "sizes more"), (1200, ""), (0, "blocks more"), (40, ""))
 
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 MOST_MULTIPLES = 20  # N is made a multiple of all NB where this costs less than a part of so many
 
@@ -278,7 +279,16 @@ def cooked(test: Test, threads: int, nodes: int | None, energy: Energy | None) -
         "estimated": energy.estimated if known else None,
         "job": os.environ.get("SLURM_JOB_ID"),
         "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
+        "manifest": {"os_kernel": platform.release(), "governor": _governor()},
     }
+
+
+def _governor() -> str | None:
+    """Of the first processor's frequency, where the kernel tells it."""
+    try:
+        return GOVERNOR.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
 
 
 def _cpu() -> str:

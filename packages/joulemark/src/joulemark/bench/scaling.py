@@ -157,6 +157,7 @@ def _programs(found: list[Series]) -> Iterator[list[Series]]:
     groups: dict[tuple, list[Series]] = {}
     for one in found:
         key = (one.benchmark, one.kernel, one.variant, one.target, one.machine, one.unit)
+        key += (one.manifest,)
         groups.setdefault(key, []).append(one)
     yield from groups.values()
 
@@ -219,7 +220,8 @@ def _name(same: list[Series], worker: str) -> str:
         of_ranks += f", on {series.nodes} nodes"
     elif worker == RANKS and not any(one.nodes for one in same if one.ranks > 1):
         of_ranks += ", nodes unknown"
-    return f"{series.variant}{of_ranks}, {series.target}, {series.machine}"
+    parts = (f"{series.variant}{of_ranks}", series.target, series.machine, series.apart)
+    return ", ".join(filter(None, parts))
 
 
 def _given_peak(series: Series, giga: float | None, worker: str) -> Peak | None:

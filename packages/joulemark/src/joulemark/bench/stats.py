@@ -1,4 +1,5 @@
-# Averages runs of the same problem, and keeps their spread and the instrument's error apart.
+# Averages runs of the same problem with the same manifest, and keeps their spread and the
+# instrument's error apart.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from joulemark.bench import manifest
 from joulemark.bench.cooked import Measurement
+from joulemark.bench.manifest import Manifest
 from joulemark.errors import UserError
 
 
@@ -53,7 +56,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Row:
-    """All runs of one problem; values are None where nothing is known."""
+    """All runs of one problem and manifest; values are None where nothing is known."""
 
     size: int
     runs: int
@@ -64,6 +67,7 @@ class Row:
     energy_j: Value | None
     performance: Value | None
     efficiency: Value | None  # operations per joule
+    jobs: int = 1  # that the runs were in; one outside Slurm counts as a job
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class Series:
     rows: tuple[Row, ...]
     nodes: int = 0  # 0: not told
     predicted: bool = False  # by a model; nothing of it was measured
+    manifest: Manifest | None = None
+    apart: str = ""  # what in its manifest tells it from others of this kernel and machine
 
     @property
     def is_of_others(self) -> bool:
@@ -114,7 +120,8 @@ class Series:
 
 
 _KEY = ("benchmark", "kernel", "variant", "threads", "ranks", "nodes", "target", "cpu", "unit")
-_KEY += ("device",)
+_KEY += ("device", "manifest")
+_MACHINE = ("benchmark", "kernel", "target", "cpu", "device")
 
 
 def series_of(measurements: list[Measurement], wanted: str) -> list[Series]:
@@ -128,14 +135,32 @@ def series_of(measurements: list[Measurement], wanted: str) -> list[Series]:
     for one in chosen:
         groups.setdefault(tuple(getattr(one, key) for key in _KEY), []).append(one)
     order = {one.kernel: index for index, one in reversed(list(enumerate(chosen)))}
-    return [
+    return _told_apart(
         Series(**dict(zip(_KEY, key)), rows=_rows(groups[key]))
-        for key in sorted(groups, key=lambda key: (key[0], order[key[1]], *key[2:]))
+        for key in sorted(
+            groups, key=lambda key: (key[0], order[key[1]], *key[2:-1], key[-1] or ())
+        )
+    )
+
+
+def _told_apart(found: Iterable[Series]) -> list[Series]:
+    """With what tells their manifests apart, so that no two look like one measured twice."""
+    found = list(found)
+    manifests: dict[tuple, list[Manifest | None]] = {}
+    for one in found:
+        manifests.setdefault(_machine(one), []).append(one.manifest)
+    return [
+        replace(one, apart=manifest.apart(one.manifest, manifests[_machine(one)])) for one in found
     ]
 
 
+def _machine(series: Series) -> tuple:
+    return tuple(getattr(series, key) for key in _MACHINE)
+
+
 def best_of(all_series: list[Series]) -> list[Series]:
-    """The fastest variant at each size: one series for each kernel, thread count and machine."""
+    """The fastest variant at each size: one series for each kernel, thread count, machine and
+    manifest."""
     groups: dict[tuple, list[Series]] = {}
     for one in all_series:
         key = tuple(getattr(one, key) for key in _KEY if key != "variant")
@@ -174,6 +199,7 @@ def _row(runs: list[Measurement]) -> Row:
     return Row(
         size=first.size,
         runs=sum(run.runs for run in runs),
+        jobs=len(_by_job([(run.size, run) for run in runs])),
         verified=first.verified,
         estimated=any(run.estimated for run in powered),
         time_s=_timed([(run.time_s, run) for run in runs if run.time_s is not None]),
@@ -198,40 +224,55 @@ def _timed(pairs: list[tuple[float, Measurement]]) -> Value | None:
     """A mean of what a clock alone decides: all repetitions of all runs make its spread."""
     if not pairs:
         return None
-    means = [value for value, _ in pairs]
     within = [
         value * run.time_spread_s / run.time_s
         for value, run in pairs
         if run.time_spread_s is not None and run.time_s
     ]
     within_variance = _mean([spread**2 for spread in within]) if within else None
-    between_variance = _variance(means)
+    between_variance = _variance([value for value, _ in pairs])
     parts = [part for part in (within_variance, between_variance) if part is not None]
-    if between_variance is None:  # of one run, nobody knows what another day would have shown
+    mean, interval = _mean_of_jobs(pairs)
+    if len(pairs) == 1:  # of one run, nobody knows what another day would have shown
         interval = _interval_of_one(pairs[0][1], within_variance)
-    else:
-        interval = _interval(between_variance, len(means))
     spread = math.sqrt(sum(parts)) if parts else None
-    return Value(_mean(means), spread, None, interval)
+    return Value(mean, spread, None, interval)
 
 
 def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
     """A mean of what the instrument decides; its systematic error does not average out."""
     if not pairs:
         return None
-    values = [value for value, _ in pairs]
-    variance = _variance(values)
+    variance = _variance([value for value, _ in pairs])
+    mean, interval = _mean_of_jobs(pairs)
     errors = [
         value * run.energy_uncertainty_j / run.energy_j
         for value, run in pairs
         if run.energy_uncertainty_j is not None
     ]
     return Value(
-        _mean(values),
+        mean,
         None if variance is None else math.sqrt(variance),
         _mean(errors) if errors else None,
-        _interval(variance, len(values)),
+        interval,
     )
+
+
+def _mean_of_jobs(pairs: list[tuple[float, Measurement]]) -> tuple[float, float | None]:
+    """Runs of one job share its nodes and hour: each job counts once, by the mean of its runs.
+
+    Half of the mean's 95 % interval comes with it; of one job, that by its runs."""
+    jobs = [_mean(values) for values in _by_job(pairs)]
+    values = jobs if len(jobs) > 1 else [value for value, _ in pairs]
+    return _mean(jobs), _interval(_variance(values), len(values))
+
+
+def _by_job(pairs: list[tuple[float, Measurement]]) -> list[list[float]]:
+    """The values of each job; a run outside Slurm is one of its own."""
+    jobs: dict[str | int, list[float]] = {}
+    for index, (value, run) in enumerate(pairs):
+        jobs.setdefault(run.job or index, []).append(value)
+    return list(jobs.values())
 
 
 def _mean(values: list[float]) -> float:

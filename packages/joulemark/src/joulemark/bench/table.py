@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from joulemark import units
+from joulemark.bench import manifest
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
@@ -10,7 +11,8 @@ from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
 PREDICTED = "PREDICTED by a model, nothing of it was measured"
 REPETITIONS, INSTRUMENT = "± repetitions", "± instrument"
 LEGEND = (
-    f"{REPETITIONS}: standard deviation over the N runs and their repetitions (k=1); "
+    f"N: runs with the same manifest; {REPETITIONS}: standard deviation over them and their "
+    "repetitions (k=1); "
     f"{INSTRUMENT}: uncertainty of the energy measurement (k=2); -: not known."
 )
 # The prefixes of PRACE's tables (36-47, 55, 60-64), so that ours can be laid beside them.
@@ -46,14 +48,15 @@ def _unit(series: Series, key: str) -> str:
 
 
 def title(series: Series) -> str:
-    """What was measured, where, and whether its energy is an estimate."""
+    """What was measured, where, what tells it from others' builds and systems, and whether its
+    energy is an estimate."""
     threads = "1 thread" if series.threads == 1 else f"{series.threads} threads"
     ranks = "" if series.ranks == 1 else f", {series.place}"
     estimate = f" ({ESTIMATED})" if series.estimated else ""
     if series.is_of_others:
         estimate = f" ({PREDICTED})" if series.predicted else ""
         return f"{series.name}, {series.variant}, {series.machine}{estimate}"
-    machine = f"{series.target}, {series.machine}"
+    machine = ", ".join(filter(None, (series.target, series.machine, series.apart)))
     return f"{series.name}, {series.variant}, {threads}{ranks}, {machine}{estimate}"
 
 
@@ -109,8 +112,10 @@ def _record(series: Series, row: Row) -> dict:
         "target": series.target,
         "cpu": series.cpu,
         "device": series.device or None,
+        **manifest.as_record(series.manifest),
         "size": row.size,
         "runs": row.runs,
+        "jobs": None if series.is_of_others else row.jobs,
         "verified": None if series.is_of_others else row.verified,
         "estimated": row.estimated if row.energy_j else None,
         "performance_unit": _unit(series, "performance"),
@@ -138,13 +143,14 @@ def comparison(all_series: list[Series], before: str, after: str) -> list[Text]:
     if not found:
         variants = ", ".join(sorted({series.variant for series in all_series}))
         raise UserError(
-            f"--compare {before},{after}: no two such series of one machine; variants: {variants}"
+            f"--compare {before},{after}: no two such series of one machine and manifest; "
+            f"variants: {variants}"
         )
     return [_ratios(one, other) for one, other in found]
 
 
 def _comparable(one: Series, other: Series) -> bool:
-    same = ("benchmark", "kernel", "ranks", "nodes", "target", "cpu", "device")
+    same = ("benchmark", "kernel", "ranks", "nodes", "target", "cpu", "device", "manifest")
     return all(getattr(one, key) == getattr(other, key) for key in same)
 
 
@@ -162,9 +168,10 @@ def _ratios(one: Series, other: Series) -> Text:
         if row.verified and row.size in others
     ]
     estimate = f" ({ESTIMATED})" if one.estimated or other.estimated else ""
+    machine = ", ".join(filter(None, (one.machine, one.apart)))
     title = (
         f"{one.name}: {other.variant} ({other.threads} thr.) against {one.variant} "
-        f"({one.threads} thr.), {one.machine}{estimate}"
+        f"({one.threads} thr.), {machine}{estimate}"
     )
     return Text(title, heads, body)
 

@@ -113,4 +113,4 @@ def _label(one: Series, series: list[Series], estimated: bool) -> str:
         parts.append(one.target)
     if len({(other.target, other.machine) for other in series}) > 1:
         parts.append(one.machine)
-    return ", ".join(parts) + (" (estimated)" if estimated else "")
+    return ", ".join(filter(None, (*parts, one.apart))) + (" (estimated)" if estimated else "")

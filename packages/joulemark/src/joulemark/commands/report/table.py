@@ -9,12 +9,15 @@ from joulemark.errors import UserError
 
 SUMMARY = "print a table with PRACE's columns"
 EPILOG = """\
-Columns, as in PRACE-1IP D9.3.3, annex 8.1: Size, N (repeated runs of the same problem), Time and
-Energy of one iteration, Power, Perf. (operations over time), Eff. (operations per joule).
+Columns, as in PRACE-1IP D9.3.3, annex 8.1: Size, N (runs of the same problem), Time and Energy of
+one iteration, Power, Perf. (operations over time), Eff. (operations per joule).
 A value far from its column's prefix has its own, with the unit: `37 mJ` in a column [J].
 Under a row stand the spread of its repetitions (k=1) and the instrument's uncertainty (k=2), in
 percent. `-`: not known. `failed`: the result was wrong, so it has no performance. `~`: energy
-estimated by a model, not measured. Each variant, thread count and machine has its own table.
+estimated by a model, not measured. Each variant, thread count, machine and manifest (version,
+compiler, flags, libraries, Spack's spec and hash, kernel, governor) has its own table, and the
+title says by what the manifests differ. Job, node and date are part of the scatter: of several
+jobs each counts once, by the mean of its runs, and the interval is that between jobs.
 For mod2am a last line says what variant blas gains over plain.
 A ratio's error is at 95 %: the means' intervals by Student's t (not of a single run), and the
 instrument's, taken as if it were another for each.

@@ -1,0 +1,62 @@
+# What makes runs of one problem runs of another kind: the program's build and the system below it.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+OF_WORDS = ("flags", "libraries")  # of which only the words that differ are told
+HASH_DIGITS = 7  # as Spack prints it
+
+
+class Manifest(NamedTuple):
+    """Runs with the same are of one kind, whatever their job, node and date; empty: not told."""
+
+    version: str = ""
+    compiler: str = ""
+    flags: str = ""
+    libraries: str = ""
+    spack_spec: str = ""
+    spack_hash: str = ""
+    os_kernel: str = ""
+    governor: str = ""
+
+
+def as_record(one: Manifest | None) -> dict[str, str | None]:
+    """Its columns for programs."""
+    return {key: value or None for key, value in zip(Manifest._fields, one or Manifest())}
+
+
+def differing(manifests: Iterable[Manifest | None]) -> list[str]:
+    """The keys in which those that are known differ."""
+    known = {one for one in manifests if one is not None}
+    return [key for key in Manifest._fields if len({getattr(one, key) for one in known}) > 1]
+
+
+def apart(one: Manifest | None, others: Iterable[Manifest | None]) -> str:
+    """What tells it from the others, such as `flags -O2`; empty where nothing does."""
+    found = {one, *others}
+    if len(found) == 1:
+        return ""
+    if one is None:
+        return "no manifest"
+    known = [other for other in found if other is not None]
+    parts = [f"{key} {_told(one, known, key)}" for key in differing(known)]
+    return ", ".join(parts) or "with a manifest"
+
+
+def _told(one: Manifest, known: list[Manifest], key: str) -> str:
+    values = {getattr(other, key) for other in known}
+    value = getattr(one, key)
+    if key in OF_WORDS:
+        value = _own_words(values)[value]
+    return (value[:HASH_DIGITS] if key == "spack_hash" else value) or "-"
+
+
+def _own_words(values: set[str]) -> dict[str, str]:
+    """Each without the words that all have; whole where only the words' order differs."""
+    common = set.intersection(*(set(value.split()) for value in values))
+    own = {
+        value: " ".join(word for word in value.split() if word not in common) for value in values
+    }
+    return own if len(set(own.values())) == len(values) else {value: value for value in values}

@@ -1,0 +1,173 @@
+# Which runs are averaged: those of one manifest, whatever their job, node and date.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+import math
+
+import pytest
+from cooked_lines import line, manifest, markdown_rows
+from hypothesis import given
+from hypothesis import strategies as some
+from joulemark.bench import cooked, stats
+from joulemark.bench.manifest import Manifest, apart
+
+OLD, NEW = manifest(), manifest(compiler="GNU 13.1.0", flags="-O3 -march=native")
+
+
+def records(site, *words):
+    return json.loads(site.out("report", "table", "mod2am", "--format", "json", *words))
+
+
+def titles(site, *words):
+    out = site.out("report", "table", "mod2am", "--format", "markdown", *words)
+    return [one.strip("*") for one in out.splitlines() if one.startswith("**")]
+
+
+def test_two_builds_are_not_one_n(site, results):
+    results(line(time_s=0.05, manifest=OLD), line(time_s=0.04, manifest=NEW))
+    found = records(site)
+    assert [(one["compiler"], one["runs"], one["time_s"]) for one in found] == [
+        ("GNU 12.2.0", 1, 0.05),
+        ("GNU 13.1.0", 1, 0.04),
+    ]
+    assert found[0]["os_kernel"] == "6.1.0-30-amd64" and found[0]["spack_hash"] is None
+
+
+def test_a_title_says_what_differs_and_nothing_else(site, results):
+    results(line(manifest=OLD), line(manifest=NEW))
+    assert titles(site) == [
+        "mod2am, blas, 2 threads, x86_64, A CPU, compiler GNU 12.2.0, flags -O2",
+        "mod2am, blas, 2 threads, x86_64, A CPU, compiler GNU 13.1.0, flags -O3",
+    ]
+
+
+def test_of_libraries_only_those_that_differ_are_told(site, results):
+    other = "glibc-2.36 libopenblasp-r0.3.26.so libc.so.6"
+    results(line(manifest=OLD), line(manifest=manifest(libraries=other)))
+    assert [one.partition("A CPU, ")[2] for one in titles(site)] == [
+        "libraries libopenblasp-r0.3.21.so",
+        "libraries libopenblasp-r0.3.26.so",
+    ]
+
+
+def test_flags_in_another_order_are_told_whole(site, results):
+    results(line(manifest=manifest(flags="-a -b")), line(manifest=manifest(flags="-b -a")))
+    assert [one.partition("A CPU, ")[2] for one in titles(site)] == ["flags -a -b", "flags -b -a"]
+
+
+def test_job_node_date_and_the_moment_s_frequency_are_variance(site, results):
+    results(
+        line(manifest=OLD, job="1", node="n1", start="2026-01-01T00:00:00+00:00"),
+        line(
+            manifest=manifest(frequency_hz=3.1e9, new_key=[1]),
+            **{"job": "2", "node": "n2", "start": "2026-02-01T00:00:00+00:00"},
+        ),
+    )
+    (record,) = records(site)
+    assert (record["runs"], record["jobs"]) == (2, 2)
+
+
+def test_lines_without_a_manifest_are_averaged_among_themselves(site, results):
+    results(line(), line(manifest=None), line(manifest=OLD))
+    assert [one["runs"] for one in records(site)] == [2, 1]
+    assert [one.rpartition(", ")[2] for one in titles(site)] == ["no manifest", "with a manifest"]
+
+
+def test_a_title_of_one_manifest_tells_none(site, results):
+    results(line(manifest=OLD), line(manifest=OLD))
+    assert titles(site) == ["mod2am, blas, 2 threads, x86_64, A CPU"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"manifest": "GNU"}, 'manifest: "GNU": must be an object or null'),
+        ({"manifest": {"flags": 3}}, "manifest.flags: 3: must be a text or null"),
+        ({"manifest": {"compiler": "\ud800"}}, 'manifest.compiler: "\\ud800": must be a text'),
+        ({"job": 7}, "job: 7: must be a text or null"),
+    ],
+)
+def test_a_bad_manifest_is_named_and_its_line_left_out(site, results, changes, expected):
+    results(line(500), line(**changes))
+    _, out, err = site.run("report", "table", "mod2am", "--format", "json")
+    assert [one["size"] for one in json.loads(out)] == [500]
+    assert f"mod2am.1.cooked.jsonl:2: {expected}" in err
+
+
+def test_each_job_counts_once_and_the_interval_is_between_jobs(site, results):
+    """Five runs of one job tell little of the next job."""
+    times = {"1": [0.040, 0.041, 0.042], "2": [0.050], "3": [0.054, 0.056]}
+    results(
+        *(
+            line(time_s=time_s, time_spread_s=0.0, job=job)
+            for job, found in times.items()
+            for time_s in found
+        )
+    )
+    (record,) = records(site)
+    means = [0.041, 0.050, 0.055]
+    mean = sum(means) / 3
+    deviation = math.sqrt(sum((one - mean) ** 2 for one in means) / 2)
+    assert (record["runs"], record["jobs"]) == (6, 3)
+    assert record["time_s"] == pytest.approx(mean)
+    assert record["time_s_interval"] == pytest.approx(4.303 * deviation / math.sqrt(3))
+    assert record["energy_j"] == pytest.approx(100 * mean)
+    assert record["energy_j_interval"] == pytest.approx(100 * record["time_s_interval"])
+
+
+def test_runs_of_one_job_have_the_interval_that_they_show(site, results):
+    results(*(line(time_s=time_s, time_spread_s=0.0, job="1") for time_s in (0.04, 0.05, 0.06)))
+    (record,) = records(site)
+    assert (record["runs"], record["jobs"]) == (3, 1)
+    assert record["time_s_interval"] == pytest.approx(4.303 * 0.01 / math.sqrt(3))
+
+
+def test_scaling_mixes_no_manifests(site, results):
+    runs = [
+        line(time_s=time_s / ranks, variant="mpi", ranks=ranks, threads=1, manifest=found)
+        for time_s, found in ((0.1, OLD), (0.2, NEW))
+        for ranks in (1, 2)
+    ]
+    results(*runs)
+    out = site.out("report", "scaling", "mod2am", "--format", "markdown")
+    assert out.count("strong scaling") == 2 and "compiler GNU 13.1.0, flags -O3: strong" in out
+    assert [row[1] for row in markdown_rows(out) if row[0] in "12" and row[0]] == ["1000"] * 4
+
+
+def test_lines_of_a_figure_and_columns_beside_prototypes_tell_it(
+    site, results, legends_of_figures
+):
+    results(*(line(size, manifest=found) for size in (100, 1000) for found in (OLD, NEW)))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    assert any("compiler GNU 13.1.0, flags -O3" in one for one in legends_of_figures[0])
+    out = site.out("compare", "mod2am", "--with", "LRZ")
+    assert "compiler GNU 12.2.0, flags -O2" in out
+
+
+def test_variants_are_compared_within_a_manifest(site, results):
+    plain = [line(variant="plain", manifest=found) for found in (OLD, NEW)]
+    results(*plain, line(manifest=NEW))
+    out = site.out("report", "table", "mod2am", "--compare", "plain,blas")
+    assert out.count("against plain") == 1 and "A CPU, compiler GNU 13.1.0" in out
+
+
+WORDS = some.sampled_from(["", "a", "b", "a b", "b a"])
+MANIFESTS = some.none() | some.builds(Manifest, flags=WORDS, compiler=WORDS, governor=WORDS)
+
+
+@given(some.lists(some.tuples(MANIFESTS, some.sampled_from(["", "1", "2"])), min_size=1))
+def test_every_run_is_in_the_series_of_its_manifest(runs):
+    measured = [
+        cooked.parse(json.dumps(line(manifest=one and one._asdict(), job=job)))
+        for one, job in runs
+    ]
+    found = stats.series_of(measured, "mod2am")
+    assert len({one.manifest for one in found}) == len(found)
+    for one in found:
+        assert one.rows[0].runs == [manifest for manifest, _ in runs].count(one.manifest)
+    assert len({one.apart for one in found}) == len(found)  # no two titles are alike
+
+
+@given(MANIFESTS, MANIFESTS)
+def test_two_manifests_are_told_apart_exactly_where_they_differ(one, other):
+    assert (apart(one, [one, other]) == "") == (one == other)
+    assert (apart(one, [one, other]) == apart(other, [one, other])) == (one == other)
