@@ -50,10 +50,11 @@ class LineError(Exception):
     """What is wrong with one line: key, value, and what it must be."""
 
 
-def load(places: list[str]) -> list[Measurement]:
-    """All measurements of the files and folders; a bad line is named on stderr and left out."""
+def load(places: list[str], option: str = "--from") -> list[Measurement]:
+    """All measurements of the files and folders, which the option named; a bad line is named on
+    stderr and left out."""
     found = []
-    for path in _files(places):
+    for path in _files(places, option):
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             if not line.strip():
                 continue
@@ -64,16 +65,18 @@ def load(places: list[str]) -> list[Measurement]:
     return found
 
 
-def _files(places: list[str]) -> list[Path]:
+def _files(places: list[str], option: str) -> list[Path]:
     places = places or [os.environ.get("JOULEMARK_RESULTS") or "."]
     files: dict[Path, None] = {}
     for place in map(Path, places):
         if not place.exists():
-            raise UserError(f"--from {place}: no such file or folder")
+            raise UserError(f"{option} {place}: no such file or folder")
         inside = sorted(place.rglob("*.cooked.jsonl")) if place.is_dir() else [place]
         files.update(dict.fromkeys(path.resolve() for path in inside))
     if not files:
-        raise UserError(f"no *.cooked.jsonl below {', '.join(places)}: name the place with --from")
+        raise UserError(
+            f"no *.cooked.jsonl below {', '.join(places)}: name the place with {option}"
+        )
     return list(files)
 
 

@@ -45,6 +45,16 @@ def apart(one: Manifest | None, others: Iterable[Manifest | None]) -> str:
     return ", ".join(parts) or "with a manifest"
 
 
+def change(one: Manifest | None, other: Manifest | None) -> str:
+    """From one to the other: `compiler GNU 12.2.0 -> GNU 13.1.0`; empty where nothing differs."""
+    if one is None or other is None:
+        return "" if one is other else f"{apart(one, [other])} -> {apart(other, [one])}"
+    both = [one, other]
+    return ", ".join(
+        f"{key} {_told(one, both, key)} -> {_told(other, both, key)}" for key in differing(both)
+    )
+
+
 def _told(one: Manifest, known: list[Manifest], key: str) -> str:
     values = {getattr(other, key) for other in known}
     value = getattr(one, key)

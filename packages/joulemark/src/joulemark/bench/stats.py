@@ -154,6 +154,11 @@ def _told_apart(found: Iterable[Series]) -> list[Series]:
     ]
 
 
+def problem(series: Series) -> tuple:
+    """What was measured and on which machine; alike in series that differ by their manifest."""
+    return tuple(getattr(series, key) for key in _KEY if key != "manifest")
+
+
 def _machine(series: Series) -> tuple:
     return tuple(getattr(series, key) for key in _MACHINE)
 

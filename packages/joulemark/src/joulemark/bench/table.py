@@ -33,7 +33,7 @@ OF_ENERGY = ("power_w", "energy_j", "efficiency")
 def lay_out(series: Series, prefixes: str = "prace") -> Text:
     """The annex's table of one series."""
     exponents = _exponents(series, prefixes)
-    scales = {key: (exponents[key], _unit(series, key)) for key in HEADS}
+    scales = {key: (exponents[key], unit_of(series, key)) for key in HEADS}
     heads = ["Size", "N"] + [
         f"{HEADS[key][0]} [{units.prefix(exponent)}{unit}]"
         for key, (exponent, unit) in scales.items()
@@ -42,7 +42,8 @@ def lay_out(series: Series, prefixes: str = "prace") -> Text:
     return Text(title(series), heads, body)
 
 
-def _unit(series: Series, key: str) -> str:
+def unit_of(series: Series, key: str) -> str:
+    """Of a value, as `F/s`, without a prefix."""
     _, unit = HEADS[key]
     return series.unit.partition("/")[0] + unit if unit.startswith("/") else unit
 
@@ -103,23 +104,12 @@ def as_records(all_series: list[Series]) -> list[dict]:
 
 def _record(series: Series, row: Row) -> dict:
     record = {
-        "benchmark": series.benchmark,
-        "kernel": series.kernel,
-        "variant": series.variant,
-        "threads": series.threads,
-        "ranks": series.ranks,
-        "nodes": series.nodes or None,
-        "target": series.target,
-        "cpu": series.cpu,
-        "device": series.device or None,
+        **problem_record(series, row),
         **manifest.as_record(series.manifest),
-        "size": row.size,
         "runs": row.runs,
         "jobs": None if series.is_of_others else row.jobs,
         "verified": None if series.is_of_others else row.verified,
         "estimated": row.estimated if row.energy_j else None,
-        "performance_unit": _unit(series, "performance"),
-        "efficiency_unit": _unit(series, "efficiency"),
     }
     for key in HEADS:
         value: Value | None = getattr(row, key)
@@ -129,6 +119,24 @@ def _record(series: Series, row: Row) -> dict:
         if key in OF_ENERGY:
             record[f"{key}_uncertainty"] = value.uncertainty if value else None
     return record
+
+
+def problem_record(series: Series, row: Row) -> dict:
+    """What was measured, where, and the units of what follows."""
+    return {
+        "benchmark": series.benchmark,
+        "kernel": series.kernel,
+        "variant": series.variant,
+        "threads": series.threads,
+        "ranks": series.ranks,
+        "nodes": series.nodes or None,
+        "target": series.target,
+        "cpu": series.cpu,
+        "device": series.device or None,
+        "size": row.size,
+        "performance_unit": unit_of(series, "performance"),
+        "efficiency_unit": unit_of(series, "efficiency"),
+    }
 
 
 def comparison(all_series: list[Series], before: str, after: str) -> list[Text]:
@@ -155,7 +163,7 @@ def _comparable(one: Series, other: Series) -> bool:
 
 
 def _ratios(one: Series, other: Series) -> Text:
-    unit, eff_unit = (f"G{_unit(one, key)}" for key in ("performance", "efficiency"))
+    unit, eff_unit = (f"G{unit_of(one, key)}" for key in ("performance", "efficiency"))
     heads = ["Size"] + [
         head
         for what in (unit, eff_unit)
@@ -184,7 +192,7 @@ def _ratio_cells(series: Series, one: Row, other: Row) -> list[str]:
             ESTIMATE_MARK if row.estimated and key in OF_ENERGY else "" for row in (one, other)
         ]
         means = [value.mean if value else None for value in pair]
-        unit = _unit(series, key)
+        unit = unit_of(series, key)
         cells += [mark + units.cell(mean, 9, unit) for mark, mean in zip(marks, means)]
         cells.append(max(marks) + with_error(pair[1].over(pair[0])) if all(pair) else "-")
     return cells

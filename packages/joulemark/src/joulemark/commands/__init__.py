@@ -17,6 +17,7 @@ COMMANDS = (
     "sacct",
     "report",
     "compare",
+    "diff",
     "export",
     "plan",
     "hpl",

@@ -1,0 +1,212 @@
+# `joulemark diff`: what is faster or slower, thriftier or costlier in one set of results than in
+# another, and what is not told apart.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from joulemark import layout, units
+from joulemark.bench import cooked, manifest, stats, table, verdict
+from joulemark.bench.stats import Row, Series, Value
+from joulemark.errors import UserError
+
+FAILED = "failed"
+QUANTITIES = ("time_s", "performance", "energy_j", "efficiency")
+WORDS = {"time_s": verdict.TIME_WORDS, "energy_j": verdict.ENERGY_WORDS}
+LEGEND = (
+    "N: runs of A, of B; ±: at 95 %, by Student's t over the jobs and by the instrument, of a "
+    "single run by its repetitions or by the instrument alone; ~: estimated by a model. The "
+    "instrument's error is taken as if it were another for each side."
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One problem and size in both; `broken`: B's result is wrong, where A's was right."""
+
+    before: Row
+    after: Row | None  # None: no run of B verified
+    broken: bool
+    threshold: float
+
+    def ratio(self, key: str) -> Value | None:
+        """B's value by A's."""
+        one, other = self.values(key)
+        return other.over(one) if one and other else None
+
+    def values(self, key: str) -> tuple[Value | None, Value | None]:
+        """A's and B's."""
+        return getattr(self.before, key), self.after and getattr(self.after, key)
+
+    def verdict(self, key: str) -> str | None:
+        """On the time or the energy; None where it is not known on both sides."""
+        if self.broken and key == "time_s":
+            return FAILED
+        ratio = self.ratio(key)
+        if ratio is None:
+            return None
+        few = min((self.before, self.after), key=lambda row: (row.jobs, row.runs))
+        if few.jobs == 1 or ratio.interval is None:
+            return f"one {'run' if few.runs == 1 else 'job'}: {verdict.ALIKE}"
+        return verdict.of_ratio(ratio, WORDS[key], self.threshold)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether B is slower, costlier or wrong."""
+        return any(self.verdict(key) in (*verdict.WORSE, FAILED) for key in WORDS)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One kernel with one manifest on each side."""
+
+    before: Series
+    after: Series
+    pairs: tuple[Pair, ...]
+
+    @property
+    def title(self) -> str:
+        """What was measured, and by what the manifests differ."""
+        both = (*self.before.rows, *self.after.rows)
+        return table.title(replace(self.before, rows=both, apart=self.change))
+
+    @property
+    def change(self) -> str:
+        """By what the manifests differ; empty where nothing does."""
+        return manifest.change(self.before.manifest, self.after.manifest)
+
+
+# -- what stands beside what ---------------------------------------------------------------------
+
+
+def find(before: str, after: str, threshold: float) -> tuple[list[Difference], list[str]]:
+    """All that both have; and what only one has, in words."""
+    ours, theirs = _all_series(before, "A"), _all_series(after, "B")
+    found = [
+        Difference(one, other, tuple(pairs))
+        for one in ours
+        for other in theirs
+        if stats.problem(one) == stats.problem(other)
+        if (pairs := list(_pairs(one, other, threshold)))
+    ]
+    if not found:
+        raise UserError(f"{before} and {after} have no size of a kernel in common")
+    return found, [*_alone("A", ours, theirs), *_alone("B", theirs, ours)]
+
+
+def _all_series(place: str, side: str) -> list[Series]:
+    measured = cooked.load([place], side)
+    benchmarks = sorted({one.benchmark for one in measured})
+    return [
+        series
+        for name in benchmarks
+        for series in stats.series_of([one for one in measured if one.benchmark == name], name)
+    ]
+
+
+def _pairs(one: Series, other: Series, threshold: float) -> Iterator[Pair]:
+    after = _verified(other)
+    broken = _failed(other) - _failed(one)
+    for size, row in _verified(one).items():
+        if size in after or size in broken:
+            yield Pair(row, after.get(size), size in broken, threshold)
+
+
+def _verified(series: Series) -> dict[int, Row]:
+    return {row.size: row for row in series.rows if row.verified}
+
+
+def _failed(series: Series) -> set[int]:
+    return {row.size for row in series.rows if not row.verified}
+
+
+def _alone(side: str, ours: list[Series], theirs: list[Series]) -> Iterator[str]:
+    for one in ours:
+        like = [other for other in theirs if stats.problem(other) == stats.problem(one)]
+        sizes = {row.size for row in one.rows} - {row.size for other in like for row in other.rows}
+        if sizes:
+            shown = ", ".join(map(str, sorted(sizes)))
+            yield f"only in {side}: {table.title(one)}: size {shown}"
+
+
+# -- tables and records --------------------------------------------------------------------------
+
+
+def as_text(one: Difference) -> layout.Text:
+    """Four lines a size: what is measured in A and in B, the ratio, the verdict."""
+    heads = ["Size", "N", "", "A", "B", "B / A", "verdict"]
+    return layout.Text(
+        one.title, heads, [line for pair in one.pairs for line in _lines(one, pair)]
+    )
+
+
+def _lines(one: Difference, pair: Pair) -> Iterator[tuple[str, list[str]]]:
+    runs = f"{pair.before.runs}, {pair.after.runs if pair.after else 0}"
+    start = [str(pair.before.size), runs]
+    for key in QUANTITIES:
+        values = [value for value in pair.values(key) if value]
+        if not values:
+            continue
+        exponent = units.best_exponent([value.mean for value in values])
+        heading = (
+            f"{table.HEADS[key][0]} [{units.prefix(exponent)}{table.unit_of(one.before, key)}]"
+        )
+        said = (pair.verdict(key) if key in WORDS else None) or ""
+        is_worse = said in (*verdict.WORSE, FAILED)
+        yield (
+            "failed" if is_worse else "value",
+            [*start, heading, *_cells(pair, key, 10.0**-exponent), said],
+        )
+        start = ["", ""]
+
+
+def _cells(pair: Pair, key: str, factor: float) -> list[str]:
+    before, after = pair.values(key)
+    ratio = pair.ratio(key)
+    of_energy = key in table.OF_ENERGY
+    marks = [
+        layout.ESTIMATE_MARK if of_energy and row and row.estimated else ""
+        for row in (pair.before, pair.after)
+    ]
+    return [
+        mark + table.with_error(value.scaled(scale)) if value else "-"
+        for mark, value, scale in zip(
+            (*marks, max(marks)), (before, after, ratio), (factor, factor, 1)
+        )
+    ]
+
+
+def notes(found: list[Difference], before: str, after: str) -> list[str]:
+    """Which side is which, the legend, and how many got worse."""
+    pairs = [pair for one in found for pair in one.pairs]
+    worse = sum(pair.is_worse for pair in pairs)
+    return [f"A: {before}; B: {after}.", LEGEND, f"{worse} of {len(pairs)} sizes got worse."]
+
+
+def records(found: Iterable[Difference]) -> list[dict]:
+    """One record a size in SI units; errors at 95 %."""
+    return [_record(one, pair) for one in found for pair in one.pairs]
+
+
+def _record(one: Difference, pair: Pair) -> dict:
+    before, after = pair.before, pair.after
+    record = {
+        **table.problem_record(one.before, before),
+        "change": one.change or None,
+        "runs_a": before.runs,
+        "runs_b": after.runs if after else 0,
+        "jobs_a": before.jobs,
+        "jobs_b": after.jobs if after else 0,
+        "estimated": before.estimated or bool(after and after.estimated),
+    }
+    for key in QUANTITIES:
+        for side, value in zip(("a", "b", "ratio"), (*pair.values(key), pair.ratio(key))):
+            record[f"{key}_{side}"] = value.mean if value else None
+            record[f"{key}_{side}_error"] = value.error if value else None
+    record["time_verdict"] = pair.verdict("time_s")
+    record["energy_verdict"] = pair.verdict("energy_j")
+    for side, series in (("a", one.before), ("b", one.after)):
+        told = manifest.as_record(series.manifest)
+        record.update({f"{key}_{side}": value for key, value in told.items()})
+    return record

@@ -1,0 +1,82 @@
+# `joulemark diff`: its options; joulemark.bench.diff does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "tell what got slower or costlier between two sets of benchmark results"
+EPILOG = """\
+A and B are cooked files, or folders with *.cooked.jsonl, such as before and after a new compiler.
+For each kernel and size that both have: time, performance, energy and operations per joule with
+their errors at 95 %, the ratio B / A, and verdicts: faster or slower, thriftier or costlier, where
+the ratio's interval excludes 1, else `not told apart`. The title says by which keys of the
+manifests (see `report table --help`) A and B differ; each manifest of A is laid beside each of B.
+
+Runs scatter from job to job by more than within one, so that a side with a single job tells
+nothing: run each side as three jobs or more. The instrument's error is part of an energy's, so
+that a small change in energy is told only by a good instrument. What only one side has is named
+on stderr. csv and json hold SI numbers and the verdicts.
+
+Exit: 0 nothing got worse; 1 an error; 2 something is slower or costlier, or its result is wrong
+where A's was right (and wrong usage, as of every command).
+
+examples:
+  joulemark diff before/ after/
+  joulemark diff before/ after/ --threshold 2 --format markdown --out diff.md
+  joulemark diff triad.100.cooked.jsonl triad.101.cooked.jsonl --format json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Two sets of results, and how to print what differs."""
+    parser.add_argument("before", metavar="A", help="a cooked file or a folder of them")
+    parser.add_argument("after", metavar="B", help="likewise, laid beside A")
+    add_threshold(parser)
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+
+
+def add_threshold(parser: argparse.ArgumentParser) -> None:
+    """--threshold."""
+    parser.add_argument(
+        "--threshold",
+        type=percent,
+        default=0.0,
+        metavar="PERCENT",
+        help="differences of so much or less do not count, such as 2 (default: 0)",
+    )
+
+
+def percent(text: str) -> float:
+    """A part of `2` or `2%`."""
+    try:
+        value = float(text.rstrip("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a difference in percent such as 2")
+    return value / 100
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the comparison; 2 where something got worse."""
+    import sys
+
+    from joulemark import layout, output
+    from joulemark.bench import diff
+
+    found, alone = diff.find(options.before, options.after, options.threshold)
+    for what in alone:
+        print(f"joulemark: {what}", file=sys.stderr)
+    if options.format in output.FORMATS:
+        output.write([diff.records(found)], options.format, options.out)
+    else:
+        notes = diff.notes(found, options.before, options.after)
+        tables = [diff.as_text(one) for one in found]
+        output.write_text(layout.written(tables, notes, options), options.out)
+    return 2 if any(pair.is_worse for one in found for pair in one.pairs) else 0
