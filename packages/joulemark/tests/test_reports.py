@@ -209,6 +209,20 @@ def test_optimised_against_plain(site, results):
     )
 
 
+def test_the_legend_says_what_is_in_a_ratio_s_error(site, results):
+    """Of a single run, GF/s has the scatter of repetitions, GF/J the instrument's error alone."""
+    runs = [
+        line(variant=name, time_spread_s=0.005, repetitions=9, energy_uncertainty_j=0.0)
+        for name in ("plain", "blas")
+    ]
+    results(*runs)
+    out = " ".join(site.out("report", "table", "mod2am", "--compare", "plain,blas").split())
+    interval = math.sqrt(2) * 2.306 * 0.1  # Student's t of eight degrees
+    assert f"1.00 ± {interval:.2f}" in out and "1.00 ± 0.0" in out
+    assert "of a single run by the instrument alone, for the energy of a repetition" in out
+    assert "A ratio's" not in site.out("report", "table", "mod2am")
+
+
 def test_compare_with_a_variant_that_is_not_there(site, results):
     results(line())
     assert "variants: blas" in site.fails("report", "table", "mod2am", "--compare", "plain,blas")

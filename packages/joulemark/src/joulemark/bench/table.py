@@ -15,6 +15,11 @@ LEGEND = (
     "repetitions (k=1); "
     f"{INSTRUMENT}: uncertainty of the energy measurement (k=2); -: not known."
 )
+LEGEND_RATIOS = (
+    "A ratio's ±, at 95 %: of a performance by how the runs scatter, of a single run by its "
+    "repetitions; of an energy efficiency by how the runs scatter and by the instrument, of a "
+    "single run by the instrument alone, for the energy of a repetition is not known."
+)
 # The prefixes of PRACE's tables (36-47, 55, 60-64), so that ours can be laid beside them.
 PRACE_EXPONENTS = {
     "jm-stream": {"time_s": -6, "energy_j": -3, "performance": 6, "efficiency": 6},

@@ -19,8 +19,9 @@ compiler, flags, libraries, Spack's spec and hash, kernel, governor) has its own
 title says by what the manifests differ. Job, node and date are part of the scatter: of several
 jobs each counts once, by the mean of its runs, and the interval is that between jobs.
 For mod2am a last line says what variant blas gains over plain.
-A ratio's error is at 95 %: the means' intervals by Student's t (not of a single run), and the
-instrument's, taken as if it were another for each.
+A ratio's error is at 95 %: the means' intervals by Student's t, and the instrument's, taken as if
+it were another for each. Of a single run, a time has the interval of its repetitions, and an
+energy none: its ratio has the instrument's error alone.
 csv and json hold SI numbers, *_spread (k=1), *_interval (half of the mean's 95 % interval over the
 runs) and *_uncertainty (k=2) in the unit of their value, and a column `estimated`.
 
@@ -86,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
         notes.append(layout.LEGEND_ESTIMATED)
     if options.compare:
         tables += table.comparison(series, *options.compare)
+        notes.append(table.LEGEND_RATIOS)
     notes += table.summary(series)
     output.write_text(layout.written(tables, notes, options), options.out)
     return 0
