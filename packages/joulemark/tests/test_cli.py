@@ -12,7 +12,7 @@ import pytest
 from joulemark import cli
 from joulemark.slurm import sacct
 
-COMMANDS = (["merge"], ["report", "table"], ["report", "plot"], ["diff"])
+COMMANDS = (["merge"], ["report", "table"], ["report", "plot"], ["diff"], ["trend"])
 
 
 def help_of(command, capsys):

@@ -6,7 +6,8 @@ import json
 import math
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 from joulemark.bench.manifest import Manifest
@@ -44,6 +45,7 @@ class Measurement:
     nodes: int = 0  # 0: an earlier program did not tell, and it had several ranks
     manifest: Manifest | None = None  # None: an earlier program had none
     job: str = ""  # empty: outside Slurm
+    start_s: float | None = None  # since 1970; `load` knows it of all
 
 
 class LineError(Exception):
@@ -52,16 +54,19 @@ class LineError(Exception):
 
 def load(places: list[str], option: str = "--from") -> list[Measurement]:
     """All measurements of the files and folders, which the option named; a bad line is named on
-    stderr and left out."""
+    stderr and left out. A line that does not tell its start has its file's time."""
     found = []
     for path in _files(places, option):
+        written_s = path.stat().st_mtime
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
-                found.append(parse(_text(line)))
+                one = parse(_text(line))
             except LineError as error:
                 print(f"joulemark: {path}:{number}: {error}: line left out", file=sys.stderr)
+            else:
+                found.append(one if one.start_s is not None else replace(one, start_s=written_s))
     return found
 
 
@@ -116,6 +121,7 @@ def parse(line: str) -> Measurement:
         device=_text_or_null(values, "device"),
         manifest=_manifest(values),
         job=_text_or_null(values, "job"),
+        start_s=_start_s(values),
     )
 
 
@@ -153,6 +159,20 @@ def _manifest(values: dict) -> Manifest | None:
 def _is_unicode(text: str) -> bool:
     """JSON can write half of a character, which nothing can print."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _start_s(values: dict) -> float | None:
+    text = _text_or_null(values, "start")
+    if not text:
+        return None
+    try:
+        start = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        if start.tzinfo is not None and start.astimezone(timezone.utc).year >= 1970:
+            return start.timestamp()
+    except (ValueError, OverflowError):
+        pass
+    expected = "a time since 1970 with its zone, such as 2026-01-31T12:00:00+00:00"
+    raise LineError(f"start: {json.dumps(text)}: must be {expected}")
 
 
 def _count(values: dict, key: str) -> int:

@@ -11,9 +11,7 @@ from joulemark.bench import cooked, manifest, stats, table, verdict
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
 
-FAILED = "failed"
 QUANTITIES = ("time_s", "performance", "energy_j", "efficiency")
-WORDS = {"time_s": verdict.TIME_WORDS, "energy_j": verdict.ENERGY_WORDS}
 LEGEND = (
     "N: runs of A, of B; ±: at 95 %, by Student's t over the jobs and by the instrument, of a "
     "single run by its repetitions or by the instrument alone; ~: estimated by a model. The "
@@ -42,19 +40,19 @@ class Pair:
     def verdict(self, key: str) -> str | None:
         """On the time or the energy; None where it is not known on both sides."""
         if self.broken and key == "time_s":
-            return FAILED
+            return verdict.FAILED
         ratio = self.ratio(key)
         if ratio is None:
             return None
         few = min((self.before, self.after), key=lambda row: (row.jobs, row.runs))
         if few.jobs == 1 or ratio.interval is None:
             return f"one {'run' if few.runs == 1 else 'job'}: {verdict.ALIKE}"
-        return verdict.of_ratio(ratio, WORDS[key], self.threshold)
+        return verdict.of_ratio(ratio, key, self.threshold)
 
     @property
     def is_worse(self) -> bool:
         """Whether B is slower, costlier or wrong."""
-        return any(self.verdict(key) in (*verdict.WORSE, FAILED) for key in WORDS)
+        return any(self.verdict(key) in verdict.WORSE for key in verdict.WORDS)
 
 
 @dataclass(frozen=True)
@@ -152,10 +150,9 @@ def _lines(one: Difference, pair: Pair) -> Iterator[tuple[str, list[str]]]:
         heading = (
             f"{table.HEADS[key][0]} [{units.prefix(exponent)}{table.unit_of(one.before, key)}]"
         )
-        said = (pair.verdict(key) if key in WORDS else None) or ""
-        is_worse = said in (*verdict.WORSE, FAILED)
+        said = (pair.verdict(key) if key in verdict.WORDS else None) or ""
         yield (
-            "failed" if is_worse else "value",
+            "failed" if said in verdict.WORSE else "value",
             [*start, heading, *_cells(pair, key, 10.0**-exponent), said],
         )
         start = ["", ""]

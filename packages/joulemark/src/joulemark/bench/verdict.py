@@ -1,21 +1,23 @@
-# Whether two values are told apart, by their ratio and its error.
+# Whether two values are told apart, by their ratio and its error; in words.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 from joulemark.bench.stats import Value
 
-TIME_WORDS, ENERGY_WORDS = ("faster", "slower"), ("thriftier", "costlier")
-WORSE = (TIME_WORDS[1], ENERGY_WORDS[1])
-ALIKE = "not told apart"
+#: of what gets a verdict: the words for less of it, and for more
+WORDS = {"time_s": ("faster", "slower"), "energy_j": ("thriftier", "costlier")}
+ALIKE, FAILED = "not told apart", "failed"
+WORSE = (FAILED, *(more for _, more in WORDS.values()))
 
 
-def of_ratio(ratio: Value, words: tuple[str, str], threshold: float) -> str:
-    """The first of the words for a ratio that is less than 1 beyond its error and beyond the
-    threshold (a part), the second for one that is more; the same whichever side is the divisor."""
+def of_ratio(ratio: Value, key: str, threshold: float) -> str:
+    """A word where the ratio is less or more than 1 beyond its error and beyond the threshold (a
+    part); the opposite one whichever side is the divisor."""
     if ratio.error is None:
         return ALIKE
     factor = max(ratio.mean, 1 / ratio.mean)
     relative_error = ratio.error / ratio.mean
     if factor * (1 - relative_error) <= 1 or factor - 1 <= threshold:
         return ALIKE
-    return words[0] if ratio.mean < 1 else words[1]
+    less, more = WORDS[key]
+    return less if ratio.mean < 1 else more

@@ -18,6 +18,7 @@ COMMANDS = (
     "report",
     "compare",
     "diff",
+    "trend",
     "export",
     "plan",
     "hpl",

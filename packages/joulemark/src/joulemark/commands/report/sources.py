@@ -8,18 +8,7 @@ import os
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """KERNEL, --from, --with and --best."""
-    parser.add_argument(
-        "kernel", metavar="KERNEL", help="copy, scale, sum, triad, mod2am, or a benchmark's name"
-    )
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="PATH",
-        help="cooked files, or folders with *.cooked.jsonl (default: $JOULEMARK_RESULTS, or .)",
-    )
+    add_measured(parser)
     parser.add_argument(
         "--with",
         dest="prototypes",
@@ -33,6 +22,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="one table or line a thread count: at each size the fastest variant, as a program "
         "that chooses for itself (jm-stream's auto) has it",
+    )
+
+
+def add_measured(parser: argparse.ArgumentParser) -> None:
+    """KERNEL and --from."""
+    parser.add_argument(
+        "kernel", metavar="KERNEL", help="copy, scale, sum, triad, mod2am, or a benchmark's name"
+    )
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATH",
+        help="cooked files, or folders with *.cooked.jsonl (default: $JOULEMARK_RESULTS, or .)",
     )
 
 

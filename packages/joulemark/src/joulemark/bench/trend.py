@@ -1,0 +1,207 @@
+# `joulemark trend`: a benchmark over the days, and whether the last of them is worse than before.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from joulemark import layout, units
+from joulemark.bench import cooked, manifest, stats, table, verdict
+from joulemark.bench.cooked import Measurement
+from joulemark.bench.diff import QUANTITIES
+from joulemark.bench.manifest import Manifest
+from joulemark.bench.stats import Row, Series, Value
+
+FEWEST = 3  # earlier points; of fewer nobody knows how days scatter
+TOO_FEW = f"too few earlier: {verdict.ALIKE}"
+LEGEND = (
+    "A line: the N runs of one day (UTC) and manifest; ±: at 95 %, by Student's t over the jobs "
+    "and by the instrument, of a single run by its repetitions or by the instrument alone. "
+    "last / median: the last line by the median of the earlier ones, and how far one more day may "
+    "be off at 95 % as those days scatter, with the last line's own scatter; the instrument, the "
+    "same on all days, is not in it."
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """The runs of one day with one manifest."""
+
+    day: str  # ISO 8601, UTC
+    series: Series
+    row: Row
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One problem and size over the days, the earliest first."""
+
+    points: tuple[Point, ...]
+    threshold: float
+
+    @property
+    def last(self) -> Point:
+        """What is judged."""
+        return self.points[-1]
+
+    def ratio(self, key: str) -> Value | None:
+        """The last by the median of the earlier; without an interval where these are too few."""
+        last, earlier = getattr(self.last.row, key), self._earlier(key)
+        if last is None or not earlier:
+            return None
+        own = Value(last.mean, interval=last.interval or 0.0)
+        return own.over(Value(statistics.median(earlier), interval=_of_one_more(earlier)))
+
+    def verdict(self, key: str) -> str | None:
+        """On the last one's time or energy; None where there is nothing to judge."""
+        if not self.last.row.verified:
+            is_new = any(point.row.verified for point in self.points)
+            return verdict.FAILED if is_new and key == "time_s" else None
+        ratio = self.ratio(key)
+        if ratio is None:
+            return None
+        return TOO_FEW if ratio.interval is None else verdict.of_ratio(ratio, key, self.threshold)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the last is slower, costlier or wrong."""
+        return any(self.verdict(key) in verdict.WORSE for key in verdict.WORDS)
+
+    def change(self, index: int) -> str:
+        """By what a point's manifest differs from that of the point before."""
+        if index == 0:
+            return ""
+        before, after = self.points[index - 1 : index + 1]
+        return manifest.change(before.series.manifest, after.series.manifest)
+
+    def _earlier(self, key: str) -> list[float]:
+        values = [getattr(point.row, key) for point in self.points[:-1]]
+        return [value.mean for value in values if value]
+
+
+def _of_one_more(values: list[float]) -> float | None:
+    """Half of the 95 % interval in which one more value is, by Student's t."""
+    if len(values) < FEWEST:
+        return None
+    deviation = statistics.stdev(values)
+    return stats.student_t(len(values) - 1) * deviation * math.sqrt(1 + 1 / len(values))
+
+
+# -- what was measured when ----------------------------------------------------------------------
+
+
+def find(places: list[str], kernel: str, threshold: float) -> list[Trend]:
+    """Each problem and size of a kernel, or of all kernels of a benchmark."""
+    measured = cooked.load(places)
+    order = {
+        (stats.problem(one), row.size): None
+        for one in stats.series_of(measured, kernel)
+        for row in one.rows
+    }
+    points: dict[tuple, list[Point]] = {key: [] for key in order}
+    for point in _points([one for one in measured if kernel in (one.kernel, one.benchmark)]):
+        points[stats.problem(point.series), point.row.size].append(point)
+    return [Trend(tuple(found), threshold) for found in points.values()]
+
+
+def _points(measured: list[Measurement]) -> Iterator[Point]:
+    """In the order of their first runs."""
+    groups: dict[tuple[str, Manifest | None], list[Measurement]] = {}
+    for one in sorted(measured, key=lambda one: one.start_s):
+        groups.setdefault((_day(one), one.manifest), []).append(one)
+    for (day, _), runs in groups.items():
+        for benchmark in dict.fromkeys(run.benchmark for run in runs):
+            same = [run for run in runs if run.benchmark == benchmark]
+            for series in stats.series_of(same, benchmark):
+                yield from (Point(day, series, row) for row in series.rows)
+
+
+def _day(one: Measurement) -> str:
+    return datetime.fromtimestamp(one.start_s, timezone.utc).date().isoformat()
+
+
+# -- tables and records --------------------------------------------------------------------------
+
+
+def as_text(one: Trend) -> layout.Text:
+    """A line a day and manifest, then the last by the median of the earlier, and the verdicts."""
+    scales = {key: _exponent(one, key) for key in QUANTITIES}
+    heads = ["Day", "N"] + [
+        f"{table.HEADS[key][0]} [{units.prefix(scale)}{table.unit_of(one.last.series, key)}]"
+        for key, scale in scales.items()
+    ]
+    body = [
+        (
+            "value" if point.row.verified else "failed",
+            [point.day, str(point.row.runs), *_cells(point.row, scales), one.change(index)],
+        )
+        for index, point in enumerate(one.points)
+    ]
+    ratios = [_ratio_cell(one, key) for key in QUANTITIES]
+    said = [(one.verdict(key) if key in verdict.WORDS else None) or "" for key in QUANTITIES]
+    body.append(("value", ["last / median", "", *ratios, ""]))
+    body.append(("failed" if one.is_worse else "value", ["verdict", "", *said, ""]))
+    rows = tuple(point.row for point in one.points)
+    title = table.title(replace(one.last.series, rows=rows, apart=""))
+    return layout.Text(f"{title}, size {one.last.row.size}", [*heads, "manifest"], body)
+
+
+def _exponent(one: Trend, key: str) -> int:
+    values = [getattr(point.row, key) for point in one.points]
+    return units.best_exponent([value.mean for value in values if value])
+
+
+def _cells(row: Row, scales: dict[str, int]) -> Iterator[str]:
+    for key, scale in scales.items():
+        value: Value | None = getattr(row, key)
+        mark = layout.ESTIMATE_MARK if row.estimated and key in table.OF_ENERGY else ""
+        if value is None:
+            yield "-" if row.verified else verdict.FAILED
+        else:
+            yield mark + table.with_error(value.scaled(10.0**-scale))
+
+
+def _ratio_cell(one: Trend, key: str) -> str:
+    ratio = one.ratio(key)
+    is_estimate = key in table.OF_ENERGY and any(point.row.estimated for point in one.points)
+    mark = layout.ESTIMATE_MARK if is_estimate else ""
+    return mark + table.with_error(ratio) if ratio else "-"
+
+
+def notes(found: list[Trend]) -> list[str]:
+    """The legend, and how many got worse."""
+    worse = sum(one.is_worse for one in found)
+    return [LEGEND, f"{worse} of {len(found)} got worse."]
+
+
+def records(found: list[Trend]) -> list[dict]:
+    """One record a point in SI units, errors at 95 %; the last of each has the verdicts."""
+    return [_record(one, index) for one in found for index in range(len(one.points))]
+
+
+def _record(one: Trend, index: int) -> dict:
+    point = one.points[index]
+    is_last = index == len(one.points) - 1
+    record = {
+        "day": point.day,
+        **table.problem_record(point.series, point.row),
+        **manifest.as_record(point.series.manifest),
+        "change": one.change(index) or None,
+        "runs": point.row.runs,
+        "jobs": point.row.jobs,
+        "verified": point.row.verified,
+        "estimated": point.row.estimated if point.row.energy_j else None,
+    }
+    for key in QUANTITIES:
+        value: Value | None = getattr(point.row, key)
+        record[key] = value.mean if value else None
+        record[f"{key}_error"] = value.error if value else None
+    for key in verdict.WORDS:
+        ratio = one.ratio(key) if is_last else None
+        record[f"{key}_ratio"] = ratio.mean if ratio else None
+        record[f"{key}_ratio_error"] = ratio.error if ratio else None
+        record[f"{key}_verdict"] = one.verdict(key) if is_last else None
+    return record

@@ -1,0 +1,53 @@
+# `joulemark trend`: its options; joulemark.bench.trend does the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+from joulemark.commands.diff import add_threshold
+from joulemark.commands.report import sources
+
+SUMMARY = "tell a benchmark's results over the days, and whether the last got worse"
+EPILOG = """\
+From cooked files of many days, such as a nightly job leaves. Each problem and size has a table: a
+line a day (UTC, of the run's start, else of the file) and manifest, and by which keys the manifest
+changed. The last line is laid beside the median of all earlier ones: slower or faster, costlier or
+thriftier, where it is farther off than one more day may be (95 %, by the scatter of the earlier
+days and the last line's own), else `not told apart`. That takes three earlier lines. The
+instrument's error is in each energy, not in the ratio, for it is the same on all days. csv and
+json hold SI numbers, and the verdicts at each last line.
+
+Exit: 0 nothing got worse; 1 an error; 2 a last line is slower or costlier, or its result is wrong
+where an earlier one was right (and wrong usage, as of every command).
+
+examples:
+  joulemark trend mod2am --from nightly/
+  joulemark trend triad --from nightly/ --threshold 2 --format csv --out triad.csv
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which results, what counts, and how to print it."""
+    sources.add_measured(parser)
+    add_threshold(parser)
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "markdown", "csv", "json"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the days; 2 where the last of them got worse."""
+    from joulemark import layout, output
+    from joulemark.bench import trend
+
+    found = trend.find(options.sources, options.kernel, options.threshold)
+    if options.format in output.FORMATS:
+        output.write([trend.records(found)], options.format, options.out)
+    else:
+        tables = [trend.as_text(one) for one in found]
+        output.write_text(layout.written(tables, trend.notes(found), options), options.out)
+    return 2 if any(one.is_worse for one in found) else 0

@@ -1,0 +1,177 @@
+# `joulemark trend`: days and manifests in order, and a verdict on the last of them.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import csv
+import io
+import json
+import math
+import os
+import statistics
+import time
+
+import pytest
+from cooked_lines import FAILED, UNKNOWN, line, manifest, markdown_rows
+
+EARLIER = (0.0500, 0.0506, 0.0498, 0.0500)
+
+
+def night(day, time_s, watts=100.0, **changes):
+    """One run of a night at 4 % of instrument."""
+    energies = {"energy_j": time_s * watts, "energy_uncertainty_j": time_s * watts * 0.04}
+    return {
+        **line(time_s=time_s, power_w=watts),
+        **energies,
+        "start": f"2026-03-{day:02}T02:00:00+00:00",
+        "job": str(day),
+        **changes,
+    }
+
+
+def nights(*times, **changes):
+    return [night(day, time_s, **changes) for day, time_s in enumerate(times, 1)]
+
+
+@pytest.fixture
+def trend(site, results):
+    def run(lines, *words):
+        results(*lines)
+        return site.run("trend", "mod2am", *words)
+
+    return run
+
+
+def last(out):
+    record = json.loads(out)[-1]
+    return record["time_s_verdict"], record["energy_j_verdict"]
+
+
+@pytest.mark.parametrize(
+    ("time_s", "watts", "expected", "code"),
+    [
+        (0.0501, 100, ("not told apart", "not told apart"), 0),
+        (0.0508, 100, ("not told apart", "not told apart"), 0),  # as one more day may be
+        (0.0550, 100, ("slower", "costlier"), 2),
+        (0.0450, 100, ("faster", "thriftier"), 0),
+        (0.0501, 110, ("not told apart", "costlier"), 2),
+        (0.0450, 112, ("faster", "not told apart"), 0),
+    ],
+)
+def test_the_last_night_is_judged_by_the_scatter_of_the_earlier(
+    trend, time_s, watts, expected, code
+):
+    lines = [*nights(*EARLIER), night(5, time_s, watts)]
+    done, out, _ = trend(lines, "--format", "json")
+    assert (last(out), done) == (expected, code)
+
+
+def test_the_ratio_is_to_the_median_within_one_more_day_s_interval(trend):
+    _, out, _ = trend(nights(*EARLIER, 0.055), "--format", "json")
+    records = json.loads(out)
+    ratio = 0.055 / statistics.median(EARLIER)
+    interval = 3.182 * statistics.stdev(EARLIER) * math.sqrt(1 + 1 / 4)  # t of three degrees
+    assert records[-1]["energy_j_ratio"] == pytest.approx(ratio)
+    expected = ratio * interval / statistics.median(EARLIER)
+    assert records[-1]["energy_j_ratio_error"] == pytest.approx(expected)
+    assert [one["time_s_verdict"] for one in records[:-1]] == [None] * 4
+    assert [one["time_s"] for one in records] == [*EARLIER, 0.055]
+
+
+def test_the_last_night_s_own_scatter_counts_too(trend):
+    lines = [*nights(*EARLIER), night(5, 0.03), night(5, 0.08, job="6")]
+    code, out, _ = trend(lines, "--format", "json")
+    assert (code, last(out)) == (0, ("not told apart", "not told apart"))
+
+
+@pytest.mark.parametrize(("threshold", "code"), [("9", 2), ("11", 0)])
+def test_what_is_below_the_threshold_does_not_count(trend, threshold, code):
+    assert trend(nights(*EARLIER, 0.0551), "--threshold", threshold)[0] == code
+
+
+@pytest.mark.parametrize("before", range(3))
+def test_two_earlier_nights_are_too_few(trend, before):
+    code, out, _ = trend(nights(*EARLIER[:before], 0.1), "--format", "json")
+    expected = "too few earlier: not told apart" if before else None
+    assert (code, last(out)) == (0, (expected, expected))
+
+
+def test_a_last_result_that_is_wrong_is_worse(trend):
+    wrong = {**night(5, 0.05), **FAILED}
+    code, out, _ = trend([*nights(*EARLIER), wrong], "--format", "json")
+    assert (code, last(out)) == (2, ("failed", None))
+    assert trend([{**wrong, "start": None}, wrong])[0] == 0  # it never was right
+    code, out, _ = trend([{**night(1, 0.05), **FAILED}, *nights(*EARLIER)[1:], night(5, 0.09)])
+    assert code == 2 and "slower" in out
+
+
+def test_the_table_has_a_line_a_day_and_manifest_and_says_what_changed(trend):
+    new = manifest(compiler="AOCC 4.2")
+    lines = [
+        *nights(*EARLIER, manifest=manifest()),
+        night(4, 0.0551, manifest=new, start="2026-03-04T03:00:00+00:00", job="9"),
+        night(4, 0.0549, manifest=new, start="2026-03-04T04:00:00+00:00", job="10"),
+    ]
+    code, out, _ = trend(reversed(lines), "--format", "markdown")
+    heads, _, *days, ratio, verdict = markdown_rows(out)
+    assert "**mod2am, blas, 2 threads, x86_64, A CPU, size 1000**" in out
+    assert heads[:3] == ["Day", "N", "Time [ms]"] and heads[-1] == "manifest"
+    assert [row[:2] for row in days[-2:]] == [["2026-03-04", "1"], ["2026-03-04", "2"]]
+    assert [row[-1] for row in days] == [""] * 4 + ["compiler GNU 12.2.0 -> AOCC 4.2"]
+    assert days[0][4] == "5.00 ± 0.20"
+    assert ratio[0] == "last / median" and ratio[2].startswith("1.10 ± 0.0")
+    assert verdict[:3] == ["verdict", "", "slower"] and verdict[4] == "costlier"
+    assert "1 of 1 got worse" in out and code == 2
+
+
+def test_a_line_without_a_start_has_its_file_s_day(site, results):
+    folder = results(line(), name="old.cooked.jsonl")
+    os.utime(folder / "old.cooked.jsonl", (86400 * 1.5, 86400 * 1.5))
+    results(night(1, 0.05), name="new.cooked.jsonl")
+    out = site.out("trend", "mod2am", "--format", "json")
+    assert [one["day"] for one in json.loads(out)] == ["1970-01-02", "2026-03-01"]
+
+
+def test_a_day_is_utc_s(trend, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    _, out, _ = trend([night(1, 0.05, start="2026-03-01T00:30:00+02:00")], "--format", "json")
+    monkeypatch.undo()
+    time.tzset()
+    assert json.loads(out)[0]["day"] == "2026-02-28"
+
+
+def test_estimates_are_marked(trend):
+    lines = [*nights(*EARLIER), night(5, 0.05, estimated=True)]
+    *_, day, ratio, _ = markdown_rows(trend(lines, "--format", "markdown")[1])
+    for row in (day, ratio):
+        assert [cell.startswith("\\~") for cell in row[2:6]] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "start", ["yesterday", "2026-03-01", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+)
+def test_a_start_that_is_none_is_named_and_its_line_left_out(trend, start):
+    _, out, err = trend([night(1, 0.05), night(2, 0.05, start=start)], "--format", "json")
+    assert len(json.loads(out)) == 1
+    assert f'mod2am.1.cooked.jsonl:2: start: "{start}": must be a time since 1970' in err
+
+
+def test_sizes_and_variants_have_trends_of_their_own(trend):
+    lines = [*nights(*EARLIER, 0.0551), *nights(*EARLIER, 0.0501, variant="plain")]
+    lines += [{**line(500), "start": "2026-03-09T02:00:00+00:00"}]
+    code, out, _ = trend(lines)
+    assert "1 of 3 got worse" in out and code == 2
+    assert "blas, 2 threads, x86_64, A CPU, size 500" in out
+
+
+def test_csv_and_json_tell_the_same(trend):
+    lines = [*nights(*EARLIER, manifest=manifest()), {**night(5, 0.05), **UNKNOWN}]
+    records = json.loads(trend(lines, "--format", "json")[1])
+    rows = list(csv.DictReader(io.StringIO(trend(lines, "--format", "csv")[1])))
+    assert [row.keys() for row in rows] == [record.keys() for record in records]
+    assert [row["energy_j"] for row in rows][3:] == [str(records[3]["energy_j"]), ""]
+    assert records[0]["compiler"] == "GNU 12.2.0"
+    assert records[4]["change"] == "with a manifest -> no manifest"
+
+
+def test_a_kernel_that_was_not_measured_is_an_error(trend, site):
+    trend([night(1, 0.05)])
+    assert "KERNEL triad: nothing was measured" in site.fails("trend", "triad")
