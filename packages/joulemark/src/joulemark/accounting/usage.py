@@ -238,11 +238,11 @@ def _cells(one: Group, name: str, suffix: str, exponent: int) -> list[str]:
         return ["-", ""]
     mark = ESTIMATE_MARK if one.estimated_jobs else ""
     text = mark + units.cell(found, exponent, UNITS[suffix])
-    covered = _of_all(one, getattr(one, f"{name}_jobs"))
+    covered = of_all(one, getattr(one, f"{name}_jobs"))
     return [text + covered, units.cell(error, exponent, UNITS[suffix])]
 
 
-def _of_all(one: Group, known: int) -> str:
+def of_all(one: Group, known: int) -> str:
     """Else the sum of some jobs could pass for that of all."""
     return f" ({known} of {one.jobs})" if known < one.jobs else ""
 
@@ -253,7 +253,7 @@ def _cost_cells(one: Group) -> list[str]:
     mark = ESTIMATE_MARK if one.estimated_jobs else ""
     values = (f"{cost.value:.2f} {currency}" for currency, cost in one.costs.items())
     return [
-        mark + " + ".join(values) + _of_all(one, one.cost_jobs),
+        mark + " + ".join(values) + of_all(one, one.cost_jobs),
         " + ".join(f"{cost.error:.2f}" for cost in one.costs.values()),
     ]
 
@@ -263,10 +263,10 @@ def notes(groups: list[Group], zones: Iterable[str] = ()) -> list[str]:
     days = [LEGEND_DAYS.format(", ".join(sorted(set(zones))))] if zones else []
     estimated = [LEGEND_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
     incomplete = [LEGEND_INCOMPLETE] if any(one.incomplete_jobs for one in groups) else []
-    partial = [LEGEND_PARTIAL] if any(map(_is_partial, groups)) else []
+    partial = [LEGEND_PARTIAL] if any(map(is_partial, groups)) else []
     return [LEGEND, *days, *estimated, *partial, *incomplete]
 
 
-def _is_partial(one: Group) -> bool:
+def is_partial(one: Group) -> bool:
     counts = (one.energy_jobs, one.overhead_jobs, one.carbon_jobs, one.cost_jobs)
     return any(0 < known < one.jobs for known in counts)

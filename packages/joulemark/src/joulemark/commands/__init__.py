@@ -15,6 +15,7 @@ COMMANDS = (
     "merge",
     "receive",
     "sacct",
+    "job",
     "report",
     "compare",
     "diff",

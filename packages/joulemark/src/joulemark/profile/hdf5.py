@@ -30,6 +30,11 @@ from joulemark.profile.node import (
 )
 
 
+def path_of(config, cluster: str, job: int) -> Path:
+    """Where a job's profile is, if it has one."""
+    return config.profile_dir / f"{cluster}.{job}.h5"
+
+
 def waiting(config, jobs: Collection[int] = ()) -> list[str]:
     """Names of what nodes sent of these jobs (none: of every job)."""
     folder = config.record_dir / "profiles"
@@ -73,7 +78,7 @@ def _complain(text: str) -> None:
 
 
 def _merge_job(config, cluster: str, job: int, parts: list[tuple[Path, NodeProfile]]) -> None:
-    target = config.profile_dir / f"{cluster}.{job}.h5"
+    target = path_of(config, cluster, job)
     try:
         _make_folder(config.profile_dir)
         _write(target, [profile for _, profile in parts])
@@ -210,7 +215,7 @@ def _acl(uid: int) -> bytes:
 
 def load(config, job: int) -> list[NodeProfile]:
     """The nodes of a job's profile, in their order; UserError if it cannot be read."""
-    path = config.profile_dir / f"{config.cluster}.{job}.h5"
+    path = path_of(config, config.cluster, job)
     try:
         import h5py
     except ImportError:

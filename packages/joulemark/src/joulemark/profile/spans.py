@@ -35,6 +35,29 @@ def total(profile: NodeProfile) -> tuple[list[float], list[float]]:
     return times_s.tolist(), energies_j.tolist()
 
 
+def peak_w(profiles: list[NodeProfile]) -> float | None:
+    """The greatest sum of the nodes' powers at one time, each the mean between two samples."""
+    import numpy
+
+    known = [
+        (numpy.array(channel.times_s), numpy.array(channel.energies_j))
+        for profile in profiles
+        for channel in profile.channels.values()
+        if channel.outermost and len(channel.times_s) > 1
+    ]
+    if not known:
+        return None
+    times_s = numpy.unique(numpy.concatenate([times_s for times_s, _ in known]))
+    middles_s = (times_s[1:] + times_s[:-1]) / 2
+    sum_w = numpy.zeros(len(middles_s))
+    for own_s, energies_j in known:
+        powers_w = numpy.diff(energies_j) / numpy.diff(own_s)
+        at = numpy.searchsorted(own_s, middles_s) - 1
+        inside = (at >= 0) & (at < len(powers_w))
+        sum_w[inside] += powers_w[at[inside]]
+    return float(sum_w.max())
+
+
 def spans(profile: NodeProfile) -> list[Span]:
     """The union over threads and ranks, as in the records; what never ended lasts to the end, or,
     where marks were left out, to the last one."""

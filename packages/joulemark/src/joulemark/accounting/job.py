@@ -1,0 +1,295 @@
+# `joulemark job`: what a job cost; an array's tasks, a job's components and its runs are summed.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from joulemark.accounting import usage
+from joulemark.accounting.jobid import Allocation, JobId
+from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J
+from joulemark.config import Config
+from joulemark.errors import UserError
+from joulemark.profile import hdf5
+from joulemark.profile.spans import peak_w
+from joulemark.store import jobs
+from joulemark.store.session import Session
+from joulemark.store.sums import Use
+
+S_PER_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Part:
+    """A job of those that were asked for: a task, a component or the whole."""
+
+    job_id: str
+    raw: int
+    allocations: list[Allocation]  # of all its runs
+    rows: list[dict]  # the store's, of all its runs and their steps
+
+    @property
+    def runs(self) -> list[dict]:
+        """Its stored runs."""
+        return [row for row in self.rows if row["Step"] == "job"]
+
+    @property
+    def state(self) -> str | None:
+        """That of the last run, as Slurm says it; None: sacct did not tell."""
+        return self.allocations[-1].state if self.allocations else None
+
+    @property
+    def lacks_record(self) -> bool:
+        """Of its last run, which has not ended, or whose records have not come."""
+        if not self.allocations:
+            return False
+        last = self.allocations[-1]
+        if last.end_ns is None:
+            return True
+        more = last.cpus > 0 and len(self.allocations) > len(self.runs)
+        return more and not any(map(last.is_of, self.runs))
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for."""
+
+    job_id: str
+    cluster: str
+    parts: list[Part]
+    sacct_silent: str | None = None  # why sacct told nothing
+    peak_w: float | None = None  # of the sum over nodes; only a profile knows it
+    profile_silent: str | None = None  # why there is one that cannot tell
+
+    @property
+    def runs(self) -> list[tuple[Part, dict]]:
+        """All that Slurm started and the store knows; each was paid for."""
+        return [(part, run) for part in self.parts for run in part.runs]
+
+    @property
+    def rows(self) -> list[dict]:
+        """The store's, of these."""
+        return [run for _, run in self.runs]
+
+    @property
+    def steps(self) -> dict[str, list[dict]]:
+        """The rows of each step, of all runs."""
+        found: dict[str, list[dict]] = {}
+        for part in self.parts:
+            for row in part.rows:
+                if row["Step"] != "job":
+                    found.setdefault(row["Step"], []).append(row)
+        return {name: found[name] for name in sorted(found, key=_step_order)}
+
+
+def _step_order(name: str) -> tuple:
+    return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
+
+
+# ---- finding ----
+
+
+def find(
+    session: Session, cluster: str, asked: JobId, told: list[Allocation], silent: str | None
+) -> Job:
+    """The job in the store; told: what sacct says of this and others; silent: why it cannot.
+
+    UserError says why nothing is known, and what to do.
+    """
+    by_raw: dict[int, list[Allocation]] = {}
+    for allocation in filter(asked.covers, told):
+        by_raw.setdefault(allocation.raw, []).append(allocation)
+    if not by_raw:
+        silent = silent or "sacct does not know it"
+        if not asked.is_whole:
+            raise UserError(
+                f"job {asked.text}: only sacct knows its raw id ({silent}): ask by that, which is "
+                "SLURM_JOB_ID within the job"
+            )
+        by_raw[asked.job] = []
+    parts = [
+        Part(_name(asked, known), raw, known, jobs.job_rows(session, cluster, raw))
+        for raw, known in by_raw.items()
+    ]
+    if not any(part.rows for part in parts):
+        raise UserError(f"job {asked.text}: {_why_unknown(parts, cluster, silent)}")
+    return Job(asked.text, cluster, parts, silent)
+
+
+def _name(asked: JobId, known: list[Allocation]) -> str:
+    return (known[-1].job_id if known else asked).text
+
+
+def _why_unknown(parts: list[Part], cluster: str, silent: str | None) -> str:
+    last = [part.allocations[-1] for part in parts if part.allocations]
+    if not last:
+        return (
+            f"the store has no record of it ({silent}): is it a job of cluster {cluster}, has it "
+            "ended, has `joulemark merge` run?"
+        )
+    said = states(last)
+    if any(one.end_ns is None for one in last):
+        return f"{said}: its energy is known when it has ended"
+    if not any(one.cpus for one in last):
+        return f"{said}: it never ran, and used no energy"
+    return (
+        f"{said}, but the store has no record of it: run `joulemark merge`; "
+        "`joulemark doctor` says what may keep nodes' records away"
+    )
+
+
+def states(last: list[Allocation]) -> str:
+    """`COMPLETED` of a job, `2 COMPLETED, 7 PENDING` of several."""
+    if len(last) == 1:
+        return last[0].state
+    found: Counter[str] = Counter()
+    for one in last:
+        found[one.state] += one.job_id.count
+    return ", ".join(f"{count} {state}" for state, count in sorted(found.items()))
+
+
+def with_peak(job: Job, config: Config) -> Job:
+    """Its peak power, where each of its parts ran once and has a profile."""
+    raws = [part.raw for part in job.parts if part.rows]
+    paths = [hdf5.path_of(config, job.cluster, raw) for raw in raws]
+    if len(job.runs) > len(raws) or not all(path.exists() for path in paths):
+        return job
+    try:
+        nodes = [node for raw in raws for node in hdf5.load(config, raw)]
+    except UserError as error:
+        return replace(job, profile_silent=str(error))
+    return replace(job, peak_w=peak_w(nodes))
+
+
+# ---- sums ----
+
+
+def used(rows: Iterable[dict]) -> usage.Group:
+    """Sums of runs or of steps: systematic parts add up, random ones add in quadrature."""
+    (found,) = usage.group(map(_use, rows), [])
+    return found
+
+
+def _use(row: dict) -> Use:
+    flags = {
+        f"{name}_jobs": int(row[column] is not None)
+        for name, column in (
+            *(("energy", "ConsumedEnergy_uj"), ("overhead", "EnergyOverhead_uj")),
+            *(("carbon", "Carbon_g"), ("cost", "Cost")),
+        )
+    }
+    return Use(
+        cluster=row["Cluster"],
+        uid=row["Uid"],
+        user="",
+        account="",
+        partition="",
+        currency=row["Currency"] or "",
+        month=None,
+        day=None,
+        jobs=1,
+        energy_uj=row["ConsumedEnergy_uj"],
+        systematic_uj=row["UncertaintySystematic_uj"] or 0.0,
+        random_uj2=(row["UncertaintyRandom_uj"] or 0.0) ** 2,
+        overhead_uj=row["EnergyOverhead_uj"],
+        overhead_systematic_uj=row["OverheadSystematic_uj"] or 0.0,
+        overhead_random_uj2=(row["OverheadRandom_uj"] or 0.0) ** 2,
+        carbon_g=row["Carbon_g"],
+        carbon_error_g=row["CarbonError_g"] or 0.0,
+        cost=row["Cost"],
+        cost_error=row["CostError"] or 0.0,
+        estimated=row["Estimated"],
+        incomplete=row["Incomplete"],
+        **flags,
+    )
+
+
+def sum_uj(rows: list[dict], column: str) -> int | None:
+    """Of those that know it; None: none does."""
+    return _sum_known([row[column] for row in rows])
+
+
+def seconds(rows: list[dict]) -> float:
+    """The time in which at least one of those whose energy is known ran."""
+    times = sorted(
+        (row["Start_ns"], row["End_ns"]) for row in rows if row["ConsumedEnergy_uj"] is not None
+    )
+    total_ns, until_ns = 0, -math.inf
+    for start_ns, end_ns in times:
+        total_ns += max(0, end_ns - max(start_ns, until_ns))
+        until_ns = max(until_ns, end_ns)
+    return total_ns / NS_PER_S
+
+
+def mean_w(rows: list[dict]) -> float | None:
+    """Their energy over that time."""
+    if len(rows) == 1:
+        return rows[0]["AveWatts"]
+    energy_uj, time_s = sum_uj(rows, "ConsumedEnergy_uj"), seconds(rows)
+    return energy_uj / UJ_PER_J / time_s if energy_uj is not None and time_s else None
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """Of the runs whose energy is known."""
+
+    allocated_s: float
+    used_s: float
+
+
+def cpu_time(job: Job) -> CpuTime | None:
+    """None where sacct does not tell of each of these runs."""
+    allocated_s, used_s = 0.0, 0.0
+    for part in job.parts:
+        runs = [run for run in part.runs if run["ConsumedEnergy_uj"] is not None]
+        if not all(any(one.is_of(run) for one in part.allocations) for run in runs):
+            return None
+        for one in part.allocations:
+            if any(map(one.is_of, runs)):
+                allocated_s += one.cpus * one.elapsed_s
+                used_s += one.used_cpu_s
+    return CpuTime(allocated_s, used_s)
+
+
+def j_per_cpu_hour(job: Job) -> float | None:
+    """Energy over what Slurm bills, in whole seconds."""
+    time, energy_uj = cpu_time(job), sum_uj(job.rows, "ConsumedEnergy_uj")
+    if time is None or not time.allocated_s or energy_uj is None:
+        return None
+    return energy_uj / UJ_PER_J / (time.allocated_s / S_PER_HOUR)
+
+
+def cpu_use(job: Job) -> float | None:
+    """CPU time used over that allocated."""
+    time = cpu_time(job)
+    known = time is not None and time.allocated_s and time.used_s
+    return time.used_s / time.allocated_s if known else None
+
+
+def regions(job: Job) -> list[dict]:
+    """Those of each step; of several runs, counts, times, energies and their bounds add up."""
+    found: dict[tuple[str, str], dict] = {}
+    # What was marked outside of steps is in the job's own rows.
+    for step, rows in (("job", job.rows), *job.steps.items()):
+        for region in (one for row in rows for one in json.loads(row["Regions"])):
+            before = found.get((step, region["name"]))
+            found[step, region["name"]] = _added(before, {"step": step, **region})
+    return list(found.values())
+
+
+def _added(one: dict | None, other: dict) -> dict:
+    if one is None:
+        return other
+    return {
+        key: value if key in ("step", "name", "parent") else _sum_known([one[key], value])
+        for key, value in other.items()
+        if key in one
+    }
+
+
+def _sum_known(values: list):
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,347 @@
+# `joulemark job`: what is told of a job, to people and to programs.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from joulemark.accounting import usage
+from joulemark.accounting.columns import fault_text
+from joulemark.accounting.job import (
+    Job,
+    Part,
+    cpu_time,
+    cpu_use,
+    j_per_cpu_hour,
+    mean_w,
+    regions,
+    seconds,
+    states,
+    sum_uj,
+    used,
+)
+from joulemark.accounting.jobrecord import UJ_PER_J, few
+from joulemark.accounting.rates import UJ_PER_KWH
+from joulemark.layout import ESTIMATE_MARK, ESTIMATED, LEGEND_ESTIMATED, Text
+from joulemark.units import cell, digits
+
+J_PER_KWH = UJ_PER_KWH / UJ_PER_J
+LEAST_KWH = 0.1  # below it joules are as easy to read
+LOW_CPU_USE = 0.4  # one thread on each core of two threads is a use of a half
+SHOWN_RUNS = 20  # of an array, in a table for people
+DOMAINS = ("CPU", "DRAM", "GPU", "Rest")
+LEGEND = (
+    "+-: k=2. Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
+    "-: not known; what no instrument tells apart is in the rest."
+)
+LEGEND_PARTIAL = "(2 of 3): the sum of 2 of 3 runs; of the other it is not known."
+LEGEND_STEPS = "The batch step includes the steps that ran meanwhile."
+LEGEND_REGIONS = "A region includes those inside it."
+NO_CPU_TIME = "CPU use is not known: Slurm measured no CPU time (JobAcctGatherType)."
+
+
+def knowledge(job: Job) -> list[str]:
+    """What is missing, and what nodes and instruments say: alike things once."""
+    return [
+        *_without_record(job),
+        *_alike(job, _missing),
+        *_alike(job, lambda run: map(fault_text, json.loads(run["Faults"]))),
+        *_alike(job, lambda run: filter(None, [run["Notes"]])),
+        *_why_no_cpu_time(job),
+        *filter(None, [job.profile_silent]),
+    ]
+
+
+def _without_record(job: Job) -> list[str]:
+    lacking = [f"{part.job_id} ({part.state})" for part in job.parts if part.lacks_record]
+    return [f"No record (yet): {few(lacking)}."] if lacking else []
+
+
+def _missing(run: dict) -> list[str]:
+    return [f"more than this, for it lacks {run['Missing']}"] if run["Missing"] else []
+
+
+def _alike(job: Job, said_of: Callable[[dict], Iterable[str]]) -> list[str]:
+    said: dict[str, list[str]] = {}
+    for part, run in job.runs:
+        for text in said_of(run):
+            said.setdefault(text, []).append(_name(part, run))
+    return [f"Job {few(names)}: {text}." for text, names in said.items()]
+
+
+def _name(part: Part, run: dict) -> str:
+    return f"{part.job_id} (run {run['Run']})" if run["Run"] else part.job_id
+
+
+def _why_no_cpu_time(job: Job) -> list[str]:
+    time = cpu_time(job)
+    if time is None:
+        why = job.sacct_silent or "sacct does not tell of each run"
+    elif not time.allocated_s:
+        why = "no run took a second by sacct, or none was measured"
+    else:
+        return [] if time.used_s else [NO_CPU_TIME]
+    return [f"CPU-hours and CPU use are not known: {why}."]
+
+
+def hints(job: Job) -> list[str]:
+    """What would change its energy."""
+    energy_uj, idle_uj = (
+        sum_uj(job.rows, name) for name in ("ConsumedEnergy_uj", "EnergyIdle_uj")
+    )
+    found = []
+    if energy_uj and idle_uj:
+        energy_j, idle_j = energy_uj / UJ_PER_J, idle_uj / UJ_PER_J
+        found.append(
+            f"{idle_j / energy_j:.0%} of the energy is the idle power of its part of the nodes: "
+            "that grows with run time, the rest with the work. The same work in half the time "
+            f"would take about {_in(energy_j - idle_j / 2, 'J')} J, in twice the time "
+            f"{_in(energy_j + idle_j, 'J')} J."
+        )
+    use = cpu_use(job)
+    if use is not None and use < LOW_CPU_USE:
+        found.append(
+            f"Its CPUs worked {use:.0%} of the time: with fewer, or none that wait, it would have "
+            "a smaller part of the idle power."
+        )
+    return found
+
+
+# ---- for programs ----
+
+
+def as_record(job: Job) -> dict:
+    """Plain numbers; null: not known."""
+    (sums,) = usage.as_records([used(job.rows)])
+    time = cpu_time(job)
+    return {
+        "job_id": job.job_id,
+        "cluster": job.cluster,
+        **sums,
+        **_parts_of(job.rows),
+        "mean_w": mean_w(job.rows),
+        "peak_w": job.peak_w,
+        "time_s": seconds(job.rows),
+        "allocated_cpu_s": time.allocated_s if time else None,
+        "used_cpu_s": time.used_s or None if time else None,
+        "energy_per_cpu_hour_j": j_per_cpu_hour(job),
+        "runs": [_run_record(part, run) for part, run in job.runs],
+        "no_record": [
+            {"job_id": part.job_id, "state": part.state} for part in job.parts if part.lacks_record
+        ],
+        "steps": [{"step": name, **_short(rows)} for name, rows in job.steps.items()],
+        "regions": [_region_record(region) for region in regions(job)],
+        "notes": knowledge(job),
+        "hints": hints(job),
+    }
+
+
+def _parts_of(rows: list[dict]) -> dict:
+    sums = {f"energy_{name.lower()}": sum_uj(rows, f"Energy{name}_uj") for name in DOMAINS}
+    sums["energy_idle"] = sum_uj(rows, "EnergyIdle_uj")
+    found = {}
+    for name, value_uj in sums.items():
+        found[f"{name}_j"] = None if value_uj is None else value_uj / UJ_PER_J
+        found[f"{name}_uj"] = value_uj
+    return found
+
+
+def _short(rows: list[dict]) -> dict:
+    (sums,) = usage.as_records([used(rows)])
+    names = ("energy_j", "energy_uj", "energy_error_j")
+    return {
+        **{name: sums[name] for name in names},
+        **_parts_of(rows),
+        "mean_w": mean_w(rows),
+        "time_s": seconds(rows),
+        "estimated": bool(sums["estimated_jobs"]),
+    }
+
+
+def _run_record(part: Part, run: dict) -> dict:
+    return {
+        "job_id": part.job_id,
+        "job_id_raw": part.raw,
+        "run": run["Run"],
+        "state": part.state if run is part.runs[-1] else None,
+        "complete": not run["Incomplete"],
+        "method": run["Method"],
+        **_short([run]),
+    }
+
+
+def _region_record(region: dict) -> dict:
+    in_j = {
+        key[: -len("_uj")] + "_j": None if value is None else value / UJ_PER_J
+        for key, value in region.items()
+        if key.endswith("_uj")
+    }
+    return {**region, **in_j}
+
+
+# ---- for people ----
+
+
+def as_text(job: Job) -> tuple[list[Text], list[str]]:
+    """Tables, and what must be known to read them."""
+    group = used(job.rows)
+    tables = [_whole(job, group)]
+    if len(job.runs) > 1:
+        tables.append(_of_runs(job))
+    if job.steps:
+        body = [[name, *_cells(rows)] for name, rows in job.steps.items()]
+        tables.append(_table("Steps", ["Step", *HEADS], body))
+    found = regions(job)
+    if found:
+        tables.append(_of_regions(found))
+    notes = [*knowledge(job), *hints(job), LEGEND]
+    notes += [LEGEND_ESTIMATED] if group.estimated_jobs else []
+    notes += [LEGEND_PARTIAL] if usage.is_partial(group) else []
+    notes += [LEGEND_STEPS] if "batch" in job.steps and len(job.steps) > 1 else []
+    notes += [LEGEND_REGIONS] if found else []
+    return tables, notes
+
+
+def _table(title: str, heads: list[str], body: list[list[str]]) -> Text:
+    return Text(title, heads, [("value", cells) for cells in body])
+
+
+def _title(job: Job, group: usage.Group) -> str:
+    last = [part.allocations[-1] for part in job.parts if part.allocations]
+    said = [states(last)] if last else []
+    said.append(_kind(group))
+    if group.incomplete_jobs or any(part.lacks_record for part in job.parts):
+        said.append("INCOMPLETE")
+    return f"Job {job.job_id}: {', '.join(said)}"
+
+
+def _kind(group: usage.Group) -> str:
+    if group.energy_uj is None:
+        return "energy not measured"
+    return ESTIMATED if group.estimated_jobs else "energy measured"
+
+
+def _whole(job: Job, group: usage.Group) -> Text:
+    mark = ESTIMATE_MARK if group.estimated_jobs else ""
+    body = [
+        *_energy(group, mark),
+        *_rates(job, mark),
+        *_domains(job, mark),
+        *_charges(group, mark),
+    ]
+    return _table(_title(job, group), ["", "Value", "+-", "of Energy"], body)
+
+
+def _energy(group: usage.Group, mark: str) -> list[list[str]]:
+    covered = usage.of_all(group, group.energy_jobs)
+    energy_j, error_j = group.energy_j, group.energy_error_j
+    if energy_j is None:
+        return [["Energy [J]", "-", "", ""]]
+    body = [["Energy [J]", f"{mark}{_in(energy_j, 'J')}{covered}", _in(error_j, "J"), ""]]
+    if energy_j >= LEAST_KWH * J_PER_KWH:
+        value, error = digits(energy_j / J_PER_KWH), f"{error_j / J_PER_KWH:.2g}"
+        body.append(["Energy [kWh]", f"{mark}{value}{covered}", error, ""])
+    return body
+
+
+def _rates(job: Job, mark: str) -> list[list[str]]:
+    known = (
+        ("Mean power", "W", mean_w(job.rows)),
+        ("Peak power", "W", job.peak_w),
+        ("Energy per CPU-hour", "J", j_per_cpu_hour(job)),
+    )
+    body = [
+        [f"{name} [{unit}]", mark + _in(value, unit), "", ""]
+        for name, unit, value in known
+        if value is not None
+    ]
+    use = cpu_use(job)
+    return body if use is None else [*body, ["CPU use", f"{use:.0%}", "", ""]]
+
+
+def _domains(job: Job, mark: str) -> list[list[str]]:
+    energy_uj = sum_uj(job.rows, "ConsumedEnergy_uj")
+    body = []
+    for name, label in (*zip(DOMAINS, DOMAINS), ("Idle", "Idle part")):
+        value_uj = sum_uj(job.rows, f"Energy{name}_uj")
+        share = f"{value_uj / energy_uj:.0%}" if value_uj and energy_uj else ""
+        body.append(
+            [f"{label} [J]", "-" if value_uj is None else mark + _in_j(value_uj), "", share]
+        )
+    return body
+
+
+def _charges(group: usage.Group, mark: str) -> list[list[str]]:
+    known = (
+        ("Overhead", "J", group.overhead_j, group.overhead_error_j, group.overhead_jobs),
+        ("CO2e", "g", group.carbon_g, group.carbon_error_g, group.carbon_jobs),
+    )
+    body = [
+        [
+            f"{name} [{unit}]",
+            mark + _in(value, unit) + usage.of_all(group, count),
+            _in(error, unit),
+            "",
+        ]
+        for name, unit, value, error, count in known
+        if value is not None
+    ]
+    for currency, cost in group.costs.items():
+        covered = usage.of_all(group, group.cost_jobs)
+        value, error = map(_money, (cost.value, cost.error))
+        body.append([f"Cost [{currency}]", mark + value + covered, error, ""])
+    return body
+
+
+def _money(value: float) -> str:
+    """A small job's cost is not nothing."""
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+HEADS = ["Energy [J]", "+-", "Mean [W]", "Time [s]"]
+
+
+def _cells(rows: list[dict]) -> list[str]:
+    group = used(rows)
+    if group.energy_j is None:
+        return ["-", "", "-", "-"]
+    mark = ESTIMATE_MARK if group.estimated_jobs else ""
+    energy, error = _in(group.energy_j, "J"), _in(group.energy_error_j, "J")
+    return [mark + energy, error, mark + _in(mean_w(rows), "W"), digits(seconds(rows))]
+
+
+def _of_runs(job: Job) -> Text:
+    """The greatest ones first."""
+    runs = sorted(job.runs, key=lambda pair: -(pair[1]["ConsumedEnergy_uj"] or 0))
+    more = len(runs) > SHOWN_RUNS
+    title = f"Runs, the {SHOWN_RUNS} greatest of {len(runs)}" if more else "Runs"
+    body = [[_name(part, run), *_cells([run])] for part, run in runs[:SHOWN_RUNS]]
+    return _table(title, ["Job", *HEADS], body)
+
+
+def _of_regions(found: list[dict]) -> Text:
+    body = [
+        [
+            f"{region['step']} {region['name']}",
+            *(_in_j(region[key]) for key in ("energy_uj", "uncertainty_uj")),
+            _in(_power_w(region), "W"),
+            digits(region["seconds"]),
+            str(region["count"]),
+        ]
+        for region in found
+    ]
+    return _table("Regions", ["Step, region", *HEADS, "Times"], body)
+
+
+def _power_w(region: dict) -> float | None:
+    energy_uj, time_s = region["energy_uj"], region["seconds"]
+    return energy_uj / UJ_PER_J / time_s if energy_uj is not None and time_s else None
+
+
+def _in_j(value_uj: float | None) -> str:
+    return _in(None if value_uj is None else value_uj / UJ_PER_J, "J")
+
+
+def _in(value: float | None, unit: str) -> str:
+    """In a row or a column that has its unit; what is far from one has its own: `37 mJ`."""
+    return cell(value, 0, unit)

@@ -1,0 +1,81 @@
+# `joulemark job`: its options; joulemark.accounting.job and sacct do the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+
+from joulemark.errors import UserError
+
+SUMMARY = (
+    "tell what a job cost: its energy, power, parts, steps, regions, and what would change it"
+)
+EPILOG = """\
+From the site's store, once the job has ended and a merge has run; energies have their uncertainty
+(k=2). ID is a job's raw id, all of an array (12), one task (12_3) or some (12_[1-3,7]), all of a
+heterogeneous job (12) or one component (12+1). What has several jobs, or runs, for Slurm may
+requeue a job, is summed: systematic errors add up, random ones in quadrature.
+
+sacct tells which raw ids an array has, and of CPU-hours and CPU use (TotalCPU over Elapsed x
+AllocCPUS; Slurm does not count what a task's processes leave running). Without it a raw id is
+looked up alone. Mean power is over the time in which a part of the job ran. Peak power, of all
+nodes together, is known where the job has a profile (--energy=profile) that you may read.
+--format json has joules, whole microjoules (_uj), watts, seconds, grams; null: not known.
+
+Exit: 0; 1 where a job is not known: stderr says why.
+
+examples:
+  joulemark job 12
+  joulemark job '12_[1-3]' 14+1 --format json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which jobs, and how to print."""
+    parser.add_argument(
+        "jobs", nargs="+", type=_job_ids, metavar="ID", help="12, 12_3, 12_[1-3] or 12+1"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("terminal", "json"),
+        default="terminal",
+        help="how to print (default: terminal)",
+    )
+
+
+def _job_ids(text: str) -> list:
+    from joulemark.accounting.jobid import JobId
+
+    try:
+        return [JobId.parse(one) for one in re.split(r",(?![^\[]*\])", text)]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the jobs that are known; 1 if one is not."""
+    from joulemark import config, layout, output, store
+    from joulemark.accounting import job, jobreport
+    from joulemark.slurm import allocations
+
+    site = config.load()
+    asked = [one for ids in options.jobs for one in ids]
+    told, silent = allocations.ask(site.cluster, asked)
+    found, problems = [], []
+    with store.reading(site.store) as session:
+        for one in asked:
+            try:
+                found.append(job.find(session, site.cluster, one, told, silent))
+            except UserError as error:
+                problems.append(error)
+    found = [job.with_peak(one, site) for one in found]
+    if options.format == "json":
+        output.write([list(map(jobreport.as_record, found))], "json", None)
+    else:
+        to_terminal = sys.stdout.isatty()
+        texts = (layout.as_terminal(*jobreport.as_text(one), to_terminal) for one in found)
+        output.write_text("\n".join(texts), None)
+    for problem in problems:
+        print(f"joulemark: {problem}", file=sys.stderr)
+    return 1 if problems else 0

@@ -1,0 +1,70 @@
+# What the real sacct tells of jobs: which raw ids are an array's, CPUs, times, and CPU time used.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+
+from joulemark.accounting.jobid import Allocation, JobId
+from joulemark.accounting.jobrecord import NS_PER_S
+
+FIELDS = ("JobID", "JobIDRaw", "Cluster", "State", "AllocCPUS", "ElapsedRaw")
+FIELDS += ("TotalCPU", "Start", "End")
+S_PER_DAY = 86_400
+# Times as Unix seconds; the tasks that wait without an end of `...`.
+ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+
+
+def ask(cluster: str, jobs: Iterable[JobId]) -> tuple[list[Allocation], str | None]:
+    """All runs of these jobs and of what they are part of; why, if sacct cannot tell."""
+    # Not -X: sacct sums TotalCPU over the steps that it reads. Not 12_[1-3]: 22.05 refuses it.
+    numbers = ",".join(sorted({str(one.job) for one in jobs}))
+    options = ["-nPD", "-j", numbers, "-o", ",".join(FIELDS)]
+    try:
+        done = subprocess.run(
+            ["sacct", *options], capture_output=True, env={**os.environ, **ENVIRONMENT}
+        )
+    except OSError as error:
+        return [], f"sacct: {error.strerror}"
+    if done.returncode != 0:
+        return [], _reason(done.stderr.decode("utf-8", "replace"))
+    text = done.stdout.decode("utf-8", "replace")
+    return list(_allocations(cluster, text)), None
+
+
+def _reason(said: str) -> str:
+    last = next(iter(said.strip().splitlines()[-1:]), "sacct: failed without a word")
+    return re.sub(r"^sacct: (error|fatal): ", "sacct: ", last)
+
+
+def _allocations(cluster: str, text: str) -> Iterator[Allocation]:
+    """The jobs' rows of this cluster, without their steps'."""
+    for line in text.splitlines():
+        row = dict(zip(FIELDS, line.split("|")))
+        if row["JobIDRaw"].isdigit() and row["Cluster"] == cluster:
+            yield Allocation(
+                JobId.parse(row["JobID"]),
+                int(row["JobIDRaw"]),
+                row["State"].partition(" ")[0],  # `CANCELLED by 1000`
+                int(row["AllocCPUS"] or 0),
+                int(row["ElapsedRaw"] or 0),
+                cpu_seconds(row["TotalCPU"]),
+                _time_ns(row["Start"]),
+                _time_ns(row["End"]),
+            )
+
+
+def cpu_seconds(text: str) -> float:
+    """Of sacct's `1-02:03:04`, `02:03:04`, `03:04.567`; empty is 0."""
+    days, _, clock = text.rpartition("-")
+    total_s = 0.0
+    for part in clock.split(":") if clock else ():
+        total_s = total_s * 60 + float(part)
+    return total_s + int(days or 0) * S_PER_DAY
+
+
+def _time_ns(text: str) -> int | None:
+    """None: Unknown, or None: not yet."""
+    return int(text) * NS_PER_S if text.isdigit() else None
