@@ -9,7 +9,7 @@ import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
 from joulemark.bench import fpga, peaks, published, stats
 from joulemark.bench.cooked import Measurement
-from joulemark.plots import chart
+from joulemark.plots import model
 
 
 def rows(site, *arguments):
@@ -155,7 +155,7 @@ def test_figures_are_drawn(site, results):
 def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
     results(line(100, estimated=True), line(1000, estimated=True))
     site.run("compare", "mod2am", "--with", "SNIC", "--plot", str(site.folder / "figures"))
-    assert [chart.HOLLOW in texts for texts in texts_on_figures] == [
+    assert [model.HOLLOW in texts for texts in texts_on_figures] == [
         False,
         False,
         True,

@@ -12,7 +12,7 @@ import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
 from joulemark.bench import cooked, stats
 from joulemark.bench.stats import Value
-from joulemark.plots import chart, kernels
+from joulemark.plots import chart, kernels, model
 
 
 def table_rows(site, kernel="mod2am"):
@@ -346,7 +346,7 @@ def test_our_own_errors_are_drawn_both_apart(site, results, axes_of_figures):
 @pytest.mark.parametrize("families", ["AAAAAAAAABBBBBBBBBCCCCCCCCC", "ABABAAAAABBABCCBCAAB"])
 def test_lines_of_many_stay_apart(families):
     lines = [
-        chart.Line(str(number), [(Value(1), Value(1))], family)
+        model.Line(str(number), [(Value(1), Value(1))], family)
         for number, family in enumerate(families)
     ]
     styles = [tuple(sorted(style.items())) for style in chart._styles(lines)]
@@ -357,7 +357,7 @@ def test_a_figure_says_what_it_shows(site, results, texts_on_figures):
     results(line(100), failed(200), line(1000))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))
     assert all(
-        texts == [f"{chart.ERRORS}; 1 failed, not drawn", "A CPU (x86_64)"]
+        texts == [f"{model.ERRORS}; 1 failed, not drawn", "A CPU (x86_64)"]
         for texts in texts_on_figures
     )
 
@@ -410,7 +410,7 @@ def test_efficiency_says_what_it_is_a_part_of(results, peak, label):
 def test_estimate_is_written_on_the_figure(site, results, texts_on_figures, legends_of_figures):
     results(line(estimated=True))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))
-    assert chart.HOLLOW in texts_on_figures[-1]  # of energy
+    assert model.HOLLOW in texts_on_figures[-1]  # of energy
     assert "blas, 2 threads (estimated)" in legends_of_figures[-1]
 
 

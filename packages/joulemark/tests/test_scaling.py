@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
-from joulemark.plots import chart
+from joulemark.plots import model
 
 TEMPLATE = Path(__file__).parents[3] / "job-templates" / "scaling.sbatch"
 
@@ -276,7 +276,7 @@ def test_ratios_have_their_errors(site, results):
 def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
     results(*(line(ranks=ranks, threads=1, estimated=True) for ranks in (1, 2)))
     site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
-    of_energy = [chart.HOLLOW in texts for texts in texts_on_figures]
+    of_energy = [model.HOLLOW in texts for texts in texts_on_figures]
     assert of_energy == [False, False, True, True]  # energy and power
 
 

@@ -6,9 +6,9 @@ from joulemark import units
 from joulemark.accounting.usage import Group
 from joulemark.errors import UserError
 from joulemark.plots.chart import COLOURS, STYLE, legend_below, pyplot, write_titles
+from joulemark.plots.model import PARTLY_HOLLOW
 
 MOST_BARS = 40
-HOLLOW = "Hollow: some or all of it ESTIMATED by a model"
 
 
 def draw(groups: list[Group], by: list[str], path: str) -> None:
@@ -30,7 +30,7 @@ def draw(groups: list[Group], by: list[str], path: str) -> None:
         axes.invert_yaxis()
         axes.set_xlabel(f"Energy [{units.prefix(exponent)}J]", loc="left")
         of = f"; the greatest {len(shown)} of {len(known)}" if len(shown) < len(known) else ""
-        hollow = HOLLOW if any(one.estimated_jobs for one in shown) else None
+        hollow = PARTLY_HOLLOW if any(one.estimated_jobs for one in shown) else None
         write_titles(axes, f"Energy by {', '.join(by)}", [f"error bars: k=2{of}"], hollow)
         try:
             canvas.savefig(path, dpi=200)

@@ -1,12 +1,11 @@
-# A chart of lines: how every figure of measurements looks, whatever it shows.
+# Draws charts of lines by matplotlib: how every figure of measurements looks.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 import math
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -16,9 +15,20 @@ from matplotlib import pyplot
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from joulemark import units
 from joulemark.bench.stats import Value
 from joulemark.errors import UserError
+from joulemark.plots.model import (
+    HOLLOW,
+    LINEAR_SPAN,
+    MANY_DECADES,
+    VALUES,
+    WORKERS,
+    Axis,
+    Chart,
+    Figures,
+    Line,
+    decimal,
+)
 
 # Okabe and Ito's colours: told apart by every kind of eye, and in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -36,64 +46,10 @@ STYLE = {
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
 }
-HOLLOW = "Hollow: predicted or ESTIMATED by a model, not measured"
-ERRORS = (
-    "error bars: 95 % interval of the mean over repetitions (Student's t); wide: instrument, k=2"
-)
 WIDE_SPAN = 5000  # a wider range of sizes has room for the powers of ten alone
-MANY_DECADES = 1000  # likewise of values
-LINEAR_SPAN = 20  # a wider range of values is drawn on a logarithmic axis
 LONG_LABEL, LONGEST_LABEL = 42, 95  # letters of half a legend's line, and of a whole one
 TICKS_MOST = 12
 BELOW_INCHES = -0.5  # where the ticks' and the axis' own words end
-
-SIZES, WORKERS, VALUES = "sizes", "workers", "values"
-
-
-@dataclass(frozen=True)
-class Line:
-    """Points of (across, up) in SI units; of many lines, those of a family have one marker."""
-
-    label: str
-    points: Sequence[tuple[Value, Value]]
-    family: str = ""
-    estimated: bool = False
-    ideal: Sequence[tuple[float, float]] = ()  # what it would be without any loss
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What is along it. unit: of SI, which gets its prefix, or a word that does not, such as %."""
-
-    label: str
-    unit: str = ""
-    kind: str = VALUES
-    from_zero_to: float | None = None  # at least so far
-
-    @property
-    def is_scaled(self) -> bool:
-        return self.kind == VALUES and self.unit != "" and not self.unit.startswith("%")
-
-    def exponent(self, values: Sequence[float]) -> int:
-        """Of the prefix under which the values read well."""
-        return units.best_exponent(list(values)) if self.is_scaled else 0
-
-    def text(self, exponent: int) -> str:
-        unit = units.prefix(exponent) + self.unit
-        return f"{self.label} [{unit}]" if unit else self.label
-
-
-@dataclass(frozen=True)
-class Chart:
-    """What lines are drawn on."""
-
-    title: str
-    across: Axis
-    up: Axis
-    notes: tuple[str, ...] = (ERRORS,)  # the lowest first
-
-
-Figures = Iterable[tuple[str, Chart, list[Line]]]  # each with the name of its file
 
 
 def draw_all(charts: Figures, options, out: str) -> None:
@@ -223,15 +179,8 @@ def _scale_counts(axis, set_scale, one: Axis, counts: list[float]) -> None:
     else:
         steps = (1, 2, 5) if counts[-1] < WIDE_SPAN * counts[0] else (1,)
         axis.set_major_locator(LogLocator(10, subs=steps))
-        axis.set_major_formatter(FuncFormatter(lambda size, _: _decimal(size)))
+        axis.set_major_formatter(FuncFormatter(lambda size, _: decimal(size)))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _decimal(size: float) -> str:
-    for least, step, suffix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
-        if size >= least:
-            return f"{size / step:g} {suffix}"
-    return f"{size:g}"
 
 
 def _binary(size: float) -> str:

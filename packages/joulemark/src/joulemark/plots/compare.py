@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from joulemark.bench.compare import PREDICTED, QUANTITIES, Quantity, Side
 from joulemark.bench.stats import Value
-from joulemark.plots.chart import ERRORS, SIZES, Axis, Chart, Figures, Line
 from joulemark.plots.kernels import ACROSS, SIZE
+from joulemark.plots.model import ERRORS, SIZES, Axis, Chart, Figures, Line
 
 SOURCE = "published: PRACE-1IP D9.3.3; caution: scales and optimisation differ"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.plots.chart import ERRORS, SIZES, Axis, Chart, Figures, Line
+from joulemark.plots.model import ERRORS, SIZES, Axis, Chart, Figures, Line
 
 # What the size of a benchmark, or of a published kernel, counts.
 ACROSS = {

@@ -8,7 +8,7 @@ from typing import Callable
 
 from joulemark.bench.scaling import Point, Scaling
 from joulemark.bench.stats import Value
-from joulemark.plots.chart import WORKERS, Axis, Chart, Figures, Line
+from joulemark.plots.model import WORKERS, Axis, Chart, Figures, Line
 
 IDEAL_STEPS = 48  # the axis of workers is logarithmic, where what is proportional is a curve
 
