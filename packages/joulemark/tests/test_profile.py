@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from joulemark import cli, config
-from joulemark.profile import hdf5, node, spans
+from joulemark.profile import hdf5, node, rows, spans
 
 h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
 
@@ -128,6 +128,19 @@ def test_a_profile_without_two_samples_is_told(site, capsys):
     for job in ("7", "8"):
         assert cli.main(["report", "profile", job]) == 1
         assert "no profile has two samples" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("second", "of_all"), [(4.0, 7.0), (None, None)])
+def test_uncertainties_of_outermost_channels_add_up(second, of_all):
+    """What is not known of one is not known of all."""
+    made = (("a", True, 3.0), ("b", True, second), ("inside", False, 9.0))
+    channels = {
+        name: node.Channel(name, "cpu", "counter", outermost, error_j, [0.0, 1.0], [0.0, 5.0])
+        for name, outermost, error_j in made
+    }
+    profile = node.NodeProfile("demo", 7, "n1", UID, 1.0, channels)
+    assert rows.row_of(profile, "job 7").uncertainty_j == of_all
+    assert rows.row_of(profile, "job 7", "a").uncertainty_j == 3.0
 
 
 def test_nodes_that_come_later_join_the_file(site):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ class Row:
     spans: list[Span]
     estimated: bool
     marks_left_out: int = 0
+    uncertainty_j: float | None = None  # of the whole energy, k=2; None: not known
 
     @property
     def seconds(self) -> float:
@@ -85,4 +87,14 @@ def row_of(one: NodeProfile, prefix: str, channel: str | None = None) -> Row | N
         ],
         estimated=is_estimated(one),
         marks_left_out=one.marks_left_out,
+        uncertainty_j=_uncertainty_j(one, channel),
     )
+
+
+def _uncertainty_j(one: NodeProfile, channel: str | None) -> float | None:
+    """Channels' systematic and random parts are not told apart, so that the bound adds up."""
+    shown = [
+        c for c in one.channels.values() if (c.outermost if channel is None else c.name == channel)
+    ]
+    parts = [c.uncertainty_j for c in shown]
+    return None if None in parts else math.fsum(parts)
