@@ -92,7 +92,7 @@ def group(found: Iterable[Use], by: list[str]) -> list[Group]:
     sums: dict[tuple, list[Use]] = {}
     for use in found:
         sums.setdefault(tuple(_key(use, key) for key in by), []).append(use)
-    groups = [_group(dict(zip(by, values)), parts) for values, parts in sums.items()]
+    groups = [summed(dict(zip(by, values)), parts) for values, parts in sums.items()]
     if {"month", "day"} & set(by):
         return sorted(groups, key=lambda one: [one.keys[key] for key in sorted(by, key=_order)])
     return sorted(groups, key=lambda one: (-(one.energy_uj or 0), list(one.keys.values())))
@@ -113,7 +113,8 @@ def _key(use: Use, key: str) -> str:
     return getattr(use, key) or "unknown"
 
 
-def _group(keys: dict[str, str], parts: list[Use]) -> Group:
+def summed(keys: dict[str, str], parts: list[Use]) -> Group:
+    """One group of all of them."""
     energy_uj = _sum(part.energy_uj for part in parts)
     overhead_uj = _sum(part.overhead_uj for part in parts)
     return Group(

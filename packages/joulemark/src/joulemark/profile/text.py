@@ -1,14 +1,16 @@
-# `joulemark report profile` in a terminal: a curve a row, and its regions.
+# Profiles as text: for a terminal a curve a row, and its regions; a table for pages.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from joulemark.layout import ESTIMATED
+from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
 from joulemark.profile.rows import Row
 from joulemark.profile.spans import Span
 from joulemark.units import digits
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60  # characters of a terminal's curve
+HEADS = ["Node", "Time [s]", "Energy [J]", "+-", "Mean [W]", "Most [W]"]
+LEGEND = "Profiles: what was charged from the first sample to the last. +-: k=2; -: not known."
 
 
 def as_text(rows: list[Row]) -> str:
@@ -46,3 +48,15 @@ def _curve(row: Row, most_w: float) -> str:
     return "".join(
         BARS[min(int(mean / most_w * top + 0.5), top) if most_w else 0] for mean in means
     )
+
+
+def as_table(job: int, rows: list[Row]) -> Text:
+    """A line a row, without its regions."""
+    return Text(f"Job {job}: nodes", HEADS, [("value", _cells(row)) for row in rows])
+
+
+def _cells(row: Row) -> list[str]:
+    mark = ESTIMATE_MARK if row.estimated else ""
+    error = "-" if row.uncertainty_j is None else digits(row.uncertainty_j)
+    watts = [mark + digits(value) for value in (row.mean_w, max(row.powers_w))]
+    return [row.label, digits(row.seconds), mark + digits(row.energy_j), error, *watts]

@@ -23,7 +23,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How many, from when to when, and how to print."""
     parser.add_argument(
-        "--top", type=_count, default=20, metavar="N", help="how many (default: 20)"
+        "--top", type=count, default=20, metavar="N", help="how many (default: 20)"
     )
     parser.add_argument("--all", action="store_true", help="all of them; not for people")
     parser.add_argument("--steps", action="store_true", help="with --all: steps' rows too")
@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A number of jobs."""
     if not text.isdigit() or not 0 < int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of jobs such as 20")
     return int(text)

@@ -1,0 +1,64 @@
+# `joulemark report html`: its options; joulemark.html makes the page.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+from joulemark.commands.report.jobs import count
+
+SUMMARY = "write one page for a browser or paper: usage, top jobs, nodes, profiles, benchmarks"
+EPILOG = """\
+One file that needs no network and no other file: usage by cluster, user, account, partition and
+month, the jobs that used the most energy, their nodes, and the profiles of those that have one, as
+far as who runs this may read them. With --from benchmarks' cooked results, too, beside the
+published prototypes (as `joulemark compare` has them) and, where a size was measured with several
+counts of nodes, ranks or threads, `report scaling`. Tables, marks and legends are those of these
+commands. A click on a column's head sorts; all is there without scripts.
+
+examples:
+  joulemark report html --out report.html
+  joulemark report html --since 2026-11-01 --until 2026-11-30 --title November --out 2026-11.html
+  joulemark report html --from results/ --top 50 --out report.html
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """From when to when, how many jobs, and which results."""
+    parser.add_argument("--since", metavar="DAY", help="what was used on this day and later")
+    parser.add_argument("--until", metavar="DAY", help="what was used on this day and earlier")
+    parser.add_argument(
+        "--top", type=count, default=20, metavar="N", help="how many jobs (default: 20)"
+    )
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PATH",
+        help="cooked files of benchmarks, or folders with *.cooked.jsonl (default: none)",
+    )
+    parser.add_argument("--title", metavar="TEXT", help="of the page (default: Energy of CLUSTER)")
+    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the page."""
+    import time
+
+    from joulemark import __version__, config, output, store
+    from joulemark.accounting import usage
+    from joulemark.html import page, report
+
+    site, days = config.load(), usage.days(options.since, options.until)
+    sections = report.of_benchmarks(options.sources) if options.sources else []
+    with store.reading(site.store) as session:
+        sections = [*report.of_store(session, site, options.top, days), *sections]
+    span = [
+        f"{word} {day}" for word, day in (("from", options.since), ("to", options.until)) if day
+    ]
+    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    about = f"{' '.join(span) or 'All days'}. Made {made} by joulemark {__version__}."
+    title = options.title or f"Energy of {site.cluster}"
+    output.write_text(page.document(title, about, sections), options.out)
+    return 0

@@ -1,0 +1,185 @@
+# What `joulemark report html` shows: usage, the top jobs, their nodes and profiles, benchmarks.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+from collections.abc import Iterable, Iterator
+
+from joulemark.accounting import bynode, joblist, usage
+from joulemark.accounting.jobrecord import UJ_PER_J
+from joulemark.bench.stats import Value
+from joulemark.errors import UserError
+from joulemark.html import charts
+from joulemark.html.charts import Bar
+from joulemark.html.page import Section, table
+from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED
+from joulemark.plots.model import Axis, Chart, Line
+from joulemark.store.session import Session
+from joulemark.store.sums import Chosen, top_jobs, uses
+from joulemark.store.zones import Zones
+
+BY = ("cluster", "user", "account", "partition", "month")
+ENERGY = Axis("Energy", "J")
+ERRORS = "error bars: k=2"
+BARS_MOST, CURVES_MOST = 20, 7  # of a figure
+STEPS = 200  # of a profile's curve, each with its mean power
+
+
+def of_store(session: Session, site, top: int, days: tuple) -> list[Section]:
+    """The sections of a site's store; days: as accounting.usage.days() has them."""
+    rows = top_jobs(session, top, Chosen(*days))
+    of_jobs = (_jobs(rows, days), _nodes(session, rows), _profiles(site, rows))
+    return [section for sections in (_usage(session, days), *of_jobs) for section in sections]
+
+
+# -- usage ---------------------------------------------------------------------------------------
+
+
+def _usage(session: Session, days: tuple) -> Iterator[Section]:
+    of_all, of_months = (uses(session, period, *days) for period in (None, "month"))
+    if not of_all:
+        yield Section("usage", "Usage", [], ["No job used anything in this time."])
+        return
+    zones = Zones(session)
+    parts, groups = [], []
+    for by in BY:
+        found = usage.group(of_months if by == "month" else of_all, [by])
+        parts += [*_bars_of(found, by), table(usage.as_text(found, [by]))]
+        groups += found
+    names = {zones[one.cluster].name for one in of_months}
+    yield Section("usage", "Usage", parts, usage.notes(groups, names))
+
+
+def _bars_of(found: list[usage.Group], by: str) -> Iterator[str]:
+    """The greatest, or the latest months."""
+    known = [one for one in found if one.energy_uj is not None]
+    shown = known[-BARS_MOST:] if by == "month" else known[:BARS_MOST]
+    if len(shown) > 1:
+        which = "latest" if by == "month" else "greatest"
+        of = f"; the {which} {len(shown)} of {len(known)}" if len(shown) < len(known) else ""
+        yield charts.bars(
+            f"Energy by {by}",
+            ENERGY,
+            [
+                Bar(*one.keys.values(), one.energy_j, one.energy_error_j, bool(one.estimated_jobs))
+                for one in shown
+            ],
+            f"{ERRORS}{of}",
+        )
+
+
+# -- jobs, and what their nodes say --------------------------------------------------------------
+
+
+def _jobs(rows: list[dict], days: tuple) -> Iterator[Section]:
+    if not rows:
+        return
+    began = ["Jobs that began in this time, whole."] if days != (None, None) else []
+    text = joblist.as_text(rows)
+    bars = [
+        Bar(" ".join(cells[:2]), *_energy_j(row), bool(row["Estimated"]))
+        for row, (_, cells) in zip(rows[:BARS_MOST], text.body)
+    ]
+    parts = [charts.bars("Jobs by energy", ENERGY, bars, ERRORS), table(text)]
+    yield Section("jobs", "Top jobs", parts, [*joblist.notes(rows), *began])
+
+
+def _energy_j(row: dict) -> tuple[float, float]:
+    return row["ConsumedEnergy_uj"] / UJ_PER_J, row["UncertaintyJoules"]
+
+
+def _nodes(session: Session, rows: list[dict]) -> Iterator[Section]:
+    found = bynode.by_node(session, rows)
+    if found:
+        parts = [*_bars_of([one.group for one in found], "node"), table(bynode.as_text(found))]
+        yield Section("nodes", "Nodes of the top jobs", parts, bynode.notes(found))
+
+
+def _profiles(site, rows: list[dict]) -> Iterator[Section]:
+    """What cannot be read is said."""
+    from joulemark.profile import rows as profile
+    from joulemark.profile import text
+
+    parts, notes, options = [], [], argparse.Namespace(label=None, node=None, channel=None)
+    for job in dict.fromkeys(row["Job"] for row in rows if row["Cluster"] == site.cluster):
+        if os.path.isfile(site.profile_dir / f"{site.cluster}.{job}.h5"):
+            try:
+                if found := profile.rows_of(site, job, options, 0):
+                    parts += [_curves(job, found), table(text.as_table(job, found))]
+                    notes += [LEGEND_ESTIMATED] if any(one.estimated for one in found) else []
+            except UserError as error:
+                notes.append(str(error))
+    if parts or notes:
+        yield Section("profiles", "Profiles", parts, list(dict.fromkeys([text.LEGEND, *notes])))
+
+
+def _curves(job: int, found: list) -> str:
+    shown = found[:CURVES_MOST]
+    of = (f"the first {len(shown)} of {len(found)} nodes",) if len(shown) < len(found) else ()
+    notes = (*of, ESTIMATED) if any(one.estimated for one in shown) else of
+    axes = (Axis("Time", "s", from_zero_to=0), Axis("Power", "W", from_zero_to=0))
+    lines = [Line(one.label, list(_steps(one))) for one in shown]
+    return charts.chart(Chart(f"Job {job}: power over time", *axes, notes), lines, has_marks=False)
+
+
+def _steps(row) -> Iterator[tuple[Value, Value]]:
+    step_s = row.seconds / STEPS
+    for begin_s, end_s in ((step * step_s, (step + 1) * step_s) for step in range(STEPS)):
+        mean_w = (row.energy_until(end_s) - row.energy_until(begin_s)) / step_s
+        yield from ((Value(at_s), Value(mean_w)) for at_s in (begin_s, end_s))
+
+
+# -- benchmarks ----------------------------------------------------------------------------------
+
+
+def of_benchmarks(sources: list[str]) -> list[Section]:
+    """Cooked results beside what was published, and over nodes, ranks or threads."""
+    from joulemark.bench import cooked
+
+    names = dict.fromkeys(one.benchmark for one in cooked.load(sources))
+    if not names:
+        raise UserError(f"--from {' '.join(sources)}: no line of a benchmark's results is sound")
+    with contextlib.redirect_stderr(io.StringIO()):  # bad lines have been named
+        return [*_compared(names, sources), *_scaled(names, sources)]
+
+
+def _options(kernel: str, sources: list[str]) -> argparse.Namespace:
+    """As `joulemark compare KERNEL` and `report scaling KERNEL` have them."""
+    from joulemark.bench import published
+
+    return argparse.Namespace(
+        **{"kernel": kernel, "sources": sources, "prototypes": list(published.prototypes())},
+        **{"best": False, "peak": None, "peak_bandwidth": None, "peaks": "auto", "kind": "auto"},
+    )
+
+
+def _compared(names: Iterable[str], sources: list[str]) -> Iterator[Section]:
+    from joulemark.bench import compare
+    from joulemark.plots import compare as figures
+
+    parts, sides = [], []
+    for name in names:
+        groups = compare.families(_options(name, sources))
+        parts += [charts.chart(*each) for _, *each in figures.charts(groups)]
+        for kernel, found in groups.items():
+            parts += [table(text) for text in compare.tables(kernel, found)]
+            sides += found
+    yield Section("benchmarks", "Benchmarks", parts, compare.notes(sides))
+
+
+def _scaled(names: Iterable[str], sources: list[str]) -> Iterator[Section]:
+    from joulemark.bench import scaling
+    from joulemark.plots import scaling as figures
+
+    parts, shown = [], []
+    for name in names:
+        found = scaling.find(_options(name, sources))
+        if any(not one.prototype for one in found):
+            parts += [charts.chart(*each) for _, *each in figures.charts(found, name)]
+            parts += [table(scaling.as_text(one)) for one in found]
+            shown += found
+    if shown:
+        yield Section("scaling", "Scaling", parts, scaling.notes(shown))

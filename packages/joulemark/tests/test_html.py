@@ -1,0 +1,307 @@
+# `joulemark report html`: one page, whole without scripts or a network, whatever users are called.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import builders
+import pytest
+from cooked_lines import line
+from hypothesis import given
+from hypothesis import strategies as st
+from joulemark import config, store
+from joulemark.html import page
+from joulemark.layout import Text
+from joulemark.plots.model import SIZES, Axis
+from joulemark.plots.ticks import Scale
+from joulemark.store import jobs
+
+VOID = {"meta"}
+EVIL = "<script>alert('x')</script>"
+QUOTES = "\"><img src=http://x onerror=y>'&amp;"
+
+
+class Page(HTMLParser):
+    """What a browser sees: balanced elements, tables by caption, texts, attributes."""
+
+    def __init__(self, text: str):
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict]] = []
+        self.texts: list[tuple[str, str]] = []  # (element, text)
+        self.tables: dict[str, list[list[str]]] = {}
+        self._rows: list[list[str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "tr":
+            self._rows.append([])
+        if tag in ("th", "td"):
+            self._rows[-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag == "table":
+            self.tables[self._caption], self._rows = self._rows, []
+
+    def handle_data(self, data):
+        if not self.open:
+            assert not data.strip()
+            return
+        self.texts.append((self.open[-1], data))
+        if self.open[-1] in ("th", "td"):
+            self._rows[-1][-1] += data
+        if self.open[-1] == "caption":
+            self._caption = data
+
+    def within(self, tag: str) -> list[str]:
+        return [text for element, text in self.texts if element == tag]
+
+
+@pytest.fixture
+def used(site, monkeypatch):
+    """Jobs of users with all kinds of names: measured, estimated, without carbon, incomplete."""
+    plain = site.yaml.read_text()
+    jobs = [
+        (1, EVIL, QUOTES, 0, "n1", {}),
+        (2, EVIL, "red", 1, "n1", {"method": "model", "estimated": True}),
+        (3, "carol", QUOTES, 40, "n1", {}),
+        (4, "bob", "red", 0, "n[1-2]", {}),
+    ]
+    for job, user, account, day, nodes, changes in jobs:
+        rates = "carbon_g_per_kwh: 360\nprice_per_kwh: 0.25\ncurrency: EUR\n" if job != 3 else ""
+        site.yaml.write_text(plain + rates)
+        made = builders.account("job", job * 10**9, start_s=86_400 * day, **changes)
+        site.leave(job, accounts=[made, builders.account("0")])
+        for name, value in (("ID", job), ("USER", user), ("ACCOUNT", account)):
+            monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
+        monkeypatch.setenv("SLURM_JOB_PARTITION", "main")
+        site.out("merge", "--job", str(job), "--nodes", nodes, "--wait", "0")
+    return site
+
+
+def written(site, *words) -> tuple[Page, str]:
+    path = site.folder / "report.html"
+    site.out("report", "html", "--out", str(path), *words)
+    text = path.read_text()
+    return Page(text), text
+
+
+def test_the_page_is_sound_and_asks_nothing_of_a_network(used, results):
+    found, text = written(used, "--from", str(results(line(100), line(1000))))
+    urls = ("src", "href", "srcset", "data", "action", "poster", "xlink:href")
+    links = [
+        (tag, value) for tag, said in found.tags for key, value in said.items() if key in urls
+    ]
+    assert links and all(tag == "a" and value.startswith("#") for tag, value in links)
+    targets = {said.get("id") for _, said in found.tags}
+    assert {value[1:] for _, value in links} <= targets
+    assert "default-src 'none'" in text and "url(" not in text and "@import" not in text
+    outside = re.sub(r"(?s)<(th|td|caption|title|text|li)\b.*?</\1>", "", text)
+    assert "http:" not in outside and "https:" not in outside
+
+
+def test_what_users_are_called_stays_text(used):
+    found, _ = written(used, "--title", f"{EVIL} & {QUOTES}")
+    assert found.within("h1") == found.within("title")[:1] == [f"{EVIL} & {QUOTES}"]
+    assert sum(tag == "script" for tag, _ in found.tags) == 1
+    assert not any(tag == "img" for tag, _ in found.tags)
+    assert not any(key.startswith("on") for _, said in found.tags for key in said)
+    users = [row[0] for row in found.tables["Energy by user"]]
+    assert sorted(users) == sorted(["User", EVIL, "bob", "carol"])
+    assert QUOTES in [row[0] for row in found.tables["Energy by account"]]
+    tips = [tip for tip in found.within("title") if tip.startswith(f"{EVIL}: ")]
+    assert tips == [f"{EVIL}: ~3.00 kJ ± 60.2 J"]
+
+
+def test_half_a_character_in_a_title_is_a_question_mark(used):
+    """The command line may have bytes that are no UTF-8."""
+    assert written(used, "--title", "a\udc80b")[0].within("h1") == ["a?b"]
+
+
+def test_numbers_are_those_of_report_usage(used):
+    found, _ = written(used)
+    for by in ("cluster", "user", "account", "partition", "month"):
+        heads, *rows = found.tables[f"Energy by {by}"]
+        told = json.loads(used.out("report", "usage", "--by", by, "--format", "json"))
+        assert heads[:4] == [by.capitalize(), "Jobs", "Energy [kJ]", "+-"]
+        assert [row[0] for row in rows] == [one[by] for one in told]
+        for row, one in zip(rows, told):
+            assert row[1].rstrip("*") == str(one["jobs"])
+            assert float(page.sort_value(row[2], "kJ")) == pytest.approx(
+                one["energy_j"] / 1000, rel=0.005
+            )
+            assert float(page.sort_value(row[3], "kJ")) == pytest.approx(
+                one["energy_error_j"] / 1000, rel=0.005
+            )
+
+
+def test_a_job_of_two_months_is_one_job_of_its_user(site):
+    site.leave(1, accounts=[builders.account(seconds=30 * 86_400)])
+    site.out("merge")
+    found, _ = written(site)
+    assert [row[1] for row in found.tables["Energy by user"][1:]] == ["1"]
+    assert [row[1] for row in found.tables["Energy by month"][1:]] == ["1", "1"]
+
+
+def test_marks_and_legends_are_the_terminal_s(used):
+    found, _ = written(used)
+    rows = {row[0]: row for row in found.tables["Energy by user"]}
+    assert rows[EVIL][2].startswith("~3.00") and rows["bob"][1] == "1*"
+    (cluster,) = found.tables["Energy by cluster"][1:]
+    assert any(cell.endswith("(3 of 4)") for cell in cluster)
+    notes = found.within("li")
+    for words in (["usage", "--by", "month"], ["jobs"]):
+        told = used.out("report", *words, "--format", "markdown").split("\n\n")[2:]
+        told = [note.replace("\\", "").strip() for note in told]
+        assert told and set(told) <= set(notes)
+
+
+def test_days_bound_usage_and_jobs(used):
+    found, _ = written(used, "--since", "2026-10-01", "--top", "1")
+    assert [row[0] for row in found.tables["Energy by user"][1:]] == ["carol"]
+    assert [row[0] for row in found.tables["Jobs by energy"][1:]] == ["3"]
+    found, _ = written(used, "--since", "2999-01-01")
+    assert found.tables == {} and "No job used anything in this time." in found.within("li")
+
+
+def test_nodes_of_the_top_jobs_are_compared(site):
+    for job, node, energy_uj in ((1, "n1", 10**9), (1, "n2", 2 * 10**9), (2, "n1", 10**9)):
+        site.leave(job, node, accounts=[builders.account("job", energy_uj), builders.account("0")])
+    site.out("merge")
+    heads, *rows = written(site)[0].tables["Energy by node"]
+    assert heads == ["Node", "Jobs", "Energy [kJ]", "+-", "Power [W]", "+-"]
+    assert rows[0] == ["n1", "2", "2.00", "40.1 J", "100", "2.00"]
+    assert rows[1] == ["n2", "1", "2.00", "40.2 J", "200", "4.02"]
+
+
+def test_each_run_of_a_job_is_counted_once_on_its_node(site):
+    for run, energy_uj in enumerate((10**9, 3 * 10**9)):
+        made = builders.account("job", energy_uj, start_s=5000 * run)
+        site.leave(1, accounts=[made], restart=run)
+        site.out("merge")
+    assert written(site)[0].tables["Energy by node"][1][:3] == ["n1", "2", "4.00"]
+    assert written(site, "--top", "1")[0].tables["Energy by node"][1][:3] == ["n1", "1", "3.00"]
+
+
+def test_profiles_are_drawn_where_there_is_one(used):
+    pytest.importorskip("h5py", reason="profiles are HDF5")
+    from joulemark.profile import hdf5
+    from test_profile import MARKS, lines
+
+    (used.records / "profiles").mkdir()
+    for job, node in ((3, "n1"), (3, "n2")):
+        path = used.records / "profiles" / f"demo.{job}.{node}.profile.jsonl"
+        path.write_text("".join(json.dumps(one) + "\n" for one in lines(node, job, marks=MARKS)))
+    site = config.load(used.yaml)
+    hdf5.merge(site)
+    (site.profile_dir / "demo.1.h5").write_text("no HDF5")
+    found, _ = written(used)
+    heads, *rows = found.tables["Job 3: nodes"]
+    assert heads == ["Node", "Time [s]", "Energy [J]", "+-", "Mean [W]", "Most [W]"]
+    assert rows[0] == ["job 3: n1, ranks 0-1", "11.0", "1700", "30.0", "155", "200"]
+    assert "job 3: n2, ranks 0-1" in found.within("title")
+    assert any("demo.1.h5: not a profile" in note for note in found.within("li"))
+
+
+def test_benchmarks_stand_beside_the_published_and_scale(used, results):
+    folder = results(*(line(1000, ranks=n, threads=1, time_s=0.1 / n) for n in (1, 2, 4)))
+    found, _ = written(used, "--from", str(folder))
+    heads, *_ = found.tables["mod2am: performance [GF/s]"]
+    assert heads[0] == "Size" and heads[-1] and "LRZ" in str(found.tables)
+    scaled = [rows for title, rows in found.tables.items() if "strong scaling" in title]
+    assert scaled[0][0][0] == "Ranks" and scaled[0][1][0] == "1"
+    assert any(title.startswith("LRZ: matrix dimension 1000, ") for title in found.within("title"))
+
+
+def test_what_benchmarks_are_called_stays_text(used, results):
+    named = {"benchmark": QUOTES, "kernel": EVIL, "variant": QUOTES, "cpu": EVIL}
+    folder = results(*(line(1000, ranks=n, threads=1, **named) for n in (1, 2)))
+    found, _ = written(used, "--from", str(folder))
+    assert sum(tag in ("script", "img") for tag, _ in found.tags) == 1
+    names = {said.get("aria-label") for _, said in found.tags}
+    assert {f"{QUOTES}: performance", f"{EVIL}: parallel efficiency"} <= names
+
+
+def test_bad_lines_are_named_once_and_no_result_is_an_error(used, results):
+    folder = results(line(100), "{}\n")
+    code, _, err = used.run("report", "html", "--from", str(folder))
+    assert code == 0 and err.count("line left out") == 1
+    folder = results("{}\n")
+    assert "is sound" in used.fails("report", "html", "--from", str(folder))
+
+
+def test_tables_are_accessible(used):
+    found, _ = written(used)
+    tables = sum(tag == "table" for tag, _ in found.tags)
+    assert len(found.within("caption")) == tables > 5
+    scopes = [said.get("scope") for tag, said in found.tags if tag == "th"]
+    assert set(scopes) == {"col", "row"}
+    figures = [said for tag, said in found.tags if tag == "svg" and said.get("role") == "img"]
+    assert figures and all(said["aria-label"] for said in figures)
+
+
+def test_a_page_of_many_jobs_is_small(site):
+    """What grows with the jobs is left to the database."""
+    site.leave(12)
+    site.out("merge")
+    with store.writing(config.load(site.yaml).store) as session:
+        (pattern,) = (row for row in jobs.job_rows(session, "demo", 12) if row["Step"] == "job")
+        rows = []
+        for number_of in range(2000):
+            row = {**pattern, "Job": 1000 + number_of, "ConsumedEnergy_uj": 10**9 + number_of}
+            rows.append([row[name] for name in jobs.NAMES])
+        session.insert("job_run", jobs.NAMES, rows)
+    found, text = written(site)
+    assert len(text) < 100_000
+    assert found.tables["Energy by user"][1][1] == "2001"
+    assert len(found.tables["Jobs by energy"]) == 21
+
+
+@pytest.mark.parametrize(
+    ("cell", "unit", "value"),
+    [
+        ("~3.00", "kJ", "3.00"),
+        ("37 mJ", "kJ", "3.7e-05"),
+        ("~8.31 kg (2 of 3)", "g", "8310"),
+        ("4*", "", "4"),
+        ("12 (run 1)", "", "12"),
+        ("1.25 ± 0.03", "%", "1.25"),
+        ("3.00 EUR", "", "3.00"),
+        ("2026-09", "", None),
+        ("n1", "", None),
+        ("-", "J", None),
+    ],
+)
+def test_cells_sort_by_their_number_in_the_column_s_unit(cell, unit, value):
+    assert page.sort_value(cell, unit) == value
+
+
+def test_a_value_and_its_errors_are_sorted_together():
+    body = [("value", ["1"]), ("error", ["± 2"]), ("value", ["3"])]
+    text = page.table(Text("T", ["Size"], body))
+    assert re.findall("<tbody>.*?</tbody>", text, re.S)[0].count("<tr") == 2
+
+
+@given(
+    st.lists(st.floats(1e-12, 1e15), min_size=1, max_size=5),
+    st.sampled_from([Axis("x", kind=SIZES), Axis("x"), Axis("x", from_zero_to=1)]),
+)
+def test_ticks_are_1_2_5_and_enclose_the_values(values, axis):
+    scale = Scale.of(axis, values, 0, 100)
+    assert 2 <= len(scale.ticks) <= 14
+    assert scale.ticks[0] <= min(values) * 1.00001 and max(values) <= scale.ticks[-1] * 1.00001
+    steps = scale.ticks if scale.is_log else [scale.ticks[1]]
+    assert {f"{step:e}"[0] for step in steps} <= set("125")
+    places = [scale.at(value) for value in sorted(values)]
+    assert places == sorted(places) and places[0] >= 0 and places[-1] <= 100
