@@ -1,0 +1,82 @@
+"""`joulemark report html` in a browser: its own script sorts, a foreign one does not run."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import builders
+import pytest
+from joulemark import cli
+
+USES_J = {"alice": 1100, "bob": 900, "<script>": 20}
+TITLE = "FOREIGN"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report of three users' jobs."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "records").mkdir()
+    configuration, out = folder / "joulemark.yaml", folder / "report.html"
+    places = f"record_dir: {folder}/records\nstore: {folder}/store.sqlite\n"
+    configuration.write_text(f"cluster: demo\n{places}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JOULEMARK_CONFIG", str(configuration))
+        for job, (user, used_j) in enumerate(USES_J.items(), 1):
+            account = builders.account(energy_uj=used_j * 10**6)
+            builders.write(folder / "records", builders.record(job, accounts=[account]))
+            patch.setenv("SLURM_JOB_ID", str(job))
+            patch.setenv("SLURM_JOB_USER", user)
+            assert cli.main(["merge", "--job", str(job), "--nodes", "n1"]) == 0
+        assert cli.main(["report", "html", "--out", str(out)]) == 0
+    return out.read_text()
+
+
+def dom(page: str, folder: Path) -> str:
+    """The document as the browser has it once its scripts have run."""
+    path = folder / "page.html"
+    path.write_text(page)
+    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    words += [f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{path}"]
+    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def with_script(page: str, script: str) -> str:
+    return page.replace("</body>", f"<script>{script}</script></body>")
+
+
+def users(document: str) -> list[str]:
+    """In the order of the table by user."""
+    table = re.search(r"<caption>Energy by user</caption>.*?</table>", document, re.S)
+    return re.findall(r'<th scope="row"[^>]*>(.*?)</th>', table.group())
+
+
+def test_its_own_script_runs_and_a_foreign_one_does_not(page: str, tmp_path: Path) -> None:
+    shown = dom(with_script(page, f"document.title = '{TITLE}'"), tmp_path)
+    assert shown.count("<button") == page.count('scope="col"') > 5
+    assert f"<title>{TITLE}" not in shown
+
+
+@pytest.mark.parametrize(
+    ("clicks", "order"),
+    [
+        ("", ["alice", "bob", "&lt;script&gt;"]),
+        ("b[2].click();", ["alice", "bob", "&lt;script&gt;"]),  # energy, the greatest first
+        ("b[2].click(); b[2].click();", ["&lt;script&gt;", "bob", "alice"]),
+        ("b[0].click();", ["&lt;script&gt;", "alice", "bob"]),
+        ("b[0].click(); b[0].click();", ["bob", "alice", "&lt;script&gt;"]),
+    ],
+)
+def test_a_click_on_a_head_sorts(page: str, tmp_path: Path, clicks: str, order: list[str]) -> None:
+    by_user = "[...document.querySelectorAll('table')].find(t => t.caption.textContent == '%s')"
+    script = f"const b = {by_user % 'Energy by user'}.querySelectorAll('button'); {clicks}"
+    free = re.sub(r"<meta http-equiv.*?>", "", page)  # or the test's own clicks were foreign, too
+    assert users(dom(with_script(free, script), tmp_path)) == order
+
+
+def test_all_is_there_without_scripts(page: str) -> None:
+    assert users(page) == ["alice", "bob", "&lt;script&gt;"]
