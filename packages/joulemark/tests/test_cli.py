@@ -1,5 +1,6 @@
 # The command line itself: help, its examples, the version, and how fast `merge` starts.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import argparse
 import errno
 import os
 import re
@@ -9,10 +10,41 @@ import sys
 
 import joulemark
 import pytest
-from joulemark import cli
+from joulemark import cli, output
 from joulemark.slurm import sacct
 
 COMMANDS = (["merge"], ["report", "table"], ["report", "plot"], ["diff"], ["trend"])
+
+def leaves(parser, words=()):
+    """Every command's parser, by its words."""
+    groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for name, below in [pair for group in groups for pair in group.choices.items()]:
+        yield from leaves(below, (*words, name))
+    if not groups:
+        yield words, parser
+
+
+def test_formats_have_the_same_words_everywhere():
+    found = {}
+    for words, parser in leaves(cli.parser([])):
+        for action in parser._actions:
+            if {"--format", "--json"} & set(action.option_strings):
+                found.setdefault(words, []).append(action)
+    assert {("report", "usage"), ("compare",), ("doctor",), ("plan",)} <= set(found)
+    for words, (form, *alias) in found.items():
+        assert form.option_strings == ["--format"], words
+        assert form.choices in (output.TABLES, output.RECORDS, output.ANSWERS)
+        assert form.default == "terminal"
+        assert [(one.dest, one.const) for one in alias] == [("format", "json")] * len(alias)
+
+
+@pytest.mark.parametrize("option", ["--out", "--output"])
+def test_every_command_writes_to_out(site, option):
+    site.leave()
+    site.out("merge")
+    path = site.folder / "joulemark.prom"
+    assert site.out("export", "prometheus", option, str(path)) == ""
+    assert path.read_text() == site.out("export", "prometheus")
 
 
 def help_of(command, capsys):
@@ -22,10 +54,14 @@ def help_of(command, capsys):
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [words for words, _ in leaves(cli.parser([])) if words != ("sacct",)]
+)
 def test_examples_in_help_are_valid(command, capsys):
-    examples = re.findall(r"^  joulemark (.*?)(?:  .*)?$", help_of(command, capsys), re.MULTILINE)
-    assert len(examples) >= 2
+    examples = re.findall(
+        r"^  joulemark (.*?)(?:(?:  | \|).*)?$", help_of(command, capsys), re.MULTILINE
+    )
+    assert examples
     for example in examples:
         assert callable(cli.parser(shlex.split(example)).parse_args(shlex.split(example)).run)
 

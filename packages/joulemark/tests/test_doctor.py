@@ -1,5 +1,7 @@
 # `joulemark doctor` on files and programs that say what it cannot understand.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+
 import pytest
 
 
@@ -27,6 +29,15 @@ def test_what_is_not_utf8_is_shown_as_well_as_can_be(site, slurm_conf):
     code, out, err = site.run("doctor", "--node", "n1")
     assert code == 2 and not err
     assert "Epilog=/epilog\N{REPLACEMENT CHARACTER}: set it to" in out
+
+
+def test_json_is_a_format(site, slurm_conf):
+    slurm_conf(b"ClusterName=demo\nNodeName=n1\n")
+    words = ("doctor", "--node", "n1")
+    found, same = (
+        json.loads(site.run(*words, *more)[1]) for more in (("--json",), ("--format", "json"))
+    )
+    assert found["findings"] and found["findings"] == same["findings"]
 
 
 def test_a_broken_list_of_nodes_is_named(site, slurm_conf):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import argparse
 import contextlib
 import csv
 import json
@@ -11,7 +12,11 @@ from collections.abc import Iterable, Iterator
 
 from joulemark.errors import UserError
 
-FORMATS = ("csv", "json", "parquet")
+FORMATS = ("csv", "json", "parquet")  # for programs
+# What --format can be: of tables, of what may be a million records, of an answer.
+TABLES = ("terminal", "markdown", "csv", "json")
+RECORDS = (*TABLES, "parquet")
+ANSWERS = ("terminal", "json")
 FIGURES = (".png", ".svg", ".pdf")
 Batches = Iterable[list[dict]]
 
@@ -38,6 +43,31 @@ def replaced(path: str, mode: str = "w") -> Iterator:
         if not in_place:
             with contextlib.suppress(OSError):  # it took its place, or was never there
                 os.unlink(partial)
+
+
+def add_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    """--format and --out."""
+    add_format(parser, formats)
+    add_out(parser)
+
+
+def add_format(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    """--format: the same words with every command."""
+    parser.add_argument(
+        "--format", choices=formats, default="terminal", help="how to print (default: terminal)"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json, as Slurm's commands have it."""
+    parser.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="as --format json"
+    )
+
+
+def add_out(parser: argparse.ArgumentParser, *before: str) -> None:
+    """--out; before: what it was called."""
+    parser.add_argument("--out", *before, metavar="FILE", help="write there (default: stdout)")
 
 
 def check_figure(option: str, path: str) -> None:

@@ -227,7 +227,7 @@ def run(options) -> int:
     described = describe(options.daemon, options.node)
     load = load_of(described, options.power, options.idle, options.swing)
     made = plan([channel_of(one) for one in described], load, accuracy)
-    print(as_json(made) if options.json else as_text(made), end="")
+    print(as_json(made) if options.format == "json" else as_text(made), end="")
     return 0 if made.run_s is not None else 1
 
 

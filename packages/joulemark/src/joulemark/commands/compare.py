@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
+
 SUMMARY = "lay this machine's benchmark results beside published prototypes"
 EPILOG = """\
 Performance, fraction of peak and energy efficiency by size, of this machine's cooked files and of
@@ -42,13 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="this machine's peak: of the processor table, the best measured, or the first of "
         "both that is known (default: auto)",
     )
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "markdown", "csv", "json"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    output.add_arguments(parser, output.TABLES)
     sources.add_figures(parser, "--plot", help="draw it in this folder too")
 
 
@@ -65,11 +61,11 @@ def giga(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the comparison; draws it where a folder for figures is given."""
-    from joulemark import layout, output
+    from joulemark import layout
     from joulemark.bench import compare
 
     groups = compare.families(options)
-    if options.format in ("csv", "json"):
+    if options.format in output.FORMATS:
         output.write([compare.records(groups)], options.format, options.out)
     else:
         tables = [text for name, sides in groups.items() for text in compare.tables(name, sides)]

@@ -7,6 +7,7 @@ import itertools
 import json
 import time
 
+from joulemark import output
 from joulemark.errors import UserError
 
 SUMMARY = "find what is set up wrongly before a site's jobs do"
@@ -24,7 +25,7 @@ examples:
   joulemark doctor                       this machine
   joulemark doctor --nodes all           and every node, by srun, many at once: a CPU of each
   joulemark doctor --node n1             this machine as node n1
-  joulemark doctor --json                for a program
+  joulemark doctor --format json         for a program
 """
 SHARED_KEYS = (
     "AcctGatherEnergyType",
@@ -47,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long for a place on a node that others use (default: 5)",
     )
     parser.add_argument("--node", metavar="NAME", help="this machine's name as a node")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    output.add_format(parser, output.ANSWERS)
+    output.add_json(parser)
 
 
 def _seconds(text: str) -> float:
@@ -76,8 +78,8 @@ def run(options: argparse.Namespace) -> int:
     found = (found for check in checks for found in check(site))
     if options.nodes:
         found = itertools.chain(found, everywhere.visit(site, options.nodes, options.wait))
-    findings = list(found if options.json else _printed(found))
-    if options.json:
+    findings = list(found if options.format == "json" else _printed(found))
+    if options.format == "json":
         keys = {key: conf.get(key) for key in SHARED_KEYS}
         lines = [found.data() for found in findings]
         about = {"node": site.node, "time": time.time(), "slurm_conf": keys, "findings": lines}

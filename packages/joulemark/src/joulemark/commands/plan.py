@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
+
 SUMMARY = "tell how long a run must be for its energy to be as accurate as wanted"
 EPILOG = """\
 For a job that has the node to itself, and the instruments that joulemark.yaml configures; their
@@ -19,7 +21,7 @@ known what to plan for.
 
 examples:
   joulemark plan --accuracy 2% --power 350
-  joulemark plan --accuracy 5% --power 240 --idle 120 --swing 60 --json
+  joulemark plan --accuracy 5% --power 240 --idle 120 --swing 60 --format json
 """
 
 
@@ -44,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--node", metavar="NODE", help="whose instruments (default: this host's)")
     parser.add_argument("--daemon", metavar="FILE", help="joulemarkd (default: the one in PATH)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    output.add_format(parser, output.ANSWERS)
+    output.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:

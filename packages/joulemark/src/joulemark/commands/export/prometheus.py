@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
+
 SUMMARY = "write a text file for node_exporter's textfile collector"
 EPILOG = """\
 Sums over all ended jobs of the store, by cluster, user, account and partition:
@@ -14,29 +16,29 @@ not known has no sample. The file is replaced whole, so that the collector never
 A sum falls only when a record is corrected, which Prometheus takes for a counter's restart.
 
 examples:
-  joulemark export prometheus --output /var/lib/prometheus/node-exporter/joulemark.prom
+  joulemark export prometheus --out /var/lib/prometheus/node-exporter/joulemark.prom
   joulemark export prometheus | promtool check metrics
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where to."""
-    parser.add_argument("--output", metavar="FILE", help="write there (default: stdout)")
+    output.add_out(parser, "--output")
 
 
 def run(options: argparse.Namespace) -> int:
     """Writes all families."""
     import sys
 
-    from joulemark import config, output, store
+    from joulemark import config, store
     from joulemark.accounting import prometheus
     from joulemark.store.sums import uses
 
     with store.reading(config.load().store) as session:
         found = uses(session, period=None)
-    if options.output is None:
+    if options.out is None:
         sys.stdout.writelines(prometheus.lines(found))
         return 0
-    with output.replaced(options.output) as file:
+    with output.replaced(options.out) as file:
         file.writelines(prometheus.lines(found))
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
 from joulemark.errors import UserError
 
 SUMMARY = "list the jobs that used the most energy, or export every job's record"
@@ -37,13 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--since", metavar="DAY", help="jobs that began on this day or later")
     parser.add_argument("--until", metavar="DAY", help="jobs that began on this day or earlier")
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "markdown", "csv", "json", "parquet"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    output.add_arguments(parser, output.RECORDS)
 
 
 def count(text: str) -> int:
@@ -55,7 +50,7 @@ def count(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the greatest jobs, or writes all of them batch by batch."""
-    from joulemark import config, layout, output, store
+    from joulemark import config, layout, store
     from joulemark.accounting import anonymous, joblist, usage
     from joulemark.store.sums import Chosen, all_rows, top_jobs
 

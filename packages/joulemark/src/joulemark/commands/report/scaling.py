@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
 from joulemark.commands.compare import giga
 from joulemark.commands.report import sources
 
@@ -40,19 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GIGA",
         help="peak of one rank, over nodes too, or of one thread in GF/s or GB/s",
     )
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "markdown", "csv", "json"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    output.add_arguments(parser, output.TABLES)
     sources.add_figures(parser, "--plot", help="draw it in this folder too")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints series over workers; draws them where a folder for figures is given."""
-    from joulemark import layout, output
+    from joulemark import layout
     from joulemark.bench import scaling
 
     found = scaling.find(options)

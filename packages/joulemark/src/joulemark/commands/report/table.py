@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
 from joulemark.commands.report import sources
 from joulemark.errors import UserError
 
@@ -35,13 +36,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, and how to print them."""
     sources.add_arguments(parser)
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "markdown", "csv", "json"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    output.add_arguments(parser, output.TABLES)
     parser.add_argument(
         "--compare",
         type=_two_variants,
@@ -72,11 +67,11 @@ def _two_variants(text: str) -> tuple[str, str]:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the tables of one kernel or benchmark."""
-    from joulemark import layout, output
+    from joulemark import layout
     from joulemark.bench import table
 
     series = sources.series(options)
-    if options.format in ("csv", "json"):
+    if options.format in output.FORMATS:
         if options.compare:
             raise UserError("--compare: it is for the formats terminal and markdown")
         output.write([table.as_records(series)], options.format, options.out)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
+
 SUMMARY = "sum jobs' energy, carbon and cost by user, account, partition or time"
 EPILOG = """\
 From the site's store. Energy has an uncertainty (k=2): the systematic parts of jobs that the same
@@ -52,13 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--since", metavar="DAY", help="what was used on this day and later")
     parser.add_argument("--until", metavar="DAY", help="what was used on this day and earlier")
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "markdown", "csv", "json", "parquet"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    output.add_arguments(parser, output.RECORDS)
     parser.add_argument("--plot", metavar="FILE", help="bars with error bars: .png, .svg, .pdf")
 
 
@@ -84,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints sums over the store's jobs; draws them where a plot is asked for."""
     if options.budget:
         return _run_budget(options)
-    from joulemark import config, layout, output, store
+    from joulemark import config, layout, store
     from joulemark.accounting import usage
     from joulemark.store.sums import uses
     from joulemark.store.zones import Zones
@@ -116,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
 def _run_budget(options: argparse.Namespace) -> int:
     import sys
 
-    from joulemark import config, layout, output, store
+    from joulemark import config, layout, store
     from joulemark.accounting import budget
     from joulemark.store.days import Zone
 
