@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import store
+from joulemark import progress, store
 from joulemark.accounting import charges, correction, folders, forking, jobrecord, noderecord
 from joulemark.accounting.runs import Run, runs_of
 from joulemark.config import Config
@@ -315,7 +315,8 @@ class _Update:
 
     def jobs(self, changed: set[tuple[str, int]]) -> list[str]:
         """Renews these jobs' rows; returns the lines to print."""
-        return [line for one in sorted(changed) if (line := self._job(*one))]
+        order = progress.counted(sorted(changed), "jobs' records made", len(changed))
+        return [line for one in order if (line := self._job(*one))]
 
     def _job(self, cluster: str, job: int) -> str | None:
         """Renews a job's rows; the line to print if it is another one or was asked for."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from joulemark import hostlist
+from joulemark import hostlist, progress
 from joulemark.doctor.finding import ERROR, Finding
 from joulemark.doctor.site import Site, ask
 
@@ -42,7 +42,10 @@ def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
             yield Finding("node", ERROR, "sinfo", away[name], fix, name)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         asked = [pool.submit(_visit_one, site, name, wait_s) for name in names if name not in away]
-        for one in as_completed(asked):
+        answers = as_completed(asked)
+        if not sys.stdout.isatty():  # else the findings themselves show it
+            answers = progress.counted(answers, "nodes asked", len(asked))
+        for one in answers:
             yield from one.result()
 
 

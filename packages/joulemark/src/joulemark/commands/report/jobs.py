@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from joulemark import output
 from joulemark.errors import UserError
@@ -50,7 +51,7 @@ def count(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the greatest jobs, or writes all of them batch by batch."""
-    from joulemark import config, layout, store
+    from joulemark import config, layout, progress, store
     from joulemark.accounting import anonymous, joblist, usage
     from joulemark.store.sums import Chosen, all_rows, top_jobs
 
@@ -65,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
             batches = all_rows(session, chosen, options.steps)
             if options.anonymous:
                 batches = anonymous.anonymous(batches)
+            if options.out or not sys.stdout.isatty():  # else the records themselves show it
+                batches = progress.counted(batches, "records written", of=len)
             output.write(batches, options.format, options.out)
             return 0
         rows = top_jobs(session, options.top, chosen)
