@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joulemark import cli, config, store
 from joulemark.errors import UserError
-from joulemark.store import jobs, nodes, place, schema
+from joulemark.store import jobs, nodes, place, schema, sums
 
 
 @pytest.fixture(scope="session", params=["sqlite", "mariadb", "postgresql"])
@@ -114,6 +114,39 @@ def test_merging_twice_changes_nothing(folder, capsys):
         assert cli.main(["merge"]) == 0
         assert capsys.readouterr().out == ""
         assert everything(folder) == state
+
+
+EXPLAINED = {
+    "sqlite": ("EXPLAIN QUERY PLAN", "SEARCH job_run USING PRIMARY KEY"),
+    "mariadb": ("EXPLAIN", "'range', 'PRIMARY"),
+    "postgresql": ("EXPLAIN", "Index Cond: (ROW("),
+}
+
+
+def test_every_record_comes_once_and_by_the_index(folder, monkeypatch):
+    """Without it each batch would read the store from its begin."""
+    for job in range(1, 300):
+        accounts = [builders.account(step) for step in ("job", "0")]
+        builders.write(folder / "records", builders.record(job, accounts=accounts))
+    assert cli.main(["merge"]) == 0
+    monkeypatch.setattr(sums, "BATCH", 7)
+    statements = []
+    with store.reading(place_of(folder)) as session:
+        rows = session.rows
+
+        def remember(sql, values=()):
+            statements.append((sql, values))
+            return rows(sql, values)
+
+        session.rows = remember
+        found = [row for batch in sums.all_rows(session, None, None, True) for row in batch]
+        assert [row["Job"] for row in found] == [job for job in range(1, 300) for _ in range(2)]
+        assert [row["Step"] for row in found] == ["0", "job"] * 299
+        if session.place.kind == "postgresql":
+            session.run("SET enable_seqscan = off")  # it would read so few rows at once
+        word, expected = EXPLAINED[session.place.kind]
+        sql, values = next(one for one in statements[::-1] if " job_run " in one[0])
+        assert expected in str(rows(f"{word} {sql}", values))
 
 
 def test_a_crowd_of_merges_ends_as_one_merge_would(stores):

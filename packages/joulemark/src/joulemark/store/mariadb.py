@@ -66,6 +66,14 @@ class MariadbSession(Session):
         marks = ", ".join("?" * len(columns))
         self.many(f"REPLACE INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
+    def after(self, columns: Sequence[str], values: Sequence) -> tuple[str, Sequence]:
+        """MariaDB finds no range of an index in a comparison of rows, the others none in this."""
+        first, value = columns[0], values[0]
+        if len(columns) == 1:
+            return f"{first} > ?", values
+        rest, more = self.after(columns[1:], values[1:])
+        return f"({first} > ? OR ({first} = ? AND {rest}))", (value, value, *more)
+
     def has_table(self, name: str) -> bool:
         return bool(
             self.rows(

@@ -77,6 +77,11 @@ class Session:
         update = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
         return f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {update}"
 
+    def after(self, columns: Sequence[str], values: Sequence) -> tuple[str, Sequence]:
+        """What is after these values in the order of the columns' index, and what fills it."""
+        marks = ", ".join("?" * len(columns))
+        return f"({', '.join(columns)}) > ({marks})", values
+
     def begin(self) -> None:
         """Opens a transaction that no other merge runs beside."""
         raise NotImplementedError

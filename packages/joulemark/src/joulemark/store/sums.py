@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from joulemark.store.days import Zone, month, next_month
 from joulemark.store.jobs import SELECT, as_dict
-from joulemark.store.schema import KEPT, KEPT_KEY
+from joulemark.store.schema import JOB_RUN_KEY, KEPT, KEPT_KEY
 from joulemark.store.session import Session
 from joulemark.store.zones import Zones
 
@@ -366,23 +366,18 @@ def all_rows(session: Session, chosen: Chosen, steps: bool) -> Iterator[list[dic
     """Every row in batches, so that a program's memory does not grow with the store."""
     where, values = chosen.where()
     kind = "Payer > 0" if not steps else "1 = 1"
-    last: tuple = ("", -1, -1, "")
-    after = (
-        "(Cluster > ? OR (Cluster = ? AND (Job > ? OR (Job = ? AND (Run > ? OR (Run = ? AND"
-        " Step > ?))))))"
-    )
+    key, last = tuple(JOB_RUN_KEY), ("", -1, -1, "")
     while True:
-        cluster, job, run, step = last
+        after, begin = session.after(key, last)
         rows = session.rows(
-            f"{SELECT} WHERE {kind} AND {after}{where}"
-            f" ORDER BY Cluster, Job, Run, Step LIMIT {BATCH}",
-            (cluster, cluster, job, job, run, run, step, *values),
+            f"{SELECT} WHERE {kind} AND {after}{where} ORDER BY {', '.join(key)} LIMIT {BATCH}",
+            (*begin, *values),
         )
         if not rows:
             return
         batch = _with_payers(session, map(as_dict, rows))
         yield batch
-        last = tuple(batch[-1][name] for name in ("Cluster", "Job", "Run", "Step"))
+        last = tuple(batch[-1][name] for name in key)
 
 
 def _with_payers(session: Session, rows) -> list[dict]:

@@ -47,12 +47,11 @@ def renew(session: Session, cluster: str, zone: Zone) -> None:
     """Writes the days of a cluster's rows where they are not this zone's."""
     last = (-1, -1, "")
     while True:
-        job, run, step = last
+        after, begin = session.after(("Job", "Run", "Step"), last)
         rows = session.rows(
             f"SELECT Job, Run, Step, Start_ns, End_ns, {', '.join(days.COLUMNS)} FROM job_run"
-            " WHERE Cluster = ? AND (Job > ? OR (Job = ? AND (Run > ? OR (Run = ? AND Step > ?))))"
-            f" ORDER BY Job, Run, Step LIMIT {BATCH}",
-            (cluster, job, job, run, run, step),
+            f" WHERE Cluster = ? AND {after} ORDER BY Job, Run, Step LIMIT {BATCH}",
+            (cluster, *begin),
         )
         if not rows:
             return
