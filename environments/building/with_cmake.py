@@ -94,6 +94,7 @@ def install_command(steps: Steps, prefix: Path) -> Path:
     steps.run("copy joulemark", "cp", "-r", "-t", sources, *needed)
     install = ("-m", "pip", "install", "--no-index", "--no-deps", "--no-build-isolation")
     steps.run("install joulemark", python, *install, "--force-reinstall", sources)
+    steps.run("write completions", python, "-m", "joulemark.shell", prefix)
     command = prefix / "bin/joulemark"
     command.unlink(missing_ok=True)
     command.symlink_to(venv / "bin/joulemark")

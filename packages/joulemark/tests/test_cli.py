@@ -15,6 +15,7 @@ from joulemark.slurm import sacct
 
 COMMANDS = (["merge"], ["report", "table"], ["report", "plot"], ["diff"], ["trend"])
 
+
 def leaves(parser, words=()):
     """Every command's parser, by its words."""
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]

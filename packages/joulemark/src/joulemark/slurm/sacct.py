@@ -77,8 +77,7 @@ def main(argv: list[str]) -> int:
     """Runs one `joulemark sacct` and returns sacct's exit code."""
     args = sacctargs.parse(argv)
     if "help" in args.chosen:
-        lines = [f"  {column.name:<15} {column.help}" for column in columns.COLUMNS]
-        sys.stdout.write(HELP.replace("@COLUMNS@", "\n".join(lines)))
+        sys.stdout.write(help_text())
         return 0
     for option in ("long", "yaml"):
         if option in args.chosen:
@@ -90,6 +89,12 @@ def main(argv: list[str]) -> int:
     if args.chosen & NOT_A_TABLE or "version" in args.chosen:
         return _run([*(f"--{name}" for name in sorted(args.chosen)), *args.passed]).returncode
     return _json(args) if "json" in args.chosen else _table(args)
+
+
+def help_text() -> str:
+    """What --help prints."""
+    lines = [f"  {column.name:<15} {column.help}" for column in columns.COLUMNS]
+    return HELP.replace("@COLUMNS@", "\n".join(lines))
 
 
 def _run(options: list[str], capture: bool = False, **env: str) -> subprocess.CompletedProcess:

@@ -21,13 +21,13 @@ def jobs_before(session: Session, day: int) -> Iterator[list[Job]]:
     """
     last: Job = ("", -1)
     while True:
+        after, begin = session.after(("Cluster", "Job"), last)
         found = session.rows(
-            "SELECT Cluster, Job FROM job_run WHERE Step = 'job'"
-            " AND (Cluster > ? OR (Cluster = ? AND Job > ?))"
+            f"SELECT Cluster, Job FROM job_run WHERE Step = 'job' AND {after}"
             " GROUP BY Cluster, Job"
             f" HAVING MAX(COALESCE(LastDay, Day)) < {int(day)} AND COUNT(Day) = COUNT(*)"
             f" ORDER BY Cluster, Job LIMIT {BATCH}",
-            (last[0], last[0], last[1]),
+            begin,
         )
         if not found:
             return

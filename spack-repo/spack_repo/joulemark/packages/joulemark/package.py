@@ -20,11 +20,8 @@ class Joulemark(InTree, Package):
 
     for tool in ("pip", "setuptools", "wheel"):
         depends_on(f"py-{tool}", type="build")
-    with default_args(type=("build", "run")):
-        depends_on("python@3.9:")
-        depends_on("py-pyyaml")
-        depends_on("py-rich")
-        depends_on("py-matplotlib")
+    for needed in ("python@3.9:", "py-pyyaml", "py-rich", "py-matplotlib"):
+        depends_on(needed, type=("build", "run"))
     for extra, what, needed in (
         ("mariadb", "The store in MariaDB", "py-pymysql@1:"),
         ("postgresql", "The store in PostgreSQL", "py-psycopg@3.1:"),
@@ -47,6 +44,8 @@ class Joulemark(InTree, Package):
         folder = f"lib/python{spec['python'].version.up_to(2)}/site-packages"
         built = (module.prefix.join(folder) for module in spec.traverse(deptype="run"))
         Path(venv, folder, "spack.pth").write_text("\n".join(built))
+        # completions and man pages, by the standard library alone
+        Executable(venv.bin.python)("-m", "joulemark.shell", prefix)
         mkdirp(prefix.bin)
         symlink(venv.bin.joulemark, prefix.bin.joulemark)
         symlink(venv.join(folder), prefix.libexec.modules)
