@@ -28,14 +28,14 @@ SEED_COLUMNS = [
     (-3, {50.6e-6: "50.6 μ", 99.3e-6: "99.3 μ", 7696: "7696000"}),
     (0, {None: "-"}),
 ]
-SEED_CELLS = [
+PRACE_CELLS = [
     (value, exponent, text) for exponent, cells in SEED_COLUMNS for value, text in cells.items()
 ]
 
 
-@pytest.mark.parametrize(("value", "exponent", "text"), SEED_CELLS)
-def test_seeds_cells(value, exponent, text):
-    """PRACE's tables leave the unit out where they write a prefix: a letter alone misleads."""
+@pytest.mark.parametrize(("value", "exponent", "text"), PRACE_CELLS)
+def test_prace_s_cells(value, exponent, text):
+    """They leave the unit out where they write a prefix; of a letter alone nobody is sure."""
     has_own_prefix = " " in text
     assert units.cell(value, exponent, "J") == text + ("J" if has_own_prefix else "")
 
