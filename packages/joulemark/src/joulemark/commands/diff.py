@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
+
 SUMMARY = "tell what got slower or costlier between two sets of benchmark results"
 EPILOG = """\
 A and B are cooked files, or folders with *.cooked.jsonl, such as before and after a new compiler.
@@ -32,13 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="A", help="a cooked file or a folder of them")
     parser.add_argument("after", metavar="B", help="likewise, laid beside A")
     add_threshold(parser)
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "markdown", "csv", "json"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    output.add_arguments(parser, output.TABLES)
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the comparison; 2 where something got worse."""
     import sys
 
-    from joulemark import layout, output
+    from joulemark import layout
     from joulemark.bench import diff
 
     found, alone = diff.find(options.before, options.after, options.threshold)

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 
+from joulemark import output
 from joulemark.errors import UserError
 
 SUMMARY = (
@@ -36,12 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "jobs", nargs="+", type=_job_ids, metavar="ID", help="12, 12_3, 12_[1-3] or 12+1"
     )
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "json"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
+    output.add_format(parser, output.ANSWERS)
 
 
 def _job_ids(text: str) -> list:
@@ -55,7 +51,7 @@ def _job_ids(text: str) -> list:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the jobs that are known; 1 if one is not."""
-    from joulemark import config, layout, output, store
+    from joulemark import config, layout, store
     from joulemark.accounting import job, jobreport
     from joulemark.slurm import allocations
 

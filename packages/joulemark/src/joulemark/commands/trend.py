@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
 from joulemark.commands.diff import add_threshold
 from joulemark.commands.report import sources
 
@@ -30,18 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, what counts, and how to print it."""
     sources.add_measured(parser)
     add_threshold(parser)
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "markdown", "csv", "json"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    output.add_arguments(parser, output.TABLES)
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the days; 2 where the last of them got worse."""
-    from joulemark import layout, output
+    from joulemark import layout
     from joulemark.bench import trend
 
     found = trend.find(options.sources, options.kernel, options.threshold)

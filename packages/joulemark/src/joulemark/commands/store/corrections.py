@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark import output
+
 SUMMARY = "list all corrections of jobs' charges: who, when, why"
 EPILOG = """\
 Of several of one job the last one holds. Nothing takes a correction from the list: one that was
@@ -16,18 +18,12 @@ example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to print."""
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "markdown", "csv", "json"),
-        default="terminal",
-        help="how to print (default: terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
+    output.add_arguments(parser, output.TABLES)
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the list."""
-    from joulemark import config, layout, output, store
+    from joulemark import config, layout, store
     from joulemark.accounting import correction
     from joulemark.store import corrections
 
