@@ -5,6 +5,9 @@ from pathlib import Path
 
 import builders
 import pytest
+import sacct_getopt
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.slurm import sacctargs
@@ -32,12 +35,11 @@ def cells(site, fields):
 
 def test_default_columns_and_values(filled):
     head, dashes, first, *_ = filled.out("sacct").splitlines()
-    assert head.split()[:5] == ["JobID", "JobName", "State", "Elapsed", "ConsumedEnergyRaw"]
-    assert head.split()[5:] == [
-        *("Energy", "EnergyError", "AveWatts"),
-        *("EnergyCPU", "EnergyDRAM", "EnergyGPU", "EnergyRest", "Estimated"),
+    assert head.split() == [
+        *("JobID", "JobName", "State", "Elapsed", "Energy", "EnergyError", "AveWatts"),
+        *("EnergyCPU", "EnergyDRAM", "EnergyGPU", "Estimated"),
     ]
-    assert set(dashes) == {"-", " "} and len(dashes) == len(head) == len(first)
+    assert set(dashes) == {"-", " "} and len(dashes) == len(head) == len(first) <= 132
     assert first.split()[:1] == ["1"] and first.split()[-1] == "measured"
     assert "123.5" in first
 
@@ -97,11 +99,11 @@ def test_header_and_delimiters(filled):
     assert out.splitlines()[0] == "1;123.456789"
 
 
-@pytest.mark.parametrize("word", ["ALL", "al"])
+@pytest.mark.parametrize("word", ["ALL", "al", ""])
 def test_all_is_every_column_of_sacct_and_ours(filled, word):
     """sacct takes ALL for its own columns; the first alone of them was printed."""
     rows = Path(__file__).parent / "data" / "sacct.rows"
-    own = rows.read_text().split("\n")[0].split("\x1f")
+    own = [*rows.read_text().split("\n")[0].split("\x1f"), "Start", "End"]
     lines = filled.out("sacct", "-P", "-o", f"{word}%30,State").splitlines()
     head, first = (line.split("|") for line in lines[:2])
     assert head == [*own, *(column.name for column in columns.COLUMNS), "State"]
@@ -155,11 +157,101 @@ def test_sacct_judges_its_own_fields_and_options(filled):
     assert code == 1 and out == ""
 
 
-def test_sacct_gets_its_options_as_typed(filled, sacct_on_path):
-    filled.run("sacct", "-X", "-j12,13.0", "-S", "now-1days", "--user=a,b", "-A", "x", "-E", "now")
-    given = [json.loads(line) for line in sacct_on_path.read_text().splitlines()]
-    expected = ["-X", "-j", "12,13.0", "-S", "now-1days", "--user=a,b", "-A", "x", "-E", "now"]
-    assert given[0][: len(expected)] == expected
+def asked(log):
+    """The options of each call of sacct."""
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "passed"),
+    [
+        ("-X -j12,13.0 -S now-1days -E now", "-X -j 12,13.0 -S now-1days -E now"),
+        ("--user a,b --account=x --partition p", "--user=a,b --account=x --partition=p"),
+        ("--state=CD,F --name job --uid 0", "--state=CD,F --name=job --uid=0"),
+        ("--starttime now-7days -u -1", "--starttime=now-7days -u -1"),
+        ("--array --expand-patterns", "--array --expand-patterns"),
+        ("-XFSchedMain,StartReceived -RPriority", "-X -F SchedMain,StartReceived -R Priority"),
+        ("--flags=SchedBackfill --reason x", "--flags=SchedBackfill --reason=x"),
+        ("--whole-hetjob --whole-hetjob=no", "--whole-hetjob --whole-hetjob=no"),
+        ("--use-local-uid -C gpu -aLTvD", "--use-local-uid -C gpu -a -L -T -v -D"),
+        ("--units M --noconvert --federation", "--units=M --noconvert --federation"),
+    ],
+)
+def test_sacct_gets_its_options_as_typed(filled, sacct_on_path, typed, passed):
+    filled.run("sacct", *typed.split())
+    first = asked(sacct_on_path)[0]
+    assert first[: len(passed.split())] == passed.split() and first[-2] == "-o"
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("-c -o jobid", "-f FILE", "-B -j 1", "--env-vars -j1", "--usage", "-V"),
+        *("--helpstate", "--helpreason", "--autocomplete=-", "--json=list", "--js=LIST"),
+    ],
+)
+def test_what_is_no_table_of_jobs_is_sacct_s_own(site, sacct_on_path, typed):
+    site.out("sacct", *typed.split())
+    assert asked(sacct_on_path) == [typed.split()]
+
+
+@pytest.mark.parametrize(
+    ("options", "head"),
+    [
+        ([], "State|Energy"),
+        (["-o", "JobID"], "JobID"),
+        (["--brief"], "JobID|State|ExitCode"),
+        (["-bo", "Elapsed"], "Elapsed|JobID|State|ExitCode"),
+    ],
+)
+def test_sacct_format_is_the_format_where_none_is_asked_for(filled, monkeypatch, options, head):
+    monkeypatch.setenv("SACCT_FORMAT", " State, Energy%20,")
+    assert filled.out("sacct", "-P", *options).splitlines()[0] == head
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--helpformat"]])
+def test_sacct_does_not_see_our_names_in_sacct_format(filled, monkeypatch, options):
+    """It looks at them whatever it is asked for, and ends."""
+    monkeypatch.setenv("SACCT_FORMAT", "JobID,Energy")
+    assert filled.out("sacct", *options)
+
+
+@pytest.mark.parametrize("form", ["", "%s", "%a %T", "relative"])
+@pytest.mark.parametrize("cut", ["-D", "-DT"])
+def test_a_run_is_found_by_its_time_in_whatever_format(
+    site, sacct_on_path, monkeypatch, form, cut
+):
+    """In whatever format times are. Slurm's job 1 began at 1795250493: it is the first run."""
+    if form:
+        monkeypatch.setenv("SLURM_TIME_FORMAT", form)
+    start_s = 1795250493 - builders.START_NS / 1e9
+    for run in (0, 1):
+        account = builders.account(energy_uj=10**6 * (run + 1), start_s=start_s + 200 * run)
+        site.leave(1, accounts=[account], restart=run)
+        site.run("merge")
+    row = site.out("sacct", cut, "-nPo", "JobIDRaw,Energy,Run").splitlines()[0]
+    assert row == "1|1.000000|0"
+    assert "-T" not in asked(sacct_on_path)[1]
+    row = site.out("sacct", "-nPo", "JobIDRaw,Energy,Run").splitlines()[0]
+    assert row == "1|2.000000|1"
+
+
+def test_times_are_in_the_user_s_format(filled, monkeypatch):
+    monkeypatch.setenv("SLURM_TIME_FORMAT", "%Y")
+    assert filled.out("sacct", "-nPo", "Start,Energy").splitlines()[0] == "2026|123.456789"
+
+
+def test_json_is_that_of_the_asked_data_parser(filled, sacct_on_path):
+    answer = json.loads(filled.out("sacct", "--json=v0.0.41+complex"))
+    assert asked(sacct_on_path) == [["--json=v0.0.41+complex"]]
+    assert answer["jobs"][0]["joulemark"]["energy_uj"] == 123_456_789
+
+
+def test_names_of_columns_are_abbreviated_as_sacct_s_own(filled):
+    """Its own come first."""
+    head = filled.out("sacct", "-Po", "energyer,gap,est%10,jobidr,ConsumedEnergyR").splitlines()[0]
+    assert head == "EnergyError|GapSeconds|Estimated|JobIDRaw|ConsumedEnergyRaw"
+    assert filled.out("sacct", "-Po", "e").splitlines()[0] == "ExitCode"
 
 
 def test_bad_width_of_our_column_is_named(filled):
@@ -188,20 +280,82 @@ def test_every_column_is_in_help_and_helpformat(site, sacct_on_path):
         assert column.name in listed
 
 
+@pytest.mark.parametrize("option", ["--help", "-e", "--help-fields"])
+def test_coverage_of_errors_is_said(site, sacct_on_path, option):
+    said = " ".join(site.out("sacct", option).split())
+    assert "EnergySystematic and EnergyRandom are standard uncertainties, k=1" in said
+    assert "EnergyError, OverheadError, CarbonError and CostError are half an interval" in said
+
+
 @pytest.mark.parametrize(
     ("typed", "passed", "fields", "chosen"),
     [
         ("-nPj 12 -o a,b", ["-j", "12"], ["a", "b"], {"noheader", "parsable2"}),
-        ("--form=a --format b", [], ["a", "b"], set()),
+        ("--form=a --format b --fields c", [], ["a", "b", "c"], set()),
         ("--nohe --js", [], [], {"noheader", "json"}),
         ("--state CD -T", ["--state=CD", "-T"], [], set()),
         ("--some-new=thing -Z", ["--some-new=thing", "-Z"], [], set()),
         ("-X --units=K", ["-X", "--units=K"], [], set()),
+        ("-pPp", [], [], {"parsable"}),
+        ("-X -- -P", ["-X", "--", "-P"], [], set()),
+        ("--noheader=1", ["--noheader=1"], [], set()),
     ],
 )
-def test_options_are_read_as_getopt_reads_them(typed, passed, fields, chosen):
+def test_options_are_taken_apart(typed, passed, fields, chosen):
     args = sacctargs.parse(typed.split())
-    assert (args.passed, args.format, args.chosen) == (passed, fields, chosen)
+    assert (args.passed(), args.format) == (passed, fields)
+    assert args.chosen & OURS == chosen
+
+
+OURS = sacctargs.OURS - {"delimiter", "format"}
+RELEASES = {name: sacct_getopt.Sacct(name) for name in ("22.05", "24.11", "26.05")}
+VALUES = st.sampled_from(["12", "a,b", "-1", "now-7days", "-P", "--json", "x y", "%", "--", ""])
+
+
+@st.composite
+def command_lines(draw, sacct):
+    """Letters alone and together, names and their beginnings, values in each place, operands."""
+    words = []
+    for _ in range(draw(st.integers(0, 6))):
+        name = draw(st.sampled_from(sorted(sacct.names)))
+        kind, letter = sacct.names[name]
+        value = draw(VALUES)
+        if letter and draw(st.booleans()):
+            alone = "".join(draw(st.lists(st.sampled_from("abcDLnpPtTvX"), max_size=3)))
+            words.append(f"-{alone}{letter}")
+            if kind == 1:
+                glued = value and draw(st.booleans())
+                words[-1:] = [words[-1] + value] if glued else [words[-1], value]
+        else:
+            word = f"--{name[: draw(st.integers(1, len(name)))]}"
+            glued = kind and draw(st.booleans())
+            words += [f"{word}={value}"] if glued else [word, value] if kind == 1 else [word]
+        words += draw(st.sampled_from([[]] * 9 + [["--"], ["-"], ["12"]]))
+    return words
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@given(data=st.data())
+def test_options_are_read_as_sacct_reads_them(release, data):
+    """What goes on to sacct, and what we take ourselves, is together what it would have read."""
+    sacct = RELEASES[release]
+    words = data.draw(command_lines(sacct))
+    meant = sacct.parse(words)
+    assume(meant is not None)
+    args = sacctargs.parse(words)
+    name_of = {letter: name for letter, (name, _) in sacctargs.SHORT.items()}
+    options, operands = meant
+    named = [(name_of.get(letter, letter), letter, value) for letter, value in options]
+    theirs = [(letter, value) for name, letter, value in named if name not in sacctargs.OURS]
+    assert sacct.parse(args.passed()) == (theirs, operands)
+    values = {name: value for name, _, value in named}
+    assert args.chosen - {"parsable", "parsable2"} == values.keys() - {"parsable", "parsable2"}
+    assert args.delimiter == values.get("delimiter", "|")
+    assert args.data_parser == values.get("json", "")
+    lists = [value for name, _, value in named if name == "format"]
+    assert args.format == sacctargs.names(",".join(lists))
+    last = [name for name, *_ in named if name.startswith("parsable")][-1:]
+    assert args.chosen & {"parsable", "parsable2"} == set(last)
 
 
 def test_option_without_its_value_is_named():

@@ -4,35 +4,63 @@ import json
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 DATA = Path(os.environ["SACCT_DATA"])
+JSON = json.loads((DATA / "sacct.json").read_text())
+COMPUTED = ("Start", "End")  # not recorded as rows, for they depend on SLURM_TIME_FORMAT
 
 
 def main(options):
     with open(os.environ["SACCT_LOG"], "a", encoding="utf-8") as log:
         log.write(json.dumps(options) + "\n")
+    if "-o" not in options and "SACCT_FORMAT" in os.environ:
+        for field in os.environ["SACCT_FORMAT"].split(","):
+            index_of(field)
     if "-j" in options and "SACCT_JOBS" in os.environ:
         print_jobs(Path(os.environ["SACCT_JOBS"]), options)
-    elif "--json" in options:
-        sys.stdout.write((DATA / "sacct.json").read_text())
+    elif any(option.split("=")[0] == "--json" for option in options):
+        json.dump(JSON, sys.stdout)
     elif "--helpformat" in options:
-        print("   ".join((DATA / "sacct.rows").read_text().split("\n")[0].split("\x1f")))
-    elif "-P" in options:
-        print_rows(options[options.index("-o") + 1].split(","))
+        print("   ".join(names()))
+    elif "-o" not in options:
+        print("no table")
+    elif {"-P", "-nP"} & set(options):
+        print_rows(options, options[options.index("-o") + 1].split(","))
     else:
         print_header(options[options.index("-o") + 1].split(","))
 
 
-def print_rows(fields):
+def names():
+    return [*(DATA / "sacct.rows").read_text().split("\n")[0].split("\x1f"), *COMPUTED]
+
+
+def index_of(field):
+    """Any beginning of a name will do."""
+    for index, name in enumerate(names()):
+        if name.lower().startswith(field.lower()):
+            return index
+    sys.exit(f'sacct: error: Invalid field requested: "{field}"')
+
+
+def print_rows(options, fields):
+    delimiters = [word.split("=", 1)[1] for word in options if word.startswith("--delimiter=")]
+    delimiter = (delimiters or ["|"])[-1]
+    wanted = [index_of(field) for field in fields]
     rows = re.split(r"\n(?=\d)", (DATA / "sacct.rows").read_text().rstrip("\n"))
-    names = [name.lower() for name in rows[0].split("\x1f")]
-    for field in fields:
-        if field.lower() not in names:
-            sys.exit(f'sacct: error: Invalid field requested: "{field}"')
-    for row in rows:
+    for number, row in enumerate(rows):
         values = row.split("\x1f")
-        print("\x1f".join(values[names.index(field.lower())] for field in fields))
+        values += computed(values) if number else COMPUTED
+        if number or "-nP" not in options:
+            print(delimiter.join(values[index] for index in wanted))
+
+
+def computed(values):
+    job = values[names().index("JobIDRaw")].split(".")[0]
+    times = next(one["time"] for one in JSON["jobs"] if str(one["job_id"]) == job)
+    form = os.environ.get("SLURM_TIME_FORMAT", "%Y-%m-%dT%H:%M:%S")
+    return [time.strftime(form, time.localtime(times[key])) for key in ("start", "end")]
 
 
 def print_jobs(path, options):

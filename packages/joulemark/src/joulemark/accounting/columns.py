@@ -10,6 +10,10 @@ from joulemark.accounting.jobrecord import few
 
 ESTIMATE_MARK = "~"
 UJ_PER_J = 1_000_000
+COVERAGE = """\
+EnergyError, OverheadError, CarbonError and CostError are half an interval with k=2 (95 %), the
++- of their figure. EnergySystematic and EnergyRandom are standard uncertainties, k=1:
+EnergyError = 2 sqrt(EnergySystematic^2 + EnergyRandom^2)."""
 
 
 @dataclass(frozen=True)

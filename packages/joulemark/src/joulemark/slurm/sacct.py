@@ -16,9 +16,10 @@ from joulemark.errors import UserError
 from joulemark.slurm import sacctargs
 from joulemark.store import jobs
 
+# As wide as 132 columns allow: the rest is what Energy has beside these three parts.
 DEFAULT_FORMAT = (
-    "JobID,JobName,State,Elapsed,ConsumedEnergyRaw,Energy,EnergyError,AveWatts,"
-    "EnergyCPU,EnergyDRAM,EnergyGPU,EnergyRest,Estimated"
+    "JobID,JobName,State,Elapsed,Energy,EnergyError,AveWatts,"
+    "EnergyCPU,EnergyDRAM,EnergyGPU,Estimated"
 )
 BRIEF_FORMAT = "JobID,State,ExitCode"
 # No field of sacct holds this character, so that its answer comes apart for certain.
@@ -26,7 +27,9 @@ SEPARATOR = "\x1f"
 KEYS = ("JobIDRaw", "Cluster")
 CLOCKS_S = 5.0
 SACCT_ENERGY = {"consumedenergy", "consumedenergyraw"}
-NOT_A_TABLE = {"batch-script", "env-vars", "completion", "usage"}
+# sacct prints no table of jobs then, or one without their numbers (completion, file).
+NOT_A_TABLE = {"autocomplete", "batch-script", "completion", "env-vars", "file", "helpreason"}
+NOT_A_TABLE |= {"helpstate", "usage", "version"}
 FOOTER = f"{columns.ESTIMATE_MARK} energy estimated by a model, not measured"
 FOOTER_PARSABLE = "some energies a model estimated: the column Estimated says which"
 
@@ -45,15 +48,16 @@ options choose the rows as they always do; among them:
   -n, --noheader          no header
   -p, --parsable          `|` after each value         -P, --parsable2        `|` between values
       --delimiter=TEXT    another one than `|`
-      --json              sacct's JSON with an object `joulemark` in each job and step
+      --json[=VERSION]    sacct's JSON with an object `joulemark` in each job and step
   -e, --helpformat        names of all columns         -b, --brief            {BRIEF_FORMAT}
 
--l (--long) and --yaml are not supported. The default format is
+-l (--long) and --yaml are not supported. Without -o the format is that of $SACCT_FORMAT, else
   {DEFAULT_FORMAT}
 
 Columns added:
 @COLUMNS@
 
+{columns.COVERAGE}
 {columns.ESTIMATE_MARK} before an energy or a power, also in sacct's own ConsumedEnergy and
 ConsumedEnergyRaw, says that a model estimated it: it is no measurement. For programs the column
 Estimated says so, and "estimated": true in --json: -p, -P and --json have plain numbers.
@@ -86,8 +90,8 @@ def main(argv: list[str]) -> int:
             )
     if "helpformat" in args.chosen:
         return _help_format()
-    if args.chosen & NOT_A_TABLE or "version" in args.chosen:
-        return _run([*(f"--{name}" for name in sorted(args.chosen)), *args.passed]).returncode
+    if args.chosen & NOT_A_TABLE or args.data_parser.lower() == "list":
+        return _run(argv).returncode
     return _json(args) if "json" in args.chosen else _table(args)
 
 
@@ -98,10 +102,14 @@ def help_text() -> str:
 
 
 def _run(options: list[str], capture: bool = False, **env: str) -> subprocess.CompletedProcess:
-    """The real sacct, as found on PATH; its errors go to the user unchanged."""
+    """The real sacct, as found on PATH; its errors go to the user unchanged.
+
+    It looks at SACCT_FORMAT whatever it is asked for, and refuses our names.
+    """
     out = subprocess.PIPE if capture else None
+    kept = {name: value for name, value in os.environ.items() if name != "SACCT_FORMAT"}
     try:
-        return subprocess.run(["sacct", *options], stdout=out, env={**os.environ, **env})
+        return subprocess.run(["sacct", *options], stdout=out, env={**kept, **env})
     except FileNotFoundError:
         raise UserError("sacct: not found on PATH: install Slurm's client commands") from None
 
@@ -117,6 +125,7 @@ def _help_format() -> int:
     names = [f"{column.name:<19}" for column in columns.COLUMNS]
     for start in range(0, len(names), 4):
         print(" ".join(names[start : start + 4]).rstrip())
+    print(f"\n{columns.COVERAGE}")
     return code
 
 
@@ -157,9 +166,9 @@ def _began_in(row: dict, window: Window) -> bool:
 
 def _windows(args: sacctargs.SacctArgs, count: int) -> list[Window | None]:
     """Of --duplicates' rows; others need none. Asked apart: times are in the user's format."""
-    if not args.duplicates:
+    if "duplicates" not in args.chosen:
         return [None] * count
-    options = [*args.passed, "-nP", "-o", "Start,End"]
+    options = args.passed("-nP", "-o", "Start,End", but="truncate")
     _, text = _output(options, SLURM_TIME_FORMAT="%s")
     found = [tuple(map(_seconds, line.split("|"))) for line in text.splitlines()]
     return found if len(found) == count else [None] * count
@@ -181,24 +190,27 @@ class Field:
 
 
 def _fields(args: sacctargs.SacctArgs) -> list[Field]:
-    default = BRIEF_FORMAT if "brief" in args.chosen else DEFAULT_FORMAT
-    specs = args.format or default.split(",")
+    specs = args.format + (sacctargs.names(BRIEF_FORMAT) if "brief" in args.chosen else [])
+    specs = specs or sacctargs.names(os.environ.get("SACCT_FORMAT") or DEFAULT_FORMAT)
     return [_field(one) for spec in specs for one in _expanded(spec)]
 
 
 def _expanded(spec: str) -> list[str]:
     """`ALL`, of which sacct takes any beginning, is all of its columns, and here ours too."""
     name, percent, width = spec.partition("%")
-    if not name or not "all".startswith(name.lower()):
+    if not "all".startswith(name.lower()):
         return [spec]
-    _, own = _output(["--helpformat"])
-    names = [*own.split(), *(column.name for column in columns.COLUMNS)]
+    names = [*_own_names(), *(column.name for column in columns.COLUMNS)]
     return [f"{one}{percent}{width}" for one in names]
+
+
+def _own_names() -> list[str]:
+    return _output(["--helpformat"])[1].split()
 
 
 def _field(spec: str) -> Field:
     name, percent, width = spec.partition("%")
-    column = columns.BY_NAME.get(name.lower())
+    column = _column(name.lower())
     if column is None:
         return Field(spec, name, None)
     if percent and not re.fullmatch(r"-?[1-9]\d*", width):
@@ -206,11 +218,20 @@ def _field(spec: str) -> Field:
     return Field(spec, column.name, column, int(width) if percent else column.width)
 
 
+def _column(name: str) -> columns.Column | None:
+    """Ours of that name or, as sacct does it, beginning; None where sacct's own come first."""
+    if name in columns.BY_NAME:
+        return columns.BY_NAME[name]
+    ours = next((one for one in columns.COLUMNS if one.name.lower().startswith(name)), None)
+    is_own = ours and any(own.lower().startswith(name) for own in _own_names())
+    return None if is_own else ours
+
+
 def _table(args: sacctargs.SacctArgs) -> int:
     fields = _fields(args)
     names = [field.name for field in fields if field.column is None]
     code, text = _output(
-        [*args.passed, "-P", f"--delimiter={SEPARATOR}", "-o", ",".join([*names, *KEYS])]
+        args.passed("-P", f"--delimiter={SEPARATOR}", "-o", ",".join([*names, *KEYS]))
     )
     if code != 0:
         return code
@@ -328,7 +349,9 @@ def _print_footer(records: list[dict | None], estimated: str, stream) -> None:
 
 
 def _json(args: sacctargs.SacctArgs) -> int:
-    code, text = _output([*args.passed, "--json"])
+    code, text = _output(
+        args.passed(f"--json={args.data_parser}" if args.data_parser else "--json")
+    )
     if code != 0:
         sys.stdout.write(text)
         return code
@@ -336,7 +359,7 @@ def _json(args: sacctargs.SacctArgs) -> int:
     with store.reading(config.load().store) as connection:
         energy = Energy(connection)
         for job in answer["jobs"]:
-            _add_energy(energy, job, args.duplicates)
+            _add_energy(energy, job, "duplicates" in args.chosen)
     json.dump(answer, sys.stdout, indent=2, ensure_ascii=True)
     print()
     return code
