@@ -369,7 +369,7 @@ def test_faults_of_instruments_are_kept_and_shown(site, sacct_on_path):
     ]
     for node in ("n1", "n2"):
         job(site, 1, node, instruments=instruments)
-    assert site.out("merge").endswith("2 nodes, counter, faults: pdu stuck\n")
+    assert site.out("merge").endswith(", peak 20 W, faults: pdu stuck\n")
     both = {**fault, "instrument": "pdu", "count": 6, "nodes": ["n1", "n2"]}
     assert json.loads(site.job(1)["1"]["Faults"]) == [both]
     out = site.out("sacct", "-nPX", "-j", "1", "-o", "JobIDRaw,Faults")

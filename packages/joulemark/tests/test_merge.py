@@ -24,7 +24,9 @@ def test_merge_stores_the_job_and_prints_its_comment(site):
     site.leave()
     code, out, _ = site.run("merge", "--job", "12", "--nodes", "n1")
     assert code == 0
-    assert out == "12\t100\tEnergy: 100.0 J +- 2.0 J (k=2), 10.0 W mean, 1 node, counter\n"
+    line = "Energy: 100.0 J +- 2.0 J (k=2), 10.0 W mean, 1 node, counter, CPU 60 J, DRAM 0 J, "
+    line += "GPU 0 J, rest 40 J, idle 25 J, systematic 1 J (k=1), random 0.1 J (k=1), peak 10 W"
+    assert out == f"12\t100\t{line}\n"
     row = site.job(12)["12"]
     assert row["ConsumedEnergy_uj"] == 100_000_000
     assert row["ConsumedEnergyRaw"] == 100
@@ -88,7 +90,7 @@ def test_nodes_add_up_by_the_rules(site):
     assert row["UncertaintySystematic_uj"] == pytest.approx(4e6)
     assert row["UncertaintyRandom_uj"] == pytest.approx(5e6)
     assert row["UncertaintyJoules"] == pytest.approx(2 * math.hypot(4, 5))
-    assert out.endswith("2 nodes, counter, gap 2.5 s\n")
+    assert ", 2 nodes, counter, gap 2.5 s, CPU 120.0 J, " in out
 
 
 @pytest.mark.parametrize("tells", [True, False])
@@ -124,11 +126,12 @@ def test_one_estimated_node_makes_the_job_an_estimate(site):
 def test_node_that_never_came_is_missing_until_its_record_comes(site):
     site.leave()
     _, out, _ = site.run("merge", "--job", "12", "--nodes", "n[1-2]", "--wait", "0.05")
-    assert out.endswith("2 nodes, counter; missing: n2\n")
+    assert ", 2 nodes, counter, " in out and out.endswith("; missing: n2\n")
     assert site.job(12)["12"]["Missing"].startswith("n2: no record came within 0.05 s")
     site.leave(node="n2")
     _, out, _ = site.run("merge")
-    assert out == "12\t200\tEnergy: 200.0 J +- 4.0 J (k=2), 20.0 W mean, 2 nodes, counter\n"
+    line = "Energy: 200.0 J +- 4.0 J (k=2), 20.0 W mean, 2 nodes, counter, "
+    assert out.startswith(f"12\t200\t{line}") and "missing" not in out
     assert site.job(12)["12"]["Missing"] is None
 
 

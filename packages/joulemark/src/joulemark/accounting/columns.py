@@ -70,7 +70,9 @@ def _faults(row: dict, exact: bool) -> str:
 
 
 def fault_text(fault: dict) -> str:
-    """`pdu stuck 3 times, 12.5 s on n1, n2`."""
+    """`pdu stuck 3 times, 12.5 s on n1, n2`; AdminComment has no more than `pdu stuck`."""
+    if "count" not in fault:
+        return f"{fault['instrument']} {fault['what']}"
     times = "once" if fault["count"] == 1 else f"{fault['count']} times"
     where = few(fault["nodes"])
     return f"{fault['instrument']} {fault['what']} {times}, {fault['seconds']:.1f} s on {where}"
@@ -92,6 +94,8 @@ def _estimated(row: dict, exact: bool) -> str:
 
 
 def _gap(row: dict, exact: bool) -> str:
+    if row["GapSeconds"] is None:
+        return ""
     return f"{row['GapSeconds']:.6f}" if exact else f"{row['GapSeconds']:.1f}"
 
 

@@ -10,10 +10,6 @@ from joulemark.accounting.runs import Run
 
 NS_PER_S = 1_000_000_000
 UJ_PER_J = 1_000_000
-IN_COMMENT = (
-    *("ConsumedEnergy_uj", "UncertaintyJoules", "AveWatts", "NNodes", "Method", "Estimated"),
-    *("GapSeconds", "Faults", "Missing"),
-)
 SHOWN_NODES = 8  # of a list in a text for people
 
 
@@ -213,33 +209,3 @@ def _own_part(parts: list[dict]) -> dict:
 def _sum_known(values: list):
     known = [value for value in values if value is not None]
     return sum(sorted(known)) if known else None
-
-
-def same_comment(one: dict, other: dict) -> bool:
-    """Whether all that comment() is made of is the same in two job rows."""
-    return all(one[name] == other[name] for name in IN_COMMENT)
-
-
-def comment(row: dict, missing_nodes: list[str]) -> str:
-    """The line for AdminComment."""
-    known = row["ConsumedEnergy_uj"] is not None
-    text = _measured_comment(row) if known else "Energy: not measured"
-    if row["GapSeconds"] > 0:
-        text += f", gap {row['GapSeconds']:.1f} s"
-    faults = json.loads(row["Faults"])
-    if faults:
-        text += ", faults: " + ", ".join(f"{one['instrument']} {one['what']}" for one in faults)
-    if missing_nodes:
-        text += f"; missing: {few(missing_nodes)}"
-    return text
-
-
-def _measured_comment(row: dict) -> str:
-    mark = " (estimated by model)" if row["Estimated"] else ""
-    energy_j = row["ConsumedEnergy_uj"] / UJ_PER_J
-    mean = f", {row['AveWatts']:.1f} W mean" if row["AveWatts"] is not None else ""
-    nodes = "1 node" if row["NNodes"] == 1 else f"{row['NNodes']} nodes"
-    return (
-        f"Energy{mark}: {energy_j:.1f} J +- {row['UncertaintyJoules']:.1f} J (k=2)"
-        f"{mean}, {nodes}, {row['Method']}"
-    )

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import progress, store
-from joulemark.accounting import charges, correction, folders, forking, jobrecord, noderecord
+from joulemark.accounting import (
+    charges,
+    comment,
+    correction,
+    folders,
+    forking,
+    jobrecord,
+    noderecord,
+)
 from joulemark.accounting.runs import Run, runs_of
 from joulemark.config import Config
 from joulemark.errors import UserError
@@ -329,14 +337,14 @@ class _Update:
         old = jobs.put_job(self.session, cluster, job, rows)
         jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
         asked = job in self._asked
-        same = not asked and old and jobrecord.same_comment(row, old[str(job)])
+        same = not asked and old and comment.same(row, old[str(job)])
         if same or cluster != self.cluster:
             return None
         missing = [r["node"] for r in runs[-1].records if r["missing"] is not None]
         missing = sorted([*missing, *runs[-1].silent])
         is_whole = runs[-1].slurm.nodes and not missing and row["ConsumedEnergyRaw"] is not None
         joules = row["ConsumedEnergyRaw"] if is_whole else ""
-        return f"{job}\t{joules}\t{jobrecord.comment(row, missing)}"
+        return f"{job}\t{joules}\t{comment.write(row, missing)}"
 
     def _rows(self, cluster: str, job: int, run: Run) -> list[dict]:
         rows = jobrecord.summarise(run)
