@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.slurm import sacctargs
+from joulemark.store import session
 
 STEPS = ("job", "extern", "batch", "0")
 
@@ -75,8 +76,9 @@ def test_programs_read_estimates_as_numbers_and_a_column_says_so(filled, option)
     assert "some energies a model estimated: the column Estimated says which\n" in err
 
 
-def test_in_a_table_estimates_are_marked_also_sacct_s_own(filled):
-    lines = filled.out("sacct", "-n", "-o", "JobIDRaw,ConsumedEnergyRaw,Energy").splitlines()
+@pytest.mark.parametrize("name", ["ConsumedEnergyRaw", "consumedenergyr"])
+def test_in_a_table_estimates_are_marked_also_sacct_s_own(filled, name):
+    lines = filled.out("sacct", "-n", "-o", f"JobIDRaw,{name},Energy").splitlines()
     found = [line.split() for line in lines]
     assert ["2", "~0", "~100.0"] in found and ["1", "0", "123.5"] in found
 
@@ -103,7 +105,7 @@ def test_header_and_delimiters(filled):
 def test_all_is_every_column_of_sacct_and_ours(filled, word):
     """sacct takes ALL for its own columns; the first alone of them was printed."""
     rows = Path(__file__).parent / "data" / "sacct.rows"
-    own = [*rows.read_text().split("\n")[0].split("\x1f"), "Start", "End"]
+    own = [*rows.read_text().split("\n")[0].split("\x1f"), "Start", "End", "AdminComment"]
     lines = filled.out("sacct", "-P", "-o", f"{word}%30,State").splitlines()
     head, first = (line.split("|") for line in lines[:2])
     assert head == [*own, *(column.name for column in columns.COLUMNS), "State"]
@@ -263,13 +265,123 @@ def test_missing_sacct_is_said(site, monkeypatch):
     assert "sacct: not found on PATH" in site.fails("sacct")
 
 
-def test_missing_store_is_said(site, sacct_on_path):
-    assert "no store yet" in site.fails("sacct")
+def comments(site, monkeypatch, *jobs):
+    """Slurm's accounting has the merge's line of each of these jobs, beside others' words."""
+    lines = [site.out("merge", "--job", str(job), "--print-comment") for job in jobs]
+    texts = (line.rstrip("\n").split("\t")[2] for line in lines)
+    told = {
+        str(job): f"paid\nby A <joulemark 1: {text}>, in full" for job, text in zip(jobs, texts)
+    }
+    monkeypatch.setenv("SACCT_COMMENTS", json.dumps(told))
 
 
-def test_corrupt_store_is_said(site, sacct_on_path):
+def no_store(site):
+    site.store.unlink()
+    return "no store yet"
+
+
+def no_database(site):
     site.store.write_bytes(b"not a database" * 1000)
-    assert "the store cannot be used" in site.fails("sacct")
+    return "the store cannot be used"
+
+
+def no_configuration(site):
+    site.yaml.unlink()
+    return "No such file or directory: set JOULEMARK_CONFIG"
+
+
+def no_permission(site):
+    site.store.unlink()
+    site.store.parent.joinpath("file").touch()
+    site.yaml.write_text(site.yaml.read_text().replace("store.sqlite", "file/store.sqlite"))
+    return "you may not read the store"
+
+
+UNREADABLE = [no_store, no_database, no_configuration, no_permission]
+FROM_COMMENT = "from AdminComment: rounded, and of whole jobs, not of their steps"
+
+
+@pytest.mark.parametrize("unreadable", UNREADABLE)
+def test_who_cannot_read_the_store_sees_his_jobs_all_the_same(filled, monkeypatch, unreadable):
+    comments(filled, monkeypatch, 1, 2)
+    shown = "JobIDRaw,Energy,EnergyError,AveWatts,PeakWatts,EnergyCPU,EnergyDRAM,EnergyGPU"
+    shown += ",EnergyRest,EnergyIdle,EnergySystematic,EnergyRandom,GapSeconds"
+    texts = ",Estimated,EnergyMethod,AdminComment"
+    before = cells(filled, shown + texts)
+    why = unreadable(filled)
+    code, out, err = filled.run("sacct", "-P", "-o", shown + texts, "--delimiter=;")
+    assert code == 0
+    note, *others = err.splitlines()
+    assert why in note and FROM_COMMENT in note
+    assert not any(FROM_COMMENT in line for line in others)
+    assert "job 2 lacks energy of n2" in others
+    rows = {
+        line[: line.index(";")]: line.split(";") for line in out.splitlines()[1:] if ";" in line
+    }
+    for then in before:
+        if then[0] in ("1", "2"):
+            now = rows[then[0]]
+            numbers = [float(cell) for cell in now[:13]]
+            assert numbers == pytest.approx(
+                [float(cell) for cell in then[:13]], rel=1e-3, abs=0.051
+            )
+            assert now[13:15] == then[13:15]
+    assert not any("".join(rows[step][1:15]) for step in ("1.batch", "1.0", "3"))
+
+
+def test_a_table_of_comments_marks_estimates(filled, monkeypatch):
+    comments(filled, monkeypatch, 1, 2)
+    no_store(filled)
+    code, out, err = filled.run("sacct")
+    rows = {line.split()[0]: line.split() for line in out.splitlines()[2:] if line[0] in "123"}
+    assert rows["1"][-7:-1] == ["123.5", "2.500", "12.300", "74.070", "0.000", "0.000"]
+    assert rows["2"][-7:-4] == ["~100.0", "~2.000", "~10.000"] and rows["2"][-1] == "estimated"
+    assert "~ energy estimated by a model, not measured" in out
+    assert (code, len(err.splitlines())) == (0, 1)
+
+
+def test_a_job_that_is_not_in_the_store_is_seen_by_its_comment(filled, monkeypatch):
+    line = "Energy: 77.0 J +- 1.5 J (k=2), 7.0 W mean, 1 node, counter"
+    told = {job: f"<joulemark 1: {line}>" for job in "14"}
+    monkeypatch.setenv("SACCT_COMMENTS", json.dumps(told))
+    _, out, err = filled.run("sacct", "-nPo", "JobIDRaw,Energy,EnergyCPU")
+    assert {"1|123.456789|74.074073", "4|77.000000|", "4.batch||", "3||"} <= set(out.splitlines())
+    assert "of jobs that are not in the store energies are " + FROM_COMMENT in err
+    _, _, err = filled.run("sacct", "-nPo", "JobIDRaw")
+    assert err == ""
+
+
+def test_json_tells_what_is_from_the_comment(filled, monkeypatch):
+    comments(filled, monkeypatch, 1, 2)
+    known = json.loads(filled.out("sacct", "--json"))["jobs"][0]["joulemark"]
+    no_store(filled)
+    code, out, err = filled.run("sacct", "--json")
+    one, two, three, _ = json.loads(out)["jobs"]
+    told = one["joulemark"]
+    assert (code, known["source"], told["source"]) == (0, "store", "AdminComment")
+    assert told.keys() == known.keys()
+    assert told["energy_uj"] == 123_500_000 and told["domains_uj"]["cpu"] == 74_070_000
+    assert (two["joulemark"]["estimated"], two["joulemark"]["missing"]) == (True, "n2")
+    assert three["joulemark"] is one["steps"][0]["joulemark"] is None
+    assert FROM_COMMENT in err
+
+
+def test_columns_without_energy_need_no_store(site, sacct_on_path):
+    _, out, err = site.run("sacct", "-nPo", "JobIDRaw,State")
+    assert "1|COMPLETED" in out.splitlines() and err == ""
+
+
+def test_the_store_is_asked_once_for_many_jobs(filled, monkeypatch):
+    asked = []
+    rows = session.Session.rows
+
+    def count(self, sql, values=()):
+        asked.append(sql)
+        return rows(self, sql, values)
+
+    monkeypatch.setattr(session.Session, "rows", count)
+    filled.out("sacct", "-nPo", "JobIDRaw,Energy")
+    assert len([sql for sql in asked if "FROM job_run" in sql]) == 1
 
 
 def test_every_column_is_in_help_and_helpformat(site, sacct_on_path):

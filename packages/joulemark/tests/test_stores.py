@@ -104,6 +104,18 @@ def test_a_job_goes_in_and_comes_out_exactly(folder, capsys):
     assert step["JobIDRaw"] == "12.Ä ü 漢 🔋 '\"%s?\\"
 
 
+def test_many_jobs_come_out_as_each_alone(folder, monkeypatch):
+    monkeypatch.setattr(jobs, "ASKED_AT_ONCE", 3)
+    for job in range(1, 9):
+        accounts = [builders.account(step, 10**6 * job) for step in ("job", "batch", "0")]
+        builders.write(folder / "records", builders.record(job, accounts=accounts))
+    assert cli.main(["merge"]) == 0
+    with store.reading(place_of(folder)) as session:
+        found = jobs.rows_of_jobs(session, "demo", range(1, 11))
+        assert found == {job: jobs.job_rows(session, "demo", job) for job in range(1, 11)}
+    assert [row["JobIDRaw"] for row in found[8]] == ["8", "8.0", "8.batch"] and found[9] == []
+
+
 def test_merging_twice_changes_nothing(folder, capsys):
     for lines in (1, 0):
         for node in ("n1", "n2"):

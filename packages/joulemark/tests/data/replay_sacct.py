@@ -9,7 +9,9 @@ from pathlib import Path
 
 DATA = Path(os.environ["SACCT_DATA"])
 JSON = json.loads((DATA / "sacct.json").read_text())
-COMPUTED = ("Start", "End")  # not recorded as rows, for they depend on SLURM_TIME_FORMAT
+# Not recorded as rows: two depend on SLURM_TIME_FORMAT, one on the test.
+COMPUTED = ("Start", "End", "AdminComment")
+COMMENTS = json.loads(os.environ.get("SACCT_COMMENTS", "{}"))  # by job
 
 
 def main(options):
@@ -21,6 +23,8 @@ def main(options):
     if "-j" in options and "SACCT_JOBS" in os.environ:
         print_jobs(Path(os.environ["SACCT_JOBS"]), options)
     elif any(option.split("=")[0] == "--json" for option in options):
+        for job in JSON["jobs"]:
+            job["comment"]["administrator"] = COMMENTS.get(str(job["job_id"]))
         json.dump(JSON, sys.stdout)
     elif "--helpformat" in options:
         print("   ".join(names()))
@@ -57,10 +61,11 @@ def print_rows(options, fields):
 
 
 def computed(values):
-    job = values[names().index("JobIDRaw")].split(".")[0]
+    job, _, step = values[names().index("JobIDRaw")].partition(".")
     times = next(one["time"] for one in JSON["jobs"] if str(one["job_id"]) == job)
     form = os.environ.get("SLURM_TIME_FORMAT", "%Y-%m-%dT%H:%M:%S")
-    return [time.strftime(form, time.localtime(times[key])) for key in ("start", "end")]
+    shown = [time.strftime(form, time.localtime(times[key])) for key in ("start", "end")]
+    return [*shown, "" if step else COMMENTS.get(job, "")]
 
 
 def print_jobs(path, options):
@@ -96,7 +101,7 @@ def print_header(specs):
     heads, runs = [], []
     for spec in specs:
         name, _, width = spec.partition("%")
-        start, end = spans[name.lower()]
+        start, end = spans[names()[index_of(name)].lower()]
         shown, length = head[start:end], abs(int(width or 0)) or end - start
         to_left = shown.endswith(" ") if not width else width.startswith("-")
         text = shown.strip()[:length]

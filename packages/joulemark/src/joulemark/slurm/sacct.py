@@ -8,13 +8,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from joulemark import config, store
-from joulemark.accounting import columns, jobrecord
+from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.slurm import sacctargs
-from joulemark.store import jobs
+from joulemark.slurm.jobenergy import Energy, Shown, Window
 
 # As wide as 132 columns allow: the rest is what Energy has beside these three parts.
 DEFAULT_FORMAT = (
@@ -24,8 +24,7 @@ DEFAULT_FORMAT = (
 BRIEF_FORMAT = "JobID,State,ExitCode"
 # No field of sacct holds this character, so that its answer comes apart for certain.
 SEPARATOR = "\x1f"
-KEYS = ("JobIDRaw", "Cluster")
-CLOCKS_S = 5.0
+KEYS = ("AdminComment", "JobIDRaw", "Cluster")
 SACCT_ENERGY = {"consumedenergy", "consumedenergyraw"}
 # sacct prints no table of jobs then, or one without their numbers (completion, file).
 NOT_A_TABLE = {"autocomplete", "batch-script", "completion", "env-vars", "file", "helpreason"}
@@ -65,7 +64,10 @@ A job's row covers its whole allocation. The batch row includes the steps that r
 the rows of steps do not add up to the job's. Tables are rounded; -p and -P have every microjoule.
 An empty cell: there is no record (yet), or nothing was measured.
 
-Exit code: sacct's own; 1 if the configuration or the store cannot be used.
+Who may not read the store, and jobs that are not in it, get what AdminComment has of the job:
+its figures are rounded, steps have none, and stderr says so.
+
+Exit code: sacct's own.
 The site's configuration is $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
 /etc/slurm/joulemark.yaml.
 
@@ -129,41 +131,6 @@ def _help_format() -> int:
     return code
 
 
-Window = tuple[float, float]  # seconds since 1970: when a run started and ended
-
-
-class Energy:
-    """Job records, looked up by cluster and JobIDRaw; a job's rows are read once."""
-
-    def __init__(self, session):
-        self._session = session
-        self._jobs: dict[tuple[str, int], list[dict]] = {}
-
-    def row(self, cluster: str, job_id_raw: str, window: Window | None = None) -> dict | None:
-        """The record of a job (`12`) or a step (`12.batch`), if there is one.
-
-        Of a requeued job it is the last run's; with a window, that of the run that began in it.
-        """
-        job = job_id_raw.partition(".")[0]
-        if not job.isdigit():
-            return None
-        key = (cluster, int(job))
-        if key not in self._jobs:
-            self._jobs[key] = jobs.job_rows(self._session, *key)
-        if window is None:
-            return jobs.last_run(self._jobs[key]).get(job_id_raw)
-        alike = (row for row in self._jobs[key] if row["JobIDRaw"] == job_id_raw)
-        return next((row for row in alike if _began_in(row, window)), None)
-
-
-def _began_in(row: dict, window: Window) -> bool:
-    """Slurm's clock and the node's, and their seconds and nanoseconds, differ a little."""
-    if row["Start_ns"] is None:
-        return False
-    start_s = row["Start_ns"] / jobrecord.NS_PER_S
-    return window[0] - CLOCKS_S <= start_s <= window[1] + CLOCKS_S
-
-
 def _windows(args: sacctargs.SacctArgs, count: int) -> list[Window | None]:
     """Of --duplicates' rows; others need none. Asked apart: times are in the user's format."""
     if "duplicates" not in args.chosen:
@@ -184,7 +151,7 @@ class Field:
     """One asked-for column: sacct's own, or ours."""
 
     spec: str  # as typed, with its %width
-    name: str
+    name: str  # of sacct's own as typed, until its header has told it
     column: columns.Column | None
     width: int = 0  # negative: to the left, as in sacct
 
@@ -236,23 +203,39 @@ def _table(args: sacctargs.SacctArgs) -> int:
     if code != 0:
         return code
     header, *rows = _split(text, len(names) + len(KEYS))
+    for field, head in zip((field for field in fields if field.column is None), header):
+        field.name = head
     parsable = bool({"parsable", "parsable2"} & args.chosen)
-    settings = config.load()
-    with store.reading(settings.store) as connection:
-        energy = Energy(connection)
-        windows = _windows(args, len(rows))
-        records = [energy.row(c, job, window) for (*_, job, c), window in zip(rows, windows)]
+    shows_energy = any(field.column or field.name.lower() in SACCT_ENERGY for field in fields)
+    records = _records(args, rows) if shows_energy else [None] * len(rows)
     cells = [_cells(fields, row, record, parsable) for row, record in zip(rows, records)]
-    heads = _heads(fields, header)
+    heads = [field.name for field in fields]
     if parsable:
         _print_parsable(args, heads, cells)
     else:
         _print_table(args, fields, heads, cells)
-    if any(field.column or field.name.lower() in SACCT_ENERGY for field in fields):
+    if shows_energy:
         quiet = parsable or "noheader" in args.chosen
         footer = FOOTER_PARSABLE if parsable else FOOTER
         _print_footer(records, footer, sys.stderr if quiet else sys.stdout)
     return 0
+
+
+def _records(args: sacctargs.SacctArgs, rows: list[list[str]]) -> list[dict | None]:
+    windows = _windows(args, len(rows))
+    shown = [
+        Shown(cluster, job, comment, window)
+        for (*_, comment, job, cluster), window in zip(rows, windows)
+    ]
+    energy = Energy(shown)
+    records = [energy.row(one) for one in shown]
+    _tell(energy.note)
+    return records
+
+
+def _tell(note: str) -> None:
+    if note:
+        print(f"joulemark: {note}", file=sys.stderr)
 
 
 def _split(text: str, count: int) -> list[list[str]]:
@@ -264,11 +247,6 @@ def _split(text: str, count: int) -> list[list[str]]:
             rows.append(held.rstrip("\n").split(SEPARATOR))
             held = ""
     return rows or [[""] * count]
-
-
-def _heads(fields: list[Field], header: list[str]) -> list[str]:
-    own = iter(header)
-    return [field.name if field.column else next(own) for field in fields]
 
 
 def _cells(fields: list[Field], row: list[str], record: dict | None, exact: bool) -> list[str]:
@@ -356,26 +334,28 @@ def _json(args: sacctargs.SacctArgs) -> int:
         sys.stdout.write(text)
         return code
     answer = json.loads(text)
-    with store.reading(config.load().store) as connection:
-        energy = Energy(connection)
-        for job in answer["jobs"]:
-            _add_energy(energy, job, "duplicates" in args.chosen)
+    parts = [part for job in answer["jobs"] for part in _parts(job, "duplicates" in args.chosen)]
+    energy = Energy([shown for _, shown in parts])
+    for part, shown in parts:
+        part["joulemark"] = _object(energy.row(shown))
+    _tell(energy.note)
     json.dump(answer, sys.stdout, indent=2, ensure_ascii=True)
     print()
     return code
 
 
-def _add_energy(energy: Energy, job: dict, duplicates: bool) -> None:
+def _parts(job: dict, duplicates: bool) -> Iterator[tuple[dict, Shown]]:
+    """sacct's job and each of its steps."""
     window = (_number(job["time"]["start"]), _number(job["time"]["end"])) if duplicates else None
-    job["joulemark"] = _object(energy.row(job["cluster"], str(job["job_id"]), window))
+    cluster, number = job["cluster"], job["job_id"]
+    yield job, Shown(cluster, str(number), job["comment"]["administrator"] or "", window)
     for step in job["steps"]:
         name = step["step"]["id"]
         if isinstance(name, dict):  # 23.11 and later
             name = name["step_id"]
         # 22.05 writes `batch`, later releases `12.batch`
         name = str(name).rpartition(".")[2]
-        id_raw = f"{job['job_id']}.{name}"
-        step["joulemark"] = _object(energy.row(job["cluster"], id_raw, window))
+        yield step, Shown(cluster, f"{number}.{name}", window=window)
 
 
 def _number(value) -> float:
@@ -416,10 +396,11 @@ def _object(row: dict | None) -> dict | None:
         "run": row["Run"],
         "faults": json.loads(row["Faults"]),
         "notes": row["Notes"],
-        "nodes": row["Nodes"].split(","),
+        "nodes": row["Nodes"] and row["Nodes"].split(","),
         "samples": row["Samples"],
         "gap_seconds": row["GapSeconds"],
         "split_policy": row["SplitPolicy"],
         "missing": row["Missing"],
-        "regions": json.loads(row["Regions"]),
+        "regions": row["Regions"] and json.loads(row["Regions"]),
+        "source": row.get("Source", "store"),
     }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from joulemark.store.schema import JOB_RUN, JOB_RUN_KEY
 from joulemark.store.session import Session
@@ -10,6 +10,7 @@ from joulemark.store.session import Session
 NAMES = tuple(JOB_RUN)
 SELECT = f"SELECT {', '.join(NAMES)} FROM job_run"
 PENDING_AT_ONCE = 50  # so that a job's epilog does not wait for a whole site's
+ASKED_AT_ONCE = 500  # SQLite before 3.32 takes no more than 999 values
 
 
 def put_job(session: Session, cluster: str, job: int, rows: list[dict]) -> dict[str, dict]:
@@ -33,11 +34,22 @@ def put_job(session: Session, cluster: str, job: int, rows: list[dict]) -> dict[
 
 def job_rows(session: Session, cluster: str, job: int) -> list[dict]:
     """All rows of a job by run, the job's before its steps'; each has JobIDRaw too."""
-    rows = [
-        as_dict(row)
-        for row in session.rows(f"{SELECT} WHERE Cluster = ? AND Job = ?", (cluster, job))
-    ]
-    return sorted(rows, key=lambda row: (row["Run"], row["Step"] != "job", row["Step"]))
+    return rows_of_jobs(session, cluster, [job])[job]
+
+
+def rows_of_jobs(session: Session, cluster: str, jobs: Sequence[int]) -> dict[int, list[dict]]:
+    """Likewise of each of many; a query for every ASKED_AT_ONCE."""
+    found: dict[int, list[dict]] = {job: [] for job in jobs}
+    for start in range(0, len(jobs), ASKED_AT_ONCE):
+        some = jobs[start : start + ASKED_AT_ONCE]
+        marks = ", ".join("?" * len(some))
+        query = f"{SELECT} WHERE Cluster = ? AND Job IN ({marks})"
+        for values in session.rows(query, (cluster, *some)):
+            row = as_dict(values)
+            found[row["Job"]].append(row)
+    for rows in found.values():
+        rows.sort(key=lambda row: (row["Run"], row["Step"] != "job", row["Step"]))
+    return found
 
 
 def as_dict(values: tuple) -> dict:

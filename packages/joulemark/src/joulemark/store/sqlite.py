@@ -119,8 +119,16 @@ class SqliteReader(SqliteSession):
 
 def reader(place: Place) -> SqliteReader:
     """A connection for queries."""
-    if not place.path.exists():
-        raise UserError(f"{place}: no store yet: it is made by the first `joulemark merge`")
+    try:
+        place.path.stat()
+    except FileNotFoundError:
+        raise UserError(
+            f"{place}: no store yet: it is made by the first `joulemark merge`"
+        ) from None
+    except OSError:  # a folder above is closed to us
+        pass
+    if not os.access(place.path, os.R_OK):
+        raise UserError(f"{place}: you may not read the store")
     return SqliteReader(place)
 
 

@@ -1,0 +1,83 @@
+# The energy of jobs that sacct shows: from the store, else from what AdminComment has of them.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from joulemark import config, store
+from joulemark.accounting import comment, jobrecord
+from joulemark.errors import UserError
+from joulemark.store import jobs
+
+CLOCKS_S = 5.0
+FROM_COMMENT = "energies are from AdminComment: rounded, and of whole jobs, not of their steps"
+
+Window = tuple[float, float]  # seconds since 1970: when a run started and ended
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A job (`12`) or step (`12.batch`) as sacct shows it."""
+
+    cluster: str
+    id_raw: str
+    admin_comment: str = ""  # a job's
+    window: Window | None = None  # of one of its runs; None: the last one is meant
+
+    @property
+    def job(self) -> int | None:
+        """None: it has no number yet."""
+        job = self.id_raw.partition(".")[0]
+        return int(job) if job.isdigit() else None
+
+
+class Energy:
+    """Records of what sacct shows; `note` says what is to know about where they are from."""
+
+    def __init__(self, shown: Collection[Shown]):
+        self.note = ""
+        try:
+            self._rows = _stored(shown)
+        except UserError as error:
+            self._rows = {}
+            self.note = f"{error}; {FROM_COMMENT}"
+
+    def row(self, one: Shown) -> dict | None:
+        """Its record, if there is one; of a requeued job that of the run in the window."""
+        rows = self._rows.get((one.cluster, one.job), [])
+        found = _run(rows, one)
+        if found is None and one.admin_comment:
+            found = comment.read(one.admin_comment, one.job)
+            if found and not self.note:
+                self.note = f"of jobs that are not in the store {FROM_COMMENT}"
+        return found
+
+
+def _stored(shown: Collection[Shown]) -> dict[tuple[str, int], list[dict]]:
+    """Their rows in the store, a query for many jobs."""
+    wanted: dict[str, dict[int, None]] = {}
+    for one in shown:
+        if one.job is not None:
+            wanted.setdefault(one.cluster, {})[one.job] = None
+    with store.reading(config.load().store) as session:
+        return {
+            (cluster, job): rows
+            for cluster, numbers in wanted.items()
+            for job, rows in jobs.rows_of_jobs(session, cluster, list(numbers)).items()
+        }
+
+
+def _run(rows: list[dict], one: Shown) -> dict | None:
+    if one.window is None:
+        return jobs.last_run(rows).get(one.id_raw)
+    alike = (row for row in rows if row["JobIDRaw"] == one.id_raw)
+    return next((row for row in alike if _began_in(row, one.window)), None)
+
+
+def _began_in(row: dict, window: Window) -> bool:
+    """Slurm's clock and the node's, and their seconds and nanoseconds, differ a little."""
+    if row["Start_ns"] is None:
+        return False
+    start_s = row["Start_ns"] / jobrecord.NS_PER_S
+    return window[0] - CLOCKS_S <= start_s <= window[1] + CLOCKS_S
