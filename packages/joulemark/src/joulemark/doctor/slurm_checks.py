@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from joulemark import config
 from joulemark.doctor import elf
 from joulemark.doctor.finding import ERROR, WARNING, Finding
 from joulemark.doctor.site import SPANK_PLUGIN, Site
+from joulemark.errors import UserError
 
 TYPE = "acct_gather_energy/joulemark"
 NEEDS_RESTART = ("AcctGatherEnergyType", "JobAcctGatherType", "PluginDir")
@@ -90,6 +93,21 @@ def accounting(site: Site) -> Iterator[Finding]:
         yield _conf(site, "accounting", "AccountingStorageType", fix)
 
 
+def private_store(site: Site) -> Iterator[Finding]:
+    """The store knows no users."""
+    if not site.conf.words("PrivateData") & {"jobs", "all"}:
+        return
+    try:
+        path = config.load(site.config_file).store.path  # None: a database
+        modes = [one.stat().st_mode for one in (path, *path.parents)] if path else []
+    except (UserError, OSError):  # another check's to say
+        return
+    if modes and modes[0] & stat.S_IROTH and all(mode & stat.S_IXOTH for mode in modes[1:]):
+        value = f"mode {stat.S_IMODE(modes[0]):04o}, and {site.conf.path} has PrivateData=jobs"
+        fix = "chmod 640: users read there what Slurm hides; joulemark sacct does without"
+        yield Finding("private-store", WARNING, str(path), value, fix)
+
+
 def epilogs(site: Site) -> Iterator[Finding]:
     """The one has the node's record written, the other merges the job's."""
     for key, name in (("Epilog", "epilog"), ("EpilogSlurmctld", "epilogslurmctld")):
@@ -153,6 +171,7 @@ CHECKS = (
     node_frequency,
     job_gathering,
     accounting,
+    private_store,
     epilogs,
     epilog_environment,
     running,
