@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Our part of a job's AdminComment, which other tools write too: `<joulemark 1: TEXT>`. 1 is the
 // version of TEXT, `Energy: 5210.4 J +- 61.2 J (k=2), ...`; neither `<` nor `>` is in it.
+// joulemark/accounting/comment.py writes and reads TEXT.
 #ifndef JOULEMARK_SEGMENT_H
 #define JOULEMARK_SEGMENT_H
 

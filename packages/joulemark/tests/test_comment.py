@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joulemark.accounting import comment
+from joulemark.accounting.jobrecord import interval_j
 from joulemark.store import jobs
 
 REAL = st.floats(0, 1e12)
@@ -19,11 +20,13 @@ def rows(draw):
     for _, key, _ in comment.FIGURES:
         values = WHOLE_UJ if key.startswith("Energy") else REAL
         row[key] = draw(st.none() | values)
+    parts = row["UncertaintySystematic_uj"], row["UncertaintyRandom_uj"]
+    error_j = draw(REAL) if None in parts else interval_j(*parts)
     faults = draw(st.lists(st.sampled_from(["stuck", "out of range"]), max_size=2))
     return {
         **row,
         "ConsumedEnergy_uj": draw(WHOLE_UJ),
-        "UncertaintyJoules": draw(REAL),
+        "UncertaintyJoules": error_j,
         "AveWatts": draw(st.none() | REAL),
         "NNodes": draw(st.integers(1, 9)),
         "Method": draw(st.sampled_from(["counter", "integrated", "model", "mixed"])),
@@ -54,8 +57,11 @@ def test_what_is_written_is_read(row, missing, other):
     read = comment.read(f"{other}<joulemark 1: {text}>{other}", 12)
     for key in ("Method", "Estimated", "GapSeconds", "Currency", "Faults"):
         assert read[key] == row[key]
-    for key in ("ConsumedEnergy_uj", "UncertaintyJoules", "AveWatts"):
+    for key in ("ConsumedEnergy_uj", "AveWatts"):
         is_near(read[key], row[key], rel=1e-9, abs=51_000 if key.endswith("_uj") else 0.051)
+    is_told_apart = row["UncertaintySystematic_uj"] and row["UncertaintyRandom_uj"]
+    within = {"rel": 1e-3, "abs": 0 if is_told_apart else 0.051}
+    is_near(read["UncertaintyJoules"], row["UncertaintyJoules"], **within)
     for _, key, _ in comment.FIGURES:
         is_near(read[key], row[key], rel=1e-3, abs=0.6 if key.endswith("_uj") else 0)
     assert (read["Missing"] is None) == (not missing)

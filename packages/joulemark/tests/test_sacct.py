@@ -334,8 +334,8 @@ def test_a_table_of_comments_marks_estimates(filled, monkeypatch):
     no_store(filled)
     code, out, err = filled.run("sacct")
     rows = {line.split()[0]: line.split() for line in out.splitlines()[2:] if line[0] in "123"}
-    assert rows["1"][-7:-1] == ["123.5", "2.500", "12.300", "74.070", "0.000", "0.000"]
-    assert rows["2"][-7:-4] == ["~100.0", "~2.000", "~10.000"] and rows["2"][-1] == "estimated"
+    assert rows["1"][-7:-1] == ["123.5", "2.482", "12.300", "74.070", "0.000", "0.000"]
+    assert rows["2"][-7:-4] == ["~100.0", "~2.010", "~10.000"] and rows["2"][-1] == "estimated"
     assert "~ energy estimated by a model, not measured" in out
     assert (code, len(err.splitlines())) == (0, 1)
 

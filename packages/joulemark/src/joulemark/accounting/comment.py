@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from joulemark.accounting.jobrecord import UJ_PER_J, few
+from joulemark.accounting.jobrecord import UJ_PER_J, few, interval_j
 from joulemark.store import jobs
 
 # Behind the nodes and the method: name, column and unit of a figure; those of the job that are
@@ -153,4 +153,7 @@ def _told(text: str) -> dict:
             row[key] = round(value) if key.startswith("Energy") else value
             if key == "Cost":
                 row["Currency"] = figure[3]
+    parts = [row.get(key) for key in ("UncertaintySystematic_uj", "UncertaintyRandom_uj")]
+    if None not in parts:  # finer than the interval, which of a small job is `+- 0.0 J`
+        row["UncertaintyJoules"] = interval_j(*parts)
     return row
