@@ -249,6 +249,12 @@ def test_json_is_that_of_the_asked_data_parser(filled, sacct_on_path):
     assert answer["jobs"][0]["joulemark"]["energy_uj"] == 123_456_789
 
 
+@pytest.mark.parametrize("form", ["compact", "pretty"])
+def test_json_is_laid_out_as_sacct_s(filled, monkeypatch, form):
+    monkeypatch.setenv("SLURM_JSON", form)
+    assert (len(filled.out("sacct", "--json").splitlines()) == 1) == (form == "compact")
+
+
 def test_names_of_columns_are_abbreviated_as_sacct_s_own(filled):
     """Its own come first."""
     head = filled.out("sacct", "-Po", "energyer,gap,est%10,jobidr,ConsumedEnergyR").splitlines()[0]

@@ -25,7 +25,8 @@ def main(options):
     elif any(option.split("=")[0] == "--json" for option in options):
         for job in JSON["jobs"]:
             job["comment"]["administrator"] = COMMENTS.get(str(job["job_id"]))
-        json.dump(JSON, sys.stdout)
+        compact = os.environ.get("SLURM_JSON") == "compact"
+        json.dump(JSON, sys.stdout, indent=None if compact else 2)
     elif "--helpformat" in options:
         print("   ".join(names()))
     elif "-o" not in options:

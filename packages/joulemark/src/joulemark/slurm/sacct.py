@@ -339,7 +339,9 @@ def _json(args: sacctargs.SacctArgs) -> int:
     for part, shown in parts:
         part["joulemark"] = _object(energy.row(shown))
     _tell(energy.note)
-    json.dump(answer, sys.stdout, indent=2, ensure_ascii=True)
+    # SLURM_JSON=compact has sacct write one line.
+    layout = {"indent": 2} if "\n" in text.strip() else {"separators": (",", ":")}
+    json.dump(answer, sys.stdout, ensure_ascii=True, **layout)
     print()
     return code
 
