@@ -1,0 +1,239 @@
+"""`joulemark sacct` as users and an operator run it: what Slurm shows each, without the store; and
+its options beside the real sacct's."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import ORDINARY_USER, Cluster, ClusterError, wait_for
+from tests.e2e.jobs import alone
+from tests.e2e.outcome import Outcome, comment, ended_well, slurm_version
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+
+ADA, BOB, OPERATOR = ORDINARY_USER, "daemon", "news"
+SHOWN = "Energy,EnergyError,AveWatts,EnergyCPU,EnergyDRAM,EnergyGPU,EnergyRest,EnergyIdle"
+SHOWN += ",EnergySystematic,EnergyRandom,PeakWatts,GapSeconds"
+
+
+def store_of(cluster: Cluster) -> Path:
+    text = (cluster.state / "etc" / "joulemark.yaml").read_text()
+    return Path(re.search(r"(?m)^store: (.*)$", text)[1].strip("\"'"))
+
+
+@pytest.fixture(scope="module")
+def accounts(steady: Cluster) -> Iterator[None]:
+    """slurmdbd shows a user jobs of his own associations."""
+    users = f"{ADA},{BOB},{OPERATOR}"
+    steady.run(["sacctmgr", "-i", "add", "account", "science"])
+    steady.run(["sacctmgr", "-i", "add", "user", users, "account=science"])
+    steady.run(["sacctmgr", "-i", "modify", "user", OPERATOR, "set", "adminlevel=Operator"])
+    yield
+    steady.run(["sacctmgr", "-i", "delete", "user", users])
+    steady.run(["sacctmgr", "-i", "delete", "account", "science"])
+
+
+@pytest.fixture(scope="module")
+def jobs(steady: Cluster, accounts: None) -> dict[str, Outcome]:
+    """One of each user, of several steps, whose comments are there."""
+    made = {
+        user: ended_well(steady, alone(steady, "srun sleep 1; srun sleep 0.5", user=user))
+        for user in (ADA, BOB)
+    }
+    for done in made.values():
+        comment(steady, done.job)
+    return made
+
+
+@pytest.fixture
+def private(steady: Cluster, jobs: dict[str, Outcome]) -> Iterator[Cluster]:
+    """slurmdbd shows users their own jobs alone and an operator all; the store is SlurmUser's."""
+    conf, store = steady.state / "etc" / "slurmdbd.conf", store_of(steady)
+    before, mode = conf.read_text(), store.stat().st_mode
+    try:
+        conf.write_text(f"{before}PrivateData=jobs\n")
+        restart_slurmdbd(steady)
+        store.chmod(0o640)
+        yield steady
+    finally:
+        store.chmod(mode)
+        conf.write_text(before)
+        restart_slurmdbd(steady)
+
+
+def restart_slurmdbd(cluster: Cluster) -> None:
+    cluster.slurmdbd.stop()
+    cluster.slurmdbd.start()
+    wait_for(lambda: cluster.run(["sacct", "-X"], check=False), what="slurmdbd to answer")
+
+
+def numbers_of(cluster: Cluster, job: int, *options: str, user: str | None = None) -> list[float]:
+    """The job's figures as a user gets them; none where he is not shown the job."""
+    words = ["joulemark", "sacct", "-nXP", *options, "-j", str(job), "-o", SHOWN]
+    lines = cluster.run(words, user=user).splitlines()
+    return [float(cell or "nan") for line in lines for cell in line.split("|")]
+
+
+def assert_near(found: list[float], exact: list[float]) -> None:
+    """As rounded in the comment."""
+    assert found == pytest.approx(exact, rel=1e-3, abs=0.051, nan_ok=True)
+
+
+@pytest.mark.parametrize(("user", "other"), [(ADA, BOB), (BOB, ADA)])
+def test_a_user_sees_his_jobs_without_the_store_and_no_others(
+    private: Cluster, jobs: dict[str, Outcome], user: str, other: str
+) -> None:
+    own, theirs = jobs[user].job, jobs[other].job
+    exact = numbers_of(private, own)  # root can read the store
+    assert exact[0] == pytest.approx(jobs[user].energy_j(), abs=1e-6)
+    assert_near(numbers_of(private, own, user=user), exact)
+    assert numbers_of(private, theirs, user=user) == []
+    assert numbers_of(private, theirs, "--allusers", user=user) == []
+
+
+def test_an_operator_sees_all_jobs(private: Cluster, jobs: dict[str, Outcome]) -> None:
+    for done in jobs.values():
+        assert_near(numbers_of(private, done.job, user=OPERATOR), numbers_of(private, done.job))
+
+
+@pytest.mark.parametrize("user", [ADA, BOB, OPERATOR])
+def test_its_rows_are_those_that_sacct_shows(private: Cluster, user: str) -> None:
+    words = ["sacct", "-anP", "-S", "now-1hours", "-o", "JobID,State"]
+    assert private.run(["joulemark", *words], user=user) == private.run(words, user=user)
+    with_energy = ["joulemark", *words[:-1], "JobID,Energy"]
+    ids = [line.split("|")[0] for line in private.run(with_energy, user=user).splitlines()]
+    assert ids == [line.split("|")[0] for line in private.run(words, user=user).splitlines()]
+
+
+def test_why_is_said_once_and_the_exit_code_is_sacct_s(
+    private: Cluster, jobs: dict[str, Outcome]
+) -> None:
+    words = ["bash", "-c", f"joulemark sacct -j {jobs[ADA].job} 2>&1 >/dev/null"]
+    said = private.run(words, user=ADA)  # fails where it exits with 1
+    assert said.count("you may not read the store") == 1
+    assert said.count("from AdminComment") == 1
+    assert private.run(words) == ""
+    with pytest.raises(ClusterError, match="you may not read the store"):
+        private.run(["joulemark", "report", "jobs"], user=ADA)
+
+
+def test_json_says_where_its_figures_are_from(private: Cluster, jobs: dict[str, Outcome]) -> None:
+    words = ["joulemark", "sacct", "--json", "-j", str(jobs[ADA].job)]
+    for user, source in ((ADA, "AdminComment"), (None, "store")):
+        (job,) = json.loads(private.run(words, user=user))["jobs"]
+        assert job["joulemark"]["source"] == source
+        assert job["joulemark"]["energy_uj"] == pytest.approx(jobs[ADA].energy_uj(), abs=51_000)
+    others = private.run([*words[:-1], str(jobs[BOB].job)], user=ADA)
+    assert json.loads(others)["jobs"] == []
+
+
+def test_where_the_store_is_open_sacct_still_shows_no_more(
+    private: Cluster, jobs: dict[str, Outcome]
+) -> None:
+    """What SECURITY.md says: report shows all to who can read the store, sacct does not."""
+    store_of(private).chmod(0o644)
+    own = jobs[ADA].job
+    exact = pytest.approx(numbers_of(private, own), nan_ok=True)
+    assert numbers_of(private, own, user=ADA) == exact
+    assert numbers_of(private, jobs[BOB].job, "-a", user=ADA) == []
+    listed = private.run(["joulemark", "report", "jobs", "--all", "--format", "csv"], user=ADA)
+    assert f",{jobs[BOB].job}," in listed
+
+
+# -- options, beside the real sacct's ------------------------------------------------------------
+
+OPTIONS = [
+    "-X",
+    "-XnP",
+    "-nPX --delimiter=;",
+    "-p --noh",
+    "--format=jobid%20,user%-8,state",
+    "-o jobidr,elap -b",
+    "-S now-1hours -E now --state=CD,F",
+    "--starttime now-7days --name wrap",
+    f"--user {ADA},{BOB}",
+    "--account root --partition main",
+    "-FSchedMain,SchedBackfill,SchedSubmit",
+    "--whole-hetjob=no --units K",
+    "--cl joulemark",
+    "-TXS now-1hours",
+    "--array -X",
+    "--json -X",
+    "-X operand",
+    "-X --",
+    "--no-such-option",
+    "--noheader=1",
+]
+
+
+@pytest.mark.parametrize("typed", OPTIONS)
+def test_options_do_as_they_do_in_sacct(
+    steady: Cluster, jobs: dict[str, Outcome], typed: str
+) -> None:
+    """The same bytes and exit code where none of our columns is asked for."""
+    columns = "" if "-o" in typed or "--format" in typed else "-o JobID,JobName,Start,State"
+    words = f"sacct {columns} {typed}"
+    # sacct's own JSON does without jobs where times are not as it wants to parse them
+    env = {} if "--json" in typed else {"SLURM_TIME_FORMAT": "%s"}
+    theirs, ours = (
+        steady.run(["bash", "-c", f"{command} 2>&1; echo $?"], env=env)
+        for command in (words, f"joulemark {words}")
+    )
+    if "--json" in typed:
+        theirs, ours = (
+            json.loads(text[text.index("{") : text.rindex("}") + 1]) for text in (theirs, ours)
+        )
+        for answer in (theirs, ours):
+            answer["meta"].pop("command", None)
+        for job in ours["jobs"]:
+            job.pop("joulemark")
+            for step in job["steps"]:
+                step.pop("joulemark")
+    assert ours == theirs
+
+
+def test_sacct_format_may_name_our_columns(steady: Cluster, jobs: dict[str, Outcome]) -> None:
+    env = {"SACCT_FORMAT": "JobIDRaw,Energy%15,Estimated"}
+    job = jobs[ADA].job
+    out = steady.run(["joulemark", "sacct", "-XP", "-j", str(job)], env=env)
+    head, row = out.splitlines()
+    assert head == "JobIDRaw|Energy|Estimated"
+    assert row.split("|")[:2] == [str(job), jobs[ADA].column("Energy")]
+    for words in (["--helpformat"], ["--json", "-j", str(job)], ["-o", "JobID,Energy"]):
+        steady.run(["joulemark", "sacct", *words], env=env)
+
+
+def test_all_columns_of_this_release_come_apart(steady: Cluster, jobs: dict[str, Outcome]) -> None:
+    job = str(jobs[ADA].job)
+    own = steady.run(["sacct", "--helpformat"]).split()
+    out = steady.run(["joulemark", "sacct", "-P", "-j", job, "-o", "ALL"])
+    head, *rows = [line.split("|") for line in out.splitlines()]
+    assert head[: len(own)] == own and {len(row) for row in rows} == {len(head)}
+    theirs = steady.run(["sacct", "-nP", "-j", job, "-o", "ALL"]).splitlines()
+    assert [row[: len(own)] for row in rows] == [line.split("|") for line in theirs]
+
+
+def test_json_of_each_data_parser(steady: Cluster, jobs: dict[str, Outcome]) -> None:
+    theirs, listed = (
+        steady.run(["bash", "-c", f"{command} --json=list 2>&1; :"])
+        for command in ("sacct", "joulemark sacct")
+    )
+    assert listed == theirs
+    if slurm_version(steady) < (23, 11):
+        return  # it has one, and no argument
+    names = sorted(set(re.findall(r"v0\.0\.\d+", listed)))
+    assert names
+    for name in names:
+        for option in (f"--json={name}", f"--json={name}+complex"):
+            words = ["joulemark", "sacct", option, "-D", "-j", str(jobs[ADA].job)]
+            (job,) = json.loads(steady.run(words))["jobs"]
+            assert job["joulemark"]["energy_uj"] == jobs[ADA].energy_uj()
+            assert all(step["joulemark"] for step in job["steps"])
