@@ -249,6 +249,13 @@ def test_json_is_that_of_the_asked_data_parser(filled, sacct_on_path):
     assert answer["jobs"][0]["joulemark"]["energy_uj"] == 123_456_789
 
 
+def test_json_without_jobs_is_passed_on(filled, monkeypatch):
+    """sacct ends well where it could not parse a time: its answer says so."""
+    monkeypatch.setenv("SLURM_TIME_FORMAT", "%s")
+    answer = json.loads(filled.out("sacct", "--json", "-j", "12"))
+    assert answer == {"meta": {}, "errors": [{"source": "start_time"}]}
+
+
 @pytest.mark.parametrize("form", ["compact", "pretty"])
 def test_json_is_laid_out_as_sacct_s(filled, monkeypatch, form):
     monkeypatch.setenv("SLURM_JSON", form)

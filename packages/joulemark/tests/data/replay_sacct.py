@@ -22,6 +22,8 @@ def main(options):
             index_of(field)
     if "-j" in options and "SACCT_JOBS" in os.environ:
         print_jobs(Path(os.environ["SACCT_JOBS"]), options)
+    elif "--json" in options and os.environ.get("SLURM_TIME_FORMAT") == "%s":
+        json.dump({"meta": {}, "errors": [{"source": "start_time"}]}, sys.stdout)  # as 22.05 does
     elif any(option.split("=")[0] == "--json" for option in options):
         for job in JSON["jobs"]:
             job["comment"]["administrator"] = COMMENTS.get(str(job["job_id"]))

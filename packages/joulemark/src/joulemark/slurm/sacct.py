@@ -334,7 +334,8 @@ def _json(args: sacctargs.SacctArgs) -> int:
         sys.stdout.write(text)
         return code
     answer = json.loads(text)
-    parts = [part for job in answer["jobs"] for part in _parts(job, "duplicates" in args.chosen)]
+    jobs = answer.get("jobs", ())  # an answer may be errors alone, with exit code 0
+    parts = [part for job in jobs for part in _parts(job, "duplicates" in args.chosen)]
     energy = Energy([shown for _, shown in parts])
     for part, shown in parts:
         part["joulemark"] = _object(energy.row(shown))
