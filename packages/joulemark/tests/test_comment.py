@@ -94,3 +94,15 @@ def test_what_is_not_ours_is_not_read():
 def test_a_job_that_was_not_measured_has_no_energy():
     read = comment.read("<joulemark 1: Energy: not measured; missing: n1>", 12)
     assert (read["ConsumedEnergy_uj"], read["Missing"]) == (None, "n1")
+
+
+@pytest.mark.parametrize("number", ["1.2.3", "1e999", "9" * 400, "1.", "e5", "-", "nan"])
+def test_a_number_that_is_none_is_passed_over(number):
+    """Who may write a job's AdminComment may write anything."""
+    for text in (
+        OLD.replace("5210.4", number),
+        f"{OLD}, CPU {number} J",
+        f"{OLD}, peak {number} W",
+    ):
+        read = comment.read(f"<joulemark 1: {text}>", 12)
+        assert read["EnergyCPU_uj"] is None and read["PeakWatts"] is None

@@ -40,12 +40,12 @@ GAP, FAULTS, MISSING = "gap", ", faults: ", "; missing: "
 # Not compiled here: a merge, which reads none, begins at every job's end.
 SEGMENT = r"<joulemark (\d+): ?([^<>]*)>"
 VERSION = "1"
-NUMBER = r"(-?\d[\d.]*(?:e[+-]?\d+)?)"
+NUMBER = r"(-?\d{1,30}(?:\.\d{1,30})?(?:e\+?\d\d|e-\d{1,3})?)"  # that a float can hold
 ENERGY = (
     rf"Energy(?P<model>{re.escape(ESTIMATED)})?: {NUMBER} J \+- {NUMBER} J \(k=2\)"
     rf"(?:, {NUMBER} W mean)?, \d+ nodes?, (?P<method>\w+)"
 )
-FIGURE = rf"(\D+?) {NUMBER} ?(.*)"
+FIGURE = rf"(\D+?) {NUMBER}(?: (.*))?"
 COLUMN = {name: key for name, key, _ in FIGURES} | {GAP: "GapSeconds"}
 
 
@@ -152,7 +152,7 @@ def _told(text: str) -> dict:
             value = float(figure[2]) * _scale(key)
             row[key] = round(value) if key.startswith("Energy") else value
             if key == "Cost":
-                row["Currency"] = figure[3]
+                row["Currency"] = figure[3] or ""
     parts = [row.get(key) for key in ("UncertaintySystematic_uj", "UncertaintyRandom_uj")]
     if None not in parts:  # finer than the interval, which of a small job is `+- 0.0 J`
         row["UncertaintyJoules"] = interval_j(*parts)
