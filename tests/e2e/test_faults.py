@@ -345,7 +345,10 @@ def test_a_full_record_disk_delays_the_record_alone(steady: Cluster, small_folde
     records.mkdir()
     records.chmod(0o777)
     with steady.changed(daemon={"record_dir": str(records)}) as cluster:
-        outcome(cluster, alone(cluster, "true"))
+        # its comment waits there, too: were it told later, there would be room for a record
+        comment(cluster, outcome(cluster, alone(cluster, "true")).job)
+        waiting = (records / "comments").glob
+        wait_for(lambda: not any(waiting("*[0-9]")), what="the comment's file to go")
         filler = fill(small_folder)
         assert_record_comes(cluster, filler.unlink)
 
