@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from joulemark.commands.arguments import job_id
 from joulemark.errors import UserError
 
 SUMMARY = "put node records into the store and make job records"
@@ -34,7 +35,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which job, which nodes, how long to wait."""
-    parser.add_argument("--job", type=_job_id, metavar="ID", help="this job (default: all)")
+    parser.add_argument("--job", type=job_id, metavar="ID", help="this job (default: all)")
     parser.add_argument("--nodes", metavar="LIST", help="the job's nodes: n1,n2 or n[1-2]")
     parser.add_argument(
         "--wait",
@@ -63,12 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROGRAM",
         help="with --ended: what brings record_dir/comments to Slurm's accounting",
     )
-
-
-def _job_id(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a job's raw id such as 12")
-    return int(text)
 
 
 def _seconds(text: str) -> float:

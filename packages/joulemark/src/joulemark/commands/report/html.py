@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark.commands.report import sources
 from joulemark.commands.report.jobs import count
 
 SUMMARY = "write one page for a browser or paper: usage, top jobs, nodes, profiles, benchmarks"
@@ -29,15 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top", type=count, default=20, metavar="N", help="how many jobs (default: 20)"
     )
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="PATH",
-        help="cooked files of benchmarks, or folders with *.cooked.jsonl (default: none)",
-    )
+    sources.add_from(parser, "cooked files of benchmarks", "none")
     parser.add_argument("--title", metavar="TEXT", help="of the page (default: Energy of CLUSTER)")
     parser.add_argument("--out", metavar="FILE", help="write there (default: stdout)")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark.commands.compare import giga
 from joulemark.commands.report import sources
 
 SUMMARY = "draw performance, efficiency and energy efficiency"
@@ -27,21 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sources.add_figures(parser, "--out", required=True, help="folder for the figures")
     parser.add_argument(
         "--peak",
-        type=_peak,
+        type=giga,
         metavar="GIGA",
         help="the machine's peak in GF/s or GB/s, which efficiency is a part of "
         "(default: the best measured value, and the axis says so)",
     )
-
-
-def _peak(text: str) -> float:
-    try:
-        peak = float(text)
-    except ValueError:
-        peak = 0.0
-    if not 0 < peak < 1e12:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a peak in GF/s or GB/s such as 96.5")
-    return peak
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from joulemark.commands.arguments import job_id
 from joulemark.errors import UserError
 
 SUMMARY = "show a job's power over time, with its regions"
@@ -46,10 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _job_ids(text: str) -> list[int]:
-    for one in text.split(","):
-        if not (one.isascii() and one.isdigit() and int(one)):
-            raise argparse.ArgumentTypeError(f"'{one}' is not a job's raw id such as 12")
-    return [int(one) for one in text.split(",")]
+    return [job_id(one) for one in text.split(",")]
 
 
 def run(options: argparse.Namespace) -> int:

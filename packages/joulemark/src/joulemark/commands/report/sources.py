@@ -30,6 +30,11 @@ def add_measured(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel", metavar="KERNEL", help="copy, scale, sum, triad, mod2am, or a benchmark's name"
     )
+    add_from(parser, "cooked files", "$JOULEMARK_RESULTS, or .")
+
+
+def add_from(parser: argparse.ArgumentParser, files: str, default: str) -> None:
+    """--from; files: what they are; default: what is read without, in words."""
     parser.add_argument(
         "--from",
         dest="sources",
@@ -37,7 +42,7 @@ def add_measured(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="PATH",
-        help="cooked files, or folders with *.cooked.jsonl (default: $JOULEMARK_RESULTS, or .)",
+        help=f"{files}, or folders with *.cooked.jsonl (default: {default})",
     )
 
 

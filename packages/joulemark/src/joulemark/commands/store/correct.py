@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from joulemark.commands.arguments import job_id
 from joulemark.errors import UserError
 
 SUMMARY = "charge a job a part of its energy, or another one, and keep who did it, when and why"
@@ -29,7 +30,7 @@ LONGEST_WHY = 500
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which job, what it is charged, and why."""
-    parser.add_argument("job", type=_job_id, metavar="JOB", help="the job's raw id such as 12")
+    parser.add_argument("job", type=job_id, metavar="JOB", help="the job's raw id such as 12")
     charge = parser.add_mutually_exclusive_group(required=True)
     charge.add_argument(
         "--charge",
@@ -40,12 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     charge.add_argument("--energy", type=_energy_uj, metavar="JOULES", help="so much, in joules")
     parser.add_argument("--why", type=_why, required=True, metavar="TEXT", help="the reason")
     parser.add_argument("--cluster", metavar="NAME", help="whose job it is (default: this one's)")
-
-
-def _job_id(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a job's raw id such as 12")
-    return int(text)
 
 
 def _share(text: str) -> float:
