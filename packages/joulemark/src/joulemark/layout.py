@@ -6,6 +6,8 @@ import io
 import sys
 from dataclasses import dataclass, replace
 
+from joulemark import output
+
 ESTIMATE_MARK = "~"
 ESTIMATED = "energy ESTIMATED by a model, not measured"
 LEGEND_ESTIMATED = f"{ESTIMATE_MARK}: {ESTIMATED}."
@@ -45,11 +47,14 @@ class Text:
         return replace(self, heads=of(self.heads), body=body), dropped
 
 
-def written(tables: list[Text], notes: list[str], options) -> str:
-    """As --format says, for where --out says."""
+def write(tables: list[Text], notes: list[str], options) -> None:
+    """As --format says, where --out says."""
     if options.format == "markdown":
-        return as_markdown(tables, notes)
-    return as_terminal(tables, notes, to_terminal=options.out is None and sys.stdout.isatty())
+        text = as_markdown(tables, notes)
+    else:
+        is_seen = options.out is None and sys.stdout.isatty()
+        text = as_terminal(tables, notes, to_terminal=is_seen)
+    output.write_text(text, options.out)
 
 
 def as_terminal(tables: list[Text], notes: list[str], to_terminal: bool) -> str:

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         tables = [text for name, sides in groups.items() for text in compare.tables(name, sides)]
         notes = compare.notes([side for sides in groups.values() for side in sides])
-        output.write_text(layout.written(tables, notes, options), options.out)
+        layout.write(tables, notes, options)
     if options.plot:
         from joulemark.plots import chart
         from joulemark.plots.compare import charts

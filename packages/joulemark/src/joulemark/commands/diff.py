@@ -74,5 +74,5 @@ def run(options: argparse.Namespace) -> int:
     else:
         notes = diff.notes(found, options.before, options.after)
         tables = [diff.as_text(one) for one in found]
-        output.write_text(layout.written(tables, notes, options), options.out)
+        layout.write(tables, notes, options)
     return 2 if any(pair.is_worse for one in found for pair in one.pairs) else 0

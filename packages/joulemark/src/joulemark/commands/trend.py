@@ -44,5 +44,5 @@ def run(options: argparse.Namespace) -> int:
         output.write([trend.records(found)], options.format, options.out)
     else:
         tables = [trend.as_text(one) for one in found]
-        output.write_text(layout.written(tables, trend.notes(found), options), options.out)
+        layout.write(tables, trend.notes(found), options)
     return 2 if any(one.is_worse for one in found) else 0

@@ -75,5 +75,5 @@ def run(options: argparse.Namespace) -> int:
         output.write([rows], options.format, options.out)
     else:
         tables, notes = [joblist.as_text(rows)], joblist.notes(rows)
-        output.write_text(layout.written(tables, notes, options), options.out)
+        layout.write(tables, notes, options)
     return 0

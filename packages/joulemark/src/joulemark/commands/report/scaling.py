@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         output.write([scaling.records(found)], options.format, options.out)
     else:
         tables = [scaling.as_text(one) for one in found]
-        output.write_text(layout.written(tables, scaling.notes(found), options), options.out)
+        layout.write(tables, scaling.notes(found), options)
     if options.plot:
         from joulemark.plots import chart
         from joulemark.plots.scaling import charts

@@ -84,5 +84,5 @@ def run(options: argparse.Namespace) -> int:
         tables += table.comparison(series, *options.compare)
         notes.append(table.LEGEND_RATIOS)
     notes += table.summary(series)
-    output.write_text(layout.written(tables, notes, options), options.out)
+    layout.write(tables, notes, options)
     return 0

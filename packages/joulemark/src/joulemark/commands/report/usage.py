@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         has_days = period or days != (None, None)
         names = {zones[one.cluster].name for one in found} if has_days else ()
         tables, notes = [usage.as_text(groups, options.by)], usage.notes(groups, names)
-        output.write_text(layout.written(tables, notes, options), options.out)
+        layout.write(tables, notes, options)
     if options.plot:
         from joulemark.plots import bars
 
@@ -122,8 +122,7 @@ def _run_budget(options: argparse.Namespace) -> int:
     if options.format in output.FORMATS:
         output.write([budget.as_records(found)], options.format, options.out)
     else:
-        text = layout.written([budget.as_text(found)], [budget.LEGEND], options)
-        output.write_text(text, options.out)
+        layout.write([budget.as_text(found)], [budget.LEGEND], options)
     for line in budget.warnings(found, options.levels, Zone(site.timezone).today()):
         print(f"joulemark: {line}", file=sys.stderr)
     return 0

@@ -32,6 +32,5 @@ def run(options: argparse.Namespace) -> int:
     if options.format in output.FORMATS:
         output.write([correction.as_records(found)], options.format, options.out)
     else:
-        text = layout.written([correction.as_text(found)], [], options)
-        output.write_text(text, options.out)
+        layout.write([correction.as_text(found)], [], options)
     return 0
