@@ -54,10 +54,8 @@ def _keep(session: Session, parts: sums.Kept) -> None:
     for key in parts.sums:
         where = " AND ".join(f"{name} = ?" for name in KEPT_KEY)
         for row in session.rows(f"SELECT {', '.join(KEPT)} FROM kept WHERE {where}", key):
-            parts.add(key, row[len(KEPT_KEY)], sums.kept_numbers(row[len(KEPT_KEY) + 1 :]))
-    rows = [
-        (*key, parts.months[key], *sums.kept_row(numbers)) for key, numbers in parts.sums.items()
-    ]
+            parts.add(key, sums.kept_numbers(row[len(KEPT_KEY) :]))
+    rows = [(*key, *sums.kept_row(numbers)) for key, numbers in parts.sums.items()]
     session.upsert("kept", tuple(KEPT), KEPT_KEY, rows)
 
 

@@ -213,7 +213,7 @@ THIRD: list[Step] = [
 
 # What store.sums sums: of pruned jobs only this is left. Energies may be too great for 63 bits.
 KEPT = {
-    **dict.fromkeys(("Payer", "FirstDay", "LastDay", "Day", "Month"), "BIGINT"),
+    **dict.fromkeys(("Payer", "FirstDay", "LastDay", "Day"), "BIGINT"),
     **dict.fromkeys(("energy_uj", "overhead_uj"), "{name}"),
     **dict.fromkeys(("systematic_uj", "random_uj2"), "DOUBLE PRECISION"),
     **dict.fromkeys(("overhead_systematic_uj", "overhead_random_uj2"), "DOUBLE PRECISION"),

@@ -250,24 +250,28 @@ class _Split:
         self, payer: int, zone: Zone, start_ns: int, end_ns: int, numbers: list[int | float]
     ) -> None:
         """A job that saw several days."""
-        for *when, begin_ns, until_ns in self._periods(zone, start_ns, end_ns):
-            part = _part(numbers, begin_ns - start_ns, until_ns - start_ns, end_ns - start_ns)
+        for *when, part in self.parts(zone, start_ns, end_ns, numbers):
             _add(self.sums, (payer, *when), part)
 
     def add_kept(self, rows: Iterable[tuple]) -> None:
         """What is left of pruned jobs: those of the same days are counted once in a period."""
         counted = set()
-        for payer, first, last, day, of_month, *row in rows:
-            when = (of_month if self._period else None, day if self._period == "day" else None)
+        for payer, first, last, day, *row in rows:
+            of_month = month(day) if self._period else None
+            when = (of_month, day if self._period == "day" else None)
             part, group = kept_numbers(row), (payer, first, last, *when)
             if group in counted:
                 part = [0 if kind in (FLAG, KNOWN) else n for kind, n in zip(_KINDS, part)]
             counted.add(group)
             _add(self.sums, (payer, *when), part)
 
-    def days(self, zone: Zone, start_ns: int, end_ns: int) -> Iterator[tuple[int, int, int]]:
-        """(day, from, until), of a split by days."""
-        return (rest for _, *rest in self._periods(zone, start_ns, end_ns))
+    def parts(
+        self, zone: Zone, start_ns: int, end_ns: int, numbers: list[int | float]
+    ) -> Iterator[tuple[int | None, int | None, list[int | float]]]:
+        """(month, day, its part) of each period within the bounds that a job saw."""
+        for *when, begin_ns, until_ns in self._periods(zone, start_ns, end_ns):
+            ends = begin_ns - start_ns, until_ns - start_ns
+            yield *when, _part(numbers, *ends, end_ns - start_ns)
 
     def _periods(self, zone: Zone, start_ns: int, end_ns: int) -> Iterator[tuple]:
         """(month, day, from, until) of those that a time from start_ns to end_ns saw."""
@@ -291,7 +295,7 @@ class _Split:
 
 # -- what is left of pruned jobs ------------------------------------------------------------------
 
-_KEPT_NAMES = tuple(KEPT)[len(KEPT_KEY) + 1 :]
+_KEPT_NAMES = tuple(KEPT)[len(KEPT_KEY) :]
 _KEPT_AT = [_AT(name) for name in _KEPT_NAMES]
 
 
@@ -319,13 +323,12 @@ class Kept:
 
     def __init__(self):
         self.sums: dict[tuple[int, int, int, int], list[int | float]] = {}
-        self.months: dict[tuple[int, int, int, int], int] = {}
 
     def add_jobs(self, session: Session, jobs: list[tuple[str, int]], zones: Zones) -> None:
         """All runs of jobs, which are sorted."""
         split, (first, last) = _Split("day", None, None), (jobs[0], jobs[-1])
         rows = session.rows(
-            "SELECT Cluster, Job, Payer, Day, LastDay, Month, Start_ns, End_ns,"
+            "SELECT Cluster, Job, Payer, Day, LastDay, Start_ns, End_ns,"
             f" {_of_one()} FROM job_run WHERE Step = 'job' AND Payer > 0"
             " AND (Cluster > ? OR (Cluster = ? AND Job >= ?))"
             " AND (Cluster < ? OR (Cluster = ? AND Job <= ?))",
@@ -333,18 +336,16 @@ class Kept:
         )
         wanted = set(jobs)
         for row in (row for row in rows if row[:2] in wanted):
-            cluster, _, payer, day, last_day, of_month, start_ns, end_ns = row[:8]
-            numbers = _numbers(row[8:])
+            cluster, _, payer, day, last_day, start_ns, end_ns = row[:7]
+            numbers = _numbers(row[7:])
             if last_day is None:
-                self.add((payer, day, day, day), of_month, numbers)
+                self.add((payer, day, day, day), numbers)
                 continue
-            for when, begin_ns, until_ns in split.days(zones[cluster], start_ns, end_ns):
-                part = _part(numbers, begin_ns - start_ns, until_ns - start_ns, end_ns - start_ns)
-                self.add((payer, day, last_day, when), month(when), part)
+            for _, when, part in split.parts(zones[cluster], start_ns, end_ns, numbers):
+                self.add((payer, day, last_day, when), part)
 
-    def add(self, key: tuple[int, int, int, int], of_month: int, numbers: list) -> None:
+    def add(self, key: tuple[int, int, int, int], numbers: list[int | float]) -> None:
         """A part."""
-        self.months[key] = of_month
         _add(self.sums, key, numbers)
 
 
