@@ -319,6 +319,7 @@ class _Update:
 
     def __post_init__(self):
         self._zones = zones.Zones(self.session)
+        self._corrections = corrections.by_job(self.session)
         self._asked = self.request.jobs if self.request.print_comment else set()
 
     def jobs(self, changed: set[tuple[str, int]]) -> list[str]:
@@ -352,7 +353,7 @@ class _Update:
         for row in rows:
             row.update(Cluster=cluster, Job=job, Payer=None, **self.charge.of(row, run))
             row.update(zone.columns(row["Start_ns"], row["End_ns"], row["Step"]))
-        correction.apply(rows[0], corrections.of_job(self.session, cluster, job))
+        correction.apply(rows[0], self._corrections.get((cluster, job), []))
         rows[0]["Payer"] = nodes.payer(
             self.session,
             cluster,

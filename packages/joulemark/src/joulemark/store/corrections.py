@@ -35,10 +35,12 @@ def add(session: Session, one: Correction) -> None:
     session.insert("correction", COLUMNS, [one])
 
 
-def of_job(session: Session, cluster: str, job: int) -> list[Correction]:
-    """The job's, the first first."""
-    rows = session.rows(f"{SELECT} WHERE Cluster = ? AND Job = ? ORDER BY Number", (cluster, job))
-    return [Correction(*row) for row in rows]
+def by_job(session: Session) -> dict[tuple[str, int], list[Correction]]:
+    """Each job's, the first first: people make few, and a merge has many jobs."""
+    found: dict[tuple[str, int], list[Correction]] = {}
+    for one in sorted(all_of(session), key=lambda one: one.number):
+        found.setdefault((one.cluster, one.job), []).append(one)
+    return found
 
 
 def all_of(session: Session) -> list[Correction]:

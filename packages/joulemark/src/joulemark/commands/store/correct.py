@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     cluster = options.cluster or site.cluster
     with store.writing(site.store) as session:
         before = _job_row(jobs.job_rows(session, cluster, options.job), cluster, options.job)
-        number = len(corrections.of_job(session, cluster, options.job)) + 1
+        number = len(corrections.by_job(session).get((cluster, options.job), ())) + 1
         made = corrections.Correction(
             *(cluster, options.job, number, time.time_ns(), _author()),
             *(options.charge, options.energy, options.why),
