@@ -11,13 +11,13 @@ from pathlib import Path
 
 from joulemark import units
 from joulemark.accounting import usage
+from joulemark.accounting.rates import J_PER_KWH
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, Text
 from joulemark.store import sums
 from joulemark.store.days import EPOCH
 from joulemark.store.session import Session
 
-J_PER_KWH = 3.6e6
 EXAMPLE = "account,kWh,from,until, such as blue,5000,2026-01-01,2026-12-31"
 LEGEND = (
     "Used: energy of the account's jobs in these days, both included, on all clusters of the "
@@ -102,13 +102,18 @@ def _refuse_twice(path: Path, found: list[Budget]) -> None:
 
 
 def states(session: Session, budgets: Iterable[Budget]) -> list[State]:
-    """Of each budget, by the store's figures."""
-    return [_state(session, one) for one in budgets]
+    """Of each budget, by the store's figures, asked once for budgets of the same days."""
+    uses: dict[tuple[int, int], list[sums.Use]] = {}
+    found = []
+    for one in budgets:
+        days = one.first.toordinal() - EPOCH, one.last.toordinal() - EPOCH + 1
+        if days not in uses:
+            uses[days] = sums.uses(session, None, *days)
+        found.append(_state(one, [use for use in uses[days] if use.account == one.account]))
+    return found
 
 
-def _state(session: Session, one: Budget) -> State:
-    days = one.first.toordinal() - EPOCH, one.last.toordinal() - EPOCH + 1
-    found = [use for use in sums.uses(session, None, *days) if use.account == one.account]
+def _state(one: Budget, found: list[sums.Use]) -> State:
     if not found:
         return State(one, 0, None, 0.0, "")
     (group,) = usage.group(found, [])

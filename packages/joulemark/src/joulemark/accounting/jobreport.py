@@ -21,11 +21,10 @@ from joulemark.accounting.job import (
     used,
 )
 from joulemark.accounting.jobrecord import UJ_PER_J, few
-from joulemark.accounting.rates import UJ_PER_KWH
+from joulemark.accounting.rates import J_PER_KWH
 from joulemark.layout import ESTIMATE_MARK, ESTIMATED, LEGEND_ESTIMATED, Text
 from joulemark.units import cell, digits
 
-J_PER_KWH = UJ_PER_KWH / UJ_PER_J
 LEAST_KWH = 0.1  # below it joules are as easy to read
 LOW_CPU_USE = 0.4  # one thread on each core of two threads is a use of a half
 SHOWN_RUNS = 20  # of an array, in a table for people

@@ -10,6 +10,7 @@ from pathlib import Path
 from joulemark.errors import UserError
 
 UJ_PER_KWH = 3_600_000_000_000
+J_PER_KWH = UJ_PER_KWH / 1_000_000
 NS_PER_S = 1_000_000_000
 
 
