@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +47,13 @@ def test_a_refund_takes_the_charge_from_all_sums(measured):
     assert row["Notes"].startswith("charged 25 % of 100.0 J: its node failed (")
     group = usage(measured)
     assert (group["energy_uj"], group["jobs"]) == (125_000_000, 2)
+
+
+def test_an_estimate_stays_marked(site):
+    site.leave(12, accounts=[builders.account(method="model", estimated=True)])
+    site.out("merge")
+    said = correct(site, "12", "--charge", "25%")
+    assert said == "job 12: ~100.0 J +- 2.0 J -> ~25.0 J +- 0.5 J\n"
 
 
 def test_an_energy_stands_for_the_measured_one(measured):

@@ -155,7 +155,10 @@ def test_overhead_is_beside_the_energy(site):
 
 
 def test_an_estimate_is_marked_and_said(site):
-    leave(site, 20, builders.account(method="model", estimated=True))
+    guessed = {"method": "model", "estimated": True}
+    step = builders.account("0", 50 * UJ, 5, regions=[REGION], **guessed)
+    leave(site, 20, builders.account(**guessed), step)
+    assert row(site, "0 solve", "20") == ["~40.0", "1.00", "~10.0", "4.00", "2"]
     assert lines(site, "20")[0] == "Job 20: COMPLETED, energy ESTIMATED by a model, not measured"
     assert row(site, "Energy [J]", "20")[0] == "~100"
     assert record(site, "20")["estimated_jobs"] == 1

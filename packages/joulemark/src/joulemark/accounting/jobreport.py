@@ -192,7 +192,7 @@ def as_text(job: Job) -> tuple[list[Text], list[str]]:
         tables.append(_table("Steps", ["Step", *HEADS], body))
     found = regions(job)
     if found:
-        tables.append(_of_regions(found))
+        tables.append(_of_regions(found, ESTIMATE_MARK if group.estimated_jobs else ""))
     notes = [*knowledge(job), *hints(job), LEGEND]
     notes += [LEGEND_ESTIMATED] if group.estimated_jobs else []
     notes += [LEGEND_PARTIAL] if usage.is_partial(group) else []
@@ -318,12 +318,14 @@ def _of_runs(job: Job) -> Text:
     return _table(title, ["Job", *HEADS], body)
 
 
-def _of_regions(found: list[dict]) -> Text:
+def _of_regions(found: list[dict], mark: str) -> Text:
+    """mark: of a job whose energy a model estimated."""
     body = [
         [
             f"{region['step']} {region['name']}",
-            *(_in_j(region[key]) for key in ("energy_uj", "uncertainty_uj")),
-            _in(_power_w(region), "W"),
+            mark + _in_j(region["energy_uj"]),
+            _in_j(region["uncertainty_uj"]),
+            mark + _in(_power_w(region), "W"),
             digits(region["seconds"]),
             str(region["count"]),
         ]

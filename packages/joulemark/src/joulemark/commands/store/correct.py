@@ -125,4 +125,7 @@ def _leave_comment(site, lines: list[str]) -> None:
 
 
 def _energy(row: dict) -> str:
-    return f"{row['ConsumedEnergy_uj'] / 1e6:.1f} J +- {row['UncertaintyJoules']:.1f} J"
+    from joulemark.layout import ESTIMATE_MARK
+
+    mark = ESTIMATE_MARK if row["Estimated"] else ""
+    return f"{mark}{row['ConsumedEnergy_uj'] / 1e6:.1f} J +- {row['UncertaintyJoules']:.1f} J"
