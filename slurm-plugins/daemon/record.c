@@ -63,6 +63,10 @@ static double meter_uncertainty_uj(const jm_meter *meter) {
     return 2 * hypot(meter->systematic_uj, sqrt(meter->variance_uj2));
 }
 
+static uint64_t meter_uj(const jm_meter *meter) {
+    return meter->energy_uj > 0 ? (uint64_t)meter->energy_uj : 0;
+}
+
 /* A region within another has the name "outer/inner", and its parent's name beside it. */
 static void put_region(FILE *out, const jm_region_book *book, int index) {
     const jm_region *region = &book->list[index];
@@ -81,8 +85,8 @@ static void put_region(FILE *out, const jm_region_book *book, int index) {
             ", \"count\": %" PRIu64 ", \"seconds\": %.9f, \"energy_uj\": %" PRIu64
             ", \"uncertainty_uj\": %.0f, \"exclusive_seconds\": %.9f, \"exclusive_uj\": %" PRIu64
             ", \"exclusive_uncertainty_uj\": %.0f}",
-            region->count, (double)whole->duration_ns / 1e9, whole->energy_uj,
-            meter_uncertainty_uj(whole), (double)own->duration_ns / 1e9, own->energy_uj,
+            region->count, (double)whole->duration_ns / 1e9, meter_uj(whole),
+            meter_uncertainty_uj(whole), (double)own->duration_ns / 1e9, meter_uj(own),
             meter_uncertainty_uj(own));
 }
 

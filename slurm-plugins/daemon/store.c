@@ -235,8 +235,8 @@ static int put_channel(jm_store *store, const jm_ledger *ledger, int i) {
 static int put_region(jm_store *store, int64_t account, int id, const jm_region *region) {
     const jm_meter *whole = &region->inclusive, *own = &region->exclusive;
     return put(store, PUT_REGION, "iiisiiiddiidd", account, (int64_t)id, (int64_t)region->parent,
-               region->name, i64(region->count), whole->duration_ns, i64(whole->energy_uj),
-               whole->systematic_uj, whole->variance_uj2, own->duration_ns, i64(own->energy_uj),
+               region->name, i64(region->count), whole->duration_ns, whole->energy_uj,
+               whole->systematic_uj, whole->variance_uj2, own->duration_ns, own->energy_uj,
                own->systematic_uj, own->variance_uj2);
 }
 
@@ -460,7 +460,7 @@ static void load_balance(jm_ledger *ledger, sqlite3_stmt *row) {
 
 static jm_meter meter_at(sqlite3_stmt *row, int column) {
     return (jm_meter){.duration_ns = sqlite3_column_int64(row, column),
-                      .energy_uj = u64_at(row, column + 1),
+                      .energy_uj = sqlite3_column_int64(row, column + 1),
                       .systematic_uj = sqlite3_column_double(row, column + 2),
                       .variance_uj2 = sqlite3_column_double(row, column + 3)};
 }

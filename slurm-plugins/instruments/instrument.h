@@ -118,7 +118,8 @@ typedef struct {
     bool takes_domain;          /* `domain` may be given for the instrument */
     bool takes_idle;            /* idle_w may be given for the instrument */
     bool prompt;                /* local and answered at once: read at every tick */
-    bool common; /* others set its phase: many nodes' readings may be of one moment */
+    bool at_marks; /* local, but slow: read at a region's marks too, which wait for it */
+    bool common;   /* others set its phase: many nodes' readings may be of one moment */
     /* 0 and *self, or -1 and why (with the key and the fix). Touches no network: a peer that is
      * down today must not cost the instrument tomorrow. */
     int (*open)(const jm_instrument_config *config, void **self, jm_message *why);

@@ -10,8 +10,10 @@ static const double UJ_PER_J = 1e6;
 /* Between two readings of a counter that moves each millisecond. */
 static const double SHORTEST_S = 1e-3;
 
-/* Shorter intervals of a counter tell more of its steps than of the power. */
+/* Shorter intervals of a counter tell more of its steps than of the power, ... */
 static const int64_t POWER_NS = 10000000;
+/* ... and shorter than so many times its values may be old, more of when they were made. */
+static const double POWER_JITTERS = 2;
 
 /* The time up to boot_ns cannot be vouched for; each moment is told once. */
 static void tell_lost(jm_channel *channel, int64_t boot_ns) {
@@ -142,7 +144,8 @@ static void take_counter(jm_channel *channel, uint64_t value, int64_t boot_ns) {
     int64_t step_ns = boot_ns - channel->moved_boot_ns;
     channel->moved_uj += energy_uj;
     channel->moved |= energy_uj > 0;
-    if (energy_uj == 0 || step_ns < POWER_NS)
+    double jitters_ns = POWER_JITTERS * channel->info.error.jitter_s * NS_PER_S;
+    if (energy_uj == 0 || step_ns < POWER_NS || (double)step_ns < jitters_ns)
         return;
     double mean_w = (double)channel->moved_uj / ((double)step_ns / NS_PER_S) / UJ_PER_J;
     if (is_polled_counter(channel))

@@ -150,13 +150,22 @@ jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *accoun
     return out;
 }
 
-/* A close may have given back what came after Slurm's last question. */
-static uint64_t rise(uint64_t before, uint64_t now) {
-    return now > before ? now - before : 0;
+double jm_account_over_uj(const jm_ledger *ledger, const jm_account *account, int channel) {
+    if (jm_claims_are_of(ledger, channel))
+        return 0;
+    return (double)ledger->channels[channel].over_uj * account->balance[channel].share;
+}
+
+/* Charged since it was seen; below 0 where that was too much. */
+static int64_t rise(const jm_ledger *ledger, const jm_account *account, int channel) {
+    const jm_balance *now = &account->balance[channel], *before = &account->seen[channel];
+    double over_uj = jm_account_over_uj(ledger, account, channel) - before->over_uj;
+    return (int64_t)now->energy_uj - (int64_t)before->energy_uj - llround(over_uj);
 }
 
 jm_charge jm_account_gained(const jm_ledger *ledger, const jm_account *account) {
     jm_estimate sum = {0};
+    int64_t energy_uj = 0;
     for (int c = 0; c < ledger->n_channels; c++) {
         const jm_balance *now = &account->balance[c], *before = &account->seen[c];
         if (!ledger->channels[c].outermost)
@@ -166,9 +175,9 @@ jm_charge jm_account_gained(const jm_ledger *ledger, const jm_account *account) 
             .common_uj2 = fmax(0, now->common_uj2 - before->common_uj2),
             .variance_uj2 = fmax(0, now->variance_uj2 - before->variance_uj2)};
         add_errors(&sum, &gained);
-        sum.energy_uj += rise(before->energy_uj, now->energy_uj);
+        energy_uj += rise(ledger, account, c);
     }
-    return (jm_charge){.energy_uj = sum.energy_uj,
+    return (jm_charge){.energy_uj = energy_uj,
                        .systematic_uj = sum.systematic_uj,
                        .variance_uj2 =
                            sum.common_uj * sum.common_uj + sum.random_uj * sum.random_uj};
@@ -179,7 +188,7 @@ jm_edge jm_account_edge(const jm_ledger *ledger, const jm_account *account, int6
     jm_edge edge = {0};
     for (int c = 0; c < ledger->n_channels && dt_ns > 0; c++) {
         const jm_channel *channel = &ledger->channels[c];
-        double gained_uj = (double)rise(account->seen[c].energy_uj, account->balance[c].energy_uj);
+        double gained_uj = fmax(0, (double)rise(ledger, account, c));
         double power_w = gained_uj / UJ_PER_J / ((double)dt_ns / NS_PER_S);
         double held_uj = sqrt(jm_channel_unseen_variance(channel)) * account->balance[c].share;
         int64_t held_ns = channel->settled_boot_ns - channel->last_boot_ns;

@@ -204,7 +204,8 @@ static double alike_of_line(const jm_channel *channel, const jm_balance *balance
  */
 static void charge(jm_balance *balance, jm_part part, jm_share share, const slice *tick) {
     const jm_error_budget *error = &tick->channel->info.error;
-    double idle = share.idle, busy = share.busy;
+    /* Of nothing all shares are 0: they are what they were. */
+    double idle = share.idle, busy = tick->whole.energy_uj > 0 ? share.busy : balance->share;
     bool counts = tick->channel->info.method == JM_METHOD_COUNTER;
     /* Of a power at its begin all that it draws; a counter's is in what is known, but not when.
      * Shares since the last value grow together: only at a value one is another's. */

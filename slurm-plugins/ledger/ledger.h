@@ -86,6 +86,7 @@ typedef struct {
     uint64_t values;         /* values of the channel that came while it was open */
     double share;            /* of what is beyond idle, in the last tick */
     double settled_share;    /* and up to the last value */
+    double over_uj;          /* of what marks have seen: beyond what the channel showed by then */
     bool begun;              /* it has had a tick */
     jm_claim claim, rest;    /* and of a job what is no running step's */
 } jm_balance;
@@ -277,6 +278,9 @@ jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *accoun
 /* Since it was seen last: channels' errors add as those of the whole account do; and the random
  * error of one mark between, after dt_ns. */
 jm_charge jm_account_gained(const jm_ledger *ledger, const jm_account *account);
+/* Of a channel's energy that nobody gives back: the account's part of what is charged beyond what
+ * it shows, which the next ones get less. */
+double jm_account_over_uj(const jm_ledger *ledger, const jm_account *account, int channel);
 jm_edge jm_account_edge(const jm_ledger *ledger, const jm_account *account, int64_t dt_ns);
 
 /* From now on marks of the account are taken; the last tick was at boot_ns. */

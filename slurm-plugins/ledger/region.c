@@ -85,7 +85,7 @@ static double error_of(const jm_edge *edge, int64_t ran_ns) {
 static jm_charge charge_at(const jm_interval *tick, int64_t boot_ns) {
     double f = part_of(tick, boot_ns - tick->from_ns);
     jm_charge at = tick->before;
-    at.energy_uj += (uint64_t)llround((double)tick->gained.energy_uj * f);
+    at.energy_uj += llround((double)tick->gained.energy_uj * f);
     at.samples += boot_ns >= tick->to_ns ? tick->gained.samples : 0;
     at.systematic_uj += tick->gained.systematic_uj * f;
     at.variance_uj2 += tick->gained.variance_uj2 * f;
@@ -137,8 +137,9 @@ static jm_visit_sum sum_up(const jm_visit *visit, int64_t boot_ns, const jm_inte
     return (jm_visit_sum){
         .region = visit->region,
         .duration_ns = ran_ns,
-        /* A close may have given back what came after Slurm's last question. */
-        .energy_uj = end.energy_uj > visit->at.energy_uj ? end.energy_uj - visit->at.energy_uj : 0,
+        .energy_uj = end.energy_uj > visit->at.energy_uj
+                         ? (uint64_t)(end.energy_uj - visit->at.energy_uj)
+                         : 0,
         .samples = end.samples - visit->at.samples,
         .uncertainty_uj = 2 * hypot(systematic_uj, sqrt(variance)),
     };
@@ -176,7 +177,7 @@ static void settle(jm_meter *meter, const jm_interval *tick) {
     meter->tick_ns = 0;
     meter->duration_ns += ran_ns;
     double f = part_of(tick, ran_ns);
-    meter->energy_uj += (uint64_t)llround((double)tick->gained.energy_uj * f);
+    meter->energy_uj += llround((double)tick->gained.energy_uj * f);
     meter->systematic_uj += tick->gained.systematic_uj * f;
     meter->variance_uj2 += tick->gained.variance_uj2 * f + doubt(tick, f);
     if (f < 1)
@@ -193,6 +194,8 @@ void jm_region_settle(jm_region_book *book, const jm_interval *tick) {
 static void see(const jm_ledger *ledger, jm_account *account, int64_t boot_ns) {
     size_t size = (size_t)ledger->n_channels * sizeof *account->balance;
     memcpy(account->seen, account->balance, size);
+    for (int c = 0; c < ledger->n_channels; c++)
+        account->seen[c].over_uj = jm_account_over_uj(ledger, account, c);
     account->regions.seen_ns = boot_ns;
     account->regions.seen.samples = account->samples;
 }

@@ -15,9 +15,11 @@
 
 enum { JM_REGION_NAME_MAX = 96, JM_REGIONS_MAX = 4096, JM_REGION_DEPTH_MAX = 32 };
 
-/* What an account was charged up to some moment, or between two; k=1. */
+/* What an account was charged up to some moment, or between two; k=1. Where a tick was charged too
+ * much, for a power was held that had fallen, the next ones give that back. */
 typedef struct {
-    uint64_t energy_uj, samples;
+    int64_t energy_uj;
+    uint64_t samples;
     double systematic_uj, variance_uj2;
 } jm_charge;
 
@@ -41,7 +43,7 @@ typedef struct {
     int64_t since_ns; /* with users: CLOCK_BOOTTIME of the first's coming, in this tick */
     int64_t tick_ns;  /* ran in this tick before that */
     int64_t duration_ns;
-    uint64_t energy_uj;
+    int64_t energy_uj; /* below 0: as yet it gives back more than it has */
     double systematic_uj, variance_uj2;
 } jm_meter;
 

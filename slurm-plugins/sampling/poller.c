@@ -132,7 +132,8 @@ static void *run(void *opaque) {
     pthread_mutex_lock(&poller->lock);
     while (!poller->stopping) {
         instant moment = now();
-        if (poller->asked) {
+        const bool asked = poller->asked;
+        if (asked) {
             moment.real_ns = poller->asked_real_ns;
             moment.boot_ns = poller->asked_boot_ns;
         } else if (moment.monotonic_ns < due_ns) {
@@ -148,9 +149,9 @@ static void *run(void *opaque) {
         int64_t after_ns = jm_clock_ns(CLOCK_MONOTONIC);
         if (prompt)
             due_ns = after_ns + (first ? SECOND_VALUE_NS : pause_ns);
-        else
+        else if (!asked) /* one that was asked for is beside the period */
             due_ns += first ? jm_random_phase_ns(pause_ns) : pause_ns;
-        first = false;
+        first = first && asked && !prompt;
         if (due_ns < after_ns) /* missed turns are not made up for */
             due_ns = after_ns + pause_ns - (after_ns - due_ns) % pause_ns;
     }
@@ -222,6 +223,13 @@ bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns, jm_asked
         poller->asked_by = JM_ASKED_BY_MARK; /* a slow one's powers must come at some moment */
     pthread_mutex_unlock(&poller->lock);
     return idle;
+}
+
+bool jm_poller_is_asked(jm_poller *poller) {
+    pthread_mutex_lock(&poller->lock);
+    bool asked = poller->asked && !poller->ended;
+    pthread_mutex_unlock(&poller->lock);
+    return asked;
 }
 
 bool jm_poller_wait(jm_poller *poller, int64_t deadline_ns) {

@@ -41,6 +41,9 @@ jm_poller *jm_poller_start(const jm_instrument *instrument, void *self,
 /* Ask for a reading of this moment. False: the last one asked for is not there yet. */
 bool jm_poller_ask(jm_poller *poller, int64_t real_ns, int64_t boot_ns, jm_asked asked);
 
+/* What was asked for has not come yet. */
+bool jm_poller_is_asked(jm_poller *poller);
+
 /* Wait until the reading asked for is there, at most until CLOCK_BOOTTIME deadline_ns. */
 bool jm_poller_wait(jm_poller *poller, int64_t deadline_ns);
 

@@ -18,6 +18,10 @@ enum { MAX_GAP_PERIODS = 5 };
 /* So long a tick waits for prompt instruments, and a step's launch with it: they read a file, but
  * on a busy node their threads get a CPU late. Slurm's plugins wait 100 ms for us. */
 static const int64_t PATIENCE_NS = 50000000;
+/* Between two readings that marks ask for: a GPU's counter has a new value each 100 ms. */
+static const int64_t MARKS_APART_NS = 100000000;
+/* And so many times as long as the last one took. */
+static const int64_t MARKS_REST = 20;
 /* A single board or processor may draw less; a node's meter does not. */
 static const double LOW_LIMIT_W = 1000;
 
@@ -91,6 +95,7 @@ static int open_one(jm_sampled *sampled, const jm_instrument_config *entry, jm_l
     if (!instrument || instrument->open(entry, &self, why) != 0)
         return -1;
     *sampled = (jm_sampled){.prompt = instrument->prompt,
+                            .at_marks = instrument->at_marks,
                             .period_ns = ns_of(entry->period_s),
                             .timeout_ns = ns_of(entry->timeout_s),
                             .stuck_ns = isnan(entry->stuck_s) ? 0 : ns_of(entry->stuck_s),
@@ -156,7 +161,8 @@ static void note(const look *at, jm_sickness sickness, const char *format, ...) 
 }
 
 static void judge_batch_time(const look *at, const jm_batch *batch) {
-    const jm_sampled *sampled = &at->sampler->opened[at->which];
+    jm_sampled *sampled = &at->sampler->opened[at->which];
+    sampled->took_ns = batch->took_ns;
     if (batch->took_ns > sampled->timeout_ns)
         note(at, JM_SICK_LATE, "answered after %.3f s, the time-out is %.3f s",
              (double)batch->took_ns / 1e9, (double)sampled->timeout_ns / 1e9);
@@ -269,6 +275,25 @@ void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, in
                 jm_channel_settle(&ledger->channels[channel], boot_ns, sampled->max_gap_ns);
         }
     }
+}
+
+void jm_sampler_ask_at_marks(jm_sampler *sampler, int64_t real_ns, int64_t boot_ns) {
+    for (int i = 0; i < sampler->n_opened; i++) {
+        jm_sampled *one = &sampler->opened[i];
+        int64_t apart_ns = MARKS_REST * one->took_ns;
+        if (apart_ns < MARKS_APART_NS)
+            apart_ns = MARKS_APART_NS;
+        if (one->at_marks && boot_ns - one->marks_ns >= apart_ns &&
+            jm_poller_ask(one->poller, real_ns, boot_ns, JM_ASKED_BY_MARK))
+            one->marks_ns = boot_ns;
+    }
+}
+
+bool jm_sampler_awaits_marks(const jm_sampler *sampler) {
+    bool awaits = false;
+    for (int i = 0; i < sampler->n_opened; i++)
+        awaits |= sampler->opened[i].at_marks && jm_poller_is_asked(sampler->opened[i].poller);
+    return awaits;
 }
 
 /* The part of an episode between two times; negative: none. */

@@ -12,11 +12,13 @@ typedef struct {
     char name[JM_NAME_MAX];
     char type[JM_NAME_MAX];
     jm_poller *poller;
-    bool prompt;
+    bool prompt, at_marks;
     int first_channel, n_channels;
     int64_t period_ns, timeout_ns, stuck_ns;
     int64_t max_gap_ns;
     int64_t heard_ns; /* CLOCK_BOOTTIME of the last value, or of the start */
+    int64_t took_ns;  /* how long its last call took */
+    int64_t marks_ns; /* CLOCK_BOOTTIME when it was last asked for marks */
 } jm_sampled;
 
 typedef struct {
@@ -38,6 +40,12 @@ int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *led
  */
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
                      jm_asked asked, jm_gain *gains);
+
+/* Has those that are read at marks read now, but each a tenth of a second apart at least, and a
+ * twentieth of its time at most: nobody waits here. */
+void jm_sampler_ask_at_marks(jm_sampler *sampler, int64_t real_ns, int64_t boot_ns);
+/* One of them has not answered yet. */
+bool jm_sampler_awaits_marks(const jm_sampler *sampler);
 
 /*
  * Which instruments there are and what each showed between two times (CLOCK_REALTIME), as

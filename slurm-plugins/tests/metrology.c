@@ -35,6 +35,7 @@ static const instrument INSTRUMENTS[] = {
     {"rapl", JM_METHOD_COUNTER, true, false, 1, 0, {0.05, 0, 0, 61, 0.001}},
     {"pm_counters", JM_METHOD_COUNTER, true, false, 1, 0, {0.02, 0, 0, 1e6, 0.1}},
     {"gpu_counter", JM_METHOD_COUNTER, true, false, 1, 0, {0.01, 0, 0, 1000, 0.1}},
+    {"nvml", JM_METHOD_COUNTER, false, false, 1, 0.005, {0.01, 0, 0, 1000, 0.1}},
     {"hwmon", JM_METHOD_INTEGRATED, true, false, 1, 0, {0.01, 0.1, 0.025, 0, 0.001}},
     {"ipmi", JM_METHOD_INTEGRATED, false, false, 1, 0.1, {0.02, 0, 1, 0, 0.1}},
     {"pdu", JM_METHOD_INTEGRATED, false, false, 1, 0.05, {0.01, 0.5, 0.1, 0, 0.05}},

@@ -104,8 +104,8 @@ TEST(marks_reach_their_regions) {
     expect_equal(step->regions.list[0].count, 1);
     expect_equal(visits, 2 * JM_MARK_BEGIN + 2 * JM_MARK_END);
     const jm_meter *outer = &step->regions.list[0].inclusive;
-    expect(outer->energy_uj + 2 >= (uint64_t)outer->duration_ns &&
-           outer->energy_uj <= (uint64_t)outer->duration_ns + 2);
+    expect(outer->energy_uj + 2 >= outer->duration_ns &&
+           outer->energy_uj <= outer->duration_ns + 2);
 }
 
 static void *drain(void *unused) {
@@ -185,7 +185,7 @@ TEST(a_process_that_ends_leaves_no_region_open) {
     tick();
     expect(!jm_marks_pending(marks));
     expect_equal(step->regions.list[0].inclusive.users, 0);
-    uint64_t energy_uj = step->regions.list[0].inclusive.energy_uj;
+    int64_t energy_uj = step->regions.list[0].inclusive.energy_uj;
     tick();
     expect_equal(step->regions.list[0].inclusive.energy_uj, energy_uj);
     expect(energy_uj > 0);
@@ -335,7 +335,8 @@ TEST(a_hostile_ring_harms_its_own_step_alone) {
     for (int i = 0; i < step->regions.n; i++) {
         expect(step->regions.list[i].inclusive.duration_ns >= 0);
         expect(step->regions.list[i].inclusive.duration_ns <= step->active_ns);
-        expect(step->regions.list[i].inclusive.energy_uj <= step->balance[0].energy_uj + rounds);
+        expect(step->regions.list[i].inclusive.energy_uj <=
+               (int64_t)(step->balance[0].energy_uj + rounds));
     }
     munmap(honest, sizeof *honest);
     close(theirs[0]);

@@ -9,7 +9,7 @@
 static const int64_t SECOND = 1000000000;
 
 /* The tick of second n (1, 2, ...), in which the account was charged energy_uj. */
-static jm_interval second(int64_t n, uint64_t before_uj, uint64_t energy_uj) {
+static jm_interval second(int64_t n, int64_t before_uj, int64_t energy_uj) {
     return (jm_interval){
         .from_ns = n * SECOND,
         .to_ns = (n + 1) * SECOND,
@@ -163,7 +163,7 @@ TEST(regions_are_the_union_over_their_threads) {
     char open[THREADS][JM_REGION_DEPTH_MAX];
     uint64_t inside[3] = {0}, innermost[3] = {0};
     for (int64_t tick_at = 0; tick_at < MOMENTS; tick_at += TICK) {
-        jm_interval tick = {tick_at, tick_at + TICK, .before.energy_uj = (uint64_t)tick_at,
+        jm_interval tick = {tick_at, tick_at + TICK, .before.energy_uj = tick_at,
                             .gained.energy_uj = TICK};
         for (int64_t now = tick_at; now < tick_at + TICK; now++) {
             int t = (int)random_below(THREADS), n = (int)random_below(3);

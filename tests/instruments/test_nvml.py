@@ -7,14 +7,19 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import random
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import CHECKOUT
+from tests.peers.joulemarkd import connect
 
 LOST = 15
 TEXT = "  - {type: nvml, name: gpus, period_s: 0.2, timeout_s: 5}\n"
@@ -89,6 +94,76 @@ def test_a_gpu_that_is_lost_from_the_start_is_missed(gpus, probe):
     assert run.status == 1
     assert run.values("gpu-0") == [5]
     assert any("gpu-1" in fault and "GPU is lost" in fault for fault in run.faults())
+
+
+class Card:
+    """A load, and its counter as an H200 was seen to show it: a new value each 100 ms."""
+
+    IDLE_W, BUSY_W, UPDATE_S = 80.0, 640.0, 0.1
+
+    def __init__(self, put: Callable[..., None]) -> None:
+        self._put, self._over, self._lock = put, threading.Event(), threading.Lock()
+        self._power_w, self._energy_j, self._since = self.IDLE_W, 1e6, time.monotonic()
+        self._thread = threading.Thread(target=self._show)
+
+    def draw(self, power_w: float) -> float:
+        """From now on; the joules until now."""
+        with self._lock:
+            now = time.monotonic()
+            self._energy_j += self._power_w * (now - self._since)
+            self._power_w, self._since = power_w, now
+            return self._energy_j
+
+    def _show(self) -> None:
+        while not self._over.wait(self.UPDATE_S):
+            self._put((0, 0, int(1000 * self.draw(self._power_w)), 0, 0))
+
+    def __enter__(self) -> Card:
+        self._put((0, 0, int(1000 * self._energy_j), 0, 0))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def region(link, card: Card, busy_s: float) -> tuple[float, float, float]:
+    """What a kernel of so many seconds drew, what its region was told, and its uncertainty; J."""
+
+    def ask(request: str) -> dict[str, str]:
+        link.send(request.encode())
+        verb, *fields = link.recv(4096).decode().split()
+        assert verb == "ok", f"{request}: {verb} {fields}"
+        return dict(field.split("=", 1) for field in fields)
+
+    ask("region_begin name=kernel")
+    begun_j = card.draw(card.BUSY_W)
+    time.sleep(busy_s)
+    drew_j = card.draw(card.IDLE_W) - begun_j
+    told = ask("region_end name=kernel")
+    return drew_j, float(told["energy_uj"]) / 1e6, float(told["uncertainty_uj"]) / 1e6
+
+
+def test_a_short_kernel_is_told_its_own_energy(gpus, daemon, monkeypatch):
+    """Shorter than the second between two readings: those at its marks tell, and its error bar
+    holds, whatever ran before it."""
+    monkeypatch.setenv("NVML_STUB_MS", "4")
+    choose, told = random.Random(1), []
+    with ExitStack() as stack:
+        card = stack.enter_context(Card(gpus))
+        running = stack.enter_context(daemon("  - {type: nvml, name: gpus}\n"))
+        link = stack.enter_context(connect(running.socket))
+        link.send(f"open job=1 step=0 uid={os.geteuid()} job_cpus=1 gpus=0".encode())
+        assert link.recv(4096).startswith(b"ok")
+        for _ in range(14):
+            time.sleep(choose.uniform(0.05, 0.9))
+            told.append(region(link, card, choose.uniform(0.3, 0.6)))
+    wrong = [one for one in told if abs(one[1] - one[0]) > one[2]]
+    assert len(wrong) <= 1, f"{wrong} of {told}"  # 95 % each
+    # a value may be 100 ms old at either end, and that is all
+    far = [one for one in told if abs(one[1] - one[0]) > 2.2 * card.UPDATE_S * card.BUSY_W]
+    assert not far, f"{far} of {told}"
 
 
 def test_no_driver_says_what_to_do(gpus, stub_folder, probe, monkeypatch):

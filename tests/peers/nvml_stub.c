@@ -2,10 +2,12 @@
 // libnvidia-ml.so.1 with the ABI that NVIDIA documents, for machines without a GPU: its values come
 // from the file $NVML_STUB, read at each call, one line a GPU:
 //     UUID MINOR RESULT ENERGY_MJ POWER_MW MIG
-// RESULT is what calls about the GPU return; an ENERGY_MJ or POWER_MW of -1 is not supported.
+// RESULT is what calls about the GPU return; an ENERGY_MJ or POWER_MW of -1 is not supported. The
+// counter's takes $NVML_STUB_MS milliseconds: 3 in the median, 15 at most were seen on an H200.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     SUCCESS = 0,
@@ -139,8 +141,15 @@ result nvmlDeviceGetUUID(device given, char *uuid, unsigned length) {
         return found;                                                                              \
     }
 GETTER(nvmlDeviceGetMinorNumber, unsigned, minor)
-GETTER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, energy_mj)
+GETTER(read_energy, unsigned long long, energy_mj)
 GETTER(nvmlDeviceGetPowerUsage, unsigned, power_mw)
+
+result nvmlDeviceGetTotalEnergyConsumption(device given, unsigned long long *energy_mj) {
+    const char *ms = getenv("NVML_STUB_MS");
+    if (ms)
+        usleep(1000 * (unsigned)atoi(ms));
+    return read_energy(given, energy_mj);
+}
 
 /* An H100's: 200 to 700 W. */
 result nvmlDeviceGetPowerManagementLimitConstraints(device given, unsigned *least_mw,
