@@ -1,18 +1,19 @@
 // What a GPU can do, by the plainest calls: tests/bench/gpu holds the benchmarks against it.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //
-//     gpu_peers copy|dgemm|fft...
+//     gpu_peers copy|dgemm|fft|getrf...
 //
 // Prints a line a figure, NAME VALUE: copy (bytes read and written a second by cudaMemcpy inside
-// the device), dgemm N (flop/s of cublasDgemm), fft N (cuFFTs a second, in double precision). They
-// are means of as long a time as a benchmark is measured, of random numbers: a GPU multiplies zeros
-// faster.
+// the device), dgemm N (flop/s of cublasDgemm), fft N (cuFFTs a second, in double precision), getrf
+// N (flop/s of cusolverDnDgetrf; its input is not timed). They are means of as long a time as a
+// benchmark is measured, of random numbers: a GPU multiplies zeros faster.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <cufft.h>
+#include <dlfcn.h>
 #include <functional>
 
 namespace {
@@ -21,6 +22,7 @@ constexpr float WARM_UP_MS = 200, MEASURED_MS = 1000;
 constexpr size_t COPY_BYTES = size_t{1} << 31; // far more than any cache holds
 constexpr int DGEMM_SIZES[] = {4096, 8192};
 constexpr int FFT_SIZES[] = {1 << 18, 1 << 21, 1 << 24};
+constexpr int GETRF_SIZES[] = {8063, 20000, 40000};
 
 void demand(bool ok, const char *what) {
     if (ok)
@@ -130,13 +132,74 @@ void ffts() {
         fft(n);
 }
 
+// What is called of cuSOLVER's ABI (NVIDIA's manual): 260 MB that only this peer needs, and only
+// where it runs.
+struct Cusolver {
+    using Handle = void *;
+    int (*create)(Handle *);
+    int (*work_size)(Handle, int m, int n, double *a, int lda, int *count);
+    int (*getrf)(Handle, int m, int n, double *a, int lda, double *work, int *pivots, int *info);
+};
+
+template <typename Function> void load(void *library, const char *name, Function *function) {
+    *function = reinterpret_cast<Function>(dlsym(library, name));
+    demand(*function != nullptr, name);
+}
+
+Cusolver load_cusolver() {
+    Cusolver its;
+    void *library = nullptr;
+    for (const char *name : {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so"})
+        library = library != nullptr ? library : dlopen(name, RTLD_NOW);
+    demand(library != nullptr, "loading libcusolver.so");
+    load(library, "cusolverDnCreate", &its.create);
+    load(library, "cusolverDnDgetrf_bufferSize", &its.work_size);
+    load(library, "cusolverDnDgetrf", &its.getrf);
+    return its;
+}
+
+void getrf(const Cusolver &its, Cusolver::Handle handle, int n) {
+    const size_t count = static_cast<size_t>(n) * static_cast<size_t>(n);
+    double *a = allocate(count), *lu = allocate(count), *work = nullptr;
+    int *pivots = nullptr, words = 0;
+    demand(its.work_size(handle, n, n, lu, n, &words) == 0, "cusolverDnDgetrf_bufferSize");
+    demand(cudaMalloc(&work, static_cast<size_t>(words) * sizeof(double)) == cudaSuccess &&
+               cudaMalloc(&pivots, (static_cast<size_t>(n) + 1) * sizeof(int)) == cudaSuccess,
+           "cudaMalloc");
+    float all_ms = 0;
+    int solved = 0;
+    for (int run = 0; run < 2 || all_ms < MEASURED_MS; run++) {
+        cudaMemcpy(lu, a, count * sizeof(double), cudaMemcpyDeviceToDevice);
+        const float ms = time_ms(
+            [&] {
+                demand(its.getrf(handle, n, n, lu, n, work, pivots, pivots + n) == 0,
+                       "cusolverDnDgetrf");
+            },
+            1);
+        all_ms += run > 0 ? ms : 0; // the first warms up
+        solved += run > 0;
+    }
+    std::printf("getrf %d %.9g\n", n, 2.0 / 3 * n * n * n * solved / (all_ms / 1e3));
+    for (double *memory : {a, lu, work})
+        cudaFree(memory);
+    cudaFree(pivots);
+}
+
+void getrfs() {
+    const Cusolver its = load_cusolver();
+    Cusolver::Handle handle = nullptr;
+    demand(its.create(&handle) == 0, "cusolverDnCreate");
+    for (int n : GETRF_SIZES)
+        getrf(its, handle, n);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
     const struct {
         const char *name;
         void (*measure)();
-    } kinds[] = {{"copy", copy}, {"dgemm", dgemms}, {"fft", ffts}};
+    } kinds[] = {{"copy", copy}, {"dgemm", dgemms}, {"fft", ffts}, {"getrf", getrfs}};
     for (int i = 1; i < argc; i++)
         for (const auto &kind : kinds)
             if (std::strcmp(argv[i], kind.name) == 0)

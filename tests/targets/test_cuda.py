@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench import nvml
 from tests.cluster import CHECKOUT, cache_folder
 from tests.targets import backends, cuda
 
@@ -113,25 +114,65 @@ TRIAD = {"benchmark": "jm-stream", "kernel": "triad", "variant": "cuda", "unit":
     [
         ({}, True),
         ({"performance": 58e12}, False),
-        ({"variant": "cuda", "performance": 1e12}, None),
+        ({"variant": "cuda", "performance": 43e12}, True),
+        ({"variant": "cuda", "performance": 42e12}, False),
+        ({"benchmark": "jm-linpack", "variant": "cuda", "size": 8063, "performance": 5e12}, False),
+        ({"benchmark": "jm-linpack", "variant": "cuda", "size": 8063, "performance": 6e12}, True),
+        ({"benchmark": "mod2as", "variant": "cuda", "performance": 500e9}, True),
+        ({"benchmark": "mod2as", "variant": "cuda", "performance": 300e9}, False),
         ({**TRIAD, "performance": 3.7e12}, True),
         ({**TRIAD, "performance": 3.5e12}, False),
         ({**TRIAD, "variant": "cuda-peer", "performance": 0.4e12}, None),
-        ({"variant": "cufft", "size": 1 << 24, "performance": 1e12, "operations": 2e9}, True),
-        ({**QCD, "kernel": "dslash-double", "performance": 1.8e12}, True),
-        ({**QCD, "kernel": "dslash-single", "performance": 1.8e12}, False),
-        ({**QCD, "kernel": "solve", "performance": 1e9}, None),
+        (
+            {
+                "benchmark": "mod2f",
+                "variant": "cufft",
+                "size": 1 << 24,
+                "performance": 1e12,
+                "operations": 2e9,
+            },
+            True,
+        ),
+        ({**QCD, "kernel": "dslash-double", "performance": 2.5e12}, True),
+        ({**QCD, "kernel": "dslash-single", "performance": 2.5e12}, False),
+        ({**QCD, "kernel": "solve", "performance": 1e9}, False),
         ({"benchmark": "hydro", "variant": "cuda", "unit": "U/s", "performance": 14e9}, False),
         ({"benchmark": "hydro", "variant": "cuda", "unit": "U/s", "performance": 16e9}, True),
     ],
 )
 def test_the_gpu_s_benchmark_judges_by_its_peers(bench, tmp_path, changes, met):
     run = bench.Bench(tmp_path)
-    run.peers = {"copy": 4e12, "dgemm 8192": 60.5e12, f"fft {1 << 24}": 500.0}
-    run.cooked = [line(**changes)]
+    run.peers = {"copy": 4e12, "dgemm 8192": 60.5e12, f"fft {1 << 24}": 500.0, "getrf 8063": 9e12}
+    cusparse = line(benchmark="mod2as", variant="cusparse", performance=400e9)
+    run.cooked = [cusparse | {"kernel": changes.get("kernel", "mod2am")}, line(**changes)]
     *_, figure = run.figures()
     assert figure.met is met
     bench.write(tmp_path / "results.json", {"device": "A GPU"}, run, [figure])
     found = json.loads((tmp_path / "results.json").read_text())
     assert found["device"] == "A GPU" and found["cooked"] == run.cooked
     assert found["figures"][0]["met"] is met
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "peer", "met"),
+    [
+        ({"benchmark": "jm-linpack", "energy_j": 2e10}, 2.0 * 8192**3 / 2e10 / 1e9, 0.75, None),
+        ({"benchmark": "thermal", "energy_j": 1.0, "power_w": 690.0}, 690.0, 700.0, True),
+        ({"benchmark": "thermal", "energy_j": 1.0, "power_w": 500.0}, 500.0, 700.0, False),
+    ],
+)
+def test_the_gpu_s_benchmark_tells_joules(bench, tmp_path, changes, value, peer, met):
+    run = bench.Bench(tmp_path)
+    run.limit_w, run.cooked = 700.0, [line(**changes)]
+    *_, figure = run.figures()
+    assert (figure.value, figure.peer, figure.met) == (pytest.approx(value), peer, met)
+
+
+def test_the_gpu_s_counter_is_held_against_its_power(bench, tmp_path):
+    run = bench.Bench(tmp_path)
+    for counter, met in ((0.993, True), (1.06, False)):
+        run.counter = counter
+        *_, figure = run.figures("counter")
+        assert figure.met is met
+    # a second at 100 W, and one in which it rises to 300
+    assert nvml.integral_j([(0, 0, 100), (1, 0, 100), (2, 0, 300)]) == 300
