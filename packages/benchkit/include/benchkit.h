@@ -24,7 +24,7 @@ enum bk_exit {
     BK_UNVERIFIED = 1, /* a result failed its verification */
     BK_USAGE = 2,      /* wrong command line */
     BK_SYSTEM = 3,     /* out of memory, or input/output failed */
-    BK_NOTHING = 4,    /* nothing was measured: every size was skipped */
+    BK_LEFT_OUT = 4,   /* a size that --sizes names was left out, or every size */
 };
 
 /* Runs the kernel `iterations` times. */
@@ -57,6 +57,7 @@ struct bk_options {
     uint64_t *sizes;
     size_t size_count;
     unsigned table; /* whose sizes these are; 0: none's */
+    bool asked;     /* --sizes names them: to leave one out is an error */
     uint32_t kernels;
     uint32_t variants;
     unsigned threads;
@@ -248,6 +249,7 @@ struct bk_run {
     unsigned threads;                 /* of one rank: --threads, or 1 where it is not threaded */
     struct bk_check check;            /* of the variant, by small cases in `begin` */
     double rate; /* operations a second of the last size whose iteration took 1 ms; 0: none yet */
+    uint64_t rate_size; /* that size */
 };
 
 /* What a benchmark is, for bk_main. Lists of names and variants end with NULL, and have at most 32;
@@ -323,14 +325,24 @@ bool bk_refuse(const struct bk_run *run, const char *format, ...)
 struct bk_case bk_describe(const struct bk_run *run, unsigned kernel, uint64_t size,
                            double operations, const char *operation);
 
-/* Whether `count` iterations of so many operations take longer than --max-seconds-per-size, by
- * run->rate; says so in the raw output. `iterations`: what to call them there. Never with --quick.
- */
-bool bk_too_long(const struct bk_run *run, uint64_t size, double operations, unsigned count,
-                 const char *iterations);
+/* How long a size takes, for bk_too_long. */
+struct bk_growth {
+    double (*operations)(uint64_t size);                  /* of one iteration */
+    double (*seconds)(struct bk_run *run, uint64_t size); /* of one, by a short try; 0: it failed */
+    uint64_t smallest;                                    /* size that is worth a try */
+    unsigned count;         /* iterations of a measurement, at least */
+    const char *iterations; /* what to call them */
+};
+
+/* Whether a size takes longer than --max-seconds-per-size. By run->rate; where that is none yet or
+ * of a smaller size and says so, by tries of sizes that double, until it says so no more, grows no
+ * more, or the next try is long itself: a device is far below its speed at a small size. Never with
+ * --quick. Where it is true, it said so, and the run's exit code will tell of a size that was asked
+ * for. */
+bool bk_too_long(struct bk_run *run, uint64_t size, const struct bk_growth *growth);
 
 /* Whether a size is more than the `most` elements that a variant's own memory has room for; says so
- * in the raw output. `elements`: what to call them there. */
+ * as bk_too_long does. `elements`: what to call them. */
 bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements);
 
 /* Reports what was measured, as wrong if run->check was, notes run->rate where an iteration was

@@ -109,6 +109,7 @@ static void parse_table(struct parser *parser) {
         if (benchmark->tables[i].number == number) {
             copy_sizes(parser->options, benchmark->tables[i].sizes, benchmark->tables[i].count);
             parser->options->table = benchmark->tables[i].number;
+            parser->options->asked = false;
             return;
         }
     char known[128] = "";
@@ -127,6 +128,7 @@ static void parse_sizes(struct parser *parser) {
     }
     parser->options->size_count = 0;
     parser->options->table = 0;
+    parser->options->asked = true;
     const char *colon = strchr(parser->value, ':');
     if (colon != NULL) {
         parse_size_range(parser, colon);
@@ -253,6 +255,7 @@ static void parse_quick(struct parser *parser) {
     const struct bk_benchmark *benchmark = parser->benchmark;
     copy_sizes(parser->options, benchmark->quick_sizes, benchmark->quick_count);
     parser->options->table = 0;
+    parser->options->asked = false;
     parser->options->quick = true;
     parser->options->variants = bk_variants_all(benchmark);
     parser->options->min_seconds = 0.01;
@@ -363,7 +366,8 @@ static void parse_help(struct parser *parser) {
     list_names(variant_names(benchmark).of, names, sizeof names);
     printf("Variants: %s\n%s\n", names, benchmark->variants_help);
     printf("Exit code: 0 all well, 1 a result failed its verification, 2 wrong usage,\n"
-           "3 out of memory or input/output failed, 4 nothing measured: every size was skipped.\n");
+           "3 out of memory or input/output failed, 4 a size that --sizes names was left out, or\n"
+           "every size of a table.\n");
 }
 
 static const struct option *find_option(const char *argument, size_t length) {

@@ -1,6 +1,7 @@
 // A benchmark's run, from its command line to its exit code: what all of them do alike.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "session.h"
+#include "team.h"
 #include "variants.h"
 
 #include <stdarg.h>
@@ -89,14 +90,15 @@ static int run_session(struct bk_run *run) {
         return BK_SYSTEM;
     note_left_out(run);
     const bool complete = run_variants(run);
-    const bool nothing = !run->session->measured;
+    const bool nothing = !run->session->measured, left_out = run->session->left_out;
     const int status = bk_close(run->session);
     if (!complete)
         return BK_SYSTEM;
-    if (!nothing || status != BK_OK)
+    if (status != BK_OK || !(nothing || left_out))
         return status;
-    (void)bk_refuse(run, "nothing was measured; the raw output says why each size was skipped");
-    return BK_NOTHING;
+    (void)bk_refuse(run, nothing ? "nothing was measured: every size was skipped"
+                                 : "sizes that were asked for have no result: see above");
+    return BK_LEFT_OUT;
 }
 
 int bk_run_benchmark(const struct bk_benchmark *benchmark, struct bk_threads threads, int argc,
@@ -130,25 +132,67 @@ struct bk_case bk_describe(const struct bk_run *run, unsigned kernel, uint64_t s
     };
 }
 
-bool bk_too_long(const struct bk_run *run, uint64_t size, double operations, unsigned count,
-                 const char *iterations) {
-    const double seconds = count * operations / run->rate;
+static double expected_s(const struct bk_run *run, uint64_t size, const struct bk_growth *growth) {
+    return run->rate > 0 ? growth->count * growth->operations(size) / run->rate : (double)INFINITY;
+}
+
+static void set_rate(struct bk_run *run, uint64_t size, double rate) {
+    run->rate = rate;
+    run->rate_size = size;
+}
+
+// The rate at sizes that double, while it says that `size` takes too long, but grows.
+static void try_smaller(struct bk_run *run, uint64_t size, const struct bk_growth *growth) {
+    const double limit_s = run->options->max_seconds;
+    const double growing = 1.05;
+    uint64_t n = run->rate > 0 ? 2 * run->rate_size : growth->smallest;
+    n = n > growth->smallest ? n : growth->smallest;
+    for (; n < size && expected_s(run, size, growth) > limit_s; n *= 2) {
+        if (run->rate > 0 && expected_s(run, n, growth) > limit_s / 4)
+            return;
+        const double seconds = bk_team_maximum(growth->seconds(run, n));
+        if (!(seconds > 0))
+            return;
+        const double before = run->rate;
+        set_rate(run, n, growth->operations(n) / seconds);
+        if (run->rate < growing * before)
+            return;
+    }
+}
+
+// Says why a size is left out. In the raw output, and where nobody keeps that.
+__attribute__((format(printf, 3, 4))) static void leave_out(const struct bk_run *run, uint64_t size,
+                                                            const char *format, ...) {
+    char why[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    bk_note(run->session, "skipped %s %llu: %s", run->variant->name, (unsigned long long)size, why);
+    (void)bk_refuse(run, "skipped %s %llu: %s", run->variant->name, (unsigned long long)size, why);
+    run->session->left_out |= run->options->asked;
+}
+
+bool bk_too_long(struct bk_run *run, uint64_t size, const struct bk_growth *growth) {
+    const double limit_s = run->options->max_seconds;
     // The rate of a tiny size tells little, and --quick is to try every one.
-    if (run->options->quick || !(run->rate > 0) || seconds <= run->options->max_seconds)
+    if (run->options->quick)
         return false;
-    bk_note(run->session,
-            "skipped %s %llu: %u %s would take %.3g s, the limit is %g s; "
-            "give more --max-seconds-per-size",
-            run->variant->name, (unsigned long long)size, count, iterations, seconds,
-            run->options->max_seconds);
+    try_smaller(run, size, growth);
+    const double seconds = expected_s(run, size, growth);
+    if (!(run->rate > 0) || seconds <= limit_s)
+        return false;
+    leave_out(run, size,
+              "%u %s would take %.3g s, the limit is %g s; give more --max-seconds-per-size",
+              growth->count, growth->iterations, seconds, limit_s);
     return true;
 }
 
 bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements) {
     if (size <= most)
         return false;
-    bk_note(run->session, "skipped %s %llu: that memory has room for %llu %s", run->variant->name,
-            (unsigned long long)size, (unsigned long long)most, elements);
+    leave_out(run, size, "that memory has room for %llu %s; give smaller --sizes",
+              (unsigned long long)most, elements);
     return true;
 }
 
@@ -158,6 +202,6 @@ void bk_finish(struct bk_run *run, const struct bk_case *what, struct bk_timing 
     // What is over sooner was waiting for threads or ranks: it tells nothing of larger sizes.
     const double telling_s = 1e-3;
     if (timing->time_s >= telling_s)
-        run->rate = what->operations / timing->time_s;
+        set_rate(run, what->size, what->operations / timing->time_s);
     bk_free_timing(timing);
 }

@@ -20,6 +20,7 @@ struct bk_session {
     char *cooked_name;
     int status;
     bool measured; // anything at all
+    bool left_out; // a size that was asked for
 };
 
 // Parses argv into *options; `threads` are those without --threads and at most. Returns -1 to go

@@ -76,6 +76,24 @@ static const char *begin(struct bk_run *run) {
     return NULL;
 }
 
+static bool tables_own(const struct bk_run *run) {
+    return !run->options->asked;
+}
+
+static double operations; // of a size
+
+static double of_any_size(uint64_t size) {
+    (void)size;
+    return operations;
+}
+
+static const struct bk_growth any_growth = {of_any_size, NULL, UINT64_MAX, 2, "steps"};
+
+static bool too_long(struct bk_run *run, uint64_t size, double wanted_operations) {
+    operations = wanted_operations;
+    return bk_too_long(run, size, &any_growth);
+}
+
 static const char *measure(struct bk_run *run, uint64_t size) {
     called("", run, size);
     if (bk_too_large(run, size, 1000, "things"))
@@ -93,13 +111,14 @@ static const char *measure(struct bk_run *run, uint64_t size) {
     bk_finish(run, &what, &timing, &result);
     expect(!(run->rate < rate) && !(run->rate > rate));
     if (!(run->rate > 0)) {
-        expect(!bk_too_long(run, size, 1e30, 2, "steps"));
+        expect(!too_long(run, size, 1e30));
         return NULL;
     }
+    if (!tables_own(run))
+        return NULL;
     // An iteration of a hundred times the limit, and one of a hundredth.
-    expect_equal(bk_too_long(run, size, 100 * rate * run->options->max_seconds, 2, "steps"),
-                 !run->options->quick);
-    expect(!bk_too_long(run, size, 0.01 * rate * run->options->max_seconds, 2, "steps"));
+    expect_equal(too_long(run, size, 100 * rate * run->options->max_seconds), !run->options->quick);
+    expect(!too_long(run, size, 0.01 * rate * run->options->max_seconds));
     expect_equal(bk_too_large(run, size, 2, "things"), size > 2);
     return NULL;
 }
@@ -146,9 +165,9 @@ TEST(each_variant_runs_at_all_sizes) {
     expect_part(raw, "two/2/device device, 1 ranks of 1 threads, a device:");
     expect_part(raw, "# left out missing: this machine has not what it needs");
     expect_part(raw, "# skipped threads 3: 2 steps would take 200 s, the limit is 1 s; give");
-    expect_part(raw, "# skipped threads 3: that memory has room for 2 things\n");
+    expect_part(raw, "# skipped threads 3: that memory has room for 2 things; give smaller");
     expect(strstr(raw, "# skipped threads 2: that memory") == NULL);
-    expect_text(message, "");
+    expect_part(message, "test-run: skipped threads 3: that memory has room for 2 things; give");
     expect_equal(run(&all_of_them, "--sizes 5 --variant device,first"), BK_OK);
     expect_text(calls, "+f0/1 f5/1 +d0/1 d5/1");
     expect(strstr(raw, "left out") == NULL);
@@ -256,15 +275,92 @@ TEST(a_wrong_result_is_no_success) {
 }
 
 TEST(what_is_skipped_is_no_success) {
-    expect_equal(run(&all_of_them, "--sizes 2000"), BK_NOTHING);
+    expect_equal(run(&all_of_them, "--sizes 2000"), BK_LEFT_OUT);
     expect_text(calls, "+f0/1 f2000/1 +t0/3 t2000/3 +d0/1 d2000/1");
-    expect_text(message, "test-run: nothing was measured; the raw output says why each size was "
-                         "skipped\n");
-    expect_equal(run(&all_of_them, "--sizes 2,2000"), BK_OK);
+    expect_part(message, "test-run: skipped device 2000: that memory has room for 1000 things; "
+                         "give smaller --sizes\n"
+                         "test-run: nothing was measured: every size was skipped\n");
+    expect_equal(run(&all_of_them, "--sizes 2,2000"), BK_LEFT_OUT);
+    expect_part(message, "test-run: sizes that were asked for have no result: see above\n");
+    // A later option that gives a table's sizes, and a table's that are left out.
+    expect_equal(run(&all_of_them, "--sizes 2,2000 --sizes table1"), BK_OK);
+    expect_equal(run(&all_of_them, "--sizes 2,2000 --table 1"), BK_OK);
+    expect_equal(run(&all_of_them, "--sizes 2,2000 --quick"), BK_OK);
     // Small cases that were wrong are told even so.
     wrong_check = true;
     expect_equal(run(&all_of_them, "--sizes 2000"), BK_UNVERIFIED);
     wrong_check = false;
+}
+
+static char tried[256]; // sizes
+static double once_s, operation_s;
+
+static double cube(uint64_t size) {
+    return (double)size * (double)size * (double)size;
+}
+
+// As a device's: small sizes take the time of a launch.
+static double grown_seconds(struct bk_run *run, uint64_t size) {
+    (void)run;
+    const size_t used = strlen(tried);
+    snprintf(tried + used, sizeof tried - used, " %llu", (unsigned long long)size);
+    return once_s + operation_s * cube(size);
+}
+
+static const struct bk_growth growth = {cube, grown_seconds, 10, 4, "steps"};
+
+// Takes no time, but has the rate.
+static const char *measure_growing(struct bk_run *run, uint64_t size) {
+    if (bk_too_long(run, size, &growth))
+        return NULL;
+    struct bk_timing timing = {.time_s = once_s + operation_s * cube(size),
+                               .repetition_s = calloc(1, sizeof(double)),
+                               .repetitions = 1,
+                               .iterations = 1};
+    const struct bk_case what = bk_describe(run, 0, size, cube(size), "flop");
+    struct bk_check result = BK_CHECK_START;
+    bk_check_value(&result, 0, 0, 0, 0);
+    bk_finish(run, &what, &timing, &result);
+    return NULL;
+}
+
+// The limit of all_of_them is one second.
+static int run_growing(const char *options) {
+    struct bk_benchmark benchmark = all_of_them;
+    char all[128];
+    benchmark.measure = measure_growing;
+    snprintf(all, sizeof all, "--variant first %s", options);
+    tried[0] = '\0';
+    return run(&benchmark, all);
+}
+
+TEST(a_rate_that_grows_is_tried_at_greater_sizes) {
+    once_s = 1e-3, operation_s = 1e-11;
+    expect_equal(run_growing("--sizes 2000"), BK_OK);
+    expect_text(tried, " 10 20 40 80 160 320 640");
+    // On from what was measured.
+    expect_equal(run_growing("--sizes 300,2000"), BK_OK);
+    expect_text(tried, " 10 20 40 80 600");
+    // Not so far that a try is long itself.
+    expect_equal(run_growing("--sizes 10,20000"), BK_LEFT_OUT);
+    expect_text(tried, " 20 40 80 160 320 640 1280");
+    expect_text(message, "test-run: skipped first 20000: 4 steps would take 335 s, the limit is "
+                         "1 s; give more --max-seconds-per-size\n"
+                         "test-run: sizes that were asked for have no result: see above\n");
+    expect_part(raw, "# skipped first 20000: 4 steps would take 335 s");
+    expect_equal(run_growing("--sizes 20000 --max-seconds-per-size 400"), BK_OK);
+}
+
+TEST(a_rate_that_does_not_grow_is_believed) {
+    once_s = 0, operation_s = 1e-9;
+    expect_equal(run_growing("--sizes 2000"), BK_LEFT_OUT);
+    expect_text(tried, " 10 20");
+    expect_equal(run_growing("--sizes 5"), BK_OK);
+    expect_text(tried, "");
+    // What can't be tried is begun.
+    operation_s = 0;
+    expect_equal(run_growing("--sizes 2000"), BK_OK);
+    expect_text(tried, " 10");
 }
 
 int main(void) {

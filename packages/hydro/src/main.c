@@ -55,6 +55,25 @@ static void advance(void *context, uint64_t iterations) {
     blast->model->advance(blast, iterations);
 }
 
+// Seconds of one step; 0 when memory is out.
+static double try_size(struct bk_run *run, uint64_t size) {
+    const struct hydro_model *model = model_of(run);
+    struct hydro_run blast;
+    double seconds = 0;
+    if (hydro_begin(&blast, model, (ptrdiff_t)size, (ptrdiff_t)size, 0.05, run->threads)) {
+        hydro_fill_blast(&blast);
+        if (model->open(&blast) == NULL) {
+            seconds = bk_quick_time(advance, &blast, 1e-3);
+            model->close(&blast);
+        }
+    }
+    hydro_end(&blast);
+    return seconds;
+}
+
+// Two repetitions, and two steps before them.
+static const struct bk_growth growth = {updates, try_size, 125, 4, "steps"};
+
 static void report(struct bk_run *run, const struct bk_case *what, const struct hydro_run *blast,
                    const struct hydro_totals *before, struct bk_timing *timing) {
     struct bk_check check = run->check;
@@ -87,8 +106,7 @@ static const char *measure_blast(struct bk_run *run, uint64_t size, struct hydro
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     const struct hydro_model *model = model_of(run);
-    // Two repetitions, and two steps before them.
-    if (bk_too_long(run, size, updates(size), 4, "steps"))
+    if (bk_too_long(run, size, &growth))
         return NULL;
     if (!bk_memory_suffices(run->benchmark->name, size, hydro_bytes(model, size)))
         return BK_TOLD;

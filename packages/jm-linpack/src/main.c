@@ -92,23 +92,34 @@ static bk_kernel *prepare_of(const struct linpack_variant *variant) {
     return variant->prepare == NULL ? linpack_fill : variant->prepare;
 }
 
-// The speed at a small size, where none was measured yet: so that a size that takes too long is not
-// even begun.
-static void guess_rate(struct bk_run *run, uint64_t size) {
+// Of the second of two solutions: the first pays what comes once.
+static double second_time(struct linpack_work *work, const struct linpack_variant *variant) {
+    uint64_t start_ns = 0;
+    for (int solution = 0; solution < 2; solution++) {
+        prepare_of(variant)(work, 1);
+        start_ns = bk_now_ns();
+        variant->is.kernel(work, 1);
+    }
+    return 1e-9 * (double)(bk_now_ns() - start_ns);
+}
+
+// Seconds of one solution; 0 when memory is out or a device failed.
+static double try_size(struct bk_run *run, uint64_t size) {
     const struct linpack_variant *variant = variant_of(run);
-    const size_t small = 300;
-    if (run->rate > 0 || size <= small)
-        return;
-    struct linpack_work work = new_work(run, small);
+    struct linpack_work work = new_work(run, (size_t)size);
+    double seconds = 0;
     if (linpack_allocate(&work, variant)) {
-        if (begin(&work, variant)) {
-            prepare_of(variant)(&work, work.copies);
-            run->rate = flops(small) / bk_quick_time(variant->is.kernel, &work, 1e-9);
-        }
-        (void)end(&work, variant);
+        if (begin(&work, variant))
+            seconds = second_time(&work, variant);
+        if (!end(&work, variant))
+            seconds = 0;
     }
     linpack_free(&work);
+    return seconds;
 }
+
+// Two repetitions, and one before them.
+static const struct bk_growth growth = {flops, try_size, 300, 3, "solutions"};
 
 // Measures, verifies and reports one size. False when memory is out or a device failed.
 static bool measure_work(struct bk_run *run, struct linpack_work *work) {
@@ -131,9 +142,7 @@ static bool measure_work(struct bk_run *run, struct linpack_work *work) {
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
-    guess_rate(run, size);
-    // Two repetitions, and one before them.
-    if (bk_too_long(run, size, flops(size), 3, "solutions"))
+    if (bk_too_long(run, size, &growth))
         return NULL;
     struct linpack_work work = new_work(run, (size_t)size);
     const bool ok = linpack_allocate(&work, variant_of(run)) && measure_work(run, &work);

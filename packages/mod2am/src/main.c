@@ -72,22 +72,24 @@ static bool end(struct mod2am_work *work, const struct mod2am_variant *variant) 
     return variant->end == NULL || variant->end(work);
 }
 
-// The speed at a small size, where none was measured yet: so that a size that takes too long is not
-// even begun.
-static void guess_rate(struct bk_run *run, uint64_t size) {
+// Seconds of one product; 0 when memory is out or a device failed.
+static double try_size(struct bk_run *run, uint64_t size) {
     const struct mod2am_variant *variant = variant_of(run);
-    const size_t small = 200;
-    if (run->rate > 0 || size <= small)
-        return;
     struct mod2am_work work = {.threads = run->threads};
-    if (mod2am_allocate(&work, variant, small)) {
+    double seconds = 0;
+    if (mod2am_allocate(&work, variant, (size_t)size)) {
         mod2am_fill(&work);
         if (begin(&work, variant))
-            run->rate = flops(small) / bk_quick_time(variant->is.kernel, &work, 1e-3);
-        (void)end(&work, variant);
+            seconds = bk_quick_time(variant->is.kernel, &work, 1e-3);
+        if (!end(&work, variant))
+            seconds = 0;
     }
     mod2am_free(&work);
+    return seconds;
 }
+
+// Two repetitions, and two iterations before them.
+static const struct bk_growth growth = {flops, try_size, 200, 4, "iterations"};
 
 // Measures, verifies and reports one size. False when memory is out or a device failed.
 static bool measure_work(struct bk_run *run, struct mod2am_work *work) {
@@ -109,9 +111,7 @@ static bool measure_work(struct bk_run *run, struct mod2am_work *work) {
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
-    guess_rate(run, size);
-    // Two repetitions, and two iterations before them.
-    if (bk_too_long(run, size, flops(size), 4, "iterations"))
+    if (bk_too_long(run, size, &growth))
         return NULL;
     struct mod2am_work work = {.threads = run->threads};
     const bool ok =
