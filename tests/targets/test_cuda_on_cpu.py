@@ -22,7 +22,7 @@ FOUND = 86  # exit status of an emulated program with an error
 OPTIONS = {
     "hydro": ["--sizes", "16,140"],
     "mod2am": ["--sizes", "1,33,130"],
-    "mod2as": ["--sizes", "1,100,300,1000"],  # short, middling and long rows
+    "mod2as": ["--sizes", "1,100,300,1000,2000"],  # rows of 5 to 100 numbers
     "thermal": ["--sizes", "32,512"],
 }
 # The vendor's are plain loops here: they check our calls.

@@ -452,6 +452,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
     return cudaSuccess;
 }
 
+cudaError_t cudaGetDevice(int *device) {
+    *device = running.device;
+    return cudaSuccess;
+}
+
 cudaError_t cudaSetDevice(int device) {
     if (device < 0 || device >= DEVICES)
         return noted(cudaErrorInvalidDevice);

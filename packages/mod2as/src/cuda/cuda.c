@@ -16,6 +16,7 @@ struct gpu {
     cusparseSpMatDescr_t matrix;
     cusparseDnVecDescr_t vector_x, vector_y;
     void *buffer;
+    struct mod2as_product product;
     bool ok; // after an error the numbers in work->y stay what no result is
 };
 
@@ -32,9 +33,11 @@ static bool cusparse_succeeded(cusparseStatus_t status, const char *what) {
     return status == CUSPARSE_STATUS_SUCCESS;
 }
 
-// Copies `bytes` to new memory of the device; some, where there are none.
-static bool upload(void **to, const void *from, size_t bytes, const char *what) {
-    return succeeded(cudaMalloc(to, bytes + 1), what) &&
+// Copies `count` elements to new memory of the device, with zeros behind them.
+static bool upload(void **to, const void *from, size_t count, size_t element, const char *what) {
+    const size_t bytes = count * element, pad = MOD2AS_SPMV_PAD * element;
+    return succeeded(cudaMalloc(to, bytes + pad), what) &&
+           succeeded(cudaMemset((char *)*to + bytes, 0, pad), what) &&
            succeeded(cudaMemcpy(*to, from, bytes, cudaMemcpyHostToDevice), what);
 }
 
@@ -50,7 +53,7 @@ static bool upload_starts(struct gpu *gpu, const struct csr *matrix) {
         return false;
     for (size_t i = 0; i <= matrix->n; i++)
         starts[i] = (int32_t)matrix->starts[i];
-    bool ok = upload((void **)&gpu->starts, starts, (matrix->n + 1) * sizeof *starts, "the rows");
+    bool ok = upload((void **)&gpu->starts, starts, matrix->n + 1, sizeof *starts, "the rows");
     free(starts);
     return ok;
 }
@@ -58,16 +61,23 @@ static bool upload_starts(struct gpu *gpu, const struct csr *matrix) {
 static bool plan(struct mod2as_work *work) {
     const struct csr *matrix = &work->matrix;
     struct gpu *gpu = work->plan = calloc(1, sizeof *gpu);
-    const size_t bytes = matrix->n * sizeof(double);
     if (gpu == NULL)
         return false;
     gpu->ok = upload_starts(gpu, matrix) &&
-              upload((void **)&gpu->columns, matrix->columns,
-                     matrix->count * sizeof *matrix->columns, "the columns") &&
-              upload((void **)&gpu->values, matrix->values, matrix->count * sizeof *matrix->values,
+              upload((void **)&gpu->columns, matrix->columns, matrix->count,
+                     sizeof *matrix->columns, "the columns") &&
+              upload((void **)&gpu->values, matrix->values, matrix->count, sizeof *matrix->values,
                      "the numbers") &&
-              upload((void **)&gpu->x, work->x, bytes, "x") &&
-              upload((void **)&gpu->y, work->y, bytes, "y");
+              upload((void **)&gpu->x, work->x, matrix->n, sizeof(double), "x") &&
+              upload((void **)&gpu->y, work->y, matrix->n, sizeof(double), "y");
+    gpu->product = (struct mod2as_product){.n = (int32_t)matrix->n,
+                                           .count = (int64_t)matrix->count,
+                                           .starts = gpu->starts,
+                                           .columns = gpu->columns,
+                                           .values = gpu->values,
+                                           .x = gpu->x,
+                                           .y = gpu->y};
+    gpu->ok = gpu->ok && succeeded(mod2as_spmv_plan(&gpu->product), "our kernel's plan");
     return gpu->ok;
 }
 
@@ -108,9 +118,7 @@ static void multiply(void *context, uint64_t iterations) {
     const struct mod2as_work *work = context;
     struct gpu *gpu = work->plan;
     for (uint64_t iteration = 0; iteration < iterations && gpu->ok; iteration++)
-        gpu->ok = succeeded(mod2as_spmv((int32_t)work->matrix.n, (int64_t)work->matrix.count,
-                                        gpu->starts, gpu->columns, gpu->values, gpu->x, gpu->y),
-                            "start of our kernel");
+        gpu->ok = succeeded(mod2as_spmv(&gpu->product), "start of our kernel");
     gpu->ok = gpu->ok && succeeded(cudaDeviceSynchronize(), "our kernel");
 }
 
