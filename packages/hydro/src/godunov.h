@@ -8,7 +8,8 @@
 // Formulae are rearranged so that an iteration has one division and two square roots.
 //
 // A model may have its own GODUNOV_INVERSE (1 / x), GODUNOV_ROOT and GODUNOV_INVERSE_ROOT of what
-// is greater than zero; where a root is of zero, not a number will do.
+// is greater than zero; where a root is of zero, not a number will do. And GODUNOV_ALIKE, whether
+// two have the same sign; where one is zero, either will do.
 #ifndef GODUNOV_H
 #define GODUNOV_H
 
@@ -24,6 +25,7 @@
 #define GODUNOV_INVERSE(x)      (1 / (x))
 #define GODUNOV_ROOT(x)         sqrt(x)
 #define GODUNOV_INVERSE_ROOT(x) (1 / sqrt(x))
+#define GODUNOV_ALIKE(a, b)     ((a) * (b) > 0)
 #endif
 
 #define HYDRO_GAMMA             1.4
@@ -83,7 +85,7 @@ GODUNOV_FUNCTION double hydro_speed(struct hydro_cell cell) {
 GODUNOV_FUNCTION double hydro_slope(double before, double here, double after) {
     double left = here - before, right = after - here;
     double smaller = fabs(left) < fabs(right) ? left : right;
-    return left * right > 0 ? smaller : 0;
+    return GODUNOV_ALIKE(left, right) ? smaller : 0;
 }
 
 // The states that a cell has at its two faces half a time step later.
@@ -138,16 +140,17 @@ GODUNOV_FUNCTION struct hydro_riemann hydro_riemann_start(struct hydro_state lef
     return s;
 }
 
-// Square of the mass flux through a wave behind which the pressure is p: gamma r (p0 + k (p - p0)).
-GODUNOV_FUNCTION double hydro_wave2(double r, double p0, double p) {
-    return HYDRO_GAMMA * r * (p0 + HYDRO_SHOCK * (p - p0));
+// Square of the mass flux through a wave behind which the pressure is p, gamma r (p0 + k (p - p0)):
+// of c2 = gamma r p0, so that all but one operation is the same in each iteration.
+GODUNOV_FUNCTION double hydro_wave2(double c2, double r, double p) {
+    return (1 - HYDRO_SHOCK) * c2 + HYDRO_GAMMA * HYDRO_SHOCK * r * p;
 }
 
 // What one Newton iteration adds to the pressure p between the waves.
 GODUNOV_FUNCTION double hydro_riemann_step(double p, double left_r, double left_p, double right_r,
                                            double right_p, double approach, double left_c2,
                                            double right_c2) {
-    double left_w2 = hydro_wave2(left_r, left_p, p), right_w2 = hydro_wave2(right_r, right_p, p);
+    double left_w2 = hydro_wave2(left_c2, left_r, p), right_w2 = hydro_wave2(right_c2, right_r, p);
     double left_w = GODUNOV_ROOT(left_w2), right_w = GODUNOV_ROOT(right_w2);
     // 2 wl^2 wr^2 [(ul - ur) wl wr - (p - pl) wr - (p - pr) wl]
     double gap = approach * (left_w * right_w) - ((p - left_p) * right_w + (p - right_p) * left_w);
@@ -165,7 +168,8 @@ GODUNOV_FUNCTION int hydro_riemann_unsettled(double p, double step) {
 // between the waves.
 GODUNOV_FUNCTION struct hydro_state hydro_riemann_state(struct hydro_state left,
                                                         struct hydro_state right, double p) {
-    double left_w2 = hydro_wave2(left.r, left.p, p), right_w2 = hydro_wave2(right.r, right.p, p);
+    double left_w2 = hydro_wave2(HYDRO_GAMMA * left.p * left.r, left.r, p);
+    double right_w2 = hydro_wave2(HYDRO_GAMMA * right.p * right.r, right.r, p);
     double left_inverse_w = GODUNOV_INVERSE_ROOT(left_w2);
     double right_inverse_w = GODUNOV_INVERSE_ROOT(right_w2);
     double push = (left.p - p) * left_inverse_w - (right.p - p) * right_inverse_w;

@@ -1,6 +1,8 @@
 // The kernels of GPUs, in what CUDA and OpenCL C have in common; the models define the GPU_ macros.
-// A sweep reads one copy of the state and writes another. SPDX-License-Identifier: Apache-2.0 OR
-// MIT
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+// A sweep reads one copy of the state and writes another; beyond the walls it takes what they
+// mirror. GPU_BLOCKS says how many groups are to have room at a time: so few registers each has.
 //
 // `cells` points to a copy's memory, `origin` is the place of cell (0, 0) in it; see hydro.h for
 // the layout. step[0] is the time step, step[1] the time. Coordinates are int, places long.
@@ -32,6 +34,27 @@ GPU_FUNCTION void gpu_store(GPU_GLOBAL double *cells, long place, long plane, in
     cells[place + (1 + across) * plane] = state.u;
     cells[place + (2 - across) * plane] = state.v;
     cells[place + 3 * plane] = state.p;
+}
+
+// A place k of n, or the one that it mirrors beyond the walls, where what goes across them is
+// turned.
+struct gpu_place {
+    int k;
+    int turned;
+};
+
+GPU_FUNCTION struct gpu_place gpu_within(int k, int n) {
+    struct gpu_place place;
+    place.turned = 0;
+    for (; k < 0 || k >= n; place.turned ^= 1)
+        k = k < 0 ? -1 - k : 2 * n - 1 - k;
+    place.k = k;
+    return place;
+}
+
+GPU_FUNCTION struct hydro_state gpu_turn(struct hydro_state state, int turned) {
+    state.u = turned ? -state.u : state.u;
+    return state;
 }
 
 // What the threads of a group tell each other.
@@ -83,83 +106,72 @@ GPU_FUNCTION struct hydro_state gpu_updated(struct hydro_state w, struct hydro_s
     return w;
 }
 
-// Mirrors the cells at the walls across a dimension; a thread for each row or column.
-GPU_KERNEL gpu_walls(GPU_GLOBAL double *cells, long origin, long plane, long along, long across,
-                     int count, long length, int dimension) {
-    int k = GPU_GLOBAL_ID;
-    if (k >= count)
-        return;
-    for (int v = 0; v < 4; v++) {
-        double sign = v == dimension + 1 ? -1 : 1;
-        long line = origin + v * plane + k * along;
-        for (int layer = 0; layer < 2; layer++) {
-            cells[line + (-1 - layer) * across] = sign * cells[line + layer * across];
-            cells[line + (length + layer) * across] =
-                sign * cells[line + (length - 1 - layer) * across];
-        }
+// The largest value that the threads of a group have: known to thread 0.
+GPU_FUNCTION double gpu_most(GPU_SHARED double *share, double own) {
+    int t = GPU_THREAD;
+    share[t] = own;
+    for (int reach = GPU_GROUP / 2; reach > 0; reach /= 2) {
+        GPU_BARRIER;
+        if (t < reach)
+            share[t] = HYDRO_MAX(share[t], share[t + reach]);
     }
+    return t == 0 ? share[0] : own;
 }
 
 // Each group's fastest wave; groups take rows by turns.
 GPU_KERNEL gpu_fastest(GPU_GLOBAL const double *cells, long origin, long plane, long pitch, int nx,
                        int ny, GPU_GLOBAL double *fastest) {
-    GPU_LOCAL double most[GPU_GROUP];
-    int t = GPU_THREAD;
+    GPU_LOCAL double share[GPU_GROUP];
     double own = 0;
     for (int j = GPU_GROUP_X; j < ny; j += GPU_GROUPS_X)
-        for (int i = t; i < nx; i += GPU_GROUP) {
+        for (int i = GPU_THREAD; i < nx; i += GPU_GROUP) {
             double speed =
                 hydro_speed(hydro_primitive(gpu_load(cells, origin + j * pitch + i, plane, 0)));
             own = HYDRO_MAX(speed, own);
         }
-    most[t] = own;
-    for (int reach = GPU_GROUP / 2; reach > 0; reach /= 2) {
-        GPU_BARRIER;
-        if (t < reach)
-            most[t] = HYDRO_MAX(most[t], most[t + reach]);
-    }
-    if (t == 0)
-        fastest[GPU_GROUP_X] = most[0];
+    double most = gpu_most(share, own);
+    if (GPU_THREAD == 0)
+        fastest[GPU_GROUP_X] = most;
 }
 
 // One group: sets the time step from `count` groups' fastest waves, unless count is 0, and goes on
-// in time. `share` is 1, or 1/2 for the first step.
-GPU_KERNEL gpu_begin_step(GPU_GLOBAL const double *fastest, int count, double dx, double share,
+// in time. `portion` is 1, or 1/2 for the first step.
+GPU_KERNEL gpu_begin_step(GPU_GLOBAL const double *fastest, int count, double dx, double portion,
                           GPU_GLOBAL double *step) {
-    GPU_LOCAL double most[GPU_GROUP];
-    int t = GPU_THREAD;
+    GPU_LOCAL double share[GPU_GROUP];
     double own = HYDRO_SMALL_C;
-    for (int k = t; k < count; k += GPU_GROUP)
+    for (int k = GPU_THREAD; k < count; k += GPU_GROUP)
         own = HYDRO_MAX(fastest[k], own);
-    most[t] = own;
-    for (int reach = GPU_GROUP / 2; reach > 0; reach /= 2) {
-        GPU_BARRIER;
-        if (t < reach)
-            most[t] = HYDRO_MAX(most[t], most[t + reach]);
-    }
-    if (t != 0)
+    double most = gpu_most(share, own);
+    if (GPU_THREAD != 0)
         return;
     if (count > 0)
-        step[0] = HYDRO_COURANT * dx / most[0] * share;
+        step[0] = HYDRO_COURANT * dx / most * portion;
     step[1] += step[0];
 }
 
 // Along x: a thread for each cell of a piece of a row, which overlaps the next pieces by the edges;
-// GPU_ROWS rows, one after the other.
-GPU_KERNEL gpu_sweep_x(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, long origin,
-                       long plane, long pitch, int nx, int ny, double per_dx,
-                       GPU_GLOBAL const double *step) {
+// GPU_ROWS rows, one after the other. Where `find`, also each group's fastest wave.
+GPU_KERNEL GPU_BLOCKS(6)
+    gpu_sweep_x(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, long origin, long plane,
+                long pitch, int nx, int ny, double per_dx, GPU_GLOBAL const double *step, int find,
+                GPU_GLOBAL double *fastest) {
     // By turns: nobody puts anything where another may still get what was put before.
     GPU_LOCAL double share[2][4][GPU_GROUP];
+    GPU_LOCAL double share_most[GPU_GROUP];
     int t = GPU_THREAD, i = GPU_GROUP_X * GPU_CELLS + t - GPU_EDGE;
     int before = HYDRO_MAX(t - 1, 0), after = HYDRO_MIN(t + 1, GPU_GROUP - 1);
     int own = t >= GPU_EDGE && t < GPU_GROUP - GPU_EDGE && i < nx;
     int begin = GPU_GROUP_Y * GPU_ROWS, end = HYDRO_MIN(begin + GPU_ROWS, ny);
-    // Threads beyond the row's ghosts compute what nobody reads.
-    long place = origin + begin * pitch + HYDRO_MIN(i, nx + GPU_EDGE - 1);
-    double dtdx = step[0] * per_dx;
+    // Threads beyond the row's end compute what nobody reads.
+    struct gpu_place within = gpu_within(HYDRO_MIN(i, nx + GPU_EDGE - 1), nx);
+    long place = origin + begin * pitch + within.k;
+    double dtdx = step[0] * per_dx, most = 0;
+    struct hydro_state next = gpu_load(from, place, plane, 0);
     for (int j = begin, turn = 0; j < end; j++, turn ^= 1, place += pitch) {
-        struct hydro_state w = gpu_load(from, place, plane, 0);
+        struct hydro_state w = gpu_turn(next, within.turned);
+        if (j + 1 < end) // on its way while this row is computed
+            next = gpu_load(from, place + pitch, plane, 0);
         struct hydro_cell cell = hydro_primitive(w);
         gpu_put(share[turn], t, cell.q);
         GPU_BARRIER;
@@ -171,37 +183,57 @@ GPU_KERNEL gpu_sweep_x(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, lon
         gpu_put(share[turn], t, low);
         GPU_BARRIER;
         struct hydro_state high = gpu_get(share[turn], after);
+        w = gpu_updated(w, low, high, dtdx);
         if (own)
-            gpu_store(to, place, plane, 0, gpu_updated(w, low, high, dtdx));
+            gpu_store(to, place, plane, 0, w);
+        if (own && find) {
+            double speed = hydro_speed(hydro_primitive(w));
+            most = HYDRO_MAX(speed, most);
+        }
     }
+    if (!find)
+        return;
+    most = gpu_most(share_most, most);
+    if (t == 0)
+        fastest[(long)GPU_GROUP_Y * GPU_GROUPS_X + GPU_GROUP_X] = most;
+}
+
+// The cell of column i in row j, or in the row that it mirrors.
+GPU_FUNCTION struct hydro_state gpu_load_row(GPU_GLOBAL const double *cells, long origin,
+                                             long plane, long pitch, int i, int j, int ny) {
+    struct gpu_place row = gpu_within(j, ny);
+    return gpu_turn(gpu_load(cells, origin + row.k * pitch + i, plane, 1), row.turned);
 }
 
 // Along y: a thread for each column, which climbs GPU_CLIMB rows of it; see sweep_columns of
 // sweep.c.
-GPU_KERNEL gpu_sweep_y(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, long origin,
-                       long plane, long pitch, int nx, int ny, double per_dx,
-                       GPU_GLOBAL const double *step) {
+GPU_KERNEL GPU_BLOCKS(4)
+    gpu_sweep_y(GPU_GLOBAL const double *from, GPU_GLOBAL double *to, long origin, long plane,
+                long pitch, int nx, int ny, double per_dx, GPU_GLOBAL const double *step) {
     int i = GPU_GLOBAL_ID, begin = GPU_GROUP_Y * GPU_CLIMB;
     int end = HYDRO_MIN(begin + GPU_CLIMB, ny);
     if (i >= nx || begin >= ny)
         return;
     double dtdx = step[0] * per_dx;
-    long place = origin + (begin - 2) * pitch + i;
-    struct hydro_state w_before, w_here, w_after, high, low, flux;
-    struct hydro_cell before = hydro_primitive(gpu_load(from, place, plane, 1));
-    w_here = gpu_load(from, place + pitch, plane, 1);
+    long place = origin + (begin - 2) * pitch + i; // of what is written next
+    struct hydro_state w_before, w_here, w_after, next, high, low, flux;
+    struct hydro_cell before =
+        hydro_primitive(gpu_load_row(from, origin, plane, pitch, i, begin - 2, ny));
+    w_here = gpu_load_row(from, origin, plane, pitch, i, begin - 1, ny);
     struct hydro_cell here = hydro_primitive(w_here);
     w_before = w_here, high = w_here, flux = w_here; // replaced before they are used
-    place += 2 * pitch;
+    next = gpu_load_row(from, origin, plane, pitch, i, begin, ny);
     for (int j = begin; j < end + 2; j++, place += pitch) {
-        w_after = gpu_load(from, place, plane, 1);
+        w_after = next;
+        if (j < end + 1) // on its way while this row is computed
+            next = gpu_load_row(from, origin, plane, pitch, i, j + 1, ny);
         struct hydro_cell after = hydro_primitive(w_after);
         struct hydro_faces faces = hydro_trace(here, gpu_slope(before.q, here.q, after.q), dtdx);
         low = flux;
         if (j > begin)
             flux = gpu_flux(high, faces.low);
         if (j > begin + 1)
-            gpu_store(to, place - 2 * pitch, plane, 1, gpu_updated(w_before, low, flux, dtdx));
+            gpu_store(to, place, plane, 1, gpu_updated(w_before, low, flux, dtdx));
         high = faces.high;
         before = here, here = after;
         w_before = w_here, w_here = w_after;

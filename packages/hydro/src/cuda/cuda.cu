@@ -12,10 +12,12 @@
 #define GODUNOV_INVERSE(x)      quick_inverse(x)
 #define GODUNOV_ROOT(x)         quick_root(x)
 #define GODUNOV_INVERSE_ROOT(x) quick_inverse_root(x)
+#define GODUNOV_ALIKE(a, b)     quick_alike(a, b)
 #include "godunov.h"
 
-#define GPU_KERNEL   static __global__ void
-#define GPU_FUNCTION static __device__ __forceinline__
+#define GPU_KERNEL         static __global__ void
+#define GPU_BLOCKS(number) __launch_bounds__(GPU_GROUP, number)
+#define GPU_FUNCTION       static __device__ __forceinline__
 #define GPU_GLOBAL
 #define GPU_LOCAL __shared__
 #define GPU_SHARED
@@ -29,12 +31,13 @@
 
 namespace {
 
-const int most_groups = 1024;
+// That look for the fastest wave of the first state; later each group along x knows its own.
+const int first_groups = 1024;
 
 // What a run has on the device.
 struct Buffers {
     double *cells[2]; // the first has the state
-    double *fastest;
+    double *fastest;  // of each group
     double *step;
     size_t bytes;
     long origin;
@@ -57,10 +60,25 @@ void close(hydro_run *run) {
     free(buffers);
 }
 
-bool allocate(Buffers *buffers) {
+int groups_of(ptrdiff_t cells, int each) {
+    return (int)((cells + each - 1) / each);
+}
+
+// Groups in a grid of kernels; its second dimension has limits, so the third goes on.
+dim3 groups(int x, int y) {
+    const int most = 65535;
+    return dim3((unsigned)x, (unsigned)(y < most ? y : most), (unsigned)groups_of(y, most));
+}
+
+int groups_x(const hydro_grid *grid) {
+    return groups_of(grid->nx, GPU_CELLS) * groups_of(grid->ny, GPU_ROWS);
+}
+
+bool allocate(Buffers *buffers, const hydro_grid *grid) {
+    const int groups = groups_x(grid) > first_groups ? groups_x(grid) : first_groups;
     return cudaMalloc(&buffers->cells[0], buffers->bytes) == cudaSuccess &&
            cudaMalloc(&buffers->cells[1], buffers->bytes) == cudaSuccess &&
-           cudaMalloc(&buffers->fastest, most_groups * sizeof(double)) == cudaSuccess &&
+           cudaMalloc(&buffers->fastest, (size_t)groups * sizeof(double)) == cudaSuccess &&
            cudaMalloc(&buffers->step, 2 * sizeof(double)) == cudaSuccess;
 }
 
@@ -74,7 +92,7 @@ const char *open(hydro_run *run) {
     run->own = buffers;
     buffers->origin = grid->cells - static_cast<double *>(grid->memory);
     buffers->bytes = hydro_grid_bytes(grid);
-    if (!allocate(buffers)) {
+    if (!allocate(buffers, grid)) {
         cudaGetLastError(); // has been answered
         close(run);
         return "the GPU is out of memory: give smaller --sizes";
@@ -85,34 +103,16 @@ const char *open(hydro_run *run) {
     return nullptr;
 }
 
-int groups_of(ptrdiff_t cells, int each) {
-    return (int)((cells + each - 1) / each);
-}
-
-// Groups in a grid of kernels; its second dimension has limits, so the third goes on.
-dim3 groups(int x, int y) {
-    const int most = 65535;
-    return dim3((unsigned)x, (unsigned)(y < most ? y : most), (unsigned)groups_of(y, most));
-}
-
-void fill_walls(const hydro_run *run, int dimension) {
-    const Buffers *buffers = static_cast<const Buffers *>(run->own);
-    const hydro_grid *grid = &run->grid;
-    const int count = (int)(dimension == 0 ? grid->ny : grid->nx);
-    gpu_walls<<<groups_of(count, GPU_GROUP), GPU_GROUP>>>(
-        buffers->cells[0], buffers->origin, grid->plane, dimension == 0 ? grid->pitch : 1,
-        dimension == 0 ? 1 : grid->pitch, count, dimension == 0 ? grid->nx : grid->ny, dimension);
-}
-
 void sweep(hydro_run *run, int dimension) {
     Buffers *buffers = static_cast<Buffers *>(run->own);
     const hydro_grid *grid = &run->grid;
     const int nx = (int)grid->nx, ny = (int)grid->ny;
-    fill_walls(run, dimension);
+    // The second sweep of each second step is along x: what it finds is the next step's.
+    const int find = (int)(run->steps % 2);
     if (dimension == 0)
         gpu_sweep_x<<<groups(groups_of(nx, GPU_CELLS), groups_of(ny, GPU_ROWS)), GPU_GROUP>>>(
             buffers->cells[0], buffers->cells[1], buffers->origin, grid->plane, grid->pitch, nx, ny,
-            1 / grid->dx, buffers->step);
+            1 / grid->dx, buffers->step, find, buffers->fastest);
     else
         gpu_sweep_y<<<groups(groups_of(nx, GPU_GROUP), groups_of(ny, GPU_CLIMB)), GPU_GROUP>>>(
             buffers->cells[0], buffers->cells[1], buffers->origin, grid->plane, grid->pitch, nx, ny,
@@ -120,18 +120,24 @@ void sweep(hydro_run *run, int dimension) {
     std::swap(buffers->cells[0], buffers->cells[1]);
 }
 
-void begin_step(const hydro_run *run) {
+// What the fastest wave is found from: as many values.
+int find_fastest(const hydro_run *run) {
     const Buffers *buffers = static_cast<const Buffers *>(run->own);
     const hydro_grid *grid = &run->grid;
-    int count = 0;
-    if (run->steps % 2 == 0) {
-        count = grid->ny < most_groups ? (int)grid->ny : most_groups;
-        gpu_fastest<<<count, GPU_GROUP>>>(buffers->cells[0], buffers->origin, grid->plane,
-                                          grid->pitch, (int)grid->nx, (int)grid->ny,
-                                          buffers->fastest);
-    }
-    gpu_begin_step<<<1, GPU_GROUP>>>(buffers->fastest, count, grid->dx, run->steps == 0 ? 0.5 : 1.0,
-                                     buffers->step);
+    if (run->steps % 2 != 0)
+        return 0;
+    if (run->steps > 0)
+        return groups_x(grid);
+    const int count = grid->ny < first_groups ? (int)grid->ny : first_groups;
+    gpu_fastest<<<count, GPU_GROUP>>>(buffers->cells[0], buffers->origin, grid->plane, grid->pitch,
+                                      (int)grid->nx, (int)grid->ny, buffers->fastest);
+    return count;
+}
+
+void begin_step(const hydro_run *run) {
+    const Buffers *buffers = static_cast<const Buffers *>(run->own);
+    gpu_begin_step<<<1, GPU_GROUP>>>(buffers->fastest, find_fastest(run), run->grid.dx,
+                                     run->steps == 0 ? 0.5 : 1.0, buffers->step);
 }
 
 void advance(hydro_run *run, uint64_t steps) {

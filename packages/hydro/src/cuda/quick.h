@@ -43,4 +43,9 @@ QUICK_FUNCTION double quick_root(double x) {
     return fma(t * e, fma(e, 0.375, 0.5), t);
 }
 
+// Of one sign, by the bits: an instruction for doubles takes twice as long.
+QUICK_FUNCTION bool quick_alike(double a, double b) {
+    return (__double2hiint(a) ^ __double2hiint(b)) >= 0;
+}
+
 #endif

@@ -3,6 +3,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 #define GPU_KERNEL    __kernel void
+#define GPU_BLOCKS(number)
 #define GPU_FUNCTION  static inline
 #define GPU_GLOBAL    __global
 #define GPU_LOCAL     __local

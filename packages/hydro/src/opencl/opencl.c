@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Of gpu.h.
-enum { GROUP = 128, CELLS = GROUP - 4, ROWS = 8, CLIMB = 64, MOST_GROUPS = 1024 };
+// Of gpu.h; the last look for the fastest wave of the first state.
+enum { GROUP = 128, CELLS = GROUP - 4, ROWS = 8, CLIMB = 64, FIRST_GROUPS = 1024 };
 
 extern const char hydro_cl[], godunov_cl[], gpu_cl[];
 
-enum kernel { WALLS, FASTEST, BEGIN_STEP, SWEEP_X, SWEEP_Y, KERNELS };
-static const char *const kernel_names[KERNELS] = {"gpu_walls", "gpu_fastest", "gpu_begin_step",
-                                                  "gpu_sweep_x", "gpu_sweep_y"};
+enum kernel { FASTEST, BEGIN_STEP, SWEEP_X, SWEEP_Y, KERNELS };
+static const char *const kernel_names[KERNELS] = {"gpu_fastest", "gpu_begin_step", "gpu_sweep_x",
+                                                  "gpu_sweep_y"};
 
 // What lasts as long as the program.
 static struct {
@@ -134,6 +134,10 @@ static void close_opencl(struct hydro_run *run) {
     free(buffers);
 }
 
+static ptrdiff_t groups_x(const struct hydro_grid *grid) {
+    return (grid->nx + CELLS - 1) / CELLS * ((grid->ny + ROWS - 1) / ROWS);
+}
+
 static const char *open_opencl(struct hydro_run *run) {
     struct hydro_grid *grid = &run->grid;
     if (device() == NULL)
@@ -144,13 +148,14 @@ static const char *open_opencl(struct hydro_run *run) {
     struct buffers *buffers = calloc(1, sizeof *buffers);
     if (buffers == NULL)
         return "out of memory";
+    const ptrdiff_t groups = groups_x(grid) > FIRST_GROUPS ? groups_x(grid) : FIRST_GROUPS;
     double start[2] = {0, 0};
     run->own = buffers;
     buffers->origin = grid->cells - (double *)grid->memory;
     buffers->bytes = hydro_grid_bytes(grid);
     buffers->cells[0] = new_buffer(buffers->bytes, grid->memory);
     buffers->cells[1] = new_buffer(buffers->bytes, NULL);
-    buffers->fastest = new_buffer(MOST_GROUPS * sizeof(double), NULL);
+    buffers->fastest = new_buffer((size_t)groups * sizeof(double), NULL);
     buffers->step = new_buffer(sizeof start, start);
     if (buffers->cells[0] != NULL && buffers->cells[1] != NULL && buffers->fastest != NULL &&
         buffers->step != NULL)
@@ -159,27 +164,11 @@ static const char *open_opencl(struct hydro_run *run) {
     return "the device is out of memory: give smaller --sizes";
 }
 
-static void fill_walls(const struct hydro_run *run, unsigned dimension) {
-    const struct buffers *buffers = run->own;
-    const struct hydro_grid *grid = &run->grid;
-    const ptrdiff_t count = dimension == 0 ? grid->ny : grid->nx;
-    set(WALLS, 0, sizeof(cl_mem), &buffers->cells[0]);
-    set_long(WALLS, 1, buffers->origin);
-    set_long(WALLS, 2, grid->plane);
-    set_long(WALLS, 3, dimension == 0 ? grid->pitch : 1);
-    set_long(WALLS, 4, dimension == 0 ? 1 : grid->pitch);
-    set_int(WALLS, 5, count);
-    set_long(WALLS, 6, dimension == 0 ? grid->nx : grid->ny);
-    set_int(WALLS, 7, (ptrdiff_t)dimension);
-    launch(WALLS, (count + GROUP - 1) / GROUP, 1);
-}
-
 static void sweep(struct hydro_run *run, unsigned dimension) {
     struct buffers *buffers = run->own;
     const struct hydro_grid *grid = &run->grid;
     const enum kernel kernel = dimension == 0 ? SWEEP_X : SWEEP_Y;
     cl_uint next = 0;
-    fill_walls(run, dimension);
     set(kernel, next++, sizeof(cl_mem), &buffers->cells[0]);
     set(kernel, next++, sizeof(cl_mem), &buffers->cells[1]);
     set_long(kernel, next++, buffers->origin);
@@ -189,19 +178,27 @@ static void sweep(struct hydro_run *run, unsigned dimension) {
     set_int(kernel, next++, grid->ny);
     set_double(kernel, next++, 1 / grid->dx);
     set(kernel, next++, sizeof(cl_mem), &buffers->step);
-    if (dimension == 0)
+    if (dimension == 0) {
+        // The second sweep of each second step is along x: what it finds is the next step's.
+        set_int(kernel, next++, (ptrdiff_t)(run->steps % 2));
+        set(kernel, next++, sizeof(cl_mem), &buffers->fastest);
         launch(kernel, (grid->nx + CELLS - 1) / CELLS, (grid->ny + ROWS - 1) / ROWS);
-    else
+    } else
         launch(kernel, (grid->nx + GROUP - 1) / GROUP, (grid->ny + CLIMB - 1) / CLIMB);
     cl_mem old = buffers->cells[0];
     buffers->cells[0] = buffers->cells[1];
     buffers->cells[1] = old;
 }
 
-static int find_fastest(const struct hydro_run *run) {
+// What the fastest wave is found from: as many values.
+static ptrdiff_t find_fastest(const struct hydro_run *run) {
     const struct buffers *buffers = run->own;
     const struct hydro_grid *grid = &run->grid;
-    const ptrdiff_t groups = grid->ny < MOST_GROUPS ? grid->ny : MOST_GROUPS;
+    if (run->steps % 2 != 0)
+        return 0;
+    if (run->steps > 0)
+        return groups_x(grid);
+    const ptrdiff_t groups = grid->ny < FIRST_GROUPS ? grid->ny : FIRST_GROUPS;
     set(FASTEST, 0, sizeof(cl_mem), &buffers->cells[0]);
     set_long(FASTEST, 1, buffers->origin);
     set_long(FASTEST, 2, grid->plane);
@@ -210,12 +207,12 @@ static int find_fastest(const struct hydro_run *run) {
     set_int(FASTEST, 5, grid->ny);
     set(FASTEST, 6, sizeof(cl_mem), &buffers->fastest);
     launch(FASTEST, groups, 1);
-    return (int)groups;
+    return groups;
 }
 
 static void begin_step(const struct hydro_run *run) {
     const struct buffers *buffers = run->own;
-    const int count = run->steps % 2 == 0 ? find_fastest(run) : 0;
+    const ptrdiff_t count = find_fastest(run);
     set(BEGIN_STEP, 0, sizeof(cl_mem), &buffers->fastest);
     set_int(BEGIN_STEP, 1, count);
     set_double(BEGIN_STEP, 2, run->grid.dx);

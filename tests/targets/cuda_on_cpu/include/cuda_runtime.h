@@ -157,6 +157,12 @@ template <typename T> T __ldcs(const T *from) {
     return *from;
 }
 
+inline int __double2hiint(double value) {
+    long long bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return static_cast<int>(bits >> 32);
+}
+
 inline long long __double_as_longlong(double value) {
     long long bits;
     std::memcpy(&bits, &value, sizeof bits);
