@@ -85,6 +85,18 @@ def test_it_verifies_and_has_no_error(built, name, tmp_path, monkeypatch):
     assert {line["variant"] for line in lines} == VARIANTS.get(name, {"cuda"})
 
 
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_ranks_of_a_node_take_its_gpus_in_turn(built, name, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("CUDA_ON_CPU_FULL", "0")
+    variant = min(VARIANTS.get(name, {"cuda"}), key=len)
+    words = (built(name), tmp_path, "--quick", "--variant", variant)
+    with pytest.raises(backends.Failed, match="memory"):
+        backends.measured(*words)
+    monkeypatch.setenv("SLURM_LOCALID", "3")  # of two GPUs
+    assert all(line["verified"] for line in backends.measured(*words)[1])
+
+
 @pytest.fixture(scope="module")
 def faults(folder, emulation) -> Path:
     """The program of errors."""

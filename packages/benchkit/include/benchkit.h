@@ -80,6 +80,7 @@ struct bk_team {
     unsigned rank;
     unsigned ranks;
     unsigned ranks_on_node;
+    unsigned rank_on_node;
     bool first_on_node;              /* its energy is the node's */
     double (*maximum)(double value); /* over all ranks; NULL without MPI */
     double (*sum)(double value);
@@ -93,6 +94,10 @@ int bk_mpi_end(int status);
 void bk_set_team(const struct bk_team *team); /* what bk_mpi_begin does; copied */
 unsigned bk_rank(void);                       /* 0 without MPI */
 unsigned bk_ranks(void);                      /* 1 without MPI */
+
+/* Of this process among those that a launcher started on its node, for MPI or side by side; else 0.
+ */
+unsigned bk_rank_on_node(void);
 
 /* ---- Cores and memory of a DSP --------------------------------------------------------------- */
 

@@ -4,18 +4,28 @@
 #ifndef BK_CUDA_H
 #define BK_CUDA_H
 
-#include <cuda_runtime.h>
-#include <stdbool.h>
+#include "benchkit.h"
 
-/* The name of the first GPU; NULL when there is none. */
+#include <cuda_runtime.h>
+
+/* The number of this process's GPU, of those that it sees: the ranks of a node take them in turn.
+ * -1 when there is none. */
+static inline int bk_cuda_number(void) {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count < 1)
+        return -1;
+    return (int)(bk_rank_on_node() % (unsigned)count);
+}
+
+/* Makes it the one that the calling thread uses, and tells its name; NULL when there is none. */
 static inline const char *bk_cuda_device(void) {
     static struct cudaDeviceProp properties;
-    int count = 0;
-    if (properties.name[0] != '\0')
-        return properties.name;
-    bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0 &&
-                 cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
-    return found ? properties.name : NULL;
+    const int number = bk_cuda_number();
+    if (number < 0 || cudaSetDevice(number) != cudaSuccess)
+        return NULL;
+    if (properties.name[0] == '\0' && cudaGetDeviceProperties(&properties, number) != cudaSuccess)
+        return NULL;
+    return properties.name;
 }
 
 #endif

@@ -42,6 +42,7 @@ void bk_mpi_begin(int *argc, char ***argv) {
     bk_set_team(&(struct bk_team){.rank = (unsigned)rank,
                                   .ranks = (unsigned)ranks,
                                   .ranks_on_node = (unsigned)node_ranks,
+                                  .rank_on_node = (unsigned)node_rank,
                                   .first_on_node = node_rank == 0,
                                   .maximum = maximum,
                                   .sum = sum});

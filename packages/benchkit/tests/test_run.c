@@ -228,6 +228,25 @@ TEST(ranks_run_what_they_share) {
     bk_set_team(&alone);
 }
 
+TEST(a_rank_knows_its_place_on_the_node) {
+    static const char *const launchers[] = {"SLURM_LOCALID", "PMI_LOCAL_RANK", "MPI_LOCALRANKID",
+                                            "MV2_COMM_WORLD_LOCAL_RANK",
+                                            "OMPI_COMM_WORLD_LOCAL_RANK"};
+    for (size_t i = 0; i < BK_COUNT(launchers); i++)
+        unsetenv(launchers[i]);
+    expect_equal(bk_rank_on_node(), 0);
+    // Each but the last is what another's ranks may have from the job.
+    for (unsigned i = 0; i < BK_COUNT(launchers); i++) {
+        setenv(launchers[i], (const char *[]){"5", "4", "3", "2", "1"}[i], 1);
+        expect_equal(bk_rank_on_node(), 5 - i);
+    }
+    bk_set_team(&(struct bk_team){.ranks = 8, .ranks_on_node = 4, .rank_on_node = 3, .rank = 7});
+    expect_equal(bk_rank_on_node(), 3);
+    bk_set_team(&(struct bk_team){.ranks = 1, .ranks_on_node = 1, .first_on_node = true});
+    for (size_t i = 0; i < BK_COUNT(launchers); i++)
+        unsetenv(launchers[i]);
+}
+
 TEST(what_cannot_run_is_refused_before) {
     expect_equal(run(&all_of_them, "--sizes 666"), BK_USAGE);
     expect_text(message, "test-run: --sizes: 666 is no good; give 2\n");

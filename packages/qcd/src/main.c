@@ -194,7 +194,7 @@ static const struct bk_benchmark benchmark = {
     .kernels = kernels,
     .variants = qcd_variants,
     .variants_help = "  serial: one thread; omp: OpenMP; mpi: the ranks of mpirun or srun;\n"
-                     "  cuda: the first GPU\n"
+                     "  cuda: a GPU\n"
                      "  all (default): all of them that can run here",
     .tables = tables,
     .table_count = BK_COUNT(tables),

@@ -355,6 +355,12 @@ using namespace cuda_on_cpu;
 
 extern "C" {
 
+// A device that others have taken, by CUDA_ON_CPU_FULL.
+static bool is_full(int device) {
+    const char *full = getenv("CUDA_ON_CPU_FULL");
+    return full != nullptr && atoi(full) == device;
+}
+
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
     Device &device = devices[running.device];
     const size_t left = static_cast<size_t>(device.base + device.bytes - device.next);
@@ -362,7 +368,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
         *memory = nullptr;
         return cudaSuccess;
     }
-    if (bytes > left / 2 - GAP)
+    if (bytes > left / 2 - GAP || is_full(running.device))
         return noted(cudaErrorMemoryAllocation);
     Reach reach;
     *memory = device.next;

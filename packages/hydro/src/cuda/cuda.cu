@@ -1,4 +1,4 @@
-// CUDA: the kernels of gpu.h on the first GPU. SPDX-License-Identifier: Apache-2.0 OR MIT
+// CUDA: the kernels of gpu.h on a GPU. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_cuda.h"
 #include "hydro.h"
 

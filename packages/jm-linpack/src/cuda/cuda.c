@@ -1,4 +1,4 @@
-// The solution on the first NVIDIA GPU: the same algorithm as on the host, on the device's memory,
+// The solution on an NVIDIA GPU: the same algorithm as on the host, on the device's memory,
 // its products and solves by cuBLAS, the rest by our own kernels. SPDX-License-Identifier:
 // Apache-2.0 OR MIT
 #include "bk_cuda.h"

@@ -88,22 +88,7 @@ int device_count() {
     return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-const char *name_of(int device) {
-    static cudaDeviceProp properties;
-    return cudaGetDeviceProperties(&properties, device) == cudaSuccess ? properties.name : nullptr;
-}
-
-// The GPU of this process: ranks of a node take them in turn.
-int own_device() {
-    const int count = device_count();
-    return count == 0 ? 0 : (int)(bk_rank() % (unsigned)count);
-}
-
 } // namespace
-
-const char *device() {
-    return device_count() > 0 ? name_of(own_device()) : nullptr;
-}
 
 void first_touch(const stream_work *work) {
     stream_fill(&work->arrays, 0, work->arrays.n);
@@ -112,7 +97,9 @@ void first_touch(const stream_work *work) {
 namespace {
 
 const char *peer_device() {
-    return device_count() > 1 ? name_of(1) : nullptr;
+    static cudaDeviceProp properties;
+    const bool found = device_count() > 1 && cudaGetDeviceProperties(&properties, 1) == cudaSuccess;
+    return found ? properties.name : nullptr;
 }
 
 bool allocate(int device, double **vectors, unsigned count, size_t bytes) {
@@ -157,7 +144,7 @@ bool open_peer(stream_work *work) {
 } // namespace
 
 bool open(stream_work *work) {
-    return open_on(work, own_device(), own_device());
+    return open_on(work, bk_cuda_number(), bk_cuda_number());
 }
 
 // The other GPU gets NaN: what it does not receive must not look right.
@@ -238,7 +225,7 @@ void run_peer(void *context, uint64_t iterations) {
 
 using namespace stream_gpu;
 
-extern "C" const stream_model stream_cuda = {first_touch, run,   device,  open, store,
-                                             fetch,       close, nullptr, false};
+extern "C" const stream_model stream_cuda = {first_touch, run,   bk_cuda_device, open, store,
+                                             fetch,       close, nullptr,        false};
 extern "C" const stream_model stream_cuda_peer = {
     first_touch, run_peer, peer_device, open_peer, store, fetch, close, nullptr, false};

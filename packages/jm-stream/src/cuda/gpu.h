@@ -3,9 +3,8 @@
 #ifndef STREAM_GPU_H
 #define STREAM_GPU_H
 
+#include "bk_cuda.h"
 #include "stream.h"
-
-#include <cuda_runtime.h>
 
 namespace stream_gpu {
 
@@ -29,7 +28,6 @@ bool succeeded(cudaError_t error, const char *what);
 void launch(stream_kernel kernel, double *const *vectors, size_t n);
 
 // As in struct stream_model, on this process's GPU.
-const char *device();
 void first_touch(const stream_work *work);
 bool open(stream_work *work);
 bool store(stream_work *work);

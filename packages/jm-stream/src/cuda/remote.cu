@@ -66,5 +66,5 @@ void run_remote(void *context, uint64_t iterations) {
 using namespace stream_gpu;
 
 extern "C" const stream_model stream_cuda_remote = {
-    first_touch, run_remote, device, open_remote, store, fetch, close, nullptr, true};
+    first_touch, run_remote, bk_cuda_device, open_remote, store, fetch, close, nullptr, true};
 #endif

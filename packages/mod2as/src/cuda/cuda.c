@@ -1,4 +1,4 @@
-// The product on the first NVIDIA GPU, by our own kernel and by cuSPARSE.
+// The product on an NVIDIA GPU, by our own kernel and by cuSPARSE.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_cuda.h"
 #include "mod2as.h"

@@ -1,4 +1,4 @@
-// The transform on the first NVIDIA GPU by cuFFT, the numbers staying in its memory.
+// The transform on an NVIDIA GPU by cuFFT, the numbers staying in its memory.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_cuda.h"
 #include "mod2f.h"

@@ -1,5 +1,6 @@
 // Heats a GPU: each block of threads runs a test of its own in its multiprocessor's shared memory.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_cuda.h"
 #include "lucas.h"
 #include "residual.h"
 #include "steps.h"
@@ -8,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cuda_runtime.h>
 
 namespace {
 
@@ -120,9 +120,9 @@ unsigned threads_of(uint64_t n) {
 unsigned cores(unsigned threads, uint64_t n) {
     (void)threads;
     cudaDeviceProp properties;
-    int devices = 0, blocks = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0 ||
-        cudaGetDeviceProperties(&properties, 0) != cudaSuccess)
+    int blocks = 0;
+    if (bk_cuda_device() == nullptr ||
+        cudaGetDeviceProperties(&properties, bk_cuda_number()) != cudaSuccess)
         return 0;
     if (shared_bytes(n) > properties.sharedMemPerBlockOptin) {
         std::fprintf(stderr,
@@ -139,11 +139,6 @@ unsigned cores(unsigned threads, uint64_t n) {
                    "occupancy"))
         return 0;
     return (unsigned)(blocks * properties.multiProcessorCount);
-}
-
-const char *device() {
-    static cudaDeviceProp properties;
-    return cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : nullptr;
 }
 
 double flops(uint64_t n) {
@@ -245,4 +240,4 @@ void close(thermal_work *work) {
 } // namespace
 
 extern "C" const thermal_model thermal_cuda = {
-    {"cuda", false, false, device, run}, cores, flops, open, finish, close};
+    {"cuda", false, false, bk_cuda_device, run}, cores, flops, open, finish, close};
