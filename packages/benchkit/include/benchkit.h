@@ -235,7 +235,8 @@ struct bk_variant {
     bool mpi;      /* by the ranks of an MPI job together; see struct bk_team */
     /* What computes; NULL where this machine has none. Without the function: the CPU. */
     const char *(*device)(void);
-    bk_kernel *kernel; /* for the benchmark's own functions */
+    bk_kernel *kernel;      /* for the benchmark's own functions */
+    double (*memory)(void); /* bytes that are free on its device; NULL: not known */
 };
 
 /* The variants that run without --variant; --quick runs all in any case. */
@@ -349,6 +350,10 @@ bool bk_too_long(struct bk_run *run, uint64_t size, const struct bk_growth *grow
 /* Whether a size is more than the `most` elements that a variant's own memory has room for; says so
  * as bk_too_long does. `elements`: what to call them. */
 bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements);
+
+/* Whether the memory of the variant's device has no room for so many bytes; says so as bk_too_long
+ * does. A benchmark that has `bytes` is asked before each size; false where it is not known. */
+bool bk_device_full(const struct bk_run *run, uint64_t size, double bytes);
 
 /* Reports what was measured, as wrong if run->check was, notes run->rate where an iteration was
  * long enough to tell of larger sizes, and frees the timing. */

@@ -28,4 +28,12 @@ static inline const char *bk_cuda_device(void) {
     return properties.name;
 }
 
+/* Bytes of its memory that are free; 0 when it does not say. */
+static inline double bk_cuda_memory(void) {
+    size_t available = 0, all = 0;
+    if (bk_cuda_device() == NULL || cudaMemGetInfo(&available, &all) != cudaSuccess)
+        return 0;
+    return (double)available;
+}
+
 #endif

@@ -48,7 +48,8 @@ static bool run_variant(struct bk_run *run) {
     const char *trouble = benchmark->begin == NULL ? NULL : benchmark->begin(run);
     for (size_t i = 0; i < run->options->size_count && trouble == NULL; i++) {
         size = run->options->sizes[i];
-        trouble = benchmark->measure(run, size);
+        if (benchmark->bytes == NULL || !bk_device_full(run, size, benchmark->bytes(run, size)))
+            trouble = benchmark->measure(run, size);
     }
     // Where all sizes were skipped, no result tells it.
     if (!run->check.ok)
@@ -193,6 +194,16 @@ bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const 
         return false;
     leave_out(run, size, "that memory has room for %llu %s; give smaller --sizes",
               (unsigned long long)most, elements);
+    return true;
+}
+
+bool bk_device_full(const struct bk_run *run, uint64_t size, double bytes) {
+    const double free = run->variant->memory == NULL ? (double)INFINITY : run->variant->memory();
+    if (bytes <= free)
+        return false;
+    leave_out(run, size,
+              "it needs %.1f MiB of the device's memory, %.1f MiB are free; give smaller --sizes",
+              bytes / 0x1p20, free / 0x1p20);
     return true;
 }
 

@@ -21,6 +21,12 @@ static const char *has_one(void) {
     return "a device";
 }
 
+static double free_bytes = 1e9;
+
+static double device_memory(void) {
+    return free_bytes;
+}
+
 const struct bk_build bk_build = {.version = "1.2"};
 
 static uint64_t iteration_ns = 2000000;
@@ -41,7 +47,8 @@ struct own {
 static const struct own first = {{.name = "first", .kernel = work}, 'f'};
 static const struct own threads = {{.name = "threads", .threaded = true, .kernel = work}, 't'};
 static const struct own missing = {{.name = "missing", .device = has_none, .kernel = work}, 'x'};
-static const struct own device = {{.name = "device", .device = has_one, .kernel = work}, 'd'};
+static const struct own device = {
+    {.name = "device", .device = has_one, .kernel = work, .memory = device_memory}, 'd'};
 static const struct own ranks = {{.name = "ranks", .mpi = true, .kernel = work}, 'r'};
 static const struct bk_variant *const variants[] = {&first.is,  &threads.is, &missing.is,
                                                     &device.is, &ranks.is,   NULL};
@@ -64,8 +71,8 @@ static bool check(struct bk_run *run) {
 }
 
 static double bytes(const struct bk_run *run, uint64_t size) {
-    expect(run->session == NULL);
-    return size == 999 ? 1e18 : 1;
+    (void)run;
+    return size == 999 ? 1e18 : 0x1p20;
 }
 
 static const char *begin(struct bk_run *run) {
@@ -309,6 +316,16 @@ TEST(what_is_skipped_is_no_success) {
     wrong_check = true;
     expect_equal(run(&all_of_them, "--sizes 2000"), BK_UNVERIFIED);
     wrong_check = false;
+}
+
+TEST(a_device_has_its_own_memory) {
+    free_bytes = 0x1p19;
+    expect_equal(run(&all_of_them, ""), BK_OK);
+    expect_text(calls, "+f0/1 f2/1 f3/1 +t0/3 t2/3 t3/3 +d0/1");
+    expect_equal(run(&all_of_them, "--sizes 5"), BK_LEFT_OUT);
+    expect_part(message, "test-run: skipped device 5: it needs 1.0 MiB of the device's memory, 0.5 "
+                         "MiB are free; give smaller --sizes\n");
+    free_bytes = 1e9;
 }
 
 static char tried[256]; // sizes

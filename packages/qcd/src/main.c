@@ -159,7 +159,10 @@ static double bytes_of(const struct bk_variant *variant, uint64_t size) {
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
-    if (!bk_memory_suffices(run->benchmark->name, size, bytes_of(run->variant, size)))
+    const double bytes = bytes_of(run->variant, size);
+    if (bk_device_full(run, size, bytes))
+        return NULL;
+    if (run->variant->memory == NULL && !bk_memory_suffices(run->benchmark->name, size, bytes))
         return BK_TOLD;
     struct bench bench = {.model = (const struct qcd_model *)run->variant};
     const struct qcd_lattice lattice = qcd_make_lattice(bench.model, (int)size, (int)(2 * size));

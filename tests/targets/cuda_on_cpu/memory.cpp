@@ -361,14 +361,26 @@ static bool is_full(int device) {
     return full != nullptr && atoi(full) == device;
 }
 
+// Bytes that the current device has left: an allocation takes twice its own, and a gap.
+static size_t bytes_left() {
+    const Device &device = devices[running.device];
+    const size_t left = static_cast<size_t>(device.base + device.bytes - device.next);
+    return is_full(running.device) || left / 2 < GAP ? 0 : left / 2 - GAP;
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *all) {
+    *available = bytes_left();
+    *all = DEVICE_BYTES;
+    return cudaSuccess;
+}
+
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
     Device &device = devices[running.device];
-    const size_t left = static_cast<size_t>(device.base + device.bytes - device.next);
     if (bytes == 0) {
         *memory = nullptr;
         return cudaSuccess;
     }
-    if (bytes > left / 2 - GAP || is_full(running.device))
+    if (bytes > bytes_left())
         return noted(cudaErrorMemoryAllocation);
     Reach reach;
     *memory = device.next;

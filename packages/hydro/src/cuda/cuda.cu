@@ -165,6 +165,7 @@ hydro_model make_model() {
     hydro_model model = {};
     model.is.name = "cuda";
     model.is.device = bk_cuda_device;
+    model.is.memory = bk_cuda_memory;
     model.tolerance = 1e-11;
     model.open = open;
     model.advance = advance;

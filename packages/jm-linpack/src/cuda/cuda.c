@@ -128,7 +128,7 @@ static void solve(void *context, uint64_t iterations) {
 }
 
 const struct linpack_variant linpack_cuda = {
-    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = solve},
+    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = solve, .memory = bk_cuda_memory},
     .prepare = prepare,
     .begin = begin,
     .end = end,

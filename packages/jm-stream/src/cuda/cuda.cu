@@ -147,6 +147,10 @@ bool open(stream_work *work) {
     return open_on(work, bk_cuda_number(), bk_cuda_number());
 }
 
+size_t limit() {
+    return (size_t)(bk_cuda_memory() / (STREAM_VECTORS * sizeof(double)));
+}
+
 // The other GPU gets NaN: what it does not receive must not look right.
 bool store(stream_work *work) {
     gpu_state *state = state_of(work);
@@ -226,6 +230,6 @@ void run_peer(void *context, uint64_t iterations) {
 using namespace stream_gpu;
 
 extern "C" const stream_model stream_cuda = {first_touch, run,   bk_cuda_device, open, store,
-                                             fetch,       close, nullptr,        false};
+                                             fetch,       close, limit,          false};
 extern "C" const stream_model stream_cuda_peer = {
     first_touch, run_peer, peer_device, open_peer, store, fetch, close, nullptr, false};

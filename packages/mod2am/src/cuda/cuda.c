@@ -89,13 +89,16 @@ static void multiply_cublas(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_cuda = {
-    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = multiply},
+    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = multiply, .memory = bk_cuda_memory},
     .begin = begin,
     .end = end,
 };
 
 const struct mod2am_variant mod2am_cublas = {
-    .is = {.name = "cublas", .device = bk_cuda_device, .kernel = multiply_cublas},
+    .is = {.name = "cublas",
+           .device = bk_cuda_device,
+           .kernel = multiply_cublas,
+           .memory = bk_cuda_memory},
     .begin = begin_cublas,
     .end = end,
 };

@@ -162,14 +162,17 @@ static void forget(struct mod2as_work *work) {
 }
 
 const struct mod2as_variant mod2as_cuda = {
-    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = multiply},
+    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = multiply, .memory = bk_cuda_memory},
     .plan = plan,
     .collect = collect,
     .forget = forget,
 };
 
 const struct mod2as_variant mod2as_cusparse = {
-    .is = {.name = "cusparse", .device = bk_cuda_device, .kernel = multiply_cusparse},
+    .is = {.name = "cusparse",
+           .device = bk_cuda_device,
+           .kernel = multiply_cusparse,
+           .memory = bk_cuda_memory},
     .plan = plan_cusparse,
     .collect = collect,
     .forget = forget,

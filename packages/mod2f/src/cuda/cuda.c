@@ -78,7 +78,10 @@ static void forget(struct mod2f_work *work) {
 }
 
 const struct mod2f_variant mod2f_cufft = {
-    .is = {.name = "cufft", .device = bk_cuda_device, .kernel = transform},
+    .is = {.name = "cufft",
+           .device = bk_cuda_device,
+           .kernel = transform,
+           .memory = bk_cuda_memory},
     .plan = plan,
     .give = give,
     .collect = collect,

@@ -423,6 +423,7 @@ qcd_model make_model() {
     qcd_model model = {};
     model.is.name = "cuda";
     model.is.device = bk_cuda_device;
+    model.is.memory = bk_cuda_memory;
     model.open = open;
     model.close = close;
     model.new_field = new_field;

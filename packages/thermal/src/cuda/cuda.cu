@@ -240,4 +240,4 @@ void close(thermal_work *work) {
 } // namespace
 
 extern "C" const thermal_model thermal_cuda = {
-    {"cuda", false, false, bk_cuda_device, run}, cores, flops, open, finish, close};
+    {"cuda", false, false, bk_cuda_device, run, nullptr}, cores, flops, open, finish, close};
