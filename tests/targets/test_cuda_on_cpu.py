@@ -130,6 +130,10 @@ def faults(folder, emulation) -> Path:
         ("host-memory", r"reads \w+, which is the host's\nfaults.cu:\d+"),
         ("peer", r"reads \w+, which is device 0's: no peer access\nfaults.cu:\d+"),
         ("host-reads", r"the host's code touches \w+ of a device\nfaults.cu:\d+"),
+        ("copy-not-waited", r"reads \w+, to which nothing was written before\nfaults.cu:\d+"),
+        ("copy-not-committed", r"reads \w+, to which nothing was written before\nfaults.cu:\d+"),
+        ("copy-misaligned", r"asynchronous copy of 16 bytes .* not aligned\nfaults.cu:\d+"),
+        ("part-of-a-warp", r"faults.cu:\d+: takes the value of lane 31, which is not in the mask"),
         ("copy-size", r"1032 bytes at \w+, of an allocation of 1024 bytes"),
         ("copy-kind", r"cudaMemcpy from the device to the host, but its kind is 1"),
         ("freed-twice", r"cudaFree: \w+ is no allocation's beginning"),
@@ -183,7 +187,11 @@ def test_ranks_send_from_gpu_to_gpu(built, tmp_path):
         ),
         (
             'asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(f(x)));',
-            "y = ::cuda_on_cpu::ptx::rcp_approx_ftz_f64(f(x));",
+            "::cuda_on_cpu::ptx::rcp_approx_ftz_f64(y, f(x));",
+        ),
+        (
+            'asm("mma.f64 {%0}, " "{%2}, {%1}, {%0};" : "+d"(c[0]) : "d"(b.x), "d"(a));',
+            "::cuda_on_cpu::ptx::mma_f64(c[0], a, b.x, c[0]);",
         ),
     ],
 )

@@ -2,6 +2,7 @@
 // print "ended". SPDX-License-Identifier: Apache-2.0 OR MIT
 #include <cstdio>
 #include <cstring>
+#include <cuda_pipeline.h>
 
 namespace {
 
@@ -62,6 +63,44 @@ __global__ void last(int n, double *x) {
     }
 }
 
+// Copies by the asynchronous way; each thread two numbers, and reads its neighbour's.
+enum CopyFault { COPY_RIGHT, COPY_NOT_WAITED, COPY_NOT_COMMITTED, COPY_MISALIGNED };
+
+template <int FAULT> __global__ void copy_by_pipeline(const double *x, double *y) {
+    __shared__ double2 part[N / 2];
+    const int t = threadIdx.x, other = (t + 1) % (N / 2);
+    __pipeline_memcpy_async(&part[t], &x[2 * t + (FAULT == COPY_MISALIGNED)], sizeof(double2));
+    if (FAULT != COPY_NOT_COMMITTED)
+        __pipeline_commit();
+    __pipeline_wait_prior(FAULT == COPY_NOT_WAITED);
+    __syncthreads();
+    y[2 * other] = part[other].x;
+    y[2 * other + 1] = part[other].y;
+}
+
+// Products of a warp by the instructions for matrices: 16 x 8, or 8 x 4, times 8 or 4 x 8, by rows.
+__global__ void multiply_16_8_8(const double *a, const double *b, double *c) {
+    const int row = threadIdx.x / 4, k = threadIdx.x % 4;
+    double d[4] = {1, 1, 1, 1};
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[row * 8 + k]), "d"(a[(row + 8) * 8 + k]), "d"(a[row * 8 + k + 4]),
+          "d"(a[(row + 8) * 8 + k + 4]), "d"(b[k * 8 + row]), "d"(b[(k + 4) * 8 + row]));
+    for (int i = 0; i < 4; i++)
+        c[(row + i / 2 * 8) * 8 + 2 * k + i % 2] = d[i];
+}
+
+__global__ void multiply_8_8_4(const double *a, const double *b, double *c) {
+    const int row = threadIdx.x / 4, k = threadIdx.x % 4;
+    double d[2] = {1, 1};
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(d[0]), "+d"(d[1])
+        : "d"(a[row * 4 + k]), "d"(b[k * 8 + row]));
+    for (int i = 0; i < 2; i++)
+        c[row * 8 + 2 * k + i] = d[i];
+}
+
 double *device_memory(const double *values) {
     double *memory = nullptr;
     cudaMalloc(&memory, N * sizeof(double));
@@ -70,12 +109,39 @@ double *device_memory(const double *values) {
     return memory;
 }
 
+// Whether c = a b + 1 for M x K and K x 8 numbers 0, 1, 2...
+bool is_product(int m, int k, const double *c) {
+    bool is = true;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < 8; j++) {
+            double sum = 1;
+            for (int p = 0; p < k; p++)
+                sum += (i * k + p) * (p * 8 + j);
+            is = is && c[i * 8 + j] == sum;
+        }
+    return is;
+}
+
+bool products_are_right(const double *x, double *y) {
+    double c[N];
+    multiply_16_8_8<<<1, 32>>>(x, x, y);
+    cudaMemcpy(c, y, sizeof c, cudaMemcpyDeviceToHost);
+    const bool right = is_product(16, 8, c);
+    multiply_8_8_4<<<1, 32>>>(x, x, y);
+    cudaMemcpy(c, y, sizeof c, cudaMemcpyDeviceToHost);
+    return right && is_product(8, 4, c);
+}
+
 // What is right, all of it: nothing may be found.
 bool all_is_well(double *x, double *y, double *host) {
+    bool ok = products_are_right(x, y);
+    copy_by_pipeline<COPY_RIGHT><<<1, N / 2>>>(x, y);
+    cudaMemcpy(host, y, N * sizeof(double), cudaMemcpyDeviceToHost);
+    for (int i = 0; i < N; i++)
+        ok = ok && host[i] == i;
     reverse<NONE><<<1, N>>>(x);
     copy<<<(N + 30) / 31, 31>>>(N, x, y);
     cudaMemcpy(host, y, N * sizeof(double), cudaMemcpyDeviceToHost);
-    bool ok = true;
     for (int i = 0; i < N; i++)
         ok = ok && host[i] == N - 1 - i;
     sum<<<1, 32>>>(y, 0xffffffffu, 0);
@@ -129,6 +195,14 @@ void err(const char *fault, double *x, double *y, double *host) {
         cudaMemcpy(host, x, N * sizeof(double), cudaMemcpyHostToDevice);
     else if (is("freed-twice"))
         cudaFree(x), cudaFree(x);
+    else if (is("copy-not-waited"))
+        copy_by_pipeline<COPY_NOT_WAITED><<<1, N / 2>>>(x, y);
+    else if (is("copy-not-committed"))
+        copy_by_pipeline<COPY_NOT_COMMITTED><<<1, N / 2>>>(x, y);
+    else if (is("copy-misaligned"))
+        copy_by_pipeline<COPY_MISALIGNED><<<1, N / 2>>>(x, y);
+    else if (is("part-of-a-warp"))
+        multiply_8_8_4<<<1, 31>>>(x, x, y);
     else if (is("block-size"))
         copy<<<1, 1025>>>(N, x, x);
     else if (is("shared-size"))

@@ -6,7 +6,8 @@ rewritten, all on its own line, and compiled; nothing else changes:
     kernel<T><<<grid, block, bytes, stream>>>(a, b);    a launch: class Launch of cuda_runtime.h
     __shared__ double part[8][9];                       memory that the block's threads share
     extern __shared__ double all[];                     that of the launch's third argument
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));    a function of that name
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));    a function of that name, with the
+                                                        operands in the instruction's order
 
 What looks like one of them and cannot be read is an error.
 """
@@ -23,10 +24,8 @@ import sys
 KERNEL = re.compile(r"[A-Za-z_][\w:]*(?:<[\w\s,:*-]*>)?\s*\Z")
 EXTERN = re.compile(r"\bextern\s+__shared__\s+([\w:\s]+?)\s*(\w+)\[\];")
 SHARED = re.compile(r"(?<!extern )__shared__\s+([\w:<>\s]+?)\s*\b(\w+)((?:\[[^][;]*\])*)\s*;")
-ASM = re.compile(
-    r'\basm\s*(?:volatile\s*)?\(\s*"([\w.]+) [^"]*;"\s*:\s*"=\w"\((\w+)\)\s*:\s*([^;]*)\);'
-)
-OPERAND = re.compile(r'"\w"\(((?:[^()]|\([^()]*\))*)\)')
+ASM = re.compile(r'\basm\s*\(\s*"([\w.]+) ((?:[^";]|"\s*")*);"\s*:\s*("[^:;]+):\s*("[^:;]+)\);')
+OPERAND = re.compile(r'"[=+]?\w"\s*\(((?:[^()]|\([^()]*\))*)\)')
 TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 WITH_VALUE = ("-o", "-MF", "-MT", "-MQ")
 PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -102,8 +101,10 @@ def rewrite(text: str) -> str:
 
 
 def instruction(found: re.Match) -> str:
-    operands = ", ".join(operand[1] for operand in OPERAND.finditer(found[3]))
-    return f"{found[2]} = ::cuda_on_cpu::ptx::{found[1].replace('.', '_')}({operands});"
+    operands = OPERAND.findall(found[3]) + OPERAND.findall(found[4])
+    used = ", ".join(operands[int(number)] for number in re.findall(r"%(\d+)", found[2]))
+    call = f"::cuda_on_cpu::ptx::{found[1].replace('.', '_')}({used});"
+    return call + "\n" * found[0].count("\n")
 
 
 def without(words: list[str], *unwanted: str) -> list[str]:

@@ -5,10 +5,12 @@
 // access; those functions are ours, so that we see each one. Four bytes of memory are a cell.
 #include "emulation.h"
 
+#include "cuda_pipeline.h"
 #include "cuda_runtime.h"
 
 #include <cstdarg>
 #include <cstdio>
+#include <deque>
 #include <dlfcn.h>
 #include <map>
 #include <new>
@@ -193,11 +195,31 @@ void *add_shared(const void *site, size_t bytes) {
     return memory;
 }
 
+// ---- Asynchronous copies into it
+
+struct Copy {
+    char *to;
+    const char *from;
+    size_t bytes;
+};
+using Group = std::vector<Copy>;
+
+// Of each thread that runs, by its stack; the last group is open.
+std::map<const char *, std::deque<Group>> copies;
+
+std::deque<Group> &own_copies() {
+    std::deque<Group> &groups = copies[running.stack];
+    if (groups.empty())
+        groups.emplace_back();
+    return groups;
+}
+
 } // namespace
 
 size_t shared_bytes_asked_for = SHARED_BYTES;
 
 void clear_shared_memory(size_t dynamic_bytes) {
+    copies.clear();
     for (const Shared &array : shared_arrays)
         shared_region->mark(array.memory, array.bytes, NOBODY);
     shared_arrays.clear();
@@ -351,7 +373,48 @@ void fail(const void *code, const char *format, ...) {
 
 using namespace cuda_on_cpu;
 
+// ---- Asynchronous copies
+
+void __pipeline_memcpy_async(void *to, const void *from, size_t bytes) {
+    const void *code = __builtin_return_address(0);
+    if (bytes != 4 && bytes != 8 && bytes != 16)
+        fail(code, "an asynchronous copy of %zu bytes", bytes);
+    if (reinterpret_cast<uintptr_t>(to) % bytes != 0 ||
+        reinterpret_cast<uintptr_t>(from) % bytes != 0)
+        fail(code, "an asynchronous copy of %zu bytes from %p to %p: not aligned", bytes, from, to);
+    if (!shared_region->has(to) || device_of(from) < 0)
+        fail(code,
+             "an asynchronous copy to %p, which is not the block's, or from %p, which is no "
+             "device's",
+             to, from);
+    access(from, bytes, READS, code);
+    access(to, bytes, WRITES, code);
+    shared_region->mark(to, bytes, NEW);
+    own_copies().back().push_back(
+        {static_cast<char *>(to), static_cast<const char *>(from), bytes});
+}
+
+void __pipeline_commit() {
+    own_copies().emplace_back();
+}
+
+void __pipeline_wait_prior(size_t prior) {
+    std::deque<Group> &groups = own_copies();
+    for (; groups.size() > prior + 1; groups.pop_front())
+        for (const Copy &copy : groups.front()) {
+            access(copy.to, copy.bytes, WRITES, __builtin_return_address(0));
+            std::memcpy(copy.to, copy.from, copy.bytes);
+        }
+}
+
 // ---- CUDA's functions
+
+namespace {
+int capability() {
+    const char *major = std::getenv("CUDA_ON_CPU_CAPABILITY");
+    return major == nullptr ? 9 : std::atoi(major);
+}
+} // namespace
 
 extern "C" {
 
@@ -465,13 +528,20 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
                    MOST_SHARED_BYTES,
                    2,
                    WARP,
-                   9,
+                   capability(),
                    0};
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device) {
     *device = running.device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+    if (device < 0 || device >= DEVICES || attribute != cudaDevAttrComputeCapabilityMajor)
+        return noted(cudaErrorInvalidValue);
+    *value = capability();
     return cudaSuccess;
 }
 

@@ -22,6 +22,7 @@ namespace cuda_on_cpu {
 namespace {
 
 constexpr size_t STACK_BYTES = 1 << 16, PAGE_BYTES = 4096;
+constexpr int ALL = -1;
 
 enum State { READY, AT_BLOCK, AT_WARP, ENDED };
 
@@ -33,8 +34,8 @@ struct Thread {
     Place place; // of what it waits at
     // A shuffle's:
     unsigned mask;
-    int lane; // from which it takes its value
-    void *value;
+    int lane;    // from which it takes its value, or ALL
+    void *value; // or the values of all
     size_t bytes;
     std::string given;
 };
@@ -137,13 +138,21 @@ bool has_its_mask(const Thread *thread) {
     return true;
 }
 
-void take_value(Thread *thread) {
-    current = thread;
-    const Thread *from = in_warp(thread, thread->lane);
-    if (from == nullptr || (thread->mask >> thread->lane & 1) == 0)
+void take_value(const Thread *thread, int lane, void *value) {
+    const Thread *from = in_warp(thread, lane);
+    if (from == nullptr || (thread->mask >> lane & 1) == 0)
         fail(nullptr, "%s:%d: takes the value of lane %d, which is not in the mask",
-             thread->place.file, thread->place.line, thread->lane);
-    std::memcpy(thread->value, from->given.data(), thread->bytes);
+             thread->place.file, thread->place.line, lane);
+    std::memcpy(value, from->given.data(), thread->bytes);
+}
+
+void take(Thread *thread) {
+    current = thread;
+    if (thread->lane == ALL)
+        for (int lane = 0; lane < WARP; lane++)
+            take_value(thread, lane, static_cast<char *>(thread->value) + lane * thread->bytes);
+    else
+        take_value(thread, thread->lane, thread->value);
 }
 
 // Lets warps go on of which all have come; whether there was one.
@@ -156,7 +165,7 @@ bool release_warps() {
         const unsigned mask = pool[i].mask;
         for (int lane = 0; lane < WARP; lane++)
             if (Thread *one = in_warp(&pool[i], lane); one != nullptr && (mask >> lane & 1) != 0) {
-                take_value(one);
+                take(one);
                 one->state = READY;
             }
     }
@@ -286,15 +295,27 @@ void wait_for_block(Place place) {
     pause(AT_BLOCK, place);
 }
 
+namespace {
+
+void exchange(unsigned mask, int lane, const void *given, void *taken, size_t bytes, Place place) {
+    current->mask = mask;
+    current->lane = lane;
+    current->value = taken;
+    current->bytes = bytes;
+    current->given.assign(static_cast<const char *>(given), bytes);
+    pause(AT_WARP, place);
+}
+
+} // namespace
+
 void shuffle(unsigned mask, int lane, void *value, size_t bytes, Place place) {
     if ((mask >> own_lane() & 1) == 0)
         fail(nullptr, "%s:%d: a shuffle by a lane that is not in its mask", place.file, place.line);
-    current->mask = mask;
-    current->lane = lane;
-    current->value = value;
-    current->bytes = bytes;
-    current->given.assign(static_cast<const char *>(value), bytes);
-    pause(AT_WARP, place);
+    exchange(mask, lane, value, value, bytes, place);
+}
+
+void gather(const void *value, size_t bytes, void *of_all, Place place) {
+    exchange(~0U, ALL, value, of_all, bytes, place);
 }
 
 int own_lane() {

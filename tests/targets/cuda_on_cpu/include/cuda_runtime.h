@@ -72,6 +72,9 @@ void wait_for_block(Place place);
 // Waits for the warp's threads in `mask`; value becomes that of the warp's thread `lane`.
 void shuffle(unsigned mask, int lane, void *value, size_t bytes, Place place);
 
+// Waits for all the warp's threads; gives the values of all.
+void gather(const void *value, size_t bytes, void *of_all, Place place);
+
 int own_lane();
 
 // The block's memory of this size for a declaration, which `site` stands for.
@@ -121,12 +124,44 @@ inline double rough(double x) {
     return x;
 }
 
-inline double rcp_approx_ftz_f64(double x) {
-    return rough(1 / rough(x));
+inline void rcp_approx_ftz_f64(double &y, double x) {
+    y = rough(1 / rough(x));
 }
 
-inline double rsqrt_approx_ftz_f64(double x) {
-    return rough(1 / std::sqrt(rough(x)));
+inline void rsqrt_approx_ftz_f64(double &y, double x) {
+    y = rough(1 / std::sqrt(rough(x)));
+}
+
+// D = A B + C of a warp: M x K, K x 8 and M x 8 values, of which a thread has these.
+template <int M, int K> struct Fragments { double a[M / 8 * K / 4], b[K / 4]; };
+
+template <int M, int K>
+void mma(double *const (&d)[M / 4], const Fragments<M, K> &own, const double (&c)[M / 4],
+         Place place) {
+    Fragments<M, K> of[32];
+    gather(&own, sizeof own, of, place);
+    const int lane = own_lane();
+    for (int i = 0; i < M / 4; i++) {
+        const int row = lane / 4, eighth = i / 2, column = lane % 4 * 2 + i % 2;
+        *d[i] = c[i];
+        for (int k = 0; k < K; k++)
+            *d[i] = std::fma(of[row * 4 + k % 4].a[eighth + M / 8 * (k / 4)],
+                             of[column * 4 + k % 4].b[k / 4], *d[i]);
+    }
+}
+
+inline void mma_sync_aligned_m8n8k4_row_col_f64_f64_f64_f64(double &d0, double &d1, double a0,
+                                                            double b0, double c0, double c1,
+                                                            const char *file = __builtin_FILE(),
+                                                            int line = __builtin_LINE()) {
+    mma<8, 4>({&d0, &d1}, {{a0}, {b0}}, {c0, c1}, {file, line});
+}
+
+inline void mma_sync_aligned_m16n8k8_row_col_f64_f64_f64_f64(
+    double &d0, double &d1, double &d2, double &d3, double a0, double a1, double a2, double a3,
+    double b0, double b1, double c0, double c1, double c2, double c3,
+    const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
+    mma<16, 8>({&d0, &d1, &d2, &d3}, {{a0, a1, a2, a3}, {b0, b1}}, {c0, c1, c2, c3}, {file, line});
 }
 
 } // namespace ptx
