@@ -21,7 +21,7 @@ FOUND = 86  # exit status of an emulated program with an error
 # Beside --quick: sizes of several blocks, the last of them not full; every kernel.
 OPTIONS = {
     "hydro": ["--sizes", "16,140"],
-    "mod2am": ["--sizes", "1,33,130"],
+    "mod2am": ["--sizes", "1,33,130,131"],
     "mod2as": ["--sizes", "1,100,300,1000,2000"],  # rows of 5 to 100 numbers
     "thermal": ["--sizes", "32,512"],
 }

@@ -1,17 +1,51 @@
-// C = A * B on an NVIDIA GPU, row-major doubles: a block of threads computes a TILE x TILE part of
-// C from parts of A and B in shared memory, each thread WORK x WORK elements of it.
-// SPDX-License-Identifier: Apache-2.0 OR MIT
-//
-// The same scheme as src/opencl/gemm.cl.
+// C = A * B on an NVIDIA GPU, row-major doubles: by its FP64 tensor cores, or, where it has none,
+// as src/opencl/gemm.cl. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "tiled.h"
+
+#include "bk_gemm_cuda.h"
 
 namespace {
 
+// Blocks that run at the same time are near each other, that they find the same parts of A and B
+// in the second cache: numbered down columns of so many tiles, then to the right.
+constexpr unsigned TILES_DOWN = 12;
+
+template <bool EVEN>
+__global__ void __launch_bounds__(bk_gemm_cuda::THREADS, 1)
+    tensor(bk_gemm_cuda::factors of, double *__restrict__ c, unsigned tiles) {
+    const size_t n = of.n;
+    const unsigned strip = blockIdx.x / (TILES_DOWN * tiles) * TILES_DOWN;
+    const unsigned down = tiles - strip < TILES_DOWN ? tiles - strip : TILES_DOWN;
+    const unsigned number = blockIdx.x % (TILES_DOWN * tiles);
+    const int top = (strip + number % down) * bk_gemm_cuda::TILE;
+    const int left = number / down * bk_gemm_cuda::TILE;
+    bk_gemm_cuda::sums sums;
+    bk_gemm_cuda::multiply<EVEN>(of, top, left, &sums);
+    bk_gemm_cuda::for_each(sums, of.n, top, left,
+                           [&](int row, int column, double value) { c[row * n + column] = value; });
+}
+
+template <bool EVEN>
+cudaError_t start_tensor(size_t n, const double *a, const double *b, double *c) {
+    const unsigned tiles = static_cast<unsigned>((n - 1) / bk_gemm_cuda::TILE + 1);
+    const cudaError_t error =
+        cudaFuncSetAttribute(tensor<EVEN>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(bk_gemm_cuda::SHARED_BYTES));
+    if (error != cudaSuccess)
+        return error;
+    const bk_gemm_cuda::factors of = {static_cast<int>(n), a, b};
+    tensor<EVEN>
+        <<<tiles * tiles, bk_gemm_cuda::THREADS, bk_gemm_cuda::SHARED_BYTES>>>(of, c, tiles);
+    return cudaGetLastError();
+}
+
+// A block of threads computes a TILE x TILE part of C from parts of A and B in shared memory, each
+// thread WORK x WORK elements of it.
 constexpr int TILE = 64, STEP = 16, WORK = 4, GROUP = TILE / WORK;
 
 __global__ void __launch_bounds__(GROUP *GROUP)
-    gemm(size_t n, const double *__restrict__ a, const double *__restrict__ b,
-         double *__restrict__ c) {
+    plain(size_t n, const double *__restrict__ a, const double *__restrict__ b,
+          double *__restrict__ c) {
     // One more column: threads that store a column of it hit different banks.
     __shared__ double part_a[STEP][TILE + 1];
     __shared__ double part_b[STEP][TILE];
@@ -47,7 +81,15 @@ __global__ void __launch_bounds__(GROUP *GROUP)
 } // namespace
 
 cudaError_t mod2am_tiled(size_t n, const double *a, const double *b, double *c) {
+    int device = 0, capability = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, device);
+    if (error != cudaSuccess)
+        return error;
+    if (capability >= 8)
+        return n % 2 == 0 ? start_tensor<true>(n, a, b, c) : start_tensor<false>(n, a, b, c);
     const unsigned tiles = static_cast<unsigned>((n + TILE - 1) / TILE);
-    gemm<<<dim3(tiles, tiles), dim3(GROUP, GROUP)>>>(n, a, b, c);
+    plain<<<dim3(tiles, tiles), dim3(GROUP, GROUP)>>>(n, a, b, c);
     return cudaGetLastError();
 }
