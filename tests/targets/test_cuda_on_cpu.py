@@ -31,6 +31,7 @@ VARIANTS = {
     "mod2am": {"cuda", "cublas"},
     "mod2as": {"cuda", "cusparse"},
     "mod2f": {"cufft"},
+    "thermal": {"cuda", "cuda-tensor"},
 }
 ELSEWHERE = ("OPENMP", "BLAS", "FFTW", "OPENCL")  # backends that other tests try
 COMPILER = ["g++", "-std=c++17", "-g", "-Wall", "-Wextra", f"-I{HERE / 'include'}"]
@@ -95,6 +96,15 @@ def test_ranks_of_a_node_take_its_gpus_in_turn(built, name, tmp_path, monkeypatc
         backends.measured(*words)
     monkeypatch.setenv("SLURM_LOCALID", "3")  # of two GPUs
     assert all(line["verified"] for line in backends.measured(*words)[1])
+
+
+def test_an_older_gpu_takes_plain_kernels(built, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_ON_CPU_CAPABILITY", "7")  # no tensor cores for doubles
+    for name, options in (("mod2am", ["--sizes", "1,130"]), ("thermal", ["--sizes", "32"])):
+        _, lines = backends.measured(built(name), tmp_path, "--quick", *options)
+        lines = backends.on_device(lines)
+        assert all(line["verified"] for line in lines)
+        assert {line["variant"] for line in lines} == VARIANTS[name] - {"cuda-tensor"}
 
 
 @pytest.fixture(scope="module")

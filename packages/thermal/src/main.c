@@ -1,8 +1,9 @@
-// thermal: the most power that a node can draw for a while, by FFTs that check themselves.
+// thermal: the most power that a node can draw for a while, by computations that check themselves.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "lucas.h"
 #include "thermal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const uint64_t sizes_142[] = {8192};
@@ -21,11 +22,13 @@ static const struct bk_variant *const variants[] = {
 #endif
 #ifdef BENCH_CUDA
     &thermal_cuda.is,
+    &thermal_tensor.is,
 #endif
     NULL,
 };
 
-static const char *const kernels[] = {"lucas-lehmer", NULL};
+static const char *const kernels[] = {
+    [LUCAS_LEHMER] = "lucas-lehmer", [PRODUCTS] = "products", NULL};
 
 enum { SECONDS };
 #define STANDARD_SECONDS 60
@@ -38,22 +41,27 @@ static const struct bk_extra extras[] = {
                  .most = 86400},
 };
 
-static void note_core(struct bk_session *session, const struct thermal_work *work, unsigned core) {
+static void note_core(struct bk_session *session, const struct thermal_work *work, unsigned core,
+                      const char *tests) {
     const struct thermal_result *result = &work->results[core];
-    bk_note(session, "core %u: %llu tests of 2^%u - 1, residual %016llx, rounding %.2g: %s", core,
-            (unsigned long long)result->tests, work->exponent, (unsigned long long)result->residual,
+    bk_note(session, "core %u: %llu %s, residual %016llx, rounding %.2g: %s", core,
+            (unsigned long long)result->tests, tests, (unsigned long long)result->residual,
             result->rounding, result->failed ? "WRONG" : "right");
 }
 
 // Every core, or of a GPU's thousands of small blocks those that were wrong; and how many were not.
-static void note_cores(struct bk_session *session, const struct thermal_work *work) {
+static void note_cores(struct bk_session *session, const struct thermal_work *work,
+                       enum thermal_kernel kernel) {
     const unsigned most_lines = 1024;
     unsigned right = 0;
+    char tests[40] = "tiles of the product";
+    if (kernel == LUCAS_LEHMER)
+        snprintf(tests, sizeof tests, "tests of 2^%u - 1", work->exponent);
     for (unsigned core = 0; core < work->cores; core++) {
         const bool failed = work->results[core].failed;
         right += !failed;
         if (failed || work->cores <= most_lines)
-            note_core(session, work, core);
+            note_core(session, work, core, tests);
     }
     bk_note(session, "%u of %u cores were right", right, work->cores);
 }
@@ -81,14 +89,15 @@ static double bytes(const struct bk_run *run, uint64_t size) {
 // Measures, verifies and reports a size on cores that are ready.
 static bool heat(struct bk_run *run, struct thermal_work *work) {
     const struct thermal_model *model = (const struct thermal_model *)run->variant;
-    struct bk_case what = bk_describe(run, 0, work->n, model->flops(work->n) * work->cores, "flop");
+    struct bk_case what =
+        bk_describe(run, model->kernel, work->n, model->flops(work->n) * work->cores, "flop");
     what.threads = work->cores;
     struct bk_timing timing;
     if (!bk_measure(run->session, &what, model->is.kernel, work, &timing))
         return false;
     // A test that is under way says nothing yet: it runs to its end, outside the region.
     model->finish(work);
-    note_cores(run->session, work);
+    note_cores(run->session, work, model->kernel);
     const struct bk_check right = thermal_verify(work);
     bk_finish(run, &what, &timing, &right);
     return true;
@@ -96,6 +105,12 @@ static bool heat(struct bk_run *run, struct thermal_work *work) {
 
 static const char *measure(struct bk_run *run, uint64_t n) {
     const struct thermal_model *model = (const struct thermal_model *)run->variant;
+    if ((run->options->kernels & 1U << model->kernel) == 0)
+        return NULL;
+    const double matrix = sizeof(double) * (double)n * (double)n;
+    // The factors and the first product.
+    if (model->kernel == PRODUCTS && bk_device_full(run, n, 3 * matrix))
+        return NULL;
     struct thermal_work work = {
         .n = n, .exponent = lucas_exponent(n), .cores = model->cores(run->threads, n)};
     if (work.cores == 0)
@@ -109,12 +124,17 @@ static const char *measure(struct bk_run *run, uint64_t n) {
 
 static const struct bk_benchmark benchmark = {
     .name = "thermal",
-    .summary = "sustained heat: Lucas-Lehmer tests by FFTs in the caches, of known Mersenne primes",
-    .size_meaning = "digits of a number, twice the FFT's points: 32, 128, 512, 2048 or 8192",
+    .summary =
+        "sustained heat: Lucas-Lehmer tests of known Mersenne primes by FFTs in the caches, or "
+        "products by a GPU's tensor cores",
+    .size_meaning =
+        "digits of a number, twice the FFT's points, or the order of the matrices: 32, 128, "
+        "512, 2048 or 8192",
     .kernels = kernels,
     .variants = variants,
-    .variants_help =
-        "  serial: one core; omp: --threads of them; cuda: the whole GPU (where built)",
+    .variants_help = "  serial: one core; omp: --threads of them; cuda: the whole GPU, by FFTs; "
+                     "cuda-tensor: by\n"
+                     "  its FP64 tensor cores, which is hottest (where built)",
     .usual = BK_LAST,
     .tables = tables,
     .table_count = BK_COUNT(tables),

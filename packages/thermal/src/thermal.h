@@ -1,4 +1,4 @@
-// Sustained heat: every core runs Lucas-Lehmer tests, whose ends show whether it ever erred.
+// Sustained heat: every core runs tests, whose ends show whether it ever erred.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifndef THERMAL_H
 #define THERMAL_H
@@ -12,15 +12,21 @@ extern "C" {
 // What a core has to show.
 struct thermal_result {
     uint64_t tests;    // ended, and right
-    uint64_t residual; // last 64 bits of the last test's end: 0 is right
-    bool failed;       // that end was wrong; the core stopped there
-    double rounding;   // greatest distance of a convolution's value from a whole number
+    uint64_t residual; // 0 is right; last 64 bits of the last test's end, or a value's wrong bits
+    bool failed;       // a test was wrong; the core stopped there
+    double rounding;   // greatest rounding error, in units of its kernel
 };
 
-// What one measurement runs: an iteration is one squaring of n digits by each core.
+// Tests, and what an iteration is for each core.
+enum thermal_kernel {
+    LUCAS_LEHMER, // of a number of n digits: a squaring. Rounding: the distance from whole numbers
+    PRODUCTS,     // of matrices of order n: a tile. Rounding: the first product's, up to the limit
+};
+
+// What one measurement runs.
 struct thermal_work {
     uint64_t n;
-    unsigned exponent;
+    unsigned exponent;              // of the number tested
     unsigned cores;                 // threads, or blocks of a GPU
     struct thermal_result *results; // [cores], after finish
     void *state;                    // the model's
@@ -29,9 +35,10 @@ struct thermal_work {
 // A programming model.
 struct thermal_model {
     struct bk_variant is; // its kernel works on a struct thermal_work
+    enum thermal_kernel kernel;
     // How many cores there are to heat: `threads`, or what the device has room for.
     unsigned (*cores)(unsigned threads, uint64_t n);
-    // Floating-point operations of one squaring.
+    // Floating-point operations of a core's iteration.
     double (*flops)(uint64_t n);
     // Sets up the first tests; false when memory is out. close is right in either case.
     bool (*open)(struct thermal_work *work);
@@ -46,6 +53,7 @@ extern const struct thermal_model thermal_omp;
 #endif
 #ifdef BENCH_CUDA
 extern const struct thermal_model thermal_cuda; // cores() is 0 where there is no device
+extern const struct thermal_model thermal_tensor;
 #endif
 
 // A rounding error that is no longer safe: at twice as much a digit would be wrong.

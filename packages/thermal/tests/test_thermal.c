@@ -5,6 +5,13 @@
 #include "residual.h"
 #include "thermal.h"
 
+#ifdef BENCH_CUDA
+#include "cuda/tensor.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#endif
+
 // ---- Whole numbers of 32-bit words, least first, modulo 2^p - 1 --------------------------------
 
 enum { WORDS = 80, BITS = 32 };
@@ -154,11 +161,41 @@ static void wrong_results_are_found(void) {
     }
 }
 
+#ifdef BENCH_CUDA
+// The first product's last element has another last bit: who multiplies that tile again sees it.
+static void one_wrong_bit_is_found(void) {
+    struct thermal_work work = {.n = 512};
+    work.cores = thermal_tensor.cores(1, work.n);
+    work.results = calloc(work.cores, sizeof *work.results);
+    expect(work.results != NULL && thermal_tensor.open(&work), "open");
+    const struct tensor_state *state = work.state;
+    double *last = state->c + work.n * work.n - 1, value;
+    expect(cudaMemcpy(&value, last, sizeof value, cudaMemcpyDeviceToHost) == cudaSuccess, "read");
+    value = nextafter(value, 0);
+    expect(cudaMemcpy(last, &value, sizeof value, cudaMemcpyHostToDevice) == cudaSuccess, "write");
+    thermal_tensor.is.kernel(&work, 16);
+    thermal_tensor.finish(&work);
+    expect(!thermal_verify(&work).ok, "the check of a wrong bit");
+    unsigned failed = 0;
+    for (unsigned i = 0; i < work.cores; i++) {
+        failed += work.results[i].failed;
+        expect(work.results[i].failed == (work.results[i].residual != 0), "%u", i);
+    }
+    expect(failed > 0, "a core has failed");
+    thermal_tensor.close(&work);
+    free(work.results);
+}
+#endif
+
 static int test_cuda(void) {
 #ifdef BENCH_CUDA
     if (thermal_cuda.cores(1, 512) == 0)
         return 77;
     models_end_right(&thermal_cuda);
+    if (thermal_tensor.cores(1, 512) > 0) {
+        models_end_right(&thermal_tensor);
+        one_wrong_bit_is_found();
+    }
 #endif
     return expect_result();
 }

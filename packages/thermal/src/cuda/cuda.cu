@@ -1,13 +1,12 @@
 // Heats a GPU: each block of threads runs a test of its own in its multiprocessor's shared memory.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_cuda.h"
+#include "errors.h"
 #include "lucas.h"
 #include "residual.h"
 #include "steps.h"
 #include "thermal.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace {
@@ -34,19 +33,6 @@ struct gpu_state {
     block_state *blocks;
     step_tables table;
 };
-
-bool succeeded(cudaError_t error, const char *what) {
-    if (error != cudaSuccess)
-        std::fprintf(stderr, "thermal: cuda: %s: %s; see nvidia-smi\n", what,
-                     cudaGetErrorString(error));
-    return error == cudaSuccess;
-}
-
-// A GPU that fails in the middle can't be trusted with the rest of a stress test.
-void demand(cudaError_t error, const char *what) {
-    if (!succeeded(error, what))
-        std::exit(BK_UNVERIFIED);
-}
 
 __device__ void start_test(step_thread me, step_points digits, uint32_t h) {
     for (uint32_t i = me.thread; i < h; i += me.threads) {
@@ -239,5 +225,10 @@ void close(thermal_work *work) {
 
 } // namespace
 
-extern "C" const thermal_model thermal_cuda = {
-    {"cuda", false, false, bk_cuda_device, run, nullptr}, cores, flops, open, finish, close};
+extern "C" const thermal_model thermal_cuda = {{"cuda", false, false, bk_cuda_device, run, nullptr},
+                                               LUCAS_LEHMER,
+                                               cores,
+                                               flops,
+                                               open,
+                                               finish,
+                                               close};

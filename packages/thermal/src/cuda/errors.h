@@ -1,0 +1,24 @@
+// Errors of CUDA's calls. SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef THERMAL_ERRORS_H
+#define THERMAL_ERRORS_H
+
+#include "benchkit.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime.h>
+
+inline bool succeeded(cudaError_t error, const char *what) {
+    if (error != cudaSuccess)
+        std::fprintf(stderr, "thermal: cuda: %s: %s; see nvidia-smi\n", what,
+                     cudaGetErrorString(error));
+    return error == cudaSuccess;
+}
+
+// A GPU that fails in the middle can't be trusted with the rest of a stress test.
+inline void demand(cudaError_t error, const char *what) {
+    if (!succeeded(error, what))
+        std::exit(BK_UNVERIFIED);
+}
+
+#endif
