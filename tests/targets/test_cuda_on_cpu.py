@@ -138,6 +138,7 @@ def faults(folder, emulation) -> Path:
         ("freed", r"reads \w+, which is in no allocation\nfaults.cu:\d+"),
         ("not-set", r"reads \w+, to which nothing was written before\nfaults.cu:\d+"),
         ("host-memory", r"reads \w+, which is the host's\nfaults.cu:\d+"),
+        ("pinned-index", r"writes \w+, which is the host's\nfaults.cu:\d+"),
         ("peer", r"reads \w+, which is device 0's: no peer access\nfaults.cu:\d+"),
         ("host-reads", r"the host's code touches \w+ of a device\nfaults.cu:\d+"),
         ("copy-not-waited", r"reads \w+, to which nothing was written before\nfaults.cu:\d+"),

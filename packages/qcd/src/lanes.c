@@ -392,26 +392,24 @@ static void scale_add_part(void *context, unsigned part, unsigned parts) {
     by_chunks(context, part, parts, scale_add_reals);
 }
 
-static double sum_chunks(const struct qcd_engine *engine) {
+double qcd_engine_sum(struct qcd_run *run) {
+    const struct qcd_engine *engine = run->own;
     double sum = 0;
     for (size_t chunk = 0; chunk * CHUNK < engine->sites; chunk++)
         sum += engine->partial[chunk];
     return engine->sum == NULL ? sum : engine->sum(sum);
 }
 
-double qcd_engine_add(struct qcd_run *run, struct qcd_field *y, double a,
-                      const struct qcd_field *x) {
+void qcd_engine_add(struct qcd_run *run, struct qcd_field *y, double a, const struct qcd_field *x) {
     do_job(run, add_part, (struct job){.y = y, .a = a, .x = x});
-    return sum_chunks(run->own);
 }
 
-double qcd_engine_scale_add(struct qcd_run *run, struct qcd_field *y, double a,
-                            const struct qcd_field *x) {
+void qcd_engine_scale_add(struct qcd_run *run, struct qcd_field *y, double a,
+                          const struct qcd_field *x) {
     do_job(run, scale_add_part, (struct job){.y = y, .a = a, .x = x});
-    return sum_chunks(run->own);
 }
 
 // Zero times what was there is zero: fields never hold what is not finite.
-double qcd_engine_copy(struct qcd_run *run, struct qcd_field *y, const struct qcd_field *x) {
-    return qcd_engine_scale_add(run, y, 0, x);
+void qcd_engine_copy(struct qcd_run *run, struct qcd_field *y, const struct qcd_field *x) {
+    qcd_engine_scale_add(run, y, 0, x);
 }

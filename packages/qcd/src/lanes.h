@@ -53,11 +53,11 @@ bool qcd_engine_read(struct qcd_run *run, const struct qcd_field *field,
 void qcd_engine_dslash(struct qcd_run *run, int parity, bool adjoint, struct qcd_field *out,
                        struct qcd_field *in);
 void qcd_engine_clear(struct qcd_run *run, struct qcd_field *y);
-double qcd_engine_add(struct qcd_run *run, struct qcd_field *y, double a,
-                      const struct qcd_field *x);
-double qcd_engine_scale_add(struct qcd_run *run, struct qcd_field *y, double a,
-                            const struct qcd_field *x);
-double qcd_engine_copy(struct qcd_run *run, struct qcd_field *y, const struct qcd_field *x);
+void qcd_engine_add(struct qcd_run *run, struct qcd_field *y, double a, const struct qcd_field *x);
+void qcd_engine_scale_add(struct qcd_run *run, struct qcd_field *y, double a,
+                          const struct qcd_field *x);
+void qcd_engine_copy(struct qcd_run *run, struct qcd_field *y, const struct qcd_field *x);
+double qcd_engine_sum(struct qcd_run *run);
 
 // The kernels, in both precisions (kernels.inc). `to` and `from` are sites.
 void qcd_dslash_single(const struct qcd_engine *engine, int parity, bool adjoint, float *out,

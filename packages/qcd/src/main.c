@@ -77,7 +77,9 @@ static double operations(const struct bench *bench, unsigned kernel) {
 static void note_bandwidth(const struct bk_run *run, const struct bench *bench, unsigned kernel,
                            const struct bk_timing *timing) {
     double real = kernel == DSLASH_SINGLE ? sizeof(float) : sizeof(double);
-    double rate = QCD_DSLASH_VALUES * real * qcd_sites(&bench->run.lattice) / 2 / timing->time_s;
+    // Eight links, a spinor read, a spinor written.
+    double bytes = (8 * bench->model->link_values + 2 * QCD_SPINOR) * real;
+    double rate = bytes * qcd_sites(&bench->run.lattice) / 2 / timing->time_s;
     bk_note(run->session,
             "%s %s: at least %.4g GB/s, %.0f %% of the %.4g GB/s that y += a x of fields has here",
             run->variant->name, kernels[kernel], rate * 1e-9, 100 * rate / bench->bandwidth,

@@ -23,9 +23,6 @@ enum { QCD_EVEN, QCD_ODD };
 #define QCD_MATRIX_FLOPS (2 * QCD_DSLASH_FLOPS + 48)     // preconditioned, per even site
 #define QCD_CG_FLOPS     (2 * QCD_MATRIX_FLOPS + 5 * 48) // an iteration, per even site
 
-// Values that D at least moves per site: eight links, a spinor read, a spinor written.
-#define QCD_DSLASH_VALUES (8 * QCD_LINK + 2 * QCD_SPINOR)
-
 struct qcd_complex {
     double re, im;
 };
@@ -59,9 +56,20 @@ struct qcd_field;
 typedef void qcd_source(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS],
                         double spinor[QCD_SPINOR]);
 
+// y = z + s (x + a D in): z may be y, or NULL for none.
+struct qcd_step {
+    struct qcd_field *y;
+    const struct qcd_field *z;
+    double s;
+    const struct qcd_field *x;
+    double a;
+    struct qcd_field *in;
+};
+
 // A programming model: what the solver needs of it. NULL functions are not needed.
 struct qcd_model {
     struct bk_variant is;
+    int link_values;                           // that D reads of each link
     void (*part)(struct qcd_lattice *lattice); // chooses this rank's
     // Makes the links. NULL, or what is wrong and how to mend it.
     const char *(*open)(struct qcd_run *run);
@@ -78,13 +86,21 @@ struct qcd_model {
     void (*dslash)(struct qcd_run *run, int parity, bool adjoint, struct qcd_field *out,
                    struct qcd_field *in);
     void (*clear)(struct qcd_run *run, struct qcd_field *y);
-    // y += a x; the square of y's norm.
-    double (*add)(struct qcd_run *run, struct qcd_field *y, double a, const struct qcd_field *x);
-    // y = x + a y; the square of y's norm.
-    double (*scale_add)(struct qcd_run *run, struct qcd_field *y, double a,
-                        const struct qcd_field *x);
-    // Copies, from any precision to any; the square of x's norm.
-    double (*copy)(struct qcd_run *run, struct qcd_field *y, const struct qcd_field *x);
+    // y += a x
+    void (*add)(struct qcd_run *run, struct qcd_field *y, double a, const struct qcd_field *x);
+    // y = x + a y
+    void (*scale_add)(struct qcd_run *run, struct qcd_field *y, double a,
+                      const struct qcd_field *x);
+    // Copies, from any precision to any.
+    void (*copy)(struct qcd_run *run, struct qcd_field *y, const struct qcd_field *x);
+    // The square of the norm of the y that add, scale_add, copy or dslash_add made last; D may have
+    // been applied since.
+    double (*sum)(struct qcd_run *run);
+    // Several of the above in one, of one precision: the step, for y of `parity`; x += a p and
+    // p = r + b p. NULL: the solver calls those.
+    void (*dslash_add)(struct qcd_run *run, int parity, bool adjoint, const struct qcd_step *step);
+    void (*advance)(struct qcd_run *run, struct qcd_field *x, struct qcd_field *p, double a,
+                    const struct qcd_field *r, double b);
     // Waits until all that was asked for is done.
     void (*wait)(struct qcd_run *run);
 };

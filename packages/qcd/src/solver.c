@@ -63,43 +63,75 @@ void qcd_solver_free(struct qcd_solver *solver) {
         run->model->free_field(run, solver->small[i]);
 }
 
-// out = M^ in, or its adjoint; the square of its norm. `between` is scratch.
-static double apply(struct qcd_solver *solver, bool adjoint, struct qcd_field *out,
-                    struct qcd_field *in, struct qcd_field *between) {
+// A step, for y of a parity; small[4] is scratch where z is y, which is then in single precision.
+static void dslash_add(struct qcd_solver *solver, int parity, bool adjoint, struct qcd_step step) {
     struct qcd_run *run = solver->run;
     const struct qcd_model *model = run->model;
-    model->dslash(run, QCD_ODD, adjoint, between, in);
-    model->dslash(run, QCD_EVEN, adjoint, out, between);
+    if (model->dslash_add != NULL) {
+        model->dslash_add(run, parity, adjoint, &step);
+        return;
+    }
+    struct qcd_field *product = step.z == step.y ? solver->small[4] : step.y;
+    model->dslash(run, parity, adjoint, product, step.in);
+    model->scale_add(run, product, step.a, step.x);
+    if (step.z == step.y)
+        model->add(run, step.y, step.s, product);
+    else if (step.z != NULL)
+        model->scale_add(run, step.y, step.s, step.z);
+}
+
+// x += a p; p = r + b p
+static void advance(struct qcd_run *run, struct qcd_field *x, struct qcd_field *p, double a,
+                    const struct qcd_field *r, double b) {
+    const struct qcd_model *model = run->model;
+    if (model->advance != NULL) {
+        model->advance(run, x, p, a, r, b);
+        return;
+    }
+    model->add(run, x, a, p);
+    model->scale_add(run, p, b, r);
+}
+
+// out = z + s M^ in, or its adjoint, where odd = D_oe in.
+static void finish_matrix(struct qcd_solver *solver, bool adjoint, struct qcd_field *out,
+                          const struct qcd_field *z, double s, const struct qcd_field *in,
+                          struct qcd_field *odd) {
+    struct qcd_run *run = solver->run;
+    dslash_add(solver, QCD_EVEN, adjoint,
+               (struct qcd_step){out, z, s, in, -run->kappa * run->kappa, odd});
     solver->flops += QCD_MATRIX_FLOPS * qcd_sites(&run->lattice) / 2;
-    return model->scale_add(run, out, -run->kappa * run->kappa, in);
 }
 
-// out = M^+ (b_e + kappa D_eo b_o), the right side of the normal equations; its norm squared.
-static double right_side(struct qcd_solver *solver, struct qcd_field *out) {
-    struct qcd_run *run = solver->run;
-    const struct qcd_model *model = run->model;
-    struct qcd_field *sum = solver->work[1], *between = solver->work[2];
-    model->dslash(run, QCD_EVEN, false, sum, solver->b[QCD_ODD]);
-    model->scale_add(run, sum, run->kappa, solver->b[QCD_EVEN]);
-    solver->flops += (QCD_DSLASH_FLOPS + 48) * qcd_sites(&run->lattice) / 2;
-    return apply(solver, true, out, sum, between);
+// out = M^ in, or its adjoint. `odd` is scratch.
+static void apply(struct qcd_solver *solver, bool adjoint, struct qcd_field *out,
+                  struct qcd_field *in, struct qcd_field *odd) {
+    solver->run->model->dslash(solver->run, QCD_ODD, adjoint, odd, in);
+    finish_matrix(solver, adjoint, out, NULL, 1, in, odd);
 }
 
-// x_o = b_o + kappa D_oe x_e
-static void other_half(struct qcd_solver *solver) {
+// x = b + kappa D in, of a parity.
+static void add_other_half(struct qcd_solver *solver, int parity, struct qcd_field *x,
+                           struct qcd_field *in) {
     struct qcd_run *run = solver->run;
-    run->model->dslash(run, QCD_ODD, false, solver->x[QCD_ODD], solver->x[QCD_EVEN]);
-    run->model->scale_add(run, solver->x[QCD_ODD], run->kappa, solver->b[QCD_ODD]);
+    dslash_add(solver, parity, false,
+               (struct qcd_step){x, NULL, 1, solver->b[parity], run->kappa, in});
     solver->flops += (QCD_DSLASH_FLOPS + 48) * qcd_sites(&run->lattice) / 2;
 }
 
-// r = c - M^+ M^ x, in double precision; its norm squared.
-static double true_residual(struct qcd_solver *solver, struct qcd_field *r,
-                            const struct qcd_field *c) {
-    struct qcd_field *product = solver->work[1], *between = solver->work[2];
-    apply(solver, false, product, solver->x[QCD_EVEN], between);
-    apply(solver, true, r, product, between);
-    return solver->run->model->scale_add(solver->run, r, -1, c);
+// out = M^+ (b_e + kappa D_eo b_o), the right side of the normal equations.
+static void right_side(struct qcd_solver *solver, struct qcd_field *out) {
+    struct qcd_field *sum = solver->work[1], *odd = solver->work[2];
+    add_other_half(solver, QCD_EVEN, sum, solver->b[QCD_ODD]);
+    apply(solver, true, out, sum, odd);
+}
+
+// r = c - M^+ M^ x, in double precision.
+static void true_residual(struct qcd_solver *solver, struct qcd_field *r,
+                          const struct qcd_field *c) {
+    struct qcd_field *product = solver->work[1], *odd = solver->work[2];
+    apply(solver, false, product, solver->x[QCD_EVEN], odd);
+    solver->run->model->dslash(solver->run, QCD_ODD, true, odd, product);
+    finish_matrix(solver, true, r, c, -1, product, odd);
 }
 
 // Adds what single precision has found to x, and takes the true residual; its norm squared.
@@ -110,7 +142,8 @@ static double update(struct qcd_solver *solver) {
     model->clear(run, solver->small[0]);
     true_residual(solver, solver->work[3], solver->work[0]);
     solver->updates++;
-    return model->copy(run, solver->small[1], solver->work[3]);
+    model->copy(run, solver->small[1], solver->work[3]);
+    return model->sum(run);
 }
 
 void qcd_solve(struct qcd_solver *solver, double tolerance) {
@@ -118,28 +151,34 @@ void qcd_solve(struct qcd_solver *solver, double tolerance) {
     const struct qcd_model *model = run->model;
     const unsigned most = 10000;
     struct qcd_field *x = solver->small[0], *r = solver->small[1], *p = solver->small[2];
-    struct qcd_field *mp = solver->small[3], *product = solver->small[4], *odd = solver->small[5];
+    struct qcd_field *mp = solver->small[3], *odd = solver->small[5];
     solver->iterations = solver->updates = 0;
     solver->flops = 0;
-    double rr = right_side(solver, solver->work[0]), goal = tolerance * tolerance * rr;
+    right_side(solver, solver->work[0]);
+    double rr = model->sum(run), goal = tolerance * tolerance * rr;
     double largest = rr; // since the last update
     model->clear(run, solver->x[QCD_EVEN]);
     model->clear(run, x);
     model->copy(run, r, solver->work[0]);
     model->copy(run, p, solver->work[0]);
     while (rr > goal && solver->iterations < most) {
-        double alpha = rr / apply(solver, false, mp, p, odd);
-        apply(solver, true, product, mp, odd);
-        model->add(run, x, alpha, p);
-        double next = model->add(run, r, -alpha, product);
+        apply(solver, false, mp, p, odd);
+        model->dslash(run, QCD_ODD, true, odd, mp); // a device does this while alpha is made
+        double alpha = rr / model->sum(run);
+        finish_matrix(solver, true, r, r, -alpha, mp, odd);
+        double next = model->sum(run);
         solver->iterations++;
-        if (next < 0.01 * largest || next <= goal)
+        if (next < 0.01 * largest || next <= goal) {
+            model->add(run, x, alpha, p);
             largest = next = update(solver);
-        model->scale_add(run, p, next / rr, r);
+            model->scale_add(run, p, next / rr, r);
+        } else {
+            advance(run, x, p, alpha, r, next / rr);
+        }
         rr = next;
     }
     solver->flops += 5 * 48 * qcd_sites(&run->lattice) / 2 * solver->iterations;
-    other_half(solver);
+    add_other_half(solver, QCD_ODD, solver->x[QCD_ODD], solver->x[QCD_EVEN]);
 }
 
 double qcd_residual(struct qcd_solver *solver) {
@@ -150,8 +189,10 @@ double qcd_residual(struct qcd_solver *solver) {
     for (int parity = 0; parity < 2; parity++) { // b - x + kappa D x
         model->dslash(run, parity, false, r, solver->x[1 - parity]);
         model->scale_add(run, r, run->kappa, solver->b[parity]);
-        off += model->add(run, r, -1, solver->x[parity]);
-        norm += model->copy(run, copy, solver->b[parity]);
+        model->add(run, r, -1, solver->x[parity]);
+        off += model->sum(run);
+        model->copy(run, copy, solver->b[parity]);
+        norm += model->sum(run);
     }
     return sqrt(off / norm);
 }

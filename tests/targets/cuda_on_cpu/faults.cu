@@ -132,6 +132,13 @@ bool products_are_right(const double *x, double *y) {
     return right && is_product(8, 4, c);
 }
 
+// The host's, which devices reach too.
+double *pinned_memory() {
+    double *memory = nullptr;
+    cudaMallocHost(&memory, N * sizeof(double));
+    return memory;
+}
+
 // What is right, all of it: nothing may be found.
 bool all_is_well(double *x, double *y, double *host) {
     bool ok = products_are_right(x, y);
@@ -151,6 +158,10 @@ bool all_is_well(double *x, double *y, double *host) {
     unsigned long long most = 0;
     cudaMemcpy(&most, x, sizeof most, cudaMemcpyDeviceToHost);
     last<<<2, 1, N * sizeof(double)>>>(N - 1, x + 1);
+    double *pinned = pinned_memory();
+    copy<<<1, N>>>(N, y, pinned);
+    ok = ok && pinned[N - 1] == 0;
+    cudaFreeHost(pinned);
     return ok && host[0] == (N - 1 + N - 32) * 16 && most == 39 &&
            cudaGetLastError() == cudaSuccess;
 }
@@ -179,6 +190,8 @@ void err(const char *fault, double *x, double *y, double *host) {
         copy<<<1, N>>>(N, y, x);
     else if (is("host-memory"))
         copy<<<1, N>>>(N, host, y);
+    else if (is("pinned-index"))
+        copy<<<1, N>>>(N, x, pinned_memory() - 1);
     else if (is("blocks-race"))
         greatest<<<2, 1>>>(reinterpret_cast<unsigned long long *>(x), true);
     else if (is("shuffle-mask"))

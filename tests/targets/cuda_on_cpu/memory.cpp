@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <deque>
 #include <dlfcn.h>
+#include <iterator>
 #include <map>
 #include <new>
 #include <set>
@@ -85,6 +86,13 @@ struct Device : Region {
     bool reaches[DEVICES] = {};                 // which peers' memory
 };
 
+std::map<const char *, size_t> pinned; // memory of the host that all devices reach, and its bytes
+
+bool is_pinned(const char *address) {
+    auto next = pinned.upper_bound(address);
+    return next != pinned.begin() && address < std::prev(next)->first + std::prev(next)->second;
+}
+
 Device *const devices = new Device[DEVICES];
 Region *const shared_region = new Region(SHARED_SPAN, PROT_READ | PROT_WRITE);
 
@@ -150,18 +158,21 @@ void note(Cell &cell, Access access, const void *address, const void *code) {
     }
 }
 
-const Region &region_for(const void *address, Access access, const void *code) {
+// nullptr: pinned memory, which anyone may use.
+const Region *region_for(const void *address, Access access, const void *code) {
     const Device &own = devices[running.device];
     if (own.has(address))
-        return own;
+        return &own;
     if (shared_region->has(address))
-        return (*shared_region);
+        return shared_region;
+    if (is_pinned(static_cast<const char *>(address)))
+        return nullptr;
     const int peer = device_of(address);
     if (peer < 0)
         fail(code, "%s %p, which is the host's", verbs[access], address);
     if (!own.reaches[peer])
         fail(code, "%s %p, which is device %d's: no peer access", verbs[access], address, peer);
-    return devices[peer];
+    return &devices[peer];
 }
 
 void access(const void *address, size_t bytes, Access access, const void *code) {
@@ -169,9 +180,11 @@ void access(const void *address, size_t bytes, Access access, const void *code) 
     if (!running.in_kernel || (from >= running.stack && from < running.stack_end) ||
         (from >= running.call && from < running.call_end && access == READS))
         return;
-    const Region &region = region_for(address, access, code);
-    Cell *end = region.cell(from + bytes + CELL - 1);
-    for (Cell *cell = region.cell(from); cell < end; cell++)
+    const Region *region = region_for(address, access, code);
+    if (region == nullptr)
+        return;
+    Cell *end = region->cell(from + bytes + CELL - 1);
+    for (Cell *cell = region->cell(from); cell < end; cell++)
         note(*cell, access, address, code);
 }
 
@@ -470,7 +483,17 @@ cudaError_t cudaFree(void *memory) {
 
 cudaError_t cudaMallocHost(void **memory, size_t bytes) {
     *memory = std::malloc(bytes);
-    return *memory == nullptr ? noted(cudaErrorMemoryAllocation) : cudaSuccess;
+    if (*memory == nullptr)
+        return noted(cudaErrorMemoryAllocation);
+    pinned[static_cast<char *>(*memory)] = bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *memory) {
+    if (memory != nullptr && pinned.erase(static_cast<char *>(memory)) == 0)
+        fail(nullptr, "cudaFreeHost: %p is no allocation's beginning", memory);
+    std::free(memory);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemset(void *memory, int value, size_t bytes) {

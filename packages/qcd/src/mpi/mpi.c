@@ -187,6 +187,7 @@ static const char *open_mpi(struct qcd_run *run) {
 
 const struct qcd_model qcd_mpi = {
     .is = {.name = "mpi", .mpi = true},
+    .link_values = QCD_LINK,
     .part = choose_part,
     .open = open_mpi,
     .close = close_mpi,
@@ -199,4 +200,5 @@ const struct qcd_model qcd_mpi = {
     .add = qcd_engine_add,
     .scale_add = qcd_engine_scale_add,
     .copy = qcd_engine_copy,
+    .sum = qcd_engine_sum,
 };

@@ -14,6 +14,7 @@ static const char *open_omp(struct qcd_run *run) {
 
 const struct qcd_model qcd_omp = {
     .is = {.name = "omp", .threaded = true},
+    .link_values = QCD_LINK,
     .open = open_omp,
     .close = qcd_engine_close,
     .new_field = qcd_engine_new_field,
@@ -25,4 +26,5 @@ const struct qcd_model qcd_omp = {
     .add = qcd_engine_add,
     .scale_add = qcd_engine_scale_add,
     .copy = qcd_engine_copy,
+    .sum = qcd_engine_sum,
 };

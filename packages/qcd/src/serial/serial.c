@@ -12,6 +12,7 @@ static const char *open_serial(struct qcd_run *run) {
 
 const struct qcd_model qcd_serial = {
     .is = {.name = "serial"},
+    .link_values = QCD_LINK,
     .open = open_serial,
     .close = qcd_engine_close,
     .new_field = qcd_engine_new_field,
@@ -23,4 +24,5 @@ const struct qcd_model qcd_serial = {
     .add = qcd_engine_add,
     .scale_add = qcd_engine_scale_add,
     .copy = qcd_engine_copy,
+    .sum = qcd_engine_sum,
 };

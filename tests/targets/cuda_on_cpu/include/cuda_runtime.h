@@ -36,6 +36,10 @@ struct alignas(8) float2 {
     float x, y;
 };
 
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
 struct alignas(16) double2 {
     double x, y;
 };
@@ -43,6 +47,10 @@ struct alignas(16) double2 {
 struct alignas(16) int4 {
     int x, y, z, w;
 };
+
+inline float4 make_float4(float x, float y, float z, float w) {
+    return {x, y, z, w};
+}
 
 inline double2 make_double2(double x, double y) {
     return {x, y};
@@ -211,6 +219,10 @@ template <typename T> cudaError_t cudaMalloc(T **memory, size_t bytes) {
 
 template <typename T> cudaError_t cudaMallocHost(T **memory, size_t bytes) {
     return cudaMallocHost(reinterpret_cast<void **>(memory), bytes);
+}
+
+inline cudaError_t cudaEventRecord(cudaEvent_t event) {
+    return cudaEventRecord(event, nullptr);
 }
 
 template <typename... A>
