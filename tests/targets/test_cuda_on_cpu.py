@@ -35,6 +35,7 @@ VARIANTS = {
 }
 ELSEWHERE = ("OPENMP", "BLAS", "FFTW", "OPENCL")  # backends that other tests try
 COMPILER = ["g++", "-std=c++17", "-g", "-Wall", "-Wextra", f"-I{HERE / 'include'}"]
+WATCHED = ["-fsanitize=thread", "--param=tsan-distinguish-volatile=1"]
 CHECKS = ["-fsanitize=bounds,alignment", "-fno-sanitize-recover=all"]
 
 
@@ -111,7 +112,7 @@ def test_an_older_gpu_takes_plain_kernels(built, tmp_path, monkeypatch):
 def faults(folder, emulation) -> Path:
     """The program of errors."""
     program, source = folder / "faults", HERE / "faults.cu"
-    words = [*COMPILER, "-O1", "-Wno-unknown-pragmas", "-fsanitize=thread", *CHECKS]
+    words = [*COMPILER, "-O1", "-Wno-unknown-pragmas", *WATCHED, *CHECKS]
     compiler = [sys.executable, HERE / "launches.py", *words]
     backends.must(*compiler, "-o", f"{program}.o", "-c", source)
     backends.must("g++", *CHECKS, f"{program}.o", emulation, "-ldl", "-o", program)
@@ -127,6 +128,7 @@ def faults(folder, emulation) -> Path:
         ),
         ("race", r"which thread \d+ (wrote|read), with no barrier between\nfaults.cu:\d+"),
         ("blocks-race", r"which another block wrote, with no barrier between\nfaults.cu:\d+"),
+        ("cooperative-race", r"which another block wrote, with no barrier between\nfaults.cu:\d+"),
         ("unequal-barriers", r"not all threads reach: 128 wait at __syncthreads"),
         ("early-end", r"not all threads reach: 127 wait at __syncthreads .*; 1 have ended"),
         ("shuffle-mask", r"not all threads reach: 31 wait at a shuffle .*; 1 have ended"),
@@ -157,10 +159,17 @@ def test_it_finds_an_error(faults, name, found):
     assert "ended" not in done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", ["block-size", "shared-size"])
-def test_a_launch_that_a_gpu_would_refuse_is_an_error_of_cuda_s(faults, name):
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("block-size", "invalid configuration argument"),
+        ("shared-size", "invalid configuration argument"),
+        ("cooperative-size", "too many blocks in cooperative launch"),
+    ],
+)
+def test_a_launch_that_a_gpu_would_refuse_is_an_error_of_cuda_s(faults, name, error):
     done = backends.run(faults, name)
-    assert "invalid configuration argument\nended" in done.stdout
+    assert f"{error}\nended" in done.stdout
 
 
 @pytest.mark.parametrize("seed", range(5))

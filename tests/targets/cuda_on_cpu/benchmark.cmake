@@ -14,7 +14,7 @@ set(CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES ${CMAKE_CURRENT_LIST_DIR}/include)
 # Sees each access of a kernel (see memory.cpp), and what C++ leaves undefined; all of that would take
 # thrice the time to compile.
 set(checks -fsanitize=bounds,alignment,shift,signed-integer-overflow -fno-sanitize-recover=all)
-add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-O1;-g;-Wno-unknown-pragmas;-fsanitize=thread;${checks}>")
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-O1;-g;-Wno-unknown-pragmas;-fsanitize=thread;--param=tsan-distinguish-volatile=1;${checks}>")
 add_link_options(${checks})
 link_libraries(${CUDA_ON_CPU} stdc++ dl)
 foreach(library cublas cufft cusparse cudart)

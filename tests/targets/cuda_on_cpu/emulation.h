@@ -10,14 +10,16 @@
 namespace cuda_on_cpu {
 
 constexpr int DEVICES = 2, WARP = 32, MOST_THREADS = 1024;
+constexpr unsigned MULTIPROCESSORS = 6;         // each runs one block
 constexpr size_t SHARED_BYTES = 48 << 10;       // a block's, without cudaFuncSetAttribute
 constexpr size_t MOST_SHARED_BYTES = 227 << 10; // with it
 
 // The kernel's thread that runs. Memory's accesses bear the time, which goes on at each barrier: of
-// two at the same time by different threads nobody knows the order.
+// two at the same time by different threads nobody knows the order. Blocks have times of their own.
 struct Running {
     bool in_kernel;
     int device;
+    unsigned block;                        // of those that run together
     unsigned thread;                       // of its block
     const char *stack, *stack_end;         // its own
     const char *call, *call_end;           // the launch's arguments
@@ -48,8 +50,11 @@ class Reach {
 void library_reads(const void *memory, size_t bytes, const char *what);
 void library_writes(void *memory, size_t bytes, const char *what);
 
-// A new block's shared memory, nobody having written to it.
+// The running block's shared memory anew, nobody having written to it.
 void clear_shared_memory(size_t dynamic_bytes);
+
+// Lets others run: the thread may be waiting for what they write.
+void give_way();
 
 // Makes later launches of so many bytes of dynamic shared memory possible.
 extern size_t shared_bytes_asked_for;

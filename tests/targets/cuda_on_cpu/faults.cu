@@ -101,6 +101,28 @@ __global__ void multiply_8_8_4(const double *a, const double *b, double *c) {
         c[row * 8 + 2 * k + i] = d[i];
 }
 
+// Two blocks at once: each tells the other its number and waits for the other's.
+__global__ void greet(volatile unsigned *words, double *x, bool at_one_place) {
+    __shared__ unsigned got;
+    if (threadIdx.x == 0) {
+        words[blockIdx.x] = blockIdx.x + 1;
+        while ((got = words[1 - blockIdx.x]) == 0) {
+        }
+    }
+    __syncthreads();
+    if (at_one_place && threadIdx.x == 0)
+        x[0] = got;
+    else
+        x[blockIdx.x * blockDim.x + threadIdx.x] = got;
+}
+
+cudaError_t meet(unsigned blocks, double *x, double *y, bool at_one_place) {
+    auto *words = reinterpret_cast<volatile unsigned *>(x);
+    cudaMemset(x, 0, sizeof(double));
+    void *arguments[] = {&words, &y, &at_one_place};
+    return cudaLaunchCooperativeKernel(greet, blocks, N / 2, arguments, 0, nullptr);
+}
+
 double *device_memory(const double *values) {
     double *memory = nullptr;
     cudaMalloc(&memory, N * sizeof(double));
@@ -162,6 +184,11 @@ bool all_is_well(double *x, double *y, double *host) {
     copy<<<1, N>>>(N, y, pinned);
     ok = ok && pinned[N - 1] == 0;
     cudaFreeHost(pinned);
+    double met[N];
+    meet(2, x, y, false);
+    cudaMemcpy(met, y, sizeof met, cudaMemcpyDeviceToHost);
+    for (int i = 0; i < N; i++)
+        ok = ok && met[i] == (i < N / 2 ? 2 : 1);
     return ok && host[0] == (N - 1 + N - 32) * 16 && most == 39 &&
            cudaGetLastError() == cudaSuccess;
 }
@@ -194,6 +221,10 @@ void err(const char *fault, double *x, double *y, double *host) {
         copy<<<1, N>>>(N, x, pinned_memory() - 1);
     else if (is("blocks-race"))
         greatest<<<2, 1>>>(reinterpret_cast<unsigned long long *>(x), true);
+    else if (is("cooperative-race"))
+        meet(2, x, y, true);
+    else if (is("cooperative-size"))
+        std::printf("%s\n", cudaGetErrorString(meet(100, x, y, false)));
     else if (is("shuffle-mask"))
         sum<<<1, 32>>>(x, 0xffffffffu, 1);
     else if (is("freed"))

@@ -98,6 +98,10 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 const char *cublasGetStatusString(cublasStatus_t status) {
     return status == CUBLAS_STATUS_SUCCESS ? "success" : "invalid value";
 }
@@ -125,34 +129,18 @@ cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t op_a, cublas
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasDtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill,
-                           cublasOperation_t op, cublasDiagType_t diagonal, int m, int n,
-                           const double *alpha, const double *a, int lda, double *b, int ldb) {
-    if (handle == nullptr || side != CUBLAS_SIDE_LEFT || op != CUBLAS_OP_N || m < 0 || n < 0 ||
-        lda < m || ldb < m)
-        return CUBLAS_STATUS_INVALID_VALUE;
-    if (m == 0 || n == 0)
-        return CUBLAS_STATUS_SUCCESS;
-    library_reads(a, matrix_bytes(m, m, lda), "cublasDtrsm's A");
-    Reach reach;
-    for (int j = 0; j < n; j++) {
-        double *column = b + at(0, j, ldb);
-        library_writes(column, static_cast<size_t>(m) * sizeof(double), "cublasDtrsm's B");
-        for (int i = 0; i < m; i++)
-            column[i] *= *alpha;
-        solve_triangle(fill == CUBLAS_FILL_MODE_UPPER, diagonal == CUBLAS_DIAG_UNIT, m, a, lda,
-                       column);
-    }
-    return CUBLAS_STATUS_SUCCESS;
-}
-
 cublasStatus_t cublasDtrsv(cublasHandle_t handle, cublasFillMode_t fill, cublasOperation_t op,
                            cublasDiagType_t diagonal, int n, const double *a, int lda, double *x,
                            int step) {
-    if (step != 1)
+    if (handle == nullptr || op != CUBLAS_OP_N || n < 0 || lda < n || step != 1)
         return CUBLAS_STATUS_INVALID_VALUE;
-    const double one = 1;
-    return cublasDtrsm(handle, CUBLAS_SIDE_LEFT, fill, op, diagonal, n, 1, &one, a, lda, x, n);
+    if (n == 0)
+        return CUBLAS_STATUS_SUCCESS;
+    library_reads(a, matrix_bytes(n, n, lda), "cublasDtrsv's A");
+    library_writes(x, static_cast<size_t>(n) * sizeof(double), "cublasDtrsv's x");
+    Reach reach;
+    solve_triangle(fill == CUBLAS_FILL_MODE_UPPER, diagonal == CUBLAS_DIAG_UNIT, n, a, lda, x);
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 // ---- cuFFT

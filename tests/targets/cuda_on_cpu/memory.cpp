@@ -29,7 +29,7 @@ Running running;
 
 namespace {
 
-constexpr size_t CELL = 4, DEVICE_BYTES = size_t{8} << 30, SHARED_SPAN = 1 << 20;
+constexpr size_t CELL = 4, DEVICE_BYTES = size_t{8} << 30, SHARED_SPAN = 1 << 20; // a block's
 constexpr size_t GAP = 1 << 16;         // between allocations: at least
 constexpr int FAILED = 86;              // exit status
 constexpr uint32_t NOBODY = 0, NEW = 1; // a cell's `written`: not allocated; allocated
@@ -42,7 +42,7 @@ struct Cell {
     uint16_t writer, reader;
 };
 
-enum Access { READS, WRITES, UPDATES }; // the last is atomic
+enum Access { READS, WRITES, UPDATES }; // the last is atomic, or volatile
 
 template <typename T> T *reserve(size_t bytes, int protection) {
     void *memory =
@@ -94,7 +94,7 @@ bool is_pinned(const char *address) {
 }
 
 Device *const devices = new Device[DEVICES];
-Region *const shared_region = new Region(SHARED_SPAN, PROT_READ | PROT_WRITE);
+Region *const shared_region = new Region(MULTIPROCESSORS * SHARED_SPAN, PROT_READ | PROT_WRITE);
 
 int device_of(const void *address) {
     for (int i = 0; i < DEVICES; i++)
@@ -107,16 +107,20 @@ int device_of(const void *address) {
 
 const char *const verbs[] = {"reads", "writes", "updates"};
 
+bool of_another_block(uint32_t time) {
+    return time < running.block_time || time > running.now;
+}
+
 // Whether an access is in no order with one of now: another block's of this launch, or another
 // thread's since the last barrier.
 bool unordered(uint32_t time, unsigned thread) {
     if (time < running.launch_time)
         return false;
-    return time < running.block_time || (time == running.now && thread != running.thread);
+    return of_another_block(time) || (time == running.now && thread != running.thread);
 }
 
 std::string other(uint32_t time, unsigned thread) {
-    if (time < running.block_time)
+    if (of_another_block(time))
         return "another block";
     return thread == SEVERAL ? "several threads" : "thread " + std::to_string(thread);
 }
@@ -138,7 +142,7 @@ void check_race(const Cell &cell, Access access, const void *address, const void
 
 void note_read(Cell &cell) {
     const auto thread = static_cast<uint16_t>(running.thread);
-    if (cell.read < running.block_time)
+    if (of_another_block(cell.read))
         cell.read_before = cell.read;
     cell.reader = cell.read == running.now && cell.reader != thread ? SEVERAL : thread;
     cell.read = running.now;
@@ -195,16 +199,18 @@ struct Shared {
     char *memory;
     size_t bytes;
 };
-std::vector<Shared> shared_arrays; // in the order of their memory, the dynamic first
+// Of each block that runs, in the order of their memory, the dynamic first.
+std::vector<Shared> shared_arrays[MULTIPROCESSORS];
 
 // Behind the last array and a gap.
 void *add_shared(const void *site, size_t bytes) {
     Region &region = (*shared_region);
-    char *memory = region.base;
-    if (!shared_arrays.empty())
-        memory = shared_arrays.back().memory + (shared_arrays.back().bytes / 256 + 2) * 256;
+    char *memory = region.base + running.block * SHARED_SPAN;
+    std::vector<Shared> &arrays = shared_arrays[running.block];
+    if (!arrays.empty())
+        memory = arrays.back().memory + (arrays.back().bytes / 256 + 2) * 256;
     region.mark(memory, bytes, NEW);
-    shared_arrays.push_back({site, memory, bytes});
+    arrays.push_back({site, memory, bytes});
     return memory;
 }
 
@@ -233,19 +239,20 @@ size_t shared_bytes_asked_for = SHARED_BYTES;
 
 void clear_shared_memory(size_t dynamic_bytes) {
     copies.clear();
-    for (const Shared &array : shared_arrays)
+    std::vector<Shared> &arrays = shared_arrays[running.block];
+    for (const Shared &array : arrays)
         shared_region->mark(array.memory, array.bytes, NOBODY);
-    shared_arrays.clear();
+    arrays.clear();
     add_shared(nullptr, dynamic_bytes);
 }
 
 void *dynamic_shared_memory() {
-    return shared_region->base;
+    return shared_region->base + running.block * SHARED_SPAN;
 }
 
 void *shared_memory(const void *site, size_t bytes, const char *name) {
     size_t sum = bytes;
-    for (const Shared &array : shared_arrays) {
+    for (const Shared &array : shared_arrays[running.block]) {
         if (array.site == site)
             return array.memory;
         sum += array.site == nullptr ? 0 : array.bytes;
@@ -519,6 +526,11 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
     return cudaSuccess;
 }
 
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t) {
+    return cudaMemcpy(to, from, bytes, kind);
+}
+
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
     if (width > to_pitch || width > from_pitch)
@@ -545,14 +557,8 @@ cudaError_t cudaGetDeviceCount(int *count) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
     if (device < 0 || device >= DEVICES)
         return noted(cudaErrorInvalidDevice);
-    *properties = {"no GPU: CUDA emulated on a CPU",
-                   DEVICE_BYTES,
-                   SHARED_BYTES,
-                   MOST_SHARED_BYTES,
-                   2,
-                   WARP,
-                   capability(),
-                   0};
+    *properties = {"no GPU: CUDA emulated on a CPU",  DEVICE_BYTES, SHARED_BYTES, MOST_SHARED_BYTES,
+                   static_cast<int>(MULTIPROCESSORS), WARP,         capability(), 0};
     return cudaSuccess;
 }
 
@@ -604,6 +610,16 @@ ON_ACCESSES(2)
 ON_ACCESSES(4)
 ON_ACCESSES(8)
 ON_ACCESSES(16)
+
+// What a thread reads again and again, others may write at any time.
+#define ON_VOLATILE(size)                                                                          \
+    ON_ACCESS(volatile_write, size, UPDATES)                                                       \
+    void __tsan_volatile_read##size(void *address) {                                               \
+        access(address, size, UPDATES, __builtin_return_address(0));                               \
+        give_way();                                                                                \
+    }
+ON_VOLATILE(4)
+ON_VOLATILE(8)
 
 void __tsan_read_range(void *address, size_t bytes) {
     access(address, bytes, READS, __builtin_return_address(0));

@@ -1,6 +1,7 @@
-// Launches: blocks one after the other, a block's threads by turns. Each thread has a stack of its
-// own and runs until it waits for others, so that barriers are what they are on a GPU. The order of
-// blocks and threads is random, by CUDA_ON_CPU_SEED. SPDX-License-Identifier: Apache-2.0 OR MIT
+// Launches: blocks one after the other, or all of a cooperative launch; their threads by turns.
+// Each thread has a stack of its own and runs until it waits for others, so that barriers are what
+// they are on a GPU. The order of blocks and threads is random, by CUDA_ON_CPU_SEED.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
 #define CUDA_ON_CPU_THREADS
 #include "emulation.h"
 
@@ -29,7 +30,7 @@ enum State { READY, AT_BLOCK, AT_WARP, ENDED };
 struct Thread {
     void *kept[5]; // where it goes on: __builtin_setjmp's
     char *stack;
-    unsigned number;
+    unsigned number; // of all that run together
     State state;
     Place place; // of what it waits at
     // A shuffle's:
@@ -40,14 +41,24 @@ struct Thread {
     std::string given;
 };
 
+// A block that runs, and its time.
+struct Block {
+    uint3 index;
+    uint32_t begin, now;
+};
+
 struct Kernel {
     const Launch *launch;
     void (*run)(const void *call);
     const void *call;
 };
 
+constexpr uint32_t MOST_BARRIERS = 1 << 10; // of a block that runs with others
+
 std::vector<Thread> pool;
-size_t threads; // of a block: the pool's first
+std::vector<Block> blocks; // that run together
+unsigned block_threads;    // of each
+size_t threads;            // of all: the pool's first
 Thread *current;
 void *scheduler[5];
 Kernel kernel;
@@ -103,10 +114,19 @@ void make_thread(Thread *thread, unsigned number) {
     begin(thread, &start);
 }
 
+// What runs from now on is this block's.
+void enter(unsigned block) {
+    blockIdx = blocks[block].index;
+    running.block = block;
+    running.now = blocks[block].now;
+    running.block_time = blocks[block].begin;
+}
+
 void resume(Thread *thread) {
     const dim3 block = kernel.launch->block;
-    const unsigned number = thread->number;
+    const unsigned number = thread->number % block_threads;
     current = thread;
+    enter(thread->number / block_threads);
     threadIdx = {number % block.x, number / block.x % block.y, number / block.x / block.y};
     running.thread = number;
     running.stack = thread->stack;
@@ -122,8 +142,10 @@ bool same(Place a, Place b) {
 }
 
 Thread *in_warp(const Thread *thread, int lane) {
-    const size_t number = thread->number / WARP * WARP + static_cast<unsigned>(lane);
-    return lane >= 0 && lane < WARP && number < threads ? &pool[number] : nullptr;
+    const unsigned own = thread->number % block_threads;
+    const unsigned number = own / WARP * WARP + static_cast<unsigned>(lane);
+    return lane >= 0 && lane < WARP && number < block_threads ? &pool[thread->number - own + number]
+                                                              : nullptr;
 }
 
 // Whether all those whom it waits for have come to the same shuffle.
@@ -186,18 +208,29 @@ std::string count(State state, const char *what) {
     return text + ";";
 }
 
-// Lets the block go on when all its threads have come to one barrier.
-void release_block() {
-    for (size_t i = 0; i < threads; i++)
-        if (pool[i].state != AT_BLOCK || !same(pool[i].place, pool[0].place)) {
-            current = nullptr;
-            fail(nullptr, "a barrier or shuffle that not all threads reach:%s%s%s",
-                 count(AT_BLOCK, " wait at __syncthreads").c_str(),
-                 count(AT_WARP, " wait at a shuffle").c_str(), count(ENDED, " have ended").c_str());
-        }
-    for (size_t i = 0; i < threads; i++)
-        pool[i].state = READY;
-    running.now++;
+// Lets blocks go on of which all threads have come to one barrier; whether there was one.
+bool release_blocks() {
+    bool any = false;
+    for (unsigned i = 0; i < blocks.size(); i++) {
+        Thread *first = &pool[i * block_threads], *end = first + block_threads;
+        if (!std::all_of(first, end, [=](const Thread &thread) {
+                return thread.state == AT_BLOCK && same(thread.place, first->place);
+            }))
+            continue;
+        any = true;
+        std::for_each(first, end, [](Thread &thread) { thread.state = READY; });
+        blocks[i].now++;
+        if (blocks.size() > 1 && blocks[i].now == blocks[i].begin + MOST_BARRIERS)
+            fail(nullptr, "more than %u barriers of a cooperative kernel", MOST_BARRIERS);
+    }
+    return any;
+}
+
+[[noreturn]] void fail_to_go_on() {
+    current = nullptr;
+    fail(nullptr, "a barrier or shuffle that not all threads reach:%s%s%s",
+         count(AT_BLOCK, " wait at __syncthreads").c_str(),
+         count(AT_WARP, " wait at a shuffle").c_str(), count(ENDED, " have ended").c_str());
 }
 
 // ---- Blocks
@@ -209,31 +242,49 @@ template <typename T> std::vector<T> shuffled(T number, std::mt19937 &random) {
     return order;
 }
 
-bool all_ended() {
-    return std::all_of(pool.begin(), pool.begin() + static_cast<ptrdiff_t>(threads),
-                       [](const Thread &thread) { return thread.state == ENDED; });
-}
-
-void run_block(const std::vector<size_t> &order) {
-    for (size_t i = 0; i < threads; i++)
-        pool[i].state = READY;
-    for (;;) {
-        for (size_t number : order)
-            if (pool[number].state == READY)
-                resume(&pool[number]);
-        if (all_ended())
-            return;
-        if (!release_warps())
-            release_block();
-    }
-}
-
 std::mt19937 &random_numbers() {
     static std::mt19937 numbers = [] {
         const char *seed = std::getenv("CUDA_ON_CPU_SEED");
         return std::mt19937(seed == nullptr ? 1 : static_cast<unsigned>(std::atoi(seed)));
     }();
     return numbers;
+}
+
+bool all_ended() {
+    return std::all_of(pool.begin(), pool.begin() + static_cast<ptrdiff_t>(threads),
+                       [](const Thread &thread) { return thread.state == ENDED; });
+}
+
+// Runs so many blocks together, from this one of the grid on.
+void run_blocks(uint64_t first, unsigned count) {
+    const dim3 grid = kernel.launch->grid;
+    threads = size_t{count} * block_threads;
+    blocks.resize(count);
+    for (unsigned i = 0; i < count; i++) {
+        const uint64_t number = first + i;
+        blocks[i].index = {static_cast<unsigned>(number % grid.x),
+                           static_cast<unsigned>(number / grid.x % grid.y),
+                           static_cast<unsigned>(number / grid.x / grid.y)};
+        blocks[i].begin = blocks[i].now = running.now + 1 + i * MOST_BARRIERS;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        enter(i);
+        clear_shared_memory(kernel.launch->shared);
+    }
+    for (size_t i = 0; i < threads; i++)
+        pool[i].state = READY;
+    for (const auto order = shuffled(threads, random_numbers()); !all_ended();) {
+        bool any = false;
+        for (size_t number : order)
+            if (pool[number].state == READY) {
+                resume(&pool[number]);
+                any = true;
+            }
+        any = release_warps() || any;
+        if (!(release_blocks() || any))
+            fail_to_go_on();
+    }
+    running.now = blocks.back().now;
 }
 
 uint64_t volume(dim3 size) {
@@ -252,21 +303,19 @@ void run_grid() {
     const Launch &launch = *kernel.launch;
     gridDim = {launch.grid.x, launch.grid.y, launch.grid.z};
     blockDim = {launch.block.x, launch.block.y, launch.block.z};
-    threads = volume(launch.block);
+    block_threads = static_cast<unsigned>(volume(launch.block));
     if (pool.empty()) {
-        pool.resize(MOST_THREADS);
-        for (unsigned i = 0; i < MOST_THREADS; i++)
+        pool.resize(MULTIPROCESSORS * MOST_THREADS);
+        for (unsigned i = 0; i < pool.size(); i++)
             make_thread(&pool[i], i);
     }
     running.launch_time = ++running.now;
-    for (uint64_t number : shuffled(volume(launch.grid), random_numbers())) {
-        blockIdx = {static_cast<unsigned>(number % launch.grid.x),
-                    static_cast<unsigned>(number / launch.grid.x % launch.grid.y),
-                    static_cast<unsigned>(number / launch.grid.x / launch.grid.y)};
-        running.block_time = ++running.now;
-        clear_shared_memory(launch.shared);
-        run_block(shuffled(threads, random_numbers()));
-    }
+    const uint64_t number = volume(launch.grid);
+    if (launch.together)
+        run_blocks(0, static_cast<unsigned>(number));
+    else
+        for (uint64_t block : shuffled(number, random_numbers()))
+            run_blocks(block, 1);
     running.now++;
 }
 
@@ -275,6 +324,10 @@ void run_grid() {
 void Launch::run(void (*thread)(const void *call), const void *call, size_t bytes) {
     if (!is_possible(*this)) {
         noted(cudaErrorInvalidConfiguration);
+        return;
+    }
+    if (together && volume(grid) > MULTIPROCESSORS) {
+        noted(cudaErrorCooperativeLaunchTooLarge);
         return;
     }
     Reach reach;
@@ -308,6 +361,11 @@ void exchange(unsigned mask, int lane, const void *given, void *taken, size_t by
 
 } // namespace
 
+void give_way() {
+    if (running.in_kernel)
+        pause(READY, {});
+}
+
 void shuffle(unsigned mask, int lane, void *value, size_t bytes, Place place) {
     if ((mask >> own_lane() & 1) == 0)
         fail(nullptr, "%s:%d: a shuffle by a lane that is not in its mask", place.file, place.line);
@@ -319,7 +377,7 @@ void gather(const void *value, size_t bytes, void *of_all, Place place) {
 }
 
 int own_lane() {
-    return static_cast<int>(current->number % WARP);
+    return static_cast<int>(current->number % block_threads % WARP);
 }
 
 void print_thread() {
@@ -329,7 +387,7 @@ void print_thread() {
                  kernel.launch->place.file, kernel.launch->place.line, blockIdx.x, blockIdx.y,
                  blockIdx.z);
     if (current != nullptr)
-        std::fprintf(stderr, ", thread %u", current->number);
+        std::fprintf(stderr, ", thread %u", current->number % block_threads);
     std::fputs(": ", stderr);
 }
 
@@ -349,7 +407,31 @@ cudaError_t cudaDeviceSynchronize(void) {
     return last_error;
 }
 
-// What an event waits for is done when it is recorded.
+// ---- Streams and events: what they order is in the order of the calls.
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    *least = *greatest = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) {
+    static char one;
+    *stream = reinterpret_cast<cudaStream_t>(&one);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t) {
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    return last_error;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+    return cudaSuccess;
+}
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
     static char one;
     *event = reinterpret_cast<cudaEvent_t>(&one);
@@ -382,6 +464,8 @@ const char *cudaGetErrorString(cudaError_t error) {
         return "invalid device ordinal";
     case cudaErrorPeerAccessAlreadyEnabled:
         return "peer access is already enabled";
+    case cudaErrorCooperativeLaunchTooLarge:
+        return "too many blocks in cooperative launch";
     }
     return "unknown error";
 }

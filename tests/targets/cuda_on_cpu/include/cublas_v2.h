@@ -13,11 +13,11 @@ typedef struct cublasContext *cublasHandle_t;
 typedef enum { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_INVALID_VALUE = 7 } cublasStatus_t;
 typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 } cublasOperation_t;
 typedef enum { CUBLAS_FILL_MODE_LOWER = 0, CUBLAS_FILL_MODE_UPPER = 1 } cublasFillMode_t;
-typedef enum { CUBLAS_SIDE_LEFT = 0, CUBLAS_SIDE_RIGHT = 1 } cublasSideMode_t;
 typedef enum { CUBLAS_DIAG_NON_UNIT = 0, CUBLAS_DIAG_UNIT = 1 } cublasDiagType_t;
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 const char *cublasGetStatusString(cublasStatus_t status);
 
 // C [m][n] = alpha A [m][k] B [k][n] + beta C
@@ -25,12 +25,7 @@ cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t op_a, cublas
                            int m, int n, int k, const double *alpha, const double *a, int lda,
                            const double *b, int ldb, const double *beta, double *c, int ldc);
 
-// B [m][n] = alpha A^-1 B, for a triangle A [m][m] on the left
-cublasStatus_t cublasDtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill,
-                           cublasOperation_t op, cublasDiagType_t diagonal, int m, int n,
-                           const double *alpha, const double *a, int lda, double *b, int ldb);
-
-// x [n] = A^-1 x
+// x [n] = A^-1 x, for a triangle A [n][n]
 cublasStatus_t cublasDtrsv(cublasHandle_t handle, cublasFillMode_t fill, cublasOperation_t op,
                            cublasDiagType_t diagonal, int n, const double *a, int lda, double *x,
                            int step);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <math.h>
+#include <utility>
 
 // Warnings and tests of these names: the code is read once, as a GPU's.
 #define __CUDACC__
@@ -115,7 +116,8 @@ class Launch {
     const char *name;
     Place place;
     dim3 grid, block;
-    size_t shared; // bytes of dynamic shared memory
+    size_t shared;         // bytes of dynamic shared memory
+    bool together = false; // all blocks at once: a cooperative launch
 
   private:
     void run(void (*thread)(const void *call), const void *call, size_t bytes);
@@ -188,6 +190,39 @@ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
     return value;
 }
 
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int lane, int width = 32, const char *file = __builtin_FILE(),
+              int line = __builtin_LINE()) {
+    const int first = cuda_on_cpu::own_lane() / width * width;
+    cuda_on_cpu::shuffle(mask, first + lane % width, &value, sizeof value, {file, line});
+    return value;
+}
+
+// These two of a whole warp: a smaller mask is an error.
+inline unsigned __ballot_sync(unsigned mask, bool value, const char *file = __builtin_FILE(),
+                              int line = __builtin_LINE()) {
+    unsigned all = (value ? 1u : 0u) << cuda_on_cpu::own_lane();
+    for (int distance = 1; distance < 32; distance *= 2) {
+        unsigned other = all;
+        const int lane = cuda_on_cpu::own_lane() ^ distance;
+        cuda_on_cpu::shuffle(mask, lane, &other, sizeof other, {file, line});
+        all |= other;
+    }
+    return all;
+}
+
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value,
+                                  const char *file = __builtin_FILE(),
+                                  int line = __builtin_LINE()) {
+    for (int distance = 1; distance < 32; distance *= 2) {
+        unsigned other = value;
+        const int lane = cuda_on_cpu::own_lane() ^ distance;
+        cuda_on_cpu::shuffle(mask, lane, &other, sizeof other, {file, line});
+        value = value < other ? other : value;
+    }
+    return value;
+}
+
 template <typename T> [[gnu::no_sanitize("thread")]] T atomicMax(T *address, T value) {
     cuda_on_cpu::note_atomic(address, sizeof *address);
     const T old = *address;
@@ -212,6 +247,16 @@ inline long long __double_as_longlong(double value) {
     return bits;
 }
 
+inline int __ffs(int bits) {
+    return __builtin_ffs(bits);
+}
+
+inline double __longlong_as_double(long long bits) {
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 // The manual's forms for C++, which know the pointer's type.
 template <typename T> cudaError_t cudaMalloc(T **memory, size_t bytes) {
     return cudaMalloc(reinterpret_cast<void **>(memory), bytes);
@@ -228,6 +273,26 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event) {
 template <typename... A>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(A...), cudaFuncAttribute attribute, int value) {
     return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
+}
+
+namespace cuda_on_cpu {
+template <typename... A, size_t... I>
+void start_together(Launch launch, void (*kernel)(A...), void **arguments,
+                    std::index_sequence<I...>) {
+    launch.together = true;
+    launch.start(kernel, *static_cast<A *>(arguments[I])...);
+}
+} // namespace cuda_on_cpu
+
+template <typename... A>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(A...), dim3 grid, dim3 block,
+                                        void **arguments, size_t shared, cudaStream_t stream,
+                                        const char *file = __builtin_FILE(),
+                                        int line = __builtin_LINE()) {
+    const cuda_on_cpu::Launch launch("a cooperative launch", {file, line}, grid, block, shared,
+                                     stream);
+    cuda_on_cpu::start_together(launch, kernel, arguments, std::index_sequence_for<A...>());
+    return cudaGetLastError();
 }
 
 template <typename... A>
