@@ -27,6 +27,7 @@ struct linpack_work {
 // One way to solve. Each folder src/BACKEND defines some; variants.c lists those of this build.
 struct linpack_variant {
     struct bk_variant is; // its kernel works on a struct linpack_work
+    size_t nb;            // columns of a panel, unless --nb says; 0: 192
     bk_kernel *prepare;   // makes the systems where the kernel works on them; NULL: linpack_fill
     // What the kernel needs besides, made before the clock runs. False after an error that it
     // printed; `end` frees, after a begin that failed, too. NULL: nothing is needed.
@@ -51,6 +52,10 @@ void linpack_free(struct linpack_work *work);
 // bk_kernel on a struct linpack_work: makes the first `copies` systems, and an x that is none's
 // solution.
 void linpack_fill(void *work, uint64_t copies);
+
+// The part of it that is the host's, wherever the systems lie: the first one is next, x is none's
+// solution.
+void linpack_begin_anew(struct linpack_work *work);
 
 // The system that is solved next; each call takes another.
 double *linpack_next(struct linpack_work *work);

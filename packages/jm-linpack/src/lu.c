@@ -28,7 +28,8 @@ static size_t largest_element(const double *column, size_t first, size_t n) {
     return largest;
 }
 
-void lu_exchange(const struct lu *lu, size_t from, size_t to, size_t first, size_t last) {
+// Exchanges rows of the columns first..last-1 as the pivots from..to-1 say.
+static void exchange(const struct lu *lu, size_t from, size_t to, size_t first, size_t last) {
     for (size_t j = first; j < last; j++) {
         double *column = at(lu, 0, j);
         for (size_t i = from; i < to; i++) {
@@ -44,11 +45,12 @@ static void subtract(double *restrict y, const double *restrict x, double factor
         y[i] -= factor * x[i];
 }
 
-void lu_leaf(const struct lu *lu, size_t d, size_t width) {
+// Factors `width` columns from the diagonal element d on, one after the other.
+static void leaf(const struct lu *lu, size_t d, size_t width) {
     for (size_t j = d; j < d + width; j++) {
         double *column = at(lu, 0, j);
         lu->pivot[j] = largest_element(column, j, lu->n);
-        lu_exchange(lu, j, j + 1, d, d + width);
+        exchange(lu, j, j + 1, d, d + width);
         const double reciprocal = 1 / column[j];
         for (size_t i = j + 1; i < lu->n; i++)
             column[i] *= reciprocal;
@@ -75,15 +77,15 @@ static void apply(const struct lu *lu, const struct lu_products *products, size_
 static void factor(const struct lu *lu, const struct lu_products *products, size_t d, size_t width,
                    double *space) {
     if (width <= LEAF) {
-        products->leaf(lu, d, width);
+        leaf(lu, d, width);
         return;
     }
     const size_t left = left_half(width), middle = d + left, end = d + width;
     factor(lu, products, d, left, space);
-    products->exchange(lu, d, middle, middle, end);
+    exchange(lu, d, middle, middle, end);
     apply(lu, products, d, left, middle, end, space);
     factor(lu, products, middle, end - middle, space);
-    products->exchange(lu, middle, end, d, middle);
+    exchange(lu, middle, end, d, middle);
 }
 
 void lu_factor(const struct lu *lu, const struct lu_products *products, size_t k, double *space) {
@@ -93,7 +95,7 @@ void lu_factor(const struct lu *lu, const struct lu_products *products, size_t k
 void lu_update(const struct lu *lu, const struct lu_products *products, size_t k, size_t first,
                size_t last, double *space) {
     const size_t width = lu_width(lu, k);
-    products->exchange(lu, k, k + width, first, last);
+    exchange(lu, k, k + width, first, last);
     apply(lu, products, k, width, first, last, space);
 }
 

@@ -18,24 +18,15 @@ struct lu {
     size_t *pivot; // [n]: the row that was exchanged with row i in step i
 };
 
-// The steps that the algorithm is made of, wherever the matrix lies; `space` is one thread's, of
-// space_doubles.
+// The products that the algorithm is made of; `space` is one thread's, of space_doubles.
 struct lu_products {
     // C = C - A B; C is m x n, A m x k.
     void (*gemm)(size_t m, size_t n, size_t k, const double *a, const double *b, double *c,
                  size_t stride, double *space);
     // B = L^-1 B; L is m x m, lower triangular with ones on its diagonal, B m x n.
     void (*solve)(size_t m, size_t n, const double *l, double *b, size_t stride, double *space);
-    // Factors `width` columns from the diagonal element d on, one after the other: lu_leaf.
-    void (*leaf)(const struct lu *lu, size_t d, size_t width);
-    // Exchanges rows of the columns first..last-1 as the pivots from..to-1 say: lu_exchange.
-    void (*exchange)(const struct lu *lu, size_t from, size_t to, size_t first, size_t last);
     size_t space_doubles;
 };
-
-// On the host.
-void lu_leaf(const struct lu *lu, size_t d, size_t width);
-void lu_exchange(const struct lu *lu, size_t from, size_t to, size_t first, size_t last);
 
 // Our own, on bk_gemm.h.
 extern const struct lu_products lu_own;

@@ -34,9 +34,11 @@ static const char *const kernels[] = {"linpack", NULL};
 enum { NB, SEED };
 static const struct bk_extra extras[] = {
     [NB] = {.name = "--nb",
-            .help = "columns of a panel; of a block where MPI ranks share the matrix",
-            .standard = 192,
-            .least = 1,
+            .help =
+                "columns of a panel; of a block where MPI ranks share the matrix; 0: 192, or 512 "
+                "on a GPU",
+            .standard = 0,
+            .least = 0,
             .most = 4096,
             .whole = true},
     [SEED] = {.name = "--seed",
@@ -72,9 +74,12 @@ static double bytes(const struct bk_run *run, uint64_t size) {
 }
 
 static struct linpack_work new_work(const struct bk_run *run, size_t n) {
+    const size_t nb = (size_t)run->options->extras[NB], own = variant_of(run)->nb;
     return (struct linpack_work){
         .n = n,
-        .nb = (size_t)run->options->extras[NB],
+        .nb = nb > 0    ? nb
+              : own > 0 ? own
+                        : 192,
         .seed = (uint64_t)run->options->extras[SEED],
         .threads = run->threads,
     };

@@ -1,5 +1,6 @@
 // The system: memory, reproducible contents that any rank can make a part of, and HPL's test.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "element.h"
 #include "linpack.h"
 
 #include <float.h>
@@ -55,14 +56,14 @@ double *linpack_next(struct linpack_work *work) {
     return work->a + work->copy++ % work->copies * work->columns * work->stride;
 }
 
-// Element (i, j), uniform in [-0.5, 0.5) as HPL's: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), of
-// which every number can be had by itself.
 static double element(const struct linpack_work *work, size_t i, size_t j) {
-    uint64_t index = (uint64_t)j * work->n + i;
-    uint64_t z = work->seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53 - 0.5;
+    return linpack_element(work->seed, work->n, i, j);
+}
+
+void linpack_begin_anew(struct linpack_work *work) {
+    work->copy = 0;
+    for (size_t i = 0; i < work->n; i++)
+        work->x[i] = (double)NAN;
 }
 
 void linpack_fill(void *context, uint64_t copies) {
@@ -75,9 +76,7 @@ void linpack_fill(void *context, uint64_t copies) {
         for (size_t j = 0; j < work->columns; j++)
             memcpy(work->a + copy * doubles + j * work->stride, work->a + j * work->stride,
                    work->rows * sizeof(double));
-    work->copy = 0;
-    for (size_t i = 0; i < work->n; i++)
-        work->x[i] = (double)NAN;
+    linpack_begin_anew(work);
 }
 
 static double norm(const double *vector, size_t n) {

@@ -20,8 +20,7 @@ static void solve_triangle(size_t m, size_t n, const double *l, double *b, size_
                 (int)stride, b, (int)stride);
 }
 
-static const struct lu_products products = {
-    .gemm = gemm, .solve = solve_triangle, .leaf = lu_leaf, .exchange = lu_exchange};
+static const struct lu_products products = {.gemm = gemm, .solve = solve_triangle};
 
 static bool begin(struct linpack_work *work) {
 #ifdef BENCH_OPENMP

@@ -21,8 +21,7 @@ static void solve_triangle(size_t m, size_t n, const double *l, double *b, size_
     triangle_solve(gemm, m, n, l, b, stride, space);
 }
 
-static const struct lu_products products = {
-    .gemm = gemm, .solve = solve_triangle, .leaf = lu_leaf, .exchange = lu_exchange};
+static const struct lu_products products = {.gemm = gemm, .solve = solve_triangle};
 
 static void solve(void *context, uint64_t iterations) {
     struct linpack_work *work = context;

@@ -18,7 +18,5 @@ static void solve(size_t m, size_t n, const double *l, double *b, size_t stride,
 const struct lu_products lu_own = {
     .gemm = gemm,
     .solve = solve,
-    .leaf = lu_leaf,
-    .exchange = lu_exchange,
     .space_doubles = BK_GEMM_A_DOUBLES + BK_GEMM_B_DOUBLES,
 };
