@@ -11,6 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from tests.cluster.ports import free_port, listens
 from tests.peers.peer import Peer
@@ -93,7 +94,14 @@ class Prometheus(Peer):
 
     def samples(self, selector: str) -> list[tuple[float, float]]:
         """All that Prometheus has of a series in the last minutes, asked directly."""
-        query = urllib.parse.urlencode({"query": f"{selector}[5m]"})
-        with urllib.request.urlopen(f"{self.base}/api/v1/query?{query}", timeout=30) as answer:
-            result = json.load(answer)["data"]["result"]
+        result = self.ask("query", query=f"{selector}[5m]")["result"]
         return [(time_s, float(value)) for series in result for time_s, value in series["values"]]
+
+    def ask(self, what: str, **parameters: str | float) -> Any:
+        """The data of its API's answer; it says itself what is wrong with a query."""
+        url = f"{self.base}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(json.load(error).get("error")) from error

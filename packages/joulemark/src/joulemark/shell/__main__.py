@@ -1,10 +1,12 @@
-# Writes the completions and the man pages below a prefix: `python -m joulemark.shell ~/.local`.
+# Writes completions, man pages and Grafana's dashboards below a prefix:
+# `python -m joulemark.shell ~/.local`.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from joulemark.accounting import dashboards
 from joulemark.shell import bash, fish, man, tree, zsh
 
 
@@ -15,6 +17,7 @@ def files(root: tree.Command) -> dict[str, str]:
         "fish/vendor_completions.d/joulemark.fish": fish.script(root),
         "zsh/site-functions/_joulemark": zsh.script(root),
         **{f"man/man1/{name}": text for name, text in man.pages(root).items()},
+        **{f"joulemark/grafana/{name}": text for name, text in dashboards.files().items()},
     }
 
 

@@ -14,6 +14,7 @@ overhead, carbon, cost, and how many jobs are estimated or incomplete; of how ma
 joulemark_covered_jobs_total says, and of a currency's joulemark_cost joulemark_cost_jobs. What is
 not known has no sample. The file is replaced whole, so that the collector never reads half of it.
 A sum falls only when a record is corrected, which Prometheus takes for a counter's restart.
+Grafana's dashboards of it are in PREFIX/share/joulemark/grafana.
 
 examples:
   joulemark export prometheus --out /var/lib/prometheus/node-exporter/joulemark.prom
