@@ -97,7 +97,7 @@ extern const struct stream_model stream_cuda;
 extern const struct stream_model stream_cuda_peer;
 #endif
 #if defined BENCH_CUDA && defined BENCH_MPI
-extern const struct stream_model stream_cuda_remote;
+extern const struct stream_model stream_cuda_remote, stream_cuda_direct;
 #endif
 #ifdef BENCH_OPENCL
 extern const struct stream_model stream_opencl;

@@ -24,6 +24,7 @@ const struct bk_variant *const stream_variants[] = {
 #endif
 #if defined BENCH_CUDA && defined BENCH_MPI
     VARIANT(.is = {.name = "cuda-remote", .mpi = true}, .model = &stream_cuda_remote),
+    VARIANT(.is = {.name = "cuda-direct", .mpi = true}, .model = &stream_cuda_direct),
 #endif
 #ifdef BENCH_OPENCL
     VARIANT(.is = {.name = "opencl"}, .model = &stream_opencl),

@@ -1,4 +1,5 @@
-// STREAM between the GPUs of ranks: GPU, host memory, message, host memory, GPU.
+// STREAM between the GPUs of ranks: GPU, host memory, message, host memory, GPU; or, where MPI
+// reaches the GPUs' memory, by messages from GPU to GPU.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifdef BENCH_MPI
 #include "gpu.h"
@@ -50,14 +51,58 @@ void compute(stream_work *work, size_t at, size_t count, double *const *received
     launch(work->kernel, vectors, count);
 }
 
-void run_remote(void *context, uint64_t iterations) {
+void run(void *context, const stream_endpoint &endpoint, uint64_t iterations) {
     stream_work *work = static_cast<stream_work *>(context);
     gpu_state *state = state_of(work);
-    const stream_endpoint gpu = {take, compute, messages};
     cudaSetDevice(state->reader);
-    stream_remote_run(work, &gpu, iterations);
+    stream_remote_run(work, &endpoint, iterations);
     state->ok = succeeded(cudaGetLastError(), "launch") &&
                 succeeded(cudaDeviceSynchronize(), "kernel") && state->ok;
+}
+
+void run_remote(void *context, uint64_t iterations) {
+    run(context, {take, compute, messages}, iterations);
+}
+
+// ---- Directly
+
+double *direct_messages[STREAM_MESSAGES]; // of the GPU
+
+const char *direct_device() {
+    return stream_mpi_reaches_gpus() ? bk_cuda_device() : nullptr;
+}
+
+bool open_direct(stream_work *work) {
+    if (!open(work))
+        return false;
+    for (double *&message : direct_messages)
+        if (message == nullptr &&
+            !succeeded(cudaMalloc(&message, STREAM_CHUNK * sizeof(double)), "memory"))
+            return false;
+    return true;
+}
+
+const double *take_direct(stream_work *work, enum stream_vector vector, size_t at, size_t count,
+                          double *buffer) {
+    (void)count, (void)buffer;
+    return state_of(work)->vectors[vector] + at;
+}
+
+// MPI knows nothing of the kernel, which must have read before the next message comes.
+void compute_direct(stream_work *work, size_t at, size_t count, double *const *received) {
+    const struct stream_operands *operands = &stream_operands[work->kernel];
+    gpu_state *state = state_of(work);
+    double *vectors[STREAM_VECTORS];
+    for (unsigned i = 0; i < STREAM_VECTORS; i++)
+        vectors[i] = state->vectors[i] + at;
+    for (unsigned i = 0; i < operands->reads; i++)
+        vectors[operands->read[i]] = received[i];
+    launch(work->kernel, vectors, count);
+    state->ok = succeeded(cudaDeviceSynchronize(), "kernel") && state->ok;
+}
+
+void run_direct(void *context, uint64_t iterations) {
+    run(context, {take_direct, compute_direct, direct_messages}, iterations);
 }
 
 } // namespace
@@ -67,4 +112,6 @@ using namespace stream_gpu;
 
 extern "C" const stream_model stream_cuda_remote = {
     first_touch, run_remote, bk_cuda_device, open_remote, store, fetch, close, nullptr, true};
+extern "C" const stream_model stream_cuda_direct = {
+    first_touch, run_direct, direct_device, open_direct, store, fetch, close, nullptr, true};
 #endif

@@ -3,6 +3,17 @@
 #include "remote.h"
 
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
+
+bool stream_mpi_reaches_gpus(void) {
+#ifdef MPIX_CUDA_AWARE_SUPPORT
+    return MPIX_Query_cuda_support() == 1;
+#else
+    return false;
+#endif
+}
 
 static void chunk(struct stream_work *work, const struct stream_endpoint *endpoint, size_t at,
                   size_t count) {

@@ -1,4 +1,4 @@
-// STREAM between ranks: each reads the vectors of the next one, by messages through host memory.
+// STREAM between ranks: each reads the vectors of the next one, by messages.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifndef STREAM_REMOTE_H
 #define STREAM_REMOTE_H
@@ -16,14 +16,16 @@ struct stream_endpoint {
     // Computes `count` elements from `at` of the written vector of what was received: inputs are in
     // the order of stream_operands.
     void (*compute)(struct stream_work *work, size_t at, size_t count, double *const *inputs);
-    // Memory of the host for one message that goes and two that come, of STREAM_CHUNK elements
-    // each.
+    // Memory for one message that goes and two that come, of STREAM_CHUNK elements each.
     double *const *messages;
 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// Whether messages may lie in GPUs' memory: an OpenMPI that was built with CUDA.
+bool stream_mpi_reaches_gpus(void);
 
 // A model's run: every rank reads from the next one, the last from the first.
 void stream_remote_run(struct stream_work *work, const struct stream_endpoint *endpoint,
