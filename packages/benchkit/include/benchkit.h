@@ -236,7 +236,8 @@ struct bk_variant {
     /* What computes; NULL where this machine has none. Without the function: the CPU. */
     const char *(*device)(void);
     bk_kernel *kernel;      /* for the benchmark's own functions */
-    double (*memory)(void); /* bytes that are free on its device; NULL: not known */
+    double (*memory)(void); /* bytes that are free on its device, 0: not known; NULL likewise */
+    void (*take)(void); /* its device, before it is used: asking for its name must not wake it */
 };
 
 /* The variants that run without --variant; --quick runs all in any case. */

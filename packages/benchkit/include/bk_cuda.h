@@ -17,23 +17,29 @@ static inline int bk_cuda_number(void) {
     return (int)(bk_rank_on_node() % (unsigned)count);
 }
 
-/* Makes it the one that the calling thread uses, and tells its name; NULL when there is none. */
+/* Its name; NULL when there is none. Makes no context: a GPU rests while a CPU is measured. */
 static inline const char *bk_cuda_device(void) {
     static struct cudaDeviceProp properties;
     const int number = bk_cuda_number();
-    if (number < 0 || cudaSetDevice(number) != cudaSuccess)
+    if (number < 0)
         return NULL;
     if (properties.name[0] == '\0' && cudaGetDeviceProperties(&properties, number) != cudaSuccess)
         return NULL;
     return properties.name;
 }
 
+/* Makes it the one that the calling thread uses. */
+static inline void bk_cuda_take(void) {
+    const int number = bk_cuda_number();
+    if (number >= 0)
+        (void)cudaSetDevice(number); /* what is wrong with it, its first use tells */
+}
+
 /* Bytes of its memory that are free; 0 when it does not say. */
 static inline double bk_cuda_memory(void) {
     size_t available = 0, all = 0;
-    if (bk_cuda_device() == NULL || cudaMemGetInfo(&available, &all) != cudaSuccess)
-        return 0;
-    return (double)available;
+    bk_cuda_take();
+    return cudaMemGetInfo(&available, &all) == cudaSuccess ? (double)available : 0;
 }
 
 #endif

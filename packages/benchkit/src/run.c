@@ -45,6 +45,8 @@ static void print_trouble(const struct bk_run *run, const char *trouble, uint64_
 static bool run_variant(struct bk_run *run) {
     const struct bk_benchmark *benchmark = run->benchmark;
     uint64_t size = 0;
+    if (run->variant->take != NULL)
+        run->variant->take();
     const char *trouble = benchmark->begin == NULL ? NULL : benchmark->begin(run);
     for (size_t i = 0; i < run->options->size_count && trouble == NULL; i++) {
         size = run->options->sizes[i];
@@ -155,8 +157,9 @@ static void try_smaller(struct bk_run *run, uint64_t size, const struct bk_growt
         if (!(seconds > 0))
             return;
         const double before = run->rate;
-        set_rate(run, n, growth->operations(n) / seconds);
-        if (run->rate < growing * before)
+        const double rate = growth->operations(n) / seconds;
+        set_rate(run, n, rate > before ? rate : before);
+        if (rate < growing * before)
             return;
     }
 }
@@ -198,8 +201,8 @@ bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const 
 }
 
 bool bk_device_full(const struct bk_run *run, uint64_t size, double bytes) {
-    const double free = run->variant->memory == NULL ? (double)INFINITY : run->variant->memory();
-    if (bytes <= free)
+    const double free = run->variant->memory == NULL ? 0 : run->variant->memory();
+    if (!(free > 0) || bytes <= free)
         return false;
     leave_out(run, size,
               "it needs %.1f MiB of the device's memory, %.1f MiB are free; give smaller --sizes",

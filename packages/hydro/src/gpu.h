@@ -163,6 +163,8 @@ GPU_KERNEL GPU_BLOCKS(6)
     int before = HYDRO_MAX(t - 1, 0), after = HYDRO_MIN(t + 1, GPU_GROUP - 1);
     int own = t >= GPU_EDGE && t < GPU_GROUP - GPU_EDGE && i < nx;
     int begin = GPU_GROUP_Y * GPU_ROWS, end = HYDRO_MIN(begin + GPU_ROWS, ny);
+    if (begin >= ny) // the whole group: of a grid whose third dimension is not full
+        return;
     // Threads beyond the row's end compute what nobody reads.
     struct gpu_place within = gpu_within(HYDRO_MIN(i, nx + GPU_EDGE - 1), nx);
     long place = origin + begin * pitch + within.k;

@@ -106,13 +106,13 @@ static const char *measure_blast(struct bk_run *run, uint64_t size, struct hydro
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     const struct hydro_model *model = model_of(run);
-    if (bk_too_long(run, size, &growth))
-        return NULL;
     // The device has the state twice.
     if (bk_device_full(run, size, 2 * hydro_bytes(model, size)))
         return NULL;
     if (!bk_memory_suffices(run->benchmark->name, size, hydro_bytes(model, size)))
         return BK_TOLD;
+    if (bk_too_long(run, size, &growth))
+        return NULL;
     struct hydro_run blast;
     const char *trouble = "out of memory: give smaller --sizes";
     if (hydro_begin(&blast, model, (ptrdiff_t)size, (ptrdiff_t)size, 0.05, run->threads))

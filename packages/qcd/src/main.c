@@ -153,10 +153,12 @@ static bool measure_kernels(struct bk_run *run, struct bench *bench, uint64_t si
     return ok;
 }
 
-// Bytes of a rank: links twice over in both precisions, some 18 fields, and ghosts.
+// Bytes of a rank: links in both precisions, twice over but on a GPU, some 18 fields, and ghosts.
 static double bytes_of(const struct bk_variant *variant, uint64_t size) {
+    const double links = variant->memory == NULL ? 8 : 4;
+    const double of_link = ((const struct qcd_model *)variant)->link_values;
     double sites = 2.0 * (double)size * (double)size * (double)size * (double)size;
-    double values = 8 * QCD_LINK * 1.5 + 16 * QCD_SPINOR;
+    double values = links * of_link * 1.5 + 16 * QCD_SPINOR;
     return sites * values * sizeof(double) / (variant->mpi ? bk_ranks() : 1);
 }
 

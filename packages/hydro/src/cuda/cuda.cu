@@ -166,6 +166,7 @@ hydro_model make_model() {
     model.is.name = "cuda";
     model.is.device = bk_cuda_device;
     model.is.memory = bk_cuda_memory;
+    model.is.take = bk_cuda_take;
     model.tolerance = 1e-11;
     model.open = open;
     model.advance = advance;

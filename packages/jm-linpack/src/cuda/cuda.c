@@ -106,6 +106,7 @@ static bool begin(struct linpack_work *work) {
     note_cuda(cudaDeviceGetStreamPriorityRange(&low, &high), "priorities");
     gpu.panel = new_lane(high);
     gpu.rest = new_lane(low);
+    note_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); // the lanes wait for no memset
     return gpu.ok;
 }
 
@@ -198,6 +199,8 @@ static struct panel panel_at(const struct linpack_work *work, size_t number) {
 static void factor_columns(const struct panel *panel, size_t d, size_t width) {
     const struct lane *lane = &gpu.panel;
     const size_t leaf = gpu.lu.leaf;
+    if (!gpu.ok) // there are no moves
+        return;
     if (width <= leaf) {
         int *moves = panel->moves + 2 * (d - panel->first);
         note_cuda(linpack_gpu_leaf(&gpu.lu, d, width, moves, lane->stream), "kernel leaf");
@@ -224,6 +227,8 @@ static size_t together(const struct panel *panel, size_t done) {
 static void factor(const struct panel *panel) {
     const struct lane *lane = &gpu.panel;
     factor_columns(panel, panel->first, panel->width);
+    if (!gpu.ok)
+        return;
     for (size_t done = 0; done < panel->width; done += LINPACK_GPU_MOST)
         note_cuda(linpack_gpu_compose(&gpu.lu, panel->first + done, together(panel, done),
                                       panel->moves + 2 * done, gpu.row, panel->composed + 2 * done,
@@ -298,7 +303,11 @@ static void solve(void *context, uint64_t iterations) {
 }
 
 const struct linpack_variant linpack_cuda = {
-    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = solve, .memory = bk_cuda_memory},
+    .is = {.name = "cuda",
+           .device = bk_cuda_device,
+           .kernel = solve,
+           .memory = bk_cuda_memory,
+           .take = bk_cuda_take},
     .nb = 512,
     .prepare = prepare,
     .begin = begin,

@@ -148,7 +148,8 @@ bool open(stream_work *work) {
 }
 
 size_t limit() {
-    return (size_t)(bk_cuda_memory() / (STREAM_VECTORS * sizeof(double)));
+    const double bytes = bk_cuda_memory();
+    return bytes > 0 ? (size_t)(bytes / (STREAM_VECTORS * sizeof(double))) : SIZE_MAX;
 }
 
 // The other GPU gets NaN: what it does not receive must not look right.

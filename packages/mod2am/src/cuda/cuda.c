@@ -1,4 +1,4 @@
-// The product on the first NVIDIA GPU, by our own kernel and by cuBLAS.
+// The product on an NVIDIA GPU, by our own kernel and by cuBLAS.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_cuda.h"
 #include "mod2am.h"
@@ -89,7 +89,11 @@ static void multiply_cublas(void *context, uint64_t iterations) {
 }
 
 const struct mod2am_variant mod2am_cuda = {
-    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = multiply, .memory = bk_cuda_memory},
+    .is = {.name = "cuda",
+           .device = bk_cuda_device,
+           .kernel = multiply,
+           .memory = bk_cuda_memory,
+           .take = bk_cuda_take},
     .begin = begin,
     .end = end,
 };
@@ -98,7 +102,8 @@ const struct mod2am_variant mod2am_cublas = {
     .is = {.name = "cublas",
            .device = bk_cuda_device,
            .kernel = multiply_cublas,
-           .memory = bk_cuda_memory},
+           .memory = bk_cuda_memory,
+           .take = bk_cuda_take},
     .begin = begin_cublas,
     .end = end,
 };

@@ -162,7 +162,11 @@ static void forget(struct mod2as_work *work) {
 }
 
 const struct mod2as_variant mod2as_cuda = {
-    .is = {.name = "cuda", .device = bk_cuda_device, .kernel = multiply, .memory = bk_cuda_memory},
+    .is = {.name = "cuda",
+           .device = bk_cuda_device,
+           .kernel = multiply,
+           .memory = bk_cuda_memory,
+           .take = bk_cuda_take},
     .plan = plan,
     .collect = collect,
     .forget = forget,
@@ -172,7 +176,8 @@ const struct mod2as_variant mod2as_cusparse = {
     .is = {.name = "cusparse",
            .device = bk_cuda_device,
            .kernel = multiply_cusparse,
-           .memory = bk_cuda_memory},
+           .memory = bk_cuda_memory,
+           .take = bk_cuda_take},
     .plan = plan_cusparse,
     .collect = collect,
     .forget = forget,

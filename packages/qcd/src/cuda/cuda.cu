@@ -1,4 +1,4 @@
-// CUDA: a thread for each site of a parity, on the first GPU. Fields are arrays over the sites of
+// CUDA: a thread for each site of a parity, on a GPU. Fields are arrays over the sites of
 // 16 bytes of a spinor each, links likewise, so that neighbouring threads read neighbouring bytes.
 // Of a link two rows are kept: the third is made of them. SPDX-License-Identifier: Apache-2.0 OR
 // MIT
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -496,13 +497,22 @@ void wait(qcd_run *run) {
 // ---- Fields
 // ---------------------------------------------------------------------------------------------------
 
+// By a thread of its own, or at once where there can be no more.
+template <typename Function> void start(std::vector<std::thread> *team, Function function) {
+    try {
+        team->emplace_back(function);
+    } catch (const std::system_error &) {
+        function();
+    }
+}
+
 // Calls a function for each site of a parity, by all of the host's cores.
 template <typename Function> void for_sites(const qcd_run *run, int parity, Function function) {
     const Engine *engine = engine_of(run);
     const long parts = std::max(1L, (long)std::thread::hardware_concurrency());
     std::vector<std::thread> team;
     for (long part = 0; part < parts; part++)
-        team.emplace_back([=] {
+        start(&team, [=] {
             const long end = engine->sites * (part + 1) / parts;
             for (long index = engine->sites * part / parts; index < end; index++) {
                 const int4 c = site_at(engine->size, parity, (unsigned)index);
@@ -655,6 +665,7 @@ qcd_model make_model() {
     model.is.name = "cuda";
     model.is.device = bk_cuda_device;
     model.is.memory = bk_cuda_memory;
+    model.is.take = bk_cuda_take;
     model.link_values = 2 * link_numbers;
     model.open = open;
     model.close = close;

@@ -225,10 +225,11 @@ void close(thermal_work *work) {
 
 } // namespace
 
-extern "C" const thermal_model thermal_cuda = {{"cuda", false, false, bk_cuda_device, run, nullptr},
-                                               LUCAS_LEHMER,
-                                               cores,
-                                               flops,
-                                               open,
-                                               finish,
-                                               close};
+extern "C" const thermal_model thermal_cuda = {
+    {"cuda", false, false, bk_cuda_device, run, nullptr, bk_cuda_take},
+    LUCAS_LEHMER,
+    cores,
+    flops,
+    open,
+    finish,
+    close};
