@@ -20,7 +20,7 @@ static const int64_t USER_SAMPLE_NS = 20000000;
 /* Marks wait no longer than this for the values of instruments that are slow. */
 static const int64_t BRING_LONGEST_NS = 100000000;
 /* And look so often whether they are there. */
-static const int64_t LOOK_AGAIN_NS = 1000000;
+static const int64_t LOOK_AGAIN_NS = 5000000;
 /* An answer about a region waits no longer than this for marks before it. */
 static const int64_t WAIT_LONGEST_NS = 200000000;
 
@@ -173,10 +173,11 @@ static bool are_brought(jm_requests *r) {
     jm_sampler *sampler = &r->daemon->sampler;
     int64_t boot_ns = jm_boot_ns();
     if (r->bringing_ns == 0) {
-        jm_sampler_ask_at_marks(sampler, jm_real_ns(), boot_ns);
+        jm_sampler_ask_at_marks(sampler, &r->daemon->ledger, jm_real_ns(), boot_ns);
         r->bringing_ns = boot_ns;
     }
-    if (jm_sampler_awaits_marks(sampler) && boot_ns - r->bringing_ns < BRING_LONGEST_NS)
+    if (jm_sampler_awaits_marks(sampler, r->bringing_ns) &&
+        boot_ns - r->bringing_ns < BRING_LONGEST_NS)
         return false;
     r->bringing_ns = 0;
     return true;
@@ -322,7 +323,7 @@ bool jm_requests_rest_over(jm_requests *r) {
     if (r->n_waiting > 0 || jm_marks_pending(r->daemon->marks))
         sample_for_marks(r);
     else
-        r->resting = false;
+        r->resting = false, r->bringing_ns = 0; /* a period's tick took the marks in */
     return !r->resting;
 }
 

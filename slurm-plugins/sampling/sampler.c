@@ -22,6 +22,8 @@ static const int64_t PATIENCE_NS = 50000000;
 static const int64_t MARKS_APART_NS = 100000000;
 /* And so many times as long as the last one took. */
 static const int64_t MARKS_REST = 20;
+/* And after any other reading: no power trace is finer by marks (Platypus). */
+static const int64_t READ_APART_NS = 20000000;
 /* A single board or processor may draw less; a node's meter does not. */
 static const double LOW_LIMIT_W = 1000;
 
@@ -163,6 +165,7 @@ static void note(const look *at, jm_sickness sickness, const char *format, ...) 
 static void judge_batch_time(const look *at, const jm_batch *batch) {
     jm_sampled *sampled = &at->sampler->opened[at->which];
     sampled->took_ns = batch->took_ns;
+    sampled->read_ns = batch->boot_ns;
     if (batch->took_ns > sampled->timeout_ns)
         note(at, JM_SICK_LATE, "answered after %.3f s, the time-out is %.3f s",
              (double)batch->took_ns / 1e9, (double)sampled->timeout_ns / 1e9);
@@ -277,22 +280,25 @@ void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, in
     }
 }
 
-void jm_sampler_ask_at_marks(jm_sampler *sampler, int64_t real_ns, int64_t boot_ns) {
+void jm_sampler_ask_at_marks(jm_sampler *sampler, const jm_ledger *ledger, int64_t real_ns,
+                             int64_t boot_ns) {
     for (int i = 0; i < sampler->n_opened; i++) {
         jm_sampled *one = &sampler->opened[i];
         int64_t apart_ns = MARKS_REST * one->took_ns;
         if (apart_ns < MARKS_APART_NS)
             apart_ns = MARKS_APART_NS;
-        if (one->at_marks && boot_ns - one->marks_ns >= apart_ns &&
+        if (one->at_marks && !reads_powers_alone(one, ledger) &&
+            boot_ns - one->marks_ns >= apart_ns && boot_ns - one->read_ns >= READ_APART_NS &&
             jm_poller_ask(one->poller, real_ns, boot_ns, JM_ASKED_BY_MARK))
             one->marks_ns = boot_ns;
     }
 }
 
-bool jm_sampler_awaits_marks(const jm_sampler *sampler) {
+bool jm_sampler_awaits_marks(const jm_sampler *sampler, int64_t asked_ns) {
     bool awaits = false;
     for (int i = 0; i < sampler->n_opened; i++)
-        awaits |= sampler->opened[i].at_marks && jm_poller_is_asked(sampler->opened[i].poller);
+        awaits |= sampler->opened[i].at_marks && sampler->opened[i].marks_ns == asked_ns &&
+                  jm_poller_is_asked(sampler->opened[i].poller);
     return awaits;
 }
 

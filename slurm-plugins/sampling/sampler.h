@@ -18,6 +18,7 @@ typedef struct {
     int64_t max_gap_ns;
     int64_t heard_ns; /* CLOCK_BOOTTIME of the last value, or of the start */
     int64_t took_ns;  /* how long its last call took */
+    int64_t read_ns;  /* CLOCK_BOOTTIME of that call */
     int64_t marks_ns; /* CLOCK_BOOTTIME when it was last asked for marks */
 } jm_sampled;
 
@@ -41,11 +42,12 @@ int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *led
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
                      jm_asked asked, jm_gain *gains);
 
-/* Has those that are read at marks read now, but each a tenth of a second apart at least, and a
- * twentieth of its time at most: nobody waits here. */
-void jm_sampler_ask_at_marks(jm_sampler *sampler, int64_t real_ns, int64_t boot_ns);
-/* One of them has not answered yet. */
-bool jm_sampler_awaits_marks(const jm_sampler *sampler);
+/* Has those counters that are read at marks read now, but each a tenth of a second apart at least,
+ * and a twentieth of its time at most: nobody waits here. */
+void jm_sampler_ask_at_marks(jm_sampler *sampler, const jm_ledger *ledger, int64_t real_ns,
+                             int64_t boot_ns);
+/* One of those that were asked at asked_ns has not answered yet. */
+bool jm_sampler_awaits_marks(const jm_sampler *sampler, int64_t asked_ns);
 
 /*
  * Which instruments there are and what each showed between two times (CLOCK_REALTIME), as

@@ -60,12 +60,18 @@ class Watch:
     def __init__(self) -> None:
         self.samples: list[tuple[float, float, float]] = []  # s, J, W
         self._card, self._over = Card(), threading.Event()
-        self._thread = threading.Thread(target=self._sample)
+        self._thread = threading.Thread(target=self._sample_on)
+        self._failure: OSError | None = None
 
     def _sample(self) -> None:
-        while not self._over.is_set():
-            self.samples.append((time.monotonic(), self._card.energy_j(), self._card.power_w()))
-            time.sleep(PERIOD_S)
+        self.samples.append((time.monotonic(), self._card.energy_j(), self._card.power_w()))
+
+    def _sample_on(self) -> None:
+        try:
+            while not self._over.wait(PERIOD_S):
+                self._sample()
+        except OSError as failure:
+            self._failure = failure
 
     @property
     def counter_j(self) -> float:
@@ -76,12 +82,16 @@ class Watch:
         return integral_j(self.samples)
 
     def __enter__(self) -> Watch:
+        self._sample()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        if self._failure:
+            raise self._failure
+        self._sample()
 
 
 def integral_j(samples: Sequence[tuple[float, float, float]]) -> float:

@@ -166,6 +166,25 @@ def test_a_short_kernel_is_told_its_own_energy(gpus, daemon, monkeypatch):
     assert not far, f"{far} of {told}"
 
 
+def test_a_card_that_hangs_holds_up_no_region(gpus, daemon, monkeypatch):
+    monkeypatch.setenv("NVML_STUB_MS", "3000")
+    with ExitStack() as stack:
+        card = stack.enter_context(Card(gpus))
+        running = stack.enter_context(
+            daemon("  - {type: nvml, name: gpus, period_s: 60, timeout_s: 9}\n")
+        )
+        link = stack.enter_context(connect(running.socket))
+        link.send(f"open job=1 step=0 uid={os.geteuid()} job_cpus=1".encode())
+        assert link.recv(4096).startswith(b"ok")
+        time.sleep(4)  # the first reading is over
+        region(link, card, 0)  # has it read again, and waits for it
+        begun = time.monotonic()
+        for _ in range(10):
+            region(link, card, 0)
+        took_s = time.monotonic() - begun
+    assert took_s < 10 * 0.08, "20 ms each, and no 100 ms for the card"
+
+
 def test_no_driver_says_what_to_do(gpus, stub_folder, probe, monkeypatch):
     monkeypatch.delenv("NVML_STUB")
     run = probe(TEXT)
