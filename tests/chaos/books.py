@@ -225,5 +225,7 @@ class Watch:
     def look(self) -> None:
         for node in self.nodes:
             shot, before = snapshot(node.ledger), self.taken.setdefault(node.name, [])
-            if shot and (not before or shot.real_ns > before[-1].real_ns):
+            if shot and before and shot.real_ns == before[-1].real_ns:
+                before[-1] = shot  # saved again since that tick: a record has been written
+            elif shot and (not before or shot.real_ns > before[-1].real_ns):
                 before.append(shot)

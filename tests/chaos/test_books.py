@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
+from tests.chaos import books
 from tests.chaos.books import (
     TICKS,
     UJ,
@@ -82,3 +85,15 @@ def test_a_loss_must_be_stated() -> None:
     span = (0, 10 * NS)
     assert lost_unstated(short, span, STEADY.energy_j, 100)
     assert lost_unstated(replace(short, gap_s=2.1), span, STEADY.energy_j, 100) == []
+
+
+def test_a_ledger_is_seen_as_it_was_saved_last(monkeypatch) -> None:
+    """A record is written after its tick, and a node at rest is not saved at the next one."""
+    open_, written = Snapshot(NS, 5, 5, 0), Snapshot(NS, 5, 5, 3)
+    earlier, later = Snapshot(0, 9, 9, 9), Snapshot(2 * NS, 6, 6, 3)
+    seen = iter([open_, written, earlier, None, later])
+    monkeypatch.setattr(books, "snapshot", lambda _: next(seen))
+    watch = books.Watch([SimpleNamespace(name="n1", ledger=Path())])
+    for _ in range(5):
+        watch.look()
+    assert watch.taken["n1"] == [written, later]
