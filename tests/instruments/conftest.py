@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers.joulemarkd import NODE, Daemon
+from tests.peers.joulemarkd import NODE, Daemon, configure
 from tests.peers.watching import Probe, Watch
 
 PATIENCE_S = 120.0
@@ -21,10 +21,7 @@ def configuration(tmp_path: Path) -> Callable[[str], Path]:
     """Writes joulemark.yaml around the YAML text of `instruments:`; its path."""
 
     def write(instruments: str) -> Path:
-        path = tmp_path / "joulemark.yaml"
-        head = f"cluster: test\nsocket: {tmp_path}/d.sock\nstate_dir: {tmp_path}/state\n"
-        path.write_text(f"{head}record_dir: {tmp_path}/records\ninstruments:\n{instruments}")
-        return path
+        return configure(tmp_path, instruments, "test")
 
     return write
 

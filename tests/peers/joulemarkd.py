@@ -44,6 +44,26 @@ def ask(path: Path, request: str) -> str:
         return link.recv(PACKET_MAX).decode()
 
 
+def tell(link: socket.socket, request: str) -> dict[str, str]:
+    """The fields of the answer to one request; OSError where it is refused."""
+    link.send(request.encode())
+    verb, *fields = link.recv(PACKET_MAX).decode().split()
+    if verb != "ok":
+        raise OSError(f"{request}: {verb} {fields}")
+    return dict(field.split("=", 1) for field in fields)
+
+
+def configure(folder: Path, instruments: str, cluster: str = "bench", more: str = "") -> Path:
+    """joulemark.yaml of a daemon that keeps all it has in the folder: YAML of `instruments:`, and
+    more lines before it."""
+    path = folder / "joulemark.yaml"
+    path.write_text(
+        f"cluster: {cluster}\nsocket: {folder}/d.sock\nstate_dir: {folder}/state\n"
+        f"record_dir: {folder}/records\n{more}instruments:\n{instruments}"
+    )
+    return path
+
+
 class Daemon(Peer):
     """`with Daemon(...) as daemon: daemon.ask("node")`; socket and log lie beside its file."""
 
@@ -64,10 +84,8 @@ class Daemon(Peer):
             return False
 
     def ask(self, request: str) -> dict[str, str]:
-        verb, *fields = ask(self.socket, request).split()
-        if verb != "ok":
-            raise OSError(f"{request}: {verb} {fields}")
-        return dict(field.split("=", 1) for field in fields)
+        with connect(self.socket) as link:
+            return tell(link, request)
 
     def books(self) -> dict[str, int]:
         """Each channel's energy since the daemon began, in microjoules."""

@@ -35,20 +35,25 @@ const double *take(stream_work *work, enum stream_vector vector, size_t at, size
     return buffer;
 }
 
-void compute(stream_work *work, size_t at, size_t count, double *const *received) {
+// Starts the kernel on the part of the vectors from `at`, its inputs being elsewhere on the GPU.
+void launch_from(const stream_work *work, size_t at, size_t count, double *const *inputs) {
     const struct stream_operands *operands = &stream_operands[work->kernel];
-    gpu_state *state = state_of(work);
     double *vectors[STREAM_VECTORS];
     for (unsigned i = 0; i < STREAM_VECTORS; i++)
-        vectors[i] = state->vectors[i] + at;
-    for (unsigned i = 0; i < operands->reads; i++) {
+        vectors[i] = state_of(work)->vectors[i] + at;
+    for (unsigned i = 0; i < operands->reads; i++)
+        vectors[operands->read[i]] = inputs[i];
+    launch(work->kernel, vectors, count);
+}
+
+void compute(stream_work *work, size_t at, size_t count, double *const *received) {
+    gpu_state *state = state_of(work);
+    for (unsigned i = 0; i < stream_operands[work->kernel].reads; i++)
         state->ok = succeeded(cudaMemcpy(inputs_here[i], received[i], count * sizeof(double),
                                          cudaMemcpyHostToDevice),
                               "copy to the device") &&
                     state->ok;
-        vectors[operands->read[i]] = inputs_here[i];
-    }
-    launch(work->kernel, vectors, count);
+    launch_from(work, at, count, inputs_here);
 }
 
 void run(void *context, const stream_endpoint &endpoint, uint64_t iterations) {
@@ -90,14 +95,8 @@ const double *take_direct(stream_work *work, enum stream_vector vector, size_t a
 
 // MPI knows nothing of the kernel, which must have read before the next message comes.
 void compute_direct(stream_work *work, size_t at, size_t count, double *const *received) {
-    const struct stream_operands *operands = &stream_operands[work->kernel];
     gpu_state *state = state_of(work);
-    double *vectors[STREAM_VECTORS];
-    for (unsigned i = 0; i < STREAM_VECTORS; i++)
-        vectors[i] = state->vectors[i] + at;
-    for (unsigned i = 0; i < operands->reads; i++)
-        vectors[operands->read[i]] = received[i];
-    launch(work->kernel, vectors, count);
+    launch_from(work, at, count, received);
     state->ok = succeeded(cudaDeviceSynchronize(), "kernel") && state->ok;
 }
 

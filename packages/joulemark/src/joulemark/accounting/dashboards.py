@@ -85,6 +85,17 @@ AT_MOST = (
     "+-: k=2; the groups' uncertainties are added, which is the most that it can be together. "
 )
 
+ENERGY = Panel(
+    "stat",
+    "Energy",
+    ENDED + "Overhead: their part of shared channels, such as cooling; not in the energy.",
+    (
+        Query("energy", ended("energy_joules_total"), J),
+        Query("overhead", ended("overhead_joules_total"), J),
+    ),
+    width=6,
+)
+
 USAGE = Dashboard(
     "joulemark-usage",
     "Who used how much energy: ended jobs by user and account",
@@ -102,16 +113,7 @@ USAGE = Dashboard(
             ),
             width=10,
         ),
-        Panel(
-            "stat",
-            "Energy",
-            ENDED + "Overhead: their part of shared channels, such as cooling; not in the energy.",
-            (
-                Query("energy", ended("energy_joules_total"), J),
-                Query("overhead", ended("overhead_joules_total"), J),
-            ),
-            width=6,
-        ),
+        ENERGY,
         Panel(
             "stat",
             "CO2e",
@@ -203,16 +205,7 @@ OPERATORS = Dashboard(
             ),
             width=10,
         ),
-        Panel(
-            "stat",
-            "Energy",
-            ENDED + "Overhead: their part of shared channels, such as cooling; not in the energy.",
-            (
-                Query("energy", ended("energy_joules_total"), J),
-                Query("overhead", ended("overhead_joules_total"), J),
-            ),
-            width=6,
-        ),
+        ENERGY,
         Panel(
             "stat",
             "Jobs that a sum is of",
