@@ -199,7 +199,7 @@ void jm_daemon_begin_tick(jm_daemon *daemon) {
 bool jm_daemon_go_on(jm_daemon *daemon) {
     if (jm_sweep_go_on(&daemon->sweep, &daemon->ledger, false))
         return true;
-    if (daemon->tick_due)
+    if (daemon->tick_due && daemon->bringing_ns == 0)
         jm_daemon_tick(daemon);
     return false;
 }

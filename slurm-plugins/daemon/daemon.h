@@ -45,7 +45,9 @@ typedef struct {
     int64_t last_tick_boot_ns, last_tick_real_ns;
     int64_t powers_boot_ns; /* of the last tick with powers, which took in all marks */
     jm_sweep sweep;
-    bool tick_due;           /* the periodic one, at the end of the look that goes on */
+    bool tick_due;       /* the periodic one, at the end of the look that goes on */
+    int64_t bringing_ns; /* CLOCK_BOOTTIME since when slow instruments read for marks, which no tick
+                            takes in before; 0: none does */
     uint32_t read_job_id;    /* whose accounts the last tick read, where it was not all's */
     int64_t heard_boot_ns;   /* by then, all that is answered now had been sent; 0: not known */
     int64_t started_boot_ns; /* for the node's mean power */

@@ -172,14 +172,14 @@ static void stop_waiting(jm_requests *r, jm_client *client) {
 static bool are_brought(jm_requests *r) {
     jm_sampler *sampler = &r->daemon->sampler;
     int64_t boot_ns = jm_boot_ns();
-    if (r->bringing_ns == 0) {
+    if (r->daemon->bringing_ns == 0) {
         jm_sampler_ask_at_marks(sampler, &r->daemon->ledger, jm_real_ns(), boot_ns);
-        r->bringing_ns = boot_ns;
+        r->daemon->bringing_ns = boot_ns;
     }
-    if (jm_sampler_awaits_marks(sampler, r->bringing_ns) &&
-        boot_ns - r->bringing_ns < BRING_LONGEST_NS)
+    if (jm_sampler_awaits_marks(sampler, r->daemon->bringing_ns) &&
+        boot_ns - r->daemon->bringing_ns < BRING_LONGEST_NS)
         return false;
-    r->bringing_ns = 0;
+    r->daemon->bringing_ns = 0;
     return true;
 }
 
@@ -323,7 +323,7 @@ bool jm_requests_rest_over(jm_requests *r) {
     if (r->n_waiting > 0 || jm_marks_pending(r->daemon->marks))
         sample_for_marks(r);
     else
-        r->resting = false, r->bringing_ns = 0; /* a period's tick took the marks in */
+        r->resting = false, r->daemon->bringing_ns = 0; /* a job's tick took the marks in */
     return !r->resting;
 }
 

@@ -57,9 +57,8 @@ enum { JM_WAITING_MAX = 1024 };
 
 typedef struct {
     jm_daemon *daemon;
-    int rest_fd;         /* a timer: instruments may be read again for marks */
-    bool resting;        /* it runs, and marks need not wake us */
-    int64_t bringing_ns; /* CLOCK_BOOTTIME since when instruments read for marks; 0: none does */
+    int rest_fd;  /* a timer: instruments may be read again for marks */
+    bool resting; /* it runs, and marks need not wake us */
     jm_client *waiting[JM_WAITING_MAX];
     int n_waiting;
     /* Of the answer that was made last: */

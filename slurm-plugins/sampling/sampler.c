@@ -18,11 +18,10 @@ enum { MAX_GAP_PERIODS = 5 };
 /* So long a tick waits for prompt instruments, and a step's launch with it: they read a file, but
  * on a busy node their threads get a CPU late. Slurm's plugins wait 100 ms for us. */
 static const int64_t PATIENCE_NS = 50000000;
-/* Between two readings that marks ask for: a GPU's counter has a new value each 100 ms. */
-static const int64_t MARKS_APART_NS = 100000000;
-/* And so many times as long as the last one took. */
-static const int64_t MARKS_REST = 20;
-/* And after any other reading: no power trace is finer by marks (Platypus). */
+/* Of the time a slow instrument is read for marks in one part of so many, and for this long at
+ * once: some calls take ten times as long as others. */
+static const int64_t MARKS_PART = 10, MARKS_AT_ONCE_NS = 200000000;
+/* Between any two of its readings: no power trace is finer by marks (Platypus). */
 static const int64_t READ_APART_NS = 20000000;
 /* A single board or processor may draw less; a node's meter does not. */
 static const double LOW_LIMIT_W = 1000;
@@ -164,8 +163,9 @@ static void note(const look *at, jm_sickness sickness, const char *format, ...) 
 
 static void judge_batch_time(const look *at, const jm_batch *batch) {
     jm_sampled *sampled = &at->sampler->opened[at->which];
-    sampled->took_ns = batch->took_ns;
     sampled->read_ns = batch->boot_ns;
+    if (batch->asked == JM_ASKED_BY_MARK)
+        sampled->spare_ns -= batch->took_ns;
     if (batch->took_ns > sampled->timeout_ns)
         note(at, JM_SICK_LATE, "answered after %.3f s, the time-out is %.3f s",
              (double)batch->took_ns / 1e9, (double)sampled->timeout_ns / 1e9);
@@ -280,15 +280,19 @@ void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, in
     }
 }
 
+static bool may_be_read(jm_sampled *one, int64_t boot_ns) {
+    one->spare_ns += (boot_ns - one->spare_boot_ns) / MARKS_PART;
+    if (one->spare_ns > MARKS_AT_ONCE_NS)
+        one->spare_ns = MARKS_AT_ONCE_NS;
+    one->spare_boot_ns = boot_ns;
+    return one->spare_ns > 0 && boot_ns - one->read_ns >= READ_APART_NS;
+}
+
 void jm_sampler_ask_at_marks(jm_sampler *sampler, const jm_ledger *ledger, int64_t real_ns,
                              int64_t boot_ns) {
     for (int i = 0; i < sampler->n_opened; i++) {
         jm_sampled *one = &sampler->opened[i];
-        int64_t apart_ns = MARKS_REST * one->took_ns;
-        if (apart_ns < MARKS_APART_NS)
-            apart_ns = MARKS_APART_NS;
-        if (one->at_marks && !reads_powers_alone(one, ledger) &&
-            boot_ns - one->marks_ns >= apart_ns && boot_ns - one->read_ns >= READ_APART_NS &&
+        if (one->at_marks && !reads_powers_alone(one, ledger) && may_be_read(one, boot_ns) &&
             jm_poller_ask(one->poller, real_ns, boot_ns, JM_ASKED_BY_MARK))
             one->marks_ns = boot_ns;
     }
@@ -296,9 +300,14 @@ void jm_sampler_ask_at_marks(jm_sampler *sampler, const jm_ledger *ledger, int64
 
 bool jm_sampler_awaits_marks(const jm_sampler *sampler, int64_t asked_ns) {
     bool awaits = false;
-    for (int i = 0; i < sampler->n_opened; i++)
-        awaits |= sampler->opened[i].at_marks && sampler->opened[i].marks_ns == asked_ns &&
-                  jm_poller_is_asked(sampler->opened[i].poller);
+    for (int i = 0; i < sampler->n_opened; i++) {
+        const jm_sampled *one = &sampler->opened[i];
+        int64_t busy_ns = jm_poller_busy_since_ns(one->poller);
+        bool is_asked = one->marks_ns == asked_ns && jm_poller_is_asked(one->poller);
+        /* Its period's reading was under way, which could not be asked for again. */
+        bool is_read = busy_ns > 0 && asked_ns - busy_ns < READ_APART_NS;
+        awaits |= one->at_marks && (is_asked || is_read);
+    }
     return awaits;
 }
 

@@ -16,10 +16,11 @@ typedef struct {
     int first_channel, n_channels;
     int64_t period_ns, timeout_ns, stuck_ns;
     int64_t max_gap_ns;
-    int64_t heard_ns; /* CLOCK_BOOTTIME of the last value, or of the start */
-    int64_t took_ns;  /* how long its last call took */
-    int64_t read_ns;  /* CLOCK_BOOTTIME of that call */
-    int64_t marks_ns; /* CLOCK_BOOTTIME when it was last asked for marks */
+    int64_t heard_ns;      /* CLOCK_BOOTTIME of the last value, or of the start */
+    int64_t read_ns;       /* CLOCK_BOOTTIME of its last call */
+    int64_t spare_ns;      /* so long marks may have it called now, */
+    int64_t spare_boot_ns; /* which grows since then */
+    int64_t marks_ns;      /* CLOCK_BOOTTIME when it was last asked for marks */
 } jm_sampled;
 
 typedef struct {
@@ -42,11 +43,11 @@ int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *led
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
                      jm_asked asked, jm_gain *gains);
 
-/* Has those counters that are read at marks read now, but each a tenth of a second apart at least,
- * and a twentieth of its time at most: nobody waits here. */
+/* Has those counters that are read at marks read now, but each in a tenth of the time at most, in
+ * the long run: nobody waits here. */
 void jm_sampler_ask_at_marks(jm_sampler *sampler, const jm_ledger *ledger, int64_t real_ns,
                              int64_t boot_ns);
-/* One of those that were asked at asked_ns has not answered yet. */
+/* One of those that were asked at asked_ns, or read just then, has not answered yet. */
 bool jm_sampler_awaits_marks(const jm_sampler *sampler, int64_t asked_ns);
 
 /*

@@ -12,14 +12,14 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import CHECKOUT
-from tests.peers.joulemarkd import connect
+from tests.peers.joulemarkd import connect, tell
 
 LOST = 15
 TEXT = "  - {type: nvml, name: gpus, period_s: 0.2, timeout_s: 5}\n"
@@ -128,24 +128,27 @@ class Card:
         self._thread.join()
 
 
+@pytest.fixture
+def in_time() -> Iterator[None]:
+    """Where we may, what the test starts gets a CPU as soon as on a node without other tests: a
+    card shows its values whatever else there is to do."""
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, -15)
+    yield
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
 def region(link, card: Card, busy_s: float) -> tuple[float, float, float]:
     """What a kernel of so many seconds drew, what its region was told, and its uncertainty; J."""
-
-    def ask(request: str) -> dict[str, str]:
-        link.send(request.encode())
-        verb, *fields = link.recv(4096).decode().split()
-        assert verb == "ok", f"{request}: {verb} {fields}"
-        return dict(field.split("=", 1) for field in fields)
-
-    ask("region_begin name=kernel")
+    tell(link, "region_begin name=kernel")
     begun_j = card.draw(card.BUSY_W)
     time.sleep(busy_s)
     drew_j = card.draw(card.IDLE_W) - begun_j
-    told = ask("region_end name=kernel")
+    told = tell(link, "region_end name=kernel")
     return drew_j, float(told["energy_uj"]) / 1e6, float(told["uncertainty_uj"]) / 1e6
 
 
-def test_a_short_kernel_is_told_its_own_energy(gpus, daemon, monkeypatch):
+def test_a_short_kernel_is_told_its_own_energy(in_time, gpus, daemon, monkeypatch):
     """Shorter than the second between two readings: those at its marks tell, and its error bar
     holds, whatever ran before it."""
     monkeypatch.setenv("NVML_STUB_MS", "4")
@@ -154,8 +157,7 @@ def test_a_short_kernel_is_told_its_own_energy(gpus, daemon, monkeypatch):
         card = stack.enter_context(Card(gpus))
         running = stack.enter_context(daemon("  - {type: nvml, name: gpus}\n"))
         link = stack.enter_context(connect(running.socket))
-        link.send(f"open job=1 step=0 uid={os.geteuid()} job_cpus=1 gpus=0".encode())
-        assert link.recv(4096).startswith(b"ok")
+        tell(link, f"open job=1 step=0 uid={os.geteuid()} job_cpus=1 gpus=0")
         for _ in range(14):
             time.sleep(choose.uniform(0.05, 0.9))
             told.append(region(link, card, choose.uniform(0.3, 0.6)))
@@ -166,7 +168,7 @@ def test_a_short_kernel_is_told_its_own_energy(gpus, daemon, monkeypatch):
     assert not far, f"{far} of {told}"
 
 
-def test_a_card_that_hangs_holds_up_no_region(gpus, daemon, monkeypatch):
+def test_a_card_that_hangs_holds_up_no_region(in_time, gpus, daemon, monkeypatch):
     monkeypatch.setenv("NVML_STUB_MS", "3000")
     with ExitStack() as stack:
         card = stack.enter_context(Card(gpus))
@@ -174,8 +176,7 @@ def test_a_card_that_hangs_holds_up_no_region(gpus, daemon, monkeypatch):
             daemon("  - {type: nvml, name: gpus, period_s: 60, timeout_s: 9}\n")
         )
         link = stack.enter_context(connect(running.socket))
-        link.send(f"open job=1 step=0 uid={os.geteuid()} job_cpus=1".encode())
-        assert link.recv(4096).startswith(b"ok")
+        tell(link, f"open job=1 step=0 uid={os.geteuid()} job_cpus=1")
         time.sleep(4)  # the first reading is over
         region(link, card, 0)  # has it read again, and waits for it
         begun = time.monotonic()
