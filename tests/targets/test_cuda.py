@@ -168,6 +168,17 @@ def test_the_gpu_s_benchmark_tells_joules(bench, tmp_path, changes, value, peer,
     assert (figure.value, figure.peer, figure.met) == (pytest.approx(value), peer, met)
 
 
+def test_the_gpu_s_benchmark_tells_no_joules_that_it_does_not_know(bench, tmp_path):
+    run = bench.Bench(tmp_path)
+    run.cooked = [line(energy_j=2e10, energy_uncertainty_j=1.9e10), line(energy_j=1, size=1)]
+    assert [figure.name for figure in run.figures() if "joule" in figure.name] == [
+        "mod2am cublas 8192 per joule",
+        "mod2am cublas 1 per joule",
+    ]
+    run.cooked = [line(energy_j=2e10, energy_uncertainty_j=2.1e10), line(energy_j=None)]
+    assert not [figure for figure in run.figures() if "joule" in figure.name]
+
+
 def test_the_gpu_s_counter_is_held_against_its_power(bench, tmp_path):
     run = bench.Bench(tmp_path)
     for counter, met in ((0.993, True), (1.06, False)):
