@@ -25,7 +25,7 @@ PANELS = [
     for name, board in FILES.items()
     for panel in board["panels"]
 ]
-UNITS = {"joule", "massg", "short", "none", "percentunit"}
+UNITS = {"joule", "massg", "short", "none", "percentunit", "watt", "s"}
 SITE = "price_per_kwh: 3.6\ncurrency: EUR\ncarbon_g_per_kwh: 360\n"
 
 
@@ -133,7 +133,8 @@ def test_every_query_brings_finite_values(site, panel):
 
 def test_every_metric_of_the_export_is_shown(site):
     """Each one of the export is in these jobs' too, so that no query is tried without it."""
-    of_code = {f"joulemark_{one.name}" for one in prometheus.METRICS}
+    metrics = (*prometheus.METRICS, *prometheus.NODE_METRICS)
+    of_code = {f"joulemark_{one.name}" for one in metrics}
     of_text = set(re.findall(r"^# TYPE (\w+)", site.text, re.MULTILINE))
     asked = [target["expr"] for panel in PANELS for target in panel.values[0]["targets"]]
     shown = re.findall(r"joulemark_\w+", " ".join(asked))
@@ -147,6 +148,14 @@ def test_of_a_range_are_the_jobs_that_ended_in_it(site):
     assert site.ask(dashboards.ended("jobs_total", "user")) == {("alice",): 0, ("bob",): 2}
     assert site.ask(dashboards.unknown("user")) == {("alice",): 0, ("bob",): 1}
     assert site.ask(dashboards.ended("cost", "currency")) == {("EUR",): pytest.approx(-100e-6)}
+
+
+def test_nodes_have_what_jobs_used_there_whatever_was_refunded(site):
+    node = ("demo", "n1")
+    assert site.ask(dashboards.ended("node_energy_joules_total", "cluster,node")) == {node: 500}
+    assert site.ask(dashboards.power_w()) == {node: pytest.approx(50)}  # a job of 10 s
+    assert site.ask(dashboards.power_w(), user="nobody") == {node: pytest.approx(50)}
+    assert site.ask(dashboards.power_w(), cluster="other") == {}
 
 
 def test_a_choice_is_obeyed(site):

@@ -33,7 +33,7 @@ def filled(site):
         start_s = choose.randrange(30 * DAY_S)
         account = builders.account("job", choose.randrange(1, 10**12), seconds, start_s)
         step = builders.account("0", 5, seconds, start_s)
-        path = site.leave(job, accounts=[account, step], uid=1000 + job % 3)
+        path = site.leave(job, f"n{job % 5}", accounts=[account, step], uid=1000 + job % 3)
         os.utime(path, ns=(account["end_ns"],) * 2)
     site.leave(201, accounts=[], missing="the daemon was not there")
     site.configure("carbon_g_per_kwh: 300\nprice_per_kwh: 0.3\ncurrency: EUR\n")
@@ -42,16 +42,17 @@ def filled(site):
 
 
 def answers(site) -> dict[tuple, list[dict]]:
-    """Of `report usage` by several keys and of several times, inside and across the border."""
+    """Of usage by several keys and of nodes, of several times, inside and across the border."""
     dates = [None, *((FIRST + timedelta(day)).isoformat() for day in (5, 19, 20, 21, 25))]
     found = {}
-    for by in ("user", "user,day", "month", "day,account"):
+    asked = [f"usage --by {by}" for by in ("user", "user,day", "month", "day,account")]
+    for what in (*asked, "nodes"):
         for since in dates:
             for until in dates:
                 words = [*(("--since", since) if since else ())]
                 words += [*(("--until", until) if until else ())]
-                text = site.out("report", "usage", "--by", by, *words, "--format", "json")
-                found[by, since, until] = json.loads(text)
+                text = site.out("report", *what.split(), *words, "--format", "json")
+                found[what, since, until] = json.loads(text)
     return found
 
 

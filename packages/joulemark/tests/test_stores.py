@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joulemark import cli, config, store
 from joulemark.errors import UserError
-from joulemark.store import jobs, nodes, place, schema, sums
+from joulemark.store import jobs, node_sums, nodes, place, schema, sums
 
 
 @pytest.fixture(scope="session", params=["sqlite", "mariadb", "postgresql"])
@@ -301,7 +301,11 @@ def test_a_store_of_version_1_is_upgraded_in_place(folder, capsys):
 
 @pytest.mark.parametrize(
     ("version", "broken_at"),
-    [*((2, at) for at in (0, 3, 5, 7, 9, 11)), *((3, at) for at in range(7))],
+    [
+        *((2, at) for at in (0, 3, 5, 7, 9, 11)),
+        *((3, at) for at in range(7)),
+        *((5, at) for at in (0, 3, 5, 6)),
+    ],
 )
 def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, broken_at):
     """Servers that cannot undo a schema's change are left half way; the next merge goes on."""
@@ -318,6 +322,9 @@ def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, b
             pass
     assert cli.main(["merge"]) == 0
     assert [row["ConsumedEnergy_uj"] for row in rows_of(folder, 1)] == [200_000_000, 200_000_000]
+    with store.reading(place_of(folder)) as session:
+        found = node_sums.node_uses(session, sums.Chosen())
+    assert [tuple(one[1:5]) for one in found] == [("n1", 2, 1, 10**8), ("n2", 1, 1, 10**8)]
 
 
 def test_jobs_of_several_days_are_found_in_a_store_of_version_2(folder, capsys):

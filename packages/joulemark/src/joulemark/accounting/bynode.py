@@ -1,83 +1,102 @@
-# What some jobs used on each of their nodes, by the nodes' own records.
+# What jobs used on each node, by the nodes' own records.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from joulemark import units
 from joulemark.accounting import usage
-from joulemark.accounting.jobrecord import NS_PER_S
 from joulemark.layout import ESTIMATE_MARK, Text
-from joulemark.store.nodes import node_records
-from joulemark.store.session import Session
+from joulemark.store.node_sums import NodeUse
 from joulemark.store.sums import Use
 
-LEGEND = "Nodes have the energy of the jobs above alone; power: energy over these jobs' time."
+KEYS = ["cluster", "node"]
+LEGEND = (
+    "What jobs used there, whatever a correction made of it; what no job used is not in it. "
+    "Power: energy over the jobs' time, two at once having two seconds in a second."
+)
 
 
 @dataclass(frozen=True)
-class NodeUse:
+class Node:
     """The sums of a node's jobs, and how long those ran whose energy is known."""
 
     group: usage.Group
     seconds: float
 
+    @property
+    def keys(self) -> dict[str, str]:
+        """Cluster and node."""
+        return self.group.keys
 
-def by_node(session: Session, rows: list[dict]) -> list[NodeUse]:
-    """Of these job rows, the most energy first."""
-    accounts: dict[str, list[dict]] = {}
-    for row in rows:
-        for _, record in node_records(session, row["Cluster"], row["Job"], {}):
-            accounts.setdefault(record["node"], []).extend(_of_run(record, row))
-    found = [
-        NodeUse(usage.summed({"node": node}, list(map(_use, own))), _seconds(own))
-        for node, own in accounts.items()
-        if own
+    @property
+    def power_w(self) -> float | None:
+        """The mean over its jobs' time."""
+        return self.group.energy_j / self.seconds if self.seconds else None
+
+    @property
+    def power_error_w(self) -> float | None:
+        """k=2."""
+        return self.group.energy_error_j / self.seconds if self.seconds else None
+
+
+def by_node(found: Iterable[NodeUse]) -> list[Node]:
+    """The most energy first."""
+    nodes = [
+        Node(usage.summed({"cluster": one.cluster, "node": one.node}, [_use(one)]), one.seconds)
+        for one in found
     ]
-    return sorted(found, key=lambda one: (-(one.group.energy_uj or 0), one.group.keys["node"]))
+    return sorted(nodes, key=lambda one: (-(one.group.energy_uj or 0), *one.keys.values()))
 
 
-def _of_run(record: dict, row: dict) -> Iterator[dict]:
-    """The job's account in it, where it belongs to this run of the job."""
-    for account in record["accounts"]:
-        if account["step"] == "job" and row["Start_ns"] <= account["start_ns"] < row["End_ns"]:
-            yield account
+def _use(one: NodeUse) -> Use:
+    """As `report usage` has it; nodes have neither overhead nor a price."""
+    unknown = dict.fromkeys(("overhead_uj", "carbon_g", "cost"))
+    return Use(**{**dict.fromkeys(Use._fields, 0), **unknown, **_shared(one)})
 
 
-def _use(account: dict) -> Use:
-    known = account["energy_uj"] is not None
-    found = {**dict.fromkeys(Use._fields, 0), "jobs": 1}
-    found.update(dict.fromkeys(("energy_uj", "overhead_uj", "carbon_g", "cost")))
-    if known:
-        found["energy_jobs"], found["energy_uj"] = 1, account["energy_uj"]
-        found["systematic_uj"] = account["uncertainty_systematic_uj"]
-        found["random_uj2"] = account["uncertainty_random_uj"] ** 2
-        found["estimated"] = int(account["estimated"])
-    return Use(**found)
+def _shared(one: NodeUse) -> dict:
+    return {name: value for name, value in one._asdict().items() if name in Use._fields}
 
 
-def _seconds(accounts: list[dict]) -> float:
-    known = (account for account in accounts if account["energy_uj"] is not None)
-    return sum(account["end_ns"] - account["start_ns"] for account in known) / NS_PER_S
+def groups(found: list[Node]) -> list[usage.Group]:
+    """The sums, named by the cluster too where there are several."""
+    names = KEYS if len({one.keys["cluster"] for one in found}) > 1 else KEYS[1:]
+    return [replace(one.group, keys={name: one.keys[name] for name in names}) for one in found]
 
 
-def as_text(found: list[NodeUse]) -> Text:
+def as_text(found: list[Node]) -> Text:
     """The columns of `report usage`, and mean power."""
-    text = usage.as_text([one.group for one in found], ["node"])
+    sums = groups(found)
+    text = usage.as_text(sums, list(sums[0].keys) if sums else KEYS[1:])
     body = [(kind, [*cells, *_power(one)]) for (kind, cells), one in zip(text.body, found)]
     return replace(text, heads=[*text.heads, "Power [W]", "+-"], body=body)
 
 
-def _power(one: NodeUse) -> list[str]:
-    if not one.seconds:
+def _power(one: Node) -> list[str]:
+    if one.power_w is None:
         return ["-", ""]
     mark = ESTIMATE_MARK if one.group.estimated_jobs else ""
-    joules = (one.group.energy_j, one.group.energy_error_j)
-    value, error = (units.cell(value / one.seconds, 0, "W") for value in joules)
+    value, error = (units.cell(watts, 0, "W") for watts in (one.power_w, one.power_error_w))
     return [mark + value, error]
 
 
-def notes(found: list[NodeUse]) -> list[str]:
+RECORDED = ("jobs", "energy_jobs", "estimated_jobs", "energy_j", "energy_uj", "energy_error_j")
+
+
+def as_records(found: list[Node]) -> list[dict]:
+    """Plain numbers for programs; what is not known is null, its error too."""
+    return [
+        {
+            **{key: record[key] for key in (*KEYS, *RECORDED)},
+            "job_seconds": one.seconds,
+            **{"power_w": one.power_w, "power_error_w": one.power_error_w},
+        }
+        for one, record in zip(found, usage.as_records([one.group for one in found]))
+    ]
+
+
+def notes(found: list[Node]) -> list[str]:
     """What must be known to read the table."""
     return [LEGEND, *usage.notes([one.group for one in found])]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 VARIABLES = ("cluster", "account", "user", "partition")
 SELECTED = ",".join(f'{name}=~"${name}"' for name in VARIABLES)
+OF_CLUSTER = 'cluster=~"$cluster"'
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 CHOICE_OF_SOURCE = {
     "name": "datasource",
@@ -18,6 +19,7 @@ RANGE, STEP = "$__range", "$__interval"
 SCHEMA = 39  # of Grafana 10.4 and 11; later ones read it
 WIDTH = 24  # Grafana's columns
 J, GRAMS, COUNT, MONEY, PART = "joule", "massg", "short", "none", "percentunit"  # its units
+WATTS, SECONDS = "watt", "s"  # likewise
 LICENSE = "SPDX-License-Identifier: Apache-2.0 OR MIT"
 
 
@@ -50,7 +52,9 @@ class Dashboard:
 
 
 def series(metric: str, more: str = "") -> str:
-    return f"joulemark_{metric}{{{SELECTED}{more}}}"
+    """A node's are of all its jobs."""
+    selected = OF_CLUSTER if metric.startswith("node_") else SELECTED
+    return f"joulemark_{metric}{{{selected}{more}}}"
 
 
 def ever(metric: str, by: str = "", more: str = "") -> str:
@@ -77,12 +81,22 @@ def unknown(by: str = "", over: str = RANGE) -> str:
     return f"{jobs} - ({known} or 0 * {jobs})"
 
 
+def power_w(of: str = "cluster,node") -> str:
+    """Of nodes: what jobs used there over their time."""
+    return f"{ended('node_energy_joules_total', of)} / ({ended('node_job_seconds_total', of)} > 0)"
+
+
 ENDED = "Of jobs that ended in the time shown. "
 SINCE = "Of all jobs in the store, whatever the time shown. "
 PARTIAL = "A sum is of the jobs of which it is known; how many those are, stands beside it. "
 AT_STEP = "Each bar is of the jobs that ended in it, with all they used since they began. "
 AT_MOST = (
     "+-: k=2; the groups' uncertainties are added, which is the most that it can be together. "
+)
+
+OF_NODES = (
+    "Mean power: energy over the jobs' time, two at once having two seconds in a second; what no "
+    "job used is not in it. All users' jobs, whoever is chosen. "
 )
 
 ENERGY = Panel(
@@ -191,7 +205,8 @@ USAGE = Dashboard(
 
 OPERATORS = Dashboard(
     "joulemark-operators",
-    "Whether the books are whole: jobs without energy or a node's record, estimates, uncertainty",
+    "Whether the books are whole: jobs without energy or a node's record, estimates, uncertainty; "
+    "and nodes compared",
     (
         Panel(
             "stat",
@@ -282,6 +297,29 @@ OPERATORS = Dashboard(
                 ),
             ),
             width=12,
+        ),
+        Panel(
+            "top",
+            "Twenty nodes with the highest mean power",
+            ENDED + OF_NODES,
+            (Query("{{cluster}} {{node}}", f"topk(20, {power_w()})", WATTS),),
+            width=10,
+            height=12,
+        ),
+        Panel(
+            "table",
+            "Nodes",
+            ENDED + OF_NODES,
+            (
+                Query("Jobs", ended("node_jobs_total", "cluster,node")),
+                Query("Energy", ended("node_energy_joules_total", "cluster,node"), J),
+                Query("Jobs' time", ended("node_job_seconds_total", "cluster,node"), SECONDS),
+                Query("Mean power", power_w(), WATTS),
+                Query("Energy ever", ever("node_energy_joules_total", "cluster,node"), J),
+                Query("+-", ever("node_energy_uncertainty_joules", "cluster,node"), J),
+            ),
+            width=14,
+            height=12,
         ),
     ),
 )

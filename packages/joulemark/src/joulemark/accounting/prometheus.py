@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Callable
+from typing import Any, Callable
 
+from joulemark.accounting.bynode import Node
 from joulemark.accounting.jobrecord import UJ_PER_J
 from joulemark.accounting.usage import Group, group
+from joulemark.store.sums import Use
 
 BY = ["cluster", "user", "account", "partition"]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One family; `value` is None where a group's is not known, and then it has no sample."""
+    """One family, of groups or nodes; a `value` that is not known is None, and has no sample."""
 
     name: str
     kind: str
     help: str
-    value: Callable[[Group], float | dict[str, float] | None]
+    value: Callable[[Any], float | dict[str, float] | None]
     label: str = ""  # of a family that has several samples of a group, by this label's values
 
 
@@ -86,10 +88,38 @@ METRICS = (
 )
 
 
-def lines(uses: Iterable) -> Iterator[str]:
+NODE_METRICS = (
+    Metric("node_jobs_total", "counter", "Ended runs of jobs there.", lambda n: n.group.jobs),
+    Metric(
+        "node_energy_joules_total",
+        "counter",
+        "Energy that ended jobs used on the node.",
+        lambda n: n.group.energy_j,
+    ),
+    Metric(
+        "node_energy_uncertainty_joules",
+        "gauge",
+        "Uncertainty of joulemark_node_energy_joules_total: plus or minus, k=2.",
+        lambda n: None if n.group.energy_j is None else n.group.energy_error_j,
+    ),
+    Metric(
+        "node_job_seconds_total",
+        "counter",
+        "Time of those jobs whose energy is known; two at once have two seconds in a second.",
+        lambda n: n.seconds,
+    ),
+)
+
+
+def lines(uses: Iterable[Use], nodes: Iterable[Node]) -> Iterator[str]:
     """The text format, version 0.0.4; families whole, one sample a group that knows the value."""
-    groups = sorted(group(uses, BY), key=lambda one: list(one.keys.values()))
-    for metric in METRICS:
+    yield from _families(METRICS, group(uses, BY))
+    yield from _families(NODE_METRICS, nodes)
+
+
+def _families(metrics: Iterable[Metric], groups: Iterable) -> Iterator[str]:
+    groups = sorted(groups, key=lambda one: list(one.keys.values()))
+    for metric in metrics:
         samples = [line for one in groups for line in _samples(metric, one)]
         if samples:
             yield f"# HELP joulemark_{metric.name} {metric.help}\n"
@@ -97,7 +127,7 @@ def lines(uses: Iterable) -> Iterator[str]:
             yield from samples
 
 
-def _samples(metric: Metric, one: Group) -> Iterator[str]:
+def _samples(metric: Metric, one: Group | Node) -> Iterator[str]:
     value = metric.value(one)
     if metric.label:
         for name, part in value.items():

@@ -1,4 +1,4 @@
-# What `joulemark report html` shows: usage, the top jobs, their nodes and profiles, benchmarks.
+# What `joulemark report html` shows: usage, the top jobs, nodes, profiles, benchmarks.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from joulemark.html.charts import Bar
 from joulemark.html.page import Section, table
 from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED
 from joulemark.plots.model import Axis, Chart, Line
+from joulemark.store.node_sums import node_uses
 from joulemark.store.session import Session
 from joulemark.store.sums import Chosen, top_jobs, uses
 from joulemark.store.zones import Zones
@@ -31,7 +32,7 @@ STEPS = 200  # of a profile's curve, each with its mean power
 def of_store(session: Session, site, top: int, days: tuple) -> list[Section]:
     """The sections of a site's store; days: as accounting.usage.days() has them."""
     rows = top_jobs(session, top, Chosen(*days))
-    of_jobs = (_jobs(rows, days), _nodes(session, rows), _profiles(site, rows))
+    of_jobs = (_jobs(rows, days), _nodes(session, days), _profiles(site, rows))
     return [section for sections in (_usage(session, days), *of_jobs) for section in sections]
 
 
@@ -64,14 +65,19 @@ def _bars_of(found: list[usage.Group], by: str) -> Iterator[str]:
             f"Energy by {by}",
             ENERGY,
             [
-                Bar(*one.keys.values(), one.energy_j, one.energy_error_j, bool(one.estimated_jobs))
+                Bar(
+                    " ".join(one.keys.values()),
+                    one.energy_j,
+                    one.energy_error_j,
+                    bool(one.estimated_jobs),
+                )
                 for one in shown
             ],
             f"{ERRORS}{of}",
         )
 
 
-# -- jobs, and what their nodes say --------------------------------------------------------------
+# -- jobs, nodes and profiles --------------------------------------------------------------
 
 
 def _jobs(rows: list[dict], days: tuple) -> Iterator[Section]:
@@ -91,11 +97,12 @@ def _energy_j(row: dict) -> tuple[float, float]:
     return row["ConsumedEnergy_uj"] / UJ_PER_J, row["UncertaintyJoules"]
 
 
-def _nodes(session: Session, rows: list[dict]) -> Iterator[Section]:
-    found = bynode.by_node(session, rows)
+def _nodes(session: Session, days: tuple) -> Iterator[Section]:
+    found = bynode.by_node(node_uses(session, Chosen(*days)))
     if found:
-        parts = [*_bars_of([one.group for one in found], "node"), table(bynode.as_text(found))]
-        yield Section("nodes", "Nodes of the top jobs", parts, bynode.notes(found))
+        ended = ["Jobs that ended in this time, whole."] if days != (None, None) else []
+        parts = [*_bars_of(bynode.groups(found), "node"), table(bynode.as_text(found))]
+        yield Section("nodes", "Nodes", parts, [*bynode.notes(found), *ended])
 
 
 def _profiles(site, rows: list[dict]) -> Iterator[Section]:

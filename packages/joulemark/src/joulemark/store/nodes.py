@@ -17,7 +17,11 @@ except ImportError:
     from hashlib import blake2b
 
 KEY = ("cluster", "job", "node", "run_key")
-COLUMNS = (*KEY, "complete", "end_ns", "digest", "body")
+FIRST_COLUMNS = (*KEY, "complete", "end_ns", "digest", "body")
+# What is summed of each node: of the job's accounts whose energy is known.
+USE_COLUMNS = ("energy_uj", "systematic_uj", "random_uj2", "seconds", "estimated")
+COLUMNS = (*FIRST_COLUMNS, *USE_COLUMNS)
+NS_PER_S = 1_000_000_000
 RUN_KEY = ("cluster", "job", "restart")
 RUN_COLUMNS = (*RUN_KEY, "nodes", "why", "UserName", "Account", "PartitionName")
 PAYER = ("Cluster", "Uid", "UserName", "Account", "PartitionName", "Currency")
@@ -76,7 +80,25 @@ class Found:
 
     def row(self) -> tuple:
         """Its values for COLUMNS."""
-        return (*self.job, *self.place, *self.rank, self.body)
+        return (*self.job, *self.place, *self.rank, self.body, *self.use)
+
+    @property
+    def use(self) -> tuple:
+        """Its values for USE_COLUMNS."""
+        known = [
+            account
+            for account in self.record["accounts"]
+            if account["step"] == "job" and account["energy_uj"] is not None
+        ]
+        if not known:
+            return (None,) * len(USE_COLUMNS)
+        return (
+            sum([account["energy_uj"] for account in known]),
+            sum([account["uncertainty_systematic_uj"] for account in known]),
+            sum([account["uncertainty_random_uj"] ** 2 for account in known]),
+            sum([account["end_ns"] - account["start_ns"] for account in known]) / NS_PER_S,
+            int(any([account["estimated"] for account in known])),
+        )
 
 
 def digest_of(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from joulemark.store import sums
+from joulemark.store import node_sums, sums
 from joulemark.store.schema import KEPT, KEPT_KEY
 from joulemark.store.session import Session
 from joulemark.store.zones import Zones
@@ -42,6 +42,7 @@ def prune(session: Session, day: int, told: Callable[[int], None] = lambda count
         parts = sums.Kept()
         parts.add_jobs(session, batch, zones)
         _keep(session, parts)
+        node_sums.keep(session, batch, zones)
         for table in TABLES:
             session.many(f"DELETE FROM {table} WHERE Cluster = ? AND Job = ?", batch)
         count += len(batch)

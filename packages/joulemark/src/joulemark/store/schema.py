@@ -131,7 +131,9 @@ def _copy_node_records(session: Session) -> None:
         if not rows:
             return
         found = [nodes.Found.of(body, json.loads(body)) for *_, body in rows]
-        session.upsert("node_run", nodes.COLUMNS, nodes.KEY, [one.row() for one in found])
+        columns = nodes.FIRST_COLUMNS
+        parts = [one.row()[: len(columns)] for one in found]
+        session.upsert("node_run", columns, nodes.KEY, parts)
         last = rows[-1][:3]
 
 
@@ -223,14 +225,19 @@ KEPT = {
 }
 KEPT_KEY = ("Payer", "FirstDay", "LastDay", "Day")
 
+
+def _sums_table(table: str, columns: dict[str, str], key: tuple[str, ...]) -> str:
+    texts = [f"{name} {kind} NOT NULL" for name, kind in columns.items()]
+    return f"CREATE TABLE {table} ({', '.join(texts)}, PRIMARY KEY ({', '.join(key)})) {{table}}"
+
+
 # What somebody decided of a job's charge; the last one holds, the others are its history.
 FOURTH: list[Step] = [
     """CREATE TABLE correction (
         Cluster {name} NOT NULL, Job BIGINT NOT NULL, Number BIGINT NOT NULL,
         Made_ns BIGINT NOT NULL, Author {name} NOT NULL, Share DOUBLE PRECISION,
         Energy_uj BIGINT, Why {text} NOT NULL, PRIMARY KEY (Cluster, Job, Number)) {table}""",
-    f"CREATE TABLE kept ({', '.join(f'{name} {kind} NOT NULL' for name, kind in KEPT.items())},"
-    f" PRIMARY KEY ({', '.join(KEPT_KEY)})) {{table}}",
+    _sums_table("kept", KEPT, KEPT_KEY),
     """CREATE TABLE held (
         Cluster {name} NOT NULL, Account {name} NOT NULL, GrpJobs {name} NOT NULL,
         PRIMARY KEY (Cluster, Account)) {table}""",
@@ -238,7 +245,45 @@ FOURTH: list[Step] = [
         Cluster {name} NOT NULL, End_ns BIGINT NOT NULL, PRIMARY KEY (Cluster)) {table}""",
 ]
 
-VERSIONS = [FIRST, SECOND, THIRD, FOURTH]
+
+def _find_uses(session: Session) -> None:
+    key, last = nodes.KEY, ("", -1, "", -1)
+    sets = ", ".join(f"{name} = ?" for name in nodes.USE_COLUMNS)
+    where = " AND ".join(f"{name} = ?" for name in key)
+    while True:
+        after, begin = session.after(key, last)
+        rows = session.rows(
+            f"SELECT {', '.join(key)}, body FROM node_run WHERE {after}"
+            f" ORDER BY {', '.join(key)} LIMIT {BATCH}",
+            begin,
+        )
+        if not rows:
+            return
+        found = [(*nodes.Found.of(body, json.loads(body)).use, *at) for *at, body in rows]
+        session.many(f"UPDATE node_run SET {sets} WHERE {where}", found)
+        last = rows[-1][: len(key)]
+
+
+# What store.node_sums sums; of pruned jobs the second table is left.
+NODE_USE = {
+    "energy_uj": "BIGINT",
+    **dict.fromkeys(("systematic_uj", "random_uj2", "seconds"), "DOUBLE PRECISION"),
+    "estimated": "BIGINT",
+}
+KEPT_NODE_KEY = ("cluster", "node", "day")
+KEPT_NODE = {
+    **{"cluster": "{name}", "node": "{name}", "day": "BIGINT"},
+    **dict.fromkeys(("jobs", "energy_jobs"), "BIGINT"),
+    **NODE_USE,
+}
+FIFTH: list[Step] = [
+    *(f"ALTER TABLE node_run ADD COLUMN {name} {kind}" for name, kind in NODE_USE.items()),
+    _find_uses,
+    f"CREATE INDEX node_run_use ON node_run (cluster, node, end_ns, {', '.join(NODE_USE)})",
+    _sums_table("kept_node", KEPT_NODE, KEPT_NODE_KEY),
+]
+
+VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH]
 
 
 def check(session: Session) -> int:

@@ -11,10 +11,12 @@ EPILOG = """\
 Sums over all ended jobs of the store, by cluster, user, account and partition:
 joulemark_jobs_total, joulemark_energy_joules_total with joulemark_energy_uncertainty_joules (k=2),
 overhead, carbon, cost, and how many jobs are estimated or incomplete; of how many jobs a sum is,
-joulemark_covered_jobs_total says, and of a currency's joulemark_cost joulemark_cost_jobs. What is
-not known has no sample. The file is replaced whole, so that the collector never reads half of it.
-A sum falls only when a record is corrected, which Prometheus takes for a counter's restart.
-Grafana's dashboards of it are in PREFIX/share/joulemark/grafana.
+joulemark_covered_jobs_total says, and of a currency's joulemark_cost joulemark_cost_jobs; and by
+node joulemark_node_jobs_total, joulemark_node_energy_joules_total with its uncertainty, and
+joulemark_node_job_seconds_total. What is not known has no sample. The file is replaced whole, so
+that the collector never reads half of it. A sum falls only when a record is corrected, which
+Prometheus takes for a counter's restart. Grafana's dashboards of it are in
+PREFIX/share/joulemark/grafana.
 
 examples:
   joulemark export prometheus --out /var/lib/prometheus/node-exporter/joulemark.prom
@@ -32,14 +34,15 @@ def run(options: argparse.Namespace) -> int:
     import sys
 
     from joulemark import config, store
-    from joulemark.accounting import prometheus
-    from joulemark.store.sums import uses
+    from joulemark.accounting import bynode, prometheus
+    from joulemark.store.node_sums import node_uses
+    from joulemark.store.sums import Chosen, uses
 
     with store.reading(config.load().store) as session:
-        found = uses(session, period=None)
+        found = uses(session, period=None), bynode.by_node(node_uses(session, Chosen()))
     if options.out is None:
-        sys.stdout.writelines(prometheus.lines(found))
+        sys.stdout.writelines(prometheus.lines(*found))
         return 0
     with output.replaced(options.out) as file:
-        file.writelines(prometheus.lines(found))
+        file.writelines(prometheus.lines(*found))
     return 0

@@ -10,11 +10,12 @@ from joulemark.commands.report.jobs import count
 SUMMARY = "write one page for a browser or paper: usage, top jobs, nodes, profiles, benchmarks"
 EPILOG = """\
 One file that needs no network and no other file: usage by cluster, user, account, partition and
-month, the jobs that used the most energy, their nodes, and the profiles of those that have one, as
-far as who runs this may read them. With --from benchmarks' cooked results, too, beside the
-published prototypes (as `joulemark compare` has them) and, where a size was measured with several
-counts of nodes, ranks or threads, `report scaling`. Tables, marks and legends are those of these
-commands. A click on a column's head sorts; all is there without scripts.
+month, the jobs that used the most energy, the profiles of those that have one, as far as who runs
+this may read them, and nodes as `joulemark report nodes` compares them. With --from benchmarks'
+cooked results, too, beside the published prototypes (as `joulemark compare` has them) and, where a
+size was measured with several counts of nodes, ranks or threads, `report scaling`. Tables, marks
+and legends are those of these commands. A click on a column's head sorts; all is there without
+scripts.
 
 examples:
   joulemark report html --out report.html

@@ -1,0 +1,47 @@
+# `joulemark report nodes`: its options; joulemark.accounting.bynode and the database do the work.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import argparse
+
+from joulemark import output
+
+SUMMARY = "compare nodes by what jobs used on them"
+EPILOG = """\
+From the site's store: of each node the energy that all jobs were charged there, with its
+uncertainty (k=2), and their mean power: energy over the jobs' time. A node that draws more than
+its likes at the same work, or less because it runs slowly, stands out. What no job used is in no
+record: ask `joulemarkctl books` on the node.
+
+examples:
+  joulemark report nodes
+  joulemark report nodes --since 2026-11-01 --format csv --out nodes.csv
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """From when to when, of which clusters, and how to print."""
+    parser.add_argument(
+        "-M", "--clusters", metavar="LIST", help="nodes of these clusters (default: all)"
+    )
+    parser.add_argument("--since", metavar="DAY", help="jobs that ended on this day or later")
+    parser.add_argument("--until", metavar="DAY", help="jobs that ended on this day or earlier")
+    output.add_arguments(parser, output.RECORDS)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints sums over the store's node records."""
+    from joulemark import config, layout, store
+    from joulemark.accounting import bynode, usage
+    from joulemark.store.node_sums import node_uses
+    from joulemark.store.sums import Chosen
+
+    days = usage.days(options.since, options.until)
+    with store.reading(config.load().store) as session:
+        clusters = usage.chosen_clusters(session, options.clusters)
+        found = bynode.by_node(node_uses(session, Chosen(*days, clusters)))
+    if options.format in output.FORMATS:
+        output.write([bynode.as_records(found)], options.format, options.out)
+    else:
+        layout.write([bynode.as_text(found)], bynode.notes(found), options)
+    return 0

@@ -1,0 +1,104 @@
+# Sums over the records of each node, made by the database from one index, which holds no bodies.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from joulemark.store.schema import KEPT_NODE, KEPT_NODE_KEY
+from joulemark.store.session import Session
+from joulemark.store.sums import Chosen, clusters
+from joulemark.store.zones import Zones
+
+
+class NodeUse(NamedTuple):
+    """What jobs used on a node; seconds and estimated are of those whose energy is known."""
+
+    cluster: str
+    node: str
+    jobs: int  # runs of jobs, to be exact
+    energy_jobs: int
+    energy_uj: int | None
+    systematic_uj: float
+    random_uj2: float
+    seconds: float  # of jobs: two at once have two in a second
+    estimated: int
+
+
+LATEST_NS = (1 << 63) - 1  # that a database's whole number can say
+_SUMS = (
+    "COUNT(*), COUNT(energy_uj), COALESCE(SUM(energy_uj), 0), COALESCE(SUM(systematic_uj), 0),"
+    " COALESCE(SUM(random_uj2), 0), COALESCE(SUM(seconds), 0), COALESCE(SUM(estimated), 0)"
+)
+_FIELDS = NodeUse._fields[2:]
+
+
+def node_uses(session: Session, chosen: Chosen) -> list[NodeUse]:
+    """Of each node, by cluster and name; of the jobs that ended on the days that were chosen."""
+    zones, found = Zones(session), []
+    for cluster in chosen.clusters or clusters(session):
+        sums: dict[str, list] = {}
+        for node, *numbers in [
+            *_of_records(session, cluster, chosen, zones),
+            *_of_pruned(session, cluster, chosen),
+        ]:
+            _add(sums, node, map(_plain, numbers))
+        found += [NodeUse(cluster, node, *_known(sums[node])) for node in sorted(sums)]
+    return found
+
+
+def _of_records(session: Session, cluster: str, chosen: Chosen, zones: Zones) -> list[tuple]:
+    """A moment is the end of what was before it, so that midnight is of the day before."""
+    begins = [
+        None if day is None else min(zones[cluster].begin_ns(day), LATEST_NS)
+        for day in (chosen.first_day, chosen.end_day)
+    ]
+    bounds = zip(("end_ns > ?", "end_ns <= ?"), begins)
+    return _rows(session, f"SELECT node, {_SUMS} FROM node_run", cluster, bounds)
+
+
+def _of_pruned(session: Session, cluster: str, chosen: Chosen) -> list[tuple]:
+    sums = ", ".join(f"SUM({name})" for name in _FIELDS)
+    bounds = zip(("day >= ?", "day < ?"), (chosen.first_day, chosen.end_day))
+    return _rows(session, f"SELECT node, {sums} FROM kept_node", cluster, bounds)
+
+
+def _rows(session: Session, select: str, cluster: str, bounds: Iterable) -> list[tuple]:
+    known = [("cluster = ?", cluster), *(one for one in bounds if one[1] is not None)]
+    where = " AND ".join(text for text, _ in known)
+    return session.rows(f"{select} WHERE {where} GROUP BY node", [value for _, value in known])
+
+
+def keep(session: Session, jobs: Iterable[tuple[str, int]], zones: Zones) -> None:
+    """Adds what is to be pruned to what is kept of each node and day."""
+    sums: dict[tuple, list] = {}
+    for cluster, job in jobs:
+        for node, end_ns, *numbers in session.rows(
+            f"SELECT node, end_ns, {_SUMS} FROM node_run WHERE cluster = ? AND job = ?"
+            " GROUP BY node, end_ns",
+            (cluster, job),
+        ):
+            key = (cluster, node, zones[cluster].day(end_ns - 1))
+            _add(sums, key, map(_plain, numbers))
+    where = " AND ".join(f"{name} = ?" for name in KEPT_NODE_KEY)
+    for key in list(sums):
+        for row in session.rows(f"SELECT {', '.join(_FIELDS)} FROM kept_node WHERE {where}", key):
+            _add(sums, key, row)
+    rows = [(*key, *numbers) for key, numbers in sums.items()]
+    session.upsert("kept_node", tuple(KEPT_NODE), KEPT_NODE_KEY, rows)
+
+
+def _plain(number) -> int | float:
+    """A database's Decimal as what it counts."""
+    return number if isinstance(number, float) else int(number)
+
+
+def _add(sums: dict, key, numbers: Iterable) -> None:
+    before = sums.get(key)
+    sums[key] = [a + b for a, b in zip(before, numbers)] if before else list(numbers)
+
+
+def _known(numbers: list) -> list:
+    """The energy of no job's is not known, and not 0."""
+    jobs, energy_jobs, energy_uj, *rest = numbers
+    return [jobs, energy_jobs, energy_uj if energy_jobs else None, *rest]
