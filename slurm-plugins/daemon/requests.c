@@ -216,6 +216,30 @@ static jm_account *marked_account(jm_requests *r, jm_client *client, char *answe
     return account;
 }
 
+/* One word more; none twice. */
+static void add_word(char words[JM_VALUE_MAX], const char *word) {
+    size_t used = strlen(words);
+    if (!strstr(words, word) &&
+        !jm_format(words + used, JM_VALUE_MAX - used, "%s%s", used ? " " : "", word))
+        words[used] = '\0';
+}
+
+/* What the account's energy comes from, as its node is set up. */
+static void tell_channels(const jm_ledger *ledger, const jm_account *account, char *answer) {
+    char instruments[JM_VALUE_MAX] = "", channels[JM_VALUE_MAX] = "", word[2 * JM_NAME_MAX];
+    for (int c = 0; c < ledger->n_channels; c++) {
+        const jm_channel *channel = &ledger->channels[c];
+        if (!jm_ledger_charges(ledger, account, c))
+            continue;
+        jm_format(word, sizeof word, "%s/%s", channel->info.type,
+                  jm_domain_name(channel->info.domain));
+        add_word(instruments, word);
+        add_word(channels, channel->name);
+    }
+    jm_packet_add(answer, JM_PACKET_MAX, "instruments", "%s", instruments);
+    jm_packet_add(answer, JM_PACKET_MAX, "channels", "%s", channels);
+}
+
 static void do_marks(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
     jm_account *account = marked_account(r, client, answer);
     if (!account)
@@ -229,7 +253,9 @@ static void do_marks(jm_requests *r, jm_client *client, const jm_packet *packet,
     client->source = jm_marks_attach(r->daemon->marks, &r->daemon->ledger, account,
                                      rank <= INT32_MAX ? (int)rank : -1,
                                      r->daemon->last_tick_boot_ns, r->passed_fds, &why);
-    if (!client->source)
+    if (client->source)
+        tell_channels(&r->daemon->ledger, account, answer);
+    else
         jm_requests_refuse(answer, why.text);
 }
 

@@ -31,7 +31,9 @@
  * - books: privileged; channel (index). Answers name total_uj charged_uj unallocated_uj channels
  *
  * - marks: a job's process; [rank]. Answers with two descriptors, a ring's memory (daemon/ring.h)
- *   and the event that wakes the daemon; the ring lives as long as the connection
+ *   and the event that wakes the daemon; the ring lives as long as the connection. And with
+ *   channels, the names of those that the job's energy comes from, and instruments, what these are:
+ *   `powercap/cpu nvml/gpu`
  *
  * - region_last: a process with a ring; thread. Waits until its marks are taken in; of the visit
  *   that the thread ended last, answers energy_uj uncertainty_uj seconds estimated samples

@@ -178,12 +178,15 @@ static void take_limit(jm_channel_info *channel, const jm_instrument_config *con
         channel->max_uw = jm_to_micro(JM_PLAUSIBLE_POWER_W * jm_hosts_count(own->shared_by));
 }
 
+static const char *type_of(const jm_instrument *instrument, const void *self);
+
 int jm_instrument_describe(const jm_instrument *instrument, void *self,
                            const jm_instrument_config *config, jm_channel_info *channels,
                            int capacity) {
     int count = instrument->describe(self, channels, capacity);
     for (int i = 0; i < count && i < capacity; i++) {
         const jm_channel_config *own = i < config->n_channels ? &config->channels[i] : NULL;
+        channels[i].type = type_of(instrument, self);
         channels[i].prompt = instrument->prompt;
         channels[i].common = instrument->common;
         take_part(&channels[i], own && own->part > 0 ? own->part : config->part);
@@ -327,6 +330,11 @@ static const jm_instrument automatic_choice = {.type = "auto",
                                                .describe = auto_describe,
                                                .read = auto_read,
                                                .close = auto_close};
+
+static const char *type_of(const jm_instrument *instrument, const void *self) {
+    const bool is_auto = instrument == &automatic_choice;
+    return is_auto ? ((const automatic *)self)->chosen->type : instrument->type;
+}
 
 /* ---- the registry ---- */
 

@@ -50,6 +50,7 @@ typedef struct {
     char device[JM_DEVICE_MAX]; /* what it was found as, where it was looked for, the same after a
                                    reboot: a GPU's UUID; "" */
     /* set by jm_instrument_describe */
+    const char *type;  /* the instrument's; of `auto`, of what it chose */
     bool prompt;       /* read at every tick, and if it counts at every account's begin and end */
     bool common;       /* read with other nodes', at their phase */
     uint64_t part_ppb; /* of a reading, what is this node's, in billionths; 0: all of it */

@@ -42,6 +42,12 @@ static const jm_account *job_of(const jm_account *account) {
     return account->job ? account->job : account;
 }
 
+bool jm_ledger_charges(const jm_ledger *ledger, const jm_account *account, int channel) {
+    const jm_channel *source = &ledger->channels[channel];
+    jm_gpus gpus = ledger->gpus_of[channel];
+    return source->outermost && !source->retired && (gpus == 0 || gpus & job_of(account)->gpus);
+}
+
 /* GPUs of the job's that no channel measures: no CPU time tells what they draw. */
 static bool has_unmeasured_gpus(const jm_ledger *ledger, const jm_account *account) {
     jm_gpus left = job_of(account)->gpus;

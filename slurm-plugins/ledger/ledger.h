@@ -275,6 +275,10 @@ jm_account *jm_account_holder(jm_account *account);
 jm_balance jm_account_ended(const jm_ledger *ledger, const jm_account *account, int channel);
 jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *account);
 
+/* The channel is one of the node's total, and the account pays of it; of a GPU's whose job has it.
+ */
+bool jm_ledger_charges(const jm_ledger *ledger, const jm_account *account, int channel);
+
 /* Since it was seen last: channels' errors add as those of the whole account do; and the random
  * error of one mark between, after dt_ns. */
 jm_charge jm_account_gained(const jm_ledger *ledger, const jm_account *account);

@@ -207,6 +207,10 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
     spank_unsetenv(spank, STANDALONE);
     if (state.opened)
         spank_setenv(spank, "JOULEMARK_SOCKET", state.client.socket, 1);
+    /* For benchmarks' manifests: Slurm itself tells its version to no job. */
+    char *version = NULL;
+    if (spank_get_item(spank, S_SLURM_VERSION, &version) == ESPANK_SUCCESS && version)
+        spank_setenv(spank, "JOULEMARK_SLURM_VERSION", version, 1);
     if (sums_up(spank))
         jm_handover_prepare(&state.output);
     return ESPANK_SUCCESS;

@@ -3,6 +3,7 @@
 // take slurmstepd's place, and a model draws the power.
 #include "node.h"
 #include "presence.h"
+#include "requests.h"
 
 #include <sys/time.h>
 
@@ -614,6 +615,38 @@ TEST(a_step_that_was_found_stands) {
     jm_daemon_close_account(&node, step, true);
     expect(jm_daemon_marked_account(&node, &peer, &why) == NULL);
     die(child);
+}
+
+static char answer[JM_PACKET_MAX];
+
+/* What a process of the step, this one, is told with its ring. */
+static const char *told_with_a_ring(void) {
+    jm_requests requests = {.daemon = &node, .passed_fds = {-1, -1}};
+    jm_client client = {.fd = -1, .peer = {.pid = getpid(), .pid_start = start_of(getpid())}};
+    jm_packet packet;
+    expect(jm_packet_parse("marks", 5, &packet));
+    jm_requests_answer(&requests, &client, &packet, answer);
+    jm_requests_answered(&requests);
+    jm_requests_forget(&requests, &client);
+    return answer;
+}
+
+TEST(with_its_ring_a_process_is_told_what_its_energy_comes_from) {
+    stop_daemon();
+    test_write("trace.csv", "time_s,power_w\n0,10\n1,10\n");
+    FILE *more = fopen(test_path("joulemark.yaml"), "ae");
+    for (int gpu = 0; gpu < 2; gpu++)
+        fprintf(more, "- {type: replay, name: gpu-%d, file: %s, as: power, domain: gpu}\n", gpu,
+                test_path("trace.csv"));
+    fputs("- {type: model, name: inner, idle_w: 1, full_w: 2, parent: model}\n", more);
+    fclose(more);
+    start_daemon();
+    jm_account *step = open_now(ours, "0", getpid());
+    step->uid = 0;
+    expect_text(told_with_a_ring(), "ok instruments=model/node channels=model/model");
+    step->job->gpus = 1 << 1;
+    expect_text(told_with_a_ring(), "ok instruments=model/node%20replay/gpu "
+                                    "channels=model/model%20gpu-1/replay");
 }
 
 int main(int argc, char **argv) {

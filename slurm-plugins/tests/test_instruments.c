@@ -369,6 +369,9 @@ TEST(auto_takes_the_best_there_is) {
     test_write("sys/class/powercap/intel-rapl:0/name", "package-0"); /* no line's end */
     expect(open_type("auto"));
     expect_text(bench.channels[0].name, "package-0");
+    GIVEN config = settings("auto");
+    jm_instrument_describe(bench.instrument, bench.self, &config, bench.channels, 1);
+    expect_text(bench.channels[0].type, "powercap"); /* not auto */
     test_write("sys/cray/pm_counters/energy", "5 J\n");
     expect(open_type("auto")); /* all of the node, where RAPL is its CPUs and memory */
     expect_equal(bench.channels[0].domain, JM_DOMAIN_NODE);

@@ -52,7 +52,11 @@ def test_a_template_runs(steady: Cluster, name: str) -> None:
     done = ended_well(steady, job, timeout_s=300)
     lines = cooked(results)
     assert lines, list(results.iterdir())
+    release = steady.run(["sinfo", "-V"]).split()[1]
     for line in lines:
         assert line["verified"] and line["job"] == str(job), line
         assert line["energy_j"] > 0 and line["estimated"] is False
+        manifest = line["manifest"]
+        assert manifest["slurm"] == release and line["node"] in ("n1", "n2"), line
+        assert manifest["instruments"] == "replay/node", manifest  # the tests' trace of power
     assert done.sacct_j() > 0

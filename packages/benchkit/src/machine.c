@@ -126,6 +126,7 @@ void bk_find_machine(struct bk_machine *machine) {
     machine->job = getenv("SLURM_JOB_ID");
     if (machine->job == NULL)
         return;
+    machine->slurm = getenv("JOULEMARK_SLURM_VERSION");
     machine->step = step_of_job();
     machine->ranks = count_of_step("SLURM_STEP_NUM_TASKS");
     machine->nodes = count_of_step("SLURM_STEP_NUM_NODES");

@@ -11,6 +11,7 @@ struct bk_machine {
     char node[256];
     char os_kernel[65]; // uname's release; empty: none
     char governor[32];  // of the first processor's frequency; empty: not told
+    const char *slurm;  // its version; NULL: not told
     const char *job;    // NULL outside Slurm
     const char *step;   // "batch", "0", ...; NULL outside Slurm
     unsigned ranks;     // tasks of the step

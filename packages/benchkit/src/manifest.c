@@ -4,6 +4,7 @@
 #include "manifest.h"
 
 #include "benchkit.h"
+#include "instruments.h"
 
 static struct bk_build build;
 static char libraries[4096];
@@ -27,6 +28,9 @@ void bk_write_manifest(struct json_object *line, const struct bk_machine *machin
     json_text(&manifest, "spack_hash", build.spack_hash);
     json_text(&manifest, "os_kernel", known(machine->os_kernel));
     json_text(&manifest, "governor", known(machine->governor));
+    json_text(&manifest, "slurm", machine->slurm);
+    json_text(&manifest, "instruments", known(joulemark_instruments()));
+    json_text(&manifest, "channels", known(joulemark_channels()));
     json_number(&manifest, "frequency_hz", bk_frequency_hz());
     json_end_inner(&manifest);
 }

@@ -3,6 +3,7 @@
 #include "joulemark.h"
 
 #include "clock.h"
+#include "instruments.h"
 #include "ring.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@ enum {
     ENERGY_TIMEOUT_MS = 500, // instruments are read before the answer
     // A daemon that hangs, or is not there, may cost 100 ms now and then, not at every mark.
     SILENCE_MS = 2000,
-    ANSWER_MAX = 1024,
+    ANSWER_MAX = 4096,
+    VALUE_MAX = 512,
     NAME_SLOTS = 2 * JM_RING_NAMES, // a power of two
 };
 
@@ -40,6 +42,7 @@ static struct {
     int n_names;
     _Atomic uint16_t slots[NAME_SLOTS]; // hash of a name to its index in the ring + 1
     bool forks_are_watched;
+    char instruments[VALUE_MAX], channels[VALUE_MAX];
 } client = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1, .event = -1};
 
 static _Thread_local uint32_t thread_id;
@@ -131,6 +134,27 @@ static const char *rank(void) {
     return NULL;
 }
 
+// Value of " key=" in an answer; NULL: it is not there.
+static const char *value_of(const char *answer, const char *key) {
+    char pattern[32];
+    int length = snprintf(pattern, sizeof pattern, " %s=", key);
+    const char *found = strstr(answer, pattern);
+    return found == NULL ? NULL : found + length;
+}
+
+// The same as text, in which %XX is a byte.
+static void text_of(const char *answer, const char *key, char text[VALUE_MAX]) {
+    const char *from = value_of(answer, key);
+    size_t length = 0;
+    for (; from != NULL && *from > ' ' && length < VALUE_MAX - 1; from++) {
+        unsigned byte = (unsigned char)*from;
+        if (byte == '%' && sscanf(from + 1, "%2x", &byte) == 1)
+            from += 2;
+        text[length++] = (char)byte;
+    }
+    text[length] = '\0';
+}
+
 static jm_ring *get_ring(void) {
     char request[64] = "marks", answer[ANSWER_MAX];
     int fds[2] = {-1, -1};
@@ -141,6 +165,8 @@ static jm_ring *get_ring(void) {
     jm_ring *ring = mmap(NULL, sizeof *ring, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
     close(fds[0]);
     client.event = fds[1];
+    text_of(answer, "instruments", client.instruments);
+    text_of(answer, "channels", client.channels);
     if (ring == MAP_FAILED)
         return NULL;
     if (ring->magic == JM_RING_MAGIC && ring->slot_count == JM_RING_SLOTS &&
@@ -283,16 +309,14 @@ bool joulemark_region_end(const char *name) {
 
 // ---- energy ----
 
-// Value of " key=" in an answer as a number, whatever the caller's locale writes for a point.
+// A value as a number, whatever the caller's locale writes for a point.
 static bool number_of(const char *answer, const char *key, locale_t c_locale, double *value) {
-    char pattern[32];
-    int length = snprintf(pattern, sizeof pattern, " %s=", key);
-    const char *found = strstr(answer, pattern);
+    const char *found = value_of(answer, key);
     if (found == NULL)
         return false;
     char *end;
-    *value = strtod_l(found + length, &end, c_locale);
-    return end != found + length && (*end == ' ' || *end == '\0');
+    *value = strtod_l(found, &end, c_locale);
+    return end != found && (*end == ' ' || *end == '\0');
 }
 
 static bool parse_energy(const char *answer, struct joulemark_energy *energy) {
@@ -332,4 +356,12 @@ bool joulemark_region_end_energy(const char *name, struct joulemark_energy *ener
     pthread_mutex_unlock(&client.lock);
     errno = saved_errno;
     return ok && parse_energy(answer, energy);
+}
+
+const char *joulemark_instruments(void) {
+    return client.instruments;
+}
+
+const char *joulemark_channels(void) {
+    return client.channels;
 }

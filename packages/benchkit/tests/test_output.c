@@ -103,6 +103,7 @@ TEST(the_manifest_tells_how_the_program_was_built_and_what_it_runs_on) {
     expect_equal(uname(&name), 0);
     expect_part(line, name.release);
     expect_part(line, ",\"governor\":");
+    expect_part(line, ",\"slurm\":\"22.05.8\",\"instruments\":null,\"channels\":null,");
     const char *end = strstr(line, ",\"frequency_hz\":");
     if (expect(end != NULL))
         expect_part(end, "}}\n");
@@ -188,6 +189,7 @@ TEST(lost_output_is_an_error) {
 int main(void) {
     setenv("SLURM_JOB_ID", "7", 1);
     setenv("SLURM_STEP_ID", "0", 1);
+    setenv("JOULEMARK_SLURM_VERSION", "22.05.8", 1);
     setenv("SLURMD_NODENAME", "n\"1", 1);
     return test_all_in_folders();
 }

@@ -3,6 +3,7 @@
 #include "bk_expect.h"
 #include "clock.h"
 #include "fake_daemon.h"
+#include "instruments.h"
 #include "joulemark.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ TEST(without_a_socket_nothing_happens) {
 TEST(marks_go_into_one_ring) {
     setenv("SLURM_PROCID", "5", 1);
     fake_start(&daemon_);
+    expect_text(joulemark_instruments(), "");
     struct joulemark_energy energy;
     for (int i = 0; i < 3; i++) {
         expect(joulemark_region_begin("copy/1048576"));
@@ -33,6 +35,8 @@ TEST(marks_go_into_one_ring) {
     }
     expect(daemon_.connections == 1 && daemon_.n_rings == 1);
     expect_text(daemon_.packet[0], "marks rank=5");
+    expect_text(joulemark_instruments(), "powercap/cpu nvml/gpu");
+    expect_text(joulemark_channels(), "rapl/package-0 gpu 1");
     expect_equal(strncmp(daemon_.packet[1], "region_last thread=", 19), 0);
     expect_equal(daemon_.rings[0]->head, 6);
     expect_text(fake_mark(&daemon_, 0, 0), "begin copy/1048576");

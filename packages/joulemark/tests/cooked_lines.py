@@ -63,6 +63,9 @@ def manifest(**changes):
         "spack_hash": None,
         "os_kernel": "6.1.0-30-amd64",
         "governor": "performance",
+        "slurm": "22.05.8",
+        "instruments": "powercap/cpu powercap/dram",
+        "channels": "rapl/package-0 rapl/dram-0",
         "frequency_hz": 2.3e9,
         **changes,
     }

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from joulemark import cli
+from joulemark import cli, regions
 from joulemark.bench import cooked, hpl
 from joulemark.errors import UserError
 
@@ -147,7 +147,17 @@ def test_a_line_has_what_is_known_of_its_system(tmp_path, capsys, monkeypatch):
     governor, output = tmp_path / "scaling_governor", tmp_path / "HPL.out"
     governor.write_text("performance\n")
     monkeypatch.setattr(hpl, "GOVERNOR", governor)
+    monkeypatch.setenv("JOULEMARK_SLURM_VERSION", "22.05.8")
+    told = {"instruments": "powercap/cpu", "channels": "rapl/package-0"}
+    monkeypatch.setattr(regions, "instruments", lambda: told)
     output.write_text("\n".join(OUTPUT.splitlines()[:5]))
-    assert cli.main(["hpl", "results", str(output), "--nodes", "1"]) == 0
+    energy = tmp_path / "region.log"
+    energy.write_text("hpl: 5.000 J +- 0.100 J (k=2) in 1.000 s\n")
+    words = ["hpl", "results", str(output), "--nodes", "1"]
+    assert cli.main(words) == 0
     found = cooked.parse(capsys.readouterr().out).manifest
     assert (found.os_kernel, found.governor) == (os.uname().release, "performance")
+    assert (found.slurm, found.instruments) == ("22.05.8", "")
+    assert cli.main([*words, "--energy", str(energy)]) == 0
+    measured = cooked.parse(capsys.readouterr().out)
+    assert (measured.manifest.instruments, measured.channels) == tuple(told.values())

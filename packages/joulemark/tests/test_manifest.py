@@ -66,6 +66,27 @@ def test_job_node_date_and_the_moment_s_frequency_are_variance(site, results):
     assert (record["runs"], record["jobs"]) == (2, 2)
 
 
+def test_another_slurm_or_instrument_is_another_kind_another_channel_is_not(site, results):
+    gpu = "powercap/cpu powercap/dram nvml/gpu"
+    kinds = ({}, {"slurm": "25.11.1"}, {"instruments": gpu}, {"channels": "rapl/package-1"})
+    results(*(line(manifest=manifest(**one)) for one in kinds))
+    assert [(one["slurm"], one["instruments"], one["runs"]) for one in records(site)] == [
+        ("22.05.8", "powercap/cpu powercap/dram", 2),
+        ("22.05.8", gpu, 1),
+        ("25.11.1", "powercap/cpu powercap/dram", 1),
+    ]
+    assert "slurm 22.05.8, instruments nvml/gpu" in titles(site)[1]
+
+
+def test_lines_of_before_are_read(site, results):
+    """Their manifests had neither Slurm nor what measured."""
+    new = ("slurm", "instruments", "channels")
+    old = {key: value for key, value in OLD.items() if key not in new}
+    results(line(manifest=old), line(manifest=OLD))
+    assert [(one["slurm"], one["runs"]) for one in records(site)] == [(None, 1), ("22.05.8", 1)]
+    assert cooked.parse(json.dumps(line(manifest=old))).channels == ""
+
+
 def test_lines_without_a_manifest_are_averaged_among_themselves(site, results):
     results(line(), line(manifest=None), line(manifest=OLD))
     assert [one["runs"] for one in records(site)] == [2, 1]
@@ -84,6 +105,7 @@ def test_a_title_of_one_manifest_tells_none(site, results):
         ({"manifest": {"flags": 3}}, "manifest.flags: 3: must be a text or null"),
         ({"manifest": {"compiler": "\ud800"}}, 'manifest.compiler: "\\ud800": must be a text'),
         ({"job": 7}, "job: 7: must be a text or null"),
+        ({"manifest": {"channels": 7}}, "manifest.channels: 7: must be a text or null"),
     ],
 )
 def test_a_bad_manifest_is_named_and_its_line_left_out(site, results, changes, expected):

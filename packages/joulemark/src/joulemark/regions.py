@@ -76,6 +76,15 @@ class region(contextlib.ContextDecorator):
             self.energy = _client.last_energy()
 
 
+def instruments() -> dict[str, str]:
+    """What the step's energy comes from: `instruments`, as `powercap/cpu nvml/gpu`, and the names
+    of the node's `channels`. Empty without a daemon."""
+    from urllib.parse import unquote
+
+    told = _client.told()
+    return {key: unquote(told[key]) for key in ("instruments", "channels") if told.get(key)}
+
+
 class _Client:
     """The process's ring; `lock` orders its threads' marks."""
 
@@ -88,6 +97,7 @@ class _Client:
         self.link: socket.socket | None = None
         self.event = -1
         self.names: dict[str, int] = {}
+        self.fields: dict[str, str] = {}  # that came with the ring
         self.silent_until_s = 0.0
 
     def after_fork(self) -> None:
@@ -112,6 +122,13 @@ class _Client:
         except OSError:
             self._close()
             return False
+
+    def told(self) -> dict[str, str]:
+        """What the daemon told of itself with the ring."""
+        if "JOULEMARK_SOCKET" not in os.environ:
+            return {}
+        with self.lock:
+            return self.fields if self._attached() else {}
 
     def _attached(self) -> bool:
         if self.ring is not None:
@@ -145,6 +162,7 @@ class _Client:
         if struct.unpack_from("@4I", ring) != (MAGIC, SLOTS, NAMES, NAME_SIZE):
             raise ValueError("another version's ring")
         self.link.settimeout(0)  # from here on only an energy's answer is waited for
+        self.fields = _fields(answer)[1]
         self.ring = ring
 
     def _put(self, kind: int, name: str) -> bool:
@@ -195,16 +213,17 @@ class _Client:
             try:
                 self.link.settimeout(ENERGY_TIMEOUT_S)
                 self.link.send(f"region_last thread={threading.get_native_id()}".encode())
-                verb, *fields = self.link.recv(4096).decode().split()
+                verb, fields = _fields(self.link.recv(4096))
                 self.link.settimeout(0)
             except (OSError, ValueError):
                 self._close()  # a late answer must not be taken for the next one's
                 return None
-        return (
-            _energy_of(dict(field.partition("=")[::2] for field in fields))
-            if verb == "ok"
-            else None
-        )
+        return _energy_of(fields) if verb == "ok" else None
+
+
+def _fields(answer: bytes) -> tuple[str, dict[str, str]]:
+    verb, *fields = answer.decode().split()
+    return verb, dict(field.partition("=")[::2] for field in fields)
 
 
 def _receive_descriptors(link: socket.socket) -> tuple[bytes, list[int]]:

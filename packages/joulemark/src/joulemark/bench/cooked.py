@@ -45,6 +45,8 @@ class Measurement:
     nodes: int = 0  # 0: an earlier program did not tell, and it had several ranks
     manifest: Manifest | None = None  # None: an earlier program had none
     job: str = ""  # empty: outside Slurm
+    node: str = ""
+    channels: str = ""  # of that node, that the energy was measured by; empty: not told
     start_s: float | None = None  # since 1970; `load` knows it of all
 
 
@@ -121,6 +123,8 @@ def parse(line: str) -> Measurement:
         device=_text_or_null(values, "device"),
         manifest=_manifest(values),
         job=_text_or_null(values, "job"),
+        node=_text_or_null(values, "node"),
+        channels=_text_or_null(values.get("manifest") or {}, "channels", "manifest."),
         start_s=_start_s(values),
     )
 

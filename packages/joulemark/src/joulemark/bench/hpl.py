@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from joulemark import regions
 from joulemark.errors import UserError
 
 # -- the input -----------------------------------------------------------------------------------
@@ -279,7 +280,12 @@ def cooked(test: Test, threads: int, nodes: int | None, energy: Energy | None) -
         "estimated": energy.estimated if known else None,
         "job": os.environ.get("SLURM_JOB_ID"),
         "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
-        "manifest": {"os_kernel": platform.release(), "governor": _governor()},
+        "manifest": {
+            "os_kernel": platform.release(),
+            "governor": _governor(),
+            "slurm": os.environ.get("JOULEMARK_SLURM_VERSION"),
+            **(regions.instruments() if known else {}),  # other nodes' are taken to be alike
+        },
     }
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-OF_WORDS = ("flags", "libraries")  # of which only the words that differ are told
+OF_WORDS = ("flags", "libraries", "instruments")  # of which only the words that differ are told
 HASH_DIGITS = 7  # as Spack prints it
 
 
 class Manifest(NamedTuple):
-    """Runs with the same are of one kind, whatever their job, node and date; empty: not told."""
+    """Runs with the same are of one kind, whatever their job, node and date; empty: not told.
+
+    Slurm is one of them, for it starts and binds the ranks, and from release to release otherwise
+    (22.05: srun no longer takes over --cpus-per-task); so are the instruments, each of which
+    measures something else. Which specimen of an instrument it was, the channel, is not."""
 
     version: str = ""
     compiler: str = ""
@@ -20,6 +24,8 @@ class Manifest(NamedTuple):
     spack_hash: str = ""
     os_kernel: str = ""
     governor: str = ""
+    slurm: str = ""
+    instruments: str = ""  # `powercap/cpu nvml/gpu`
 
 
 def as_record(one: Manifest | None) -> dict[str, str | None]:
