@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import math
+import random
 
 import pytest
 from cooked_lines import FAILED, UNKNOWN, line, manifest, markdown_rows
 from hypothesis import given
 from hypothesis import strategies as some
-from joulemark.bench import verdict
+from joulemark.bench import cooked, stats, verdict
+from joulemark.bench import diff as diff_module
 from joulemark.bench.stats import Value
 
 BEFORE, AFTER = "before.cooked.jsonl", "after.cooked.jsonl"
@@ -46,6 +48,7 @@ def verdicts(out):
 
 
 STEADY = (0.0500, 0.0501, 0.0499)
+JSON = ("--format", "json")
 
 
 @pytest.mark.parametrize(
@@ -93,15 +96,63 @@ def test_differences_below_the_threshold_do_not_count(diff, threshold, code):
     assert verdicts(out) == [("slower", "costlier") if code else ("not told apart",) * 2]
 
 
-@pytest.mark.parametrize(
-    ("before", "few"),
-    [(runs(0.05), "one run"), (runs(*STEADY, job="1"), "one job")],
-)
-def test_one_run_or_job_tells_nothing(diff, before, few):
-    before = [{**one, "repetitions": 20} for one in before]
+def test_one_run_tells_nothing(diff):
+    before = [{**one, "repetitions": 20} for one in runs(0.05)]
     for pair in ((before, runs(0.08, 0.0801)), (runs(0.08, 0.0801), before)):
         code, out, _ = diff(*pair, "--format", "json")
-        assert (code, verdicts(out)) == (0, [(f"{few}: not told apart",) * 2])
+        assert (code, verdicts(out)) == (0, [("one run: not told apart",) * 2])
+
+
+@pytest.mark.parametrize(
+    ("times", "words", "code"),
+    [
+        ((0.08, 0.0801), ("slower", "costlier"), 2),
+        ((0.04, 0.0401), ("faster", "thriftier"), 0),
+        (STEADY, ("not told apart", "not told apart"), 0),
+    ],
+)
+def test_several_runs_of_one_job_tell_what_they_show_and_that_it_is_one_job(
+    diff, times, words, code
+):
+    before = runs(*STEADY, job="1")
+    done, out, _ = diff(before, runs(*times), "--format", "json")
+    assert (done, verdicts(out)) == (code, [tuple(f"{one}, within one job" for one in words)])
+    _, out, _ = diff(before, runs(*times))
+    assert f"{words[0]}, within one job" in out
+
+
+HERE = {"node": "n1", "manifest": manifest()}
+
+
+@pytest.mark.parametrize(
+    ("after", "same", "expected"),
+    [
+        (HERE, True, "costlier"),
+        ({**HERE, "node": "n2"}, False, "not told apart"),
+        ({**HERE, "manifest": manifest(channels="rapl/package-1")}, False, "not told apart"),
+        ({**HERE, "manifest": manifest(channels=None)}, False, "not told apart"),
+        ({**HERE, "ranks": 2, "nodes": 2}, False, "not told apart"),
+        ({**HERE, "estimated": True}, False, "not told apart"),
+    ],
+)
+def test_an_instrument_errs_alike_on_both_sides_only_where_it_is_the_same(
+    diff, after, same, expected
+):
+    """An instrument of 4 % tells 2 %, on one node."""
+    wide = {key: after[key] for key in ("ranks", "nodes") if key in after}
+    before = runs(*STEADY, uncertainty=0.04, **{**HERE, **wide})
+    _, out, _ = diff(before, runs(*STEADY, watts=102, uncertainty=0.04, **after), *JSON)
+    (record,) = json.loads(out)
+    assert (record["energy_verdict"], record["same_instrument"]) == (expected, same)
+    _, out, _ = diff(before, runs(*STEADY, watts=102, uncertainty=0.04, **after))
+    assert f"{int(same)} of 1 sizes: the same channels of the same node" in " ".join(out.split())
+
+
+def test_runs_of_several_nodes_have_no_instrument_in_common(diff):
+    before = runs(*STEADY, uncertainty=0.04, **HERE)
+    before[1]["node"] = "n2"
+    _, out, _ = diff(before, before, *JSON)
+    assert json.loads(out)[0]["same_instrument"] is False
 
 
 def test_without_energy_there_is_no_verdict_on_it(diff):
@@ -213,3 +264,39 @@ def test_a_verdict_needs_an_interval_without_1_and_a_difference_beyond_the_thres
     if verdict.of_ratio(ratio, "energy_j", threshold) != verdict.ALIKE:
         assert not ratio.mean - ratio.error <= 1 <= ratio.mean + ratio.error
         assert max(ratio.mean, 1 / ratio.mean) - 1 > threshold
+
+
+def covers(chance, is_same_node, jobs, watts=(100.0, 70.0)):
+    """Whether the interval of a ratio of energies holds the truth, by an instrument whose gain and
+    offset are wrong by up to 4 % and 3 W, and whose readings scatter by 0.5 %."""
+    gain, offset_w = chance.uniform(-0.04, 0.04), chance.uniform(-3, 3)
+    rows = []
+    for node, power_w in zip(("n1", "n1" if is_same_node else "n2"), watts):
+        if not is_same_node:
+            gain, offset_w = chance.uniform(-0.04, 0.04), chance.uniform(-3, 3)
+        lines = [
+            line(
+                node=node,
+                manifest=manifest(),
+                job=str(run) if jobs > 1 else "1",
+                energy_j=power_w * (1 + gain + chance.gauss(0, 0.005)) + offset_w,
+                energy_uncertainty_j=2 / math.sqrt(3) * (0.04 * power_w + 3),
+                time_s=1.0,
+            )
+            for run in range(max(jobs, 3))
+        ]
+        (series,) = stats.series_of([cooked.parse(json.dumps(one)) for one in lines], "mod2am")
+        rows += series.rows
+    pair = diff_module.Pair(*rows, broken=False, threshold=0.0)
+    assert pair.is_same_instrument == is_same_node
+    ratio = pair.ratio("energy_j")
+    return abs(ratio.mean - watts[1] / watts[0]) <= ratio.error, ratio.error
+
+
+@pytest.mark.parametrize("is_same_node", [True, False])
+@pytest.mark.parametrize("jobs", [1, 5])
+def test_the_interval_of_a_ratio_holds_the_truth(is_same_node, jobs):
+    chance, trials = random.Random(12), 600
+    held, errors = zip(*(covers(chance, is_same_node, jobs) for _ in range(trials)))
+    assert sum(held) >= 0.93 * trials
+    assert (math.fsum(errors) / trials < 0.03) == is_same_node

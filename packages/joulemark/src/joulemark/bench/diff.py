@@ -12,10 +12,15 @@ from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
 
 QUANTITIES = ("time_s", "performance", "energy_j", "efficiency")
+ONE_RUN, ONE_JOB = f"one run: {verdict.ALIKE}", "within one job"
 LEGEND = (
     "N: runs of A, of B; ±: at 95 %, by Student's t over the jobs and by the instrument, of a "
-    "single run by its repetitions or by the instrument alone; ~: estimated by a model. The "
-    "instrument's error is taken as if it were another for each side."
+    "single run by its repetitions or by the instrument alone; ~: estimated by a model. "
+    f"{ONE_JOB}: a side is the runs of a single job, and ± is by these; what another job, node or "
+    "hour would change is not in it. An instrument's error is the same on both sides where all "
+    "runs were measured by the same channels of the same node: then of the ratio's ± it is what "
+    "an offset of the instrument does more to the smaller power. Else it is taken as if it were "
+    "another for each side, and so is a model's."
 )
 
 
@@ -31,28 +36,46 @@ class Pair:
     def ratio(self, key: str) -> Value | None:
         """B's value by A's."""
         one, other = self.values(key)
-        return other.over(one) if one and other else None
+        if not (one and other):
+            return None
+        # what is random of an instrument's error is known by the runs' scatter alone
+        scatter = None not in (one.interval, other.interval)
+        return other.over(one, self.is_same_instrument and scatter)
+
+    @property
+    def is_same_instrument(self) -> bool:
+        """Whether one node's channels measured all of both sides."""
+        known = self.after is not None and self.before.channels is not None
+        return known and self.before.channels == self.after.channels
 
     def values(self, key: str) -> tuple[Value | None, Value | None]:
         """A's and B's."""
         return getattr(self.before, key), self.after and getattr(self.after, key)
 
     def verdict(self, key: str) -> str | None:
-        """On the time or the energy; None where it is not known on both sides."""
+        """On the time or the energy, and what it rests on; None where it is not known on both
+        sides."""
+        word = self.word(key)
+        is_of_one_job = self.after is not None and 1 in (self.before.jobs, self.after.jobs)
+        if word in (None, verdict.FAILED, ONE_RUN) or not is_of_one_job:
+            return word
+        return f"{word}, {ONE_JOB}"
+
+    def word(self, key: str) -> str | None:
+        """Of the verdict, without what it rests on."""
         if self.broken and key == "time_s":
             return verdict.FAILED
         ratio = self.ratio(key)
         if ratio is None:
             return None
-        few = min((self.before, self.after), key=lambda row: (row.jobs, row.runs))
-        if few.jobs == 1 or ratio.interval is None:
-            return f"one {'run' if few.runs == 1 else 'job'}: {verdict.ALIKE}"
+        if 1 in (self.before.runs, self.after.runs) or ratio.interval is None:
+            return ONE_RUN
         return verdict.of_ratio(ratio, key, self.threshold)
 
     @property
     def is_worse(self) -> bool:
         """Whether B is slower, costlier or wrong."""
-        return any(self.verdict(key) in verdict.WORSE for key in verdict.WORDS)
+        return any(self.word(key) in verdict.WORSE for key in verdict.WORDS)
 
 
 @dataclass(frozen=True)
@@ -150,9 +173,11 @@ def _lines(one: Difference, pair: Pair) -> Iterator[tuple[str, list[str]]]:
         heading = (
             f"{table.HEADS[key][0]} [{units.prefix(exponent)}{table.unit_of(one.before, key)}]"
         )
-        said = (pair.verdict(key) if key in verdict.WORDS else None) or ""
+        is_worse, said = False, ""
+        if key in verdict.WORDS:
+            is_worse, said = pair.word(key) in verdict.WORSE, pair.verdict(key) or ""
         yield (
-            "failed" if said in verdict.WORSE else "value",
+            "failed" if is_worse else "value",
             [*start, heading, *_cells(pair, key, 10.0**-exponent), said],
         )
         start = ["", ""]
@@ -178,7 +203,13 @@ def notes(found: list[Difference], before: str, after: str) -> list[str]:
     """Which side is which, the legend, and how many got worse."""
     pairs = [pair for one in found for pair in one.pairs]
     worse = sum(pair.is_worse for pair in pairs)
-    return [f"A: {before}; B: {after}.", LEGEND, f"{worse} of {len(pairs)} sizes got worse."]
+    same = sum(pair.is_same_instrument for pair in pairs)
+    return [
+        f"A: {before}; B: {after}.",
+        LEGEND,
+        f"{same} of {len(pairs)} sizes: the same channels of the same node on both sides.",
+        f"{worse} of {len(pairs)} sizes got worse.",
+    ]
 
 
 def records(found: Iterable[Difference]) -> list[dict]:
@@ -196,6 +227,7 @@ def _record(one: Difference, pair: Pair) -> dict:
         "jobs_a": before.jobs,
         "jobs_b": after.jobs if after else 0,
         "estimated": before.estimated or bool(after and after.estimated),
+        "same_instrument": pair.is_same_instrument,
     }
     for key in QUANTITIES:
         for side, value in zip(("a", "b", "ratio"), (*pair.values(key), pair.ratio(key))):

@@ -37,13 +37,17 @@ class Value:
         parts = (self.mean, self.spread, self.uncertainty, self.interval)
         return Value(*(None if part is None else part * factor for part in parts))
 
-    def over(self, other: Value) -> Value:
-        """The ratio of two whose errors have nothing in common; of itself: 1."""
+    def over(self, other: Value, is_same_instrument: bool = False) -> Value:
+        """The ratio of two whose errors have nothing in common; of itself: 1.
+
+        One instrument errs alike on both sides: a wrong gain drops out, and of a wrong offset, a
+        larger part of the smaller power, the difference stays."""
         ratio = self.mean / other.mean
         if other is self:
             return Value(ratio)
-        parts = ("spread", "uncertainty", "interval")
-        return Value(ratio, *(_of_ratio(self, other, part, ratio) for part in parts))
+        rest = _difference if is_same_instrument else math.hypot
+        parts = {"spread": math.hypot, "uncertainty": rest, "interval": math.hypot}
+        return Value(ratio, *(_of_ratio(self, other, *part, ratio) for part in parts.items()))
 
     def relative_spread(self) -> float | None:
         """The spread as a part of the mean."""
@@ -68,6 +72,7 @@ class Row:
     performance: Value | None
     efficiency: Value | None  # operations per joule
     jobs: int = 1  # that the runs were in; one outside Slurm counts as a job
+    channels: tuple[str, str] | None = None  # node and names of what measured it; None: several
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,7 @@ def _row(runs: list[Measurement]) -> Row:
         size=first.size,
         runs=sum(run.runs for run in runs),
         jobs=len(_by_job([(run.size, run) for run in runs])),
+        channels=_channels(powered),
         verified=first.verified,
         estimated=any(run.estimated for run in powered),
         time_s=_timed([(run.time_s, run) for run in runs if run.time_s is not None]),
@@ -215,6 +221,15 @@ def _row(runs: list[Measurement]) -> Row:
         ),
         efficiency=_measured([(_efficiency(run), run) for run in powered]),
     )
+
+
+def _channels(runs: list[Measurement]) -> tuple[str, str] | None:
+    """Those that measured all of the runs; none for a model, which errs by what runs."""
+    found = {
+        (run.node, run.channels) if run.nodes == 1 and not run.estimated else ("", "")
+        for run in runs
+    }
+    return found.pop() if len(found) == 1 and all(*found) else None
 
 
 def _power_w(run: Measurement) -> float:
@@ -322,12 +337,16 @@ def _interval_of_one(run: Measurement, variance: float | None) -> float | None:
     return student_t(run.repetitions - 1) * math.sqrt(variance)
 
 
-def _of_ratio(one: Value, other: Value, part: str, ratio: float) -> float | None:
+def _of_ratio(one: Value, other: Value, part: str, together, ratio: float) -> float | None:
     """Only where both are known: one's alone could pass for the whole."""
     parts = getattr(one, part), getattr(other, part)
     if None in parts:
         return None
-    return ratio * math.hypot(parts[0] / one.mean, parts[1] / other.mean)
+    return ratio * together(parts[0] / one.mean, parts[1] / other.mean)
+
+
+def _difference(one: float, other: float) -> float:
+    return abs(one - other)
 
 
 def _ratio(part: float | None, whole: float) -> float | None:

@@ -14,13 +14,15 @@ their errors at 95 %, the ratio B / A, and verdicts: faster or slower, thriftier
 the ratio's interval excludes 1, else `not told apart`. The title says by which keys of the
 manifests (see `report table --help`) A and B differ; each manifest of A is laid beside each of B.
 
-Runs scatter from job to job by more than within one, so that a side with a single job tells
-nothing: run each side as three jobs or more. The instrument's error is part of an energy's, so
-that a small change in energy is told only by a good instrument. What only one side has is named
-on stderr. csv and json hold SI numbers and the verdicts.
+Runs scatter from job to job by more than within one, so that a verdict by a single job's runs
+says so (`slower, within one job`): it may be that job's node or hour. Run each side as three jobs
+or more. A single run tells nothing. The instrument's error is the same on both sides where their
+manifests name the same channels of the same node, and drops out of the ratio; else it is in it, so
+that a small change in energy is told on one node or by a good instrument. What only one side has
+is named on stderr. csv and json hold SI numbers and the verdicts.
 
-Exit: 0 nothing got worse; 1 an error; 2 something is slower or costlier, or its result is wrong
-where A's was right (and wrong usage, as of every command).
+Exit: 0 nothing got worse; 1 an error; 2 something is slower or costlier, within one job, too, or
+its result is wrong where A's was right (and wrong usage, as of every command).
 
 examples:
   joulemark diff before/ after/
