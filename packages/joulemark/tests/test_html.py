@@ -12,6 +12,7 @@ from cooked_lines import line
 from hypothesis import given
 from hypothesis import strategies as st
 from joulemark import config, store
+from joulemark.bench import cooked
 from joulemark.html import page
 from joulemark.layout import Text
 from joulemark.plots.model import SIZES, Axis
@@ -221,6 +222,25 @@ def test_benchmarks_stand_beside_the_published_and_scale(used, results):
     scaled = [rows for title, rows in found.tables.items() if "strong scaling" in title]
     assert scaled[0][0][0] == "Ranks" and scaled[0][1][0] == "1"
     assert any(title.startswith("LRZ: matrix dimension 1000, ") for title in found.within("title"))
+
+
+def test_files_are_read_once_whatever_benchmarks_are_in_them(used, results, monkeypatch):
+    """One that nobody published and that was run in one way alone is there, too."""
+    names = ("mod2am", "qcd", "mine")
+    folder = results(*(line(benchmark=name, kernel=name) for name in names))
+    reads, load = [], cooked.load
+    monkeypatch.setattr(cooked, "load", lambda *what: reads.append(what) or load(*what))
+    found, _ = written(used, "--from", str(folder))
+    assert len(reads) == 1
+    assert all(f"{name}: performance [GF/s]" in found.tables for name in names[1:])
+
+
+def test_a_benchmark_that_ran_on_one_count_keeps_no_other_from_the_page(used, results):
+    alone = line(10_000, benchmark="dhrystone", kernel="dhrystone")
+    folder = results(alone, *(line(ranks=n, threads=1) for n in (1, 2)))
+    found, _ = written(used, "--from", str(folder))
+    assert any("strong scaling" in title for title in found.tables)
+    assert "dhrystone" in str(list(found.tables))
 
 
 def test_what_benchmarks_are_called_stays_text(used, results):

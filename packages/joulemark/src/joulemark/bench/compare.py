@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Callable
 
 from joulemark import layout, units
-from joulemark.bench import cooked, fpga, peaks, published, stats, table
+from joulemark.bench import fpga, peaks, published, stats, table
+from joulemark.bench.cooked import Measurement
 from joulemark.bench.peaks import Peak
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
@@ -76,13 +77,16 @@ QUANTITIES = (
 # -- what stands beside what ---------------------------------------------------------------------
 
 
-def families(options) -> dict[str, list[Side]]:
-    """The sides of each kernel that was asked for, this machine's first."""
+def families(
+    options, measured: list[Measurement] | None = None
+) -> tuple[dict[str, list[Side]], UserError | None]:
+    """The sides of each kernel that was asked for, this machine's first; and why it has none.
+    measured: what was read already."""
     if not options.prototypes:
         raise UserError("--with: name prototypes to compare with, such as --with LRZ,SNIC")
     _check_names(options.prototypes)
     groups: dict[str, list[Side]] = {}
-    ours, why = published.measured_here(options, _here)
+    ours, why = published.measured_here(options, _here, measured)
     for side in ours:
         groups.setdefault(family(side.series), []).append(side)
     for name in options.prototypes:
@@ -93,10 +97,8 @@ def families(options) -> dict[str, list[Side]]:
             f"KERNEL {options.kernel}: nothing was measured here, and nothing was published of "
             f"{', '.join(options.prototypes)}; published are {', '.join(published.BENCHMARKS)}"
         )
-    if why:
-        published.say_alone(why)
     order = {name: index for index, name in enumerate(STREAM)}
-    return dict(sorted(groups.items(), key=lambda item: order.get(item[0], 9)))
+    return dict(sorted(groups.items(), key=lambda item: order.get(item[0], 9))), why
 
 
 def beside(measured: list[Series], wanted: str, names: list[str]) -> Iterator[Series]:
@@ -119,9 +121,8 @@ def family(series: Series) -> str:
     return series.kernel if benchmark == "stream" else benchmark
 
 
-def _here(options) -> Iterator[Side]:
+def _here(options, measured: list[Measurement]) -> Iterator[Side]:
     """This machine's series."""
-    measured = cooked.load(options.sources)
     found = stats.series_of(measured, options.kernel)
     found = stats.best_of(found) if options.best else found
     given = {"F/s": options.peak, "B/s": options.peak_bandwidth}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from joulemark.bench import cooked
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
 from joulemark.units import PREFIXES
@@ -188,11 +189,11 @@ def operations(benchmark: str, kernel: str, size: str, fill: float | None) -> fl
     return 2 / 3 * n**3 + 2.0 * n**2  # linpack
 
 
-def measured_here(options, measured: Callable) -> tuple[list, UserError | None]:
-    """What `measured` finds of this machine; why there is nothing, where nobody named its results
-    and there are prototypes to show."""
+def measured_here(options, find: Callable, measured: list | None) -> tuple[list, UserError | None]:
+    """What `find` makes of this machine's results, None: of those that the options name; why there
+    is nothing, where nobody named them and there are prototypes to show."""
     try:
-        return list(measured(options)), None
+        return list(find(options, measured or cooked.load(options.sources))), None
     except UserError as error:
         if options.sources or not options.prototypes:
             raise

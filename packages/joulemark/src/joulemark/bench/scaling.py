@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Callable
 
 from joulemark import layout
-from joulemark.bench import cooked, peaks, published, stats, table
+from joulemark.bench import peaks, published, stats, table
+from joulemark.bench.cooked import Measurement
 from joulemark.bench.peaks import Peak
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
@@ -90,23 +91,19 @@ RATIOS = (
 )
 
 
-def find(options) -> list[Scaling]:
-    """All scalings that were asked for, this machine's first."""
+def find(
+    options, measured: list[Measurement] | None = None
+) -> tuple[list[Scaling], UserError | None]:
+    """All scalings that were asked for, this machine's first; and why it has none. measured: what
+    was read already."""
     published.check_names(options.prototypes)
-    found, error = published.measured_here(options, _measured)
+    found, error = published.measured_here(options, _measured, measured)
     too_few = f"KERNEL {options.kernel}: no size was measured with two counts of "
     too_few += "nodes, ranks or threads"
-    why = None if found else error or too_few
+    why = None if found else error or UserError(too_few)
     for name in options.prototypes:
         found += _published(options.kernel, name)
-    if not found:
-        raise UserError(
-            f"{why}; and nothing was published of --with: published are "
-            "stream, mod2am and hydro (BSC-1, CaSToRC, LRZ, UiO) and linpack (BSC-1, CaSToRC, LRZ)"
-        )
-    if why:
-        published.say_alone(why)
-    return found
+    return found, why
 
 
 # -- published -----------------------------------------------------------------------------------
@@ -145,8 +142,8 @@ def _of_all(like: Series, points: tuple[Point, ...]) -> Series:
 # -- measured here -------------------------------------------------------------------------------
 
 
-def _measured(options) -> Iterator[Scaling]:
-    found = stats.series_of(cooked.load(options.sources), options.kernel)
+def _measured(options, measured: list[Measurement]) -> Iterator[Scaling]:
+    found = stats.series_of(measured, options.kernel)
     found = stats.best_of(found) if options.best else found
     for group in _programs(found):
         yield from _of_program(group, options)

@@ -62,9 +62,11 @@ def giga(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     """Prints the comparison; draws it where a folder for figures is given."""
     from joulemark import layout
-    from joulemark.bench import compare
+    from joulemark.bench import compare, published
 
-    groups = compare.families(options)
+    groups, why = compare.families(options)
+    if why:
+        published.say_alone(why)
     if options.format in output.FORMATS:
         output.write([compare.records(groups)], options.format, options.out)
     else:

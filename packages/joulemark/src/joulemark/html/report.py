@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from joulemark.accounting import bynode, joblist, usage
 from joulemark.accounting.jobrecord import UJ_PER_J
+from joulemark.bench.cooked import Measurement
 from joulemark.bench.stats import Value
 from joulemark.errors import UserError
 from joulemark.html import charts
@@ -146,30 +145,30 @@ def of_benchmarks(sources: list[str]) -> list[Section]:
     """Cooked results beside what was published, and over nodes, ranks or threads."""
     from joulemark.bench import cooked
 
-    names = dict.fromkeys(one.benchmark for one in cooked.load(sources))
-    if not names:
+    measured = cooked.load(sources)
+    if not measured:
         raise UserError(f"--from {' '.join(sources)}: no line of a benchmark's results is sound")
-    with contextlib.redirect_stderr(io.StringIO()):  # bad lines have been named
-        return [*_compared(names, sources), *_scaled(names, sources)]
+    return [*_compared(measured), *_scaled(measured)]
 
 
-def _options(kernel: str, sources: list[str]) -> argparse.Namespace:
-    """As `joulemark compare KERNEL` and `report scaling KERNEL` have them."""
+def _options(measured: list[Measurement]) -> Iterator[argparse.Namespace]:
+    """As `joulemark compare KERNEL` and `report scaling KERNEL` have them, of each benchmark."""
     from joulemark.bench import published
 
-    return argparse.Namespace(
-        **{"kernel": kernel, "sources": sources, "prototypes": list(published.prototypes())},
-        **{"best": False, "peak": None, "peak_bandwidth": None, "peaks": "auto", "kind": "auto"},
-    )
+    for name in dict.fromkeys(one.benchmark for one in measured):
+        yield argparse.Namespace(
+            **{"kernel": name, "prototypes": list(published.prototypes()), "best": False},
+            **{"peak": None, "peak_bandwidth": None, "peaks": "auto", "kind": "auto"},
+        )
 
 
-def _compared(names: Iterable[str], sources: list[str]) -> Iterator[Section]:
+def _compared(measured: list[Measurement]) -> Iterator[Section]:
     from joulemark.bench import compare
     from joulemark.plots import compare as figures
 
     parts, sides = [], []
-    for name in names:
-        groups = compare.families(_options(name, sources))
+    for options in _options(measured):
+        groups, _ = compare.families(options, measured)
         parts += [charts.chart(*each) for _, *each in figures.charts(groups)]
         for kernel, found in groups.items():
             parts += [table(text) for text in compare.tables(kernel, found)]
@@ -177,15 +176,15 @@ def _compared(names: Iterable[str], sources: list[str]) -> Iterator[Section]:
     yield Section("benchmarks", "Benchmarks", parts, compare.notes(sides))
 
 
-def _scaled(names: Iterable[str], sources: list[str]) -> Iterator[Section]:
+def _scaled(measured: list[Measurement]) -> Iterator[Section]:
     from joulemark.bench import scaling
     from joulemark.plots import scaling as figures
 
     parts, shown = [], []
-    for name in names:
-        found = scaling.find(_options(name, sources))
-        if any(not one.prototype for one in found):
-            parts += [charts.chart(*each) for _, *each in figures.charts(found, name)]
+    for options in _options(measured):
+        found, why = scaling.find(options, measured)
+        if not why:
+            parts += [charts.chart(*each) for _, *each in figures.charts(found, options.kernel)]
             parts += [table(scaling.as_text(one)) for one in found]
             shown += found
     if shown:

@@ -7,6 +7,7 @@ import argparse
 from joulemark import output
 from joulemark.commands.compare import giga
 from joulemark.commands.report import sources
+from joulemark.errors import UserError
 
 SUMMARY = "tell how performance and energy scale over nodes, ranks or threads"
 EPILOG = """\
@@ -48,9 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints series over workers; draws them where a folder for figures is given."""
     from joulemark import layout
-    from joulemark.bench import scaling
+    from joulemark.bench import published, scaling
 
-    found = scaling.find(options)
+    found, why = scaling.find(options)
+    if not found:
+        raise UserError(
+            f"{why}; and nothing was published of --with: published are "
+            "stream, mod2am and hydro (BSC-1, CaSToRC, LRZ, UiO) and linpack (BSC-1, CaSToRC, LRZ)"
+        )
+    if why:
+        published.say_alone(why)
     if options.format in output.FORMATS:
         output.write([scaling.records(found)], options.format, options.out)
     else:
