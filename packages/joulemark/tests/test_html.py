@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joulemark import config, store
 from joulemark.bench import cooked
-from joulemark.html import page
+from joulemark.bench.stats import Value
+from joulemark.html import charts, page
 from joulemark.layout import Text
-from joulemark.plots.model import SIZES, Axis
+from joulemark.plots.model import SIZES, Axis, Chart, Line
 from joulemark.plots.ticks import Scale
 from joulemark.store import jobs
 
@@ -110,6 +111,18 @@ def test_the_page_is_sound_and_asks_nothing_of_a_network(used, results):
     assert "default-src 'none'" in text and "url(" not in text and "@import" not in text
     outside = re.sub(r"(?s)<(th|td|caption|title|text|li)\b.*?</\1>", "", text)
     assert "http:" not in outside and "https:" not in outside
+
+
+def test_lines_stay_apart_in_grey_print_and_error_bars_are_whole():
+    """By dash and mark; a dash in an error bar is nothing."""
+    point = (Value(1.0), Value(1.0, interval=0.1))
+    lines = [Line(f"line {number}", [point, point]) for number in range(16)]
+    drawn = charts.chart(Chart("", Axis("x"), Axis("y")), lines)
+    figure, _, legend = drawn.partition('<ul class="legend">')
+    looks = re.findall(r'class="curve c. (d.)".*?class="mark.*? d="(.*?)"', figure)
+    assert len(looks) == len(set(looks)) == len(lines)
+    assert figure.count('<path class="bar c') == 2 * len(lines)
+    assert len(set(re.findall(r"<li>(.*?)line", legend))) == len(lines)
 
 
 def test_what_users_are_called_stays_text(used):

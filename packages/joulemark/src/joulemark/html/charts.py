@@ -17,6 +17,40 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 620, 10, 40  # BOTTOM: from below
 NAMES, BAR = 190, 22  # a bar's name has the left, and so many pixels from one to the next
 LONGEST = 27  # letters of a name beside its bar; its tooltip has all of it
 COLOURS, DASHES = 7, 4  # of page.css
+MARKS = (  # a point's outline
+    "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "M-3.2-3.2h6.4v6.4h-6.4z",
+    "M0-4.6L4.6 0 0 4.6-4.6 0z",
+    "M0-4.4L4.2 3.2h-8.4z",
+)
+
+
+class Look(NamedTuple):
+    """Of a line: colour and dash are classes; dash and mark tell 16 apart in grey print."""
+
+    colour: str
+    dash: str
+    outline: str
+
+    @classmethod
+    def of(cls, index: int) -> Look:
+        """The how manieth line it is."""
+        marks = len(MARKS)
+        dash = (index + index // marks) % DASHES
+        return cls(f"c{index % COLOURS}", f"d{dash}", MARKS[index % marks])
+
+    @property
+    def curve(self) -> str:
+        """Its classes."""
+        return f"curve {self.colour} {self.dash}"
+
+    def mark(self, place: Iterable[float], face: str = "") -> str:
+        """A point."""
+        at = " ".join(map(str, place))
+        return (
+            f'<path class="mark {self.colour}{face}" transform="translate({at})" '
+            f'd="{self.outline}"/>'
+        )
 
 
 class Bar(NamedTuple):
@@ -58,17 +92,20 @@ def _bar(one: Bar, axis: Axis, exponent: int, scale: Scale, top: int) -> str:
 def chart(what: Chart, lines: Sequence[Line], has_marks: bool = True) -> str:
     """Lines with their errors, those of runs thin, the instrument's wide; the legend is below."""
     plane = _Plane(what, [point for line in lines for point in line.points])
-    looks = [f"c{index % COLOURS} d{index // COLOURS % DASHES}" for index in range(len(lines))]
+    looks = [Look.of(index) for index in range(len(lines))]
     drawn = plane.grid()
     for line, look in zip(lines, looks):
         drawn += f"<g><title>{escaped(line.label)}</title>"
-        drawn += plane.path(f"ideal {look}", line.ideal) if line.ideal else ""
+        drawn += plane.path(f"ideal {look.colour}", line.ideal) if line.ideal else ""
         means = [(x.mean, y.mean) for x, y in line.points]
-        drawn += plane.path(f"curve {look}", means)
+        drawn += plane.path(look.curve, means)
         drawn += "".join(plane.mark(line, look, point) for point in line.points if has_marks)
         drawn += "</g>"
-    legend = [(f"curve {look}", line.label) for line, look in zip(lines, looks)]
-    legend += [("ideal c6", "ideal")] if any(line.ideal for line in lines) else []
+    legend = [
+        (look.curve, look.mark((15, 5), _face(line)) if has_marks else "", line.label)
+        for line, look in zip(lines, looks)
+    ]
+    legend += [("ideal c6", "", "ideal")] if any(line.ideal for line in lines) else []
     warning = HOLLOW if any(line.estimated for line in lines) else ""
     return _figure(what.title, what.notes, warning, HEIGHT, drawn, legend)
 
@@ -104,7 +141,7 @@ class _Plane:
         places = "L".join(f"{x} {y}" for x, y in map(self._place, points))
         return f'<path class="{look}" d="M{places}"/>'
 
-    def mark(self, line: Line, look: str, point: tuple[Value, Value]) -> str:
+    def mark(self, line: Line, look: Look, point: tuple[Value, Value]) -> str:
         """A point with its error bars, and what it says."""
         means = [value.mean for value in point]
         texts = [*map(_said, point, self._axes, self._exponents)]
@@ -114,9 +151,8 @@ class _Plane:
             for kind, error in _errors(value).items():
                 ends = (value.mean - error, value.mean + error)
                 bar = [(end, means[1]) if at == 0 else (means[0], end) for end in ends]
-                drawn += self.path(f"{kind} {look}", bar)
-        x, y = self._place(means)
-        return f'{drawn}<circle class="{look}{_face(line)}" cx="{x}" cy="{y}" r="3.5"/></g>'
+                drawn += self.path(f"{kind} {look.colour}", bar)
+        return f"{drawn}{look.mark(self._place(means), _face(line))}</g>"
 
     def _place(self, point: Sequence[float]) -> list[float]:
         found = zip(self._scales, point, self._exponents)
@@ -124,7 +160,7 @@ class _Plane:
 
 
 def _errors(value: Value) -> dict[str, float]:
-    found = {"broad": value.uncertainty, "curve": value.interval}
+    found = {"broad": value.uncertainty, "bar": value.interval}
     return {kind: error for kind, error in found.items() if error}
 
 
@@ -159,9 +195,9 @@ def _figure(
     said = "".join(f"<p>{escaped(note)}</p>" for note in notes)
     said += f'<p class="warning">{escaped(warning)}</p>' if warning else ""
     keys = "".join(
-        f'<li><svg viewBox="0 0 30 10" aria-hidden="true"><path class="{look}" d="M0 5H30"/></svg>'
-        f"{escaped(label)}</li>"
-        for look, label in legend
+        f'<li><svg viewBox="0 0 30 10" aria-hidden="true"><path class="{curve}" d="M0 5H30"/>'
+        f"{mark}</svg>{escaped(label)}</li>"
+        for curve, mark, label in legend
     )
     return (
         f"<figure><figcaption>{escaped(title)}{said}</figcaption>"
