@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from joulemark import cli, config
+from joulemark.layout import ESTIMATED
 from joulemark.profile import hdf5, node, rows, spans
 
 h5py = pytest.importorskip("h5py", reason="profiles are HDF5")
@@ -308,6 +309,47 @@ def test_figures(site, capsys, tmp_path, suffix, overlay):
     drawn = out.read_bytes()
     assert drawn.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
     assert len(drawn) > 10_000
+
+
+def test_the_legend_of_regions_is_whole(site, capsys, tmp_path, axes_of_figures):
+    """Long names and many of them: apart in grey print, and who is not named is counted."""
+    names = [f"a-region-with-a-very-long-name-{number}" for number in range(14)]
+    marks = [
+        (0.1 + number + end, kind, name, 0, 1)
+        for number, name in enumerate(names[:8])
+        for end, kind in ((0, "begin"), (0.5, "end"))
+    ]
+    marks += [
+        (9 + 0.1 * number + end, kind, name, 0, 1)
+        for number, name in enumerate(names[8:])
+        for end, kind in ((0, "begin"), (0.05, "end"))
+    ]
+    leave(site, marks=marks)
+    hdf5.merge(site)
+    run(capsys, "7", "--out", str(tmp_path / "figure.png"))
+    (axes,) = axes_of_figures
+    legend = axes.get_legend()
+    box, whole = legend.get_window_extent(), axes.figure.bbox
+    assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0
+    assert axes.get_window_extent().width > whole.width / 2
+    assert [text.get_text() for text in legend.get_texts()] == [*names[:12], "and 2 others"]
+    looks = {(key.get_facecolor(), key.get_hatch()) for key in legend.get_patches()[:12]}
+    assert len(looks) == 12
+
+
+def test_estimated_is_said_of_the_node_that_is(site, capsys, tmp_path, axes_of_figures):
+    leave(site, job=7)
+    leave(site, job=8, method="model")
+    hdf5.merge(site)
+    words = ("7", "8", "--out", str(tmp_path / "figure.png"))
+    run(capsys, *words)
+    run(capsys, *words, "--overlay")
+    rows, overlay = axes_of_figures
+    titles = [one.get_title(loc="left") for one in rows.figure.axes]
+    assert ["ESTIMATED" in title for title in titles] == [False, True]
+    labels = [text.get_text() for text in overlay.get_legend().get_texts()]
+    assert ["(estimated)" in label for label in labels] == [False, True]
+    assert [ESTIMATED in text.get_text() for text in overlay.texts] == [True]
 
 
 @pytest.mark.parametrize("name", ["x.foo", "noext", "x.jpeg"])

@@ -353,6 +353,24 @@ def test_lines_of_many_stay_apart(families):
     assert len(set(styles)) == len(lines)
 
 
+def test_lines_of_many_stay_apart_in_grey_print():
+    lines = [model.Line("", [], family) for family in "ABCDEFG" for _ in range(5)]
+    looks = {(style["marker"], style["linestyle"]) for style in chart._styles(lines)}
+    assert len(looks) == len(lines)
+
+
+def test_one_size_has_no_empty_decades(site, results, axes_of_figures):
+    results(line(1000))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    assert [axes.get_xlim() for axes in axes_of_figures] == [(500, 2000)] * 3
+
+
+def test_ticks_are_1_2_5(site, results, axes_of_figures):
+    results(*(line(size, time_s=2 * size**3 / 20e9) for size in (100, 1000)))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    assert axes_of_figures[0].get_yticks().tolist() == [0, 5, 10, 15, 20, 25]
+
+
 def test_a_figure_says_what_it_shows(site, results, texts_on_figures):
     results(line(100), failed(200), line(1000))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))
@@ -360,6 +378,24 @@ def test_a_figure_says_what_it_shows(site, results, texts_on_figures):
         texts == [f"{model.ERRORS}; 1 failed, not drawn", "A CPU (x86_64)"]
         for texts in texts_on_figures
     )
+
+
+def test_a_figure_with_published_lines_says_whose_they_are(site, results, texts_on_figures):
+    results(line(100))
+    site.out("report", "plot", "mod2am", "--with", "LRZ", "--out", str(site.folder))
+    assert all(model.PUBLISHED in texts for texts in texts_on_figures)
+
+
+def test_of_the_same_data_a_figure_has_the_same_bytes(site, results, monkeypatch):
+    results(line(100), line(1000))
+    for kind in ("png", "svg", "pdf"):
+        words = ("report", "plot", "mod2am", "--figures", kind, "--out")
+        drawn = []
+        for day in (1, 2):
+            monkeypatch.setenv("SOURCE_DATE_EPOCH", str(day * 86_400))
+            paths = site.out(*words, str(site.folder / f"{day}")).split()
+            drawn.append([pathlib.Path(path).read_bytes() for path in paths])
+        assert drawn[0] == drawn[1], kind
 
 
 def test_an_axis_has_one_unit_that_reads_well(site, results, axes_of_figures):
@@ -397,14 +433,19 @@ def test_without_energy_there_is_no_energy_plot(site, results):
 
 
 @pytest.mark.parametrize(
-    ("peak", "label"), [(96.0, "of peak, 96"), (None, "of best measured, 40")]
+    ("peak", "time_s", "label"),
+    [
+        (96.0, 0.05, "of peak, 96 GF/s]"),
+        (None, 0.05, "of best measured, 40 GF/s]"),
+        (None, 100.0, "of best measured, 20 MF/s]"),
+    ],
 )
-def test_efficiency_says_what_it_is_a_part_of(results, peak, label):
-    series = stats.series_of(cooked.load([str(results(line()))]), "mod2am")
+def test_efficiency_says_what_it_is_a_part_of(results, peak, time_s, label):
+    series = stats.series_of(cooked.load([str(results(line(time_s=time_s)))]), "mod2am")
     _, drawn, (one,) = list(kernels.charts(series, peak))[1]
     assert label in drawn.up.label
     ((_, value),) = one.points
-    assert value.mean == pytest.approx(100 * 40 / (peak or 40))
+    assert value.mean == pytest.approx(100 * 40 / peak if peak else 100)
 
 
 def test_estimate_is_written_on_the_figure(site, results, texts_on_figures, legends_of_figures):

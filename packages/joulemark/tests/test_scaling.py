@@ -241,6 +241,33 @@ def test_workers_are_named_and_ticked_and_what_would_be_ideal_is_drawn(
     assert [["ideal" in labels for labels in legends_of_figures]] == [[True, True, False, False]]
 
 
+@pytest.mark.parametrize(
+    ("counts", "shown"),
+    [
+        ((1, 2, 3, 6), [1, 2, 3, 6]),
+        ((1, 2, 3, 4, 5, 6, 7, 8, 100, 101), [1, 2, 4, 8, 16, 32, 64]),  # 100 on 101
+        ((1, 3, 1024), [1, 3, 1024]),
+        ((*range(1, 13),), [1, 2, 4, 8]),
+    ],
+)
+def test_ticks_of_workers_do_not_overlap(site, results, axes_of_figures, counts, shown):
+    results(*(line(threads=count) for count in counts))
+    site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
+    for axes in axes_of_figures[:3]:
+        first, last = axes.get_xlim()
+        assert [tick for tick in axes.get_xticks() if first <= tick <= last] == shown
+
+
+def test_the_published_source_and_long_sizes_are_said(
+    site, results, texts_on_figures, legends_of_figures
+):
+    results()
+    words = ("report", "scaling", "triad", "--with", "UiO", "--plot")
+    site.run(*words, str(site.folder / "figures"))
+    assert all(model.PUBLISHED in texts for texts in texts_on_figures)
+    assert all(legend[0].endswith("strong, size 60 G") for legend in legends_of_figures)
+
+
 def test_of_points_that_were_measured_none_passes_for_an_estimate(site, results, axes_of_figures):
     """Nor the other way round, whichever comes first."""
     results(line(ranks=1, threads=1), line(ranks=2, threads=1, estimated=True))

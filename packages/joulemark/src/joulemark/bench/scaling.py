@@ -212,7 +212,8 @@ def _name(same: list[Series], worker: str) -> str:
     series = same[0]
     of_ranks = "" if worker == THREADS else f", {series.threads} thr. a rank"
     if worker == NODES:
-        of_ranks = f", {series.ranks / series.nodes:g} ranks a node{of_ranks}"
+        of_node = series.ranks / series.nodes
+        of_ranks = f", {of_node:g} {'rank' if of_node == 1 else 'ranks'} a node{of_ranks}"
     elif series.nodes > 1 and all(one.nodes == series.nodes for one in same):
         of_ranks += f", on {series.nodes} nodes"
     elif worker == RANKS and not any(one.nodes for one in same if one.ranks > 1):

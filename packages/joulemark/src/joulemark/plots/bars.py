@@ -2,13 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import textwrap
+from pathlib import Path
+
 from joulemark import units
 from joulemark.accounting.usage import Group
 from joulemark.errors import UserError
-from joulemark.plots.chart import COLOURS, STYLE, legend_below, pyplot, write_titles
+from joulemark.plots.chart import (
+    COLOURS,
+    STYLE,
+    legend_below,
+    pyplot,
+    save,
+    tick_evenly,
+    write_titles,
+)
 from joulemark.plots.model import PARTLY_HOLLOW
 
 MOST_BARS = 40
+LONGEST_NAME = 24  # letters in a row
 
 
 def draw(groups: list[Group], by: list[str], path: str) -> None:
@@ -23,20 +35,28 @@ def draw(groups: list[Group], by: list[str], path: str) -> None:
     scale = 10.0 ** (exponent := units.best_exponent([one.energy_j for one in shown]))
     with pyplot.rc_context(STYLE):
         legend = 0.5 if any(one.overhead_j for one in shown) else 0.0
-        canvas, axes = pyplot.subplots(figsize=(6.4, 1.4 + legend + 0.28 * len(shown)))
+        names = [_name(one) for one in shown]
+        rows = max(name.count("\n") for name in names) + 1
+        height = 1.4 + legend + (0.11 + 0.17 * rows) * len(shown)
+        canvas, axes = pyplot.subplots(figsize=(6.4, height))
         places = list(range(len(shown)))
         _draw_bars(axes, shown, places, scale)
-        axes.set_yticks(places, ["\n".join(one.keys.values()) for one in shown])
-        axes.invert_yaxis()
+        axes.set_yticks(places, names)
+        axes.set_ylim(len(shown) - 0.4, -0.6)  # the first on top
+        tick_evenly(axes.xaxis)
         axes.set_xlabel(f"Energy [{units.prefix(exponent)}J]", loc="left")
         of = f"; the greatest {len(shown)} of {len(known)}" if len(shown) < len(known) else ""
         hollow = PARTLY_HOLLOW if any(one.estimated_jobs for one in shown) else None
         write_titles(axes, f"Energy by {', '.join(by)}", [f"error bars: k=2{of}"], hollow)
         try:
-            canvas.savefig(path, dpi=200)
+            save(canvas, Path(path))
         except OSError as error:
             raise UserError(f"--plot {path}: {error.strerror}") from None
-        pyplot.close(canvas)
+
+
+def _name(one: Group) -> str:
+    """A row a key, of a long one several."""
+    return "\n".join(textwrap.fill(value, LONGEST_NAME) for value in one.keys.values())
 
 
 def _draw_bars(axes, shown: list[Group], places: list[int], scale: float) -> None:
@@ -56,4 +76,4 @@ def _draw_bars(axes, shown: list[Group], places: list[int], scale: float) -> Non
     overheads = [(one.overhead_j or 0) / scale for one in shown]
     if any(overheads):
         axes.barh(places, overheads, left=values, color=COLOURS[4], label="overhead (not in it)")
-        legend_below(axes, *axes.get_legend_handles_labels(), columns=2)
+        legend_below(axes, *axes.get_legend_handles_labels())

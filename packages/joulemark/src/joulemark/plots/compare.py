@@ -5,9 +5,7 @@ from __future__ import annotations
 from joulemark.bench.compare import PREDICTED, QUANTITIES, Quantity, Side
 from joulemark.bench.stats import Value
 from joulemark.plots.kernels import ACROSS, SIZE
-from joulemark.plots.model import ERRORS, SIZES, Axis, Chart, Figures, Line
-
-SOURCE = "published: PRACE-1IP D9.3.3; caution: scales and optimisation differ"
+from joulemark.plots.model import ERRORS, PUBLISHED, SIZES, Axis, Chart, Figures, Line
 
 
 def charts(groups: dict[str, list[Side]]) -> Figures:
@@ -23,7 +21,7 @@ def charts(groups: dict[str, list[Side]]) -> Figures:
                         title=f"{name}: {quantity.heading}",
                         across=Axis(ACROSS.get(name, SIZE), kind=SIZES),
                         up=Axis(quantity.heading.capitalize(), unit),
-                        notes=(SOURCE, ERRORS),
+                        notes=(PUBLISHED, ERRORS),
                     ),
                     lines,
                 )

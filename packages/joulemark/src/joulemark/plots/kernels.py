@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable
 
+from joulemark import units
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.plots.model import ERRORS, SIZES, Axis, Chart, Figures, Line
+from joulemark.plots.model import ERRORS, PUBLISHED, SIZES, Axis, Chart, Figures, Line
 
 # What the size of a benchmark, or of a published kernel, counts.
 ACROSS = {
@@ -50,7 +51,8 @@ def figures(series: list[Series], peak_giga: float | None) -> list[Figure]:
     performances = [row.performance.mean for one in series for row in one.rows if row.performance]
     peak = peak_giga * 1e9 if peak_giga else max(performances, default=0)
     of_what = "peak" if peak_giga else "best measured"
-    part = f"Efficiency [% of {of_what}, {peak / 1e9:.4g} G{operation}/s]"
+    unit = f"{units.prefix(exponent := units.best_exponent([peak]))}{operation}/s"
+    part = f"Efficiency [% of {of_what}, {peak / 10.0**exponent:.4g} {unit}]"
     return [
         Figure(
             "performance",
@@ -82,6 +84,7 @@ def _chart(series: list[Series], figure: Figure) -> Chart:
         across=Axis(ACROSS.get(series[0].benchmark, SIZE), kind=SIZES),
         up=figure.up,
         notes=(
+            *([PUBLISHED] if any(one.is_of_others for one in series) else []),
             ERRORS + (f"; {failed} failed, not drawn" if failed else ""),
             f"{len(machines)} machines" if len(machines) > 1 else machines.pop(),
         ),

@@ -2,80 +2,107 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
-from matplotlib import pyplot
+from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 
 from joulemark.layout import ESTIMATED
-from joulemark.plots.chart import COLOURS, STYLE, WARNING, legend_below
+from joulemark.plots.chart import (
+    COLOURS,
+    DASHES,
+    STYLE,
+    WARNING,
+    legend_below,
+    legend_inches,
+    pyplot,
+    save,
+    tick_evenly,
+    write_titles,
+)
 from joulemark.profile.rows import Row
 from joulemark.profile.spans import Span
 
 ROW_INCHES = 1.7
+LONGEST_TITLE = 100  # letters in a line
 SPANS_MOST = 2000  # of a row; more are thinner than a pixel, so neighbours are joined
 REGIONS_MOST = 12  # in the legend
+HATCHES = ("", "///", "...", "\\\\\\", "xx", "---", "++")  # told apart in grey print
+PALE = 0.25
 
 
 def draw(rows: list[Row], path: Path, overlay: bool) -> None:
     """A row a mapping, one above the other; or all in one, as Mont-Blanc's figure 9."""
     with pyplot.rc_context(STYLE):
-        count = 1 if overlay else len(rows)
-        height = 4.2 + 0.17 * len(rows) if overlay else 1.2 + ROW_INCHES * count
-        canvas, grid = pyplot.subplots(
-            count, 1, sharex=True, sharey=True, squeeze=False, figsize=(8, height)
-        )
-        axes = [line[0] for line in grid]
-        if overlay:
-            _draw_overlay(axes[0], rows)
-        else:
-            _draw_rows(axes, rows)
+        axes = _draw_overlay(rows) if overlay else _draw_rows(rows)
         axes[-1].set_xlabel("Time [s]", loc="left")
         axes[-1].set_xlim(0, max(row.seconds for row in rows))
         axes[0].set_ylim(0, 1.05 * max(max(row.powers_w, default=0.0) for row in rows) or 1)
-        if any(row.estimated for row in rows):
-            canvas.suptitle(ESTIMATED, color=WARNING, fontsize=9, weight="bold")
-        canvas.savefig(path, dpi=150)
-        pyplot.close(canvas)
+        for one in axes:
+            one.set_ylabel("Power [W]")
+            tick_evenly(one.xaxis)
+        save(axes[0].figure, path)
 
 
-def _draw_overlay(axes, rows: list[Row]) -> None:
-    for index, row in enumerate(rows):
-        label = f"{row.label} ({row.mean_w:.4g} W mean)"
-        axes.stairs(
-            row.powers_w, row.times_s, baseline=None, color=_colour(index), label=_plain(label)
-        )
-    axes.set_ylabel("Power [W]")
-    legend_below(axes, *axes.get_legend_handles_labels(), columns=1)
+def _draw_overlay(rows: list[Row]) -> list:
+    labels = [_plain(_overlay_label(row)) for row in rows]
+    _, axes = pyplot.subplots(figsize=(8, 4.4 + legend_inches(labels)))
+    for index, (row, label) in enumerate(zip(rows, labels)):
+        look = {"color": _of(COLOURS, index), "linestyle": _of(DASHES, index)}
+        axes.stairs(row.powers_w, row.times_s, baseline=None, linewidth=1.2, label=label, **look)
+    is_estimated = any(row.estimated for row in rows)
+    write_titles(
+        axes, "Power over time", [], f"(estimated): {ESTIMATED}" if is_estimated else None
+    )
+    legend_below(axes, *axes.get_legend_handles_labels())
+    return [axes]
 
 
-def _draw_rows(axes: list, rows: list[Row]) -> None:
+def _overlay_label(row: Row) -> str:
+    return f"{row.label} ({row.mean_w:.4g} W mean){' (estimated)' if row.estimated else ''}"
+
+
+def _draw_rows(rows: list[Row]) -> list:
     names = list(dict.fromkeys(span.name for row in rows for span in row.spans))
-    colours = {name: _colour(index) for index, name in enumerate(names)}
+    looks = {name: _look(index) for index, name in enumerate(names)}
+    keys = [Patch(label=_plain(name), **looks[name]) for name in names[:REGIONS_MOST]]
+    if len(names) > REGIONS_MOST:
+        keys.append(Patch(alpha=0, label=f"and {len(names) - REGIONS_MOST} others"))
+    labels = [key.get_label() for key in keys]
+    height = 1.2 + ROW_INCHES * len(rows) + (legend_inches(labels) if labels else 0)
+    shape = {"sharex": True, "sharey": True, "squeeze": False, "figsize": (8, height)}
+    _, grid = pyplot.subplots(len(rows), 1, **shape)
+    axes = [line[0] for line in grid]
     for one, row in zip(axes, rows):
-        one.stairs(row.powers_w, row.times_s, baseline=None, color="black", linewidth=1)
-        for span in _joined(row):
-            # A region within another is a narrower band.
-            one.axvspan(
-                span.begin_s,
-                span.end_s,
-                ymax=max(1 - 0.15 * span.depth, 0.1),
-                color=colours[span.name],
-                alpha=0.25,
-                linewidth=0,
-            )
-        title = f"{row.label}: {row.energy_j:.4g} J, {row.mean_w:.4g} W mean"
-        one.set_title(_plain(title), fontsize=9, loc="left")
-        one.set_ylabel("Power [W]")
-    shown = names[:REGIONS_MOST]
-    if shown:
-        keys = [Patch(color=colours[name], alpha=0.25, label=_plain(name)) for name in shown]
-        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3)}
-        axes[-1].legend(handles=keys, ncol=min(len(keys), 4), fontsize=8, **below)
+        _draw_row(one, row, looks)
+    if keys:
+        legend_below(axes[-1], keys, labels)
+    return axes
 
 
-def _colour(index: int) -> str:
-    return COLOURS[index % len(COLOURS)]
+def _draw_row(axes, row: Row, looks: dict[str, dict]) -> None:
+    axes.stairs(row.powers_w, row.times_s, baseline=None, color="black", linewidth=1)
+    for span in _joined(row):
+        # A region within another is a narrower band over it, below the grid.
+        place = {"ymax": max(1 - 0.15 * span.depth, 0.1), "zorder": 0.1 + 0.01 * span.depth}
+        axes.axvspan(span.begin_s, span.end_s, **place, **looks[span.name])
+    title = f"{row.label}: {row.energy_j:.4g} J, {row.mean_w:.4g} W mean"
+    title += f"; {ESTIMATED}" if row.estimated else ""
+    colour = {"color": WARNING} if row.estimated else {}
+    axes.set_title(textwrap.fill(_plain(title), LONGEST_TITLE), fontsize=9, loc="left", **colour)
+
+
+def _look(index: int) -> dict:
+    """Of a region: a pale colour and a hatch, together its own."""
+    colour = to_rgb(_of(COLOURS, index))
+    pale = [1 - PALE * (1 - part) for part in colour]
+    hatch = _of(HATCHES, index + index // len(HATCHES))
+    return {"facecolor": pale, "edgecolor": (*colour, 0.5), "hatch": hatch, "linewidth": 0}
+
+
+def _of(looks: tuple, index: int):
+    return looks[index % len(looks)]
 
 
 def _plain(text: str) -> str:

@@ -8,8 +8,9 @@ from typing import Callable
 
 from joulemark.bench.scaling import Point, Scaling
 from joulemark.bench.stats import Value
-from joulemark.plots.model import WORKERS, Axis, Chart, Figures, Line
+from joulemark.plots.model import ERRORS, PUBLISHED, WORKERS, Axis, Chart, Figures, Line, decimal
 
+EXACT_BELOW = 10**6  # a greater size is a rounded word in a label
 IDEAL_STEPS = 48  # the axis of workers is logarithmic, where what is proportional is a curve
 
 
@@ -87,6 +88,7 @@ def charts(found: list[Scaling], kernel: str) -> Figures:
         workers_of.setdefault(name, set()).add(worker)
         units_of.setdefault((name, worker), set()).add(unit)
     for (name, unit, worker), same in groups.items():
+        published = [PUBLISHED] if any(one.prototype for one in same) else []
         shown = name or kernel
         if len(workers_of[name]) > 1:
             shown += f"-{worker}"
@@ -99,6 +101,7 @@ def charts(found: list[Scaling], kernel: str) -> Figures:
                     title=f"{name or kernel}: {figure.heading}",
                     across=figure.across_axis or Axis(worker.capitalize(), kind=WORKERS),
                     up=figure.up_axis(unit.partition("/")[0]),
+                    notes=(*published, ERRORS),
                 )
                 yield f"scaling-{shown}-{figure.name}", chart, lines
 
@@ -126,5 +129,8 @@ def _ideal(points: list[tuple[Value, Value]], figure: Figure) -> list[tuple[floa
 
 def _label(one: Scaling) -> str:
     sizes = sorted({point.row.size for point in one.points})
-    size = f"size {sizes[0]}" if len(sizes) == 1 else f"sizes {sizes[0]} to {sizes[-1]}"
+    least, most = (
+        str(size) if size < EXACT_BELOW else decimal(size) for size in (sizes[0], sizes[-1])
+    )
+    size = f"size {least}" if len(sizes) == 1 else f"sizes {least} to {most}"
     return f"{one.name}, {one.kind}, {size}"
