@@ -147,6 +147,18 @@ def test_a_line_that_is_no_budget_is_refused(accounts, line):
     assert f"budgets.csv:2: {line}: must be account,kWh,from,until, such as" in said
 
 
+def test_a_spreadsheet_s_file_is_read_and_its_older_character_set_is_refused(accounts):
+    """It marks UTF-8 with a first character, which is not the account's."""
+    budgets(accounts, ("red", 5))
+    path = accounts.folder / "budgets.csv"
+    row = path.read_text().split("\n")[1]
+    path.write_text(row, encoding="utf-8-sig")
+    accounts.run("budget")
+    assert limit(accounts, "red") == "0"
+    path.write_text(row.replace("red", "r\xe9d"), encoding="latin-1")
+    assert "budgets.csv: not a CSV file in UTF-8" in accounts.fails("budget")
+
+
 def test_two_budgets_of_one_day_are_refused(accounts):
     budgets(accounts, ("blue", 8), ("blue", 9))
     assert "blue: two budgets from" in accounts.fails("budget")

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
-from joulemark.errors import UserError
+from joulemark.errors import UserError, module_missing
 
 FORMATS = ("csv", "json", "parquet")  # for programs
 # What --format can be: of tables, of what may be a million records, of an answer.
@@ -129,10 +129,7 @@ def _write_parquet(batches: Batches, path: str | None) -> None:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise UserError(
-            "--format parquet: the Python module pyarrow is missing: "
-            "pip install 'joulemark[parquet]'"
-        ) from None
+        raise module_missing("--format parquet", "pyarrow", "parquet") from None
     with replaced(path, "wb") as file:
         writer = None
         for batch in filter(None, batches):

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from joulemark import units
-from joulemark.accounting import usage
+from joulemark.accounting import sitefile, usage
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, Text
@@ -55,19 +54,7 @@ def read(path: Path | None) -> list[Budget]:
     """The budgets of a site; a line that is none is refused, with what it should be."""
     if path is None:
         raise UserError(f"budgets: missing in joulemark.yaml: add the path of a file of {EXAMPLE}")
-    try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-    except OSError as error:
-        raise UserError(
-            f"{path}: {error.strerror}: `budgets:` of joulemark.yaml names it"
-        ) from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: not UTF-8: save it as such") from None
-    known = [
-        _budget(f"{path}:{number}", row)
-        for number, row in enumerate(rows, 1)
-        if row and not row[0].lstrip().startswith("#")
-    ]
+    known = [_budget(f"{path}:{number}", row) for number, row in sitefile.rows(path)]
     _refuse_twice(path, known)
     return known
 

@@ -20,6 +20,17 @@ from joulemark.store.session import Session
 from joulemark.store.sums import Use
 
 S_PER_HOUR = 3600
+OF_ROW = {
+    **{"energy_uj": "ConsumedEnergy_uj", "systematic_uj": "UncertaintySystematic_uj"},
+    **{"overhead_uj": "EnergyOverhead_uj", "overhead_systematic_uj": "OverheadSystematic_uj"},
+    **{"carbon_g": "Carbon_g", "carbon_error_g": "CarbonError_g"},
+    **{"cost": "Cost", "cost_error": "CostError", "currency": "Currency"},
+    **{"estimated": "Estimated", "incomplete": "Incomplete"},
+}
+VARIANCES = {
+    "random_uj2": "UncertaintyRandom_uj",
+    "overhead_random_uj2": "OverheadRandom_uj",
+}
 
 
 @dataclass(frozen=True)
@@ -174,37 +185,9 @@ def used(rows: Iterable[dict]) -> usage.Group:
 
 
 def _use(row: dict) -> Use:
-    flags = {
-        f"{name}_jobs": int(row[column] is not None)
-        for name, column in (
-            *(("energy", "ConsumedEnergy_uj"), ("overhead", "EnergyOverhead_uj")),
-            *(("carbon", "Carbon_g"), ("cost", "Cost")),
-        )
-    }
-    return Use(
-        cluster=row["Cluster"],
-        uid=row["Uid"],
-        user="",
-        account="",
-        partition="",
-        currency=row["Currency"] or "",
-        month=None,
-        day=None,
-        jobs=1,
-        energy_uj=row["ConsumedEnergy_uj"],
-        systematic_uj=row["UncertaintySystematic_uj"] or 0.0,
-        random_uj2=(row["UncertaintyRandom_uj"] or 0.0) ** 2,
-        overhead_uj=row["EnergyOverhead_uj"],
-        overhead_systematic_uj=row["OverheadSystematic_uj"] or 0.0,
-        overhead_random_uj2=(row["OverheadRandom_uj"] or 0.0) ** 2,
-        carbon_g=row["Carbon_g"],
-        carbon_error_g=row["CarbonError_g"] or 0.0,
-        cost=row["Cost"],
-        cost_error=row["CostError"] or 0.0,
-        estimated=row["Estimated"],
-        incomplete=row["Incomplete"],
-        **flags,
-    )
+    known = {key: row[column] for key, column in OF_ROW.items()}
+    variances = {key: (row[column] or 0.0) ** 2 for key, column in VARIANCES.items()}
+    return usage.of_one(**known, **variances)
 
 
 def sum_uj(rows: list[dict], column: str) -> int | None:

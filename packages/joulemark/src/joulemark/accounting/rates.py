@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import bisect
-import csv
 import math
 from pathlib import Path
 
+from joulemark.accounting import sitefile
 from joulemark.errors import UserError
 
 UJ_PER_KWH = 3_600_000_000_000
@@ -70,20 +70,14 @@ def of(setting: float | Path | None) -> Constant | Series | None:
 def _read(path: Path) -> tuple[list[float], list[float]]:
     times: list[float] = []
     values: list[float] = []
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # spreadsheets mark UTF-8
-            for number, row in enumerate(csv.reader(file), 1):
-                if not row or row[0].startswith("#") or (number == 1 and row[0] == "time"):
-                    continue
-                time, value = _parsed(path, number, row)
-                if times and time <= times[-1]:
-                    raise UserError(f"{path}:{number}: {row[0]}: must be after the line before")
-                times.append(time)
-                values.append(value)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}: it is named in joulemark.yaml") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: not a CSV file in UTF-8: {error}: save it as one") from None
+    for number, row in sitefile.rows(path):
+        if number == 1 and row[0] == "time":
+            continue
+        time, value = _parsed(path, number, row)
+        if times and time <= times[-1]:
+            raise UserError(f"{path}:{number}: {row[0]}: must be after the line before")
+        times.append(time)
+        values.append(value)
     if len(times) < 2:
         raise UserError(f"{path}: has {len(times)} values: must have two or more")
     return times, values

@@ -21,7 +21,7 @@ from pathlib import Path
 from joulemark import config as site
 from joulemark import secret
 from joulemark.accounting import folders, noderecord
-from joulemark.errors import UserError
+from joulemark.errors import UserError, module_missing
 from joulemark.profile.node import is_later
 
 QOS = 1
@@ -220,7 +220,7 @@ class Receiver:
         try:
             import paho.mqtt.client as mqtt
         except ImportError:
-            raise UserError("paho-mqtt is missing: pip install 'joulemark[mqtt]'") from None
+            raise module_missing("transport: mqtt", "paho-mqtt", "mqtt") from None
         # paho 2 wants to be told which calls it shall make; 1.6 knows one way only
         newer = getattr(mqtt, "CallbackAPIVersion", None)
         words = [newer.VERSION1] if newer else []

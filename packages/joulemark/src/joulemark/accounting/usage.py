@@ -20,12 +20,16 @@ LEGEND = (
     "Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
     "-: not known."
 )
-LEGEND_ESTIMATED = f"{ESTIMATE_MARK}: of some or all jobs a model estimated the energy."
+LEGEND_SOME_ESTIMATED = f"{ESTIMATE_MARK}: of some or all jobs a model estimated the energy."
 LEGEND_PARTIAL = "(2 of 3): the sum of 2 of 3 jobs; of the other it is not known."
 LEGEND_DAYS = (
     "Days and months are {}; a job of several is counted in each, its energy split by time."
 )
 LEGEND_INCOMPLETE = "*: nodes' records are missing: the energy is more than this."
+COUNTED = {
+    **{"energy_jobs": "energy_uj", "overhead_jobs": "overhead_uj"},
+    **{"carbon_jobs": "carbon_g", "cost_jobs": "cost"},
+}
 EPOCH = datetime.date(1970, 1, 1)
 
 
@@ -111,6 +115,14 @@ def _key(use: Use, key: str) -> str:
     if key == "user":
         return use.user or f"uid {use.uid}"
     return getattr(use, key) or "unknown"
+
+
+def of_one(**known) -> Use:
+    """What one job, step or node used; what is not given, or None, is not known."""
+    found = {**dict.fromkeys(Use._fields, 0), **dict.fromkeys(COUNTED.values()), "jobs": 1}
+    found.update((key, value) for key, value in known.items() if value is not None)
+    found.update((jobs, int(found[key] is not None)) for jobs, key in COUNTED.items())
+    return Use(**found)
 
 
 def summed(keys: dict[str, str], parts: list[Use]) -> Group:
@@ -262,7 +274,7 @@ def _cost_cells(one: Group) -> list[str]:
 def notes(groups: list[Group], zones: Iterable[str] = ()) -> list[str]:
     """What must be known to read the table; zones: whose days were asked for."""
     days = [LEGEND_DAYS.format(", ".join(sorted(set(zones))))] if zones else []
-    estimated = [LEGEND_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
+    estimated = [LEGEND_SOME_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
     incomplete = [LEGEND_INCOMPLETE] if any(one.incomplete_jobs for one in groups) else []
     partial = [LEGEND_PARTIAL] if any(map(is_partial, groups)) else []
     return [LEGEND, *days, *estimated, *partial, *incomplete]

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from joulemark.errors import UserError
+from joulemark.errors import UserError, module_missing
 from joulemark.profile.node import (
     KINDS,
     SCHEMA,
@@ -219,7 +219,7 @@ def load(config, job: int) -> list[NodeProfile]:
     try:
         import h5py
     except ImportError:
-        raise UserError("profiles need h5py: install it") from None
+        raise module_missing("profiles", "h5py", "profile") from None
     try:
         with h5py.File(path, "r") as file:
             nodes = file["nodes"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from joulemark.errors import UserError
+from joulemark.errors import UserError, module_missing
 from joulemark.store.place import Place
-from joulemark.store.session import LOCK_TIMEOUT_S, Session, driver_missing, read_password
+from joulemark.store.session import LOCK_TIMEOUT_S, Session, read_password
 
 try:
     import pymysql
@@ -94,7 +94,7 @@ SESSION = MariadbSession
 def writer(place: Place) -> MariadbSession:
     """A connection that may change the store."""
     if pymysql is None:
-        raise driver_missing(place, "pymysql")
+        raise module_missing(f"store {place}", "pymysql", place.kind)
     where = {"unix_socket": place.parameters.get("unix_socket")}
     tls = {key: place.parameters[key] for key in place.parameters if key != "unix_socket"}
     raw = pymysql.connect(

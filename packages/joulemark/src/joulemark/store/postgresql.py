@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from joulemark.errors import module_missing
 from joulemark.store.place import Place
-from joulemark.store.session import LOCK_TIMEOUT_S, Session, driver_missing, read_password
+from joulemark.store.session import LOCK_TIMEOUT_S, Session, read_password
 
 try:
     import psycopg
@@ -78,7 +79,7 @@ SESSION = PostgresqlSession
 def writer(place: Place) -> PostgresqlSession:
     """A connection that may change the store."""
     if psycopg is None:
-        raise driver_missing(place, "psycopg")
+        raise module_missing(f"store {place}", "psycopg", place.kind)
     parameters = {"host": place.host, **place.parameters}
     raw = psycopg.connect(
         dbname=place.database,

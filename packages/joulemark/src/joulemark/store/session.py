@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from joulemark import secret
-from joulemark.errors import UserError
 from joulemark.store.place import Place
 
 LOCK_TIMEOUT_S = 30
@@ -116,11 +115,3 @@ class Session:
 def read_password(place: Place) -> str | None:
     """Of the file that store_password_file names, if any."""
     return secret.read(place.password_file) if place.password_file else None
-
-
-def driver_missing(place: Place, module: str) -> UserError:
-    """How to get what a URL needs."""
-    return UserError(
-        f"store {place}: the Python module {module} is missing: "
-        f"pip install 'joulemark[{place.kind}]', or your system's python3-{module}"
-    )
