@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import importlib.util
 import json
 import os
 import sys
@@ -70,8 +71,15 @@ def add_out(parser: argparse.ArgumentParser, *before: str) -> None:
     parser.add_argument("--out", *before, metavar="FILE", help="write there (default: stdout)")
 
 
+def check_plots() -> None:
+    """Before the work, not after it."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise module_missing("figures", "matplotlib", "plots")
+
+
 def check_figure(option: str, path: str) -> None:
     """Matplotlib would add an ending, or end in a traceback after all the work."""
+    check_plots()
     if os.path.splitext(path)[1].lower() not in FIGURES:
         raise UserError(f"{option} {path}: end it in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
 

@@ -20,16 +20,17 @@ class Joulemark(InTree, Package):
 
     for tool in ("pip", "setuptools", "wheel"):
         depends_on(f"py-{tool}", type="build")
-    for needed in ("python@3.9:", "py-pyyaml", "py-rich", "py-matplotlib"):
+    for needed in ("python@3.9:", "py-pyyaml", "py-rich"):
         depends_on(needed, type=("build", "run"))
     for extra, what, needed in (
+        ("plots", "Figures as PNG, SVG or PDF", "py-matplotlib@3.5:"),
         ("mariadb", "The store in MariaDB", "py-pymysql@1:"),
         ("postgresql", "The store in PostgreSQL", "py-psycopg@3.1:"),
         ("mqtt", "Records over MQTT: joulemark receive", "py-paho-mqtt@1.6:"),
         ("profile", "Power over time in HDF5", "py-h5py@3.7:"),
         ("parquet", "Exports in Parquet", "py-pyarrow@10:"),
     ):
-        variant(extra, default=False, description=what)
+        variant(extra, default=extra == "plots", description=what)
         depends_on(needed, when=f"+{extra}", type=("build", "run"))
 
     def install(self, spec, prefix):

@@ -61,8 +61,9 @@ def add_figures(parser: argparse.ArgumentParser, folder: str, **how) -> None:
 
 def _folder(text: str) -> str:
     """No figure's name, which would become a folder with figures of another kind."""
-    from joulemark.output import FIGURES
+    from joulemark.output import FIGURES, check_plots
 
+    check_plots()
     folder, name = os.path.split(text)
     suffix = os.path.splitext(name)[1].lower()
     if suffix in FIGURES:
