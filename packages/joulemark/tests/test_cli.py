@@ -34,7 +34,7 @@ def test_formats_have_the_same_words_everywhere():
     assert {("report", "usage"), ("compare",), ("doctor",), ("plan",)} <= set(found)
     for words, (form, *alias) in found.items():
         assert form.option_strings == ["--format"], words
-        assert form.choices in (output.TABLES, output.RECORDS, output.ANSWERS)
+        assert form.choices in (output.TABLES, output.ANSWERS)
         assert form.default == "terminal"
         assert [(one.dest, one.const) for one in alias] == [("format", "json")] * len(alias)
 

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator
 from joulemark.errors import UserError, module_missing
 
 FORMATS = ("csv", "json", "parquet")  # for programs
-# What --format can be: of tables, of what may be a million records, of an answer.
-TABLES = ("terminal", "markdown", "csv", "json")
-RECORDS = (*TABLES, "parquet")
+# What --format can be: of tables, and of an answer, which has no rows of one kind.
+TABLES = ("terminal", "markdown", *FORMATS)
 ANSWERS = ("terminal", "json")
 FIGURES = (".png", ".svg", ".pdf")
 Batches = Iterable[list[dict]]
@@ -152,23 +151,23 @@ def _write_parquet(batches: Batches, path: str | None) -> None:
         writer.close()
 
 
+# Endings of columns' names, in which the first batch may have no value.
 REAL = ("Watts", "Joules", "Seconds", "_g", "Cost", "CostError", "CostOverhead")
-REAL_UJ = ("UncertaintySystematic_uj", "UncertaintyRandom_uj")
-REAL_UJ += ("OverheadSystematic_uj", "OverheadRandom_uj")
+REAL += ("Systematic_uj", "Random_uj", "_j", "_w", "time_s", "performance", "efficiency", "peak")
+REAL += ("_fraction", "_ratio", "_error", "_spread", "_interval", "_uncertainty", "share", "part")
 WHOLE = ("_uj", "_ns", "Raw", "Day", "jobs", "Uid", "Job", "Run", "NNodes", "Estimated", "Samples")
-WHOLE += ("Incomplete", "Payer", "Month")
+WHOLE += ("Incomplete", "Payer", "Month", "size", "runs", "threads", "ranks", "nodes", "workers")
+TRUTH = ("estimated", "verified")
 
 
 def _arrow_type(pyarrow, name: str, batch: list[dict]):
     """A column's type: by its values, or, where the first batch has none, by its name."""
-    known = next((record[name] for record in batch if record[name] is not None), None)
-    if isinstance(known, float) or name in REAL_UJ:
+    kinds = {type(record[name]) for record in batch} - {type(None)}
+    ending = name[:-2] if name.endswith(("_a", "_b")) else name  # of one side of `diff`
+    if bool in kinds or (not kinds and ending.endswith(TRUTH)):
+        return pyarrow.bool_()
+    if float in kinds or (kinds <= {int} and ending.endswith(REAL)):
         return pyarrow.float64()
-    if isinstance(known, int):
+    if int in kinds or (not kinds and name != "JobIDRaw" and ending.endswith(WHOLE)):
         return pyarrow.int64()
-    if known is None and name != "JobIDRaw":
-        if name.endswith(REAL):
-            return pyarrow.float64()
-        if name.endswith(WHOLE):
-            return pyarrow.int64()
     return pyarrow.string()

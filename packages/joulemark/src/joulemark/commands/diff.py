@@ -19,7 +19,7 @@ says so (`slower, within one job`): it may be that job's node or hour. Run each 
 or more. A single run tells nothing. The instrument's error is the same on both sides where their
 manifests name the same channels of the same node, and drops out of the ratio; else it is in it, so
 that a small change in energy is told on one node or by a good instrument. What only one side has
-is named on stderr. csv and json hold SI numbers and the verdicts.
+is named on stderr. csv, json and parquet hold SI numbers and the verdicts.
 
 Exit: 0 nothing got worse; 1 an error; 2 something is slower or costlier, within one job, too, or
 its result is wrong where A's was right (and wrong usage, as of every command).

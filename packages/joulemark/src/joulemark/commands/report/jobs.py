@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--since", metavar="DAY", help="jobs that began on this day or later")
     parser.add_argument("--until", metavar="DAY", help="jobs that began on this day or earlier")
-    output.add_arguments(parser, output.RECORDS)
+    output.add_arguments(parser, output.TABLES)
 
 
 def count(text: str) -> int:

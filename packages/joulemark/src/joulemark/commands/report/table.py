@@ -24,8 +24,8 @@ For mod2am a last line says what variant blas gains over plain.
 A ratio's error is at 95 %: the means' intervals by Student's t, and the instrument's, taken as if
 it were another for each. Of a single run, a time has the interval of its repetitions, and an
 energy none: its ratio has the instrument's error alone.
-csv and json hold SI numbers, *_spread (k=1), *_interval (half of the mean's 95 % interval over the
-runs) and *_uncertainty (k=2) in the unit of their value, and a column `estimated`.
+csv, json and parquet hold SI numbers, *_spread (k=1), *_interval (half of the mean's 95 % interval
+over the runs) and *_uncertainty (k=2) in the unit of their value, and a column `estimated`.
 
 examples:
   joulemark report table triad --from results/ --best

@@ -1,0 +1,46 @@
+# Parquet of every command with a table: JSON's rows, and types that do not hang on what is known.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+
+import pytest
+from cooked_lines import UNKNOWN, line, manifest
+
+parquet = pytest.importorskip("pyarrow.parquet")
+
+COMMANDS = [
+    ("report", "table", "mod2am"),
+    ("report", "scaling", "mod2am"),
+    ("compare", "mod2am", "--with", "LRZ"),
+    ("trend", "mod2am"),
+    ("diff", "results", "results"),
+]
+
+
+def read(site, words):
+    path = site.folder / "x.parquet"
+    site.run(*words, "--format", "parquet", "--out", str(path))
+    return parquet.read_table(path)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_it_has_the_rows_and_types_of_json(site, results, monkeypatch, words):
+    monkeypatch.chdir(site.folder)
+    runs = [line(threads=n, time_s=0.1 / n, manifest=manifest()) for n in (1, 2, 2, 4)]
+    results(*runs)
+    found = read(site, words)
+    _, out, _ = site.run(*words, "--format", "json")
+    assert found.to_pylist() == json.loads(out)
+    results(*({**one, **UNKNOWN} for one in runs))
+    # texts alone, such as a verdict on no energy, are text in any case
+    assert read(site, words).schema.equals(found.schema)
+
+
+def test_budgets_and_corrections_have_theirs(site):
+    site.leave()
+    site.out("merge")
+    budgets = site.folder / "budgets.csv"
+    budgets.write_text("physics,100,2020-01-01,2030-12-31\n")
+    site.configure(f"budgets: {budgets}\n")
+    site.out("store", "correct", "12", "--charge", "50%", "--why", "a refund")
+    for words in (("report", "usage", "--budget"), ("store", "corrections")):
+        assert read(site, words).to_pylist() == json.loads(site.out(*words, "--format", "json"))
