@@ -223,9 +223,9 @@ def peak_of(measured, given=None, wanted="auto"):
 def cpuinfo(tmp_path, monkeypatch):
     """What /proc/cpuinfo would be; there is none."""
     monkeypatch.setattr(peaks, "CPUINFO", tmp_path / "cpuinfo")
-    peaks._this_node.cache_clear()
+    peaks.this_node.cache_clear()
     yield tmp_path / "cpuinfo"
-    peaks._this_node.cache_clear()
+    peaks.this_node.cache_clear()
 
 
 @pytest.mark.usefixtures("cpuinfo")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from joulemark import output
@@ -47,8 +48,12 @@ class Text:
         return replace(self, heads=of(self.heads), body=body), dropped
 
 
-def write(tables: list[Text], notes: list[str], options) -> None:
-    """As --format says, where --out says."""
+def show(options, records: list[dict], tables: Iterable[Text], notes: list[str]) -> None:
+    """Tables and notes for people or records for programs, as --format says, where --out says."""
+    if options.format in output.FORMATS:
+        output.write([records], options.format, options.out)
+        return
+    tables = list(tables)  # made only here: they may be long
     if options.format == "markdown":
         text = as_markdown(tables, notes)
     else:

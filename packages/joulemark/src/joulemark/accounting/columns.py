@@ -38,11 +38,11 @@ def _joules(key: str) -> Callable[[dict, bool], str]:
     return cell
 
 
-def _real(key: str) -> Callable[[dict, bool], str]:
+def _real(key: str, divisor: float = 1.0) -> Callable[[dict, bool], str]:
     def cell(row: dict, exact: bool) -> str:
-        value = row[key]
-        if value is None:
+        if row[key] is None:
             return ""
+        value = row[key] / divisor
         return _marked(row, f"{value:.6f}" if exact else _short(value), exact)
 
     return cell
@@ -50,19 +50,6 @@ def _real(key: str) -> Callable[[dict, bool], str]:
 
 def _short(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3f}"
-
-
-def _part(key: str) -> Callable[[dict, bool], str]:
-    """A part of the uncertainty, k=1, stored in microjoules."""
-
-    def cell(row: dict, exact: bool) -> str:
-        value_uj = row[key]
-        if value_uj is None:
-            return ""
-        value_j = value_uj / UJ_PER_J
-        return _marked(row, f"{value_j:.6f}" if exact else _short(value_j), exact)
-
-    return cell
 
 
 def _faults(row: dict, exact: bool) -> str:
@@ -122,10 +109,13 @@ COLUMNS = (
         "EnergySystematic",
         16,
         "systematic part of EnergyError, k=1, J",
-        _part("UncertaintySystematic_uj"),
+        _real("UncertaintySystematic_uj", UJ_PER_J),
     ),
     Column(
-        "EnergyRandom", 12, "random part of EnergyError, k=1, J", _part("UncertaintyRandom_uj")
+        "EnergyRandom",
+        12,
+        "random part of EnergyError, k=1, J",
+        _real("UncertaintyRandom_uj", UJ_PER_J),
     ),
     Column("Carbon", 11, "CO2 equivalent of Energy in g, at its mean power", _real("Carbon_g")),
     Column("CarbonError", 11, "its uncertainty, +- g with k=2", _real("CarbonError_g")),

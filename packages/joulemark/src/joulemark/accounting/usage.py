@@ -143,10 +143,7 @@ def summed(keys: dict[str, str], parts: list[Use]) -> Group:
         costs=_costs(parts),
         estimated_jobs=sum(part.estimated for part in parts),
         incomplete_jobs=sum(part.incomplete for part in parts),
-        energy_jobs=sum(part.energy_jobs for part in parts),
-        overhead_jobs=sum(part.overhead_jobs for part in parts),
-        carbon_jobs=sum(part.carbon_jobs for part in parts),
-        cost_jobs=sum(part.cost_jobs for part in parts),
+        **{name: sum(getattr(part, name) for part in parts) for name in COUNTED},
     )
 
 

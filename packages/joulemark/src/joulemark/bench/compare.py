@@ -48,14 +48,6 @@ class Side:
         known = self.peak and row.performance
         return row.performance.scaled(1 / self.peak.value) if known else None
 
-    def efficiency(self, row: Row) -> Value | None:
-        """Operations per joule."""
-        return row.efficiency
-
-    def performance(self, row: Row) -> Value | None:
-        """Operations per second."""
-        return row.performance
-
 
 @dataclass(frozen=True)
 class Quantity:
@@ -68,9 +60,14 @@ class Quantity:
 
 
 QUANTITIES = (
-    Quantity("performance", "performance", Side.performance, lambda what: f"{what}/s"),
-    Quantity("efficiency", "fraction of peak", Side.fraction, lambda what: "%"),
-    Quantity("energy-efficiency", "energy efficiency", Side.efficiency, lambda what: f"{what}/J"),
+    Quantity("performance", "performance", lambda _, row: row.performance, lambda of: f"{of}/s"),
+    Quantity("efficiency", "fraction of peak", Side.fraction, lambda _: "%"),
+    Quantity(
+        "energy-efficiency",
+        "energy efficiency",
+        lambda _, row: row.efficiency,
+        lambda of: f"{of}/J",
+    ),
 )
 
 

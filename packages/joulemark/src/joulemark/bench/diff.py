@@ -103,7 +103,8 @@ class Difference:
 
 def find(before: str, after: str, threshold: float) -> tuple[list[Difference], list[str]]:
     """All that both have; and what only one has, in words."""
-    ours, theirs = _all_series(before, "A"), _all_series(after, "B")
+    ours = stats.series_of(cooked.load([before], "A"))
+    theirs = stats.series_of(cooked.load([after], "B"))
     found = [
         Difference(one, other, tuple(pairs))
         for one in ours
@@ -114,16 +115,6 @@ def find(before: str, after: str, threshold: float) -> tuple[list[Difference], l
     if not found:
         raise UserError(f"{before} and {after} have no size of a kernel in common")
     return found, [*_alone("A", ours, theirs), *_alone("B", theirs, ours)]
-
-
-def _all_series(place: str, side: str) -> list[Series]:
-    measured = cooked.load([place], side)
-    benchmarks = sorted({one.benchmark for one in measured})
-    return [
-        series
-        for name in benchmarks
-        for series in stats.series_of([one for one in measured if one.benchmark == name], name)
-    ]
 
 
 def _pairs(one: Series, other: Series, threshold: float) -> Iterator[Pair]:
@@ -183,20 +174,12 @@ def _lines(one: Difference, pair: Pair) -> Iterator[tuple[str, list[str]]]:
         start = ["", ""]
 
 
-def _cells(pair: Pair, key: str, factor: float) -> list[str]:
-    before, after = pair.values(key)
-    ratio = pair.ratio(key)
-    of_energy = key in table.OF_ENERGY
-    marks = [
-        layout.ESTIMATE_MARK if of_energy and row and row.estimated else ""
-        for row in (pair.before, pair.after)
-    ]
-    return [
-        mark + table.with_error(value.scaled(scale)) if value else "-"
-        for mark, value, scale in zip(
-            (*marks, max(marks)), (before, after, ratio), (factor, factor, 1)
-        )
-    ]
+def _cells(pair: Pair, key: str, factor: float) -> Iterator[str]:
+    rows = (pair.before, pair.after)
+    for value, scale, of in zip(
+        (*pair.values(key), pair.ratio(key)), (factor, factor, 1), (rows[:1], rows[1:], rows)
+    ):
+        yield table.mark(key, *of) + table.with_error(value.scaled(scale)) if value else "-"
 
 
 def notes(found: list[Difference], before: str, after: str) -> list[str]:

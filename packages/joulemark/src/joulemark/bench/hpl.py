@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import regions
+from joulemark.bench import peaks
 from joulemark.errors import UserError
 
 # -- the input -----------------------------------------------------------------------------------
@@ -109,14 +110,11 @@ def memory(text: str) -> float:
     part = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
     size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text)
     if part and 0 < float(part[1]) <= 100:
-        return float(part[1]) / 100 * _memory_here()
+        here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return float(part[1]) / 100 * here
     if size and float(size[1]) > 0:
         return float(size[1]) * UNITS[size[2]]
     raise UserError(f"--memory {text}: is neither a part nor a size: give e.g. 80% or 64GiB")
-
-
-def _memory_here() -> float:
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def _count(option: str, given: int | None, variable: str) -> int:
@@ -272,7 +270,7 @@ def cooked(test: Test, threads: int, nodes: int | None, energy: Energy | None) -
         "ranks": test.ranks,
         "nodes": nodes,
         "target": platform.machine(),
-        "cpu": _cpu(),
+        "cpu": peaks.this_node().get("model name") or platform.machine(),
         "region_seconds": energy.seconds if known else None,
         "energy_j": energy.joules if known else None,
         "energy_uncertainty_j": energy.error if known else None,
@@ -295,16 +293,6 @@ def _governor() -> str | None:
         return GOVERNOR.read_text(encoding="utf-8").strip()
     except OSError:
         return None
-
-
-def _cpu() -> str:
-    """As the kernel names it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.machine()
 
 
 def _read(place: str) -> str:

@@ -113,7 +113,7 @@ def _source(row: dict[str, str]) -> str:
 
 def _node(series: Series, cores_a_socket: int) -> tuple[int, int, str]:
     """Cores and sockets of the node, and how they are known."""
-    here = _this_node()
+    here = this_node()
     if here.get("model name") == series.cpu:
         return here["cores"], here["sockets"], "as many as here"
     sockets = max(1, -(-series.threads // cores_a_socket))
@@ -122,7 +122,7 @@ def _node(series: Series, cores_a_socket: int) -> tuple[int, int, str]:
 
 
 @functools.lru_cache(maxsize=1)
-def _this_node() -> dict:
+def this_node() -> dict:
     """The processor's name, and how many cores and sockets this machine has."""
     try:
         text = CPUINFO.read_text(encoding="utf-8", errors="replace")

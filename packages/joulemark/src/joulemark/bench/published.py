@@ -201,8 +201,9 @@ def measured_here(options, find: Callable, measured: list | None) -> tuple[list,
 
 
 def say_alone(why: object) -> None:
-    """Else published figures could pass for what was measured here."""
-    print(f"joulemark: nothing of this machine stands beside: {why}", file=sys.stderr)
+    """Else published figures could pass for what was measured here; None: something was."""
+    if why:
+        print(f"joulemark: nothing of this machine stands beside: {why}", file=sys.stderr)
 
 
 def check_names(names: Iterable[str]) -> None:

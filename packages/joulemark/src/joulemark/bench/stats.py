@@ -45,7 +45,7 @@ class Value:
         ratio = self.mean / other.mean
         if other is self:
             return Value(ratio)
-        rest = _difference if is_same_instrument else math.hypot
+        rest = (lambda one, other: abs(one - other)) if is_same_instrument else math.hypot
         parts = {"spread": math.hypot, "uncertainty": rest, "interval": math.hypot}
         return Value(ratio, *(_of_ratio(self, other, *part, ratio) for part in parts.items()))
 
@@ -129,10 +129,10 @@ _KEY += ("device", "manifest")
 _MACHINE = ("benchmark", "kernel", "target", "cpu", "device")
 
 
-def series_of(measurements: list[Measurement], wanted: str) -> list[Series]:
-    """The series of a kernel, or of all kernels of a benchmark."""
-    chosen = [m for m in measurements if wanted in (m.kernel, m.benchmark)]
-    if not chosen:
+def series_of(measurements: list[Measurement], wanted: str | None = None) -> list[Series]:
+    """The series of a kernel, or of all kernels of a benchmark; of None, of all benchmarks."""
+    chosen = [m for m in measurements if wanted in (None, m.kernel, m.benchmark)]
+    if not chosen and wanted is not None:
         names = sorted({m.kernel for m in measurements} | {m.benchmark for m in measurements})
         known = f"there are: {', '.join(names)}" if names else "there are no measurements"
         raise UserError(f"KERNEL {wanted}: nothing was measured; {known}")
@@ -343,10 +343,6 @@ def _of_ratio(one: Value, other: Value, part: str, together, ratio: float) -> fl
     if None in parts:
         return None
     return ratio * together(parts[0] / one.mean, parts[1] / other.mean)
-
-
-def _difference(one: float, other: float) -> float:
-    return abs(one - other)
 
 
 def _ratio(part: float | None, whole: float) -> float | None:

@@ -97,9 +97,13 @@ def _lines(row: Row, scales: dict[str, tuple[int, str]]):
 
 def _cell(row: Row, key: str, exponent: int, unit: str) -> str:
     value: Value | None = getattr(row, key)
-    text = units.cell(value.mean if value else None, exponent, unit)
-    is_estimate = row.estimated and value and key in OF_ENERGY
-    return ESTIMATE_MARK + text if is_estimate else text
+    return mark(key, row) + units.cell(value.mean, exponent, unit) if value else "-"
+
+
+def mark(key: str, *rows: Row | None) -> str:
+    """Of what is an estimate where one of the rows is."""
+    is_estimate = key in OF_ENERGY and any(row and row.estimated for row in rows)
+    return ESTIMATE_MARK if is_estimate else ""
 
 
 def as_records(all_series: list[Series]) -> list[dict]:
@@ -193,13 +197,9 @@ def _ratio_cells(series: Series, one: Row, other: Row) -> list[str]:
     cells = []
     for key in ("performance", "efficiency"):
         pair = [getattr(row, key) for row in (one, other)]
-        marks = [
-            ESTIMATE_MARK if row.estimated and key in OF_ENERGY else "" for row in (one, other)
-        ]
-        means = [value.mean if value else None for value in pair]
-        unit = unit_of(series, key)
-        cells += [mark + units.cell(mean, 9, unit) for mark, mean in zip(marks, means)]
-        cells.append(max(marks) + with_error(pair[1].over(pair[0])) if all(pair) else "-")
+        cells += [_cell(row, key, 9, unit_of(series, key)) for row in (one, other)]
+        ratio = with_error(pair[1].over(pair[0])) if all(pair) else "-"
+        cells.append(mark(key, one, other) + ratio if all(pair) else ratio)
     return cells
 
 

@@ -113,10 +113,8 @@ def _points(measured: list[Measurement]) -> Iterator[Point]:
     for one in sorted(measured, key=lambda one: one.start_s):
         groups.setdefault((_day(one), one.manifest), []).append(one)
     for (day, _), runs in groups.items():
-        for benchmark in dict.fromkeys(run.benchmark for run in runs):
-            same = [run for run in runs if run.benchmark == benchmark]
-            for series in stats.series_of(same, benchmark):
-                yield from (Point(day, series, row) for row in series.rows)
+        for series in stats.series_of(runs):
+            yield from (Point(day, series, row) for row in series.rows)
 
 
 def _day(one: Measurement) -> str:
@@ -157,17 +155,15 @@ def _exponent(one: Trend, key: str) -> int:
 def _cells(row: Row, scales: dict[str, int]) -> Iterator[str]:
     for key, scale in scales.items():
         value: Value | None = getattr(row, key)
-        mark = layout.ESTIMATE_MARK if row.estimated and key in table.OF_ENERGY else ""
         if value is None:
             yield "-" if row.verified else verdict.FAILED
         else:
-            yield mark + table.with_error(value.scaled(10.0**-scale))
+            yield table.mark(key, row) + table.with_error(value.scaled(10.0**-scale))
 
 
 def _ratio_cell(one: Trend, key: str) -> str:
     ratio = one.ratio(key)
-    is_estimate = key in table.OF_ENERGY and any(point.row.estimated for point in one.points)
-    mark = layout.ESTIMATE_MARK if is_estimate else ""
+    mark = table.mark(key, *(point.row for point in one.points))
     return mark + table.with_error(ratio) if ratio else "-"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from joulemark import output
+from joulemark.commands.arguments import number
 
 SUMMARY = "lay this machine's benchmark results beside published prototypes"
 EPILOG = """\
@@ -50,13 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def giga(text: str) -> float:
     """A peak in GF/s or GB/s."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e12:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a peak in GF/s or GB/s such as 96.5")
-    return value
+    return number(text, lambda value: 0 < value < 1e12, "a peak in GF/s or GB/s such as 96.5")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,14 +60,10 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.bench import compare, published
 
     groups, why = compare.families(options)
-    if why:
-        published.say_alone(why)
-    if options.format in output.FORMATS:
-        output.write([compare.records(groups)], options.format, options.out)
-    else:
-        tables = [text for name, sides in groups.items() for text in compare.tables(name, sides)]
-        notes = compare.notes([side for sides in groups.values() for side in sides])
-        layout.write(tables, notes, options)
+    published.say_alone(why)
+    tables = [text for name, sides in groups.items() for text in compare.tables(name, sides)]
+    notes = compare.notes([side for sides in groups.values() for side in sides])
+    layout.show(options, compare.records(groups), tables, notes)
     if options.plot:
         from joulemark.plots import chart
         from joulemark.plots.compare import charts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from joulemark import output
+from joulemark.commands.arguments import number
 
 SUMMARY = "tell what got slower or costlier between two sets of benchmark results"
 EPILOG = """\
@@ -52,13 +53,8 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
 
 def percent(text: str) -> float:
     """A part of `2` or `2%`."""
-    try:
-        value = float(text.rstrip("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e6:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a difference in percent such as 2")
-    return value / 100
+    what = "a difference in percent such as 2"
+    return number(text, lambda value: 0 <= value < 1e6, what, "%") / 100
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,10 +67,6 @@ def run(options: argparse.Namespace) -> int:
     found, alone = diff.find(options.before, options.after, options.threshold)
     for what in alone:
         print(f"joulemark: {what}", file=sys.stderr)
-    if options.format in output.FORMATS:
-        output.write([diff.records(found)], options.format, options.out)
-    else:
-        notes = diff.notes(found, options.before, options.after)
-        tables = [diff.as_text(one) for one in found]
-        layout.write(tables, notes, options)
+    notes = diff.notes(found, options.before, options.after)
+    layout.show(options, diff.records(found), map(diff.as_text, found), notes)
     return 2 if any(pair.is_worse for one in found for pair in one.pairs) else 0

@@ -8,6 +8,7 @@ import json
 import time
 
 from joulemark import output
+from joulemark.commands.arguments import number
 from joulemark.errors import UserError
 
 SUMMARY = "find what is set up wrongly before a site's jobs do"
@@ -53,13 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a time in seconds up to 3600")
-    return seconds
+    return number(text, lambda seconds: 0 < seconds <= 3600, "a time in seconds up to 3600")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from joulemark.commands.arguments import job_id
+from joulemark.commands.arguments import job_id, number
 from joulemark.errors import UserError
 
 SUMMARY = "put node records into the store and make job records"
@@ -67,13 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 86400:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a time in seconds from 0 to 86400")
-    return seconds
+    what = "a time in seconds from 0 to 86400"
+    return number(text, lambda seconds: 0 <= seconds <= 86400, what)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -40,9 +40,5 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.bench import trend
 
     found = trend.find(options.sources, options.kernel, options.threshold)
-    if options.format in output.FORMATS:
-        output.write([trend.records(found)], options.format, options.out)
-    else:
-        tables = [trend.as_text(one) for one in found]
-        layout.write(tables, trend.notes(found), options)
+    layout.show(options, trend.records(found), map(trend.as_text, found), trend.notes(found))
     return 2 if any(one.is_worse for one in found) else 0

@@ -71,9 +71,5 @@ def run(options: argparse.Namespace) -> int:
             output.write(batches, options.format, options.out)
             return 0
         rows = top_jobs(session, options.top, chosen)
-    if options.format in output.FORMATS:
-        output.write([rows], options.format, options.out)
-    else:
-        tables, notes = [joblist.as_text(rows)], joblist.notes(rows)
-        layout.write(tables, notes, options)
+    layout.show(options, rows, [joblist.as_text(rows)], joblist.notes(rows))
     return 0

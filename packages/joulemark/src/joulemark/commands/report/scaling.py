@@ -57,13 +57,9 @@ def run(options: argparse.Namespace) -> int:
             f"{why}; and nothing was published of --with: published are "
             "stream, mod2am and hydro (BSC-1, CaSToRC, LRZ, UiO) and linpack (BSC-1, CaSToRC, LRZ)"
         )
-    if why:
-        published.say_alone(why)
-    if options.format in output.FORMATS:
-        output.write([scaling.records(found)], options.format, options.out)
-    else:
-        tables = [scaling.as_text(one) for one in found]
-        layout.write(tables, scaling.notes(found), options)
+    published.say_alone(why)
+    tables = map(scaling.as_text, found)
+    layout.show(options, scaling.records(found), tables, scaling.notes(found))
     if options.plot:
         from joulemark.plots import chart
         from joulemark.plots.scaling import charts

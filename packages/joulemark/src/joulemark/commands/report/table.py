@@ -72,11 +72,8 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.bench import table
 
     series = sources.series(options)
-    if options.format in output.FORMATS:
-        if options.compare:
-            raise UserError("--compare: it is for the formats terminal and markdown")
-        output.write([table.as_records(series)], options.format, options.out)
-        return 0
+    if options.compare and options.format in output.FORMATS:
+        raise UserError("--compare: it is for the formats terminal and markdown")
     tables = [table.lay_out(one, options.prefixes) for one in series]
     notes = [table.LEGEND]
     if any(one.estimated for one in series):
@@ -85,5 +82,5 @@ def run(options: argparse.Namespace) -> int:
         tables += table.comparison(series, *options.compare)
         notes.append(table.LEGEND_RATIOS)
     notes += table.summary(series)
-    layout.write(tables, notes, options)
+    layout.show(options, table.as_records(series), tables, notes)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from joulemark import output
+from joulemark.commands.arguments import number
 
 SUMMARY = "sum jobs' energy, carbon and cost by user, account, partition or time"
 EPILOG = """\
@@ -67,13 +68,8 @@ def _keys(text: str) -> list[str]:
 
 
 def _levels(text: str) -> list[float]:
-    try:
-        levels = [float(one.rstrip("%")) / 100 for one in text.split(",")]
-    except ValueError:
-        levels = [0.0]
-    if not all(0 < level < 100 for level in levels):
-        raise argparse.ArgumentTypeError(f"'{text}' is not levels in percent such as 80,100")
-    return levels
+    what = "a level in percent, as in 80,100"
+    return [number(one, lambda level: 0 < level < 1e4, what, "%") / 100 for one in text.split(",")]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,13 +91,10 @@ def run(options: argparse.Namespace) -> int:
         found = [use for use in found if not clusters or use.cluster in clusters]
         zones = Zones(session)
     groups = usage.group(found, options.by)
-    if options.format in output.FORMATS:
-        output.write([usage.as_records(groups)], options.format, options.out)
-    else:
-        has_days = period or days != (None, None)
-        names = {zones[one.cluster].name for one in found} if has_days else ()
-        tables, notes = [usage.as_text(groups, options.by)], usage.notes(groups, names)
-        layout.write(tables, notes, options)
+    has_days = period or days != (None, None)
+    names = {zones[one.cluster].name for one in found} if has_days else ()
+    tables = (usage.as_text(one, options.by) for one in [groups])
+    layout.show(options, usage.as_records(groups), tables, usage.notes(groups, names))
     if options.plot:
         from joulemark.plots import bars
 
@@ -119,10 +112,7 @@ def _run_budget(options: argparse.Namespace) -> int:
     site = config.load(for_merge=True)
     with store.reading(site.store) as session:
         found = budget.states(session, budget.read(site.budgets))
-    if options.format in output.FORMATS:
-        output.write([budget.as_records(found)], options.format, options.out)
-    else:
-        layout.write([budget.as_text(found)], [budget.LEGEND], options)
+    layout.show(options, budget.as_records(found), [budget.as_text(found)], [budget.LEGEND])
     for line in budget.warnings(found, options.levels, Zone(site.timezone).today()):
         print(f"joulemark: {line}", file=sys.stderr)
     return 0

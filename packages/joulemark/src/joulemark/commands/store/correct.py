@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from joulemark.commands.arguments import job_id
+from joulemark.commands.arguments import job_id, number
 from joulemark.errors import UserError
 
 SUMMARY = "charge a job a part of its energy, or another one, and keep who did it, when and why"
@@ -44,23 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
-    try:
-        percent = float(text.rstrip("%"))
-    except ValueError:
-        percent = -1.0
-    if not 0 <= percent <= 1000:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a charge from 0% to 1000%")
-    return percent / 100
+    what = "a charge from 0% to 1000%"
+    return number(text, lambda percent: 0 <= percent <= 1000, what, "%") / 100
 
 
 def _energy_uj(text: str) -> int:
-    try:
-        joules = float(text)
-    except ValueError:
-        joules = -1.0
-    if not 0 <= joules < 1e12:
-        raise argparse.ArgumentTypeError(f"'{text}' is not an energy in joules such as 3.6e6")
-    return round(joules * 1e6)
+    what = "an energy in joules such as 3.6e6"
+    return round(number(text, lambda joules: 0 <= joules < 1e12, what) * 1e6)
 
 
 def _why(text: str) -> str:

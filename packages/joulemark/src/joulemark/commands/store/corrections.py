@@ -29,8 +29,5 @@ def run(options: argparse.Namespace) -> int:
 
     with store.reading(config.load().store) as session:
         found = corrections.all_of(session)
-    if options.format in output.FORMATS:
-        output.write([correction.as_records(found)], options.format, options.out)
-    else:
-        layout.write([correction.as_text(found)], [], options)
+    layout.show(options, correction.as_records(found), [correction.as_text(found)], [])
     return 0
