@@ -50,6 +50,19 @@ def merged(site, number=12):
     return site.job(number)[str(number)]
 
 
+def test_the_legend_of_bars_is_of_what_was_measured_though_the_first_was_not(
+    site, axes_of_figures
+):
+    write(site, lines([(0, 0), (60, 6000)]))
+    site.leave(12, "n1", [builders.account(estimated=True, method="model")], node_cpus=4)
+    assert site.run("merge")[0] == 0
+    site.out("report", "usage", "--plot", str(site.folder / "bars.png"))
+    (axes,) = axes_of_figures
+    assert axes.patches[0].get_facecolor()[:3] == (1, 1, 1)
+    energy, overhead = axes.get_legend().get_patches()
+    assert (1, 1, 1) != energy.get_facecolor()[:3] != overhead.get_facecolor()[:3] != (1, 1, 1)
+
+
 def test_job_gets_its_cpus_share_of_its_nodes_equal_part(site):
     write(site, lines([(0, 0), (60, 6000)]))
     job(site, start_s=10, seconds=30)

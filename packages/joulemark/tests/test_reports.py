@@ -365,6 +365,20 @@ def test_one_size_has_no_empty_decades(site, results, axes_of_figures):
     assert [axes.get_xlim() for axes in axes_of_figures] == [(500, 2000)] * 3
 
 
+def test_sizes_within_a_decade_have_their_own_ticks(site, results, axes_of_figures):
+    results(line(20), line(40))  # 22.5 or 27.5 is no matrix dimension
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    assert [axes.get_xticks().tolist() for axes in axes_of_figures] == [[20, 40]] * 3
+
+
+@pytest.mark.parametrize("keys", [("marker", "color"), ("linestyle", "color")])
+def test_families_of_many_stay_apart_by_any_two(keys):
+    """As prototypes do, of which one has two lines."""
+    lines = [model.Line("", [], family) for family in "ABCDEFGGHIJK"]
+    looks = {tuple(style[key] for key in keys) for style in chart._styles(lines)}
+    assert len(looks) == len(lines)
+
+
 def test_ticks_are_1_2_5(site, results, axes_of_figures):
     results(*(line(size, time_s=2 * size**3 / 20e9) for size in (100, 1000)))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+from matplotlib.patches import Patch
+
 from joulemark import units
 from joulemark.accounting.usage import Group
 from joulemark.errors import UserError
@@ -71,9 +73,9 @@ def _draw_bars(axes, shown: list[Group], places: list[int], scale: float) -> Non
         edgecolor=colour,
         capsize=2.5,
         error_kw={"elinewidth": 0.9},
-        label="energy of jobs",
     )
     overheads = [(one.overhead_j or 0) / scale for one in shown]
     if any(overheads):
-        axes.barh(places, overheads, left=values, color=COLOURS[4], label="overhead (not in it)")
-        legend_below(axes, *axes.get_legend_handles_labels())
+        axes.barh(places, overheads, left=values, color=COLOURS[4])
+        keys = [Patch(color=colour), Patch(color=COLOURS[4])]
+        legend_below(axes, keys, ["energy of jobs", "overhead (not in it)"])

@@ -39,7 +39,7 @@ from joulemark.plots.model import (
 
 # Okabe and Ito's colours: told apart by every kind of eye, and in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = "osD^vPX"
+MARKERS = "osD^vPX<>*d"  # as many as neither colours nor dashes share a factor with
 DASHES = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)))
 WARNING, GREY = "#B00020", "#555555"
 STYLE = {
@@ -112,7 +112,7 @@ def save(canvas, path: Path) -> None:
 def _styles(lines: Sequence[Line]) -> list[dict]:
     """Few lines have a colour and a marker each; of many, a family's have one marker.
 
-    Without colours, marker and dash tell 5 of a family apart, and 35 families.
+    Without colours, marker and dash tell 5 of a family apart, and 55 families.
     """
     if len(lines) <= len(COLOURS):
         return [{"color": own[0], "marker": own[1]} for own in zip(COLOURS, MARKERS, lines)]
@@ -126,7 +126,7 @@ def _styles(lines: Sequence[Line]) -> list[dict]:
             {
                 "color": COLOURS[(family + member) % len(COLOURS)],
                 "marker": MARKERS[family % len(MARKERS)],
-                "linestyle": DASHES[(family + member) % len(DASHES)],
+                "linestyle": DASHES[(family + 2 * member) % len(DASHES)],
             }
         )
     return styles
@@ -201,6 +201,10 @@ def _scale_counts(axis, set_scale, one: Axis, counts: list[float]) -> None:
         axis.set_minor_locator(NullLocator())
     elif is_binary:
         axis.set_major_formatter(FuncFormatter(lambda size, _: _binary(size)))
+    elif counts[-1] < 10 * counts[0] and _have_room(counts):
+        axis.set_major_locator(FixedLocator(counts))
+        axis.set_major_formatter(FuncFormatter(lambda size, _: decimal(size)))
+        axis.set_minor_locator(NullLocator())
     else:
         steps = (1, 2, 5) if counts[-1] < WIDE_SPAN * counts[0] else (1,)
         axis.set_major_locator(LogLocator(10, subs=steps))

@@ -28,7 +28,7 @@ ROW_INCHES = 1.7
 LONGEST_TITLE = 100  # letters in a line
 SPANS_MOST = 2000  # of a row; more are thinner than a pixel, so neighbours are joined
 REGIONS_MOST = 12  # in the legend
-HATCHES = ("", "///", "...", "\\\\\\", "xx", "---", "++")  # told apart in grey print
+HATCHES = ("", "//", "\\\\", "--", "||", "xx", "++")  # told apart in grey print
 PALE = 0.25
 
 
