@@ -99,6 +99,17 @@ def axes_of_figures(monkeypatch):
     return collect_from_figures(monkeypatch, lambda axes: axes)
 
 
+@pytest.fixture
+def drawn_axes(monkeypatch):
+    """The axes of each figure, with all extents in the pixels of one resolution."""
+
+    def draw(axes):
+        axes.figure.canvas.draw()
+        return axes
+
+    return collect_from_figures(monkeypatch, draw)
+
+
 def collect_from_figures(monkeypatch, what_of):
     from joulemark.plots import chart
 

@@ -311,7 +311,7 @@ def test_figures(site, capsys, tmp_path, suffix, overlay):
     assert len(drawn) > 10_000
 
 
-def test_the_legend_of_regions_is_whole(site, capsys, tmp_path, axes_of_figures):
+def test_the_legend_of_regions_is_whole(site, capsys, tmp_path, drawn_axes):
     """Long names and many of them: apart in grey print, and who is not named is counted."""
     names = [f"a-region-with-a-very-long-name-{number}" for number in range(14)]
     marks = [
@@ -327,7 +327,7 @@ def test_the_legend_of_regions_is_whole(site, capsys, tmp_path, axes_of_figures)
     leave(site, marks=marks)
     hdf5.merge(site)
     run(capsys, "7", "--out", str(tmp_path / "figure.png"))
-    (axes,) = axes_of_figures
+    (axes,) = drawn_axes
     legend = axes.get_legend()
     box, whole = legend.get_window_extent(), axes.figure.bbox
     assert whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0

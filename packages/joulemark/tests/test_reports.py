@@ -412,6 +412,19 @@ def test_of_the_same_data_a_figure_has_the_same_bytes(site, results, monkeypatch
         assert drawn[0] == drawn[1], kind
 
 
+def test_a_long_name_of_a_machine_is_not_cut(site, results, drawn_axes):
+    name = "A CPU whose firmware says " + ", ".join(["very much of itself"] * 8)
+    results(*({**one, "cpu": name} for one in (line(100), failed(200))))
+    site.out("report", "plot", "mod2am", "--out", str(site.folder))
+    for axes in drawn_axes:
+        said = " ".join(text.get_text() for text in reversed(axes.texts))
+        assert said.startswith(f"{name} (x86_64)") and said.endswith("not drawn")
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert all(box.x1 <= axes.figure.bbox.x1 for box in boxes)
+        ends = sorted((box.y0, box.y1) for box in boxes)
+        assert all(low[1] <= high[0] + 1 for low, high in zip(ends, ends[1:]))
+
+
 def test_an_axis_has_one_unit_that_reads_well(site, results, axes_of_figures):
     results(line(100, performance=4e9, time_s=0.5, energy_j=600.0), line(200, performance=3e9))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))

@@ -212,14 +212,14 @@ def test_plot_is_drawn_as_its_name_says(used, name, head):
     assert path.read_bytes().startswith(head)
 
 
-def test_names_of_bars_do_not_overlap_and_leave_room_for_them(used, monkeypatch, axes_of_figures):
+def test_names_of_bars_do_not_overlap_and_leave_room_for_them(used, monkeypatch, drawn_axes):
     used.leave(5)
     monkeypatch.setenv("SLURM_JOB_ID", "5")
     monkeypatch.setenv("SLURM_JOB_USER", "a-user-" * 12)
     used.out("merge", "--job", "5", "--nodes", "n1", "--wait", "0")
     for by in ("user", "day,user,account"):
         used.out("report", "usage", "--by", by, "--plot", str(used.folder / "bars.png"))
-    for axes in axes_of_figures:
+    for axes in drawn_axes:
         boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
         ends = [(box.y1, box.y0) for box in sorted(boxes, key=lambda box: -box.y0)]
         assert all(below[0] <= above[1] for above, below in zip(ends, ends[1:]))

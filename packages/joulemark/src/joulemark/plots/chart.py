@@ -56,6 +56,7 @@ STYLE = {
 }
 UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 WIDE_SPAN = 5000  # a wider range of sizes has room for the powers of ten alone
+LONGEST_NOTE = 115  # letters of a line above the axes
 LONG_LABEL, LONGEST_LABEL = 42, 95  # letters of half a legend's line, and of a whole one
 LINEAR_TICKS_MOST, BINARY_TICKS_MOST = 9, 20
 LETTER = 0.015  # of an axis' length, at most
@@ -233,8 +234,13 @@ def _binary(size: float) -> str:
 
 def write_titles(axes, title: str, notes: Sequence[str], warning: str | None) -> None:
     """Above the axes: the title, then the notes upwards from what warns."""
-    lines = [(warning, WARNING)] if warning else []
-    lines += [(note, GREY) for note in notes]
+    said = [(warning, WARNING)] if warning else []
+    said += [(note, GREY) for note in notes]
+    lines = [
+        (line, colour)
+        for text, colour in said
+        for line in reversed(textwrap.wrap(text, LONGEST_NOTE))
+    ]
     for index, (text, colour) in enumerate(lines):
         place = {"xytext": (0, 6 + 12 * index), "textcoords": "offset points"}
         axes.annotate(text, (0, 1), xycoords="axes fraction", color=colour, fontsize=8, **place)
@@ -274,5 +280,5 @@ def legend_below(axes, handles: list, labels: list[str]) -> None:
         ncol=_columns(labels),
         fontsize=8,
         borderaxespad=0,
-        handlelength=3,
+        handlelength=4,
     )
