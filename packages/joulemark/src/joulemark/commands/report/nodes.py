@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--since", metavar="DAY", help="jobs that ended on this day or later")
     parser.add_argument("--until", metavar="DAY", help="jobs that ended on this day or earlier")
-    output.add_arguments(parser, output.RECORDS)
+    output.add_arguments(parser, output.TABLES)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,8 +40,6 @@ def run(options: argparse.Namespace) -> int:
     with store.reading(config.load().store) as session:
         clusters = usage.chosen_clusters(session, options.clusters)
         found = bynode.by_node(node_uses(session, Chosen(*days, clusters)))
-    if options.format in output.FORMATS:
-        output.write([bynode.as_records(found)], options.format, options.out)
-    else:
-        layout.write([bynode.as_text(found)], bynode.notes(found), options)
+    tables = (bynode.as_text(one) for one in [found])
+    layout.show(options, bynode.as_records(found), tables, bynode.notes(found))
     return 0
