@@ -2,20 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+from tests import pypi
+from tests.pypi import Unavailable
+
 REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements-cuda.txt"
-INSTALL_LIMIT_S = 1500
-
-
-class Unavailable(Exception):
-    """There is no toolkit, and none can be had; the text says why."""
 
 
 def find(folder: Path | None = None) -> Path | None:
@@ -29,21 +25,7 @@ def find(folder: Path | None = None) -> Path | None:
 
 def install(folder: Path) -> Path:
     """nvcc of PyPI, in the folder, made again when the requirements change; 1.7 GB."""
-    digest = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    stamp = folder / "made-from"
-    if not stamp.exists() or stamp.read_text() != digest:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir"]
-        words += ["--retries", "1", "--target", str(folder), "-r", str(REQUIREMENTS)]
-        try:
-            subprocess.run(words, check=True, capture_output=True, timeout=INSTALL_LIMIT_S)
-        except subprocess.CalledProcessError as error:
-            last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise Unavailable(f"PyPI's CUDA cannot be installed: {' '.join(last)}") from None
-        except subprocess.TimeoutExpired:
-            raise Unavailable(f"PyPI's CUDA: no end after {INSTALL_LIMIT_S} s") from None
-        stamp.write_text(digest)
+    pypi.install("CUDA", REQUIREMENTS, folder)
     nvcc = find(folder)
     if nvcc is None:
         raise Unavailable(f"{folder} has no nvcc: see {REQUIREMENTS.name}")

@@ -76,6 +76,11 @@ def check_plots() -> None:
         raise module_missing("figures", "matplotlib", "plots")
 
 
+def add_new_folder(parser: argparse.ArgumentParser) -> None:
+    """--out of what is many files."""
+    parser.add_argument("--out", required=True, metavar="DIR", help="a folder, new or empty")
+
+
 def check_figure(option: str, path: str) -> None:
     """Matplotlib would add an ending, or end in a traceback after all the work."""
     check_plots()
@@ -90,6 +95,20 @@ def write_text(text: str, path: str | None) -> None:
         return
     with replaced(path) as file:
         file.write(text)
+
+
+def write_folder(folder: str, files: Iterable[tuple[str, str]]) -> None:
+    """Files by their path below it, alone there: readers take all that they find."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if os.listdir(folder):
+            raise UserError(f"--out {folder}: is not empty: name a new folder")
+        for name, text in files:
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            write_text(text, path)
+    except OSError as error:
+        raise UserError(f"--out {folder}: {error.strerror}") from None
 
 
 def write(batches: Batches, form: str, path: str | None) -> None:

@@ -45,7 +45,7 @@ class Measurement:
     nodes: int = 0  # 0: an earlier program did not tell, and it had several ranks
     manifest: Manifest | None = None  # None: an earlier program had none
     job: str = ""  # empty: outside Slurm
-    node: str = ""
+    node: str = ""  # of the first rank; empty: not told
     channels: str = ""  # of that node, that the energy was measured by; empty: not told
     start_s: float | None = None  # since 1970; `load` knows it of all
 

@@ -214,12 +214,12 @@ def _row(runs: list[Measurement]) -> Row:
         verified=first.verified,
         estimated=any(run.estimated for run in powered),
         time_s=_timed([(run.time_s, run) for run in runs if run.time_s is not None]),
-        power_w=_measured([(_power_w(run), run) for run in powered]),
+        power_w=_measured([(power_w(run), run) for run in powered]),
         energy_j=_measured([(run.energy_j, run) for run in powered]),
         performance=_timed(
             [(run.performance, run) for run in runs if run.performance is not None]
         ),
-        efficiency=_measured([(_efficiency(run), run) for run in powered]),
+        efficiency=_measured([(efficiency(run), run) for run in powered]),
     )
 
 
@@ -232,11 +232,13 @@ def _channels(runs: list[Measurement]) -> tuple[str, str] | None:
     return found.pop() if len(found) == 1 and all(*found) else None
 
 
-def _power_w(run: Measurement) -> float:
+def power_w(run: Measurement) -> float:
+    """Its mean power; the run has an energy."""
     return run.energy_j / run.time_s if run.power_w is None else run.power_w
 
 
-def _efficiency(run: Measurement) -> float:
+def efficiency(run: Measurement) -> float:
+    """Operations per joule, likewise."""
     return run.performance * run.time_s / run.energy_j
 
 

@@ -30,6 +30,11 @@ def add_measured(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel", metavar="KERNEL", help="copy, scale, sum, triad, mod2am, or a benchmark's name"
     )
+    add_all(parser)
+
+
+def add_all(parser: argparse.ArgumentParser) -> None:
+    """--from alone."""
     add_from(parser, "cooked files", "$JOULEMARK_RESULTS, or .")
 
 
@@ -80,6 +85,17 @@ def names(text: str) -> list[str]:
     if not found:
         raise argparse.ArgumentTypeError("must be prototypes such as LRZ,SNIC")
     return list(dict.fromkeys(found))
+
+
+def measurements(options: argparse.Namespace) -> list:
+    """All, at least one."""
+    from joulemark.bench import cooked
+    from joulemark.errors import UserError
+
+    found = cooked.load(options.sources)
+    if not found:
+        raise UserError("--from: there are no measurements")
+    return found
 
 
 def series(options: argparse.Namespace) -> list:

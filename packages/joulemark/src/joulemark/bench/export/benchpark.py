@@ -1,0 +1,195 @@
+# `joulemark export benchpark`: workspaces as Benchpark and its Ramble leave them: a .cali file for
+# each experiment, and results.latest.json.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from joulemark.bench.cooked import Measurement
+from joulemark.bench.export import cali, figures
+from joulemark.bench.export.profiles import Profile, profiles
+
+# What is the same for all experiments of a workspace, by what Benchpark's study varies.
+CONSTANT = {
+    "throughput": lambda one: f"nodes{one.nodes}-ranks{one.ranks}",
+    "strong": lambda one: str(one.size),
+    "weak": lambda one: f"{one.size / one.ranks:g}",
+}
+_STUDY = ("benchmark", "variant", "threads", "target", "cpu", "device", "unit", "manifest")
+
+TIME = "Avg time/rank (exc)"
+CALLS = "Calls/rank (max)"  # all is of one iteration
+SUCCESS, FAILED = "SUCCESS", "FAILED"
+NO_CONTEXT = "null"
+FOM_TYPES = {
+    "time_s": ("TIME", "LOWER"),
+    "performance": ("THROUGHPUT", "HIGHER"),
+    "efficiency": ("THROUGHPUT", "HIGHER"),
+    "energy_j": ("MEASURE", "LOWER"),
+    "energy_source": ("CATEGORY", "INAPPLICABLE"),
+}
+MEASURE = ("MEASURE", "INDETERMINATE")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A profile under a name that no other one of its workspace has."""
+
+    profile: Profile
+    name: str
+
+    @property
+    def has_succeeded(self) -> bool:
+        """All kernels were verified."""
+        return all(one.verified for one in self.profile.runs)
+
+    @property
+    def folder(self) -> str:
+        """Below the workspace."""
+        one = self.profile.first
+        return "/".join(
+            ("experiments", *map(figures.as_file_name, (one.benchmark, one.variant)), self.name)
+        )
+
+
+def files(measurements: Iterable[Measurement], scaling: str) -> Iterator[tuple[str, str]]:
+    """Each file's path below the folder, and its text."""
+    for path, experiments in _workspaces(measurements, scaling).items():
+        for each in experiments:
+            if any(one.verified for one in each.profile.runs):  # else no program would have one
+                yield f"{path}/{each.folder}/{each.name}.cali", _cali(each.profile, scaling)
+        yield f"{path}/results.latest.json", _results(path, experiments)
+
+
+def _workspaces(measurements: Iterable[Measurement], scaling: str) -> dict[str, list[Experiment]]:
+    studies: dict[tuple, list[Profile]] = {}
+    for profile in profiles(_placed(measurements)):
+        one = profile.first
+        key = (*(getattr(one, name) for name in _STUDY), figures.cluster(one))
+        studies.setdefault((*key, CONSTANT[scaling](one)), []).append(profile)
+    found: dict[str, list[Experiment]] = {}
+    for found_profiles in studies.values():
+        one = found_profiles[0].first
+        parts = (one.benchmark, f"{one.variant}-threads{one.threads}")
+        parts += (f"{scaling}-{CONSTANT[scaling](one)}", figures.cluster(one))
+        path = _unused("/".join(map(figures.as_file_name, parts)), found)
+        found[path] = _experiments(found_profiles)
+    return found
+
+
+def _placed(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
+    """Without those of which nobody told on how many nodes they were."""
+    for one in measurements:
+        if one.nodes:
+            yield one
+        else:
+            what = f"{one.benchmark} {one.kernel} {one.variant} {one.size}, {one.ranks} ranks"
+            print(f"joulemark: {what}: nodes: not told: left out", file=sys.stderr)
+
+
+def _experiments(found: list[Profile]) -> list[Experiment]:
+    named: dict[str, Experiment] = {}
+    for profile in found:
+        one = profile.first
+        counts = (f"nodes{one.nodes}", f"ranks{one.ranks}", f"threads{one.threads}")
+        name = _unused(figures.as_file_name(one.benchmark, one.size, *counts), named)
+        named[name] = Experiment(profile, name)
+    return list(named.values())
+
+
+def _unused(name: str, used: dict) -> str:
+    number, free = 1, name
+    while free in used:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+# -- for Caliper's readers ------------------------------------------------------------------------
+
+
+def _cali(profile: Profile, scaling: str) -> str:
+    one = profile.first
+    model = "+cuda" if "cuda" in one.variant else "+openmp" if one.threads > 1 else ""
+    metadata = {
+        "version": figures.UNKNOWN,
+        **profile.metadata(),
+        "benchpark_spec": f"[{one.benchmark}+{scaling}{model}]",
+        "n_nodes": one.nodes,
+        "n_resources": one.ranks,
+        "total_problem_size": one.size,
+        "process_problem_size": one.size / one.ranks,
+    }
+    regions = profile.regions({"time_s": TIME})
+    for metrics in regions.values():
+        if TIME in metrics:
+            metrics[CALLS] = 1
+    return cali.text(metadata, regions)
+
+
+# -- for Ramble -----------------------------------------------------------------------------------
+
+
+def _results(path: str, experiments: list[Experiment]) -> str:
+    found = [_result(path, each) for each in experiments]
+    digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
+    workspace = {"workspace_name": path, "workspace_hash": digest, "experiments": found}
+    return json.dumps(workspace, indent=2) + "\n"
+
+
+def _result(path: str, each: Experiment) -> dict:
+    one = each.profile.first
+    workload = f"{one.benchmark}.{one.variant}"
+    keys = {
+        "application_name": one.benchmark,
+        "application_namespace": one.benchmark,
+        "workload_name": one.variant,
+        "workload_namespace": workload,
+        "simplified_workload_namespace": workload.replace(".", "_"),
+        "experiment_name": each.name,
+        "experiment_namespace": f"{workload}.{each.name}",
+        "n_nodes": str(one.nodes),
+        "n_ranks": str(one.ranks),
+        "n_threads": str(one.threads),
+        "processes_per_node": str(-(-one.ranks // one.nodes)),
+    }
+    told = {key: str(value) for key, value in each.profile.metadata().items()}
+    variables = {**told, "workspace_name": path, "repeat_index": "0"}
+    status = SUCCESS if each.has_succeeded else FAILED
+    return {
+        "name": keys["experiment_namespace"],
+        "RAMBLE_STATUS": status,
+        "EXPERIMENT_STATUS": status,
+        "N_REPEATS": 0,
+        **keys,
+        "CONTEXTS": [_context(one) for one in each.profile.runs],
+        "RAMBLE_VARIABLES": variables,
+        "RAMBLE_RAW_VARIABLES": variables,
+        "TAGS": [],
+        "EXPERIMENT_CHAIN": [],
+    }
+
+
+def _context(one: Measurement) -> dict:
+    """A kernel's figures of merit; one that is called as its benchmark needs no context."""
+    name = NO_CONTEXT if one.kernel == one.benchmark else one.kernel
+    foms = [(each.name, each.value, figures.unit_told(each, one)) for each in figures.figures(one)]
+    if figures.energy_source(one):
+        foms.append(("energy_source", figures.energy_source(one), ""))
+    return {"name": name, "display_name": name, "foms": [_fom(one, *each) for each in foms]}
+
+
+def _fom(one: Measurement, name: str, value: float | str, units: str) -> dict:
+    kind, direction = FOM_TYPES.get(name, MEASURE)
+    return {
+        "name": name,
+        "value": value,
+        "units": units,
+        "origin": one.benchmark,
+        "origin_type": "application",
+        "fom_type": {"name": kind, "better_direction": direction},
+    }
