@@ -11,7 +11,7 @@ import sqlite3
 
 import cooked_lines
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from joulemark.bench import cooked
 from joulemark.bench.export import benchpark, figures, reframe, thicket
@@ -40,8 +40,9 @@ def runs(draw):
         numbers = {key: draw(AMOUNTS) for key in KNOWN}
         energies = {key: draw(st.none() | AMOUNTS) for key in OF_ENERGY}
         changes = {**texts, **counts, **numbers, **energies, "estimated": draw(st.booleans())}
-        failure = draw(st.sampled_from([{}, {}, cooked_lines.FAILED]))
-        found.append(measurement(**{**changes, **failure}))
+        made = cooked_lines.manifest(version=draw(st.sampled_from(["0.1.0", "0.2.0"])))
+        failure = draw(st.sampled_from([{}, {}, cooked_lines.FAILED, {"verified": False}]))
+        found.append(measurement(**{**changes, "manifest": made, **failure}))
     return found
 
 
@@ -51,11 +52,22 @@ def bag(found):
 
 
 def expected(measurements, one_of):
-    """Of each run what one_of says: its problem, verdict and figures."""
+    """Of each run what one_of says, its verdict, its figures and where its energy is from."""
     return bag(
-        (*(getattr(one, key) for key in one_of), one.verified, values(figures.figures(one)))
+        (
+            *(getattr(one, key) for key in one_of),
+            one.verified,
+            values(figures.figures(one)),
+            source(one),
+        )
         for one in measurements
     )
+
+
+def source(one):
+    if one.energy_j is None:
+        return ""
+    return "estimated" if one.estimated else "measured"
 
 
 def values(found):
@@ -79,6 +91,7 @@ def test_figures_are_si_and_named_as_in_our_csv():
     }
 
 
+@settings(max_examples=40)
 @given(runs())
 def test_a_wrong_result_has_no_figure(found):
     for one in found:
@@ -103,6 +116,7 @@ def profile(text):
     return reader.globals, paths
 
 
+@settings(max_examples=40)
 @given(runs())
 def test_a_profile_has_what_was_measured(found):
     read = []
@@ -113,11 +127,11 @@ def test_a_profile_has_what_was_measured(found):
         for path, metrics in [*paths.items(), *([((benchmark,), root)] if root else [])]:
             assert path[0] == benchmark
             is_verified = bool(metrics.pop("verified"))
-            assert metrics.pop("estimated", None) in ((0, 1) if "energy_j" in metrics else (None,))
+            told = {0: "measured", 1: "estimated", None: ""}[metrics.pop("estimated", None)]
             if "sum#time.duration" in metrics:
                 metrics = {"time_s": metrics.pop("sum#time.duration"), **metrics}
             variant, size = metadata.get("variant", ""), int(metadata["problem_size"])
-            read.append((benchmark, path[-1], variant, size, is_verified, metrics))
+            read.append((benchmark, path[-1], variant, size, is_verified, metrics, told))
     assert bag(read) == expected(found, ("benchmark", "kernel", "variant", "size"))
 
 
@@ -147,6 +161,7 @@ def test_kernels_of_a_run_are_a_tree_and_a_second_run_is_another_profile():
 # -- ReFrame --------------------------------------------------------------------------------------
 
 
+@settings(max_examples=40)
 @given(runs())
 def test_a_session_has_what_was_measured(found):
     session = json.loads(json.dumps(reframe.report(found)))
@@ -159,7 +174,7 @@ def test_a_session_has_what_was_measured(found):
         )
         figures_read = {name.split(":")[-1]: told[0] for name, told in case["perfvalues"].items()}
         problem = (case["benchmark"], case["kernel"], case["variant"], case["size"])
-        read.append((*problem, is_verified, figures_read))
+        read.append((*problem, is_verified, figures_read, case["energy_source"]))
     assert bag(read) == expected(found, ("benchmark", "kernel", "variant", "size"))
     assert run["num_failures"] == sum(not one.verified for one in found)
 
@@ -214,6 +229,7 @@ def workspaces(found, scaling="throughput"):
     return made
 
 
+@settings(max_examples=40)
 @given(runs(), st.sampled_from(["throughput", "strong", "weak"]))
 def test_a_workspace_has_what_was_measured_and_is_one_study(found, scaling):
     read, files = [], dict(benchpark.files(found, scaling))
@@ -226,11 +242,9 @@ def test_a_workspace_has_what_was_measured_and_is_one_study(found, scaling):
             assert one["RAMBLE_STATUS"] == ("SUCCESS" if is_right else "FAILED")
             for context in one["CONTEXTS"]:
                 foms = {each["name"]: each["value"] for each in context["foms"]}
-                assert foms.pop("energy_source", None) in (
-                    ("measured", "estimated") if "energy_j" in foms else (None,)
-                )
+                told = foms.pop("energy_source", "")
                 problem = (one["application_name"], one["workload_name"])
-                read.append((*problem, int(one["n_ranks"]), bool(foms), foms))
+                read.append((*problem, int(one["n_ranks"]), bool(foms), foms, told))
         constant = {"strong": "total_problem_size", "weak": "process_problem_size"}
         constants = ["application_name", "version", "cluster", "benchpark_spec"]
         constants += [constant[scaling]] if scaling in constant else ["n_nodes", "n_resources"]
@@ -257,6 +271,27 @@ def test_a_workspace_is_read_as_benchpark_reads_it():
         "mod2am-100-nodes1-ranks2-threads4-2",
         "mod2am-200-nodes1-ranks2-threads4",
     }
+
+
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [
+        ({"job": "8", "node": "n13", "start": "2026-02-01T12:00:00+00:00"}, 1),
+        ({"size": 2000}, 1),
+        ({"kernel": "other"}, 1),
+        ({"manifest": cooked_lines.manifest(version="0.2.0")}, 2),
+        ({"manifest": cooked_lines.manifest(flags="-O3")}, 2),
+        ({"node": "m12"}, 2),
+        ({"threads": 4}, 2),
+        ({"ranks": 2}, 2),
+        ({"nodes": 2}, 2),
+        ({"cpu": "Another"}, 2),
+        ({"device": "A GPU"}, 2),
+        ({"variant": "plain"}, 2),
+    ],
+)
+def test_what_is_another_study_is_another_workspace(change, count):
+    assert len(workspaces([measurement(), measurement(**change)])) == count
 
 
 def test_a_run_on_unknown_nodes_is_left_out_of_benchpark(capsys):
