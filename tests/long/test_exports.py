@@ -133,24 +133,30 @@ def test_thicket_tells_runs_apart_by_metadata(thicket: dict) -> None:
     }
 
 
-def test_benchpark_finds_a_study(programs, results, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("study", "seconds", "joules", "failures"),
+    [
+        ("", {"100": 5e-05, "1000": 0.05}, {"100": 0.005, "1000": 5.0}, [WRONG]),
+        ("-estimated", {"2000": 0.8}, {"2000": 80.0}, []),
+    ],
+)
+def test_benchpark_finds_a_study(
+    programs: Path, results: dict, tmp_path: Path, study: str, seconds, joules, failures
+) -> None:
     export("benchpark", "--from", results[BEFORE], "--out", tmp_path / "study")
-    workspace = tmp_path / "study" / "mod2am" / "blas-threads2" / "throughput-nodes1-ranks1" / "n"
+    below = f"mod2am/blas-threads2/throughput-nodes1-ranks1{study}/n"
+    workspace = tmp_path / "study" / below
     found = read_by_thicket(programs, "benchpark", workspace)
     assert found["spec"] == "mod2am+throughput+openmp" and "mod2am" in found["tree"]
-    assert found["single"] == {
-        **{"application_name": ["mod2am"], "version": ["0.1.0"], "cluster": ["n"]}
-    }
-    times = {
-        size: point["mod2am"] for size, point in found["points"]["Avg time/rank (exc)"].items()
-    }
-    energies = {size: point["mod2am"] for size, point in found["points"]["energy_j"].items()}
-    assert times == {"100": 5e-05, "1000": 0.05, "2000": 0.8}
-    assert energies == {"100": 0.005, "1000": 5.0, "2000": 80.0}
-    ramble = json.loads((workspace / "results.latest.json").read_text())
-    statuses = {one["name"]: one["RAMBLE_STATUS"] for one in ramble["experiments"]}
-    wrong = [name for name, status in statuses.items() if status == "FAILED"]
-    assert len(statuses) == 4 and [f"-{WRONG}-" in name for name in wrong] == [True]
+    single = {"application_name": ["mod2am"], "version": ["0.1.0"], "cluster": ["n"]}
+    assert found["single"] == single
+    for metric, expected in (("Avg time/rank (exc)", seconds), ("energy_j", joules)):
+        points = found["points"][metric]
+        assert {size: point["mod2am"] for size, point in points.items()} == expected
+    ramble = json.loads((workspace / "results.latest.json").read_text())["experiments"]
+    wrong = [one for one in ramble if one["RAMBLE_STATUS"] == "FAILED"]
+    assert [int(one["RAMBLE_VARIABLES"]["problem_size"]) for one in wrong] == failures
+    assert len(ramble) == len(seconds) + len(failures)
 
 
 # -- ReFrame --------------------------------------------------------------------------------------

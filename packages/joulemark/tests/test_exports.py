@@ -242,7 +242,8 @@ def test_a_workspace_has_what_was_measured_and_is_one_study(found, scaling):
             assert one["RAMBLE_STATUS"] == ("SUCCESS" if is_right else "FAILED")
             for context in one["CONTEXTS"]:
                 foms = {each["name"]: each["value"] for each in context["foms"]}
-                told = foms.pop("energy_source", "")
+                units = {each["name"]: each["units"] for each in context["foms"]}.get("energy_j")
+                told = {"J": "measured", "J (estimated)": "estimated", None: ""}[units]
                 problem = (one["application_name"], one["workload_name"])
                 read.append((*problem, int(one["n_ranks"]), bool(foms), foms, told))
         constant = {"strong": "total_problem_size", "weak": "process_problem_size"}
@@ -285,6 +286,7 @@ def test_a_workspace_is_read_as_benchpark_reads_it():
         ({"threads": 4}, 2),
         ({"ranks": 2}, 2),
         ({"nodes": 2}, 2),
+        ({"estimated": True}, 2),
         ({"cpu": "Another"}, 2),
         ({"device": "A GPU"}, 2),
         ({"variant": "plain"}, 2),

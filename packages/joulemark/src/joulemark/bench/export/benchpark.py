@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.export import cali, figures
+from joulemark.bench.export.figures import Figure
 from joulemark.bench.export.profiles import Profile, profiles
 
 # What is the same for all experiments of a workspace, by what Benchpark's study varies.
@@ -30,7 +31,6 @@ FOM_TYPES = {
     "performance": ("THROUGHPUT", "HIGHER"),
     "efficiency": ("THROUGHPUT", "HIGHER"),
     "energy_j": ("MEASURE", "LOWER"),
-    "energy_source": ("CATEGORY", "INAPPLICABLE"),
 }
 MEASURE = ("MEASURE", "INDETERMINATE")
 
@@ -62,7 +62,7 @@ def files(measurements: Iterable[Measurement], scaling: str) -> Iterator[tuple[s
         for each in experiments:
             if any(one.verified for one in each.profile.runs):  # else no program would have one
                 yield f"{path}/{each.folder}/{each.name}.cali", _cali(each.profile, scaling)
-        yield f"{path}/results.latest.json", _results(path, experiments)
+        yield f"{path}/results.latest.json", _results(path.replace("/", "-"), experiments)
 
 
 def _workspaces(measurements: Iterable[Measurement], scaling: str) -> dict[str, list[Experiment]]:
@@ -70,15 +70,22 @@ def _workspaces(measurements: Iterable[Measurement], scaling: str) -> dict[str, 
     for profile in profiles(_placed(measurements)):
         one = profile.first
         key = (*(getattr(one, name) for name in _STUDY), figures.cluster(one))
-        studies.setdefault((*key, CONSTANT[scaling](one)), []).append(profile)
+        studies.setdefault((*key, _what_varies(profile, scaling)), []).append(profile)
     found: dict[str, list[Experiment]] = {}
     for found_profiles in studies.values():
         one = found_profiles[0].first
         parts = (one.benchmark, f"{one.variant}-threads{one.threads}")
-        parts += (f"{scaling}-{CONSTANT[scaling](one)}", figures.cluster(one))
+        parts += (_what_varies(found_profiles[0], scaling), figures.cluster(one))
         path = _unused("/".join(map(figures.as_file_name, parts)), found)
         found[path] = _experiments(found_profiles)
     return found
+
+
+def _what_varies(profile: Profile, scaling: str) -> str:
+    """And what does not; one curve has no estimates beside joules that were measured."""
+    is_estimate = figures.ESTIMATED in profile.energy_source
+    constant = CONSTANT[scaling](profile.first)
+    return f"{scaling}-{constant}-{figures.ESTIMATED}" if is_estimate else f"{scaling}-{constant}"
 
 
 def _placed(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
@@ -134,16 +141,17 @@ def _cali(profile: Profile, scaling: str) -> str:
 # -- for Ramble -----------------------------------------------------------------------------------
 
 
-def _results(path: str, experiments: list[Experiment]) -> str:
-    found = [_result(path, each) for each in experiments]
+def _results(name: str, experiments: list[Experiment]) -> str:
+    found = [_result(name, each) for each in experiments]
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
-    workspace = {"workspace_name": path, "workspace_hash": digest, "experiments": found}
+    workspace = {"workspace_name": name, "workspace_hash": digest, "experiments": found}
     return json.dumps(workspace, indent=2) + "\n"
 
 
-def _result(path: str, each: Experiment) -> dict:
+def _result(workspace: str, each: Experiment) -> dict:
     one = each.profile.first
     workload = f"{one.benchmark}.{one.variant}"
+    namespace = f"{workload}.{each.name}"
     keys = {
         "application_name": one.benchmark,
         "application_namespace": one.benchmark,
@@ -151,17 +159,18 @@ def _result(path: str, each: Experiment) -> dict:
         "workload_namespace": workload,
         "simplified_workload_namespace": workload.replace(".", "_"),
         "experiment_name": each.name,
-        "experiment_namespace": f"{workload}.{each.name}",
+        "experiment_namespace": namespace,
+        "simplified_experiment_namespace": namespace.replace(".", "_"),
         "n_nodes": str(one.nodes),
         "n_ranks": str(one.ranks),
         "n_threads": str(one.threads),
         "processes_per_node": str(-(-one.ranks // one.nodes)),
     }
     told = {key: str(value) for key, value in each.profile.metadata().items()}
-    variables = {**told, "workspace_name": path, "repeat_index": "0"}
+    variables = {**told, "workspace_name": workspace, "repeat_index": "0"}
     status = SUCCESS if each.has_succeeded else FAILED
     return {
-        "name": keys["experiment_namespace"],
+        "name": namespace,
         "RAMBLE_STATUS": status,
         "EXPERIMENT_STATUS": status,
         "N_REPEATS": 0,
@@ -177,18 +186,16 @@ def _result(path: str, each: Experiment) -> dict:
 def _context(one: Measurement) -> dict:
     """A kernel's figures of merit; one that is called as its benchmark needs no context."""
     name = NO_CONTEXT if one.kernel == one.benchmark else one.kernel
-    foms = [(each.name, each.value, figures.unit_told(each, one)) for each in figures.figures(one)]
-    if figures.energy_source(one):
-        foms.append(("energy_source", figures.energy_source(one), ""))
-    return {"name": name, "display_name": name, "foms": [_fom(one, *each) for each in foms]}
+    foms = [_fom(one, each) for each in figures.figures(one)]
+    return {"name": name, "display_name": name, "foms": foms}
 
 
-def _fom(one: Measurement, name: str, value: float | str, units: str) -> dict:
-    kind, direction = FOM_TYPES.get(name, MEASURE)
+def _fom(one: Measurement, figure: Figure) -> dict:
+    kind, direction = FOM_TYPES.get(figure.name, MEASURE)
     return {
-        "name": name,
-        "value": value,
-        "units": units,
+        "name": figure.name,
+        "value": figure.value,
+        "units": figures.unit_told(figure, one),
         "origin": one.benchmark,
         "origin_type": "application",
         "fom_type": {"name": kind, "better_direction": direction},

@@ -25,6 +25,11 @@ class Profile:
         """What it has in common with the others."""
         return self.runs[0]
 
+    @property
+    def energy_source(self) -> str:
+        """`measured`, `estimated`, or both where kernels differ; empty: no energy is known."""
+        return ", ".join(sorted({*map(figures.energy_source, self.runs)} - {""}))
+
     def metadata(self) -> dict[str, cali.Value]:
         """Of what is known."""
         one = self.first
@@ -45,7 +50,7 @@ class Profile:
             "launchdate": int(figures.first_start_s(self.runs)),
             "performance_unit": one.unit,
             "efficiency_unit": f"{operation}/J",
-            "energy_source": ", ".join(sorted({*map(figures.energy_source, self.runs)} - {""})),
+            "energy_source": self.energy_source,
             **figures.manifest(one),
             "joulemark_version": __version__,
         }
