@@ -165,6 +165,7 @@ def test_kernels_of_a_run_are_a_tree_and_a_second_run_is_another_profile():
 @given(runs())
 def test_a_session_has_what_was_measured(found):
     session = json.loads(json.dumps(reframe.report(found)))
+    assert not set("{}") & set("".join(map(str, session["session_info"].values())))
     [run] = session["runs"]
     read = []
     for case in run["testcases"]:

@@ -10,7 +10,6 @@ from joulemark.bench import stats
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.manifest import Manifest
 
-TIMES = ("time_s", "time_spread_s")
 OF_ENERGY = ("energy_j", "energy_uncertainty_j", "power_w", "efficiency")
 MEASURED, ESTIMATED = "measured", "estimated"
 FAILURE = "the result failed its verification"

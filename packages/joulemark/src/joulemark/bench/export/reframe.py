@@ -14,7 +14,7 @@ from joulemark.bench.cooked import Measurement
 from joulemark.bench.export import figures
 from joulemark.errors import UserError
 
-REPORT_VERSION = "4.2"  # data_version of ReFrame 4.8's reports and later ones
+REPORT_VERSION = "4.2"  # data_version of ReFrame 4.9's and 4.10's reports
 DATABASE_VERSION = "1.0"
 NAMESPACE = uuid.UUID("3a3c4e0e-6c59-4f5e-8d5b-6a0f2f3d9b11")  # of our sessions' ids
 PARAMETERS = ("kernel", "variant", "size", "threads", "ranks", "nodes")
@@ -58,7 +58,8 @@ def _times(measurements: list[Measurement]) -> dict:
     first_s, last_s = min(starts_s), max(starts_s)
     return {
         "data_version": REPORT_VERSION,
-        "hostname": measurements[0].node or figures.UNKNOWN,
+        # ReFrame finds this object's end by its first brace
+        "hostname": figures.as_file_name(measurements[0].node or figures.UNKNOWN),
         "time_start": _told(first_s),
         "time_start_unix": first_s,
         "time_end": _told(last_s),
@@ -136,7 +137,7 @@ def _prepare(database: sqlite3.Connection, path: str) -> None:
     if versions != [DATABASE_VERSION]:
         raise UserError(
             f"--database {path}: schema_version {', '.join(versions)}: "
-            f"known is {DATABASE_VERSION}, ReFrame 4.8's"
+            f"known is {DATABASE_VERSION}, that of ReFrame 4.9 and 4.10"
         )
 
 
