@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// joulemarkctl: asks a node's daemon from the shell: its status, its books, a region around a
-// command.
+// joulemarkctl: asks a node's daemon from the shell: its status, its books, what is charged while
+// it runs, a region around a command.
 #include "client.h"
+#include "clock.h"
 #include "config.h"
 #include "locate.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +23,21 @@ static const char USAGE[] =
     "it (root, privileged_users)\n"
     "       joulemarkctl [-N NODE] config KEY        print cluster, socket, state_dir, record_dir "
     "or store\n"
+    "       joulemarkctl job [--every S] [--look-on]  what the job that this is a part of was "
+    "charged "
+    "on this node so far\n"
+    "       joulemarkctl [-N NODE] node [--every S]  the node's energy, and what of it jobs have "
+    "(root, "
+    "privileged_users)\n"
     "       joulemarkctl region NAME -- COMMAND...   run COMMAND as a region of this job's step; "
     "print its energy\n"
     "       joulemarkctl region begin NAME           from here on, this shell is in a region\n"
     "       joulemarkctl region end NAME             it ends; print its energy\n"
+    "\n"
+    "job and node print a line key=value ...; with --every one each S seconds until their standard "
+    "input ends, a job's profile_max_hz times\n"
+    "a second at most. --look-on: this step does no work of the job's, and has no part of its "
+    "energy.\n"
     "\n"
     "The socket is $JOULEMARK_SOCKET, else `socket:` of the configuration for NODE (-N or --node; "
     "default: $SLURMD_NODENAME, else the host).\n"
@@ -78,6 +92,64 @@ static int show_books(jm_client *client) {
             status = EXIT_FAILURE;
     }
     return status;
+}
+
+/* False: whoever reads it is gone. */
+static bool print_line(const jm_packet *reply) {
+    for (int i = 0; i < reply->n_fields; i++)
+        printf("%s%s=%s", i ? " " : "", reply->fields[i].key, reply->fields[i].value);
+    putchar('\n');
+    return fflush(stdout) == 0;
+}
+
+/* Until then, on CLOCK_MONOTONIC; false: the standard input has ended. */
+static bool wait_until(int64_t ns) {
+    char unread[4096];
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    for (int64_t left_ns; (left_ns = ns - jm_clock_ns(CLOCK_MONOTONIC)) > 0;) {
+        int ready = poll(&input, 1, (int)(left_ns / 1000000) + 1);
+        if (ready > 0 && read(STDIN_FILENO, unread, sizeof unread) <= 0)
+            return false;
+    }
+    return true;
+}
+
+/* Once, or each every_s. Of a stream a daemon that does not answer is waited for: it may begin
+ * anew. */
+static int show_energy(jm_client *client, const char *request, double every_s) {
+    jm_packet reply;
+    int64_t next_ns = jm_clock_ns(CLOCK_MONOTONIC);
+    bool begun = false;
+    do {
+        if (ask(client, request, &reply) == 0) {
+            begun = true;
+            if (!print_line(&reply))
+                return EXIT_FAILURE;
+            every_s = fmax(every_s, every_s > 0 ? 1 / jm_packet_double(&reply, "max_hz", 1e9) : 0);
+        } else if (!begun || client->fd >= 0) {
+            return EXIT_FAILURE;
+        }
+        next_ns += (int64_t)(every_s * 1e9);
+    } while (every_s > 0 && wait_until(next_ns));
+    return EXIT_SUCCESS;
+}
+
+/* Its options, behind the word; -1: wrong usage. */
+static int run_energy(jm_client *client, const char *verb, int argc, char **argv) {
+    char request[64];
+    double every_s = 0;
+    static const struct option OPTIONS[] = {
+        {"every", required_argument, NULL, 'e'}, {"look-on", no_argument, NULL, 'l'}, {0}};
+    jm_packet_begin(request, sizeof request, verb);
+    optind = 0; /* another vector */
+    for (int option; (option = getopt_long(argc, argv, "+", OPTIONS, NULL)) != -1;) {
+        if (option == 'l')
+            jm_packet_add(request, sizeof request, "look_on", "1");
+        else if (option != 'e' || !jm_parse_double(optarg, &every_s) ||
+                 !(every_s >= 0.001 && every_s <= 86400))
+            return -1;
+    }
+    return optind == argc ? show_energy(client, request, every_s) : -1;
 }
 
 /* Instruments are read before the answer. */
@@ -207,6 +279,13 @@ int main(int argc, char **argv) {
         return show_status(&client);
     if (argc == 1 && strcmp(argv[0], "books") == 0)
         return show_books(&client);
+    int status = -1;
+    if (argc >= 1 && strcmp(argv[0], "job") == 0)
+        status = run_energy(&client, "job_energy", argc, argv);
+    else if (argc >= 1 && strcmp(argv[0], "node") == 0)
+        status = run_energy(&client, "node_energy", argc, argv);
+    if (status >= 0)
+        return status;
     if (argc >= 4 && strcmp(argv[0], "region") == 0 && strcmp(argv[2], "--") == 0)
         return run_region(&client, argv[1], argv + 3);
     if (argc == 3 && strcmp(argv[0], "region") == 0 &&

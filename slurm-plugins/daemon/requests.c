@@ -207,7 +207,7 @@ static void wait_for_region(jm_requests *r, jm_client *client, uint32_t thread, 
         sample_for_marks(r);
 }
 
-/* The account that this client's marks go to. */
+/* The account that this client's marks go to, and that it may be told of. */
 static jm_account *marked_account(jm_requests *r, jm_client *client, char *answer) {
     jm_message why;
     jm_account *account = jm_daemon_marked_account(r->daemon, &client->peer, &why);
@@ -353,6 +353,79 @@ bool jm_requests_rest_over(jm_requests *r) {
     return !r->resting;
 }
 
+/* ---- while it runs ---- */
+
+/* What the job was charged by the last tick, or by an earlier one: a user is shown no two ticks
+ * closer than a profile's. */
+static const jm_shown *show(const jm_daemon *daemon, jm_account *job) {
+    const int64_t rest_ns = (int64_t)(1e9 / daemon->config.profile_max_hz);
+    jm_shown *shown = &job->shown;
+    if (shown->boot_ns == 0 || daemon->last_tick_boot_ns - shown->boot_ns >= rest_ns)
+        *shown = (jm_shown){daemon->last_tick_boot_ns, job->active_ns,
+                            jm_ledger_estimate(&daemon->ledger, job)};
+    return shown;
+}
+
+static void add_domains(char *answer, const jm_estimate *estimate) {
+    char key[JM_KEY_MAX];
+    for (int d = 0; d < JM_DOMAIN_COUNT; d++) {
+        if (!estimate->domain_known[d])
+            continue;
+        jm_format(key, sizeof key, "%s_uj", jm_domain_name((jm_domain)d));
+        add_u64(answer, key, estimate->domain_uj[d]);
+    }
+}
+
+static void do_job_energy(jm_requests *r, jm_client *client, const jm_packet *packet,
+                          char *answer) {
+    jm_account *account = marked_account(r, client, answer);
+    if (!account)
+        return;
+    if (jm_packet_u64(packet, "look_on", 0) == 1)
+        jm_ledger_look_on(&r->daemon->ledger, account);
+    const jm_shown *shown = show(r->daemon, account->job);
+    const jm_estimate *estimate = &shown->estimate;
+    jm_packet_add(answer, JM_PACKET_MAX, "node", "%s", r->daemon->node);
+    add_u64(answer, "job", account->job_id);
+    add_u64(answer, "time_ns", (uint64_t)shown->boot_ns);
+    add_double(answer, "seconds", (double)shown->active_ns / 1e9);
+    add_u64(answer, "energy_uj", estimate->energy_uj);
+    add_double(answer, "uncertainty_uj", estimate->uncertainty_uj);
+    add_double(answer, "systematic_uj", estimate->systematic_uj);
+    add_double(answer, "common_uj", estimate->common_uj);
+    add_double(answer, "random_uj", estimate->random_uj);
+    add_double(answer, "ends_uj", estimate->ends_uj);
+    add_u64(answer, "estimated", estimate->method == JM_METHOD_MODEL);
+    add_double(answer, "max_hz", r->daemon->config.profile_max_hz);
+    add_domains(answer, estimate);
+}
+
+static bool is_estimated(const jm_ledger *ledger) {
+    bool estimated = false;
+    for (int c = 0; c < ledger->n_channels; c++)
+        estimated |= ledger->channels[c].outermost && !ledger->channels[c].retired &&
+                     ledger->channels[c].info.method == JM_METHOD_MODEL;
+    return estimated;
+}
+
+static void do_node_energy(jm_requests *r, jm_client *client, const jm_packet *packet,
+                           char *answer) {
+    (void)client, (void)packet;
+    const jm_ledger *ledger = &r->daemon->ledger;
+    uint64_t energy_uj = jm_ledger_node_uj(ledger);
+    uint64_t unallocated_uj = jm_ledger_unallocated_uj(ledger);
+    uint64_t jobs = 0;
+    for (int i = 0; i < ledger->n_accounts; i++)
+        jobs += ledger->accounts[i]->kind == JM_ACCOUNT_JOB && ledger->accounts[i]->closed_ns == 0;
+    jm_packet_add(answer, JM_PACKET_MAX, "node", "%s", r->daemon->node);
+    add_u64(answer, "time_ns", (uint64_t)r->daemon->last_tick_boot_ns);
+    add_u64(answer, "energy_uj", energy_uj);
+    add_u64(answer, "charged_uj", energy_uj - unallocated_uj);
+    add_u64(answer, "unallocated_uj", unallocated_uj);
+    add_u64(answer, "jobs", jobs);
+    add_u64(answer, "estimated", is_estimated(ledger));
+}
+
 static void do_status(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
     char lifeless[JM_VALUE_MAX];
@@ -382,6 +455,8 @@ static const struct {
     {"region_last", false, do_region_last},
     {"region_begin", false, do_region_begin},
     {"region_end", false, do_region_end},
+    {"job_energy", false, do_job_energy},
+    {"node_energy", true, do_node_energy},
     {"status", false, do_status},
 };
 

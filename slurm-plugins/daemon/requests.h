@@ -40,6 +40,16 @@
  *
  * - region_begin, region_end: a job's process; name [owner=parent]. The end answers as region_last
  *
+ * - job_energy: a job's process; [look_on=1]: its step does no work of the job's, and has no part
+ * of its energy from now on. What the job, all its steps, was charged on this node up to some tick;
+ *   reads no instrument, and tells of ticks that are 1 / profile_max_hz apart at least. Answers
+ * node job, time_ns (CLOCK_BOOTTIME of the tick) seconds energy_uj, uncertainty_uj (k=2) and its
+ * parts systematic_uj common_uj random_uj ends_uj (k=1, ledger/ledger.h), estimated max_hz, and
+ * cpu_uj dram_uj gpu_uj of those that some channel tells apart, rest_uj
+ *
+ * - node_energy: privileged. Answers node time_ns (of the last tick), since the ledger began
+ * energy_uj charged_uj unallocated_uj over the outermost channels, jobs (open ones) estimated
+ *
  * - status: anybody. Answers version node accounts channels fault, cores (0: nobody told), lifeless
  *   (jobs' numbers: those that are open though nothing of them has been here for a while)
  */

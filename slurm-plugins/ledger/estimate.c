@@ -145,6 +145,8 @@ jm_estimate jm_ledger_estimate(const jm_ledger *ledger, const jm_account *accoun
         out.energy_uj += balance.energy_uj;
         out.idle_uj += balance.idle_uj;
         add_errors(&out, &balance);
+        out.ends_uj += sqrt(fmax(0, balance.common_uj2 - account->balance[c].common_uj2 +
+                                        balance.variance_uj2 - account->balance[c].variance_uj2));
         out.mixed |= !first && channel->info.method != out.method;
         if (first || channel->info.method > out.method)
             out.method = channel->info.method;

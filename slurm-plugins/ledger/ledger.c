@@ -308,7 +308,7 @@ static void charge_steps(const jm_ledger *ledger, const jm_account *job, const j
             continue;
         if (account->kind == JM_ACCOUNT_BATCH)
             charge_all(ledger, account->balance, wholes, of, 1, ticks);
-        if (account->kind == JM_ACCOUNT_STEP)
+        if (account->kind == JM_ACCOUNT_STEP && !account->looks_on)
             steps[n++] = account;
     }
     jm_sharers sharers = {.members = steps, .n = n, .unbound_is_ours = !any_is_bound(steps, n)};
@@ -551,6 +551,13 @@ void jm_ledger_gap(jm_ledger *ledger, int64_t gap_ns) {
     }
 }
 
+void jm_ledger_look_on(jm_ledger *ledger, jm_account *account) {
+    if (account->kind != JM_ACCOUNT_STEP || account->looks_on)
+        return;
+    account->looks_on = true;
+    jm_claims_leave(ledger, account);
+}
+
 void jm_account_note(jm_account *account, const char *text) {
     size_t used = strlen(account->note);
     jm_format(account->note + used, sizeof account->note - used, "%s%s", used ? "; " : "", text);
@@ -734,4 +741,8 @@ uint64_t jm_ledger_node_uj(const jm_ledger *ledger) {
         if (ledger->channels[c].outermost)
             sum += ledger->channels[c].total_uj;
     return sum;
+}
+
+uint64_t jm_ledger_unallocated_uj(const jm_ledger *ledger) {
+    return outermost_uj(ledger, ledger->unallocated);
 }

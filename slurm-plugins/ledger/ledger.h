@@ -100,6 +100,8 @@ typedef struct {
     double systematic_uj;                /* k=1; adds linearly over all */
     double common_uj;                    /* k=1; linearly over a job's nodes, not over jobs */
     double random_uj;                    /* k=1; in quadrature */
+    double ends_uj;                      /* k=1; what of the last two is of where it ends: what was
+                                            charged between two moments has that of both */
     double uncertainty_uj;               /* k=2, all together */
     double mean_w;
     jm_method method;
@@ -112,6 +114,13 @@ typedef struct {
     int64_t ns;          /* CLOCK_REALTIME of it, which names it */
     int64_t active_ns, gap_ns;
 } jm_told;
+
+/* What a job's user was last shown while it runs. */
+typedef struct {
+    int64_t boot_ns; /* CLOCK_BOOTTIME of the tick; 0: nothing */
+    int64_t active_ns;
+    jm_estimate estimate;
+} jm_shown;
 
 /* How an account uses CPU time, for ticks at which it is not read. */
 typedef struct {
@@ -132,6 +141,7 @@ typedef struct jm_account {
     uint32_t uid;
     int32_t pid;        /* slurmstepd; 0 for a JOB */
     bool watched;       /* its end will be told of; else each tick must look */
+    bool looks_on;      /* a step that does no work of its job's, and has no part of its energy */
     uint64_t pid_start; /* /proc/PID/stat field 22: with the pid, the process's name for ever */
     uint64_t cpus;      /* cores, as Slurm numbers them; 0: nobody said */
     jm_mode mode;
@@ -161,6 +171,7 @@ typedef struct jm_account {
 
     jm_balance *balance; /* one a channel */
     jm_told told, heard; /* last; and before that, which Slurm is known to have heard */
+    jm_shown shown;      /* JOB: last, to its user while it runs */
 
     /* A JOB none of whose processes is open rests: it is charged nothing. Its CPUs' part of what is
      * nobody's is noted, and given to it if it turns out to have been there. */
@@ -263,6 +274,9 @@ void jm_account_heard(jm_account *account, int64_t heard_ns);
  */
 void jm_ledger_close(jm_ledger *ledger, jm_account *account, int64_t now_ns, bool agreed);
 
+/* From now on the job's energy is divided among its other steps alone, if this is a step of its. */
+void jm_ledger_look_on(jm_ledger *ledger, jm_account *account);
+
 /* The job was there all the time: its rest is over, and what it cost is its own. */
 void jm_ledger_wake(jm_ledger *ledger, jm_account *job);
 
@@ -309,5 +323,7 @@ void jm_ledger_settle(jm_ledger *ledger, jm_account *job);
 
 /* The node's energy since the ledger began, over the outermost channels. */
 uint64_t jm_ledger_node_uj(const jm_ledger *ledger);
+/* And what of it no job has. */
+uint64_t jm_ledger_unallocated_uj(const jm_ledger *ledger);
 
 #endif

@@ -452,6 +452,23 @@ TEST(a_step_does_not_pay_for_the_one_before_it) {
     expect_equal(job->balance[0].energy_uj, (10 * 40 + 400) * J);
 }
 
+/* Its claim of before it said so is no step's, and what comes later is the others'. */
+TEST(a_step_that_looks_on_claims_nothing) {
+    jm_account *job = open_busy(1, 4, 0)->job;
+    jm_account *work = open_number(1, "0", 4, 1000000), *look = open_number(1, "1", 4, 1000000);
+    draw(100, 3, 0);
+    uint64_t before_uj = look->balance[0].energy_uj;
+    jm_ledger_look_on(&ledger, look);
+    draw(100, 3, 0);
+    tick(level += 100 * J, true);
+    uint64_t work_uj = work->balance[0].energy_uj;
+    draw(100, 3, 1);
+    expect_equal(look->balance[0].energy_uj, before_uj);
+    expect_equal(look->balance[0].claim.energy_uj, 0);
+    expect_equal(work->balance[0].energy_uj, work_uj + 3 * 100 * J);
+    expect_equal(job->balance[0].energy_uj, level);
+}
+
 /* While no step ran the job's script drew it, whatever the value is that comes while one does. */
 TEST(a_step_pays_for_nothing_from_before_it_came) {
     jm_account *job = open_busy(1, 4, 1000000)->job;
@@ -561,6 +578,8 @@ TEST(claims_sum_to_what_is_not_given_out) {
         }
         if (one && one->kind == JM_ACCOUNT_STEP && random_below(4) == 0)
             jm_ledger_close(&ledger, one, SECOND, false);
+        else if (one && one->kind == JM_ACCOUNT_STEP && random_below(4) == 0)
+            jm_ledger_look_on(&ledger, one);
         if (one && one->kind == JM_ACCOUNT_JOB && random_below(10) == 0)
             jm_ledger_close(&ledger, one, SECOND, false);
         bool back = random_below(6) == 0 && level > 200 * J;

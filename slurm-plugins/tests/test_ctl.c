@@ -92,12 +92,19 @@ TEST(who_was_not_told_a_node_says_which_it_took) {
     expect(!strstr(said_of("JOULEMARK_SOCKET=/nowhere/s " JM_CTL " status"), fix));
 }
 
-TEST(a_busy_daemon_is_waited_for) {
+/* Where a test's daemon is asked. */
+static int listen_at(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", test_path("s"));
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     expect_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
     expect_equal(listen(listener, 1), 0);
+    return listener;
+}
+
+TEST(a_busy_daemon_is_waited_for) {
+    const char *path = test_path("s");
+    int listener = listen_at(path);
     pid_t daemon = fork();
     if (daemon == 0) {
         char request[256];
@@ -107,8 +114,55 @@ TEST(a_busy_daemon_is_waited_for) {
         _exit(length > 0 && send(fd, "ok node=n7", 10, 0) == 10 ? 0 : 1);
     }
     close(listener);
-    expect_text(said_of(test_text("JOULEMARK_SOCKET=%s " JM_CTL " status", address.sun_path)),
-                "node: n7\n");
+    expect_text(said_of(test_text("JOULEMARK_SOCKET=%s " JM_CTL " status", path)), "node: n7\n");
+    waitpid(daemon, NULL, 0);
+}
+
+/* Says the same to whoever asks, as often as he asks. */
+static pid_t say_always(const char *answer, size_t length) {
+    int listener = listen_at(test_path("s"));
+    pid_t daemon = fork();
+    if (daemon != 0)
+        return close(listener), daemon;
+    for (int fd; (fd = accept(listener, NULL, NULL)) >= 0; close(fd))
+        for (char request[256]; recv(fd, request, sizeof request, 0) > 0;)
+            if (send(fd, answer, length, MSG_NOSIGNAL) < 0)
+                break;
+    _exit(1);
+}
+
+static int count(const char *text, const char *line) {
+    int n = 0;
+    while ((text = strstr(text, line))) {
+        text += strlen(line);
+        n++;
+    }
+    return n;
+}
+
+TEST(a_stream_lasts_as_long_as_its_input_and_is_no_finer_than_a_profile) {
+    static const char ANSWER[] = "ok node=n7 job=3 max_hz=20", LINE[] = "node=n7 job=3 max_hz=20\n";
+    pid_t daemon = say_always(ANSWER, sizeof ANSWER - 1);
+    char ask[512];
+    snprintf(ask, sizeof ask, "JOULEMARK_SOCKET=%s " JM_CTL, test_path("s"));
+    expect_text(said_of(test_text("%s job", ask)), LINE);
+    expect_text(said_of(test_text("%s job --every 1 < /dev/null", ask)), LINE);
+    int lines = count(said_of(test_text("sleep 1 | %s job --every 0.001 --look-on", ask)), LINE);
+    expect(lines >= 2 && lines <= 25, "%d", lines); /* it begins before the sleep does */
+    expect_part(said_of(test_text("%s node --every 0", ask)), "usage: ");
+    expect_part(said_of(test_text("%s job 7", ask)), "usage: ");
+    kill(daemon, SIGKILL);
+    waitpid(daemon, NULL, 0);
+}
+
+TEST(who_is_refused_asks_once) {
+    static const char ANSWER[] =
+        "error text=this%20process%20belongs%20to%20no%20job%20step%20here";
+    pid_t daemon = say_always(ANSWER, sizeof ANSWER - 1);
+    expect_text(said_of(test_text("JOULEMARK_SOCKET=%s " JM_CTL " job --every 1 || echo 1",
+                                  test_path("s"))),
+                "1\n");
+    kill(daemon, SIGKILL);
     waitpid(daemon, NULL, 0);
 }
 

@@ -69,6 +69,27 @@ TEST(batch_encloses_and_steps_divide) {
     check_books();
 }
 
+/* Its processor and GPU are lent to it by the others, and the CPU time of looking is its job's. */
+TEST(a_step_that_looks_on_has_no_part) {
+    begin_node(4, 40);
+    jm_account *work = open_step(1, "0", 102, 2), *look = open_step(1, "1", 103, 1);
+    jm_ledger_look_on(&ledger, look);
+    work->cpu_tick_ns = look->cpu_tick_ns = 500;
+    tick((uint64_t[]){100000000}, SECOND);
+    expect_equal(energy(look), 0);
+    expect_equal(energy(work), energy(work->job));
+    expect_equal(energy(work->job), 20000000 + 60000000); /* as it is charged without one */
+    jm_ledger_close(&ledger, work, 2, false);
+    tick((uint64_t[]){100000000}, SECOND);
+    expect_equal(energy(look), 0);
+    check_books();
+    jm_account *batch = open_step(2, "batch", 201, 1);
+    jm_ledger_look_on(&ledger, batch); /* it stands for its job */
+    batch->cpu_tick_ns = 1;
+    tick((uint64_t[]){100000000}, SECOND);
+    expect(energy(batch) > 0);
+}
+
 /* Whoever was not heard at the job's begin is heard later. */
 TEST(a_second_word_brings_what_the_first_did_not_know) {
     begin_node(4, 0);
@@ -319,7 +340,7 @@ TEST(books_balance_for_any_schedule) {
             jm_account *any = ledger.n_accounts
                                   ? ledger.accounts[random_below((uint64_t)ledger.n_accounts)]
                                   : NULL;
-            switch (random_below(6)) {
+            switch (random_below(7)) {
             case 0:
                 open_step(job, step, (int32_t)(job * 10) + step[0] % 8, random_below(5));
                 break;
@@ -336,6 +357,10 @@ TEST(books_balance_for_any_schedule) {
             case 3:
                 if (any && any->kind == JM_ACCOUNT_JOB && any->closed_ns != 0)
                     jm_ledger_settle(&ledger, any);
+                break;
+            case 4:
+                if (any && any->closed_ns == 0 && random_below(4) == 0)
+                    jm_ledger_look_on(&ledger, any);
                 break;
             default: {
                 uint64_t gains[4];

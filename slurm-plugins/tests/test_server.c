@@ -142,6 +142,54 @@ TEST(a_step_falls_back_on_the_answer_that_was_heard) {
     close(fd);
 }
 
+/* As fast as one can, while ticks come as fast as they can. */
+TEST(a_user_is_shown_no_ticks_closer_than_a_profiles) {
+    const int64_t rest_ns = 100000000; /* profile_max_hz is 10 */
+    char answer[JM_PACKET_MAX], request[JM_PACKET_MAX], first[JM_PACKET_MAX];
+    int fd = dial(), shown = 0;
+    snprintf(request, sizeof request, "open job=7 step=0 uid=%u job_cpus=4 step_cpus=4", getuid());
+    ask(fd, request, answer);
+    expect_text(answer, "ok");
+    ask(fd, "job_energy", first);
+    expect_part(first, "ok node=n1 job=7 time_ns=");
+    expect_part(first, " max_hz=10.000000 ");
+    usleep(300000);
+    ask(fd, "job_energy", answer); /* it makes no tick itself */
+    expect_text(answer, first);
+    int64_t begun_ns = jm_boot_ns(), last_ns = (int64_t)number_in(first, "time_ns");
+    while (jm_boot_ns() - begun_ns < 5 * rest_ns) {
+        ask(fd, "read scope=job", answer);
+        uint64_t most_uj = number_in(answer, "energy_uj");
+        ask(fd, "job_energy", answer);
+        int64_t time_ns = (int64_t)number_in(answer, "time_ns");
+        expect(number_in(answer, "energy_uj") <= most_uj);
+        expect(time_ns == last_ns || time_ns >= last_ns + rest_ns, "%s", answer);
+        shown += time_ns != last_ns;
+        last_ns = time_ns;
+    }
+    expect(shown >= 2 && shown <= 6, "%d", shown);
+    expect(number_in(answer, "energy_uj") > number_in(first, "energy_uj"));
+    close(fd);
+}
+
+TEST(a_node_has_what_jobs_are_charged_and_the_rest) {
+    char answer[JM_PACKET_MAX];
+    int fd = dial();
+    ask(fd, "open job=7 step=0 job_cpus=2 step_cpus=2", answer);
+    usleep(300000);
+    ask(fd, "read scope=job", answer);
+    uint64_t job_uj = number_in(answer, "energy_uj");
+    ask(fd, "node_energy", answer);
+    expect_part(answer, "ok node=n1 time_ns=");
+    expect_equal(number_in(answer, "jobs"), 1);
+    expect_equal(number_in(answer, "charged_uj"), job_uj);
+    expect_equal(number_in(answer, "energy_uj"), job_uj + number_in(answer, "unallocated_uj"));
+    expect(job_uj > 0 && number_in(answer, "unallocated_uj") > 0, "%s", answer);
+    ask(fd, "job_energy", answer); /* its user was not told, so it is nobody's to ask for */
+    expect_part(answer, "error text=this%20process%20belongs%20to%20no%20job");
+    close(fd);
+}
+
 /* A sensor of power tells of what lies between its periods by being read at the marks. */
 TEST(a_region_costs_what_sensors_show_at_its_marks) {
     char answer[JM_PACKET_MAX], request[JM_PACKET_MAX];

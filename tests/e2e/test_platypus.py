@@ -41,6 +41,24 @@ while time.monotonic() < end:
 print(json.dumps(questions))
 """
 
+# A thousand questions a second, alone and then beside marks, which make ticks.
+CURIOUS = """
+from joulemark.regions import _client, BEGIN
+link = connect()
+shown = []
+for marks in (False, True):
+    times, questions, end = {}, 0, time.monotonic() + 2
+    while time.monotonic() < end:
+        if marks:
+            _client.mark(BEGIN, "fast")
+        answer = ask(link, "job_energy")
+        fields = dict(word.split("=") for word in answer.split()[1:])
+        times[int(fields["time_ns"])] = int(fields["energy_uj"])
+        questions += 1
+    shown.append([questions, sorted(times.items())])
+print(json.dumps(shown))
+"""
+
 # A ring filled with nonsense, from a process that owns it.
 HOSTILE = """
 import random, struct
@@ -94,6 +112,18 @@ def test_a_profile_is_no_finer_for_marks(steady: Cluster) -> None:
     assert min(gaps_s) >= 0.9 * 0.1 - 1e-6  # profile_max_hz is 10
 
 
+def test_who_asks_without_end_is_shown_no_finer_than_a_profile(steady: Cluster) -> None:
+    done = outcome(steady, submit(steady, "--wrap", client(steady, "curious", CURIOUS)))
+    alone, marking = json.loads(steady.job_output(done.job))
+    assert alone[0] > 1000 and marking[0] > 100  # it was heard
+    assert len(alone[1]) <= 5  # as many as there were ticks without it, one a second
+    times_ns = [time_ns for time_ns, _ in alone[1] + marking[1]]
+    gaps_s = [(b - a) / 1e9 for a, b in zip(times_ns, times_ns[1:]) if b > a]
+    assert len(marking[1]) >= 5 and min(gaps_s) >= 0.1  # profile_max_hz is 10
+    last_j = marking[1][-1][1] / 1e6
+    assert 0 < last_j <= done.energy_j() + 0.01  # of what the job was charged in the end
+
+
 def test_a_hostile_ring_spoils_its_own_regions_alone(steady: Cluster) -> None:
     honest = submit(steady, "-n1", "--wrap", client(steady, "honest", HONEST), user=OTHER)
     hostile = submit(steady, "-n1", "--wrap", client(steady, "hostile", HOSTILE))
@@ -114,6 +144,7 @@ def test_accounts_and_rings_of_others_are_out_of_reach(steady: Cluster) -> None:
     theirs = submit(steady, "-n1", "--wrap", "sleep 20", user=OTHER)
     wait_for(lambda: steady.node("n1").stepds(theirs), what="the other's job to run")
     verbs = ["read", "read scope=job", "books", "node", f"end job={theirs}", "close"]
+    verbs += ["node_energy"]
     text = f"print(json.dumps([ask(connect(), verb) for verb in {verbs!r}]))"
     command = client(steady, "asks", text)
     inside = submit(steady, "-n1", "--wrap", command)
@@ -124,9 +155,10 @@ def test_accounts_and_rings_of_others_are_out_of_reach(steady: Cluster) -> None:
         assert all(
             answer.startswith("error") and "not%20permitted" in answer for answer in answers
         )
-    stray = client(steady, "stray", 'print(json.dumps(ask(connect(), "marks")))')
-    answer = json.loads(say_outside(steady, stray, USER))
-    assert answer.startswith("error") and "no%20job%20step" in answer
+    text = 'print(json.dumps([ask(connect(), verb) for verb in ("marks", "job_energy")]))'
+    stray = client(steady, "stray", text)
+    for answer in json.loads(say_outside(steady, stray, USER)):
+        assert answer.startswith("error") and "no%20job%20step" in answer
     status = client(steady, "status", 'print(json.dumps(ask(connect(), "status")))')
     words = json.loads(say_outside(steady, status, USER))
     assert "watts" not in words and "energy" not in words
