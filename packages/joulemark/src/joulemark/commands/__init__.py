@@ -16,6 +16,7 @@ COMMANDS = (
     "receive",
     "sacct",
     "job",
+    "top",
     "report",
     "compare",
     "diff",

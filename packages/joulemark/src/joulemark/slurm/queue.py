@@ -1,0 +1,56 @@
+# What the real squeue tells of jobs that run.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+
+from joulemark.errors import UserError
+from joulemark.slurm.allocations import cpu_seconds
+
+FIELDS = "%A|%i|%T|%D|%M|%j"  # the name is last: it may have any character
+OF_A_JOB = ("SLURM_", "SRUN_", "SBATCH_", "SALLOC_", "SQUEUE_", "JOULEMARK_SOCKET")
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that runs or is suspended."""
+
+    raw: int
+    job_id: str  # 12, 12_3 or 12+1
+    name: str
+    nodes: int
+    elapsed_s: float  # without the time in which it was suspended
+    suspended: bool
+
+
+def running(jobs: list[str]) -> list[Running]:
+    """These jobs, without any the user's own; those alone that run."""
+    chosen = ["-j", ",".join(jobs)] if jobs else ["--me"]
+    words = ["squeue", "-h", "-t", "RUNNING,SUSPENDED", "-o", FIELDS, *chosen]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", env=own_environment()
+        )
+    except OSError as error:
+        raise UserError(f"squeue: {error.strerror}: Slurm's commands must be on PATH") from None
+    if done.returncode != 0 and "Invalid job id" not in done.stderr:  # it is gone
+        raise UserError(f"squeue: {' '.join(done.stderr.split())}")
+    return [_parsed(line) for line in done.stdout.splitlines()]
+
+
+def _parsed(line: str) -> Running:
+    raw, job_id, state, nodes, elapsed, name = line.split("|", 5)
+    return Running(
+        int(raw), job_id, name, int(nodes), cpu_seconds(elapsed), suspended=state == "SUSPENDED"
+    )
+
+
+def own_environment() -> dict[str, str]:
+    """Without what a job that this runs in has set for its own steps."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(OF_A_JOB) or name == "SLURM_CONF"
+    }

@@ -1,0 +1,253 @@
+# A user's running jobs: one step of each looks on and tells what its nodes were charged.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
+from joulemark.slurm import queue
+from joulemark.slurm.queue import Running
+from joulemark.top import columns, readings
+from joulemark.top.readings import OnNode, Reading, Sum
+from joulemark.top.streams import STEP_NAME, Streams, joulemarkctl
+
+# So often slurmctld is asked which jobs run.
+LIST_S = 10.0
+HEADS = ("Job", "Name", "Nodes", "Elapsed", "Now [W]", "+-", "Mean [W]", "So far [J]", "+-")
+HEADS += ("CPU [W]", "GPU [W]")
+OPTIONAL = ((1,), (10,), (9,), (3,), (6,))
+LEGEND = "+-: k=2. Now: since the reading before. -: not known (yet)."
+LEGEND_PART = "2 of 3: so many of its nodes tell."
+
+
+@dataclass
+class Job:
+    """One that runs, and what its nodes have told."""
+
+    running: Running
+    listed_s: float  # time.monotonic() of when squeue had it last
+    nodes: dict[str, OnNode] = field(default_factory=dict)
+    said: str = ""  # last, by srun or joulemarkctl, that is no reading
+    asked: bool = False  # its program runs
+    told: bool = False  # something since that was started
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Without the time in which it was suspended."""
+        still = self.running.suspended
+        return self.running.elapsed_s + (0.0 if still else now_s - self.listed_s)
+
+    @property
+    def has_power(self) -> bool:
+        """On all of its nodes."""
+        told = sum(node.before is not None for node in self.nodes.values())
+        return told >= self.running.nodes
+
+
+class Jobs:
+    """What is watched: the user's jobs, or those that were named."""
+
+    def __init__(self, named: list[str], every_s: float):
+        self._named = named
+        self._asked_every_s = every_s
+        self._streams = Streams()
+        self._jobs: dict[int, Job] = {}
+        self._refused: set[int] = set()
+        self._listed_s = 0.0
+        self._news: list[str] = []
+        self._problems: list[str] = []
+        self.failed = False  # something could not be told of
+
+    def __enter__(self) -> Jobs:
+        self._list()
+        found = {name for job in self._jobs.values() for name in _names(job.running)}
+        for name in self._named:
+            if name not in found:
+                self._fail(f"job {name}: does not run; if it has: joulemark sacct -j {name}")
+        if not self._named and not self._jobs:
+            self._news.append("no job of yours runs")
+        return self
+
+    def __exit__(self, *reason) -> None:
+        self._streams.__exit__(*reason)
+
+    @property
+    def every_s(self) -> float:
+        """What was asked for, but no finer than the nodes let it be."""
+        nodes = [node for job in self._jobs.values() for node in job.nodes.values()]
+        return max([self._asked_every_s, *(1 / node.last.max_hz for node in nodes)])
+
+    @property
+    def is_over(self) -> bool:
+        """None is left."""
+        return not self._jobs
+
+    def wait(self, moment_s: float, *, for_all: bool = False) -> None:
+        """Takes in what comes up to a moment, or, for_all, until all have told of their power."""
+        for raw, line in self._streams.until(moment_s):
+            if line is None:
+                self._stopped(raw)
+            else:
+                self._take(self._jobs[raw], line)
+            if for_all and all(job.has_power for job in self._jobs.values()):
+                return
+            if self.is_over:
+                return
+        if time.monotonic() - self._listed_s >= LIST_S:
+            self._list()
+
+    def news(self) -> list[str]:
+        """What happened since it was asked last."""
+        news, self._news = self._news, []
+        return news
+
+    def problems(self) -> list[str]:
+        """What could not be told of since it was asked last."""
+        problems, self._problems = self._problems, []
+        return problems
+
+    def _list(self) -> None:
+        self._listed_s = time.monotonic()
+        for one in queue.running(self._named):
+            if one.raw not in self._refused:
+                job = self._jobs.setdefault(one.raw, Job(one, self._listed_s))
+                job.running, job.listed_s = one, self._listed_s
+                if not job.asked:
+                    self._start(job)
+
+    def _start(self, job: Job) -> None:
+        job.asked, job.told = True, False
+        raw, nodes = job.running.raw, job.running.nodes
+        step = ["srun", f"--jobid={raw}", "--overlap", f"--job-name={STEP_NAME}", "--quiet"]
+        step += [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
+        step += ["--cpus-per-task=1", "--cpu-bind=none", "--mpi=none", "--gres=none"]
+        step += ["--kill-on-bad-exit=0", "--wait=0"]  # what ends on one node goes on on others
+        ask = [joulemarkctl(), "job", "--look-on", f"--every={self._asked_every_s:g}"]
+        self._streams.start(raw, [*step, *ask])
+
+    def _take(self, job: Job, line: str) -> None:
+        reading = Reading.parse(line)
+        if reading is None:
+            job.said = line.strip() or job.said
+            return
+        now_s = time.monotonic()
+        job.told = True
+        if reading.node in job.nodes:
+            job.nodes[reading.node].take(reading, now_s)
+        else:
+            job.nodes[reading.node] = OnNode(reading, now_s)
+
+    def _stopped(self, raw: int) -> None:
+        """The job has ended, or its step has, or was refused."""
+        job = self._jobs[raw]
+        begun_s = time.monotonic()
+        self._list()
+        job.asked = False  # where it runs still it is asked again when jobs are listed next
+        if job.listed_s < begun_s:
+            del self._jobs[raw]
+            self._news.append(self._last_word(job))
+        elif not job.told:
+            del self._jobs[raw]
+            self._refused.add(raw)
+            self._fail(f"job {job.running.job_id}: {job.said or 'srun ended without a word'}")
+
+    def _fail(self, text: str) -> None:
+        self.failed = True
+        self._problems.append(text)
+
+    def _last_word(self, job: Job) -> str:
+        if not job.nodes:
+            return f"job {job.running.job_id} ended before its nodes told anything"
+        last = self._sum(job)
+        mark = ESTIMATE_MARK if last.estimated else ""
+        return (
+            f"job {job.running.job_id} ended; last {mark}{last.energy_j:.1f} J "
+            f"+- {last.error_j:.1f} J (k=2)"
+        )
+
+    def _sum(self, job: Job) -> Sum:
+        told = [node for node in job.nodes.values() if self._is_heard(node)]
+        return readings.of_job(job.nodes.values(), told)
+
+    def _is_heard(self, node: OnNode) -> bool:
+        return time.monotonic() - node.heard_s <= columns.silent_s(self.every_s)
+
+    # ---- for people ----
+
+    def table(self) -> tuple[Text, list[str]]:
+        """The jobs, and what must be known to read them."""
+        jobs = list(self._jobs.values())
+        sums = [self._sum(job) for job in jobs]
+        whole = readings.total(sums)
+        energies = columns.Joules([*(one.energy_j for one in sums), whole.energy_j])
+        rows = [
+            [*self._about(job), *_cells(one, energies, bool(job.nodes))]
+            for job, one in zip(jobs, sums)
+        ]
+        body = [("value", row) for row in rows]
+        if len(rows) > 1:
+            body.append(("total", ["all", "", "", "", *_cells(whole, energies, True)]))
+        notes = [LEGEND]
+        notes += [LEGEND_ESTIMATED] if whole.estimated else []
+        notes += [LEGEND_PART] if any(" of " in row[2] for row in rows) else []
+        if self.every_s > self._asked_every_s:
+            notes.append(f"Every {self.every_s:g} s: no finer, by the site's profile_max_hz.")
+        notes += [f"Job {job.running.job_id}: {job.said}" for job in jobs if job.said]
+        heads = [energies.head(head) for head in HEADS]
+        return Text(columns.clock(), heads, body, OPTIONAL), notes
+
+    def _about(self, job: Job) -> list[str]:
+        tell, nodes = sum(map(self._is_heard, job.nodes.values())), job.running.nodes
+        return [
+            job.running.job_id,
+            job.running.name,
+            f"{tell} of {nodes}" if job.nodes and tell < nodes else str(nodes),
+            columns.elapsed(job.elapsed_s(time.monotonic())),
+        ]
+
+    # ---- for programs ----
+
+    def record(self) -> dict:
+        """Joules, watts, seconds; null: not known."""
+        return {
+            "time": time.time(),
+            "jobs": [self._job_record(job) for job in self._jobs.values()],
+            "news": self.news(),
+        }
+
+    def _job_record(self, job: Job) -> dict:
+        one, known = self._sum(job), bool(job.nodes)
+        return {
+            "job_id": job.running.job_id,
+            "job_id_raw": job.running.raw,
+            "name": job.running.name,
+            "nodes": job.running.nodes,
+            "nodes_told": sorted(job.nodes),
+            "elapsed_s": job.elapsed_s(time.monotonic()),
+            "power_w": one.power_w,
+            "power_error_w": one.error_w,
+            "mean_w": one.mean_w,
+            "energy_j": one.energy_j if known else None,
+            "energy_error_j": one.error_j if known else None,
+            "cpu_w": one.cpu_w,
+            "gpu_w": one.gpu_w,
+            "estimated": one.estimated,
+        }
+
+
+def _names(job: Running) -> set[str]:
+    """By which it may have been asked for: an array's or heterogeneous job's own number, too."""
+    return {str(job.raw), job.job_id, job.job_id.partition("_")[0].partition("+")[0]}
+
+
+def _cells(one: Sum, energies: columns.Joules, known: bool) -> list[str]:
+    mark = ESTIMATE_MARK if one.estimated else ""
+    return [
+        columns.watts(one.power_w, mark),
+        columns.watts(one.error_w),
+        columns.watts(one.mean_w, mark),
+        energies.cell(one.energy_j, mark) if known else "-",
+        energies.error(one.error_j) if known else "-",
+        columns.watts(one.cpu_w, mark),
+        columns.watts(one.gpu_w, mark),
+    ]

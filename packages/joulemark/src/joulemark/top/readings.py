@@ -1,0 +1,160 @@
+# What joulemarkctl tells of a job on one node, and sums over nodes and jobs with their errors.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+UJ_PER_J = 1e6
+NS_PER_S = 1e9
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A job's energy on a node so far; errors are k=1."""
+
+    node: str
+    time_ns: int  # of the node's own clock
+    seconds: float
+    energy_uj: int
+    systematic_uj: float
+    common_uj: float
+    random_uj: float
+    ends_uj: float
+    estimated: bool
+    max_hz: float
+    cpu_uj: int | None
+    gpu_uj: int | None
+
+    @classmethod
+    def parse(cls, line: str) -> Reading | None:
+        """None: it is something else that was said."""
+        words = dict(word.partition("=")[::2] for word in line.split())
+        try:
+            return cls(
+                words["node"],
+                int(words["time_ns"]),
+                float(words["seconds"]),
+                int(words["energy_uj"]),
+                *(float(words[f"{name}_uj"]) for name in ("systematic", "common", "random")),
+                float(words["ends_uj"]),
+                words["estimated"] == "1",
+                float(words["max_hz"]),
+                *(int(words[name]) if name in words else None for name in ("cpu_uj", "gpu_uj")),
+            )
+        except (KeyError, ValueError):
+            return None
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Energy and power of a job, or of several; errors are k=1, by how they add up."""
+
+    energy_j: float = 0.0
+    mean_w: float | None = None
+    power_w: float | None = None
+    cpu_w: float | None = None
+    gpu_w: float | None = None
+    systematic_j: float = 0.0
+    random_j: float = 0.0
+    systematic_w: float = 0.0
+    random_w: float = 0.0
+    estimated: bool = False
+
+    @property
+    def error_j(self) -> float:
+        """k=2."""
+        return 2 * math.hypot(self.systematic_j, self.random_j)
+
+    @property
+    def error_w(self) -> float | None:
+        """k=2, of the power now."""
+        return None if self.power_w is None else 2 * math.hypot(self.systematic_w, self.random_w)
+
+
+def total(sums: Iterable[Sum]) -> Sum:
+    """Over jobs: systematic errors add up, others in quadrature."""
+    sums = list(sums)
+    return Sum(
+        energy_j=sum(one.energy_j for one in sums),
+        **{
+            name: known_sum(getattr(one, name) for one in sums)
+            for name in ("mean_w", "power_w", "cpu_w", "gpu_w")
+        },
+        systematic_j=sum(one.systematic_j for one in sums),
+        random_j=math.hypot(*(one.random_j for one in sums)),
+        systematic_w=sum(one.systematic_w for one in sums),
+        random_w=math.hypot(*(one.random_w for one in sums)),
+        estimated=any(one.estimated for one in sums),
+    )
+
+
+def known_sum(values: Iterable[float | None]) -> float | None:
+    """Of those that are known; None: none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+@dataclass
+class OnNode:
+    """The last two readings of a job on a node that are of different moments."""
+
+    last: Reading
+    heard_s: float  # time.monotonic() of when anything came last
+    before: Reading | None = field(default=None)
+
+    def take(self, reading: Reading, now_s: float) -> None:
+        self.heard_s = now_s
+        if reading.time_ns > self.last.time_ns:
+            self.last, self.before = reading, self.last
+
+    def rate(self, name: str) -> float | None:
+        """Of a field in uJ, in W."""
+        if self.before is None:
+            return None
+        new, old = getattr(self.last, name), getattr(self.before, name)
+        if new is None or old is None:
+            return None
+        return (new - old) / UJ_PER_J / self._between_s
+
+    @property
+    def _between_s(self) -> float:
+        return (self.last.time_ns - self.before.time_ns) / NS_PER_S
+
+    @property
+    def random_w(self) -> float:
+        """Of the power between the two: what came to the error, and that of both ends."""
+        if self.before is None:
+            return 0.0
+        new, old = self.last, self.before
+        grown = _square(new.common_uj, new.random_uj) - _square(old.common_uj, old.random_uj)
+        return math.sqrt(max(0.0, grown + 2 * old.ends_uj**2)) / UJ_PER_J / self._between_s
+
+
+def _square(*parts: float) -> float:
+    return sum(part * part for part in parts)
+
+
+def of_job(all_nodes: Iterable[OnNode], heard: list[OnNode]) -> Sum:
+    """Over a job's nodes: what is alike on them adds up. Those that are heard have a power now.
+
+    The error of the power is taken for alike on all: nodes of a job work together.
+    """
+    last = [one.last for one in all_nodes]
+    common_j = sum(one.common_uj for one in last) / UJ_PER_J
+    random_j = math.hypot(*(one.random_uj for one in last)) / UJ_PER_J
+    return Sum(
+        energy_j=sum(one.energy_uj for one in last) / UJ_PER_J,
+        mean_w=known_sum(
+            one.energy_uj / UJ_PER_J / one.seconds if one.seconds > 0 else None for one in last
+        ),
+        power_w=known_sum(one.rate("energy_uj") for one in heard),
+        cpu_w=known_sum(one.rate("cpu_uj") for one in heard),
+        gpu_w=known_sum(one.rate("gpu_uj") for one in heard),
+        systematic_j=sum(one.systematic_uj for one in last) / UJ_PER_J,
+        random_j=math.hypot(common_j, random_j),
+        systematic_w=sum(one.rate("systematic_uj") or 0.0 for one in heard),
+        random_w=sum(one.random_w for one in heard),
+        estimated=any(one.estimated for one in last),
+    )

@@ -1,0 +1,152 @@
+# Rounds of a table: in place on a terminal, one below the other elsewhere, a line of JSON a round.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import sys
+import time
+from dataclasses import replace
+from typing import Protocol
+
+from joulemark import layout
+from joulemark.layout import Text
+
+# The first round waits so long for those who have not told yet.
+FIRST_S = 15.0
+
+
+class Watched(Protocol):
+    """What is shown; a context, which is over when nothing is left of it."""
+
+    every_s: float
+    is_over: bool
+
+    def wait(self, moment_s: float, *, for_all: bool = False) -> None:
+        """Takes in what comes up to a moment of time.monotonic(), or until all have told."""
+
+    def news(self) -> list[str]:
+        """What happened since it was asked last."""
+
+    def problems(self) -> list[str]:
+        """What could not be told of since it was asked last."""
+
+    def table(self) -> tuple[Text, list[str]]:
+        """For people: a table, the last row of which may be a total, and notes."""
+
+    def record(self) -> dict:
+        """For programs."""
+
+
+def run(watched: Watched, form: str, once: bool) -> None:
+    """Until nothing is left to be watched, or somebody ends it; once: one round."""
+    with contextlib.suppress(KeyboardInterrupt), _ended_in_order(), watched, _screen(form) as show:
+        if not once:
+            show.begin(watched)
+        if not watched.is_over:
+            watched.wait(time.monotonic() + FIRST_S, for_all=True)
+        while True:
+            show.round(watched)
+            if once or watched.is_over:
+                return
+            watched.wait(time.monotonic() + watched.every_s)
+
+
+@contextlib.contextmanager
+def _ended_in_order():
+    """Who asks it to end, as who types Ctrl-C, has it end what it has started."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = {one: signal.signal(one, interrupt) for one in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _screen(form: str):
+    if form == "json":
+        return _Records()
+    return _Terminal() if sys.stdout.isatty() else _Lines()
+
+
+class _Lines:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def begin(self, watched: Watched) -> None:
+        """Nothing to show yet."""
+
+    def round(self, watched: Watched) -> None:
+        _say(watched.problems())
+        for text in watched.news():
+            print(text)
+        if not watched.is_over:
+            table, notes = watched.table()
+            print(layout.as_terminal([table], notes, to_terminal=False))
+        sys.stdout.flush()
+
+
+class _Records(_Lines):
+    def round(self, watched: Watched) -> None:
+        _say(watched.problems())
+        print(json.dumps(watched.record()), flush=True)
+
+
+def _say(problems: list[str]) -> None:
+    for text in problems:
+        print(f"joulemark: {text}", file=sys.stderr)
+
+
+class _Terminal:
+    """Its last table stays when it ends."""
+
+    def __enter__(self):
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(highlight=False, markup=False)
+        self._live = Live(console=self._console, auto_refresh=False)
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *reason):
+        self._live.__exit__(*reason)
+
+    def begin(self, watched: Watched) -> None:
+        """Who is asked."""
+        self.round(watched)
+
+    def round(self, watched: Watched) -> None:
+        from rich.text import Text as Styled
+
+        for text in [*watched.problems(), *watched.news()]:
+            self._console.print(text)
+        shown = "" if watched.is_over else self._drawn(*watched.table())
+        self._live.update(Styled.from_ansi(shown), refresh=True)
+
+    def _drawn(self, table: Text, notes: list[str]) -> str:
+        """As much of it as there is room for."""
+        lines = shutil.get_terminal_size().lines
+        text = layout.as_terminal([table], notes, to_terminal=True).rstrip("\n")
+        over = text.count("\n") + 1 - (lines - 1)
+        if over > 0:
+            text = layout.as_terminal([_cut(table, over)], notes, to_terminal=True).rstrip("\n")
+        return text
+
+
+def _cut(table: Text, over: int) -> Text:
+    """Shorter by so many lines; the total stays, and so do the first."""
+    total = [row for row in table.body if row[0] == "total"]
+    rows = [row for row in table.body if row[0] != "total"]
+    kept = rows[: max(0, len(rows) - over - 1)]
+    more = [f"{len(rows) - len(kept)} more", *[""] * (len(table.heads) - 1)]
+    return replace(table, body=[*kept, ("value", more), *total])

@@ -1,0 +1,240 @@
+# `joulemark top`: what joulemarkctl tells, by an srun that is none, while jobs come and go.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from joulemark.top import readings
+from joulemark.top.readings import OnNode, Reading
+
+# As joulemarkctl has it; the time and what grows with it are put in.
+LINE = (
+    "node=n{node} job={job} time_ns={time_ns} seconds={s:.6f} energy_uj={uj} uncertainty_uj=1 "
+    "systematic_uj={sys} common_uj=3000.000000 random_uj=4000.000000 ends_uj=100.000000 "
+    "estimated=1 max_hz=10.000000 cpu_uj={cpu} rest_uj=5"
+)
+# 100 W on each node, 70 of them processors'; a job whose file in the folder is gone has ended.
+SRUN = f"""\
+#!{sys.executable}
+import os, select, sys, time
+words = dict(word.partition("=")[::2] for word in sys.argv if word.startswith("--"))
+job, nodes = words["--jobid"], int(words["--nodes"])
+path = os.path.join(os.path.dirname(sys.argv[0]), "job-" + job)
+open(path + ".srun", "a").write(" ".join([str(os.getpid()), *sys.argv[1:], chr(10)]))
+if job == "14":
+    sys.exit("srun: error: Unable to create step for job 14: Access/permission denied")
+begun = time.monotonic()
+while os.path.exists(path):
+    s = 10 + time.monotonic() - begun
+    for node in range(1, nodes + 1):
+        print({LINE!r}.format(node=node, job=job, time_ns=int(s * 1e9), s=s, uj=int(s * 1e8),
+                              sys=s * 1e6, cpu=int(s * 7e7)), flush=True)
+    if select.select([0], [], [], 0.1)[0] and not os.read(0, 100):
+        sys.exit()
+print("srun: error: step terminated")
+"""
+SQUEUE = """\
+#!/bin/sh
+echo "$*" >> "$0.words"
+cat "${0%squeue}"job-?? 2>/dev/null || :
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """A folder with the commands; a file job-NN, squeue's line of it, is a job that runs."""
+    for name, text in {"srun": SRUN, "squeue": SQUEUE, "joulemarkctl": ""}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("joulemark.top.jobs.LIST_S", 0.2)
+    return tmp_path
+
+
+def begin(cluster, raw, name="wrap", nodes=1, elapsed="1:02", job_id=None):
+    line = f"{raw}|{job_id or raw}|RUNNING|{nodes}|{elapsed}|{name}\n"
+    (cluster / f"job-{raw}").write_text(line)
+
+
+def sruns(cluster, raw):
+    """The processes that were started for a job, with their words."""
+    lines = (cluster / f"job-{raw}.srun").read_text().splitlines()
+    return [(int(line.split()[0]), line.split()[1:]) for line in lines]
+
+
+def is_gone(pid, patience_s=10):
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def reading(time_s, energy_j, node="n1", **changes):
+    about = {"systematic_uj": energy_j * 1e4, "common_uj": 3e5, "random_uj": 4e5, "ends_uj": 1e5}
+    about.update(estimated=False, max_hz=10.0, cpu_uj=None, gpu_uj=None, **changes)
+    return Reading(node, int(time_s * 1e9), time_s, int(energy_j * 1e6), **about)
+
+
+def test_what_joulemarkctl_prints_is_read():
+    line = LINE.format(node=1, job=7, time_ns=5, s=2.5, uj=9, sys=1.5, cpu=3)
+    assert Reading.parse(line) == Reading(
+        "n1", 5, 2.5, 9, 1.5, 3000.0, 4000.0, 100.0, True, 10.0, 3, None
+    )
+    assert Reading.parse("srun: error: node=n1 is down") is None
+    assert Reading.parse(line.replace("=9", "=x")) is None
+
+
+def test_sums_have_their_errors():
+    """Over nodes what is alike adds up; over jobs what is systematic alone."""
+    nodes = []
+    for name in ("n1", "n2"):
+        node = OnNode(reading(10, 1000, name), 0.0)
+        node.take(reading(10, 1000, name), 0.0)  # the same moment: nothing new
+        assert node.rate("energy_uj") is None
+        node.take(reading(12, 1300, name, random_uj=5e5), 0.0)
+        nodes.append(node)
+    one = readings.of_job(nodes, nodes)
+    assert one.power_w == pytest.approx(2 * 150) and one.cpu_w is None
+    assert one.mean_w == pytest.approx(2 * 1300 / 12)
+    systematic_j, common_j, random_j = 2 * 13, 2 * 0.3, 0.5 * 2**0.5
+    square = systematic_j**2 + common_j**2 + random_j**2
+    assert one.error_j == pytest.approx(2 * square**0.5)
+    grown_j = (0.5**2 - 0.4**2 + 2 * 0.1**2) ** 0.5
+    assert one.error_w == pytest.approx(2 * ((2 * 3 / 2) ** 2 + (2 * grown_j / 2) ** 2) ** 0.5)
+    both = readings.total([one, one])
+    assert both.energy_j == 2 * one.energy_j and both.systematic_j == 2 * one.systematic_j
+    assert both.random_j == pytest.approx(2**0.5 * one.random_j)
+    silent = readings.of_job(nodes, nodes[:1])
+    assert silent.power_w == pytest.approx(150) and silent.energy_j == one.energy_j
+
+
+def test_one_round(cluster, site):
+    begin(cluster, 12, nodes=2)
+    begin(cluster, 13, name="a|b", elapsed="1-00:00:01", job_id="13_1")
+    out = site.out("top", "--once", "--every", "0.2")
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line}
+    assert rows["12"][1:3] == ["wrap", "2"] and rows["13_1"][1:3] == ["a|b", "1"]
+    assert rows["12"][3].startswith("00:01:0") and rows["13_1"][3].startswith("1-00:00:0")
+    assert rows["12"][4:7] == ["~200", "4.00", "~200"] and rows["all"][1] == "~300"
+    assert rows["12"][9:] == ["~140", "-"] and "ESTIMATED" in out and "\x1b" not in out
+    assert 2000 <= float(rows["12"][7].strip("~")) <= 2400
+    ((pid, words),) = sruns(cluster, 12)
+    assert "--overlap" in words and "--look-on" in words and f"{cluster}/joulemarkctl" in words
+    assert is_gone(pid)
+    assert "--me" in (cluster / "squeue.words").read_text()
+
+
+def test_records_for_programs(cluster, site):
+    begin(cluster, 12, nodes=2)
+    (job,) = json.loads(site.out("top", "--once", "--json"))["jobs"]
+    assert job["nodes_told"] == ["n1", "n2"] and job["gpu_w"] is None
+    assert job["power_w"] == pytest.approx(200, rel=1e-3)
+    assert job["energy_error_j"] == pytest.approx(0.02 * job["energy_j"], rel=1e-3)
+
+
+def test_what_cannot_be_watched_is_named(cluster, site):
+    begin(cluster, 12)
+    begin(cluster, 14)
+    code, out, err = site.run("top", "--once", "12", "14", "15")
+    assert code == 1 and "~100" in out
+    assert "job 14: srun: error: Unable to create step for job 14: Access/perm" in err
+    assert "job 15: does not run" in err
+    assert "-j 12,14,15" in (cluster / "squeue.words").read_text()
+    (cluster / "job-12").unlink()
+    (cluster / "job-14").unlink()
+    assert site.out("top") == "no job of yours runs\n"
+
+
+def follow(*words):
+    """The command, which looks for new jobs often."""
+    code = (
+        "import sys; from joulemark import cli; from joulemark.top import jobs; jobs.LIST_S = 0.2"
+    )
+    code += "; sys.exit(cli.main(sys.argv[1:]))"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "top", *words], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_jobs_come_and_go(cluster):
+    begin(cluster, 12)
+    with follow("--every", "0.1") as top:
+        assert any(line.startswith("12 ") for line in top.stdout)
+        begin(cluster, 13)
+        assert any(line.startswith("13 ") for line in top.stdout)
+        (cluster / "job-12").unlink()
+        line = next(line for line in top.stdout if "ended" in line)
+        (last,) = re.findall(r"^job 12 ended; last ~([\d.]+) J \+- [\d.]+ J \(k=2\)$", line)
+        assert 1000 <= float(last) <= 4000
+        (cluster / "job-13").unlink()
+        rest = top.stdout.read()
+    assert "job 13 ended" in rest and "\n12 " not in rest and top.returncode == 0
+    assert len(sruns(cluster, 12)) == 1
+
+
+def test_a_step_that_is_lost_is_begun_again(cluster):
+    begin(cluster, 12)
+    lost = 0
+    with follow("--every", "0.1") as top:
+        for line in top.stdout:
+            if line.startswith("12 ") and len(found := sruns(cluster, 12)) > lost:
+                lost += 1
+                os.kill(found[-1][0], signal.SIGKILL)
+            if lost == 3:
+                break
+        (cluster / "job-12").unlink()
+        assert "job 12 ended" in top.stdout.read()
+
+
+@pytest.mark.parametrize("end", ["\x03", signal.SIGTERM, signal.SIGKILL])
+def test_who_ends_it_leaves_nothing_behind(cluster, end):
+    """In a terminal: the table stays in place, and Ctrl-C is no failure."""
+    begin(cluster, 12)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "joulemark", "top", "--every", "0.3"])
+    seen, asked, deadline = "", False, time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            if select.select([terminal], [], [], 0.1)[0]:
+                seen += os.read(terminal, 65536).decode()
+        except OSError:  # it has ended
+            break
+        if not asked and seen.count("~100") >= 3:
+            asked = True
+            if isinstance(end, str):
+                os.write(terminal, end.encode())
+            else:
+                os.kill(pid, end)
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert status == (signal.SIGKILL if end == signal.SIGKILL else 0), seen
+    assert "\x1b[1A" in seen  # up to where the table began
+    for srun, _ in sruns(cluster, 12):
+        assert is_gone(srun)
+
+
+def test_nobody_is_asked_more_often_than_a_profile_is_sampled(cluster, site):
+    begin(cluster, 12)
+    out = site.out("top", "--once", "--every", "0.001")
+    assert "Every 0.1 s: no finer, by the site's profile_max_hz." in out
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "1e9", "nan"])
+def test_a_time_that_is_none_is_refused(site, capsys, text):
+    with pytest.raises(SystemExit):
+        site.run("top", "--every", text)
+    assert f"'{text}' is not a time in seconds" in capsys.readouterr().err
