@@ -23,3 +23,19 @@ def number(text: str, is_sound: Callable[[float], bool], what: str, unit: str = 
     if not is_sound(value):
         raise argparse.ArgumentTypeError(f"'{text}' is not {what}")
     return value
+
+
+def seconds(text: str, least: float = 0.0) -> float:
+    """More than 0, or at least so many, up to an hour."""
+    return number(text, lambda s: 0 < s <= 3600 and s >= least, "a time in seconds up to 3600")
+
+
+def add_wait(parser: argparse.ArgumentParser) -> None:
+    """--wait, of what visits nodes."""
+    parser.add_argument(
+        "--wait",
+        type=seconds,
+        default=5.0,
+        metavar="SECONDS",
+        help="how long for a place on a node that others use (default: 5)",
+    )

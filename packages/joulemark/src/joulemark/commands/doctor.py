@@ -8,7 +8,7 @@ import json
 import time
 
 from joulemark import output
-from joulemark.commands.arguments import number
+from joulemark.commands import arguments
 from joulemark.errors import UserError
 
 SUMMARY = "find what is set up wrongly before a site's jobs do"
@@ -41,20 +41,10 @@ SHARED_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where to look."""
     parser.add_argument("--nodes", metavar="LIST", help="also these nodes, n[1-4] or `all`")
-    parser.add_argument(
-        "--wait",
-        type=_seconds,
-        default=5.0,
-        metavar="SECONDS",
-        help="how long for a place on a node that others use (default: 5)",
-    )
+    arguments.add_wait(parser)
     parser.add_argument("--node", metavar="NAME", help="this machine's name as a node")
     output.add_format(parser, output.ANSWERS)
     output.add_json(parser)
-
-
-def _seconds(text: str) -> float:
-    return number(text, lambda seconds: 0 < seconds <= 3600, "a time in seconds up to 3600")
 
 
 def run(options: argparse.Namespace) -> int:

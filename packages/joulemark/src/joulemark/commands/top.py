@@ -5,55 +5,71 @@ from __future__ import annotations
 import argparse
 
 from joulemark import output
+from joulemark.commands import arguments
+from joulemark.errors import UserError
 
-SUMMARY = "show what running jobs use, again and again"
+SUMMARY = "show what running jobs, or nodes, use, again and again"
 EPILOG = """\
 Your running jobs, or those named (12, 12_3, 12+1): a step of each, by srun --overlap, looks on and
 tells what the job was charged on its nodes. It has no part of the job's energy itself; sacct has a
 row more, joulemark-top, and the job's next step the next number. Only whose job it is may do so.
 Figures are no finer than a profile: profile_max_hz.
 
+--nodes, for operators: what nodes draw, of which Slurm itself tells in one answer, as old as
+AcctGatherNodeFreq lets it be. With --split, or where that is 0, a job on each node, with a CPU of
+it, has its daemon tell what jobs are charged, what is nobody's, and how many jobs there are, as
+root and privileged_users may ask; nodes are visited as by `joulemark doctor --nodes`.
+
 In a terminal the table stays in place; in a pipe or file it comes once more each round. It ends
 when no job is left, with Ctrl-C, or, --once, after the first round. What a job has used when it
 ends is told; `sacct` and `joulemark job` have it exactly a few seconds later.
 --format json has a line a round: joules, watts, seconds; null: not known.
 
-Exit: 0; 1 where a job that was named does not run, or srun was refused: stderr says why.
+Exit: 0; 1 where a job that was named does not run, srun was refused, or a node gave no answer.
 
 examples:
   joulemark top
   joulemark top 12 13_4 --every 10
   joulemark top --once --format json
+  joulemark top --nodes all
+  joulemark top --nodes n[1-4] --split
 """
-LEAST_S, MOST_S = 0.001, 3600.0
+LEAST_S = 0.001
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to watch, and how often."""
     parser.add_argument("jobs", nargs="*", metavar="ID", help="12, 12_3 or 12+1 (default: yours)")
     parser.add_argument(
-        "--every", type=_seconds, default=2.0, metavar="SECONDS", help="a round (default: 2)"
+        "--every", type=_every, default=2.0, metavar="SECONDS", help="a round (default: 2)"
     )
     parser.add_argument("--once", action="store_true", help="one round")
+    parser.add_argument("--nodes", metavar="LIST", help="nodes instead, n[1-4] or `all`")
+    parser.add_argument(
+        "--split", action="store_true", help="of nodes, also what jobs are charged of their power"
+    )
+    arguments.add_wait(parser)
     output.add_format(parser, output.ANSWERS)
     output.add_json(parser)
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not LEAST_S <= seconds <= MOST_S:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a time in seconds up to {MOST_S:g}")
-    return seconds
+def _every(text: str) -> float:
+    return arguments.seconds(text, LEAST_S)
 
 
 def run(options: argparse.Namespace) -> int:
     """Shows rounds; 1 if something could not be watched."""
     from joulemark.top import screen
-    from joulemark.top.jobs import Jobs
 
-    watched = Jobs(options.jobs, options.every)
+    if options.nodes:
+        from joulemark.top import sources
+
+        if options.jobs:
+            raise UserError(f"{options.jobs[0]}: name jobs or --nodes, not both")
+        watched = sources.choose(options.nodes, options.every, options.split, options.wait)
+    else:
+        from joulemark.top.jobs import Jobs
+
+        watched = Jobs(options.jobs, options.every)
     screen.run(watched, options.format, options.once)
     return 1 if watched.failed else 0

@@ -29,19 +29,13 @@ def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
 
     nodes: a host list, or `all`; wait_s: how long for a node's place.
     """
-    if nodes == "all":
-        written = f"{site.conf.path}: NodeName"
-        lists = [hostlist.expand(line["nodename"], written) for line in site.conf.nodes]
-        names = [name for names in lists for name in names]
-    else:
-        names = hostlist.expand(nodes)
-    away = _away()
-    for name in names:
-        if name in away:
+    named, gone = names(site, nodes), away()
+    for name in named:
+        if name in gone:
             fix = "asked when it is back: `joulemark doctor --nodes` again"
-            yield Finding("node", ERROR, "sinfo", away[name], fix, name)
+            yield Finding("node", ERROR, "sinfo", gone[name], fix, name)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = [pool.submit(_visit_one, site, name, wait_s) for name in names if name not in away]
+        asked = [pool.submit(_visit_one, site, name, wait_s) for name in named if name not in gone]
         answers = as_completed(asked)
         if not sys.stdout.isatty():  # else the findings themselves show it
             answers = progress.counted(answers, "nodes asked", len(asked))
@@ -49,7 +43,16 @@ def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
             yield from one.result()
 
 
-def _away() -> dict[str, str]:
+def names(site: Site, nodes: str) -> list[str]:
+    """Those of a host list, or `all` of slurm.conf's."""
+    if nodes != "all":
+        return hostlist.expand(nodes)
+    written = f"{site.conf.path}: NodeName"
+    lists = [hostlist.expand(line["nodename"], written) for line in site.conf.nodes]
+    return [name for one in lists for name in one]
+
+
+def away() -> dict[str, str]:
     """Nodes that srun would wait for in vain, and what Slurm says of them."""
     answer = ask("sinfo", "-h", "-N", "-o", "%N|%T|%E")
     lines = (line.split("|", 2) for line in answer.out.splitlines() if line.count("|") >= 2)
@@ -60,10 +63,14 @@ def _away() -> dict[str, str]:
     }
 
 
-def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
-    command = ["sh", "-c", LOOK, sys.executable]
+def srun(name: str, wait_s: float, *options: str) -> list[str]:
+    """The words before a command that runs as a task on the node; wait_s: for a place there."""
     immediate = f"--immediate={max(1, math.ceil(wait_s))}"
-    words = ["srun", "-Q", f"-w{name}", "-N1", "-n1", immediate, *command]
+    return ["srun", "-Q", f"-w{name}", "-N1", "-n1", immediate, *options]
+
+
+def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
+    words = [*srun(name, wait_s), "sh", "-c", LOOK, sys.executable]
     before = time.time()
     try:
         done = subprocess.run(
