@@ -20,7 +20,7 @@ from joulemark.top.readings import OnNode, Reading
 LINE = (
     "node=n{node} job={job} time_ns={time_ns} seconds={s:.6f} energy_uj={uj} uncertainty_uj=1 "
     "systematic_uj={sys} common_uj=3000.000000 random_uj=4000.000000 ends_uj=100.000000 "
-    "estimated=1 max_hz=10.000000 cpu_uj={cpu} rest_uj=5"
+    "estimated=1 max_hz=5.000000 cpu_uj={cpu} rest_uj=5"
 )
 # 100 W on each node, 70 of them processors'; a job whose file in the folder is gone has ended.
 SRUN = f"""\
@@ -91,7 +91,7 @@ def reading(time_s, energy_j, node="n1", **changes):
 def test_what_joulemarkctl_prints_is_read():
     line = LINE.format(node=1, job=7, time_ns=5, s=2.5, uj=9, sys=1.5, cpu=3)
     assert Reading.parse(line) == Reading(
-        "n1", 5, 2.5, 9, 1.5, 3000.0, 4000.0, 100.0, True, 10.0, 3, None
+        "n1", 5, 2.5, 9, 1.5, 3000.0, 4000.0, 100.0, True, 5.0, 3, None
     )
     assert Reading.parse("srun: error: node=n1 is down") is None
     assert Reading.parse(line.replace("=9", "=x")) is None
@@ -227,14 +227,36 @@ def test_who_ends_it_leaves_nothing_behind(cluster, end):
         assert is_gone(srun)
 
 
+def test_of_many_jobs_some_are_watched(cluster, site, monkeypatch):
+    monkeypatch.setattr("joulemark.top.jobs.MOST_JOBS", 2)
+    for raw in range(20, 25):
+        begin(cluster, raw)
+    out = site.out("top", "--once", "--every", "0.2")
+    assert "\n21 " in out and "\n22 " not in out and "3 more jobs run" in out
+
+
+def test_slurmctld_may_be_away_for_a_moment(cluster):
+    begin(cluster, 12)
+    with follow("--every", "0.1") as top:
+        assert any(line.startswith("12 ") for line in top.stdout)
+        squeue = (cluster / "squeue").read_text()
+        (cluster / "squeue").write_text("#!/bin/sh\necho 'squeue: error: away' >&2; exit 1\n")
+        time.sleep(0.6)
+        (cluster / "squeue").write_text(squeue)
+        assert sum(line.startswith("12 ") for line, _ in zip(top.stdout, range(100))) >= 10
+        (cluster / "job-12").unlink()
+        assert "job 12 ended" in top.stdout.read()
+    assert top.returncode == 0
+
+
 def test_nobody_is_asked_more_often_than_a_profile_is_sampled(cluster, site):
     begin(cluster, 12)
-    out = site.out("top", "--once", "--every", "0.001")
-    assert "Every 0.1 s: no finer, by the site's profile_max_hz." in out
+    out = site.out("top", "--once", "--every", "0.1")
+    assert "Every 0.2 s: no finer, by the site's profile_max_hz." in out
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "soon", "1e9", "nan"])
+@pytest.mark.parametrize("text", ["0", "0.09", "soon", "1e9", "nan"])
 def test_a_time_that_is_none_is_refused(site, capsys, text):
     with pytest.raises(SystemExit):
         site.run("top", "--every", text)
-    assert f"'{text}' is not a time in seconds" in capsys.readouterr().err
+    assert f"'{text}' is not a time in seconds from 0.1 up to 3600" in capsys.readouterr().err

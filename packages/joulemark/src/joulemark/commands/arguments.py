@@ -27,7 +27,8 @@ def number(text: str, is_sound: Callable[[float], bool], what: str, unit: str = 
 
 def seconds(text: str, least: float = 0.0) -> float:
     """More than 0, or at least so many, up to an hour."""
-    return number(text, lambda s: 0 < s <= 3600 and s >= least, "a time in seconds up to 3600")
+    bounds = f"{f'from {least:g} ' if least else ''}up to 3600"
+    return number(text, lambda s: least <= s <= 3600 and s > 0, f"a time in seconds {bounds}")
 
 
 def add_wait(parser: argparse.ArgumentParser) -> None:

@@ -34,7 +34,7 @@ examples:
   joulemark top --nodes all
   joulemark top --nodes n[1-4] --split
 """
-LEAST_S = 0.001
+LEAST_S = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
 from joulemark.slurm import queue
 from joulemark.slurm.queue import Running
@@ -14,6 +15,7 @@ from joulemark.top.streams import STEP_NAME, Streams, joulemarkctl
 
 # So often slurmctld is asked which jobs run.
 LIST_S = 10.0
+MOST_JOBS = 100  # each takes an srun here
 HEADS = ("Job", "Name", "Nodes", "Elapsed", "Now [W]", "+-", "Mean [W]", "So far [J]", "+-")
 HEADS += ("CPU [W]", "GPU [W]")
 OPTIONAL = ((1,), (10,), (9,), (3,), (6,))
@@ -53,6 +55,7 @@ class Jobs:
         self._streams = Streams()
         self._jobs: dict[int, Job] = {}
         self._refused: set[int] = set()
+        self._more = 0  # jobs that run beside these
         self._listed_s = 0.0
         self._news: list[str] = []
         self._problems: list[str] = []
@@ -94,7 +97,7 @@ class Jobs:
             if self.is_over:
                 return
         if time.monotonic() - self._listed_s >= LIST_S:
-            self._list()
+            self._list_again()
 
     def news(self) -> list[str]:
         """What happened since it was asked last."""
@@ -107,13 +110,23 @@ class Jobs:
         return problems
 
     def _list(self) -> None:
-        self._listed_s = time.monotonic()
+        self._listed_s, self._more = time.monotonic(), 0
         for one in queue.running(self._named):
-            if one.raw not in self._refused:
-                job = self._jobs.setdefault(one.raw, Job(one, self._listed_s))
-                job.running, job.listed_s = one, self._listed_s
-                if not job.asked:
-                    self._start(job)
+            if one.raw in self._refused:
+                continue
+            if one.raw not in self._jobs and len(self._jobs) >= MOST_JOBS:
+                self._more += 1
+                continue
+            job = self._jobs.setdefault(one.raw, Job(one, self._listed_s))
+            job.running, job.listed_s = one, self._listed_s
+            if not job.asked:
+                self._start(job)
+
+    def _list_again(self) -> None:
+        try:
+            self._list()
+        except UserError as error:  # slurmctld may be away for a moment
+            self._problems.append(str(error))
 
     def _start(self, job: Job) -> None:
         job.asked, job.told = True, False
@@ -141,7 +154,7 @@ class Jobs:
         """The job has ended, or its step has, or was refused."""
         job = self._jobs[raw]
         begun_s = time.monotonic()
-        self._list()
+        self._list_again()
         job.asked = False  # where it runs still it is asked again when jobs are listed next
         if job.listed_s < begun_s:
             del self._jobs[raw]
@@ -192,6 +205,8 @@ class Jobs:
         notes += [LEGEND_PART] if any(" of " in row[2] for row in rows) else []
         if self.every_s > self._asked_every_s:
             notes.append(f"Every {self.every_s:g} s: no finer, by the site's profile_max_hz.")
+        if self._more:
+            notes.append(f"{self._more} more jobs run; name those that you want to see.")
         notes += [f"Job {job.running.job_id}: {job.said}" for job in jobs if job.said]
         heads = [energies.head(head) for head in HEADS]
         return Text(columns.clock(), heads, body, OPTIONAL), notes
@@ -212,6 +227,7 @@ class Jobs:
         return {
             "time": time.time(),
             "jobs": [self._job_record(job) for job in self._jobs.values()],
+            "more": self._more,
             "news": self.news(),
         }
 
