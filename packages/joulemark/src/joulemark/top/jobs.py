@@ -199,7 +199,8 @@ class Jobs:
         ]
         body = [("value", row) for row in rows]
         if len(rows) > 1:
-            body.append(("total", ["all", "", "", "", *_cells(whole, energies, True)]))
+            told = any(job.nodes for job in jobs)
+            body.append(("total", ["all", "", "", "", *_cells(whole, energies, told)]))
         notes = [LEGEND]
         notes += [LEGEND_ESTIMATED] if whole.estimated else []
         notes += [LEGEND_PART] if any(" of " in row[2] for row in rows) else []
