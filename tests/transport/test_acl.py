@@ -34,29 +34,24 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield started
 
 
-def section(broker: Broker, name: str) -> str:
-    folder = broker.folder
-    return (
-        f"mqtt: {{host: localhost, port: {broker.port}, ca_file: {folder}/ca.crt,"
-        f" cert_file: {folder}/{name}.crt, key_file: {folder}/{name}.key}}\n"
-    )
-
-
 @pytest.fixture
 def node(joulemarkd: Path, tmp_path: Path, broker: Broker) -> Iterator[TestNode]:
     """n1, by the certificate of its name."""
-    keys = f"transport: mqtt\nstore: {tmp_path}/store.sqlite\n" + section(broker, "%n")
+    folder = broker.folder
+    keys = (
+        f"transport: mqtt\nstore: {tmp_path}/store.sqlite\n"
+        f"mqtt: {{host: localhost, port: {broker.port}, ca_file: {folder}/ca.crt,"
+        f" cert_file: {folder}/%n.crt, key_file: {folder}/%n.key}}\n"
+    )
     (tmp_path / "records").mkdir()
     with TestNode(joulemarkd, tmp_path, keys) as started:
         yield started
 
 
 @pytest.fixture
-def receiver(node: TestNode, broker: Broker, tmp_path: Path) -> Iterator[Receiver]:
-    config = tmp_path / "receiver.yaml"
-    of_node, own = section(broker, "%n"), section(broker, "joulemark-receive")
-    config.write_text(node.config.read_text().replace(of_node, own))
-    with Receiver(config, tmp_path) as started:
+def receiver(node: TestNode, tmp_path: Path) -> Iterator[Receiver]:
+    """By its own certificate: of one configuration, %n is whoever reads it."""
+    with Receiver(node.config, tmp_path) as started:
         yield started
 
 

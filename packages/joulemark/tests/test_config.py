@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from joulemark import config, hostlist
-from joulemark.accounting import receive
+from joulemark.broker import Broker
 from joulemark.errors import UserError
 
 GOOD = "cluster: demo\nrecord_dir: /r\nstore: /s.sqlite\n"
@@ -61,13 +61,30 @@ def test_the_broker_s_defaults(tmp_path):
     path = tmp_path / "joulemark.yaml"
     for tls, port in (("", 1883), (", ca_file: /ca.pem", 8883), (", tls: true", 8883)):
         path.write_text(GOOD + f"mqtt: {{host: broker{tls}}}\n")
-        broker = receive.Broker.load(path, None, None)
+        broker = Broker.load(path, "n1", None, None)
         assert (broker.host, broker.port, broker.topic) == ("broker", port, "joulemark")
         assert broker.tls == bool(tls)
     path.write_text(GOOD + "mqtt: {host: b, port: 7, user: u, password_file: /p, topic: t}\n")
-    broker = receive.Broker.load(path, "me", "mine")
+    broker = Broker.load(path, "n1", "me", "mine")
     assert (broker.port, broker.user, broker.password_file, broker.topic) == (7, "me", "mine", "t")
-    assert receive.Broker.load(path, None, None).user == "u"
+    assert Broker.load(path, "n1", None, None).user == "u"
+
+
+def test_each_finds_its_own_key_by_one_configuration(tmp_path):
+    path = tmp_path / "joulemark.yaml"
+    files = "ca_file: /50%%/ca.pem, cert_file: /%n.pem, key_file: /%n.key"
+    path.write_text(GOOD + f"mqtt: {{host: b, {files}}}\n")
+    broker = Broker.load(path, "joulemark-top", None, None)
+    found = (broker.ca_file, broker.cert_file, broker.key_file)
+    assert list(map(str, found)) == ["/50%/ca.pem", "/joulemark-top.pem", "/joulemark-top.key"]
+
+
+def test_a_key_that_cannot_be_read_is_named(tmp_path):
+    pytest.importorskip("paho.mqtt.client")
+    path = tmp_path / "joulemark.yaml"
+    path.write_text(GOOD + "mqtt: {host: b, tls: true, cert_file: /nowhere/%n.pem}\n")
+    with pytest.raises(UserError, match=r"/nowhere/joulemark-top\.pem: .*: check ca_file,"):
+        Broker.load(path, "joulemark-top", None, None).client("x")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +104,7 @@ def test_error_in_the_broker_s_section_names_file_line_and_key(tmp_path, text, e
     path = tmp_path / "joulemark.yaml"
     path.write_text(GOOD + text)
     with pytest.raises(UserError) as caught:
-        receive.Broker.load(path, None, None)
+        Broker.load(path, "n1", None, None)
     assert str(caught.value).startswith(f"{path}{expected}")
 
 

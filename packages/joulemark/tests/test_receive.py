@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from joulemark import config, secret
 from joulemark.accounting import receive
 from joulemark.accounting.receive import Arrived, Refused
+from joulemark.broker import Broker
 from joulemark.errors import UserError
 from joulemark.store import session
 
@@ -179,7 +180,7 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         sync(descriptor)
 
     monkeypatch.setattr(receive.os, "fsync", slow_sync)
-    broker = receive.Broker("localhost", 1883, "joulemark", None, None, False, None, None, None)
+    broker = Broker("localhost", 1883, "joulemark", None, None, False, None, None, None)
     place = config.Place.parse(str(tmp_path / "store"))
     receiver = receive.Receiver(config.Config(CLUSTER, tmp_path, place), broker)
 
@@ -245,7 +246,7 @@ def test_a_password_file_may_lack_its_last_newline(tmp_path, end):
     path = tmp_path / "password"
     path.write_text(f"open sésame {end}", encoding="utf-8")
     path.chmod(0o600)
-    broker = receive.Broker("localhost", 1883, "joulemark", "u", str(path), False, *[None] * 3)
+    broker = Broker("localhost", 1883, "joulemark", "u", str(path), False, *[None] * 3)
     assert broker.password() == "open sésame "
     assert session.read_password(config.Place.parse("mysql://u@host/db", path)) == "open sésame "
 

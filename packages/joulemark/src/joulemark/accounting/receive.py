@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import config as site
-from joulemark import secret
 from joulemark.accounting import folders, noderecord
-from joulemark.errors import UserError, module_missing
+from joulemark.broker import Broker, is_refusal
+from joulemark.errors import UserError
 from joulemark.profile.node import is_later
 
+NAME = "joulemark-receive"  # at the broker: site/mosquitto.acl
 QOS = 1
 SESSION_S = 7 * 86400  # how long the broker keeps what comes while no receiver runs
 WRITERS = 8  # fsyncs overlap
@@ -46,46 +47,6 @@ class Arrived:
     name: str  # relative to record_dir
     payload: bytes
     replaces: bool  # a record that only says that there is none replaces no other
-
-
-@dataclass(frozen=True)
-class Broker:
-    """The `mqtt:` section of joulemark.yaml; joulemarkd --check judges it as a whole."""
-
-    host: str
-    port: int
-    topic: str
-    user: str | None
-    password_file: Path | str | None
-    tls: bool
-    ca_file: Path | None
-    cert_file: Path | None
-    key_file: Path | None
-
-    @staticmethod
-    def load(path: Path, user: str | None, password_file: str | None) -> Broker:
-        """From the site's configuration; a user of the receiver's own goes before the nodes'."""
-        section = site.broker(path)
-        given = section.flag("tls")
-        files = {
-            key: section.maybe_path(key)
-            for key in ("password_file", "ca_file", "cert_file", "key_file")
-        }
-        tls = files["ca_file"] is not None if given is None else given
-        named, secret = section.maybe("user", "our name at the broker"), files.pop("password_file")
-        return Broker(
-            host=section.maybe("host", "such as broker.example.org"),
-            port=section.whole("port", 1, 65535) or (8883 if tls else 1883),
-            topic=section.maybe("topic", "such as joulemark") or "joulemark",
-            user=named if user is None else user,
-            password_file=secret if user is None else password_file,
-            tls=tls,
-            **files,
-        )
-
-    def password(self) -> str | None:
-        """From a file that only we may read."""
-        return secret.read(Path(self.password_file)) if self.password_file else None
 
 
 # -- what a message is ---------------------------------------------------------------------------
@@ -213,30 +174,11 @@ class Receiver:
     def __init__(self, config: site.Config, broker: Broker) -> None:
         self.config, self.broker = config, broker
         self.writers = [ThreadPoolExecutor(1) for _ in range(WRITERS)]
-        self.client = self._make_client()
+        self.client = broker.client(f"{NAME}-{config.cluster}")
+        self.client.on_connect = self._on_connect
+        self.client.on_disconnect = self._on_disconnect
+        self.client.on_message = self._on_message
         self.stop, self.status = threading.Event(), 0
-
-    def _make_client(self):
-        try:
-            import paho.mqtt.client as mqtt
-        except ImportError:
-            raise module_missing("transport: mqtt", "paho-mqtt", "mqtt") from None
-        # paho 2 wants to be told which calls it shall make; 1.6 knows one way only
-        newer = getattr(mqtt, "CallbackAPIVersion", None)
-        words = [newer.VERSION1] if newer else []
-        client = mqtt.Client(
-            *words, client_id=f"joulemark-receive-{self.config.cluster}", protocol=mqtt.MQTTv5
-        )
-        if self.broker.user is not None:
-            client.username_pw_set(self.broker.user, self.broker.password())
-        if self.broker.tls:
-            own = (self.broker.cert_file, self.broker.key_file)
-            client.tls_set(self.broker.ca_file, *own)
-        client.reconnect_delay_set(1, 15)
-        client.on_connect = self._on_connect
-        client.on_disconnect = self._on_disconnect
-        client.on_message = self._on_message
-        return client
 
     def run(self) -> int:
         """Until SIGTERM or SIGINT."""
@@ -271,7 +213,7 @@ class Receiver:
         return f"{self.broker.topic}/{self.config.cluster}"
 
     def _on_connect(self, client, _data, _flags, reason, _properties) -> None:
-        if reason.is_failure if hasattr(reason, "is_failure") else reason.value >= 128:
+        if is_refusal(reason):
             log(f"the broker refuses us: {reason}")
             return
         log("the broker takes us")
@@ -314,4 +256,4 @@ def run(user: str | None, password_file: str | None) -> int:
     if not config.record_dir.is_dir():
         raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    return Receiver(config, Broker.load(path, user, password_file)).run()
+    return Receiver(config, Broker.load(path, NAME, user, password_file)).run()

@@ -11,7 +11,8 @@ has record_dir, as a user who may write there; `joulemark merge` finds the recor
 had written them. Nodes keep what has no receipt yet, so nothing is lost while this, the broker or
 the network is away, and what comes twice counts once. Prints a line a record.
 
-The broker is that of the configuration's `mqtt:`; it must let us read TOPIC/CLUSTER/record/# and
+The broker is that of the configuration's `mqtt:`, where %n in a path is joulemark-receive for us,
+so that one file serves the nodes, too. It must let us read TOPIC/CLUSTER/record/# and
 TOPIC/CLUSTER/profile/#, and write TOPIC/CLUSTER/receipt/#. Let a node write under
 TOPIC/CLUSTER/+/NODE alone: then no node can send another's records.
 
