@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The forwarder's way to `joulemark receive` by an MQTT broker.
+// The forwarder's way to `joulemark receive` by an MQTT broker; over the same connection the node's
+// energy is told while `joulemark top --nodes` asks for it.
 //
 // A broker's acknowledgement says that the broker has a file, and a broker may lose what it has. So
 // a file leaves the outbox when the receiver says that it is on the site's disk; until then it is
 // sent again now and then. The receiver writes the same file name each time, so that it counts
 // once.
 #include "broker.h"
+#include "client.h"
 #include "clock.h"
 #include "forward.h"
 #include "log.h"
+#include "watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_FLIGHT_MAX = 64, TOPIC_MAX = 512, CONNECT_MS = 100, IDLE_MS = 1000, QOS = 1 };
+enum {
+    IN_FLIGHT_MAX = 64,
+    TOPIC_MAX = 512,
+    CONNECT_MS = 100,
+    IDLE_MS = 1000,
+    QOS = 1,
+    QOS_LIVE = 0
+};
 /* Where the kernel does not tell of changes. */
-static const int64_t LOOK_NS = 20 * JM_NS_PER_S;
+static const int64_t NS_PER_MS = 1000000, LOOK_NS = 20 * JM_NS_PER_S;
 /* How long a receipt may take before the file is sent again; doubled each time. */
 static const int64_t PATIENCE_NS = 10 * JM_NS_PER_S, PATIENCE_MOST_NS = 600 * JM_NS_PER_S;
 
@@ -39,7 +49,9 @@ typedef struct {
     int64_t looked_ns;
     sent_file sent[IN_FLIGHT_MAX];
     int n_sent;
-    char receipts[TOPIC_MAX];
+    jm_client daemon;
+    jm_watch watch;
+    char receipts[TOPIC_MAX], watched[TOPIC_MAX], live[TOPIC_MAX];
 } mail;
 
 /* CRC-32 as zlib's: tells one version of a file from another. */
@@ -100,12 +112,9 @@ static void forget(mail *self, sent_file *file) {
 }
 
 /* "c.12.n1.json 8c736521": this version of this file is on the site's disk. */
-static void on_receipt(void *context, const char *topic, const void *payload, size_t size,
-                       bool retained) {
-    mail *self = context;
+static void take_receipt(mail *self, const void *payload, size_t size) {
     char text[JM_PATH_MAX + 16], sum[16];
-    (void)topic;
-    if (retained || !jm_format(text, sizeof text, "%.*s", (int)size, (const char *)payload))
+    if (!jm_format(text, sizeof text, "%.*s", (int)size, (const char *)payload))
         return;
     char *blank = strrchr(text, ' ');
     if (!blank)
@@ -120,6 +129,17 @@ static void on_receipt(void *context, const char *topic, const void *payload, si
     jm_outbox_discard(&file->parcel);
     forget(self, file);
     self->look = true; /* there is room for another */
+}
+
+static void on_message(void *context, const char *topic, const void *payload, size_t size,
+                       bool retained) {
+    mail *self = context;
+    if (retained)
+        return; /* nobody knows of when it is */
+    if (strcmp(topic, self->watched) == 0)
+        jm_watch_ask(&self->watch, payload, size, jm_boot_ns());
+    else
+        take_receipt(self, payload, size);
 }
 
 static void on_acknowledged(void *context, int id, const char *refused) {
@@ -203,6 +223,34 @@ static void send_due(mail *self) {
     send_again(self);
 }
 
+/* ---- the node's energy, while somebody looks ---- */
+
+/* The daemon's own words, as `joulemarkctl node` prints them. One that does not answer is missed by
+ * who looks, and is asked again. */
+static void tell_energy(mail *self) {
+    char text[JM_PACKET_MAX];
+    jm_packet answer;
+    jm_message why;
+    int64_t now_ns = jm_boot_ns();
+    if (jm_watch_rest_ns(&self->watch, now_ns) > 0)
+        return;
+    jm_watch_told(&self->watch, now_ns);
+    if (jm_client_ask(&self->daemon, "node_energy", JM_REPLY_TIMEOUT_MS, &answer, &why) != 0)
+        return;
+    jm_packet_begin(text, sizeof text, "");
+    for (int i = 0; i < answer.n_fields; i++)
+        jm_packet_add(text, sizeof text, answer.fields[i].key, "%s", answer.fields[i].value);
+    const char *line = text + strlen(" ");
+    self->mqtt->publish(self->broker, self->live, line, strlen(line), QOS_LIVE);
+}
+
+static int idle_ms(const mail *self) {
+    int64_t rest_ns = jm_watch_rest_ns(&self->watch, jm_boot_ns());
+    return rest_ns < IDLE_MS * NS_PER_MS ? (int)(rest_ns / NS_PER_MS) + 1 : IDLE_MS;
+}
+
+/* ---- the connection ---- */
+
 /* What was under way when the connection broke may be lost: all of it is new again. */
 static void note_connection(mail *self) {
     bool up = self->mqtt->is_up(self->broker);
@@ -217,16 +265,26 @@ static void note_connection(mail *self) {
     self->was_up = up;
 }
 
+static bool find_topics(mail *self) {
+    const char *cluster = self->forward->config->cluster, *node = self->forward->node;
+    const char *top = prefix(self->forward->config);
+    return jm_format(self->receipts, TOPIC_MAX, "%s/%s/receipt/%s", top, cluster, node) &&
+           jm_format(self->watched, TOPIC_MAX, "%s/%s/watch", top, cluster) &&
+           jm_format(self->live, TOPIC_MAX, "%s/%s/live/%s", top, cluster, node);
+}
+
+/* A broker where nodes may not be watched takes records all the same. */
 static bool open_mail(mail *self, jm_message *why) {
     const jm_config *config = self->forward->config;
     const jm_broker_hooks hooks = {
-        .context = self, .message = on_receipt, .acknowledged = on_acknowledged};
+        .context = self, .message = on_message, .acknowledged = on_acknowledged};
     self->mqtt = jm_module_symbol("mqtt", "jm_broker_module", why);
     if (!self->mqtt || !(self->broker = self->mqtt->open(&config->mqtt, &hooks, why)))
         return false;
-    if (jm_format(self->receipts, sizeof self->receipts, "%s/%s/receipt/%s", prefix(config),
-                  config->cluster, self->forward->node) &&
-        self->mqtt->subscribe(self->broker, self->receipts, QOS))
+    jm_watch_begin(&self->watch, config->profile_max_hz);
+    jm_format(self->daemon.socket, sizeof self->daemon.socket, "%s", config->socket);
+    if (find_topics(self) && self->mqtt->subscribe(self->broker, self->receipts, QOS, true) &&
+        self->mqtt->subscribe(self->broker, self->watched, QOS_LIVE, false))
         return true;
     jm_message_set(why, "out of memory");
     return false;
@@ -235,7 +293,7 @@ static bool open_mail(mail *self, jm_message *why) {
 int jm_forward_to_broker(const jm_forward *forward) {
     static mail self;
     jm_message why;
-    self = (mail){.forward = forward};
+    self = (mail){.forward = forward, .daemon = JM_CLIENT_INIT};
     if (!open_mail(&self, &why)) {
         jm_error("transport mqtt: %s; records wait in the outbox", why.text);
         return 1;
@@ -243,11 +301,14 @@ int jm_forward_to_broker(const jm_forward *forward) {
     while (!jm_forward_stopping()) {
         self.mqtt->turn(self.broker, self.was_up ? 0 : CONNECT_MS);
         note_connection(&self);
-        int wait_ms = self.was_up ? IDLE_MS : 0;
+        int wait_ms = self.was_up ? idle_ms(&self) : 0;
         self.look |= jm_forward_wait(forward, self.mqtt->socket(self.broker), wait_ms);
-        if (self.was_up)
+        if (self.was_up) {
             send_due(&self);
+            tell_energy(&self);
+        }
     }
+    jm_client_close(&self.daemon);
     self.mqtt->close(self.broker);
     return 0;
 }

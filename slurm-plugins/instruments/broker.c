@@ -27,9 +27,11 @@ struct jm_broker {
     struct {
         char *topic;
         int qos;
+        bool needed;
+        int id; /* of the packet that asked for it last */
     } * subscriptions;
     int n_subscriptions;
-    int ungranted; /* subscriptions that the broker has not confirmed */
+    int ungranted; /* needed subscriptions that the broker has not confirmed */
     bool begun;    /* libmosquitto has a connection, or is making one */
     bool connected;
     bool failed; /* this connection is no good: begin another */
@@ -53,11 +55,14 @@ static void set_fault(jm_broker *broker, const char *what) {
 /* ---- what libmosquitto calls ---- */
 
 static void subscribe_all(jm_broker *broker) {
-    broker->ungranted = broker->n_subscriptions;
-    for (int i = 0; i < broker->n_subscriptions; i++)
-        if (mosquitto_subscribe(broker->connection, NULL, broker->subscriptions[i].topic,
+    broker->ungranted = 0;
+    for (int i = 0; i < broker->n_subscriptions; i++) {
+        broker->ungranted += broker->subscriptions[i].needed;
+        if (mosquitto_subscribe(broker->connection, &broker->subscriptions[i].id,
+                                broker->subscriptions[i].topic,
                                 broker->subscriptions[i].qos) != MOSQ_ERR_SUCCESS)
             broker->failed = true;
+    }
 }
 
 static void on_connect(struct mosquitto *connection, void *opaque, int code, int flags,
@@ -88,14 +93,15 @@ static void on_disconnect(struct mosquitto *connection, void *opaque, int code,
 static void on_subscribe(struct mosquitto *connection, void *opaque, int id, int count,
                          const int *granted, const mosquitto_property *properties) {
     jm_broker *broker = opaque;
-    (void)connection, (void)id, (void)properties;
-    for (int i = 0; i < count; i++) {
-        if (granted[i] < MQTT_RC_UNSPECIFIED) {
-            broker->ungranted--;
+    (void)connection, (void)properties;
+    for (int i = 0; i < broker->n_subscriptions; i++) {
+        if (broker->subscriptions[i].id != id || !broker->subscriptions[i].needed)
             continue;
-        }
-        set_fault(broker, "the broker refuses the subscription; check `topic:` and what `user:` "
-                          "may read");
+        if (count == 1 && granted[0] < MQTT_RC_UNSPECIFIED)
+            broker->ungranted--;
+        else
+            set_fault(broker, "the broker refuses the subscription; check `topic:` and what "
+                              "`user:` may read");
     }
 }
 
@@ -236,7 +242,7 @@ void jm_broker_close(jm_broker *broker) {
     free(broker);
 }
 
-bool jm_broker_subscribe(jm_broker *broker, const char *topic, int qos) {
+bool jm_broker_subscribe(jm_broker *broker, const char *topic, int qos, bool needed) {
     size_t count = (size_t)broker->n_subscriptions + 1;
     void *grown = realloc(broker->subscriptions, count * sizeof *broker->subscriptions);
     char *copy = strdup(topic);
@@ -247,6 +253,7 @@ bool jm_broker_subscribe(jm_broker *broker, const char *topic, int qos) {
         return false;
     }
     broker->subscriptions[broker->n_subscriptions].topic = copy;
+    broker->subscriptions[broker->n_subscriptions].needed = needed;
     broker->subscriptions[broker->n_subscriptions++].qos = qos;
     return true;
 }

@@ -37,8 +37,9 @@ jm_broker *jm_broker_open(const jm_settings *settings, const jm_broker_hooks *ho
                           jm_message *why);
 void jm_broker_close(jm_broker *broker);
 
-/* From the next connection on, and at every one after it. False: out of memory. */
-bool jm_broker_subscribe(jm_broker *broker, const char *topic, int qos);
+/* From the next connection on, and at every one after it. needed: a broker that refuses it is no
+ * good to us. False: out of memory. */
+bool jm_broker_subscribe(jm_broker *broker, const char *topic, int qos, bool needed);
 
 /* Connects where it is due, moves packets, calls the hooks; waits at most timeout_ms. */
 void jm_broker_turn(jm_broker *broker, int timeout_ms);
@@ -46,7 +47,7 @@ void jm_broker_turn(jm_broker *broker, int timeout_ms);
 /* To poll for input between turns; -1: not connected. */
 int jm_broker_socket(const jm_broker *broker);
 
-/* Connected, and every subscription granted. */
+/* Connected, and every needed subscription granted. */
 bool jm_broker_is_up(const jm_broker *broker);
 /* Why it is not up; "" while the first connection is under way. */
 const char *jm_broker_fault(const jm_broker *broker);
@@ -60,7 +61,7 @@ int jm_broker_publish(jm_broker *broker, const char *topic, const void *payload,
 typedef struct {
     jm_broker *(*open)(const jm_settings *, const jm_broker_hooks *, jm_message *);
     void (*close)(jm_broker *);
-    bool (*subscribe)(jm_broker *, const char *, int);
+    bool (*subscribe)(jm_broker *, const char *, int, bool);
     void (*turn)(jm_broker *, int);
     int (*socket)(const jm_broker *);
     bool (*is_up)(const jm_broker *);

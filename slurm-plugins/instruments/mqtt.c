@@ -224,7 +224,7 @@ static bool subscribe(subscriber *self, const jm_instrument_config *config, jm_m
         return false;
     int qos = (int)jm_whole(&config->settings, "qos", 1);
     for (int i = 0; i < self->n_channels; i++)
-        if (!jm_broker_subscribe(self->broker, self->channels[i].topic, qos)) {
+        if (!jm_broker_subscribe(self->broker, self->channels[i].topic, qos, true)) {
             jm_message_set(why, "out of memory");
             return false;
         }

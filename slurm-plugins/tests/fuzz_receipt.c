@@ -25,8 +25,8 @@ FUZZ(data, size) {
     self.n_sent = 1;
     *file = (sent_file){.parcel = {.outbox = test_folder, .name = "c.12.n1.json"},
                         .sum = checksum("abc", 3)};
-    on_receipt(&self, "joulemark/c/receipt/n1", data, size, true);
+    on_message(&self, "joulemark/c/receipt/n1", data, size, true);
     abort_if(self.n_sent != 1);
-    on_receipt(&self, "joulemark/c/receipt/n1", data, size, false);
+    on_message(&self, "joulemark/c/receipt/n1", data, size, false);
     abort_if((self.n_sent == 0) != is_receipt(data, size));
 }

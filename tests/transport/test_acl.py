@@ -5,11 +5,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from joulemark.broker import Broker as Site
+from joulemark.top.mqtt import NAME, Live
 
 from tests.cluster import CHECKOUT, wait_for
 from tests.peers.certificates import make_certificate
@@ -19,7 +23,7 @@ from tests.peers.receiver import Receiver
 
 ACL = CHECKOUT / "slurm-plugins" / "site" / "mosquitto.acl"
 TOP = f"joulemark/{CLUSTER}"
-NAMES = ("n1", "n2", "joulemark-receive", "joulemark-gateway")
+NAMES = ("n1", "n2", "joulemark-receive", "joulemark-gateway", "joulemark-top")
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +106,31 @@ def test_a_node_hears_its_own_power_and_receipts_alone(broker: Broker) -> None:
             publish(broker, "joulemark-receive", f"{TOP}/receipt/{name}", "mine")
         heard, _ = listening.communicate(timeout=120)
     assert heard.splitlines() == [f"{TOP}/power/n2 42", f"{TOP}/receipt/n2 mine"]
+
+
+def test_an_operator_alone_looks_at_nodes(node: TestNode, broker: Broker) -> None:
+    """Others make no node tell its energy, do not hear it where it does, and forge none."""
+    told = f"Received PUBLISH from .*'{TOP}/live/n1'"
+    denied, forged = (f"Denied PUBLISH from .*'{TOP}/{of}'" for of in ("watch", "live/n1"))
+    others = ("n2", "joulemark-receive", "joulemark-gateway")
+    for name in others:
+        publish(broker, name, f"{TOP}/watch", "watch interval_ms=100 lasts_ms=60000")
+    wait_for(lambda: len(re.findall(denied, broker.log())) == len(others), what="to be denied")
+    words = client(broker, "mosquitto_sub", "n2", "-v", "-t", "joulemark/#")
+    before = broker.log().count("Sending SUBACK")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listening:
+        wait_for(lambda: broker.log().count("Sending SUBACK") > before, what="the subscription")
+        assert not re.search(told, broker.log())
+        with Live(Site.load(node.config, NAME, None, None), CLUSTER, 0.1) as nodes:
+            publish(broker, "n2", f"{TOP}/live/n1", "node=n1 energy_uj=1")
+            publish(broker, "n2", f"{TOP}/live/n2", "node=n1 energy_uj=2")
+            heard = list(nodes.until(time.monotonic() + 1.0))
+        listening.terminate()
+        assert f"{TOP}/live/" not in listening.communicate(timeout=60)[0]
+    assert len(heard) > 3 and {one for one, _ in heard} == {"n1"}
+    energies = [int(line.split(" energy_uj=")[1].split()[0]) for _, line in heard]
+    assert 2 < energies[0] <= energies[-1] <= sum(node.books().values())
+    assert re.search(forged, broker.log()) and nodes.refused == 1
 
 
 def test_without_a_certificate_nobody_is_let_in(broker: Broker) -> None:
