@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster import Cluster, Node, pause, wait_for
-from tests.e2e.jobs import alone, wait_step
+from tests.cluster import CHECKOUT, Cluster, Node, pause, wait_for
+from tests.e2e.jobs import alone, held, wait_step
 from tests.e2e.outcome import UJ, ended_well, outcome, record_dir
 from tests.peers.agent import Agent
 from tests.peers.gateway import TREE, Gateway, outlets, watts
@@ -91,6 +93,20 @@ def run(cluster: Cluster, node: str, seconds: int) -> int:
 def test_sacct_shows_the_outlets_joules(metered: Cluster) -> None:
     for node, power_w in (("n1", 150.0), ("n2", 250.0)):
         assert_joules(metered, run(metered, node, 4), node, power_w)
+
+
+def test_an_operator_sees_what_nodes_draw_and_who_is_charged(metered: Cluster) -> None:
+    """By the outlets n1 draws 150 W, all of which is its job's, n2 250 W, which are nobody's."""
+    ours = {"PYTHONPATH": str(CHECKOUT / "packages/joulemark/src")}  # has paho-mqtt
+    words = [sys.executable, "-m", "joulemark", "top", "--nodes", "all", "--once", "--json"]
+    with held(metered) as job:
+        told = json.loads(metered.run(words, env=ours))
+    ended_well(metered, job)
+    assert told["silent"] == {}
+    keys = ("jobs", "charged_w", "unallocated_w")
+    powers = {one["node"]: [one[key] for key in keys] for one in told["nodes"]}
+    assert powers["n1"] == [1, pytest.approx(150, rel=0.2), 0]
+    assert powers["n2"] == [0, 0, pytest.approx(250, rel=0.2)]
 
 
 def test_a_broker_that_is_killed_during_a_job_costs_no_record(

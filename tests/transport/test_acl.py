@@ -121,7 +121,7 @@ def test_an_operator_alone_looks_at_nodes(node: TestNode, broker: Broker) -> Non
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listening:
         wait_for(lambda: broker.log().count("Sending SUBACK") > before, what="the subscription")
         assert not re.search(told, broker.log())
-        with Live(Site.load(node.config, NAME, None, None), CLUSTER, 0.1) as nodes:
+        with Live(Site.load(node.config, NAME, None, None), CLUSTER, 0.1, {}) as nodes:
             publish(broker, "n2", f"{TOP}/live/n1", "node=n1 energy_uj=1")
             publish(broker, "n2", f"{TOP}/live/n2", "node=n1 energy_uj=2")
             heard = list(nodes.until(time.monotonic() + 1.0))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from joulemark.broker import Broker as Site
 from joulemark.errors import UserError
 from joulemark.top import mqtt
 
-from tests.cluster import pause, wait_for
+from tests.cluster import CHECKOUT, pause, wait_for
 from tests.peers.mosquitto import USER, Broker
 from tests.peers.node import CLUSTER, TestNode
 from tests.peers.secret import secret
@@ -64,7 +65,7 @@ def live(broker: Broker) -> int:
 
 
 def watch(config: Path, interval_s: float) -> mqtt.Live:
-    return mqtt.Live(Site.load(config, mqtt.NAME, None, None), CLUSTER, interval_s)
+    return mqtt.Live(Site.load(config, mqtt.NAME, None, None), CLUSTER, interval_s, {})
 
 
 def heard(nodes: mqtt.Live, seconds: float) -> list[dict[str, str]]:
@@ -144,15 +145,13 @@ def test_a_broker_where_nodes_may_not_be_watched_takes_records(
     """One that refuses subscriptions, as mosquitto does by its plugin alone."""
     (plugin,) = Path("/usr/lib").glob("*/mosquitto_dynamic_security.so")
     broker = Broker(tmp_path / "strict")
+    own = {"acltype": "subscribePattern", "topic": f"{TOP}/receipt/n1", "allow": True}
     rights = {
         "defaultACLAccess": dict.fromkeys(("publishClientSend", "publishClientReceive"), True),
-        "roles": [
-            {"rolename": "node", "acls": [{"acltype": "subscribePattern", "allow": True,
-                                           "topic": f"{TOP}/receipt/n1"}]}
-        ],
+        "roles": [{"rolename": "node", "acls": [own]}],
         "groups": [{"groupname": "nodes", "roles": [{"rolename": "node"}]}],
         "anonymousGroup": "nodes",
-    }  # fmt: skip
+    }
     (broker.folder / "rights.json").write_text(json.dumps(rights))
     with (broker.folder / "mosquitto.conf").open("a") as conf:
         conf.write(f"plugin {plugin}\nplugin_opt_config_file {broker.folder}/rights.json\n")
@@ -167,7 +166,7 @@ def test_a_broker_where_nodes_may_not_be_watched_takes_records(
         assert f" 0 {TOP}/watch\n" not in broker.log()  # not granted
 
 
-def test_a_thousand_nodes_are_heard_in_a_second(broker: Broker, tmp_path: Path) -> None:
+def test_of_a_thousand_nodes_none_is_lost(broker: Broker, tmp_path: Path) -> None:
     from paho.mqtt import publish
 
     config = tmp_path / "joulemark.yaml"
@@ -184,7 +183,7 @@ def test_a_thousand_nodes_are_heard_in_a_second(broker: Broker, tmp_path: Path) 
         )
         took_s = time.monotonic() - began
     assert found == set(names) and nodes.refused == 0
-    assert took_s < 1.0 or pytest.skip(f"{took_s:.1f} s: this machine is busy")
+    assert took_s < 5.0  # half a second where nothing else runs
 
 
 def test_a_broker_that_is_away_or_refuses_us_is_named(tmp_path: Path) -> None:
@@ -211,3 +210,32 @@ def test_nodes_of_which_none_answers_are_no_empty_table(
     said = f"no node tells .* asked by {TOP}/watch"
     with watch(config, 0.1) as nodes, pytest.raises(UserError, match=said):
         heard(nodes, 60.0)
+
+
+def test_the_command_shows_a_node_and_why_another_is_silent(
+    node: TestNode, tmp_path: Path
+) -> None:
+    """Slurm knows of two; it says of the other why it is away."""
+    (tmp_path / "slurm.conf").write_text("ClusterName=test\nNodeName=n[1-2] CPUs=1\n")
+    sinfo = tmp_path / "sinfo"
+    sinfo.write_text("#!/bin/sh\necho 'n2|down*|Not responding'\n")
+    sinfo.chmod(0o755)
+    env = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(CHECKOUT / "packages/joulemark/src"),
+        "SLURM_CONF": str(tmp_path / "slurm.conf"),
+        "JOULEMARK_CONFIG": str(node.config),
+    }
+    words = [sys.executable, "-m", "joulemark", "top", "--nodes", "all", "--once", "--json"]
+    words += ["--every", "0.5"]
+    with held_job(node):
+        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr  # for n2 gave no answer
+    (told,) = map(json.loads, done.stdout.splitlines())
+    assert told["silent"] == {"n2": "down* (Not responding)"}
+    (only,) = told["nodes"]
+    assert only["node"] == "n1" and only["jobs"] == 1 and only["estimated"] is True
+    assert only["charged_w"] > 0 and only["unallocated_w"] >= 0
+    assert only["power_w"] == pytest.approx(only["charged_w"] + only["unallocated_w"], rel=1e-6)
+    assert 39.9 < only["power_w"] < 120.1  # as the model has it

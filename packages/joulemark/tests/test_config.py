@@ -31,6 +31,7 @@ def test_keys_of_others_are_left_to_them(tmp_path):
         ),
         (GOOD + "cluster: two\n", ":4: cluster: is given twice; remove one"),
         (GOOD + "currency: \udcff\n", ": not YAML: unacceptable character"),
+        (GOOD + "transport: smtp\n", ":4: transport: 'smtp' is not directory or mqtt"),
         (GOOD + "xyzzy: 1\n", ":4: xyzzy: is not known; correct or remove it"),
         (GOOD + "[a]: 1\n", ":4: expected `key: value` lines"),
         ("- 1\n", ":1: expected `key: value` lines"),

@@ -104,6 +104,17 @@ def test_each_node_is_visited(cluster, site, words):
             os.kill(pid, 0)
 
 
+@pytest.mark.parametrize("transport", ["mqtt", "directory"])
+def test_who_may_not_read_the_brokers_key_asks_slurm(cluster, site, transport):
+    """Only where nodes use the broker are they heard there, by whom it lets in."""
+    key = "cert_file: /nowhere/%n.pem, " if transport == "mqtt" else ""
+    with site.yaml.open("a") as yaml:
+        yaml.write(f"transport: {transport}\nmqtt: {{host: nowhere.invalid, {key}tls: true}}\n")
+    (cluster / "scontrol.nodes").write_text(LINE.format(name="n1", watts=50, state="MIXED"))
+    code, out, _ = site.run("top", "--nodes", "all", "--once")
+    assert code == 0 and "By Slurm itself" in out
+
+
 def test_records_of_nodes(cluster, site):
     code, out, _ = site.run("top", "--nodes", "n[1-2]", "--split", "--once", "--json")
     record = json.loads(out)

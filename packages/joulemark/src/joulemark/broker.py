@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,12 @@ class Broker:
             tls=tls,
             **files,
         )
+
+    @property
+    def is_open_to_us(self) -> bool:
+        """We may read what it asks of us, if it asks for anything."""
+        files = (self.password_file, self.cert_file, self.key_file)
+        return all(os.access(file, os.R_OK) for file in files if file)
 
     def password(self) -> str | None:
         """From a file that only we may read."""

@@ -53,6 +53,7 @@ class Config:
     profiles: Path | None = None
     timezone: str = days.UTC  # in which the days and months of reports are
     budgets: Path | None = None
+    by_broker: bool = False  # records go by MQTT
 
     @property
     def profile_dir(self) -> Path:
@@ -88,6 +89,7 @@ def load(path: Path | None = None, *, for_merge: bool = False) -> Config:
         profiles=file.maybe_path("profile_dir"),
         timezone=file.timezone(for_merge),
         budgets=file.maybe_path("budgets"),
+        by_broker=file.one_of("transport", ("directory", "mqtt")) == "mqtt",
     )
 
 
@@ -209,6 +211,14 @@ class Section:
         if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
             raise self._wrong(key, f"'{text}' is not {what}")
         return int(text)
+
+    def one_of(self, key: str, words: tuple[str, ...]) -> str:
+        """One of the words, the first where the key is absent."""
+        what = " or ".join(words)
+        text = self.maybe(key, what) or words[0]
+        if text not in words:
+            raise self._wrong(key, f"'{text}' is not {what}")
+        return text
 
     def flag(self, key: str) -> bool | None:
         """true or false, None where the key is absent."""

@@ -31,6 +31,12 @@ def seconds(text: str, least: float = 0.0) -> float:
     return number(text, lambda s: least <= s <= 3600 and s > 0, f"a time in seconds {bounds}")
 
 
+def add_broker(parser: argparse.ArgumentParser) -> None:
+    """--user and --password-file, of what is a client of the broker."""
+    parser.add_argument("--user", help="our name at the broker (default: the configuration's)")
+    parser.add_argument("--password-file", metavar="FILE", help="its password, mode 600")
+
+
 def add_wait(parser: argparse.ArgumentParser) -> None:
     """--wait, of what visits nodes."""
     parser.add_argument(

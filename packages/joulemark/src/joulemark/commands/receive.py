@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark.commands import arguments
+
 SUMMARY = "take the records that nodes send over MQTT, and put them into record_dir"
 EPILOG = """\
 For sites whose configuration says `transport: mqtt`. Runs until it is stopped, on a machine that
@@ -24,8 +26,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Who we are to the broker."""
-    parser.add_argument("--user", help="our name at the broker (default: the configuration's)")
-    parser.add_argument("--password-file", metavar="FILE", help="its password, mode 600")
+    arguments.add_broker(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,10 +15,13 @@ tells what the job was charged on its nodes. It has no part of the job's energy 
 row more, joulemark-top, and the job's next step the next number. Only whose job it is may do so.
 Figures are no finer than a profile: profile_max_hz.
 
---nodes, for operators: what nodes draw, of which Slurm itself tells in one answer, as old as
-AcctGatherNodeFreq lets it be. With --split, or where that is 0, a job on each node, with a CPU of
-it, has its daemon tell what jobs are charged, what is nobody's, and how many jobs there are, as
-root and privileged_users may ask; nodes are visited as by `joulemark doctor --nodes`.
+--nodes, for operators: what nodes draw, what of it jobs are charged, what is nobody's, and how
+many jobs there are. With `transport: mqtt` nodes tell it over the broker to whom it lets ask, no
+finer than profile_max_hz; %n in the paths of `mqtt:` is joulemark-top for us. Without that, or
+where we may not read the files that it takes, Slurm itself tells in one answer what nodes draw, as
+old as AcctGatherNodeFreq lets it be. With --split, or where that is 0, a job on each node, with a
+CPU of it, has its daemon tell the rest, too, as root and privileged_users may ask; nodes are
+visited as by `joulemark doctor --nodes`.
 
 In a terminal the table stays in place; in a pipe or file it comes once more each round. It ends
 when no job is left, with Ctrl-C, or, --once, after the first round. What a job has used when it
@@ -49,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--split", action="store_true", help="of nodes, also what jobs are charged of their power"
     )
     arguments.add_wait(parser)
+    arguments.add_broker(parser)
     output.add_format(parser, output.ANSWERS)
     output.add_json(parser)
 
@@ -57,16 +61,23 @@ def _every(text: str) -> float:
     return arguments.seconds(text, LEAST_S)
 
 
+def _nodes(options: argparse.Namespace):
+    from joulemark.top import sources
+
+    if options.jobs:
+        raise UserError(f"{options.jobs[0]}: name jobs or --nodes, not both")
+    site = sources.by_broker(options.user, options.password_file)
+    if site:
+        return sources.listen(options.nodes, options.every, *site)
+    return sources.choose(options.nodes, options.every, options.split, options.wait)
+
+
 def run(options: argparse.Namespace) -> int:
     """Shows rounds; 1 if something could not be watched."""
     from joulemark.top import screen
 
     if options.nodes:
-        from joulemark.top import sources
-
-        if options.jobs:
-            raise UserError(f"{options.jobs[0]}: name jobs or --nodes, not both")
-        watched = sources.choose(options.nodes, options.every, options.split, options.wait)
+        watched = _nodes(options)
     else:
         from joulemark.top.jobs import Jobs
 

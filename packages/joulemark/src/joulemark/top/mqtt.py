@@ -36,9 +36,13 @@ def understand(topic: str, payload: bytes, head: str) -> tuple[str, str] | None:
 class Live:
     """Of each node the last line that came: nothing piles up before who is slow."""
 
-    def __init__(self, broker: Broker, cluster: str, interval_s: float) -> None:
+    def __init__(
+        self, broker: Broker, cluster: str, interval_s: float, away: dict[str, str]
+    ) -> None:
+        """away: nodes that may well not tell, and why."""
         self.broker, self.head = broker, f"{broker.topic}/{cluster}"
         self.request = f"watch interval_ms={interval_s * 1e3:.0f} lasts_ms={LASTS_S * 1e3:.0f}"
+        self._away = away
         self.refused = 0  # messages that no node tells of itself
         self._messages: dict[str, bytes] = {}  # the last of each topic
         self._state = ""  # "up", or why it is not
@@ -70,6 +74,8 @@ class Live:
 
     def until(self, moment_s: float) -> Iterator[tuple[str, str]]:
         """Nodes and their lines, up to a moment of time.monotonic(). The nodes are asked here."""
+        yield from self._away.items()
+        self._away = {}
         left_s = 1.0
         while left_s > 0:
             if time.monotonic() - self._asked_s >= RENEW_S:

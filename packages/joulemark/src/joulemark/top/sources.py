@@ -1,4 +1,4 @@
-# Where nodes' energy is told: by Slurm itself in one answer, or by a step on each node.
+# Where nodes' energy is told: over the broker, by Slurm in one answer, or by a step on each node.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -8,16 +8,40 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from joulemark import hostlist
+from joulemark import config, hostlist
+from joulemark.broker import Broker
 from joulemark.doctor import everywhere, slurmconf
 from joulemark.doctor.site import Site, ask
 from joulemark.errors import UserError
+from joulemark.top import mqtt
 from joulemark.top.nodes import Nodes
 from joulemark.top.streams import STEP_NAME, Streams, joulemarkctl
 
 JOBS_EVERY_S = 10.0
 AGAIN_S = 30.0  # a node that was asked in vain is asked again
 NO_POWER = ("0", "n/s")
+
+
+def by_broker(user: str | None, password_file: str | None) -> tuple[Broker, str] | None:
+    """The broker and the cluster's name, where nodes use it and let us in."""
+    path = config.find()
+    if not path.exists():
+        return None
+    site = config.load(path)
+    if user and not site.by_broker:
+        raise UserError(f"{path}: --user {user} is for a broker, and transport is not mqtt")
+    if not site.by_broker:
+        return None
+    broker = Broker.load(path, mqtt.NAME, user, password_file)
+    return (broker, site.cluster) if user or broker.is_open_to_us else None
+
+
+def listen(nodes: str, every_s: float, broker: Broker, cluster: str) -> Nodes:
+    """The nodes of a host list, or `all`: they tell it over the broker."""
+    names = everywhere.names(_site(), nodes)
+    away = {name: why for name, why in everywhere.away().items() if name in names}
+    about = f"By the nodes, over the broker {broker.host}."
+    return Nodes(names, mqtt.Live(broker, cluster, every_s, away), about, every_s)
 
 
 def choose(nodes: str, every_s: float, split: bool, wait_s: float) -> Nodes:
