@@ -303,6 +303,9 @@ def test_mpi_and_libraries_come_from_the_site(spack):
 
 
 def test_a_clone_elsewhere_has_the_same_hashes(spack_elsewhere, elsewhere):
+    """What is read or tried there, and what editors leave, is no part of them."""
+    for name in ("README.md", "tests/more.c", "src/hydro.c~"):
+        (elsewhere / "packages/hydro" / name).write_text("other")
     spack_elsewhere("concretize", "-f")
     assert hashes(environment_of(elsewhere)) == hashes(environment())
 
@@ -314,9 +317,52 @@ def test_an_edit_builds_anew_what_depends_on_it(spack_elsewhere, elsewhere):
     before, after = hashes(environment()), hashes(environment_of(elsewhere))
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"benchkit", "joulemark-suite", *BENCHMARKS}
+    said = header.read_text()
+    header.write_text(said + "/* again */\n")
+    with pytest.raises(AssertionError, match="benchkit was edited since its hash: `spack concr"):
+        spack_elsewhere("install", "benchkit")
+    header.write_text(said)
     spack_elsewhere("install", "benchkit")
     prefix = Path(spack_elsewhere("location", "-i", "benchkit").strip())
     assert (prefix / "include/benchkit.h").read_text().endswith("/* edited */\n")
+
+
+# The repository from afar
+
+
+@pytest.fixture
+def stranger(spack, tmp_path) -> Callable[..., str]:
+    """Spack as it is without the project: only builtin's recipes, and a user's own scope."""
+    config = tmp_path / "config"
+    config.mkdir()
+    shutil.copy(cache_folder() / "spack-config/repos.yaml", config)
+    own = {"HOME": str(tmp_path), "SPACK_USER_CACHE_PATH": str(tmp_path / "cache")}
+    python = cache_folder() / "spack-python/bin/python"
+    own |= {"SPACK_USER_CONFIG_PATH": str(config), "SPACK_PYTHON": str(python)}
+    env = {"PATH": "/usr/bin:/bin", **own}
+    return lambda *words: run(cache_folder() / "spack/bin/spack", *words, env=env).stdout
+
+
+def test_its_address_is_enough(stranger, tmp_path):
+    """`spack repo add URL`: the recipes and, beside them, the sources."""
+    copy_to(tmp_path / "work", "packages", "slurm-plugins", "spack-repo", "*.yaml")
+    git = ("git", "-C", tmp_path / "work", "-c", "user.name=n", "-c", "user.email=e@mail")
+    run(*git, "init", "--quiet")
+    run(*git, "add", "--all")
+    run(*git, "commit", "--quiet", "-m", "all")
+    run("git", "clone", "--quiet", "--bare", tmp_path / "work", tmp_path / "joulemark.git")
+    stranger("repo", "add", f"file://{tmp_path}/joulemark.git")
+    assert set(stranger("list", "--repo", "joulemark").split()) == set(PACKAGES)
+    place = Path(stranger("location", "--repo", "joulemark").strip())
+    assert (place.parents[2] / "packages/mod2am/src").is_dir()
+
+
+def test_recipes_without_their_sources_are_refused(stranger, tmp_path):
+    copy_to(tmp_path, "spack-repo")
+    stranger("repo", "add", tmp_path / "spack-repo/spack_repo/joulemark")
+    for package in ("c66x-sim", "joulemark-suite"):
+        with pytest.raises(AssertionError, match="take the whole repository"):
+            stranger("spec", package)
 
 
 # The way without Spack, and what goes wrong

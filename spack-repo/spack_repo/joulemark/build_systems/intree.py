@@ -6,6 +6,7 @@ import os
 import platform
 
 from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.builtin.build_systems.generic import Package
 from spack_repo.joulemark.build_systems.benchmarks import CHECKOUT, HERE
 from spack_repo.joulemark.build_systems.digest import tree_digest
 
@@ -14,6 +15,8 @@ from spack.package import *
 #: the families of what runs on the machine that builds; Spack takes a word that it does not know,
 #: such as armv7l, for a family of its own
 RUN_HERE = {platform.machine(), {"armv7l": "arm"}.get(platform.machine())}
+
+NO_SOURCES = "the recipes build what lies beside them: take the whole repository"
 
 
 def device_variant():
@@ -42,17 +45,36 @@ class InTree:
 
     @property
     def source(self) -> str:
+        """Where `spack develop` was told, else in the checkout that the recipe is of."""
+        if "dev_path" in self.spec.variants:
+            return str(self.spec.variants["dev_path"].value)
         return os.path.join(CHECKOUT, self.source_folder or os.path.join("packages", self.name))
 
     def content_hash(self, content=None) -> str:
         """Spack's hook: the recipe's hash, joined with those of this folder and the sources."""
+        if not os.path.isdir(self.source):
+            raise InstallError(f"{self.name}: {self.source}: no such folder: {NO_SOURCES}")
         parts = super().content_hash(content).encode() + tree_digest(HERE)
         digest = hashlib.sha256(parts + tree_digest(self.source)).digest()
         return base64.b32encode(digest).decode().lower()
 
+    def refuse_edited(self) -> None:
+        """Before a build: what is built must be what the hash, and binary caches, say."""
+        if self.content_hash() != self.spec._package_hash:
+            fix = "`spack concretize -f` takes it as it is now, `spack develop` for many edits"
+            raise InstallError(f"{self.name}: {self.source} was edited since its hash: {fix}")
+
+
+class InTreePackage(InTree, Package):
+    """Sources of this repository, installed by the recipe's own words."""
+
+    run_before("install")(InTree.refuse_edited)
+
 
 class InTreeCMakePackage(InTree, CMakePackage):
     """A CMake project of this repository, built outside its source folder, for any target."""
+
+    run_before("cmake")(InTree.refuse_edited)
 
     @property
     def root_cmakelists_dir(self) -> str:

@@ -2,14 +2,13 @@
 import shutil
 from pathlib import Path
 
-from spack_repo.builtin.build_systems.generic import Package
 from spack_repo.joulemark.build_systems.digest import GENERATED
-from spack_repo.joulemark.build_systems.intree import InTree
+from spack_repo.joulemark.build_systems.intree import InTreePackage
 
 from spack.package import *
 
 
-class Joulemark(InTree, Package):
+class Joulemark(InTreePackage):
     """Joulemark's command: job accounting with energy, tables and plots.
 
     It is installed, without a network, into a virtual environment of its own that sees its

@@ -2,14 +2,17 @@
 from spack_repo.builtin.build_systems.bundle import BundlePackage
 from spack_repo.joulemark.build_systems.benchmark import BACKENDS, CudaPackage, variants
 from spack_repo.joulemark.build_systems.benchmarks import backends_in_recipe, benchmarks
-from spack_repo.joulemark.build_systems.intree import device_variant
+from spack_repo.joulemark.build_systems.intree import NO_SOURCES, device_variant
 
 from spack.package import *
 
 
 def all_benchmarks():
     """Depend on every benchmark, with the backends that it has of those asked for."""
-    for benchmark in benchmarks():
+    found = benchmarks()
+    if not found:
+        conflicts("@0.1.0:", msg=NO_SOURCES)
+    for benchmark in found:
         parts = backends_in_recipe(benchmark)
         if parts is not None:
             take(benchmark, parts)
