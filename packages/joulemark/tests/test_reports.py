@@ -379,6 +379,13 @@ def test_families_of_many_stay_apart_by_any_two(keys):
     assert len(looks) == len(lines)
 
 
+def test_no_colour_is_used_again_before_all_are():
+    """Of this machine's variants and prototypes."""
+    lines = [model.Line("", [], family) for family in "AAABCDEFGGHIJK"]
+    colours = [style["color"] for style in chart._styles(lines)]
+    assert {colours.count(colour) for colour in colours} == {2}
+
+
 def test_ticks_are_1_2_5(site, results, axes_of_figures):
     results(*(line(size, time_s=2 * size**3 / 20e9) for size in (100, 1000)))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))

@@ -118,14 +118,15 @@ def _styles(lines: Sequence[Line]) -> list[dict]:
     if len(lines) <= len(COLOURS):
         return [{"color": own[0], "marker": own[1]} for own in zip(COLOURS, MARKERS, lines)]
     members: dict[str, int] = {}
-    families = list(dict.fromkeys(line.family for line in lines))
+    names = [line.family for line in lines]
+    families = list(dict.fromkeys(names))
     styles = []
     for line in lines:
         family, member = families.index(line.family), members.get(line.family, 0)
         members[line.family] = member + 1
         styles.append(
             {
-                "color": COLOURS[(family + member) % len(COLOURS)],
+                "color": COLOURS[(names.index(line.family) + member) % len(COLOURS)],
                 "marker": MARKERS[family % len(MARKERS)],
                 "linestyle": DASHES[(family + 2 * member) % len(DASHES)],
             }
