@@ -185,7 +185,7 @@ def _grid_across(scale: Scale, name: str, bottom: int) -> str:
     for tick in scale.ticks:
         x = scale.at(tick)
         drawn += f'<path class="grid" d="M{x} {TOP}V{bottom}"/>'
-        drawn += f'<text class="middle" x="{x}" y="{bottom + 15}">{decimal(tick)}</text>'
+        drawn += f'<text class="middle" x="{x}" y="{bottom + 17}">{decimal(tick)}</text>'
     return drawn
 
 
