@@ -58,7 +58,7 @@ UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 WIDE_SPAN = 5000  # a wider range of sizes has room for the powers of ten alone
 LONGEST_NOTE = 115  # letters of a line above the axes
 LONG_LABEL, LONGEST_LABEL = 42, 95  # letters of half a legend's line, and of a whole one
-LINEAR_TICKS_MOST, BINARY_TICKS_MOST = 9, 20
+LINEAR_TICKS_MOST, BINARY_TICKS_MOST, DECADES_MOST = 9, 20, 12
 LETTER = 0.015  # of an axis' length, at most
 BELOW_INCHES = -0.5  # where the ticks' and the axis' own words end
 
@@ -178,7 +178,7 @@ def _scale(axis, set_scale, set_limits, one: Axis, values: list[float]) -> None:
         # A long error bar may leave the figure below, where a logarithm has no end.
         set_limits(min(values) / 2, None)
         wide = max(values) > MANY_DECADES * min(values)
-        axis.set_major_locator(LogLocator(10, subs=(1,) if wide else (1, 2, 5)))
+        axis.set_major_locator(LogLocator(10, (1,) if wide else (1, 2, 5), numticks=DECADES_MOST))
         axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
@@ -209,7 +209,7 @@ def _scale_counts(axis, set_scale, one: Axis, counts: list[float]) -> None:
         axis.set_minor_locator(NullLocator())
     else:
         steps = (1, 2, 5) if counts[-1] < WIDE_SPAN * counts[0] else (1,)
-        axis.set_major_locator(LogLocator(10, subs=steps))
+        axis.set_major_locator(LogLocator(10, steps, numticks=DECADES_MOST))
         axis.set_major_formatter(FuncFormatter(lambda size, _: decimal(size)))
     axis.set_minor_formatter(NullFormatter())
 
