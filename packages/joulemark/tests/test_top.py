@@ -27,7 +27,7 @@ SRUN = f"""\
 #!{sys.executable}
 import os, select, sys, time
 words = dict(word.partition("=")[::2] for word in sys.argv if word.startswith("--"))
-job, nodes = words["--jobid"], int(words["--nodes"])
+job, nodes = str(int(words["--jobid"]) + int(words.get("--het-group", 0))), int(words["--nodes"])
 path = os.path.join(os.path.dirname(sys.argv[0]), "job-" + job)
 open(path + ".srun", "a").write(" ".join([str(os.getpid()), *sys.argv[1:], chr(10)]))
 if job == "14":
@@ -135,6 +135,14 @@ def test_one_round(cluster, site):
     assert "--overlap" in words and "--look-on" in words and f"{cluster}/joulemarkctl" in words
     assert is_gone(pid)
     assert "--me" in (cluster / "squeue.words").read_text()
+
+
+def test_components_of_a_heterogeneous_job(cluster, site):
+    begin(cluster, 20, job_id="20+0")
+    begin(cluster, 21, job_id="20+1", nodes=2)
+    jobs = json.loads(site.out("top", "20", "--once", "--json"))["jobs"]
+    assert [(job["job_id"], len(job["nodes_told"])) for job in jobs] == [("20+0", 1), ("20+1", 2)]
+    assert {"--jobid=20", "--het-group=1"} <= set(sruns(cluster, 21)[0][1])
 
 
 def test_records_for_programs(cluster, site):

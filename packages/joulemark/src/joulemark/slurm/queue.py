@@ -24,6 +24,14 @@ class Running:
     elapsed_s: float  # without the time in which it was suspended
     suspended: bool
 
+    @property
+    def named(self) -> list[str]:
+        """Srun's options for a step in it: a component goes by its heterogeneous job's number."""
+        leader, _, component = self.job_id.partition("+")
+        if component:
+            return [f"--jobid={leader}", f"--het-group={component}"]
+        return [f"--jobid={self.raw}"]
+
 
 def running(jobs: list[str]) -> list[Running]:
     """These jobs, without any the user's own; those alone that run."""

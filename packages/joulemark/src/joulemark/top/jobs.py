@@ -130,13 +130,13 @@ class Jobs:
 
     def _start(self, job: Job) -> None:
         job.asked, job.told = True, False
-        raw, nodes = job.running.raw, job.running.nodes
-        step = ["srun", f"--jobid={raw}", "--overlap", f"--job-name={STEP_NAME}", "--quiet"]
+        nodes = job.running.nodes
+        step = ["srun", *job.running.named, "--overlap", f"--job-name={STEP_NAME}", "--quiet"]
         step += [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
-        step += ["--cpus-per-task=1", "--cpu-bind=none", "--mpi=none", "--gres=none"]
+        step += ["--cpus-per-task=1", "--mpi=none", "--gres=none"]
         step += ["--kill-on-bad-exit=0", "--wait=0"]  # what ends on one node goes on on others
         ask = [joulemarkctl(), "job", "--look-on", f"--every={self._asked_every_s:g}"]
-        self._streams.start(raw, [*step, *ask])
+        self._streams.start(job.running.raw, [*step, *ask])
 
     def _take(self, job: Job, line: str) -> None:
         reading = Reading.parse(line)
