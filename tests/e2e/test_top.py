@@ -104,7 +104,7 @@ def test_two_jobs_are_watched_until_they_end(steady: Cluster, two: tuple[int, in
 
     live = Terminal(steady, "joulemark", "top", "--every", "1")
     before_j = 0.0
-    for _ in range(3):  # it moves
+    for _ in range(5):  # it moves
         row = live.look(rf"\r?\n{first} +wrap +1 +\S+ +100 +\S+ +100 +([\d.]+) ")
         assert float(row[1]) > before_j
         before_j = float(row[1])
