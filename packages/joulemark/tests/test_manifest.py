@@ -172,6 +172,23 @@ def test_variants_are_compared_within_a_manifest(site, results):
     assert out.count("against plain") == 1 and "A CPU, compiler GNU 13.1.0" in out
 
 
+@pytest.mark.parametrize(("node", "least", "most"), [("n1", 0.0, 0.01), ("n2", 0.05, 0.06)])
+def test_ratios_of_energy_leave_out_what_one_instrument_errs_by(site, results, node, least, most):
+    """4 % on each side are 5.7 % of a ratio, by two instruments."""
+    times = (0.0500, 0.0501, 0.0499)
+    plain = [line(time_s=one, variant="plain", node="n1", manifest=OLD) for one in times]
+    blas = [line(time_s=one / 2, node=node, manifest=OLD) for one in times]
+    more = [line(time_s=one / 3, node=node, manifest=OLD, threads=4) for one in times]
+    results(*plain, *[{**one, "node": "n1"} for one in blas], *more)
+    found = json.loads(site.out("report", "scaling", "mod2am", "--format", "json"))[1]
+    assert least <= found["relative_energy_efficiency_error"] / 1.5 <= most
+    results(*plain, *blas)
+    out = site.out("report", "table", "mod2am", "--compare", "plain,blas", "--format", "markdown")
+    ratio = markdown_rows(out)[-1][-1]
+    error = float(ratio.partition("±")[2])
+    assert ratio.startswith("2.00") and least <= error / 2 <= most
+
+
 WORDS = some.sampled_from(["", "a", "b", "a b", "b a"])
 MANIFESTS = some.none() | some.builds(Manifest, flags=WORDS, compiler=WORDS, governor=WORDS)
 

@@ -17,10 +17,7 @@ LEGEND = (
     "N: runs of A, of B; ±: at 95 %, by Student's t over the jobs and by the instrument, of a "
     "single run by its repetitions or by the instrument alone; ~: estimated by a model. "
     f"{ONE_JOB}: a side is the runs of a single job, and ± is by these; what another job, node or "
-    "hour would change is not in it. An instrument's error is the same on both sides where all "
-    "runs were measured by the same channels of the same node: then of the ratio's ± it is what "
-    "an offset of the instrument does more to the smaller power. Else it is taken as if it were "
-    "another for each side, and so is a model's."
+    f"hour would change is not in it. {stats.SAME_INSTRUMENT}"
 )
 
 
@@ -35,18 +32,12 @@ class Pair:
 
     def ratio(self, key: str) -> Value | None:
         """B's value by A's."""
-        one, other = self.values(key)
-        if not (one and other):
-            return None
-        # what is random of an instrument's error is known by the runs' scatter alone
-        scatter = None not in (one.interval, other.interval)
-        return other.over(one, self.is_same_instrument and scatter)
+        return self.after and stats.ratio(key, self.before, self.after)
 
     @property
     def is_same_instrument(self) -> bool:
         """Whether one node's channels measured all of both sides."""
-        known = self.after is not None and self.before.channels is not None
-        return known and self.before.channels == self.after.channels
+        return bool(self.after) and stats.is_same_instrument(self.before, self.after)
 
     def values(self, key: str) -> tuple[Value | None, Value | None]:
         """A's and B's."""

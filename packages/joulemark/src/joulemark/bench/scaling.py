@@ -20,7 +20,7 @@ SHARED_MEMORY_TABLES = range(100, 104)
 LEGEND = (
     "Par. eff.: performance of each worker, Energy eff.: operations per joule, both as a part of "
     "the first line's, ±: at 95 %, as far as it is known. strong: the same problem for all; weak: "
-    "the problem grows with the workers."
+    "the problem grows with the workers. " + stats.SAME_INSTRUMENT
 )
 
 
@@ -55,17 +55,13 @@ class Scaling:
     def parallel_efficiency(self, point: Point) -> Value | None:
         """Performance of one worker, as a part of the first point's."""
         first = next((one for one in self.points if one.row.performance), None)
-        if first is None or point.row.performance is None:
-            return None
-        gain = point.row.performance.over(first.row.performance)
-        return gain.scaled(first.workers / point.workers)
+        gain = first and stats.ratio("performance", first.row, point.row)
+        return gain and gain.scaled(first.workers / point.workers)
 
     def relative_energy_efficiency(self, point: Point) -> Value | None:
         """Operations per joule, as a part of the first point's."""
         first = self._first_of_energy()
-        if first is None or point.row.efficiency is None:
-            return None
-        return point.row.efficiency.over(first.row.efficiency)
+        return first and stats.ratio("efficiency", first.row, point.row)
 
     def estimates(self, point: Point) -> bool:
         """Whether its relative energy efficiency rests on a model."""

@@ -49,13 +49,10 @@ class Value:
         parts = {"spread": math.hypot, "uncertainty": rest, "interval": math.hypot}
         return Value(ratio, *(_of_ratio(self, other, *part, ratio) for part in parts.items()))
 
-    def relative_spread(self) -> float | None:
-        """The spread as a part of the mean."""
-        return _ratio(self.spread, self.mean)
-
-    def relative_uncertainty(self) -> float | None:
-        """The instrument's uncertainty as a part of the mean."""
-        return _ratio(self.uncertainty, self.mean)
+    def part(self, name: str) -> float | None:
+        """One of its errors as a part of the mean."""
+        error = getattr(self, name)
+        return None if error is None or not self.mean else error / self.mean
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,29 @@ class Row:
     efficiency: Value | None  # operations per joule
     jobs: int = 1  # that the runs were in; one outside Slurm counts as a job
     channels: tuple[str, str] | None = None  # node and names of what measured it; None: several
+
+
+SAME_INSTRUMENT = (
+    "An instrument's error is the same on both sides where all runs were measured by the same "
+    "channels of the same node, several on each side: then of the ratio's ± it is what an offset "
+    "of the instrument does more to the smaller power. Else it is taken as if it were another for "
+    "each side, and so is a model's."
+)
+
+
+def is_same_instrument(one: Row, other: Row) -> bool:
+    """Whether one node's channels measured all of both."""
+    return one.channels is not None and one.channels == other.channels
+
+
+def ratio(key: str, one: Row, other: Row) -> Value | None:
+    """The other's value by the one's."""
+    below, above = getattr(one, key), getattr(other, key)
+    if not (below and above):
+        return None
+    # what is random of an instrument's error is known by the runs' scatter alone
+    scatter = None not in (below.interval, above.interval)
+    return above.over(below, scatter and is_same_instrument(one, other))
 
 
 @dataclass(frozen=True)
@@ -345,7 +365,3 @@ def _of_ratio(one: Value, other: Value, part: str, together, ratio: float) -> fl
     if None in parts:
         return None
     return ratio * together(parts[0] / one.mean, parts[1] / other.mean)
-
-
-def _ratio(part: float | None, whole: float) -> float | None:
-    return None if part is None or not whole else part / whole

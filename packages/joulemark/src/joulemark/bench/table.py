@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from joulemark import units
-from joulemark.bench import manifest
+from joulemark.bench import manifest, stats
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
@@ -18,7 +18,8 @@ LEGEND = (
 LEGEND_RATIOS = (
     "A ratio's ±, at 95 %: of a performance by how the runs scatter, of a single run by its "
     "repetitions; of an energy efficiency by how the runs scatter and by the instrument, of a "
-    "single run by the instrument alone, for the energy of a repetition is not known."
+    "single run by the instrument alone, for the energy of a repetition is not known. "
+    + stats.SAME_INSTRUMENT
 )
 # The prefixes of PRACE's tables (36-47, 55, 60-64), so that ours can be laid beside them.
 PRACE_EXPONENTS = {
@@ -85,12 +86,9 @@ def _lines(row: Row, scales: dict[str, tuple[int, str]]):
         yield "failed", [*start, "failed", "-", "-", "failed", "-"]
         return
     yield "value", [*start, *(_cell(row, key, *scales[key]) for key in HEADS)]
-    for label, relative in (
-        (REPETITIONS, Value.relative_spread),
-        (INSTRUMENT, Value.relative_uncertainty),
-    ):
+    for label, part in ((REPETITIONS, "spread"), (INSTRUMENT, "uncertainty")):
         values = [getattr(row, key) for key in HEADS]
-        errors = [units.percent(relative(value)) if value else "" for value in values]
+        errors = [units.percent(value.part(part)) if value else "" for value in values]
         if any(errors):
             yield "error", [label, "", *errors]
 
@@ -196,10 +194,9 @@ def _ratios(one: Series, other: Series) -> Text:
 def _ratio_cells(series: Series, one: Row, other: Row) -> list[str]:
     cells = []
     for key in ("performance", "efficiency"):
-        pair = [getattr(row, key) for row in (one, other)]
         cells += [_cell(row, key, 9, unit_of(series, key)) for row in (one, other)]
-        ratio = with_error(pair[1].over(pair[0])) if all(pair) else "-"
-        cells.append(mark(key, one, other) + ratio if all(pair) else ratio)
+        ratio = stats.ratio(key, one, other)
+        cells.append(mark(key, one, other) + with_error(ratio) if ratio else "-")
     return cells
 
 

@@ -21,9 +21,9 @@ own table, and the title says by what the manifests differ. Job, node and date a
 scatter: of several jobs each counts once, by the mean of its runs, and the interval is that
 between jobs.
 For mod2am a last line says what variant blas gains over plain.
-A ratio's error is at 95 %: the means' intervals by Student's t, and the instrument's, taken as if
-it were another for each. Of a single run, a time has the interval of its repetitions, and an
-energy none: its ratio has the instrument's error alone.
+A ratio's error is at 95 %: the means' intervals by Student's t, and the instrument's, which drops
+out where the same channels of one node measured several runs on each side. Of a single run, a
+time has the interval of its repetitions, and an energy none: its ratio has the instrument's error.
 csv, json and parquet hold SI numbers, *_spread (k=1), *_interval (half of the mean's 95 % interval
 over the runs) and *_uncertainty (k=2) in the unit of their value, and a column `estimated`.
 
