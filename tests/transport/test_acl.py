@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from joulemark.broker import OPERATOR, PROGRAMS
 from joulemark.broker import Broker as Site
-from joulemark.top.mqtt import NAME, Live
+from joulemark.top.mqtt import Live
 
 from tests.cluster import CHECKOUT, wait_for
 from tests.peers.certificates import make_certificate
@@ -23,7 +24,7 @@ from tests.peers.receiver import Receiver
 
 ACL = CHECKOUT / "slurm-plugins" / "site" / "mosquitto.acl"
 TOP = f"joulemark/{CLUSTER}"
-NAMES = ("n1", "n2", "joulemark-receive", "joulemark-gateway", "joulemark-top")
+NAMES = ("n1", "n2", *PROGRAMS)
 
 
 @pytest.fixture(scope="module")
@@ -73,16 +74,17 @@ def publish(broker: Broker, name: str | None, topic: str, payload: str) -> int:
 def test_a_node_cannot_write_anothers_record(
     node: TestNode, receiver: Receiver, broker: Broker
 ) -> None:
-    """n2 sends n1's next record, sound in all but its sender, and then one of its own."""
+    """n2 sends n1's next record, sound in all but its sender, and then one of its own; and an
+    operator one as the node of his name, which the list cannot forbid."""
     node.job(1)
     node.wait_arrived(1)
     record = json.loads((node.records / node.file_name(1)).read_text())
     forged = json.dumps({**record, "JobIDRaw": 2})
     publish(broker, "n2", f"{TOP}/record/n1/2", forged)
     publish(broker, "n2", f"{TOP}/profile/n1/{CLUSTER}.1.n1.profile.jsonl", "{}")
-    publish(
-        broker, "n2", f"{TOP}/record/n2/2", json.dumps({**record, "JobIDRaw": 2, "node": "n2"})
-    )
+    for name in (OPERATOR, "n2"):
+        own = json.dumps({**record, "JobIDRaw": 2, "node": name})
+        publish(broker, name, f"{TOP}/record/{name}/2", own)
     own = node.records / f"{CLUSTER}.2.n2.json"
     wait_for(own.exists, what="n2's own record")
     assert sorted(path.name for path in node.records.iterdir()) == [node.file_name(1), own.name]
@@ -121,7 +123,7 @@ def test_an_operator_alone_looks_at_nodes(node: TestNode, broker: Broker) -> Non
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listening:
         wait_for(lambda: broker.log().count("Sending SUBACK") > before, what="the subscription")
         assert not re.search(told, broker.log())
-        with Live(Site.load(node.config, NAME, None, None), CLUSTER, 0.1, {}) as nodes:
+        with Live(Site.load(node.config, OPERATOR, None, None), CLUSTER, 0.1, {}) as nodes:
             publish(broker, "n2", f"{TOP}/live/n1", "node=n1 energy_uj=1")
             publish(broker, "n2", f"{TOP}/live/n2", "node=n1 energy_uj=2")
             heard = list(nodes.until(time.monotonic() + 1.0))

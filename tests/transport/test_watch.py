@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from joulemark.broker import OPERATOR
 from joulemark.broker import Broker as Site
 from joulemark.errors import UserError
 from joulemark.top import mqtt
@@ -65,7 +66,7 @@ def live(broker: Broker) -> int:
 
 
 def watch(config: Path, interval_s: float) -> mqtt.Live:
-    return mqtt.Live(Site.load(config, mqtt.NAME, None, None), CLUSTER, interval_s, {})
+    return mqtt.Live(Site.load(config, OPERATOR, None, None), CLUSTER, interval_s, {})
 
 
 def heard(nodes: mqtt.Live, seconds: float) -> list[dict[str, str]]:

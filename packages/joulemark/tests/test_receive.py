@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from joulemark import config, secret
 from joulemark.accounting import receive
 from joulemark.accounting.receive import Arrived, Refused
-from joulemark.broker import Broker
+from joulemark.broker import PROGRAMS, Broker
 from joulemark.errors import UserError
 from joulemark.store import session
 
@@ -63,6 +63,15 @@ def test_a_profile_goes_beside_its_record():
 def test_a_record_under_another_topic_is_refused(topic):
     with pytest.raises(Refused):
         understand(topic, record())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_who_looks_at_nodes_is_none_that_sends_records(name):
+    """By the access list each client may write as the node of its name."""
+    with pytest.raises(Refused, match="is no node's name"):
+        understand(f"joulemark/c1/record/{name}/12", record(node=name))
+    with pytest.raises(Refused, match="is no node's name"):
+        understand(f"joulemark/c1/profile/{name}/c1.12.{name}.csv", b"x")
 
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100000])

@@ -11,6 +11,13 @@ from joulemark import config as site
 from joulemark import secret
 from joulemark.errors import UserError, module_missing
 
+# Our programs' names at the broker, by site/mosquitto.acl; no node has one of them.
+RECEIVER, GATEWAY, OPERATOR = PROGRAMS = (
+    "joulemark-receive",
+    "joulemark-gateway",
+    "joulemark-top",
+)
+
 
 @dataclass(frozen=True)
 class Broker:

@@ -20,11 +20,10 @@ from pathlib import Path
 
 from joulemark import config as site
 from joulemark.accounting import folders, noderecord
-from joulemark.broker import Broker, is_refusal
+from joulemark.broker import PROGRAMS, RECEIVER, Broker, is_refusal
 from joulemark.errors import UserError
 from joulemark.profile.node import is_later
 
-NAME = "joulemark-receive"  # at the broker: site/mosquitto.acl
 QOS = 1
 SESSION_S = 7 * 86400  # how long the broker keeps what comes while no receiver runs
 WRITERS = 8  # fsyncs overlap
@@ -61,6 +60,8 @@ def understand(topic: str, payload: bytes, prefix: str, cluster: str) -> Arrived
     node, _, last = rest.partition("/")
     if not re.fullmatch(NODE, node):
         raise Refused("no node's name in its topic")
+    if node in PROGRAMS:
+        raise Refused(f"{node} is no node's name")
     if len(payload) > SIZE_MAX:
         raise Refused(f"{len(payload)} bytes")
     if kind == "record":
@@ -174,7 +175,7 @@ class Receiver:
     def __init__(self, config: site.Config, broker: Broker) -> None:
         self.config, self.broker = config, broker
         self.writers = [ThreadPoolExecutor(1) for _ in range(WRITERS)]
-        self.client = broker.client(f"{NAME}-{config.cluster}")
+        self.client = broker.client(f"{RECEIVER}-{config.cluster}")
         self.client.on_connect = self._on_connect
         self.client.on_disconnect = self._on_disconnect
         self.client.on_message = self._on_message
@@ -256,4 +257,4 @@ def run(user: str | None, password_file: str | None) -> int:
     if not config.record_dir.is_dir():
         raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    return Receiver(config, Broker.load(path, NAME, user, password_file)).run()
+    return Receiver(config, Broker.load(path, RECEIVER, user, password_file)).run()

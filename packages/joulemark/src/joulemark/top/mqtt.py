@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from joulemark.broker import Broker, is_refusal
 from joulemark.errors import UserError
 
-NAME = "joulemark-top"  # at the broker: site/mosquitto.acl
 QOS = 0  # what comes late is of no use
 RENEW_S, LASTS_S = 5.0, 15.0
 INTERVAL_MOST_S = 60.0  # delivery/watch.h: who asks for a longer one is told as often

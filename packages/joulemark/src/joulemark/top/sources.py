@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from joulemark import config, hostlist
-from joulemark.broker import Broker
+from joulemark.broker import OPERATOR, Broker
 from joulemark.doctor import everywhere, slurmconf
 from joulemark.doctor.site import Site, ask
 from joulemark.errors import UserError
@@ -32,7 +32,7 @@ def by_broker(user: str | None, password_file: str | None) -> tuple[Broker, str]
         raise UserError(f"{path}: --user {user} is for a broker, and transport is not mqtt")
     if not site.by_broker:
         return None
-    broker = Broker.load(path, mqtt.NAME, user, password_file)
+    broker = Broker.load(path, OPERATOR, user, password_file)
     return (broker, site.cluster) if user or broker.is_open_to_us else None
 
 
