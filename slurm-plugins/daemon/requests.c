@@ -216,28 +216,30 @@ static jm_account *marked_account(jm_requests *r, jm_client *client, char *answe
     return account;
 }
 
-/* One word more; none twice. */
-static void add_word(char words[JM_VALUE_MAX], const char *word) {
-    size_t used = strlen(words);
-    if (!strstr(words, word) &&
-        !jm_format(words + used, JM_VALUE_MAX - used, "%s%s", used ? " " : "", word))
-        words[used] = '\0';
+/* One word more; none twice. False: there is no room for it. */
+static bool add_word(char words[JM_VALUE_MAX], const char *word) {
+    size_t used = strlen(words), length = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += length)
+        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return jm_format(words + used, JM_VALUE_MAX - used, "%s%s", used ? " " : "", word);
 }
 
-/* What the account's energy comes from, as its node is set up. */
+/* What the account's energy comes from, as its node is set up; of too many channels no names, for
+ * a part of them would pass for all. */
 static void tell_channels(const jm_ledger *ledger, const jm_account *account, char *answer) {
     char instruments[JM_VALUE_MAX] = "", channels[JM_VALUE_MAX] = "", word[2 * JM_NAME_MAX];
+    bool all = true;
     for (int c = 0; c < ledger->n_channels; c++) {
         const jm_channel *channel = &ledger->channels[c];
         if (!jm_ledger_charges(ledger, account, c))
             continue;
         jm_format(word, sizeof word, "%s/%s", channel->info.type,
                   jm_domain_name(channel->info.domain));
-        add_word(instruments, word);
-        add_word(channels, channel->name);
+        all = add_word(instruments, word) && add_word(channels, channel->name) && all;
     }
     jm_packet_add(answer, JM_PACKET_MAX, "instruments", "%s", instruments);
-    jm_packet_add(answer, JM_PACKET_MAX, "channels", "%s", channels);
+    jm_packet_add(answer, JM_PACKET_MAX, "channels", "%s", all ? channels : "");
 }
 
 static void do_marks(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {

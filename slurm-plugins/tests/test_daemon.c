@@ -635,8 +635,9 @@ TEST(with_its_ring_a_process_is_told_what_its_energy_comes_from) {
     stop_daemon();
     test_write("trace.csv", "time_s,power_w\n0,10\n1,10\n");
     FILE *more = fopen(test_path("joulemark.yaml"), "ae");
-    for (int gpu = 0; gpu < 2; gpu++)
-        fprintf(more, "- {type: replay, name: gpu-%d, file: %s, as: power, domain: gpu}\n", gpu,
+    const char *const gpus[] = {"gpu-0", "big-gpu-1", "gpu-1"}; /* one name holds another */
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
+        fprintf(more, "- {type: replay, name: %s, file: %s, as: power, domain: gpu}\n", gpus[i],
                 test_path("trace.csv"));
     fputs("- {type: model, name: inner, idle_w: 1, full_w: 2, parent: model}\n", more);
     fclose(more);
@@ -646,7 +647,20 @@ TEST(with_its_ring_a_process_is_told_what_its_energy_comes_from) {
     expect_text(told_with_a_ring(), "ok instruments=model/node channels=model/model");
     step->job->gpus = 1 << 1;
     expect_text(told_with_a_ring(), "ok instruments=model/node%20replay/gpu "
-                                    "channels=model/model%20gpu-1/replay");
+                                    "channels=model/model%20big-gpu-1/replay%20gpu-1/replay");
+}
+
+TEST(too_many_channels_for_an_answer_are_not_told_in_part) {
+    stop_daemon();
+    test_write("trace.csv", "time_s,power_w\n0,10\n1,10\n");
+    FILE *more = fopen(test_path("joulemark.yaml"), "ae");
+    for (int i = 0; i < 12; i++)
+        fprintf(more, "- {type: replay, name: %040d, file: %s, as: power, domain: node}\n", i,
+                test_path("trace.csv"));
+    fclose(more);
+    start_daemon();
+    open_now(ours, "0", getpid())->uid = 0;
+    expect_text(told_with_a_ring(), "ok instruments=model/node%20replay/node channels=");
 }
 
 int main(int argc, char **argv) {
