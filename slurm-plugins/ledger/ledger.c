@@ -555,6 +555,8 @@ void jm_ledger_look_on(jm_ledger *ledger, jm_account *account) {
     if (account->kind != JM_ACCOUNT_STEP || account->looks_on)
         return;
     account->looks_on = true;
+    jm_account_note(account,
+                    "as its process said, it looks on: it has no part of its job's energy");
     jm_claims_leave(ledger, account);
 }
 
