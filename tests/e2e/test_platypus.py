@@ -115,8 +115,8 @@ def test_a_profile_is_no_finer_for_marks(steady: Cluster) -> None:
 def test_who_asks_without_end_is_shown_no_finer_than_a_profile(steady: Cluster) -> None:
     done = outcome(steady, submit(steady, "--wrap", client(steady, "curious", CURIOUS)))
     alone, marking = json.loads(steady.job_output(done.job))
-    assert alone[0] > 1000 and marking[0] > 100  # it was heard
-    assert len(alone[1]) <= 5  # as many as there were ticks without it, one a second
+    assert alone[0] > 200 and marking[0] > 100  # it was heard, most often a thousand times
+    assert len(alone[1]) <= 8  # its begin's and one a second: it makes no tick itself
     times_ns = [time_ns for time_ns, _ in alone[1] + marking[1]]
     gaps_s = [(b - a) / 1e9 for a, b in zip(times_ns, times_ns[1:]) if b > a]
     assert len(marking[1]) >= 5 and min(gaps_s) >= 0.1  # profile_max_hz is 10
