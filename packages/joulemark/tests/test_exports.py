@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joulemark.bench import cooked
 from joulemark.bench.export import benchpark, figures, reframe, thicket
+from joulemark.bench.manifest import Manifest
+from joulemark.commands.export import thicket as command
 
 START = "2026-01-31T12:00:00+00:00"
 NAMES = st.sampled_from(["mod2am", "triad", "a,b=c\\", "\nn", "", "é {}"])
@@ -148,6 +150,7 @@ def test_metadata_is_by_adiak_s_names():
     assert (found["performance_unit"], found["efficiency_unit"]) == ("F/s", "F/J")
     assert (found["energy_source"], found["launchdate"]) == ("estimated", "1769860800")
     assert "spack_hash" not in found  # nobody told
+    assert all(key in command.EPILOG for key in Manifest._fields)
 
 
 def test_kernels_of_a_run_are_a_tree_and_a_second_run_is_another_profile():
