@@ -69,6 +69,22 @@ def test_days_are_those_of_the_jobs_ends_in_the_sites_zone(site):
     assert nodes == {"before": ["n1"], "after": ["n2"], "both": ["n1", "n2"], "none": []}
 
 
+@pytest.mark.parametrize("kind", ["nodes", "html"])
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])
+def test_days_far_away_are_no_bounds(site, kind, zone):
+    site.configure(f"timezone: {zone}\n")
+    site.leave(1, "n1")
+    site.out("merge")
+    everything = site.out("report", kind)
+    for words in (
+        ("--since", "0001-01-01", "--until", "9999-12-31"),
+        ("--since", "1677-01-01", "--until", "2263-01-01"),
+    ):
+        found = site.out("report", kind, *words)
+        assert "n1" in found and (kind == "html" or found == everything)
+    assert "n1" not in site.out("report", kind, "--since", "9999-12-31")
+
+
 def test_clusters_are_chosen_and_told_apart(site):
     builders.write(site.records, builders.record(1, "n1"))
     builders.write(site.records, builders.record(1, "n1", cluster="other"))

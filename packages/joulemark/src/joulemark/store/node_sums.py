@@ -25,7 +25,7 @@ class NodeUse(NamedTuple):
     estimated: int
 
 
-LATEST_NS = (1 << 63) - 1  # that a database's whole number can say
+FARTHEST_DAY = 106_750  # from 1970 on, whose nanoseconds a database's whole number can say
 _SUMS = (
     "COUNT(*), COUNT(energy_uj), COALESCE(SUM(energy_uj), 0), COALESCE(SUM(systematic_uj), 0),"
     " COALESCE(SUM(random_uj2), 0), COALESCE(SUM(seconds), 0), COALESCE(SUM(estimated), 0)"
@@ -50,11 +50,15 @@ def node_uses(session: Session, chosen: Chosen) -> list[NodeUse]:
 def _of_records(session: Session, cluster: str, chosen: Chosen, zones: Zones) -> list[tuple]:
     """A moment is the end of what was before it, so that midnight is of the day before."""
     begins = [
-        None if day is None else min(zones[cluster].begin_ns(day), LATEST_NS)
+        None if day is None else zones[cluster].begin_ns(_within_reach(day))
         for day in (chosen.first_day, chosen.end_day)
     ]
     bounds = zip(("end_ns > ?", "end_ns <= ?"), begins)
     return _rows(session, f"SELECT node, {_SUMS} FROM node_run", cluster, bounds)
+
+
+def _within_reach(day: int) -> int:
+    return max(-FARTHEST_DAY, min(day, FARTHEST_DAY))
 
 
 def _of_pruned(session: Session, cluster: str, chosen: Chosen) -> list[tuple]:
