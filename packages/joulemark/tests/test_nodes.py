@@ -7,6 +7,10 @@ import random
 
 import builders
 import pytest
+from joulemark import config, store
+from joulemark.store import retention
+
+UNMEASURED = {**builders.account(), "energy_uj": None}
 
 
 def records(site, *words):
@@ -32,7 +36,7 @@ def test_nodes_have_all_that_jobs_used_once(site):
 def test_power_is_over_the_time_of_jobs_whose_energy_is_known(site):
     site.leave(1, "n1", accounts=[builders.account("job", 10**9, 10)])
     site.leave(2, "n1", accounts=[builders.account("job", 2 * 10**9, 20, estimated=True)])
-    site.leave(3, "n1", accounts=[], missing="dead")
+    site.leave(3, "n1", accounts=[UNMEASURED], missing="dead")
     site.out("merge")
     (one,) = records(site)
     assert (one["node"], one["jobs"], one["energy_jobs"], one["estimated_jobs"]) == ("n1", 3, 2, 1)
@@ -40,6 +44,23 @@ def test_power_is_over_the_time_of_jobs_whose_energy_is_known(site):
     assert one["power_error_w"] == pytest.approx(one["energy_error_j"] / 30)
     text = site.out("report", "nodes")
     assert "~3.00 (2 of 3)" in text and "~100" in text
+
+
+def test_a_record_without_times_is_no_run_of_its_own(site):
+    """Of which day it is, nobody can tell: before jobs are pruned and after."""
+    site.leave(1, "n1", accounts=[builders.account("job", 10**9)], restart=0)
+    site.out("merge")
+    site.leave(1, "n1", accounts=[], missing="dead")
+    site.leave(2, "n2", accounts=[], missing="dead")
+    site.leave(2, "n3")
+    site.out("merge")
+    found = {one["node"]: (one["jobs"], one["energy_jobs"]) for one in records(site)}
+    assert found == {"n1": (1, 1), "n3": (1, 1)}
+    everything = records(site)
+    assert records(site, "--until", "2999-01-01") == everything
+    with store.writing(config.load(site.yaml).store) as session:
+        assert retention.prune(session, 100_000) == 2
+    assert records(site) == records(site, "--since", "2000-01-01") == everything
 
 
 def test_a_correction_is_no_nodes(site):

@@ -13,7 +13,8 @@ from joulemark.store.sums import Use
 
 KEYS = ["cluster", "node"]
 LEGEND = (
-    "What jobs used there, whatever a correction made of it; what no job used is not in it. "
+    "What jobs used there, whatever a correction made of it; what no job used is not in it, "
+    "nor a job of which the node told no times. "
     "Power: energy over the jobs' time, two at once having two seconds in a second."
 )
 

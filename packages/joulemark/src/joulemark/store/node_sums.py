@@ -25,6 +25,7 @@ class NodeUse(NamedTuple):
     estimated: int
 
 
+UNKNOWN_NS = 0  # the end of an excuse that knows no times: of which run and day nobody can tell
 FARTHEST_DAY = 106_750  # from 1970 on, whose nanoseconds a database's whole number can say
 _SUMS = (
     "COUNT(*), COUNT(energy_uj), COALESCE(SUM(energy_uj), 0), COALESCE(SUM(systematic_uj), 0),"
@@ -34,7 +35,11 @@ _FIELDS = NodeUse._fields[2:]
 
 
 def node_uses(session: Session, chosen: Chosen) -> list[NodeUse]:
-    """Of each node, by cluster and name; of the jobs that ended on the days that were chosen."""
+    """Of each node, by cluster and name; of the jobs that ended on the days that were chosen.
+
+    A record without times, which may be an excuse beside the whole one of the same run, counts
+    for none.
+    """
     zones, found = Zones(session), []
     for cluster in chosen.clusters or clusters(session):
         sums: dict[str, list] = {}
@@ -53,7 +58,7 @@ def _of_records(session: Session, cluster: str, chosen: Chosen, zones: Zones) ->
         None if day is None else zones[cluster].begin_ns(_within_reach(day))
         for day in (chosen.first_day, chosen.end_day)
     ]
-    bounds = zip(("end_ns > ?", "end_ns <= ?"), begins)
+    bounds = (("end_ns > ?", UNKNOWN_NS), *zip(("end_ns > ?", "end_ns <= ?"), begins))
     return _rows(session, f"SELECT node, {_SUMS} FROM node_run", cluster, bounds)
 
 
@@ -79,8 +84,8 @@ def keep(session: Session, jobs: Iterable[tuple[str, int]], zones: Zones) -> Non
     for cluster, job in jobs:
         for node, end_ns, *numbers in session.rows(
             f"SELECT node, end_ns, {_SUMS} FROM node_run WHERE cluster = ? AND job = ?"
-            " GROUP BY node, end_ns",
-            (cluster, job),
+            " AND end_ns > ? GROUP BY node, end_ns",
+            (cluster, job, UNKNOWN_NS),
         ):
             key = (cluster, node, zones[cluster].day(end_ns - 1))
             _add(sums, key, map(_plain, numbers))
