@@ -153,9 +153,9 @@ def test_of_a_range_are_the_jobs_that_ended_in_it(site):
 def test_nodes_have_what_jobs_used_there_whatever_was_refunded(site):
     node = ("demo", "n1")
     assert site.ask(dashboards.ended("node_energy_joules_total", "cluster,node")) == {node: 500}
-    assert site.ask(dashboards.power_w()) == {node: pytest.approx(50)}  # a job of 10 s
-    assert site.ask(dashboards.power_w(), user="nobody") == {node: pytest.approx(50)}
-    assert site.ask(dashboards.power_w(), cluster="other") == {}
+    assert site.ask(dashboards.job_power_w()) == {node: pytest.approx(50)}  # a job of 10 s
+    assert site.ask(dashboards.job_power_w(), user="nobody") == {node: pytest.approx(50)}
+    assert site.ask(dashboards.job_power_w(), cluster="other") == {}
 
 
 def test_a_choice_is_obeyed(site):

@@ -194,7 +194,7 @@ def test_nodes_of_all_jobs_are_compared(site):
         site.leave(job, node, accounts=[builders.account("job", energy_uj), builders.account("0")])
     site.out("merge")
     heads, *rows = written(site, "--top", "1")[0].tables["Energy by node"]
-    assert heads == ["Node", "Jobs", "Energy [kJ]", "+-", "Power [W]", "+-"]
+    assert heads == ["Node", "Jobs", "Energy [kJ]", "+-", "Power a job [W]", "+-"]
     assert rows[0] == ["n1", "2", "2.00", "40.1 J", "100", "2.00"]
     assert rows[1] == ["n2", "1", "2.00", "40.2 J", "200", "4.02"]
 

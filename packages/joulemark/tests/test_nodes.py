@@ -40,10 +40,21 @@ def test_power_is_over_the_time_of_jobs_whose_energy_is_known(site):
     site.out("merge")
     (one,) = records(site)
     assert (one["node"], one["jobs"], one["energy_jobs"], one["estimated_jobs"]) == ("n1", 3, 2, 1)
-    assert (one["job_seconds"], one["power_w"]) == (30, pytest.approx(100))
-    assert one["power_error_w"] == pytest.approx(one["energy_error_j"] / 30)
+    assert (one["job_seconds"], one["job_power_w"]) == (30, pytest.approx(100))
+    assert one["job_power_error_w"] == pytest.approx(one["energy_error_j"] / 30)
     text = site.out("report", "nodes")
-    assert "~3.00 (2 of 3)" in text and "~100" in text
+    assert "~3.00 (2 of 3)" in text and "~100" in text and "Power a job [W]" in text
+
+
+def test_two_jobs_at_once_have_half_of_a_nodes_power_and_no_word_says_that_it_draws_that(site):
+    for job in (1, 2):
+        site.leave(job, "n1", accounts=[builders.account("job", 600 * 10**6, 10)])
+    site.leave(3, "n2", accounts=[builders.account("job", 1200 * 10**6, 10)])
+    site.out("merge")
+    found = {one["node"]: one["job_power_w"] for one in records(site)}
+    assert found == {"n1": pytest.approx(60), "n2": pytest.approx(120)}
+    text = site.out("report", "nodes", "--format", "markdown")
+    assert "nodes that run as many jobs at once, not what nodes draw" in text
 
 
 def test_a_record_without_times_is_no_run_of_its_own(site):

@@ -15,7 +15,8 @@ KEYS = ["cluster", "node"]
 LEGEND = (
     "What jobs used there, whatever a correction made of it; what no job used is not in it, "
     "nor a job of which the node told no times. "
-    "Power: energy over the jobs' time, two at once having two seconds in a second."
+    "Power a job: energy over the jobs' time, two at once having two seconds in a second; it "
+    "compares nodes that run as many jobs at once, not what nodes draw."
 )
 
 
@@ -32,12 +33,12 @@ class Node:
         return self.group.keys
 
     @property
-    def power_w(self) -> float | None:
-        """The mean over its jobs' time."""
+    def job_power_w(self) -> float | None:
+        """The mean of a job there; of a node that runs one at a time, its own while it does."""
         return self.group.energy_j / self.seconds if self.seconds else None
 
     @property
-    def power_error_w(self) -> float | None:
+    def job_power_error_w(self) -> float | None:
         """k=2."""
         return self.group.energy_error_j / self.seconds if self.seconds else None
 
@@ -68,18 +69,20 @@ def groups(found: list[Node]) -> list[usage.Group]:
 
 
 def as_text(found: list[Node]) -> Text:
-    """The columns of `report usage`, and mean power."""
+    """The columns of `report usage`, and the mean power of a job."""
     sums = groups(found)
     text = usage.as_text(sums, list(sums[0].keys) if sums else KEYS[1:])
     body = [(kind, [*cells, *_power(one)]) for (kind, cells), one in zip(text.body, found)]
-    return replace(text, heads=[*text.heads, "Power [W]", "+-"], body=body)
+    return replace(text, heads=[*text.heads, "Power a job [W]", "+-"], body=body)
 
 
 def _power(one: Node) -> list[str]:
-    if one.power_w is None:
+    if one.job_power_w is None:
         return ["-", ""]
     mark = ESTIMATE_MARK if one.group.estimated_jobs else ""
-    value, error = (units.cell(watts, 0, "W") for watts in (one.power_w, one.power_error_w))
+    value, error = (
+        units.cell(watts, 0, "W") for watts in (one.job_power_w, one.job_power_error_w)
+    )
     return [mark + value, error]
 
 
@@ -92,7 +95,8 @@ def as_records(found: list[Node]) -> list[dict]:
         {
             **{key: record[key] for key in (*KEYS, *RECORDED)},
             "job_seconds": one.seconds,
-            **{"power_w": one.power_w, "power_error_w": one.power_error_w},
+            "job_power_w": one.job_power_w,
+            "job_power_error_w": one.job_power_error_w,
         }
         for one, record in zip(found, usage.as_records([one.group for one in found]))
     ]

@@ -81,8 +81,8 @@ def unknown(by: str = "", over: str = RANGE) -> str:
     return f"{jobs} - ({known} or 0 * {jobs})"
 
 
-def power_w(of: str = "cluster,node") -> str:
-    """Of nodes: what jobs used there over their time."""
+def job_power_w(of: str = "cluster,node") -> str:
+    """Of nodes: what jobs used there over their time, so that it is of one job."""
     return f"{ended('node_energy_joules_total', of)} / ({ended('node_job_seconds_total', of)} > 0)"
 
 
@@ -95,8 +95,9 @@ AT_MOST = (
 )
 
 OF_NODES = (
-    "Mean power: energy over the jobs' time, two at once having two seconds in a second; what no "
-    "job used is not in it. All users' jobs, whoever is chosen. "
+    "Power a job: energy over the jobs' time, two at once having two seconds in a second; it "
+    "compares nodes that run as many jobs at once, not what nodes draw. What no job used is not "
+    "in it. All users' jobs, whoever is chosen. "
 )
 
 ENERGY = Panel(
@@ -300,9 +301,9 @@ OPERATORS = Dashboard(
         ),
         Panel(
             "top",
-            "Twenty nodes with the highest mean power",
+            "Twenty nodes with the highest power a job",
             ENDED + OF_NODES,
-            (Query("{{cluster}} {{node}}", f"topk(20, {power_w()})", WATTS),),
+            (Query("{{cluster}} {{node}}", f"topk(20, {job_power_w()})", WATTS),),
             width=10,
             height=12,
         ),
@@ -314,7 +315,7 @@ OPERATORS = Dashboard(
                 Query("Jobs", ended("node_jobs_total", "cluster,node")),
                 Query("Energy", ended("node_energy_joules_total", "cluster,node"), J),
                 Query("Jobs' time", ended("node_job_seconds_total", "cluster,node"), SECONDS),
-                Query("Mean power", power_w(), WATTS),
+                Query("Power a job", job_power_w(), WATTS),
                 Query("Energy ever", ever("node_energy_joules_total", "cluster,node"), J),
                 Query("+-", ever("node_energy_uncertainty_joules", "cluster,node"), J),
             ),

@@ -9,9 +9,11 @@ from joulemark import output
 SUMMARY = "compare nodes by what jobs used on them"
 EPILOG = """\
 From the site's store: of each node the energy that all jobs were charged there, with its
-uncertainty (k=2), and their mean power: energy over the jobs' time. A node that draws more than
-its likes at the same work, or less because it runs slowly, stands out. What no job used is in no
-record: ask `joulemarkctl books` on the node.
+uncertainty (k=2), and the mean power of a job: energy over the jobs' time, where two jobs at once
+have two seconds in a second. Among nodes that jobs have alone, one that draws more than its
+likes at the same work, or less because it runs slowly, stands out; where jobs share nodes, one
+that had fewer at once does, too. What a node draws, `joulemark top --nodes` says; what no job used
+is in no record: ask `joulemarkctl books` on the node.
 
 examples:
   joulemark report nodes
