@@ -131,11 +131,41 @@ def test_a_full_disk_is_one_line(unbuffered):
     assert done.stderr == "joulemark: [Errno 28] No space left on device\n"
 
 
-def run_command(words, output, unbuffered):
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "usage"],
+        ["report", "jobs"],
+        ["report", "nodes"],
+        ["report", "html"],
+        ["job", "12"],
+        ["sacct", "--help"],
+        ["--help"],
+        ["merge", "--job", "12", "--print-comment"],
+    ],
+)
+def test_a_closed_stdout_is_one_line(site, words):
+    site.leave()
+    site.out("merge")
+    done = run_command(words, None, "", preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (1, "joulemark: [Errno 9] Bad file descriptor\n")
+
+
+def test_who_writes_to_a_file_needs_no_stdout(site):
+    site.leave()
+    out = site.folder / "usage.csv"
+    site.out("merge")
+    words = ["report", "usage", "--out", out]
+    done = run_command(words, None, "", preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert out.read_text()
+
+
+def run_command(words, output, unbuffered, **how):
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     command = [sys.executable, "-m", "joulemark", *words]
     return subprocess.run(
-        command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment
+        command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment, **how
     )
 
 

@@ -16,12 +16,15 @@ from joulemark.errors import UserError
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; errors that a user can act on are one line on stderr and exit code 1."""
     argv = sys.argv[1:] if argv is None else argv
+    if (
+        sys.stdout is None
+    ):  # its caller closed it: to write there fails, and no file takes its number
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     try:
         try:
             return _dispatch(argv)
         finally:
-            if sys.stdout:  # None where the caller closed it
-                sys.stdout.flush()  # what is still held may fail, too
+            sys.stdout.flush()  # what is still held may fail, too
     except UserError as error:
         print(f"joulemark: {error}", file=sys.stderr)
         return 1
