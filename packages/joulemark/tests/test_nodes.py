@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import date
 
 import builders
 import pytest
@@ -31,6 +32,20 @@ def test_nodes_have_all_that_jobs_used_once(site):
     assert len(found) == 8 and found == sorted(found, key=lambda one: -one["energy_uj"])
     site.out("merge", "--rebuild")
     assert records(site) == found
+
+
+def test_sums_are_exact_beyond_what_a_databases_number_can_say(site):
+    """Also when they are pruned: half of the jobs, then the rest."""
+    for job in range(1, 7):
+        start_s = 20 * 86_400 if job > 3 else 0
+        site.leave(job, accounts=[builders.account("job", 2**62 - job, 10, start_s)])
+    site.out("merge")
+    before = records(site)
+    assert [one["energy_uj"] for one in before] == [6 * 2**62 - 21]
+    began = date.fromtimestamp(builders.START_NS // 10**9)
+    for days in (10, 30):
+        site.out("store", "prune", "--keep", f"{(date.today() - began).days - days}d")
+        assert [one["energy_uj"] for one in records(site)] == [6 * 2**62 - 21]
 
 
 def test_power_is_over_the_time_of_jobs_whose_energy_is_known(site):

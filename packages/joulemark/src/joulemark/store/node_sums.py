@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from joulemark.store.schema import KEPT_NODE, KEPT_NODE_KEY
 from joulemark.store.session import Session
-from joulemark.store.sums import Chosen, clusters
+from joulemark.store.sums import Chosen, clusters, halves, whole
 from joulemark.store.zones import Zones
 
 
@@ -27,11 +27,8 @@ class NodeUse(NamedTuple):
 
 UNKNOWN_NS = 0  # the end of an excuse that knows no times: of which run and day nobody can tell
 FARTHEST_DAY = 106_750  # from 1970 on, whose nanoseconds a database's whole number can say
-_SUMS = (
-    "COUNT(*), COUNT(energy_uj), COALESCE(SUM(energy_uj), 0), COALESCE(SUM(systematic_uj), 0),"
-    " COALESCE(SUM(random_uj2), 0), COALESCE(SUM(seconds), 0), COALESCE(SUM(estimated), 0)"
-)
-_FIELDS = NodeUse._fields[2:]
+_FIELDS = tuple(KEPT_NODE)[len(KEPT_NODE_KEY) :]  # NodeUse's, but for the energy's halves
+_CONVERT = (int, int, int, int, float, float, float, int)
 
 
 def node_uses(session: Session, chosen: Chosen) -> list[NodeUse]:
@@ -47,7 +44,7 @@ def node_uses(session: Session, chosen: Chosen) -> list[NodeUse]:
             *_of_records(session, cluster, chosen, zones),
             *_of_pruned(session, cluster, chosen),
         ]:
-            _add(sums, node, map(_plain, numbers))
+            _add(sums, node, _numbers(numbers))
         found += [NodeUse(cluster, node, *_known(sums[node])) for node in sorted(sums)]
     return found
 
@@ -59,7 +56,7 @@ def _of_records(session: Session, cluster: str, chosen: Chosen, zones: Zones) ->
         for day in (chosen.first_day, chosen.end_day)
     ]
     bounds = (("end_ns > ?", UNKNOWN_NS), *zip(("end_ns > ?", "end_ns <= ?"), begins))
-    return _rows(session, f"SELECT node, {_SUMS} FROM node_run", cluster, bounds)
+    return _rows(session, f"SELECT node, {_sums(session)} FROM node_run", cluster, bounds)
 
 
 def _within_reach(day: int) -> int:
@@ -83,12 +80,12 @@ def keep(session: Session, jobs: Iterable[tuple[str, int]], zones: Zones) -> Non
     sums: dict[tuple, list] = {}
     for cluster, job in jobs:
         for node, end_ns, *numbers in session.rows(
-            f"SELECT node, end_ns, {_SUMS} FROM node_run WHERE cluster = ? AND job = ?"
+            f"SELECT node, end_ns, {_sums(session)} FROM node_run WHERE cluster = ? AND job = ?"
             " AND end_ns > ? GROUP BY node, end_ns",
             (cluster, job, UNKNOWN_NS),
         ):
             key = (cluster, node, zones[cluster].day(end_ns - 1))
-            _add(sums, key, map(_plain, numbers))
+            _add(sums, key, _numbers(numbers))
     where = " AND ".join(f"{name} = ?" for name in KEPT_NODE_KEY)
     for key in list(sums):
         for row in session.rows(f"SELECT {', '.join(_FIELDS)} FROM kept_node WHERE {where}", key):
@@ -97,9 +94,16 @@ def keep(session: Session, jobs: Iterable[tuple[str, int]], zones: Zones) -> Non
     session.upsert("kept_node", tuple(KEPT_NODE), KEPT_NODE_KEY, rows)
 
 
-def _plain(number) -> int | float:
-    """A database's Decimal as what it counts."""
-    return number if isinstance(number, float) else int(number)
+def _sums(session: Session) -> str:
+    """SQL of the fields of records."""
+    energy = (f"SUM({session.addend.format(half)})" for half in halves("energy_uj"))
+    rest = (f"SUM({name})" for name in _FIELDS[4:])
+    return ", ".join(("COUNT(*)", "COUNT(energy_uj)", *energy, *rest))
+
+
+def _numbers(row: Sequence) -> list[int | float]:
+    """The fields; nothing is 0, and a database's Decimals become what Python calculates with."""
+    return [convert(value or 0) for convert, value in zip(_CONVERT, row)]
 
 
 def _add(sums: dict, key, numbers: Iterable) -> None:
@@ -108,6 +112,6 @@ def _add(sums: dict, key, numbers: Iterable) -> None:
 
 
 def _known(numbers: list) -> list:
-    """The energy of no job's is not known, and not 0."""
-    jobs, energy_jobs, energy_uj, *rest = numbers
-    return [jobs, energy_jobs, energy_uj if energy_jobs else None, *rest]
+    """NodeUse's fields; the energy of no job's is not known, and not 0."""
+    jobs, energy_jobs, high, low, *rest = numbers
+    return [jobs, energy_jobs, whole(high, low) if energy_jobs else None, *rest]

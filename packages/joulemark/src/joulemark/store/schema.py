@@ -273,8 +273,8 @@ NODE_USE = {
 KEPT_NODE_KEY = ("cluster", "node", "day")
 KEPT_NODE = {
     **{"cluster": "{name}", "node": "{name}", "day": "BIGINT"},
-    **dict.fromkeys(("jobs", "energy_jobs"), "BIGINT"),
-    **NODE_USE,
+    **dict.fromkeys(("jobs", "energy_jobs", "energy_high", "energy_low"), "BIGINT"),
+    **{name: kind for name, kind in NODE_USE.items() if name != "energy_uj"},
 }
 FIFTH: list[Step] = [
     *(f"ALTER TABLE node_run ADD COLUMN {name} {kind}" for name, kind in NODE_USE.items()),

@@ -172,8 +172,14 @@ _CONVERT = [
 ]
 
 
-def _halves(column: str) -> tuple[str, str]:
+def halves(column: str) -> tuple[str, str]:
+    """SQL of a whole number's two halves, whose sums fit; whole() puts them together."""
     return f"{column} >> {HALF_BITS}", f"{column} & {(1 << HALF_BITS) - 1}"
+
+
+def whole(high: int, low: int) -> int:
+    """What was in two halves."""
+    return (high << HALF_BITS) + low
 
 
 def _of_group(session: Session) -> str:
@@ -181,7 +187,7 @@ def _of_group(session: Session) -> str:
     texts = []
     for kind, column in FIELDS.values():
         if kind == WHOLE:
-            texts += [f"SUM({session.addend.format(half)})" for half in _halves(column)]
+            texts += [f"SUM({session.addend.format(half)})" for half in halves(column)]
         elif kind == KNOWN:
             texts.append(f"COUNT({column})")
         else:
@@ -194,7 +200,7 @@ def _of_one() -> str:
     texts = []
     for kind, column in FIELDS.values():
         if kind == WHOLE:
-            texts += _halves(column)
+            texts += halves(column)
         else:
             texts.append(
                 f"CASE WHEN {column} IS NULL THEN 0 ELSE 1 END" if kind == KNOWN else column
@@ -206,7 +212,7 @@ def _numbers(row: Sequence) -> list[int | float]:
     """The fields; a database's Decimals become what Python calculates with, nothing 0."""
     found = [convert(value or 0) for convert, value in zip(_CONVERT, row)]
     for at in _WHOLES:
-        found[at] = (found[at] << HALF_BITS) + found.pop(at + 1)
+        found[at] = whole(found[at], found.pop(at + 1))
     return found
 
 
