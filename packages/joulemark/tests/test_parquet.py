@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
 
+import builders
 import pytest
 from cooked_lines import UNKNOWN, line, manifest
 
@@ -18,7 +19,7 @@ COMMANDS = [
 
 def read(site, words):
     path = site.folder / "x.parquet"
-    site.run(*words, "--format", "parquet", "--out", str(path))
+    site.out(*words, "--format", "parquet", "--out", str(path))
     return parquet.read_table(path)
 
 
@@ -33,6 +34,19 @@ def test_it_has_the_rows_and_types_of_json(site, results, monkeypatch, words):
     results(*({**one, **UNKNOWN} for one in runs))
     # texts alone, such as a verdict on no energy, are text in any case
     assert read(site, words).schema.equals(found.schema)
+
+
+@pytest.mark.parametrize("report", ["usage", "nodes", "jobs --all"])
+def test_what_is_not_known_yet_has_the_type_that_it_will_have(site, report):
+    words = ("report", *report.split())
+    site.leave(1, accounts=[{**builders.account("job"), "energy_uj": None}])
+    site.out("merge")
+    before = read(site, words).schema
+    site.configure("price_per_kwh: 0.3\ncurrency: EUR\ncarbon_g_per_kwh: 300\n")
+    site.leave(2)
+    site.out("merge")
+    after = read(site, words).schema
+    assert before.equals(after), set(map(str, before)) ^ set(map(str, after))
 
 
 def test_budgets_and_corrections_have_theirs(site):
