@@ -33,7 +33,7 @@ static jm_asked *find_room(jm_watch *watch, int64_t interval_ns, int64_t now_ns)
 
 bool jm_watch_ask(jm_watch *watch, const void *request, size_t size, int64_t now_ns) {
     jm_packet packet;
-    if (size > JM_PACKET_MAX || !jm_packet_parse(request, size, &packet) ||
+    if (size == 0 || size > JM_PACKET_MAX || !jm_packet_parse(request, size, &packet) ||
         strcmp(packet.verb, "watch") != 0)
         return false;
     int64_t interval_ns = duration_ns(&packet, "interval_ms");

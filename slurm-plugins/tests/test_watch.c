@@ -97,6 +97,11 @@ TEST(what_is_no_request_changes_nothing) {
     expect_equal(jm_watch_rest_ns(&watch, START_NS), INT64_MAX);
 }
 
+TEST(an_empty_message_asks_for_nothing) {
+    jm_watch watch = {.least_ns = MS};
+    expect(!jm_watch_ask(&watch, NULL, 0, START_NS)); /* as the broker's library brings it */
+}
+
 int main(void) {
     return expect_all();
 }
