@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import builders
 import pytest
@@ -109,6 +110,21 @@ def test_what_cannot_be_is_refused_and_nothing_changes(measured, capsys, words, 
         assert end.code == 2
     assert said in capsys.readouterr().err
     assert trail(measured) == [] and usage(measured)["energy_uj"] == 200_000_000
+
+
+@pytest.mark.parametrize("closed", ["store.sqlite", "."])
+@pytest.mark.parametrize(
+    "words", [["correct", "12", "--charge", "0%", *WHY], ["prune", "--keep", "5y"]]
+)
+def test_who_may_only_read_the_store_is_told_so(measured, monkeypatch, closed, words):
+    """Root may all."""
+    place, access = (measured.folder / closed).resolve(), os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: (path, mode) != (place, os.W_OK) and access(path, mode)
+    )
+    said = measured.fails("store", *words)
+    assert said == f"joulemark: {measured.store}: you may not write the store: its owner may\n"
+    assert trail(measured) == []
 
 
 @given(

@@ -63,6 +63,9 @@ SESSION = SqliteSession
 def writer(place: Place) -> SqliteSession:
     """A connection that may change the store, which it makes where there is none."""
     place.path.parent.mkdir(parents=True, exist_ok=True)
+    needed = [place.path.parent, *([place.path] if place.path.exists() else [])]  # its side files
+    if not all(os.access(one, os.W_OK) for one in needed):
+        raise UserError(f"{place}: you may not write the store: its owner may")
     return SqliteSession(place, _connect(str(place.path)))
 
 
