@@ -28,9 +28,9 @@ class Ended:
         self.comments = site.records / "comments"
         self.folder.mkdir()
 
-    def notice(self, job, nodes="n1", restart=0, user="ada", age_s=0.0):
+    def notice(self, job, nodes="n1", restart=0, user="ada", age_s=0.0, account="physics"):
         path = self.folder / f"{job}.{restart}"
-        path.write_text(f"{nodes}\n{user}\nphysics\nmain\n")
+        path.write_text(f"{nodes}\n{user}\n{account}\nmain\n")
         os.utime(path, (time.time() - age_s,) * 2)
         return path
 
@@ -67,6 +67,15 @@ def test_jobs_that_end_together_are_merged_and_their_notices_go(ended):
     assert ended.told()["13"].startswith("200\tEnergy: 200.0 J")
     rows = ended.site.out("report", "usage", "--by", "user,account,partition", "--format", "csv")
     assert "ada,physics,main" in rows
+
+
+def test_who_has_no_association_has_no_account(ended):
+    """slurmctld writes its C library's word for a string that is not there."""
+    ended.site.leave()
+    ended.notice(12, account="(null)")
+    assert ended.run() == (0, "")
+    rows = ended.site.out("report", "usage", "--by", "user,account,partition", "--format", "csv")
+    assert "ada,unknown,main" in rows
 
 
 def test_each_run_of_a_requeued_job_has_its_own_nodes(ended):

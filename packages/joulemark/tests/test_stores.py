@@ -327,6 +327,24 @@ def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, b
     assert [tuple(one[1:5]) for one in found] == [("n1", 1, 1, 10**8), ("n2", 1, 1, 10**8)]
 
 
+def test_what_a_store_of_version_5_took_for_an_account_is_none(folder):
+    builders.write(folder / "records", builders.record(1, "n1"))
+    with store.writing(place_of(folder)) as session:
+        session.run("DELETE FROM migration WHERE version = ?", (6,))
+        session.run("DELETE FROM migration_step WHERE version = ?", (6,))
+        for job, account in ((1, "(null)"), (2, "blue")):
+            row = ("demo", job, 0, "n1", nodes.NO_RECORD, "ada", account, "main")
+            session.upsert("slurm_run", nodes.RUN_COLUMNS, nodes.RUN_KEY, [row])
+            nodes.payer(session, "demo", 1000, "ada", account, "main", "")
+    assert cli.main(["merge"]) == 0
+    with store.reading(place_of(folder)) as session:
+        assert {account for (account,) in session.rows("SELECT Account FROM payer")} == {
+            "",
+            "blue",
+        }
+        assert {use.account for use in sums.uses(session, None)} == {""}
+
+
 def test_jobs_of_several_days_are_found_in_a_store_of_version_2(folder, capsys):
     """In UTC, until a merge says another zone; a job that ends at midnight saw one day."""
     day_ns = 86_400 * 10**9

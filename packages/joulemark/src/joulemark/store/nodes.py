@@ -32,6 +32,7 @@ UNKNOWN_RUN = -1
 # A run_key below this is Slurm's count of restarts; a greater one is a time in nanoseconds.
 LEAST_TIME_NS = 1_000_000_000_000
 NO_RECORD = "no record came in time"
+NO_ACCOUNT = "(null)"  # slurmctld's SLURM_JOB_ACCOUNT of who has no association
 
 
 def why_missing(wait_s: float) -> str:
@@ -176,11 +177,12 @@ def put_slurm_run(session: Session, cluster: str, job: int, run: SlurmRun) -> No
     """Keeps Slurm's latest word; empty values leave earlier ones as they are."""
     old = slurm_runs(session, cluster, job).get(run.restart, SlurmRun(run.restart))
     same_nodes = set(run.nodes) == set(old.nodes)
+    account = run.account if run.account != NO_ACCOUNT else ""
     row = (
         *(cluster, job, run.restart),
         ",".join(sorted(run.nodes or old.nodes)),
         old.why_missing if same_nodes else run.why_missing,
-        *(run.user or old.user, run.account or old.account, run.partition or old.partition),
+        *(run.user or old.user, account or old.account, run.partition or old.partition),
     )
     session.upsert("slurm_run", RUN_COLUMNS, RUN_KEY, [row])
 

@@ -283,7 +283,12 @@ FIFTH: list[Step] = [
     _sums_table("kept_node", KEPT_NODE, KEPT_NODE_KEY),
 ]
 
-VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH]
+SIXTH: list[Step] = [
+    f"UPDATE {table} SET Account = '' WHERE Account = '{nodes.NO_ACCOUNT}'"
+    for table in ("slurm_run", "payer")
+]
+
+VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH]
 
 
 def check(session: Session) -> int:
