@@ -112,6 +112,13 @@ def test_what_cannot_be_is_refused_and_nothing_changes(measured, capsys, words, 
     assert trail(measured) == [] and usage(measured)["energy_uj"] == 200_000_000
 
 
+def test_csv_of_no_corrections_has_its_columns(measured):
+    none = measured.out("store", "corrections", "--format", "csv")
+    correct(measured, "12", "--charge", "50%")
+    some = measured.out("store", "corrections", "--format", "csv")
+    assert none.splitlines() == some.splitlines()[:1]
+
+
 @pytest.mark.parametrize("closed", ["store.sqlite", "."])
 @pytest.mark.parametrize(
     "words", [["correct", "12", "--charge", "0%", *WHY], ["prune", "--keep", "5y"]]

@@ -181,6 +181,23 @@ def test_parquet_without_pyarrow_says_how_to_get_it(used, monkeypatch):
     assert code == 1 and "pip install 'joulemark[parquet]'" in err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["usage"],
+        ["usage", "--by", "account,month"],
+        ["nodes"],
+        ["jobs"],
+        ["jobs", "--all"],
+        ["jobs", "--all", "--anonymous"],
+    ],
+)
+def test_csv_of_no_rows_has_its_columns(used, words):
+    whole = used.out("report", *words, "--format", "csv")
+    none = used.out("report", *words, "--since", "2999-01-01", "--format", "csv")
+    assert none.splitlines() == whole.splitlines()[:1]
+
+
 @pytest.mark.parametrize("kind", ["usage", "jobs"])
 def test_parquet_of_no_jobs_is_told(used, kind):
     pytest.importorskip("pyarrow.parquet")

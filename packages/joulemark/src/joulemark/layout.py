@@ -48,10 +48,19 @@ class Text:
         return replace(self, heads=of(self.heads), body=body), dropped
 
 
-def show(options, records: list[dict], tables: Iterable[Text], notes: list[str]) -> None:
-    """Tables and notes for people or records for programs, as --format says, where --out says."""
+def show(
+    options,
+    records: list[dict],
+    tables: Iterable[Text],
+    notes: list[str],
+    columns: Iterable[str] = (),
+) -> None:
+    """Tables and notes for people or records for programs, as --format says, where --out says.
+
+    columns: the records' keys, where they are known though there is no record.
+    """
     if options.format in output.FORMATS:
-        output.write([records], options.format, options.out)
+        output.write([records], options.format, options.out, columns)
         return
     tables = list(tables)  # made only here: they may be long
     if options.format == "markdown":

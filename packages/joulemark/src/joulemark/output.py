@@ -111,34 +111,41 @@ def write_folder(folder: str, files: Iterable[tuple[str, str]]) -> None:
         raise UserError(f"--out {folder}: {error.strerror}") from None
 
 
-def write(batches: Batches, form: str, path: str | None) -> None:
-    """Writes batch by batch; every record must have the same keys."""
+def write(batches: Batches, form: str, path: str | None, columns: Iterable[str] = ()) -> None:
+    """Writes batch by batch; every record must have the same keys: columns, where they are known
+    though there is no record."""
     if form == "parquet":
         _write_parquet(batches, path)
         return
     writer = {"csv": _write_csv, "json": _write_json}[form]
     if path is None:
-        writer(batches, sys.stdout)
+        writer(batches, sys.stdout, columns)
     else:
         with replaced(path) as file:
-            writer(batches, file)
+            writer(batches, file, columns)
 
 
-def _write_csv(batches: Batches, file) -> None:
+def _write_csv(batches: Batches, file, columns: Iterable[str]) -> None:
     writer = None
-    for batch in batches:
-        if writer is None and batch:
-            writer = csv.DictWriter(file, list(batch[0]), lineterminator="\n")
-            writer.writeheader()
+    for batch in filter(None, batches):
+        writer = writer or _csv_writer(file, batch[0])
         for record in batch:
             writer.writerow({name: _csv_value(value) for name, value in record.items()})
+    if writer is None and columns:
+        _csv_writer(file, columns)
+
+
+def _csv_writer(file, columns: Iterable[str]) -> csv.DictWriter:
+    writer = csv.DictWriter(file, list(columns), lineterminator="\n")
+    writer.writeheader()
+    return writer
 
 
 def _csv_value(value):
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _write_json(batches: Batches, file) -> None:
+def _write_json(batches: Batches, file, columns: Iterable[str]) -> None:
     file.write("[")
     comma = "\n"
     for batch in batches:

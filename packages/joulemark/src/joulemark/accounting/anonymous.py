@@ -23,8 +23,13 @@ def anonymous(batches: Iterable[list[dict]]) -> Iterator[list[dict]]:
         yield [_row(row, key) for row in batch]
 
 
+def columns(names: Iterable[str]) -> list[str]:
+    """Those that are left of a row's."""
+    return [name for name in names if name not in LEFT_OUT]
+
+
 def _row(row: dict, key: bytes) -> dict:
-    found = {name: value for name, value in row.items() if name not in LEFT_OUT}
+    found = {name: row[name] for name in columns(row)}
     for name, kind in NAMES.items():
         if found[name] is not None:
             found[name] = _pseudonym(f"{row['Cluster']}.{found[name]}", kind, key)

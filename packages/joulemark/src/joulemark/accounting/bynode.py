@@ -102,6 +102,11 @@ def as_records(found: list[Node]) -> list[dict]:
     ]
 
 
+def columns() -> list[str]:
+    """The keys of as_records() also where there is no node."""
+    return list(as_records([Node(usage.summed(dict.fromkeys(KEYS, ""), []), 0.0)])[0])
+
+
 def notes(found: list[Node]) -> list[str]:
     """What must be known to read the table."""
     return [LEGEND, *usage.notes([one.group for one in found])]

@@ -194,6 +194,11 @@ def as_records(groups: list[Group]) -> list[dict]:
     return records
 
 
+def columns(by: list[str]) -> list[str]:
+    """The keys of as_records() also where there is no group."""
+    return list(as_records([summed(dict.fromkeys(by, ""), [])])[0])
+
+
 def _money(costs: dict[str, Cost], currencies: list[str]) -> dict:
     """What is of one currency; where the report has several, each in columns of its own, too."""
     unknown = Cost(None, None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from joulemark.store.days import Zone, month, next_month
-from joulemark.store.jobs import SELECT, as_dict
+from joulemark.store.jobs import NAMES, SELECT, as_dict
 from joulemark.store.schema import JOB_RUN_KEY, KEPT, KEPT_KEY
 from joulemark.store.session import Session
 from joulemark.store.zones import Zones
@@ -356,6 +356,8 @@ class Kept:
 
 
 BATCH = 5000
+WHOSE = ("UserName", "Account", "PartitionName")
+COLUMNS = ("JobIDRaw", *NAMES, *WHOSE)  # of the rows of top_jobs() and all_rows()
 
 
 def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
@@ -388,10 +390,9 @@ def all_rows(session: Session, chosen: Chosen, steps: bool) -> Iterator[list[dic
 
 
 def _with_payers(session: Session, rows) -> list[dict]:
-    names = ("UserName", "Account", "PartitionName")
     known = {
-        number: dict(zip(names, rest))
-        for number, *rest in session.rows(f"SELECT id, {', '.join(names)} FROM payer")
+        number: dict(zip(WHOSE, rest))
+        for number, *rest in session.rows(f"SELECT id, {', '.join(WHOSE)} FROM payer")
     }
-    nobody = dict.fromkeys(names)
+    nobody = dict.fromkeys(WHOSE)
     return [{**row, **known.get(row["Payer"], nobody)} for row in rows]

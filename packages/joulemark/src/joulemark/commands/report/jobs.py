@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the greatest jobs, or writes all of them batch by batch."""
     from joulemark import config, layout, progress, store
     from joulemark.accounting import anonymous, joblist, usage
-    from joulemark.store.sums import Chosen, all_rows, top_jobs
+    from joulemark.store.sums import COLUMNS, Chosen, all_rows, top_jobs
 
     days = usage.days(options.since, options.until)
     if options.all and options.format not in output.FORMATS:
@@ -63,13 +63,13 @@ def run(options: argparse.Namespace) -> int:
     with store.reading(config.load().store) as session:
         chosen = Chosen(*days, usage.chosen_clusters(session, options.clusters))
         if options.all:
-            batches = all_rows(session, chosen, options.steps)
+            batches, columns = all_rows(session, chosen, options.steps), COLUMNS
             if options.anonymous:
-                batches = anonymous.anonymous(batches)
+                batches, columns = anonymous.anonymous(batches), anonymous.columns(columns)
             if options.out or not sys.stdout.isatty():  # else the records themselves show it
                 batches = progress.counted(batches, "records written", of=len)
-            output.write(batches, options.format, options.out)
+            output.write(batches, options.format, options.out, columns)
             return 0
         rows = top_jobs(session, options.top, chosen)
-    layout.show(options, rows, [joblist.as_text(rows)], joblist.notes(rows))
+    layout.show(options, rows, [joblist.as_text(rows)], joblist.notes(rows), COLUMNS)
     return 0

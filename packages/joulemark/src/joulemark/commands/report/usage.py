@@ -93,8 +93,11 @@ def run(options: argparse.Namespace) -> int:
     groups = usage.group(found, options.by)
     has_days = period or days != (None, None)
     names = {zones[one.cluster].name for one in found} if has_days else ()
-    tables = (usage.as_text(one, options.by) for one in [groups])
-    layout.show(options, usage.as_records(groups), tables, usage.notes(groups, names))
+    tables, notes = (
+        (usage.as_text(one, options.by) for one in [groups]),
+        usage.notes(groups, names),
+    )
+    layout.show(options, usage.as_records(groups), tables, notes, usage.columns(options.by))
     if options.plot:
         from joulemark.plots import bars
 

@@ -29,5 +29,6 @@ def run(options: argparse.Namespace) -> int:
 
     with store.reading(config.load().store) as session:
         found = corrections.all_of(session)
-    layout.show(options, correction.as_records(found), [correction.as_text(found)], [])
+    records, columns = correction.as_records(found), corrections.Correction._fields
+    layout.show(options, records, [correction.as_text(found)], [], columns)
     return 0
