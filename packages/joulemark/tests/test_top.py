@@ -60,8 +60,8 @@ def cluster(tmp_path, monkeypatch):
     return tmp_path
 
 
-def begin(cluster, raw, name="wrap", nodes=1, elapsed="1:02", job_id=None):
-    line = f"{raw}|{job_id or raw}|RUNNING|{nodes}|{elapsed}|{name}\n"
+def begin(cluster, raw, name="wrap", nodes=1, elapsed="1:02", job_id=None, state="RUNNING"):
+    line = f"{raw}|{job_id or raw}|{state}|{nodes}|{elapsed}|{name}\n"
     (cluster / f"job-{raw}").write_text(line)
 
 
@@ -233,6 +233,64 @@ def test_who_ends_it_leaves_nothing_behind(cluster, end):
     assert "\x1b[1A" in seen  # up to where the table began
     for srun, _ in sruns(cluster, 12):
         assert is_gone(srun)
+
+
+WAITING_SRUN = """\
+#!/bin/sh
+echo $$ >> "$0.pids"
+exec sleep 600
+"""
+
+
+@pytest.mark.parametrize("again", [0, 1])
+def test_signals_leave_no_srun_that_waits_for_its_place(cluster, again):
+    """While they are still begun, and once more while they are ended."""
+    for raw in range(10, 60):
+        begin(cluster, raw)
+    (cluster / "srun").write_text(WAITING_SRUN)
+    pids = cluster / "srun.pids"
+    with follow() as top:
+        while not pids.exists():
+            time.sleep(0.001)
+        top.send_signal(signal.SIGTERM)
+        for _ in range(again):
+            time.sleep(0.3)
+            top.send_signal(signal.SIGINT)
+            top.send_signal(signal.SIGHUP)
+    assert top.returncode == 0
+    left = [pid for pid in map(int, pids.read_text().split()) if not is_gone(pid, 0.1)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
+
+
+def test_a_signal_that_was_ignored_stays_ignored(cluster):
+    """As by nohup."""
+    begin(cluster, 12)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        top = follow("--every", "0.1")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with top:
+        assert any(line.startswith("12 ") for line in top.stdout)
+        top.send_signal(signal.SIGHUP)
+        assert any(line.startswith("12 ") for line in top.stdout)
+        (cluster / "job-12").unlink()
+        assert "job 12 ended" in top.stdout.read()
+
+
+def test_a_suspended_job_is_asked_when_it_goes_on(cluster):
+    """A step in it would wait."""
+    begin(cluster, 12, state="SUSPENDED")
+    with follow("--every", "0.1") as top:
+        time.sleep(1)
+        assert not (cluster / "job-12.srun").exists()
+        begin(cluster, 12)
+        assert any("~100" in line for line in top.stdout)
+        (cluster / "job-12").unlink()
+        assert "job 12 ended" in top.stdout.read()
+    assert [word for word in sruns(cluster, 12)[0][1] if word.startswith("--immediate=")]
 
 
 def test_of_many_jobs_some_are_watched(cluster, site, monkeypatch):

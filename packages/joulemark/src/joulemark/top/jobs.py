@@ -15,6 +15,7 @@ from joulemark.top.streams import STEP_NAME, Streams, joulemarkctl
 
 # So often slurmctld is asked which jobs run.
 LIST_S = 10.0
+PLACE_S = 10  # a step has a place, or none: it shares the job's
 MOST_JOBS = 100  # each takes an srun here
 HEADS = ("Job", "Name", "Nodes", "Elapsed", "Now [W]", "+-", "Mean [W]", "So far [J]", "+-")
 HEADS += ("CPU [W]", "GPU [W]")
@@ -33,6 +34,7 @@ class Job:
     said: str = ""  # last, by srun or joulemarkctl, that is no reading
     asked: bool = False  # its program runs
     told: bool = False  # something since that was started
+    was_refused: bool = False  # it ended before anything was told
 
     def elapsed_s(self, now_s: float) -> float:
         """Without the time in which it was suspended."""
@@ -62,6 +64,10 @@ class Jobs:
         self.failed = False  # something could not be told of
 
     def __enter__(self) -> Jobs:
+        return self
+
+    def begin(self) -> None:
+        """A step in each."""
         self._list()
         found = {name for job in self._jobs.values() for name in _names(job.running)}
         for name in self._named:
@@ -69,7 +75,6 @@ class Jobs:
                 self._fail(f"job {name}: does not run; if it has: joulemark sacct -j {name}")
         if not self._named and not self._jobs:
             self._news.append("no job of yours runs")
-        return self
 
     def __exit__(self, *reason) -> None:
         self._streams.__exit__(*reason)
@@ -92,7 +97,7 @@ class Jobs:
                 self._stopped(raw)
             else:
                 self._take(self._jobs[raw], line)
-            if for_all and all(job.has_power for job in self._jobs.values()):
+            if for_all and all(job.has_power or not job.asked for job in self._jobs.values()):
                 return
             if self.is_over:
                 return
@@ -119,8 +124,22 @@ class Jobs:
                 continue
             job = self._jobs.setdefault(one.raw, Job(one, self._listed_s))
             job.running, job.listed_s = one, self._listed_s
+        for job in list(self._jobs.values()):
             if not job.asked:
-                self._start(job)
+                self._go_on(job)
+
+    def _go_on(self, job: Job) -> None:
+        """With one of which no program tells (any more)."""
+        raw = job.running.raw
+        if job.listed_s < self._listed_s:
+            del self._jobs[raw]
+            self._news.append(self._last_word(job))
+        elif job.was_refused:
+            del self._jobs[raw]
+            self._refused.add(raw)
+            self._fail(f"job {job.running.job_id}: {job.said or 'srun ended without a word'}")
+        elif not job.running.suspended:  # a step would wait until it goes on
+            self._start(job)
 
     def _list_again(self) -> None:
         try:
@@ -129,11 +148,11 @@ class Jobs:
             self._problems.append(str(error))
 
     def _start(self, job: Job) -> None:
-        job.asked, job.told = True, False
+        job.asked, job.told, job.was_refused = True, False, False
         nodes = job.running.nodes
         step = ["srun", *job.running.named, "--overlap", f"--job-name={STEP_NAME}", "--quiet"]
         step += [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
-        step += ["--cpus-per-task=1", "--mpi=none", "--gres=none"]
+        step += ["--cpus-per-task=1", "--mpi=none", "--gres=none", f"--immediate={PLACE_S}"]
         step += ["--kill-on-bad-exit=0", "--wait=0"]  # what ends on one node goes on on others
         ask = [joulemarkctl(), "job", "--look-on", f"--every={self._asked_every_s:g}"]
         self._streams.start(job.running.raw, [*step, *ask])
@@ -151,18 +170,10 @@ class Jobs:
             job.nodes[reading.node] = OnNode(reading, now_s)
 
     def _stopped(self, raw: int) -> None:
-        """The job has ended, or its step has, or was refused."""
+        """The job has ended, or its step has, or was refused: the next list tells."""
         job = self._jobs[raw]
-        begun_s = time.monotonic()
+        job.asked, job.was_refused = False, not job.told
         self._list_again()
-        job.asked = False  # where it runs still it is asked again when jobs are listed next
-        if job.listed_s < begun_s:
-            del self._jobs[raw]
-            self._news.append(self._last_word(job))
-        elif not job.told:
-            del self._jobs[raw]
-            self._refused.add(raw)
-            self._fail(f"job {job.running.job_id}: {job.said or 'srun ended without a word'}")
 
     def _fail(self, text: str) -> None:
         self.failed = True

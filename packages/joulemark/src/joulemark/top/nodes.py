@@ -134,6 +134,9 @@ class Nodes:
     def __exit__(self, *reason) -> None:
         self._source.__exit__(*reason)
 
+    def begin(self) -> None:
+        """Its source asks when it is waited for."""
+
     @property
     def failed(self) -> bool:
         """Some node gave no answer."""

@@ -16,6 +16,7 @@ from joulemark.layout import Text
 
 # The first round waits so long for those who have not told yet.
 FIRST_S = 15.0
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Watched(Protocol):
@@ -23,6 +24,9 @@ class Watched(Protocol):
 
     every_s: float
     is_over: bool
+
+    def begin(self) -> None:
+        """Starts what tells, which the context's end ends."""
 
     def wait(self, moment_s: float, *, for_all: bool = False) -> None:
         """Takes in what comes up to a moment of time.monotonic(), or until all have told."""
@@ -42,31 +46,53 @@ class Watched(Protocol):
 
 def run(watched: Watched, form: str, once: bool) -> None:
     """Until nothing is left to be watched, or somebody ends it; once: one round."""
-    with contextlib.suppress(KeyboardInterrupt), _ended_in_order(), watched, _screen(form) as show:
-        if not once:
-            show.begin(watched)
-        if not watched.is_over:
-            watched.wait(time.monotonic() + FIRST_S, for_all=True)
-        while True:
-            show.round(watched)
-            if once or watched.is_over:
-                return
-            watched.wait(time.monotonic() + watched.every_s)
+    ended_by_user = contextlib.suppress(KeyboardInterrupt)
+    with ended_by_user, _signals_as_before(), watched, _ended_by_signals(), _screen(form) as show:
+        _rounds(watched, show, once)
+
+
+def _rounds(watched: Watched, show: _Lines | _Terminal, once: bool) -> None:
+    watched.begin()
+    if not once:
+        show.begin(watched)
+    if not watched.is_over:
+        watched.wait(time.monotonic() + FIRST_S, for_all=True)
+    while True:
+        show.round(watched)
+        if once or watched.is_over:
+            return
+        watched.wait(time.monotonic() + watched.every_s)
 
 
 @contextlib.contextmanager
-def _ended_in_order():
-    """Who asks it to end, as who types Ctrl-C, has it end what it has started."""
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before = {one: signal.signal(one, interrupt) for one in (signal.SIGTERM, signal.SIGHUP)}
+def _signals_as_before():
+    before = {one: signal.getsignal(one) for one in ENDS}
     try:
         yield
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
+
+
+@contextlib.contextmanager
+def _ended_by_signals():
+    """By the first; further ones, then or afterwards, let what was started be ended."""
+    taken = [one for one in ENDS if signal.getsignal(one) is not signal.SIG_IGN]  # as by nohup
+
+    def ignore():
+        for one in taken:
+            signal.signal(one, signal.SIG_IGN)
+
+    def interrupt(*_):
+        ignore()
+        raise KeyboardInterrupt
+
+    for one in taken:
+        signal.signal(one, interrupt)
+    try:
+        yield
+    finally:
+        ignore()
 
 
 def _screen(form: str):

@@ -10,82 +10,81 @@ import threading
 import time
 from collections.abc import Iterator
 
-from joulemark.errors import UserError
 from joulemark.slurm.queue import own_environment
 
-# They end with their input: who is killed leaves none behind. Else srun is told to end.
+# They end with their input: who is killed leaves none behind. Else srun is told to end; one that
+# waits for its place reads no input, and gives up by itself (--immediate).
 GRACE_S = 1.0
 STEP_NAME = "joulemark-top"
 
 
-class Stream:
-    """One program; a session of its own, so that the terminal's Ctrl-C is not its."""
+class Streams:
+    """All that run; their lines come as (of, line), of what they tell of, at an end None."""
 
-    def __init__(self, words: list[str], lines: queue.Queue):
-        pipe = subprocess.PIPE
+    def __init__(self):
+        self._running: list[subprocess.Popen] = []
+        self._lines = queue.Queue()
+        self._starting = threading.Lock()
+        self._is_over = False
+
+    def __enter__(self) -> Streams:
+        return self
+
+    def start(self, of: object, words: list[str]) -> None:
+        """A program that tells of this.
+
+        Begun by its reader: a signal's exception, which is the main thread's, loses none.
+        """
+        threading.Thread(target=self._run, args=(of, words), daemon=True).start()
+
+    def until(self, moment_s: float) -> Iterator[tuple[object, str | None]]:
+        """What comes up to a moment of time.monotonic()."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self._lines.get(timeout=max(0.0, moment_s - time.monotonic()))
+
+    def _run(self, of: object, words: list[str]) -> None:
         try:
-            self.process = subprocess.Popen(
+            process = self._begin(words)
+        except OSError as error:
+            self._lines.put((of, f"{words[0]}: {error.strerror}: it must be on PATH"))
+        else:
+            for line in process.stdout if process else ():
+                self._lines.put((of, line.rstrip("\n")))
+        self._lines.put((of, None))
+
+    def _begin(self, words: list[str]) -> subprocess.Popen | None:
+        """In a session of its own, so that the terminal's Ctrl-C is not its; None: all is over."""
+        with self._starting:
+            if self._is_over:
+                return None
+            self._running = [one for one in self._running if one.poll() is None]
+            process = subprocess.Popen(
                 words,
-                stdin=pipe,
-                stdout=pipe,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=own_environment(),
                 text=True,
                 errors="replace",
                 start_new_session=True,
             )
-        except OSError as error:
-            raise UserError(f"{words[0]}: {error.strerror}: it must be on PATH") from None
-        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
-
-    def _read(self, lines: queue.Queue) -> None:
-        for line in self.process.stdout:
-            lines.put((self, line.rstrip("\n")))
-        lines.put((self, None))
-
-
-class Streams:
-    """All that run, by what they tell of; their lines come as (of, line), at an end None."""
-
-    def __init__(self):
-        self._of: dict[Stream, object] = {}
-        self._lines = queue.Queue()
-
-    def __enter__(self) -> Streams:
-        return self
-
-    def start(self, of: object, words: list[str]) -> None:
-        """A program that tells of this."""
-        self._of[Stream(words, self._lines)] = of
-
-    def until(self, moment_s: float) -> Iterator[tuple[object, str | None]]:
-        """What comes up to a moment of time.monotonic()."""
-        while True:
-            with contextlib.suppress(queue.Empty):
-                left_s = max(0.0, moment_s - time.monotonic())
-                stream, line = self._lines.get(timeout=left_s)
-                yield self._of[stream], line
-                if line is None:
-                    self._end(stream)
-                continue
-            return
-
-    def _end(self, stream: Stream) -> None:
-        stream.process.stdin.close()
-        stream.process.wait()
-        del self._of[stream]
+            self._running.append(process)
+        return process
 
     def __exit__(self, *_) -> None:
-        for stream in self._of:
+        with self._starting:
+            self._is_over = True
+        for process in self._running:
             with contextlib.suppress(OSError):
-                stream.process.stdin.close()
+                process.stdin.close()
         for end in (lambda _: None, subprocess.Popen.terminate, subprocess.Popen.kill):
             left_s = time.monotonic() + GRACE_S
-            for stream in self._of:
-                end(stream.process)
-            for stream in self._of:
+            for process in self._running:
+                end(process)
+            for process in self._running:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    stream.process.wait(max(0.0, left_s - time.monotonic()))
+                    process.wait(max(0.0, left_s - time.monotonic()))
 
 
 def joulemarkctl() -> str:
