@@ -106,8 +106,9 @@ static bool print_line(const jm_packet *reply) {
 static bool wait_until(int64_t ns) {
     char unread[4096];
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    for (int64_t left_ns; (left_ns = ns - jm_clock_ns(CLOCK_MONOTONIC)) > 0;) {
-        int ready = poll(&input, 1, (int)(left_ns / 1000000) + 1);
+    for (int64_t left_ns = 1; left_ns > 0;) {
+        left_ns = ns - jm_clock_ns(CLOCK_MONOTONIC);
+        int ready = poll(&input, 1, left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0);
         if (ready > 0 && read(STDIN_FILENO, unread, sizeof unread) <= 0)
             return false;
     }
@@ -130,6 +131,8 @@ static int show_energy(jm_client *client, const char *request, double every_s) {
             return EXIT_FAILURE;
         }
         next_ns += (int64_t)(every_s * 1e9);
+        if (next_ns < jm_clock_ns(CLOCK_MONOTONIC)) /* it was stopped, or is answered slowly */
+            next_ns = jm_clock_ns(CLOCK_MONOTONIC);
     } while (every_s > 0 && wait_until(next_ns));
     return EXIT_SUCCESS;
 }

@@ -155,6 +155,19 @@ TEST(a_stream_lasts_as_long_as_its_input_and_is_no_finer_than_a_profile) {
     waitpid(daemon, NULL, 0);
 }
 
+TEST(a_stream_that_was_stopped_makes_up_for_nothing) {
+    static const char ANSWER[] = "ok node=n7", LINE[] = "node=n7\n";
+    pid_t daemon = say_always(ANSWER, sizeof ANSWER - 1);
+    int lines = count(said_of(test_text("sleep 3 | { JOULEMARK_SOCKET=%s " JM_CTL
+                                        " job --every 0.02 <&3 & sleep 0.2; kill -STOP $!; "
+                                        "sleep 2; kill -CONT $!; wait $!; } 3<&0",
+                                        test_path("s"))),
+                      LINE);
+    expect(lines >= 2 && lines <= 80, "%d", lines); /* 100 more when it was stopped */
+    kill(daemon, SIGKILL);
+    waitpid(daemon, NULL, 0);
+}
+
 TEST(who_is_refused_asks_once) {
     static const char ANSWER[] =
         "error text=this%20process%20belongs%20to%20no%20job%20step%20here";
