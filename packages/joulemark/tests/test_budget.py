@@ -81,6 +81,18 @@ def test_what_was_used_of_each_budget(accounts):
     )
 
 
+def test_little_that_was_used_says_its_unit(accounts, monkeypatch):
+    accounts.leave(9, accounts=[builders.account("job", 36_000)])
+    for name, value in (("ID", "9"), ("USER", "dora"), ("ACCOUNT", "green")):
+        monkeypatch.setenv(f"SLURM_JOB_{name}", value)
+    accounts.out("merge", "--job", "9", "--nodes", "n1")
+    budgets(accounts, ("green", 0.0001))
+    (line,) = (
+        one for one in accounts.out("report", "usage", "--budget").splitlines() if "green" in one
+    )
+    assert line.split()[3:] == ["1", "0.0001", "10", "μWh", "201", "nWh", "0.0"]
+
+
 def test_days_outside_are_not_counted(accounts):
     budgets(accounts, ("blue", 8, TODAY - timedelta(1)))
     (blue,) = json.loads(accounts.out("report", "usage", "--budget", "--format", "json"))

@@ -144,7 +144,9 @@ def _cells(one: State) -> list[str]:
     kwh = f"{budget.energy_j / J_PER_KWH:g}"
     if one.used_j is None:
         return [*start, kwh, "-", "", "-"]
-    used, error = (units.digits(joules / J_PER_KWH) for joules in (one.used_j, one.error_j))
+    used, error = (
+        units.cell(1000 * joules / J_PER_KWH, 3, "Wh") for joules in (one.used_j, one.error_j)
+    )
     return [*start, kwh, one.marks + used, error, f"{100 * one.part:.1f}"]
 
 
