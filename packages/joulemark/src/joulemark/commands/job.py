@@ -59,12 +59,16 @@ def run(options: argparse.Namespace) -> int:
     asked = [one for ids in options.jobs for one in ids]
     told, silent = allocations.ask(site.cluster, asked)
     found, problems = [], []
-    with store.reading(site.store) as session:
-        for one in asked:
-            try:
-                found.append(job.find(session, site.cluster, one, told, silent))
-            except UserError as error:
-                problems.append(error)
+    try:
+        with store.reading(site.store) as session:
+            for one in asked:
+                try:
+                    found.append(job.find(session, site.cluster, one, told, silent))
+                except UserError as error:
+                    problems.append(error)
+    except UserError as error:
+        ids = ",".join(one.text for one in asked)
+        raise UserError(f"{error}; what Slurm shows you: `joulemark sacct -j {ids}`") from None
     found = [job.with_peak(one, site) for one in found]
     if options.format == "json":
         output.write([list(map(jobreport.as_record, found))], "json", None)
