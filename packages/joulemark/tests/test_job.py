@@ -228,8 +228,11 @@ def test_a_record_of_another_time_is_not_of_sacct_s_run(site):
         ("62", "job 62: COMPLETED, but the store has no record of it: run `joulemark merge`;"),
         ("30_[4-5]", "job 30_[4-5]: PENDING: its energy is known when it has ended"),
         ("77", "job 77: the store has no record of it (sacct does not know it): is it a job of"),
-        ("30_77", "job 30_77: only sacct knows its raw id (sacct does not know it): ask by that"),
-        ("40+7", "job 40+7: only sacct knows its raw id (sacct does not know it): ask by that"),
+        ("65", "job 65: CANCELLED: it never ran, and used no energy"),
+        ("30_77", "job 30_77: job 30 has no such task: sacct knows 30_1, 30_2, 30_3, 30_[4-9%2]"),
+        ("40+7", "job 40+7: job 40 has no such component: sacct knows 40+0, 40+1"),
+        ("20_1", "job 20_1: job 20 has no such task: sacct knows 20"),
+        ("77_1", "job 77_1: sacct knows no job 77"),
     ],
 )
 def test_why_a_job_is_not_known(site, asked, why):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from joulemark.accounting import usage
 from joulemark.accounting.jobid import Allocation, JobId
-from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J
+from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J, few
 from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.profile import hdf5
@@ -114,12 +114,9 @@ def find(
     for allocation in filter(asked.covers, told):
         by_raw.setdefault(allocation.raw, []).append(allocation)
     if not by_raw:
-        silent = silent or "sacct does not know it"
         if not asked.is_whole:
-            raise UserError(
-                f"job {asked.text}: only sacct knows its raw id ({silent}): ask by that, which is "
-                "SLURM_JOB_ID within the job"
-            )
+            raise UserError(f"job {asked.text}: {_why_no_part(asked, told, silent)}")
+        silent = silent or "sacct does not know it"
         by_raw[asked.job] = []
     parts = [
         Part(_name(asked, known), raw, known, jobs.job_rows(session, cluster, raw))
@@ -132,6 +129,19 @@ def find(
 
 def _name(asked: JobId, known: list[Allocation]) -> str:
     return (known[-1].job_id if known else asked).text
+
+
+def _why_no_part(asked: JobId, told: list[Allocation], silent: str | None) -> str:
+    if silent:
+        return (
+            f"only sacct knows its raw id ({silent}): ask by that, which is SLURM_JOB_ID within "
+            "the job"
+        )
+    known = dict.fromkeys(one.job_id.text for one in told if one.job_id.job == asked.job)
+    if not known:
+        return f"sacct knows no job {asked.job}"
+    kind = "task" if asked.tasks else "component"
+    return f"job {asked.job} has no such {kind}: sacct knows {few(list(known))}"
 
 
 def _why_unknown(parts: list[Part], cluster: str, silent: str | None) -> str:

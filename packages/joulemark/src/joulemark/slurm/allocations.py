@@ -11,7 +11,8 @@ from joulemark.accounting.jobid import Allocation, JobId
 from joulemark.accounting.jobrecord import NS_PER_S
 
 FIELDS = ("JobID", "JobIDRaw", "Cluster", "State", "AllocCPUS", "ElapsedRaw")
-FIELDS += ("TotalCPU", "Start", "End")
+FIELDS += ("TotalCPU", "Start", "End", "NodeList")
+NO_NODES = "None assigned"  # of what never ran; some releases give it CPUs
 S_PER_DAY = 86_400
 # Times as Unix seconds; the tasks that wait without an end of `...`.
 ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
@@ -48,7 +49,7 @@ def _allocations(cluster: str, text: str) -> Iterator[Allocation]:
                 JobId.parse(row["JobID"]),
                 int(row["JobIDRaw"]),
                 row["State"].partition(" ")[0],  # `CANCELLED by 1000`
-                int(row["AllocCPUS"] or 0),
+                0 if row["NodeList"] == NO_NODES else int(row["AllocCPUS"] or 0),
                 int(row["ElapsedRaw"] or 0),
                 cpu_seconds(row["TotalCPU"]),
                 _time_ns(row["Start"]),
