@@ -73,6 +73,14 @@ def test_energy_power_parts_and_cpu_hours_of_a_job(site):
     assert found["notes"] == []
 
 
+def test_energy_per_cpu_hour_and_mean_power_are_over_one_time(site):
+    """Slurm's is in whole seconds, and may be 0."""
+    leave(site, 20, builders.account(end_ns=builders.START_NS + 10_400_000_000))
+    found = record(site, "20")
+    assert found["allocated_cpu_s"] == pytest.approx(4 * 10.4)
+    assert found["energy_per_cpu_hour_j"] == pytest.approx(found["mean_w"] / 4 * 3600)
+
+
 def test_people_are_told_the_same(site):
     leave(site, 20)
     assert lines(site, "20")[0] == "Job 20: COMPLETED, energy measured"
@@ -468,7 +476,7 @@ def test_cpu_time_is_read_as_sacct_writes_it(total_ms):
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=5), st.integers(0, 50))
 def test_an_id_covers_the_tasks_that_it_names(tasks, task):
     asked = JobId.parse(f"12_[{','.join(map(str, tasks))}]")
-    told = allocations.Allocation(JobId.parse(f"12_{task}"), 99, "", 1, 1, 0.0, None, None)
+    told = allocations.Allocation(JobId.parse(f"12_{task}"), 99, "", 1, 0.0, None, None)
     assert asked.covers(told) == (task in tasks)
 
 

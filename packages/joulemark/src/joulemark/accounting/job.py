@@ -229,7 +229,7 @@ def mean_w(rows: list[dict]) -> float | None:
 class CpuTime:
     """Of the runs whose energy is known."""
 
-    allocated_s: float
+    allocated_s: float  # by the nodes' records: Slurm has whole seconds
     used_s: float
 
 
@@ -241,14 +241,14 @@ def cpu_time(job: Job) -> CpuTime | None:
         if not all(any(one.is_of(run) for one in part.allocations) for run in runs):
             return None
         for one in part.allocations:
-            if any(map(one.is_of, runs)):
-                allocated_s += one.cpus * one.elapsed_s
+            if own := list(filter(one.is_of, runs)):
+                allocated_s += one.cpus * seconds(own)
                 used_s += one.used_cpu_s
     return CpuTime(allocated_s, used_s)
 
 
 def j_per_cpu_hour(job: Job) -> float | None:
-    """Energy over what Slurm bills, in whole seconds."""
+    """Over the time in which the energy was counted: it is mean power, by the CPU."""
     time, energy_uj = cpu_time(job), sum_uj(job.rows, "ConsumedEnergy_uj")
     if time is None or not time.allocated_s or energy_uj is None:
         return None

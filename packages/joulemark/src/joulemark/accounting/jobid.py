@@ -77,7 +77,6 @@ class Allocation:
     raw: int
     state: str
     cpus: int  # 0: it never ran
-    elapsed_s: int
     used_cpu_s: float  # 0: Slurm does not measure it, for no process runs in no time
     start_ns: int | None
     end_ns: int | None  # None: it has not ended

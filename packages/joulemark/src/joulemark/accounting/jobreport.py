@@ -77,7 +77,7 @@ def _why_no_cpu_time(job: Job) -> list[str]:
     if time is None:
         why = job.sacct_silent or "sacct does not tell of each run"
     elif not time.allocated_s:
-        why = "no run took a second by sacct, or none was measured"
+        why = "no run was measured"
     else:
         return [] if time.used_s else [NO_CPU_TIME]
     return [f"CPU-hours and CPU use are not known: {why}."]

@@ -18,10 +18,11 @@ From the site's store, once the job has ended and a merge has run; energies have
 heterogeneous job (12) or one component (12+1). What has several jobs, or runs, for Slurm may
 requeue a job, is summed: systematic errors add up, random ones in quadrature.
 
-sacct tells which raw ids an array has, and of CPU-hours and CPU use (TotalCPU over Elapsed x
-AllocCPUS; Slurm does not count what a task's processes leave running). Without it a raw id is
-looked up alone. Mean power is over the time in which a part of the job ran. Peak power, of all
-nodes together, is known where the job has a profile (--energy=profile) that you may read.
+sacct tells which raw ids an array has, and of CPU-hours and CPU use (TotalCPU over AllocCPUS x the
+time of the nodes' records; Slurm does not count what a task's processes leave running). Without it
+a raw id is looked up alone. Mean power is over the time in which a part of the job ran. Peak
+power, of all nodes together, is known where the job has a profile (--energy=profile) that you may
+read.
 --format json has joules, whole microjoules (_uj), watts, seconds, grams; null: not known.
 
 Exit: 0; 1 where a job is not known: stderr says why.

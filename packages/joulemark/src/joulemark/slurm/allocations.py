@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from joulemark.accounting.jobid import Allocation, JobId
 from joulemark.accounting.jobrecord import NS_PER_S
 
-FIELDS = ("JobID", "JobIDRaw", "Cluster", "State", "AllocCPUS", "ElapsedRaw")
+FIELDS = ("JobID", "JobIDRaw", "Cluster", "State", "AllocCPUS")
 FIELDS += ("TotalCPU", "Start", "End", "NodeList")
 NO_NODES = "None assigned"  # of what never ran; some releases give it CPUs
 S_PER_DAY = 86_400
@@ -50,7 +50,6 @@ def _allocations(cluster: str, text: str) -> Iterator[Allocation]:
                 int(row["JobIDRaw"]),
                 row["State"].partition(" ")[0],  # `CANCELLED by 1000`
                 0 if row["NodeList"] == NO_NODES else int(row["AllocCPUS"] or 0),
-                int(row["ElapsedRaw"] or 0),
                 cpu_seconds(row["TotalCPU"]),
                 _time_ns(row["Start"]),
                 _time_ns(row["End"]),
