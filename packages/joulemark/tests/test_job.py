@@ -409,7 +409,14 @@ def test_idle_energy_grows_with_time(site):
     leave(site, 20)
     (hint,) = record(site, "20")["hints"]
     assert hint.startswith("25% of the energy is the idle power of its part of the nodes")
-    assert "half the time would take about 87.5 J, in twice the time 125 J." in hint
+    assert "half the time would take about 88 J, in twice the time 125 J." in hint
+
+
+def test_what_is_known_to_a_third_is_told_in_no_more_digits(site):
+    error = {"uncertainty_systematic_uj": 1600 * UJ, "uncertainty_random_uj": 0.0}
+    leave(site, 20, builders.account(energy_uj=9136 * UJ, estimated=True, **error))
+    (hint,) = record(site, "20")["hints"]
+    assert "would take about ~8 kJ, in twice the time ~11 kJ." in hint
 
 
 def test_cpus_that_wait_are_named(site):

@@ -40,6 +40,14 @@ def cell(value: float | None, exponent: int, unit: str) -> str:
     return f"{number} {prefix(own)}{unit}"
 
 
+def rough(value: float, error: float, unit: str) -> str:
+    """With no digits that its error leaves unknown: `7 kJ` of 7023 J ± 3200 J."""
+    own = _own_exponent(value)
+    if 0 < error < value:
+        value = round(value, -math.floor(math.log10(error)))
+    return f"{_three(value / 10.0**own)} {prefix(own)}{unit}"
+
+
 def digits(value: float) -> str:
     """4337, 468, 54.0, 4.67, 0.30: PRACE's way to print a number."""
     for bound, places in ((10, 2), (100, 1)):

@@ -23,7 +23,7 @@ from joulemark.accounting.job import (
 from joulemark.accounting.jobrecord import UJ_PER_J, few
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.layout import ESTIMATE_MARK, ESTIMATED, LEGEND_ESTIMATED, Text
-from joulemark.units import cell, digits
+from joulemark.units import cell, digits, rough
 
 LEAST_KWH = 0.1  # below it joules are as easy to read
 LOW_CPU_USE = 0.4  # one thread on each core of two threads is a use of a half
@@ -90,12 +90,16 @@ def hints(job: Job) -> list[str]:
     )
     found = []
     if energy_uj and idle_uj:
-        energy_j, idle_j = energy_uj / UJ_PER_J, idle_uj / UJ_PER_J
+        energy_j, idle_j, group = energy_uj / UJ_PER_J, idle_uj / UJ_PER_J, used(job.rows)
+        mark = ESTIMATE_MARK if group.estimated_jobs else ""
+        half, twice = (
+            mark + rough(joules, group.energy_error_j, "J")
+            for joules in (energy_j - idle_j / 2, energy_j + idle_j)
+        )
         found.append(
             f"{idle_j / energy_j:.0%} of the energy is the idle power of its part of the nodes: "
             "that grows with run time, the rest with the work. The same work in half the time "
-            f"would take about {_in(energy_j - idle_j / 2, 'J')} J, in twice the time "
-            f"{_in(energy_j + idle_j, 'J')} J."
+            f"would take about {half}, in twice the time {twice}."
         )
     use = cpu_use(job)
     if use is not None and use < LOW_CPU_USE:
