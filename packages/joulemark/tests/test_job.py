@@ -321,6 +321,15 @@ def test_the_tasks_of_an_array_mark_the_same_regions(site):
     assert found["energy_j"] == 40.0 and (found["step"], found["name"]) == ("0", "solve")
 
 
+def test_regions_are_in_the_order_of_their_numbers(site):
+    names = ["copy/16384", "add", "copy/1024", "copy/1048576", "copy/", "copy/1024/7"]
+    step = builders.account("0", regions=[{**REGION, "name": name} for name in sorted(names)])
+    leave(site, 20, builders.account(), step)
+    assert [one["name"] for one in record(site, "20")["regions"]] == [
+        *("add", "copy/", "copy/1024", "copy/1024/7", "copy/16384", "copy/1048576"),
+    ]
+
+
 def test_the_mean_power_of_an_array_is_that_while_it_ran(array):
     found = record(array, "30")
     assert found["time_s"] == 15.0 and found["mean_w"] == pytest.approx(200 / 15)

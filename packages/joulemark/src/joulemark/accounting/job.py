@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -263,14 +264,21 @@ def cpu_use(job: Job) -> float | None:
 
 
 def regions(job: Job) -> list[dict]:
-    """Those of each step; of several runs, counts, times, energies and their bounds add up."""
+    """Those of each step, by name; of several runs, counts, times, energies and bounds add up."""
     found: dict[tuple[str, str], dict] = {}
     # What was marked outside of steps is in the job's own rows.
     for step, rows in (("job", job.rows), *job.steps.items()):
-        for region in (one for row in rows for one in json.loads(row["Regions"])):
+        of_step = (one for row in rows for one in json.loads(row["Regions"]))
+        for region in sorted(of_step, key=_natural_order):
             before = found.get((step, region["name"]))
             found[step, region["name"]] = _added(before, {"step": step, **region})
     return list(found.values())
+
+
+def _natural_order(region: dict) -> list:
+    """copy/1024 before copy/16384 before copy/1048576."""
+    texts = re.split(r"(\d+)", region["name"], flags=re.ASCII)
+    return [(int(text), "") if at % 2 else (0, text) for at, text in enumerate(texts)]
 
 
 def _added(one: dict | None, other: dict) -> dict:
