@@ -91,6 +91,12 @@ def test_two_earlier_nights_are_too_few(trend, before):
     code, out, _ = trend(nights(*EARLIER[:before], 0.1), "--format", "json")
     expected = "too few earlier: not told apart" if before else None
     assert (code, last(out)) == (0, (expected, expected))
+    _, out, _ = trend(nights(*EARLIER[:before], 0.1), "--format", "markdown")
+    assert "1 of 1 not judged: that takes 3 earlier days." in out
+
+
+def test_what_is_judged_is_not_said_to_want_days(trend):
+    assert "not judged" not in trend(nights(*EARLIER), "--format", "markdown")[1]
 
 
 def test_a_last_result_that_is_wrong_is_worse(trend):

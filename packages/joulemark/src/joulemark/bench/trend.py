@@ -70,6 +70,12 @@ class Trend:
         """Whether the last is slower, costlier or wrong."""
         return any(self.verdict(key) in verdict.WORSE for key in verdict.WORDS)
 
+    @property
+    def has_too_few(self) -> bool:
+        """Whether nothing of a right last result can be judged."""
+        said = {self.verdict(key) for key in verdict.WORDS}
+        return self.last.row.verified and said <= {None, TOO_FEW}
+
     def change(self, index: int) -> str:
         """By what a point's manifest differs from that of the point before."""
         if index == 0:
@@ -168,9 +174,10 @@ def _ratio_cell(one: Trend, key: str) -> str:
 
 
 def notes(found: list[Trend]) -> list[str]:
-    """The legend, and how many got worse."""
-    worse = sum(one.is_worse for one in found)
-    return [LEGEND, f"{worse} of {len(found)} got worse."]
+    """The legend, how many got worse, and how many nobody can judge yet."""
+    worse, unknown = sum(one.is_worse for one in found), sum(one.has_too_few for one in found)
+    why = f"{unknown} of {len(found)} not judged: that takes {FEWEST} earlier days."
+    return [LEGEND, f"{worse} of {len(found)} got worse.", *([why] if unknown else [])]
 
 
 def records(found: list[Trend]) -> list[dict]:
