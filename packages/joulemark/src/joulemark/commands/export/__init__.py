@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 SUMMARY = "write jobs' sums, or benchmarks' results, for other systems"
 EPILOG = """\
-CSV, JSON and Parquet are formats of `joulemark report usage` and `joulemark report jobs`, CSV and
-JSON of `joulemark report table`; sacct's JSON with energy is `joulemark sacct --json`.
+CSV, JSON and Parquet are formats of `joulemark report usage`, `report jobs`, `report table` and of
+all other tables; sacct's JSON with energy is `joulemark sacct --json`.
 """
 
 COMMANDS = ("prometheus", "thicket", "reframe", "benchpark")
