@@ -1,10 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
 """What LLNL's Thicket makes of .cali files, as JSON; run by the Python that has it.
 
 usage: read_by_thicket.py profiles FOLDER     all of it, and what its groupby and statistics say
        read_by_thicket.py benchpark FOLDER    what `benchpark analyze` asks it for, in its order
 """
-
-# SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
