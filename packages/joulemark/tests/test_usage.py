@@ -268,6 +268,14 @@ def test_wrong_keys_and_days_are_named(used):
     assert code == 1 and "--since: 'yesterday' is not a day" in err
 
 
+@pytest.mark.parametrize("kind", ["usage", "jobs", "nodes", "html"])
+def test_days_that_end_before_they_begin_are_refused(used, kind):
+    words = ("report", kind, "--since", "2026-11-02", "--until")
+    said = used.fails(*words, "2026-11-01")
+    assert said == "joulemark: --since 2026-11-02: is later than --until 2026-11-01\n"
+    used.out(*words, "2026-11-02")
+
+
 @pytest.mark.parametrize("columns", [None, 40])
 def test_no_cell_of_a_table_is_cut(used, monkeypatch, columns):
     """In a pipe and in a narrow terminal: a number without its end is another number."""

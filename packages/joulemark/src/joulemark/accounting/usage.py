@@ -68,6 +68,8 @@ class Group:
 def days(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """The days of --since and --until (which is meant too), as numbers since 1970."""
     first, last = (_day(name, text) for name, text in (("--since", since), ("--until", until)))
+    if first is not None and last is not None and first > last:
+        raise UserError(f"--since {since}: is later than --until {until}")
     return first, None if last is None else last + 1
 
 
