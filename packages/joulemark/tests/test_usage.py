@@ -336,6 +336,34 @@ def test_what_is_no_file_is_written_to_and_stays(used):
     assert text == target.read_text() and text.startswith("user,jobs,")
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "begin"),
+    [
+        ("u.csv", (), "user,jobs,"),
+        ("u.JSON", (), "[\n{"),
+        ("u.md", (), "**Energy by user**"),
+        ("u.txt", (), "Energy by user\n"),
+        ("u", ("--format", "csv"), "user,jobs,"),
+        ("u.csv", ("--format", "csv"), "user,jobs,"),
+        ("u.parquet", (), "PAR1"),
+    ],
+)
+def test_a_file_has_the_format_of_its_name(used, name, words, begin):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow.parquet")
+    path = used.folder / name
+    used.out("report", "usage", "--out", str(path), *words)
+    assert path.read_bytes().startswith(begin.encode())
+
+
+@pytest.mark.parametrize("form", ["terminal", "csv"])
+def test_a_file_of_another_format_s_name_is_refused(used, form):
+    path = used.folder / "u.json"
+    said = used.fails("report", "usage", "--format", form, "--out", str(path))
+    assert f"--out {path}: .json is of --format json, and --format is {form}" in said
+    assert not path.exists()
+
+
 def test_several_clusters_are_in_one_store(used):
     used.leave(1, accounts=[builders.account("job", 5 * 10**9)], cluster="other")
     used.out("merge")

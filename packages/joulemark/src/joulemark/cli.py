@@ -51,6 +51,10 @@ def _dispatch(argv: list[str]) -> int:
         if own_main:
             return own_main(argv[1:])
     options = parser(argv).parse_args(argv)
+    if {"format", "out"} <= set(vars(options)):
+        from joulemark import output
+
+        output.settle_format(options)
     return options.run(options)
 
 

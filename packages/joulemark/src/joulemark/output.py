@@ -17,6 +17,7 @@ FORMATS = ("csv", "json", "parquet")  # for programs
 # What --format can be: of tables, and of an answer, which has no rows of one kind.
 TABLES = ("terminal", "markdown", *FORMATS)
 ANSWERS = ("terminal", "json")
+ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown", ".parquet": "parquet"}
 FIGURES = (".png", ".svg", ".pdf")
 Batches = Iterable[list[dict]]
 
@@ -46,15 +47,31 @@ def replaced(path: str, mode: str = "w") -> Iterator:
 
 
 def add_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """--format and --out."""
-    add_format(parser, formats)
+    """--format and --out; settle_format() ends what they begin."""
+    add_format(parser, formats, "as --out ends, else terminal")
+    parser.set_defaults(format=None)
     add_out(parser)
 
 
-def add_format(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """--format: the same words with every command."""
+def settle_format(options: argparse.Namespace) -> None:
+    """That of the ending of --out where there is no --format; the two may not differ."""
+    ending = os.path.splitext(options.out or "")[1].lower()
+    of_ending = ENDINGS.get(ending)
+    if options.format is None:
+        options.format = of_ending or "terminal"
+    elif of_ending not in (None, options.format):
+        raise UserError(
+            f"--out {options.out}: {ending} is of --format {of_ending}, and --format is "
+            f"{options.format}: leave it away, or end the name otherwise"
+        )
+
+
+def add_format(
+    parser: argparse.ArgumentParser, formats: tuple[str, ...], default: str = "terminal"
+) -> None:
+    """--format: the same words with every command; default: what it is without, in words."""
     parser.add_argument(
-        "--format", choices=formats, default="terminal", help="how to print (default: terminal)"
+        "--format", choices=formats, default="terminal", help=f"how to print (default: {default})"
     )
 
 

@@ -17,7 +17,7 @@ are those of `joulemark sacct`, energies in whole microjoules (_uj), times in na
 examples:
   joulemark report jobs --top 10
   joulemark report jobs --since 2026-11-01 --format markdown
-  joulemark report jobs --all --format parquet --out jobs.parquet
+  joulemark report jobs --all --out jobs.parquet
   joulemark report jobs --all --anonymous --format csv --out study.csv
 """
 
