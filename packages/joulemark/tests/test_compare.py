@@ -162,6 +162,41 @@ def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
     ]  # of energy
 
 
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        ("mod2am", ("compare", "--plot")),
+        ("jm-stream", ("report", "plot", "--out")),
+        ("hydro", ("report", "scaling", "--plot")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[-2],
+)
+def test_a_name_looks_the_same_in_all_figures(site, results, axes_of_figures, kernel, words):
+    """Whichever of the lines before it has no energy."""
+    *command, out = words
+    first = {"variant": "a", "benchmark": kernel, "kernel": kernel, **UNKNOWN}
+    first["unit"] = "U/s" if kernel == "hydro" else "F/s"
+    results(*(line(ranks=nodes, nodes=nodes, **first) for nodes in (1, 2)), line())
+    others = {"hydro": "BSC-1,CaSToRC,LRZ"}.get(kernel, "CaSToRC,PSNC-LL,LRZ,PSNC-BR,SNIC,UiO,JKU")
+    site.out(*command, kernel, "--with", others, out, str(site.folder / "figures"))
+    looks: dict[str, set] = {}
+    for axes in axes_of_figures:
+        of_figure = {
+            re.sub(r" \((estimated|table \d+)\)", "", one.get_label()): (
+                one.get_color(),
+                one.get_marker(),
+                one.get_linestyle(),
+            )
+            for one in axes.lines
+            if not one.get_label().startswith("_")
+        }
+        assert len(set(of_figure.values())) == len(of_figure)
+        for name, look in of_figure.items():
+            looks.setdefault(name, set()).add(look)
+    assert len(axes_of_figures) > 2 and len(looks) > 3
+    assert all(len(found) == 1 for found in looks.values()), looks
+
+
 # -- the multiplier's model ----------------------------------------------------------------------
 
 

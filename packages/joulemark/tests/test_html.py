@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import builders
 import pytest
-from cooked_lines import line
+from cooked_lines import UNKNOWN, line
 from hypothesis import given
 from hypothesis import strategies as st
 from joulemark import config, store
@@ -117,12 +117,27 @@ def test_lines_stay_apart_in_grey_print_and_error_bars_are_whole():
     """By dash and mark; a dash in an error bar is nothing."""
     point = (Value(1.0), Value(1.0, interval=0.1))
     lines = [Line(f"line {number}", [point, point]) for number in range(16)]
-    drawn = charts.chart(Chart("", Axis("x"), Axis("y")), lines)
+    drawn = charts.chart(Chart("", Axis("x"), Axis("y")), lines, charts.looks([lines]))
     figure, _, legend = drawn.partition('<ul class="legend">')
     looks = re.findall(r'class="curve c. (d.)".*?class="mark.*? d="(.*?)"', figure)
     assert len(looks) == len(set(looks)) == len(lines)
     assert figure.count('<path class="bar c') == 2 * len(lines)
     assert len(set(re.findall(r"<li>(.*?)line", legend))) == len(lines)
+
+
+def test_a_name_looks_the_same_in_all_figures(used, results):
+    """Whichever of the lines before it has no energy, and whatever the benchmark."""
+    triad = {"benchmark": "jm-stream", "kernel": "triad", "unit": "B/s"}
+    hydro = {"benchmark": "hydro", "kernel": "hydro", "threads": 1}
+    ours = [line(variant="plain", **UNKNOWN), line(), line(variant="omp", **triad, **UNKNOWN)]
+    folder = results(*ours, *(line(ranks=n, **hydro) for n in (1, 2)))
+    looks: dict[str, list[str]] = {}
+    _, text = written(used, "--from", str(folder))
+    for look, label in re.findall(r"<li>(<svg.*?</svg>)(.*?)</li>", text):
+        looks.setdefault(label.partition(", ")[0], []).append(look.replace(" hollow", ""))
+    for name in ("plain", "LRZ", "SNIC", "UiO"):
+        assert len(looks[name]) > 1 and len(set(looks[name])) == 1, name
+    assert len(looks["LRZ"]) > 8  # four benchmarks' and scaling's
 
 
 def test_what_users_are_called_stays_text(used):

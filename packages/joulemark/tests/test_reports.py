@@ -349,13 +349,13 @@ def test_lines_of_many_stay_apart(families):
         model.Line(str(number), [(Value(1), Value(1))], family)
         for number, family in enumerate(families)
     ]
-    styles = [tuple(sorted(style.items())) for style in chart._styles(lines)]
+    styles = [tuple(sorted(style.items())) for style in chart.styles([lines]).values()]
     assert len(set(styles)) == len(lines)
 
 
 def test_lines_of_many_stay_apart_in_grey_print():
-    lines = [model.Line("", [], family) for family in "ABCDEFG" for _ in range(5)]
-    looks = {(style["marker"], style["linestyle"]) for style in chart._styles(lines)}
+    lines = [model.Line(f"{family}{n}", [], family) for family in "ABCDEFG" for n in range(5)]
+    looks = {(style["marker"], style["linestyle"]) for style in chart.styles([lines]).values()}
     assert len(looks) == len(lines)
 
 
@@ -374,15 +374,15 @@ def test_sizes_within_a_decade_have_their_own_ticks(site, results, axes_of_figur
 @pytest.mark.parametrize("keys", [("marker", "color"), ("linestyle", "color")])
 def test_families_of_many_stay_apart_by_any_two(keys):
     """As prototypes do, of which one has two lines."""
-    lines = [model.Line("", [], family) for family in "ABCDEFGGHIJK"]
-    looks = {tuple(style[key] for key in keys) for style in chart._styles(lines)}
+    lines = [model.Line(str(n), [], family) for n, family in enumerate("ABCDEFGGHIJK")]
+    looks = {tuple(style[key] for key in keys) for style in chart.styles([lines]).values()}
     assert len(looks) == len(lines)
 
 
 def test_no_colour_is_used_again_before_all_are():
     """Of this machine's variants and prototypes."""
-    lines = [model.Line("", [], family) for family in "AAABCDEFGGHIJK"]
-    colours = [style["color"] for style in chart._styles(lines)]
+    lines = [model.Line(str(n), [], family) for n, family in enumerate("AAABCDEFGGHIJK")]
+    colours = [style["color"] for style in chart.styles([lines]).values()]
     assert {colours.count(colour) for colour in colours} == {2}
 
 
@@ -413,7 +413,7 @@ def test_of_the_same_data_a_figure_has_the_same_bytes(tmp_path, results, monkeyp
     _, what, lines = next(iter(kernels.charts(series, None)))
     for day in ("1", "2"):
         monkeypatch.setenv("SOURCE_DATE_EPOCH", f"{day}00000")
-        chart.draw(what, lines, tmp_path / f"{day}.{kind}")
+        chart.draw(what, lines, chart.styles([lines]), tmp_path / f"{day}.{kind}")
     assert (tmp_path / f"1.{kind}").read_bytes() == (tmp_path / f"2.{kind}").read_bytes()
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -89,12 +90,30 @@ def _bar(one: Bar, axis: Axis, exponent: int, scale: Scale, top: int) -> str:
     )
 
 
-def chart(what: Chart, lines: Sequence[Line], has_marks: bool = True) -> str:
-    """Lines with their errors, those of runs thin, the instrument's wide; the legend is below."""
+def looks(figures: Iterable[Sequence[Line]]) -> dict[str, Look]:
+    """Of the lines' identities, the same in all figures: the first that none beside it has."""
+    beside: dict[str, set[str]] = {}
+    for lines in figures:
+        names = [line.identity for line in lines]
+        for name in names:
+            beside.setdefault(name, set()).update(names)
+    places: dict[str, int] = {}
+    for name, others in beside.items():
+        taken = {places.get(other) for other in others}
+        places[name] = next(place for place in itertools.count() if place not in taken)
+    return {name: Look.of(place) for name, place in places.items()}
+
+
+def chart(
+    what: Chart, lines: Sequence[Line], look_of: dict[str, Look], has_marks: bool = True
+) -> str:
+    """Lines with their errors, those of runs thin, the instrument's wide; the legend is below.
+
+    look_of: as looks() has them."""
     plane = _Plane(what, [point for line in lines for point in line.points])
-    looks = [Look.of(index) for index in range(len(lines))]
+    with_looks = [(line, look_of[line.identity]) for line in lines]
     drawn = plane.grid()
-    for line, look in zip(lines, looks):
+    for line, look in with_looks:
         drawn += f"<g><title>{escaped(line.label)}</title>"
         drawn += plane.path(f"ideal {look.colour}", line.ideal) if line.ideal else ""
         means = [(x.mean, y.mean) for x, y in line.points]
@@ -103,7 +122,7 @@ def chart(what: Chart, lines: Sequence[Line], has_marks: bool = True) -> str:
         drawn += "</g>"
     legend = [
         (look.curve, look.mark((15, 5), _face(line)) if has_marks else "", line.label)
-        for line, look in zip(lines, looks)
+        for line, look in with_looks
     ]
     legend += [("ideal c6", "", "ideal")] if any(line.ideal for line in lines) else []
     warning = HOLLOW if any(line.estimated for line in lines) else ""

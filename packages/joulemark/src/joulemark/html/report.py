@@ -12,7 +12,7 @@ from joulemark.bench.cooked import Measurement
 from joulemark.bench.stats import Value
 from joulemark.errors import UserError
 from joulemark.html import charts
-from joulemark.html.charts import Bar
+from joulemark.html.charts import Bar, Look
 from joulemark.html.page import Section, table
 from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED
 from joulemark.plots.model import Axis, Chart, Line
@@ -128,7 +128,8 @@ def _curves(job: int, found: list) -> str:
     notes = (*of, ESTIMATED) if any(one.estimated for one in shown) else of
     axes = (Axis("Time", "s", from_zero_to=0), Axis("Power", "W", from_zero_to=0))
     lines = [Line(one.label, list(_steps(one))) for one in shown]
-    return charts.chart(Chart(f"Job {job}: power over time", *axes, notes), lines, has_marks=False)
+    what = Chart(f"Job {job}: power over time", *axes, notes)
+    return charts.chart(what, lines, charts.looks([lines]), has_marks=False)
 
 
 def _steps(row) -> Iterator[tuple[Value, Value]]:
@@ -143,12 +144,23 @@ def _steps(row) -> Iterator[tuple[Value, Value]]:
 
 def of_benchmarks(sources: list[str]) -> list[Section]:
     """Cooked results beside what was published, and over nodes, ranks or threads."""
-    from joulemark.bench import cooked
+    from joulemark.bench import compare, cooked, scaling
+    from joulemark.plots import compare as of_sides
+    from joulemark.plots import scaling as of_workers
 
     measured = cooked.load(sources)
     if not measured:
         raise UserError(f"--from {' '.join(sources)}: no line of a benchmark's results is sound")
-    return [*_compared(measured), *_scaled(measured)]
+    compared, scaled = [], []
+    for options in _options(measured):
+        groups, _ = compare.families(options, measured)
+        compared.append((groups, list(of_sides.charts(groups))))
+        found, why = scaling.find(options, measured)
+        if not why:
+            scaled.append((found, list(of_workers.charts(found, options.kernel))))
+    figures = [figure for _, figures in (*compared, *scaled) for figure in figures]
+    look_of = charts.looks(lines for _, _, lines in figures)
+    return [*_compared(compared, look_of), *_scaled(scaled, look_of)]
 
 
 def _options(measured: list[Measurement]) -> Iterator[argparse.Namespace]:
@@ -162,30 +174,27 @@ def _options(measured: list[Measurement]) -> Iterator[argparse.Namespace]:
         )
 
 
-def _compared(measured: list[Measurement]) -> Iterator[Section]:
+def _compared(compared: list[tuple], look_of: dict[str, Look]) -> Iterator[Section]:
+    """compared: each benchmark's sides by kernel, and their figures."""
     from joulemark.bench import compare
-    from joulemark.plots import compare as figures
 
     parts, sides = [], []
-    for options in _options(measured):
-        groups, _ = compare.families(options, measured)
-        parts += [charts.chart(*each) for _, *each in figures.charts(groups)]
+    for groups, figures in compared:
+        parts += [charts.chart(*each, look_of) for _, *each in figures]
         for kernel, found in groups.items():
             parts += [table(text) for text in compare.tables(kernel, found)]
             sides += found
     yield Section("benchmarks", "Benchmarks", parts, compare.notes(sides))
 
 
-def _scaled(measured: list[Measurement]) -> Iterator[Section]:
+def _scaled(scaled: list[tuple], look_of: dict[str, Look]) -> Iterator[Section]:
+    """scaled: each benchmark's scalings, and their figures."""
     from joulemark.bench import scaling
-    from joulemark.plots import scaling as figures
 
     parts, shown = [], []
-    for options in _options(measured):
-        found, why = scaling.find(options, measured)
-        if not why:
-            parts += [charts.chart(*each) for _, *each in figures.charts(found, options.kernel)]
-            parts += [table(scaling.as_text(one)) for one in found]
-            shown += found
+    for found, figures in scaled:
+        parts += [charts.chart(*each, look_of) for _, *each in figures]
+        parts += [table(scaling.as_text(one)) for one in found]
+        shown += found
     if shown:
         yield Section("scaling", "Scaling", parts, scaling.notes(shown))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -68,18 +68,20 @@ def draw_all(charts: Figures, options, out: str) -> None:
     says, and prints the paths, on stderr where stdout has something else."""
     folder = Path(getattr(options, out))
     is_alone = out == "out" or options.out is not None
+    figures = list(charts)
+    looks = styles(lines for _, _, lines in figures)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, chart, lines in charts:
+        for name, chart, lines in figures:
             path = folder / f"{name}.{options.figures}"
-            draw(chart, lines, path)
+            draw(chart, lines, looks, path)
             print(path, file=sys.stdout if is_alone else sys.stderr)
     except OSError as error:
         raise UserError(f"--{out} {folder}: {error.strerror}") from None
 
 
-def draw(chart: Chart, lines: Sequence[Line], path: Path) -> None:
-    """Writes the chart as the path's suffix says."""
+def draw(chart: Chart, lines: Sequence[Line], looks: dict[str, dict], path: Path) -> None:
+    """Writes the chart as the path's suffix says; looks: as styles() has them."""
     legend = legend_inches([line.label for line in lines])
     with pyplot.rc_context(STYLE):
         canvas, axes = pyplot.subplots(figsize=(7.2, 4.4 + legend))
@@ -88,8 +90,9 @@ def draw(chart: Chart, lines: Sequence[Line], path: Path) -> None:
             axis.exponent([point[index].mean for point in points])
             for index, axis in enumerate((chart.across, chart.up))
         ]
-        for line, style in zip(lines, _styles(lines)):
-            _draw_line(axes, line, style, *(10.0**exponent for exponent in exponents))
+        for line in lines:
+            scales = (10.0**exponent for exponent in exponents)
+            _draw_line(axes, line, looks[line.identity], *scales)
         x, y = (
             [point[index].mean / 10.0**exponent for point in points]
             for index, exponent in enumerate(exponents)
@@ -110,28 +113,29 @@ def save(canvas, path: Path) -> None:
     pyplot.close(canvas)
 
 
-def _styles(lines: Sequence[Line]) -> list[dict]:
-    """Few lines have a colour and a marker each; of many, a family's have one marker.
+def styles(figures: Iterable[Sequence[Line]]) -> dict[str, dict]:
+    """Of the lines' identities, the same in all figures.
 
-    Without colours, marker and dash tell 5 of a family apart, and 55 families.
+    Few have a colour and a marker each; of many, a family's have one marker. Without colours,
+    marker and dash tell 5 of a family apart, and 55 families.
     """
-    if len(lines) <= len(COLOURS):
-        return [{"color": own[0], "marker": own[1]} for own in zip(COLOURS, MARKERS, lines)]
+    family_of = {line.identity: line.family for lines in figures for line in lines}
+    if len(family_of) <= len(COLOURS):
+        own = zip(family_of, COLOURS, MARKERS)
+        return {one: {"color": colour, "marker": marker} for one, colour, marker in own}
     members: dict[str, int] = {}
-    names = [line.family for line in lines]
+    names = list(family_of.values())
     families = list(dict.fromkeys(names))
-    styles = []
-    for line in lines:
-        family, member = families.index(line.family), members.get(line.family, 0)
-        members[line.family] = member + 1
-        styles.append(
-            {
-                "color": COLOURS[(names.index(line.family) + member) % len(COLOURS)],
-                "marker": MARKERS[family % len(MARKERS)],
-                "linestyle": DASHES[(family + 2 * member) % len(DASHES)],
-            }
-        )
-    return styles
+    found = {}
+    for one, name in family_of.items():
+        family, member = families.index(name), members.get(name, 0)
+        members[name] = member + 1
+        found[one] = {
+            "color": COLOURS[(names.index(name) + member) % len(COLOURS)],
+            "marker": MARKERS[family % len(MARKERS)],
+            "linestyle": DASHES[(family + 2 * member) % len(DASHES)],
+        }
+    return found
 
 
 def _draw_line(axes, line: Line, style: dict, x_scale: float, y_scale: float) -> None:

@@ -101,7 +101,15 @@ def _line(one: Series, series: list[Series], figure: Figure) -> Line:
         points=[(size, value) for size, value in found if value],
         family=one.variant if is_of_one_machine else one.machine,
         estimated=estimated,
+        name=_name(one, series),
     )
+
+
+def _name(one: Series, series: list[Series]) -> str:
+    """Without what one figure alone says: the kernel's table, or whether it is estimated."""
+    if one.is_of_others:
+        return f"{one.machine}, {one.variant.partition('(table')[0]}, {one.threads} threads"
+    return _label(one, series, estimated=False)
 
 
 def _label(one: Series, series: list[Series], estimated: bool) -> str:

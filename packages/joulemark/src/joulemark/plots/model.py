@@ -29,6 +29,12 @@ class Line:
     family: str = ""
     estimated: bool = False
     ideal: Sequence[tuple[float, float]] = ()  # what it would be without any loss
+    name: str = ""  # where the label says more than it, such as a kernel's table
+
+    @property
+    def identity(self) -> str:
+        """By which it looks the same in all figures of a command."""
+        return self.name or self.label
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,7 @@ def _line(one: Scaling, figure: Figure) -> Line:
         family=one.prototype or one.series.variant,
         estimated=figure.of_energy and one.series.estimated,
         ideal=_ideal(points, figure),
+        name=one.prototype,
     )
 
 
