@@ -21,6 +21,7 @@ from joulemark.plots.ticks import Scale
 from joulemark.store import jobs
 
 VOID = {"meta"}
+LETTER = 8  # pixels of one in a figure, at most
 EVIL = "<script>alert('x')</script>"
 QUOTES = "\"><img src=http://x onerror=y>'&amp;"
 
@@ -138,6 +139,17 @@ def test_a_name_looks_the_same_in_all_figures(used, results):
     for name in ("plain", "LRZ", "SNIC", "UiO"):
         assert len(looks[name]) > 1 and len(set(looks[name])) == 1, name
     assert len(looks["LRZ"]) > 8  # four benchmarks' and scaling's
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "last"), [(1e3, 1e9, "10 G"), (1e4, 6e11, "1 T"), (1e5, 2e14, "1000 T")]
+)
+def test_the_last_number_of_an_axis_is_whole(least, most, last):
+    points = [(Value(least), Value(1.0)), (Value(most), Value(1.0))]
+    lines = [Line("a", points)]
+    drawn = charts.chart(Chart("", Axis("x", kind=SIZES), Axis("y")), lines, charts.looks([lines]))
+    *_, (x, said) = re.findall(r'class="middle" x="([\d.]+)" y="277">(.*?)<', drawn)
+    assert said == last and float(x) + LETTER * len(said) / 2 <= charts.WIDTH
 
 
 def test_what_users_are_called_stays_text(used):

@@ -14,7 +14,7 @@ from joulemark.plots.model import HOLLOW, PARTLY_HOLLOW, VALUES, Axis, Chart, Li
 from joulemark.plots.ticks import Scale
 
 WIDTH, HEIGHT = 640, 300
-LEFT, RIGHT, TOP, BOTTOM = 64, 620, 10, 40  # BOTTOM: from below
+LEFT, RIGHT, TOP, BOTTOM = 64, 610, 10, 40  # BOTTOM: from below; right of it half a number
 NAMES, BAR = 190, 22  # a bar's name has the left, and so many pixels from one to the next
 LONGEST = 27  # letters of a name beside its bar; its tooltip has all of it
 COLOURS, DASHES = 7, 4  # of page.css

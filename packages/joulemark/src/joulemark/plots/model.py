@@ -73,8 +73,9 @@ Figures = Iterable[tuple[str, Chart, list[Line]]]  # each with the name of its f
 
 
 def decimal(size: float) -> str:
-    """2000, 20 k, 2 M: a count on an axis."""
-    for least, step, suffix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+    """2000, 20 k, 2 M, 1 T: a count on an axis."""
+    steps = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
+    for least, step, suffix in steps:
         if size >= least:
             return f"{size / step:g} {suffix}"
     return f"{size:g}"
