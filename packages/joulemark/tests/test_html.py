@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from joulemark import config, store
 from joulemark.bench import cooked
 from joulemark.bench.stats import Value
-from joulemark.html import charts, page
+from joulemark.html import charts, page, report
 from joulemark.layout import Text
 from joulemark.plots.model import SIZES, Axis, Chart, Line
 from joulemark.plots.ticks import Scale
+from joulemark.profile.rows import Row
 from joulemark.store import jobs
 
 VOID = {"meta"}
@@ -150,6 +151,11 @@ def test_the_last_number_of_an_axis_is_whole(least, most, last):
     drawn = charts.chart(Chart("", Axis("x", kind=SIZES), Axis("y")), lines, charts.looks([lines]))
     *_, (x, said) = re.findall(r'class="middle" x="([\d.]+)" y="277">(.*?)<', drawn)
     assert said == last and float(x) + LETTER * len(said) / 2 <= charts.WIDTH
+
+
+def test_the_time_of_a_profile_is_in_seconds_as_its_table_has_it():
+    drawn = report._curves(3, [Row("job 3: n1", [0.0, 3.14], [0.0, 314.0], [], False)])
+    assert "Time [s]" in re.findall(">([^<>]+)<", drawn)
 
 
 def test_what_users_are_called_stays_text(used):

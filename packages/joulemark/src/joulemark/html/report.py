@@ -126,7 +126,8 @@ def _curves(job: int, found: list) -> str:
     shown = found[:CURVES_MOST]
     of = (f"the first {len(shown)} of {len(found)} nodes",) if len(shown) < len(found) else ()
     notes = (*of, ESTIMATED) if any(one.estimated for one in shown) else of
-    axes = (Axis("Time", "s", from_zero_to=0), Axis("Power", "W", from_zero_to=0))
+    # In seconds, as the table below it.
+    axes = (Axis("Time [s]", from_zero_to=0), Axis("Power", "W", from_zero_to=0))
     lines = [Line(one.label, list(_steps(one))) for one in shown]
     what = Chart(f"Job {job}: power over time", *axes, notes)
     return charts.chart(what, lines, charts.looks([lines]), has_marks=False)
