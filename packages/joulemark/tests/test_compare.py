@@ -162,6 +162,17 @@ def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
     ]  # of energy
 
 
+@pytest.mark.parametrize(("kernel", "is_of_memory"), [("triad", True), ("mod2am", False)])
+def test_a_part_of_the_memory_s_peak_is_said_to_be_that(
+    site, results, texts_on_figures, kernel, is_of_memory
+):
+    """What a cache holds goes beyond it."""
+    results(line())
+    site.run("compare", kernel, "--with", "LRZ,UiO", "--plot", str(site.folder / "figures"))
+    said = [model.OF_MEMORY in texts for texts in texts_on_figures]
+    assert said == [False, is_of_memory, False]
+
+
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [

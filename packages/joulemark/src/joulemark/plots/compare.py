@@ -5,7 +5,16 @@ from __future__ import annotations
 from joulemark.bench.compare import PREDICTED, QUANTITIES, Quantity, Side
 from joulemark.bench.stats import Value
 from joulemark.plots.kernels import ACROSS, SIZE
-from joulemark.plots.model import ERRORS, PUBLISHED, SIZES, Axis, Chart, Figures, Line
+from joulemark.plots.model import (
+    ERRORS,
+    OF_MEMORY,
+    PUBLISHED,
+    SIZES,
+    Axis,
+    Chart,
+    Figures,
+    Line,
+)
 
 
 def charts(groups: dict[str, list[Side]]) -> Figures:
@@ -14,14 +23,17 @@ def charts(groups: dict[str, list[Side]]) -> Figures:
         for quantity in QUANTITIES:
             lines = [_line(side, quantity) for side in sides]
             if lines := [line for line in lines if line.points]:
-                unit = quantity.unit(sides[0].series.unit.partition("/")[0])
+                rate = sides[0].series.unit
+                of_memory = quantity.name == "efficiency" and rate == "B/s"
                 yield (
                     f"compare-{name}-{quantity.name}",
                     Chart(
                         title=f"{name}: {quantity.heading}",
                         across=Axis(ACROSS.get(name, SIZE), kind=SIZES),
-                        up=Axis(quantity.heading.capitalize(), unit),
-                        notes=(PUBLISHED, ERRORS),
+                        up=Axis(
+                            quantity.heading.capitalize(), quantity.unit(rate.partition("/")[0])
+                        ),
+                        notes=(*([OF_MEMORY] if of_memory else []), PUBLISHED, ERRORS),
                     ),
                     lines,
                 )
