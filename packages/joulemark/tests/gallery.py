@@ -315,7 +315,9 @@ def _keep_screenshot(source: Path, path: Path, words: list[str]) -> None:
 
     said = PngInfo()
     said.add_itxt(TEXT, "\n".join(words))
-    Image.open(source).convert("RGB").quantize(64).save(path, optimize=True, pnginfo=said)
+    # Octrees keep thin lines' colours, which the median cut mixes.
+    few = Image.open(source).convert("RGB").quantize(128, Image.Quantize.FASTOCTREE)
+    few.save(path, optimize=True, pnginfo=said)
 
 
 def main(words: list[str]) -> int:
