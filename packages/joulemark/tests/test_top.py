@@ -29,6 +29,7 @@ import os, select, sys, time
 words = dict(word.partition("=")[::2] for word in sys.argv if word.startswith("--"))
 job, nodes = str(int(words["--jobid"]) + int(words.get("--het-group", 0))), int(words["--nodes"])
 path = os.path.join(os.path.dirname(sys.argv[0]), "job-" + job)
+print("srun: cluster configuration lacks support for cpu binding", flush=True)
 open(path + ".srun", "a").write(" ".join([str(os.getpid()), *sys.argv[1:], chr(10)]))
 if job == "14":
     sys.exit("srun: error: Unable to create step for job 14: Access/permission denied")
@@ -45,7 +46,12 @@ print("srun: error: step terminated")
 SQUEUE = """\
 #!/bin/sh
 echo "$*" >> "$0.words"
-cat "${0%squeue}"job-?? 2>/dev/null || :
+for word; do
+    case $word in *%A*) mark=${word%%%*};; esac
+done
+for job in "${0%squeue}"job-??; do
+    [ ! -e "$job" ] || { printf %s "$mark"; cat "$job"; }
+done
 """
 
 
@@ -135,6 +141,25 @@ def test_one_round(cluster, site):
     assert "--overlap" in words and "--look-on" in words and f"{cluster}/joulemarkctl" in words
     assert is_gone(pid)
     assert "--me" in (cluster / "squeue.words").read_text()
+
+
+@pytest.mark.parametrize("end", "\n\u2028\x0b\x0c\x1c\x85\r")
+def test_a_name_may_have_any_character(cluster, site, end):
+    """Also what ends a line, looks like another job, or is a terminal's command."""
+    name = f"a{end}15|15|RUNNING|1|1:02|b\x1b]0;x\x07\x1b[2J"
+    begin(cluster, 12, name=name)
+    begin(cluster, 13)
+    out = site.out("top", "--once", "--every", "0.1")
+    assert "\n12 " in out and "\n13 " in out and "\n15" not in out and "cpu binding" not in out
+    assert all(one.isprintable() for one in out.split("\n"))
+    (job, _) = json.loads(site.out("top", "--once", "--json"))["jobs"]
+    assert job["name"] == "a?15|15|RUNNING|1|1:02|b?]0;x??[2J"
+
+
+def test_what_is_said_of_a_job_is_no_terminals_command(cluster, site):
+    begin(cluster, 12)
+    (cluster / "srun").write_text("#!/bin/sh\nprintf 'srun: error: \\033[2Jno\\n'\n")
+    assert "job 12: srun: error: ?[2Jno\n" in site.fails("top", "--once")
 
 
 def test_components_of_a_heterogeneous_job(cluster, site):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 from dataclasses import dataclass
 
 from joulemark.errors import UserError
 from joulemark.slurm.allocations import cpu_seconds
 
-FIELDS = "%A|%i|%T|%D|%M|%j"  # the name is last: it may have any character
+FIELDS = "%A|%i|%T|%D|%M|%j"  # the name is last: it may have any character, also a newline
 OF_A_JOB = ("SLURM_", "SRUN_", "SBATCH_", "SALLOC_", "SQUEUE_", "JOULEMARK_SOCKET")
 
 
@@ -36,7 +37,8 @@ class Running:
 def running(jobs: list[str]) -> list[Running]:
     """These jobs, without any the user's own; those alone that run."""
     chosen = ["-j", ",".join(jobs)] if jobs else ["--me"]
-    words = ["squeue", "-h", "-t", "RUNNING,SUSPENDED", "-o", FIELDS, *chosen]
+    mark = secrets.token_hex(8)  # of where a job begins
+    words = ["squeue", "-h", "-t", "RUNNING,SUSPENDED", "-o", mark + FIELDS, *chosen]
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, errors="replace", env=own_environment()
@@ -45,14 +47,24 @@ def running(jobs: list[str]) -> list[Running]:
         raise UserError(f"squeue: {error.strerror}: Slurm's commands must be on PATH") from None
     if done.returncode != 0 and "Invalid job id" not in done.stderr:  # it is gone
         raise UserError(f"squeue: {' '.join(done.stderr.split())}")
-    return [_parsed(line) for line in done.stdout.splitlines()]
+    return [_parsed(text.removesuffix("\n")) for text in done.stdout.split(mark)[1:]]
 
 
-def _parsed(line: str) -> Running:
-    raw, job_id, state, nodes, elapsed, name = line.split("|", 5)
+def _parsed(text: str) -> Running:
+    raw, job_id, state, nodes, elapsed, name = text.split("|", 5)
     return Running(
-        int(raw), job_id, name, int(nodes), cpu_seconds(elapsed), suspended=state == "SUSPENDED"
+        raw=int(raw),
+        job_id=job_id,
+        name=printable(name),
+        nodes=int(nodes),
+        elapsed_s=cpu_seconds(elapsed),
+        suspended=state == "SUSPENDED",
     )
+
+
+def printable(text: str) -> str:
+    """Without what a terminal would obey."""
+    return "".join(one if one.isprintable() else "?" for one in text)
 
 
 def own_environment() -> dict[str, str]:

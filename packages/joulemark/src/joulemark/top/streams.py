@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import re
 import shutil
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 
-from joulemark.slurm.queue import own_environment
+from joulemark.slurm.queue import own_environment, printable
 
 # They end with their input: who is killed leaves none behind. Else srun is told to end; one that
 # waits for its place reads no input, and gives up by itself (--immediate).
 GRACE_S = 1.0
 STEP_NAME = "joulemark-top"
+# After the program has said why; where the site binds no tasks to CPUs, which we do not ask for.
+SAYS_NOTHING = re.compile(
+    r"srun: (error: .*tasks? .*: Exited with exit code|cluster configuration lacks .* cpu binding)"
+)
 
 
 class Streams:
@@ -50,7 +55,8 @@ class Streams:
             self._lines.put((of, f"{words[0]}: {error.strerror}: it must be on PATH"))
         else:
             for line in process.stdout if process else ():
-                self._lines.put((of, line.rstrip("\n")))
+                if not SAYS_NOTHING.match(line):
+                    self._lines.put((of, printable(line.rstrip())))
         self._lines.put((of, None))
 
     def _begin(self, words: list[str]) -> subprocess.Popen | None:
