@@ -34,7 +34,8 @@ open(sys.argv[0] + ".started", "a").write(name + " " + str(os.getpid()) + chr(10
 if name == "n3":
     sys.exit("srun: error: Unable to allocate resources: Requested nodes are busy")
 if name == "n5":
-    sys.exit("joulemarkctl: joulemarkd: not permitted: only root may ask this")
+    print("joulemarkctl: joulemarkd: not permitted: only root may ask this", flush=True)
+    sys.exit("srun: error: n5: task 0: Exited with exit code 1")
 if name == "n9":
     time.sleep(600)
 number, begun = int(name[1:]), time.monotonic()
@@ -84,6 +85,9 @@ def test_slurms_own_power_in_one_answer(cluster, site):
     assert found["all"][:4] == ["300", "-", "-", "3"]
     assert "each 30 s (AcctGatherNodeFreq)" in out
     assert code == 1 and "n3: Slurm has no power of it: MIXED" in out
+    assert "whether it is estimated it does not tell" in out
+    record = json.loads(site.run("top", "--nodes", "all", "--once", "--json")[1])
+    assert [one["estimated"] for one in record["nodes"]] == [None, None]
 
 
 @pytest.mark.parametrize("words", [["--split"], []])
@@ -96,7 +100,10 @@ def test_each_node_is_visited(cluster, site, words):
     assert found["all"][:4] == ["203", "200", "3.00", "3"]
     assert code == 1
     assert "n3: srun: error: Unable to allocate resources: Requested nodes are busy" in out
-    assert "n4: down* (Not responding)" in out and "n5: joulemarkctl: joulemarkd: not perm" in out
+    assert "n4: down* (Not responding)" in out
+    assert (
+        "n5: joulemarkctl: joulemarkd: not permitted: only root may ask this; without --s" in out
+    )
     started = dict(pids(cluster / "srun.started"))
     assert started.keys() == {"n1", "n2", "n3", "n5"}
     for pid in started.values():

@@ -38,7 +38,7 @@ class Reading:
     charged_uj: int | None
     unallocated_uj: int | None
     jobs: int | None
-    estimated: bool
+    estimated: bool | None
 
     @classmethod
     def parse(cls, line: str) -> Reading | None:
@@ -56,7 +56,7 @@ class Reading:
                 whole("energy_uj"),
                 float(words["watts"]) if "watts" in words else None,
                 *(whole(name) for name in ("charged_uj", "unallocated_uj", "jobs")),
-                words.get("estimated") == "1",
+                words["estimated"] == "1" if "estimated" in words else None,
             )
         except ValueError:
             return None

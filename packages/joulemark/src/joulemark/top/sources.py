@@ -19,6 +19,8 @@ from joulemark.top.streams import STEP_NAME, Streams, joulemarkctl
 
 JOBS_EVERY_S = 10.0
 AGAIN_S = 30.0  # a node that was asked in vain is asked again
+REFUSED = "not permitted"
+WITHOUT_SPLIT = "; without --split Slurm tells, where it has AcctGatherNodeFreq"
 NO_POWER = ("0", "n/s")
 
 
@@ -50,7 +52,8 @@ def choose(nodes: str, every_s: float, split: bool, wait_s: float) -> Nodes:
     names = None if nodes == "all" else hostlist.expand(nodes)
     if frequency_s and not split:
         known = [name for name, _ in _slurms_nodes(names)]
-        about = f"By Slurm itself, which asks nodes each {frequency_s} s (AcctGatherNodeFreq)."
+        about = f"By Slurm itself, which asks nodes each {frequency_s} s (AcctGatherNodeFreq);"
+        about += " whether it is estimated it does not tell."
         return Nodes(known, Slurm(names, every_s), about, every_s)
     names = names or everywhere.names(_site(), nodes)
     away = {name: why for name, why in everywhere.away().items() if name in names}
@@ -153,7 +156,7 @@ class Visits:
             if line is None:
                 self._later.append((time.monotonic() + AGAIN_S, name))
             self._begin_more()
-            yield name, line
+            yield name, f"{line}{WITHOUT_SPLIT}" if line and REFUSED in line else line
 
     def _begin_more(self) -> None:
         while self._later and self._later[0][0] <= time.monotonic():
