@@ -14,6 +14,7 @@ import time
 
 import pytest
 from joulemark.top import readings
+from joulemark.top.jobs import Jobs
 from joulemark.top.readings import OnNode, Reading
 
 # As joulemarkctl has it; the time and what grows with it are put in.
@@ -123,6 +124,8 @@ def test_sums_have_their_errors():
     both = readings.total([one, one])
     assert both.energy_j == 2 * one.energy_j and both.systematic_j == 2 * one.systematic_j
     assert both.random_j == pytest.approx(2**0.5 * one.random_j)
+    late = OnNode(reading(12, 5, "n3"), 0.0)  # it has told once
+    assert readings.of_job([*nodes, late], [*nodes, late]).power_w is None
     silent = readings.of_job(nodes, nodes[:1])
     assert silent.power_w == pytest.approx(150) and silent.energy_j == one.energy_j
 
@@ -160,6 +163,23 @@ def test_what_is_said_of_a_job_is_no_terminals_command(cluster, site):
     begin(cluster, 12)
     (cluster / "srun").write_text("#!/bin/sh\nprintf 'srun: error: \\033[2Jno\\n'\n")
     assert "job 12: srun: error: ?[2Jno\n" in site.fails("top", "--once")
+
+
+def test_what_kept_a_node_silent_is_said_until_it_is_over(cluster):
+    begin(cluster, 12)
+    srun = (cluster / "srun").read_text()
+    said = "joulemarkctl: joulemarkd does not answer"
+    (cluster / "srun").write_text(
+        srun.replace("begun =", f"print({said!r}, flush=True)\ntime.sleep(1)\nbegun =")
+    )
+    watched = Jobs([], 0.1)
+    with watched:
+        watched.begin()
+        watched.wait(time.monotonic() + 0.8)
+        assert f"Job 12: {said}" in watched.table()[1]
+        watched.wait(time.monotonic() + 10, for_all=True)
+        watched.wait(time.monotonic() + 0.1)
+        assert not [note for note in watched.table()[1] if said in note]
 
 
 def test_components_of_a_heterogeneous_job(cluster, site):

@@ -8,11 +8,15 @@ import sys
 import time
 
 import pytest
+from joulemark.doctor import everywhere
 from joulemark.top import nodes, sources
 from joulemark.top.nodes import Nodes, Reading
 
 SCONTROL = """\
 #!/bin/sh
+case $* in
+*nodes*) [ ! -e "$0.away" ] || { echo "Unable to contact slurm controller" >&2; exit 1; };;
+esac
 case $* in
 "show config") echo "AcctGatherNodeFreq      = $(cat "$0.freq") sec";;
 *) cat "$0.nodes";;
@@ -23,8 +27,10 @@ LINE = (
     "NodeName={name} Arch=x86_64 CoresPerSocket=1 CPUAlloc=1 State={state} ThreadsPerCore=1 "
     "CurrentWatts={watts} AveWatts=99 ExtSensorsJoules=n/s ExtSensorsWatts=0\n"
 )
-SQUEUE = "#!/bin/sh\nprintf 'n[1-2]\\nn1\\n'\n"
-SINFO = "#!/bin/sh\nprintf 'n1|mixed|none\\nn4|down*|Not responding\\n'\n"
+SQUEUE = "#!/bin/sh\n[ \"$SQUEUE_USERS\" ] || printf 'n[1-2]\\nn1\\n'\n"
+SINFO = (
+    "#!/bin/sh\n[ \"$SINFO_PARTITION\" ] || printf 'n1|mixed|none\\nn4|down*|Not responding\\n'\n"
+)
 # Node i draws 100 W for jobs and i W beside; n3 has no place, n5's daemon refuses, n9 hangs.
 SRUN = f"""\
 #!{sys.executable}
@@ -88,6 +94,35 @@ def test_slurms_own_power_in_one_answer(cluster, site):
     assert "whether it is estimated it does not tell" in out
     record = json.loads(site.run("top", "--nodes", "all", "--once", "--json")[1])
     assert [one["estimated"] for one in record["nodes"]] == [None, None]
+
+
+def test_slurmctld_may_be_away_for_a_moment(cluster, monkeypatch):
+    (cluster / "scontrol.nodes").write_text(LINE.format(name="n1", watts=50, state="MIXED"))
+    with sources.choose("all", 0.1, split=False, wait_s=1) as watched:
+        watched.wait(time.monotonic() + 0.3)
+        (cluster / "scontrol.away").touch()
+        watched.wait(time.monotonic() + 0.3)
+        monkeypatch.setattr("joulemark.top.columns.SILENT_LEAST_S", 0.0)
+        watched.wait(time.monotonic() + 0.5)
+        assert "Unable to contact slurm controller" in watched.silent()["n1"]
+        (cluster / "scontrol.away").unlink()
+        watched.wait(time.monotonic() + 0.3)
+        assert watched.silent() == {} and not watched.failed
+
+
+def test_of_how_many_jobs_there_are_squeue_alone_knows(cluster, site, monkeypatch):
+    """Where it fails nobody; a user's own choice of jobs is not asked for."""
+    (cluster / "scontrol.nodes").write_text(LINE.format(name="n1", watts=50, state="MIXED"))
+    monkeypatch.setenv("SQUEUE_USERS", "nobody")
+    once = ["top", "--nodes", "n1", "--once", "--json"]
+    assert json.loads(site.out(*once))["nodes"][0]["jobs"] == 2
+    (cluster / "squeue").write_text("#!/bin/sh\nexit 1\n")
+    assert json.loads(site.out(*once))["nodes"][0]["jobs"] is None
+
+
+def test_nodes_are_away_whatever_a_user_looks_at(cluster, monkeypatch):
+    monkeypatch.setenv("SINFO_PARTITION", "other")
+    assert list(everywhere.away()) == ["n4"]
 
 
 @pytest.mark.parametrize("words", [["--split"], []])

@@ -18,6 +18,7 @@ ENERGY_PLUGIN = "acct_gather_energy_joulemark.so"
 SPANK_PLUGIN = "spank_joulemark.so"
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 ANSWER_S = 20
+FILTERS = ("SQUEUE_", "SINFO_")  # a user's own, of which jobs and nodes he cares to see
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,14 @@ class Answer:
 def ask(*words: str | Path, env: dict[str, str] | None = None) -> Answer:
     """Runs a program, found also where only root looks."""
     path = f"{os.environ.get('PATH', os.defpath)}:{SBIN}"
+    inherited = {key: text for key, text in os.environ.items() if not key.startswith(FILTERS)}
     program = shutil.which(str(words[0]), path=path)
     if not program:
         return Answer(None, err=f"{words[0]} is not installed")
     try:
         done = subprocess.run(
             [program, *map(str, words[1:])],
-            env={**os.environ, "PATH": path, **(env or {})},
+            env={**inherited, "PATH": path, **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -20,7 +20,7 @@ MOST_JOBS = 100  # each takes an srun here
 HEADS = ("Job", "Name", "Nodes", "Elapsed", "Now [W]", "+-", "Mean [W]", "So far [J]", "+-")
 HEADS += ("CPU [W]", "GPU [W]")
 OPTIONAL = ((1,), (10,), (9,), (3,), (6,))
-LEGEND = "+-: k=2. Now: since the reading before. -: not known (yet)."
+LEGEND = "+-: k=2. Now: since the reading before. -: not known (yet), and in no sum."
 LEGEND_PART = "2 of 3: so many of its nodes tell."
 
 
@@ -54,6 +54,7 @@ class Jobs:
     def __init__(self, named: list[str], every_s: float):
         self._named = named
         self._asked_every_s = every_s
+        self.every_s = every_s  # as asked for, but no finer than the nodes let it be
         self._streams = Streams()
         self._jobs: dict[int, Job] = {}
         self._refused: set[int] = set()
@@ -80,12 +81,6 @@ class Jobs:
         self._streams.__exit__(*reason)
 
     @property
-    def every_s(self) -> float:
-        """What was asked for, but no finer than the nodes let it be."""
-        nodes = [node for job in self._jobs.values() for node in job.nodes.values()]
-        return max([self._asked_every_s, *(1 / node.last.max_hz for node in nodes)])
-
-    @property
     def is_over(self) -> bool:
         """None is left."""
         return not self._jobs
@@ -101,6 +96,9 @@ class Jobs:
                 return
             if self.is_over:
                 return
+        for job in self._jobs.values():
+            if len(self._heard(job)) == job.running.nodes:
+                job.said = ""  # what kept one silent is over
         if time.monotonic() - self._listed_s >= LIST_S:
             self._list_again()
 
@@ -164,6 +162,7 @@ class Jobs:
             return
         now_s = time.monotonic()
         job.told = True
+        self.every_s = max(self.every_s, 1 / reading.max_hz)
         if reading.node in job.nodes:
             job.nodes[reading.node].take(reading, now_s)
         else:
@@ -190,11 +189,11 @@ class Jobs:
         )
 
     def _sum(self, job: Job) -> Sum:
-        told = [node for node in job.nodes.values() if self._is_heard(node)]
-        return readings.of_job(job.nodes.values(), told)
+        return readings.of_job(job.nodes.values(), list(self._heard(job).values()))
 
-    def _is_heard(self, node: OnNode) -> bool:
-        return time.monotonic() - node.heard_s <= columns.silent_s(self.every_s)
+    def _heard(self, job: Job) -> dict[str, OnNode]:
+        since_s = time.monotonic() - columns.silent_s(self.every_s)
+        return {name: node for name, node in job.nodes.items() if node.heard_s >= since_s}
 
     # ---- for people ----
 
@@ -224,7 +223,7 @@ class Jobs:
         return Text(columns.clock(), heads, body, OPTIONAL), notes
 
     def _about(self, job: Job) -> list[str]:
-        tell, nodes = sum(map(self._is_heard, job.nodes.values())), job.running.nodes
+        tell, nodes = len(self._heard(job)), job.running.nodes
         return [
             job.running.job_id,
             job.running.name,
@@ -250,7 +249,7 @@ class Jobs:
             "job_id_raw": job.running.raw,
             "name": job.running.name,
             "nodes": job.running.nodes,
-            "nodes_told": sorted(job.nodes),
+            "nodes_told": sorted(self._heard(job)),
             "elapsed_s": job.elapsed_s(time.monotonic()),
             "power_w": one.power_w,
             "power_error_w": one.error_w,

@@ -137,11 +137,12 @@ def _square(*parts: float) -> float:
 
 
 def of_job(all_nodes: Iterable[OnNode], heard: list[OnNode]) -> Sum:
-    """Over a job's nodes: what is alike on them adds up. Those that are heard have a power now.
+    """Over a job's nodes: what is alike on them adds up.
 
-    The error of the power is taken for alike on all: nodes of a job work together.
+    Those that are heard have a power now, once each of them has told twice. The error of the power is taken for alike on all: nodes of a job work together.
     """
     last = [one.last for one in all_nodes]
+    rated = heard if all(one.before for one in heard) else []
     common_j = sum(one.common_uj for one in last) / UJ_PER_J
     random_j = math.hypot(*(one.random_uj for one in last)) / UJ_PER_J
     return Sum(
@@ -149,12 +150,12 @@ def of_job(all_nodes: Iterable[OnNode], heard: list[OnNode]) -> Sum:
         mean_w=known_sum(
             one.energy_uj / UJ_PER_J / one.seconds if one.seconds > 0 else None for one in last
         ),
-        power_w=known_sum(one.rate("energy_uj") for one in heard),
-        cpu_w=known_sum(one.rate("cpu_uj") for one in heard),
-        gpu_w=known_sum(one.rate("gpu_uj") for one in heard),
+        power_w=known_sum(one.rate("energy_uj") for one in rated),
+        cpu_w=known_sum(one.rate("cpu_uj") for one in rated),
+        gpu_w=known_sum(one.rate("gpu_uj") for one in rated),
         systematic_j=sum(one.systematic_uj for one in last) / UJ_PER_J,
         random_j=math.hypot(common_j, random_j),
-        systematic_w=sum(one.rate("systematic_uj") or 0.0 for one in heard),
-        random_w=sum(one.random_w for one in heard),
+        systematic_w=sum(one.rate("systematic_uj") or 0.0 for one in rated),
+        random_w=sum(one.random_w for one in rated),
         estimated=any(one.estimated for one in last),
     )

@@ -54,7 +54,7 @@ def choose(nodes: str, every_s: float, split: bool, wait_s: float) -> Nodes:
         known = [name for name, _ in _slurms_nodes(names)]
         about = f"By Slurm itself, which asks nodes each {frequency_s} s (AcctGatherNodeFreq);"
         about += " whether it is estimated it does not tell."
-        return Nodes(known, Slurm(names, every_s), about, every_s)
+        return Nodes(known, Slurm(names, known, every_s), about, every_s)
     names = names or everywhere.names(_site(), nodes)
     away = {name: why for name, why in everywhere.away().items() if name in names}
     here = [name for name in names if name not in away]
@@ -94,10 +94,11 @@ def _slurms_nodes(names: list[str] | None) -> list[tuple[str, dict[str, str]]]:
 class Slurm:
     """One answer of slurmctld has all nodes' power, as old as AcctGatherNodeFreq lets it be."""
 
-    def __init__(self, names: list[str] | None, every_s: float):
-        self._names, self._every_s = names, every_s
+    def __init__(self, names: list[str] | None, known: list[str], every_s: float):
+        """names: what is asked for, None: all; known: which these are."""
+        self._names, self._known, self._every_s = names, known, every_s
         self._next_s = 0.0
-        self._jobs: Counter[str] = Counter()
+        self._jobs: Counter[str] | None = None
         self._jobs_s = -math.inf
 
     def __enter__(self) -> Slurm:
@@ -118,16 +119,25 @@ class Slurm:
     def _ask(self) -> Iterator[tuple[str, str]]:
         if time.monotonic() - self._jobs_s >= JOBS_EVERY_S:
             self._jobs, self._jobs_s = _jobs_on_nodes(), time.monotonic()
-        for name, row in _slurms_nodes(self._names):
+        try:
+            told = _slurms_nodes(self._names)
+        except UserError as error:  # slurmctld may be away for a moment
+            yield from ((name, str(error)) for name in self._known)
+            return
+        for name, row in told:
             watts = row.get("CurrentWatts", "n/s")
             if watts in NO_POWER:
                 yield name, f"Slurm has no power of it: {row.get('State', '')}"
             else:
-                yield name, f"time_ns={time.time_ns()} watts={watts} jobs={self._jobs[name]}"
+                jobs = "" if self._jobs is None else f" jobs={self._jobs[name]}"
+                yield name, f"time_ns={time.time_ns()} watts={watts}{jobs}"
 
 
-def _jobs_on_nodes() -> Counter[str]:
+def _jobs_on_nodes() -> Counter[str] | None:
+    """None: squeue gave no answer."""
     answer = ask("squeue", "-h", "-t", "RUNNING,SUSPENDED", "-o", "%N")
+    if not answer.good:
+        return None
     lists = [line for line in answer.out.splitlines() if line]
     return Counter(name for line in lists for name in hostlist.expand(line, "squeue"))
 
