@@ -65,8 +65,8 @@ def live(broker: Broker) -> int:
     return len(re.findall(f"Received PUBLISH from .*'{TOP}/live/", broker.log()))
 
 
-def watch(config: Path, interval_s: float) -> mqtt.Live:
-    return mqtt.Live(Site.load(config, OPERATOR, None, None), CLUSTER, interval_s, {})
+def watch(config: Path, interval_s: float, named: list[str] | None = None) -> mqtt.Live:
+    return mqtt.Live(Site.load(config, OPERATOR, None, None), CLUSTER, interval_s, {}, named)
 
 
 def heard(nodes: mqtt.Live, seconds: float) -> list[dict[str, str]]:
@@ -97,6 +97,13 @@ def test_what_is_told_is_in_the_daemons_books(node: TestNode, broker: Broker) ->
         assert int(one["energy_uj"]) == int(one["charged_uj"]) + int(one["unallocated_uj"])
     charged = [int(told[time_ns]["charged_uj"]) for time_ns in sorted(same, key=int)]
     assert charged[0] < charged[-1] <= sum(node.books().values())
+
+
+def test_who_is_not_named_is_not_sent(node: TestNode, broker: Broker) -> None:
+    with watch(node.config, 0.1, ["n8", "n9"]) as nodes:
+        wait_for(lambda: not heard(nodes, 0.1) and live(broker) > 3, what="it to tell the broker")
+    assert "Sending PUBLISH to" in broker.log()
+    assert not re.search(f"Sending PUBLISH to .*'{TOP}/live/", broker.log())
 
 
 def test_nobody_is_told_after_the_watcher_has_gone(

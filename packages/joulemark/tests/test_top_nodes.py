@@ -186,8 +186,40 @@ def test_no_more_are_asked_at_once_than_slurmctld_bears(cluster, monkeypatch):
         os.kill(pid, 0)
 
 
-def test_jobs_and_nodes_are_not_watched_together(site):
-    assert "name jobs or --nodes, not both" in site.fails("top", "12", "--nodes", "all")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["12", "--nodes", "all"], "name jobs or --nodes, not both"),
+        (["abc"], "'abc' is no running job's id: 12, 12_3 or 12+1"),
+        (["1.0"], "'1.0' is no"),
+        (["1_[1-3]"], "'1_[1-3]' is no"),
+        (["--split"], "--split is of --nodes LIST"),
+        (["--wait", "5"], "--wait is of --nodes LIST"),
+        (["--no-mqtt"], "--no-mqtt is of --nodes LIST"),
+        (["--password-file", "/nope"], "--password-file is of --nodes LIST"),
+        (["--user", ""], "--user is of --nodes LIST"),
+        (["--nodes", "n1", "--no-mqtt", "--user", "x"], "without --no-mqtt"),
+    ],
+)
+def test_wrong_usage(site, capsys, words, why):
+    with pytest.raises(SystemExit, match="2"):
+        site.run("top", *words)
+    assert why in capsys.readouterr().err
+
+
+def test_no_node_is_not_all_jobs(cluster, site):
+    """As of a shell's variable that is not set."""
+    assert "--nodes: '' is not a node list" in site.fails("top", "--nodes", "", "--once")
+
+
+def test_the_broker_may_be_left_out(cluster, site):
+    with site.yaml.open("a") as yaml:
+        yaml.write("transport: mqtt\nmqtt: {host: nowhere.invalid}\n")
+    (cluster / "scontrol.nodes").write_text(LINE.format(name="n1", watts=50, state="MIXED"))
+    once = ["top", "--nodes", "n1", "--once"]
+    assert "Without the broker: --no-mqtt" in site.fails(*once)
+    assert "By Slurm itself" in site.out(*once, "--no-mqtt")
+    assert site.run(*once, "--no-mqtt", "--split")[0] == 0
 
 
 def line(time_s, energy_j, **more):

@@ -13,7 +13,7 @@ _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 def expand(text: str, where: str = "--nodes") -> list[str]:
     """Every node that a Slurm host list names, in its order, each once; where: it was written."""
     names = _NAME.findall(text)
-    if ",".join(names) != text:
+    if not names or ",".join(names) != text:
         raise UserError(f"{where}: '{text}' is not a node list such as n1,n2 or n[1-4]")
     return list(dict.fromkeys(node for name in names for node in _expand_one(name, where)))
 

@@ -37,12 +37,15 @@ def add_broker(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--password-file", metavar="FILE", help="its password, mode 600")
 
 
+WAIT_S = 5.0
+
+
 def add_wait(parser: argparse.ArgumentParser) -> None:
     """--wait, of what visits nodes."""
     parser.add_argument(
         "--wait",
         type=seconds,
-        default=5.0,
+        default=WAIT_S,
         metavar="SECONDS",
-        help="how long for a place on a node that others use (default: 5)",
+        help=f"how long for a place on a node that others use (default: {WAIT_S:g})",
     )

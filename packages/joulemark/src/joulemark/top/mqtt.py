@@ -19,6 +19,7 @@ RENEW_S, LASTS_S = 5.0, 15.0
 INTERVAL_MOST_S = 60.0  # delivery/watch.h: who asks for a longer one is told as often
 PATIENCE_S = 10.0  # with a broker that does not answer, and with nodes of which none does
 SIZE_MAX = 4096
+WITHOUT = "Without the broker: --no-mqtt"
 NODE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 FIGURE = r"(?!node=)[a-z_]{1,23}=[0-9]{1,20}(\.[0-9]{1,9})?"
 
@@ -36,12 +37,18 @@ class Live:
     """Of each node the last line that came: nothing piles up before who is slow."""
 
     def __init__(
-        self, broker: Broker, cluster: str, interval_s: float, away: dict[str, str]
+        self,
+        broker: Broker,
+        cluster: str,
+        interval_s: float,
+        away: dict[str, str],
+        named: list[str] | None = None,
     ) -> None:
-        """away: nodes that may well not tell, and why."""
+        """away: nodes that may well not tell, and why; named: who is heard, None: all."""
         self.broker, self.head = broker, f"{broker.topic}/{cluster}"
         self.request = f"watch interval_ms={interval_s * 1e3:.0f} lasts_ms={LASTS_S * 1e3:.0f}"
         self._away = away
+        self._heard = [f"{self.head}/live/{name}" for name in named or ["+"]]
         self.refused = 0  # messages that no node tells of itself
         self._messages: dict[str, bytes] = {}  # the last of each topic
         self._state = ""  # "up", or why it is not
@@ -103,7 +110,7 @@ class Live:
             raise UserError(
                 f"no node tells its energy though it was asked by {self.head}/watch: does "
                 "joulemarkd run there, with `transport: mqtt`, and does the broker let us write "
-                f"that and read {self.head}/live/+ (mosquitto.acl)?"
+                f"that and read {self.head}/live/+ (mosquitto.acl)? {WITHOUT}"
             )
 
     def _ask(self) -> None:
@@ -112,7 +119,8 @@ class Live:
 
     def _down(self, why: str) -> UserError:
         where = f"broker {self.broker.host}:{self.broker.port}"
-        return UserError(f"{where}: {why}: check `mqtt:` in joulemark.yaml, and who we are to it")
+        check = "check `mqtt:` in joulemark.yaml, and who we are to it"
+        return UserError(f"{where}: {why}: {check}. {WITHOUT}")
 
     # -- called by paho's thread -----------------------------------------------------------------
 
@@ -120,10 +128,11 @@ class Live:
         if is_refusal(reason):
             self._note(str(reason))
         else:
-            client.subscribe(f"{self.head}/live/+", qos=QOS)
+            client.subscribe([(topic, QOS) for topic in self._heard])
 
     def _on_subscribe(self, _client, _data, _id, reasons, _properties) -> None:
-        refusal = next((f"{self.head}/live/+: {one}" for one in reasons if is_refusal(one)), "")
+        answers = zip(self._heard, reasons)
+        refusal = next((f"{topic}: {one}" for topic, one in answers if is_refusal(one)), "")
         self._note(refusal or "up")
         if not refusal:
             self._ask()

@@ -139,7 +139,8 @@ def _square(*parts: float) -> float:
 def of_job(all_nodes: Iterable[OnNode], heard: list[OnNode]) -> Sum:
     """Over a job's nodes: what is alike on them adds up.
 
-    Those that are heard have a power now, once each of them has told twice. The error of the power is taken for alike on all: nodes of a job work together.
+    Those that are heard have a power now, once each of them has told twice. The error of the
+    power is taken for alike on all: nodes of a job work together.
     """
     last = [one.last for one in all_nodes]
     rated = heard if all(one.before for one in heard) else []

@@ -30,8 +30,9 @@ def by_broker(user: str | None, password_file: str | None) -> tuple[Broker, str]
     if not path.exists():
         return None
     site = config.load(path)
-    if user and not site.by_broker:
-        raise UserError(f"{path}: --user {user} is for a broker, and transport is not mqtt")
+    if (user or password_file) and not site.by_broker:
+        given = f"--user {user}" if user else "--password-file"
+        raise UserError(f"{path}: {given} is for a broker, and transport is not mqtt")
     if not site.by_broker:
         return None
     broker = Broker.load(path, OPERATOR, user, password_file)
@@ -43,7 +44,8 @@ def listen(nodes: str, every_s: float, broker: Broker, cluster: str) -> Nodes:
     names = everywhere.names(_site(), nodes)
     away = {name: why for name, why in everywhere.away().items() if name in names}
     about = f"By the nodes, over the broker {broker.host}."
-    return Nodes(names, mqtt.Live(broker, cluster, every_s, away), about, every_s)
+    named = None if nodes == "all" else names
+    return Nodes(names, mqtt.Live(broker, cluster, every_s, away, named), about, every_s)
 
 
 def choose(nodes: str, every_s: float, split: bool, wait_s: float) -> Nodes:
