@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -252,7 +253,7 @@ def test_a_step_that_is_lost_is_begun_again(cluster):
         assert "job 12 ended" in top.stdout.read()
 
 
-@pytest.mark.parametrize("end", ["\x03", signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("end", ["\x03", "q", signal.SIGTERM, signal.SIGKILL])
 def test_who_ends_it_leaves_nothing_behind(cluster, end):
     """In a terminal: the table stays in place, and Ctrl-C is no failure."""
     begin(cluster, 12)
@@ -336,6 +337,42 @@ def test_a_suspended_job_is_asked_when_it_goes_on(cluster):
         (cluster / "job-12").unlink()
         assert "job 12 ended" in top.stdout.read()
     assert [word for word in sruns(cluster, 12)[0][1] if word.startswith("--immediate=")]
+
+
+def test_a_closed_output_is_named(cluster):
+    begin(cluster, 12)
+    words = [sys.executable, "-m", "joulemark", "top", "--once"]
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 1 and not (cluster / "job-12.srun").exists()
+    assert (
+        done.stderr == "joulemark: top: standard output is closed: there is nowhere to show it\n"
+    )
+
+
+def test_a_terminal_is_left_as_it_was(cluster):
+    """And what is typed is not shown in the table."""
+    begin(cluster, 12)
+    code = "import subprocess, sys, termios\n"
+    code += "modes = termios.tcgetattr(0)\n"
+    code += (
+        "code = subprocess.call([sys.executable, '-m', 'joulemark', 'top', '--every', '0.3'])\n"
+    )
+    code += "print('LEFT', code, termios.tcgetattr(0) == modes, flush=True)"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    seen, asked = "", False
+    with contextlib.suppress(OSError):
+        while "LEFT" not in seen or not seen.endswith("\n"):
+            seen += os.read(terminal, 65536).decode()
+            if not asked and seen.count("~100") >= 3:
+                asked = True
+                os.write(terminal, b"xq")
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    assert "LEFT 0 True" in seen and "xq" not in seen
 
 
 def test_of_many_jobs_some_are_watched(cluster, site, monkeypatch):

@@ -25,8 +25,8 @@ or where that is 0, a job on each node, with a CPU of it, has its daemon tell th
 root and privileged_users may ask; nodes are visited as by `joulemark doctor --nodes`.
 
 In a terminal the table stays in place; in a pipe or file it comes once more each round. It ends
-when no job is left, with Ctrl-C, or, --once, after the first round. What a job has used when it
-ends is told; `sacct` and `joulemark job` have it exactly a few seconds later.
+when no job is left, with q or Ctrl-C, or, --once, after the first round. What a job has used when
+it ends is told; `sacct` and `joulemark job` have it exactly a few seconds later.
 --format json has a line a round: joules, watts, seconds; null: not known.
 
 Exit: 0; 1 where a job that was named does not run, srun was refused, or a node gave no answer;

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import select
 import shutil
 import signal
 import sys
+import termios
+import threading
 import time
+import tty
 from dataclasses import replace
 from typing import Protocol
 
 from joulemark import layout
+from joulemark.errors import UserError
 from joulemark.layout import Text
 
 # The first round waits so long for those who have not told yet.
 FIRST_S = 15.0
+KEYBOARD = 0
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -46,6 +53,8 @@ class Watched(Protocol):
 
 def run(watched: Watched, form: str, once: bool) -> None:
     """Until nothing is left to be watched, or somebody ends it; once: one round."""
+    if sys.stdout is None:
+        raise UserError("top: standard output is closed: there is nowhere to show it")
     ended_by_user = contextlib.suppress(KeyboardInterrupt)
     with ended_by_user, _signals_as_before(), watched, _ended_by_signals(), _screen(form) as show:
         _rounds(watched, show, once)
@@ -132,6 +141,37 @@ def _say(problems: list[str]) -> None:
         print(f"joulemark: {text}", file=sys.stderr)
 
 
+class _Keyboard:
+    """Its q ends it as Ctrl-C does, while we are what the terminal's user types to."""
+
+    def __init__(self):
+        self._before = None
+        if self._is_ours():
+            self._before = termios.tcgetattr(KEYBOARD)
+            tty.setcbreak(KEYBOARD)  # keys come one by one, and are not shown in the table
+            threading.Thread(target=self._wait, daemon=True).start()
+
+    def restore(self) -> None:
+        if self._before and self._is_ours():
+            termios.tcsetattr(KEYBOARD, termios.TCSADRAIN, self._before)
+
+    def _wait(self) -> None:
+        with contextlib.suppress(OSError):  # the terminal is gone
+            while True:
+                select.select([KEYBOARD], [], [])
+                if not self._is_ours():  # by Ctrl-Z and bg
+                    time.sleep(1.0)
+                elif os.read(KEYBOARD, 1) == b"q":
+                    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    @staticmethod
+    def _is_ours() -> bool:
+        try:
+            return os.tcgetpgrp(KEYBOARD) == os.getpgrp()
+        except OSError:  # it is no terminal
+            return False
+
+
 class _Terminal:
     """Its last table stays when it ends."""
 
@@ -142,9 +182,11 @@ class _Terminal:
         self._console = Console(highlight=False, markup=False)
         self._live = Live(console=self._console, auto_refresh=False)
         self._live.__enter__()
+        self._keyboard = _Keyboard()
         return self
 
     def __exit__(self, *reason):
+        self._keyboard.restore()
         self._live.__exit__(*reason)
 
     def begin(self, watched: Watched) -> None:
