@@ -50,11 +50,11 @@ class Terminal:
         self.seen = ""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 132, 0, 0))
             os.chdir(cluster.jobs_folder)
             env = {**cluster.env, "TERM": "xterm"}
             words = ("setpriv", *ids, *words) if USER else words
             os.execvpe(words[0], words, env)
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 132, 0, 0))
 
     def look(self, pattern: str) -> re.Match[str]:
         """Waits until it is there, in what was not looked for before."""
