@@ -339,18 +339,6 @@ def test_a_suspended_job_is_asked_when_it_goes_on(cluster):
     assert [word for word in sruns(cluster, 12)[0][1] if word.startswith("--immediate=")]
 
 
-def test_a_closed_output_is_named(cluster):
-    begin(cluster, 12)
-    words = [sys.executable, "-m", "joulemark", "top", "--once"]
-    done = subprocess.run(
-        ["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False
-    )
-    assert done.returncode == 1 and not (cluster / "job-12.srun").exists()
-    assert (
-        done.stderr == "joulemark: top: standard output is closed: there is nowhere to show it\n"
-    )
-
-
 def test_a_terminal_is_left_as_it_was(cluster):
     """And what is typed is not shown in the table."""
     begin(cluster, 12)

@@ -16,9 +16,7 @@ from joulemark.errors import UserError
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; errors that a user can act on are one line on stderr and exit code 1."""
     argv = sys.argv[1:] if argv is None else argv
-    if (
-        sys.stdout is None
-    ):  # its caller closed it: to write there fails, and no file takes its number
+    if sys.stdout is None:  # its caller closed it: to write fails, and no file takes its number
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     try:
         try:

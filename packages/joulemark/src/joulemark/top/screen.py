@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Protocol
 
 from joulemark import layout
-from joulemark.errors import UserError
 from joulemark.layout import Text
 
 # The first round waits so long for those who have not told yet.
@@ -53,8 +52,6 @@ class Watched(Protocol):
 
 def run(watched: Watched, form: str, once: bool) -> None:
     """Until nothing is left to be watched, or somebody ends it; once: one round."""
-    if sys.stdout is None:
-        raise UserError("top: standard output is closed: there is nowhere to show it")
     ended_by_user = contextlib.suppress(KeyboardInterrupt)
     with ended_by_user, _signals_as_before(), watched, _ended_by_signals(), _screen(form) as show:
         _rounds(watched, show, once)
