@@ -326,9 +326,11 @@ def test_a_signal_that_was_ignored_stays_ignored(cluster):
         assert "job 12 ended" in top.stdout.read()
 
 
-def test_a_suspended_job_is_asked_when_it_goes_on(cluster):
+def test_a_suspended_job_is_asked_when_it_goes_on(cluster, site):
     """A step in it would wait."""
     begin(cluster, 12, state="SUSPENDED")
+    begun_s = time.monotonic()
+    assert "\n12 " in site.out("top", "--once") and time.monotonic() - begun_s < 10
     with follow("--every", "0.1") as top:
         time.sleep(1)
         assert not (cluster / "job-12.srun").exists()

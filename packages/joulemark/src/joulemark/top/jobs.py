@@ -87,12 +87,14 @@ class Jobs:
 
     def wait(self, moment_s: float, *, for_all: bool = False) -> None:
         """Takes in what comes up to a moment, or, for_all, until all have told of their power."""
+        if for_all and self._have_all_told():
+            return
         for raw, line in self._streams.until(moment_s):
             if line is None:
                 self._stopped(raw)
             else:
                 self._take(self._jobs[raw], line)
-            if for_all and all(job.has_power or not job.asked for job in self._jobs.values()):
+            if for_all and self._have_all_told():
                 return
             if self.is_over:
                 return
@@ -101,6 +103,10 @@ class Jobs:
                 job.said = ""  # what kept one silent is over
         if time.monotonic() - self._listed_s >= LIST_S:
             self._list_again()
+
+    def _have_all_told(self) -> bool:
+        """All that are asked: suspended ones are not."""
+        return all(job.has_power or not job.asked for job in self._jobs.values())
 
     def news(self) -> list[str]:
         """What happened since it was asked last."""
