@@ -17,6 +17,7 @@ import pytest
 from joulemark.top import readings
 from joulemark.top.jobs import Jobs
 from joulemark.top.readings import OnNode, Reading
+from joulemark.top.streams import Streams
 
 # As joulemarkctl has it; the time and what grows with it are put in.
 LINE = (
@@ -339,6 +340,14 @@ def test_a_suspended_job_is_asked_when_it_goes_on(cluster, site):
         (cluster / "job-12").unlink()
         assert "job 12 ended" in top.stdout.read()
     assert [word for word in sruns(cluster, 12)[0][1] if word.startswith("--immediate=")]
+
+
+def test_who_tells_without_end_holds_up_no_round():
+    began_s = time.monotonic()
+    with Streams() as streams:
+        streams.start("job", ["yes"])
+        lines = list(streams.until(began_s + 0.3))
+        assert lines and time.monotonic() - began_s < 5
 
 
 def test_a_terminal_is_left_as_it_was(cluster):

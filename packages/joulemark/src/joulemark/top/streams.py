@@ -16,6 +16,7 @@ from joulemark.slurm.queue import own_environment, printable
 # They end with their input: who is killed leaves none behind. Else srun is told to end; one that
 # waits for its place reads no input, and gives up by itself (--immediate).
 GRACE_S = 1.0
+LINES_MOST = 10_000  # that wait to be read
 STEP_NAME = "joulemark-top"
 # After the program has said why; where the site binds no tasks to CPUs, which we do not ask for.
 SAYS_NOTHING = re.compile(
@@ -28,7 +29,7 @@ class Streams:
 
     def __init__(self):
         self._running: list[subprocess.Popen] = []
-        self._lines = queue.Queue()
+        self._lines = queue.Queue(LINES_MOST)  # who tells faster than is read waits
         self._starting = threading.Lock()
         self._is_over = False
 
@@ -45,8 +46,8 @@ class Streams:
     def until(self, moment_s: float) -> Iterator[tuple[object, str | None]]:
         """What comes up to a moment of time.monotonic()."""
         with contextlib.suppress(queue.Empty):
-            while True:
-                yield self._lines.get(timeout=max(0.0, moment_s - time.monotonic()))
+            while (left_s := moment_s - time.monotonic()) > 0:
+                yield self._lines.get(timeout=left_s)
 
     def _run(self, of: object, words: list[str]) -> None:
         try:
