@@ -129,7 +129,7 @@ class Card:
 
 
 @pytest.fixture
-def in_time() -> Iterator[None]:
+def soon() -> Iterator[None]:
     """Where we may, what the test starts gets a CPU as soon as on a node without other tests: a
     card shows its values whatever else there is to do."""
     with suppress(PermissionError):
@@ -148,7 +148,7 @@ def region(link, card: Card, busy_s: float) -> tuple[float, float, float]:
     return drew_j, float(told["energy_uj"]) / 1e6, float(told["uncertainty_uj"]) / 1e6
 
 
-def test_a_short_kernel_is_told_its_own_energy(in_time, gpus, daemon, monkeypatch):
+def test_a_short_kernel_is_told_its_own_energy(soon, gpus, daemon, monkeypatch):
     """Shorter than the second between two readings: those at its marks tell, and its error bar
     holds, whatever ran before it."""
     monkeypatch.setenv("NVML_STUB_MS", "4")
@@ -163,12 +163,15 @@ def test_a_short_kernel_is_told_its_own_energy(in_time, gpus, daemon, monkeypatc
             told.append(region(link, card, choose.uniform(0.3, 0.6)))
     wrong = [one for one in told if abs(one[1] - one[0]) > one[2]]
     assert len(wrong) <= 1, f"{wrong} of {told}"  # 95 % each
-    # a value may be 100 ms old at either end, and that is all
-    far = [one for one in told if abs(one[1] - one[0]) > 2.2 * card.UPDATE_S * card.BUSY_W]
-    assert not far, f"{far} of {told}"
+    # a value may be 100 ms old at either end, and that is all; of a reading that found no CPU in
+    # time the error bar is wider
+    off_j = 2.2 * card.UPDATE_S * card.BUSY_W
+    in_time = [one for one in told if one[2] <= 2 * off_j]
+    far = [one for one in in_time if abs(one[1] - one[0]) > off_j]
+    assert not far and len(in_time) >= 9, f"{far}, {len(in_time)} in time of {told}"
 
 
-def test_a_card_that_hangs_holds_up_no_region(in_time, gpus, daemon, monkeypatch):
+def test_a_card_that_hangs_holds_up_no_region(soon, gpus, daemon, monkeypatch):
     monkeypatch.setenv("NVML_STUB_MS", "3000")
     with ExitStack() as stack:
         card = stack.enter_context(Card(gpus))
