@@ -52,7 +52,9 @@ class Terminal:
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 132, 0, 0))
             os.chdir(cluster.jobs_folder)
-            env = {**cluster.env, "TERM": "xterm"}
+            stale = ("COLUMNS", "LINES")  # readline leaves them in pytest's environment
+            env = {key: value for key, value in cluster.env.items() if key not in stale}
+            env["TERM"] = "xterm"
             words = ("setpriv", *ids, *words) if USER else words
             os.execvpe(words[0], words, env)
 
