@@ -104,19 +104,29 @@ class Card:
     def __init__(self, put: Callable[..., None]) -> None:
         self._put, self._over, self._lock = put, threading.Event(), threading.Lock()
         self._power_w, self._energy_j, self._since = self.IDLE_W, 1e6, time.monotonic()
+        self._late_s = 0.0
         self._thread = threading.Thread(target=self._show)
 
-    def draw(self, power_w: float) -> float:
-        """From now on; the joules until now."""
+    def draw(self, power_w: float | None = None) -> float:
+        """From now on, or as before; the joules until now."""
         with self._lock:
             now = time.monotonic()
             self._energy_j += self._power_w * (now - self._since)
-            self._power_w, self._since = power_w, now
+            self._power_w, self._since = power_w or self._power_w, now
             return self._energy_j
 
+    def was_late(self) -> bool:
+        """Since it was asked last: a value came by half a period too late, as no card's does."""
+        late_s, self._late_s = self._late_s, 0.0
+        return late_s > self.UPDATE_S / 2
+
     def _show(self) -> None:
-        while not self._over.wait(self.UPDATE_S):
-            self._put((0, 0, int(1000 * self.draw(self._power_w)), 0, 0))
+        due = time.monotonic() + self.UPDATE_S
+        while not self._over.wait(max(0.0, due - time.monotonic())):
+            self._put((0, 0, int(1000 * self.draw()), 0, 0))
+            now = time.monotonic()
+            self._late_s = max(self._late_s, now - due)
+            due = now + self.UPDATE_S
 
     def __enter__(self) -> Card:
         self._put((0, 0, int(1000 * self._energy_j), 0, 0))
@@ -158,9 +168,13 @@ def test_a_short_kernel_is_told_its_own_energy(soon, gpus, daemon, monkeypatch):
         running = stack.enter_context(daemon("  - {type: nvml, name: gpus}\n"))
         link = stack.enter_context(connect(running.socket))
         tell(link, f"open job=1 step=0 uid={os.geteuid()} job_cpus=1 gpus=0")
-        for _ in range(14):
+        for _ in range(28):
             time.sleep(choose.uniform(0.05, 0.9))
-            told.append(region(link, card, choose.uniform(0.3, 0.6)))
+            one = region(link, card, choose.uniform(0.3, 0.6))
+            told += [] if card.was_late() else [one]
+            if len(told) == 14:
+                break
+    assert len(told) >= 9, "the tests' card got no CPU in time"
     wrong = [one for one in told if abs(one[1] - one[0]) > one[2]]
     assert len(wrong) <= 1, f"{wrong} of {told}"  # 95 % each
     # a value may be 100 ms old at either end, and that is all; of a reading that found no CPU in
@@ -168,7 +182,7 @@ def test_a_short_kernel_is_told_its_own_energy(soon, gpus, daemon, monkeypatch):
     off_j = 2.2 * card.UPDATE_S * card.BUSY_W
     in_time = [one for one in told if one[2] <= 2 * off_j]
     far = [one for one in in_time if abs(one[1] - one[0]) > off_j]
-    assert not far and len(in_time) >= 9, f"{far}, {len(in_time)} in time of {told}"
+    assert not far and 2 * len(in_time) >= len(told), f"{far}, {len(in_time)} in time of {told}"
 
 
 def test_a_card_that_hangs_holds_up_no_region(soon, gpus, daemon, monkeypatch):
