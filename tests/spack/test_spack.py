@@ -327,6 +327,19 @@ def test_an_edit_builds_anew_what_depends_on_it(spack_elsewhere, elsewhere):
     assert (prefix / "include/benchkit.h").read_text().endswith("/* edited */\n")
 
 
+def test_what_is_developed_is_built_again_after_each_edit(spack_elsewhere, elsewhere, tmp_path):
+    source = shutil.copytree(elsewhere / "packages/dhrystone", tmp_path / "dhrystone")
+    spack_elsewhere("develop", "--path", source, "dhrystone@0.1.0")
+    spack_elsewhere("concretize", "-f")
+    spack_elsewhere("install", "dhrystone")
+    lists = source / "CMakeLists.txt"
+    lists.write_text(lists.read_text() + "install(FILES README.md DESTINATION edited)\n")
+    spack_elsewhere("install", "dhrystone")
+    prefix = Path(spack_elsewhere("location", "-i", "dhrystone").strip())
+    assert (prefix / "edited/README.md").is_file()
+    spack_elsewhere("undevelop", "dhrystone")
+
+
 # The repository from afar
 
 
