@@ -312,7 +312,8 @@ def test_a_clone_elsewhere_has_the_same_hashes(spack_elsewhere, elsewhere):
 
 def test_an_edit_builds_anew_what_depends_on_it(spack_elsewhere, elsewhere):
     header = elsewhere / "packages/benchkit/include/benchkit.h"
-    header.write_text(header.read_text() + "\n/* edited */\n")
+    edit = f"/* edited {time.time_ns()} */\n"  # no earlier run of the tests has built it
+    header.write_text(f"{header.read_text()}\n{edit}")
     spack_elsewhere("concretize", "-f")
     before, after = hashes(environment()), hashes(environment_of(elsewhere))
     changed = {name for name in before if before[name] != after[name]}
@@ -324,7 +325,7 @@ def test_an_edit_builds_anew_what_depends_on_it(spack_elsewhere, elsewhere):
     header.write_text(said)
     spack_elsewhere("install", "benchkit")
     prefix = Path(spack_elsewhere("location", "-i", "benchkit").strip())
-    assert (prefix / "include/benchkit.h").read_text().endswith("/* edited */\n")
+    assert (prefix / "include/benchkit.h").read_text().endswith(edit)
 
 
 def test_what_is_developed_is_built_again_after_each_edit(spack_elsewhere, elsewhere, tmp_path):
