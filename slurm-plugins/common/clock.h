@@ -7,7 +7,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define JM_NS_PER_S INT64_C(1000000000)
+#define JM_NS_PER_S  INT64_C(1000000000)
+#define JM_NS_PER_MS INT64_C(1000000)
 
 static inline int64_t jm_clock_ns(clockid_t clock) {
     struct timespec now;

@@ -108,7 +108,7 @@ static bool wait_until(int64_t ns) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     for (int64_t left_ns = 1; left_ns > 0;) {
         left_ns = ns - jm_clock_ns(CLOCK_MONOTONIC);
-        int ready = poll(&input, 1, left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0);
+        int ready = poll(&input, 1, left_ns > 0 ? (int)(left_ns / JM_NS_PER_MS) + 1 : 0);
         if (ready > 0 && read(STDIN_FILENO, unread, sizeof unread) <= 0)
             return false;
     }

@@ -27,7 +27,7 @@ enum {
     QOS_LIVE = 0
 };
 /* Where the kernel does not tell of changes. */
-static const int64_t NS_PER_MS = 1000000, LOOK_NS = 20 * JM_NS_PER_S;
+static const int64_t LOOK_NS = 20 * JM_NS_PER_S;
 /* How long a receipt may take before the file is sent again; doubled each time. */
 static const int64_t PATIENCE_NS = 10 * JM_NS_PER_S, PATIENCE_MOST_NS = 600 * JM_NS_PER_S;
 
@@ -246,7 +246,7 @@ static void tell_energy(mail *self) {
 
 static int idle_ms(const mail *self) {
     int64_t rest_ns = jm_watch_rest_ns(&self->watch, jm_boot_ns());
-    return rest_ns < IDLE_MS * NS_PER_MS ? (int)(rest_ns / NS_PER_MS) + 1 : IDLE_MS;
+    return rest_ns < IDLE_MS * JM_NS_PER_MS ? (int)(rest_ns / JM_NS_PER_MS) + 1 : IDLE_MS;
 }
 
 /* ---- the connection ---- */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const int64_t NS_PER_MS = 1000000, LONGEST_NS = JM_WATCH_LONGEST_S * JM_NS_PER_S;
+static const int64_t LONGEST_NS = JM_WATCH_LONGEST_S * JM_NS_PER_S;
 
 void jm_watch_begin(jm_watch *watch, double most_hz) {
     *watch = (jm_watch){.least_ns = (int64_t)(1e9 / most_hz)};
@@ -16,7 +16,7 @@ void jm_watch_begin(jm_watch *watch, double most_hz) {
 /* 0: it is not there, is no number or is 0. */
 static int64_t duration_ns(const jm_packet *packet, const char *key) {
     uint64_t ms = jm_packet_u64(packet, key, 0);
-    return ms < (uint64_t)(LONGEST_NS / NS_PER_MS) ? (int64_t)ms * NS_PER_MS : LONGEST_NS;
+    return ms < (uint64_t)(LONGEST_NS / JM_NS_PER_MS) ? (int64_t)ms * JM_NS_PER_MS : LONGEST_NS;
 }
 
 /* That of the same interval, else one that is over; NULL: all others are under way. */

@@ -2,6 +2,7 @@
 // From Prometheus' answer to a query to points of time and value.
 #include "series.h"
 
+#include "clock.h"
 #include "payload.h"
 
 #include <jansson.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 
 static const double LATEST_S = 9e9; /* fits 64 bits of nanoseconds */
-static const int64_t NS_PER_MS = 1000000;
 
 void jm_series_free(jm_series *series) {
     free(series->points);
@@ -36,7 +36,7 @@ static bool time_of(const json_t *number, int64_t *time_ns) {
     double seconds = json_number_value(number);
     if (!json_is_number(number) || !(seconds > 0 && seconds < LATEST_S))
         return false;
-    *time_ns = (int64_t)llround(seconds * 1e3) * NS_PER_MS;
+    *time_ns = (int64_t)llround(seconds * 1e3) * JM_NS_PER_MS;
     return true;
 }
 
