@@ -195,17 +195,8 @@ def _write_parquet(batches: Batches, path: str | None) -> None:
 
 
 # Endings of columns' names, in which the first batch may have no value.
-REAL = (
-    "Watts",
-    "Joules",
-    "econds",
-    "_g",
-    "Cost",
-    "CostError",
-    "CostOverhead",
-    "cost",
-    "cost_error",
-)
+REAL = ("Watts", "Joules", "econds", "_g", "Cost", "CostError", "CostOverhead")
+REAL += ("cost", "cost_error")
 REAL += ("Systematic_uj", "Random_uj", "_j", "_w", "time_s", "performance", "efficiency", "peak")
 REAL += ("_fraction", "_ratio", "_error", "_spread", "_interval", "_uncertainty", "share", "part")
 WHOLE = ("_uj", "_ns", "Raw", "Day", "jobs", "Uid", "Job", "Run", "NNodes", "Estimated", "Samples")

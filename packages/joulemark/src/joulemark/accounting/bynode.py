@@ -54,12 +54,9 @@ def by_node(found: Iterable[NodeUse]) -> list[Node]:
 
 def _use(one: NodeUse) -> Use:
     """As `report usage` has it; nodes have neither overhead nor a price."""
-    unknown = dict.fromkeys(("overhead_uj", "carbon_g", "cost"))
-    return Use(**{**dict.fromkeys(Use._fields, 0), **unknown, **_shared(one)})
-
-
-def _shared(one: NodeUse) -> dict:
-    return {name: value for name, value in one._asdict().items() if name in Use._fields}
+    known = {name: value for name, value in one._asdict().items() if name in Use._fields}
+    counts = {"jobs": one.jobs, "energy_jobs": one.energy_jobs}
+    return usage.of_one(**known)._replace(**counts)
 
 
 def groups(found: list[Node]) -> list[usage.Group]:

@@ -12,7 +12,7 @@ from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, Text
 from joulemark.store.session import Session
-from joulemark.store.sums import Use, clusters
+from joulemark.store.sums import KNOWN_OF, Use, clusters
 
 KEYS = ("cluster", "user", "account", "partition", "month", "day")
 LEGEND = (
@@ -26,10 +26,7 @@ LEGEND_DAYS = (
     "Days and months are {}; a job of several is counted in each, its energy split by time."
 )
 LEGEND_INCOMPLETE = "*: nodes' records are missing: the energy is more than this."
-COUNTED = {
-    **{"energy_jobs": "energy_uj", "overhead_jobs": "overhead_uj"},
-    **{"carbon_jobs": "carbon_g", "cost_jobs": "cost"},
-}
+COUNTED = {jobs: name for name, jobs in KNOWN_OF.items()}
 EPOCH = datetime.date(1970, 1, 1)
 
 

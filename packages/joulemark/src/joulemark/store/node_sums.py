@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from joulemark.store.schema import KEPT_NODE, KEPT_NODE_KEY
 from joulemark.store.session import Session
-from joulemark.store.sums import Chosen, clusters, halves, whole
+from joulemark.store.sums import Chosen, clusters, halves, rows_of, whole
 from joulemark.store.zones import Zones
 
 
@@ -75,17 +75,14 @@ def _rows(session: Session, select: str, cluster: str, bounds: Iterable) -> list
     return session.rows(f"{select} WHERE {where} GROUP BY node", [value for _, value in known])
 
 
-def keep(session: Session, jobs: Iterable[tuple[str, int]], zones: Zones) -> None:
-    """Adds what is to be pruned to what is kept of each node and day."""
+def keep(session: Session, jobs: list[tuple[str, int]], zones: Zones) -> None:
+    """Adds what is to be pruned, jobs that are sorted, to what is kept of each node and day."""
     sums: dict[tuple, list] = {}
-    for cluster, job in jobs:
-        for node, end_ns, *numbers in session.rows(
-            f"SELECT node, end_ns, {_sums(session)} FROM node_run WHERE cluster = ? AND job = ?"
-            " AND end_ns > ? GROUP BY node, end_ns",
-            (cluster, job, UNKNOWN_NS),
-        ):
-            key = (cluster, node, zones[cluster].day(end_ns - 1))
-            _add(sums, key, _numbers(numbers))
+    each = "cluster, job, node, end_ns"
+    select = f"SELECT {each}, {_sums(session)} FROM node_run WHERE end_ns > {UNKNOWN_NS}"
+    for cluster, _, node, end_ns, *numbers in rows_of(session, jobs, select, f" GROUP BY {each}"):
+        key = (cluster, node, zones[cluster].day(end_ns - 1))
+        _add(sums, key, _numbers(numbers))
     where = " AND ".join(f"{name} = ?" for name in KEPT_NODE_KEY)
     for key in list(sums):
         for row in session.rows(f"SELECT {', '.join(_FIELDS)} FROM kept_node WHERE {where}", key):

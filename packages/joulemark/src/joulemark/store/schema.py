@@ -266,9 +266,8 @@ def _find_uses(session: Session) -> None:
 
 # What store.node_sums sums; of pruned jobs the second table is left.
 NODE_USE = {
-    "energy_uj": "BIGINT",
-    **dict.fromkeys(("systematic_uj", "random_uj2", "seconds"), "DOUBLE PRECISION"),
-    "estimated": "BIGINT",
+    **dict.fromkeys(nodes.USE_COLUMNS, "DOUBLE PRECISION"),
+    **dict.fromkeys(("energy_uj", "estimated"), "BIGINT"),
 }
 KEPT_NODE_KEY = ("cluster", "node", "day")
 KEPT_NODE = {

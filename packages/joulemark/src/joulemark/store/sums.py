@@ -324,6 +324,20 @@ def kept_row(numbers: Sequence) -> list:
     return [str(n) if _KINDS[at] == WHOLE else n for at, n in zip(_KEPT_AT, found)]
 
 
+def rows_of(
+    session: Session, jobs: list[tuple[str, int]], select: str, end: str = ""
+) -> Iterator[tuple]:
+    """Of jobs, which are sorted: one question for all between the first and the last, and those
+    that are none of them are left out. Rows begin with Cluster and Job; end: after the WHERE."""
+    first, last, wanted = jobs[0], jobs[-1], set(jobs)
+    rows = session.rows(
+        f"{select} AND (Cluster > ? OR (Cluster = ? AND Job >= ?))"
+        f" AND (Cluster < ? OR (Cluster = ? AND Job <= ?)){end}",
+        (first[0], *first, last[0], *last),
+    )
+    return (row for row in rows if row[:2] in wanted)
+
+
 class Kept:
     """What jobs add to the sums of each of their days, by payer and the days that they saw."""
 
@@ -332,16 +346,12 @@ class Kept:
 
     def add_jobs(self, session: Session, jobs: list[tuple[str, int]], zones: Zones) -> None:
         """All runs of jobs, which are sorted."""
-        split, (first, last) = _Split("day", None, None), (jobs[0], jobs[-1])
-        rows = session.rows(
+        split = _Split("day", None, None)
+        select = (
             "SELECT Cluster, Job, Payer, Day, LastDay, Start_ns, End_ns,"
             f" {_of_one()} FROM job_run WHERE Step = 'job' AND Payer > 0"
-            " AND (Cluster > ? OR (Cluster = ? AND Job >= ?))"
-            " AND (Cluster < ? OR (Cluster = ? AND Job <= ?))",
-            (first[0], *first, last[0], *last),
         )
-        wanted = set(jobs)
-        for row in (row for row in rows if row[:2] in wanted):
+        for row in rows_of(session, jobs, select):
             cluster, _, payer, day, last_day, start_ns, end_ns = row[:7]
             numbers = _numbers(row[7:])
             if last_day is None:

@@ -42,6 +42,6 @@ def run(options: argparse.Namespace) -> int:
     with store.reading(config.load().store) as session:
         clusters = usage.chosen_clusters(session, options.clusters)
         found = bynode.by_node(node_uses(session, Chosen(*days, clusters)))
-    tables, notes = (bynode.as_text(one) for one in [found]), bynode.notes(found)
+    tables, notes = [bynode.as_text(found)], bynode.notes(found)
     layout.show(options, bynode.as_records(found), tables, notes, bynode.columns())
     return 0
