@@ -87,16 +87,17 @@ class Jobs:
 
     def wait(self, moment_s: float, *, for_all: bool = False) -> None:
         """Takes in what comes up to a moment, or, for_all, until all have told of their power."""
-        if for_all and self._have_all_told():
+        left = {raw for raw in self._jobs if self._is_awaited(raw)}
+        if for_all and not left:
             return
         for raw, line in self._streams.until(moment_s):
             if line is None:
                 self._stopped(raw)
             else:
                 self._take(self._jobs[raw], line)
-            if for_all and self._have_all_told():
-                return
-            if self.is_over:
+            if not self._is_awaited(raw):
+                left.discard(raw)
+            if self.is_over or (for_all and not left):
                 return
         for job in self._jobs.values():
             if len(self._heard(job)) == job.running.nodes:
@@ -104,9 +105,10 @@ class Jobs:
         if time.monotonic() - self._listed_s >= LIST_S:
             self._list_again()
 
-    def _have_all_told(self) -> bool:
-        """All that are asked: suspended ones are not."""
-        return all(job.has_power or not job.asked for job in self._jobs.values())
+    def _is_awaited(self, raw: int) -> bool:
+        """Its power is not known, and it was asked for: of one that is suspended it is not."""
+        job = self._jobs.get(raw)
+        return job is not None and job.asked and not job.has_power
 
     def news(self) -> list[str]:
         """What happened since it was asked last."""

@@ -42,7 +42,7 @@ def by_broker(user: str | None, password_file: str | None) -> tuple[Broker, str]
 def listen(nodes: str, every_s: float, broker: Broker, cluster: str) -> Nodes:
     """The nodes of a host list, or `all`: they tell it over the broker."""
     names = everywhere.names(_site(), nodes)
-    away = {name: why for name, why in everywhere.away().items() if name in names}
+    away = _away(names)
     about = f"By the nodes, over the broker {broker.host}."
     named = None if nodes == "all" else names
     return Nodes(names, mqtt.Live(broker, cluster, every_s, away, named), about, every_s)
@@ -58,10 +58,16 @@ def choose(nodes: str, every_s: float, split: bool, wait_s: float) -> Nodes:
         about += " whether it is estimated it does not tell."
         return Nodes(known, Slurm(names, known, every_s), about, every_s)
     names = names or everywhere.names(_site(), nodes)
-    away = {name: why for name, why in everywhere.away().items() if name in names}
+    away = _away(names)
     here = [name for name in names if name not in away]
     about = "By a job on each node, with a CPU of it, which is one of its jobs."
     return Nodes(names, Visits(here, every_s, wait_s), about, every_s, away)
+
+
+def _away(names: list[str]) -> dict[str, str]:
+    """Which of them would be waited for in vain, and why."""
+    away = everywhere.away()
+    return {name: away[name] for name in names if name in away}
 
 
 def _site() -> Site:
