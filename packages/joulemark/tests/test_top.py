@@ -342,6 +342,18 @@ def test_a_suspended_job_is_asked_when_it_goes_on(cluster, site):
     assert [word for word in sruns(cluster, 12)[0][1] if word.startswith("--immediate=")]
 
 
+def test_a_count_that_begins_anew_takes_no_power_back():
+    """Of a job that was requeued, and of a node that has booted since: its clock is behind."""
+    node = OnNode(reading(10, 1000), 0.0)
+    for time_s, energy_j, power_w in ((12, 1200, 100), (14, 50, None), (16, 250, 100)):
+        node.take(reading(time_s, energy_j), 0.0)
+        assert node.rate("energy_uj") == (power_w and pytest.approx(power_w))
+    node.take(reading(1, 300), 0.0)
+    assert node.rate("energy_uj") is None
+    node.take(reading(2, 400), 0.0)
+    assert node.rate("energy_uj") == pytest.approx(100)
+
+
 def test_who_tells_without_end_holds_up_no_round():
     began_s = time.monotonic()
     with Streams() as streams:

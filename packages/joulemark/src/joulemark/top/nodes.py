@@ -9,7 +9,7 @@ from typing import Protocol
 
 from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
 from joulemark.top import columns
-from joulemark.top.readings import NS_PER_S, UJ_PER_J, known_sum
+from joulemark.top.readings import Pair, known_sum
 
 HEADS = ("Node", "Now [W]", "Jobs [W]", "Nobody's [W]", "Jobs", "Since begin [J]")
 OPTIONAL = ((4,), (3,), (2,))
@@ -62,50 +62,30 @@ class Reading:
             return None
 
 
-class Node:
-    """The last two readings, and what came together since the first."""
+class Node(Pair):
+    """And what came together since the first."""
 
     def __init__(self):
-        self.last: Reading | None = None
-        self.before: Reading | None = None
+        super().__init__()
         self.energy_j = 0.0
-        self.heard_s = 0.0  # time.monotonic() of when anything came last
         self.said = ""  # last, that is no reading
 
-    def take(self, reading: Reading, now_s: float) -> None:
-        """What is of an earlier moment is of a node that has booted since."""
-        self.heard_s, self.said = now_s, ""
-        if self.last and reading.time_ns == self.last.time_ns:
-            return
-        self.before = self.last if self.last and reading.time_ns > self.last.time_ns else None
-        self.last = reading
-        if self.before:
-            self.energy_j += self._gained_j()
-
-    def rate(self, name: str) -> float | None:
-        """Of a field in uJ, in W."""
-        if self.before is None:
-            return None
-        new, old = getattr(self.last, name), getattr(self.before, name)
-        if new is None or old is None:
-            return None
-        return (new - old) / UJ_PER_J / self._between_s
+    def take(self, reading: Reading, now_s: float) -> bool:
+        """Adds what was used since the last one that it goes on with."""
+        self.said = ""
+        goes_on = super().take(reading, now_s)
+        if goes_on:
+            gained_w = self.rate("energy_uj")
+            self.energy_j += self.between_s * (
+                self.before.watts or 0.0 if gained_w is None else gained_w
+            )
+        return goes_on
 
     @property
     def power_w(self) -> float | None:
         """Its source's own figure, or by what came to the energy."""
         told = self.last.watts if self.last else None
         return self.rate("energy_uj") if told is None else told
-
-    @property
-    def _between_s(self) -> float:
-        return (self.last.time_ns - self.before.time_ns) / NS_PER_S
-
-    def _gained_j(self) -> float:
-        gained_w = self.rate("energy_uj")
-        if gained_w is None:
-            gained_w = self.before.watts or 0.0
-        return max(0.0, gained_w) * self._between_s  # below 0: its ledger is another
 
 
 class Nodes:
@@ -144,6 +124,7 @@ class Nodes:
 
     def wait(self, moment_s: float, *, for_all: bool = False) -> None:
         """Takes in what comes up to a moment, or, for_all, until all have told of their power."""
+        left = {name for name, node in self._nodes.items() if not _has_told(node)}
         for name, line in self._source.until(moment_s):
             node = self._nodes.get(name)
             if node and line is None:
@@ -154,7 +135,9 @@ class Nodes:
                     node.take(reading, time.monotonic())
                 else:
                     node.said = line.strip() or node.said
-            if for_all and all(self._has_told(one) for one in self._nodes.values()):
+            if node and _has_told(node):
+                left.discard(name)
+            if for_all and not left:
                 return
 
     def news(self) -> list[str]:
@@ -164,10 +147,6 @@ class Nodes:
     def problems(self) -> list[str]:
         """The table's notes have them."""
         return []
-
-    @staticmethod
-    def _has_told(node: Node) -> bool:
-        return node.power_w is not None or node.said != ""
 
     def _heard(self) -> dict[str, Node]:
         """Those that tell, the greatest power first."""
@@ -221,6 +200,10 @@ class Nodes:
             ],
             "silent": self.silent(),
         }
+
+
+def _has_told(node: Node) -> bool:
+    return node.power_w is not None or node.said != ""
 
 
 def _figures(nodes: list[Node]) -> dict[str, float | int | None]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 UJ_PER_J = 1e6
 NS_PER_S = 1e9
@@ -97,17 +98,25 @@ def known_sum(values: Iterable[float | None]) -> float | None:
 
 
 @dataclass
-class OnNode:
-    """The last two readings of a job on a node that are of different moments."""
+class Pair:
+    """The last two readings of one count that are of different moments, each with `time_ns` and
+    energies in uJ; None: not told yet."""
 
-    last: Reading
-    heard_s: float  # time.monotonic() of when anything came last
-    before: Reading | None = field(default=None)
+    last: Any = None
+    heard_s: float = 0.0  # time.monotonic() of when anything came last
+    before: Any = None
 
-    def take(self, reading: Reading, now_s: float) -> None:
-        self.heard_s = now_s
-        if reading.time_ns > self.last.time_ns:
-            self.last, self.before = reading, self.last
+    def take(self, reading: Any, now_s: float) -> bool:
+        """Whether it goes on with the last one: another moment, and no other count, as of a node
+        that has booted since, or whose ledger began anew."""
+        self.heard_s, last = now_s, self.last
+        if last and reading.time_ns == last.time_ns:
+            return False
+        goes_on = last is not None and reading.time_ns > last.time_ns
+        if goes_on and None not in (reading.energy_uj, last.energy_uj):
+            goes_on = reading.energy_uj >= last.energy_uj
+        self.last, self.before = reading, last if goes_on else None
+        return goes_on
 
     def rate(self, name: str) -> float | None:
         """Of a field in uJ, in W."""
@@ -116,11 +125,16 @@ class OnNode:
         new, old = getattr(self.last, name), getattr(self.before, name)
         if new is None or old is None:
             return None
-        return (new - old) / UJ_PER_J / self._between_s
+        return (new - old) / UJ_PER_J / self.between_s
 
     @property
-    def _between_s(self) -> float:
+    def between_s(self) -> float:
+        """From the one to the other."""
         return (self.last.time_ns - self.before.time_ns) / NS_PER_S
+
+
+class OnNode(Pair):
+    """Of a job on a node."""
 
     @property
     def random_w(self) -> float:
@@ -129,7 +143,7 @@ class OnNode:
             return 0.0
         new, old = self.last, self.before
         grown = _square(new.common_uj, new.random_uj) - _square(old.common_uj, old.random_uj)
-        return math.sqrt(max(0.0, grown + 2 * old.ends_uj**2)) / UJ_PER_J / self._between_s
+        return math.sqrt(max(0.0, grown + 2 * old.ends_uj**2)) / UJ_PER_J / self.between_s
 
 
 def _square(*parts: float) -> float:
