@@ -229,6 +229,7 @@ void bk_note(struct bk_session *session, const char *format, ...)
 
 /* One way to compute: serial, by OpenMP, on a GPU. A benchmark's own struct of what it has to know
  * besides begins with one; a cast leads back to it. */
+struct bk_run;
 struct bk_variant {
     const char *name;
     bool threaded; /* by --threads threads; else by one */
@@ -238,6 +239,8 @@ struct bk_variant {
     bk_kernel *kernel;      /* for the benchmark's own functions */
     double (*memory)(void); /* bytes that are free on its device, 0: not known; NULL likewise */
     void (*take)(void); /* its device, before it is used: asking for its name must not wake it */
+    /* bytes of that memory that a size needs; NULL: the benchmark's `bytes` */
+    double (*device_bytes)(const struct bk_run *run, uint64_t size);
 };
 
 /* The variants that run without --variant; --quick runs all in any case. */
@@ -353,7 +356,8 @@ bool bk_too_long(struct bk_run *run, uint64_t size, const struct bk_growth *grow
 bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements);
 
 /* Whether the memory of the variant's device has no room for so many bytes; says so as bk_too_long
- * does. A benchmark that has `bytes` is asked before each size; false where it is not known. */
+ * does. Asked before each size by the variant's `device_bytes`, or the benchmark's `bytes`; false
+ * where it is not known. */
 bool bk_device_full(const struct bk_run *run, uint64_t size, double bytes);
 
 /* Reports what was measured, as wrong if run->check was, notes run->rate where an iteration was

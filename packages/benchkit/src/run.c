@@ -41,6 +41,14 @@ static void print_trouble(const struct bk_run *run, const char *trouble, uint64_
     fprintf(stderr, ": %s\n", trouble);
 }
 
+// Whether the variant's device has room for a size.
+static bool device_has_room(const struct bk_run *run, uint64_t size) {
+    double (*bytes)(const struct bk_run *, uint64_t) = run->variant->device_bytes;
+    if (bytes == NULL)
+        bytes = run->benchmark->bytes;
+    return bytes == NULL || !bk_device_full(run, size, bytes(run, size));
+}
+
 // The variant at all sizes. False after an error that it printed.
 static bool run_variant(struct bk_run *run) {
     const struct bk_benchmark *benchmark = run->benchmark;
@@ -50,7 +58,7 @@ static bool run_variant(struct bk_run *run) {
     const char *trouble = benchmark->begin == NULL ? NULL : benchmark->begin(run);
     for (size_t i = 0; i < run->options->size_count && trouble == NULL; i++) {
         size = run->options->sizes[i];
-        if (benchmark->bytes == NULL || !bk_device_full(run, size, benchmark->bytes(run, size)))
+        if (device_has_room(run, size))
             trouble = benchmark->measure(run, size);
     }
     // Where all sizes were skipped, no result tells it.

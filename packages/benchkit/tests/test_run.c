@@ -47,7 +47,7 @@ struct own {
 static const struct own first = {{.name = "first", .kernel = work}, 'f'};
 static const struct own threads = {{.name = "threads", .threaded = true, .kernel = work}, 't'};
 static const struct own missing = {{.name = "missing", .device = has_none, .kernel = work}, 'x'};
-static const struct own device = {
+static struct own device = {
     {.name = "device", .device = has_one, .kernel = work, .memory = device_memory}, 'd'};
 static const struct own ranks = {{.name = "ranks", .mpi = true, .kernel = work}, 'r'};
 static const struct bk_variant *const variants[] = {&first.is,  &threads.is, &missing.is,
@@ -318,6 +318,10 @@ TEST(what_is_skipped_is_no_success) {
     wrong_check = false;
 }
 
+static double less_bytes(const struct bk_run *run, uint64_t size) {
+    return all_of_them.bytes(run, size) / 2;
+}
+
 TEST(a_device_has_its_own_memory) {
     free_bytes = 0x1p19;
     expect_equal(run(&all_of_them, ""), BK_OK);
@@ -325,6 +329,9 @@ TEST(a_device_has_its_own_memory) {
     expect_equal(run(&all_of_them, "--sizes 5"), BK_LEFT_OUT);
     expect_part(message, "test-run: skipped device 5: it needs 1.0 MiB of the device's memory, 0.5 "
                          "MiB are free; give smaller --sizes\n");
+    device.is.device_bytes = less_bytes;
+    expect_equal(run(&all_of_them, "--sizes 5"), BK_OK);
+    device.is.device_bytes = NULL;
     free_bytes = 1e9;
 }
 

@@ -66,10 +66,14 @@ static bool check(struct bk_run *run) {
     return true;
 }
 
-// The matrix twice, as rows and in a format; a bit more of each row and column.
-static double bytes(const struct bk_run *run, uint64_t size) {
+double mod2as_bytes(const struct bk_run *run, uint64_t size) {
     const double count = (double)size * (double)size * fill_of(run->options, size) / 100;
-    return count * 2 * (sizeof(double) + sizeof(uint32_t)) + 64.0 * (double)size;
+    return count * (sizeof(double) + sizeof(uint32_t)) + 32.0 * (double)size;
+}
+
+// The matrix twice, as rows and in a format.
+static double bytes(const struct bk_run *run, uint64_t size) {
+    return 2 * mod2as_bytes(run, size);
 }
 
 static const char *check_exactly(struct bk_run *run) {

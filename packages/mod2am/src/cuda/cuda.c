@@ -15,6 +15,12 @@ struct gpu {
     bool ok;
 };
 
+// The three matrices.
+static double device_bytes(const struct bk_run *run, uint64_t size) {
+    (void)run;
+    return 3.0 * sizeof(double) * (double)size * (double)size;
+}
+
 static bool succeeded(cudaError_t error, const char *what) {
     if (error != cudaSuccess)
         fprintf(stderr, "mod2am: cuda: %s: %s; see nvidia-smi, or give smaller --sizes\n", what,
@@ -93,7 +99,8 @@ const struct mod2am_variant mod2am_cuda = {
            .device = bk_cuda_device,
            .kernel = multiply,
            .memory = bk_cuda_memory,
-           .take = bk_cuda_take},
+           .take = bk_cuda_take,
+           .device_bytes = device_bytes},
     .begin = begin,
     .end = end,
 };
@@ -103,7 +110,8 @@ const struct mod2am_variant mod2am_cublas = {
            .device = bk_cuda_device,
            .kernel = multiply_cublas,
            .memory = bk_cuda_memory,
-           .take = bk_cuda_take},
+           .take = bk_cuda_take,
+           .device_bytes = device_bytes},
     .begin = begin_cublas,
     .end = end,
 };
