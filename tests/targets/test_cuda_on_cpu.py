@@ -110,6 +110,16 @@ def test_an_older_gpu_takes_plain_kernels(built, tmp_path, monkeypatch):
         assert {line["variant"] for line in lines} == VARIANTS[name] - {"cuda-tensor"}
 
 
+def test_code_for_an_older_gpu_takes_plain_kernels(built, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_ON_CPU_PTX", "7")  # the driver compiles it for this GPU
+    words = ("--quick", "--sizes", "1,130", "--variant", "cuda")
+    _, lines = backends.measured(built("mod2am"), tmp_path, *words)
+    assert all(line["verified"] for line in lines)
+    words = ("--quick", "--sizes", "32", "--variant", "cuda-tensor")
+    with pytest.raises(backends.Failed, match="CMAKE_CUDA_ARCHITECTURES=80"):
+        backends.measured(built("thermal"), tmp_path, *words)
+
+
 @pytest.fixture(scope="module")
 def faults(folder, emulation) -> Path:
     """The program of errors."""

@@ -244,6 +244,13 @@ template <typename F> __device__ void for_each(const sums &c, int n, int top, in
             }
 }
 
+// Whether the current device runs a kernel that multiplies so: what the driver makes of PTX for an
+// older architecture has no such instructions on any device.
+template <typename F> bool works(F *kernel) {
+    cudaFuncAttributes of;
+    return cudaFuncGetAttributes(&of, kernel) == cudaSuccess && of.ptxVersion >= 80;
+}
+
 } // namespace bk_gemm_cuda
 
 #endif

@@ -430,9 +430,13 @@ void __pipeline_wait_prior(size_t prior) {
 // ---- CUDA's functions
 
 namespace {
+int version(const char *name, int standard) {
+    const char *major = std::getenv(name);
+    return major == nullptr ? standard : std::atoi(major);
+}
+
 int capability() {
-    const char *major = std::getenv("CUDA_ON_CPU_CAPABILITY");
-    return major == nullptr ? 9 : std::atoi(major);
+    return version("CUDA_ON_CPU_CAPABILITY", 9);
 }
 } // namespace
 
@@ -567,10 +571,8 @@ cudaError_t cudaGetDevice(int *device) {
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
-    if (device < 0 || device >= DEVICES || attribute != cudaDevAttrComputeCapabilityMajor)
-        return noted(cudaErrorInvalidValue);
-    *value = capability();
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *of, const void *) {
+    *of = {10 * version("CUDA_ON_CPU_PTX", capability())};
     return cudaSuccess;
 }
 

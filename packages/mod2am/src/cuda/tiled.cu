@@ -81,13 +81,7 @@ __global__ void __launch_bounds__(GROUP *GROUP)
 } // namespace
 
 cudaError_t mod2am_tiled(size_t n, const double *a, const double *b, double *c) {
-    int device = 0, capability = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, device);
-    if (error != cudaSuccess)
-        return error;
-    if (capability >= 8)
+    if (bk_gemm_cuda::works(tensor<true>))
         return n % 2 == 0 ? start_tensor<true>(n, a, b, c) : start_tensor<false>(n, a, b, c);
     const unsigned tiles = static_cast<unsigned>((n + TILE - 1) / TILE);
     plain<<<dim3(tiles, tiles), dim3(GROUP, GROUP)>>>(n, a, b, c);

@@ -85,13 +85,21 @@ const char *device() {
     return name;
 }
 
+bool has_instructions() {
+    const bool has = bk_gemm_cuda::works(multiply_again);
+    if (!has)
+        std::fprintf(stderr, "thermal: cuda-tensor: the program was built for GPUs without tensor "
+                             "cores; build it with CMAKE_CUDA_ARCHITECTURES=80 or later\n");
+    return has;
+}
+
 unsigned cores(unsigned threads, uint64_t n) {
     (void)threads, (void)n;
     cudaDeviceProp properties;
     int blocks = 0;
     const int bytes = (int)bk_gemm_cuda::SHARED_BYTES;
     const cudaFuncAttribute shared = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    if (device() == nullptr ||
+    if (device() == nullptr || !has_instructions() ||
         cudaGetDeviceProperties(&properties, bk_cuda_number()) != cudaSuccess ||
         !succeeded(cudaFuncSetAttribute(multiply_first, shared, bytes), "shared memory") ||
         !succeeded(cudaFuncSetAttribute(multiply_again, shared, bytes), "shared memory") ||
@@ -197,7 +205,7 @@ void close(thermal_work *work) {
 } // namespace
 
 extern "C" const thermal_model thermal_tensor = {
-    {"cuda-tensor", false, false, device, run, bk_cuda_memory, bk_cuda_take},
+    {"cuda-tensor", false, false, device, run, bk_cuda_memory, bk_cuda_take, nullptr},
     PRODUCTS,
     cores,
     flops,

@@ -150,6 +150,10 @@ void mma(double *const (&d)[M / 4], const Fragments<M, K> &own, const double (&c
          Place place) {
     Fragments<M, K> of[32];
     gather(&own, sizeof own, of, place);
+    cudaFuncAttributes compiled;
+    cudaFuncGetAttributes(&compiled, nullptr);
+    if (compiled.ptxVersion < 80)
+        return; // for such an architecture the sources have no instruction here
     const int lane = own_lane();
     for (int i = 0; i < M / 4; i++) {
         const int row = lane / 4, eighth = i / 2, column = lane % 4 * 2 + i % 2;
@@ -293,6 +297,11 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(A...), dim3 grid, dim3 bl
                                      stream);
     cuda_on_cpu::start_together(launch, kernel, arguments, std::index_sequence_for<A...>());
     return cudaGetLastError();
+}
+
+template <typename... A>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *of, void (*kernel)(A...)) {
+    return cudaFuncGetAttributes(of, reinterpret_cast<const void *>(kernel));
 }
 
 template <typename... A>

@@ -33,7 +33,9 @@ enum cudaFuncAttribute {
     cudaFuncAttributePreferredSharedMemoryCarveout = 9
 };
 
-enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
+struct cudaFuncAttributes {
+    int ptxVersion; // of the architecture that it was compiled for: 10 * major + minor
+};
 
 typedef enum { CUDA_R_64F = 1 } cudaDataType;
 
@@ -73,7 +75,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
 cudaError_t cudaGetDevice(int *device);
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
@@ -92,6 +93,7 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
                                 size_t bytes, cudaStream_t stream);
 
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *of, const void *kernel);
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel,
                                                           int threads, size_t shared_bytes);
