@@ -127,6 +127,13 @@ enum { BK_LINE = 16, BK_LINE_BYTES = BK_LINE * sizeof(double) };
 void *bk_allocate(size_t bytes);
 void bk_release(void *memory);
 
+/* A page lies on the NUMA node of the thread that touches it first. Has each of a program's
+ * `threads` threads touch its part of memory that nobody has touched: equal ones, one after the
+ * other, as OpenMP's schedule(static) shares a loop. Its contents are lost. */
+void bk_spread(void *memory, size_t bytes, unsigned threads);
+/* Memory for data that these threads will work on together: bk_allocate's, spread. */
+void *bk_allocate_spread(size_t bytes, unsigned threads);
+
 /* True when `bytes` of each rank fit the memory that every machine has to spare; else prints what
  * is needed. */
 bool bk_memory_suffices(const char *program, uint64_t size, double bytes);
@@ -309,6 +316,9 @@ int bk_main(const struct bk_benchmark *benchmark, int argc, char **argv);
 /* Threads that OpenMP would use, and the most that it gives. */
 struct bk_threads {
     unsigned usual, most;
+    /* Has each of so many do its part of `work`; NULL: there is the caller alone. */
+    void (*run)(void (*work)(void *context, unsigned thread, unsigned threads), void *context,
+                unsigned threads);
 };
 
 /* How a program was built, for its results; benchkit_benchmark() writes bk_build. NULL: unknown. */

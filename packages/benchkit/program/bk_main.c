@@ -5,12 +5,19 @@
 #ifdef BENCH_OPENMP
 #include <omp.h>
 
+static void run_threads(void (*work)(void *context, unsigned thread, unsigned threads),
+                        void *context, unsigned threads) {
+#pragma omp parallel num_threads(threads)
+    work(context, (unsigned)omp_get_thread_num(), (unsigned)omp_get_num_threads());
+}
+
 static struct bk_threads find_threads(void) {
     // As many as are asked for, whatever the load and $OMP_DYNAMIC: they are reported, and OpenBLAS
     // waits for ever for those that it does not get.
     omp_set_dynamic(0);
     const unsigned usual = (unsigned)omp_get_max_threads(), most = (unsigned)omp_get_thread_limit();
-    return (struct bk_threads){.usual = usual < most ? usual : most, .most = most};
+    return (struct bk_threads){
+        .usual = usual < most ? usual : most, .most = most, .run = run_threads};
 }
 #else
 static struct bk_threads find_threads(void) {

@@ -140,9 +140,12 @@ void *bk_allocate(size_t bytes) {
         return NULL;
     size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     void *memory = aligned_alloc(alignment, rounded);
-    // Only advice: without huge pages the figures are lower, not wrong.
-    if (memory != NULL && bytes >= huge_page)
+    if (memory != NULL && bytes >= huge_page) {
+        // What was released before has its pages still, wherever they were touched.
+        (void)madvise(memory, rounded, MADV_DONTNEED);
+        // Only advice: without huge pages the figures are lower, not wrong.
         (void)madvise(memory, rounded, MADV_HUGEPAGE);
+    }
     return memory;
 }
 

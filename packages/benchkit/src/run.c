@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "session.h"
 #include "team.h"
+#include "threads.h"
 #include "variants.h"
 
 #include <stdarg.h>
@@ -115,6 +116,7 @@ static int run_session(struct bk_run *run) {
 int bk_run_benchmark(const struct bk_benchmark *benchmark, struct bk_threads threads, int argc,
                      char **argv) {
     struct bk_options options;
+    bk_set_threads(&threads);
     if (benchmark->one_thread_a_rank && bk_ranks() > 1)
         threads.usual = 1;
     int status = bk_parse(benchmark, threads, &options, argc, argv);

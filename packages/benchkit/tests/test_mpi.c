@@ -45,7 +45,7 @@ static int run(const char *cooked, int wrong_rank) {
     char path[128];
     snprintf(path, sizeof path, "%s", cooked);
     char *argv[] = {"test-bench", "--quick", "--cooked", path, "--raw", "/dev/null", NULL};
-    expect_equal(bk_parse(&test_program, (struct bk_threads){3, 100}, &options, 6, argv), -1);
+    expect_equal(bk_parse(&test_program, (struct bk_threads){3, 100, NULL}, &options, 6, argv), -1);
     struct bk_session *session = bk_open(&test_program, &options);
     if (!expect(session != NULL))
         return BK_SYSTEM;

@@ -15,7 +15,7 @@ static int parse(struct bk_options *options, const char *arguments) {
     for (char *word = strtok(words, " "); word != NULL && argc < 15; word = strtok(NULL, " "))
         argv[argc++] = word;
     struct test_capture captured = test_capture(STDERR_FILENO);
-    int status = bk_parse(&test_program, (struct bk_threads){3, 100}, options, argc, argv);
+    int status = bk_parse(&test_program, (struct bk_threads){3, 100, NULL}, options, argc, argv);
     test_captured(&captured, message, sizeof message);
     return status;
 }

@@ -22,9 +22,9 @@ bool mod2am_allocate(struct mod2am_work *work, const struct mod2am_variant *vari
     (variant->place == NULL ? place_all : variant->place)(work);
     // A rank may have no part of a small matrix.
     size_t bytes = (work->rows * work->columns + 1) * sizeof(double);
-    work->a = bk_allocate(bytes);
-    work->b = bk_allocate(bytes);
-    work->c = bk_allocate(bytes);
+    work->a = bk_allocate_spread(bytes, work->threads);
+    work->b = bk_allocate_spread(bytes, work->threads);
+    work->c = bk_allocate_spread(bytes, work->threads);
     return work->a != NULL && work->b != NULL && work->c != NULL;
 }
 

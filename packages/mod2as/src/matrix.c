@@ -69,11 +69,12 @@ static void draw_columns(uint32_t *columns, size_t length, size_t n, uint64_t *s
 
 static bool allocate(struct mod2as_work *work) {
     struct csr *matrix = &work->matrix;
-    matrix->starts = bk_allocate((matrix->n + 1) * sizeof *matrix->starts);
-    matrix->columns = bk_allocate((matrix->count + 1) * sizeof *matrix->columns);
-    matrix->values = bk_allocate((matrix->count + 1) * sizeof *matrix->values);
-    work->x = bk_allocate(matrix->n * sizeof *work->x);
-    work->y = bk_allocate(matrix->n * sizeof *work->y);
+    const unsigned threads = work->threads;
+    matrix->starts = bk_allocate_spread((matrix->n + 1) * sizeof *matrix->starts, threads);
+    matrix->columns = bk_allocate_spread((matrix->count + 1) * sizeof *matrix->columns, threads);
+    matrix->values = bk_allocate_spread((matrix->count + 1) * sizeof *matrix->values, threads);
+    work->x = bk_allocate_spread(matrix->n * sizeof *work->x, threads);
+    work->y = bk_allocate_spread(matrix->n * sizeof *work->y, threads);
     return matrix->starts != NULL && matrix->columns != NULL && matrix->values != NULL &&
            work->x != NULL && work->y != NULL;
 }

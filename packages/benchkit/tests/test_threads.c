@@ -1,0 +1,67 @@
+// The program's threads: memory near each of them.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_expect.h"
+#include "threads.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { THREADS = 4, PAGE_BYTES = 4096, BYTES = THREADS << 22 };
+
+static char *block;
+
+// Bytes of the block that have been touched, of which none follow what has not been.
+static size_t touched(void) {
+    static unsigned char pages[BYTES / PAGE_BYTES];
+    expect_equal(mincore(block, BYTES, pages), 0);
+    size_t first = 0;
+    while (first < sizeof pages && pages[first] != 0)
+        first++;
+    for (size_t page = first; page < sizeof pages; page++)
+        expect_equal(pages[page], 0, "page %zu", page);
+    return first * PAGE_BYTES;
+}
+
+static unsigned turns;
+
+static void touch_in_turn(void (*work)(void *context, unsigned thread, unsigned threads),
+                          void *context, unsigned threads) {
+    for (unsigned thread = 0; thread < threads; thread++, turns++) {
+        work(context, thread, threads);
+        expect_equal(touched(), (size_t)BYTES / threads * (thread + 1));
+    }
+}
+
+TEST(each_thread_touches_its_part) {
+    bk_set_threads(&(struct bk_threads){.run = touch_in_turn});
+    block = bk_allocate(BYTES);
+    expect_equal(touched(), 0);
+    bk_spread(block, BYTES, 1);
+    expect_equal(touched(), 0, "one thread touches what it uses when it does");
+    bk_spread(block, BYTES, THREADS);
+    expect_equal(turns, THREADS);
+    bk_release(block);
+}
+
+// malloc keeps what is freed, once more was.
+TEST(memory_is_untouched_whoever_had_it) {
+    bk_release(bk_allocate(BYTES + BYTES / 2));
+    for (int time = 0; time < 4; time++) {
+        block = bk_allocate(BYTES);
+        expect_equal(touched(), 0);
+        memset(block, 1, BYTES);
+        bk_release(block);
+    }
+}
+
+TEST(a_program_without_threads_has_the_caller) {
+    bk_set_threads(&(struct bk_threads){.run = NULL});
+    double *memory = bk_allocate_spread(sizeof *memory, THREADS);
+    expect(memory != NULL);
+    bk_release(memory);
+    expect(bk_allocate_spread(SIZE_MAX, THREADS) == NULL);
+}
+
+int main(void) {
+    return expect_all();
+}
