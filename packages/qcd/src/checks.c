@@ -8,60 +8,35 @@
 // of numbers that were rounded to it.
 static const double tolerances[] = {[QCD_SINGLE] = 1e-14 * 0x1p29, [QCD_DOUBLE] = 1e-14};
 
-// D at one site against the reference.
-static void compare_site(struct qcd_run *run, const struct qcd_field *field, bool adjoint,
-                         double tolerance, const int site[QCD_DIRECTIONS], struct bk_check *check) {
-    double got[QCD_SPINOR], want[QCD_SPINOR];
-    if (!run->model->read(run, field, site, got))
-        return;
-    qcd_reference(&run->lattice, site, adjoint, qcd_source_a, want);
-    for (int k = 0; k < QCD_SPINOR; k++)
-        bk_check_value(check, (uint64_t)k, got[k], want[k], tolerance);
-}
-
-// Sites of a parity in the part: all, or some strewn over it.
-static void compare_sites(struct qcd_run *run, const struct qcd_field *field, int parity,
-                          bool adjoint, double tolerance, unsigned most, struct bk_check *check) {
-    const struct qcd_lattice *lattice = &run->lattice;
-    uint64_t sites = 1;
-    for (int d = 0; d < QCD_DIRECTIONS; d++)
-        sites *= (uint64_t)lattice->size[d];
-    const uint64_t step = sites / 2 <= most ? 1 : sites / 2 / most | 1;
-    for (uint64_t index = 0; index < sites / 2; index += step) {
-        uint64_t rest = 2 * index;
-        int site[QCD_DIRECTIONS], sum = parity;
-        for (int d = 0; d < QCD_DIRECTIONS; d++) {
-            site[d] = lattice->first[d] + (int)(rest % (uint64_t)lattice->size[d]);
-            rest /= (uint64_t)lattice->size[d];
-            sum += site[d];
-        }
-        site[0] += sum % 2;
-        compare_site(run, field, adjoint, tolerance, site, check);
-    }
-}
-
-bool qcd_check_dslash(struct qcd_run *run, unsigned most, struct bk_check *check) {
+void qcd_check_parity(struct qcd_run *run, int parity, bool adjoint, const struct qcd_trial *trial,
+                      struct bk_check *check) {
     const struct qcd_model *model = run->model;
-    struct qcd_field *in = model->new_field(run, QCD_DOUBLE);
-    struct qcd_field *out = model->new_field(run, QCD_DOUBLE);
-    bool ok = in != NULL && out != NULL;
-    for (int k = 0; k < 4 && ok; k++) {
-        int parity = k % 2;
-        bool adjoint = k / 2 != 0;
-        model->fill(run, in, 1 - parity, qcd_source_a);
-        model->dslash(run, parity, adjoint, out, in);
-        compare_sites(run, out, parity, adjoint, tolerances[QCD_DOUBLE], most, check);
-    }
-    model->free_field(run, in);
-    model->free_field(run, out);
+    model->fill(run, trial->in, 1 - parity, qcd_source_a);
+    model->fill(run, trial->want, parity, adjoint ? qcd_source_adjoint_da : qcd_source_da);
+    model->fill(run, trial->got, parity, qcd_poison);
+    model->dslash(run, parity, adjoint, trial->got, trial->in);
+    model->compare(run, trial->got, trial->want, tolerances[QCD_DOUBLE], check);
+}
+
+bool qcd_check_dslash(struct qcd_run *run, struct bk_check *check) {
+    const struct qcd_model *model = run->model;
+    const struct qcd_trial trial = {.in = model->new_field(run, QCD_DOUBLE),
+                                    .got = model->new_field(run, QCD_DOUBLE),
+                                    .want = model->new_field(run, QCD_DOUBLE)};
+    const bool ok = trial.in != NULL && trial.got != NULL && trial.want != NULL;
+    for (int k = 0; k < 4 && ok; k++)
+        qcd_check_parity(run, k % 2, k / 2 != 0, &trial, check);
+    model->free_field(run, trial.in);
+    model->free_field(run, trial.got);
+    model->free_field(run, trial.want);
     return ok;
 }
 
 void qcd_check_measured(struct qcd_run *run, const struct qcd_field *out,
-                        enum qcd_precision precision, struct qcd_field *scratch, unsigned most,
+                        enum qcd_precision precision, const struct qcd_trial *trial,
                         struct bk_check *check) {
-    run->model->copy(run, scratch, out);
-    compare_sites(run, scratch, QCD_EVEN, false, tolerances[precision], most, check);
+    run->model->copy(run, trial->got, out);
+    run->model->compare(run, trial->got, trial->want, tolerances[precision], check);
 }
 
 // Single precision against double, by the norm of the difference.
@@ -108,17 +83,25 @@ static const char *check_lattice(const struct qcd_model *model, unsigned threads
     const char *trouble = qcd_begin(&run, model, lattice, threads);
     if (trouble != NULL)
         return trouble;
-    bool ok = qcd_check_dslash(&run, UINT32_MAX, check) && check_single(&run, check) &&
+    if (model->check_links != NULL)
+        model->check_links(&run, check);
+    bool ok = qcd_check_dslash(&run, check) && check_single(&run, check) &&
               check_solution(&run, check, norm);
     qcd_end(&run);
     return ok ? NULL : "out of memory";
 }
 
+// Of the parts of all ranks.
+static double plaquette(const struct qcd_model *model, const struct qcd_lattice *lattice) {
+    const double part = qcd_plaquette(lattice);
+    return model->add_ranks == NULL ? part : model->add_ranks(part);
+}
+
 const char *qcd_check_model(const struct qcd_model *model, unsigned threads,
                             struct bk_check *check) {
-    // Long enough to be shared along t by all ranks.
-    const int time = model->is.mpi && bk_ranks() > 2 ? 4 * (int)bk_ranks() : 8;
-    struct qcd_lattice cold = qcd_make_lattice(model, 4, time), random = cold, transformed = cold;
+    int whole[QCD_DIRECTIONS];
+    qcd_least_sides(model->is.mpi ? (int)bk_ranks() : 1, whole);
+    struct qcd_lattice cold = qcd_share_lattice(model, whole), random = cold, transformed = cold;
     cold.cold = true;
     transformed.transformed = true;
     double norm[3];
@@ -131,7 +114,7 @@ const char *qcd_check_model(const struct qcd_model *model, unsigned threads,
         return trouble;
     // The solution changes with the gauge, not its norm.
     bk_check_value(check, 2, norm[2], norm[1], 1e-8 * norm[1]);
-    bk_check_value(check, 3, qcd_plaquette(&cold), 1, 1e-14);
-    bk_check_value(check, 4, qcd_plaquette(&transformed), qcd_plaquette(&random), 1e-13);
+    bk_check_value(check, 3, plaquette(model, &cold), 1, 1e-14);
+    bk_check_value(check, 4, plaquette(model, &transformed), plaquette(model, &random), 1e-13);
     return NULL;
 }

@@ -204,12 +204,13 @@ static double plaquette_at(const struct qcd_lattice *lattice, const int site[QCD
 }
 
 double qcd_plaquette(const struct qcd_lattice *lattice) {
+    const int *first = lattice->first, *size = lattice->size;
     double sum = 0;
     int x[QCD_DIRECTIONS];
-    for (x[3] = 0; x[3] < lattice->whole[3]; x[3]++)
-        for (x[2] = 0; x[2] < lattice->whole[2]; x[2]++)
-            for (x[1] = 0; x[1] < lattice->whole[1]; x[1]++)
-                for (x[0] = 0; x[0] < lattice->whole[0]; x[0]++)
+    for (x[3] = first[3]; x[3] < first[3] + size[3]; x[3]++)
+        for (x[2] = first[2]; x[2] < first[2] + size[2]; x[2]++)
+            for (x[1] = first[1]; x[1] < first[1] + size[1]; x[1]++)
+                for (x[0] = first[0]; x[0] < first[0] + size[0]; x[0]++)
                     sum += plaquette_at(lattice, x);
     return sum / qcd_sites(lattice);
 }
@@ -269,4 +270,21 @@ void qcd_reference(const struct qcd_lattice *lattice, const int site[QCD_DIRECTI
         source(lattice, next, psi);
         add_hop(spinor, mu, -sign, u, true, psi);
     }
+}
+
+void qcd_source_da(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS],
+                   double spinor[QCD_SPINOR]) {
+    qcd_reference(lattice, site, false, qcd_source_a, spinor);
+}
+
+void qcd_source_adjoint_da(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS],
+                           double spinor[QCD_SPINOR]) {
+    qcd_reference(lattice, site, true, qcd_source_a, spinor);
+}
+
+void qcd_poison(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS],
+                double spinor[QCD_SPINOR]) {
+    (void)lattice, (void)site;
+    for (int k = 0; k < QCD_SPINOR; k++)
+        spinor[k] = 1e30;
 }

@@ -14,6 +14,7 @@ static const struct bk_table tables[] = {
 enum { DSLASH_SINGLE, DSLASH_DOUBLE, SOLVE };
 
 static const char *const kernels[] = {"dslash-single", "dslash-double", "solve", NULL};
+static const enum qcd_precision precision_of[] = {QCD_SINGLE, QCD_DOUBLE};
 
 static const double solve_tolerance = 1e-10;
 
@@ -24,6 +25,8 @@ struct bench {
     struct qcd_solver solver;
     struct qcd_field *in[2], *out[2]; // by precision
     double bandwidth;                 // bytes per second that fields are copied with
+    struct qcd_trial trial;           // of the solver's fields: until `solve`, D of in[]
+    struct bk_check check;            // of the lattice
 };
 
 // ---- What is timed
@@ -94,28 +97,39 @@ static void note_solution(const struct bk_run *run, struct bench *bench, struct 
             run->variant->name, solver->iterations, solver->updates, residual);
 }
 
+// What the kernel is to write holds nothing that it could be taken for.
+static void poison(struct bench *bench, unsigned kernel) {
+    const struct qcd_model *model = bench->model;
+    struct qcd_field *const *x = bench->solver.x;
+    if (kernel == SOLVE) {
+        model->fill(&bench->run, x[QCD_EVEN], QCD_EVEN, qcd_poison);
+        model->fill(&bench->run, x[QCD_ODD], QCD_ODD, qcd_poison);
+        return;
+    }
+    model->fill(&bench->run, bench->trial.got, QCD_EVEN, qcd_poison);
+    model->copy(&bench->run, bench->out[precision_of[kernel]], bench->trial.got);
+}
+
 static bool measure_kernel(struct bk_run *run, struct bench *bench, unsigned kernel,
                            uint64_t size) {
     static bk_kernel *const timed[] = {dslash_single, dslash_double, solve};
-    struct bk_check check = run->check;
+    struct bk_check check = bench->check;
     if (kernel == SOLVE)
         qcd_solve(&bench->solver, solve_tolerance); // counts its flops
     const struct bk_case what = bk_describe(run, kernel, size, operations(bench, kernel), "flop");
     struct bk_timing timing;
+    poison(bench, kernel);
     if (!bk_measure(run->session, &what, timed[kernel], bench, &timing))
         return false;
-    bool ok = true;
     if (kernel == SOLVE) {
         note_solution(run, bench, &check);
     } else {
-        const enum qcd_precision precision = kernel == DSLASH_SINGLE ? QCD_SINGLE : QCD_DOUBLE;
-        qcd_check_measured(&bench->run, bench->out[precision], precision, bench->solver.work[0],
-                           1000, &check);
-        ok = qcd_check_dslash(&bench->run, 1000, &check);
+        const enum qcd_precision precision = precision_of[kernel];
+        qcd_check_measured(&bench->run, bench->out[precision], precision, &bench->trial, &check);
         note_bandwidth(run, bench, kernel, &timing);
     }
     bk_finish(run, &what, &timing, &check);
-    return ok;
+    return true;
 }
 
 static bool make_fields(struct bench *bench) {
@@ -133,6 +147,20 @@ static bool make_fields(struct bench *bench) {
     return true;
 }
 
+// The links and D at all sites of this size, the even ones last.
+static void check_lattice(struct bk_run *run, struct bench *bench) {
+    struct qcd_field *const *fields = bench->solver.work;
+    const int *size = bench->run.lattice.size;
+    bench->check = run->check;
+    bench->trial = (struct qcd_trial){fields[0], fields[1], fields[2]};
+    if (bench->model->check_links != NULL)
+        bk_note(run->session, "%s: a rank has %d x %d x %d x %d sites; digest of all links %016llx",
+                run->variant->name, size[0], size[1], size[2], size[3],
+                (unsigned long long)bench->model->check_links(&bench->run, &bench->check));
+    qcd_check_parity(&bench->run, QCD_ODD, false, &bench->trial, &bench->check);
+    qcd_check_parity(&bench->run, QCD_EVEN, false, &bench->trial, &bench->check);
+}
+
 static void free_fields(struct bench *bench) {
     qcd_solver_free(&bench->solver);
     for (int p = QCD_SINGLE; p <= QCD_DOUBLE; p++) {
@@ -146,6 +174,7 @@ static bool measure_kernels(struct bk_run *run, struct bench *bench, uint64_t si
         return false;
     double bytes = PAIRS * 3 * sizeof(double) * QCD_SPINOR * qcd_sites(&bench->run.lattice) / 2;
     bench->bandwidth = bytes / bk_quick_time(add_fields, bench, 0.05);
+    check_lattice(run, bench);
     bool ok = true;
     for (unsigned kernel = 0; kernel <= SOLVE && ok; kernel++)
         if ((run->options->kernels & 1U << kernel) != 0)
@@ -153,13 +182,28 @@ static bool measure_kernels(struct bk_run *run, struct bench *bench, uint64_t si
     return ok;
 }
 
-// Bytes of a rank: links in both precisions, twice over but on a GPU, some 18 fields, and ghosts.
+// Bytes of a rank: links in both precisions, ten fields in double, eight in single. On a CPU links
+// and sites' neighbours twice, ghosts around eight blocks, and buffers for what ranks send and
+// receive.
 static double bytes_of(const struct bk_variant *variant, uint64_t size) {
-    const double links = variant->memory == NULL ? 8 : 4;
-    const double of_link = ((const struct qcd_model *)variant)->link_values;
-    double sites = 2.0 * (double)size * (double)size * (double)size * (double)size;
-    double values = links * of_link * 1.5 + 16 * QCD_SPINOR;
-    return sites * values * sizeof(double) / (variant->mpi ? bk_ranks() : 1);
+    const struct qcd_model *model = (const struct qcd_model *)variant;
+    const struct qcd_lattice lattice = qcd_make_lattice(model, (int)size, (int)(2 * size));
+    const double both = sizeof(double) + sizeof(float);
+    double sites = 1, ghosts = 0, sent = 0;
+    for (int d = 0; d < QCD_DIRECTIONS; d++)
+        sites *= lattice.size[d];
+    const double links = QCD_DIRECTIONS * model->link_values * both * sites;
+    const double fields = QCD_SPINOR * (10 * sizeof(double) + 8 * sizeof(float));
+    if (variant->memory != NULL)
+        return links + fields * sites / 2;
+    for (int d = 0; d < QCD_DIRECTIONS; d++) {
+        const double face = sites / 2 / lattice.size[d]; // of a parity
+        const bool shared = lattice.size[d] != lattice.whole[d];
+        ghosts += d > 0 ? 4 * face : shared ? 2 * face : 0;
+        sent += shared ? 2 * face : 0;
+    }
+    return 2 * links + sizeof(int32_t) * sites + fields * (sites / 2 + ghosts) +
+           2 * QCD_SPINOR * sizeof(double) * sent;
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
@@ -182,11 +226,31 @@ static const char *measure(struct bk_run *run, uint64_t size) {
 // ---- The program
 // -----------------------------------------------------------------------------------
 
+// Whether the ranks, if the variant is by ranks, can share the lattice.
+static bool can_share(struct bk_run *run, const struct bk_variant *variant, uint64_t size) {
+    const int n = (int)size;
+    const struct qcd_lattice lattice =
+        qcd_make_lattice((const struct qcd_model *)variant, n, 2 * n);
+    return lattice.size[0] != 0 ||
+           bk_refuse(
+               run,
+               "--sizes: %u ranks can't share the %d x %d x %d x %d sites of size %d in parts "
+               "of multiples of 2 sites along x and 4 along y, z and t; give another size or "
+               "number of ranks",
+               bk_ranks(), n, n, n, 2 * n, n);
+}
+
 static bool check(struct bk_run *run) {
-    for (size_t i = 0; i < run->options->size_count; i++)
-        if (run->options->sizes[i] % 4 != 0 || run->options->sizes[i] > 256)
+    const struct bk_options *options = run->options;
+    for (size_t i = 0; i < options->size_count; i++) {
+        if (options->sizes[i] % 4 != 0 || options->sizes[i] > 256)
             return bk_refuse(run, "--sizes: %llu is not a multiple of 4 up to 256; give one",
-                             (unsigned long long)run->options->sizes[i]);
+                             (unsigned long long)options->sizes[i]);
+        for (unsigned k = 0; qcd_variants[k] != NULL; k++)
+            if ((options->variants & 1U << k) != 0 &&
+                !can_share(run, qcd_variants[k], options->sizes[i]))
+                return false;
+    }
     return true;
 }
 
@@ -200,9 +264,11 @@ static const struct bk_benchmark benchmark = {
     .size_meaning = "n of the n x n x n x 2n sites, multiples of 4",
     .kernels = kernels,
     .variants = qcd_variants,
-    .variants_help = "  serial: one thread; omp: OpenMP; mpi: the ranks of mpirun or srun;\n"
-                     "  cuda: a GPU\n"
-                     "  all (default): all of them that can run here",
+    .one_thread_a_rank = true,
+    .variants_help =
+        "  serial: one thread; omp: OpenMP; mpi: the ranks of mpirun or srun, each of\n"
+        "  one thread or of --threads; cuda: a GPU\n"
+        "  all (default): all of them that can run here",
     .tables = tables,
     .table_count = BK_COUNT(tables),
     .quick_sizes = sizes_quick,

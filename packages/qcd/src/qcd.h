@@ -69,19 +69,24 @@ struct qcd_step {
 // A programming model: what the solver needs of it. NULL functions are not needed.
 struct qcd_model {
     struct bk_variant is;
-    int link_values;                           // that D reads of each link
-    void (*part)(struct qcd_lattice *lattice); // chooses this rank's
+    int link_values; // that D reads of each link
+    // Of ranks: chooses this one's, whose size[0] is 0 where they can't share the lattice; adds up.
+    void (*part)(struct qcd_lattice *lattice);
+    double (*add_ranks)(double value);
     // Makes the links. NULL, or what is wrong and how to mend it.
     const char *(*open)(struct qcd_run *run);
     void (*close)(struct qcd_run *run);
     // NULL when memory is out.
     struct qcd_field *(*new_field)(struct qcd_run *run, enum qcd_precision precision);
     void (*free_field)(struct qcd_run *run, struct qcd_field *field);
-    // Fills a double-precision field of a parity, or gives one site of it. Sites of other ranks
-    // can't be read: false.
+    // Fills a double-precision field of a parity.
     void (*fill)(struct qcd_run *run, struct qcd_field *field, int parity, qcd_source *source);
-    bool (*read)(struct qcd_run *run, const struct qcd_field *field, const int site[QCD_DIRECTIONS],
-                 double spinor[QCD_SPINOR]);
+    // Compares all values of two double-precision fields, this rank's sites.
+    void (*compare)(struct qcd_run *run, const struct qcd_field *got, const struct qcd_field *want,
+                    double tolerance, struct bk_check *check);
+    // Compares copies of links with each other; a digest of all ranks' links, whatever their
+    // number.
+    uint64_t (*check_links)(struct qcd_run *run, struct bk_check *check);
     // out (of `parity`) = D in (of the other parity), or its adjoint. Both of one precision.
     void (*dslash)(struct qcd_run *run, int parity, bool adjoint, struct qcd_field *out,
                    struct qcd_field *in);
@@ -125,18 +130,33 @@ extern const struct qcd_model qcd_cuda;
 // U_mu(x), in SU(3): random, uniformly distributed; with the sign of the boundary in t.
 void qcd_link(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS], int mu,
               struct qcd_complex u[QCD_COLOURS][QCD_COLOURS]);
-// Random spinors, of two kinds.
-qcd_source qcd_source_a, qcd_source_b;
-// Mean real part of the trace of the plaquettes over three: 1 for a cold lattice.
+// Random spinors, of two kinds; D of the first, and its adjoint, by qcd_reference; a spinor that
+// nothing computes.
+qcd_source qcd_source_a, qcd_source_b, qcd_source_da, qcd_source_adjoint_da, qcd_poison;
+// Mean real part of the trace of the plaquettes over three: 1 for a cold lattice. The part's share.
 double qcd_plaquette(const struct qcd_lattice *lattice);
 // D psi at one site, by the formula above with the links and spinors of the functions above.
 void qcd_reference(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS], bool adjoint,
                    qcd_source *source, double spinor[QCD_SPINOR]);
 
+// ---- Ranks that share a lattice
+// -----------------------------------------------------------------------
+
+// The grid of ranks whose parts have the fewest sites beyond their borders, and of such the most
+// that need none of those. False where there is none: parts are multiples of 2 sites along x, of 4
+// along y, z and t.
+bool qcd_choose_grid(const int whole[QCD_DIRECTIONS], int ranks, int count[QCD_DIRECTIONS]);
+// The sides of a small lattice that so many ranks can share, along all directions where they
+// are 16.
+void qcd_least_sides(int ranks, int whole[QCD_DIRECTIONS]);
+
 // ---- The lattice and the solver
 // -----------------------------------------------------------------------
 
 struct qcd_lattice qcd_make_lattice(const struct qcd_model *model, int length, int time);
+// Of any sides.
+struct qcd_lattice qcd_share_lattice(const struct qcd_model *model,
+                                     const int whole[QCD_DIRECTIONS]);
 // Sites of the whole lattice.
 double qcd_sites(const struct qcd_lattice *lattice);
 const char *qcd_begin(struct qcd_run *run, const struct qcd_model *model,
@@ -168,12 +188,18 @@ double qcd_residual(struct qcd_solver *solver);
 // ---- Checks
 // -----------------------------------------------------------------------------------------------
 
-// D of a random spinor, at up to `most` sites of each parity, against the reference.
-bool qcd_check_dslash(struct qcd_run *run, unsigned most, struct bk_check *check);
-// D of the odd sites' source a in `out`, computed in a precision, at up to `most` sites; `scratch`
-// is a field in double precision that it may overwrite.
+// Fields in double precision that a check of D overwrites.
+struct qcd_trial {
+    struct qcd_field *in, *got, *want;
+};
+// D of source a at all sites of a parity against the reference, which is left in trial->want.
+void qcd_check_parity(struct qcd_run *run, int parity, bool adjoint, const struct qcd_trial *trial,
+                      struct bk_check *check);
+// D and its adjoint, of both parities. False when memory is out.
+bool qcd_check_dslash(struct qcd_run *run, struct bk_check *check);
+// `out` was computed in a precision: all its sites against trial->want.
 void qcd_check_measured(struct qcd_run *run, const struct qcd_field *out,
-                        enum qcd_precision precision, struct qcd_field *scratch, unsigned most,
+                        enum qcd_precision precision, const struct qcd_trial *trial,
                         struct bk_check *check);
 // Everything on a small lattice. NULL, or why it could not.
 const char *qcd_check_model(const struct qcd_model *model, unsigned threads,

@@ -6,8 +6,14 @@
 #include <string.h>
 
 struct qcd_lattice qcd_make_lattice(const struct qcd_model *model, int length, int time) {
-    struct qcd_lattice lattice = {.whole = {length, length, length, time}};
-    memcpy(lattice.size, lattice.whole, sizeof lattice.size);
+    return qcd_share_lattice(model, (const int[]){length, length, length, time});
+}
+
+struct qcd_lattice qcd_share_lattice(const struct qcd_model *model,
+                                     const int whole[QCD_DIRECTIONS]) {
+    struct qcd_lattice lattice = {.cold = false};
+    memcpy(lattice.whole, whole, sizeof lattice.whole);
+    memcpy(lattice.size, whole, sizeof lattice.size);
     if (model->part != NULL)
         model->part(&lattice);
     return lattice;

@@ -568,16 +568,19 @@ void fill(qcd_run *run, qcd_field *field, int parity, qcd_source *source) {
          "cudaMemcpy");
 }
 
-bool read(qcd_run *run, const qcd_field *field, const int site[QCD_DIRECTIONS],
-          double spinor[QCD_SPINOR]) {
-    const Engine *engine = engine_of(run);
-    const size_t index = index_at(engine->size, make_int4(site[0], site[1], site[2], site[3]));
-    const double *values = static_cast<const double *>(field->values) + 2 * index;
-    must(cudaMemcpy2D(spinor, 2 * sizeof(double), values,
-                      2 * (size_t)engine->sites * sizeof(double), 2 * sizeof(double),
-                      spinor_numbers, cudaMemcpyDeviceToHost),
-         "cudaMemcpy2D");
-    return true;
+std::vector<double> on_host(const qcd_run *run, const qcd_field *field) {
+    std::vector<double> values(QCD_SPINOR * (size_t)engine_of(run)->sites);
+    must(cudaMemcpy(values.data(), field->values, values.size() * sizeof(double),
+                    cudaMemcpyDeviceToHost),
+         "cudaMemcpy");
+    return values;
+}
+
+void compare(qcd_run *run, const qcd_field *got, const qcd_field *want, double tolerance,
+             bk_check *check) {
+    const std::vector<double> got_values = on_host(run, got), want_values = on_host(run, want);
+    for (size_t i = 0; i < got_values.size(); i++)
+        bk_check_value(check, i, got_values[i], want_values[i], tolerance);
 }
 
 // ---- Links
@@ -672,7 +675,7 @@ qcd_model make_model() {
     model.new_field = new_field;
     model.free_field = free_field;
     model.fill = fill;
-    model.read = read;
+    model.compare = compare;
     model.dslash = dslash;
     model.dslash_add = dslash_add;
     model.clear = clear;

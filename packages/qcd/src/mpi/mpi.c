@@ -1,70 +1,63 @@
-// Ranks by MPI: the lattice is split over t, or t and z; faces are exchanged before D is applied.
-// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Ranks by MPI, each with threads: the lattice is split over up to four directions. The faces of a
+// part travel while D is applied within it. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "lanes.h"
 
-#include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
 
-// A half of the lanes of a face goes to a neighbour: that at the part's border.
-enum { HALF = QCD_LANES / 2 };
+#ifdef BENCH_OPENMP
+#define TEAM     qcd_threads
+#define THREADED true
+#else
+#define TEAM     qcd_alone
+#define THREADED false
+#endif
 
+// Of each direction and side: what goes to that neighbour, and what comes from it.
 struct ranks {
     MPI_Comm comm;
-    int count[2];        // along z and t
-    int neighbour[2][2]; // [z, t][below, above]
-    void *send[2];
-    void *receive[2];
+    int neighbour[QCD_DIRECTIONS][2];
+    void *send[QCD_DIRECTIONS][2];
+    void *receive[QCD_DIRECTIONS][2];
+    MPI_Request requests[4 * QCD_DIRECTIONS];
+    int request_count;
 };
 
-// Ranks along z and t, as many along t or more, so that the parts can be cut in two and stay even.
-// False when that can't be.
-static bool split(const struct qcd_lattice *lattice, int ranks, int count[2]) {
-    int balanced = 1;
-    while ((balanced + 1) * (balanced + 1) <= ranks)
-        balanced++;
-    for (count[0] = balanced; count[0] > 0; count[0]--) {
-        count[1] = ranks / count[0];
-        if (count[0] * count[1] == ranks && lattice->whole[2] % (4 * count[0]) == 0 &&
-            lattice->whole[3] % (4 * count[1]) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void choose_part(struct qcd_lattice *lattice) {
-    int ranks, rank, count[2];
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (!split(lattice, ranks, count)) {
-        lattice->size[0] = 0; // found by open
+    int count[QCD_DIRECTIONS];
+    if (!qcd_choose_grid(lattice->whole, (int)bk_ranks(), count)) {
+        lattice->size[0] = 0;
         return;
     }
-    const int at[2] = {rank / count[1], rank % count[1]};
-    for (int k = 0; k < 2; k++) {
-        lattice->size[2 + k] = lattice->whole[2 + k] / count[k];
-        lattice->first[2 + k] = at[k] * lattice->size[2 + k];
+    for (int d = QCD_DIRECTIONS - 1, rest = (int)bk_rank(); d >= 0; rest /= count[d--]) {
+        lattice->size[d] = lattice->whole[d] / count[d];
+        lattice->first[d] = rest % count[d] * lattice->size[d];
     }
 }
 
-static void alone(const struct qcd_run *run, qcd_work *work, void *context) {
-    (void)run;
-    work(context, 0, 1);
-}
-
-static double sum_ranks(double value) {
+static double add_ranks(double value) {
     MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     return value;
 }
 
-// Packs the lanes of a face that the neighbour on `side` needs: of its ghosts beyond us, those in
-// its lanes at the border; for us, the ghosts' sources in our lanes at the border.
+// ---- Faces
+// -------------------------------------------------------------------------------------------------
+
+// Lanes of a face that are at the part's border: half of them, but for x, which no lanes share.
+static int border_lanes(int d) {
+    return d == 0 ? QCD_LANES : QCD_LANES / 2;
+}
+
+// Packs sites [from, to) of a face that the neighbour on `side` needs: of its ghosts beyond us,
+// those in its lanes at the border; for us, the ghosts' sources in our lanes at the border.
 #define DEFINE_PACKING(REAL)                                                                       \
     static void pack_##REAL(const struct qcd_engine *engine, int parity, int d, int side,          \
-                            const REAL *restrict field, REAL *restrict buffer) {                   \
-        const int bit = 1 << (d - 1), own = side == 0 ? 0 : bit;                                   \
+                            const REAL *restrict field, REAL *restrict buffer,                     \
+                            struct qcd_range sites) {                                              \
+        const int bit = d == 0 ? 0 : 1 << (d - 1), own = side == 0 ? 0 : bit;                      \
         const int32_t *source = engine->ghost_source[parity] + engine->ghost_first[d][1 - side];   \
-        for (size_t i = 0; i < engine->ghost_count[d]; i++)                                        \
+        buffer += sites.from * (size_t)(QCD_SPINOR * border_lanes(d));                             \
+        for (size_t i = sites.from; i < sites.to; i++)                                             \
             for (int k = 0; k < QCD_SPINOR; k++)                                                   \
                 for (int lane = 0; lane < QCD_LANES; lane++)                                       \
                     if ((lane & bit) == own)                                                       \
@@ -72,10 +65,12 @@ static double sum_ranks(double value) {
                                           (size_t)(k * QCD_LANES + lane)];                         \
     }                                                                                              \
     static void unpack_##REAL(const struct qcd_engine *engine, int d, int side,                    \
-                              REAL *restrict field, const REAL *restrict buffer) {                 \
-        const int bit = 1 << (d - 1), own = side == 0 ? 0 : bit;                                   \
-        size_t first = engine->sites + engine->ghost_first[d][side];                               \
-        for (size_t i = 0; i < engine->ghost_count[d]; i++)                                        \
+                              REAL *restrict field, const REAL *restrict buffer,                   \
+                              struct qcd_range sites) {                                            \
+        const int bit = d == 0 ? 0 : 1 << (d - 1), own = side == 0 ? 0 : bit;                      \
+        const size_t first = engine->sites + engine->ghost_first[d][side];                         \
+        buffer += sites.from * (size_t)(QCD_SPINOR * border_lanes(d));                             \
+        for (size_t i = sites.from; i < sites.to; i++)                                             \
             for (int k = 0; k < QCD_SPINOR; k++)                                                   \
                 for (int lane = 0; lane < QCD_LANES; lane++)                                       \
                     if ((lane & bit) == own)                                                       \
@@ -85,45 +80,84 @@ static double sum_ranks(double value) {
 DEFINE_PACKING(float)
 DEFINE_PACKING(double)
 
-static void exchange_direction(const struct qcd_engine *engine, const struct ranks *ranks,
-                               struct qcd_field *field, int parity, int d) {
-    const bool single = field->precision == QCD_SINGLE;
-    const int count = (int)(engine->ghost_count[d] * QCD_SPINOR * HALF);
-    const MPI_Datatype type = single ? MPI_FLOAT : MPI_DOUBLE;
-    MPI_Request requests[4];
-    for (int side = 0; side < 2; side++) {
-        if (single)
-            pack_float(engine, parity, d, side, field->values, ranks->send[side]);
-        else
-            pack_double(engine, parity, d, side, field->values, ranks->send[side]);
-        MPI_Irecv(ranks->receive[side], count, type, ranks->neighbour[d - 2][side], 1 - side,
-                  ranks->comm, &requests[2 * side]);
-        MPI_Isend(ranks->send[side], count, type, ranks->neighbour[d - 2][side], side, ranks->comm,
-                  &requests[2 * side + 1]);
-    }
-    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
-    for (int side = 0; side < 2; side++)
-        if (single)
-            unpack_float(engine, d, side, field->values, ranks->receive[side]);
-        else
-            unpack_double(engine, d, side, field->values, ranks->receive[side]);
+struct faces {
+    const struct qcd_engine *engine;
+    struct qcd_field *field;
+    int parity;
+};
+
+static void pack_part(void *context, unsigned part, unsigned parts) {
+    const struct faces *faces = context;
+    const struct qcd_engine *engine = faces->engine;
+    const struct ranks *ranks = engine->more;
+    for (int d = 0; d < QCD_DIRECTIONS; d++)
+        for (int side = 0; side < 2 && engine->shared[d]; side++) {
+            const struct qcd_range sites = qcd_share(engine->ghost_count[d], 1, part, parts);
+            if (faces->field->precision == QCD_SINGLE)
+                pack_float(engine, faces->parity, d, side, faces->field->values,
+                           ranks->send[d][side], sites);
+            else
+                pack_double(engine, faces->parity, d, side, faces->field->values,
+                            ranks->send[d][side], sites);
+        }
 }
 
-static void exchange(struct qcd_run *run, struct qcd_field *field, int parity) {
-    const struct qcd_engine *engine = run->own;
+static void unpack_part(void *context, unsigned part, unsigned parts) {
+    const struct faces *faces = context;
+    const struct qcd_engine *engine = faces->engine;
     const struct ranks *ranks = engine->more;
-    for (int k = 0; k < 2; k++)
-        if (ranks->count[k] > 1)
-            exchange_direction(engine, ranks, field, parity, 2 + k);
+    for (int d = 0; d < QCD_DIRECTIONS; d++)
+        for (int side = 0; side < 2 && engine->shared[d]; side++) {
+            const struct qcd_range sites = qcd_share(engine->ghost_count[d], 1, part, parts);
+            if (faces->field->precision == QCD_SINGLE)
+                unpack_float(engine, d, side, faces->field->values, ranks->receive[d][side], sites);
+            else
+                unpack_double(engine, d, side, faces->field->values, ranks->receive[d][side],
+                              sites);
+        }
 }
+
+static void send(struct qcd_run *run, struct qcd_field *field, int parity) {
+    const struct qcd_engine *engine = run->own;
+    struct ranks *ranks = engine->more;
+    const MPI_Datatype type = field->precision == QCD_SINGLE ? MPI_FLOAT : MPI_DOUBLE;
+    MPI_Request *request = ranks->requests;
+    engine->team(run, pack_part, &(struct faces){engine, field, parity});
+    for (int d = 0; d < QCD_DIRECTIONS; d++)
+        for (int side = 0; side < 2 && engine->shared[d]; side++) {
+            const int count = (int)engine->ghost_count[d] * QCD_SPINOR * border_lanes(d);
+            const int rank = ranks->neighbour[d][side], going = 2 * d + side;
+            MPI_Irecv(ranks->receive[d][side], count, type, rank, 2 * d + 1 - side, ranks->comm,
+                      request++);
+            MPI_Isend(ranks->send[d][side], count, type, rank, going, ranks->comm, request++);
+        }
+    ranks->request_count = (int)(request - ranks->requests);
+}
+
+static void travel(struct qcd_run *run) {
+    struct ranks *ranks = ((struct qcd_engine *)run->own)->more;
+    int all;
+    MPI_Testall(ranks->request_count, ranks->requests, &all, MPI_STATUSES_IGNORE);
+}
+
+static void receive(struct qcd_run *run, struct qcd_field *field) {
+    const struct qcd_engine *engine = run->own;
+    struct ranks *ranks = engine->more;
+    MPI_Waitall(ranks->request_count, ranks->requests, MPI_STATUSES_IGNORE);
+    engine->team(run, unpack_part, &(struct faces){.engine = engine, .field = field});
+}
+
+// ---- Ranks
+// -------------------------------------------------------------------------------------------------
 
 static void free_ranks(struct ranks *ranks) {
     if (ranks == NULL)
         return;
-    for (int side = 0; side < 2; side++) {
-        free(ranks->send[side]);
-        free(ranks->receive[side]);
-    }
+    for (int d = 0; d < QCD_DIRECTIONS; d++)
+        for (int side = 0; side < 2; side++) {
+            free(ranks->send[d][side]);
+            free(ranks->receive[d][side]);
+        }
     if (ranks->comm != MPI_COMM_NULL)
         MPI_Comm_free(&ranks->comm);
     free(ranks);
@@ -134,67 +168,70 @@ static void close_mpi(struct qcd_run *run) {
     qcd_engine_close(run);
 }
 
-static struct ranks *make_ranks(const struct qcd_lattice *lattice) {
-    struct ranks *ranks = calloc(1, sizeof *ranks);
-    if (ranks == NULL)
-        return NULL;
-    const int *size = lattice->size;
-    const int longer = size[3] > size[2] ? size[3] : size[2];
-    size_t face = (size_t)size[0] * (size_t)size[1] * (size_t)longer;
+static bool make_buffers(const struct qcd_engine *engine, struct ranks *ranks) {
     bool ok = true;
-    ranks->comm = MPI_COMM_NULL;
-    for (int side = 0; side < 2; side++) {
-        // In each direction: half of the face's sites in all lanes, of which half are sent.
-        ranks->send[side] = malloc(face * QCD_SPINOR * sizeof(double));
-        ranks->receive[side] = malloc(face * QCD_SPINOR * sizeof(double));
-        ok = ok && ranks->send[side] != NULL && ranks->receive[side] != NULL;
-    }
-    if (ok)
-        return ranks;
-    free_ranks(ranks);
-    return NULL;
+    for (int d = 0; d < QCD_DIRECTIONS; d++)
+        for (int side = 0; side < 2 && engine->shared[d]; side++) {
+            const size_t reals = engine->ghost_count[d] * (size_t)(QCD_SPINOR * border_lanes(d));
+            ranks->send[d][side] = malloc(reals * sizeof(double));
+            ranks->receive[d][side] = malloc(reals * sizeof(double));
+            ok = ok && ranks->send[d][side] != NULL && ranks->receive[d][side] != NULL;
+        }
+    return ok;
 }
 
 static void connect(const struct qcd_lattice *lattice, struct ranks *ranks) {
-    const int periodic[2] = {1, 1};
-    for (int k = 0; k < 2; k++)
-        ranks->count[k] = lattice->whole[2 + k] / lattice->size[2 + k];
-    MPI_Cart_create(MPI_COMM_WORLD, 2, ranks->count, periodic, 0, &ranks->comm);
-    for (int k = 0; k < 2; k++)
-        MPI_Cart_shift(ranks->comm, k, 1, &ranks->neighbour[k][0], &ranks->neighbour[k][1]);
+    const int periodic[QCD_DIRECTIONS] = {1, 1, 1, 1};
+    int count[QCD_DIRECTIONS];
+    for (int d = 0; d < QCD_DIRECTIONS; d++)
+        count[d] = lattice->whole[d] / lattice->size[d];
+    MPI_Cart_create(MPI_COMM_WORLD, QCD_DIRECTIONS, count, periodic, 0, &ranks->comm);
+    for (int d = 0; d < QCD_DIRECTIONS; d++)
+        MPI_Cart_shift(ranks->comm, d, 1, &ranks->neighbour[d][0], &ranks->neighbour[d][1]);
+}
+
+// The engine with buffers for its faces. Without ranks nothing travels.
+static bool open_engine(struct qcd_run *run) {
+    if (qcd_engine_open(run, TEAM) != NULL)
+        return false;
+    struct qcd_engine *engine = run->own;
+    struct ranks *ranks = calloc(1, sizeof *ranks);
+    engine->more = ranks;
+    if (ranks == NULL)
+        return false;
+    ranks->comm = MPI_COMM_NULL;
+    if (bk_ranks() > 1) {
+        engine->send = send;
+        engine->travel = travel;
+        engine->receive = receive;
+    }
+    return make_buffers(engine, ranks);
 }
 
 static const char *open_mpi(struct qcd_run *run) {
-    if (run->lattice.size[0] == 0)
-        return "the lattice can't be split: ranks along z and along t (2 n sites) each must divide "
-               "a "
-               "quarter of its sites; give other --sizes or another number of ranks";
-    struct ranks *ranks = make_ranks(&run->lattice);
-    const char *trouble = "a rank is out of memory: give smaller --sizes";
-    if (ranks != NULL)
-        trouble = qcd_engine_open(run, alone, sum_ranks, exchange, ranks);
-    int ok = trouble == NULL;
+    int ok = open_engine(run);
     MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (ok) {
-        connect(&run->lattice, ranks);
+        connect(&run->lattice, ((struct qcd_engine *)run->own)->more);
         return NULL;
     }
-    if (trouble == NULL)
-        qcd_engine_close(run);
-    free_ranks(ranks);
+    if (run->own != NULL)
+        close_mpi(run);
     return "a rank is out of memory: give smaller --sizes";
 }
 
 const struct qcd_model qcd_mpi = {
-    .is = {.name = "mpi", .mpi = true},
+    .is = {.name = "mpi", .threaded = THREADED, .mpi = true},
     .link_values = QCD_LINK,
     .part = choose_part,
+    .add_ranks = add_ranks,
     .open = open_mpi,
     .close = close_mpi,
     .new_field = qcd_engine_new_field,
     .free_field = qcd_engine_free_field,
     .fill = qcd_engine_fill,
-    .read = qcd_engine_read,
+    .compare = qcd_engine_compare,
+    .check_links = qcd_engine_check_links,
     .dslash = qcd_engine_dslash,
     .clear = qcd_engine_clear,
     .add = qcd_engine_add,

@@ -3,13 +3,13 @@
 
 #include <omp.h>
 
-static void team(const struct qcd_run *run, qcd_work *work, void *context) {
+void qcd_threads(const struct qcd_run *run, qcd_work *work, void *context) {
 #pragma omp parallel num_threads((int)run->threads)
     work(context, (unsigned)omp_get_thread_num(), (unsigned)omp_get_num_threads());
 }
 
 static const char *open_omp(struct qcd_run *run) {
-    return qcd_engine_open(run, team, NULL, NULL, NULL);
+    return qcd_engine_open(run, qcd_threads);
 }
 
 const struct qcd_model qcd_omp = {
@@ -20,7 +20,8 @@ const struct qcd_model qcd_omp = {
     .new_field = qcd_engine_new_field,
     .free_field = qcd_engine_free_field,
     .fill = qcd_engine_fill,
-    .read = qcd_engine_read,
+    .compare = qcd_engine_compare,
+    .check_links = qcd_engine_check_links,
     .dslash = qcd_engine_dslash,
     .clear = qcd_engine_clear,
     .add = qcd_engine_add,

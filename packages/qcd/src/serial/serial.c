@@ -1,13 +1,8 @@
 // The model of one thread. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "lanes.h"
 
-static void alone(const struct qcd_run *run, qcd_work *work, void *context) {
-    (void)run;
-    work(context, 0, 1);
-}
-
 static const char *open_serial(struct qcd_run *run) {
-    return qcd_engine_open(run, alone, NULL, NULL, NULL);
+    return qcd_engine_open(run, qcd_alone);
 }
 
 const struct qcd_model qcd_serial = {
@@ -18,7 +13,8 @@ const struct qcd_model qcd_serial = {
     .new_field = qcd_engine_new_field,
     .free_field = qcd_engine_free_field,
     .fill = qcd_engine_fill,
-    .read = qcd_engine_read,
+    .compare = qcd_engine_compare,
+    .check_links = qcd_engine_check_links,
     .dslash = qcd_engine_dslash,
     .clear = qcd_engine_clear,
     .add = qcd_engine_add,
