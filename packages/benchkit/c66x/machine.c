@@ -1,6 +1,7 @@
 // Where a benchmark runs: on the C6678, one program and no job.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "../src/machine.h"
+#include "../src/pinning.h"
 
 #include "benchkit.h"
 #include "port.h"
@@ -19,6 +20,11 @@ void bk_find_machine(struct bk_machine *machine) {
     *machine = (struct bk_machine){.target = "c66x", .node = "c6678", .ranks = 1, .nodes = 1};
     snprintf(machine->cpu, sizeof machine->cpu, "TI TMS320C6678 at %u MHz%s", BK_C66X_MHZ,
              is_simulated() ? ", simulated: its times are NOT the hardware's" : "");
+}
+
+enum bk_pinning bk_find_pinning(unsigned threads) {
+    (void)threads;
+    return BK_PINNING_UNKNOWN;
 }
 
 double bk_frequency_hz(void) {

@@ -39,8 +39,7 @@ static bool read_proc(const char *path, const char *key, char *value, size_t siz
 
 #define CPUFREQ "/sys/devices/system/cpu/cpu0/cpufreq/"
 
-// The first line of a file of the kernel's; empty when there is none.
-static void read_line(const char *path, char *text, size_t size) {
+void bk_read_line(const char *path, char *text, size_t size) {
     text[0] = '\0';
     FILE *file = fopen(path, "re");
     if (file == NULL)
@@ -52,7 +51,7 @@ static void read_line(const char *path, char *text, size_t size) {
 
 double bk_frequency_hz(void) {
     char text[64];
-    read_line(CPUFREQ "scaling_cur_freq", text, sizeof text);
+    bk_read_line(CPUFREQ "scaling_cur_freq", text, sizeof text);
     if (strtod(text, NULL) > 0)
         return 1e3 * strtod(text, NULL);
     if (!read_proc("/proc/cpuinfo", "cpu MHz", text, sizeof text))
@@ -116,7 +115,7 @@ void bk_find_machine(struct bk_machine *machine) {
     bool known = uname(&name) == 0;
     snprintf(machine->target, sizeof machine->target, "%s", known ? name.machine : "unknown");
     snprintf(machine->os_kernel, sizeof machine->os_kernel, "%s", known ? name.release : "");
-    read_line(CPUFREQ "scaling_governor", machine->governor, sizeof machine->governor);
+    bk_read_line(CPUFREQ "scaling_governor", machine->governor, sizeof machine->governor);
     if (!read_proc("/proc/cpuinfo", "model name", machine->cpu, sizeof machine->cpu))
         snprintf(machine->cpu, sizeof machine->cpu, "%s", machine->target);
     const char *node = getenv("SLURMD_NODENAME");

@@ -21,6 +21,9 @@ struct bk_machine {
 
 void bk_find_machine(struct bk_machine *machine);
 
+// The first line of a file of the kernel's; empty where there is none.
+void bk_read_line(const char *path, char *text, size_t size);
+
 // Of the first processor, now; NaN where nobody tells.
 double bk_frequency_hz(void);
 

@@ -18,7 +18,15 @@ static const char *known(const char *text) {
     return text[0] == '\0' ? NULL : text;
 }
 
-void bk_write_manifest(struct json_object *line, const struct bk_machine *machine) {
+static const char *const pinnings[] = {
+    [BK_PINNING_UNKNOWN] = NULL,
+    [BK_PINNED_TO_CORES] = "core",
+    [BK_PINNED_TO_NODES] = "NUMA node",
+    [BK_FLOATING] = "none",
+};
+
+void bk_write_manifest(struct json_object *line, const struct bk_machine *machine,
+                       enum bk_pinning pinning) {
     struct json_object manifest = json_begin_inner(line, "manifest");
     json_text(&manifest, "version", build.version);
     json_text(&manifest, "compiler", build.compiler);
@@ -28,6 +36,7 @@ void bk_write_manifest(struct json_object *line, const struct bk_machine *machin
     json_text(&manifest, "spack_hash", build.spack_hash);
     json_text(&manifest, "os_kernel", known(machine->os_kernel));
     json_text(&manifest, "governor", known(machine->governor));
+    json_text(&manifest, "pinning", pinnings[pinning]);
     json_text(&manifest, "slurm", machine->slurm);
     json_text(&manifest, "instruments", known(joulemark_instruments()));
     json_text(&manifest, "channels", known(joulemark_channels()));

@@ -5,8 +5,10 @@
 
 #include "json.h"
 #include "machine.h"
+#include "pinning.h"
 
 // As the member "manifest".
-void bk_write_manifest(struct json_object *line, const struct bk_machine *machine);
+void bk_write_manifest(struct json_object *line, const struct bk_machine *machine,
+                       enum bk_pinning pinning);
 
 #endif

@@ -273,7 +273,7 @@ static void write_cooked(struct bk_session *session, const struct bk_case *what,
     json_text(&line, "step", machine->step);
     json_text(&line, "node", machine->node);
     json_text(&line, "start", timing->start);
-    bk_write_manifest(&line, machine);
+    bk_write_manifest(&line, machine, session->pinning);
     json_end(&line);
     fflush(session->cooked);
 }
@@ -292,15 +292,31 @@ void bk_unverified(struct bk_session *session) {
         session->status = BK_UNVERIFIED;
 }
 
+// Once a run.
+static void tell_of_floating(struct bk_session *session, const struct bk_case *what) {
+    if (session->told_of_floating || session->pinning != BK_FLOATING ||
+        what->threads * ranks_of(session, what) == 1)
+        return;
+    session->told_of_floating = true;
+    static const char text[] =
+        "threads float from core to core, away from their caches and memory: "
+        "set OMP_PROC_BIND=close OMP_PLACES=cores; bind ranks, too "
+        "(srun --cpu-bind=cores, mpirun --bind-to core)";
+    fprintf(stderr, "%s: %s\n", session->benchmark->name, text);
+    bk_note(session, "%s", text);
+}
+
 void bk_report(struct bk_session *session, const struct bk_case *what,
                const struct bk_timing *timing, const struct bk_check *check) {
     // Nothing compared is nothing verified.
     bool verified = bk_team_maximum(!check->ok) == 0 && bk_team_sum((double)check->compared) > 0;
+    session->pinning = (enum bk_pinning)bk_team_maximum(bk_find_pinning(what->threads));
     session->measured = true;
     if (!verified)
         bk_unverified(session);
     if (bk_rank() != 0)
         return;
+    tell_of_floating(session, what);
     if (!verified)
         fprintf(stderr, "%s: %s %s: the result is wrong; it is reported without performance\n",
                 session->benchmark->name, timing->region, what->variant);

@@ -6,6 +6,7 @@
 
 #include "benchkit.h"
 #include "machine.h"
+#include "pinning.h"
 
 #include <stdio.h>
 
@@ -19,6 +20,8 @@ struct bk_session {
     const char *raw_name;
     char *cooked_name;
     int status;
+    enum bk_pinning pinning; // of the last result's threads, whichever rank's
+    bool told_of_floating;
     bool measured; // anything at all
     bool left_out; // a size that was asked for
 };

@@ -5,6 +5,7 @@
 #include "program.h"
 
 #include <math.h>
+#include <sched.h>
 #include <sys/utsname.h>
 
 static const char *contents(const char *path) {
@@ -103,10 +104,50 @@ TEST(the_manifest_tells_how_the_program_was_built_and_what_it_runs_on) {
     expect_equal(uname(&name), 0);
     expect_part(line, name.release);
     expect_part(line, ",\"governor\":");
-    expect_part(line, ",\"slurm\":\"22.05.8\",\"instruments\":null,\"channels\":null,");
+    expect_part(line, ",\"pinning\":\"");
+    expect_part(line, "\",\"slurm\":\"22.05.8\",\"instruments\":null,\"channels\":null,");
     const char *end = strstr(line, ",\"frequency_hz\":");
     if (expect(end != NULL))
         expect_part(end, "}}\n");
+}
+
+// What a run of two results of so many threads says on standard error.
+static const char *said_of_threads(unsigned threads) {
+    static char said[1024];
+    struct bk_options options = {.cooked = test_path("cooked"), .raw = test_path("raw")};
+    struct bk_session *session = bk_open(&test_program, &options);
+    if (!expect(session != NULL))
+        return "";
+    struct bk_case what = one_case;
+    what.threads = threads;
+    const struct test_capture capture = test_capture(STDERR_FILENO);
+    for (int result = 0; result < 2; result++) {
+        struct bk_timing timing = example();
+        bk_report(session, &what, &timing, &(struct bk_check){.ok = true, .compared = 1});
+    }
+    test_captured(&capture, said, sizeof said);
+    expect_equal(bk_close(session), BK_OK);
+    return said;
+}
+
+TEST(threads_that_float_are_warned_of_once) {
+    static const char warning[] = "threads float from core to core, away from their caches and "
+                                  "memory: set OMP_PROC_BIND=close OMP_PLACES=cores; bind ranks, "
+                                  "too (srun --cpu-bind=cores, mpirun --bind-to core)\n";
+    const bool float_here = bk_find_pinning(2) == BK_FLOATING; // not on one core
+    expect_text(said_of_threads(1), "");
+    expect_text(said_of_threads(2), float_here ? test_text("test-bench: %s", warning) : "");
+    expect(!float_here || strstr(contents(test_path("raw")), test_text("# %s", warning)) != NULL);
+    expect(!float_here || strstr(contents(test_path("cooked")), "\"pinning\":\"none\"") != NULL);
+    cpu_set_t before, one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    expect_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    expect_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    unlink(test_path("cooked"));
+    expect_text(said_of_threads(2), "");
+    expect_part(contents(test_path("cooked")), "\"pinning\":\"core\"");
+    expect_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(devices_units_and_own_options_are_told) {

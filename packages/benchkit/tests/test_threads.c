@@ -1,8 +1,10 @@
-// The program's threads: memory near each of them.
+// The program's threads: memory near each of them, and where they may run.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_expect.h"
+#include "pinning.h"
 #include "threads.h"
 
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -60,6 +62,36 @@ TEST(a_program_without_threads_has_the_caller) {
     expect(memory != NULL);
     bk_release(memory);
     expect(bk_allocate_spread(SIZE_MAX, THREADS) == NULL);
+}
+
+static cpu_set_t all, one;
+
+static void bind(const cpu_set_t *cpus) {
+    expect_equal(sched_setaffinity(0, sizeof *cpus, cpus), 0);
+}
+
+static unsigned floating; // the thread that is not bound
+
+static void bind_in_turn(void (*work)(void *context, unsigned thread, unsigned threads),
+                         void *context, unsigned threads) {
+    for (unsigned thread = 0; thread < threads; thread++) {
+        bind(thread == floating ? &all : &one);
+        work(context, thread, threads);
+    }
+    bind(&all);
+}
+
+TEST(the_loosest_thread_tells_the_pinning) {
+    expect_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &one);
+    bk_set_threads(&(struct bk_threads){.run = NULL});
+    const enum bk_pinning of_all = bk_find_pinning(1); // by this machine
+    bk_set_threads(&(struct bk_threads){.run = bind_in_turn});
+    for (floating = 0; floating < THREADS; floating++)
+        expect_equal(bk_find_pinning(THREADS), of_all);
+    expect_equal(bk_find_pinning(THREADS), BK_PINNED_TO_CORES);
 }
 
 int main(void) {

@@ -63,6 +63,7 @@ def manifest(**changes):
         "spack_hash": None,
         "os_kernel": "6.1.0-30-amd64",
         "governor": "performance",
+        "pinning": "core",
         "slurm": "22.05.8",
         "instruments": "powercap/cpu powercap/dram",
         "channels": "rapl/package-0 rapl/dram-0",

@@ -78,6 +78,12 @@ def test_another_slurm_or_instrument_is_another_kind_another_channel_is_not(site
     assert "slurm 22.05.8, instruments nvml/gpu" in titles(site)[1]
 
 
+def test_threads_that_float_are_another_kind(site, results):
+    results(*(line(manifest=manifest(pinning=one)) for one in ("core", "none", "core")))
+    assert [(one["pinning"], one["runs"]) for one in records(site)] == [("core", 2), ("none", 1)]
+    assert [one.rpartition(", ")[2] for one in titles(site)] == ["pinning core", "pinning none"]
+
+
 def test_lines_of_before_are_read(site, results):
     """Their manifests had neither Slurm nor what measured."""
     new = ("slurm", "instruments", "channels")

@@ -14,7 +14,8 @@ class Manifest(NamedTuple):
 
     Slurm is one of them, for it starts and binds the ranks, and from release to release otherwise
     (22.05: srun no longer takes over --cpus-per-task); so are the instruments, each of which
-    measures something else. Which specimen of an instrument it was, the channel, is not."""
+    measures something else; and whether threads were pinned, but not to which CPUs. Which
+    specimen of an instrument it was, the channel, is not."""
 
     version: str = ""
     compiler: str = ""
@@ -24,6 +25,7 @@ class Manifest(NamedTuple):
     spack_hash: str = ""
     os_kernel: str = ""
     governor: str = ""
+    pinning: str = ""  # `core`, `NUMA node`, `none`
     slurm: str = ""
     instruments: str = ""  # `powercap/cpu nvml/gpu`
 

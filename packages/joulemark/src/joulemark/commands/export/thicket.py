@@ -23,7 +23,8 @@ metadata, by Adiak's names where it has one:
   application_name, variant, problem_size, threads, jobsize (ranks), numhosts, hostname, cluster
   (the node's name without its number), target, cpu, device, jobid, launchdate (Unix seconds),
   energy_source (measured or estimated), and the manifest: version, compiler, flags, libraries,
-  spack_spec, spack_hash, os_kernel, governor, slurm, instruments (which the joules come from).
+  spack_spec, spack_hash, os_kernel, governor, pinning (core, NUMA node, none), slurm, instruments
+  (which the joules come from).
   Thicket takes a text that reads as a number for one.
 
 examples:

@@ -16,9 +16,9 @@ A value far from its column's prefix has its own, with the unit: `37 mJ` in a co
 Under a row stand the spread of its repetitions (k=1) and the instrument's uncertainty (k=2), in
 percent. `-`: not known. `failed`: the result was wrong, so it has no performance. `~`: energy
 estimated by a model, not measured. Each variant, thread count, machine and manifest (version,
-compiler, flags, libraries, Spack's spec and hash, kernel, governor, Slurm, instruments) has its
-own table, and the title says by what the manifests differ. Job, node and date are part of the
-scatter: of several jobs each counts once, by the mean of its runs, and the interval is that
+compiler, flags, libraries, Spack's spec and hash, kernel, governor, pinning, Slurm, instruments)
+has its own table, and the title says by what the manifests differ. Job, node and date are part of
+the scatter: of several jobs each counts once, by the mean of its runs, and the interval is that
 between jobs.
 For mod2am a last line says what variant blas gains over plain.
 A ratio's error is at 95 %: the means' intervals by Student's t, and the instrument's, which drops
