@@ -292,10 +292,15 @@ void bk_unverified(struct bk_session *session) {
         session->status = BK_UNVERIFIED;
 }
 
+// Of the host; a device's are not the kernel's to place.
+static unsigned host_threads(const struct bk_case *what) {
+    return what->device == NULL ? what->threads : 1;
+}
+
 // Once a run.
 static void tell_of_floating(struct bk_session *session, const struct bk_case *what) {
     if (session->told_of_floating || session->pinning != BK_FLOATING ||
-        what->threads * ranks_of(session, what) == 1)
+        host_threads(what) * ranks_of(session, what) == 1)
         return;
     session->told_of_floating = true;
     static const char text[] =
@@ -310,7 +315,7 @@ void bk_report(struct bk_session *session, const struct bk_case *what,
                const struct bk_timing *timing, const struct bk_check *check) {
     // Nothing compared is nothing verified.
     bool verified = bk_team_maximum(!check->ok) == 0 && bk_team_sum((double)check->compared) > 0;
-    session->pinning = (enum bk_pinning)bk_team_maximum(bk_find_pinning(what->threads));
+    session->pinning = (enum bk_pinning)bk_team_maximum(bk_find_pinning(host_threads(what)));
     session->measured = true;
     if (!verified)
         bk_unverified(session);

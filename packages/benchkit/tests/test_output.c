@@ -112,7 +112,7 @@ TEST(the_manifest_tells_how_the_program_was_built_and_what_it_runs_on) {
 }
 
 // What a run of two results of so many threads says on standard error.
-static const char *said_of_threads(unsigned threads) {
+static const char *said_of_threads(unsigned threads, const char *device) {
     static char said[1024];
     struct bk_options options = {.cooked = test_path("cooked"), .raw = test_path("raw")};
     struct bk_session *session = bk_open(&test_program, &options);
@@ -120,6 +120,7 @@ static const char *said_of_threads(unsigned threads) {
         return "";
     struct bk_case what = one_case;
     what.threads = threads;
+    what.device = device;
     const struct test_capture capture = test_capture(STDERR_FILENO);
     for (int result = 0; result < 2; result++) {
         struct bk_timing timing = example();
@@ -135,8 +136,9 @@ TEST(threads_that_float_are_warned_of_once) {
                                   "memory: set OMP_PROC_BIND=close OMP_PLACES=cores; bind ranks, "
                                   "too (srun --cpu-bind=cores, mpirun --bind-to core)\n";
     const bool float_here = bk_find_pinning(2) == BK_FLOATING; // not on one core
-    expect_text(said_of_threads(1), "");
-    expect_text(said_of_threads(2), float_here ? test_text("test-bench: %s", warning) : "");
+    expect_text(said_of_threads(1, NULL), "");
+    expect_text(said_of_threads(100, "a GPU"), "", "its threads are its own");
+    expect_text(said_of_threads(2, NULL), float_here ? test_text("test-bench: %s", warning) : "");
     expect(!float_here || strstr(contents(test_path("raw")), test_text("# %s", warning)) != NULL);
     expect(!float_here || strstr(contents(test_path("cooked")), "\"pinning\":\"none\"") != NULL);
     cpu_set_t before, one;
@@ -145,7 +147,7 @@ TEST(threads_that_float_are_warned_of_once) {
     expect_equal(sched_getaffinity(0, sizeof before, &before), 0);
     expect_equal(sched_setaffinity(0, sizeof one, &one), 0);
     unlink(test_path("cooked"));
-    expect_text(said_of_threads(2), "");
+    expect_text(said_of_threads(2, NULL), "");
     expect_part(contents(test_path("cooked")), "\"pinning\":\"core\"");
     expect_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }

@@ -41,7 +41,6 @@ static double add_ranks(double value) {
 }
 
 // ---- Faces
-// -------------------------------------------------------------------------------------------------
 
 // Lanes of a face that are at the part's border: half of them, but for x, which no lanes share.
 static int border_lanes(int d) {
@@ -148,7 +147,6 @@ static void receive(struct qcd_run *run, struct qcd_field *field) {
 }
 
 // ---- Ranks
-// -------------------------------------------------------------------------------------------------
 
 static void free_ranks(struct ranks *ranks) {
     if (ranks == NULL)
