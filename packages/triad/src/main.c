@@ -16,14 +16,14 @@ static const struct bk_table tables[] = {
 
 static const struct bk_variant *const variants[] = {
 #ifdef TRIAD_STREAMING
-    &triad_serial_streaming.is,
+    &triad_serial_streaming,
 #ifdef BENCH_OPENMP
-    &triad_omp_streaming.is,
+    &triad_omp_streaming,
 #endif
 #endif
-    &triad_serial.is,
+    &triad_serial,
 #ifdef BENCH_OPENMP
-    &triad_omp.is,
+    &triad_omp,
 #endif
     NULL,
 };
@@ -71,15 +71,15 @@ static double bytes(const struct bk_run *run, uint64_t size) {
 // Measures, verifies and reports one placement. Its seconds, 0 if the result was wrong; negative
 // when memory is out.
 static double measure_placement(struct bk_run *run, enum triad_placement placement, uint64_t n) {
-    const struct triad_model *model = (const struct triad_model *)run->variant;
     const struct bk_case what = bk_describe(run, placement, n, 2 * (double)n, "flop");
     struct triad_work work = {.threads = run->threads};
-    if (!triad_allocate(&work.vectors, placement, (size_t)n, alignment(run), offset(run)))
+    if (!triad_allocate(&work.vectors, placement, (size_t)n, alignment(run), offset(run),
+                        run->threads))
         return -1;
-    model->first_touch(&work);
+    triad_fill(&work.vectors);
     struct bk_timing timing;
     double time_s = -1;
-    if (bk_measure(run->session, &what, model->is.kernel, &work, &timing)) {
+    if (bk_measure(run->session, &what, run->variant->kernel, &work, &timing)) {
         const struct bk_check right = triad_verify(&work.vectors);
         time_s = right.ok ? timing.time_s : 0;
         bk_finish(run, &what, &timing, &right);

@@ -32,14 +32,14 @@ struct triad_work {
 // Bytes of the block that triad_allocate takes. Alignment and offset are in bytes.
 double triad_bytes(enum triad_placement placement, uint64_t n, size_t alignment, size_t offset);
 
-// Places the vectors; alignment is a power of two, offset a multiple of a double's size. False when
-// memory is out. triad_free is right in either case.
+// Places the vectors, spread among threads; alignment is a power of two, offset a multiple of a
+// double's size. False when memory is out. triad_free is right in either case.
 bool triad_allocate(struct triad_vectors *vectors, enum triad_placement placement, size_t n,
-                    size_t alignment, size_t offset);
+                    size_t alignment, size_t offset, unsigned threads);
 void triad_free(struct triad_vectors *vectors);
 
-// Start values of elements [from, to): the same in every run, and NaN in A.
-void triad_fill(const struct triad_vectors *vectors, size_t from, size_t to);
+// Start values: the same in every run, and NaN in A.
+void triad_fill(const struct triad_vectors *vectors);
 
 // Compares every element of A with what it should be, to the last bit.
 struct bk_check triad_verify(const struct triad_vectors *vectors);
@@ -54,22 +54,10 @@ triad_loop_type triad_loop; // as anyone would write it
 triad_loop_type triad_loop_streaming; // with stores that go past the caches
 #endif
 
-// A programming model.
-struct triad_model {
-    struct bk_variant is; // its kernel works on a struct triad_work
-    // Writes the start values, each thread those of the elements that it works on later.
-    void (*first_touch)(const struct triad_work *work);
-};
-
-extern const struct triad_model triad_serial;
+// Programming models; their kernels work on a struct triad_work.
+extern const struct bk_variant triad_serial, triad_omp;
 #ifdef TRIAD_STREAMING
-extern const struct triad_model triad_serial_streaming;
-#endif
-#ifdef BENCH_OPENMP
-extern const struct triad_model triad_omp;
-#ifdef TRIAD_STREAMING
-extern const struct triad_model triad_omp_streaming;
-#endif
+extern const struct bk_variant triad_serial_streaming, triad_omp_streaming;
 #endif
 
 #endif

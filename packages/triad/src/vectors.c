@@ -20,7 +20,7 @@ double triad_bytes(enum triad_placement placement, uint64_t n, size_t alignment,
 }
 
 bool triad_allocate(struct triad_vectors *vectors, enum triad_placement placement, size_t n,
-                    size_t alignment, size_t offset) {
+                    size_t alignment, size_t offset, unsigned threads) {
     double bytes = triad_bytes(placement, n, alignment, offset);
     *vectors = (struct triad_vectors){.n = n};
     if (bytes >= (double)(SIZE_MAX / 2))
@@ -33,8 +33,10 @@ bool triad_allocate(struct triad_vectors *vectors, enum triad_placement placemen
     size_t step =
         (size_t)stride(placement, (double)n * sizeof(double), (double)alignment, (double)offset);
     double **const all[] = {&vectors->a, &vectors->b, &vectors->c, &vectors->d};
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         *all[i] = (double *)(void *)(first + i * step);
+        bk_spread(*all[i], n * sizeof(double), threads);
+    }
     return true;
 }
 
@@ -56,8 +58,8 @@ static double value_d(size_t i) {
     return (double)(i % 127) + 1;
 }
 
-void triad_fill(const struct triad_vectors *vectors, size_t from, size_t to) {
-    for (size_t i = from; i < to; i++) {
+void triad_fill(const struct triad_vectors *vectors) {
+    for (size_t i = 0; i < vectors->n; i++) {
         vectors->a[i] = (double)NAN;
         vectors->b[i] = value_b(i);
         vectors->c[i] = value_c(i);

@@ -9,16 +9,6 @@ static size_t part(size_t n, unsigned thread, unsigned threads) {
     return n / threads * thread + (thread < n % threads ? thread : n % threads);
 }
 
-static void first_touch(const struct triad_work *work) {
-    const unsigned threads = work->threads;
-#pragma omp parallel num_threads(threads)
-    {
-        unsigned thread = (unsigned)omp_get_thread_num(), team = (unsigned)omp_get_num_threads();
-        triad_fill(&work->vectors, part(work->vectors.n, thread, team),
-                   part(work->vectors.n, thread + 1, team));
-    }
-}
-
 static void repeat(const struct triad_work *work, uint64_t iterations, triad_loop_type *loop) {
     const struct triad_vectors *v = &work->vectors;
     const unsigned threads = work->threads;
@@ -36,18 +26,13 @@ static void run(void *context, uint64_t iterations) {
     repeat(context, iterations, triad_loop);
 }
 
-const struct triad_model triad_omp = {
-    .is = {.name = "omp", .threaded = true, .kernel = run},
-    .first_touch = first_touch,
-};
+const struct bk_variant triad_omp = {.name = "omp", .threaded = true, .kernel = run};
 
 #ifdef TRIAD_STREAMING
 static void run_streaming(void *context, uint64_t iterations) {
     repeat(context, iterations, triad_loop_streaming);
 }
 
-const struct triad_model triad_omp_streaming = {
-    .is = {.name = "omp-nt", .threaded = true, .kernel = run_streaming},
-    .first_touch = first_touch,
-};
+const struct bk_variant triad_omp_streaming = {
+    .name = "omp-nt", .threaded = true, .kernel = run_streaming};
 #endif
