@@ -44,10 +44,11 @@ struct hydro_run {
 // A programming model. What is NULL is not needed.
 struct hydro_model {
     struct bk_variant is;
-    double tolerance;  // to the serial model's values, relative; 0: equal to the last bit
-    double state_size; // bytes of memory that the state needs, over those of the grid
+    double tolerance; // to the serial model's values, relative; 0: equal to the last bit
     // Chooses this rank's part of grid->whole.
     void (*part)(struct hydro_grid *grid);
+    // Bytes of memory that a run needs besides its grid.
+    size_t (*own_bytes)(const struct hydro_grid *grid, unsigned threads);
     // Prepares to advance the state in run->grid. NULL, or what is wrong and how to mend it.
     const char *(*open)(struct hydro_run *run);
     void (*advance)(struct hydro_run *run, uint64_t steps);
@@ -81,7 +82,11 @@ extern const struct hydro_model hydro_c66x;
 // ---- Runs and initial states
 // ---------------------------------------------------------------------
 
-// Makes the grid of nx x ny cells of side dx, or this rank's part. False when memory is out.
+// The grid of nx x ny cells of side dx, or this rank's part, without its memory.
+struct hydro_grid hydro_lay_out(const struct hydro_model *model, ptrdiff_t nx, ptrdiff_t ny,
+                                double dx);
+
+// Makes that grid for a run. False when memory is out.
 // hydro_end is right in either case.
 bool hydro_begin(struct hydro_run *run, const struct hydro_model *model, ptrdiff_t nx, ptrdiff_t ny,
                  double dx, unsigned threads);
@@ -90,8 +95,8 @@ void hydro_end(struct hydro_run *run);
 // Bytes of a grid's memory.
 size_t hydro_grid_bytes(const struct hydro_grid *grid);
 
-// Bytes that a run on n x n cells needs in one rank.
-double hydro_bytes(const struct hydro_model *model, uint64_t n);
+// Bytes that a run on n x n cells and its checks need in this rank.
+double hydro_bytes(const struct hydro_model *model, uint64_t n, unsigned threads);
 
 // Hydro's test case 1: a gas at rest and one unit of energy in the cell of the lower left corner.
 void hydro_fill_blast(struct hydro_run *run);
@@ -110,12 +115,30 @@ void hydro_fill_sod(struct hydro_run *run, unsigned dimension);
 // Columns of a strip along y.
 #define HYDRO_STRIP 128
 
-// Fills the ghost cells on both sides of dimension 0 (x) or 1 (y) where there is a wall.
-void hydro_walls(const struct hydro_grid *grid, unsigned dimension);
+// HYDRO_GHOSTS layers of cells beside a piece, in variables and places as a grid's: (0, j) is the
+// first along x of row j, (i, 0) along y of column i.
+struct hydro_layers {
+    double *cells;
+    ptrdiff_t pitch;
+    ptrdiff_t plane;
+};
 
-// Advances rows [begin, end) along x, or columns [begin, end) along y, by dt.
-void hydro_sweep(const struct hydro_grid *grid, unsigned dimension, double dt, ptrdiff_t begin,
-                 ptrdiff_t end, double *scratch);
+// A piece of a sweep's work: cells from begin on and up to end, along x and y. A sweep writes where
+// it has read: what is before and after a piece along it, where others may be at work, is read from
+// copies; without (cells is NULL), from the grid.
+struct hydro_piece {
+    ptrdiff_t begin[2];
+    ptrdiff_t end[2];
+    struct hydro_layers before;
+    struct hydro_layers after;
+};
+
+// The whole grid.
+struct hydro_piece hydro_whole(const struct hydro_grid *grid);
+
+// Advances a piece along x (dimension 0) or y (1) by dt. Walls that it reaches are its own.
+void hydro_sweep(const struct hydro_grid *grid, unsigned dimension, double dt,
+                 const struct hydro_piece *piece, double *scratch);
 
 // The largest speed of a wave in rows [begin, end).
 double hydro_fastest(const struct hydro_grid *grid, ptrdiff_t begin, ptrdiff_t end);
@@ -126,6 +149,19 @@ double hydro_time_step(const struct hydro_run *run, double fastest);
 // Shares of `cells` cells in whole units, but for the last: number `index` of `count` begins where
 // this says, and ends where the next begins.
 ptrdiff_t hydro_share(ptrdiff_t cells, ptrdiff_t unit, unsigned index, unsigned count);
+
+// How a sweep is cut into pieces: so many ranges of columns, and of rows.
+struct hydro_cut {
+    ptrdiff_t columns;
+    ptrdiff_t rows;
+};
+
+// Rows along x; along y strips, and ranges of their rows where there are more threads than strips.
+struct hydro_cut hydro_cut(const struct hydro_grid *grid, unsigned dimension, unsigned threads);
+
+// Piece `index` of columns * rows, which are numbered along rows; without copies.
+struct hydro_piece hydro_cut_piece(const struct hydro_grid *grid, struct hydro_cut cut,
+                                   ptrdiff_t index);
 
 // ---- Checks
 // --------------------------------------------------------------------------------------

@@ -107,9 +107,10 @@ static const char *measure_blast(struct bk_run *run, uint64_t size, struct hydro
 static const char *measure(struct bk_run *run, uint64_t size) {
     const struct hydro_model *model = model_of(run);
     // The device has the state twice.
-    if (bk_device_full(run, size, 2 * hydro_bytes(model, size)))
+    const double bytes = hydro_bytes(model, size, run->threads);
+    if (bk_device_full(run, size, 2 * bytes))
         return NULL;
-    if (!bk_memory_suffices(run->benchmark->name, size, hydro_bytes(model, size)))
+    if (!bk_memory_suffices(run->benchmark->name, size, bytes))
         return BK_TOLD;
     if (bk_too_long(run, size, &growth))
         return NULL;

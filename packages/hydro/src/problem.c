@@ -12,22 +12,34 @@ static ptrdiff_t choose_pitch(ptrdiff_t nx) {
     return pitch % 64 == 0 ? pitch + BK_LINE : pitch;
 }
 
+static void set(const struct hydro_grid *grid, ptrdiff_t i, ptrdiff_t j, struct hydro_state state) {
+    double *cell = grid->cells + j * grid->pitch + i;
+    cell[0] = state.r;
+    cell[grid->plane] = state.u;
+    cell[2 * grid->plane] = state.v;
+    cell[3 * grid->plane] = state.p;
+}
+
 static void fill(const struct hydro_grid *grid, ptrdiff_t i, ptrdiff_t j, double density,
                  double energy) {
-    double *cell = grid->cells + j * grid->pitch + i;
-    cell[0] = density;
-    cell[grid->plane] = 0;
-    cell[2 * grid->plane] = 0;
-    cell[3 * grid->plane] = energy;
+    set(grid, i, j, (struct hydro_state){.r = density, .p = energy});
 }
 
 size_t hydro_grid_bytes(const struct hydro_grid *grid) {
     return (size_t)(HYDRO_VARIABLES * grid->plane + 2 * BK_LINE) * sizeof(double);
 }
 
+struct hydro_grid hydro_lay_out(const struct hydro_model *model, ptrdiff_t nx, ptrdiff_t ny,
+                                double dx) {
+    struct hydro_grid grid = {.whole = {nx, ny}, .nx = nx, .ny = ny, .dx = dx};
+    if (model->part != NULL)
+        model->part(&grid);
+    grid.pitch = choose_pitch(grid.nx);
+    grid.plane = grid.pitch * (grid.ny + 2 * HYDRO_GHOSTS) + BK_LINE;
+    return grid;
+}
+
 static bool allocate(struct hydro_grid *grid) {
-    grid->pitch = choose_pitch(grid->nx);
-    grid->plane = grid->pitch * (grid->ny + 2 * HYDRO_GHOSTS) + BK_LINE;
     grid->memory = bk_allocate(hydro_grid_bytes(grid));
     if (grid->memory == NULL)
         return false;
@@ -39,9 +51,7 @@ static bool allocate(struct hydro_grid *grid) {
 bool hydro_begin(struct hydro_run *run, const struct hydro_model *model, ptrdiff_t nx, ptrdiff_t ny,
                  double dx, unsigned threads) {
     *run = (struct hydro_run){.model = model, .threads = model->is.threaded ? threads : 1};
-    run->grid = (struct hydro_grid){.whole = {nx, ny}, .nx = nx, .ny = ny, .dx = dx};
-    if (model->part != NULL)
-        model->part(&run->grid);
+    run->grid = hydro_lay_out(model, nx, ny, dx);
     return allocate(&run->grid);
 }
 
@@ -51,23 +61,21 @@ void hydro_end(struct hydro_run *run) {
     run->grid.cells = NULL;
 }
 
-double hydro_bytes(const struct hydro_model *model, uint64_t n) {
-    double cells = ((double)n + 3 * BK_LINE) * ((double)n + 4);
-    unsigned ranks = model->is.mpi ? bk_ranks() : 1;
-    return (1 + model->state_size) * HYDRO_VARIABLES * sizeof(double) * cells / ranks;
+double hydro_bytes(const struct hydro_model *model, uint64_t n, unsigned threads) {
+    const struct hydro_grid grid = hydro_lay_out(model, (ptrdiff_t)n, (ptrdiff_t)n, 1);
+    size_t own = model->own_bytes == NULL ? 0 : model->own_bytes(&grid, threads);
+    return (double)(hydro_grid_bytes(&grid) + own);
 }
 
-ptrdiff_t hydro_share(ptrdiff_t cells, ptrdiff_t unit, unsigned index, unsigned count) {
-    ptrdiff_t units = (cells + unit - 1) / unit;
-    ptrdiff_t begin = unit * (units * (ptrdiff_t)index / (ptrdiff_t)count);
-    return HYDRO_MIN(begin, cells);
+static void restart(struct hydro_run *run) {
+    run->time = run->dt = 0;
+    run->steps = 0;
 }
 
 // Everywhere, ghost cells included.
 static void fill_all(struct hydro_run *run, double density, double energy) {
     const struct hydro_grid *grid = &run->grid;
-    run->time = run->dt = 0;
-    run->steps = 0;
+    restart(run);
     for (ptrdiff_t j = -HYDRO_GHOSTS; j < grid->ny + HYDRO_GHOSTS; j++)
         for (ptrdiff_t i = -HYDRO_GHOSTS; i < grid->nx + HYDRO_GHOSTS; i++)
             fill(grid, i, j, density, energy);

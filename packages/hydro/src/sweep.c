@@ -27,19 +27,11 @@ static inline void store_state(double *restrict to, ptrdiff_t lane, struct hydro
     to[P * STRIDE + lane] = state.p;
 }
 
-// A strip's place in the grid: pointers to the four variables of its first cell, with the momentum
-// across the faces second.
+// A strip's place: pointers to the four variables of its first cell, with the momentum across the
+// faces second.
 struct place {
     double *variable[HYDRO_VARIABLES];
 };
-
-static struct place find_place(const struct hydro_grid *grid, unsigned dimension, ptrdiff_t i,
-                               ptrdiff_t j) {
-    double *cell = grid->cells + j * grid->pitch + i;
-    ptrdiff_t across = dimension == 0 ? 1 : 2;
-    return (struct place){{cell, cell + across * grid->plane, cell + (3 - across) * grid->plane,
-                           cell + 3 * grid->plane}};
-}
 
 static void primitive_lanes(ptrdiff_t n, const struct place *place, double *restrict cells) {
     const double *restrict r = place->variable[0];
@@ -171,6 +163,67 @@ _Static_assert((3 * CELL_VALUES + 5 * STATE_VALUES) * STRIDE * sizeof(double) <=
                    HYDRO_SCRATCH_BYTES,
                "a strip fits the scratch memory");
 
+// Cells of a piece, or beside it, that lie together: [begin, end) along the sweep.
+struct part {
+    struct hydro_layers layers;
+    ptrdiff_t begin;
+    ptrdiff_t end;
+};
+
+// A sweep of a piece. What the grid has beside the piece is of the same part.
+struct sweep {
+    unsigned dimension;
+    double dtdx;
+    struct part parts[3]; // before the piece, its own, after it
+    struct strip strip;
+};
+
+static struct hydro_layers layers_of(const struct hydro_grid *grid, unsigned dimension,
+                                     ptrdiff_t begin) {
+    ptrdiff_t step = dimension == 0 ? 1 : grid->pitch;
+    return (struct hydro_layers){grid->cells + begin * step, grid->pitch, grid->plane};
+}
+
+static struct sweep make_sweep(const struct hydro_grid *grid, unsigned dimension, double dt,
+                               const struct hydro_piece *piece, double *scratch) {
+    const ptrdiff_t low = piece->begin[dimension] - HYDRO_GHOSTS;
+    const ptrdiff_t high = piece->end[dimension] + HYDRO_GHOSTS;
+    const ptrdiff_t begin = low + (piece->before.cells == NULL ? 0 : HYDRO_GHOSTS);
+    const ptrdiff_t end = high - (piece->after.cells == NULL ? 0 : HYDRO_GHOSTS);
+    return (struct sweep){dimension,
+                          dt / grid->dx,
+                          {{piece->before, low, begin},
+                           {layers_of(grid, dimension, begin), begin, end},
+                           {piece->after, end, high}},
+                          make_strip(scratch)};
+}
+
+// Of cell `along` the sweep in the row, or column, `across`.
+static struct place find_place(const struct sweep *sweep, ptrdiff_t along, ptrdiff_t across) {
+    const struct part *part = sweep->parts;
+    while (along >= part->end)
+        part++;
+    const struct hydro_layers *layers = &part->layers;
+    bool x = sweep->dimension == 0;
+    double *cell = layers->cells + (x ? across : along - part->begin) * layers->pitch +
+                   (x ? along - part->begin : across);
+    ptrdiff_t second = x ? 1 : 2;
+    return (struct place){{cell, cell + second * layers->plane, cell + (3 - second) * layers->plane,
+                           cell + 3 * layers->plane}};
+}
+
+// Along x: cells [first, first + n) of row j, of whatever part.
+static void primitive_row(const struct sweep *sweep, ptrdiff_t j, ptrdiff_t first, ptrdiff_t n,
+                          double *cells) {
+    for (const struct part *part = sweep->parts; part < sweep->parts + 3; part++) {
+        ptrdiff_t begin = HYDRO_MAX(first, part->begin), end = HYDRO_MIN(first + n, part->end);
+        if (begin >= end)
+            continue;
+        struct place place = find_place(sweep, begin, j);
+        primitive_lanes(end - begin, &place, cells + (begin - first));
+    }
+}
+
 // Lanes -2 and on of the cell arrays are the cells before the strip: already read, and since then
 // overwritten in the grid.
 static void keep_last_cells(ptrdiff_t n, double *cells) {
@@ -179,47 +232,46 @@ static void keep_last_cells(ptrdiff_t n, double *cells) {
             cells[k * STRIDE + i] = cells[k * STRIDE + i + n];
 }
 
-// Along x, row j. Lane i is cell (first + i): cells in lanes -2..n+1, traced ones in -1..n, flux i
-// at the face before cell i.
-static void sweep_row(const struct hydro_grid *grid, double dtdx, ptrdiff_t j,
-                      const struct strip *strip) {
+// Along x, cells [begin, end) of row j. Lane i is cell (first + i): cells in lanes -2..n+1, traced
+// ones in -1..n, flux i at the face before cell i.
+static void sweep_row(const struct sweep *sweep, ptrdiff_t j, ptrdiff_t begin, ptrdiff_t end) {
+    const struct strip *strip = &sweep->strip;
     double *cells = strip->cells[0], *low = strip->low, *high = strip->high[0];
-    double *flux = strip->flux[0];
-    struct place place = find_place(grid, 0, -2, j);
-    primitive_lanes(4, &place, cells - 2);
+    double *flux = strip->flux[0], dtdx = sweep->dtdx;
+    primitive_row(sweep, j, begin - 2, 4, cells - 2);
     // n cells have n + 1 faces.
-    for (ptrdiff_t first = 0; first < grid->nx; first += LANES - 1) {
-        ptrdiff_t n = HYDRO_MIN(grid->nx - first, LANES - 1);
-        place = find_place(grid, 0, first + 2, j);
-        primitive_lanes(n, &place, cells + 2);
+    for (ptrdiff_t first = begin; first < end; first += LANES - 1) {
+        ptrdiff_t n = HYDRO_MIN(end - first, LANES - 1);
+        primitive_row(sweep, j, first + 2, n, cells + 2);
         trace_lanes(n + 2, dtdx, cells - 2, cells - 1, cells, low - 1, high - 1);
         // Left of face i is the high face of cell i - 1: shifted, so that padding finds its place.
         flux_lanes(n + 1, high - 1, low, flux);
-        place = find_place(grid, 0, first, j);
+        struct place place = find_place(sweep, first, j);
         update_lanes(n, dtdx, &place, flux, flux + 1);
         keep_last_cells(n, cells);
     }
 }
 
-// Along y, columns [first, first + n). Row j's cells are known, then row j - 1 is traced, then the
-// faces below row j - 1 have their fluxes, then row j - 2 is updated.
-static void sweep_columns(const struct hydro_grid *grid, double dtdx, ptrdiff_t first, ptrdiff_t n,
-                          const struct strip *strip) {
+// Along y, rows [begin, end) of columns [first, first + n). Row j's cells are known, then row j - 1
+// is traced, then the faces below row j - 1 have their fluxes, then row j - 2 is updated.
+static void sweep_columns(const struct sweep *sweep, ptrdiff_t begin, ptrdiff_t end,
+                          ptrdiff_t first, ptrdiff_t n) {
+    const struct strip *strip = &sweep->strip;
     double *before = strip->cells[0], *here = strip->cells[1], *after = strip->cells[2];
     double *high = strip->high[0], *next_high = strip->high[1];
-    double *flux = strip->flux[0], *next_flux = strip->flux[1];
-    struct place place = find_place(grid, 1, first, -2);
+    double *flux = strip->flux[0], *next_flux = strip->flux[1], dtdx = sweep->dtdx;
+    struct place place = find_place(sweep, begin - 2, first);
     primitive_lanes(n, &place, before);
-    place = find_place(grid, 1, first, -1);
+    place = find_place(sweep, begin - 1, first);
     primitive_lanes(n, &place, here);
-    for (ptrdiff_t j = 0; j < grid->ny + 2; j++) {
-        place = find_place(grid, 1, first, j);
+    for (ptrdiff_t j = begin; j < end + 2; j++) {
+        place = find_place(sweep, j, first);
         primitive_lanes(n, &place, after);
         trace_lanes(n, dtdx, before, here, after, strip->low, next_high);
-        if (j > 0)
+        if (j > begin)
             flux_lanes(n, high, strip->low, next_flux);
-        if (j > 1) {
-            place = find_place(grid, 1, first, j - 2);
+        if (j > begin + 1) {
+            place = find_place(sweep, j - 2, first);
             update_lanes(n, dtdx, &place, flux, next_flux);
         }
         double *done = before;
@@ -229,22 +281,54 @@ static void sweep_columns(const struct hydro_grid *grid, double dtdx, ptrdiff_t 
     }
 }
 
-void hydro_sweep(const struct hydro_grid *grid, unsigned dimension, double dt, ptrdiff_t begin,
-                 ptrdiff_t end, double *scratch) {
-    struct strip strip = make_strip(scratch);
-    double dtdx = dt / grid->dx;
+// A wall mirrors the cells before it, here of rows or columns [begin, end); what moves across it
+// comes back.
+static void mirror(const struct hydro_grid *grid, unsigned dimension, ptrdiff_t ghost,
+                   ptrdiff_t source, ptrdiff_t begin, ptrdiff_t end) {
+    ptrdiff_t step = dimension == 0 ? grid->pitch : 1;
+    ptrdiff_t across = dimension == 0 ? 1 : grid->pitch;
+    for (ptrdiff_t v = 0; v < HYDRO_VARIABLES; v++) {
+        double sign = v == (ptrdiff_t)dimension + 1 ? -1 : 1;
+        double *to = grid->cells + v * grid->plane + ghost * across;
+        const double *from = grid->cells + v * grid->plane + source * across;
+        for (ptrdiff_t i = begin; i < end; i++)
+            to[i * step] = sign * from[i * step];
+    }
+}
+
+// Fills the ghost cells of a piece's rows, or columns, at the walls that it reaches.
+static void fill_walls(const struct hydro_grid *grid, unsigned dimension,
+                       const struct hydro_piece *piece) {
+    const ptrdiff_t first = grid->first[dimension], n = piece->end[dimension];
+    const ptrdiff_t begin = piece->begin[1 - dimension], end = piece->end[1 - dimension];
+    for (ptrdiff_t layer = 0; layer < HYDRO_GHOSTS; layer++) {
+        if (first + piece->begin[dimension] == 0)
+            mirror(grid, dimension, -1 - layer, layer, begin, end);
+        if (first + n == grid->whole[dimension])
+            mirror(grid, dimension, n + layer, n - 1 - layer, begin, end);
+    }
+}
+
+struct hydro_piece hydro_whole(const struct hydro_grid *grid) {
+    return (struct hydro_piece){.end = {grid->nx, grid->ny}};
+}
+
+void hydro_sweep(const struct hydro_grid *grid, unsigned dimension, double dt,
+                 const struct hydro_piece *piece, double *scratch) {
+    const ptrdiff_t *begin = piece->begin, *end = piece->end;
+    struct sweep sweep = make_sweep(grid, dimension, dt, piece, scratch);
+    fill_walls(grid, dimension, piece);
     if (dimension == 0)
-        for (ptrdiff_t j = begin; j < end; j++)
-            sweep_row(grid, dtdx, j, &strip);
+        for (ptrdiff_t j = begin[1]; j < end[1]; j++)
+            sweep_row(&sweep, j, begin[0], end[0]);
     else
-        for (ptrdiff_t i = begin; i < end; i += LANES)
-            sweep_columns(grid, dtdx, i, HYDRO_MIN(end - i, LANES), &strip);
+        for (ptrdiff_t i = begin[0]; i < end[0]; i += LANES)
+            sweep_columns(&sweep, begin[1], end[1], i, HYDRO_MIN(end[0] - i, LANES));
 }
 
 static double fastest_in_row(const struct hydro_grid *grid, ptrdiff_t j) {
-    struct place place = find_place(grid, 0, 0, j);
-    const double *restrict r = place.variable[0], *restrict u = place.variable[1];
-    const double *restrict v = place.variable[2], *restrict e = place.variable[3];
+    const double *restrict r = grid->cells + j * grid->pitch, *restrict u = r + grid->plane;
+    const double *restrict v = u + grid->plane, *restrict e = v + grid->plane;
     double fastest = 0;
     for (ptrdiff_t i = 0; i < grid->nx; i++) {
         double speed = hydro_speed(hydro_primitive((struct hydro_state){r[i], u[i], v[i], e[i]}));
@@ -265,29 +349,4 @@ double hydro_fastest(const struct hydro_grid *grid, ptrdiff_t begin, ptrdiff_t e
 double hydro_time_step(const struct hydro_run *run, double fastest) {
     double dt = HYDRO_COURANT * run->grid.dx / HYDRO_MAX(fastest, HYDRO_SMALL_C);
     return run->steps == 0 ? dt / 2 : dt;
-}
-
-// A wall mirrors the cells before it; what moves across it comes back.
-static void mirror(const struct hydro_grid *grid, unsigned dimension, ptrdiff_t ghost,
-                   ptrdiff_t source) {
-    ptrdiff_t step = dimension == 0 ? grid->pitch : 1;
-    ptrdiff_t across = dimension == 0 ? 1 : grid->pitch;
-    ptrdiff_t count = dimension == 0 ? grid->ny : grid->nx;
-    for (ptrdiff_t v = 0; v < HYDRO_VARIABLES; v++) {
-        double sign = v == (ptrdiff_t)dimension + 1 ? -1 : 1;
-        double *to = grid->cells + v * grid->plane + ghost * across;
-        const double *from = grid->cells + v * grid->plane + source * across;
-        for (ptrdiff_t i = 0; i < count; i++)
-            to[i * step] = sign * from[i * step];
-    }
-}
-
-void hydro_walls(const struct hydro_grid *grid, unsigned dimension) {
-    ptrdiff_t n = dimension == 0 ? grid->nx : grid->ny;
-    for (ptrdiff_t layer = 0; layer < HYDRO_GHOSTS; layer++) {
-        if (grid->first[dimension] == 0)
-            mirror(grid, dimension, -1 - layer, layer);
-        if (grid->first[dimension] + n == grid->whole[dimension])
-            mirror(grid, dimension, n + layer, n - 1 - layer);
-    }
 }

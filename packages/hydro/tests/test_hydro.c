@@ -7,6 +7,7 @@
 #include "hydro.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static const char *begin_blast(struct hydro_run *run, const struct hydro_model *model, ptrdiff_t n,
                                unsigned threads) {
@@ -135,6 +136,42 @@ static void wrong_models_are_found(void) {
     }
 }
 
+// Every piece is of one strip at most, and every cell is of one piece.
+static void pieces_cover(ptrdiff_t nx, ptrdiff_t ny, unsigned dimension, unsigned threads) {
+    const struct hydro_grid grid = {.nx = nx, .ny = ny};
+    const struct hydro_cut cut = hydro_cut(&grid, dimension, threads);
+    unsigned char *covered = calloc((size_t)(nx * ny), 1);
+    expect(covered != NULL);
+    ptrdiff_t once = 0;
+    for (ptrdiff_t index = 0; index < cut.columns * cut.rows; index++) {
+        const struct hydro_piece piece = hydro_cut_piece(&grid, cut, index);
+        expect(dimension == 0 || piece.end[0] - piece.begin[0] <= HYDRO_STRIP);
+        expect(piece.begin[0] % BK_LINE == 0 && piece.begin[0] < piece.end[0]);
+        for (ptrdiff_t j = piece.begin[1]; j < piece.end[1]; j++)
+            for (ptrdiff_t i = piece.begin[0]; i < piece.end[0]; i++)
+                once += ++covered[j * nx + i] == 1 ? 1 : -1;
+    }
+    expect_equal(once, nx * ny, "cells of one piece, of %td x %td", nx, ny);
+    free(covered);
+}
+
+static void pieces_are_enough(void) {
+    const struct hydro_grid grid = {.nx = 3500, .ny = 3500};
+    for (unsigned dimension = 0; dimension < 2; dimension++) {
+        for (unsigned threads = 1; threads <= 384; threads++) {
+            const struct hydro_cut cut = hydro_cut(&grid, dimension, threads);
+            expect(cut.columns * cut.rows >= 4 * (ptrdiff_t)threads, "%td x %td for %u threads",
+                   cut.columns, cut.rows, threads);
+        }
+        pieces_cover(3500, 3500, dimension, 192);
+        for (unsigned threads = 1; threads < 300; threads += 23) {
+            pieces_cover(300, 170, dimension, threads);
+            pieces_cover(131, 5, dimension, threads);
+            pieces_cover(1, 2, dimension, threads);
+        }
+    }
+}
+
 static void shares_cover(void) {
     for (unsigned count = 1; count < 10; count++)
         for (ptrdiff_t cells = 1; cells < 300; cells += 7) {
@@ -160,6 +197,7 @@ int main(int argc, char **argv) {
         a_long_run_is_right();
         exact_solutions_are_right();
         wrong_models_are_found();
+        pieces_are_enough();
         shares_cover();
     }
     return expect_result();

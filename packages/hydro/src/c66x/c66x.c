@@ -23,25 +23,19 @@ static void find_fastest(void *context, unsigned core, unsigned cores) {
                                         hydro_share(grid->ny, 1, core + 1, cores));
 }
 
-static void fill_walls(void *context, unsigned core, unsigned cores) {
-    const struct order *order = context;
-    (void)cores;
-    if (core == 0)
-        hydro_walls(&order->run->grid, order->dimension);
-}
-
 static void sweep_share(void *context, unsigned core, unsigned cores) {
     const struct order *order = context;
     const struct hydro_grid *grid = &order->run->grid;
-    ptrdiff_t n = order->dimension == 0 ? grid->ny : grid->nx;
-    ptrdiff_t unit = order->dimension == 0 ? 1 : BK_LINE;
-    hydro_sweep(grid, order->dimension, order->run->dt, hydro_share(n, unit, core, cores),
-                hydro_share(n, unit, core + 1, cores), scratch);
+    const unsigned across = 1 - order->dimension;
+    struct hydro_piece piece = hydro_whole(grid);
+    ptrdiff_t n = piece.end[across], unit = across == 1 ? 1 : BK_LINE;
+    piece.begin[across] = hydro_share(n, unit, core, cores);
+    piece.end[across] = hydro_share(n, unit, core + 1, cores);
+    hydro_sweep(grid, order->dimension, order->run->dt, &piece, scratch);
 }
 
 static void sweep(const struct hydro_run *run, unsigned dimension) {
     struct order order = {.run = run, .dimension = dimension};
-    bk_cores(fill_walls, &order, run->threads);
     bk_cores(sweep_share, &order, run->threads);
 }
 

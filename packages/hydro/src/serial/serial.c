@@ -1,15 +1,19 @@
 // The model of one thread. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "hydro.h"
 
+static size_t own_bytes(const struct hydro_grid *grid, unsigned threads) {
+    (void)grid, (void)threads;
+    return HYDRO_SCRATCH_BYTES;
+}
+
 static const char *open_serial(struct hydro_run *run) {
     run->own = bk_allocate(HYDRO_SCRATCH_BYTES);
     return run->own == NULL ? "out of memory: give smaller --sizes" : NULL;
 }
 
 static void sweep(struct hydro_run *run, unsigned dimension) {
-    const struct hydro_grid *grid = &run->grid;
-    hydro_walls(grid, dimension);
-    hydro_sweep(grid, dimension, run->dt, 0, dimension == 0 ? grid->ny : grid->nx, run->own);
+    const struct hydro_piece whole = hydro_whole(&run->grid);
+    hydro_sweep(&run->grid, dimension, run->dt, &whole, run->own);
 }
 
 // Even steps go along x, then y; odd ones along y, then x, with the same time step (Strang).
@@ -30,6 +34,7 @@ static void close_serial(struct hydro_run *run) {
 
 const struct hydro_model hydro_serial = {
     .is = {.name = "serial"},
+    .own_bytes = own_bytes,
     .open = open_serial,
     .advance = advance_serial,
     .close = close_serial,
