@@ -107,6 +107,11 @@ void hydro_fill_far_blast(struct hydro_run *run);
 // Sod's shock tube of length one along x (dimension 0) or y (1).
 void hydro_fill_sod(struct hydro_run *run, unsigned dimension);
 
+// A gas that differs and moves in every cell, the same again after each period; but in the far
+// corner it is the hottest. The periods are primes, which no strip, block or rank is a multiple of.
+enum { HYDRO_PERIOD_X = 37, HYDRO_PERIOD_Y = 31 };
+void hydro_fill_pattern(struct hydro_run *run);
+
 // ---- The scheme on a grid, shared by the models that run on a CPU
 // ---------------------------------
 
@@ -175,6 +180,13 @@ struct hydro_totals hydro_total(const struct hydro_run *run);
 // Mass and energy of a closed box are kept. Leaves the digest as it was.
 void hydro_check_conserved(struct bk_check *check, const struct hydro_totals *before,
                            const struct hydro_run *run);
+
+// A few steps from the pattern on the run's grid, whose state is lost, against the serial model:
+// every cell. NULL, or why it could not. Leaves the digest as it was.
+const char *hydro_check_steps(struct hydro_run *run, struct bk_check *check);
+
+// Bytes of memory that this check needs.
+size_t hydro_check_bytes(const struct hydro_grid *grid);
 
 // Small blasts in two corners against the serial model, Sod's tube and the blast against their
 // exact solutions. NULL, or why it could not. The digest is of the small blast's state.

@@ -74,15 +74,6 @@ static double try_size(struct bk_run *run, uint64_t size) {
 // Two repetitions, and two steps before them.
 static const struct bk_growth growth = {updates, try_size, 125, 4, "steps"};
 
-static void report(struct bk_run *run, const struct bk_case *what, const struct hydro_run *blast,
-                   const struct hydro_totals *before, struct bk_timing *timing) {
-    struct bk_check check = run->check;
-    hydro_check_conserved(&check, before, blast);
-    bk_note(run->session, "%s %llu: %llu steps to time %.17g", what->variant,
-            (unsigned long long)what->size, (unsigned long long)blast->steps, blast->time);
-    bk_finish(run, what, timing, &check);
-}
-
 // Measures, verifies and reports one size. NULL, or what is wrong.
 static const char *measure_blast(struct bk_run *run, uint64_t size, struct hydro_run *blast) {
     const struct hydro_model *model = model_of(run);
@@ -100,8 +91,16 @@ static const char *measure_blast(struct bk_run *run, uint64_t size, struct hydro
     model->close(blast);
     if (!measured)
         return "out of memory";
-    report(run, &what, blast, &before, &timing);
-    return NULL;
+    struct bk_check check = run->check;
+    hydro_check_conserved(&check, &before, blast);
+    bk_note(run->session, "%s %llu: %llu steps to time %.17g", what.variant,
+            (unsigned long long)size, (unsigned long long)blast->steps, blast->time);
+    trouble = hydro_check_steps(blast, &check);
+    if (trouble == NULL)
+        bk_finish(run, &what, &timing, &check);
+    else
+        bk_free_timing(&timing);
+    return trouble;
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {

@@ -64,7 +64,7 @@ void hydro_end(struct hydro_run *run) {
 double hydro_bytes(const struct hydro_model *model, uint64_t n, unsigned threads) {
     const struct hydro_grid grid = hydro_lay_out(model, (ptrdiff_t)n, (ptrdiff_t)n, 1);
     size_t own = model->own_bytes == NULL ? 0 : model->own_bytes(&grid, threads);
-    return (double)(hydro_grid_bytes(&grid) + own);
+    return (double)(hydro_grid_bytes(&grid) + own + hydro_check_bytes(&grid));
 }
 
 static void restart(struct hydro_run *run) {
@@ -107,4 +107,32 @@ void hydro_fill_sod(struct hydro_run *run, unsigned dimension) {
             if (x > 0.5)
                 fill(grid, i, j, 0.125, 0.1 * energy_per_pressure);
         }
+}
+
+// A number from 0 to 1 for each variable of a cell of the pattern.
+static double draw(ptrdiff_t i, ptrdiff_t j, unsigned variable) {
+    uint32_t bits = (uint32_t)((i * HYDRO_PERIOD_Y + j) * HYDRO_VARIABLES) + variable + 1;
+    bits *= UINT32_C(2654435769);
+    bits = (bits ^ bits >> 15) * UINT32_C(2246822519);
+    return (double)(bits ^ bits >> 13) * 0x1p-32;
+}
+
+// Of density, velocities and pressure.
+static struct hydro_state conserved(double r, double u, double v, double p) {
+    return (struct hydro_state){r, r * u, r * v, p / (HYDRO_GAMMA - 1) + 0.5 * r * (u * u + v * v)};
+}
+
+void hydro_fill_pattern(struct hydro_run *run) {
+    const struct hydro_grid *grid = &run->grid;
+    restart(run);
+    for (ptrdiff_t j = 0; j < grid->ny; j++)
+        for (ptrdiff_t i = 0; i < grid->nx; i++) {
+            ptrdiff_t x = (grid->first[0] + i) % HYDRO_PERIOD_X;
+            ptrdiff_t y = (grid->first[1] + j) % HYDRO_PERIOD_Y;
+            set(grid, i, j,
+                conserved(0.5 + draw(x, y, 0), draw(x, y, 1) - 0.5, draw(x, y, 2) - 0.5,
+                          0.5 + draw(x, y, 3)));
+        }
+    if (grid->first[0] + grid->nx == grid->whole[0] && grid->first[1] + grid->ny == grid->whole[1])
+        set(grid, grid->nx - 1, grid->ny - 1, conserved(0.5, -0.25, 0.125, 10));
 }

@@ -136,6 +136,84 @@ static void wrong_models_are_found(void) {
     }
 }
 
+// Steps that are wrong in one way each; only a wrong neighbour changes mass or energy.
+static enum fault {
+    RIGHT,
+    UNCHANGED,
+    SKIPPED_SWEEP,
+    STALE_STRIP,
+    SWAPPED_MOMENTA,
+    WRONG_NEIGHBOUR,
+    WRONG_TIME_STEP,
+    FAULTS
+} fault;
+
+// The lower rows come second, and take others for what the upper were before.
+static void sweep_beside_wrong_rows(struct hydro_run *run) {
+    const struct hydro_grid *grid = &run->grid;
+    struct hydro_piece low = hydro_whole(grid), high = low;
+    low.end[1] = high.begin[1] = grid->ny / 2;
+    low.after = (struct hydro_layers){grid->cells, grid->pitch, grid->plane};
+    hydro_sweep(grid, 1, run->dt, &high, run->own);
+    hydro_sweep(grid, 1, run->dt, &low, run->own);
+}
+
+static void swap_momenta(const struct hydro_grid *grid) {
+    for (ptrdiff_t j = 0; j < grid->ny; j++)
+        for (ptrdiff_t i = 0; i < grid->nx; i++) {
+            double *cell = grid->cells + j * grid->pitch + i, along_x = cell[grid->plane];
+            cell[grid->plane] = cell[2 * grid->plane];
+            cell[2 * grid->plane] = along_x;
+        }
+}
+
+static void sweep_wrongly(struct hydro_run *run, unsigned dimension) {
+    struct hydro_piece piece = hydro_whole(&run->grid);
+    const bool now = run->steps == 1 && dimension == 1;
+    if (fault == UNCHANGED || (fault == SKIPPED_SWEEP && now))
+        return;
+    if (fault == STALE_STRIP && now)
+        piece.begin[0] = HYDRO_STRIP;
+    if (fault == SWAPPED_MOMENTA && now)
+        swap_momenta(&run->grid);
+    if (fault == WRONG_NEIGHBOUR && now)
+        sweep_beside_wrong_rows(run);
+    else
+        hydro_sweep(&run->grid, dimension, run->dt, &piece, run->own);
+}
+
+static void advance_wrongly(struct hydro_run *run, uint64_t steps) {
+    for (uint64_t end = run->steps + steps; run->steps < end; run->steps++) {
+        unsigned first = run->steps % 2;
+        if (first == 0)
+            run->dt = hydro_time_step(
+                run, hydro_fastest(&run->grid, 0, run->grid.ny - (fault == WRONG_TIME_STEP)));
+        sweep_wrongly(run, first);
+        sweep_wrongly(run, 1 - first);
+        run->time += run->dt;
+    }
+}
+
+static struct bk_check check_steps(const struct hydro_model *model, ptrdiff_t nx, ptrdiff_t ny,
+                                   unsigned threads) {
+    struct bk_check check = BK_CHECK_START;
+    struct hydro_run run;
+    expect(hydro_begin(&run, model, nx, ny, 0.05, threads));
+    expect(hydro_check_steps(&run, &check) == NULL, "%s", model->is.name);
+    expect_equal(check.compared, (uint64_t)(4 * nx * ny + 1), "every cell");
+    hydro_end(&run);
+    return check;
+}
+
+static void wrong_steps_are_found(void) {
+    struct hydro_model model = hydro_serial;
+    model.advance = advance_wrongly;
+    for (fault = RIGHT; fault < FAULTS; fault++) {
+        expect_equal(check_steps(&model, 300, 170, 1).ok, fault == RIGHT, "fault %d", (int)fault);
+        expect_equal(check_steps(&model, 35, 35, 1).ok, fault == RIGHT, "fault %d", (int)fault);
+    }
+}
+
 // Every piece is of one strip at most, and every cell is of one piece.
 static void pieces_cover(ptrdiff_t nx, ptrdiff_t ny, unsigned dimension, unsigned threads) {
     const struct hydro_grid grid = {.nx = nx, .ny = ny};
@@ -172,6 +250,14 @@ static void pieces_are_enough(void) {
     }
 }
 
+// As many threads as a large node has.
+static void many_threads_are_right(void) {
+#ifdef BENCH_OPENMP
+    expect(check_steps(&hydro_omp, 600, 400, 192).ok, "192 threads");
+    expect(check_steps(&hydro_omp, 300, 170, 7).ok, "7 threads");
+#endif
+}
+
 static void shares_cover(void) {
     for (unsigned count = 1; count < 10; count++)
         for (ptrdiff_t cells = 1; cells < 300; cells += 7) {
@@ -187,6 +273,7 @@ static void variant_is_right(const struct bk_variant *is) {
     const struct hydro_model *model = (const struct hydro_model *)is;
     model_is_right(model);
     box_is_closed(model);
+    expect(check_steps(model, 140, 93, 3).ok, "%s, a few steps everywhere", is->name);
 }
 
 int main(int argc, char **argv) {
@@ -197,7 +284,9 @@ int main(int argc, char **argv) {
         a_long_run_is_right();
         exact_solutions_are_right();
         wrong_models_are_found();
+        wrong_steps_are_found();
         pieces_are_enough();
+        many_threads_are_right();
         shares_cover();
     }
     return expect_result();
