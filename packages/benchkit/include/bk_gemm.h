@@ -161,6 +161,36 @@ static inline enum bk_gemm_mode bk_gemm_mode_at(size_t k, enum bk_gemm_mode mode
     return k > 0 && mode == BK_GEMM_SET ? BK_GEMM_ADD : mode;
 }
 
+/* What one thread multiplies at a time where many share C: at most rows x columns, whole tiles. */
+struct bk_gemm_piece {
+    size_t rows, columns;
+};
+
+static inline size_t bk_gemm_parts(size_t whole, size_t part) {
+    return (whole + part - 1) / part;
+}
+
+/* Pieces of C (m x n). */
+static inline size_t bk_gemm_count(size_t m, size_t n, struct bk_gemm_piece piece) {
+    return bk_gemm_parts(m, piece.rows) * bk_gemm_parts(n, piece.columns);
+}
+
+/* As large as the caches like, but four for each thread where C has so many tiles. */
+static inline struct bk_gemm_piece bk_gemm_share(size_t m, size_t n, unsigned threads) {
+    size_t high = bk_gemm_parts(bk_gemm_min(BK_GEMM_MC, m), BK_GEMM_MR);
+    size_t wide = bk_gemm_parts(bk_gemm_min(BK_GEMM_NC, n), BK_GEMM_NR);
+    struct bk_gemm_piece piece;
+    for (;;) {
+        piece = (struct bk_gemm_piece){high * BK_GEMM_MR, wide * BK_GEMM_NR};
+        if (bk_gemm_count(m, n, piece) >= (size_t)4 * threads || high * wide == 1)
+            return piece;
+        if (wide >= high)
+            wide = (wide + 1) / 2;
+        else
+            high = (high + 1) / 2;
+    }
+}
+
 /* C (m x n) by mode from A (m x k) and B (k x n), by one thread. `space` holds BK_GEMM_A_DOUBLES +
  * BK_GEMM_B_DOUBLES, aligned to 64 bytes. */
 static inline void bk_gemm(size_t m, size_t n, size_t k, struct bk_gemm_in a, struct bk_gemm_in b,

@@ -1,13 +1,15 @@
 // Every variant's product passes both checks, and the checks see a single wrong element.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_expect.h"
+#include "bk_gemm.h"
 #include "bk_test.h"
 #include "mod2am.h"
 
 #include <math.h>
 
 static struct mod2am_work new_work(const struct mod2am_variant *variant, size_t n) {
-    struct mod2am_work work = {.threads = 3};
+    // As many threads as a large node has, where the pieces are smallest.
+    struct mod2am_work work = {.threads = n % 10 == 0 ? 192 : 3};
     expect(mod2am_allocate(&work, variant, n), "n=%zu", n);
     mod2am_fill(&work);
     return work;
@@ -42,6 +44,15 @@ static void products_are_right(const struct bk_variant *is) {
     }
     struct bk_check exact = mod2am_verify_exactly(variant, 3);
     expect(exact.ok && exact.compared == 67 * 67, "%s", is->name);
+}
+
+// blocked-omp's loops go by this: four pieces a thread on a large node, the cache's on a small one.
+static void threads_have_work(void) {
+    for (size_t n = 1000; n <= 20000; n *= 2)
+        expect(bk_gemm_count(n, n, bk_gemm_share(n, n, 192)) >= 4 * 192, "n=%zu", n);
+    const struct bk_gemm_piece few = bk_gemm_share(2000, 2000, 2);
+    expect(few.rows == BK_GEMM_MC && bk_gemm_count(2000, 2000, few) < 20, "%zu x %zu", few.rows,
+           few.columns);
 }
 
 static void one_wrong_element_is_found(void) {
@@ -105,6 +116,7 @@ int main(int argc, char **argv) {
     (void)argc;
     if (bk_try_variants(mod2am_variants, argv[1], products_are_right) == BK_TEST_SKIPPED)
         return BK_TEST_SKIPPED;
+    threads_have_work();
     one_wrong_element_is_found();
     wrong_kernels_are_found();
     return expect_result();
