@@ -31,23 +31,45 @@ struct lu_products {
 // Our own, on bk_gemm.h.
 extern const struct lu_products lu_own;
 
+// A piece of some work.
+typedef void lu_work(const void *context, size_t piece, double *space);
+
+// Those who share work: one thread, or all of a parallel region.
+struct lu_team {
+    const struct lu_products *products;
+    unsigned threads;
+    double *space; // of the first thread; the others' follow
+    // Does all `pieces` of the work, in any order or at once, each with its thread's space.
+    void (*share)(const struct lu_team *team, size_t pieces, lu_work *work, const void *context);
+};
+
 // Columns in the panel that begins at column k.
 size_t lu_width(const struct lu *lu, size_t k);
 
-// Factors the panel that begins at column k. A column of zeros leaves infinities: no error.
-void lu_factor(const struct lu *lu, const struct lu_products *products, size_t k, double *space);
+// Factors the panel that begins at column k; `space` is the calling thread's. A column of zeros
+// leaves infinities: no error.
+void lu_factor(const struct lu *lu, const struct lu_team *team, size_t k, double *space);
 
-// Brings the columns first..last-1 up to date with the factored panel that begins at column k.
+// Brings the columns first..last-1 up to date with the factored panel that begins at column k: at
+// first its own rows, then those below, one of `pieces` at a time, which do not depend on another.
+void lu_triangle(const struct lu *lu, const struct lu_products *products, size_t k, size_t first,
+                 size_t last, double *space);
 void lu_update(const struct lu *lu, const struct lu_products *products, size_t k, size_t first,
-               size_t last, double *space);
+               size_t last, size_t piece, size_t pieces, double *space);
+
+// Blocks of nb columns right of the panel that begins at column k, and the pieces of rows that each
+// is updated in: together four for each thread, unless rows were too few for that.
+size_t lu_blocks(const struct lu *lu, size_t k);
+size_t lu_pieces(const struct lu *lu, size_t k, unsigned threads);
 
 // x of U x = y, where y is what became of the right-hand side.
-void lu_substitute(const struct lu *lu, double *x);
+void lu_substitute(const struct lu *lu, const struct lu_team *team, double *x);
 
-// Factors the whole: by one thread; by OpenMP tasks, `space` having room for each thread.
-void lu_serial(const struct lu *lu, const struct lu_products *products, double *space);
+// Factors the whole and solves for x: by one thread; by OpenMP tasks, `space` having room for each
+// thread.
+void lu_serial(const struct lu *lu, const struct lu_products *products, double *space, double *x);
 void lu_tasks(const struct lu *lu, const struct lu_products *products, unsigned threads,
-              double *space);
+              double *space, double *x);
 
 // The next system of a work.
 struct lu lu_next(struct linpack_work *work);

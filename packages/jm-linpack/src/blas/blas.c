@@ -32,22 +32,21 @@ static bool begin(struct linpack_work *work) {
     return lu_allocate_space(work, &products, work->threads);
 }
 
-static void factor(const struct lu *lu, const struct linpack_work *work) {
+static void solve_one(const struct lu *lu, const struct linpack_work *work) {
 #ifdef BENCH_OPENMP
     if (work->threads > 1) {
-        lu_tasks(lu, &products, work->threads, work->space);
+        lu_tasks(lu, &products, work->threads, work->space, work->x);
         return;
     }
 #endif
-    lu_serial(lu, &products, work->space);
+    lu_serial(lu, &products, work->space, work->x);
 }
 
 static void solve(void *context, uint64_t iterations) {
     struct linpack_work *work = context;
     for (uint64_t iteration = 0; iteration < iterations; iteration++) {
         const struct lu lu = lu_next(work);
-        factor(&lu, work);
-        lu_substitute(&lu, work->x);
+        solve_one(&lu, work);
     }
 }
 

@@ -27,8 +27,7 @@ static void solve(void *context, uint64_t iterations) {
     struct linpack_work *work = context;
     for (uint64_t iteration = 0; iteration < iterations; iteration++) {
         const struct lu lu = lu_next(work);
-        lu_serial(&lu, &products, NULL);
-        lu_substitute(&lu, work->x);
+        lu_serial(&lu, &products, NULL, work->x);
     }
 }
 

@@ -10,8 +10,7 @@ static void solve(void *context, uint64_t iterations) {
     struct linpack_work *work = context;
     for (uint64_t iteration = 0; iteration < iterations; iteration++) {
         const struct lu lu = lu_next(work);
-        lu_tasks(&lu, &lu_own, work->threads, work->space);
-        lu_substitute(&lu, work->x);
+        lu_tasks(&lu, &lu_own, work->threads, work->space, work->x);
     }
 }
 
