@@ -4,6 +4,7 @@
 #include "bk_expect.h"
 #include "bk_test.h"
 #include "packed.h"
+#include "rows.h"
 
 #include <math.h>
 
@@ -37,7 +38,10 @@ static void products_are_right(const struct bk_variant *is) {
         expect(check.ok && check.compared == cases[i].n, "%s, n=%zu", is->name, cases[i].n);
         mod2as_free(&work);
     }
-    for (unsigned threads = 1; threads <= 4; threads++) {
+    // More of them than rows, too.
+    static const unsigned threads_of[] = {1, 2, 3, 4, 192};
+    for (size_t i = 0; i < sizeof threads_of / sizeof threads_of[0]; i++) {
+        const unsigned threads = threads_of[i];
         bool enough_memory;
         struct bk_check exact = mod2as_verify_exactly(variant, threads, &enough_memory);
         expect(enough_memory && exact.ok && exact.compared == 131, "exact case, threads=%u",
@@ -102,6 +106,20 @@ static void matrices_are_as_asked(void) {
     mod2as_free(&full);
 }
 
+// On a large node each thread has its part, and none much more than the others.
+static void parts_are_even(void) {
+    const size_t n = 2000, parts = 192;
+    struct mod2as_work work = new_work(n, 7.5);
+    const struct csr *matrix = &work.matrix;
+    for (size_t part = 0; part < parts; part++) {
+        const size_t numbers = matrix->starts[part_row(matrix, part + 1, parts)] -
+                               matrix->starts[part_row(matrix, part, parts)];
+        expect(numbers * parts < matrix->count * 5 / 4 && numbers * parts > matrix->count * 3 / 4,
+               "part=%zu, numbers=%zu", part, numbers);
+    }
+    mod2as_free(&work);
+}
+
 static void errors_are_found(void) {
     const size_t n = 500;
     struct mod2as_work work = new_work(n, 5);
@@ -161,6 +179,7 @@ int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (strcmp(what, "matrix") == 0) {
         matrices_are_as_asked();
+        parts_are_even();
     } else if (strcmp(what, "packed") == 0) {
         packed_rows_are_right();
     } else if (strcmp(what, "checks") == 0) {
