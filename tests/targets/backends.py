@@ -116,11 +116,14 @@ def build_benchkit(folder: Path) -> None:
     build(PACKAGES / "benchkit", folder)
 
 
-def measured(program: Path, folder: Path, *options: str) -> tuple[str, list[dict]]:
+def measured(
+    program: Path, folder: Path, *options: str, runner: Sequence[str] = ()
+) -> tuple[str, list[dict]]:
     """What it said, and its cooked lines; Failed where it did not succeed."""
     cooked = folder / f"{program.name}.cooked.jsonl"
     cooked.unlink(missing_ok=True)
-    said = must(program, *options, "--cooked", cooked, "--raw", folder / f"{program.name}.raw.txt")
+    words = (*runner, program, *options)
+    said = must(*words, "--cooked", cooked, "--raw", folder / f"{program.name}.raw.txt")
     lines = cooked.read_text().splitlines() if cooked.exists() else []
     return said, [json.loads(line) for line in lines]
 

@@ -6,10 +6,12 @@
  * apart as in BLIS (ACM TOMS 41, 2015): panels of B and blocks of A are packed into the order in
  * which they are read, and a tile of C stays in registers while a row of one and a column of the
  * other stream by. The tile is written with GCC's vector extensions, in the widest vectors that the
- * compiler's target has; -ffp-contract=fast makes its products fused.
+ * compiler's target has; -ffp-contract=fast makes its products fused. Where it has SVE, whose
+ * vectors are as long as the machine's, see bk_gemm_sve.h.
  *
  * An element of C is summed over k in order, BK_GEMM_KC terms at a time, whatever the vectors: with
- * -ffp-contract=off the result is the same to the last bit on every machine.
+ * -ffp-contract=off, and BK_GEMM_UNFUSED defined before inclusion (SVE's products are always
+ * fused), the result is the same to the last bit on every machine.
  */
 #ifndef BK_GEMM_H
 #define BK_GEMM_H
@@ -17,7 +19,11 @@
 #include <stddef.h>
 
 /* The tile: BK_GEMM_MR rows by BK_GEMM_NV vectors. It fills the registers, but for the operands. */
-#if defined __AVX512F__
+#if defined __ARM_FEATURE_SVE && !defined BK_GEMM_UNFUSED
+#include <arm_sve.h>
+#define BK_GEMM_SCALABLE
+enum { BK_GEMM_MR = 10, BK_GEMM_NV = 2 };
+#elif defined __AVX512F__
 typedef double bk_gemm_vector __attribute__((vector_size(64)));
 enum { BK_GEMM_MR = 12, BK_GEMM_NV = 2 };
 #elif defined __AVX__
@@ -33,8 +39,6 @@ enum { BK_GEMM_MR = 4, BK_GEMM_NV = 2 };
 typedef double bk_gemm_vector;
 enum { BK_GEMM_MR = 4, BK_GEMM_NV = 2 };
 #endif
-/* In memory that is aligned as doubles are. */
-typedef bk_gemm_vector bk_gemm_unaligned __attribute__((aligned(8), may_alias));
 
 /* Blocks: a panel of B (KC x NR) should fit the level 1 cache, a block of A (MC x KC) level 2, a
  * panel of B (KC x NC) level 3. Defined before inclusion for memories that are smaller. */
@@ -43,14 +47,22 @@ typedef bk_gemm_vector bk_gemm_unaligned __attribute__((aligned(8), may_alias));
 enum { BK_GEMM_MC = 240, BK_GEMM_KC = 384, BK_GEMM_NC = 4096 };
 #endif
 enum {
-    BK_GEMM_LANES = sizeof(bk_gemm_vector) / sizeof(double),
-    BK_GEMM_NR = BK_GEMM_NV * BK_GEMM_LANES,
     /* Doubles of a packed block of A, and of a packed panel of B; aligned to 64 bytes. */
     BK_GEMM_A_DOUBLES = BK_GEMM_MC * BK_GEMM_KC,
     BK_GEMM_B_DOUBLES = BK_GEMM_KC * BK_GEMM_NC,
 };
 _Static_assert(BK_GEMM_MC % BK_GEMM_MR == 0, "MC must be a multiple of the tile's rows");
+
+/* The tile's columns; NC is a multiple of them. */
+#ifdef BK_GEMM_SCALABLE
+#define BK_GEMM_NR (BK_GEMM_NV * svcntd()) /* a power of two, as SVE's lengths are */
+#else
+enum {
+    BK_GEMM_LANES = sizeof(bk_gemm_vector) / sizeof(double),
+    BK_GEMM_NR = BK_GEMM_NV * BK_GEMM_LANES,
+};
 _Static_assert(BK_GEMM_NC % BK_GEMM_NR == 0, "NC must be a multiple of the tile's columns");
+#endif
 
 /* What becomes of C: C = AB, C = C + AB, C = C - AB. */
 enum bk_gemm_mode { BK_GEMM_SET, BK_GEMM_ADD, BK_GEMM_SUBTRACT };
@@ -98,6 +110,12 @@ static inline void bk_gemm_pack_a(struct bk_gemm_in a, size_t i, size_t k, size_
         }
 }
 
+#ifdef BK_GEMM_SCALABLE
+#include "bk_gemm_sve.h"
+#else
+/* In memory that is aligned as doubles are. */
+typedef bk_gemm_vector bk_gemm_unaligned __attribute__((aligned(8), may_alias));
+
 static inline void bk_gemm_store(bk_gemm_unaligned *c, bk_gemm_vector sum, enum bk_gemm_mode mode) {
     if (mode == BK_GEMM_SET)
         *c = sum;
@@ -140,6 +158,7 @@ static inline void bk_gemm_edge(size_t kc, const double *a, const double *b, dou
             *to = mode == BK_GEMM_SET ? sum : mode == BK_GEMM_ADD ? *to + sum : *to - sum;
         }
 }
+#endif
 
 /* mc x nc of C, at c, from a packed block of A (mc x kc) and a packed panel of B (kc x nc). */
 static inline void bk_gemm_block(size_t mc, size_t nc, size_t kc, const double *a, const double *b,

@@ -15,6 +15,7 @@
 /* 64 KiB of level 2's 256 that are not cache, and 1 MiB of MSMC's 4. */
 #define BK_GEMM_BLOCKS
 enum { BK_GEMM_MC = 48, BK_GEMM_KC = 160, BK_GEMM_NC = 768 };
+#define BK_GEMM_UNFUSED
 #include "bk_gemm.h"
 
 static double bk_gemm_fast[BK_GEMM_A_DOUBLES] BK_FAST __attribute__((aligned(64)));

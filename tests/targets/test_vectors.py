@@ -1,0 +1,59 @@
+"""Vectors as wide as the machine's: ARM's SVE, run by qemu-user at three lengths."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.targets import backends
+
+#: benchmarks, the function that has their vectors, and what is run
+SVE = {
+    "mod2am": ("bk_gemm_edge", ("--variant", "blocked")),
+}
+SVE_BITS = (128, 256, 512)
+
+HOST_ALONE = [f"-DBENCH_{name}=OFF" for name in ("BLAS", "CUDA", "FFTW", "MPI", "OPENCL")]
+TRIPLE = "aarch64-linux-gnu"
+
+
+@pytest.fixture(scope="module")
+def sve() -> Path:
+    cross = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64"]
+    cross += [f"-DCMAKE_C_COMPILER={TRIPLE}-gcc", "-DCMAKE_C_FLAGS=-march=armv8.2-a+sve"]
+    return built("sve", SVE, *cross)
+
+
+def built(name: str, benchmarks: dict, *options: str) -> Path:
+    """The folder of the programs, which are compiled again only where they have changed."""
+    folder = backends.kept(name)
+    for benchmark in ("benchkit", *benchmarks):
+        backends.build(backends.PACKAGES / benchmark, folder, *options, *HOST_ALONE)
+    return folder / "prefix" / "bin"
+
+
+def code(objdump: str, program: Path, function: str) -> str:
+    """The instructions of all functions of that name."""
+    said = backends.must(objdump, "--disassemble", "--no-show-raw-insn", program)
+    found = re.findall(rf"^[0-9a-f]+ <{function}>:\n((?:.+\n)+)", said, re.MULTILINE)
+    assert found, function
+    return "".join(found)
+
+
+@pytest.mark.parametrize("benchmark", SVE)
+def test_sve_is_used(sve, benchmark):
+    function, _ = SVE[benchmark]
+    assert re.search(r"\tfc?mla\tz\d+\.d", code(f"{TRIPLE}-objdump", sve / benchmark, function))
+
+
+@pytest.mark.parametrize("bits", SVE_BITS)
+@pytest.mark.parametrize("benchmark", SVE)
+def test_sve_of_each_length_is_verified(sve, tmp_path, benchmark, bits):
+    qemu = ("qemu-aarch64", "-L", f"/usr/{TRIPLE}", "-cpu", f"max,sve-max-vq={bits // 128}")
+    _, options = SVE[benchmark]
+    _, lines = backends.measured(sve / benchmark, tmp_path, "--quick", *options, runner=qemu)
+    assert lines and all(line["verified"] for line in lines)
