@@ -45,7 +45,7 @@ AS_USER = (
     "--deselect=tests/e2e/test_regions.py::test_another_user_may_not_touch_accounts",  # root's
 )
 
-C_FILES = ("*.c", "*.h", "*.cpp", "*.cu", "*.cuh")
+C_FILES = ("*.c", "*.h", "*.cpp", "*.cu", "*.cuh", "*.hip")
 #: they take Spack's lock in turn, and `environments` the compiler that `cuda` has fetched
 BY_SPACK = {"test_arm", "test_cuda", "test_environments"}
 DSP = "test_c66x"  # builds a compiler on a new machine: the longest, so begun early

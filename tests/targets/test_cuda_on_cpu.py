@@ -1,4 +1,4 @@
-"""Every benchmark's CUDA backend runs on an emulation of a GPU, which finds its errors."""
+"""Every benchmark's CUDA and HIP backends run on an emulation of a GPU that finds their errors."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -15,6 +15,7 @@ from tests.targets.cuda_on_cpu import launches
 
 HERE = Path(__file__).resolve().parent / "cuda_on_cpu"
 BENCHMARKS = {source.name: source for source in backends.having("cuda")}
+HIP = [source.name for source in backends.having("hip")]
 DEVICE = "no GPU: CUDA emulated on a CPU"
 FOUND = 86  # exit status of an emulated program with an error
 
@@ -62,18 +63,22 @@ def emulation(folder) -> Path:
 
 @pytest.fixture(scope="module")
 def built(folder, emulation):
-    """Builds a benchmark with its CUDA backend; returns its program."""
-    backends.build_benchkit(folder)
+    """Builds a benchmark with its CUDA backend, or HIP's; returns its program."""
 
-    def build(name: str) -> Path:
-        options = ["-DBENCH_CUDA=ON", f"-DCUDA_ON_CPU={emulation}"]
+    def build(name: str, backend: str = "cuda") -> Path:
+        made = folder if backend == "cuda" else folder / backend
+        if made not in ready:
+            backends.build_benchkit(made)
+            ready.add(made)
+        options = [f"-DBENCH_{backend.upper()}=ON", f"-DCUDA_ON_CPU={emulation}"]
         options += [f"-DCMAKE_PROJECT_INCLUDE={HERE / 'benchmark.cmake'}"]
         options += [f"-DBENCH_{backend}=OFF" for backend in ELSEWHERE]
         options += [f"-DBENCH_MPI={'ON' if name == 'jm-stream' else 'OFF'}"]
-        said = backends.build(BENCHMARKS[name], folder, *options)
+        said = backends.build(BENCHMARKS[name], made, *options)
         assert not re.findall(r".*warning[ :#].*", said)
-        return folder / "prefix" / "bin" / name
+        return made / "prefix" / "bin" / name
 
+    ready = set()
     return build
 
 
@@ -87,6 +92,17 @@ def test_it_verifies_and_has_no_error(built, name, tmp_path, monkeypatch):
     assert {line["device"] for line in lines} == {DEVICE}
     assert all(line["verified"] for line in lines)
     assert {line["variant"] for line in lines} == VARIANTS.get(name, {"cuda"})
+
+
+@pytest.mark.parametrize("name", HIP)
+def test_it_verifies_with_wavefronts_of_64(built, name, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    options = ["--quick", "--variant", "all", *OPTIONS.get(name, [])]
+    _, lines = backends.measured(built(name, "hip"), tmp_path, *options)
+    lines = backends.on_device(lines)
+    assert all(line["verified"] for line in lines)
+    own = {"hip", "hip-peer"} if name == "jm-stream" else {"hip"}
+    assert {line["variant"] for line in lines} == own
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

@@ -15,6 +15,9 @@
 # definitions: BENCH_OPENMP and so on. NEEDS adds to what a backend needs: mpi=ScaLAPACK,
 # mpi=FFTW_MPI, or a library of CUDA's: cuda=cublas.
 #
+# src/hip names what HIP compiles of src/cuda: one or the other is built, and BENCH_GPU is its name, also
+# as a compile definition.
+#
 # Only a backend's own files see its headers and get its flags: serial code stays serial. A
 # benchmark's own flags go into the property COMPILE_OPTIONS of its files.
 
@@ -22,7 +25,7 @@ set(BENCHKIT_FILES ${CMAKE_CURRENT_LIST_DIR})
 
 # folder=option=packages; bare-metal targets have the first two only
 set(bench_backends serial= c66x=C66X omp=OPENMP=OpenMP mpi=MPI=MPI blas=BLAS=CBLAS
-                   fftw=FFTW=FFTW cuda=CUDA opencl=OPENCL=OpenCL)
+                   fftw=FFTW=FFTW cuda=CUDA hip=HIP opencl=OPENCL=OpenCL)
 
 macro(benchkit_benchmark)
   include(GNUInstallDirs)
@@ -40,6 +43,9 @@ macro(benchkit_benchmark)
     set(CMAKE_CUDA_STANDARD 17)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     enable_language(CUDA)
+  endif()
+  if(BENCH_HIP)
+    bench_enable_hip()
   endif()
 
   file(GLOB bench_sources CONFIGURE_DEPENDS src/*.c)
@@ -117,6 +123,29 @@ function(bench_compile_options)
                       "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>")
 endfunction()
 
+# HIP is C++ to hipcc, which must be found before the language is.
+macro(bench_enable_hip)
+  if(BENCH_CUDA)
+    message(FATAL_ERROR "BENCH_CUDA and BENCH_HIP compile the same kernels: give one of them")
+  endif()
+  find_program(CMAKE_CXX_COMPILER hipcc HINTS ENV ROCM_PATH /opt/rocm PATH_SUFFIXES bin REQUIRED)
+  if(NOT DEFINED CMAKE_HIP_ARCHITECTURES)
+    set(CMAKE_HIP_ARCHITECTURES gfx90a) # MI210 to MI250X
+  endif()
+  foreach(architecture ${CMAKE_HIP_ARCHITECTURES})
+    string(APPEND CMAKE_CXX_FLAGS " --offload-arch=${architecture}")
+  endforeach()
+  set(CMAKE_CXX_STANDARD 17)
+  set(CMAKE_CXX_STANDARD_REQUIRED ON)
+  enable_language(CXX)
+  set(CMAKE_CXX_COMPILE_OPTIONS_EXPLICIT_LANGUAGE -x hip)
+  # HIP wants each result looked at, CUDA does not.
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wall;-Wextra;-Wno-unused-result>")
+  get_filename_component(bench_rocm ${CMAKE_CXX_COMPILER} REALPATH)
+  get_filename_component(bench_rocm ${bench_rocm}/../.. ABSOLUTE)
+  find_path(BENCH_HIP_INCLUDE_DIR hip/hip_runtime_api.h HINTS ${bench_rocm}/include REQUIRED)
+endmacro()
+
 # Adds every backend that has a folder, an option that allows it, and what it needs.
 function(bench_add_backends demanded needs)
   foreach(name ${demanded})
@@ -137,6 +166,10 @@ function(bench_add_backends demanded needs)
     if(option)
       set(BENCH_${option} ${BENCH_${option}} PARENT_SCOPE)
     endif()
+    if(name MATCHES "^(cuda|hip)$" AND BENCH_${option})
+      set(BENCH_GPU ${name} PARENT_SCOPE)
+      target_compile_definitions(${PROJECT_NAME}-kernels PUBLIC BENCH_GPU="${name}")
+    endif()
   endforeach()
 endfunction()
 
@@ -147,7 +180,7 @@ function(bench_decide name option packages)
     return()
   endif()
   set(default AUTO)
-  if(name STREQUAL "cuda" OR (name STREQUAL "c66x" AND NOT CMAKE_SYSTEM_NAME STREQUAL "Generic"))
+  if(name MATCHES "^(cuda|hip)$" OR (name STREQUAL "c66x" AND NOT CMAKE_SYSTEM_NAME STREQUAL "Generic"))
     set(default OFF)
   endif()
   set(BENCH_${option} ${default} CACHE STRING "Backend ${name}: AUTO, ON or OFF")
@@ -212,9 +245,16 @@ function(bench_find_cuda name)
   endif()
 endfunction()
 
+# A library's headers, to `flags`.
+macro(bench_add_include folder)
+  if(NOT "${folder}" IN_LIST CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES)
+    list(APPEND flags "-isystem ${folder}")
+  endif()
+endmacro()
+
 # A backend's sources and libraries; its own files alone see the libraries' headers and flags.
 function(bench_add_files name libraries)
-  file(GLOB sources CONFIGURE_DEPENDS src/${name}/*.c src/${name}/*.cu)
+  file(GLOB sources CONFIGURE_DEPENDS src/${name}/*.c src/${name}/*.cu src/${name}/*.hip)
   if(name STREQUAL "mpi")
     list(APPEND sources ${BENCHKIT_FILES}/bk_mpi.c)
   elseif(name STREQUAL "opencl")
@@ -233,19 +273,22 @@ function(bench_add_files name libraries)
     list(APPEND flags -ffp-contract=off -fno-tree-vectorize)
   elseif(name STREQUAL "cuda")
     list(TRANSFORM CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES PREPEND "-isystem " OUTPUT_VARIABLE flags)
+  elseif(name STREQUAL "hip")
+    list(APPEND flags -D__HIP_PLATFORM_AMD__)
+    bench_add_include(${BENCH_HIP_INCLUDE_DIR})
   endif()
   foreach(library ${libraries})
     get_target_property(folders ${library} INTERFACE_INCLUDE_DIRECTORIES)
     foreach(folder ${folders})
-      if(folder AND NOT folder IN_LIST CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES)
-        list(APPEND flags "-isystem ${folder}")
-      endif()
+      bench_add_include(${folder})
     endforeach()
     target_link_libraries(${PROJECT_NAME}-kernels INTERFACE $<LINK_ONLY:${library}>)
   endforeach()
   list(JOIN flags " " flags)
   # Not COMPILE_OPTIONS, which is the benchmark's own to set.
   set_source_files_properties(${sources} PROPERTIES COMPILE_FLAGS "${flags}")
+  list(FILTER sources INCLUDE REGEX "[.]hip$")
+  set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX)
 endfunction()
 
 # A source file that tells how the program is built, for its results. Spack's recipes give the spec and
@@ -261,6 +304,9 @@ function(bench_tell_build result)
     string(APPEND compiler ", CUDA ${CMAKE_CUDA_COMPILER_VERSION}")
     string(APPEND flags " ${CMAKE_CUDA_FLAGS} ${CMAKE_CUDA_FLAGS_${type}}")
     string(APPEND flags " -arch=${CMAKE_CUDA_ARCHITECTURES}")
+  elseif(BENCH_HIP)
+    string(APPEND compiler ", HIP by ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+    string(APPEND flags " ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}")
   endif()
   bench_c_text("${PROJECT_VERSION}" version)
   bench_c_text("${compiler}" compiler)

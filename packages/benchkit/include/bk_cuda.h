@@ -5,8 +5,7 @@
 #define BK_CUDA_H
 
 #include "benchkit.h"
-
-#include <cuda_runtime.h>
+#include "bk_gpu.h"
 
 /* The number of this process's GPU, of those that it sees: the ranks of a node take them in turn.
  * -1 when there is none. */

@@ -69,7 +69,7 @@ extern const struct hydro_model hydro_omp;
 #ifdef BENCH_MPI
 extern const struct hydro_model hydro_mpi;
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
 extern const struct hydro_model hydro_cuda;
 #endif
 #ifdef BENCH_OPENCL

@@ -128,7 +128,7 @@ static const struct bk_benchmark benchmark = {
     .kernels = kernels,
     .variants = hydro_variants,
     .variants_help = "  serial: one thread; omp: OpenMP; mpi: the ranks of mpirun or srun;\n"
-                     "  cuda, opencl: a GPU, or what OpenCL has; c66x: eight DSP cores\n"
+                     "  cuda or hip, opencl: a GPU, or what OpenCL has; c66x: eight DSP cores\n"
                      "  all (default): all of them that can run here",
     .tables = tables,
     .table_count = BK_COUNT(tables),

@@ -10,7 +10,7 @@ const struct bk_variant *const hydro_variants[] = {
 #ifdef BENCH_C66X
     &hydro_c66x.is,
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
     &hydro_cuda.is,
 #endif
 #ifdef BENCH_OPENCL

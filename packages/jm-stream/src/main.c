@@ -214,7 +214,8 @@ static const struct bk_benchmark benchmark = {
     .variants_help =
         "  -nt: non-temporal stores, which go past the caches\n"
         "  mpi: all ranks, each with its part of the vectors; -remote: each reads the next\n"
-        "  rank's; cuda-peer: from one GPU to another; cuda-direct: by an MPI that has CUDA\n"
+        "  rank's; cuda-peer: from one GPU to another; cuda-direct: by an MPI that has CUDA;\n"
+        "  hip: AMD's GPUs in CUDA's place\n"
         "  c66x: in DDR3; c66x-msmc and c66x-l2: copied to faster memory before\n"
         "  auto (default): the faster of plain and -nt stores, measured at each size;\n"
         "  with OpenMP when there is more than one thread, with MPI when it is launched",

@@ -92,11 +92,11 @@ extern const struct stream_model stream_omp;
 extern const struct stream_model stream_mpi;
 extern const struct stream_model stream_mpi_remote;
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
 extern const struct stream_model stream_cuda;
 extern const struct stream_model stream_cuda_peer;
 #endif
-#if defined BENCH_CUDA && defined BENCH_MPI
+#if defined BENCH_GPU && defined BENCH_MPI
 extern const struct stream_model stream_cuda_remote, stream_cuda_direct;
 #endif
 #ifdef BENCH_OPENCL

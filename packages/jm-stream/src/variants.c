@@ -18,13 +18,13 @@ const struct bk_variant *const stream_variants[] = {
             .streaming = true),
     VARIANT(.is = {.name = "mpi-remote", .mpi = true}, .model = &stream_mpi_remote),
 #endif
-#ifdef BENCH_CUDA
-    VARIANT(.is = {.name = "cuda"}, .model = &stream_cuda),
-    VARIANT(.is = {.name = "cuda-peer"}, .model = &stream_cuda_peer),
+#ifdef BENCH_GPU
+    VARIANT(.is = {.name = BENCH_GPU}, .model = &stream_cuda),
+    VARIANT(.is = {.name = BENCH_GPU "-peer"}, .model = &stream_cuda_peer),
 #endif
-#if defined BENCH_CUDA && defined BENCH_MPI
-    VARIANT(.is = {.name = "cuda-remote", .mpi = true}, .model = &stream_cuda_remote),
-    VARIANT(.is = {.name = "cuda-direct", .mpi = true}, .model = &stream_cuda_direct),
+#if defined BENCH_GPU && defined BENCH_MPI
+    VARIANT(.is = {.name = BENCH_GPU "-remote", .mpi = true}, .model = &stream_cuda_remote),
+    VARIANT(.is = {.name = BENCH_GPU "-direct", .mpi = true}, .model = &stream_cuda_direct),
 #endif
 #ifdef BENCH_OPENCL
     VARIANT(.is = {.name = "opencl"}, .model = &stream_opencl),

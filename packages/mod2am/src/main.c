@@ -131,7 +131,7 @@ static const struct bk_benchmark benchmark = {
         "  blocked: our own kernel, blocked for caches and registers, one thread\n"
         "  plain-omp, blocked-omp: the same with OpenMP; blas: dgemm of the BLAS library\n"
         "  pdgemm: ScaLAPACK's, by all MPI ranks; c66x: our kernel for the DSP's cores\n"
-        "  cuda, opencl: our own tiled kernels on a device; cublas: dgemm of cuBLAS\n"
+        "  cuda or hip, opencl: our own tiled kernels on a device; cublas: dgemm of cuBLAS\n"
         "  all (default): all that this build and machine have",
     .tables = tables,
     .table_count = BK_COUNT(tables),

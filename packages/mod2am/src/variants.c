@@ -15,8 +15,10 @@ const struct bk_variant *const mod2am_variants[] = {
 #ifdef BENCH_MPI
     &mod2am_pdgemm.is,
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
     &mod2am_cuda.is,
+#endif
+#ifdef BENCH_CUDA
     &mod2am_cublas.is,
 #endif
 #ifdef BENCH_OPENCL

@@ -125,10 +125,11 @@ static const struct bk_benchmark benchmark = {
     .size_meaning = "n of the n x n matrix",
     .kernels = kernels,
     .variants = mod2as_variants,
-    .variants_help = "  csr, csr-omp: a plain loop over rows; best, best-omp: our best format\n"
-                     "  cuda, cusparse: on a GPU, by our own kernel and by NVIDIA's library\n"
-                     "  c66x: the DSP's eight cores (on a host one after the other)\n"
-                     "  all (default): all that this build and machine have",
+    .variants_help =
+        "  csr, csr-omp: a plain loop over rows; best, best-omp: our best format\n"
+        "  cuda or hip, cusparse: on a GPU, by our own kernel and by NVIDIA's library\n"
+        "  c66x: the DSP's eight cores (on a host one after the other)\n"
+        "  all (default): all that this build and machine have",
     .tables = tables,
     .table_count = BK_COUNT(tables),
     .default_table = 1,

@@ -36,8 +36,10 @@ extern const struct mod2as_variant mod2as_best;
 extern const struct mod2as_variant mod2as_csr_omp;
 extern const struct mod2as_variant mod2as_best_omp;
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
 extern const struct mod2as_variant mod2as_cuda;
+#endif
+#ifdef BENCH_CUDA
 extern const struct mod2as_variant mod2as_cusparse;
 #endif
 #ifdef BENCH_C66X

@@ -8,8 +8,10 @@ const struct bk_variant *const mod2as_variants[] = {
     &mod2as_csr_omp.is,
     &mod2as_best_omp.is,
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
     &mod2as_cuda.is,
+#endif
+#ifdef BENCH_CUDA
     &mod2as_cusparse.is,
 #endif
 #ifdef BENCH_C66X

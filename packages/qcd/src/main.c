@@ -267,7 +267,7 @@ static const struct bk_benchmark benchmark = {
     .one_thread_a_rank = true,
     .variants_help =
         "  serial: one thread; omp: OpenMP; mpi: the ranks of mpirun or srun, each of\n"
-        "  one thread or of --threads; cuda: a GPU\n"
+        "  one thread or of --threads; cuda or hip: a GPU\n"
         "  all (default): all of them that can run here",
     .tables = tables,
     .table_count = BK_COUNT(tables),

@@ -120,7 +120,7 @@ extern const struct qcd_model qcd_omp;
 #ifdef BENCH_MPI
 extern const struct qcd_model qcd_mpi;
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
 extern const struct qcd_model qcd_cuda;
 #endif
 

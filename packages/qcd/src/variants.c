@@ -7,7 +7,7 @@ const struct bk_variant *const qcd_variants[] = {
 #ifdef BENCH_OPENMP
     &qcd_omp.is,
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
     &qcd_cuda.is,
 #endif
 #ifdef BENCH_MPI

@@ -20,8 +20,10 @@ static const struct bk_variant *const variants[] = {
 #ifdef BENCH_OPENMP
     &thermal_omp.is,
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
     &thermal_cuda.is,
+#endif
+#ifdef BENCH_CUDA
     &thermal_tensor.is,
 #endif
     NULL,
@@ -132,9 +134,10 @@ static const struct bk_benchmark benchmark = {
         "512, 2048 or 8192",
     .kernels = kernels,
     .variants = variants,
-    .variants_help = "  serial: one core; omp: --threads of them; cuda: the whole GPU, by FFTs; "
-                     "cuda-tensor: by\n"
-                     "  its FP64 tensor cores, which is hottest (where built)",
+    .variants_help =
+        "  serial: one core; omp: --threads of them; cuda or hip: the whole GPU, by FFTs; "
+        "cuda-tensor: by\n"
+        "  its FP64 tensor cores, which is hottest (where built)",
     .usual = BK_LAST,
     .tables = tables,
     .table_count = BK_COUNT(tables),

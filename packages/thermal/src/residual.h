@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#ifdef __CUDACC__
+#if defined __CUDACC__ || defined __HIPCC__
 #define RESIDUAL_INLINE __host__ __device__ static inline
 #else
 #define RESIDUAL_INLINE static inline

@@ -51,8 +51,10 @@ extern const struct thermal_model thermal_serial;
 #ifdef BENCH_OPENMP
 extern const struct thermal_model thermal_omp;
 #endif
-#ifdef BENCH_CUDA
+#ifdef BENCH_GPU
 extern const struct thermal_model thermal_cuda; // cores() is 0 where there is no device
+#endif
+#ifdef BENCH_CUDA
 extern const struct thermal_model thermal_tensor;
 #endif
 

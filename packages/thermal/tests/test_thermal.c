@@ -187,11 +187,13 @@ static void one_wrong_bit_is_found(void) {
 }
 #endif
 
-static int test_cuda(void) {
-#ifdef BENCH_CUDA
+static int test_gpu(void) {
+#ifdef BENCH_GPU
     if (thermal_cuda.cores(1, 512) == 0)
         return 77;
     models_end_right(&thermal_cuda);
+#endif
+#ifdef BENCH_CUDA
     if (thermal_tensor.cores(1, 512) > 0) {
         models_end_right(&thermal_tensor);
         one_wrong_bit_is_found();
@@ -201,8 +203,8 @@ static int test_cuda(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "cuda") == 0)
-        return test_cuda();
+    if (argc == 2 && strcmp(argv[1], "gpu") == 0)
+        return test_gpu();
     steps_are_exact();
     a_composite_number_fails();
     models_end_right(&thermal_serial);

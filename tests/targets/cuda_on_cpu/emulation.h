@@ -9,7 +9,7 @@
 
 namespace cuda_on_cpu {
 
-constexpr int DEVICES = 2, WARP = 32, MOST_THREADS = 1024;
+constexpr int DEVICES = 2, MOST_THREADS = 1024;
 constexpr unsigned MULTIPROCESSORS = 6;         // each runs one block
 constexpr size_t SHARED_BYTES = 48 << 10;       // a block's, without cudaFuncSetAttribute
 constexpr size_t MOST_SHARED_BYTES = 227 << 10; // with it

@@ -1,4 +1,4 @@
-"""Compiles a .cu file by a C++ compiler: `launches.py COMPILER ARGUMENT... -c FILE.cu`.
+"""Compiles a .cu or .hip file by a C++ compiler: `launches.py COMPILER ARGUMENT... -c FILE.cu`.
 
 CMake puts it before each C++ compiler's command. The file is preprocessed; then what is no C++ is
 rewritten, all on its own line, and compiled; nothing else changes:
@@ -27,7 +27,7 @@ SHARED = re.compile(r"(?<!extern )__shared__\s+([\w:<>\s]+?)\s*\b(\w+)((?:\[[^][
 ASM = re.compile(r'\basm\s*\(\s*"([\w.]+) ((?:[^";]|"\s*")*);"\s*:\s*("[^:;]+):\s*("[^:;]+)\);')
 OPERAND = re.compile(r'"[=+]?\w"\s*\(((?:[^()]|\([^()]*\))*)\)')
 TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-WITH_VALUE = ("-o", "-MF", "-MT", "-MQ")
+WITH_VALUE = ("-o", "-MF", "-MT", "-MQ", "-x")
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -120,13 +120,13 @@ def without(words: list[str], *unwanted: str) -> list[str]:
 
 def main(words: list[str]) -> int:
     source = words[-1]
-    if not source.endswith(".cu"):
+    if not source.endswith((".cu", ".hip")):
         return subprocess.run(words).returncode
+    words = without(words, "-x")
     first = [
         *without(words[:-1], "-c", "-o"),
         "-E",
-        "-include",
-        "cuda_runtime.h",
+        *(["-include", "cuda_runtime.h"] if source.endswith(".cu") else []),
         "-x",
         "c++",
         source,

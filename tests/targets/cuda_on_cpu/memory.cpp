@@ -562,7 +562,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
     if (device < 0 || device >= DEVICES)
         return noted(cudaErrorInvalidDevice);
     *properties = {"no GPU: CUDA emulated on a CPU",  DEVICE_BYTES, SHARED_BYTES, MOST_SHARED_BYTES,
-                   static_cast<int>(MULTIPROCESSORS), WARP,         capability(), 0};
+                   static_cast<int>(MULTIPROCESSORS), warp,         capability(), 0};
     return cudaSuccess;
 }
 

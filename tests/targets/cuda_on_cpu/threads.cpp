@@ -20,6 +20,9 @@
 uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace cuda_on_cpu {
+
+int warp = 32;
+
 namespace {
 
 constexpr size_t STACK_BYTES = 1 << 16, PAGE_BYTES = 4096;
@@ -34,7 +37,7 @@ struct Thread {
     State state;
     Place place; // of what it waits at
     // A shuffle's:
-    unsigned mask;
+    uint64_t mask;
     int lane;    // from which it takes its value, or ALL
     void *value; // or the values of all
     size_t bytes;
@@ -143,14 +146,14 @@ bool same(Place a, Place b) {
 
 Thread *in_warp(const Thread *thread, int lane) {
     const unsigned own = thread->number % block_threads;
-    const unsigned number = own / WARP * WARP + static_cast<unsigned>(lane);
-    return lane >= 0 && lane < WARP && number < block_threads ? &pool[thread->number - own + number]
+    const unsigned number = own / warp * warp + static_cast<unsigned>(lane);
+    return lane >= 0 && lane < warp && number < block_threads ? &pool[thread->number - own + number]
                                                               : nullptr;
 }
 
 // Whether all those whom it waits for have come to the same shuffle.
 bool has_its_mask(const Thread *thread) {
-    for (int lane = 0; lane < WARP; lane++) {
+    for (int lane = 0; lane < warp; lane++) {
         const Thread *other = in_warp(thread, lane);
         if (other != nullptr && (thread->mask >> lane & 1) != 0 &&
             (other->state != AT_WARP || other->mask != thread->mask ||
@@ -171,7 +174,7 @@ void take_value(const Thread *thread, int lane, void *value) {
 void take(Thread *thread) {
     current = thread;
     if (thread->lane == ALL)
-        for (int lane = 0; lane < WARP; lane++)
+        for (int lane = 0; lane < warp; lane++)
             take_value(thread, lane, static_cast<char *>(thread->value) + lane * thread->bytes);
     else
         take_value(thread, thread->lane, thread->value);
@@ -184,8 +187,8 @@ bool release_warps() {
         if (pool[i].state != AT_WARP || !has_its_mask(&pool[i]))
             continue;
         any = true;
-        const unsigned mask = pool[i].mask;
-        for (int lane = 0; lane < WARP; lane++)
+        const uint64_t mask = pool[i].mask;
+        for (int lane = 0; lane < warp; lane++)
             if (Thread *one = in_warp(&pool[i], lane); one != nullptr && (mask >> lane & 1) != 0) {
                 take(one);
                 one->state = READY;
@@ -350,7 +353,7 @@ void wait_for_block(Place place) {
 
 namespace {
 
-void exchange(unsigned mask, int lane, const void *given, void *taken, size_t bytes, Place place) {
+void exchange(uint64_t mask, int lane, const void *given, void *taken, size_t bytes, Place place) {
     current->mask = mask;
     current->lane = lane;
     current->value = taken;
@@ -366,18 +369,18 @@ void give_way() {
         pause(READY, {});
 }
 
-void shuffle(unsigned mask, int lane, void *value, size_t bytes, Place place) {
+void shuffle(uint64_t mask, int lane, void *value, size_t bytes, Place place) {
     if ((mask >> own_lane() & 1) == 0)
         fail(nullptr, "%s:%d: a shuffle by a lane that is not in its mask", place.file, place.line);
     exchange(mask, lane, value, value, bytes, place);
 }
 
 void gather(const void *value, size_t bytes, void *of_all, Place place) {
-    exchange(~0U, ALL, value, of_all, bytes, place);
+    exchange(~uint64_t{0}, ALL, value, of_all, bytes, place);
 }
 
 int own_lane() {
-    return static_cast<int>(current->number % block_threads % WARP);
+    return static_cast<int>(current->number % block_threads % warp);
 }
 
 void print_thread() {

@@ -1,4 +1,4 @@
-// CUDA: the kernels of gpu.h on a GPU. SPDX-License-Identifier: Apache-2.0 OR MIT
+// CUDA or HIP: the kernels of gpu.h on a GPU. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "bk_cuda.h"
 #include "hydro.h"
 
@@ -16,7 +16,7 @@
 #include "godunov.h"
 
 #define GPU_KERNEL         static __global__ void
-#define GPU_BLOCKS(number) __launch_bounds__(GPU_GROUP, number)
+#define GPU_BLOCKS(number) BK_LAUNCH_BOUNDS(GPU_GROUP, number)
 #define GPU_FUNCTION       static __device__ __forceinline__
 #define GPU_GLOBAL
 #define GPU_LOCAL __shared__
@@ -47,7 +47,8 @@ struct Buffers {
 void must(cudaError_t error, const char *what) {
     if (error == cudaSuccess)
         return;
-    fprintf(stderr, "hydro: cuda: %s: %s; see `nvidia-smi`\n", what, cudaGetErrorString(error));
+    fprintf(stderr, "hydro: " BENCH_GPU ": %s: %s; see `" BK_GPU_QUERY "`\n", what,
+            cudaGetErrorString(error));
     exit(BK_SYSTEM);
 }
 
@@ -85,7 +86,7 @@ bool allocate(Buffers *buffers, const hydro_grid *grid) {
 const char *open(hydro_run *run) {
     const hydro_grid *grid = &run->grid;
     if (bk_cuda_device() == nullptr)
-        return "there is no NVIDIA GPU; install its driver, or leave out --variant cuda";
+        return "there is no GPU; install its driver, or leave out --variant " BENCH_GPU;
     Buffers *buffers = static_cast<Buffers *>(calloc(1, sizeof(Buffers)));
     if (buffers == nullptr)
         return "out of memory";
@@ -163,7 +164,7 @@ void fetch(hydro_run *run) {
 
 hydro_model make_model() {
     hydro_model model = {};
-    model.is.name = "cuda";
+    model.is.name = BENCH_GPU;
     model.is.device = bk_cuda_device;
     model.is.memory = bk_cuda_memory;
     model.is.take = bk_cuda_take;

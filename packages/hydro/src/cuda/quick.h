@@ -11,15 +11,23 @@
 
 // Some 20 bits.
 QUICK_FUNCTION double quick_rough_inverse(double x) {
+#ifdef BENCH_HIP
+    return __builtin_amdgcn_rcp(x);
+#else
     double y;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
     return y;
+#endif
 }
 
 QUICK_FUNCTION double quick_rough_inverse_root(double x) {
+#ifdef BENCH_HIP
+    return __builtin_amdgcn_rsq(x);
+#else
     double y;
     asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
     return y;
+#endif
 }
 
 // y (1 + e + e^2), where x y = 1 - e.

@@ -9,12 +9,12 @@ namespace stream_gpu {
 
 namespace {
 const unsigned THREADS = 512;
-const double SCALAR = STREAM_SCALAR;
+constexpr double SCALAR = STREAM_SCALAR;
 } // namespace
 
 bool succeeded(cudaError_t error, const char *what) {
     if (error != cudaSuccess)
-        std::fprintf(stderr, "jm-stream: cuda: %s: %s; see nvidia-smi\n", what,
+        std::fprintf(stderr, "jm-stream: " BENCH_GPU ": %s: %s; see " BK_GPU_QUERY "\n", what,
                      cudaGetErrorString(error));
     return error == cudaSuccess;
 }
@@ -224,13 +224,18 @@ void run_peer(void *context, uint64_t iterations) {
     finish(state);
 }
 
+// Functions, for a constant would be on HIP's device, too.
+stream_model make_model() {
+    return {first_touch, run, bk_cuda_device, open, store, fetch, close, limit, false};
+}
+
+stream_model make_peer_model() {
+    return {first_touch, run_peer, peer_device, open_peer, store, fetch, close, nullptr, false};
+}
+
 } // namespace
 
 } // namespace stream_gpu
 
-using namespace stream_gpu;
-
-extern "C" const stream_model stream_cuda = {first_touch, run,   bk_cuda_device, open, store,
-                                             fetch,       close, limit,          false};
-extern "C" const stream_model stream_cuda_peer = {
-    first_touch, run_peer, peer_device, open_peer, store, fetch, close, nullptr, false};
+extern "C" const stream_model stream_cuda = stream_gpu::make_model();
+extern "C" const stream_model stream_cuda_peer = stream_gpu::make_peer_model();

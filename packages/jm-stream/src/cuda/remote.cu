@@ -104,13 +104,20 @@ void run_direct(void *context, uint64_t iterations) {
     run(context, {take_direct, compute_direct, direct_messages}, iterations);
 }
 
+// Functions: see cuda.cu.
+stream_model make_model() {
+    return {first_touch, run_remote, bk_cuda_device, open_remote, store,
+            fetch,       close,      nullptr,        true};
+}
+
+stream_model make_direct_model() {
+    return {first_touch, run_direct, direct_device, open_direct, store,
+            fetch,       close,      nullptr,       true};
+}
+
 } // namespace
 } // namespace stream_gpu
 
-using namespace stream_gpu;
-
-extern "C" const stream_model stream_cuda_remote = {
-    first_touch, run_remote, bk_cuda_device, open_remote, store, fetch, close, nullptr, true};
-extern "C" const stream_model stream_cuda_direct = {
-    first_touch, run_direct, direct_device, open_direct, store, fetch, close, nullptr, true};
+extern "C" const stream_model stream_cuda_remote = stream_gpu::make_model();
+extern "C" const stream_model stream_cuda_direct = stream_gpu::make_direct_model();
 #endif

@@ -8,7 +8,9 @@
 #endif
 
 bool stream_mpi_reaches_gpus(void) {
-#ifdef MPIX_CUDA_AWARE_SUPPORT
+#if defined BENCH_HIP && defined MPIX_ROCM_AWARE_SUPPORT
+    return MPIX_Query_rocm_support() == 1;
+#elif !defined BENCH_HIP && defined MPIX_CUDA_AWARE_SUPPORT
     return MPIX_Query_cuda_support() == 1;
 #else
     return false;

@@ -1,10 +1,14 @@
-// C = A * B on an NVIDIA GPU, row-major doubles: by its FP64 tensor cores, or, where it has none,
-// as src/opencl/gemm.cl. SPDX-License-Identifier: Apache-2.0 OR MIT
+// C = A * B on a GPU, row-major doubles: by NVIDIA's FP64 tensor cores, or, where it has none, as
+// src/opencl/gemm.cl. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "tiled.h"
 
+#ifndef BENCH_HIP
 #include "bk_gemm_cuda.h"
+#endif
 
 namespace {
+
+#ifndef BENCH_HIP
 
 // Blocks that run at the same time are near each other, that they find the same parts of A and B
 // in the second cache: numbered down columns of so many tiles, then to the right.
@@ -38,6 +42,7 @@ cudaError_t start_tensor(size_t n, const double *a, const double *b, double *c) 
         <<<tiles * tiles, bk_gemm_cuda::THREADS, bk_gemm_cuda::SHARED_BYTES>>>(of, c, tiles);
     return cudaGetLastError();
 }
+#endif
 
 // A block of threads computes a TILE x TILE part of C from parts of A and B in shared memory, each
 // thread WORK x WORK elements of it.
@@ -83,6 +88,7 @@ __global__ void __launch_bounds__(GROUP *GROUP)
 cudaError_t mod2am_tiled(size_t n, const double *a, const double *b, double *c) {
     if (bk_gemm_cuda::works(tensor<true>))
         return n % 2 == 0 ? start_tensor<true>(n, a, b, c) : start_tensor<false>(n, a, b, c);
+#endif
     const unsigned tiles = static_cast<unsigned>((n + TILE - 1) / TILE);
     plain<<<dim3(tiles, tiles), dim3(GROUP, GROUP)>>>(n, a, b, c);
     return cudaGetLastError();

@@ -3,7 +3,8 @@
 #ifndef MOD2AM_TILED_H
 #define MOD2AM_TILED_H
 
-#include <cuda_runtime_api.h>
+#include "bk_gpu.h"
+
 #include <stddef.h>
 
 #ifdef __cplusplus

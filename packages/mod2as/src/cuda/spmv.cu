@@ -1,4 +1,4 @@
-// y = A x on an NVIDIA GPU: a few threads of a warp share a row of a compressed matrix and add up
+// y = A x on a GPU: a few threads of a warp share a row of a compressed matrix and add up
 // what each has (CSR-vector: Bell and Garland, SC 2009), as many as suit its rows. Where rows are
 // long, x lies in the shared memory: its numbers are taken one by one, for which the caches of the
 // global memory have a line each.
@@ -7,8 +7,7 @@
 
 namespace {
 
-constexpr int BLOCK = 256, WARP = 32;
-constexpr unsigned ALL = 0xffffffffu;
+constexpr int BLOCK = 256;
 // Of rows that are long, on the average: a block's threads, and numbers that a thread takes at
 // once.
 constexpr int LONG = 96, LONG_BLOCK = 1024, EACH = 4;
@@ -17,7 +16,7 @@ constexpr int LONG = 96, LONG_BLOCK = 1024, EACH = 4;
 template <int PARTNERS> __device__ double sum_of_partners(double sum) {
 #pragma unroll
     for (int offset = PARTNERS / 2; offset > 0; offset /= 2)
-        sum += __shfl_down_sync(ALL, sum, offset, PARTNERS);
+        sum += __shfl_down_sync(BK_ALL_LANES, sum, offset, PARTNERS);
     return sum;
 }
 
@@ -52,22 +51,22 @@ __device__ void share_x(double2 *shared, const mod2as_product &product) {
 // A warp for each row, a thread takes EACH numbers at once. Blocks take rows by turns, so that all
 // have as many. At a row's ends are numbers of its neighbours, which do not count.
 template <bool SHARED>
-__global__ void __launch_bounds__(LONG_BLOCK, 1) spmv_long(const mod2as_product product) {
+__global__ void BK_LAUNCH_BOUNDS(LONG_BLOCK, 1) spmv_long(const mod2as_product product) {
     extern __shared__ double2 shared[];
     if (SHARED)
         share_x(shared, product);
     const double *x = SHARED ? reinterpret_cast<const double *>(shared) : product.x;
     const int4 *columns = reinterpret_cast<const int4 *>(product.columns);
     const double2 *values = reinterpret_cast<const double2 *>(product.values);
-    const int lane = static_cast<int>(threadIdx.x % WARP),
-              warp = static_cast<int>(threadIdx.x) / WARP;
+    const int lane = static_cast<int>(threadIdx.x % BK_WARP),
+              warp = static_cast<int>(threadIdx.x) / BK_WARP;
     const int blocks = static_cast<int>(gridDim.x);
     for (int32_t row = static_cast<int>(blockIdx.x) + blocks * warp; row < product.n;
-         row += blocks * (LONG_BLOCK / WARP)) {
+         row += blocks * (LONG_BLOCK / BK_WARP)) {
         const int32_t begin = product.starts[row], end = product.starts[row + 1];
         double sum = 0;
 #pragma unroll 2
-        for (int32_t k = begin / EACH * EACH + EACH * lane; k < end; k += EACH * WARP) {
+        for (int32_t k = begin / EACH * EACH + EACH * lane; k < end; k += EACH * BK_WARP) {
             const int4 column = __ldcs(columns + k / EACH);
             const double2 low = __ldcs(values + k / 2), high = __ldcs(values + k / 2 + 1);
             sum += k + 0 >= begin ? low.x * x[column.x] : 0;
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(LONG_BLOCK, 1) spmv_long(const mod2as_product 
             sum += k + 2 >= begin && k + 2 < end ? high.x * x[column.z] : 0;
             sum += k + 3 >= begin && k + 3 < end ? high.y * x[column.w] : 0;
         }
-        sum = sum_of_partners<WARP>(sum);
+        sum = sum_of_partners<BK_WARP>(sum);
         if (lane == 0)
             product.y[row] = sum;
     }

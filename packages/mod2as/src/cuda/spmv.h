@@ -2,7 +2,8 @@
 #ifndef SPMV_H
 #define SPMV_H
 
-#include <cuda_runtime_api.h>
+#include "bk_gpu.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus

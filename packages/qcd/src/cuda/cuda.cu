@@ -1,4 +1,4 @@
-// CUDA: a thread for each site of a parity, on a GPU. Fields are arrays over the sites of
+// CUDA or HIP: a thread for each site of a parity, on a GPU. Fields are arrays over the sites of
 // 16 bytes of a spinor each, links likewise, so that neighbouring threads read neighbouring bytes.
 // Of a link two rows are kept: the third is made of them. SPDX-License-Identifier: Apache-2.0 OR
 // MIT
@@ -48,7 +48,8 @@ namespace {
 void must(cudaError_t error, const char *what) {
     if (error == cudaSuccess)
         return;
-    fprintf(stderr, "qcd: cuda: %s: %s; see `nvidia-smi`\n", what, cudaGetErrorString(error));
+    fprintf(stderr, "qcd: " BENCH_GPU ": %s: %s; see `" BK_GPU_QUERY "`\n", what,
+            cudaGetErrorString(error));
     exit(BK_SYSTEM);
 }
 
@@ -184,16 +185,15 @@ __device__ __forceinline__ void combine(Complex<Real> to[spinor_numbers], Real a
 
 // *sum = all the group's threads' values; each of them comes here.
 template <int threads> __device__ __forceinline__ void sum_group(double value, double *sum) {
-    constexpr int warp = 32;
-    __shared__ double part[threads / warp];
-    for (int reach = warp / 2; reach > 0; reach /= 2)
-        value += __shfl_down_sync(0xffffffff, value, (unsigned)reach);
-    if (threadIdx.x % warp == 0)
-        part[threadIdx.x / warp] = value;
+    __shared__ double part[threads / BK_WARP];
+    for (int reach = BK_WARP / 2; reach > 0; reach /= 2)
+        value += __shfl_down_sync(BK_ALL_LANES, value, (unsigned)reach);
+    if (threadIdx.x % BK_WARP == 0)
+        part[threadIdx.x / BK_WARP] = value;
     __syncthreads();
     if (threadIdx.x > 0)
         return;
-    for (int i = 1; i < threads / warp; i++)
+    for (int i = 1; i < threads / BK_WARP; i++)
         value += part[i];
     *sum = value;
 }
@@ -318,7 +318,7 @@ dslash_site(Complex<Real> sum[spinor_numbers], const Wide<Real> *__restrict__ in
 template <typename Real> constexpr int groups_at_once = sizeof(Real) == 8 ? 2 : 4;
 
 template <int sign, typename Real>
-__global__ void __launch_bounds__(group, groups_at_once<Real>)
+__global__ void BK_LAUNCH_BOUNDS(group, groups_at_once<Real>)
     dslash_sites(Wide<Real> *__restrict__ out, const Wide<Real> *__restrict__ in,
                  const Wide<Real> *__restrict__ here, const Wide<Real> *__restrict__ there,
                  int4 size, long sites, int parity) {
@@ -332,7 +332,7 @@ __global__ void __launch_bounds__(group, groups_at_once<Real>)
 
 // y = z + s (x + a D in), and each group's part of the square of y's norm. z may be y, or nullptr.
 template <int sign, typename Real>
-__global__ void __launch_bounds__(group, groups_at_once<Real>)
+__global__ void BK_LAUNCH_BOUNDS(group, groups_at_once<Real>)
     dslash_add_sites(Wide<Real> *y, const Wide<Real> *z, Real s, const Wide<Real> *x, Real a,
                      const Wide<Real> *__restrict__ in, const Wide<Real> *__restrict__ here,
                      const Wide<Real> *__restrict__ there, int4 size, long sites, int parity,
@@ -642,7 +642,7 @@ void close(qcd_run *run) {
 
 const char *open(qcd_run *run) {
     if (bk_cuda_device() == nullptr)
-        return "there is no NVIDIA GPU; install its driver, or leave out --variant cuda";
+        return "there is no GPU; install its driver, or leave out --variant " BENCH_GPU;
     Engine *engine = static_cast<Engine *>(calloc(1, sizeof(Engine)));
     if (engine == nullptr)
         return "out of memory";
@@ -665,7 +665,7 @@ const char *open(qcd_run *run) {
 
 qcd_model make_model() {
     qcd_model model = {};
-    model.is.name = "cuda";
+    model.is.name = BENCH_GPU;
     model.is.device = bk_cuda_device;
     model.is.memory = bk_cuda_memory;
     model.is.take = bk_cuda_take;

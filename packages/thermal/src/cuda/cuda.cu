@@ -112,7 +112,8 @@ unsigned cores(unsigned threads, uint64_t n) {
         return 0;
     if (shared_bytes(n) > properties.sharedMemPerBlockOptin) {
         std::fprintf(stderr,
-                     "thermal: cuda: %llu digits need %zu bytes of shared memory, a block has "
+                     "thermal: " BENCH_GPU
+                     ": %llu digits need %zu bytes of shared memory, a block has "
                      "%zu: give smaller --sizes\n",
                      (unsigned long long)n, shared_bytes(n), properties.sharedMemPerBlockOptin);
         return 0;
@@ -223,13 +224,17 @@ void close(thermal_work *work) {
     std::free(state);
 }
 
+// A function, for a constant would be on HIP's device, too.
+thermal_model make_model() {
+    return {{BENCH_GPU, false, false, bk_cuda_device, run, nullptr, bk_cuda_take},
+            LUCAS_LEHMER,
+            cores,
+            flops,
+            open,
+            finish,
+            close};
+}
+
 } // namespace
 
-extern "C" const thermal_model thermal_cuda = {
-    {"cuda", false, false, bk_cuda_device, run, nullptr, bk_cuda_take},
-    LUCAS_LEHMER,
-    cores,
-    flops,
-    open,
-    finish,
-    close};
+extern "C" const thermal_model thermal_cuda = make_model();

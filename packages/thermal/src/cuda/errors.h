@@ -1,16 +1,16 @@
-// Errors of CUDA's calls. SPDX-License-Identifier: Apache-2.0 OR MIT
+// Errors of CUDA's or HIP's calls. SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifndef THERMAL_ERRORS_H
 #define THERMAL_ERRORS_H
 
 #include "benchkit.h"
+#include "bk_gpu.h"
 
 #include <cstdio>
 #include <cstdlib>
-#include <cuda_runtime.h>
 
 inline bool succeeded(cudaError_t error, const char *what) {
     if (error != cudaSuccess)
-        std::fprintf(stderr, "thermal: cuda: %s: %s; see nvidia-smi\n", what,
+        std::fprintf(stderr, "thermal: " BENCH_GPU ": %s: %s; see " BK_GPU_QUERY "\n", what,
                      cudaGetErrorString(error));
     return error == cudaSuccess;
 }

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#ifdef __CUDACC__
+#if defined __CUDACC__ || defined __HIPCC__
 #define STEP_INLINE __host__ __device__ static inline
 #else
 #define STEP_INLINE static inline
@@ -109,7 +109,7 @@ STEP_INLINE void step_add(struct step_points digits, struct step_points carry, u
 
 // All threads of a block wait for each other; a CPU has one, which need not.
 STEP_INLINE void step_barrier(void) {
-#ifdef __CUDA_ARCH__
+#if defined __CUDA_ARCH__ || defined __HIP_DEVICE_COMPILE__
     __syncthreads();
 #endif
 }

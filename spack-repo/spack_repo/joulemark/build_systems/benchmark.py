@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from spack_repo.builtin.build_systems.cuda import CudaPackage
+from spack_repo.builtin.build_systems.rocm import ROCmPackage
 from spack_repo.joulemark.build_systems.intree import InTreeCMakePackage, device
 
 from spack.package import *
@@ -12,6 +13,7 @@ class Backend(NamedTuple):
     text: str = ""
     default: bool = True
     needs: tuple = ()
+    option: str = ""  # of CMake, where it is not the variant's name
 
 
 #: the host's backends, by their variants
@@ -21,6 +23,7 @@ BACKENDS = {
     "blas": Backend("A BLAS library's routines", needs=("blas",)),
     "fftw": Backend("FFTW's transforms", needs=("fftw-api@3",)),
     "cuda": Backend("NVIDIA's GPUs", default=False, needs=("cuda@12:",)),
+    "rocm": Backend("AMD's GPUs, by HIP", default=False, needs=("hip@5.2: +rocm",), option="HIP"),
     "opencl": Backend("OpenCL's devices", default=False, needs=("opencl@1.2:",)),
 }
 
@@ -55,6 +58,12 @@ def variants(*names):
     if "cuda" in names:
         archs = any_combination_of(*CudaPackage.cuda_arch_values)
         variant("cuda_arch", values=archs, description="GPU architectures, e.g. 90", when="+cuda")
+    if "rocm" in names:
+        targets = any_combination_of(*ROCmPackage.amdgpu_targets)
+        text = "GPU architectures, e.g. gfx90a"
+        variant("amdgpu_target", values=targets, sticky=True, description=text, when="+rocm")
+        conflicts("amdgpu_target=none", when="+rocm")
+        conflicts("+cuda", when="+rocm", msg="HIP compiles CUDA's kernels: one or the other")
 
 
 class Benchmark(InTreeCMakePackage):
@@ -72,14 +81,19 @@ class Benchmark(InTreeCMakePackage):
         if self.spec.satisfies("device=c66x"):
             return args
         args.append(self.define("BENCH_NATIVE", False))  # Spack's wrapper knows the target
-        for name in BACKENDS:
+        for name, backend in BACKENDS.items():
             if name in self.spec.variants:
-                args.append(self.define_from_variant(f"BENCH_{name.upper()}", name))
+                option = backend.option or name.upper()
+                args.append(self.define_from_variant(f"BENCH_{option}", name))
         if self.spec.satisfies("+mpi"):
             args.append(self.define("MPI_C_COMPILER", self.spec["mpi"].mpicc))
         if self.spec.satisfies("+cuda") and not self.spec.satisfies("cuda_arch=none"):
             archs = self.spec.variants["cuda_arch"].value
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", archs))
+        if self.spec.satisfies("+rocm"):
+            args.append(self.define("CMAKE_CXX_COMPILER", self.spec["hip"].hipcc))
+            targets = self.spec.variants["amdgpu_target"].value
+            args.append(self.define("CMAKE_HIP_ARCHITECTURES", targets))
         return args
 
     def test_quick(self):

@@ -18,6 +18,7 @@ BACKENDS = {
     "blas": "blas",
     "fftw": "fftw",
     "cuda": "cuda",
+    "hip": "rocm",
     "opencl": "opencl",
     "c66x": "c66x",
 }

@@ -78,8 +78,11 @@ struct Place {
 // Waits for all threads of the block.
 void wait_for_block(Place place);
 
+// Threads of a warp: HIP's have more.
+extern int warp;
+
 // Waits for the warp's threads in `mask`; value becomes that of the warp's thread `lane`.
-void shuffle(unsigned mask, int lane, void *value, size_t bytes, Place place);
+void shuffle(uint64_t mask, int lane, void *value, size_t bytes, Place place);
 
 // Waits for all the warp's threads; gives the values of all.
 void gather(const void *value, size_t bytes, void *of_all, Place place);
@@ -185,13 +188,20 @@ inline void __syncthreads(const char *file = __builtin_FILE(), int line = __buil
     cuda_on_cpu::wait_for_block({file, line});
 }
 
+namespace cuda_on_cpu {
+template <typename T>
+T shuffle_down(uint64_t mask, T value, unsigned delta, int width, Place place) {
+    const int lane = own_lane(), from = lane + (int)delta;
+    const bool same_part = from / width == lane / width;
+    shuffle(mask, same_part ? from : lane, &value, sizeof value, place);
+    return value;
+}
+} // namespace cuda_on_cpu
+
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
                    const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
-    const int lane = cuda_on_cpu::own_lane(), from = lane + (int)delta;
-    const bool same_part = from / width == lane / width;
-    cuda_on_cpu::shuffle(mask, same_part ? from : lane, &value, sizeof value, {file, line});
-    return value;
+    return cuda_on_cpu::shuffle_down(mask, value, delta, width, {file, line});
 }
 
 template <typename T>

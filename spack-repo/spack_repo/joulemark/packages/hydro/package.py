@@ -10,4 +10,4 @@ class Hydro(Benchmark):
 
     version("0.1.0")
 
-    backends("openmp", "mpi", "cuda", "opencl", "c66x")
+    backends("openmp", "mpi", "cuda", "rocm", "opencl", "c66x")

@@ -9,4 +9,4 @@ class JmStream(Benchmark):
 
     version("0.1.0")
 
-    backends("openmp", "mpi", "cuda", "opencl", "c66x")
+    backends("openmp", "mpi", "cuda", "rocm", "opencl", "c66x")

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from spack_repo.builtin.build_systems.bundle import BundlePackage
-from spack_repo.joulemark.build_systems.benchmark import BACKENDS, CudaPackage, variants
+from spack_repo.joulemark.build_systems.benchmark import (
+    BACKENDS,
+    CudaPackage,
+    ROCmPackage,
+    variants,
+)
 from spack_repo.joulemark.build_systems.benchmarks import backends_in_recipe, benchmarks
 from spack_repo.joulemark.build_systems.intree import NO_SOURCES, device_variant
 
@@ -31,6 +36,11 @@ def take(benchmark, parts):
     if "cuda" in parts:
         for arch in CudaPackage.cuda_arch_values:
             depends_on(f"{benchmark} cuda_arch={arch}", type="run", when=f"cuda_arch={arch}")
+    if "rocm" in parts:
+        for target in ROCmPackage.amdgpu_targets:
+            depends_on(
+                f"{benchmark} amdgpu_target={target}", type="run", when=f"amdgpu_target={target}"
+            )
 
 
 class JoulemarkSuite(BundlePackage):

@@ -10,6 +10,6 @@ class Mod2am(Benchmark):
 
     version("0.1.0")
 
-    backends("openmp", "mpi", "blas", "cuda", "opencl", "c66x")
+    backends("openmp", "mpi", "blas", "cuda", "rocm", "opencl", "c66x")
 
     depends_on("scalapack", when="+mpi")

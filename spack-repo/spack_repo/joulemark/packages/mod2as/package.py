@@ -10,4 +10,4 @@ class Mod2as(Benchmark):
 
     version("0.1.0")
 
-    backends("openmp", "cuda", "c66x")
+    backends("openmp", "cuda", "rocm", "c66x")

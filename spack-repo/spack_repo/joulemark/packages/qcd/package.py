@@ -10,4 +10,4 @@ class Qcd(Benchmark):
 
     version("0.1.0")
 
-    backends("openmp", "mpi", "cuda")
+    backends("openmp", "mpi", "cuda", "rocm")

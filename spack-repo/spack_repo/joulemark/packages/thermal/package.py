@@ -9,4 +9,4 @@ class Thermal(Benchmark):
 
     version("0.1.0")
 
-    backends("openmp", "cuda")
+    backends("openmp", "cuda", "rocm")

@@ -1,0 +1,2 @@
+// HIP compiles it, too. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "../cuda/cuda.cu"
