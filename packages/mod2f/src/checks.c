@@ -4,15 +4,15 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
-bool mod2f_allocate(struct mod2f_work *work, size_t n) {
+bool mod2f_allocate(struct mod2f_work *work, const struct mod2f_variant *variant, size_t n) {
     work->n = n;
-    if (bk_rank() != 0)
-        return true;
-    work->in = bk_allocate(2 * n * sizeof(double));
-    work->out = bk_allocate(2 * n * sizeof(double));
-    return work->in != NULL && work->out != NULL;
+    work->given = work->made = (struct mod2f_share){0, n};
+    const size_t room = variant->share == NULL ? n : variant->share(work);
+    work->in = bk_allocate(2 * room * sizeof(double));
+    work->out = bk_allocate(2 * room * sizeof(double));
+    const bool ok = work->in != NULL && work->out != NULL;
+    return variant->sum == NULL ? ok : variant->sum(!ok) == 0;
 }
 
 void mod2f_free(struct mod2f_work *work) {
@@ -20,22 +20,24 @@ void mod2f_free(struct mod2f_work *work) {
     bk_release(work->out);
 }
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): uniform in [-1, 1).
-static double random_value(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+// The value at `index` of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), uniform in [-1, 1).
+static double random_value(uint64_t seed, uint64_t index) {
+    uint64_t z = seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
 }
 
+static void random_number(uint64_t seed, uint64_t index, double number[2]) {
+    for (unsigned part = 0; part < 2; part++)
+        number[part] = random_value(seed, 2 * index + part);
+}
+
 void mod2f_fill(const struct mod2f_work *work) {
-    if (work->in == NULL)
-        return;
-    uint64_t state = work->n;
-    for (size_t i = 0; i < 2 * work->n; i++) {
-        work->in[i] = random_value(&state);
+    for (size_t i = 0; i < work->given.count; i++)
+        random_number(work->n, work->given.first + i, work->in + 2 * i);
+    for (size_t i = 0; i < 2 * work->made.count; i++)
         work->out[i] = (double)NAN;
-    }
 }
 
 static unsigned logarithm(size_t n) {
@@ -90,19 +92,82 @@ static size_t reversed(size_t j, unsigned bits) {
     return result;
 }
 
-struct bk_check mod2f_verify(const struct mod2f_work *work) {
+static struct bk_check verify_all(const struct mod2f_work *work) {
     struct bk_check check = BK_CHECK_START;
-    if (work->out == NULL)
-        return check;
     const size_t n = work->n;
     unsigned bits = logarithm(n);
     inverse(work->out, n);
     for (size_t j = 0; j < n; j++) {
         const double *got = work->out + 2 * reversed(j, bits);
+        double want[2];
+        random_number(n, j, want);
         for (size_t part = 0; part < 2; part++)
-            bk_check_value(&check, j, got[part] / (double)n, work->in[2 * j + part], tolerance(n));
+            bk_check_value(&check, j, got[part] / (double)n, want[part], tolerance(n));
     }
     return check;
+}
+
+// A sum of complex numbers, and what it has no digits for.
+struct sum {
+    double value[2], lost[2];
+};
+
+static void multiply(const double *x, const double *y, double product[2]) {
+    product[0] = x[0] * y[0] - x[1] * y[1];
+    product[1] = x[0] * y[1] + x[1] * y[0];
+}
+
+static void add_product(struct sum *sum, const double *x, const double *y) {
+    double product[2];
+    multiply(x, y, product);
+    for (size_t part = 0; part < 2; part++)
+        bk_add(&sum->value[part], &sum->lost[part], product[part]);
+}
+
+static void end_sum(struct sum *sum, double (*over_ranks)(double value)) {
+    for (size_t part = 0; part < 2; part++)
+        sum->value[part] = over_ranks(sum->value[part] + sum->lost[part]);
+}
+
+// The transform's matrix is symmetric: with random g and its transform G, the sum of g[k] X[k] is
+// that of x[k] G[k]. G is made by the variant, of g moved by some places, so that its errors are
+// moved, too, and can't be the same in both sums; each number weighs as much as any other, also on
+// its way. What both sums have too much or too little of shows in that of X[k], which is n x[0].
+static struct bk_check verify_shares(struct mod2f_work *work, const struct mod2f_variant *variant) {
+    const uint64_t n = work->n, moved = n / 3, seed = n + 1;
+    const double one[2] = {1, 0};
+    struct sum x_all = {0}, x_g = {0}, g_x = {0};
+    double x[2], g[2], root[2];
+    for (size_t i = 0; i < work->made.count; i++) {
+        random_number(seed, work->made.first + i, g);
+        add_product(&x_all, work->out + 2 * i, one);
+        add_product(&x_g, work->out + 2 * i, g);
+    }
+    for (size_t i = 0; i < work->given.count; i++)
+        random_number(seed, (work->given.first + i + n - moved) % n, work->in + 2 * i);
+    variant->is.kernel(work, 1);
+    for (size_t i = 0; i < work->made.count; i++) {
+        const uint64_t k = work->made.first + i;
+        random_number(n, k, x);
+        mod2f_root(-(moved * k), n, root);
+        multiply(x, root, g);
+        add_product(&g_x, work->out + 2 * i, g);
+    }
+    struct sum *const sums[] = {&x_all, &x_g, &g_x};
+    for (size_t i = 0; i < BK_COUNT(sums); i++)
+        end_sum(sums[i], variant->sum);
+    random_number(n, 0, x);
+    struct bk_check check = BK_CHECK_START;
+    for (size_t part = 0; part < 2; part++) {
+        bk_check_value(&check, 0, x_all.value[part] / (double)n, x[part], tolerance(n));
+        bk_check_value(&check, 1, x_g.value[part] / (double)n, g_x.value[part] / (double)n,
+                       tolerance(n));
+    }
+    return check;
+}
+
+struct bk_check mod2f_verify(struct mod2f_work *work, const struct mod2f_variant *variant) {
+    return variant->sum == NULL ? verify_all(work) : verify_shares(work, variant);
 }
 
 // A known transform: what goes in, what must come out, and what it is summed from. Of numbers that
@@ -112,61 +177,55 @@ struct bk_check mod2f_verify(const struct mod2f_work *work) {
 struct known {
     size_t n;
     size_t place; // of the impulse, or the tone's frequency
-    void (*fill)(const struct known *known, double *in);
-    void (*want)(const struct known *known, const double *in, size_t k, double want[2]);
+    void (*give)(const struct known *known, size_t j, double given[2]);
+    void (*want)(const struct known *known, size_t k, double want[2]);
     double magnitude;
 };
 
-static void fill_impulse(const struct known *known, double *in) {
-    memset(in, 0, 2 * known->n * sizeof *in);
-    in[2 * known->place] = 1;
+static void give_impulse(const struct known *known, size_t j, double given[2]) {
+    given[0] = j == known->place;
+    given[1] = 0;
 }
 
-static void want_impulse(const struct known *known, const double *in, size_t k, double want[2]) {
-    (void)in;
+static void want_impulse(const struct known *known, size_t k, double want[2]) {
     mod2f_root(known->place * k, known->n, want);
 }
 
-static void fill_tone(const struct known *known, double *in) {
-    for (size_t j = 0; j < known->n; j++) {
-        mod2f_root(known->place * j, known->n, in + 2 * j);
-        in[2 * j + 1] = -in[2 * j + 1];
-    }
+static void give_tone(const struct known *known, size_t j, double given[2]) {
+    mod2f_root(known->place * j, known->n, given);
+    given[1] = -given[1];
 }
 
-static void want_tone(const struct known *known, const double *in, size_t k, double want[2]) {
-    (void)in;
+static void want_tone(const struct known *known, size_t k, double want[2]) {
     want[0] = k == known->place ? (double)known->n : 0;
     want[1] = 0;
 }
 
-static void fill_random(const struct known *known, double *in) {
-    uint64_t state = known->place;
-    for (size_t i = 0; i < 2 * known->n; i++)
-        in[i] = random_value(&state);
+static void give_random(const struct known *known, size_t j, double given[2]) {
+    random_number(known->place, j, given);
 }
 
 // The sum that defines the transform.
-static void want_sum(const struct known *known, const double *in, size_t k, double want[2]) {
-    double lost[2] = {0, 0};
-    want[0] = want[1] = 0;
+static void want_sum(const struct known *known, size_t k, double want[2]) {
+    struct sum sum = {0};
     for (size_t j = 0; j < known->n; j++) {
-        double w[2];
+        double x[2], w[2];
+        known->give(known, j, x);
         mod2f_root(j * k, known->n, w);
-        bk_add(&want[0], &lost[0], in[2 * j] * w[0] - in[2 * j + 1] * w[1]);
-        bk_add(&want[1], &lost[1], in[2 * j] * w[1] + in[2 * j + 1] * w[0]);
+        add_product(&sum, x, w);
     }
-    want[0] += lost[0];
-    want[1] += lost[1];
+    for (size_t part = 0; part < 2; part++)
+        want[part] = sum.value[part] + sum.lost[part];
 }
 
 static void compare(struct bk_check *check, const struct known *known,
                     const struct mod2f_work *work) {
-    for (size_t k = 0; k < known->n; k++) {
+    for (size_t i = 0; i < work->made.count; i++) {
+        const size_t k = work->made.first + i;
         double want[2];
-        known->want(known, work->in, k, want);
+        known->want(known, k, want);
         for (size_t part = 0; part < 2; part++)
-            bk_check_value(check, k, work->out[2 * k + part], want[part],
+            bk_check_value(check, k, work->out[2 * i + part], want[part],
                            tolerance(known->n) * known->magnitude);
     }
 }
@@ -174,18 +233,17 @@ static void compare(struct bk_check *check, const struct known *known,
 // False when memory is out.
 static bool run_known(const struct mod2f_variant *variant, const struct known *known,
                       unsigned threads, bool fixed, struct bk_check *check) {
-    struct mod2f_work work = {.n = known->n, .threads = threads, .fixed = fixed};
-    bool ok = mod2f_allocate(&work, known->n) && variant->plan(&work);
+    struct mod2f_work work = {.threads = threads, .fixed = fixed};
+    bool ok = mod2f_allocate(&work, variant, known->n) && variant->plan(&work);
     if (ok) {
-        if (work.in != NULL)
-            known->fill(known, work.in);
+        for (size_t i = 0; i < work.given.count; i++)
+            known->give(known, work.given.first + i, work.in + 2 * i);
         if (variant->give != NULL)
             variant->give(&work);
         variant->is.kernel(&work, 1);
         if (variant->collect != NULL)
             variant->collect(&work);
-        if (bk_rank() == 0)
-            compare(check, known, &work);
+        compare(check, known, &work);
     }
     variant->forget(&work);
     mod2f_free(&work);
@@ -195,13 +253,17 @@ static bool run_known(const struct mod2f_variant *variant, const struct known *k
 struct bk_check mod2f_verify_known(const struct mod2f_variant *variant, unsigned threads,
                                    bool fixed, bool *enough_memory) {
     static const struct known cases[] = {
-        {64, 11, fill_impulse, want_impulse, 1}, {4096, 1531, fill_impulse, want_impulse, 1},
-        {64, 23, fill_tone, want_tone, 64},      {4096, 3001, fill_tone, want_tone, 4096},
-        {64, 1, fill_random, want_sum, 8},       {256, 2, fill_random, want_sum, 16},
+        {64, 11, give_impulse, want_impulse, 1}, {4096, 1531, give_impulse, want_impulse, 1},
+        {64, 23, give_tone, want_tone, 64},      {4096, 3001, give_tone, want_tone, 4096},
+        {64, 1, give_random, want_sum, 8},       {256, 2, give_random, want_sum, 16},
     };
     struct bk_check check = BK_CHECK_START;
     *enough_memory = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0] && *enough_memory; i++)
         *enough_memory = run_known(variant, &cases[i], threads, fixed, &check);
+    if (variant->sum != NULL) { // each rank saw its share
+        check.ok = variant->sum(!check.ok) == 0;
+        check.compared = (uint64_t)variant->sum((double)check.compared);
+    }
     return check;
 }

@@ -39,21 +39,29 @@ static bool fixed_plan(const struct bk_run *run) {
 }
 
 static bool check(struct bk_run *run) {
+    const uint64_t most = MOD2F_MOST * bk_ranks();
     for (size_t i = 0; i < run->options->size_count; i++) {
         const uint64_t size = run->options->sizes[i];
-        if (size < MOD2F_LEAST || size > MOD2F_MOST || (size & (size - 1)) != 0)
+        if (size < MOD2F_LEAST || size > most || (size & (size - 1)) != 0)
             return bk_refuse(run,
                              "--sizes: %llu is not a power of two from %d to %llu; give e.g. "
                              "256:1048576:x2",
-                             (unsigned long long)size, MOD2F_LEAST, (unsigned long long)MOD2F_MOST);
+                             (unsigned long long)size, MOD2F_LEAST, (unsigned long long)most);
     }
     return true;
 }
 
-// in, out, the matrix between, and roots of unity or what a library needs
+// What the hungriest of the chosen variants needs. One that has all numbers: in, out, the matrix
+// between, and roots of unity or what a library needs.
 static double bytes(const struct bk_run *run, uint64_t size) {
-    (void)run;
-    return 5 * 16.0 * (double)size;
+    double most = 0;
+    for (unsigned i = 0; mod2f_variants[i] != NULL; i++) {
+        const struct mod2f_variant *variant = (const struct mod2f_variant *)mod2f_variants[i];
+        if ((run->options->variants & UINT32_C(1) << i) != 0)
+            most = fmax(most, variant->bytes == NULL ? 5 * 16 * (double)size
+                                                     : variant->bytes((double)size));
+    }
+    return most;
 }
 
 static const char *check_known(struct bk_run *run) {
@@ -79,17 +87,17 @@ static bool measure_work(struct bk_run *run, struct mod2f_work *work) {
         return false;
     if (variant->collect != NULL)
         variant->collect(work);
-    const struct bk_check right = mod2f_verify(work);
+    const struct bk_check right = mod2f_verify(work, variant);
     bk_finish(run, &what, &timing, &right);
     return true;
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     const struct mod2f_variant *variant = variant_of(run);
-    if (variant->most != 0 && bk_too_large(run, size, variant->most, "numbers"))
+    if (variant->most != 0 && bk_too_large(run, size, variant->most * bk_ranks(), "numbers"))
         return NULL;
     struct mod2f_work work = {.threads = run->threads, .fixed = fixed_plan(run)};
-    bool ok = mod2f_allocate(&work, (size_t)size) && variant->plan(&work);
+    bool ok = mod2f_allocate(&work, variant, (size_t)size) && variant->plan(&work);
     if (ok && work.how[0] != '\0')
         bk_note(run->session, "%s: %s", run->variant->name, work.how);
     ok = ok && measure_work(run, &work);
@@ -105,7 +113,8 @@ static const struct bk_benchmark benchmark = {
     .kernels = kernels,
     .variants = mod2f_variants,
     .variants_help = "  serial, omp: our own; fftw: FFTW with a measured plan and threads\n"
-                     "  mpi: FFTW-MPI, by the ranks of an MPI job; cufft: on a GPU\n"
+                     "  mpi, fftw-mpi: our own and FFTW-MPI, by the ranks of an MPI job\n"
+                     "  cufft: on a GPU\n"
                      "  c66x: the DSP's eight cores (on a host one after the other)\n"
                      "  all (default): all that this build and machine have",
     .tables = tables,

@@ -14,7 +14,10 @@ struct angle {
 
 // 2 pi fraction, 0 <= fraction <= 1/8.
 static struct angle angle_of(double fraction) {
-    double head = two_pi_high * fraction, tail = two_pi_low * fraction;
+    // What of n beyond 2^30 has more bits is left to the tail.
+    double near = fraction + 0x1.8p22 - 0x1.8p22;
+    double head = two_pi_high * near,
+           tail = two_pi_high * (fraction - near) + two_pi_low * fraction;
     double high = head + tail;
     return (struct angle){high, tail - (high - head)};
 }

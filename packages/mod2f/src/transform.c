@@ -97,24 +97,31 @@ static bool plan_roots(struct transform *plan) {
     return true;
 }
 
-static size_t block_columns(size_t n1) {
+static size_t block_columns(size_t rows) {
     // Eight numbers are two cache lines; four are one.
-    return 2 * 16 * 8 * n1 <= block_bytes ? 8 : 4;
+    return 2 * 16 * 8 * rows <= block_bytes ? 8 : 4;
+}
+
+bool plan_matrix(struct transform *plan, size_t n, size_t n1, size_t width,
+                 struct mod2f_share columns, struct mod2f_share rows) {
+    const size_t n2 = n / n1;
+    *plan = (struct transform){.n = n, .n1 = n1, .n2 = n2, .columns = columns, .rows = rows};
+    // Two buffers, and what run_last_stage multiplies with.
+    plan->work_size = 2 * width * (2 * (n1 > n2 ? n1 : n2) + n1 + MAX_RADIX);
+    return plan_roots(plan) && plan_passes(&plan->first, n1, width) &&
+           plan_passes(&plan->second, n2, width);
 }
 
 bool plan_transform(struct transform *plan, size_t n, size_t n1) {
-    *plan = (struct transform){.n = n, .n1 = n1, .n2 = n / n1};
-    if (plan->n2 == 1) {
-        plan->work_size = 2 * n;
+    const size_t n2 = n / n1;
+    if (n2 == 1) {
+        *plan = (struct transform){.n = n, .n1 = n1, .n2 = 1, .work_size = 2 * n};
         return plan_passes(&plan->first, n, 1);
     }
-    size_t columns = block_columns(n1 > plan->n2 ? n1 : plan->n2);
-    size_t buffer = 2 * columns * (n1 > plan->n2 ? n1 : plan->n2);
-    // Two buffers, and what run_last_stage multiplies with.
-    plan->work_size = 2 * buffer + 2 * columns * (n1 + MAX_RADIX);
+    const bool planned = plan_matrix(plan, n, n1, block_columns(n1 > n2 ? n1 : n2),
+                                     (struct mod2f_share){0, n2}, (struct mod2f_share){0, n1});
     plan->middle = bk_allocate(2 * n * sizeof(double));
-    return plan->middle != NULL && plan_roots(plan) && plan_passes(&plan->first, n1, columns) &&
-           plan_passes(&plan->second, plan->n2, columns);
+    return planned && plan->middle != NULL;
 }
 
 void free_transform(struct transform *plan) {
@@ -165,11 +172,11 @@ void transform_part(const struct transform *plan, const double *in, double *out,
 }
 
 size_t column_blocks(const struct transform *plan) {
-    return plan->n2 / plan->first.columns;
+    return plan->columns.count / plan->first.columns;
 }
 
 size_t row_blocks(const struct transform *plan) {
-    return plan->n1 / plan->second.columns;
+    return plan->rows.count / plan->second.columns;
 }
 
 // exp(-2 pi i t / n), within two or three units in the last place.
@@ -187,7 +194,7 @@ static void fill_factors(const struct transform *plan, size_t block, double *inn
     const struct stage *last = &passes->stages[passes->count - 1];
     const size_t columns = passes->columns;
     for (size_t c = 0; c < columns; c++) {
-        size_t j = block * columns + c;
+        size_t j = plan->columns.first + block * columns + c;
         for (size_t q = 0; q < last->s; q++)
             root_of(plan, j * q, inner + 2 * (q * columns + c));
         for (size_t k = 0; k < last->radix; k++)
@@ -195,27 +202,41 @@ static void fill_factors(const struct transform *plan, size_t block, double *inn
     }
 }
 
-void transform_columns(const struct transform *plan, const double *in, size_t block, double *work) {
+static void columns_to(const struct transform *plan, const double *in, size_t block, double *work,
+                       double *at, bool past) {
     const struct passes *passes = &plan->first;
     const size_t columns = passes->columns, size = 2 * plan->n1 * columns;
     double *buffers[2] = {work, work + size}, *inner = work + 2 * size, *outer = inner + size;
     fill_factors(plan, block, inner, outer);
-    struct rows from = {(double *)in + 2 * columns * block, plan->n2, false};
+    struct rows from = {(double *)in + 2 * columns * block, plan->columns.count, false};
     for (unsigned i = 0; i + 1 < passes->count; i++) {
         struct rows to = {buffers[i % 2], columns, false};
         run_stage(columns, &passes->stages[i], from, to);
         from = to;
     }
     run_last_stage(columns, &passes->stages[passes->count - 1], from,
-                   (struct rows){plan->middle + block * size, columns, plan->past}, inner, outer);
+                   (struct rows){at, columns, past}, inner, outer);
     end_stores_past();
+}
+
+void transform_columns(const struct transform *plan, const double *in, size_t block, double *work) {
+    double *to = plan->middle + 2 * block * plan->first.columns * plan->n1;
+    columns_to(plan, in, block, work, to, plan->past);
+}
+
+const double *transform_columns_apart(const struct transform *plan, const double *in, size_t block,
+                                      double *work) {
+    // The buffer that the last pass does not read.
+    double *to = work + (plan->first.count - 1) % 2 * 2 * plan->n1 * plan->first.columns;
+    columns_to(plan, in, block, work, to, false);
+    return to;
 }
 
 // Gathers the rows of a block as columns.
 static void gather_rows(const struct transform *plan, size_t block, double *to) {
-    const size_t columns = plan->second.columns, n1 = plan->n1;
+    const size_t columns = plan->second.columns, rows = plan->rows.count;
     for (size_t j = 0; j < plan->n2; j += columns) {
-        const double *from = plan->middle + 2 * (j * n1 + block * columns * columns);
+        const double *from = plan->middle + 2 * (j * rows + block * columns * columns);
         for (size_t r = 0; r < columns; r += LANES)
             for (size_t c = 0; c < columns; c += LANES) {
                 vec v[LANES];
@@ -237,7 +258,7 @@ void transform_rows(const struct transform *plan, double *out, size_t block, dou
         bool last = i + 1 == passes->count;
         struct rows to = {buffers[(i + 1) % 2], columns, false};
         if (last)
-            to = (struct rows){out + 2 * columns * block, plan->n1, plan->past};
+            to = (struct rows){out + 2 * columns * block, plan->rows.count, plan->past};
         run_stage(columns, &passes->stages[i], (struct rows){buffers[i % 2], columns, false}, to);
     }
     end_stores_past();

@@ -32,6 +32,7 @@ struct passes {
 // columns, a block of neighbours at a time, `second` its rows.
 struct transform {
     size_t n, n1, n2;
+    struct mod2f_share columns, rows; // of the matrix, those that the plan is for
     struct passes first, second;
     double *coarse, *fine; // roots exp(-2 pi i t / n) for t = coarse << fine_bits | fine
     unsigned fine_bits;
@@ -44,6 +45,11 @@ struct transform {
 bool plan_transform(struct transform *plan, size_t n, size_t n1);
 void free_transform(struct transform *plan);
 
+// A split one for some columns and rows, in blocks of `width`, a multiple of LINE, that divides
+// both; who uses it provides the middle.
+bool plan_matrix(struct transform *plan, size_t n, size_t n1, size_t width,
+                 struct mod2f_share columns, struct mod2f_share rows);
+
 // Direct: the whole transform, with a plan whose n2 is 1.
 void transform_directly(const struct transform *plan, const double *in, double *out, double *work);
 
@@ -54,10 +60,16 @@ unsigned most_parts(size_t n);
 void transform_part(const struct transform *plan, const double *in, double *out, double *work,
                     unsigned part, unsigned parts);
 
-// A split one: any order of all column blocks, and then any order of all row blocks.
+// A split one: any order of all column blocks, and then any order of all row blocks. `in` and `out`
+// are those columns and rows of the matrix alone, as is the middle: a block of columns after the
+// other, each with all those rows.
 size_t column_blocks(const struct transform *plan);
 size_t row_blocks(const struct transform *plan);
 void transform_columns(const struct transform *plan, const double *in, size_t block, double *work);
 void transform_rows(const struct transform *plan, double *out, size_t block, double *work);
+
+// A column block's n1 rows left in `work`, and where, for who brings them to a middle elsewhere.
+const double *transform_columns_apart(const struct transform *plan, const double *in, size_t block,
+                                      double *work);
 
 #endif

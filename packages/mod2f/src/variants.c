@@ -12,6 +12,7 @@ const struct bk_variant *const mod2f_variants[] = {
 #endif
 #ifdef BENCH_MPI
     &mod2f_mpi.is,
+    &mod2f_fftw_mpi.is,
 #endif
 #ifdef BENCH_CUDA
     &mod2f_cufft.is,

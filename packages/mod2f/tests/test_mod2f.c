@@ -7,16 +7,20 @@
 
 #include <math.h>
 
-// A transform's numbers as `variant` makes them; its plan is forgotten.
+// A transform's numbers as `variant` makes them.
 static void transform_into(const struct mod2f_variant *variant, struct mod2f_work *work, size_t n) {
-    expect(mod2f_allocate(work, n) && variant->plan(work), "n=%zu", n);
+    expect(mod2f_allocate(work, variant, n) && variant->plan(work), "n=%zu", n);
     mod2f_fill(work);
     if (variant->give != NULL)
         variant->give(work);
     variant->is.kernel(work, 2);
     if (variant->collect != NULL)
         variant->collect(work);
+}
+
+static void release(const struct mod2f_variant *variant, struct mod2f_work *work) {
     variant->forget(work);
+    mod2f_free(work);
 }
 
 static struct mod2f_work transformed(const struct mod2f_variant *variant, size_t n,
@@ -28,18 +32,18 @@ static struct mod2f_work transformed(const struct mod2f_variant *variant, size_t
 
 static void transforms_are_right(const struct mod2f_variant *variant) {
     // Our own plans have to be right for sizes that are split, too; libraries plan those for long.
-    bool own = variant == &mod2f_serial || strcmp(variant->is.name, "omp") == 0;
+    bool own = variant == &mod2f_serial || strcmp(variant->is.name, "omp") == 0 ||
+               strcmp(variant->is.name, "mpi") == 0;
     for (size_t n = MOD2F_LEAST; n <= (size_t)1 << (own ? 19 : 12); n *= 2) {
         struct mod2f_work work = transformed(variant, n, n % 5 == 1 ? 1 : 3);
-        struct bk_check check = mod2f_verify(&work);
-        expect(check.ok && (check.compared == 2 * n || bk_rank() != 0), "%s, n=%zu",
+        struct bk_check check = mod2f_verify(&work, variant);
+        expect(check.ok && check.compared == (variant->sum == NULL ? 2 * n : 4), "%s, n=%zu",
                variant->is.name, n);
-        mod2f_free(&work);
+        release(variant, &work);
     }
     bool enough_memory;
     struct bk_check known = mod2f_verify_known(variant, 2, false, &enough_memory);
-    expect(enough_memory && known.ok && (known.compared == 17280 || bk_rank() != 0),
-           "known transforms");
+    expect(enough_memory && known.ok && known.compared == 17280, "known transforms");
 }
 
 // The transform of `work` by the plan with that n1; a direct one in so many parts.
@@ -66,10 +70,10 @@ static void transform_by_plan(const struct mod2f_work *work, size_t n1, unsigned
 
 static void plan_is_right(size_t n, size_t n1, unsigned parts) {
     struct mod2f_work work = {.threads = 1};
-    expect(mod2f_allocate(&work, n), "n=%zu", n);
+    expect(mod2f_allocate(&work, &mod2f_serial, n), "n=%zu", n);
     mod2f_fill(&work);
     transform_by_plan(&work, n1, parts);
-    expect(mod2f_verify(&work).ok, "%s", parts == 1 ? "split" : "in parts");
+    expect(mod2f_verify(&work, &mod2f_serial).ok, "%s", parts == 1 ? "split" : "in parts");
     mod2f_free(&work);
 }
 
@@ -87,45 +91,66 @@ static void all_plans_are_right(void) {
 // The variant's numbers are those of our own direct transform, within the errors of both.
 static void agrees_with_serial(const struct mod2f_variant *variant) {
     const size_t n = 8192;
-    struct mod2f_work work = transformed(variant, n, 2);
-    struct transform plan = {0};
-    double *out = bk_allocate(2 * n * sizeof(double)),
-           *scratch = bk_allocate(2 * n * sizeof(double));
-    expect(plan_transform(&plan, n, n) && out != NULL && scratch != NULL, "n=%zu", n);
-    if (bk_rank() == 0)
-        transform_directly(&plan, work.in, out, scratch);
-    for (size_t i = 0; i < 2 * n && bk_rank() == 0; i++)
-        expect_near(work.out[i], out[i], 1e-12, "as serial, i=%zu", i);
-    bk_release(out);
-    bk_release(scratch);
-    free_transform(&plan);
-    mod2f_free(&work);
+    struct mod2f_work work = transformed(variant, n, 2), whole = {0};
+    expect(mod2f_allocate(&whole, &mod2f_serial, n), "n=%zu", n);
+    mod2f_fill(&whole);
+    transform_by_plan(&whole, n, 1);
+    for (size_t i = 0; i < 2 * work.made.count; i++)
+        expect_near(work.out[i], whole.out[2 * work.made.first + i], 1e-12, "as serial, i=%zu", i);
+    mod2f_free(&whole);
+    release(variant, &work);
 }
 
-static void errors_are_found(void) {
+static double of_one_rank(double value) {
+    return value;
+}
+
+static void fill_and_run(const struct mod2f_variant *variant, struct mod2f_work *work) {
+    mod2f_fill(work);
+    variant->is.kernel(work, 1);
+}
+
+// By the check of all numbers (without `sum`), or that of ranks' shares.
+static void errors_are_found(double (*sum)(double value)) {
     const size_t n = 1024;
-    struct mod2f_work work = transformed(&mod2f_serial, n, 1);
+    struct mod2f_variant variant = mod2f_serial;
+    variant.sum = sum;
+    struct mod2f_work work = {.threads = 1};
     double out[2 * 1024];
+    expect(mod2f_allocate(&work, &variant, n) && variant.plan(&work), "n=%zu", n);
+    fill_and_run(&variant, &work);
     memcpy(out, work.out, sizeof out);
-    expect(mod2f_verify(&work).ok, "untouched, n=%zu", n);
+    expect(mod2f_verify(&work, &variant).ok, "untouched, n=%zu", n);
     for (size_t index = 0; index < 2 * n; index += 191) {
-        memcpy(work.out, out, sizeof out);
         // A wrong number is spread over all that is compared.
+        fill_and_run(&variant, &work);
         work.out[index] += 1e-10;
-        expect(!mod2f_verify(&work).ok, "one wrong number, index=%zu", index);
-        memcpy(work.out, out, sizeof out);
+        expect(!mod2f_verify(&work, &variant).ok, "one wrong number, index=%zu", index);
+        fill_and_run(&variant, &work);
         work.out[index] = (double)NAN;
-        expect(!mod2f_verify(&work).ok, "one NaN, index=%zu", index);
+        expect(!mod2f_verify(&work, &variant).ok, "one NaN, index=%zu", index);
+        // The transform of other numbers.
+        mod2f_fill(&work);
+        work.in[index] += 1e-10;
+        variant.is.kernel(&work, 1);
+        expect(!mod2f_verify(&work, &variant).ok, "other numbers, index=%zu", index);
     }
-    // The transform of other numbers, and one in the other direction.
-    memcpy(work.out, out, sizeof out);
-    work.in[77] += 1e-10;
-    expect(!mod2f_verify(&work).ok, "other numbers, n=%zu", n);
-    work.in[77] -= 1e-10;
+    for (size_t block = 64; block <= n; block *= 2) {
+        fill_and_run(&variant, &work);
+        memcpy(work.out, out + block, block * sizeof *out);
+        memcpy(work.out + block, out, block * sizeof *out);
+        expect(!mod2f_verify(&work, &variant).ok, "swapped blocks, block=%zu", block);
+    }
+    // In the other direction, and from its end on.
+    fill_and_run(&variant, &work);
     for (size_t i = 1; i < 2 * n; i += 2)
         work.out[i] = -out[i];
-    expect(!mod2f_verify(&work).ok, "conjugate, n=%zu", n);
-    mod2f_free(&work);
+    expect(!mod2f_verify(&work, &variant).ok, "conjugate, n=%zu", n);
+    fill_and_run(&variant, &work);
+    for (size_t k = 0; k < n; k++)
+        memcpy(&work.out[2 * k], &out[2 * ((n - k) % n)], 2 * sizeof *out);
+    expect(!mod2f_verify(&work, &variant).ok, "backwards, n=%zu", n);
+    release(&variant, &work);
 }
 
 // By a fixed plan serial and omp compute the same bits, whatever the number of threads.
@@ -138,9 +163,9 @@ static void fixed_plans_are_equal(void) {
         transform_into(&mod2f_omp, &omp, n);
         expect_equal(memcmp(serial.out, omp.out, 2 * n * sizeof(double)), 0, "the same bits, n=%zu",
                      n);
-        expect(mod2f_verify(&omp).ok, "by a fixed plan, n=%zu", n);
-        mod2f_free(&serial);
-        mod2f_free(&omp);
+        expect(mod2f_verify(&omp, &mod2f_omp).ok, "by a fixed plan, n=%zu", n);
+        release(&mod2f_serial, &serial);
+        release(&mod2f_omp, &omp);
     }
 #endif
 }
@@ -164,6 +189,19 @@ static void forget_nothing(struct mod2f_work *work) {
     work->plan = NULL;
 }
 
+static void transform_and_turn(void *context, uint64_t iterations) {
+    mod2f_serial.is.kernel(context, iterations);
+    const struct mod2f_work *work = context;
+    for (size_t i = 1; i < work->n / 2; i++)
+        for (size_t part = 0; part < 2; part++) {
+            double *number = &work->out[2 * i + part],
+                   *other = &work->out[2 * (work->n - i) + part];
+            const double kept = *number;
+            *number = *other;
+            *other = kept;
+        }
+}
+
 static void transform_and_scale(void *context, uint64_t iterations) {
     mod2f_serial.is.kernel(context, iterations);
     const struct mod2f_work *work = context;
@@ -171,12 +209,22 @@ static void transform_and_scale(void *context, uint64_t iterations) {
         work->out[i] *= 1 + 1e-13;
 }
 
-// What a tone's rounding is allowed does not hide what is wrong by less.
-static void a_small_error_is_found(void) {
-    struct mod2f_variant variant = mod2f_serial;
-    variant.is.kernel = transform_and_scale;
-    bool enough_memory;
-    expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok, "scaled");
+// What a tone's rounding is allowed does not hide what is wrong by less; nor does a check that runs
+// the same kernel.
+static void wrong_kernels_are_found(void) {
+    bk_kernel *const wrong[] = {transform_and_scale, transform_and_turn};
+    for (size_t i = 0; i < BK_COUNT(wrong); i++) {
+        struct mod2f_variant variant = mod2f_serial;
+        struct mod2f_work work = {.threads = 1};
+        variant.is.kernel = wrong[i];
+        variant.sum = of_one_rank;
+        bool enough_memory;
+        expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok, "known, i=%zu", i);
+        expect(mod2f_allocate(&work, &variant, 256) && variant.plan(&work), "i=%zu", i);
+        fill_and_run(&variant, &work);
+        expect(!mod2f_verify(&work, &variant).ok, "shares, i=%zu", i);
+        release(&variant, &work);
+    }
 }
 
 static void wrong_variants_are_found(void) {
@@ -186,18 +234,18 @@ static void wrong_variants_are_found(void) {
                                         .plan = plan_nothing,
                                         .forget = forget_nothing};
         struct mod2f_work work = transformed(&variant, 256, 1);
-        expect(!mod2f_verify(&work).ok, "wrong variant, i=%zu", i);
+        expect(!mod2f_verify(&work, &variant).ok, "wrong variant, i=%zu", i);
         bool enough_memory;
         expect(!mod2f_verify_known(&variant, 1, false, &enough_memory).ok,
                "wrong variant, known, i=%zu", i);
-        mod2f_free(&work);
+        release(&variant, &work);
     }
 }
 
 // Against the mathematics library: both are within a unit in the last place, or nearly so.
 static void roots_are_right(void) {
     const double two_pi = 8 * atan(1);
-    for (uint64_t n = 1; n <= UINT64_C(1) << 20; n *= 4)
+    for (uint64_t n = 1; n <= UINT64_C(1) << 44; n *= 4)
         for (uint64_t k = 0; k < n; k += n / 4096 + 1) {
             double root[2];
             mod2f_root(k + n, n, root);
@@ -228,9 +276,10 @@ static int run(const char *what) {
         all_plans_are_right();
         fixed_plans_are_equal();
     } else if (strcmp(what, "checks") == 0) {
-        errors_are_found();
+        errors_are_found(NULL);
+        errors_are_found(of_one_rank);
         wrong_variants_are_found();
-        a_small_error_is_found();
+        wrong_kernels_are_found();
     } else if (bk_try_variants(mod2f_variants, what, variant_is_right) == BK_TEST_SKIPPED) {
         return BK_TEST_SKIPPED;
     }

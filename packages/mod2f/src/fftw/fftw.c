@@ -49,6 +49,7 @@ static void forget(struct mod2f_work *work) {
 
 const struct mod2f_variant mod2f_fftw = {
     .is = {.name = "fftw", .threaded = true, .kernel = transform},
+    .most = (size_t)1 << 30, // it counts by int
     .plan = plan,
     .forget = forget,
 };

@@ -5,12 +5,12 @@ from spack.package import *
 
 
 class Mod2f(Benchmark):
-    """Complex Fourier transform of one dimension in double precision: our own, FFTW, FFTW-MPI,
-    cuFFT."""
+    """Complex Fourier transform of one dimension in double precision: our own, also by MPI; FFTW,
+    FFTW-MPI, cuFFT."""
 
     version("0.1.0")
 
     backends("openmp", "fftw", "mpi", "cuda", "c66x")
 
-    requires("+fftw", when="+mpi", msg="the variant mpi is FFTW-MPI")
+    requires("+fftw", when="+mpi", msg="with mpi comes the variant fftw-mpi")
     depends_on("fftw@3: +mpi", when="+mpi")
