@@ -5,6 +5,7 @@
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static double now_s(void) {
@@ -18,9 +19,12 @@ int main(int argc, char **argv) {
         return 2;
     int n = atoi(argv[1]);
     size_t count = (size_t)n * (size_t)n;
-    double *matrices = malloc(3 * count * sizeof *matrices);
+    // In huge pages, as ours.
+    const size_t page = (size_t)2 << 20, bytes = (3 * count * sizeof(double) / page + 1) * page;
+    double *matrices = aligned_alloc(page, bytes);
     if (!matrices)
         return 3;
+    (void)madvise(matrices, bytes, MADV_HUGEPAGE);
     for (size_t i = 0; i < 3 * count; i++)
         matrices[i] = (double)(i % 17) / 17;
     double best_s = 1e30;
