@@ -1,15 +1,23 @@
-"""Vectors as wide as the machine's: ARM's SVE, run by qemu-user at three lengths."""
+"""Vectors as wide as the machine's: AVX-512's, and SVE's of three lengths by qemu-user."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from tests.targets import backends
+
+#: benchmarks and a function whose loops the compiler makes vectors of
+AVX512 = {
+    "hydro": "hydro_sweep",
+    "thermal": "columns",
+    "triad": "triad_loop",
+}
 
 #: benchmarks, the function that has their vectors, and what is run
 SVE = {
@@ -19,6 +27,14 @@ SVE_BITS = (128, 256, 512)
 
 HOST_ALONE = [f"-DBENCH_{name}=OFF" for name in ("BLAS", "CUDA", "FFTW", "MPI", "OPENCL")]
 TRIPLE = "aarch64-linux-gnu"
+
+
+@pytest.fixture(scope="module")
+def avx512() -> Path:
+    """Programs for a target that the compiler is told as Spack tells it."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("AVX-512 is of x86-64")
+    return built("avx512", AVX512, "-DBENCH_NATIVE=OFF", "-DCMAKE_C_FLAGS=-march=skylake-avx512")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +58,11 @@ def code(objdump: str, program: Path, function: str) -> str:
     found = re.findall(rf"^[0-9a-f]+ <{function}>:\n((?:.+\n)+)", said, re.MULTILINE)
     assert found, function
     return "".join(found)
+
+
+@pytest.mark.parametrize("benchmark", AVX512)
+def test_avx512_is_used_at_its_whole_width(avx512, benchmark):
+    assert "%zmm" in code("objdump", avx512 / benchmark, AVX512[benchmark])
 
 
 @pytest.mark.parametrize("benchmark", SVE)

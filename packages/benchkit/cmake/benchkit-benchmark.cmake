@@ -103,8 +103,9 @@ endfunction()
 
 # -- inside --------------------------------------------------------------------------------------
 
-# Warnings, and the processor of this machine; for all of the benchmark's C files.
+# Warnings, the processor of this machine, and its whole vectors; for all of the benchmark's C files.
 function(bench_compile_options)
+  include(CheckCCompilerFlag)
   set(warnings -Wall -Wextra -Wconversion -Wshadow)
   # Spack's compiler wrapper sets the target's flags itself.
   set(native ON)
@@ -113,10 +114,17 @@ function(bench_compile_options)
   endif()
   option(BENCH_NATIVE "Optimise for the processor of this machine (-march=native)" ${native})
   if(BENCH_NATIVE)
-    include(CheckCCompilerFlag)
     check_c_compiler_flag(-march=native HAVE_MARCH_NATIVE)
     if(HAVE_MARCH_NATIVE)
       list(APPEND warnings -march=native)
+    endif()
+  endif()
+  # Of AVX-512 compilers take half the width by themselves; what the whole gains is in benchkit's README.
+  if(NOT CMAKE_C_FLAGS MATCHES "-mprefer-vector-width=")
+    check_c_compiler_flag(-mprefer-vector-width=512 HAVE_WHOLE_WIDTH)
+    if(HAVE_WHOLE_WIDTH)
+      list(APPEND warnings -mprefer-vector-width=512)
+      set(BENCH_WIDTH -mprefer-vector-width=512 PARENT_SCOPE) # for bench_tell_build
     endif()
   endif()
   add_compile_options("$<$<COMPILE_LANGUAGE:C>:${warnings}>"
@@ -300,6 +308,7 @@ function(bench_tell_build result)
   if(BENCH_NATIVE AND HAVE_MARCH_NATIVE)
     string(APPEND flags " -march=native")
   endif()
+  string(APPEND flags " ${BENCH_WIDTH}")
   if(BENCH_CUDA)
     string(APPEND compiler ", CUDA ${CMAKE_CUDA_COMPILER_VERSION}")
     string(APPEND flags " ${CMAKE_CUDA_FLAGS} ${CMAKE_CUDA_FLAGS_${type}}")
