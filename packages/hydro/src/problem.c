@@ -39,12 +39,16 @@ struct hydro_grid hydro_lay_out(const struct hydro_model *model, ptrdiff_t nx, p
     return grid;
 }
 
-static bool allocate(struct hydro_grid *grid) {
+// Each variable's pages lie by rows, as threads share them in the sweeps along x.
+static bool allocate(struct hydro_grid *grid, unsigned threads) {
     grid->memory = bk_allocate(hydro_grid_bytes(grid));
     if (grid->memory == NULL)
         return false;
-    memset(grid->memory, 0, hydro_grid_bytes(grid));
-    grid->cells = (double *)grid->memory + BK_LINE + HYDRO_GHOSTS * grid->pitch;
+    double *memory = grid->memory;
+    for (size_t v = 0; v < HYDRO_VARIABLES; v++)
+        bk_spread(memory + v * (size_t)grid->plane, (size_t)grid->plane * sizeof(double), threads);
+    memset(memory, 0, hydro_grid_bytes(grid));
+    grid->cells = memory + BK_LINE + HYDRO_GHOSTS * grid->pitch;
     return true;
 }
 
@@ -52,7 +56,7 @@ bool hydro_begin(struct hydro_run *run, const struct hydro_model *model, ptrdiff
                  double dx, unsigned threads) {
     *run = (struct hydro_run){.model = model, .threads = model->is.threaded ? threads : 1};
     run->grid = hydro_lay_out(model, nx, ny, dx);
-    return allocate(&run->grid);
+    return allocate(&run->grid, run->threads);
 }
 
 void hydro_end(struct hydro_run *run) {

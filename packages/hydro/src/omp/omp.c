@@ -6,36 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Copies the grid to memory whose pages each thread touches first where it will work.
-static bool move_to_threads(struct hydro_grid *grid, int threads) {
-    size_t values = hydro_grid_bytes(grid) / sizeof(double);
-    double *old = grid->memory, *new = bk_allocate(values * sizeof(double));
-    if (new == NULL)
-        return false;
-    ptrdiff_t rows = grid->ny + 2 * HYDRO_GHOSTS;
-    // The rows by thread as in the sweeps along x; what is around them is copied with the last.
-#pragma omp parallel num_threads(threads)
-    {
-        unsigned thread = (unsigned)omp_get_thread_num(), count = (unsigned)omp_get_num_threads();
-        size_t begin = (size_t)(hydro_share(rows, 1, thread, count) * grid->pitch);
-        size_t end = (size_t)(hydro_share(rows, 1, thread + 1, count) * grid->pitch);
-        for (size_t v = 0; v < HYDRO_VARIABLES; v++) {
-            size_t plane = v * (size_t)grid->plane;
-            memcpy(new + plane + begin, old + plane + begin, (end - begin) * sizeof(double));
-        }
-    }
-    for (size_t v = 0; v < HYDRO_VARIABLES; v++) {
-        size_t end = (v + 1) * (size_t)grid->plane;
-        size_t begin = v * (size_t)grid->plane + (size_t)(rows * grid->pitch);
-        size_t last = v + 1 == HYDRO_VARIABLES ? values : end;
-        memcpy(new + begin, old + begin, (last - begin) * sizeof(double));
-    }
-    grid->cells = new + (grid->cells - old);
-    grid->memory = new;
-    bk_release(old);
-    return true;
-}
-
 // What a thread's own pieces have been taken of in a step's first and second sweep, in a line of
 // its own.
 struct taken {
@@ -62,11 +32,8 @@ static size_t borders_bytes(const struct hydro_grid *grid, unsigned threads) {
 }
 static const size_t thread_bytes = HYDRO_SCRATCH_BYTES + sizeof(struct taken);
 
-// The grid is there twice while it moves.
 static size_t own_bytes(const struct hydro_grid *grid, unsigned threads) {
-    size_t moving = hydro_grid_bytes(grid);
-    size_t working = borders_bytes(grid, threads) + threads * thread_bytes;
-    return moving > working ? moving : working;
+    return borders_bytes(grid, threads) + threads * thread_bytes;
 }
 
 static void close_omp(struct hydro_run *run) {
@@ -79,10 +46,10 @@ static void close_omp(struct hydro_run *run) {
 
 static const char *open_omp(struct hydro_run *run) {
     const unsigned threads = run->threads;
-    struct hydro_grid *grid = &run->grid;
+    const struct hydro_grid *grid = &run->grid;
     struct team *team = calloc(1, sizeof *team);
-    if (team == NULL || !move_to_threads(grid, (int)threads))
-        return "out of memory: give smaller --sizes";
+    if (team == NULL)
+        return "out of memory: give fewer --threads";
     run->own = team;
     for (unsigned dimension = 0; dimension < 2; dimension++)
         team->cut[dimension] = hydro_cut(grid, dimension, threads);
