@@ -9,8 +9,8 @@ bool mod2f_allocate(struct mod2f_work *work, const struct mod2f_variant *variant
     work->n = n;
     work->given = work->made = (struct mod2f_share){0, n};
     const size_t room = variant->share == NULL ? n : variant->share(work);
-    work->in = bk_allocate(2 * room * sizeof(double));
-    work->out = bk_allocate(2 * room * sizeof(double));
+    work->in = bk_allocate_spread(2 * room * sizeof(double), work->threads);
+    work->out = bk_allocate_spread(2 * room * sizeof(double), work->threads);
     const bool ok = work->in != NULL && work->out != NULL;
     return variant->sum == NULL ? ok : variant->sum(!ok) == 0;
 }
