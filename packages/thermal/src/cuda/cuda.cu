@@ -226,13 +226,18 @@ void close(thermal_work *work) {
 
 // A function, for a constant would be on HIP's device, too.
 thermal_model make_model() {
-    return {{BENCH_GPU, false, false, bk_cuda_device, run, nullptr, bk_cuda_take},
-            LUCAS_LEHMER,
-            cores,
-            flops,
-            open,
-            finish,
-            close};
+    thermal_model model = {};
+    model.is.name = BENCH_GPU;
+    model.is.device = bk_cuda_device;
+    model.is.kernel = run;
+    model.is.take = bk_cuda_take;
+    model.kernel = LUCAS_LEHMER;
+    model.cores = cores;
+    model.flops = flops;
+    model.open = open;
+    model.finish = finish;
+    model.close = close;
+    return model;
 }
 
 } // namespace
