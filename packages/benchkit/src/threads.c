@@ -17,23 +17,36 @@ void bk_run_threads(void (*work)(void *context, unsigned thread, unsigned thread
         program.run(work, context, threads);
 }
 
-// The smallest there is: of larger ones it costs some more stores.
-enum { PAGE_BYTES = 4096 };
+// A huge page is one thread's, the one that has most of it; where there are small ones alone it
+// costs some more stores.
+enum { PAGE_BYTES = 4096, HUGE_PAGE_BYTES = 2 << 20 };
 
 struct block {
     char *memory;
-    size_t pages;
+    size_t bytes;
 };
+
+// Where a thread's part begins; that of thread number `threads` is the end.
+static size_t part(const struct block *block, unsigned thread, unsigned threads) {
+    if (thread == 0 || thread == threads)
+        return thread == 0 ? 0 : block->bytes;
+    const uintptr_t begin = (uintptr_t)block->memory;
+    const uintptr_t at = begin + block->bytes / threads * thread + HUGE_PAGE_BYTES / 2;
+    const uintptr_t border = at / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    if (border < begin)
+        return 0;
+    return border - begin < block->bytes ? border - begin : block->bytes;
+}
 
 static void touch(void *context, unsigned thread, unsigned threads) {
     const struct block *block = context;
-    const size_t end = block->pages * (thread + 1) / threads;
-    for (size_t page = block->pages * thread / threads; page < end; page++)
-        block->memory[page * PAGE_BYTES] = 0;
+    const size_t end = part(block, thread + 1, threads);
+    for (size_t at = part(block, thread, threads); at < end; at += PAGE_BYTES)
+        block->memory[at] = 0;
 }
 
 void bk_spread(void *memory, size_t bytes, unsigned threads) {
-    struct block block = {memory, (bytes + PAGE_BYTES - 1) / PAGE_BYTES};
+    struct block block = {memory, bytes};
     if (threads > 1)
         bk_run_threads(touch, &block, threads);
 }

@@ -26,15 +26,6 @@ static size_t stride_for(size_t rows) {
     return stride % 128 == 0 ? stride + 8 : stride;
 }
 
-// Panel by panel: the columns that are still to be factored get fewer, and all threads work on
-// them.
-static void spread(const struct linpack_work *work, size_t columns) {
-    for (size_t j = 0; j < columns; j += work->nb) {
-        const size_t width = work->nb < columns - j ? work->nb : columns - j;
-        bk_spread(work->a + j * work->stride, width * work->stride * sizeof(double), work->threads);
-    }
-}
-
 bool linpack_allocate(struct linpack_work *work, const struct linpack_variant *variant) {
     const size_t n = work->n;
     work->row = malloc(n * sizeof *work->row);
@@ -49,10 +40,8 @@ bool linpack_allocate(struct linpack_work *work, const struct linpack_variant *v
     const size_t whole = stride_for(n + 1) * (n + 1) * sizeof(double);
     work->copies = whole < bytes_ready ? bytes_ready / whole : 1;
     work->copies = work->copies < 1024 ? work->copies : 1024;
-    const size_t columns = work->copies * (work->columns + 1);
-    work->a = bk_allocate(columns * work->stride * sizeof(double));
-    if (work->a != NULL)
-        spread(work, columns);
+    const size_t doubles = work->copies * (work->columns + 1) * work->stride;
+    work->a = bk_allocate_spread(doubles * sizeof(double), work->threads);
     return work->a != NULL;
 }
 
