@@ -22,6 +22,7 @@ AVX512 = {
 #: benchmarks, the function that has their vectors, and what is run
 SVE = {
     "mod2am": ("bk_gemm_edge", ("--variant", "blocked")),
+    "mod2f": ("run_stage", ("--variant", "serial", "--plan", "fixed")),
 }
 SVE_BITS = (128, 256, 512)
 

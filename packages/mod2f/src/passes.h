@@ -27,4 +27,17 @@ void run_last_stage(size_t columns, const struct stage *stage, struct rows x, st
 void run_first_stage(const struct stage *stage, const double *x, double *y, unsigned part,
                      unsigned parts);
 
+// STATEMENT(radix) with the stage's radix as a constant.
+#define FOR_EACH_RADIX(STATEMENT)                                                                  \
+    switch (stage->radix) {                                                                        \
+    case 4:                                                                                        \
+        STATEMENT(4);                                                                              \
+        break;                                                                                     \
+    case 8:                                                                                        \
+        STATEMENT(8);                                                                              \
+        break;                                                                                     \
+    default:                                                                                       \
+        STATEMENT(16);                                                                             \
+    }
+
 #endif

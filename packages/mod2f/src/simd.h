@@ -40,12 +40,28 @@ INLINE void store(double *to, vec x) {
     *(loose *)to = x;
 }
 
+INLINE size_t doubles_of_vec(void) {
+    return (size_t)2 * LANES;
+}
+
+// At most the `rest` doubles that a row has left; here (not in sve.h) rows end with a vector.
+INLINE vec load_some(const double *from, size_t rest) {
+    (void)rest;
+    return load(from);
+}
+
+INLINE void store_some(double *to, vec x, size_t rest) {
+    (void)rest;
+    store(to, x);
+}
+
 // Stores past the caches where a vector is a whole line of them: no line is read to be overwritten.
-INLINE void store_past(double *to, vec x) {
+INLINE void store_some_past(double *to, vec x, size_t rest) {
 #if defined __AVX512DQ__
+    (void)rest;
     _mm512_stream_pd(to, x);
 #else
-    store(to, x);
+    store_some(to, x, rest);
 #endif
 }
 
@@ -75,13 +91,37 @@ INLINE vec swapped(vec x) {
 
 static const vec minus_plus = EACH(-1, 1);
 
-// x + i y and x - i y.
+INLINE vec add(vec x, vec y) {
+    return x + y;
+}
+
+INLINE vec sub(vec x, vec y) {
+    return x - y;
+}
+
+// x + i y, x - i y and -i x.
 INLINE vec add_i(vec x, vec y) {
     return x + swapped(y) * minus_plus;
 }
 
 INLINE vec sub_i(vec x, vec y) {
     return x - swapped(y) * minus_plus;
+}
+
+INLINE vec minus_i(vec x) {
+    return swapped(x) * -minus_plus;
+}
+
+INLINE vec scaled(vec x, double factor) {
+    return x * factor;
+}
+
+INLINE vec add_scaled(vec x, vec y, double factor) {
+    return x + y * factor;
+}
+
+INLINE vec sub_scaled(vec x, vec y, double factor) {
+    return x - y * factor;
 }
 
 // x w, with a w of its own in each lane.
@@ -93,6 +133,17 @@ INLINE vec times(vec x, vec w) {
 // x w for a w that is the same in all lanes: `re` holds its real part, `im` -+ its imaginary one.
 INLINE vec times_same(vec x, vec re, vec im) {
     return x * re + swapped(x) * im;
+}
+
+// x w for a root w that is in memory as re, re, -im, im.
+INLINE vec times_root(vec x, const double *root) {
+    return times_same(x, spread(root), spread(root + 2));
+}
+
+// x (c - i s) for constants c and s.
+INLINE vec turn(vec x, double c, double s) {
+    const vec re = EACH(c, c), im = EACH(s, -s);
+    return times_same(x, re, im);
 }
 
 // Exchanges lanes and vectors of LANES vectors.
