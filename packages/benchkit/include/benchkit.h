@@ -236,7 +236,6 @@ void bk_note(struct bk_session *session, const char *format, ...)
 
 /* One way to compute: serial, by OpenMP, on a GPU. A benchmark's own struct of what it has to know
  * besides begins with one; a cast leads back to it. */
-struct bk_run;
 struct bk_variant {
     const char *name;
     bool threaded; /* by --threads threads; else by one */
@@ -246,8 +245,6 @@ struct bk_variant {
     bk_kernel *kernel;      /* for the benchmark's own functions */
     double (*memory)(void); /* bytes that are free on its device, 0: not known; NULL likewise */
     void (*take)(void); /* its device, before it is used: asking for its name must not wake it */
-    /* bytes of that memory that a size needs; NULL: the benchmark's `bytes` */
-    double (*device_bytes)(const struct bk_run *run, uint64_t size);
 };
 
 /* The variants that run without --variant; --quick runs all in any case. */
@@ -296,6 +293,8 @@ struct bk_benchmark {
     bool (*check)(struct bk_run *run);
     /* Bytes of memory that each rank needs for a size: refused before anything is measured. */
     double (*bytes)(const struct bk_run *run, uint64_t size);
+    /* Bytes that run->variant needs of its device's memory; NULL: as many. */
+    double (*device_bytes)(const struct bk_run *run, uint64_t size);
     /* These two return NULL, or what is wrong and how to mend it, which ends the run with
      * BK_SYSTEM; BK_TOLD when that was printed already. */
     /* Begins a variant, e.g. checks it by small cases into run->check. */
@@ -366,7 +365,7 @@ bool bk_too_long(struct bk_run *run, uint64_t size, const struct bk_growth *grow
 bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements);
 
 /* Whether the memory of the variant's device has no room for so many bytes; says so as bk_too_long
- * does. Asked before each size by the variant's `device_bytes`, or the benchmark's `bytes`; false
+ * does. Asked before each size by the benchmark's `device_bytes`, or its `bytes`; false
  * where it is not known. */
 bool bk_device_full(const struct bk_run *run, uint64_t size, double bytes);
 

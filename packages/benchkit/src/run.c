@@ -44,7 +44,7 @@ static void print_trouble(const struct bk_run *run, const char *trouble, uint64_
 
 // Whether the variant's device has room for a size.
 static bool device_has_room(const struct bk_run *run, uint64_t size) {
-    double (*bytes)(const struct bk_run *, uint64_t) = run->variant->device_bytes;
+    double (*bytes)(const struct bk_run *, uint64_t) = run->benchmark->device_bytes;
     if (bytes == NULL)
         bytes = run->benchmark->bytes;
     return bytes == NULL || !bk_device_full(run, size, bytes(run, size));
@@ -205,8 +205,8 @@ bool bk_too_long(struct bk_run *run, uint64_t size, const struct bk_growth *grow
 bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements) {
     if (size <= most)
         return false;
-    leave_out(run, size, "that memory has room for %llu %s; give smaller --sizes",
-              (unsigned long long)most, elements);
+    leave_out(run, size, "it takes at most %llu %s; give smaller --sizes", (unsigned long long)most,
+              elements);
     return true;
 }
 

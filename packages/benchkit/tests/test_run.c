@@ -47,7 +47,7 @@ struct own {
 static const struct own first = {{.name = "first", .kernel = work}, 'f'};
 static const struct own threads = {{.name = "threads", .threaded = true, .kernel = work}, 't'};
 static const struct own missing = {{.name = "missing", .device = has_none, .kernel = work}, 'x'};
-static struct own device = {
+static const struct own device = {
     {.name = "device", .device = has_one, .kernel = work, .memory = device_memory}, 'd'};
 static const struct own ranks = {{.name = "ranks", .mpi = true, .kernel = work}, 'r'};
 static const struct bk_variant *const variants[] = {&first.is,  &threads.is, &missing.is,
@@ -172,9 +172,9 @@ TEST(each_variant_runs_at_all_sizes) {
     expect_part(raw, "two/2/device device, 1 ranks of 1 threads, a device:");
     expect_part(raw, "# left out missing: this machine has not what it needs");
     expect_part(raw, "# skipped threads 3: 2 steps would take 200 s, the limit is 1 s; give");
-    expect_part(raw, "# skipped threads 3: that memory has room for 2 things; give smaller");
+    expect_part(raw, "# skipped threads 3: it takes at most 2 things; give smaller");
     expect(strstr(raw, "# skipped threads 2: that memory") == NULL);
-    expect_part(message, "test-run: skipped threads 3: that memory has room for 2 things; give");
+    expect_part(message, "test-run: skipped threads 3: it takes at most 2 things; give");
     expect_equal(run(&all_of_them, "--sizes 5 --variant device,first"), BK_OK);
     expect_text(calls, "+f0/1 f5/1 +d0/1 d5/1");
     expect(strstr(raw, "left out") == NULL);
@@ -303,7 +303,7 @@ TEST(a_wrong_result_is_no_success) {
 TEST(what_is_skipped_is_no_success) {
     expect_equal(run(&all_of_them, "--sizes 2000"), BK_LEFT_OUT);
     expect_text(calls, "+f0/1 f2000/1 +t0/3 t2000/3 +d0/1 d2000/1");
-    expect_part(message, "test-run: skipped device 2000: that memory has room for 1000 things; "
+    expect_part(message, "test-run: skipped device 2000: it takes at most 1000 things; "
                          "give smaller --sizes\n"
                          "test-run: nothing was measured: every size was skipped\n");
     expect_equal(run(&all_of_them, "--sizes 2,2000"), BK_LEFT_OUT);
@@ -329,9 +329,9 @@ TEST(a_device_has_its_own_memory) {
     expect_equal(run(&all_of_them, "--sizes 5"), BK_LEFT_OUT);
     expect_part(message, "test-run: skipped device 5: it needs 1.0 MiB of the device's memory, 0.5 "
                          "MiB are free; give smaller --sizes\n");
-    device.is.device_bytes = less_bytes;
-    expect_equal(run(&all_of_them, "--sizes 5"), BK_OK);
-    device.is.device_bytes = NULL;
+    struct bk_benchmark less = all_of_them;
+    less.device_bytes = less_bytes;
+    expect_equal(run(&less, "--sizes 5"), BK_OK);
     free_bytes = 1e9;
 }
 

@@ -64,9 +64,6 @@ bool mod2as_plan(const struct mod2as_variant *variant, struct mod2as_work *work)
 // Checks y = A x: every row against a sum with an error term, within the bound of rounding errors.
 struct bk_check mod2as_verify(const struct mod2as_work *work);
 
-// Bytes of the matrix and the vectors of a size.
-double mod2as_bytes(const struct bk_run *run, uint64_t size);
-
 // Runs the variant on a small matrix of whole numbers with empty and full rows, and compares with
 // exact integer arithmetic. *enough_memory is false when it could not.
 struct bk_check mod2as_verify_exactly(const struct mod2as_variant *variant, unsigned threads,

@@ -45,8 +45,7 @@ const struct mod2am_variant mod2am_cublas = {
            .device = bk_cuda_device,
            .kernel = multiply,
            .memory = bk_cuda_memory,
-           .take = bk_cuda_take,
-           .device_bytes = mod2am_gpu_bytes},
+           .take = bk_cuda_take},
     .begin = begin,
     .end = end,
 };

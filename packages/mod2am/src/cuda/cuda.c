@@ -5,11 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-double mod2am_gpu_bytes(const struct bk_run *run, uint64_t size) {
-    (void)run;
-    return 3.0 * sizeof(double) * (double)size * (double)size;
-}
-
 bool mod2am_gpu_succeeded(cudaError_t error, const char *what) {
     if (error != cudaSuccess)
         fprintf(stderr,
@@ -69,8 +64,7 @@ const struct mod2am_variant mod2am_cuda = {
            .device = bk_cuda_device,
            .kernel = multiply,
            .memory = bk_cuda_memory,
-           .take = bk_cuda_take,
-           .device_bytes = mod2am_gpu_bytes},
+           .take = bk_cuda_take},
     .begin = mod2am_gpu_begin,
     .end = mod2am_gpu_end,
 };

@@ -15,9 +15,6 @@ struct mod2am_gpu {
 // False after an error, which it prints.
 bool mod2am_gpu_succeeded(cudaError_t error, const char *what);
 
-// Bytes of the three matrices.
-double mod2am_gpu_bytes(const struct bk_run *run, uint64_t size);
-
 // As in struct mod2am_variant.
 bool mod2am_gpu_begin(struct mod2am_work *work);
 bool mod2am_gpu_end(struct mod2am_work *work);

@@ -15,12 +15,6 @@ struct gpu {
     bool ok; // after an error the numbers in work->out stay what no result is
 };
 
-// The input, the result and what cuFFT takes to work in, which is as much as one of them.
-static double device_bytes(const struct bk_run *run, uint64_t size) {
-    (void)run;
-    return 3.0 * sizeof(cufftDoubleComplex) * (double)size;
-}
-
 static bool succeeded(cudaError_t error, const char *what) {
     if (error != cudaSuccess)
         fprintf(stderr, "mod2f: cufft: %s: %s; see nvidia-smi, or give smaller --sizes\n", what,
@@ -88,8 +82,7 @@ const struct mod2f_variant mod2f_cufft = {
            .device = bk_cuda_device,
            .kernel = transform,
            .memory = bk_cuda_memory,
-           .take = bk_cuda_take,
-           .device_bytes = device_bytes},
+           .take = bk_cuda_take},
     .plan = plan,
     .give = give,
     .collect = collect,

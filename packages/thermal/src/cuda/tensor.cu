@@ -205,7 +205,7 @@ void close(thermal_work *work) {
 } // namespace
 
 extern "C" const thermal_model thermal_tensor = {
-    {"cuda-tensor", false, false, device, run, bk_cuda_memory, bk_cuda_take, nullptr},
+    {"cuda-tensor", false, false, device, run, bk_cuda_memory, bk_cuda_take},
     PRODUCTS,
     cores,
     flops,
