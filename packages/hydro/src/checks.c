@@ -18,6 +18,10 @@ enum { SOD_CELLS = 100, SOD_WIDTH = 8, BLAST_CELLS = 64 };
 // known to two cells.
 static const double sod_bound = 0.9, blast_bound = 2.2, front_bound = 2.2;
 
+bool hydro_all_ranks(const struct hydro_run *run, bool here) {
+    return run->model->sum == NULL ? here : run->model->sum(!here) == 0;
+}
+
 static double sum_ranks(const struct hydro_run *run, double value) {
     return run->model->sum == NULL ? value : run->model->sum(value);
 }

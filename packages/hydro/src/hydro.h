@@ -171,6 +171,10 @@ struct hydro_piece hydro_cut_piece(const struct hydro_grid *grid, struct hydro_c
 // ---- Checks
 // --------------------------------------------------------------------------------------
 
+// Whether it is so on all ranks: one that is out of memory must not go another way than those that
+// wait for it.
+bool hydro_all_ranks(const struct hydro_run *run, bool here);
+
 // Mass, momenta and energy of the domain.
 struct hydro_totals {
     double of[HYDRO_VARIABLES];

@@ -115,7 +115,9 @@ static const char *measure(struct bk_run *run, uint64_t size) {
         return NULL;
     struct hydro_run blast;
     const char *trouble = "out of memory: give smaller --sizes";
-    if (hydro_begin(&blast, model, (ptrdiff_t)size, (ptrdiff_t)size, 0.05, run->threads))
+    const bool ready =
+        hydro_begin(&blast, model, (ptrdiff_t)size, (ptrdiff_t)size, 0.05, run->threads);
+    if (hydro_all_ranks(&blast, ready))
         trouble = measure_blast(run, size, &blast);
     hydro_end(&blast);
     return trouble;

@@ -82,15 +82,14 @@ static void compare(const struct hydro_run *run, const struct hydro_run *small,
 
 const char *hydro_check_steps(struct hydro_run *run, struct bk_check *check) {
     struct hydro_run small;
+    const bool ready = begin_small(&small, &run->grid) && advance(&small) == NULL;
     const char *trouble = "out of memory: give smaller --sizes";
-    if (begin_small(&small, &run->grid) && (trouble = advance(&small)) == NULL) {
-        trouble = advance(run);
-        if (trouble == NULL) {
-            compare(run, &small, check);
-            run->model->close(run);
-        }
-        small.model->close(&small);
+    if (hydro_all_ranks(run, ready) && (trouble = advance(run)) == NULL) {
+        compare(run, &small, check);
+        run->model->close(run);
     }
+    if (ready)
+        small.model->close(&small);
     hydro_end(&small);
     return trouble;
 }

@@ -23,7 +23,8 @@ bool qcd_check_dslash(struct qcd_run *run, struct bk_check *check) {
     const struct qcd_trial trial = {.in = model->new_field(run, QCD_DOUBLE),
                                     .got = model->new_field(run, QCD_DOUBLE),
                                     .want = model->new_field(run, QCD_DOUBLE)};
-    const bool ok = trial.in != NULL && trial.got != NULL && trial.want != NULL;
+    const bool ok =
+        qcd_all_ranks(model, trial.in != NULL && trial.got != NULL && trial.want != NULL);
     for (int k = 0; k < 4 && ok; k++)
         qcd_check_parity(run, k % 2, k / 2 != 0, &trial, check);
     model->free_field(run, trial.in);
@@ -44,7 +45,8 @@ static bool check_single(struct qcd_run *run, struct bk_check *check) {
     const struct qcd_model *model = run->model;
     struct qcd_field *f[] = {model->new_field(run, QCD_DOUBLE), model->new_field(run, QCD_DOUBLE),
                              model->new_field(run, QCD_SINGLE), model->new_field(run, QCD_SINGLE)};
-    bool ok = f[0] != NULL && f[1] != NULL && f[2] != NULL && f[3] != NULL;
+    const bool ok =
+        qcd_all_ranks(model, f[0] != NULL && f[1] != NULL && f[2] != NULL && f[3] != NULL);
     if (ok) {
         model->fill(run, f[0], QCD_ODD, qcd_source_a);
         model->copy(run, f[2], f[0]);

@@ -140,7 +140,7 @@ static bool make_fields(struct bench *bench) {
         bench->out[p] = model->new_field(&bench->run, (enum qcd_precision)p);
         ok = ok && bench->in[p] != NULL && bench->out[p] != NULL;
     }
-    if (!ok)
+    if (!qcd_all_ranks(model, ok))
         return false;
     model->fill(&bench->run, bench->in[QCD_DOUBLE], QCD_ODD, qcd_source_a);
     model->copy(&bench->run, bench->in[QCD_SINGLE], bench->in[QCD_DOUBLE]);

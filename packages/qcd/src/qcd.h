@@ -153,6 +153,10 @@ void qcd_least_sides(int ranks, int whole[QCD_DIRECTIONS]);
 // ---- The lattice and the solver
 // -----------------------------------------------------------------------
 
+// Whether it is so on all of the model's ranks: a rank that is out of memory must not go another
+// way than those that wait for it.
+bool qcd_all_ranks(const struct qcd_model *model, bool here);
+
 struct qcd_lattice qcd_make_lattice(const struct qcd_model *model, int length, int time);
 // Of any sides.
 struct qcd_lattice qcd_share_lattice(const struct qcd_model *model,

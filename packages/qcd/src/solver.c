@@ -37,6 +37,10 @@ void qcd_end(struct qcd_run *run) {
     run->model->close(run);
 }
 
+bool qcd_all_ranks(const struct qcd_model *model, bool here) {
+    return model->add_ranks == NULL ? here : model->add_ranks(!here) == 0;
+}
+
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 bool qcd_solver_make(struct qcd_solver *solver, struct qcd_run *run) {
@@ -52,6 +56,7 @@ bool qcd_solver_make(struct qcd_solver *solver, struct qcd_run *run) {
         ok = (solver->work[i] = model->new_field(run, QCD_DOUBLE)) != NULL && ok;
     for (size_t i = 0; i < COUNT(solver->small); i++)
         ok = (solver->small[i] = model->new_field(run, QCD_SINGLE)) != NULL && ok;
+    ok = qcd_all_ranks(model, ok);
     for (int parity = 0; parity < 2 && ok; parity++)
         model->fill(run, solver->b[parity], parity, qcd_source_b);
     return ok;

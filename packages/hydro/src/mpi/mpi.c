@@ -89,8 +89,11 @@ static const char *open_mpi(struct hydro_run *run) {
     double *memory = bk_allocate(own_bytes(grid, 1));
     int ok = ranks != NULL && memory != NULL;
     MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (!ok)
+    if (!ok) {
+        bk_release(memory);
+        free(ranks);
         return "a rank is out of memory: give smaller --sizes";
+    }
     run->own = ranks;
     ranks->scratch = memory;
     double *next = memory + HYDRO_SCRATCH_BYTES / sizeof(double);

@@ -57,8 +57,10 @@ static const char *open_omp(struct hydro_run *run) {
     team->borders.cells = bk_allocate(borders_bytes(grid, threads));
     team->taken = bk_allocate(threads * sizeof *team->taken);
     team->scratch = bk_allocate(threads * (size_t)HYDRO_SCRATCH_BYTES);
-    if (team->borders.cells == NULL || team->taken == NULL || team->scratch == NULL)
+    if (team->borders.cells == NULL || team->taken == NULL || team->scratch == NULL) {
+        close_omp(run);
         return "out of memory: give fewer --threads";
+    }
     memset(team->taken, 0, threads * sizeof *team->taken);
     return NULL;
 }
