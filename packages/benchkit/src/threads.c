@@ -41,8 +41,11 @@ static size_t part(const struct block *block, unsigned thread, unsigned threads)
 static void touch(void *context, unsigned thread, unsigned threads) {
     const struct block *block = context;
     const size_t end = part(block, thread + 1, threads);
-    for (size_t at = part(block, thread, threads); at < end; at += PAGE_BYTES)
+    const size_t begin = part(block, thread, threads);
+    for (size_t at = begin; at < end; at += PAGE_BYTES)
         block->memory[at] = 0;
+    if (begin < end) // in a page of its own where the block begins within one
+        block->memory[end - 1] = 0;
 }
 
 void bk_spread(void *memory, size_t bytes, unsigned threads) {

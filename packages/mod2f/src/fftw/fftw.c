@@ -45,6 +45,7 @@ static void forget(struct mod2f_work *work) {
     if (work->plan != NULL)
         fftw_destroy_plan(work->plan);
     work->plan = NULL;
+    fftw_plan_with_nthreads(1); // else FFTW-MPI's plans had as many
 }
 
 const struct mod2f_variant mod2f_fftw = {

@@ -180,11 +180,17 @@ static void transform(void *context, uint64_t iterations) {
     }
 }
 
-// in, out and the middle, a share of each; and what goes by the matrix's height: a block's buffers
-// (48 WIDTH), roots for the passes and for between them.
+// Of a side, some rank's.
+static double largest_share(double side) {
+    return WIDTH * ceil(side / WIDTH / bk_ranks());
+}
+
+// in, out and the middle, the largest share of each, of whole blocks; and what goes by the matrix's
+// height: a block's buffers (48 WIDTH), roots for the passes and for between them.
 static double bytes(double n) {
     const double n1 = (double)height((size_t)n), n2 = n / n1;
-    return 3 * 16 * n / bk_ranks() + 48 * WIDTH * n1 + (35 + 16) * (n1 + n2);
+    const double share = fmax(n1 * largest_share(n2), n2 * largest_share(n1));
+    return 3 * 16 * share + 48 * WIDTH * n1 + (35 + 16) * (n1 + n2);
 }
 
 const struct mod2f_variant mod2f_mpi = {
