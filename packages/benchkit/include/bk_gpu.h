@@ -29,10 +29,9 @@
 #define BK_WARP      64
 #define BK_ALL_LANES 0xffffffffffffffffu
 
-#if defined __AMDGCN_WAVEFRONT_SIZE && defined __HIP_DEVICE_COMPILE__
-#if __AMDGCN_WAVEFRONT_SIZE != BK_WARP
+/* All gfx9 have these; ROCm tells the wavefront's size itself no more. */
+#if defined __HIP_DEVICE_COMPILE__ && !defined __GFX9__
 #error "this GPU's wavefronts are not of 64 threads: give another of CMAKE_HIP_ARCHITECTURES"
-#endif
 #endif
 
 /* Here the second number is of warps, for each of the four parts of a multiprocessor. */

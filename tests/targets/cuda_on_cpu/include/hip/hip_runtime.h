@@ -10,6 +10,7 @@
 #undef __CUDA_ARCH__
 #define __HIPCC__
 #define __HIP_DEVICE_COMPILE__ 1
+#define __GFX9__               1
 
 namespace cuda_on_cpu {
 inline const int wavefront = warp = 64; // before main()
