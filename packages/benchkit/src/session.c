@@ -305,8 +305,9 @@ static void tell_of_floating(struct bk_session *session, const struct bk_case *w
     session->told_of_floating = true;
     static const char text[] =
         "threads float from core to core, away from their caches and memory: "
-        "set OMP_PROC_BIND=close OMP_PLACES=cores; bind ranks, too "
-        "(srun --cpu-bind=cores, mpirun --bind-to core)";
+        "set OMP_PROC_BIND=close OMP_PLACES=cores; give each rank "
+        "cores for its threads (srun --cpus-per-task=THREADS --cpu-bind=cores, mpirun --map-by "
+        "slot:PE=THREADS --bind-to core)";
     fprintf(stderr, "%s: %s\n", session->benchmark->name, text);
     bk_note(session, "%s", text);
 }

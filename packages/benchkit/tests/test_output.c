@@ -133,8 +133,10 @@ static const char *said_of_threads(unsigned threads, const char *device) {
 
 TEST(threads_that_float_are_warned_of_once) {
     static const char warning[] = "threads float from core to core, away from their caches and "
-                                  "memory: set OMP_PROC_BIND=close OMP_PLACES=cores; bind ranks, "
-                                  "too (srun --cpu-bind=cores, mpirun --bind-to core)\n";
+                                  "memory: set OMP_PROC_BIND=close OMP_PLACES=cores; give each "
+                                  "rank cores for its threads (srun --cpus-per-task=THREADS "
+                                  "--cpu-bind=cores, mpirun --map-by slot:PE=THREADS --bind-to "
+                                  "core)\n";
     const bool float_here = bk_find_pinning(2) == BK_FLOATING; // not on one core
     expect_text(said_of_threads(1, NULL), "");
     expect_text(said_of_threads(100, "a GPU"), "", "its threads are its own");
