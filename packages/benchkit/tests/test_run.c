@@ -173,7 +173,7 @@ TEST(each_variant_runs_at_all_sizes) {
     expect_part(raw, "# left out missing: this machine has not what it needs");
     expect_part(raw, "# skipped threads 3: 2 steps would take 200 s, the limit is 1 s; give");
     expect_part(raw, "# skipped threads 3: it takes at most 2 things; give smaller");
-    expect(strstr(raw, "# skipped threads 2: that memory") == NULL);
+    expect(strstr(raw, "# skipped threads 2: it takes") == NULL);
     expect_part(message, "test-run: skipped threads 3: it takes at most 2 things; give");
     expect_equal(run(&all_of_them, "--sizes 5 --variant device,first"), BK_OK);
     expect_text(calls, "+f0/1 f5/1 +d0/1 d5/1");
