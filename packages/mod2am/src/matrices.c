@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mod2am.h"
 
+#include "bk_random.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -36,12 +38,9 @@ void mod2am_free(struct mod2am_work *work) {
     bk_release(work->c);
 }
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), its `index`-th number: uniform in [-1, 1).
+// The `index`-th number of a sequence, uniform in [-1, 1).
 static double random_value(uint64_t seed, uint64_t index) {
-    uint64_t z = seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+    return bk_random_uniform(bk_random_bits(seed, index));
 }
 
 void mod2am_fill(const struct mod2am_work *work) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mod2as.h"
 
+#include "bk_random.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -11,12 +13,8 @@ size_t mod2as_count(size_t n, double fill) {
     return (size_t)floor((double)n * (double)n * (fill / 100) + 1e-6);
 }
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 static uint64_t random_bits(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return bk_random_mix(*state += BK_RANDOM_STEP);
 }
 
 // Uniform from 0 to limit - 1, limit below 2^32.
@@ -26,7 +24,7 @@ static size_t random_below(uint64_t *state, size_t limit) {
 
 // Uniform in [-1, 1).
 static double random_value(uint64_t *state) {
-    return (double)(random_bits(state) >> 11) * 0x1p-52 - 1;
+    return bk_random_uniform(random_bits(state));
 }
 
 // Each number falls into a row by chance; a full row passes it on to the next.

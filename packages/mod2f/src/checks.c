@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mod2f.h"
 
+#include "bk_random.h"
+
 #include <float.h>
 #include <math.h>
 
@@ -20,17 +22,10 @@ void mod2f_free(struct mod2f_work *work) {
     bk_release(work->out);
 }
 
-// The value at `index` of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), uniform in [-1, 1).
-static double random_value(uint64_t seed, uint64_t index) {
-    uint64_t z = seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
-}
-
+// Complex, both parts uniform in [-1, 1).
 static void random_number(uint64_t seed, uint64_t index, double number[2]) {
     for (unsigned part = 0; part < 2; part++)
-        number[part] = random_value(seed, 2 * index + part);
+        number[part] = bk_random_uniform(bk_random_bits(seed, 2 * index + part));
 }
 
 void mod2f_fill(const struct mod2f_work *work) {

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "qcd.h"
 
+#include "bk_random.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -28,12 +30,6 @@ struct random {
     uint64_t state;
 };
 
-static uint64_t mix(uint64_t value) {
-    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return value ^ (value >> 31);
-}
-
 enum purpose { LINK, GAUGE = 4, SOURCE_A, SOURCE_B };
 
 static struct random random_at(const struct qcd_lattice *lattice, const int site[QCD_DIRECTIONS],
@@ -41,13 +37,12 @@ static struct random random_at(const struct qcd_lattice *lattice, const int site
     uint64_t place = 0;
     for (int d = QCD_DIRECTIONS - 1; d >= 0; d--)
         place = place * (uint64_t)lattice->whole[d] + (uint64_t)site[d];
-    return (struct random){mix(place * 8 + (uint64_t)purpose + 1)};
+    return (struct random){bk_random_mix(place * 8 + (uint64_t)purpose + 1)};
 }
 
 // Between -1 and 1.
 static double uniform(struct random *random) {
-    random->state += UINT64_C(0x9e3779b97f4a7c15);
-    return (double)(mix(random->state) >> 11) * 0x1p-52 - 1;
+    return bk_random_uniform(bk_random_mix(random->state += BK_RANDOM_STEP));
 }
 
 // ---- SU(3)
