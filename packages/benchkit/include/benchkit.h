@@ -293,7 +293,8 @@ struct bk_benchmark {
     bool (*check)(struct bk_run *run);
     /* Bytes of memory that each rank needs for a size: refused before anything is measured. */
     double (*bytes)(const struct bk_run *run, uint64_t size);
-    /* Bytes that run->variant needs of its device's memory; NULL: as many. */
+    /* Bytes that run->variant needs of its device's memory, NULL: as many; a size for which that
+     * has no room is left out, and told. */
     double (*device_bytes)(const struct bk_run *run, uint64_t size);
     /* These two return NULL, or what is wrong and how to mend it, which ends the run with
      * BK_SYSTEM; BK_TOLD when that was printed already. */
@@ -363,11 +364,6 @@ bool bk_too_long(struct bk_run *run, uint64_t size, const struct bk_growth *grow
 /* Whether a size is more than the `most` elements that a variant's own memory has room for; says so
  * as bk_too_long does. `elements`: what to call them. */
 bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const char *elements);
-
-/* Whether the memory of the variant's device has no room for so many bytes; says so as bk_too_long
- * does. Asked before each size by the benchmark's `device_bytes`, or its `bytes`; false
- * where it is not known. */
-bool bk_device_full(const struct bk_run *run, uint64_t size, double bytes);
 
 /* Reports what was measured, as wrong if run->check was, notes run->rate where an iteration was
  * long enough to tell of larger sizes, and frees the timing. */

@@ -33,6 +33,35 @@ static int check(struct bk_run *run) {
     return -1;
 }
 
+// Says why a size is left out. In the raw output, and where nobody keeps that.
+__attribute__((format(printf, 3, 4))) static void leave_out(const struct bk_run *run, uint64_t size,
+                                                            const char *format, ...) {
+    char why[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    bk_note(run->session, "skipped %s %llu: %s", run->variant->name, (unsigned long long)size, why);
+    (void)bk_refuse(run, "skipped %s %llu: %s", run->variant->name, (unsigned long long)size, why);
+    run->session->left_out |= run->options->asked;
+}
+
+// Whether the variant's device has room for a size, if it has memory of its own and tells; says so
+// where not.
+static bool device_has_room(const struct bk_run *run, uint64_t size) {
+    const struct bk_benchmark *benchmark = run->benchmark;
+    double (*needed)(const struct bk_run *, uint64_t) =
+        benchmark->device_bytes != NULL ? benchmark->device_bytes : benchmark->bytes;
+    const double free = run->variant->memory == NULL ? 0 : run->variant->memory();
+    const double bytes = needed == NULL ? 0 : needed(run, size);
+    if (!(free > 0) || bytes <= free)
+        return true;
+    leave_out(run, size,
+              "it needs %.1f MiB of the device's memory, %.1f MiB are free; give smaller --sizes",
+              bytes / 0x1p20, free / 0x1p20);
+    return false;
+}
+
 static void print_trouble(const struct bk_run *run, const char *trouble, uint64_t size) {
     if (trouble[0] == '\0')
         return;
@@ -40,14 +69,6 @@ static void print_trouble(const struct bk_run *run, const char *trouble, uint64_
     if (size > 0)
         fprintf(stderr, " %llu", (unsigned long long)size);
     fprintf(stderr, ": %s\n", trouble);
-}
-
-// Whether the variant's device has room for a size.
-static bool device_has_room(const struct bk_run *run, uint64_t size) {
-    double (*bytes)(const struct bk_run *, uint64_t) = run->benchmark->device_bytes;
-    if (bytes == NULL)
-        bytes = run->benchmark->bytes;
-    return bytes == NULL || !bk_device_full(run, size, bytes(run, size));
 }
 
 // The variant at all sizes. False after an error that it printed.
@@ -174,19 +195,6 @@ static void try_smaller(struct bk_run *run, uint64_t size, const struct bk_growt
     }
 }
 
-// Says why a size is left out. In the raw output, and where nobody keeps that.
-__attribute__((format(printf, 3, 4))) static void leave_out(const struct bk_run *run, uint64_t size,
-                                                            const char *format, ...) {
-    char why[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
-    va_end(arguments);
-    bk_note(run->session, "skipped %s %llu: %s", run->variant->name, (unsigned long long)size, why);
-    (void)bk_refuse(run, "skipped %s %llu: %s", run->variant->name, (unsigned long long)size, why);
-    run->session->left_out |= run->options->asked;
-}
-
 bool bk_too_long(struct bk_run *run, uint64_t size, const struct bk_growth *growth) {
     const double limit_s = run->options->max_seconds;
     // The rate of a tiny size tells little, and --quick is to try every one.
@@ -207,16 +215,6 @@ bool bk_too_large(const struct bk_run *run, uint64_t size, uint64_t most, const 
         return false;
     leave_out(run, size, "it takes at most %llu %s; give smaller --sizes", (unsigned long long)most,
               elements);
-    return true;
-}
-
-bool bk_device_full(const struct bk_run *run, uint64_t size, double bytes) {
-    const double free = run->variant->memory == NULL ? 0 : run->variant->memory();
-    if (!(free > 0) || bytes <= free)
-        return false;
-    leave_out(run, size,
-              "it needs %.1f MiB of the device's memory, %.1f MiB are free; give smaller --sizes",
-              bytes / 0x1p20, free / 0x1p20);
     return true;
 }
 

@@ -103,13 +103,14 @@ static const char *measure_blast(struct bk_run *run, uint64_t size, struct hydro
     return trouble;
 }
 
+// The device has the state twice.
+static double device_bytes(const struct bk_run *run, uint64_t size) {
+    return 2 * hydro_bytes(model_of(run), size, run->threads);
+}
+
 static const char *measure(struct bk_run *run, uint64_t size) {
     const struct hydro_model *model = model_of(run);
-    // The device has the state twice.
-    const double bytes = hydro_bytes(model, size, run->threads);
-    if (bk_device_full(run, size, 2 * bytes))
-        return NULL;
-    if (!bk_memory_suffices(run->benchmark->name, size, bytes))
+    if (!bk_memory_suffices(run->benchmark->name, size, hydro_bytes(model, size, run->threads)))
         return BK_TOLD;
     if (bk_too_long(run, size, &growth))
         return NULL;
@@ -138,6 +139,7 @@ static const struct bk_benchmark benchmark = {
     .quick_sizes = sizes_quick,
     .quick_count = BK_COUNT(sizes_quick),
     .max_seconds = 60,
+    .device_bytes = device_bytes,
     .begin = check_model,
     .measure = measure,
 };

@@ -185,8 +185,8 @@ static bool measure_kernels(struct bk_run *run, struct bench *bench, uint64_t si
 // Bytes of a rank: links in both precisions, ten fields in double, eight in single. On a CPU links
 // and sites' neighbours twice, ghosts around eight blocks, and buffers for what ranks send and
 // receive.
-static double bytes_of(const struct bk_variant *variant, uint64_t size) {
-    const struct qcd_model *model = (const struct qcd_model *)variant;
+static double bytes(const struct bk_run *run, uint64_t size) {
+    const struct qcd_model *model = (const struct qcd_model *)run->variant;
     const struct qcd_lattice lattice = qcd_make_lattice(model, (int)size, (int)(2 * size));
     const double both = sizeof(double) + sizeof(float);
     double sites = 1, ghosts = 0, sent = 0;
@@ -194,7 +194,7 @@ static double bytes_of(const struct bk_variant *variant, uint64_t size) {
         sites *= lattice.size[d];
     const double links = QCD_DIRECTIONS * model->link_values * both * sites;
     const double fields = QCD_SPINOR * (10 * sizeof(double) + 8 * sizeof(float));
-    if (variant->memory != NULL)
+    if (run->variant->memory != NULL)
         return links + fields * sites / 2;
     for (int d = 0; d < QCD_DIRECTIONS; d++) {
         const double face = sites / 2 / lattice.size[d]; // of a parity
@@ -207,10 +207,8 @@ static double bytes_of(const struct bk_variant *variant, uint64_t size) {
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
-    const double bytes = bytes_of(run->variant, size);
-    if (bk_device_full(run, size, bytes))
-        return NULL;
-    if (run->variant->memory == NULL && !bk_memory_suffices(run->benchmark->name, size, bytes))
+    if (run->variant->memory == NULL &&
+        !bk_memory_suffices(run->benchmark->name, size, bytes(run, size)))
         return BK_TOLD;
     struct bench bench = {.model = (const struct qcd_model *)run->variant};
     const struct qcd_lattice lattice = qcd_make_lattice(bench.model, (int)size, (int)(2 * size));
@@ -274,6 +272,7 @@ static const struct bk_benchmark benchmark = {
     .quick_sizes = sizes_quick,
     .quick_count = BK_COUNT(sizes_quick),
     .max_seconds = 60,
+    .device_bytes = bytes,
     .check = check,
     .begin = check_model,
     .measure = measure,

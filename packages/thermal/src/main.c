@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #ifdef BENCH_HIP
-static const uint64_t sizes_142[] = {2048}; // more than AMD's GPUs have shared memory for
+static const uint64_t sizes_142[] = {2048}; // AMD's GPUs have no shared memory for more
 #else
 static const uint64_t sizes_142[] = {8192};
 #endif
@@ -92,6 +92,12 @@ static double bytes(const struct bk_run *run, uint64_t size) {
     return run->options->threads * lucas_bytes(size);
 }
 
+// The factors and the first product.
+static double device_bytes(const struct bk_run *run, uint64_t n) {
+    const bool asked = (run->options->kernels & 1U << PRODUCTS) != 0;
+    return asked ? 3.0 * sizeof(double) * (double)n * (double)n : 0;
+}
+
 // Measures, verifies and reports a size on cores that are ready.
 static bool heat(struct bk_run *run, struct thermal_work *work) {
     const struct thermal_model *model = (const struct thermal_model *)run->variant;
@@ -112,10 +118,6 @@ static bool heat(struct bk_run *run, struct thermal_work *work) {
 static const char *measure(struct bk_run *run, uint64_t n) {
     const struct thermal_model *model = (const struct thermal_model *)run->variant;
     if ((run->options->kernels & 1U << model->kernel) == 0)
-        return NULL;
-    const double matrix = sizeof(double) * (double)n * (double)n;
-    // The factors and the first product.
-    if (model->kernel == PRODUCTS && bk_device_full(run, n, 3 * matrix))
         return NULL;
     struct thermal_work work = {
         .n = n, .exponent = lucas_exponent(n), .cores = model->cores(run->threads, n)};
@@ -152,6 +154,7 @@ static const struct bk_benchmark benchmark = {
     .extra_count = BK_COUNT(extras),
     .check = check,
     .bytes = bytes,
+    .device_bytes = device_bytes,
     .measure = measure,
 };
 
