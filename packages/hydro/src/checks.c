@@ -18,12 +18,12 @@ enum { SOD_CELLS = 100, SOD_WIDTH = 8, BLAST_CELLS = 64 };
 // known to two cells.
 static const double sod_bound = 0.9, blast_bound = 2.2, front_bound = 2.2;
 
-bool hydro_all_ranks(const struct hydro_run *run, bool here) {
-    return run->model->sum == NULL ? here : run->model->sum(!here) == 0;
-}
-
 static double sum_ranks(const struct hydro_run *run, double value) {
     return run->model->sum == NULL ? value : run->model->sum(value);
+}
+
+bool hydro_all_ranks(const struct hydro_run *run, bool here) {
+    return sum_ranks(run, !here) == 0;
 }
 
 // All cold cells have the same energy, which added to the blast's would be rounded the same way

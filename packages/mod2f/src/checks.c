@@ -7,14 +7,17 @@
 #include <float.h>
 #include <math.h>
 
+bool mod2f_all_ranks(const struct mod2f_variant *variant, bool here) {
+    return variant->sum == NULL ? here : variant->sum(!here) == 0;
+}
+
 bool mod2f_allocate(struct mod2f_work *work, const struct mod2f_variant *variant, size_t n) {
     work->n = n;
     work->given = work->made = (struct mod2f_share){0, n};
     const size_t room = variant->share == NULL ? n : variant->share(work);
     work->in = bk_allocate_spread(2 * room * sizeof(double), work->threads);
     work->out = bk_allocate_spread(2 * room * sizeof(double), work->threads);
-    const bool ok = work->in != NULL && work->out != NULL;
-    return variant->sum == NULL ? ok : variant->sum(!ok) == 0;
+    return mod2f_all_ranks(variant, work->in != NULL && work->out != NULL);
 }
 
 void mod2f_free(struct mod2f_work *work) {

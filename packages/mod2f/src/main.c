@@ -76,8 +76,7 @@ static const char *check_known(struct bk_run *run) {
     run->check = mod2f_verify_known(variant, run->threads, fixed_plan(run), &ok);
     if (!ok)
         return "no result of the known transforms: out of memory, or the error above";
-    // each rank checked its share
-    const bool passed = variant->sum == NULL ? run->check.ok : variant->sum(!run->check.ok) == 0;
+    const bool passed = mod2f_all_ranks(variant, run->check.ok); // each rank checked its share
     bk_note(run->session, "%s: known transforms %s, %llu values", run->variant->name,
             passed ? "passed" : "FAILED", (unsigned long long)run->check.compared);
     return NULL;

@@ -63,6 +63,9 @@ enum { MOD2F_LEAST = 64 };
 // 2^50. Uses no mathematics library, so that its bits are the same on every target.
 void mod2f_root(uint64_t k, uint64_t n, double root[2]);
 
+// Whether it is so on all of the variant's ranks.
+bool mod2f_all_ranks(const struct mod2f_variant *variant, bool here);
+
 // Allocates in and out, of this rank; false on all when memory is out on one. mod2f_free is right
 // in either case.
 bool mod2f_allocate(struct mod2f_work *work, const struct mod2f_variant *variant, size_t n);

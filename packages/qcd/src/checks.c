@@ -95,8 +95,7 @@ static const char *check_lattice(const struct qcd_model *model, unsigned threads
 
 // Of the parts of all ranks.
 static double plaquette(const struct qcd_model *model, const struct qcd_lattice *lattice) {
-    const double part = qcd_plaquette(lattice);
-    return model->add_ranks == NULL ? part : model->add_ranks(part);
+    return qcd_add_ranks(model, qcd_plaquette(lattice));
 }
 
 const char *qcd_check_model(const struct qcd_model *model, unsigned threads,

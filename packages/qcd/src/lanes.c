@@ -211,10 +211,8 @@ static void digest_links(void *context, unsigned part, unsigned parts) {
 
 // In halves, which doubles add without rounding.
 static uint64_t add_digests(const struct qcd_run *run, uint64_t digest) {
-    if (run->model->add_ranks == NULL)
-        return digest;
-    const double low = run->model->add_ranks((double)(uint32_t)digest);
-    const double high = run->model->add_ranks((double)(digest >> 32));
+    const double low = qcd_add_ranks(run->model, (double)(uint32_t)digest);
+    const double high = qcd_add_ranks(run->model, (double)(digest >> 32));
     return (uint64_t)low + ((uint64_t)high << 32);
 }
 
@@ -488,7 +486,7 @@ double qcd_engine_sum(struct qcd_run *run) {
     double sum = 0;
     for (size_t chunk = 0; chunk * CHUNK < engine->sites; chunk++)
         sum += engine->partial[chunk];
-    return run->model->add_ranks == NULL ? sum : run->model->add_ranks(sum);
+    return qcd_add_ranks(run->model, sum);
 }
 
 void qcd_engine_add(struct qcd_run *run, struct qcd_field *y, double a, const struct qcd_field *x) {

@@ -153,6 +153,8 @@ void qcd_least_sides(int ranks, int whole[QCD_DIRECTIONS]);
 // ---- The lattice and the solver
 // -----------------------------------------------------------------------
 
+// Added up over the model's ranks.
+double qcd_add_ranks(const struct qcd_model *model, double value);
 // Whether it is so on all of the model's ranks: a rank that is out of memory must not go another
 // way than those that wait for it.
 bool qcd_all_ranks(const struct qcd_model *model, bool here);

@@ -37,8 +37,12 @@ void qcd_end(struct qcd_run *run) {
     run->model->close(run);
 }
 
+double qcd_add_ranks(const struct qcd_model *model, double value) {
+    return model->add_ranks == NULL ? value : model->add_ranks(value);
+}
+
 bool qcd_all_ranks(const struct qcd_model *model, bool here) {
-    return model->add_ranks == NULL ? here : model->add_ranks(!here) == 0;
+    return qcd_add_ranks(model, !here) == 0;
 }
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

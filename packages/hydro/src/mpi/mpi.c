@@ -87,9 +87,7 @@ static const char *open_mpi(struct hydro_run *run) {
     const struct hydro_grid *grid = &run->grid;
     struct ranks *ranks = calloc(1, sizeof *ranks);
     double *memory = bk_allocate(own_bytes(grid, 1));
-    int ok = ranks != NULL && memory != NULL;
-    MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (!ok) {
+    if (!hydro_all_ranks(run, ranks != NULL && memory != NULL)) {
         bk_release(memory);
         free(ranks);
         return "a rank is out of memory: give smaller --sizes";

@@ -83,37 +83,35 @@ struct faces {
     const struct qcd_engine *engine;
     struct qcd_field *field;
     int parity;
+    // What becomes of sites of one of them.
+    void (*pass)(const struct faces *faces, int d, int side, struct qcd_range sites);
 };
 
-static void pack_part(void *context, unsigned part, unsigned parts) {
-    const struct faces *faces = context;
-    const struct qcd_engine *engine = faces->engine;
-    const struct ranks *ranks = engine->more;
-    for (int d = 0; d < QCD_DIRECTIONS; d++)
-        for (int side = 0; side < 2 && engine->shared[d]; side++) {
-            const struct qcd_range sites = qcd_share(engine->ghost_count[d], 1, part, parts);
-            if (faces->field->precision == QCD_SINGLE)
-                pack_float(engine, faces->parity, d, side, faces->field->values,
-                           ranks->send[d][side], sites);
-            else
-                pack_double(engine, faces->parity, d, side, faces->field->values,
-                            ranks->send[d][side], sites);
-        }
+static void pack(const struct faces *faces, int d, int side, struct qcd_range sites) {
+    const struct ranks *ranks = faces->engine->more;
+    void *values = faces->field->values, *buffer = ranks->send[d][side];
+    if (faces->field->precision == QCD_SINGLE)
+        pack_float(faces->engine, faces->parity, d, side, values, buffer, sites);
+    else
+        pack_double(faces->engine, faces->parity, d, side, values, buffer, sites);
 }
 
-static void unpack_part(void *context, unsigned part, unsigned parts) {
+static void unpack(const struct faces *faces, int d, int side, struct qcd_range sites) {
+    const struct ranks *ranks = faces->engine->more;
+    void *values = faces->field->values, *buffer = ranks->receive[d][side];
+    if (faces->field->precision == QCD_SINGLE)
+        unpack_float(faces->engine, d, side, values, buffer, sites);
+    else
+        unpack_double(faces->engine, d, side, values, buffer, sites);
+}
+
+// This part's sites of all faces.
+static void pass_part(void *context, unsigned part, unsigned parts) {
     const struct faces *faces = context;
     const struct qcd_engine *engine = faces->engine;
-    const struct ranks *ranks = engine->more;
     for (int d = 0; d < QCD_DIRECTIONS; d++)
-        for (int side = 0; side < 2 && engine->shared[d]; side++) {
-            const struct qcd_range sites = qcd_share(engine->ghost_count[d], 1, part, parts);
-            if (faces->field->precision == QCD_SINGLE)
-                unpack_float(engine, d, side, faces->field->values, ranks->receive[d][side], sites);
-            else
-                unpack_double(engine, d, side, faces->field->values, ranks->receive[d][side],
-                              sites);
-        }
+        for (int side = 0; side < 2 && engine->shared[d]; side++)
+            faces->pass(faces, d, side, qcd_share(engine->ghost_count[d], 1, part, parts));
 }
 
 static void send(struct qcd_run *run, struct qcd_field *field, int parity) {
@@ -121,7 +119,7 @@ static void send(struct qcd_run *run, struct qcd_field *field, int parity) {
     struct ranks *ranks = engine->more;
     const MPI_Datatype type = field->precision == QCD_SINGLE ? MPI_FLOAT : MPI_DOUBLE;
     MPI_Request *request = ranks->requests;
-    engine->team(run, pack_part, &(struct faces){engine, field, parity});
+    engine->team(run, pass_part, &(struct faces){engine, field, parity, pack});
     for (int d = 0; d < QCD_DIRECTIONS; d++)
         for (int side = 0; side < 2 && engine->shared[d]; side++) {
             const int count = (int)engine->ghost_count[d] * QCD_SPINOR * border_lanes(d);
@@ -143,7 +141,7 @@ static void receive(struct qcd_run *run, struct qcd_field *field) {
     const struct qcd_engine *engine = run->own;
     struct ranks *ranks = engine->more;
     MPI_Waitall(ranks->request_count, ranks->requests, MPI_STATUSES_IGNORE);
-    engine->team(run, unpack_part, &(struct faces){.engine = engine, .field = field});
+    engine->team(run, pass_part, &(struct faces){.engine = engine, .field = field, .pass = unpack});
 }
 
 // ---- Ranks
@@ -207,9 +205,7 @@ static bool open_engine(struct qcd_run *run) {
 }
 
 static const char *open_mpi(struct qcd_run *run) {
-    int ok = open_engine(run);
-    MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (ok) {
+    if (qcd_all_ranks(run->model, open_engine(run))) {
         connect(&run->lattice, ((struct qcd_engine *)run->own)->more);
         return NULL;
     }
