@@ -1,5 +1,5 @@
 """HIP compiles what it has of CUDA's kernels for MI200 and MI300, without a warning; without a GPU
-the programs do without. test_cuda_on_cpu.py runs them."""
+the programs do without. tests/targets/test_cuda_on_cpu.py runs them."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
