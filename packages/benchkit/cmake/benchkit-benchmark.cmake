@@ -79,8 +79,8 @@ function(benchkit_says test status regex program)
                                 -P ${BENCHKIT_FILES}/benchkit-says.cmake -- ${program} ${ARGN})
 endfunction()
 
-# benchkit_mpi_test(TEST RANKS PROGRAM [ARGUMENT...] [SAYS REGEX]): a test, of the label mpi, on so many
-# ranks.
+# benchkit_mpi_test(TEST RANKS PROGRAM [ARGUMENT...] [SAYS REGEX]): a test, of the label mpi, and beyond 8 of
+# many_ranks, on so many ranks.
 function(benchkit_mpi_test test ranks program)
   cmake_parse_arguments(PARSE_ARGV 3 mpi "" SAYS "")
   set(command ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
@@ -97,7 +97,11 @@ function(benchkit_mpi_test test ranks program)
                   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_memory=^patcher
                   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
                   ASAN_OPTIONS=detect_leaks=0)
-  set_tests_properties(${test} PROPERTIES LABELS mpi PROCESSORS ${ranks} TIMEOUT 120
+  set(labels mpi)
+  if(ranks GREATER 8)
+    list(APPEND labels many_ranks)
+  endif()
+  set_tests_properties(${test} PROPERTIES LABELS "${labels}" PROCESSORS ${ranks} TIMEOUT 120
                        ENVIRONMENT "${environment}")
 endfunction()
 
