@@ -54,10 +54,10 @@ void must(cudaError_t error, const char *what) {
 
 void close(hydro_run *run) {
     Buffers *buffers = static_cast<Buffers *>(run->own);
-    cudaFree(buffers->cells[0]);
-    cudaFree(buffers->cells[1]);
-    cudaFree(buffers->fastest);
-    cudaFree(buffers->step);
+    (void)cudaFree(buffers->cells[0]);
+    (void)cudaFree(buffers->cells[1]);
+    (void)cudaFree(buffers->fastest);
+    (void)cudaFree(buffers->step);
     free(buffers);
 }
 
@@ -94,7 +94,7 @@ const char *open(hydro_run *run) {
     buffers->origin = grid->cells - static_cast<double *>(grid->memory);
     buffers->bytes = hydro_grid_bytes(grid);
     if (!allocate(buffers, grid)) {
-        cudaGetLastError(); // has been answered
+        (void)cudaGetLastError(); // has been answered
         close(run);
         return "the GPU is out of memory: give smaller --sizes";
     }

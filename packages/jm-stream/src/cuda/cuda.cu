@@ -183,8 +183,8 @@ void close(stream_work *work) {
         return;
     for (unsigned i = 0; i < STREAM_VECTORS; i++) {
         if (state->owned[i] != state->vectors[i])
-            cudaFree(state->owned[i]);
-        cudaFree(state->vectors[i]);
+            (void)cudaFree(state->owned[i]);
+        (void)cudaFree(state->vectors[i]);
     }
     std::free(state);
 }
@@ -199,7 +199,7 @@ namespace {
 void run(void *context, uint64_t iterations) {
     const stream_work *work = static_cast<const stream_work *>(context);
     gpu_state *state = state_of(work);
-    cudaSetDevice(state->reader);
+    (void)cudaSetDevice(state->reader);
     for (uint64_t i = 0; i < iterations; i++)
         launch(work->kernel, state->vectors, work->arrays.n);
     finish(state);
@@ -210,13 +210,13 @@ void run_peer(void *context, uint64_t iterations) {
     const stream_work *work = static_cast<const stream_work *>(context);
     const struct stream_operands *operands = &stream_operands[work->kernel];
     gpu_state *state = state_of(work);
-    cudaSetDevice(state->reader);
+    (void)cudaSetDevice(state->reader);
     for (uint64_t i = 0; i < iterations; i++) {
         for (unsigned j = 0; j < operands->reads; j++) {
             const enum stream_vector read = operands->read[j];
             const enum stream_vector to = work->kernel == STREAM_COPY ? operands->written : read;
-            cudaMemcpyPeerAsync(state->vectors[to], state->reader, state->owned[read], state->owner,
-                                bytes_of(work), nullptr);
+            (void)cudaMemcpyPeerAsync(state->vectors[to], state->reader, state->owned[read],
+                                      state->owner, bytes_of(work), nullptr);
         }
         if (work->kernel != STREAM_COPY)
             launch(work->kernel, state->vectors, work->arrays.n);

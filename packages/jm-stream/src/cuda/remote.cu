@@ -59,7 +59,7 @@ void compute(stream_work *work, size_t at, size_t count, double *const *received
 void run(void *context, const stream_endpoint &endpoint, uint64_t iterations) {
     stream_work *work = static_cast<stream_work *>(context);
     gpu_state *state = state_of(work);
-    cudaSetDevice(state->reader);
+    (void)cudaSetDevice(state->reader);
     stream_remote_run(work, &endpoint, iterations);
     state->ok = succeeded(cudaGetLastError(), "launch") &&
                 succeeded(cudaDeviceSynchronize(), "kernel") && state->ok;

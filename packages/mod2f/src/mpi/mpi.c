@@ -182,7 +182,8 @@ static void transform(void *context, uint64_t iterations) {
 
 // Of a side, some rank's.
 static double largest_share(double side) {
-    return WIDTH * ceil(side / WIDTH / bk_ranks());
+    const double width = WIDTH;
+    return width * ceil(side / width / bk_ranks());
 }
 
 // in, out and the middle, the largest share of each, of whole blocks; and what goes by the matrix's

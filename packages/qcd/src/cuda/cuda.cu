@@ -536,7 +536,7 @@ void clear(qcd_run *run, qcd_field *y) {
 void free_field(qcd_run *run, qcd_field *field) {
     (void)run;
     if (field != nullptr)
-        cudaFree(field->values);
+        (void)cudaFree(field->values);
     free(field);
 }
 
@@ -546,7 +546,7 @@ qcd_field *new_field(qcd_run *run, qcd_precision precision) {
         return nullptr;
     field->precision = precision;
     if (cudaMalloc(&field->values, field_bytes(run, precision)) != cudaSuccess) {
-        cudaGetLastError(); // answered by NULL
+        (void)cudaGetLastError(); // answered by NULL
         free(field);
         return nullptr;
     }
@@ -630,13 +630,13 @@ bool allocate(Engine *engine) {
 void close(qcd_run *run) {
     Engine *engine = engine_of(run);
     for (int parity = 0; parity < 2; parity++) {
-        cudaFree(engine->links[QCD_SINGLE][parity]);
-        cudaFree(engine->links[QCD_DOUBLE][parity]);
+        (void)cudaFree(engine->links[QCD_SINGLE][parity]);
+        (void)cudaFree(engine->links[QCD_DOUBLE][parity]);
     }
-    cudaFree(engine->partial);
-    cudaFreeHost(engine->sum);
+    (void)cudaFree(engine->partial);
+    (void)cudaFreeHost(engine->sum);
     if (engine->summed != nullptr)
-        cudaEventDestroy(engine->summed);
+        (void)cudaEventDestroy(engine->summed);
     free(engine);
 }
 
@@ -651,7 +651,7 @@ const char *open(qcd_run *run) {
     engine->size = make_int4(size[0], size[1], size[2], size[3]);
     engine->sites = (long)size[0] * size[1] * size[2] * size[3] / 2;
     if (!allocate(engine)) {
-        cudaGetLastError(); // has been answered
+        (void)cudaGetLastError(); // has been answered
         close(run);
         return "the GPU is out of memory: give smaller --sizes";
     }

@@ -218,9 +218,9 @@ void close(thermal_work *work) {
     gpu_state *state = static_cast<gpu_state *>(work->state);
     if (state == nullptr)
         return;
-    cudaFree(state->tables);
-    cudaFree(state->digits);
-    cudaFree(state->blocks);
+    (void)cudaFree(state->tables);
+    (void)cudaFree(state->digits);
+    (void)cudaFree(state->blocks);
     std::free(state);
 }
 

@@ -195,10 +195,10 @@ void close(thermal_work *work) {
     tensor_state *state = static_cast<tensor_state *>(work->state);
     if (state == nullptr)
         return;
-    cudaFree(state->a);
-    cudaFree(state->b);
-    cudaFree(state->c);
-    cudaFree(state->blocks);
+    (void)cudaFree(state->a);
+    (void)cudaFree(state->b);
+    (void)cudaFree(state->c);
+    (void)cudaFree(state->blocks);
     std::free(state);
 }
 
