@@ -18,7 +18,7 @@ def night(day, time_s, watts=100.0, **changes):
     """One run of a night at 4 % of instrument."""
     energies = {"energy_j": time_s * watts, "energy_uncertainty_j": time_s * watts * 0.04}
     return {
-        **line(time_s=time_s, power_w=watts),
+        **line(time_s=time_s, power_w=watts, node="n1", manifest=manifest()),
         **energies,
         "start": f"2026-03-{day:02}T02:00:00+00:00",
         "job": str(day),
@@ -111,7 +111,7 @@ def test_a_last_result_that_is_wrong_is_worse(trend):
 def test_the_table_has_a_line_a_day_and_manifest_and_says_what_changed(trend):
     new = manifest(compiler="AOCC 4.2")
     lines = [
-        *nights(*EARLIER, manifest=manifest()),
+        *nights(*EARLIER),
         night(4, 0.0551, manifest=new, start="2026-03-04T03:00:00+00:00", job="9"),
         night(4, 0.0549, manifest=new, start="2026-03-04T04:00:00+00:00", job="10"),
     ]
@@ -145,10 +145,64 @@ def test_a_day_is_utc_s(trend, monkeypatch):
 
 
 def test_estimates_are_marked(trend):
-    lines = [*nights(*EARLIER), night(5, 0.05, estimated=True)]
+    lines = nights(*EARLIER, 0.05, estimated=True)
     *_, day, ratio, _ = markdown_rows(trend(lines, "--format", "markdown")[1])
     for row in (day, ratio):
         assert [cell.startswith("\\~") for cell in row[2:6]] == [False, False, True, True]
+
+
+OTHER_INSTRUMENTS = [
+    {"manifest": manifest(instruments="redfish/node", channels="bmc/psu1")},
+    {"manifest": manifest(channels="rapl/package-0 rapl/package-1 rapl/dram-0")},
+    {"estimated": True},
+]
+
+
+@pytest.mark.parametrize("other", OTHER_INSTRUMENTS)
+def test_energy_by_another_instrument_is_another_quantity(trend, other):
+    lines = [*nights(*EARLIER), night(5, 0.0501, 200, **other)]
+    code, out, _ = trend(lines, "--format", "json")
+    assert code == 0
+    assert last(out) == ("not told apart", "by another instrument: not told apart")
+    records = json.loads(out)
+    assert records[-1]["time_s_ratio"] and records[-1]["energy_j_ratio"] is None
+    assert [one["other_instrument"] for one in records] == [True] * 4 + [False]
+    _, out, _ = trend(lines, "--format", "markdown")
+    *days, ratio, _ = markdown_rows(out)[2:]
+    marked = [[cell.endswith("*") for cell in row[2:6]] for row in days]
+    assert marked == [[False, False, True, True]] * 4 + [[False] * 4]
+    assert ratio[2] != "-" and ratio[4:6] == ["-", "-"]
+    assert "*: measured by other instruments or channels" in out
+
+
+@pytest.mark.parametrize("other", OTHER_INSTRUMENTS)
+def test_it_is_judged_by_the_days_that_it_measured_too(trend, other):
+    after = [night(day, 0.05 + day * 1e-6, 200, **other) for day in range(5, 9)]
+    lines = [*nights(*EARLIER), *after, night(9, 0.05, 230, **other)]
+    code, out, _ = trend(lines, "--format", "json")
+    assert (code, last(out)) == (2, ("not told apart", "costlier"))
+    assert json.loads(out)[-1]["energy_j_ratio"] == pytest.approx(1.15, rel=1e-3)
+
+
+@pytest.mark.parametrize(("node", "expected"), [("n1", "costlier"), ("n2", "not told apart")])
+def test_on_another_node_the_instrument_errs_otherwise(trend, node, expected):
+    _, out, _ = trend([*nights(*EARLIER), night(5, 0.05, 105, node=node)], "--format", "json")
+    assert last(out) == ("not told apart", expected)
+
+
+def test_lines_that_do_not_tell_their_instrument_are_not_taken_for_one(trend):
+    old = {"node": None, "manifest": None}
+    _, out, _ = trend([*nights(*EARLIER), night(5, 0.05, 120, **old)], "--format", "json")
+    assert last(out)[1] == "by another instrument: not told apart"
+    _, out, _ = trend([*nights(*EARLIER, **old), night(5, 0.05, 105, **old)], "--format", "json")
+    assert last(out)[1] == "not told apart"
+
+
+def test_a_last_line_without_energy_marks_no_other(trend):
+    lines = [*nights(*EARLIER), {**night(5, 0.05), **UNKNOWN}]
+    _, out, _ = trend(lines, "--format", "json")
+    assert last(out) == ("not told apart", None)
+    assert [one["other_instrument"] for one in json.loads(out)] == [False] * 4 + [None]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +223,7 @@ def test_sizes_and_variants_have_trends_of_their_own(trend):
 
 
 def test_csv_and_json_tell_the_same(trend):
-    lines = [*nights(*EARLIER, manifest=manifest()), {**night(5, 0.05), **UNKNOWN}]
+    lines = [*nights(*EARLIER), {**night(5, 0.05, manifest=None), **UNKNOWN}]
     records = json.loads(trend(lines, "--format", "json")[1])
     rows = list(csv.DictReader(io.StringIO(trend(lines, "--format", "csv")[1])))
     assert [row.keys() for row in rows] == [record.keys() for record in records]

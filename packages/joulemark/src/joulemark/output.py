@@ -201,7 +201,7 @@ REAL += ("Systematic_uj", "Random_uj", "_j", "_w", "time_s", "performance", "eff
 REAL += ("_fraction", "_ratio", "_error", "_spread", "_interval", "_uncertainty", "share", "part")
 WHOLE = ("_uj", "_ns", "Raw", "Day", "jobs", "Uid", "Job", "Run", "NNodes", "Estimated", "Samples")
 WHOLE += ("Incomplete", "Payer", "Month", "size", "runs", "threads", "ranks", "nodes", "workers")
-TRUTH = ("estimated", "verified")
+TRUTH = ("estimated", "verified", "other_instrument")
 
 
 def _arrow_type(pyarrow, name: str, batch: list[dict]):

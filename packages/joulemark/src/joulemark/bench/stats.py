@@ -70,6 +70,7 @@ class Row:
     efficiency: Value | None  # operations per joule
     jobs: int = 1  # that the runs were in; one outside Slurm counts as a job
     channels: tuple[str, str] | None = None  # node and names of what measured it; None: several
+    measured_by: frozenset[tuple[str, bool]] = frozenset()  # names, and whether by a model
 
 
 SAME_INSTRUMENT = (
@@ -231,6 +232,7 @@ def _row(runs: list[Measurement]) -> Row:
         runs=sum(run.runs for run in runs),
         jobs=len(_by_job([(run.size, run) for run in runs])),
         channels=_channels(powered),
+        measured_by=frozenset((run.channels, run.estimated) for run in powered),
         verified=first.verified,
         estimated=any(run.estimated for run in powered),
         time_s=_timed([(run.time_s, run) for run in runs if run.time_s is not None]),

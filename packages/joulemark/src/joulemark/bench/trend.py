@@ -17,12 +17,18 @@ from joulemark.bench.stats import Row, Series, Value
 
 FEWEST = 3  # earlier points; of fewer nobody knows how days scatter
 TOO_FEW = f"too few earlier: {verdict.ALIKE}"
+OTHERS = f"by another instrument: {verdict.ALIKE}"
 LEGEND = (
     "A line: the N runs of one day (UTC) and manifest; ±: at 95 %, by Student's t over the jobs "
     "and by the instrument, of a single run by its repetitions or by the instrument alone. "
     "last / median: the last line by the median of the earlier ones, and how far one more day may "
-    "be off at 95 % as those days scatter, with the last line's own scatter; the instrument, the "
-    "same on all days, is not in it."
+    "be off at 95 % as those days scatter, with the last line's own scatter, and of energies by "
+    f"the instrument. {stats.SAME_INSTRUMENT}"
+)
+MARK = "*"
+LEGEND_OTHERS = (
+    f"{MARK}: measured by other instruments or channels than the last line's, or by a model: it "
+    "is in no ratio of energies, for it is another quantity."
 )
 
 
@@ -33,6 +39,12 @@ class Point:
     day: str  # ISO 8601, UTC
     series: Series
     row: Row
+
+    @property
+    def measured_by(self) -> tuple:
+        """Of its energy: what tells one kind of instrument from another."""
+        told = self.series.manifest
+        return (told.instruments if told else "", self.row.measured_by)
 
 
 @dataclass(frozen=True)
@@ -52,8 +64,21 @@ class Trend:
         last, earlier = getattr(self.last.row, key), self._earlier(key)
         if last is None or not earlier:
             return None
-        own = Value(last.mean, interval=last.interval or 0.0)
-        return own.over(Value(statistics.median(earlier), interval=_of_one_more(earlier)))
+        values = [getattr(row, key) for row in earlier]
+        means = [value.mean for value in values]
+        interval = _of_one_more(means)
+        if interval is None:
+            return Value(last.mean / statistics.median(means))
+        errors = [value.uncertainty for value in values if value.uncertainty is not None]
+        usual = Value(
+            statistics.median(means),
+            uncertainty=statistics.median(errors) if errors else None,
+            interval=interval,
+        )
+        own = Value(last.mean, uncertainty=last.uncertainty, interval=last.interval or 0.0)
+        return own.over(
+            usual, all(stats.is_same_instrument(row, self.last.row) for row in earlier)
+        )
 
     def verdict(self, key: str) -> str | None:
         """On the last one's time or energy; None where there is nothing to judge."""
@@ -62,7 +87,7 @@ class Trend:
             return verdict.FAILED if is_new and key == "time_s" else None
         ratio = self.ratio(key)
         if ratio is None:
-            return None
+            return OTHERS if self.has_others and key in table.OF_ENERGY else None
         return TOO_FEW if ratio.interval is None else verdict.of_ratio(ratio, key, self.threshold)
 
     @property
@@ -74,7 +99,17 @@ class Trend:
     def has_too_few(self) -> bool:
         """Whether nothing of a right last result can be judged."""
         said = {self.verdict(key) for key in verdict.WORDS}
-        return self.last.row.verified and said <= {None, TOO_FEW}
+        return self.last.row.verified and said <= {None, TOO_FEW, OTHERS}
+
+    def is_by_others(self, point: Point) -> bool:
+        """Whether its energy is no earlier value of what the last one's is."""
+        both_known = point.row.energy_j and self.last.row.energy_j
+        return bool(both_known) and point.measured_by != self.last.measured_by
+
+    @property
+    def has_others(self) -> bool:
+        """Whether any is."""
+        return any(map(self.is_by_others, self.points))
 
     def change(self, index: int) -> str:
         """By what a point's manifest differs from that of the point before."""
@@ -83,9 +118,13 @@ class Trend:
         before, after = self.points[index - 1 : index + 1]
         return manifest.change(before.series.manifest, after.series.manifest)
 
-    def _earlier(self, key: str) -> list[float]:
-        values = [getattr(point.row, key) for point in self.points[:-1]]
-        return [value.mean for value in values if value]
+    def _earlier(self, key: str) -> list[Row]:
+        return [
+            point.row
+            for point in self.points[:-1]
+            if getattr(point.row, key)
+            and not (key in table.OF_ENERGY and self.is_by_others(point))
+        ]
 
 
 def _of_one_more(values: list[float]) -> float | None:
@@ -140,7 +179,7 @@ def as_text(one: Trend) -> layout.Text:
     body = [
         (
             "value" if point.row.verified else "failed",
-            [point.day, str(point.row.runs), *_cells(point.row, scales), one.change(index)],
+            [point.day, str(point.row.runs), *_cells(one, point, scales), one.change(index)],
         )
         for index, point in enumerate(one.points)
     ]
@@ -158,26 +197,28 @@ def _exponent(one: Trend, key: str) -> int:
     return units.best_exponent([value.mean for value in values if value])
 
 
-def _cells(row: Row, scales: dict[str, int]) -> Iterator[str]:
+def _cells(one: Trend, point: Point, scales: dict[str, int]) -> Iterator[str]:
+    row = point.row
     for key, scale in scales.items():
         value: Value | None = getattr(row, key)
         if value is None:
             yield "-" if row.verified else verdict.FAILED
-        else:
-            yield table.mark(key, row) + table.with_error(value.scaled(10.0**-scale))
+            continue
+        other = MARK if key in table.OF_ENERGY and one.is_by_others(point) else ""
+        yield table.mark(key, row) + table.with_error(value.scaled(10.0**-scale)) + other
 
 
 def _ratio_cell(one: Trend, key: str) -> str:
     ratio = one.ratio(key)
-    mark = table.mark(key, *(point.row for point in one.points))
-    return mark + table.with_error(ratio) if ratio else "-"
+    return table.mark(key, one.last.row) + table.with_error(ratio) if ratio else "-"
 
 
 def notes(found: list[Trend]) -> list[str]:
     """The legend, how many got worse, and how many nobody can judge yet."""
     worse, unknown = sum(one.is_worse for one in found), sum(one.has_too_few for one in found)
     why = f"{unknown} of {len(found)} not judged: that takes {FEWEST} earlier days."
-    return [LEGEND, f"{worse} of {len(found)} got worse.", *([why] if unknown else [])]
+    others = [LEGEND_OTHERS] if any(one.has_others for one in found) else []
+    return [LEGEND, *others, f"{worse} of {len(found)} got worse.", *([why] if unknown else [])]
 
 
 def records(found: list[Trend]) -> list[dict]:
@@ -197,6 +238,7 @@ def _record(one: Trend, index: int) -> dict:
         "jobs": point.row.jobs,
         "verified": point.row.verified,
         "estimated": point.row.estimated if point.row.energy_j else None,
+        "other_instrument": one.is_by_others(point) if point.row.energy_j else None,
     }
     for key in QUANTITIES:
         value: Value | None = getattr(point.row, key)

@@ -14,9 +14,11 @@ From cooked files of many days, such as a nightly job leaves. Each problem and s
 line a day (UTC, of the run's start, else of the file) and manifest, and by which keys the manifest
 changed. The last line is laid beside the median of all earlier ones: slower or faster, costlier or
 thriftier, where it is farther off than one more day may be (95 %, by the scatter of the earlier
-days and the last line's own), else `not told apart`. That takes three earlier lines. The
-instrument's error is in each energy, not in the ratio, for it is the same on all days. csv, json
-and parquet hold SI numbers, and the verdicts at each last line.
+days and the last line's own), else `not told apart`. That takes three earlier lines. Energies that
+other instruments or channels measured than the last line's are another quantity: they are marked,
+and in no ratio. Of the same channels of the same node the instrument's error drops out of the
+ratio, else it is in it, as in `joulemark diff`. csv, json and parquet hold SI numbers, and the
+verdicts at each last line.
 
 Exit: 0 nothing got worse; 1 an error; 2 a last line is slower or costlier, or its result is wrong
 where an earlier one was right (and wrong usage, as of every command).
