@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +19,12 @@ BUDGETS = "budgets.csv"
 
 @pytest.fixture(scope="module")
 def limited(steady: Cluster) -> Iterator[Cluster]:
-    """Slurm keeps limits; root may use the accounts blue and red."""
+    """Slurm keeps limits; root may use the accounts blue, red, and navy, which is below blue."""
     keys = {**steady.options.daemon, "budgets": str(steady.state / BUDGETS)}
     enforced = {**steady.options.slurm_conf, "AccountingStorageEnforce": "limits"}
     with steady.changed(slurm_conf=enforced, daemon=keys) as cluster:
-        for account in ("blue", "red"):
-            cluster.run(["sacctmgr", "-i", "add", "account", account])
+        for account, parent in (("blue", "root"), ("red", "root"), ("navy", "blue")):
+            cluster.run(["sacctmgr", "-i", "add", "account", account, f"parent={parent}"])
             cluster.run(["sacctmgr", "-i", "add", "user", "root", f"account={account}"])
         yield cluster
 
@@ -62,3 +63,31 @@ def test_who_has_used_up_a_budget_waits_until_there_is_one(limited: Cluster) -> 
     budgets(limited, blue=1000, red=1000)
     assert settle(limited) == 0
     wait_for(lambda: limited.job_state(held) == "COMPLETED", 90, "the job that was held")
+
+
+def test_accounts_below_are_charged_and_wait_too(limited: Cluster) -> None:
+    """Also one that has moved there, or was deleted since."""
+    outcome(limited, submit(limited, "navy"))
+    before = used_j(limited, "red")
+    budgets(limited, blue=1000, navy=1e-6)
+    assert settle(limited) == 2
+    budgets(limited, navy=1000, blue=1e-6)
+    assert settle(limited) == 2
+    held = submit(limited, "navy")
+    reason = ["squeue", "-h", "-j", str(held), "-o", "%T %r"]
+    wait_for(lambda: limited.run(reason).split() == ["PENDING", "AssocGrpJobsLimit"], 30, "it")
+    limited.run(["scancel", str(held)])
+    navy = used_j(limited, "navy")
+    assert navy > 0
+    limited.run(["sacctmgr", "-i", "modify", "account", "navy", "set", "parent=red"])
+    assert used_j(limited, "red") == pytest.approx(before + navy)
+    limited.run(["sacctmgr", "-i", "delete", "account", "navy"])
+    assert used_j(limited, "red") == pytest.approx(before + navy)
+
+
+def used_j(cluster: Cluster, account: str) -> float:
+    """By the report of its budget."""
+    budgets(cluster, **{account: 1000})
+    words = ["joulemark", "report", "usage", "--budget", "--format", "json"]
+    (told,) = json.loads(cluster.run(words))
+    return told["used_j"] or 0.0

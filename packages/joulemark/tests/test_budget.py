@@ -11,8 +11,9 @@ import pytest
 SACCTMGR = """\
 #!/bin/sh
 cd {folder}
-echo "$@" >> asked
 case "$*" in
+*ParentName*)
+  cat tree;;
 *show*)
   for file in limit.*; do
     echo "${{file#limit.}}||$(cat $file)"
@@ -42,6 +43,9 @@ def accounts(site, monkeypatch):
         site.out("merge", "--job", str(job))
     folder = site.folder / "slurm"
     folder.mkdir()
+    (folder / "tree").write_text(
+        "demo|root||\ndemo|blue||root\ndemo|blue|alice|\ndemo|red||root\n"
+    )
     for account, limit in (("blue", ""), ("red", "12")):
         (folder / f"limit.{account}").write_text(limit)
     (folder / "sacctmgr").write_text(SACCTMGR.format(folder=folder))
@@ -79,6 +83,62 @@ def test_what_was_used_of_each_budget(accounts):
     assert any(
         line.split()[:1] == ["blue"] and line.endswith("125.0") for line in text.splitlines()
     )
+
+
+def tree(site, **parents: str) -> None:
+    """Slurm's accounts; `other_NAME`: of another cluster than ours."""
+    rows = ["demo|root||", "other|root||"]
+    for name, parent in parents.items():
+        cluster, _, account = name.rpartition("_")
+        rows += [f"{cluster or 'demo'}|{account}||{parent}", f"demo|{account}|alice|"]
+    (site.folder / "slurm" / "tree").write_text("\n".join(rows) + "\n")
+
+
+def used_kwh(site, *accounts: str) -> list[float | None]:
+    budgets(site, *((account, 100) for account in accounts))
+    out = site.out("report", "usage", "--budget", "--format", "json")
+    return [one["used_j"] and one["used_j"] / 3.6e6 for one in json.loads(out)]
+
+
+FACULTY = {"faculty": "root", "group": "faculty"}
+
+
+@pytest.mark.parametrize(
+    ("parents", "expected"),
+    [
+        ({"blue": "root", "red": "root"}, [10, 5, 15, None, None]),
+        ({"blue": "root", "red": "blue"}, [15, 5, 15, None, None]),
+        ({**FACULTY, "blue": "group", "red": "faculty"}, [10, 5, 15, 15, 10]),
+        ({**FACULTY, "blue": "group", "red": "group"}, [10, 5, 15, 15, 15]),  # red moved
+        ({**FACULTY, "red": "group"}, [10, 5, 5, 5, 5]),  # blue is unknown
+        ({**FACULTY, "other_blue": "group", "red": "group"}, [10, 5, 5, 5, 5]),  # known elsewhere
+    ],
+)
+def test_an_account_is_charged_with_those_below_it(accounts, parents, expected):
+    tree(accounts, **parents)
+    assert used_kwh(accounts, "blue", "red", "root", "faculty", "group") == expected
+
+
+def test_who_is_over_by_those_below_is_held(accounts):
+    """And not they themselves: what is above holds them in Slurm."""
+    tree(accounts, blue="root", red="blue")
+    budgets(accounts, ("blue", 12), ("red", 6))
+    assert accounts.run("budget")[:2] == (2, "blue: over its budget: held\n")
+    assert (limit(accounts, "blue"), limit(accounts, "red")) == ("0", "12")
+    tree(accounts, blue="root", red="root")
+    assert accounts.run("budget")[:2] == (0, "blue: within its budget: released\n")
+
+
+def test_accounts_that_are_not_told_are_not_taken_for_none(accounts, monkeypatch):
+    budgets(accounts, ("blue", 8))
+    words = ("report", "usage", "--budget")
+    (accounts.folder / "slurm" / "tree").write_text("demo|blue||root\n")
+    assert "no account root of cluster demo" in accounts.fails(*words)
+    program = accounts.folder / "slurm" / "sacctmgr"
+    program.write_text("#!/bin/sh\necho no connection >&2; exit 1\n")
+    assert "ParentName: no connection: does slurmdbd run?" in accounts.fails(*words)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "sacctmgr: not found on PATH" in accounts.fails(*words)
 
 
 def test_little_that_was_used_says_its_unit(accounts, monkeypatch):

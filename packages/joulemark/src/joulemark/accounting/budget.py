@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -19,9 +19,10 @@ from joulemark.store.session import Session
 
 EXAMPLE = "account,kWh,from,until, such as blue,5000,2026-01-01,2026-12-31"
 LEGEND = (
-    "Used: energy of the account's jobs in these days, both included, on all clusters of the "
-    "store; +-: k=2. Overhead and accounts below it are not in it."
+    "Used: energy of the jobs of the account and of those below it, as Slurm's accounts are now, "
+    "in these days, both included, on all clusters of the store; +-: k=2. Overhead is not in it."
 )
+Parents = Mapping[tuple[str, str], str]  # of a cluster's account the one above it
 
 
 @dataclass(frozen=True)
@@ -88,16 +89,32 @@ def _refuse_twice(path: Path, found: list[Budget]) -> None:
         by_account[one.account].append(one)
 
 
-def states(session: Session, budgets: Iterable[Budget]) -> list[State]:
+def states(session: Session, budgets: Iterable[Budget], parents: Parents) -> list[State]:
     """Of each budget, by the store's figures, asked once for budgets of the same days."""
-    uses: dict[tuple[int, int], list[sums.Use]] = {}
+    uses: dict[tuple[int, int], dict[str, list[sums.Use]]] = {}
     found = []
     for one in budgets:
         days = one.first.toordinal() - EPOCH, one.last.toordinal() - EPOCH + 1
         if days not in uses:
-            uses[days] = sums.uses(session, None, *days)
-        found.append(_state(one, [use for use in uses[days] if use.account == one.account]))
+            uses[days] = _charged(sums.uses(session, None, *days), parents)
+        found.append(_state(one, uses[days].get(one.account, [])))
     return found
+
+
+def _charged(uses: Iterable[sums.Use], parents: Parents) -> dict[str, list[sums.Use]]:
+    """To each account its own and those of the accounts below it."""
+    found: dict[str, list[sums.Use]] = {}
+    for use in uses:
+        for account in _and_above(use.cluster, use.account, parents):
+            found.setdefault(account, []).append(use)
+    return found
+
+
+def _and_above(cluster: str, account: str, parents: Parents) -> Iterator[str]:
+    """An account and those above it; of one that the cluster does not know, it alone."""
+    while account:
+        yield account
+        account = parents.get((cluster, account), "")
 
 
 def _state(one: Budget, found: list[sums.Use]) -> State:

@@ -10,9 +10,12 @@ Slurm's own limit of energy, GrpTRESMins=energy=N, holds nobody: the usage that 
 leaves energy out (priority/multifactor of 22.05 to 26.05). This command compares the store's sums
 with the file that `budgets:` of joulemark.yaml names, a line account,kWh,from,until each, and sets
 GrpJobs=0 (sacctmgr) for an account whose budget of today is used up: its jobs that run go on, the
-others wait with the reason AssocGrpJobsLimit. Once the account has a budget again, it gets the
-limit back that it had. slurm.conf needs AccountingStorageEnforce=limits. Run it from cron as a
-Slurm administrator who may write the store; `joulemark report usage --budget` only shows.
+others wait with the reason AssocGrpJobsLimit. Jobs of accounts below it are charged to it, too,
+and wait with it. The tree is Slurm's of now: an account that moved, or was deleted, counts where
+it is, or was last, with all that it used; one that Slurm does not know counts for its own budget
+alone. Once the account has a budget again, it gets the limit back that it had. slurm.conf needs
+AccountingStorageEnforce=limits. Run it from cron as a Slurm administrator who may write the store;
+`joulemark report usage --budget` only shows.
 Exit code: 0; 2 where an account is over its budget.
 
 examples:
@@ -31,13 +34,14 @@ def run(options: argparse.Namespace) -> int:
     """Holds and releases."""
     from joulemark import config, store
     from joulemark.accounting import budget
-    from joulemark.slurm import hold
+    from joulemark.slurm import accounts, hold
     from joulemark.store.days import Zone
 
     site = config.load(for_merge=True)
     known = budget.read(site.budgets)
     with store.writing(site.store) as session:
-        over = budget.over(budget.states(session, known), Zone(site.timezone).today())
+        states = budget.states(session, known, accounts.parents(site.cluster))
+        over = budget.over(states, Zone(site.timezone).today())
         tell = (lambda line: None) if options.quiet else print
         hold.settle(session, site.cluster, over, tell, options.dry_run)
     return 2 if over else 0

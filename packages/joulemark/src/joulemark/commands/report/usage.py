@@ -19,6 +19,7 @@ parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of
 csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
 the price changed its currency, `cost` is of those of one currency alone, and each currency has a
 column of its own, too (cost_EUR, cost_CHF), with the jobs that it is of (cost_jobs_EUR).
+--budget asks sacctmgr for the tree of accounts: see `joulemark budget --help`.
 
 examples:
   joulemark report usage
@@ -110,11 +111,13 @@ def _run_budget(options: argparse.Namespace) -> int:
 
     from joulemark import config, layout, store
     from joulemark.accounting import budget
+    from joulemark.slurm import accounts
     from joulemark.store.days import Zone
 
     site = config.load(for_merge=True)
+    known = budget.read(site.budgets)
     with store.reading(site.store) as session:
-        found = budget.states(session, budget.read(site.budgets))
+        found = budget.states(session, known, accounts.parents(site.cluster))
     layout.show(options, budget.as_records(found), [budget.as_text(found)], [budget.LEGEND])
     for line in budget.warnings(found, options.levels, Zone(site.timezone).today()):
         print(f"joulemark: {line}", file=sys.stderr)
