@@ -84,6 +84,7 @@ struct bk_team {
     bool first_on_node;              /* its energy is the node's */
     double (*maximum)(double value); /* over all ranks; NULL without MPI */
     double (*sum)(double value);
+    void (*broadcast)(char *text, size_t size, unsigned rank); /* that rank's, to all */
 };
 
 /* First of all a program with the backend mpi, that is bk_main or a test, calls bk_mpi_begin, which

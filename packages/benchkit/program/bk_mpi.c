@@ -17,6 +17,10 @@ static double sum(double value) {
     return value;
 }
 
+static void broadcast(char *text, size_t size, unsigned rank) {
+    MPI_Bcast(text, (int)size, MPI_CHAR, (int)rank, MPI_COMM_WORLD);
+}
+
 // A launcher tells its ranks so. Without one MPI is left alone: started by hand, or by a Slurm that
 // does not know the library, some libraries end the program.
 static bool launched(void) {
@@ -45,7 +49,8 @@ void bk_mpi_begin(int *argc, char ***argv) {
                                   .rank_on_node = (unsigned)node_rank,
                                   .first_on_node = node_rank == 0,
                                   .maximum = maximum,
-                                  .sum = sum});
+                                  .sum = sum,
+                                  .broadcast = broadcast});
     started = true;
 }
 

@@ -5,13 +5,20 @@
 
 #include "benchkit.h"
 #include "instruments.h"
+#include "words.h"
 
 static struct bk_build build;
 static char libraries[4096];
+static char instruments[BK_WORDS_MAX], channels[BK_WORDS_MAX];
 
 void bk_set_build(const struct bk_build *now) {
     build = *now;
     bk_find_libraries(libraries, sizeof libraries);
+}
+
+void bk_gather_instruments(void) {
+    bk_gather_words(joulemark_instruments(), instruments);
+    bk_gather_words(joulemark_channels(), channels);
 }
 
 static const char *known(const char *text) {
@@ -38,8 +45,8 @@ void bk_write_manifest(struct json_object *line, const struct bk_machine *machin
     json_text(&manifest, "governor", known(machine->governor));
     json_text(&manifest, "pinning", pinnings[pinning]);
     json_text(&manifest, "slurm", machine->slurm);
-    json_text(&manifest, "instruments", known(joulemark_instruments()));
-    json_text(&manifest, "channels", known(joulemark_channels()));
+    json_text(&manifest, "instruments", known(instruments));
+    json_text(&manifest, "channels", known(channels));
     json_number(&manifest, "frequency_hz", bk_frequency_hz());
     json_end_inner(&manifest);
 }

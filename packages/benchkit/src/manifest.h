@@ -7,6 +7,10 @@
 #include "machine.h"
 #include "pinning.h"
 
+// What the energy of all nodes comes from, now that something was measured. With MPI all ranks call
+// it.
+void bk_gather_instruments(void);
+
 // As the member "manifest".
 void bk_write_manifest(struct json_object *line, const struct bk_machine *machine,
                        enum bk_pinning pinning);

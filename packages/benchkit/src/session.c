@@ -318,6 +318,7 @@ void bk_report(struct bk_session *session, const struct bk_case *what,
     bool verified = bk_team_maximum(!check->ok) == 0 && bk_team_sum((double)check->compared) > 0;
     session->pinning = (enum bk_pinning)bk_team_maximum(bk_find_pinning(host_threads(what)));
     session->measured = true;
+    bk_gather_instruments();
     if (!verified)
         bk_unverified(session);
     if (bk_rank() != 0)

@@ -21,7 +21,8 @@ struct fake_daemon {
     atomic_bool stop;
     atomic_bool hang; // take requests, never answer
     const char *_Atomic last_answer;
-    jm_ring *rings[FAKE_RINGS]; // in the order of the connections that asked for them
+    const char *_Atomic channels; // what it tells with a ring
+    jm_ring *rings[FAKE_RINGS];   // in the order of the connections that asked for them
     int events[FAKE_RINGS];
     atomic_int n_rings;
     atomic_int connections;
@@ -44,8 +45,9 @@ static inline void fake_give_ring(struct fake_daemon *daemon, int fd) {
     daemon->rings[which] = ring;
     daemon->events[which] = fds[1];
     daemon->n_rings++;
-    char answer[] = "ok instruments=powercap/cpu%20nvml/gpu channels=rapl/package-0%20gpu%201";
-    struct iovec text = {answer, strlen(answer)};
+    char answer[512];
+    int length = snprintf(answer, sizeof answer, "ok %s", daemon->channels);
+    struct iovec text = {answer, (size_t)length};
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof fds)];
@@ -123,6 +125,7 @@ static inline void fake_start(struct fake_daemon *daemon) {
     memset(daemon, 0, sizeof *daemon);
     daemon->last_answer =
         "ok energy_uj=5000000 uncertainty_uj=40000.5 seconds=0.500000 estimated=0 samples=7";
+    daemon->channels = "instruments=powercap/cpu%20nvml/gpu channels=rapl/package-0%20gpu%201";
     test_begin_folder();
     daemon->listener = test_listen(test_path("socket"));
     if (pthread_create(&daemon->thread, NULL, fake_run, daemon) != 0)

@@ -4,6 +4,7 @@
 #include "fake_daemon.h"
 #include "program.h"
 #include "team.h"
+#include "words.h"
 
 #include <math.h>
 #include <mpi.h>
@@ -37,6 +38,16 @@ static unsigned lines_with(const char *text, const char *path) {
     if (file != NULL)
         fclose(file);
     return lines;
+}
+
+// What a rank's daemon tells: rank 0's and the last one's are of two nodes, which have a channel in
+// common; that between them is not its node's first, and is not asked.
+static const char *channels_of(unsigned rank) {
+    if (rank == 0)
+        return "instruments=powercap/cpu%20nvml/gpu channels=rapl/package-0%20gpu/0";
+    if (rank + 1 == bk_ranks())
+        return "instruments=powercap/cpu%20ipmi/node channels=rapl/package-0%20bmc";
+    return "instruments=exec/node channels=other";
 }
 
 // A run of which one rank's part is wrong, or none's (wrong_rank < 0); its exit code.
@@ -82,7 +93,22 @@ static void ranks_are_one_run(const char *cooked) {
     expect_equal(run(cooked, (int)bk_ranks() - 1), BK_UNVERIFIED);
     MPI_Barrier(MPI_COMM_WORLD);
     expect_equal(lines_with("\n", cooked), 2);
-    expect_equal(lines_with(bk_ranks() > 1 ? "\"nodes\":2," : "\"nodes\":1,", cooked), 2);
+    bool several = bk_ranks() > 1;
+    expect_equal(lines_with(several ? "\"nodes\":2," : "\"nodes\":1,", cooked), 2);
+    const char *told =
+        several
+            ? "\"instruments\":\"powercap/cpu nvml/gpu(1/2) ipmi/node(1/2)\","
+              "\"channels\":\"rapl/package-0 gpu/0(1/2) bmc(1/2)\","
+            : "\"instruments\":\"powercap/cpu nvml/gpu\",\"channels\":\"rapl/package-0 gpu/0\",";
+    expect_equal(lines_with(told, cooked), 2);
+}
+
+static void too_many_words_are_none(void) {
+    char own[1500] = "", all[BK_WORDS_MAX];
+    for (size_t i = 0, used = 0; i < 100; i++, used = strlen(own))
+        snprintf(own + used, sizeof own - used, "rank%u-%zu ", bk_rank(), i);
+    bk_gather_words(own, all);
+    expect_text(all, bk_ranks() > 1 ? "" : own);
 }
 
 static void memory_is_asked_for_by_all_ranks_of_a_node(void) {
@@ -109,9 +135,11 @@ int main(int argc, char **argv) {
     snprintf(cooked, sizeof cooked, "test_mpi.%d.jsonl", process);
     static struct fake_daemon daemon;
     fake_start(&daemon);
+    daemon.channels = channels_of(bk_rank());
     spread_over_two_nodes();
     ranks_are_one_run(cooked);
     fake_stop(&daemon);
+    too_many_words_are_none();
     memory_is_asked_for_by_all_ranks_of_a_node();
     MPI_Barrier(MPI_COMM_WORLD);
     unlink(cooked);

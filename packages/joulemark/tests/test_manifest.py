@@ -71,11 +71,21 @@ def test_another_slurm_or_instrument_is_another_kind_another_channel_is_not(site
     kinds = ({}, {"slurm": "25.11.1"}, {"instruments": gpu}, {"channels": "rapl/package-1"})
     results(*(line(manifest=manifest(**one)) for one in kinds))
     assert [(one["slurm"], one["instruments"], one["runs"]) for one in records(site)] == [
+        ("22.05.8", "nvml/gpu powercap/cpu powercap/dram", 1),
         ("22.05.8", "powercap/cpu powercap/dram", 2),
-        ("22.05.8", gpu, 1),
         ("25.11.1", "powercap/cpu powercap/dram", 1),
     ]
-    assert "slurm 22.05.8, instruments nvml/gpu" in titles(site)[1]
+    assert "slurm 22.05.8, instruments nvml/gpu" in titles(site)[0]
+
+
+def test_one_odd_node_makes_another_kind_whichever_tells_first(site, results):
+    told = ("powercap/cpu nvml/gpu(3/4)", "nvml/gpu(3/4) powercap/cpu", "powercap/cpu nvml/gpu")
+    results(*(line(ranks=4, nodes=4, manifest=manifest(instruments=one)) for one in told))
+    assert [one["runs"] for one in records(site)] == [1, 2]
+    assert [one.rpartition(", ")[2] for one in titles(site)] == [
+        "instruments nvml/gpu",
+        "instruments nvml/gpu(3/4)",
+    ]
 
 
 def test_threads_that_float_are_another_kind(site, results):
@@ -196,7 +206,10 @@ def test_ratios_of_energy_leave_out_what_one_instrument_errs_by(site, results, n
 
 
 WORDS = some.sampled_from(["", "a", "b", "a b", "b a"])
-MANIFESTS = some.none() | some.builds(Manifest, flags=WORDS, compiler=WORDS, governor=WORDS)
+IN_ORDER = some.sampled_from(["", "a", "b", "a b"])  # as they are read
+MANIFESTS = some.none() | some.builds(
+    Manifest, flags=WORDS, compiler=WORDS, governor=WORDS, instruments=IN_ORDER
+)
 
 
 @given(some.lists(some.tuples(MANIFESTS, some.sampled_from(["", "1", "2"])), min_size=1))

@@ -46,7 +46,7 @@ class Measurement:
     manifest: Manifest | None = None  # None: an earlier program had none
     job: str = ""  # empty: outside Slurm
     node: str = ""  # of the first rank; empty: not told
-    channels: str = ""  # of that node, that the energy was measured by; empty: not told
+    channels: str = ""  # by which the energy was measured, in order; empty: not told
     start_s: float | None = None  # since 1970; `load` knows it of all
 
 
@@ -124,7 +124,7 @@ def parse(line: str) -> Measurement:
         manifest=_manifest(values),
         job=_text_or_null(values, "job"),
         node=_text_or_null(values, "node"),
-        channels=_text_or_null(values.get("manifest") or {}, "channels", "manifest."),
+        channels=_in_order(_text_or_null(values.get("manifest") or {}, "channels", "manifest.")),
         start_s=_start_s(values),
     )
 
@@ -157,7 +157,13 @@ def _manifest(values: dict) -> Manifest | None:
     if values.get("manifest") is None:
         return None
     found = _get(values, "manifest", dict, "an object or null")
-    return Manifest(*(_text_or_null(found, key, "manifest.") for key in Manifest._fields))
+    told = Manifest(*(_text_or_null(found, key, "manifest.") for key in Manifest._fields))
+    return told._replace(instruments=_in_order(told.instruments))
+
+
+def _in_order(words: str) -> str:
+    """Whichever of the nodes told them first."""
+    return " ".join(sorted(words.split()))
 
 
 def _is_unicode(text: str) -> bool:

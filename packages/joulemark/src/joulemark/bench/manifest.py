@@ -27,7 +27,7 @@ class Manifest(NamedTuple):
     governor: str = ""
     pinning: str = ""  # `core`, `NUMA node`, `none`
     slurm: str = ""
-    instruments: str = ""  # `powercap/cpu nvml/gpu`
+    instruments: str = ""  # `nvml/gpu powercap/cpu`; of 3 nodes of 4 `nvml/gpu(3/4)`
 
 
 def as_record(one: Manifest | None) -> dict[str, str | None]:
