@@ -281,7 +281,7 @@ static bool open_mail(mail *self, jm_message *why) {
     self->mqtt = jm_module_symbol("mqtt", "jm_broker_module", why);
     if (!self->mqtt || !(self->broker = self->mqtt->open(&config->mqtt, &hooks, why)))
         return false;
-    jm_watch_begin(&self->watch, config->profile_max_hz);
+    jm_watch_begin(&self->watch, self->forward->node, config->profile_max_hz);
     jm_format(self->daemon.socket, sizeof self->daemon.socket, "%s", config->socket);
     if (find_topics(self) && self->mqtt->subscribe(self->broker, self->receipts, QOS, true) &&
         self->mqtt->subscribe(self->broker, self->watched, QOS_LIVE, false))

@@ -9,8 +9,8 @@
 
 static const int64_t LONGEST_NS = JM_WATCH_LONGEST_S * JM_NS_PER_S;
 
-void jm_watch_begin(jm_watch *watch, double most_hz) {
-    *watch = (jm_watch){.least_ns = (int64_t)(1e9 / most_hz)};
+void jm_watch_begin(jm_watch *watch, const char *node, double most_hz) {
+    *watch = (jm_watch){.node = node, .least_ns = (int64_t)(1e9 / most_hz)};
 }
 
 /* 0: it is not there, is no number or is 0. */
@@ -31,10 +31,22 @@ static jm_asked *find_room(jm_watch *watch, int64_t interval_ns, int64_t now_ns)
     return room;
 }
 
+/* Of the list `n1,n2`; who names none means all. */
+static bool is_named(const char *node, const char *nodes) {
+    const size_t length = strlen(node);
+    for (const char *at = nodes; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, node, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    }
+    return !nodes;
+}
+
 bool jm_watch_ask(jm_watch *watch, const void *request, size_t size, int64_t now_ns) {
     jm_packet packet;
     if (size == 0 || size > JM_PACKET_MAX || !jm_packet_parse(request, size, &packet) ||
-        strcmp(packet.verb, "watch") != 0)
+        strcmp(packet.verb, "watch") != 0 ||
+        !is_named(watch->node, jm_packet_get(&packet, "nodes")))
         return false;
     int64_t interval_ns = duration_ns(&packet, "interval_ms");
     int64_t lasts_ns = duration_ns(&packet, "lasts_ms");

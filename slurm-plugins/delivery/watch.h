@@ -16,16 +16,19 @@ typedef struct {
 } jm_asked;
 
 typedef struct {
+    const char *node; /* this one */
     int64_t least_ns; /* between two messages, whatever is asked for */
     int64_t told_ns;  /* the last one */
     jm_asked asked[JM_WATCH_INTERVALS];
 } jm_watch;
 
-void jm_watch_begin(jm_watch *watch, double most_hz);
+/* node must outlive the watch. */
+void jm_watch_begin(jm_watch *watch, const char *node, double most_hz);
 
 /*
- * `watch interval_ms=1000 lasts_ms=15000`: from now on for so long, JM_WATCH_LONGEST_S at most.
- * Whoever asks for the same interval again goes on with it. False: this is no such request.
+ * `watch interval_ms=1000 lasts_ms=15000`: from now on for so long, JM_WATCH_LONGEST_S at most;
+ * with `nodes=n1,n2` to these nodes alone. Whoever asks for the same interval again goes on with
+ * it. False: this is no such request, or is not for this node.
  */
 bool jm_watch_ask(jm_watch *watch, const void *request, size_t size, int64_t now_ns);
 

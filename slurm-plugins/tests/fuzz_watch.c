@@ -10,7 +10,7 @@ FUZZ(data, size) {
     enum { MOST_HZ = 10 };
     static const int64_t ASKED_NS = 1000 * JM_NS_PER_S, STEP_NS = JM_NS_PER_S / MOST_HZ;
     jm_watch watch;
-    jm_watch_begin(&watch, MOST_HZ);
+    jm_watch_begin(&watch, "n1", MOST_HZ);
     bool good = jm_watch_ask(&watch, data, size, ASKED_NS);
     abort_if((jm_watch_rest_ns(&watch, ASKED_NS) == 0) != good);
     jm_watch_told(&watch, ASKED_NS);

@@ -10,12 +10,18 @@ static const int64_t START_NS = 1000 * JM_NS_PER_S;
 
 static jm_watch make_watch(void) {
     jm_watch watch;
-    jm_watch_begin(&watch, 10);
+    jm_watch_begin(&watch, "n1", 10);
     return watch;
 }
 
 static bool ask(jm_watch *watch, const char *request, int64_t at_ms) {
     return jm_watch_ask(watch, request, strlen(request), START_NS + at_ms * MS);
+}
+
+static bool ask_nodes(jm_watch *watch, const char *nodes) {
+    char request[128];
+    snprintf(request, sizeof request, "watch interval_ms=100 lasts_ms=1000 nodes=%s", nodes);
+    return ask(watch, request, 0);
 }
 
 /* How often it was told in the milliseconds of [from, to). */
@@ -84,6 +90,22 @@ TEST(one_interval_too_many_waits_for_the_end_of_another) {
     expect_equal(count_told(&watch, 0, 1000), 1);
     expect(ask(&watch, "watch interval_ms=100 lasts_ms=1000", 1000));
     expect_equal(count_told(&watch, 1000, 2000), 10);
+}
+
+TEST(who_is_not_named_is_not_meant) {
+    jm_watch watch = make_watch();
+    FOR_TEXTS (others, "n2", "n11", "n", "", ",", "n2,n10,n12", "n2n1", "xn1,n1x")
+        expect(!ask_nodes(&watch, others), "%s", others);
+    expect_equal(jm_watch_rest_ns(&watch, START_NS), INT64_MAX);
+    FOR_TEXTS (ours, "n1", "n1,n2", "n2,n1", "n2,n1,n3", ",n1") {
+        watch = make_watch();
+        expect(ask_nodes(&watch, ours), "%s", ours);
+    }
+}
+
+TEST(what_a_later_command_asks_besides_is_ignored) {
+    jm_watch watch = make_watch();
+    expect(ask(&watch, "watch interval_ms=100 lasts_ms=1000 other=1", 0));
 }
 
 TEST(what_is_no_request_changes_nothing) {

@@ -99,11 +99,21 @@ def test_what_is_told_is_in_the_daemons_books(node: TestNode, broker: Broker) ->
     assert charged[0] < charged[-1] <= sum(node.books().values())
 
 
-def test_who_is_not_named_is_not_sent(node: TestNode, broker: Broker) -> None:
+def test_who_is_not_named_tells_nothing(node: TestNode, broker: Broker) -> None:
+    asked = f"Sending PUBLISH to .*'{TOP}/watch'"
     with watch(node.config, 0.1, ["n8", "n9"]) as nodes:
-        wait_for(lambda: not heard(nodes, 0.1) and live(broker) > 3, what="it to tell the broker")
-    assert "Sending PUBLISH to" in broker.log()
-    assert not re.search(f"Sending PUBLISH to .*'{TOP}/live/", broker.log())
+        wait_for(
+            lambda: not heard(nodes, 0.1) and re.search(asked, broker.log()), what="a request"
+        )
+        assert heard(nodes, 1.0) == [] and live(broker) == 0
+    with watch(node.config, 0.1, ["n8", "n1"]) as nodes:
+        wait_for(lambda: heard(nodes, 0.1), what="it to tell")
+
+
+def test_a_command_that_names_none_asks_all(node: TestNode, broker: Broker) -> None:
+    """As those of earlier releases do, also of the nodes that they want to see alone."""
+    broker.publish(f"{TOP}/watch", "watch interval_ms=100 lasts_ms=15000")
+    wait_for(lambda: live(broker) > 3, what="it to tell")
 
 
 def test_nobody_is_told_after_the_watcher_has_gone(

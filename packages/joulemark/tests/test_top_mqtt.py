@@ -41,6 +41,14 @@ def test_what_no_node_tells_of_itself_is_nothing(topic, line):
     assert mqtt.understand(topic, line.encode(), HEAD) is None
 
 
+def test_as_many_are_named_at_once_as_a_daemon_reads():
+    names = [f"{number:063}" for number in range(100)]
+    lists = [one.rpartition(" nodes=")[2] for one in mqtt.requests(1.0, names)]
+    assert ",".join(lists).split(",") == names
+    assert len(lists) == 13 and all(len(one) <= 511 for one in lists)
+    assert mqtt.requests(1.0, None) == ["watch interval_ms=1000 lasts_ms=15000"]
+
+
 @given(node=st.text(max_size=9), payload=st.binary(max_size=60))
 def test_whatever_comes_is_nothing_or_a_line_of_its_node(node, payload):
     for rest in (payload, f"node={node} ".encode() + payload):

@@ -17,12 +17,13 @@ Figures are no finer than a profile: profile_max_hz.
 
 --nodes, for operators: what nodes draw, what of it jobs are charged, what is nobody's, and how
 many jobs there are. With `transport: mqtt` nodes tell it over the broker to whom it lets ask, no
-finer than profile_max_hz; %n in the paths of `mqtt:` is joulemark-top for us. All nodes of the
-cluster tell as often as the one who asks most often: a small --every costs the broker a message of
-each of them. Without that, by --no-mqtt, or where we may not read the files that it takes, Slurm
-itself tells in one answer what nodes draw, as old as AcctGatherNodeFreq lets it be. With --split,
-or where that is 0, a job on each node, with a CPU of it, has its daemon tell the rest, too, as
-root and privileged_users may ask; nodes are visited as by `joulemark doctor --nodes`.
+finer than profile_max_hz; %n in the paths of `mqtt:` is joulemark-top for us. The nodes that are
+named alone tell (of an earlier release, all do), each as often as the one who asks it most often:
+with `all`, a small --every costs the broker a message of every node. Without that, by --no-mqtt,
+or where we may not read the files that it takes, Slurm itself tells in one answer what nodes draw,
+as old as AcctGatherNodeFreq lets it be. With --split, or where that is 0, a job on each node, with
+a CPU of it, has its daemon tell the rest, too, as root and privileged_users may ask; nodes are
+visited as by `joulemark doctor --nodes`.
 
 In a terminal the table stays in place; in a pipe or file it comes once more each round. It ends
 when no job is left, with q or Ctrl-C, or, --once, after the first round. What a job has used when

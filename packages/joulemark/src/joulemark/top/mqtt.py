@@ -19,6 +19,7 @@ RENEW_S, LASTS_S = 5.0, 15.0
 INTERVAL_MOST_S = 60.0  # delivery/watch.h: who asks for a longer one is told as often
 PATIENCE_S = 10.0  # with a broker that does not answer, and with nodes of which none does
 SIZE_MAX = 4096
+NAMES_MAX = 511  # protocol/protocol.h: JM_VALUE_MAX without the end
 WITHOUT = "Without the broker: --no-mqtt"
 NODE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 FIGURE = r"(?!node=)[a-z_]{1,23}=[0-9]{1,20}(\.[0-9]{1,9})?"
@@ -33,6 +34,20 @@ def understand(topic: str, payload: bytes, head: str) -> tuple[str, str] | None:
     return (node, line) if re.fullmatch(f"node={re.escape(node)}( {FIGURE})*", line) else None
 
 
+def requests(interval_s: float, named: list[str] | None) -> list[str]:
+    """To all nodes, or to those that are named: in as few as their names fit into."""
+    request = f"watch interval_ms={interval_s * 1e3:.0f} lasts_ms={LASTS_S * 1e3:.0f}"
+    if named is None:
+        return [request]
+    lists: list[str] = []
+    for name in named:
+        if lists and len(lists[-1]) + len(name) < NAMES_MAX:
+            lists[-1] += f",{name}"
+        else:
+            lists.append(name)
+    return [f"{request} nodes={names}" for names in lists]
+
+
 class Live:
     """Of each node the last line that came: nothing piles up before who is slow."""
 
@@ -44,9 +59,9 @@ class Live:
         away: dict[str, str],
         named: list[str] | None = None,
     ) -> None:
-        """away: nodes that may well not tell, and why; named: who is heard, None: all."""
+        """away: nodes that may well not tell, and why; named: who is asked, None: all."""
         self.broker, self.head = broker, f"{broker.topic}/{cluster}"
-        self.request = f"watch interval_ms={interval_s * 1e3:.0f} lasts_ms={LASTS_S * 1e3:.0f}"
+        self._requests = requests(interval_s, named)
         self._away = away
         self._heard = [f"{self.head}/live/{name}" for name in named or ["+"]]
         self.refused = 0  # messages that no node tells of itself
@@ -115,7 +130,8 @@ class Live:
 
     def _ask(self) -> None:
         self._asked_s = time.monotonic()
-        self._client.publish(f"{self.head}/watch", self.request, qos=QOS)
+        for request in self._requests:
+            self._client.publish(f"{self.head}/watch", request, qos=QOS)
 
     def _down(self, why: str) -> UserError:
         where = f"broker {self.broker.host}:{self.broker.port}"
