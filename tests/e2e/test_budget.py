@@ -55,7 +55,7 @@ def test_slurms_own_limit_of_energy_holds_nobody(limited: Cluster) -> None:
 def test_who_has_used_up_a_budget_waits_until_there_is_one(limited: Cluster) -> None:
     outcome(limited, submit(limited, "blue"))
     budgets(limited, blue=1e-6, red=1000)
-    assert settle(limited) == 2
+    assert settle(limited) == 1
     held, free = submit(limited, "blue"), submit(limited, "red")
     outcome(limited, free)
     reason = ["squeue", "-h", "-j", str(held), "-o", "%T %r"]

@@ -59,6 +59,12 @@ class Site:
         assert code == 1, err
         return err
 
+    def refuses(self, *arguments: str) -> str:
+        """What a command says of arguments or a configuration that are wrong."""
+        code, _, err = self.run(*arguments)
+        assert code == 2, err
+        return err
+
     def rows(self, job: int) -> list[dict]:
         """The stored rows of a job."""
         with store.reading(config.load(self.yaml).store) as session:

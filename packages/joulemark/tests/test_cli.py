@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import joulemark
 import pytest
@@ -104,12 +105,50 @@ def test_wrong_usage_is_exit_code_2(arguments, capsys):
     assert stopped.value.code == 2
 
 
+LEAVES = [words for words, _ in leaves(cli.parser([])) if words != ("sacct",)]
+# Arguments with which each command finds the configuration, or an argument, wrong as it runs.
+WRONG = {
+    **{"merge": "", "receive": "", "job": "12", "top": "--nodes n1 --once", "budget": ""},
+    **{"report usage": "", "report jobs": "", "report nodes": "", "report html": ""},
+    **{"report profile": "12", "export prometheus": "", "store correct": "12 --charge 0% --why x"},
+    **{"store corrections": "", "store prune": "--keep 5y", "doctor": "--nodes n[1-"},
+    **{"plan": "--accuracy 200%", "hpl dat": "--ranks 0", "hpl results": "nowhere"},
+    **{f"report {name}": "triad --from nowhere" for name in ("table", "scaling")},
+    **{"report plot": "triad --from nowhere --out plots", "diff": "nowhere nowhere"},
+    **{"compare": "triad --with LRS", "trend": "triad --from nowhere"},
+    **{f"export {name}": "--from nowhere --out x" for name in ("thicket", "benchpark")},
+    "export reframe": "--from nowhere",
+}
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+def test_an_option_that_no_command_has_is_exit_code_2(words):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*words, "--no-such-option"])
+    assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize("words", LEAVES, ids=" ".join)
+def test_what_is_wrong_only_as_it_runs_is_exit_code_2_in_one_line(site, monkeypatch, words):
+    monkeypatch.chdir(site.folder)
+    monkeypatch.setenv("SLURM_CONF", str(site.folder / "slurm.conf"))
+    site.configure("prize_per_kwh: 0.3\n")
+    said = site.refuses(*words, *WRONG[" ".join(words)].split())
+    assert said.startswith("joulemark: ") and said.count("\n") == 1
+
+
+def test_readme_and_help_have_the_same_exit_codes():
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    in_help = re.findall(r"^ +(\d+)  ", cli.EPILOG, re.MULTILINE)
+    assert in_help == re.findall(r"^\| (\d+) \|", readme, re.MULTILINE) == ["0", "1", "2", "130"]
+
+
 def test_a_whole_day_may_be_waited_for(site):
     assert site.run("merge", "--wait", "86400")[0] == 0
 
 
 def test_nodes_without_a_job_is_an_error(site):
-    assert site.run("merge", "--nodes", "n1")[0] == 1
+    assert site.run("merge", "--nodes", "n1")[0] == 2
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

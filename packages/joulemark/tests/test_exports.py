@@ -209,13 +209,13 @@ def test_another_database_is_left_alone(site, results):
     results(cooked_lines.line())
     text, other = site.folder / "text", site.folder / "other.db"
     text.write_text("no database, of more than a hundred bytes" * 9)
-    assert f"--database {text}: file is not a database" in site.fails(
+    assert f"--database {text}: file is not a database" in site.refuses(
         *("export", "reframe", "--database", str(text))
     )
     with sqlite3.connect(other) as stored:
         stored.execute("CREATE TABLE metadata(schema_version TEXT)")
         stored.execute("INSERT INTO metadata VALUES ('9.0')")
-    assert "schema_version 9.0" in site.fails("export", "reframe", "--database", str(other))
+    assert "schema_version 9.0" in site.refuses("export", "reframe", "--database", str(other))
 
 
 # -- Benchpark ------------------------------------------------------------------------------------
@@ -314,11 +314,11 @@ def test_a_folder_with_something_in_it_is_refused(site, results, kind):
     folder = site.folder / "out"
     assert site.out("export", kind, "--out", str(folder)) == ""
     assert list(folder.rglob("*.cali"))
-    assert "is not empty: name a new folder" in site.fails("export", kind, "--out", str(folder))
+    assert "is not empty: name a new folder" in site.refuses("export", kind, "--out", str(folder))
     below = site.yaml / "out"
     assert "Not a directory" in site.fails("export", kind, "--out", str(below))
 
 
 def test_nothing_measured_is_an_error(site, results):
     results("{}\n")
-    assert "there are no measurements" in site.fails("export", "reframe")
+    assert "there are no measurements" in site.refuses("export", "reframe")

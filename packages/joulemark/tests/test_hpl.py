@@ -86,10 +86,10 @@ def test_energy_is_the_sum_over_the_nodes(tmp_path, capsys):
     line = json.loads(capsys.readouterr().out)
     assert (line["energy_j"], line["energy_uncertainty_j"], line["estimated"]) == (981, 10, False)
     assert line["power_w"] == pytest.approx(981 / 5)
-    assert cli.main([*words, "--nodes", "3"]) == 1
+    assert cli.main([*words, "--nodes", "3"]) == 2
     assert "2 lines of a region for 3 nodes" in capsys.readouterr().err
     output.write_text(OUTPUT)
-    assert cli.main([*words, "--nodes", "2"]) == 1
+    assert cli.main([*words, "--nodes", "2"]) == 2
     assert "has 3 tests: run HPL for each" in capsys.readouterr().err
 
 
@@ -123,8 +123,8 @@ def test_what_is_no_output_is_refused(tmp_path, capsys):
     (tmp_path / "empty").write_text("nothing\n")
     assert cli.main(["hpl", "results", str(tmp_path / "empty")]) == 1
     assert "no line of a test" in capsys.readouterr().err
-    assert cli.main(["hpl", "results", str(tmp_path / "none")]) == 1
-    assert cli.main(["hpl", "dat", "--nb", "0", "--out", "-"]) == 1
+    assert cli.main(["hpl", "results", str(tmp_path / "none")]) == 2
+    assert cli.main(["hpl", "dat", "--nb", "0", "--out", "-"]) == 2
     assert "--nb 0: must be whole numbers above 0" in capsys.readouterr().err
 
 

@@ -424,7 +424,7 @@ def test_store_of_a_newer_version_is_refused(site):
 
 def test_missing_record_folder_is_an_error(site):
     shutil.rmtree(site.records)
-    assert f"{site.records}: no such folder" in site.fails("merge")
+    assert f"{site.records}: no such folder" in site.refuses("merge")
 
 
 def test_many_merges_at_once_do_not_clash(site):

@@ -95,6 +95,14 @@ def test_watts_come_from_the_configuration_or_are_asked_for():
         plan.load_of([model], 90, None, -1)
 
 
+def test_a_daemon_that_finds_the_configuration_wrong(site, tmp_path):
+    program = tmp_path / "joulemarkd"
+    program.write_text("#!/bin/sh\necho 'joulemark.yaml:1: wrong' >&2\nexit 78\n")
+    program.chmod(0o755)
+    said = site.refuses("plan", "--accuracy", "2%", "--daemon", str(program))
+    assert "it failed (exit 78); see above" in said
+
+
 def test_the_daemon_is_found_in_the_prefix_of_its_client(tmp_path, monkeypatch):
     """Spack gives each package a prefix; a module puts bin alone into the PATH."""
     for name in ("bin/joulemarkctl", "sbin/joulemarkd"):

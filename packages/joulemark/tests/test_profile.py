@@ -293,7 +293,7 @@ def test_one_channel_and_one_node(site, capsys):
     hdf5.merge(site, {7})
     text = run(capsys, "7", "--node", "n2", "--channel", "rapl/package-0", "--label", "omp")
     assert text.startswith("omp: n2: 850 J in 11.0 s") and "n1" not in text
-    assert cli.main(["report", "profile", "7", "--channel", "gpu"]) == 1
+    assert cli.main(["report", "profile", "7", "--channel", "gpu"]) == 2
     assert "meter/node, rapl/package-0" in capsys.readouterr().err
     assert cli.main(["report", "profile", "7", "--node", "n9"]) == 1
 
@@ -357,7 +357,7 @@ def test_a_figure_of_no_known_kind_is_refused(site, capsys, tmp_path, name):
     leave(site)
     hdf5.merge(site, {7})
     out = tmp_path / name
-    assert cli.main(["report", "profile", "7", "--out", str(out)]) == 1
+    assert cli.main(["report", "profile", "7", "--out", str(out)]) == 2
     assert f"--out {out}: end it in .png, .svg or .pdf" in capsys.readouterr().err
     assert not list(tmp_path.glob(f"{name}*"))
 

@@ -414,7 +414,7 @@ def test_password_never_shows(stores, folder, capsys):
         err = capsys.readouterr().err
         assert "the store cannot be used" in err and "wrong-secret" not in err
         stores.server.password_file.chmod(0o644)
-        assert cli.main(["merge"]) == 1
+        assert cli.main(["merge"]) == 2
         assert "holds a password, but others may read it" in capsys.readouterr().err
     finally:
         stores.server.password_file.write_text(databases.PASSWORD + "\n")

@@ -209,7 +209,7 @@ def test_wrong_usage(site, capsys, words, why):
 
 def test_no_node_is_not_all_jobs(cluster, site):
     """As of a shell's variable that is not set."""
-    assert "--nodes: '' is not a node list" in site.fails("top", "--nodes", "", "--once")
+    assert "--nodes: '' is not a node list" in site.refuses("top", "--nodes", "", "--once")
 
 
 def test_the_broker_may_be_left_out(cluster, site):

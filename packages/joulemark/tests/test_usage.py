@@ -217,7 +217,7 @@ def test_every_job_as_csv(used):
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["JobIDRaw"] for row in rows] == ["1", "2", "3", "4"]
     assert rows[0]["ConsumedEnergy_uj"] == str(10**9)
-    assert used.run("report", "jobs", "--all")[0] == 1
+    assert used.run("report", "jobs", "--all")[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_names_of_bars_do_not_overlap_and_leave_room_for_them(used, monkeypatch,
 
 def test_a_plot_of_no_known_kind_is_refused_before_anything_is_printed(used):
     code, out, err = used.run("report", "usage", "--plot", "usage.jpg")
-    assert (code, out) == (1, "") and "--plot usage.jpg: end it in .png, .svg or .pdf" in err
+    assert (code, out) == (2, "") and "--plot usage.jpg: end it in .png, .svg or .pdf" in err
 
 
 def test_a_cell_that_leaves_its_column_s_scale_says_its_unit(site):
@@ -265,13 +265,13 @@ def test_wrong_keys_and_days_are_named(used):
     with pytest.raises(SystemExit):
         cli.main(["report", "usage", "--by", "colour"])
     code, _, err = used.run("report", "usage", "--since", "yesterday")
-    assert code == 1 and "--since: 'yesterday' is not a day" in err
+    assert code == 2 and "--since: 'yesterday' is not a day" in err
 
 
 @pytest.mark.parametrize("kind", ["usage", "jobs", "nodes", "html"])
 def test_days_that_end_before_they_begin_are_refused(used, kind):
     words = ("report", kind, "--since", "2026-11-02", "--until")
-    said = used.fails(*words, "2026-11-01")
+    said = used.refuses(*words, "2026-11-01")
     assert said == "joulemark: --since 2026-11-02: is later than --until 2026-11-01\n"
     used.out(*words, "2026-11-02")
 
@@ -359,7 +359,7 @@ def test_a_file_has_the_format_of_its_name(used, name, words, begin):
 @pytest.mark.parametrize("form", ["terminal", "csv"])
 def test_a_file_of_another_format_s_name_is_refused(used, form):
     path = used.folder / "u.json"
-    said = used.fails("report", "usage", "--format", form, "--out", str(path))
+    said = used.refuses("report", "usage", "--format", form, "--out", str(path))
     assert f"--out {path}: .json is of --format json, and --format is {form}" in said
     assert not path.exists()
 
@@ -377,7 +377,7 @@ def test_several_clusters_are_in_one_store(used):
     assert [row["Cluster"] for row in rows] == ["other", *4 * ["demo"]]
     exported = used.out("report", "jobs", "--all", "-M", "other", "--format", "csv")
     assert [row["Cluster"] for row in csv.DictReader(io.StringIO(exported))] == ["other"]
-    said = used.fails("report", "usage", "-M", "others")
+    said = used.refuses("report", "usage", "-M", "others")
     assert "--clusters: the store has no jobs of 'others'; there are: demo, other" in said
 
 
@@ -393,4 +393,4 @@ def test_an_anonymous_export_tells_of_no_one(used):
     assert {row["Job"] for row in whole} == {row["Job"] for row in jobs}
     assert not {row["Uid"] for row in whole} & {row["Uid"] for row in again}
     assert sum(row["ConsumedEnergy_uj"] for row in jobs) == 4 * 10**9
-    assert "--anonymous: goes with --all" in used.fails("report", "jobs", "--anonymous")
+    assert "--anonymous: goes with --all" in used.refuses("report", "jobs", "--anonymous")

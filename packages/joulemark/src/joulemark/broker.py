@@ -9,7 +9,7 @@ from pathlib import Path
 
 from joulemark import config as site
 from joulemark import secret
-from joulemark.errors import UserError, module_missing
+from joulemark.errors import UsageError, module_missing
 
 # Our programs' names at the broker, by site/mosquitto.acl; no node has one of them.
 RECEIVER, GATEWAY, OPERATOR = PROGRAMS = (
@@ -90,7 +90,7 @@ class Broker:
             client.tls_set(*files)
         except (OSError, ValueError) as error:
             named = ", ".join(str(file) for file in files if file)
-            raise UserError(
+            raise UsageError(
                 f"mqtt: TLS with {named or 'the system certificates'}: {error}: check ca_file, "
                 "cert_file and key_file, and that we may read them"
             ) from None

@@ -12,9 +12,21 @@ from types import ModuleType
 from joulemark import __version__, commands
 from joulemark.errors import UserError
 
+EPILOG = """\
+`joulemark COMMAND --help` says more, with examples.
+
+Exit, of every command:
+    0  done
+    1  the work failed, or the answer is no: something is worse, over its budget, set up wrongly or
+       not known; the command's own help says which
+    2  wrong arguments or configuration
+  130  ended by Ctrl-C
+Two differ: `sacct` ends as Slurm's own does, and `merge --ended` with 3 where it is to go on.
+"""
+
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command; errors that a user can act on are one line on stderr and exit code 1."""
+    """Runs one command; errors that a user can act on are one line on stderr."""
     argv = sys.argv[1:] if argv is None else argv
     if sys.stdout is None:  # its caller closed it: to write fails, and no file takes its number
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
@@ -25,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
             sys.stdout.flush()  # what is still held may fail, too
     except UserError as error:
         print(f"joulemark: {error}", file=sys.stderr)
-        return 1
+        return error.exit_code
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         _drop_output()
         return 1
@@ -68,7 +80,8 @@ def parser(argv: list[str]) -> argparse.ArgumentParser:
     made = _Parser(
         prog="joulemark",
         description="What Slurm jobs cost in joules, with error bars.",
-        epilog="`joulemark COMMAND --help` says more, with examples.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--version", action="version", version=f"joulemark {__version__}")
     _add_commands(made, commands, argv, "COMMAND")

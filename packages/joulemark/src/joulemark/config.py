@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 from joulemark.store import days
 from joulemark.store.place import Place
 
@@ -75,7 +75,7 @@ def find() -> Path:
 
 
 def load(path: Path | None = None, *, for_merge: bool = False) -> Config:
-    """The checked configuration; raises UserError with file, line and key.
+    """The checked configuration; raises UsageError with file, line and key.
 
     for_merge: the time zone must be known here, too; others need not load it.
     """
@@ -98,13 +98,13 @@ def broker(path: Path) -> Section:
     example = "{host: broker.example.org}"
     node = Section(path, _root(path), KEYS).nodes.get("mqtt")
     if node is None:
-        raise UserError(f"{path}: mqtt: missing: add `mqtt: {example}`")
+        raise UsageError(f"{path}: mqtt: missing: add `mqtt: {example}`")
     line = node.start_mark.line + 1
     if not isinstance(node.value, list) or node.id != "mapping":
-        raise UserError(f"{path}:{line}: mqtt: must be keys such as `{example}`")
+        raise UsageError(f"{path}:{line}: mqtt: must be keys such as `{example}`")
     section = Section(path, node, BROKER_KEYS, "mqtt.")
     if "host" not in section.nodes:
-        raise UserError(f"{path}:{line}: mqtt.host: missing: add `host: broker.example.org`")
+        raise UsageError(f"{path}:{line}: mqtt.host: missing: add `host: broker.example.org`")
     return section
 
 
@@ -117,9 +117,9 @@ class Section:
         for key, value in root.value:
             line = key.start_mark.line + 1
             if key.id != "scalar":
-                raise UserError(f"{path}:{line}: expected `key: value` lines, such as `cpus: 8`")
+                raise UsageError(f"{path}:{line}: expected `key: value` lines, such as `cpus: 8`")
             if key.value in self.nodes:
-                raise UserError(f"{path}:{line}: {prefix}{key.value}: is given twice; remove one")
+                raise UsageError(f"{path}:{line}: {prefix}{key.value}: is given twice; remove one")
             self.nodes[key.value] = value
             if key.value not in known:
                 import difflib  # here, because sound files need none
@@ -131,7 +131,7 @@ class Section:
     def text(self, key: str) -> str:
         """A needed text."""
         if key not in self.nodes:
-            raise UserError(f"{self._path}: {key}: missing: add {NEEDED[key]}")
+            raise UsageError(f"{self._path}: {key}: missing: add {NEEDED[key]}")
         return self.maybe(key, NEEDED[key])
 
     def maybe(self, key: str, what: str) -> str | None:
@@ -232,9 +232,9 @@ class Section:
             raise self._wrong(key, f"'{text}' is not an absolute path")
         return Path(text)
 
-    def _wrong(self, key: str, problem: str) -> UserError:
+    def _wrong(self, key: str, problem: str) -> UsageError:
         line = self.nodes[key].start_mark.line + 1
-        return UserError(f"{self._path}:{line}: {self._prefix}{key}: {problem}")
+        return UsageError(f"{self._path}:{line}: {self._prefix}{key}: {problem}")
 
 
 def _root(path: Path):
@@ -245,14 +245,14 @@ def _root(path: Path):
     try:
         root = yaml.compose(path.read_bytes(), Loader=loader)
     except OSError as error:
-        raise UserError(
+        raise UsageError(
             f"{path}: {error.strerror}: set JOULEMARK_CONFIG to the site's joulemark.yaml"
         ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error).replace("\n", ",")
-        raise UserError(f"{path}{line}: not YAML: {problem}") from None
+        raise UsageError(f"{path}{line}: not YAML: {problem}") from None
     if not isinstance(root, yaml.MappingNode):
-        raise UserError(f"{path}:1: expected `key: value` lines, such as `cluster: NAME`")
+        raise UsageError(f"{path}:1: expected `key: value` lines, such as `cluster: NAME`")
     return root

@@ -1,7 +1,15 @@
-# The one exception that a user sees as a message instead of a traceback.
+# The exceptions that a user sees as a message instead of a traceback.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 class UserError(Exception):
     """Says what is wrong, where, and what to do about it."""
+
+    exit_code = 1
+
+
+class UsageError(UserError):
+    """Arguments or the configuration are wrong: another try with the same ends the same."""
+
+    exit_code = 2
 
 
 def module_missing(what: str, module: str, extra: str) -> UserError:

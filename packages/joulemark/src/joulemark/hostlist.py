@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 _NAME = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
@@ -14,7 +14,7 @@ def expand(text: str, where: str = "--nodes") -> list[str]:
     """Every node that a Slurm host list names, in its order, each once; where: it was written."""
     names = _NAME.findall(text)
     if not names or ",".join(names) != text:
-        raise UserError(f"{where}: '{text}' is not a node list such as n1,n2 or n[1-4]")
+        raise UsageError(f"{where}: '{text}' is not a node list such as n1,n2 or n[1-4]")
     return list(dict.fromkeys(node for name in names for node in _expand_one(name, where)))
 
 
@@ -34,6 +34,6 @@ def _expand_one(name: str, where: str) -> list[str]:
 def _numbers(part: str, where: str) -> list[str]:
     first, dash, last = part.partition("-")
     if not (first.isdigit() and (not dash or last.isdigit())):
-        raise UserError(f"{where}: '[{part}]' is not a range of node numbers such as [1-4]")
+        raise UsageError(f"{where}: '[{part}]' is not a range of node numbers such as [1-4]")
     width = len(first)
     return [f"{number:0{width}d}" for number in range(int(first), int(last or first) + 1)]

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
-from joulemark.errors import UserError, module_missing
+from joulemark.errors import UsageError, UserError, module_missing
 
 FORMATS = ("csv", "json", "parquet")  # for programs
 # What --format can be: of tables, and of an answer, which has no rows of one kind.
@@ -60,7 +60,7 @@ def settle_format(options: argparse.Namespace) -> None:
     if options.format is None:
         options.format = of_ending or "terminal"
     elif of_ending not in (None, options.format):
-        raise UserError(
+        raise UsageError(
             f"--out {options.out}: {ending} is of --format {of_ending}, and --format is "
             f"{options.format}: leave it away, or end the name otherwise"
         )
@@ -102,7 +102,7 @@ def check_figure(option: str, path: str) -> None:
     """Matplotlib would add an ending, or end in a traceback after all the work."""
     check_plots()
     if os.path.splitext(path)[1].lower() not in FIGURES:
-        raise UserError(f"{option} {path}: end it in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
+        raise UsageError(f"{option} {path}: end it in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
 
 
 def write_text(text: str, path: str | None) -> None:
@@ -119,7 +119,7 @@ def write_folder(folder: str, files: Iterable[tuple[str, str]]) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
         if os.listdir(folder):
-            raise UserError(f"--out {folder}: is not empty: name a new folder")
+            raise UsageError(f"--out {folder}: is not empty: name a new folder")
         for name, text in files:
             path = os.path.join(folder, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -174,7 +174,7 @@ def _write_json(batches: Batches, file, columns: Iterable[str]) -> None:
 
 def _write_parquet(batches: Batches, path: str | None) -> None:
     if path is None:
-        raise UserError("--format parquet: it is no text: name a file with --out")
+        raise UsageError("--format parquet: it is no text: name a file with --out")
     try:
         import pyarrow
         from pyarrow import parquet

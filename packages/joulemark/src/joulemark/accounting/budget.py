@@ -11,7 +11,7 @@ from pathlib import Path
 from joulemark import units
 from joulemark.accounting import sitefile, usage
 from joulemark.accounting.rates import J_PER_KWH
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 from joulemark.layout import ESTIMATE_MARK, Text
 from joulemark.store import sums
 from joulemark.store.days import EPOCH
@@ -54,7 +54,9 @@ class State:
 def read(path: Path | None) -> list[Budget]:
     """The budgets of a site; a line that is none is refused, with what it should be."""
     if path is None:
-        raise UserError(f"budgets: missing in joulemark.yaml: add the path of a file of {EXAMPLE}")
+        raise UsageError(
+            f"budgets: missing in joulemark.yaml: add the path of a file of {EXAMPLE}"
+        )
     known = [_budget(f"{path}:{number}", row) for number, row in sitefile.rows(path)]
     _refuse_twice(path, known)
     return known
@@ -73,7 +75,7 @@ def _budget(where: str, row: list[str]) -> Budget:
         found = None
     is_sound = found and found.account and 0 < found.energy_j < math.inf
     if not is_sound or found.first > found.last:
-        raise UserError(f"{where}: {','.join(row)}: must be {EXAMPLE}")
+        raise UsageError(f"{where}: {','.join(row)}: must be {EXAMPLE}")
     return found
 
 
@@ -82,7 +84,7 @@ def _refuse_twice(path: Path, found: list[Budget]) -> None:
     for one in found:
         for other in by_account.setdefault(one.account, []):
             if one.first <= other.last and other.first <= one.last:
-                raise UserError(
+                raise UsageError(
                     f"{path}: {one.account}: two budgets from {max(one.first, other.first)} to "
                     f"{min(one.last, other.last)}: let one end before the other"
                 )

@@ -18,7 +18,7 @@ from pathlib import Path
 from joulemark import hostlist
 from joulemark.accounting import folders, merge
 from joulemark.config import Config
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 from joulemark.profile import hdf5
 from joulemark.store import nodes
 
@@ -237,7 +237,7 @@ def run(config: Config, places: Sequence[Path], program: str | None, wait_s: flo
     """Merges until no job has ended for LINGER_S: 0, for what was rejected is said and kept; or
     for LIFE_S: ANEW."""
     if not any(folder.is_dir() for folder in places):
-        raise UserError(f"--ended: {places[0]}: no such folder: EpilogSlurmctld makes it")
+        raise UsageError(f"--ended: {places[0]}: no such folder: EpilogSlurmctld makes it")
     notices, profiles = Notices(config, places, wait_s), Profiles(config)
     comments = Comments(config.record_dir, program)
     _mend(config, comments)

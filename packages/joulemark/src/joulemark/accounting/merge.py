@@ -23,7 +23,7 @@ from joulemark.accounting import (
 )
 from joulemark.accounting.runs import Run, runs_of
 from joulemark.config import Config
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 from joulemark.profile import hdf5
 from joulemark.stamp import Stamp, stamp
 from joulemark.store import corrections, jobs, nodes, retention, zones
@@ -94,7 +94,7 @@ class Arrivals:
 
     def __init__(self, config: Config):
         if not config.record_dir.is_dir():
-            raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
+            raise UsageError(f"{config.record_dir}: no such folder: is record_dir right?")
         self._config = config
         self._names: dict[JobRun, dict[str, str]] = {}  # its nodes by their records' names
         self._stored: dict[JobRun, set[str]] = {}

@@ -20,9 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from joulemark import config
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+BAD_CONFIG = 78  # joulemarkd's exit code
 DESCRIBE_S = 60  # no instrument touches its network to be described
 UJ_PER_J = 1e6
 WHY = {
@@ -167,14 +168,15 @@ def describe(daemon: str | None, node: str | None) -> list[dict]:
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=DESCRIBE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"{words[0]}: {error}: name another one with --daemon") from None
+        raise UsageError(f"{words[0]}: {error}: name another one with --daemon") from None
     print(done.stderr, end="", file=sys.stderr)
     if done.returncode not in (0, 1):
-        raise UserError(f"{words[0]} --describe: it failed (exit {done.returncode}); see above")
+        kind = UsageError if done.returncode == BAD_CONFIG else UserError
+        raise kind(f"{words[0]} --describe: it failed (exit {done.returncode}); see above")
     found = [json.loads(line) for line in done.stdout.splitlines()]
     found = [one for one in found if one["outermost"]]
     if not found:
-        raise UserError(f"{path}: instruments: none can be used here; see above")
+        raise UsageError(f"{path}: instruments: none can be used here; see above")
     return found
 
 
@@ -185,7 +187,7 @@ def _daemon(given: str | None) -> str:
     path = os.pathsep.join([os.environ.get("PATH", ""), *beside, SBIN])
     found = given or os.environ.get("JOULEMARKD") or shutil.which("joulemarkd", path=path)
     if not found:
-        raise UserError("joulemarkd: not in PATH: name it with --daemon")
+        raise UsageError("joulemarkd: not in PATH: name it with --daemon")
     return found
 
 
@@ -196,13 +198,13 @@ def load_of(
     if power_w is None:
         watts = [one["full_w"] for one in described]
         if None in watts:
-            raise UserError("--power: how many watts will the run draw? full_w is not configured")
+            raise UsageError("--power: how many watts will the run draw? full_w is not configured")
         power_w = math.fsum(watts)
     if idle_w is None:
         idle_w = math.fsum(one["idle_w"] or 0.0 for one in described)
     for name, value in (("--power", power_w), ("--idle", idle_w), ("--swing", swing_w)):
         if not (math.isfinite(value) and value >= 0) or (name == "--power" and value == 0):
-            raise UserError(f"{name}: '{value:g}' is not a number of watts")
+            raise UsageError(f"{name}: '{value:g}' is not a number of watts")
     return Load(power_w, idle_w, swing_w)
 
 
@@ -214,7 +216,7 @@ def accuracy_of(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < 1:
-        raise UserError(f"--accuracy: '{text}' is not between 0 and 1: write 2% or 0.02")
+        raise UsageError(f"--accuracy: '{text}' is not between 0 and 1: write 2% or 0.02")
     return value
 
 

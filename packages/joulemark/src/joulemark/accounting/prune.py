@@ -10,7 +10,7 @@ from pathlib import Path
 
 from joulemark import store
 from joulemark.config import Config
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 from joulemark.store import retention
 from joulemark.store.days import EPOCH, Zone
 
@@ -21,14 +21,14 @@ def first_kept(text: str, today: date) -> date:
     """`5y`, `18m` or `400d` before today: the first day whose jobs stay."""
     found = re.fullmatch(r"([1-9]\d{0,4})([ymd])", text)
     if not found:
-        raise UserError(f"--keep {text}: it is not a time such as 5y, 18m or 400d")
+        raise UsageError(f"--keep {text}: it is not a time such as 5y, 18m or 400d")
     number, unit = int(found[1]), found[2]
     try:
         day = today - timedelta(number) if unit == "d" else _months_before(today, number, unit)
     except (ValueError, OverflowError):
-        raise UserError(f"--keep {text}: that is before there were dates") from None
+        raise UsageError(f"--keep {text}: that is before there were dates") from None
     if (today - day).days < LEAST_DAYS:
-        raise UserError(f"--keep {text}: keep {LEAST_DAYS} days at least: records may still come")
+        raise UsageError(f"--keep {text}: keep {LEAST_DAYS} days at least: records may still come")
     return day
 
 

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from joulemark.accounting import sitefile
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 UJ_PER_KWH = 3_600_000_000_000
 J_PER_KWH = UJ_PER_KWH / 1_000_000
@@ -75,11 +75,11 @@ def _read(path: Path) -> tuple[list[float], list[float]]:
             continue
         time, value = _parsed(path, number, row)
         if times and time <= times[-1]:
-            raise UserError(f"{path}:{number}: {row[0]}: must be after the line before")
+            raise UsageError(f"{path}:{number}: {row[0]}: must be after the line before")
         times.append(time)
         values.append(value)
     if len(times) < 2:
-        raise UserError(f"{path}: has {len(times)} values: must have two or more")
+        raise UsageError(f"{path}: has {len(times)} values: must have two or more")
     return times, values
 
 
@@ -90,7 +90,7 @@ def _parsed(path: Path, number: int, row: list[str]) -> tuple[float, float]:
             return time, value
     except (ValueError, IndexError):
         pass
-    raise UserError(
+    raise UsageError(
         f"{path}:{number}: {','.join(row)}: must be `time,value`, such as "
         "2026-11-21T10:00:00Z,312.5 or 1795255200,312.5"
     )
@@ -104,7 +104,7 @@ def _time(where: str, text: str) -> float:
 
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
         if time.tzinfo is None:
-            raise UserError(
+            raise UsageError(
                 f"{where}: {text}: of which time zone? write {time.isoformat()}Z for UTC, or with "
                 f"its offset {time.isoformat()}+01:00"
             ) from None

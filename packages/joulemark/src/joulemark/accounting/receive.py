@@ -21,7 +21,7 @@ from pathlib import Path
 from joulemark import config as site
 from joulemark.accounting import folders, noderecord
 from joulemark.broker import PROGRAMS, RECEIVER, Broker, is_refusal
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 from joulemark.profile.node import is_later
 
 QOS = 1
@@ -255,6 +255,6 @@ def run(user: str | None, password_file: str | None) -> int:
     path = site.find()
     config = site.load(path)
     if not config.record_dir.is_dir():
-        raise UserError(f"{config.record_dir}: no such folder: is record_dir right?")
+        raise UsageError(f"{config.record_dir}: no such folder: is record_dir right?")
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     return Receiver(config, Broker.load(path, RECEIVER, user, password_file)).run()

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -17,6 +17,6 @@ def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 if row and not row[0].lstrip().startswith("#"):
                     yield number, row
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}: it is named in joulemark.yaml") from None
+        raise UsageError(f"{path}: {error.strerror}: it is named in joulemark.yaml") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: not a CSV file in UTF-8: {error}: save it as one") from None
+        raise UsageError(f"{path}: not a CSV file in UTF-8: {error}: save it as one") from None

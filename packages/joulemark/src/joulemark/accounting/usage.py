@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 from joulemark import units
 from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 from joulemark.layout import ESTIMATE_MARK, Text
 from joulemark.store.session import Session
 from joulemark.store.sums import KNOWN_OF, Use, clusters
@@ -66,7 +66,7 @@ def days(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """The days of --since and --until (which is meant too), as numbers since 1970."""
     first, last = (_day(name, text) for name, text in (("--since", since), ("--until", until)))
     if first is not None and last is not None and first > last:
-        raise UserError(f"--since {since}: is later than --until {until}")
+        raise UsageError(f"--since {since}: is later than --until {until}")
     return first, None if last is None else last + 1
 
 
@@ -76,7 +76,7 @@ def _day(name: str, text: str | None) -> int | None:
     try:
         return (datetime.date.fromisoformat(text) - EPOCH).days
     except ValueError:
-        raise UserError(f"{name}: '{text}' is not a day such as 2026-11-21") from None
+        raise UsageError(f"{name}: '{text}' is not a day such as 2026-11-21") from None
 
 
 def chosen_clusters(session: Session, names: str | None) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def chosen_clusters(session: Session, names: str | None) -> tuple[str, ...]:
     for name in wanted:
         if name not in known:
             there = f"there are: {', '.join(known)}" if known else "there are no jobs"
-            raise UserError(f"--clusters: the store has no jobs of '{name}'; {there}")
+            raise UsageError(f"--clusters: the store has no jobs of '{name}'; {there}")
     return wanted
 
 

@@ -11,7 +11,7 @@ from joulemark.bench import fpga, peaks, published, stats, table
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.peaks import Peak
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 
 STREAM = ("copy", "scale", "sum", "triad")
 SYSTEM_TABLES = {100: 276, 101: 276, 102: 276, 103: 276}  # of UiO: table 24's number of threads
@@ -80,7 +80,7 @@ def families(
     """The sides of each kernel that was asked for, this machine's first; and why it has none.
     measured: what was read already."""
     if not options.prototypes:
-        raise UserError("--with: name prototypes to compare with, such as --with LRZ,SNIC")
+        raise UsageError("--with: name prototypes to compare with, such as --with LRZ,SNIC")
     _check_names(options.prototypes)
     groups: dict[str, list[Side]] = {}
     ours, why = published.measured_here(options, _here, measured)
@@ -90,7 +90,7 @@ def families(
         for side in _of(name, options.kernel, groups):
             groups.setdefault(family(side.series), []).append(side)
     if not groups:
-        raise UserError(
+        raise UsageError(
             f"KERNEL {options.kernel}: nothing was measured here, and nothing was published of "
             f"{', '.join(options.prototypes)}; published are {', '.join(published.BENCHMARKS)}"
         )

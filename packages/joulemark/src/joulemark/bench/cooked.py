@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from joulemark.bench.manifest import Manifest
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 # Far beyond all that is measured; ratios and squares of what is between them are finite.
 LEAST, MOST = 1e-30, 1e30
@@ -77,11 +77,11 @@ def _files(places: list[str], option: str) -> list[Path]:
     files: dict[Path, None] = {}
     for place in map(Path, places):
         if not place.exists():
-            raise UserError(f"{option} {place}: no such file or folder")
+            raise UsageError(f"{option} {place}: no such file or folder")
         inside = sorted(place.rglob("*.cooked.jsonl")) if place.is_dir() else [place]
         files.update(dict.fromkeys(path.resolve() for path in inside))
     if not files:
-        raise UserError(
+        raise UsageError(
             f"no *.cooked.jsonl below {', '.join(places)}: name the place with {option}"
         )
     return list(files)

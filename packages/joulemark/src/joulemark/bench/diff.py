@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from joulemark import layout, units
 from joulemark.bench import cooked, manifest, stats, table, verdict
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 QUANTITIES = ("time_s", "performance", "energy_j", "efficiency")
 ONE_RUN, ONE_JOB = f"one run: {verdict.ALIKE}", "within one job"
@@ -104,7 +104,7 @@ def find(before: str, after: str, threshold: float) -> tuple[list[Difference], l
         if (pairs := list(_pairs(one, other, threshold)))
     ]
     if not found:
-        raise UserError(f"{before} and {after} have no size of a kernel in common")
+        raise UsageError(f"{before} and {after} have no size of a kernel in common")
     return found, [*_alone("A", ours, theirs), *_alone("B", theirs, ours)]
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from joulemark.bench import published
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 TABLE, TABLE_CLOCK_HZ = 25, 250e6
 NAME = "JKU"
@@ -100,7 +100,7 @@ def parse(text: str) -> Multiplier:
     """`JKU` is the one that worked, `JKU:64@400` has 64 tiles at 400 MHz."""
     found = re.fullmatch(r"JKU(?::([1-9]\d{0,4})@([1-9]\d{0,4}))?", text)
     if not found:
-        raise UserError(f"--with {text}: must be JKU or JKU:TILES@MHZ such as JKU:64@400")
+        raise UsageError(f"--with {text}: must be JKU or JKU:TILES@MHZ such as JKU:64@400")
     return Multiplier(int(found[1]), float(found[2]) * 1e6) if found[1] else Multiplier()
 
 

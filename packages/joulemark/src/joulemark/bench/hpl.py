@@ -14,7 +14,7 @@ from pathlib import Path
 
 from joulemark import regions
 from joulemark.bench import peaks
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 
 # -- the input -----------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ def size_for(bytes_: float, blocks: list[int]) -> int:
     if step * MOST_MULTIPLES > most:
         step = max(blocks)
     if most < step:
-        raise UserError(f"--memory: {bytes_:.0f} bytes hold no {step} x {step} matrix: give more")
+        raise UsageError(f"--memory: {bytes_:.0f} bytes hold no {step} x {step} matrix: give more")
     return most // step * step
 
 
@@ -114,22 +114,22 @@ def memory(text: str) -> float:
         return float(part[1]) / 100 * here
     if size and float(size[1]) > 0:
         return float(size[1]) * UNITS[size[2]]
-    raise UserError(f"--memory {text}: is neither a part nor a size: give e.g. 80% or 64GiB")
+    raise UsageError(f"--memory {text}: is neither a part nor a size: give e.g. 80% or 64GiB")
 
 
 def _count(option: str, given: int | None, variable: str) -> int:
     count = given if given is not None else int(os.environ.get(variable) or 1)
     if count < 1:
-        raise UserError(f"{option} {count}: must be 1 or more")
+        raise UsageError(f"{option} {count}: must be 1 or more")
     return count
 
 
 def _numbers(option: str, text: str) -> list[int]:
     words = text.split(",")
     if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise UserError(f"{option} {text}: must be whole numbers above 0, such as 128,192")
+        raise UsageError(f"{option} {text}: must be whole numbers above 0, such as 128,192")
     if len(words) > 20:
-        raise UserError(f"{option}: HPL takes 20 at most: leave out {len(words) - 20}")
+        raise UsageError(f"{option}: HPL takes 20 at most: leave out {len(words) - 20}")
     return [int(word) for word in words]
 
 
@@ -209,7 +209,7 @@ def energy_of(text: str, nodes: int) -> Energy:
     """The sum of a region's lines, of which each node wrote one."""
     found = [match for match in map(_REGION.match, text.splitlines()) if match]
     if len(found) != nodes:
-        raise UserError(f"--energy: {len(found)} lines of a region for {nodes} nodes: one each")
+        raise UsageError(f"--energy: {len(found)} lines of a region for {nodes} nodes: one each")
     return Energy(
         joules=sum(float(match["joules"]) for match in found),
         error=sum(float(match["error"]) for match in found),
@@ -226,7 +226,7 @@ def write_results(options: argparse.Namespace) -> int:
     nodes = _count("--nodes", options.nodes, "SLURM_JOB_NUM_NODES")
     energy = energy_of(_read(options.energy), nodes) if options.energy else None
     if energy and len(tests) > 1:
-        raise UserError(f"--energy: {options.output} has {len(tests)} tests: run HPL for each")
+        raise UsageError(f"--energy: {options.output} has {len(tests)} tests: run HPL for each")
     is_told = options.nodes is not None or os.environ.get("SLURM_JOB_NUM_NODES")
     lines = [
         # where nobody told, several ranks may be anywhere
@@ -301,4 +301,4 @@ def _read(place: str) -> str:
     try:
         return Path(place).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UserError(f"{place}: {error.strerror}: name what HPL wrote") from None
+        raise UsageError(f"{place}: {error.strerror}: name what HPL wrote") from None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from joulemark.bench import cooked
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 from joulemark.units import PREFIXES
 
 DATA = Path(__file__).parents[1] / "data"
@@ -211,7 +211,7 @@ def check_names(names: Iterable[str]) -> None:
     for name in names:
         if name not in prototypes():
             known = ", ".join(prototypes())
-            raise UserError(f"--with {name}: no such prototype; table 21 has {known}")
+            raise UsageError(f"--with {name}: no such prototype; table 21 has {known}")
 
 
 def series_of(wanted: str, name: str, tables: Iterable[int]) -> Iterator[Series]:

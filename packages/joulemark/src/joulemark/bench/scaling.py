@@ -11,7 +11,7 @@ from joulemark.bench import peaks, published, stats, table
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.peaks import Peak
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 
 STRONG, WEAK = "strong", "weak"
 NODES, RANKS, THREADS = "nodes", "ranks", "threads"
@@ -96,7 +96,7 @@ def find(
     found, error = published.measured_here(options, _measured, measured)
     too_few = f"KERNEL {options.kernel}: no size was measured with two counts of "
     too_few += "nodes, ranks or threads"
-    why = None if found else error or UserError(too_few)
+    why = None if found else error or UsageError(too_few)
     for name in options.prototypes:
         found += _published(options.kernel, name)
     return found, why

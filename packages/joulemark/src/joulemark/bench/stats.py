@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from joulemark.bench import manifest
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.manifest import Manifest
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def series_of(measurements: list[Measurement], wanted: str | None = None) -> lis
     if not chosen and wanted is not None:
         names = sorted({m.kernel for m in measurements} | {m.benchmark for m in measurements})
         known = f"there are: {', '.join(names)}" if names else "there are no measurements"
-        raise UserError(f"KERNEL {wanted}: nothing was measured; {known}")
+        raise UsageError(f"KERNEL {wanted}: nothing was measured; {known}")
     groups: dict[tuple, list[Measurement]] = {}
     for one in chosen:
         groups.setdefault(tuple(getattr(one, key) for key in _KEY), []).append(one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemark import units
 from joulemark.bench import manifest, stats
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
 
 PREDICTED = "PREDICTED by a model, nothing of it was measured"
@@ -157,7 +157,7 @@ def comparison(all_series: list[Series], before: str, after: str) -> list[Text]:
     ]
     if not found:
         variants = ", ".join(sorted({series.variant for series in all_series}))
-        raise UserError(
+        raise UsageError(
             f"--compare {before},{after}: no two such series of one machine and manifest; "
             f"variants: {variants}"
         )

@@ -16,7 +16,7 @@ it is, or was last, with all that it used; one that Slurm does not know counts f
 alone. Once the account has a budget again, it gets the limit back that it had. slurm.conf needs
 AccountingStorageEnforce=limits. Run it from cron as a Slurm administrator who may write the store;
 `joulemark report usage --budget` only shows.
-Exit code: 0; 2 where an account is over its budget.
+Exit: 0; 1 where an account is over its budget.
 
 examples:
   joulemark budget --dry-run
@@ -44,4 +44,4 @@ def run(options: argparse.Namespace) -> int:
         over = budget.over(states, Zone(site.timezone).today())
         tell = (lambda line: None) if options.quiet else print
         hold.settle(session, site.cluster, over, tell, options.dry_run)
-    return 2 if over else 0
+    return 1 if over else 0

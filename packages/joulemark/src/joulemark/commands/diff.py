@@ -22,8 +22,8 @@ manifests name the same channels of the same node, and drops out of the ratio; e
 that a small change in energy is told on one node or by a good instrument. What only one side has
 is named on stderr. csv, json and parquet hold SI numbers and the verdicts.
 
-Exit: 0 nothing got worse; 1 an error; 2 something is slower or costlier, within one job, too, or
-its result is wrong where A's was right (and wrong usage, as of every command).
+Exit: 0 nothing got worse; 1 something is slower or costlier, within one job, too, or its result is
+wrong where A's was right; 2 wrong arguments, or nothing to compare.
 
 examples:
   joulemark diff before/ after/
@@ -58,7 +58,7 @@ def percent(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the comparison; 2 where something got worse."""
+    """Prints the comparison; 1 where something got worse."""
     import sys
 
     from joulemark import layout
@@ -69,4 +69,4 @@ def run(options: argparse.Namespace) -> int:
         print(f"joulemark: {what}", file=sys.stderr)
     notes = diff.notes(found, options.before, options.after)
     layout.show(options, diff.records(found), map(diff.as_text, found), notes)
-    return 2 if any(pair.is_worse for one in found for pair in one.pairs) else 0
+    return 1 if any(pair.is_worse for one in found for pair in one.pairs) else 0

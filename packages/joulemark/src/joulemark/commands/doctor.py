@@ -9,14 +9,14 @@ import time
 
 from joulemark import output
 from joulemark.commands import arguments
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 SUMMARY = "find what is set up wrongly before a site's jobs do"
 EPILOG = """\
 One line a finding: level, check, where, what is there, the fix. An error costs energy figures, a
 warning less. Run it as root on slurmctld's machine with --nodes all before the plugins go into
 production, and on a machine whose Slurm does not start: what it needs it reads from the files.
-Exit code: 0 nothing found; 1 warnings; 2 errors.
+Exit: 0 nothing found; 1 findings, whose level json has, too.
 
 checks: config daemon cores accounts privileges sensors folders heaps clock-sync; plugin-version
 plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
@@ -50,14 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints what is found."""
     from joulemark.doctor import everywhere, node_checks, slurm_checks, slurmconf
-    from joulemark.doctor.finding import exit_code
     from joulemark.doctor.site import Site
 
     path = slurmconf.find()
     try:
         conf = slurmconf.SlurmConf(path)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
+        raise UsageError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
     site = Site(conf, options.node)
     checks = (*slurm_checks.CHECKS, *node_checks.CHECKS)
     found = (found for check in checks for found in check(site))
@@ -71,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(about))
     elif not findings:
         print("nothing found")
-    return exit_code(findings)
+    return 1 if findings else 0
 
 
 def _printed(found):

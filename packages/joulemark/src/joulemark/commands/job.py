@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
                     problems.append(error)
     except UserError as error:
         ids = ",".join(one.text for one in asked)
-        raise UserError(f"{error}; what Slurm shows you: `joulemark sacct -j {ids}`") from None
+        raise type(error)(f"{error}; what Slurm shows you: `joulemark sacct -j {ids}`") from None
     found = [job.with_peak(one, site) for one in found]
     if options.format == "json":
         output.write([list(map(jobreport.as_record, found))], "json", None)

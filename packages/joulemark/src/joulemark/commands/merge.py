@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from joulemark.commands.arguments import job_id, number
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 SUMMARY = "put node records into the store and make job records"
 EPILOG = """\
@@ -20,8 +20,8 @@ Merging a
 file twice changes nothing. Merged files go to record_dir/merged; files that are not sound records
 go to record_dir/rejected, with the reason in rejected.log. A node that sends nothing is stored as
 missing until its record comes: files older than a minute are merged whatever --job says.
-Exit code: 0; 1 if a file was rejected or the store cannot be used. With --ended: 0 when no more
-jobs end, whatever was rejected; 3 when they still did after a minute: begin it anew.
+Exit: 0; 1 if a file was rejected or the store cannot be used. With --ended: 0 when no more jobs
+end, whatever was rejected; 3 when they still did after a minute: begin it anew.
 
 The site's configuration is $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
 /etc/slurm/joulemark.yaml.
@@ -79,11 +79,11 @@ def run(options: argparse.Namespace) -> int:
     if options.ended and (
         options.job or options.nodes or options.rebuild or options.print_comment
     ):
-        raise UserError("--ended: goes with --tell and --wait alone: its notices say which jobs")
+        raise UsageError("--ended: goes with --tell and --wait alone: its notices say which jobs")
     if options.tell and not options.ended:
-        raise UserError("--tell: goes with --ended")
+        raise UsageError("--tell: goes with --ended")
     if options.nodes and options.job is None:
-        raise UserError("--nodes: it names the nodes of one job: give --job as well")
+        raise UsageError("--nodes: it names the nodes of one job: give --job as well")
     if options.ended:
         from joulemark.accounting import ended  # which needs to start processes: 10 ms
 

@@ -16,8 +16,8 @@ error budgets come from `joulemarkd --describe`. Four parts make the error bar (
   readings    the power between two readings is not known (--swing), nor below a reading's step
   stamps      when a reading was taken, and a counter's steps
 
-Exit: 0 there is such a run; 1 there is none: the instrument's own error is larger, or it is not
-known what to plan for.
+Exit: 0 there is such a run; 1 there is none: the instrument's own error is larger; 2 wrong
+arguments, or it is not known what to plan for.
 
 examples:
   joulemark plan --accuracy 2% --power 350

@@ -30,8 +30,7 @@ when no job is left, with q or Ctrl-C, or, --once, after the first round. What a
 it ends is told; `sacct` and `joulemark job` have it exactly a few seconds later.
 --format json has a line a round: joules, watts, seconds; null: not known.
 
-Exit: 0; 1 where a job that was named does not run, srun was refused, or a node gave no answer;
-2 wrong usage.
+Exit: 0; 1 where a job that was named does not run, srun was refused, or a node gave no answer.
 
 examples:
   joulemark top

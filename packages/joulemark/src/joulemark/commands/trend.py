@@ -20,8 +20,8 @@ and in no ratio. Of the same channels of the same node the instrument's error dr
 ratio, else it is in it, as in `joulemark diff`. csv, json and parquet hold SI numbers, and the
 verdicts at each last line.
 
-Exit: 0 nothing got worse; 1 an error; 2 a last line is slower or costlier, or its result is wrong
-where an earlier one was right (and wrong usage, as of every command).
+Exit: 0 nothing got worse; 1 a last line is slower or costlier, or its result is wrong where an
+earlier one was right; 2 wrong arguments, or no results.
 
 examples:
   joulemark trend mod2am --from nightly/
@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the days; 2 where the last of them got worse."""
+    """Prints the days; 1 where the last of them got worse."""
     from joulemark import layout
     from joulemark.bench import trend
 
     found = trend.find(options.sources, options.kernel, options.threshold)
     layout.show(options, trend.records(found), map(trend.as_text, found), trend.notes(found))
-    return 2 if any(one.is_worse for one in found) else 0
+    return 1 if any(one.is_worse for one in found) else 0

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 ERROR, WARNING = "error", "warning"
@@ -27,9 +26,3 @@ class Finding:
     def data(self) -> dict[str, str]:
         """For programs."""
         return asdict(self)
-
-
-def exit_code(findings: Iterable[Finding]) -> int:
-    """0: nothing found; 1: warnings alone; 2: errors."""
-    levels = {finding.level for finding in findings}
-    return 2 if ERROR in levels else 1 if WARNING in levels else 0

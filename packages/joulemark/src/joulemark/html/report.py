@@ -10,7 +10,7 @@ from joulemark.accounting import bynode, joblist, usage
 from joulemark.accounting.jobrecord import UJ_PER_J
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.stats import Value
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 from joulemark.html import charts
 from joulemark.html.charts import Bar, Look
 from joulemark.html.page import Section, table
@@ -151,7 +151,7 @@ def of_benchmarks(sources: list[str]) -> list[Section]:
 
     measured = cooked.load(sources)
     if not measured:
-        raise UserError(f"--from {' '.join(sources)}: no line of a benchmark's results is sound")
+        raise UsageError(f"--from {' '.join(sources)}: no line of a benchmark's results is sound")
     compared, scaled = [], []
     for options in _options(measured):
         groups, _ = compare.families(options, measured)

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 from joulemark.profile import hdf5
 from joulemark.profile.node import NodeProfile
 from joulemark.profile.spans import Span, is_estimated, mapping, spans, total
@@ -74,7 +74,7 @@ def row_of(one: NodeProfile, prefix: str, channel: str | None = None) -> Row | N
         times_s, energies_j = one.channels[channel].times_s, one.channels[channel].energies_j
     else:
         known = ", ".join(sorted(one.channels))
-        raise UserError(f"--channel {channel}: node {one.node} has {known}")
+        raise UsageError(f"--channel {channel}: node {one.node} has {known}")
     if len(times_s) < 2:
         return None
     start_s = times_s[0]

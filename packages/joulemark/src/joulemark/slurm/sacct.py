@@ -67,7 +67,7 @@ An empty cell: there is no record (yet), or nothing was measured.
 Who may not read the store, and jobs that are not in it, get what AdminComment has of the job:
 its figures are rounded, steps have none, and stderr says so.
 
-Exit code: sacct's own.
+Exit: as sacct's own.
 The site's configuration is $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
 /etc/slurm/joulemark.yaml.
 

@@ -12,7 +12,7 @@ from joulemark import config, hostlist
 from joulemark.broker import OPERATOR, Broker
 from joulemark.doctor import everywhere, slurmconf
 from joulemark.doctor.site import Site, ask
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 from joulemark.top import mqtt
 from joulemark.top.nodes import Nodes
 from joulemark.top.streams import STEP_NAME, Streams, joulemarkctl
@@ -32,7 +32,7 @@ def by_broker(user: str | None, password_file: str | None) -> tuple[Broker, str]
     site = config.load(path)
     if (user or password_file) and not site.by_broker:
         given = f"--user {user}" if user else "--password-file"
-        raise UserError(f"{path}: {given} is for a broker, and transport is not mqtt")
+        raise UsageError(f"{path}: {given} is for a broker, and transport is not mqtt")
     if not site.by_broker:
         return None
     broker = Broker.load(path, OPERATOR, user, password_file)
@@ -75,7 +75,7 @@ def _site() -> Site:
     try:
         return Site(slurmconf.SlurmConf(path), None)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
+        raise UsageError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
 
 
 def _scontrol(*words: str) -> str:

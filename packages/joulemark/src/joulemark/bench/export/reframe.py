@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from joulemark import __version__
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.export import figures
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 REPORT_VERSION = "4.2"  # data_version of ReFrame 4.9's and 4.10's reports
 DATABASE_VERSION = "1.0"
@@ -125,7 +125,7 @@ def store(session: dict, path: str) -> None:
             _insert(database, session)
             database.execute("COMMIT")
     except sqlite3.Error as error:
-        raise UserError(f"--database {path}: {error}: name ReFrame's results.db") from None
+        raise UsageError(f"--database {path}: {error}: name ReFrame's results.db") from None
 
 
 def _prepare(database: sqlite3.Connection, path: str) -> None:
@@ -135,7 +135,7 @@ def _prepare(database: sqlite3.Connection, path: str) -> None:
         database.execute("INSERT INTO metadata VALUES (?)", [DATABASE_VERSION])
     versions = [version for (version,) in database.execute("SELECT schema_version FROM metadata")]
     if versions != [DATABASE_VERSION]:
-        raise UserError(
+        raise UsageError(
             f"--database {path}: schema_version {', '.join(versions)}: "
             f"known is {DATABASE_VERSION}, that of ReFrame 4.9 and 4.10"
         )

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from joulemark import output
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 SUMMARY = "list the jobs that used the most energy, or export every job's record"
 EPILOG = """\
@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
 
     days = usage.days(options.since, options.until)
     if options.all and options.format not in output.FORMATS:
-        raise UserError(f"--all: it is for the formats {', '.join(output.FORMATS)}")
+        raise UsageError(f"--all: it is for the formats {', '.join(output.FORMATS)}")
     if options.anonymous and not options.all:
-        raise UserError("--anonymous: goes with --all")
+        raise UsageError("--anonymous: goes with --all")
     with store.reading(config.load().store) as session:
         chosen = Chosen(*days, usage.chosen_clusters(session, options.clusters))
         if options.all:

@@ -7,7 +7,7 @@ import argparse
 from joulemark import output
 from joulemark.commands.compare import giga
 from joulemark.commands.report import sources
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 SUMMARY = "tell how performance and energy scale over nodes, ranks or threads"
 EPILOG = """\
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
     found, why = scaling.find(options)
     if not found:
-        raise UserError(
+        raise UsageError(
             f"{why}; and nothing was published of --with: published are "
             "stream, mod2am and hydro (BSC-1, CaSToRC, LRZ, UiO) and linpack (BSC-1, CaSToRC, LRZ)"
         )

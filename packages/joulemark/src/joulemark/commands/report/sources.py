@@ -90,11 +90,11 @@ def names(text: str) -> list[str]:
 def measurements(options: argparse.Namespace) -> list:
     """All, at least one."""
     from joulemark.bench import cooked
-    from joulemark.errors import UserError
+    from joulemark.errors import UsageError
 
     found = cooked.load(options.sources)
     if not found:
-        raise UserError("--from: there are no measurements")
+        raise UsageError("--from: there are no measurements")
     return found
 
 

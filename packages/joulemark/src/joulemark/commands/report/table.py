@@ -6,7 +6,7 @@ import argparse
 
 from joulemark import output
 from joulemark.commands.report import sources
-from joulemark.errors import UserError
+from joulemark.errors import UsageError
 
 SUMMARY = "print a table with PRACE's columns"
 EPILOG = """\
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
     series = sources.series(options)
     if options.compare and options.format in output.FORMATS:
-        raise UserError("--compare: it is for the formats terminal and markdown")
+        raise UsageError("--compare: it is for the formats terminal and markdown")
     tables = [table.lay_out(one, options.prefixes) for one in series]
     notes = [table.LEGEND]
     if any(one.estimated for one in series):
