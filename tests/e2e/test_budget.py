@@ -70,9 +70,9 @@ def test_accounts_below_are_charged_and_wait_too(limited: Cluster) -> None:
     outcome(limited, submit(limited, "navy"))
     before = used_j(limited, "red")
     budgets(limited, blue=1000, navy=1e-6)
-    assert settle(limited) == 2
+    assert settle(limited) == 1
     budgets(limited, navy=1000, blue=1e-6)
-    assert settle(limited) == 2
+    assert settle(limited) == 1
     held = submit(limited, "navy")
     reason = ["squeue", "-h", "-j", str(held), "-o", "%T %r"]
     wait_for(lambda: limited.run(reason).split() == ["PENDING", "AssocGrpJobsLimit"], 30, "it")

@@ -123,7 +123,7 @@ def test_who_is_over_by_those_below_is_held(accounts):
     """And not they themselves: what is above holds them in Slurm."""
     tree(accounts, blue="root", red="blue")
     budgets(accounts, ("blue", 12), ("red", 6))
-    assert accounts.run("budget")[:2] == (2, "blue: over its budget: held\n")
+    assert accounts.run("budget")[:2] == (1, "blue: over its budget: held\n")
     assert (limit(accounts, "blue"), limit(accounts, "red")) == ("0", "12")
     tree(accounts, blue="root", red="root")
     assert accounts.run("budget")[:2] == (0, "blue: within its budget: released\n")
