@@ -58,10 +58,19 @@ done
 """
 
 
+# The record of each job that has a file record-NN, in AdminComment.
+SACCT = r"""#!/bin/sh
+for job in "${0%sacct}"record-??; do
+    [ ! -e "$job" ] || printf '%s\037demo\0371\0372\037%s\n' "${job##*-}" "$(cat "$job")"
+done
+"""
+RECORD = "<joulemark 1: Energy: 1234.5 J +- 6.7 J (k=2), 100.0 W mean, 1 node, counter{}>"
+
+
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """A folder with the commands; a file job-NN, squeue's line of it, is a job that runs."""
-    for name, text in {"srun": SRUN, "squeue": SQUEUE, "joulemarkctl": ""}.items():
+    for name, text in {"srun": SRUN, "squeue": SQUEUE, "sacct": SACCT, "joulemarkctl": ""}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -218,10 +227,40 @@ def follow(*words):
     code = (
         "import sys; from joulemark import cli; from joulemark.top import jobs; jobs.LIST_S = 0.2"
     )
+    code += "; jobs.RECORD_S, jobs.RECORD_EVERY_S = 1.0, 0.1"
     code += "; sys.exit(cli.main(sys.argv[1:]))"
     return subprocess.Popen(
         [sys.executable, "-c", code, "top", *words], stdout=subprocess.PIPE, text=True
     )
+
+
+LAST = r"^job {} ended; at \d\d:\d\d:\d\d it had used ~([\d.]+) J \+- [\d.]+ J \(k=2\)$"
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"), [("", ""), ("; missing: n2", ", and what is missing: n2")]
+)
+def test_what_a_job_used_in_all_is_told_once_its_record_is_there(cluster, missing, expected):
+    begin(cluster, 12)
+    begin(cluster, 13)
+    with follow("--every", "0.1") as top:
+        assert any(line.startswith("12 ") for line in top.stdout)
+        for job in ("job-12", "job-13"):
+            (cluster / job).unlink()
+        (cluster / "record-12").write_text(RECORD.format(missing))
+        lines = top.stdout.read().splitlines()
+    assert f"job 12 ended; it used 1234.5 J +- 6.7 J (k=2){expected}" in lines
+    assert [line for line in lines if re.match(LAST.format(13), line)]
+    assert len([line for line in lines if "ended" in line]) == 2
+
+
+def test_a_sacct_that_does_not_tell_is_not_waited_for(cluster):
+    (cluster / "sacct").write_text("#!/bin/sh\nexit 1\n")
+    begin(cluster, 12)
+    with follow("--every", "0.1") as top:
+        assert any(line.startswith("12 ") for line in top.stdout)
+        (cluster / "job-12").unlink()
+        assert re.search(LAST.format(12), top.stdout.read(), re.M)
 
 
 def test_jobs_come_and_go(cluster):
@@ -232,7 +271,7 @@ def test_jobs_come_and_go(cluster):
         assert any(line.startswith("13 ") for line in top.stdout)
         (cluster / "job-12").unlink()
         line = next(line for line in top.stdout if "ended" in line)
-        (last,) = re.findall(r"^job 12 ended; last ~([\d.]+) J \+- [\d.]+ J \(k=2\)$", line)
+        (last,) = re.findall(LAST.format(12), line)
         assert 1000 <= float(last) <= 4000
         (cluster / "job-13").unlink()
         rest = top.stdout.read()

@@ -26,8 +26,9 @@ a CPU of it, has its daemon tell the rest, too, as root and privileged_users may
 visited as by `joulemark doctor --nodes`.
 
 In a terminal the table stays in place; in a pipe or file it comes once more each round. It ends
-when no job is left, with q or Ctrl-C, or, --once, after the first round. What a job has used when
-it ends is told; `sacct` and `joulemark job` have it exactly a few seconds later.
+when no job is left, with q or Ctrl-C, or, --once, after the first round. What a job used in
+all is told when its record is there, as sacct and `joulemark job` have it; where it is not within
+10 seconds of the end, what its nodes told last, and when.
 --format json has a line a round: joules, watts, seconds; null: not known.
 
 Exit: 0; 1 where a job that was named does not run, srun was refused, or a node gave no answer.

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -11,6 +13,7 @@ from joulemark.errors import UserError
 from joulemark.store import jobs
 
 CLOCKS_S = 5.0
+SEPARATOR = "\x1f"  # that no field of sacct holds
 FROM_COMMENT = "energies are from AdminComment: rounded, and of whole jobs, not of their steps"
 
 Window = tuple[float, float]  # seconds since 1970: when a run started and ended
@@ -52,6 +55,30 @@ class Energy:
             if found and not self.note:
                 self.note = f"of jobs that are not in the store {FROM_COMMENT}"
         return found
+
+
+def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
+    """What is known of the last runs of jobs that have ended; None: sacct tells of none."""
+    options = ["-nPX", f"--delimiter={SEPARATOR}", "-j", ",".join(map(str, jobs_raw))]
+    options += ["-o", "JobIDRaw,Cluster,Start,End,AdminComment"]
+    env = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
+    try:
+        done = subprocess.run(
+            ["sacct", *options], capture_output=True, text=True, errors="replace", env=env
+        )
+    except OSError:
+        return None
+    if done.returncode != 0:
+        return None
+    rows = (line.split(SEPARATOR) for line in done.stdout.splitlines())
+    shown = [
+        Shown(cluster, raw, comment, (float(start), float(end)))
+        for raw, cluster, start, end, comment in (row for row in rows if len(row) == 5)
+        if start.isdigit() and end.isdigit()
+    ]
+    energy = Energy(shown)
+    found = {one.job: energy.row(one) for one in shown}
+    return {job: row for job, row in found.items() if row and row["ConsumedEnergy_uj"] is not None}
 
 
 def _stored(shown: Collection[Shown]) -> dict[tuple[str, int], list[dict]]:

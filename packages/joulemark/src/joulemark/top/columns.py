@@ -51,6 +51,6 @@ def elapsed(seconds: float) -> str:
     return f"{days}-{clock_text}" if days else clock_text
 
 
-def clock() -> str:
-    """When it is shown."""
-    return time.strftime("%H:%M:%S")
+def clock(age_s: float = 0.0) -> str:
+    """Now, or so long ago."""
+    return time.strftime("%H:%M:%S", time.localtime(time.time() - age_s))

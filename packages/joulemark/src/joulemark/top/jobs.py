@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
-from joulemark.slurm import queue
+from joulemark.slurm import jobenergy, queue
 from joulemark.slurm.queue import Running
 from joulemark.top import columns, readings
 from joulemark.top.readings import OnNode, Reading, Sum
@@ -15,6 +15,8 @@ from joulemark.top.streams import STEP_NAME, Streams, joulemarkctl
 
 # So often slurmctld is asked which jobs run.
 LIST_S = 10.0
+# So long its record is waited for when a job has ended, and so often looked for.
+RECORD_S, RECORD_EVERY_S = 10.0, 1.0
 PLACE_S = 10  # a step has a place, or none: it shares the job's
 MOST_JOBS = 100  # each takes an srun here
 HEADS = ("Job", "Name", "Nodes", "Elapsed", "Now [W]", "+-", "Mean [W]", "So far [J]", "+-")
@@ -57,6 +59,8 @@ class Jobs:
         self.every_s = every_s  # as asked for, but no finer than the nodes let it be
         self._streams = Streams()
         self._jobs: dict[int, Job] = {}
+        self._ended: dict[int, tuple[Job, float]] = {}  # until when their records are waited for
+        self._records_s = 0.0
         self._refused: set[int] = set()
         self._more = 0  # jobs that run beside these
         self._listed_s = 0.0
@@ -86,7 +90,16 @@ class Jobs:
         return not self._jobs
 
     def wait(self, moment_s: float, *, for_all: bool = False) -> None:
-        """Takes in what comes up to a moment, or, for_all, until all have told of their power."""
+        """Takes in what comes up to a moment, or, for_all, until all have told of their power.
+
+        When none is left, it waits for the records of the last ones."""
+        self._take_in(moment_s, for_all)
+        self._look_for_records(patient=not for_all)
+        while self.is_over and self._ended:
+            time.sleep(RECORD_EVERY_S)
+            self._look_for_records()
+
+    def _take_in(self, moment_s: float, for_all: bool) -> None:
         left = {raw for raw in self._jobs if self._is_awaited(raw)}
         if for_all and not left:
             return
@@ -139,7 +152,7 @@ class Jobs:
         raw = job.running.raw
         if job.listed_s < self._listed_s:
             del self._jobs[raw]
-            self._news.append(self._last_word(job))
+            self._ended[raw] = job, time.monotonic() + RECORD_S
         elif job.was_refused:
             del self._jobs[raw]
             self._refused.add(raw)
@@ -186,15 +199,27 @@ class Jobs:
         self.failed = True
         self._problems.append(text)
 
+    def _look_for_records(self, patient: bool = True) -> None:
+        """Of jobs that have ended: all that each used, or what was told of it last."""
+        now_s = time.monotonic()
+        if not self._ended or (patient and now_s < self._records_s + RECORD_EVERY_S):
+            return
+        self._records_s = now_s
+        records = jobenergy.of_ended(self._ended)
+        for raw, (job, until_s) in list(self._ended.items()):
+            record = (records or {}).get(raw)
+            is_whole = record and not record["Missing"]
+            if is_whole or records is None or not patient or now_s >= until_s:
+                del self._ended[raw]
+                self._news.append(_in_all(job, record) if record else self._last_word(job))
+
     def _last_word(self, job: Job) -> str:
         if not job.nodes:
             return f"job {job.running.job_id} ended before its nodes told anything"
         last = self._sum(job)
-        mark = ESTIMATE_MARK if last.estimated else ""
-        return (
-            f"job {job.running.job_id} ended; last {mark}{last.energy_j:.1f} J "
-            f"+- {last.error_j:.1f} J (k=2)"
-        )
+        age_s = time.monotonic() - min(node.heard_s for node in job.nodes.values())
+        used = _used(last.energy_j, last.error_j, last.estimated)
+        return f"job {job.running.job_id} ended; at {columns.clock(age_s)} it had used {used}"
 
     def _sum(self, job: Job) -> Sum:
         return readings.of_job(job.nodes.values(), list(self._heard(job).values()))
@@ -273,6 +298,21 @@ class Jobs:
 def _names(job: Running) -> set[str]:
     """By which it may have been asked for: an array's or heterogeneous job's own number, too."""
     return {str(job.raw), job.job_id, job.job_id.partition("_")[0].partition("+")[0]}
+
+
+def _in_all(job: Job, record: dict) -> str:
+    used = _used(
+        record["ConsumedEnergy_uj"] / readings.UJ_PER_J,
+        record["UncertaintyJoules"],
+        record["Estimated"],
+    )
+    lacking = f", and what is missing: {record['Missing']}" if record["Missing"] else ""
+    return f"job {job.running.job_id} ended; it used {used}{lacking}"
+
+
+def _used(energy_j: float, error_j: float, estimated: bool) -> str:
+    mark = ESTIMATE_MARK if estimated else ""
+    return f"{mark}{energy_j:.1f} J +- {error_j:.1f} J (k=2)"
 
 
 def _cells(one: Sum, energies: columns.Joules, known: bool) -> list[str]:
