@@ -263,12 +263,15 @@ def test_a_workspace_has_what_was_measured_and_is_one_study(found, scaling):
 
 def test_a_workspace_is_read_as_benchpark_reads_it():
     sizes = [measurement(size=size, ranks=2, threads=4) for size in (100, 100, 200)]
-    [(path, (profiles, _))] = workspaces(sizes).items()
+    [(path, (profiles, [results]))] = workspaces(sizes).items()
     assert path == "mod2am/blas-threads4/throughput-nodes1-ranks2/n"
     found = profiles[0][0]
     assert found["benchpark_spec"] == "[mod2am+throughput+openmp]"
     assert (found["n_nodes"], found["n_resources"], found["version"]) == ("1", "2", "0.1.0")
     assert (found["total_problem_size"], found["process_problem_size"]) == ("100", "50.0")
+    ramble = results["experiments"][0]["RAMBLE_VARIABLES"]  # an axis of its reports may be any
+    for key in ("n_nodes", "n_resources", "total_problem_size", "process_problem_size"):
+        assert ramble[key] == found[key]
     names = [path for path, _ in benchpark.files(sizes, "throughput") if path.endswith(".cali")]
     folders = {name.rsplit("/", 2)[1] for name in names}
     assert folders == {

@@ -116,6 +116,16 @@ def _unused(name: str, used: dict) -> str:
     return free
 
 
+def _counts(one: Measurement) -> dict[str, float]:
+    """By Benchpark's own names."""
+    return {
+        "n_nodes": one.nodes,
+        "n_resources": one.ranks,
+        "total_problem_size": one.size,
+        "process_problem_size": one.size / one.ranks,
+    }
+
+
 # -- for Caliper's readers ------------------------------------------------------------------------
 
 
@@ -126,10 +136,7 @@ def _cali(profile: Profile, scaling: str) -> str:
         "version": figures.UNKNOWN,
         **profile.metadata(),
         "benchpark_spec": f"[{one.benchmark}+{scaling}{model}]",
-        "n_nodes": one.nodes,
-        "n_resources": one.ranks,
-        "total_problem_size": one.size,
-        "process_problem_size": one.size / one.ranks,
+        **_counts(one),
     }
     regions = profile.regions({"time_s": TIME})
     for metrics in regions.values():
@@ -166,7 +173,8 @@ def _result(workspace: str, each: Experiment) -> dict:
         "n_threads": str(one.threads),
         "processes_per_node": str(-(-one.ranks // one.nodes)),
     }
-    told = {key: str(value) for key, value in each.profile.metadata().items()}
+    known = {**each.profile.metadata(), **_counts(one)}
+    told = {key: str(value) for key, value in known.items()}
     variables = {**told, "workspace_name": workspace, "repeat_index": "0"}
     status = SUCCESS if each.has_succeeded else FAILED
     return {
