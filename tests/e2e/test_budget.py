@@ -77,6 +77,8 @@ def test_accounts_below_are_charged_and_wait_too(limited: Cluster) -> None:
     reason = ["squeue", "-h", "-j", str(held), "-o", "%T %r"]
     wait_for(lambda: limited.run(reason).split() == ["PENDING", "AssocGrpJobsLimit"], 30, "it")
     limited.run(["scancel", str(held)])
+    budgets(limited, blue=1000, navy=1000)
+    assert settle(limited) == 0
     navy = used_j(limited, "navy")
     assert navy > 0
     limited.run(["sacctmgr", "-i", "modify", "account", "navy", "set", "parent=red"])
