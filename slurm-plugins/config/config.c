@@ -318,6 +318,34 @@ static void fill_in(jm_config *config) {
     }
 }
 
+static bool is_zone(const char *path) {
+    static const char MAGIC[] = {'T', 'Z', 'i', 'f'};
+    char begin[sizeof MAGIC];
+    FILE *stream = fopen(path, "re");
+    bool is = stream && fread(begin, sizeof begin, 1, stream) == 1 &&
+              memcmp(begin, MAGIC, sizeof begin) == 0;
+    if (stream)
+        fclose(stream);
+    return is;
+}
+
+int jm_config_check_zone(const jm_config *config, jm_config_report report, void *context) {
+    const char *zone = jm_text(&config->site, "timezone", "UTC"), *folder = getenv("TZDIR");
+    char path[JM_PATH_MAX];
+    if (!folder)
+        folder = "/usr/share/zoneinfo";
+    if (strcmp(zone, "UTC") == 0 || access(folder, F_OK) != 0 ||
+        (jm_format(path, sizeof path, "%s/%s", folder, zone) && is_zone(path)))
+        return 0;
+    jm_message message;
+    jm_message_set(&message,
+                   "%s: key 'timezone': '%.60s' is no time zone in %s; write one such as "
+                   "Europe/Berlin",
+                   config->path, zone, folder);
+    report(context, message.text);
+    return 1;
+}
+
 static void free_channel(jm_channel_config *channel) {
     jm_settings_free(&channel->settings);
     free(channel->shared_by);

@@ -39,6 +39,9 @@ typedef struct {
 typedef void (*jm_config_report)(void *context, const char *message);
 int jm_config_load(const char *path, const char *node, jm_config *config, jm_config_report report,
                    void *context);
+/* 1, and reported, where this machine has time zones and `timezone` is none of them, else 0: no
+ * node needs it, so that a daemon runs on. */
+int jm_config_check_zone(const jm_config *config, jm_config_report report, void *context);
 void jm_config_free(jm_config *config); /* also after a load that failed */
 
 #endif

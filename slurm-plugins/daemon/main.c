@@ -120,6 +120,8 @@ static int check(const arguments *args) {
     static jm_config config;
     int errors = jm_config_load(args->config, args->node, &config, report_check, NULL);
     if (errors == 0)
+        errors = jm_config_check_zone(&config, report_check, NULL);
+    if (errors == 0)
         printf("%s: good; node %s, %d instruments\n", args->config, args->node,
                config.n_instruments);
     jm_config_free(&config);

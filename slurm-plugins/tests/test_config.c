@@ -246,6 +246,34 @@ TEST(every_key_arrives) {
     expect(config.instruments[3].part == 0.125 && isnan(rapl->part));
 }
 
+static void note(void *context, const char *message) {
+    jm_format(context, JM_PATH_MAX, "%s", message);
+}
+
+/* Of a machine whose zones are in the test's folder. */
+TEST(a_time_zone_is_one_that_is_known_here) {
+    static const struct {
+        const char *yaml;
+        int errors;
+    } cases[] = {{"cluster: c\n", 0},
+                 {"cluster: c\ntimezone: UTC\n", 0},
+                 {"cluster: c\ntimezone: Berlin\n", 0},
+                 {"cluster: c\ntimezone: Berlni\n", 1},
+                 {"cluster: c\ntimezone: zone.tab\n", 1}};
+    test_write("Berlin", "TZif2 and its changes");
+    test_write("zone.tab", "# names of zones");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char said[JM_PATH_MAX] = "";
+        setenv("TZDIR", test_folder, 1);
+        expect_equal(load(cases[i].yaml), 0);
+        expect_equal(jm_config_check_zone(&config, note, said), cases[i].errors);
+        expect(cases[i].errors == 0 || strstr(said, "joulemark.yaml: key 'timezone': '"));
+        setenv("TZDIR", "/nonexistent", 1);
+        expect_equal(jm_config_check_zone(&config, note, said), 0);
+    }
+    unsetenv("TZDIR");
+}
+
 TEST(the_socket_alone_ignores_other_mistakes) {
     char socket[JM_PATH_MAX];
     jm_message why;
