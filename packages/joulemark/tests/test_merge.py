@@ -422,6 +422,21 @@ def test_store_of_a_newer_version_is_refused(site):
     assert "written by a newer joulemark" in site.fails("merge")
 
 
+def test_a_mistyped_folder_of_the_store_is_not_made(site):
+    folder = site.folder / "stoer"
+    site.yaml.write_text(site.yaml.read_text().replace("store.sqlite", "stoer/store.sqlite"))
+    record = site.leave()
+    said = site.refuses("merge")
+    assert said == (
+        f"joulemark: {folder}/store.sqlite: no such folder: make {folder} for who merges, or "
+        "correct `store`\n"
+    )
+    assert record.exists() and not folder.exists()
+    folder.mkdir()
+    site.out("merge")
+    assert site.out("report", "usage") and not record.exists()
+
+
 def test_missing_record_folder_is_an_error(site):
     shutil.rmtree(site.records)
     assert f"{site.records}: no such folder" in site.refuses("merge")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 from joulemark.stamp import Stamp, stamp
 from joulemark.store.place import Place
 from joulemark.store.session import LOCK_TIMEOUT_S, Session
@@ -62,7 +62,10 @@ SESSION = SqliteSession
 
 def writer(place: Place) -> SqliteSession:
     """A connection that may change the store, which it makes where there is none."""
-    place.path.parent.mkdir(parents=True, exist_ok=True)
+    if not place.path.parent.is_dir():
+        raise UsageError(
+            f"{place}: no such folder: make {place.path.parent} for who merges, or correct `store`"
+        )
     needed = [place.path.parent, *([place.path] if place.path.exists() else [])]  # its side files
     if not all(os.access(one, os.W_OK) for one in needed):
         raise UserError(f"{place}: you may not write the store: its owner may")
