@@ -21,6 +21,7 @@ class Session:
     mark = "%s"  # what the driver writes for `?`
     types: ClassVar[dict[str, str]] = {}  # fills {name}, {text}, ... in schema.py's statements
     addend = "{}"  # how a sum of whole numbers takes one
+    unindexed = "{}"  # a column whose own index is not to be taken
     driver_error: type[Exception] | tuple[()]  # (): there is no driver
 
     def __init__(self, place: Place, raw: Any):

@@ -28,6 +28,7 @@ class SqliteSession(Session):
         "of_job_run": "",
         "rows": "",
     }
+    unindexed = "+{}"  # it would take one that has nothing to sum
     driver_error = sqlite3.Error
     advice = "If the file is damaged, move it away and run `joulemark merge --rebuild`"
 

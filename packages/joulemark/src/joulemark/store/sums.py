@@ -88,11 +88,10 @@ def _statement(
     group = f"GROUP BY {', '.join(keys)}"
     if period is None and first_day is None and end_day is None:
         return f"{sums} WHERE Payer > 0 {group}"
-    # +: SQLite would take the index of that column, which has nothing to sum
     whole, cut, seen = ["Payer > 0"], [], ["LastDay >= 0"]
     if period:
         last = {"day": "LastDay", "month": "LastMonth"}[period]
-        whole.append(f"+{last} IS NULL")
+        whole.append(f"{session.unindexed.format(last)} IS NULL")
         cut.append(f"{last} IS NOT NULL")
     if first_day is not None:
         whole.append(f"Day >= {first_day}")
