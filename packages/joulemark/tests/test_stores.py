@@ -128,11 +128,34 @@ def test_merging_twice_changes_nothing(folder, capsys):
         assert everything(folder) == state
 
 
-EXPLAINED = {
-    "sqlite": ("EXPLAIN QUERY PLAN", "SEARCH job_run USING PRIMARY KEY"),
-    "mariadb": ("EXPLAIN", "'range', 'PRIMARY"),
-    "postgresql": ("EXPLAIN", "Index Cond: (ROW("),
+EXPLAIN = {"sqlite": "EXPLAIN QUERY PLAN", "mariadb": "EXPLAIN", "postgresql": "EXPLAIN"}
+IN_BATCHES = {
+    "sqlite": "SEARCH job_run USING PRIMARY KEY",
+    "mariadb": "'range', 'PRIMARY",
+    "postgresql": "Index Cond: (ROW(",
 }
+WITHOUT_BODIES = {
+    "sqlite": "USING COVERING INDEX node_run_use",
+    "mariadb": "'Using where; Using index'",
+    "postgresql": "Index Only Scan using node_run_use",
+}
+
+
+@contextlib.contextmanager
+def asked(session, table):
+    """How the database answers what it is asked of a table."""
+    rows, plans = session.rows, []
+
+    def explained(sql, values=()):
+        if f" {table} " in sql:
+            plans.append(str(rows(f"{EXPLAIN[session.place.kind]} {sql}", values)))
+        return rows(sql, values)
+
+    if session.place.kind == "postgresql":  # it would read so few rows at once
+        session.run("SET enable_seqscan = off")
+        session.run("SET enable_bitmapscan = off")
+    session.rows = explained
+    yield plans
 
 
 def test_every_record_comes_once_and_by_the_index(folder, monkeypatch):
@@ -142,23 +165,22 @@ def test_every_record_comes_once_and_by_the_index(folder, monkeypatch):
         builders.write(folder / "records", builders.record(job, accounts=accounts))
     assert cli.main(["merge"]) == 0
     monkeypatch.setattr(sums, "BATCH", 7)
-    statements = []
-    with store.reading(place_of(folder)) as session:
-        rows = session.rows
-
-        def remember(sql, values=()):
-            statements.append((sql, values))
-            return rows(sql, values)
-
-        session.rows = remember
+    with store.reading(place_of(folder)) as session, asked(session, "job_run") as plans:
         found = [row for batch in sums.all_rows(session, sums.Chosen(), True) for row in batch]
         assert [row["Job"] for row in found] == [job for job in range(1, 300) for _ in range(2)]
         assert [row["Step"] for row in found] == ["0", "job"] * 299
-        if session.place.kind == "postgresql":
-            session.run("SET enable_seqscan = off")  # it would read so few rows at once
-        word, expected = EXPLAINED[session.place.kind]
-        sql, values = next(one for one in statements[::-1] if " job_run " in one[0])
-        assert expected in str(rows(f"{word} {sql}", values))
+        assert IN_BATCHES[session.place.kind] in plans[-1]
+
+
+def test_nodes_are_summed_from_the_index_that_has_no_bodies(folder):
+    """Bodies are nearly all of a store."""
+    for job in range(1, 30):
+        builders.write(folder / "records", builders.record(job))
+    assert cli.main(["merge"]) == 0
+    with store.reading(place_of(folder)) as session, asked(session, "node_run") as plans:
+        (found,) = node_sums.node_uses(session, sums.Chosen())
+        assert found.jobs == 29
+        assert WITHOUT_BODIES[session.place.kind] in plans[-1]
 
 
 def test_a_crowd_of_merges_ends_as_one_merge_would(stores):

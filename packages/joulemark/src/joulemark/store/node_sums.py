@@ -56,7 +56,8 @@ def _of_records(session: Session, cluster: str, chosen: Chosen, zones: Zones) ->
         for day in (chosen.first_day, chosen.end_day)
     ]
     bounds = (("end_ns > ?", UNKNOWN_NS), *zip(("end_ns > ?", "end_ns <= ?"), begins))
-    return _rows(session, f"SELECT node, {_sums(session)} FROM node_run", cluster, bounds)
+    table = f"node_run{session.by_index.format('node_run_use')}"
+    return _rows(session, f"SELECT node, {_sums(session)} FROM {table}", cluster, bounds)
 
 
 def _within_reach(day: int) -> int:

@@ -22,6 +22,7 @@ class Session:
     types: ClassVar[dict[str, str]] = {}  # fills {name}, {text}, ... in schema.py's statements
     addend = "{}"  # how a sum of whole numbers takes one
     unindexed = "{}"  # a column whose own index is not to be taken
+    by_index = ""  # after a table: of its indexes this one is to be taken
     driver_error: type[Exception] | tuple[()]  # (): there is no driver
 
     def __init__(self, place: Place, raw: Any):
