@@ -10,6 +10,9 @@ from pathlib import Path
 
 from tests.cluster import CHECKOUT
 
+#: what is built and what builds it
+PROJECT = ("packages", "slurm-plugins", "spack-repo", "environments", "*.yaml", "CHANGELOG.md")
+
 
 def tracked(*patterns: str) -> list[str]:
     """Files under version control, and new ones that are not ignored."""
@@ -26,3 +29,22 @@ def copy_to(place: Path, *patterns: str) -> Path:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(CHECKOUT / name, place / name)
     return place
+
+
+def repository_of(place: Path) -> Path:
+    """A copy as a git repository of one commit; who commits there later is nobody, too."""
+    for words in (
+        ("init", "--quiet"),
+        ("config", "user.name", "nobody"),
+        ("config", "user.email", "nobody@localhost"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "all"),
+    ):
+        subprocess.run(["git", "-C", place, *words], check=True, timeout=60)
+    return place
+
+
+def announce(place: Path) -> None:
+    """A copy's change log begins with what is not released."""
+    changes = place / "CHANGELOG.md"
+    changes.write_text(changes.read_text().replace("\n## ", "\n## Unreleased: more\n\n## ", 1))

@@ -49,7 +49,8 @@ def assert_verified(cooked: Path, variants: set[str]) -> dict:
     assert {line["variant"] for line in lines} == variants
     assert all(line["benchmark"] == "dot" and line["verified"] for line in lines), lines
     manifest = lines[0]["manifest"]
-    assert manifest["version"] == "0.1.0" and manifest["compiler"].split()[1][0].isdigit()
+    assert re.fullmatch(r"[\d.]+", manifest["version"])
+    assert manifest["compiler"].split()[1][0].isdigit()
     assert "libc.so" in manifest["libraries"]
     return manifest
 
@@ -106,7 +107,7 @@ def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(checkout, tmp_p
     must(dot, "--quick", "--cooked", tmp_path / "cooked.jsonl")
     manifest = assert_verified(tmp_path / "cooked.jsonl", {"serial", "omp"})
     assert manifest["spack_hash"] == after["dot"]
-    assert re.match(r"dot@0\.1\.0.*\+openmp", manifest["spack_spec"])
+    assert re.match(r"dot@main.*\+openmp", manifest["spack_spec"])
     assert "1 passed of 1" in must(*spack, "test", "run", "dot")
 
 

@@ -28,7 +28,7 @@ OTHER_TARGET = """\
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 spack:
   include: [../common]
-  specs: ["dhrystone target=x86_64_v2 cflags=-frecord-gcc-switches"]
+  specs: ["dhrystone@main target=x86_64_v2 cflags=-frecord-gcc-switches"]
   view: {default: {root: .spack-env/view}}
 """
 #: Python's start-up file for a Spack that believes to run on another machine
@@ -38,6 +38,7 @@ machine, here = os.environ["MACHINE"], os.uname()
 platform.machine = lambda: machine
 os.uname = lambda: os.uname_result((*here[:4], machine))
 """
+CLUSTER = ("joulemark-slurm", "joulemark", "benchkit", "joulemark-suite")
 USER_SPECS = "import spack.environment as e; print(*map(str, e.active_environment().user_specs))"
 
 
@@ -139,7 +140,7 @@ def test_on_arm_all_of_joulemark_is_built(spack, tmp_path, name, machine):
     here = CACHE / "environments" / name
     shutil.copytree(CHECKOUT / "environments" / name, here, dirs_exist_ok=True)
     done = backends.run(spack, "-e", here, "python", "-c", USER_SPECS, env=env)
-    assert done.stdout.split() == ["joulemark-slurm", "joulemark", "benchkit", "joulemark-suite"]
+    assert done.stdout.split() == [f"{name}@main" for name in CLUSTER]
 
 
 def test_without_an_mpi_cmake_builds_the_rest(tmp_path):

@@ -2,31 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from typing import NamedTuple
 
-from spack_repo.builtin.build_systems.cuda import CudaPackage
-from spack_repo.builtin.build_systems.rocm import ROCmPackage
+from spack_repo.joulemark.build_systems.benchmarks import versions_in_recipe
 from spack_repo.joulemark.build_systems.intree import InTreeCMakePackage, device
 
 from spack.package import *
 
 
 class Backend(NamedTuple):
-    text: str = ""
-    default: bool = True
+    text: str = ""  # none: CudaPackage and ROCmPackage have the variant
     needs: tuple = ()
+    default: bool = True
     option: str = ""  # of CMake, where it is not the variant's name
 
 
 #: the host's backends, by their variants
 BACKENDS = {
     "openmp": Backend("Threads by OpenMP"),
-    "mpi": Backend("Ranks by MPI", needs=("mpi",)),
-    "blas": Backend("A BLAS library's routines", needs=("blas",)),
-    "fftw": Backend("FFTW's transforms", needs=("fftw-api@3",)),
-    "cuda": Backend("NVIDIA's GPUs", default=False, needs=("cuda@12:",)),
-    "rocm": Backend("AMD's GPUs, by HIP", default=False, needs=("hip@5.2: +rocm",), option="HIP"),
-    "opencl": Backend("OpenCL's devices", default=False, needs=("opencl@1.2:",)),
+    "mpi": Backend("Ranks by MPI", ("mpi",)),
+    "blas": Backend("A BLAS library's routines", ("blas",)),
+    "fftw": Backend("FFTW's transforms", ("fftw-api@3",)),
+    "cuda": Backend(needs=("cuda@12:",)),
+    "rocm": Backend(needs=("hip@5.2:",), option="HIP"),
+    "opencl": Backend("OpenCL's devices", ("opencl@1.2:",), default=False),
 }
-
 
 #: what a benchmark's results tell of it; the hash tells the rest
 SPEC = "{name}{@version}{compiler_flags}{variants}{ target=architecture.target}"
@@ -42,6 +40,8 @@ def backends(*names):
     else:
         depends_on("c", type="build")
         depends_on("benchkit device=host")
+    for version in versions_in_recipe("benchkit"):
+        depends_on(f"benchkit@{version}", when=f"@{version}")
     if "cuda" in names:
         depends_on("cxx", type="build", when="+cuda")
     for name in names:
@@ -52,17 +52,13 @@ def backends(*names):
 def variants(*names):
     """The variants of these backends; a DSP has none of the host's."""
     host = "device=host" if "c66x" in names else None
-    for name in (name for name in names if name in BACKENDS):
-        backend = BACKENDS[name]
-        variant(name, default=backend.default, description=backend.text, when=host)
-    if "cuda" in names:
-        archs = any_combination_of(*CudaPackage.cuda_arch_values)
-        variant("cuda_arch", values=archs, description="GPU architectures, e.g. 90", when="+cuda")
+    for name in names:
+        backend = BACKENDS.get(name, Backend())
+        if backend.text:
+            variant(name, default=backend.default, description=backend.text, when=host)
+        elif host and name in BACKENDS:
+            conflicts(f"+{name}", when="device=c66x", msg="a DSP has no GPU")
     if "rocm" in names:
-        targets = any_combination_of(*ROCmPackage.amdgpu_targets)
-        text = "GPU architectures, e.g. gfx90a"
-        variant("amdgpu_target", values=targets, sticky=True, description=text, when="+rocm")
-        conflicts("amdgpu_target=none", when="+rocm")
         conflicts("+cuda", when="+rocm", msg="HIP compiles CUDA's kernels: one or the other")
 
 

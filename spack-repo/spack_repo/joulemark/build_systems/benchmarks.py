@@ -11,6 +11,8 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 #: the checkout: HERE is <checkout>/spack-repo/spack_repo/joulemark/build_systems
 CHECKOUT = os.path.abspath(os.path.join(HERE, *[os.pardir] * 4))
 
+RECIPES = "spack-repo/spack_repo/joulemark/packages"
+
 #: the folder src/<key> of a backend, and the name of its variant
 BACKENDS = {
     "omp": "openmp",
@@ -36,11 +38,26 @@ def backends_of(benchmark: str, checkout: str = CHECKOUT) -> list[str]:
     return [variant for folder, variant in BACKENDS.items() if (source / folder).is_dir()]
 
 
+def benchmarks_with_recipe(checkout: str = CHECKOUT) -> list[str]:
+    """The names of all recipes that say backends(...)."""
+    found = sorted(Path(checkout, RECIPES).glob("*/package.py"))
+    names = [path.parent.name.replace("_", "-") for path in found]
+    return [name for name in names if backends_in_recipe(name, checkout)]
+
+
 def backends_in_recipe(benchmark: str, checkout: str = CHECKOUT) -> list[str] | None:
     """What its recipe says: backends("openmp", ...); None where it has no recipe."""
-    name = benchmark.replace("-", "_")
-    recipe = Path(checkout, "spack-repo/spack_repo/joulemark/packages", name, "package.py")
-    if not recipe.exists():
-        return None
-    call = re.search(r"^    backends\((.*?)\)", recipe.read_text(), re.MULTILINE | re.DOTALL)
-    return re.findall(r'"(\w+)"', call[1]) if call else []
+    text = text_of_recipe(benchmark, checkout)
+    call = re.search(r"^    backends\((.*?)\)", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r'"(\w+)"', call[1]) if call else [] if text else None
+
+
+def versions_in_recipe(package: str, checkout: str = CHECKOUT) -> list[str]:
+    """Of a package of the project, whose packages of one version are for each other."""
+    text = text_of_recipe(package, checkout)
+    return re.findall(r'^    version\(\s*"([\w.-]+)"', text, re.MULTILINE)
+
+
+def text_of_recipe(package: str, checkout: str = CHECKOUT) -> str:
+    recipe = Path(checkout, RECIPES, package.replace("-", "_"), "package.py")
+    return recipe.read_text() if recipe.exists() else ""

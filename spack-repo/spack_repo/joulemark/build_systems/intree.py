@@ -1,4 +1,4 @@
-# Packages whose sources lie in this repository: built from the checkout, with no network.
+# Packages of this repository: releases, which Spack fetches, and @main, the tree beside.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import base64
 import hashlib
@@ -9,6 +9,7 @@ from spack_repo.builtin.build_systems.cmake import CMakePackage
 from spack_repo.builtin.build_systems.generic import Package
 from spack_repo.joulemark.build_systems.benchmarks import CHECKOUT, HERE
 from spack_repo.joulemark.build_systems.digest import tree_digest
+from spack_repo.joulemark.build_systems.project import GIT, HOMEPAGE, MAINTAINERS, TARBALLS
 
 from spack.package import *
 
@@ -16,7 +17,7 @@ from spack.package import *
 #: such as armv7l, for a family of its own
 RUN_HERE = {platform.machine(), {"armv7l": "arm"}.get(platform.machine())}
 
-NO_SOURCES = "the recipes build what lies beside them: take the whole repository"
+NO_SOURCES = "@main is what lies beside the recipes: take the whole repository, or a release"
 
 
 def device_variant():
@@ -35,23 +36,39 @@ def device():
     depends_on("ti-cgt-c6000", type="build", when="device=c66x kernels=ti")
 
 
-class InTree:
-    """Mixin: names the sources, and lets an edit of them change the package's hash."""
+class InTree(PackageBase):
+    """A package of this repository. A release is Spack's own affair; @main is the tree that the
+    recipes lie in: it is named as the sources, and an edit of it changes the package's hash."""
 
-    has_code = False  # nothing to fetch
+    homepage = HOMEPAGE
+    git = GIT
+    url = f"{TARBALLS}/joulemark-0.1.0.tar.gz"
 
-    #: the source folder, below the checkout; by default packages/<the package's name>
-    source_folder = ""
+    maintainers(*MAINTAINERS)
+
+    #: the folders of the project that it is built from, first that with its CMakeLists.txt
+    git_sparse_paths: tuple = ()
+
+    @property
+    def has_code(self) -> bool:
+        """Whether there is something to fetch."""
+        return not self.spec.satisfies("@main")
 
     @property
     def source(self) -> str:
-        """Where `spack develop` was told, else in the checkout that the recipe is of."""
+        """The folder that is built: a release's, or @main's, where `spack develop` was told, else
+        in the checkout that the recipe is of."""
+        if self.has_code:
+            return os.path.join(self.stage.source_path, self.git_sparse_paths[0])
         if "dev_path" in self.spec.variants:
             return str(self.spec.variants["dev_path"].value)
-        return os.path.join(CHECKOUT, self.source_folder or os.path.join("packages", self.name))
+        return os.path.join(CHECKOUT, self.git_sparse_paths[0])
 
     def content_hash(self, content=None) -> str:
-        """Spack's hook: the recipe's hash, joined with those of this folder and the sources."""
+        """Spack's hook; for @main the recipe's hash, joined with those of this folder and the
+        sources."""
+        if self.has_code:
+            return super().content_hash(content)
         if not os.path.isdir(self.source):
             raise InstallError(f"{self.name}: {self.source}: no such folder: {NO_SOURCES}")
         parts = super().content_hash(content).encode() + tree_digest(HERE)
@@ -62,7 +79,7 @@ class InTree:
 
     def refuse_edited(self) -> None:
         """Before a build: what is built must be what the hash, and binary caches, say."""
-        if self.content_hash() != self.spec._package_hash:
+        if not self.has_code and self.content_hash() != self.spec._package_hash:
             fix = "`spack concretize -f` takes it as it is now, `spack develop` for many edits"
             raise InstallError(f"{self.name}: {self.source} was edited since its hash: {fix}")
 
@@ -80,7 +97,12 @@ class InTreeCMakePackage(InTree, CMakePackage):
 
     @property
     def root_cmakelists_dir(self) -> str:
-        return self.source
+        return self.git_sparse_paths[0] if self.has_code else self.source
+
+    @property
+    def c66x_files(self) -> str:
+        """benchkit's files for the DSP: its toolchain's among them."""
+        return self.spec["benchkit"].prefix.share.benchkit
 
     @property
     def emulator(self) -> list[str]:
@@ -100,9 +122,8 @@ class InTreeCMakePackage(InTree, CMakePackage):
     def cmake_args(self) -> list[str]:
         """Spack does not tell CMake that it is crossing."""
         if self.spec.satisfies("device=c66x"):
-            toolchain = os.path.join(CHECKOUT, "packages/benchkit/c66x/c66x.cmake")
             return [
-                self.define("CMAKE_TOOLCHAIN_FILE", toolchain),
+                self.define("CMAKE_TOOLCHAIN_FILE", join_path(self.c66x_files, "c66x.cmake")),
                 self.define("C66X_TOOLCHAIN", self.spec["tic6x-elf-gcc"].prefix),
             ]
         if not self.emulator:

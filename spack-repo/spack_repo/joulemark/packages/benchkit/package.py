@@ -10,8 +10,14 @@ class Benchkit(InTreeCMakePackage):
 
     license("Apache-2.0 OR MIT")
 
-    version("0.1.0")
+    git_sparse_paths = ("packages/benchkit",)
+
+    version("main")
 
     device()
 
     depends_on("cmake@3.21:", type="build")
+
+    @property
+    def c66x_files(self):
+        return join_path(self.source, "c66x")

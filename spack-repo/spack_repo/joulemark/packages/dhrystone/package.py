@@ -7,6 +7,8 @@ from spack.package import *
 class Dhrystone(Benchmark):
     """Dhrystone 2.1: integers, texts and calls on one core, in DMIPS."""
 
-    version("0.1.0")
+    git_sparse_paths = ("packages/dhrystone",)
+
+    version("main")
 
     backends("c66x")

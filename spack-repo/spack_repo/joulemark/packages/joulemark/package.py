@@ -15,7 +15,8 @@ class Joulemark(InTreePackage):
     Python's modules and those that Spack has built; users see its command and modules alone."""
 
     license("Apache-2.0 OR MIT")
-    version("0.1.0")
+    git_sparse_paths = ("packages/joulemark",)
+    version("main")
 
     for tool in ("pip", "setuptools", "wheel"):
         depends_on(f"py-{tool}", type="build")

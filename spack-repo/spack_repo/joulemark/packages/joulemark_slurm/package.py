@@ -26,9 +26,9 @@ class JoulemarkSlurm(InTreeCMakePackage):
 
     license("GPL-2.0-or-later")
 
-    source_folder = "slurm-plugins"
+    git_sparse_paths = ("slurm-plugins", "packages/benchkit")  # whose checks its tests use
 
-    version("0.1.0")
+    version("main")
 
     for instrument, libraries in MODULES.items():
         variant(instrument, default=not libraries, description=f"Instrument {instrument}")

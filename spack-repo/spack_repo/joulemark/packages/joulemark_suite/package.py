@@ -1,58 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from spack_repo.builtin.build_systems.bundle import BundlePackage
-from spack_repo.joulemark.build_systems.benchmark import (
-    BACKENDS,
-    CudaPackage,
-    ROCmPackage,
-    variants,
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+from spack_repo.builtin.build_systems.rocm import ROCmPackage
+from spack_repo.joulemark.build_systems.benchmark import BACKENDS, variants
+from spack_repo.joulemark.build_systems.benchmarks import (
+    backends_in_recipe,
+    benchmarks_with_recipe,
+    versions_in_recipe,
 )
-from spack_repo.joulemark.build_systems.benchmarks import backends_in_recipe, benchmarks
-from spack_repo.joulemark.build_systems.intree import NO_SOURCES, device_variant
+from spack_repo.joulemark.build_systems.intree import device_variant
+from spack_repo.joulemark.build_systems.project import HOMEPAGE, MAINTAINERS
 
 from spack.package import *
 
 
-def all_benchmarks():
-    """Depend on every benchmark, with the backends that it has of those asked for."""
-    found = benchmarks()
-    if not found:
-        conflicts("@0.1.0:", msg=NO_SOURCES)
-    for benchmark in found:
-        parts = backends_in_recipe(benchmark)
-        if parts is not None:
-            take(benchmark, parts)
+def take(benchmark):
+    """Depend on a benchmark in each version that has it, with its backends of those asked for."""
+    parts = backends_in_recipe(benchmark)
+    devices = ("host", "c66x") if "c66x" in parts else ("host",)
+    for version in versions_in_recipe(benchmark):
+        for device in devices:
+            one = f"{benchmark}@{version}" + (f" device={device}" if len(devices) > 1 else "")
+            depends_on(one, type="run", when=f"@{version} device={device}")
+        with when(f"@{version} device=host"):
+            take_backends(benchmark, parts)
 
 
-def take(benchmark, parts):
-    if "c66x" in parts:
-        for device in ("host", "c66x"):
-            depends_on(f"{benchmark} device={device}", type="run", when=f"device={device}")
-    else:
-        depends_on(benchmark, type="run", when="device=host")
+def take_backends(benchmark, parts):
     for part in parts:
         if part in BACKENDS:
             for sign in "+~":
                 depends_on(f"{benchmark}{sign}{part}", type="run", when=f"{sign}{part}")
-    if "cuda" in parts:
-        for arch in CudaPackage.cuda_arch_values:
-            depends_on(f"{benchmark} cuda_arch={arch}", type="run", when=f"cuda_arch={arch}")
-    if "rocm" in parts:
-        for target in ROCmPackage.amdgpu_targets:
-            depends_on(
-                f"{benchmark} amdgpu_target={target}", type="run", when=f"amdgpu_target={target}"
-            )
+    for gpu, name, values in (
+        ("cuda", "cuda_arch", CudaPackage.cuda_arch_values),
+        ("rocm", "amdgpu_target", ROCmPackage.amdgpu_targets),
+    ):
+        for value in values if gpu in parts else ():
+            depends_on(f"{benchmark} {name}={value}", type="run", when=f"{name}={value}")
 
 
-class JoulemarkSuite(BundlePackage):
-    """All of Joulemark's benchmarks: every folder of packages/ that is one.
+class JoulemarkSuite(BundlePackage, CudaPackage, ROCmPackage):
+    """All of Joulemark's benchmarks.
 
     Its variants are the benchmarks' backends: a benchmark that has one is built with it or
     without, as the suite is. device=c66x takes those that run on the DSP."""
 
+    homepage = HOMEPAGE
+
+    maintainers(*MAINTAINERS)
     license("Apache-2.0 OR MIT")
 
-    version("0.1.0")
+    version("main")
 
     device_variant()
     variants("c66x", *BACKENDS)
-    all_benchmarks()
+    for benchmark in benchmarks_with_recipe():
+        take(benchmark)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+from spack_repo.builtin.build_systems.cuda import CudaPackage
 from spack_repo.joulemark.build_systems.benchmark import Benchmark, backends
 
 from spack.package import *
 
 
-class Mod2f(Benchmark):
+class Mod2f(Benchmark, CudaPackage):
     """Complex Fourier transform of one dimension in double precision: our own, also by MPI; FFTW,
     FFTW-MPI, cuFFT."""
 
-    version("0.1.0")
+    git_sparse_paths = ("packages/mod2f",)
+
+    version("main")
 
     backends("openmp", "fftw", "mpi", "cuda", "c66x")
 

@@ -7,6 +7,8 @@ from spack.package import *
 class Triad(Benchmark):
     """Schoenauer's vector triad: what the placement of its vectors costs at each length."""
 
-    version("0.1.0")
+    git_sparse_paths = ("packages/triad",)
+
+    version("main")
 
     backends("openmp")

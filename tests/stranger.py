@@ -1,0 +1,50 @@
+"""Spack as it is without the project: builtin's recipes alone, its files in one folder."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cluster import cache_folder
+
+LIMIT_S = 600
+
+
+def stranger_in(folder: Path, **more: str) -> Callable[..., str]:
+    """`stranger("install", "hpl")`: what it says; AssertionError where it fails. It knows the
+    machine's externals; MORE is of its environment."""
+    config, common = folder / "config", cache_folder() / "environments/common"
+    config.mkdir(parents=True)
+    shutil.copy(cache_folder() / "spack-config/repos.yaml", config)
+    for name in ("packages", "detected", "include", "concretizer"):
+        shutil.copy(common / f"{name}.yaml", config)
+    places = {
+        "install_tree": {"root": f"{folder}/store"},
+        "build_stage": [f"{folder}/stage"],
+        "source_cache": f"{folder}/sources",
+    }
+    indexes = cache_folder() / "spack-cache/cache"  # of builtin's recipes: half a minute's work
+    shutil.copytree(indexes, folder / "cache/cache", ignore=shutil.ignore_patterns("joulemark*"))
+    (config / "config.yaml").write_text(json.dumps({"config": places}))
+    python = cache_folder() / "spack-python/bin/python"
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(folder),
+        "SPACK_USER_CACHE_PATH": str(folder / "cache"),
+        "SPACK_USER_CONFIG_PATH": str(config),
+        "SPACK_PYTHON": str(python),
+        **more,
+    }
+
+    def spack(*words: str | Path) -> str:
+        command = [str(cache_folder() / "spack/bin/spack"), *map(str, words)]
+        done = subprocess.run(command, text=True, capture_output=True, timeout=LIMIT_S, env=env)
+        assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return spack
