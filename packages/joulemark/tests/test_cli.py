@@ -30,14 +30,15 @@ def test_formats_have_the_same_words_everywhere():
     found = {}
     for words, parser in leaves(cli.parser([])):
         for action in parser._actions:
-            if {"--format", "--json"} & set(action.option_strings):
+            if {"--format", "--json", "--out"} & set(action.option_strings):
                 found.setdefault(words, []).append(action)
-    assert {("report", "usage"), ("compare",), ("doctor",), ("plan",)} <= set(found)
-    for words, (form, *alias) in found.items():
-        assert form.option_strings == ["--format"], words
-        assert form.choices in (output.TABLES, output.ANSWERS)
-        assert form.default == ("terminal" if form.choices is output.ANSWERS else None)
-        assert [(one.dest, one.const) for one in alias] == [("format", "json")] * len(alias)
+    found = {words: some for words, some in found.items() if len(some) > 1}
+    commands = {("report", "usage"), ("compare",), ("doctor",), ("plan",), ("job",), ("top",)}
+    assert commands <= set(found)
+    for words, (form, alias, out) in found.items():
+        assert form.option_strings == ["--format"] and out.option_strings == ["--out"], words
+        assert form.choices == output.WORDS and form.default is None
+        assert (alias.option_strings, alias.dest, alias.const) == (["--json"], "format", "json")
 
 
 @pytest.mark.parametrize("option", ["--out", "--output"])

@@ -1,8 +1,11 @@
 # `joulemark doctor` on files and programs that say what it cannot understand.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import csv
+import io
 import json
 
 import pytest
+from cooked_lines import markdown_rows
 
 
 @pytest.fixture
@@ -38,6 +41,29 @@ def test_json_is_a_format(site, slurm_conf):
         json.loads(site.run(*words, *more)[1]) for more in (("--json",), ("--format", "json"))
     )
     assert found["findings"] and found["findings"] == same["findings"]
+
+
+def test_findings_are_rows(site, slurm_conf):
+    slurm_conf(b"ClusterName=demo\nNodeName=n1\n")
+    words = ("doctor", "--node", "n1")
+    _, out, _ = site.run(*words)
+    lines = out.splitlines()
+    _, out, _ = site.run(*words, "--json")
+    findings = json.loads(out)["findings"]
+    code, out, _ = site.run(*words, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert code == 1 and rows == findings and len(rows) == len(lines) > 0
+    table = site.run(*words, "--format", "markdown")[1]
+    assert "| Check | Level | Where | Value | Fix | Node |" in table
+    assert len(markdown_rows(table)) == len(lines) + 2
+    path = site.folder / "found"
+    assert site.run(*words, "--out", str(path))[:2] == (1, "")
+    assert path.read_text().splitlines() == lines
+
+
+def test_an_empty_list_of_nodes_is_none(site, slurm_conf):
+    slurm_conf(b"ClusterName=demo\nNodeName=n1\n")
+    assert "--nodes: '' is not a node list" in site.refuses("doctor", "--nodes", "")
 
 
 def test_a_broken_list_of_nodes_is_named(site, slurm_conf):

@@ -306,6 +306,15 @@ def test_bad_lines_are_named_once_and_no_result_is_an_error(used, results):
     assert "is sound" in used.refuses("report", "html", "--from", str(folder))
 
 
+@pytest.mark.parametrize("name", ["r.pdf", "r.svg", "2026.11"])
+def test_a_name_that_is_none_of_a_page_is_refused(used, name):
+    path = used.folder / name
+    said = used.refuses("report", "html", "--out", str(path))
+    assert said == f"joulemark: --out {path}: it is a page of HTML: end it in .html or .htm\n"
+    assert not path.exists()
+    used.out("report", "html", "--out", str(used.folder / "R.HTM"))
+
+
 def test_tables_are_accessible(used):
     found, _ = written(used)
     tables = sum(tag == "table" for tag, _ in found.tags)

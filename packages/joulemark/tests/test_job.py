@@ -1,5 +1,7 @@
 # `joulemark job`: what it tells of a job, an array, a heterogeneous job, and of what is not known.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import csv
+import io
 import json
 import math
 from pathlib import Path
@@ -55,6 +57,51 @@ def row(site, label, *ids):
     """The cells of a row of the first table."""
     (line,) = (line for line in lines(site, *ids) if line.startswith(f"{label} "))
     return line[len(label) :].split()
+
+
+# ---- formats ----
+
+
+def test_csv_has_a_row_an_id_and_json_s_figures(site):
+    for number in (20, 31, 32):
+        leave(site, number)
+    whole = json.loads(site.run("job", "20", "30", "--format", "json")[1])
+    rows = list(csv.DictReader(io.StringIO(site.out("job", "20", "30", "--format", "csv"))))
+    assert [one["job_id"] for one in rows] == ["20", "30"] and rows[1]["jobs"] == "2"
+    for row_of, one in zip(rows, whole):
+        figures = {name: value for name, value in one.items() if not isinstance(value, list)}
+        assert row_of == {n: "" if v is None else str(v) for n, v in figures.items()}
+
+
+def test_files_are_what_their_names_say(site):
+    leave(site, 20)
+    for name, begin in (
+        ("j.csv", "job_id,cluster,jobs,"),
+        ("j.md", "**Job 20: "),
+        ("j.json", "["),
+    ):
+        path = site.folder / name
+        assert site.out("job", "20", "--out", str(path)) == ""
+        assert path.read_text().startswith(begin)
+
+
+def test_one_job_has_the_same_figures_by_the_same_names_everywhere(site):
+    site.configure("carbon_g_per_kwh: 360\nprice_per_kwh: 0.25\ncurrency: EUR\n")
+    leave(site, 20, builders.account(), builders.account("0"))
+    of_job = {name: one for name, one in record(site, "20").items() if not isinstance(one, list)}
+    (listed,), (used,), (node,) = (
+        json.loads(site.out("report", name, "--format", "json"))
+        for name in ("jobs", "usage", "nodes")
+    )
+    energy = {"energy_j", "energy_uj", "energy_error_j"}
+    charges = {"carbon_g", "carbon_error_g", "cost", "cost_error", "currency", "overhead_j"}
+    parts = {"energy_cpu_j", "energy_cpu_uj", "energy_idle_j", "mean_w", "time_s", "cluster"}
+    for other, least in ((listed, energy | charges | parts), (used, energy | charges)):
+        shared = of_job.keys() & other.keys()
+        assert least <= shared
+        for name in shared:
+            assert other[name] == pytest.approx(of_job[name]), name
+    assert {name: node[name] for name in energy} == {name: of_job[name] for name in energy}
 
 
 # ---- one job ----
@@ -137,7 +184,7 @@ def test_overhead_carbon_and_cost_have_their_errors(site):
 def test_a_small_job_costs_something(site):
     site.configure("price_per_kwh: 0.36\ncurrency: EUR\n")
     leave(site, 20)
-    assert row(site, "Cost [EUR]", "20") == ["1e-05", "2e-07"]
+    assert row(site, "Cost [EUR]", "20") == ["0.00001", "0.0000002"]
 
 
 def test_overhead_is_beside_the_energy(site):

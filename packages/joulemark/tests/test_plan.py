@@ -1,5 +1,8 @@
 # `joulemark plan`: the lengths of runs, what limits them, and what cannot be reached.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import csv
+import io
+import json
 import math
 
 import pytest
@@ -23,7 +26,7 @@ def test_coolmuc_needs_2400_s_for_5_percent_at_a_sample_a_minute():
         made = plan.plan([meter()], Load(watts, 0, 0), 0.05)
         assert made.run_s == pytest.approx(2400)
         assert made.parts.limit() == "ends"
-    assert "2400 s (40:00 min): its ends" in plan.as_text(made)
+    assert "2400 s (40:00 min): its ends" in plan.answer(made)
 
 
 def test_a_planned_run_is_just_as_accurate_as_asked():
@@ -47,7 +50,7 @@ def test_what_no_length_cures_is_said():
     made = plan.plan([rapl], Load(200, 40, 0), 0.02)
     assert made.run_s is None
     assert made.parts.total() == pytest.approx(0.1 / math.sqrt(3))
-    assert "cannot be reached: rapl/package-0's own error, 5% of the reading" in plan.as_text(made)
+    assert "cannot be reached: rapl/package-0's own error, 5% of the reading" in plan.answer(made)
     assert plan.plan([rapl], Load(200, 40, 0), 0.06).run_s is not None
 
 
@@ -60,7 +63,7 @@ def test_a_rack_meter_of_100_w_is_no_good_for_a_tegra_node():
     rack = meter(offset_w=12.5, period_s=1)  # an eighth of it
     made = plan.plan([rack], Load(8, 0, 0), 0.5)
     assert made.run_s is None and made.parts.instrument > 1
-    assert "12.5 W" in plan.as_text(made)
+    assert "12.5 W" in plan.answer(made)
     assert plan.plan([meter(relative=0.002, period_s=0.25)], Load(8, 2, 0), 0.01).run_s < 60
 
 
@@ -93,6 +96,45 @@ def test_watts_come_from_the_configuration_or_are_asked_for():
         plan.load_of([model], 0, None, 0)
     with pytest.raises(UserError, match="--swing: '-1' is not"):
         plan.load_of([model], 90, None, -1)
+
+
+DESCRIBED = {
+    **{"instrument": "rapl", "method": "counter", "prompt": True, "period_s": 1.0},
+    **{"outermost": True, "full_w": 120.0, "idle_w": 40.0},
+    "error": {
+        **{"relative": 0.05, "offset_w": 0.0, "resolution_w": 0.0},
+        **{"resolution_uj": 61.0, "jitter_s": 0.001},
+    },
+}
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    """Words for a joulemarkd that has two sockets."""
+    lines = [json.dumps({**DESCRIBED, "channel": f"package-{number}"}) for number in (0, 1)]
+    program = tmp_path / "joulemarkd"
+    program.write_text("#!/bin/sh\ncat <<END\n" + "\n".join(lines) + "\nEND\n")
+    program.chmod(0o755)
+    return ("--daemon", str(program))
+
+
+@pytest.mark.parametrize(("accuracy", "code"), [("10%", 0), ("1%", 1)])
+def test_rows_are_the_channels_and_all_of_them(site, daemon, accuracy, code):
+    words = ("plan", "--accuracy", accuracy, *daemon)
+    done, out, _ = site.run(*words, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    _, out, _ = site.run(*words, "--json")
+    whole = json.loads(out)
+    assert done == code
+    names = [row["channel"] for row in rows]
+    assert names == ["rapl/package-0", "rapl/package-1", "all together"]
+    assert [row["reads"] for row in rows] == ["energy", "energy", ""]
+    for row in rows:
+        for name in ("accuracy", "power_w", "idle_w", "swing_w", "run_s"):
+            assert row[name] == ("" if whole[name] is None else str(whole[name]))
+    parts = {name: float(rows[-1][name]) for name in whole["parts"]}
+    assert parts == whole["parts"] and float(rows[-1]["half_width"]) == whole["half_width"]
+    assert "| all together |" in site.run(*words, "--format", "markdown")[1]
 
 
 def test_a_daemon_that_finds_the_configuration_wrong(site, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import pty
@@ -207,6 +208,48 @@ def test_records_for_programs(cluster, site):
     assert job["nodes_told"] == ["n1", "n2"] and job["gpu_w"] is None
     assert job["power_w"] == pytest.approx(200, rel=1e-3)
     assert job["energy_error_j"] == pytest.approx(0.02 * job["energy_j"], rel=1e-3)
+
+
+def test_csv_has_a_row_a_job_and_one_header(cluster, site):
+    begin(cluster, 12, nodes=2)
+    begin(cluster, 13)
+    with follow("--every", "0.1", "--format", "csv") as top:
+        lines = [next(top.stdout) for _ in range(5)]  # two rounds
+        (cluster / "job-12").unlink()
+        (cluster / "job-13").unlink()
+        lines += top.stdout.read().splitlines(keepends=True)
+    head, *rows = csv.reader(lines)
+    assert tuple(head) == Jobs.columns and head not in rows
+    found = [dict(zip(head, row)) for row in rows]
+    assert {len(row) for row in rows} == {len(head)}
+    assert [one["job_id"] for one in found[:4]] == ["12", "13", "12", "13"]
+    assert found[0]["nodes_told"] == "n1,n2" and float(found[0]["time"]) < float(found[2]["time"])
+    assert float(found[0]["power_w"]) == pytest.approx(200, rel=1e-3)
+
+
+def test_a_file_holds_one_round(cluster, site, capsys):
+    begin(cluster, 12)
+    for name, begin_with in (("t.csv", "time,job_id,"), ("t.md", "**"), ("t.json", '{"time": ')):
+        path = site.folder / name
+        assert site.out("top", "--once", "--out", str(path)) == ""
+        assert path.read_text().startswith(begin_with)
+    with pytest.raises(SystemExit) as stopped:
+        site.run("top", "--out", str(site.folder / "more.parquet"))
+    assert stopped.value.code == 2 and "it holds one round: say --once" in capsys.readouterr().err
+    assert "| 12 |" in site.out("top", "--once", "--format", "markdown")
+
+
+def test_parquet_has_the_rows_of_csv(cluster, site):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = site.folder / "t.parquet"
+    site.out("top", "--once", "--out", str(path))  # none runs
+    none = parquet.read_schema(path)
+    begin(cluster, 12)
+    site.out("top", "--once", "--out", str(path))
+    (found,) = parquet.read_table(path).to_pylist()
+    assert tuple(found) == Jobs.columns and found["job_id_raw"] == 12 and found["gpu_w"] is None
+    kinds = {field.name: field.type for field in parquet.read_schema(path)}
+    assert {field.name: field.type for field in none if field.name in kinds} == kinds
 
 
 def test_what_cannot_be_watched_is_named(cluster, site):

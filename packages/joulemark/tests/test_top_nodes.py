@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
@@ -94,6 +95,20 @@ def test_slurms_own_power_in_one_answer(cluster, site):
     assert "whether it is estimated it does not tell" in out
     record = json.loads(site.run("top", "--nodes", "all", "--once", "--json")[1])
     assert [one["estimated"] for one in record["nodes"]] == [None, None]
+
+
+def test_csv_says_of_a_silent_node_why(cluster, site):
+    powers = {"n1": 50, "n2": 250, "n3": 0}
+    lines = [LINE.format(name=name, watts=w, state="MIXED") for name, w in powers.items()]
+    (cluster / "scontrol.nodes").write_text("".join(lines))
+    code, out, _ = site.run("top", "--nodes", "n[1-3]", "--once", "--format", "csv")
+    head, *found = csv.reader(out.splitlines())
+    assert code == 1 and tuple(head) == nodes.COLUMNS
+    n2, n1, n3 = (dict(zip(head, row)) for row in found)
+    assert (n2["node"], n2["power_w"], n2["said"]) == ("n2", "250.0", "")
+    assert (n1["node"], n1["jobs"]) == ("n1", "2")
+    assert (n3["node"], n3["power_w"], n3["energy_j"]) == ("n3", "", "")
+    assert "Slurm has no power of it" in n3["said"]
 
 
 def test_slurmctld_may_be_away_for_a_moment(cluster, monkeypatch):

@@ -11,7 +11,8 @@ import builders
 import pytest
 from cooked_lines import markdown_rows
 from joulemark import cli, output
-from joulemark.store import jobs, schema
+from joulemark.accounting import joblist
+from joulemark.store import schema, sums
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_another_currency_makes_no_second_line_of_a_user(moved):
     heads, _, *rows = (dict(enumerate(row)) for row in markdown_rows(out))
     column = next(index for index, head in heads.items() if head == "Cost")
     assert rows[0][column].startswith("0.50 CHF + 0.25 EUR")
-    assert rows[0][column + 1] == "0.01 + 0.01" and len(rows) == 2
+    assert rows[0][column + 1] == "0.01 + 0.005" and len(rows) == 2
 
 
 def test_a_sum_of_some_jobs_says_of_how_many(site):
@@ -159,18 +160,18 @@ def test_parquet_reads_back(used):
     words = ("report", "jobs", "--all", "--steps", "--format", "parquet", "--out", str(path))
     used.out(*words)
     table = parquet.read_table(path)
-    assert table.num_rows == 8 and str(table.schema.field("EnergyGPU_uj").type) == "int64"
-    by_id = {row["JobIDRaw"]: row for row in table.to_pylist()}
-    assert by_id["2"]["UserName"] == "alice" and by_id["2.0"]["Payer"] is None
-    assert by_id["1"]["EnergyOverhead_uj"] is None
+    assert table.num_rows == 8 and str(table.schema.field("energy_gpu_uj").type) == "int64"
+    by_id = {(row["job_id_raw"], row["step"]): row for row in table.to_pylist()}
+    assert by_id[2, "job"]["user"] == "alice" and by_id[2, "0"]["user"] is None
+    assert by_id[1, "job"]["overhead_uj"] is None and by_id[1, "job"]["estimated"] is False
 
 
 def test_parquet_types_are_the_store_s_where_the_first_jobs_have_no_value(tmp_path):
     """A later batch may have one."""
     parquet = pytest.importorskip("pyarrow.parquet")
-    values = {"BIGINT": 202611, "DOUBLE PRECISION": 0.5}
-    unknown = dict.fromkeys(jobs.NAMES)
-    known = {name: values.get(schema.JOB_RUN[name], "a text") for name in jobs.NAMES}
+    values = {"BIGINT": 20261, "DOUBLE PRECISION": 0.5}
+    stored = {name: values.get(schema.JOB_RUN.get(name), "a text") for name in sums.COLUMNS}
+    unknown, known = joblist.as_records([dict.fromkeys(stored), stored])
     output.write([[unknown], [known]], "parquet", str(tmp_path / "jobs.parquet"))
     assert parquet.read_table(tmp_path / "jobs.parquet").to_pylist() == [unknown, known]
 
@@ -198,25 +199,36 @@ def test_csv_of_no_rows_has_its_columns(used, words):
     assert none.splitlines() == whole.splitlines()[:1]
 
 
-@pytest.mark.parametrize("kind", ["usage", "jobs"])
-def test_parquet_of_no_jobs_is_told(used, kind):
-    pytest.importorskip("pyarrow.parquet")
-    words = ("--since", "2999-01-01", "--format", "parquet", "--out", str(used.folder / "x"))
-    code, _, err = used.run("report", kind, *words)
-    assert code == 1 and "there are no records" in err and not (used.folder / "x").exists()
+@pytest.mark.parametrize("words", [["usage"], ["nodes"], ["jobs"], ["jobs", "--all"]])
+def test_parquet_of_no_rows_has_its_columns(used, words):
+    """Of the types that they have with rows."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    whole, none = (used.folder / name for name in ("whole.parquet", "none.parquet"))
+    used.out("report", *words, "--out", str(whole))
+    used.out("report", *words, "--since", "2999-01-01", "--out", str(none))
+    assert parquet.read_table(none).num_rows == 0 < parquet.read_table(whole).num_rows
+    assert parquet.read_schema(none) == parquet.read_schema(whole)
 
 
 def test_jobs_are_listed_by_energy_with_their_errors(used):
     out = used.out("report", "jobs", "--top", "2", "--format", "markdown")
     rows = [line for line in out.splitlines() if line.startswith("| ")]
-    assert len(rows) == 4 and "EnergyError [J]" in rows[0] and "Cost" in rows[0]
+    assert len(rows) == 4 and "Energy [kJ] | +- | Mean [W]" in rows[0] and "Cost" in rows[0]
+
+
+def test_what_costs_little_does_not_cost_nothing(used):
+    for name in ("usage", "jobs"):
+        heads, _, *rows = markdown_rows(used.out("report", name, "--format", "markdown"))
+        column = heads.index("Cost")
+        assert {row[column].split()[0].strip("\\~") for row in rows} <= {"0.000069", "0.00021"}
+        assert all(float(row[column + 1]) > 0 for row in rows)
 
 
 def test_every_job_as_csv(used):
     out = used.out("report", "jobs", "--all", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert [row["JobIDRaw"] for row in rows] == ["1", "2", "3", "4"]
-    assert rows[0]["ConsumedEnergy_uj"] == str(10**9)
+    assert [row["job_id_raw"] for row in rows] == ["1", "2", "3", "4"]
+    assert rows[0]["energy_uj"] == str(10**9) and float(rows[0]["energy_j"]) == 1000
     assert used.run("report", "jobs", "--all")[0] == 2
 
 
@@ -356,6 +368,24 @@ def test_a_file_has_the_format_of_its_name(used, name, words, begin):
     assert path.read_bytes().startswith(begin.encode())
 
 
+@pytest.mark.parametrize("name", ["u.pdf", "u.PNG", "u.html"])
+@pytest.mark.parametrize("words", [(), ("--format", "csv")])
+def test_a_table_is_not_written_to_what_is_none(used, name, words):
+    path = used.folder / name
+    said = used.refuses("report", "usage", "--out", str(path), *words)
+    assert said.startswith(
+        f"joulemark: --out {path}: it would hold a table: end it in .csv, .json"
+    )
+    assert not path.exists()
+
+
+def test_parquet_needs_a_file_before_any_work(used):
+    used.store.unlink()
+    for words in (("report", "usage"), ("job", "1"), ("doctor",), ("top", "--once")):
+        said = used.refuses(*words, "--format", "parquet")
+        assert said == "joulemark: --format parquet: it is no text: name a file with --out\n"
+
+
 @pytest.mark.parametrize("form", ["terminal", "csv"])
 def test_a_file_of_another_format_s_name_is_refused(used, form):
     path = used.folder / "u.json"
@@ -374,9 +404,9 @@ def test_several_clusters_are_in_one_store(used):
     }
     assert records(used, "--by", "cluster", "-M", "other") == [groups["other"]]
     rows = json.loads(used.out("report", "jobs", "-M", "other,demo", "--format", "json"))
-    assert [row["Cluster"] for row in rows] == ["other", *4 * ["demo"]]
+    assert [row["cluster"] for row in rows] == ["other", *4 * ["demo"]]
     exported = used.out("report", "jobs", "--all", "-M", "other", "--format", "csv")
-    assert [row["Cluster"] for row in csv.DictReader(io.StringIO(exported))] == ["other"]
+    assert [row["cluster"] for row in csv.DictReader(io.StringIO(exported))] == ["other"]
     said = used.refuses("report", "usage", "-M", "others")
     assert "--clusters: the store has no jobs of 'others'; there are: demo, other" in said
 
@@ -384,13 +414,14 @@ def test_several_clusters_are_in_one_store(used):
 def test_an_anonymous_export_tells_of_no_one(used):
     words = ("report", "jobs", "--all", "--steps", "--anonymous", "--format", "json")
     whole, again = (json.loads(used.out(*words)) for _ in range(2))
-    jobs = [row for row in whole if row["Step"] == "job"]
+    jobs = [row for row in whole if row["step"] == "job"]
     told = {str(value) for row in whole for value in row.values()}
     assert not told & {"alice", "bob", "blue", "red", "n1", "n2", "n1,n2"}
-    assert all(str(row[name])[:4] in ("job-", "user") for row in jobs for name in ("Job", "Uid"))
+    names = ("job_id_raw", "uid")
+    assert all(str(row[name])[:4] in ("job-", "user") for row in jobs for name in names)
     assert str(builders.START_NS)[:6] not in json.dumps(whole)
-    assert [jobs[0][name] == jobs[2][name] for name in ("Uid", "Account", "Job")] == [1, 1, 0]
-    assert {row["Job"] for row in whole} == {row["Job"] for row in jobs}
-    assert not {row["Uid"] for row in whole} & {row["Uid"] for row in again}
-    assert sum(row["ConsumedEnergy_uj"] for row in jobs) == 4 * 10**9
+    assert [jobs[0][name] == jobs[2][name] for name in ("uid", "account", names[0])] == [1, 1, 0]
+    assert {row[names[0]] for row in whole} == {row[names[0]] for row in jobs}
+    assert not {row["uid"] for row in whole} & {row["uid"] for row in again}
+    assert sum(row["energy_uj"] for row in jobs) == 4 * 10**9
     assert "--anonymous: goes with --all" in used.refuses("report", "jobs", "--anonymous")

@@ -59,19 +59,32 @@ def show(
 
     columns: the records' keys, where they are known though there is no record.
     """
+    show_each(options, records, [(tables, notes)], columns)
+
+
+def show_each(
+    options,
+    records: list[dict],
+    answers: Iterable[tuple[Iterable[Text], list[str]]],
+    columns: Iterable[str],
+) -> None:
+    """Likewise of several answers, each with tables and notes of its own; they are made only
+    where they are shown, for they may be long."""
     if options.format in output.FORMATS:
         output.write([records], options.format, options.out, columns)
         return
-    tables = list(tables)  # made only here: they may be long
+    output.write_text("\n".join(as_text(options, *one) for one in answers), options.out)
+
+
+def as_text(options, tables: Iterable[Text], notes: list[str]) -> str:
+    """For people, as --format and --out say."""
     if options.format == "markdown":
-        text = as_markdown(tables, notes)
-    else:
-        is_seen = options.out is None and sys.stdout.isatty()
-        text = as_terminal(tables, notes, to_terminal=is_seen)
-    output.write_text(text, options.out)
+        return as_markdown(tables, notes)
+    is_seen = options.out is None and sys.stdout.isatty()
+    return as_terminal(tables, notes, to_terminal=is_seen)
 
 
-def as_terminal(tables: list[Text], notes: list[str], to_terminal: bool) -> str:
+def as_terminal(tables: Iterable[Text], notes: list[str], to_terminal: bool) -> str:
     """For eyes: aligned, error lines dim where the terminal can; no cell is ever cut.
 
     A terminal too narrow for a table is not shown its optional columns, and told so.
@@ -106,7 +119,7 @@ def as_terminal(tables: list[Text], notes: list[str], to_terminal: bool) -> str:
     return console.file.getvalue()
 
 
-def as_markdown(tables: list[Text], notes: list[str]) -> str:
+def as_markdown(tables: Iterable[Text], notes: list[str]) -> str:
     """For documents."""
     parts = []
     for text in tables:

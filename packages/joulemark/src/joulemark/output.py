@@ -10,15 +10,15 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Callable
 
 from joulemark.errors import UsageError, UserError, module_missing
 
 FORMATS = ("csv", "json", "parquet")  # for programs
-# What --format can be: of tables, and of an answer, which has no rows of one kind.
-TABLES = ("terminal", "markdown", *FORMATS)
-ANSWERS = ("terminal", "json")
+WORDS = ("terminal", "markdown", *FORMATS)  # what --format can be, of every command
 ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown", ".parquet": "parquet"}
 FIGURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
 Batches = Iterable[list[dict]]
 
 
@@ -46,10 +46,16 @@ def replaced(path: str, mode: str = "w") -> Iterator:
                 os.unlink(partial)
 
 
-def add_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """--format and --out; settle_format() ends what they begin."""
-    add_format(parser, formats, "as --out ends, else terminal")
-    parser.set_defaults(format=None)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """--format, --json, as Slurm has it, and --out; settle_format() ends what they begin."""
+    parser.add_argument(
+        "--format",
+        choices=WORDS,
+        help="how to print (default: as --out ends, else terminal)",
+    )
+    parser.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="as --format json"
+    )
     add_out(parser)
 
 
@@ -57,6 +63,9 @@ def settle_format(options: argparse.Namespace) -> None:
     """That of the ending of --out where there is no --format; the two may not differ."""
     ending = os.path.splitext(options.out or "")[1].lower()
     of_ending = ENDINGS.get(ending)
+    if ending in (*FIGURES, *PAGES):
+        known = ", ".join(ENDINGS)
+        raise UsageError(f"--out {options.out}: it would hold a table: end it in {known} or .txt")
     if options.format is None:
         options.format = of_ending or "terminal"
     elif of_ending not in (None, options.format):
@@ -64,22 +73,8 @@ def settle_format(options: argparse.Namespace) -> None:
             f"--out {options.out}: {ending} is of --format {of_ending}, and --format is "
             f"{options.format}: leave it away, or end the name otherwise"
         )
-
-
-def add_format(
-    parser: argparse.ArgumentParser, formats: tuple[str, ...], default: str = "terminal"
-) -> None:
-    """--format: the same words with every command; default: what it is without, in words."""
-    parser.add_argument(
-        "--format", choices=formats, default="terminal", help=f"how to print (default: {default})"
-    )
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """--json, as Slurm's commands have it."""
-    parser.add_argument(
-        "--json", action="store_const", const="json", dest="format", help="as --format json"
-    )
+    if options.format == "parquet" and options.out is None:
+        raise UsageError("--format parquet: it is no text: name a file with --out")
 
 
 def add_out(parser: argparse.ArgumentParser, *before: str) -> None:
@@ -103,6 +98,12 @@ def check_figure(option: str, path: str) -> None:
     check_plots()
     if os.path.splitext(path)[1].lower() not in FIGURES:
         raise UsageError(f"{option} {path}: end it in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}")
+
+
+def check_page(option: str, path: str | None) -> None:
+    """No HTML in a file that its name says to be something else."""
+    if os.path.splitext(path or "")[1].lower() not in ("", *PAGES):
+        raise UsageError(f"{option} {path}: it is a page of HTML: end it in {' or '.join(PAGES)}")
 
 
 def write_text(text: str, path: str | None) -> None:
@@ -132,7 +133,7 @@ def write(batches: Batches, form: str, path: str | None, columns: Iterable[str] 
     """Writes batch by batch; every record must have the same keys: columns, where they are known
     though there is no record."""
     if form == "parquet":
-        _write_parquet(batches, path)
+        _write_parquet(batches, path, columns)
         return
     writer = {"csv": _write_csv, "json": _write_json}[form]
     if path is None:
@@ -143,19 +144,24 @@ def write(batches: Batches, form: str, path: str | None, columns: Iterable[str] 
 
 
 def _write_csv(batches: Batches, file, columns: Iterable[str]) -> None:
-    writer = None
+    add = None
     for batch in filter(None, batches):
-        writer = writer or _csv_writer(file, batch[0])
-        for record in batch:
-            writer.writerow({name: _csv_value(value) for name, value in record.items()})
-    if writer is None and columns:
-        _csv_writer(file, columns)
+        add = add or csv_rows(file, batch[0])
+        add(batch)
+    if add is None and columns:
+        csv_rows(file, columns)
 
 
-def _csv_writer(file, columns: Iterable[str]) -> csv.DictWriter:
+def csv_rows(file, columns: Iterable[str]) -> Callable[[list[dict]], None]:
+    """Writes the columns' names; what it returns writes records below them."""
     writer = csv.DictWriter(file, list(columns), lineterminator="\n")
     writer.writeheader()
-    return writer
+
+    def add(records: list[dict]) -> None:
+        for record in records:
+            writer.writerow({name: _csv_value(value) for name, value in record.items()})
+
+    return add
 
 
 def _csv_value(value):
@@ -172,9 +178,7 @@ def _write_json(batches: Batches, file, columns: Iterable[str]) -> None:
     file.write("\n]\n")
 
 
-def _write_parquet(batches: Batches, path: str | None) -> None:
-    if path is None:
-        raise UsageError("--format parquet: it is no text: name a file with --out")
+def _write_parquet(batches: Batches, path: str, columns: Iterable[str]) -> None:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -182,26 +186,28 @@ def _write_parquet(batches: Batches, path: str | None) -> None:
         raise module_missing("--format parquet", "pyarrow", "parquet") from None
     with replaced(path, "wb") as file:
         writer = None
+
+        def begin(names: Iterable[str], batch: list[dict]):
+            types = [(name, _arrow_type(pyarrow, name, batch)) for name in names]
+            return parquet.ParquetWriter(file, pyarrow.schema(types))
+
         for batch in filter(None, batches):
-            if writer is None:
-                schema = pyarrow.schema(
-                    [(name, _arrow_type(pyarrow, name, batch)) for name in batch[0]]
-                )
-                writer = parquet.ParquetWriter(file, schema)
-            writer.write_table(pyarrow.Table.from_pylist(batch, schema))
-        if writer is None:
+            writer = writer or begin(batch[0], batch)
+            writer.write_table(pyarrow.Table.from_pylist(batch, writer.schema))
+        if writer is None and not columns:
             raise UserError(f"{path}: there are no records: no Parquet file without its columns")
+        writer = writer or begin(columns, [])
         writer.close()
 
 
 # Endings of columns' names, in which the first batch may have no value.
-REAL = ("Watts", "Joules", "econds", "_g", "Cost", "CostError", "CostOverhead")
-REAL += ("cost", "cost_error")
-REAL += ("Systematic_uj", "Random_uj", "_j", "_w", "time_s", "performance", "efficiency", "peak")
+REAL = ("_g", "cost", "cost_error", "cost_overhead", "systematic_uj", "random_uj", "_j", "_w")
+REAL += ("seconds", "time", "time_s", "elapsed_s", "period_s", "run_s", "gap_s", "peak")
+REAL += ("performance", "efficiency")
 REAL += ("_fraction", "_ratio", "_error", "_spread", "_interval", "_uncertainty", "share", "part")
-WHOLE = ("_uj", "_ns", "Raw", "Day", "jobs", "Uid", "Job", "Run", "NNodes", "Estimated", "Samples")
-WHOLE += ("Incomplete", "Payer", "Month", "size", "runs", "threads", "ranks", "nodes", "workers")
-TRUTH = ("estimated", "verified", "other_instrument")
+WHOLE = ("_uj", "_ns", "jobs", "uid", "job_id_raw", "run", "number", "samples", "size", "runs")
+WHOLE += ("threads", "ranks", "nodes", "workers")
+TRUTH = ("estimated", "incomplete", "verified", "other_instrument")
 
 
 def _arrow_type(pyarrow, name: str, batch: list[dict]):
@@ -212,6 +218,6 @@ def _arrow_type(pyarrow, name: str, batch: list[dict]):
         return pyarrow.bool_()
     if float in kinds or (kinds <= {int} and ending.endswith(REAL)):
         return pyarrow.float64()
-    if int in kinds or (not kinds and name != "JobIDRaw" and ending.endswith(WHOLE)):
+    if int in kinds or (not kinds and ending.endswith(WHOLE)):
         return pyarrow.int64()
     return pyarrow.string()

@@ -9,10 +9,10 @@ import secrets
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
-NAMES = {"Job": "job", "Uid": "user", "Account": "account"}
+NAMES = {"job_id_raw": "job", "uid": "user", "account": "account"}
 LEFT_OUT = {
-    *("JobIDRaw", "UserName", "Payer", "Start_ns", "End_ns", "Nodes"),
-    *("Notes", "Missing", "Faults", "Regions", "SplitPolicy"),
+    *("user", "start_ns", "end_ns", "node_list"),
+    *("notes", "missing", "faults", "regions", "split_policy"),
 }
 
 
@@ -32,7 +32,7 @@ def _row(row: dict, key: bytes) -> dict:
     found = {name: row[name] for name in columns(row)}
     for name, kind in NAMES.items():
         if found[name] is not None:
-            found[name] = _pseudonym(f"{row['Cluster']}.{found[name]}", kind, key)
+            found[name] = _pseudonym(f"{row['cluster']}.{found[name]}", kind, key)
     return found
 
 

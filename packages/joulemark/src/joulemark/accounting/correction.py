@@ -70,4 +70,9 @@ def _cells(one: Correction) -> list:
 
 def as_records(found: Sequence[Correction]) -> list[dict]:
     """For programs."""
-    return [one._asdict() for one in found]
+    return [dict(zip(columns(), one)) for one in found]
+
+
+def columns() -> list[str]:
+    """The keys of as_records(): a job's number has its name in all reports."""
+    return ["job_id_raw" if name == "job" else name for name in Correction._fields]

@@ -113,9 +113,24 @@ def hints(job: Job) -> list[str]:
 # ---- for programs ----
 
 
-def as_record(job: Job) -> dict:
+def as_records(jobs: list[Job]) -> list[dict]:
     """Plain numbers; null: not known."""
-    (sums,) = usage.as_records([used(job.rows)])
+    sums = usage.as_records([used(job.rows) for job in jobs])
+    return [{**_figures(*each), **_details(each[0])} for each in zip(jobs, sums)]
+
+
+def as_rows(jobs: list[Job]) -> list[dict]:
+    """What of as_records() is one figure a job."""
+    sums = usage.as_records([used(job.rows) for job in jobs])
+    return list(map(_figures, jobs, sums))
+
+
+def columns() -> list[str]:
+    """The keys of as_rows() also where there is no job."""
+    return list(_figures(Job("", "", []), *usage.as_records([usage.summed({}, [])])))
+
+
+def _figures(job: Job, sums: dict) -> dict:
     time = cpu_time(job)
     return {
         "job_id": job.job_id,
@@ -128,6 +143,11 @@ def as_record(job: Job) -> dict:
         "allocated_cpu_s": time.allocated_s if time else None,
         "used_cpu_s": time.used_s or None if time else None,
         "energy_per_cpu_hour_j": j_per_cpu_hour(job),
+    }
+
+
+def _details(job: Job) -> dict:
+    return {
         "runs": [_run_record(part, run) for part, run in job.runs],
         "no_record": [
             {"job_id": part.job_id, "state": part.state} for part in job.parts if part.lacks_record
@@ -291,14 +311,9 @@ def _charges(group: usage.Group, mark: str) -> list[list[str]]:
     ]
     for currency, cost in group.costs.items():
         covered = usage.of_all(group, group.cost_jobs)
-        value, error = map(_money, (cost.value, cost.error))
+        value, error = map(usage.money, (cost.value, cost.error))
         body.append([f"Cost [{currency}]", mark + value + covered, error, ""])
     return body
-
-
-def _money(value: float) -> str:
-    """A small job's cost is not nothing."""
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 HEADS = ["Energy [J]", "+-", "Mean [W]", "Time [s]"]

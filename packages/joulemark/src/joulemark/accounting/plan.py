@@ -19,7 +19,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from joulemark import config
+from joulemark import config, layout, output
 from joulemark.errors import UsageError, UserError
 
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -46,6 +46,10 @@ class Channel:
     resolution_w: float
     resolution_uj: float
     jitter_s: float
+
+    def reads(self) -> str:
+        """What a reading of it is of."""
+        return "energy" if self.counts else "power"
 
     def own_w(self, power_w: float) -> float:
         """The limit of its systematic error."""
@@ -229,18 +233,17 @@ def run(options) -> int:
     described = describe(options.daemon, options.node)
     load = load_of(described, options.power, options.idle, options.swing)
     made = plan([channel_of(one) for one in described], load, accuracy)
-    print(as_json(made) if options.format == "json" else as_text(made), end="")
+    if options.format == "json":
+        output.write_text(as_json(made), options.out)
+    else:
+        layout.show(options, as_rows(made), [as_text(made)], [answer(made)])
     return 0 if made.run_s is not None else 1
 
 
 def as_json(made: Plan) -> str:
     """One object; seconds, watts, and errors in parts of the energy (k=2)."""
     record = {
-        "accuracy": made.accuracy,
-        **asdict(made.load),
-        "reachable": made.run_s is not None,
-        "run_s": made.run_s,
-        "limit": "instrument" if made.run_s is None else made.parts.limit(),
+        **_whole(made),
         "half_width": made.parts.total(),
         "parts": asdict(made.parts),
         "channels": [asdict(channel) for channel in made.channels],
@@ -248,37 +251,69 @@ def as_json(made: Plan) -> str:
     return json.dumps(record, indent=2) + "\n"
 
 
-def as_text(made: Plan) -> str:
-    """A table, a line a channel, and the answer below it."""
-    from joulemark import layout
+def _whole(made: Plan) -> dict:
+    return {
+        "accuracy": made.accuracy,
+        **asdict(made.load),
+        "reachable": made.run_s is not None,
+        "run_s": made.run_s,
+        "limit": "instrument" if made.run_s is None else made.parts.limit(),
+    }
 
+
+ALL = "all together"
+
+
+def as_rows(made: Plan) -> list[dict]:
+    """One a channel, and of several one of all together: the question, the answer, its errors."""
+    rows = [
+        (channel.name, channel.reads(), channel.period_s, _parts_of(channel, made))
+        for channel in made.channels
+    ]
+    if len(rows) > 1:
+        rows.append((ALL, None, None, made.parts))
+    return [
+        {
+            **_whole(made),
+            **{"channel": name, "reads": reads, "period_s": period_s},
+            **asdict(parts),
+            "half_width": parts.total(),
+        }
+        for name, reads, period_s, parts in rows
+    ]
+
+
+def as_text(made: Plan) -> layout.Text:
+    """A table, a line a channel."""
     load = made.load
     title = (
         f"± {_percent(made.accuracy)} (k=2) at {load.power_w:g} W, "
         f"from {load.idle_w:g} W idle, swinging by {load.swing_w:g} W"
     )
     heads = ["Channel", "Reads", "Every [s]", "Instrument", "Ends", "Readings", "Stamps", "All"]
-    run_s = made.run_s or math.inf
-    body = [("value", _row(channel, made, run_s)) for channel in made.channels]
+    body = [("value", _row(channel, made)) for channel in made.channels]
     if len(body) > 1:
-        body.append(("value", ["all together", "", "", *_cells(made.parts)]))
-    text = layout.Text(title, heads, body)
-    return layout.as_terminal([text], [_answer(made)], to_terminal=sys.stdout.isatty())
+        body.append(("value", [ALL, "", "", *_cells(made.parts)]))
+    return layout.Text(title, heads, body)
 
 
-def _row(channel: Channel, made: Plan, run_s: float) -> list[str]:
+def _parts_of(channel: Channel, made: Plan) -> Parts:
     n = len(made.channels)
     load = Load(*(watts / n for watts in asdict(made.load).values()))
-    reads = "energy" if channel.counts else "power"
-    cells = _cells(parts_of([channel], load, run_s))
-    return [channel.name, reads, f"{channel.period_s:g}", *cells]
+    return parts_of([channel], load, made.run_s or math.inf)
+
+
+def _row(channel: Channel, made: Plan) -> list[str]:
+    cells = _cells(_parts_of(channel, made))
+    return [channel.name, channel.reads(), f"{channel.period_s:g}", *cells]
 
 
 def _cells(parts: Parts) -> list[str]:
     return [*(_percent(value) for value in asdict(parts).values()), _percent(parts.total())]
 
 
-def _answer(made: Plan) -> str:
+def answer(made: Plan) -> str:
+    """How long, or why no run is long enough."""
     if made.run_s is None:
         worst = max(made.channels, key=lambda c: c.own_w(made.load.power_w / len(made.channels)))
         return (

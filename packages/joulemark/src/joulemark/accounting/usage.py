@@ -265,11 +265,18 @@ def _cost_cells(one: Group) -> list[str]:
     if not one.costs:
         return ["-", ""]
     mark = ESTIMATE_MARK if one.estimated_jobs else ""
-    values = (f"{cost.value:.2f} {currency}" for currency, cost in one.costs.items())
+    values = (f"{money(cost.value)} {currency}" for currency, cost in one.costs.items())
     return [
         mark + " + ".join(values) + of_all(one, one.cost_jobs),
-        " + ".join(f"{cost.error:.2f}" for cost in one.costs.values()),
+        " + ".join(money(cost.error) for cost in one.costs.values()),
     ]
+
+
+def money(value: float) -> str:
+    """A small job's cost is not nothing: 0.50, 0.012, 0.00021."""
+    if value == 0 or abs(value) >= 0.1:
+        return f"{value:.2f}"
+    return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}".rstrip("0")
 
 
 def notes(groups: list[Group], zones: Iterable[str] = ()) -> list[str]:

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="this machine's peak: of the processor table, the best measured, or the first of "
         "both that is known (default: auto)",
     )
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
     sources.add_figures(parser, "--plot", help="draw it in this folder too")
 
 

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="A", help="a cooked file or a folder of them")
     parser.add_argument("after", metavar="B", help="likewise, laid beside A")
     add_threshold(parser)
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:

@@ -13,10 +13,11 @@ from joulemark.errors import UsageError
 
 SUMMARY = "find what is set up wrongly before a site's jobs do"
 EPILOG = """\
-One line a finding: level, check, where, what is there, the fix. An error costs energy figures, a
-warning less. Run it as root on slurmctld's machine with --nodes all before the plugins go into
-production, and on a machine whose Slurm does not start: what it needs it reads from the files.
-Exit: 0 nothing found; 1 findings, whose level json has, too.
+One line a finding: level, check, where, what is there, the fix; csv, markdown and parquet have a
+row a finding, json also what was looked at. An error costs energy figures, a warning less. Run it
+as root on slurmctld's machine with --nodes all before the plugins go into production, and on a
+machine whose Slurm does not start: what it needs it reads from the files.
+Exit: 0 nothing found; 1 findings, whose level csv and json have, too.
 
 checks: config daemon cores accounts privileges sensors folders heaps clock-sync; plugin-version
 plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
@@ -27,7 +28,9 @@ examples:
   joulemark doctor --nodes all           and every node, by srun, many at once: a CPU of each
   joulemark doctor --node n1             this machine as node n1
   joulemark doctor --format json         for a program
+  joulemark doctor --out findings.csv
 """
+NOTHING = "nothing found\n"
 SHARED_KEYS = (
     "AcctGatherEnergyType",
     "AcctGatherNodeFreq",
@@ -42,9 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where to look."""
     parser.add_argument("--nodes", metavar="LIST", help="also these nodes, n[1-4] or `all`")
     arguments.add_wait(parser)
+    parser.set_defaults(wait=None)
     parser.add_argument("--node", metavar="NAME", help="this machine's name as a node")
-    output.add_format(parser, output.ANSWERS)
-    output.add_json(parser)
+    output.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.doctor import everywhere, node_checks, slurm_checks, slurmconf
     from joulemark.doctor.site import Site
 
+    if options.wait is not None and options.nodes is None:
+        raise UsageError("--wait: goes with --nodes")
     path = slurmconf.find()
     try:
         conf = slurmconf.SlurmConf(path)
@@ -60,16 +65,23 @@ def run(options: argparse.Namespace) -> int:
     site = Site(conf, options.node)
     checks = (*slurm_checks.CHECKS, *node_checks.CHECKS)
     found = (found for check in checks for found in check(site))
-    if options.nodes:
-        found = itertools.chain(found, everywhere.visit(site, options.nodes, options.wait))
-    findings = list(found if options.format == "json" else _printed(found))
+    if options.nodes is not None:
+        wait_s = arguments.WAIT_S if options.wait is None else options.wait
+        found = itertools.chain(found, everywhere.visit(site, options.nodes, wait_s))
+    if options.format == "terminal" and options.out is None:
+        found = _printed(found)
+    findings = list(found)
     if options.format == "json":
         keys = {key: conf.get(key) for key in SHARED_KEYS}
-        lines = [found.data() for found in findings]
+        lines = [one.data() for one in findings]
         about = {"node": site.node, "time": time.time(), "slurm_conf": keys, "findings": lines}
-        print(json.dumps(about))
+        output.write_text(json.dumps(about) + "\n", options.out)
+    elif options.format != "terminal":
+        _show(options, findings)
+    elif options.out is not None:
+        output.write_text("".join(f"{one.line()}\n" for one in findings) or NOTHING, options.out)
     elif not findings:
-        print("nothing found")
+        print(NOTHING, end="")
     return 1 if findings else 0
 
 
@@ -78,3 +90,17 @@ def _printed(found):
     for one in found:
         print(one.line(), flush=True)
         yield one
+
+
+def _show(options: argparse.Namespace, findings: list) -> None:
+    """As rows."""
+    from dataclasses import fields
+
+    from joulemark import layout
+    from joulemark.doctor.finding import Finding
+
+    names = [field.name for field in fields(Finding)]
+    rows = [one.data() for one in findings]
+    body = [("value", list(row.values())) for row in rows]
+    text = layout.Text("Findings", list(map(str.capitalize, names)), body)
+    layout.show(options, rows, [text], [] if findings else [NOTHING.strip()], names)

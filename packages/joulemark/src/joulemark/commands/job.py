@@ -23,13 +23,15 @@ time of the nodes' records; Slurm does not count what a task's processes leave r
 a raw id is looked up alone. Mean power is over the time in which a part of the job ran. Peak
 power, of all nodes together, is known where the job has a profile (--energy=profile) that you may
 read.
---format json has joules, whole microjoules (_uj), watts, seconds, grams; null: not known.
+--format json has joules, whole microjoules (_uj), watts, seconds, grams; null: not known. csv and
+parquet have a row an ID of the same names, without runs, steps, regions and what is said.
 
 Exit: 0; 1 where a job is not known: stderr says why.
 
 examples:
   joulemark job 12
   joulemark job '12_[1-3]' 14+1 --format json
+  joulemark job 12 13 14 --out jobs.csv
 """
 
 
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "jobs", nargs="+", type=_job_ids, metavar="ID", help="12, 12_3, 12_[1-3] or 12+1"
     )
-    output.add_format(parser, output.ANSWERS)
+    output.add_arguments(parser)
 
 
 def _job_ids(text: str) -> list:
@@ -70,13 +72,10 @@ def run(options: argparse.Namespace) -> int:
     except UserError as error:
         ids = ",".join(one.text for one in asked)
         raise type(error)(f"{error}; what Slurm shows you: `joulemark sacct -j {ids}`") from None
-    found = [job.with_peak(one, site) for one in found]
-    if options.format == "json":
-        output.write([list(map(jobreport.as_record, found))], "json", None)
-    else:
-        to_terminal = sys.stdout.isatty()
-        texts = (layout.as_terminal(*jobreport.as_text(one), to_terminal) for one in found)
-        output.write_text("\n".join(texts), None)
     for problem in problems:
         print(f"joulemark: {problem}", file=sys.stderr)
+    found = [job.with_peak(one, site) for one in found]
+    records_of = jobreport.as_records if options.format == "json" else jobreport.as_rows
+    texts = map(jobreport.as_text, found)
+    layout.show_each(options, records_of(found), texts, jobreport.columns())
     return 1 if problems else 0

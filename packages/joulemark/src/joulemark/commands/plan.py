@@ -16,6 +16,9 @@ error budgets come from `joulemarkd --describe`. Four parts make the error bar (
   readings    the power between two readings is not known (--swing), nor below a reading's step
   stamps      when a reading was taken, and a counter's steps
 
+csv, markdown and parquet have a row a channel, and one of all together. In json, csv and parquet
+errors are parts of the energy, 0.02 is 2 %; run_s is null or empty where no run is long enough.
+
 Exit: 0 there is such a run; 1 there is none: the instrument's own error is larger; 2 wrong
 arguments, or it is not known what to plan for.
 
@@ -46,8 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--node", metavar="NODE", help="whose instruments (default: this host's)")
     parser.add_argument("--daemon", metavar="FILE", help="joulemarkd (default: the one in PATH)")
-    output.add_format(parser, output.ANSWERS)
-    output.add_json(parser)
+    output.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -29,7 +29,8 @@ In a terminal the table stays in place; in a pipe or file it comes once more eac
 when no job is left, with q or Ctrl-C, or, --once, after the first round. What a job used in
 all is told when its record is there, as sacct and `joulemark job` have it; where it is not within
 10 seconds of the end, what its nodes told last, and when.
---format json has a line a round: joules, watts, seconds; null: not known.
+--format json has a line a round, csv a row a job or node of each: joules, watts, seconds; null or
+empty: not known. A file, and so parquet, holds one round: --out goes with --once.
 
 Exit: 0; 1 where a job that was named does not run, srun was refused, or a node gave no answer.
 
@@ -37,6 +38,7 @@ examples:
   joulemark top
   joulemark top 12 13_4 --every 10
   joulemark top --once --format json
+  joulemark top --every 10 --format csv
   joulemark top --nodes all
   joulemark top --nodes n[1-4] --split
 """
@@ -65,8 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_wait(parser)
     arguments.add_broker(parser)
     parser.set_defaults(wait=None, refuse=parser.error)
-    output.add_format(parser, output.ANSWERS)
-    output.add_json(parser)
+    output.add_arguments(parser)
 
 
 def _every(text: str) -> float:
@@ -93,6 +94,8 @@ def _nodes(options: argparse.Namespace):
 
 def _check(options: argparse.Namespace) -> None:
     """Nothing that was asked for is left out in silence."""
+    if options.out is not None and not options.once:
+        options.refuse(f"--out {options.out}: it holds one round: say --once, or use `>`")
     if options.nodes is not None:
         if options.jobs:
             options.refuse(f"{options.jobs[0]}: name jobs or --nodes, not both")
@@ -115,5 +118,5 @@ def run(options: argparse.Namespace) -> int:
         from joulemark.top.jobs import Jobs
 
         watched = Jobs(options.jobs, options.every)
-    screen.run(watched, options.format, options.once)
+    screen.run(watched, options)
     return 1 if watched.failed else 0

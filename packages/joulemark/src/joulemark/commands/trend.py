@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, what counts, and how to print it."""
     sources.add_measured(parser)
     add_threshold(parser)
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -23,6 +23,9 @@ HEADS = ("Job", "Name", "Nodes", "Elapsed", "Now [W]", "+-", "Mean [W]", "So far
 HEADS += ("CPU [W]", "GPU [W]")
 OPTIONAL = ((1,), (10,), (9,), (3,), (6,))
 LEGEND = "+-: k=2. Now: since the reading before. -: not known (yet), and in no sum."
+COLUMNS = ("time", "job_id", "job_id_raw", "name", "nodes", "nodes_told", "elapsed_s")
+COLUMNS += ("power_w", "power_error_w", "mean_w", "energy_j", "energy_error_j", "cpu_w", "gpu_w")
+COLUMNS += ("estimated", "said")
 LEGEND_PART = "2 of 3: so many of its nodes tell."
 
 
@@ -52,6 +55,8 @@ class Job:
 
 class Jobs:
     """What is watched: the user's jobs, or those that were named."""
+
+    columns = COLUMNS
 
     def __init__(self, named: list[str], every_s: float):
         self._named = named
@@ -265,6 +270,15 @@ class Jobs:
         ]
 
     # ---- for programs ----
+
+    def rows(self) -> list[dict]:
+        """A job each, with the time of the round and what keeps figures away."""
+        now = time.time()
+        pairs = [(job, self._job_record(job)) for job in self._jobs.values()]
+        return [
+            {"time": now, **one, "nodes_told": ",".join(one["nodes_told"]), "said": job.said}
+            for job, one in pairs
+        ]
 
     def record(self) -> dict:
         """Joules, watts, seconds; null: not known."""

@@ -12,6 +12,8 @@ from joulemark.top import columns
 from joulemark.top.readings import Pair, known_sum
 
 HEADS = ("Node", "Now [W]", "Jobs [W]", "Nobody's [W]", "Jobs", "Since begin [J]")
+COLUMNS = ("time", "node", "power_w", "charged_w", "unallocated_w", "jobs", "energy_j")
+COLUMNS += ("estimated", "said")
 OPTIONAL = ((4,), (3,), (2,))
 LEGEND = "Now: since the reading before. Nobody's: what no job is charged. -: not known (yet)."
 FEW = 8  # of those who are silent, named in the notes
@@ -90,6 +92,8 @@ class Node(Pair):
 
 class Nodes:
     """What is watched: nodes, by one source."""
+
+    columns = COLUMNS
 
     def __init__(
         self,
@@ -190,14 +194,23 @@ class Nodes:
 
     # ---- for programs ----
 
+    def rows(self) -> list[dict]:
+        """A node each, with the time of the round and why it does not tell."""
+        unknown = {**dict.fromkeys(COLUMNS), "time": time.time(), "said": ""}
+        silent = [{"node": name, "said": why} for name, why in self.silent().items()]
+        return [{**unknown, **one} for one in [*self._node_records(), *silent]]
+
+    def _node_records(self) -> list[dict]:
+        return [
+            {"node": name, **_figures([node]), "estimated": node.last.estimated}
+            for name, node in self._heard().items()
+        ]
+
     def record(self) -> dict:
         """Joules, watts; null: not known."""
         return {
             "time": time.time(),
-            "nodes": [
-                {"node": name, **_figures([node]), "estimated": node.last.estimated}
-                for name, node in self._heard().items()
-            ],
+            "nodes": self._node_records(),
             "silent": self.silent(),
         }
 

@@ -1,4 +1,4 @@
-# Rounds of a table: in place on a terminal, one below the other elsewhere, a line of JSON a round.
+# Rounds of a table: in place on a terminal, one below the other elsewhere; lines of JSON or CSV.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import tty
 from dataclasses import replace
 from typing import Protocol
 
-from joulemark import layout
+from joulemark import layout, output
 from joulemark.layout import Text
 
 # The first round waits so long for those who have not told yet.
@@ -46,15 +46,20 @@ class Watched(Protocol):
     def table(self) -> tuple[Text, list[str]]:
         """For people: a table, the last row of which may be a total, and notes."""
 
+    columns: tuple[str, ...]  # of rows()
+
+    def rows(self) -> list[dict]:
+        """For programs: a record a job or node."""
+
     def record(self) -> dict:
-        """For programs."""
+        """For programs: all of the round."""
 
 
-def run(watched: Watched, form: str, once: bool) -> None:
-    """Until nothing is left to be watched, or somebody ends it; once: one round."""
-    ended_by_user = contextlib.suppress(KeyboardInterrupt)
-    with ended_by_user, _signals_as_before(), watched, _ended_by_signals(), _screen(form) as show:
-        _rounds(watched, show, once)
+def run(watched: Watched, options) -> None:
+    """Until nothing is left to be watched, or somebody ends it; --once: one round."""
+    until_ended, screen = contextlib.suppress(KeyboardInterrupt), _screen(options)
+    with until_ended, _signals_as_before(), watched, _ended_by_signals(), screen as show:
+        _rounds(watched, show, options.once)
 
 
 def _rounds(watched: Watched, show: _Lines | _Terminal, once: bool) -> None:
@@ -101,13 +106,21 @@ def _ended_by_signals():
         ignore()
 
 
-def _screen(form: str):
-    if form == "json":
-        return _Records()
-    return _Terminal() if sys.stdout.isatty() else _Lines()
+def _screen(options):
+    if options.format == "json":
+        return _Records(options)
+    if options.format == "csv" and options.out is None:
+        return _Csv(options)
+    is_seen = options.out is None and sys.stdout.isatty()
+    return _Terminal() if options.format == "terminal" and is_seen else _Lines(options)
 
 
 class _Lines:
+    """A table a round; into a file, which has one round, records, too."""
+
+    def __init__(self, options):
+        self._options = options
+
     def __enter__(self):
         return self
 
@@ -119,18 +132,34 @@ class _Lines:
 
     def round(self, watched: Watched) -> None:
         _say(watched.problems())
-        for text in watched.news():
-            print(text)
-        if not watched.is_over:
+        is_file, news = self._options.out is not None, watched.news()
+        if is_file or self._options.format != "terminal":
+            _say(news)
+        else:
+            sys.stdout.writelines(f"{text}\n" for text in news)
+        if is_file or not watched.is_over:
             table, notes = watched.table()
-            print(layout.as_terminal([table], notes, to_terminal=False))
-        sys.stdout.flush()
+            layout.show(self._options, watched.rows(), [table], notes, watched.columns)
+            print(end="" if is_file else "\n", flush=True)
 
 
 class _Records(_Lines):
     def round(self, watched: Watched) -> None:
         _say(watched.problems())
-        print(json.dumps(watched.record()), flush=True)
+        output.write_text(json.dumps(watched.record()) + "\n", self._options.out)
+        sys.stdout.flush()
+
+
+class _Csv(_Lines):
+    """One header, and each round's rows below those of the last one."""
+
+    _add = None
+
+    def round(self, watched: Watched) -> None:
+        _say([*watched.problems(), *watched.news()])
+        self._add = self._add or output.csv_rows(sys.stdout, watched.columns)
+        self._add(watched.rows())
+        sys.stdout.flush()
 
 
 def _say(problems: list[str]) -> None:

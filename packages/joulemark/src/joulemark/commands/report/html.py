@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.accounting import usage
     from joulemark.html import page, report
 
+    output.check_page("--out", options.out)
     site, days = config.load(), usage.days(options.since, options.until)
     sections = report.of_benchmarks(options.sources) if options.sources else []
     with store.reading(site.store) as session:

@@ -11,8 +11,12 @@ from joulemark.errors import UsageError
 SUMMARY = "list the jobs that used the most energy, or export every job's record"
 EPILOG = """\
 From the site's store, with each energy's uncertainty (k=2). --all writes every run of every job
-(with --steps their steps too) as csv, json or parquet, with all that the store knows: its columns
-are those of `joulemark sacct`, energies in whole microjoules (_uj), times in nanoseconds (_ns).
+(with --steps their steps too) as csv, json or parquet, with all that the store knows.
+In csv, json and parquet figures have the names of `report usage` and `joulemark job`: joules (_j),
+the same in whole microjoules (_uj), grams (_g), watts (_w), seconds (_s), times since 1970 in
+nanoseconds (_ns), money; null: not known. energy_systematic_uj and energy_random_uj are standard
+uncertainties (k=1), energy_error_j is k=2 of both. peak_bound_w is the sum of the nodes' peaks.
+step is `job` in a job's row, and job_id_raw is sacct's JobIDRaw without it.
 
 examples:
   joulemark report jobs --top 10
@@ -20,13 +24,12 @@ examples:
   joulemark report jobs --all --out jobs.parquet
   joulemark report jobs --all --anonymous --format csv --out study.csv
 """
+TOP = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How many, from when to when, and how to print."""
-    parser.add_argument(
-        "--top", type=count, default=20, metavar="N", help="how many (default: 20)"
-    )
+    parser.add_argument("--top", type=count, metavar="N", help=f"how many (default: {TOP})")
     parser.add_argument("--all", action="store_true", help="all of them; not for people")
     parser.add_argument("--steps", action="store_true", help="with --all: steps' rows too")
     parser.add_argument(
@@ -39,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--since", metavar="DAY", help="jobs that began on this day or later")
     parser.add_argument("--until", metavar="DAY", help="jobs that began on this day or earlier")
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
 
 
 def count(text: str) -> int:
@@ -53,23 +56,28 @@ def run(options: argparse.Namespace) -> int:
     """Prints the greatest jobs, or writes all of them batch by batch."""
     from joulemark import config, layout, progress, store
     from joulemark.accounting import anonymous, joblist, usage
-    from joulemark.store.sums import COLUMNS, Chosen, all_rows, top_jobs
+    from joulemark.store.sums import Chosen, all_rows, top_jobs
 
     days = usage.days(options.since, options.until)
     if options.all and options.format not in output.FORMATS:
         raise UsageError(f"--all: it is for the formats {', '.join(output.FORMATS)}")
-    if options.anonymous and not options.all:
-        raise UsageError("--anonymous: goes with --all")
+    for name in ("steps", "anonymous"):
+        if getattr(options, name) and not options.all:
+            raise UsageError(f"--{name}: goes with --all")
+    if options.top and options.all:
+        raise UsageError("--top: goes without --all")
     with store.reading(config.load().store) as session:
         chosen = Chosen(*days, usage.chosen_clusters(session, options.clusters))
         if options.all:
-            batches, columns = all_rows(session, chosen, options.steps), COLUMNS
+            batches = map(joblist.as_records, all_rows(session, chosen, options.steps))
+            columns = joblist.columns()
             if options.anonymous:
                 batches, columns = anonymous.anonymous(batches), anonymous.columns(columns)
             if options.out or not sys.stdout.isatty():  # else the records themselves show it
                 batches = progress.counted(batches, "records written", of=len)
             output.write(batches, options.format, options.out, columns)
             return 0
-        rows = top_jobs(session, options.top, chosen)
-    layout.show(options, rows, [joblist.as_text(rows)], joblist.notes(rows), COLUMNS)
+        rows = top_jobs(session, options.top or TOP, chosen)
+    records, tables = joblist.as_records(rows), (joblist.as_text(one) for one in [rows])
+    layout.show(options, records, tables, joblist.notes(rows), joblist.columns())
     return 0

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--since", metavar="DAY", help="jobs that ended on this day or later")
     parser.add_argument("--until", metavar="DAY", help="jobs that ended on this day or earlier")
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

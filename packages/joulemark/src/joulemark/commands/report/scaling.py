@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GIGA",
         help="peak of one rank, over nodes too, or of one thread in GF/s or GB/s",
     )
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
     sources.add_figures(parser, "--plot", help="draw it in this folder too")
 
 

@@ -37,7 +37,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, and how to print them."""
     sources.add_arguments(parser)
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
     parser.add_argument(
         "--compare",
         type=_two_variants,

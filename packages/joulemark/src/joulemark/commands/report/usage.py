@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--since", metavar="DAY", help="what was used on this day and later")
     parser.add_argument("--until", metavar="DAY", help="what was used on this day and earlier")
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
     parser.add_argument("--plot", metavar="FILE", help="bars with error bars: .png, .svg, .pdf")
 
 

@@ -18,7 +18,7 @@ example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How to print."""
-    output.add_arguments(parser, output.TABLES)
+    output.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -29,6 +29,6 @@ def run(options: argparse.Namespace) -> int:
 
     with store.reading(config.load().store) as session:
         found = corrections.all_of(session)
-    records, columns = correction.as_records(found), corrections.Correction._fields
-    layout.show(options, records, [correction.as_text(found)], [], columns)
+    tables = [correction.as_text(found)]
+    layout.show(options, correction.as_records(found), tables, [], correction.columns())
     return 0
