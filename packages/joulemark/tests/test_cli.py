@@ -138,6 +138,31 @@ def test_what_is_wrong_only_as_it_runs_is_exit_code_2_in_one_line(site, monkeypa
     assert said.startswith("joulemark: ") and said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        ("merge --tell x", "--tell"),
+        ("merge --nodes n1", "--nodes"),
+        ("report usage --levels 50", "--levels"),
+        ("report usage --budget --by user", "--by"),
+        ("report usage --budget --since 2026-11-01", "--since"),
+        ("report usage --budget --plot x.png", "--plot"),
+        ("report jobs --steps", "--steps"),
+        ("report jobs --all --top 5 --format csv", "--top"),
+        ("report profile 12 --overlay", "--overlay"),
+        ("report profile 12 --label one --label two", "--label two"),
+        ("report scaling triad --with LRZ --figures svg", "--figures svg"),
+        ("compare triad --with LRZ --figures svg", "--figures svg"),
+        ("doctor --wait 3", "--wait"),
+        ("hpl results out --threads 0", "--threads 0"),
+    ],
+)
+def test_no_option_is_left_out_in_silence(site, monkeypatch, words, left_out):
+    monkeypatch.chdir(site.folder)
+    Path("out").write_text("T/V N NB P Q Time Gflops\nWR11C2R4 100 10 1 1 0.1 1.0e+00\n")
+    assert site.refuses(*words.split()).startswith(f"joulemark: {left_out}")
+
+
 def test_readme_and_help_have_the_same_exit_codes():
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     in_help = re.findall(r"^ +(\d+)  ", cli.EPILOG, re.MULTILINE)

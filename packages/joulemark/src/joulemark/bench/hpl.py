@@ -118,7 +118,10 @@ def memory(text: str) -> float:
 
 
 def _count(option: str, given: int | None, variable: str) -> int:
-    count = given if given is not None else int(os.environ.get(variable) or 1)
+    return _checked(option, given if given is not None else int(os.environ.get(variable) or 1))
+
+
+def _checked(option: str, count: int) -> int:
     if count < 1:
         raise UsageError(f"{option} {count}: must be 1 or more")
     return count
@@ -227,10 +230,11 @@ def write_results(options: argparse.Namespace) -> int:
     energy = energy_of(_read(options.energy), nodes) if options.energy else None
     if energy and len(tests) > 1:
         raise UsageError(f"--energy: {options.output} has {len(tests)} tests: run HPL for each")
+    threads = _checked("--threads", options.threads)
     is_told = options.nodes is not None or os.environ.get("SLURM_JOB_NUM_NODES")
     lines = [
         # where nobody told, several ranks may be anywhere
-        cooked(test, options.threads, nodes if is_told or test.ranks == 1 else None, energy)
+        cooked(test, threads, nodes if is_told or test.ranks == 1 else None, energy)
         for test in tests
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)

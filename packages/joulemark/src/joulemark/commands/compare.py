@@ -6,6 +6,7 @@ import argparse
 
 from joulemark import output
 from joulemark.commands.arguments import number
+from joulemark.commands.report import sources
 
 SUMMARY = "lay this machine's benchmark results beside published prototypes"
 EPILOG = """\
@@ -30,8 +31,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, beside which prototypes, and how to print them."""
-    from joulemark.commands.report import sources
-
     sources.add_arguments(parser)
     parser.set_defaults(prototypes=None)
     parser.add_argument("--peak", type=giga, metavar="GIGA", help="this machine's peak in GF/s")
@@ -59,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from joulemark import layout
     from joulemark.bench import compare, published
 
+    sources.check_figures(options)
     groups, why = compare.families(options)
     published.say_alone(why)
     tables = [text for name, sides in groups.items() for text in compare.tables(name, sides)]

@@ -73,7 +73,7 @@ def draw_all(charts: Figures, options, out: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, chart, lines in figures:
-            path = folder / f"{name}.{options.figures}"
+            path = folder / f"{name}.{options.figures or 'png'}"
             draw(chart, lines, looks, path)
             print(path, file=sys.stdout if is_alone else sys.stderr)
     except OSError as error:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from joulemark.commands.arguments import job_id
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 
 SUMMARY = "show a job's power over time, with its regions"
 EPILOG = """\
@@ -56,10 +56,14 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.profile import text
     from joulemark.profile.rows import rows_of
 
+    jobs = [job for jobs in options.jobs for job in jobs]
     if options.out is not None:
         output.check_figure("--out", options.out)
+    elif options.overlay:
+        raise UsageError("--overlay: is of a figure: name one with --out")
+    if len(options.label or ()) > len(jobs):
+        raise UsageError(f"--label {options.label[len(jobs)]}: there is no job for it")
     site = config.load()
-    jobs = [job for jobs in options.jobs for job in jobs]
     rows = [row for number, job in enumerate(jobs) for row in rows_of(site, job, options, number)]
     if not rows:
         of = f" of --node {options.node}" if options.node else ""

@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from joulemark import layout
     from joulemark.bench import published, scaling
 
+    sources.check_figures(options)
     found, why = scaling.find(options)
     if not found:
         raise UsageError(

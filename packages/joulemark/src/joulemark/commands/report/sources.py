@@ -59,9 +59,16 @@ def add_figures(parser: argparse.ArgumentParser, folder: str, **how) -> None:
     parser.add_argument(
         "--figures",
         choices=[suffix.lstrip(".") for suffix in FIGURES],
-        default="png",
         help="the figures' kind (default: png)",
     )
+
+
+def check_figures(options: argparse.Namespace) -> None:
+    """They are drawn with --plot alone."""
+    from joulemark.errors import UsageError
+
+    if options.figures and not options.plot:
+        raise UsageError(f"--figures {options.figures}: goes with --plot")
 
 
 def _folder(text: str) -> str:

@@ -6,6 +6,7 @@ import argparse
 
 from joulemark import output
 from joulemark.commands.arguments import number
+from joulemark.errors import UsageError
 
 SUMMARY = "sum jobs' energy, carbon and cost by user, account, partition or time"
 EPILOG = """\
@@ -27,6 +28,7 @@ examples:
   joulemark report usage --budget --levels 50,80,100
   joulemark report usage --by day --since 2026-11-01 --until 2026-11-30 --plot november.png
 """
+LEVELS = [0.8, 1.0]
 KEYS = ("cluster", "user", "account", "partition", "month", "day")
 
 
@@ -35,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         type=_keys,
-        default=["user"],
         metavar="KEYS",
         help=f"one or more of {','.join(KEYS)} (default: user)",
     )
@@ -50,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--levels",
         type=_levels,
-        default=[0.8, 1.0],
         metavar="PERCENT,...",
         help="with --budget: warn on stderr where so much is used (default: 80,100)",
     )
@@ -75,6 +75,7 @@ def _levels(text: str) -> list[float]:
 
 def run(options: argparse.Namespace) -> int:
     """Prints sums over the store's jobs; draws them where a plot is asked for."""
+    _check(options)
     if options.budget:
         return _run_budget(options)
     from joulemark import config, layout, store
@@ -84,26 +85,36 @@ def run(options: argparse.Namespace) -> int:
 
     if options.plot:
         output.check_figure("--plot", options.plot)
-    period = next((name for name in ("day", "month") if name in options.by), None)
+    by = options.by or ["user"]
+    period = next((name for name in ("day", "month") if name in by), None)
     days = usage.days(options.since, options.until)
     with store.reading(config.load().store) as session:
         clusters = usage.chosen_clusters(session, options.clusters)
         found = uses(session, period, *days)
         found = [use for use in found if not clusters or use.cluster in clusters]
         zones = Zones(session)
-    groups = usage.group(found, options.by)
+    groups = usage.group(found, by)
     has_days = period or days != (None, None)
     names = {zones[one.cluster].name for one in found} if has_days else ()
     tables, notes = (
-        (usage.as_text(one, options.by) for one in [groups]),
+        (usage.as_text(one, by) for one in [groups]),
         usage.notes(groups, names),
     )
-    layout.show(options, usage.as_records(groups), tables, notes, usage.columns(options.by))
+    layout.show(options, usage.as_records(groups), tables, notes, usage.columns(by))
     if options.plot:
         from joulemark.plots import bars
 
-        bars.draw(groups, options.by, options.plot)
+        bars.draw(groups, by, options.plot)
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Nothing that was asked for is left out in silence."""
+    if options.levels and not options.budget:
+        raise UsageError("--levels: goes with --budget")
+    for name in ("by", "clusters", "since", "until", "plot"):
+        if options.budget and getattr(options, name) is not None:
+            raise UsageError(f"--{name}: is of sums, not of --budget: leave one of them away")
 
 
 def _run_budget(options: argparse.Namespace) -> int:
@@ -119,6 +130,6 @@ def _run_budget(options: argparse.Namespace) -> int:
     with store.reading(site.store) as session:
         found = budget.states(session, known, accounts.parents(site.cluster))
     layout.show(options, budget.as_records(found), [budget.as_text(found)], [budget.LEGEND])
-    for line in budget.warnings(found, options.levels, Zone(site.timezone).today()):
+    for line in budget.warnings(found, options.levels or LEVELS, Zone(site.timezone).today()):
         print(f"joulemark: {line}", file=sys.stderr)
     return 0
