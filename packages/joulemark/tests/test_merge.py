@@ -296,10 +296,11 @@ def test_a_record_that_takes_another_s_place_meanwhile_is_merged_next(site, monk
     keep = merge._keep
 
     def record_comes(*words):
+        kept = keep(*words)
         builders.write(site.folder / "sent", builders.record()).replace(
             site.records / "demo.12.n1.json"
         )
-        return keep(*words)
+        return kept
 
     with monkeypatch.context() as patch:
         patch.setattr(merge, "_keep", record_comes)
@@ -354,7 +355,10 @@ def test_corrupt_store_is_an_error_and_loses_no_record(site, content):
     assert path.exists() and site.store.read_bytes() == content
 
 
-def test_lost_store_is_rebuilt_from_merged_records(site):
+@pytest.mark.parametrize("at_once", [1, merge.FILES_AT_ONCE])
+def test_lost_store_is_rebuilt_from_merged_records(site, monkeypatch, at_once):
+    """A node's two records are read together, or one after the other."""
+    monkeypatch.setattr(merge, "FILES_AT_ONCE", at_once)
     site.leave()
     site.run("merge")
     later = builders.account("job", 7_000_000)
@@ -390,6 +394,7 @@ def test_big_merge_with_a_helper_is_as_one_without(site, monkeypatch, fault):
         site.leave(node=node)
     (site.records / "demo.12.n99.json").write_text("{")
     monkeypatch.setattr(merge, "WORTH_A_HELPER", 10 if fault != "never" else 1000)
+    monkeypatch.setattr(merge, "FILES_AT_ONCE", 2)  # ten parts and a half: some for each process
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     name = {"dies while it reads": "_read_some", "dies while it moves": "_move_merged"}.get(fault)
     if name:

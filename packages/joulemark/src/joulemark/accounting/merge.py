@@ -7,8 +7,8 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from joulemark import progress, store
@@ -33,6 +33,7 @@ STORED_EVERY_S = 1.0
 # A file this old belongs to no merge that still waits: a node that came back wrote it.
 LEFT_BEHIND_S = 60.0
 WORTH_A_HELPER = 2000  # files: fewer take less time than a second process
+FILES_AT_ONCE = 250  # read together, and stored together
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,20 +141,19 @@ def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) 
     """
     paths = _pending(config, request)
     with forking.Helper((_read_some, _move_merged), len(paths) >= WORTH_A_HELPER) as helper:
-        read = helper.halves(_read_some, paths)
-        found, rejected = _sort_out(config, read)
+        read = helper.each(_read_some, paths, FILES_AT_ONCE)
         with store.writing(config.store) as session:
-            changed = _keep(session, config, request, found)
+            kept = _keep(session, config, read)
+            changed = _note(session, config, request, kept.jobs)
             session.commit()
-            waiting = [one[:2] for one in read if one[0] in found and _waits(config, one[0])]
-            helper.start(_move_merged, waiting)
+            helper.start(_move_merged, kept.waiting)
             session.begin()
-            at_hand = {one.digest: one.record for one in found.values()}
             zones.set_zone(session, config.cluster, config.timezone)
-            update = _Update(session, charges.Charges(config), request, at_hand, config.cluster)
+            charge = charges.Charges(config)
+            update = _Update(session, charge, request, kept.records, config.cluster)
             tell(update.jobs(changed))
         helper.result()
-    return rejected
+    return kept.rejected
 
 
 def _waits(config: Config, path: str) -> bool:
@@ -197,35 +197,21 @@ def _left_behind(entry: os.DirEntry) -> bool:
         return False
 
 
-def _sort_out(config: Config, read: list) -> tuple[dict[str, nodes.Found], int]:
-    """Of what _read_some() found: good records by path; how many bad ones went to rejected/."""
-    good: dict[str, nodes.Found] = {}
-    rejected = 0
-    for path, _, record, text, digest, problems in read:
-        if problems:
-            _reject(config, path, problems)
-            rejected += 1
-        else:
-            good[path] = nodes.Found.of(text, record, digest)
-    return good, rejected
-
-
-def _read_some(paths: list[str]) -> list[tuple[str, Stamp, dict | None, str, str, list[str]]]:
-    """(path, stamp, record, text, digest, problems) of each file that is still there."""
+def _read_some(paths: list[str]) -> list[tuple]:
+    """(path, problems, stamp, record, text, digest) of each file that is still there."""
     found = []
     for path in paths:
         try:
-            before = stamp(os.lstat(path))
-            text, record = noderecord.read(path)
+            before, text, record = noderecord.read(path)
         except FileNotFoundError:
             continue  # another merge was faster
         except OSError as error:
             print(f"joulemark: {path}: {error.strerror}: left to the next merge", file=sys.stderr)
         except noderecord.RecordError as error:
-            found.append((path, before, None, "", "", error.problems))
+            found.append((path, error.problems))
         else:
             jobrecord.drop_details(record)
-            found.append((path, before, record, text, nodes.digest_of(text), []))
+            found.append((path, [], before, record, text, nodes.digest_of(text)))
     return found
 
 
@@ -276,13 +262,50 @@ def _move(path: str, folder: str | Path) -> str:
     return target
 
 
-def _keep(
-    session: store.Session, config: Config, request: Request, found: dict[str, nodes.Found]
+@dataclass
+class _Kept:
+    """What came of the files that were read."""
+
+    jobs: set[tuple[str, int]] = field(default_factory=set)
+    records: dict[str, dict] = field(default_factory=dict)  # by digest
+    waiting: list[tuple[str, Stamp]] = field(default_factory=list)  # not in merged/ already
+    rejected: int = 0
+
+
+def _keep(session: store.Session, config: Config, batches: Iterable[list]) -> _Kept:
+    """Stores the good records of what _read_some() reads, while it reads on."""
+    kept, keeper, ends_ns = _Kept(), nodes.Keeper(session), retention.ends(session)
+    for batch in batches:
+        found = []
+        for path, problems, *read in batch:
+            if problems:
+                _reject(config, path, problems)
+                kept.rejected += 1
+                continue
+            before, record, text, digest = read
+            if _waits(config, path):
+                kept.waiting.append((path, before))
+            one = nodes.Found.of(text, record, digest)
+            if _is_pruned(session, ends_ns, one):
+                print(f"joulemark: {path}: of a job that was pruned: left out", file=sys.stderr)
+            else:
+                found.append(one)
+        keeper.put(found)
+        kept.jobs.update(one.job for one in found)
+        kept.records.update((one.digest, one.record) for one in found)
+    return kept
+
+
+def _is_pruned(session: store.Session, ends_ns: dict[str, int], one: nodes.Found) -> bool:
+    """Its job's energy is in the sums that were kept."""
+    is_old = 0 < one.end_ns < ends_ns.get(one.job[0], 0)
+    return is_old and not retention.is_known(session, *one.job)
+
+
+def _note(
+    session: store.Session, config: Config, request: Request, changed: set[tuple[str, int]]
 ) -> set[tuple[str, int]]:
-    """Stores what nodes and Slurm said; returns the jobs whose records have to be made anew."""
-    found = _without_pruned(session, found)
-    nodes.put_nodes(session, found.values())
-    changed = {one.job for one in found.values()}
+    """Stores what Slurm said; returns the jobs whose records have to be made anew."""
     for run in request.runs:
         changed.add((config.cluster, run.job))
         if run.slurm.nodes or run.slurm.user:
@@ -290,21 +313,6 @@ def _keep(
     pending = jobs.pending_jobs(session, everything=not request.runs)
     jobs.add_pending(session, changed)
     return changed.union(pending)
-
-
-def _without_pruned(
-    session: store.Session, found: dict[str, nodes.Found]
-) -> dict[str, nodes.Found]:
-    """Without the records of jobs that were pruned: their energy is in the sums that were kept."""
-    ends_ns = retention.ends(session)
-    left = {}
-    for path, one in found.items():
-        is_old = 0 < one.end_ns < ends_ns.get(one.job[0], 0)
-        if is_old and not retention.is_known(session, *one.job):
-            print(f"joulemark: {path}: of a job that was pruned: left out", file=sys.stderr)
-        else:
-            left[path] = one
-    return left
 
 
 @dataclass

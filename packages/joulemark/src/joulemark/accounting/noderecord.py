@@ -8,6 +8,8 @@ import os
 import stat
 from operator import itemgetter
 
+from joulemark.stamp import Stamp, stamp
+
 SCHEMA = 1
 DOMAINS = ("cpu", "dram", "gpu", "rest")
 _DOMAINS, _INT = frozenset(DOMAINS), frozenset([int])
@@ -129,13 +131,15 @@ def file_name(cluster: str, job: int, node: str) -> str:
     return f"{cluster}.{job}.{node}.json"
 
 
-def read(path: str) -> tuple[str, dict]:
-    """A file and the checked record in it; RecordError names all that is wrong, key by key.
+def read(path: str) -> tuple[Stamp, str, dict]:
+    """What a file is and has, and the checked record in it; RecordError names all that is wrong,
+    key by key.
 
     OSError: it cannot be read now, which says nothing of the record.
     """
     try:
-        text = _content(path).decode()
+        found, content = _content(path)
+        text = content.decode()
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RecordError([f"{path}: not JSON: {error}: write the record again"]) from None
@@ -144,10 +148,10 @@ def read(path: str) -> tuple[str, dict]:
         problems = [f"cluster, JobIDRaw, node: they belong to a file named {name}: rename it"]
     if problems:
         raise RecordError([f"{path}: {problem}" for problem in problems])
-    return text, record
+    return stamp(found), text, record
 
 
-def _content(path: str) -> bytes:
+def _content(path: str) -> tuple[os.stat_result, bytes]:
     """Without Python's buffers: a merge reads ten thousand of these."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -158,11 +162,12 @@ def _content(path: str) -> bytes:
         what = "a link" if error.errno == errno.ELOOP else error.strerror
         raise RecordError([f"{path}: {what}: must be a plain file"]) from None
     try:
-        _check_owner(path, os.fstat(descriptor))
+        found = os.fstat(descriptor)
+        _check_owner(path, found)
         text = os.read(descriptor, ONE_READ)
         while len(text) % ONE_READ == 0 and (more := os.read(descriptor, ONE_READ)):
             text += more
-        return text
+        return found, text
     finally:
         os.close(descriptor)
 

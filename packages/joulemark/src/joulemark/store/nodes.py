@@ -116,23 +116,38 @@ def run_key_of(record: dict) -> int:
     return starts[0] if starts else UNKNOWN_RUN
 
 
-def put_nodes(session: Session, found: Iterable[Found]) -> None:
-    """Keeps the more complete of two records of a job's run on a node."""
-    best: dict[tuple, Found] = {}
-    for one in found:
-        key = (*one.job, *one.place)
-        if key not in best or one.rank > best[key].rank:
-            best[key] = one
-    for cluster, job in {one.job for one in best.values()}:
-        for node, run_key, *rank in session.rows(
-            "SELECT node, run_key, complete, end_ns, digest FROM node_run"
-            " WHERE cluster = ? AND job = ?",
-            (cluster, job),
-        ):
-            key = (cluster, job, node, run_key)
-            if key in best and best[key].rank <= tuple(rank):
-                del best[key]
-    session.upsert("node_run", COLUMNS, KEY, (one.row() for one in best.values()))
+class Keeper:
+    """Keeps node records as they come: of two of one job's run on a node the more complete."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._ranks: dict[tuple[str, int], dict[tuple, tuple]] = {}  # by job and place
+
+    def put(self, found: Iterable[Found]) -> None:
+        """Some records; what is stored of a job is asked for once."""
+        new: dict[tuple, Found] = {}
+        better: dict[tuple, Found] = {}
+        for one in found:
+            ranks, key = self._ranks_of(one.job), (*one.job, *one.place)
+            if one.place not in ranks:
+                new[key] = one
+            elif one.rank > ranks[one.place]:
+                (new if key in new else better)[key] = one
+            else:
+                continue
+            ranks[one.place] = one.rank
+        self._session.insert("node_run", COLUMNS, (one.row() for one in new.values()))
+        self._session.upsert("node_run", COLUMNS, KEY, (one.row() for one in better.values()))
+
+    def _ranks_of(self, job: tuple[str, int]) -> dict[tuple, tuple]:
+        if job not in self._ranks:
+            rows = self._session.rows(
+                "SELECT node, run_key, complete, end_ns, digest FROM node_run"
+                " WHERE cluster = ? AND job = ?",
+                job,
+            )
+            self._ranks[job] = {tuple(row[:2]): tuple(row[2:]) for row in rows}
+        return self._ranks[job]
 
 
 def node_records(
