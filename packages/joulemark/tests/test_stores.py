@@ -134,6 +134,10 @@ IN_BATCHES = {
     "mariadb": "'range', 'PRIMARY",
     "postgresql": "Index Cond: (ROW(",
 }
+WITHOUT_ROWS = {
+    "sqlite": "USING COVERING INDEX job_run_sums",
+    "mariadb": "Using where; Using index; Using filesort",
+}
 WITHOUT_BODIES = {
     "sqlite": "USING COVERING INDEX node_run_use",
     "mariadb": "'Using where; Using index'",
@@ -170,6 +174,20 @@ def test_every_record_comes_once_and_by_the_index(folder, monkeypatch):
         assert [row["Job"] for row in found] == [job for job in range(1, 300) for _ in range(2)]
         assert [row["Step"] for row in found] == ["0", "job"] * 299
         assert IN_BATCHES[session.place.kind] in plans[-1]
+
+
+# PostgreSQL knows how many jobs a day has.
+@pytest.mark.parametrize("server", WITHOUT_ROWS, indirect=True)
+def test_few_jobs_of_some_days_are_not_sought_among_all_rows(stores, folder):
+    for job in range(1, 30):
+        accounts = [builders.account(energy_uj=job, start_s=job * 86_400)]
+        builders.write(folder / "records", builders.record(job, accounts=accounts))
+    assert cli.main(["merge"]) == 0
+    with store.reading(place_of(folder)) as session, asked(session, "job_run") as plans:
+        first = builders.START_NS // 10**9 // 86_400
+        found = sums.top_jobs(session, 2, sums.Chosen(first + 1, first + 10))
+        assert [row["Job"] for row in found] == [9, 8]
+        assert WITHOUT_ROWS[session.place.kind] in plans[0]
 
 
 def test_nodes_are_summed_from_the_index_that_has_no_bodies(folder):

@@ -35,7 +35,7 @@ class MariadbSession(Session):
     # Its own sums of integers are decimal and slow; as doubles ours are exact up to 2**53, which
     # in halves of HALF_BITS are 2.6 TWh.
     addend = "0e0 + ({})"
-    by_index = " FORCE INDEX ({})"  # it would read whole rows, bodies and all
+    by_index = " FORCE INDEX ({})"  # it would read whole rows: of nodes, bodies and all
     driver_error = pymysql.Error if pymysql else ()
     advice = "Check that the server runs, and what the store's user may do"
 

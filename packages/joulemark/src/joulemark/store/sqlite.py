@@ -29,6 +29,7 @@ class SqliteSession(Session):
         "rows": "",
     }
     unindexed = "+{}"  # it would take one that has nothing to sum
+    by_index = " INDEXED BY {}"  # its planner knows nothing of days or energies
     driver_error = sqlite3.Error
     advice = "If the file is damaged, move it away and run `joulemark merge --rebuild`"
 

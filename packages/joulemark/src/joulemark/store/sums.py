@@ -370,11 +370,19 @@ COLUMNS = ("JobIDRaw", *NAMES, *WHOSE)  # of the rows of top_jobs() and all_rows
 
 
 def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
-    """The job rows with the most energy, with UserName, Account and PartitionName."""
+    """The job rows with the most energy, with UserName, Account and PartitionName.
+
+    By the index of energies a few jobs of long ago would be sought among all that used more: days
+    are in that of sums, which is read whole without a look at the rows.
+    """
     where, values = chosen.where()
+    index = session.by_index.format("job_run_sums" if where else "job_run_energy")
+    key = ", ".join(JOB_RUN_KEY)
     rows = session.rows(
-        f"{SELECT} WHERE Payer > 0 AND ConsumedEnergy_uj IS NOT NULL{where}"
-        f" ORDER BY ConsumedEnergy_uj DESC LIMIT {int(count)}",
+        f"{SELECT} JOIN (SELECT {key} FROM job_run{index}"
+        f" WHERE Payer > 0 AND ConsumedEnergy_uj IS NOT NULL{where}"
+        f" ORDER BY ConsumedEnergy_uj DESC LIMIT {int(count)}) AS top USING ({key})"
+        " ORDER BY ConsumedEnergy_uj DESC",
         values,
     )
     return _with_payers(session, map(as_dict, rows))
