@@ -248,6 +248,17 @@ def test_each_benchmark_has_a_recipe_of_its_backends_and_a_template(benchmark):
     assert any(f"\nmodule load {benchmark}\n" in text for text in templates)
 
 
+def test_slurms_that_the_plugins_are_for_are_taken_and_no_other(spack):
+    ask = "import spack.repo, spack.spec; d = spack.repo.PATH.get_pkg_class('joulemark-slurm')"
+    ask += ".dependencies_by_name(); s = next(iter(d['slurm'])).spec; "
+    ask += "print(*(spack.spec.Spec('slurm@' + v).satisfies(s) for v in '{}'.split()))"
+    for known, versions in (
+        ("True", "22-05-8-1 22-05-9-1 24-11-5-1 25-11-6-1 26-05-1-1 26-05-5-1"),
+        ("False", "21-08-8-2 26-11-0-1 27-05-0-1"),
+    ):
+        assert set(spack("python", "-c", ask.format(versions)).split()) == {known}
+
+
 def test_spack_runs_each_small_verified_case(spack):
     tested = [*BENCHMARKS, "joulemark"]
     assert f"{len(tested)} passed of {len(tested)}" in spack("test", "run", *tested)

@@ -38,7 +38,7 @@ class JoulemarkSlurm(InTreeCMakePackage):
     depends_on("c", type="build")
     depends_on("cmake@3.21:", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("slurm")
+    depends_on("slurm@22.05:26.05")
     depends_on("libyaml")
     depends_on("sqlite")
 
