@@ -26,6 +26,17 @@ BACKENDS = {
     "opencl": Backend("OpenCL's devices", ("opencl@1.2:",), default=False),
 }
 
+#: libraries of the DAG, whoever provides them, and the variables of CMake that name them
+LIBRARIES = {
+    "blas": "CBLAS",
+    "scalapack": "ScaLAPACK",
+    "fftw-api:openmp": "FFTW",
+    "fftw-api:openmp,mpi": "FFTW_MPI",
+}
+SYSTEM = ("/usr", "/usr/local")
+#: providers of fftw-api whose parts are variants; others have all in one library
+FFTWS = ("fftw", "amdfftw", "cray-fftw")
+
 #: what a benchmark's results tell of it; the hash tells the rest
 SPEC = "{name}{@version}{compiler_flags}{variants}{ target=architecture.target}"
 
@@ -47,6 +58,9 @@ def backends(*names):
     for name in names:
         for package in BACKENDS.get(name, Backend()).needs:
             depends_on(package, when=f"+{name}")
+    if "fftw" in names:
+        for fftw in FFTWS:
+            depends_on(f"{fftw}+openmp", when=f"+fftw ^[virtuals=fftw-api] {fftw}")
 
 
 def variants(*names):
@@ -60,6 +74,20 @@ def variants(*names):
             conflicts(f"+{name}", when="device=c66x", msg="a DSP has no GPU")
     if "rocm" in names:
         conflicts("+cuda", when="+rocm", msg="HIP compiles CUDA's kernels: one or the other")
+
+
+def link_options(package) -> list[str]:
+    """What CMake is told to link with: the libraries of what provides BLAS and so on here. The
+    system's own it finds, whatever their names; Spack might take another architecture's."""
+    options, headers = [], []
+    for query, name in LIBRARIES.items():
+        virtual = query.partition(":")[0]
+        if virtual in package.spec and package.spec[virtual].prefix not in SYSTEM:
+            libraries = package.spec[query].libs.libraries
+            options.append(package.define(f"{name}_LIBRARIES", libraries))
+            if virtual != "scalapack":  # it has none for C
+                headers += package.spec[virtual].headers.directories
+    return [*options, package.define("CMAKE_INCLUDE_PATH", list(dedupe(headers)))]
 
 
 class Benchmark(InTreeCMakePackage):
@@ -83,6 +111,7 @@ class Benchmark(InTreeCMakePackage):
                 args.append(self.define_from_variant(f"BENCH_{option}", name))
         if self.spec.satisfies("+mpi"):
             args.append(self.define("MPI_C_COMPILER", self.spec["mpi"].mpicc))
+        args += link_options(self)
         if self.spec.satisfies("+cuda") and not self.spec.satisfies("cuda_arch=none"):
             archs = self.spec.variants["cuda_arch"].value
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", archs))
@@ -103,7 +132,9 @@ class Benchmark(InTreeCMakePackage):
         """run and verify the smallest sizes on two ranks"""
         if not self.spec.satisfies("+mpi"):
             raise SkipTest("needs +mpi")
-        launcher = Executable(self.spec["mpi"].prefix.bin.mpiexec)
+        launcher = which(self.spec["mpi"].prefix.bin.mpiexec, "srun")
+        if launcher is None:
+            raise SkipTest("this MPI's ranks are started by srun, which is not here")
         # Open MPI refuses root, and more ranks than cores, unless told otherwise: 4, then 5
         for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM"):
             launcher.add_default_env(f"OMPI_{name}", "1")

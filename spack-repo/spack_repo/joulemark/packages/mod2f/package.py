@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from spack_repo.builtin.build_systems.cuda import CudaPackage
-from spack_repo.joulemark.build_systems.benchmark import Benchmark, backends
+from spack_repo.joulemark.build_systems.benchmark import FFTWS, Benchmark, backends
 
 from spack.package import *
 
@@ -16,4 +16,9 @@ class Mod2f(Benchmark, CudaPackage):
     backends("openmp", "fftw", "mpi", "cuda", "c66x")
 
     requires("+fftw", when="+mpi", msg="with mpi comes the variant fftw-mpi")
-    depends_on("fftw@3: +mpi", when="+mpi")
+    requires(
+        *(f"^{fftw}+mpi" for fftw in FFTWS),
+        policy="any_of",
+        when="+mpi",
+        msg="fftw-mpi needs FFTW's own interface",
+    )
