@@ -91,15 +91,19 @@ def machine(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def deploy(machine: Machine, prefix: Path) -> None:
     machine.put(prefix)
-    machine.write("/etc/slurm/joulemark.yaml", JOULEMARK_YAML)
-    machine.write("/etc/slurm/slurm.conf", SLURM_CONF.format(prefix=prefix, cpus=CPUS))
-    machine.write("/etc/slurm/cgroup.conf", CGROUP_CONF)
-    machine.write("/etc/systemd/system/slurmd.service.d/after.conf", SLURMD_AFTER_SLURMCTLD)
-    spank = f"optional {prefix}/lib/slurm/spank_joulemark.so\n"
-    machine.write("/etc/slurm/plugstack.conf", spank)
+    write_configuration(machine, prefix)
     machine.run(
         "install -d -o slurm -g slurm /srv/records && "
         f"cp {prefix}/share/joulemark/joulemarkd.service /etc/systemd/system/ && "
         f"ln -s {prefix}/bin/joulemarkctl /usr/local/bin/ && "
         "systemctl daemon-reload && systemctl --quiet enable joulemarkd munge slurmctld slurmd"
     )
+
+
+def write_configuration(machine: Machine, prefix: Path) -> None:
+    machine.write("/etc/slurm/joulemark.yaml", JOULEMARK_YAML)
+    machine.write("/etc/slurm/slurm.conf", SLURM_CONF.format(prefix=prefix, cpus=CPUS))
+    machine.write("/etc/slurm/cgroup.conf", CGROUP_CONF)
+    machine.write("/etc/systemd/system/slurmd.service.d/after.conf", SLURMD_AFTER_SLURMCTLD)
+    spank = f"optional {prefix}/lib/slurm/spank_joulemark.so\n"
+    machine.write("/etc/slurm/plugstack.conf", spank)
