@@ -28,6 +28,7 @@ const char *_Atomic joulemark_open_request;
 
 static struct {
     mode mode;
+    bool mode_given;
     double profile_hz; /* 0: as often as the daemon samples */
     jm_client client;
     bool opened;
@@ -49,25 +50,30 @@ static bool take_hz(const char *text) {
     return true;
 }
 
-static int take_mode(int value, const char *text, int remote) {
+/* 0: taken, or wrong on the node, where nobody reads an error any more. */
+static int take(const char *name, const char *text, bool remote) {
     static const char *const NAMES[] = {"off", "summary", "profile"};
-    (void)value;
-    size_t length = text ? strcspn(text, ",") : 0;
+    size_t length = strcspn(text, ",");
     for (int i = 0; i < 3 && length > 0; i++) {
         if (strncmp(text, NAMES[i], length) != 0 || NAMES[i][length])
             continue;
         if (i == MODE_PROFILE ? !take_hz(text + length) : text[length] != '\0')
             break;
         state.mode = (mode)i;
+        state.mode_given = true;
         return 0;
     }
     if (remote)
         return 0;
-    slurm_error(
-        "--energy=%s: not one of off, summary, profile, or profile,HZ with 0.001 to 1000 samples "
-        "a second",
-        text ? text : "");
+    slurm_error("%s=%s: not one of off, summary, profile, or profile,HZ with 0.001 to 1000 samples "
+                "a second",
+                name, text);
     return -1;
+}
+
+static int take_option(int value, const char *text, int remote) {
+    (void)value;
+    return take("--energy", text ? text : "", remote != 0);
 }
 
 static struct spank_option ENERGY_OPTION = {
@@ -75,13 +81,28 @@ static struct spank_option ENERGY_OPTION = {
     .arginfo = "off|summary|profile[,HZ]",
     .usage =
         "what to tell about the job's energy: nothing (default; it is accounted all the same), "
-        "a summary at the end of its output, or that and its power over time, HZ times a second",
+        "a summary at the end of its output, or that and its power over time, HZ times a second; "
+        "$JOULEMARK_ENERGY says it where this option does not",
     .has_arg = 1,
-    .cb = take_mode,
+    .cb = take_option,
 };
 
 static bool is_remote(spank_t spank) {
     return spank_remote(spank) == 1;
+}
+
+/* For scripts of many sites: where this plugin is not, Slurm refuses the option. */
+static int take_environment(spank_t spank) {
+    static const char NAME[] = "JOULEMARK_ENERGY";
+    char text[32] = "";
+    bool remote = is_remote(spank);
+    if (state.mode_given)
+        return 0;
+    if (remote)
+        spank_getenv(spank, NAME, text, sizeof text);
+    else if (getenv(NAME))
+        jm_format(text, sizeof text, "%s", getenv(NAME));
+    return text[0] ? take(NAME, text, remote) : 0;
 }
 
 static void step_name(uint32_t step, char *name, size_t size) {
@@ -190,6 +211,8 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
     (void)argc, (void)argv;
     const char *node = getenv("SLURMD_NODENAME");
     jm_message why;
+    if (take_environment(spank) != 0)
+        return ESPANK_ERROR;
     if (!is_remote(spank))
         return ESPANK_SUCCESS;
     spank_get_item(spank, S_JOB_ID, &state.job);

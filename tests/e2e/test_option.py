@@ -86,6 +86,16 @@ def test_off_prints_nothing_and_is_accounted_all_the_same(
     assert done.sacct_j() > 50
 
 
+def test_the_environment_says_it_where_the_option_does_not(steady: Cluster) -> None:
+    env = {"JOULEMARK_ENERGY": "summary"}
+    job = steady.sbatch("--exclusive", "--wrap", "srun sleep 0.5", env=env)
+    the_summary(outcome(steady, job))
+    words = ["srun", "--exclusive", "--energy=off", "echo", "quiet"]
+    assert steady.run(words, env=env) == "quiet\n"
+    said = steady.run(["sh", "-c", "srun true 2>&1"], env={"JOULEMARK_ENERGY": "all"}, check=False)
+    assert "JOULEMARK_ENERGY=all: not one of off, summary" in said
+
+
 @pytest.mark.parametrize("command", ["srun", "sbatch", "salloc"])
 def test_a_wrong_value_is_refused_at_submission(steady: Cluster, command: str) -> None:
     work = ["--wrap", "true"] if command == "sbatch" else ["true"]
