@@ -28,7 +28,7 @@ def runs(steady: Cluster) -> dict[str, Outcome]:
     jobs = {
         name: steady.sbatch(
             CHECKOUT / "job-templates" / f"{name}.sbatch",
-            env={**knobs, "JOULEMARK_RESULTS": str(results)},
+            env={**knobs, "JOULEMARK_RESULTS": str(results), "JOULEMARK_ENERGY": "summary"},
         )
         for name, knobs in TINY.items()
     }

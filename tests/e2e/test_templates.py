@@ -1,4 +1,5 @@
-"""Every job template as a user submits it, on a small case: verified results with their energy."""
+"""Every job template as a user submits it, on nodes of two sockets whose cores have two threads:
+verified results with their energy."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -6,19 +7,23 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT, Cluster
+from tests.cluster import CHECKOUT, Build, Cluster, state_folder
 from tests.e2e.jobs import cooked
 from tests.e2e.outcome import ended_well
 
 TEMPLATES = sorted(path.stem for path in CHECKOUT.glob("job-templates/*.sbatch"))
+#: more than the machine has, which Slurm believes
+TOPOLOGY, CORES = "CPUs=8 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2", 4
 #: a small case, where the knobs that most templates have are not enough
 SMALL = {"JM_MIN_SECONDS": "0.1", "JM_MAX_SECONDS": "20"}
 KNOBS = {
     "dhrystone": {"JM_SIZES": "10000"},
-    "hpl": {"JM_N": "500", "JM_NB": "64", "JM_HPL": "hpcc"},
+    "hpl": {"JM_N": "500", "JM_NB": "64", "JM_HPL": "hpcc", "JM_THREADS": "4"},
     "hydro": {"JM_SIZES": "60"},
     "jm-linpack": {"JM_SIZES": "200"},
     "mod2am": {"JM_SIZES": "40"},
@@ -31,28 +36,50 @@ KNOBS = {
     "triad": {"JM_SIZES": "4096"},
 }
 OPTIONS = {"scaling": ["--nodes=2"]}
+#: ranks and their threads, of the result that has the most of them
+WORKERS = {"dhrystone": 1, "scaling": 2}
+AS_ROOT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": str(int(os.geteuid() == 0)),
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": str(int(os.geteuid() == 0)),
+}
+
+
+@pytest.fixture(scope="module")
+def sockets(steady: Cluster) -> Iterator[Cluster]:
+    topology = dict.fromkeys(steady.nodes, TOPOLOGY)
+    with steady.changed(topology=topology, daemon={"cpus": 8}) as changed:
+        yield changed
+
+
+def template(name: str) -> Path:
+    return CHECKOUT / "job-templates" / f"{name}.sbatch"
+
+
+def results_folder(cluster: Cluster, name: str) -> Path:
+    folder = cluster.state / "templates" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def knobs(name: str, results: Path) -> dict[str, str]:
+    """The environment of a small case that leaves its results there."""
+    return {**SMALL, **KNOBS[name], **AS_ROOT, "JOULEMARK_RESULTS": str(results)}
+
+
+def most_workers(lines: list[dict]) -> int:
+    return max(line["ranks"] * line["threads"] for line in lines)
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_runs(steady: Cluster, name: str) -> None:
-    results = steady.state / "templates" / name
-    shutil.rmtree(results, ignore_errors=True)
-    results.mkdir(parents=True)
-    job = steady.sbatch(
-        *OPTIONS.get(name, []),
-        CHECKOUT / "job-templates" / f"{name}.sbatch",
-        env={
-            **SMALL,
-            **KNOBS.get(name, {}),
-            "JOULEMARK_RESULTS": str(results),
-            "OMPI_ALLOW_RUN_AS_ROOT": str(int(os.geteuid() == 0)),
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": str(int(os.geteuid() == 0)),
-        },
-    )
-    done = ended_well(steady, job, timeout_s=300)
+def test_a_template_runs(sockets: Cluster, name: str) -> None:
+    results = results_folder(sockets, name)
+    job = sockets.sbatch(*OPTIONS.get(name, []), template(name), env=knobs(name, results))
+    done = ended_well(sockets, job, timeout_s=300)
     lines = cooked(results)
     assert lines, list(results.iterdir())
-    release = steady.run(["sinfo", "-V"]).split()[1]
+    assert most_workers(lines) == WORKERS.get(name, CORES)
+    release = sockets.run(["sinfo", "-V"]).split()[1]
     for line in lines:
         assert line["verified"] and line["job"] == str(job), line
         assert line["energy_j"] > 0 and line["estimated"] is False
@@ -60,3 +87,66 @@ def test_a_template_runs(steady: Cluster, name: str) -> None:
         assert manifest["slurm"] == release and line["node"] in ("n1", "n2"), line
         assert manifest["instruments"] == "replay/node", manifest  # the tests' trace of power
     assert done.sacct_j() > 0
+
+
+@pytest.mark.parametrize(
+    "options, cores",
+    [
+        ("--hint=nomultithread", CORES),
+        ("--oversubscribe -n1 -c3", 2),  # CPUs: of two cores
+        ("--oversubscribe -n1 -c3 --hint=nomultithread", 3),  # cores
+    ],
+)
+def test_threads_are_as_many_as_the_jobs_cores(sockets: Cluster, options: str, cores: int) -> None:
+    results = results_folder(sockets, "cores")
+    job = sockets.sbatch(*options.split(), template("triad"), env=knobs("triad", results))
+    ended_well(sockets, job)
+    assert most_workers(cooked(results)) == cores
+
+
+def test_each_job_of_an_array_has_its_setting_and_repeats_it(sockets: Cluster) -> None:
+    results = results_folder(sockets, "array")
+    setting = {"JM_ARRAY": "JM_THREADS=1 JM_THREADS=3", "JM_REPEAT": "2"}
+    env = {**knobs("triad", results), **setting, "JM_KERNELS": "aligned"}
+    array = sockets.sbatch("--array=0-1", template("triad"), env=env)
+    for task in (0, 1):
+        assert sockets.wait_job(f"{array}_{task}")["State"] == "COMPLETED"
+    assert sorted(line["threads"] for line in cooked(results)) == [1, 1, 3, 3]
+    assert len(list(results.glob("*.raw.txt"))) == 4
+
+
+def test_a_heterogeneous_job_runs_on_each_component_and_ranks_on_all(sockets: Cluster) -> None:
+    results = results_folder(sockets, "heterogeneous")
+    components = ["-w", "n1", "-n1", ":", "-w", "n2", "-n1", "--exclusive"]
+    env = {**knobs("hydro", results), "JM_VARIANTS": "omp mpi"}
+    job = sockets.sbatch(*components, template("hydro"), env=env)
+    assert sockets.wait_job(job)["State"] == "COMPLETED", sockets.job_output(job)
+    ran = [(line["node"], line["nodes"], line["threads"]) for line in cooked(results)]
+    assert ran == [("n1", 1, CORES), ("n2", 1, CORES), ("n1", 2, 1)]
+
+
+def test_threads_and_ranks_stay_on_cores_where_slurm_binds_tasks(steady: Cluster) -> None:
+    affinity = {"TaskPlugin": "task/affinity"}
+    with steady.changed(slurm_conf=affinity, topology={}, daemon={}) as cluster:
+        for name, variants in (("stream", {}), ("hydro", {"JM_VARIANTS": "mpi"})):
+            results = results_folder(cluster, f"bound-{name}")
+            job = cluster.sbatch(template(name), env={**knobs(name, results), **variants})
+            ended_well(cluster, job)
+            lines = cooked(results)
+            assert {line["manifest"]["pinning"] for line in lines} == {"core"}
+            assert most_workers(lines) == cluster.options.cpus
+            assert "float" not in cluster.job_output(job)
+
+
+def test_a_template_runs_where_slurm_has_no_plugin_of_ours(build: Build) -> None:
+    plain = Cluster(state_folder() / "test-no-plugin", nodes=1)
+    try:
+        plain.remove()
+        plain.up()
+        results = results_folder(plain, "stream")
+        modules = {"JOULEMARK_MODULES": str(build.modules), "JOULEMARK_ENERGY": "summary"}
+        job = plain.sbatch(template("stream"), env={**knobs("stream", results), **modules})
+        assert plain.wait_job(job)["State"] == "COMPLETED", plain.job_output(job)
+        assert all(line["verified"] and not line["energy_j"] for line in cooked(results))
+    finally:
+        plain.remove()

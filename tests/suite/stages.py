@@ -97,7 +97,7 @@ def lint() -> list[Stage]:
 
     return [
         stage("clang-format", clang_format, "--dry-run", "-Werror", *tracked(*C_FILES)),
-        stage("shellcheck", "shellcheck", *scripts("sh")),
+        stage("shellcheck", "shellcheck", *scripts("sh"), *tracked("job-templates/*.sh")),
         stage("ruff check", ruff, "check", *python),
         stage("ruff format", ruff, "format", "--check", *python),
     ]
@@ -231,6 +231,6 @@ def scripts(interpreter: str) -> list[str]:
     def fits(name: str) -> bool:
         with (CHECKOUT / name).open("rb") as file:
             first = file.readline(100).decode(errors="replace").strip()
-        return first.startswith("#!") and first.endswith(interpreter)
+        return first.startswith("#!") and first.removesuffix(" -l").endswith(interpreter)
 
-    return [name for name in tracked() if "templates/" not in name and fits(name)]
+    return [name for name in tracked() if "/templates/" not in name and fits(name)]

@@ -2,16 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
 import math
-import os
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
 from joulemark.plots import model
-
-TEMPLATE = Path(__file__).parents[3] / "job-templates" / "scaling.sbatch"
 
 
 def records(site, *arguments):
@@ -305,58 +300,3 @@ def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
     site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
     of_energy = [model.HOLLOW in texts for texts in texts_on_figures]
     assert of_energy == [False, False, True, True]  # energy and power
-
-
-# -- the template, with a `srun` that only says what it was asked for -----------------------------
-
-SRUN = '#!/bin/bash\nprintf "%s " "$@" >>"$SRUN_LOG"; echo >>"$SRUN_LOG"\n'
-
-
-@pytest.fixture
-def template(tmp_path):
-    """Runs scaling.sbatch as a job of 6 nodes of 4 CPUs; returns the calls of srun as options."""
-    if not TEMPLATE.exists():
-        pytest.skip(f"no {TEMPLATE.name} beside this package")
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "srun").write_text(SRUN)
-    (folder / "srun").chmod(0o755)
-    log = tmp_path / "srun.log"
-    job = {"SLURM_JOB_NUM_NODES": "6", "SLURM_CPUS_ON_NODE": "4", "SLURM_JOB_ID": "7"}
-    job |= {"SLURM_SUBMIT_DIR": str(tmp_path), "SRUN_LOG": str(log)}
-    path = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
-    script = f"module() {{ :; }}\nexport -f module\nexec bash {TEMPLATE}"
-
-    def run(**knobs):
-        words = ["bash", "-c", script]
-        subprocess.run(words, check=True, timeout=30, env={**path, **job, **knobs})
-        return [call.split() for call in log.read_text().splitlines()]
-
-    return run
-
-
-def values(calls, name):
-    """What each call gives as `NAME VALUE` or `NAME=VALUE`."""
-    return [re.search(rf" {name}[ =](\S+)", " " + " ".join(call))[1] for call in calls]
-
-
-def test_template_runs_a_strong_and_a_weak_series(template):
-    calls = template(JM_BENCHMARK="hydro", JM_SIZE="1000")
-    assert values(calls, "--nodes") == ["1", "2", "4", "6"] * 2
-    assert values(calls, "--ntasks") == ["4", "8", "16", "24"] * 2
-    assert values(calls, "--sizes") == ["1000"] * 4 + ["1000", "1414", "2000", "2449"]
-    assert {Path(name).name for name in values(calls, "--cooked")} == {
-        "hydro.strong.7.cooked.jsonl",
-        "hydro.weak.7.cooked.jsonl",
-    }
-    assert set(values(calls, "--variant")) == {"mpi"}
-    assert set(values(calls, "--mpi")) == {"pmix"}
-
-
-def test_template_s_knobs(template):
-    knobs = {"JM_KINDS": "weak", "JM_NODES": "1 4", "JM_RANKS_PER_NODE": "1", "JM_THREADS": "4"}
-    calls = template(JM_BENCHMARK="mod2f", JM_MPI="pmi2", JM_SRUN="--exact", **knobs)
-    assert values(calls, "--sizes") == ["16777216", "67108864"]
-    assert values(calls, "--ntasks") == ["1", "4"]
-    assert values(calls, "--cpus-per-task") == ["4", "4"]
-    assert all("--mpi=pmi2" in call and "--exact" in call for call in calls)

@@ -1,0 +1,210 @@
+# Job templates, with a `srun` that only says what it was asked for, and a `scontrol` of any site.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TEMPLATES = Path(__file__).parents[3] / "job-templates"
+pytestmark = pytest.mark.skipif(not TEMPLATES.exists(), reason="no templates beside this package")
+
+SRUN = '#!/bin/bash\nprintf "%s " "$@" >>"$SRUN_LOG"; echo >>"$SRUN_LOG"\n'
+SCONTROL = """\
+#!/bin/bash
+case $* in
+    *"show job 7") cat "${0%/*}/job" ;;
+    "show config") printf '%s\\n' "TaskPlugin = $TASK_PLUGIN" "MpiDefault = $MPI_DEFAULT" ;;
+    "show hostnames "*) echo n1 ;;
+    "show node n1") echo "NodeName=n1 CoresPerSocket=$CORES_PER_SOCKET"
+        echo "   CPUAlloc=0 CPUTot=$CPUS CPULoad=1"
+        echo "   ThreadsPerCore=$THREADS_PER_CORE TmpDisk=0 Sockets=2" ;;
+    *) echo "scontrol $*: who asks?" >&2; exit 1 ;;
+esac
+"""
+COMPONENT = """\
+JobId={job} {offset}JobName=x
+   NodeList={nodes}
+   Nodes={nodes} CPU_IDs={cpus} Mem={mib} GRES=
+   Command={command}
+
+"""
+#: two sockets of two cores, a thread each
+NODE = {"CPUS": "4", "CORES_PER_SOCKET": "2", "THREADS_PER_CORE": "1"}
+SITE = {"TASK_PLUGIN": "task/none", "MPI_DEFAULT": "none", **NODE}
+SMT = {"CPUS": "8", "THREADS_PER_CORE": "2"}
+
+
+@pytest.fixture
+def template(tmp_path):
+    """Runs a template as a job of 6 such nodes; returns the calls of srun as options."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    log = tmp_path / "srun.log"
+    job = {"SLURM_JOB_NUM_NODES": "6", "SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path)}
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    env = {**SITE, **job, "SLURMD_NODENAME": "n1", "PATH": path, "SRUN_LOG": str(log)}
+    copy = tmp_path / "slurm_script"
+    script = f"module() {{ :; }}\nexport -f module\nexec bash {copy}"
+
+    def run(name="scaling", components=("0-3",), mib=0, status=0, **knobs):
+        command = TEMPLATES / f"{name}.sbatch"
+        copy.write_text(command.read_text())
+        records = []
+        for offset, cpus in enumerate(components):
+            of_het = f"HetJobId=7 HetJobOffset={offset} " if len(components) > 1 else ""
+            known = {"job": 7 + offset, "offset": of_het, "cpus": cpus, "mib": mib}
+            records.append(COMPONENT.format(nodes="n[1-6]", command=command, **known))
+        (folder / "job").write_text("".join(records))
+        if len(components) > 1:
+            knobs["SLURM_HET_SIZE"] = str(len(components))
+        words = ["bash", "-c", script]
+        done = subprocess.run(
+            words, env={**env, **knobs}, timeout=30, capture_output=True, text=True
+        )
+        assert done.returncode == status, done.stderr
+        return [call.split() for call in log.read_text().splitlines()] if status == 0 else done
+
+    return run
+
+
+def values(calls, name):
+    """What each call gives as `NAME VALUE` or `NAME=VALUE`."""
+    return [re.search(rf" {name}[ =](\S+)", " " + " ".join(call))[1] for call in calls]
+
+
+def test_scaling_runs_a_strong_and_a_weak_series(template):
+    calls = template(JM_BENCHMARK="hydro", JM_SIZE="1000")
+    assert values(calls, "--nodes") == ["1", "2", "4", "6"] * 2
+    assert values(calls, "--ntasks") == ["4", "8", "16", "24"] * 2
+    assert values(calls, "--sizes") == ["1000"] * 4 + ["1000", "1414", "2000", "2449"]
+    assert {Path(name).name for name in values(calls, "--cooked")} == {
+        "hydro.strong.7.cooked.jsonl",
+        "hydro.weak.7.cooked.jsonl",
+    }
+    assert set(values(calls, "--variant")) == {"mpi"}
+    assert set(values(calls, "--mpi")) == {"pmix"}
+
+
+def test_knobs_of_scaling(template):
+    knobs = {"JM_KINDS": "weak", "JM_NODES": "1 4", "JM_RANKS_PER_NODE": "1", "JM_THREADS": "4"}
+    calls = template(JM_BENCHMARK="mod2f", JM_MPI="pmi2", JM_SRUN="--exact", **knobs)
+    assert values(calls, "--sizes") == ["16777216", "67108864"]
+    assert values(calls, "--ntasks") == ["1", "4"]
+    assert values(calls, "--cpus-per-task") == ["4", "4"]
+    assert all("--mpi=pmi2" in call and "--exact" in call for call in calls)
+
+
+@pytest.mark.parametrize(
+    "cpus, site, threads",
+    [
+        ("0-3", {}, "4"),
+        ("0-7", SMT, "4"),  # eight threads
+        ("0-1,4-5", SMT, "2"),  # a part of the node: a core of each socket
+        ("2", SMT, "1"),  # a thread of one core
+        ("0-127", {"CPUS": "256", "CORES_PER_SOCKET": "64", "THREADS_PER_CORE": "2"}, "64"),
+        # a node whose second threads are kept from Slurm
+        ("0-3", {"CPUS": "4", "THREADS_PER_CORE": "2"}, "4"),
+    ],
+)
+def test_threads_are_as_many_as_cores(template, cpus, site, threads):
+    (call,) = template("triad", components=[cpus], **site)
+    assert values([call], "--cpus-per-task") == values([call], "--threads") == [threads]
+    has_smt = site.get("THREADS_PER_CORE") == "2"
+    assert ("--threads-per-core=1" in call) == has_smt
+
+
+def test_tasks_are_bound_where_slurm_binds(template):
+    (call,) = template("triad")
+    assert not any(word.startswith("--cpu-bind") for word in call)
+    *_, call = template("triad", TASK_PLUGIN="task/affinity,task/cgroup")
+    assert "--cpu-bind=cores" in call
+
+
+def test_ranks_are_started_as_the_site_does(template):
+    *_, call = template("hydro", JM_VARIANTS="serial mpi", MPI_DEFAULT="cray_shasta")
+    assert "--mpi=cray_shasta" in call and values([call], "--nodes") == ["6"]
+
+
+@pytest.mark.parametrize(
+    "given, ranks, threads",
+    [
+        ({}, "24", "1"),
+        ({"JM_THREADS": "2"}, "12", "2"),
+        ({"SLURM_NTASKS": "12"}, "12", "2"),  # sbatch --ntasks-per-node=2
+        ({"SLURM_NTASKS": "9"}, "9", "2"),
+        ({"JM_RANKS_PER_NODE": "1", "SLURM_NTASKS": "12"}, "6", "4"),
+    ],
+)
+def test_ranks_fill_the_cores(template, given, ranks, threads):
+    (call,) = template("qcd", components=["0-7"], JM_VARIANTS="mpi", **SMT, **given)
+    assert values([call], "--ntasks") == [ranks]
+    assert values([call], "--cpus-per-task") == values([call], "--threads") == [threads]
+
+
+def test_ranks_on_gpus_are_as_many(template):
+    gpus = {"SLURM_GPUS_ON_NODE": "2", "JM_GPU_BIND": "closest"}
+    calls = template("stream", JM_VARIANT="cuda cuda-direct", JM_GPUS_PER_TASK="1", **gpus)
+    alone, ranks = calls
+    assert values(calls, "--ntasks") == ["1", "12"]
+    assert "--gpus-per-task=1" in ranks and "--gpu-bind=closest" in ranks
+    assert "--gpus-per-task=1" not in alone
+
+
+def test_a_heterogeneous_job_runs_on_each_component_and_ranks_on_all(template):
+    knobs = {"JM_VARIANTS": "omp mpi", "JM_SIZES": "60"}
+    first, second, both = template("hydro", components=["0-3", "0-1"], **knobs)
+    assert values([first, second, both], "--het-group") == ["0", "1", "0-1"]
+    assert values([first, second], "--threads") == ["4", "2"]
+    assert not any(word.startswith(("--nodes", "--ntasks")) for word in both)
+
+
+def test_all_steps_are_repeated(template):
+    calls = template("mod2am", JM_REPEAT="2")
+    assert values(calls, "--variant") == ["plain", "blas"] * 2
+    assert len(set(values(calls, "--cooked"))) == 1 and len(set(values(calls, "--raw"))) == 4
+
+
+def test_each_job_of_an_array_has_a_setting_of_its_own(template):
+    settings = "JM_SIZES=100,200 JM_SIZES=400"
+    (call,) = template("mod2f", JM_VARIANTS="omp", JM_ARRAY=settings, SLURM_ARRAY_TASK_ID="1")
+    assert values([call], "--sizes") == ["400"]
+    done = template("mod2f", status=2, JM_ARRAY=settings, SLURM_ARRAY_TASK_ID="2")
+    assert f"JM_ARRAY='{settings}'" in done.stderr and "--array=0-1" in done.stderr
+    assert "(no array)" in template("mod2f", status=2, JM_ARRAY=settings).stderr
+
+
+def test_vectors_outgrow_the_caches(template):
+    """By what Linux tells here of the last caches of the processors that the test may use."""
+    calls = [*template("stream"), *template("triad")[1:]]
+    caches = {}
+    for cpu in os.sched_getaffinity(0):
+        *_, last = sorted(Path(f"/sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"))
+        size_b = 1024 * int((last / "size").read_text().strip().removesuffix("K"))
+        caches[(last / "shared_cpu_list").read_text()] = size_b
+    free_b = 1024 * int(re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())[1])
+    for call, vectors, first in zip(calls, (3, 4), (1024, 256)):
+        sizes = [int(word) for word in values([call], "--sizes")[0].split(",")]
+        longest = min(sum(caches.values()) / 2, free_b / 2 / vectors / 8)
+        assert sizes[0] == first and sizes[-1] == pytest.approx(longest, rel=0.1)
+        assert sorted(set(sizes)) == sizes
+    *_, call = template("stream", mib=48)
+    assert values([call], "--sizes")[0].endswith(f",262144,{2**20}")
+
+
+def test_a_step_that_fails_fails_the_job(template, tmp_path):
+    (tmp_path / "bin/srun").write_text("#!/bin/sh\ncase $* in *plain*) exit 3; esac\n")
+    template("mod2am", status=3)
+
+
+def test_installed_templates_can_be_copied(tmp_path):
+    subprocess.run([TEMPLATES / "install", "templates"], check=True, cwd=tmp_path)
+    installed = sorted((tmp_path / "templates").glob("*.sbatch"))
+    assert [p.name for p in installed] == sorted(p.name for p in TEMPLATES.glob("*.sbatch"))
+    for path in installed:
+        assert f"\nsource '{tmp_path}/templates/joulemark-job.sh'\n" in path.read_text()
+    assert (tmp_path / "templates/joulemark-job.sh").exists()
