@@ -19,7 +19,9 @@ MODULES = {
     **{name: name for name in BENCHMARKS},
     "joulemark-slurm": "slurm-plugins",
     "joulemark": "slurm-plugins",
+    "joulemark-templates": "slurm-plugins",
 }
+TEMPLATES = "share/joulemark/templates"
 MODULE = """\
 -- {name} {version}, built by CMake; written by environments/build.
 whatis("Name: {name}")
@@ -28,6 +30,11 @@ prepend_path("PATH", "{prefix}/bin")
 """
 #: for users' programs: `from joulemark import region`
 PYTHON_MODULE = 'prepend_path("PYTHONPATH", "{sources}/src")\n'
+#: for `sbatch $JOULEMARK_TEMPLATES/stream.sbatch`
+TEMPLATES_MODULE = """\
+setenv("JOULEMARK_TEMPLATES", "{templates}")
+setenv("JOULEMARK_ENERGY", "summary")
+"""
 
 
 def build(steps: Steps, why: str) -> dict:
@@ -35,6 +42,8 @@ def build(steps: Steps, why: str) -> dict:
     prefix = steps.cache / "prefix"
     for project in PROJECTS:
         install_project(steps, CHECKOUT / project, prefix)
+    install_templates = CHECKOUT / "job-templates/install"
+    steps.run("install templates", install_templates, prefix / TEMPLATES)
     return {
         "JOULEMARK_BUILT_BY": "cmake",
         "JOULEMARK_WHY": why,
@@ -74,6 +83,8 @@ def write_modules(steps: Steps, prefix: Path) -> Path:
         text = MODULE.format(name=name, version=version, prefix=prefix)
         if name == "joulemark":
             text += PYTHON_MODULE.format(sources=build_folder_of(steps, name))
+        if name == "joulemark-templates":
+            text += TEMPLATES_MODULE.format(templates=prefix / TEMPLATES)
         file.write_text(text)
     return modules
 

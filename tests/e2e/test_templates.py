@@ -138,6 +138,20 @@ def test_threads_and_ranks_stay_on_cores_where_slurm_binds_tasks(steady: Cluster
             assert "float" not in cluster.job_output(job)
 
 
+def test_a_copy_of_an_installed_template_runs(steady: Cluster) -> None:
+    """By its module, without the checkout; which asks for a summary, too."""
+    results = results_folder(steady, "installed")
+    output = results / "output"
+    copy = f"cp $JOULEMARK_TEMPLATES/dhrystone.sbatch {results}/mine.sbatch"
+    load = "module use $JOULEMARK_MODULES && module load joulemark-templates"
+    submit = f"sbatch --parsable --output={output} {results}/mine.sbatch"
+    env = knobs("dhrystone", results)
+    said = steady.run(["bash", "-lc", f"{load} && {copy} && {submit}"], env=env)
+    ended_well(steady, int(said.split()[-1]))
+    assert len(cooked(results)) == 1
+    assert output.read_text().splitlines()[-1].startswith("Energy: ")
+
+
 def test_a_template_runs_where_slurm_has_no_plugin_of_ours(build: Build) -> None:
     plain = Cluster(state_folder() / "test-no-plugin", nodes=1)
     try:

@@ -101,7 +101,7 @@ def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(checkout, tmp_p
     before = installed_hashes(environments / ENVIRONMENT)
     after = installed_hashes(here / ENVIRONMENT)
     changed = {name for name, key in after.items() if before.get(name) != key}
-    assert changed == {"dot", "joulemark-suite"}
+    assert changed == {"dot", "joulemark-suite", "joulemark-templates"}
     must(*spack, "install")
     dot = here / ENVIRONMENT / ".spack-env/view/bin/dot"
     must(dot, "--quick", "--cooked", tmp_path / "cooked.jsonl")

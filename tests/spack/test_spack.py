@@ -22,6 +22,7 @@ import pytest
 import yaml
 from building.steps import modules_by_library
 from building.with_cmake import BENCHMARKS
+from building.with_spack import SOURCES
 from spack_repo.joulemark.build_systems.benchmarks import backends_in_recipe, backends_of
 
 from tests.checkout import PROJECT, copy_to, repository_of
@@ -141,7 +142,7 @@ def hashes(folder: Path) -> dict[str, str]:
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources as a clone has them, in another place."""
     copy = tmp_path_factory.mktemp("elsewhere") / "checkout"
-    return copy_to(copy, "packages", "slurm-plugins", "spack-repo", "environments")
+    return copy_to(copy, *SOURCES)
 
 
 @pytest.fixture(scope="session")
@@ -205,6 +206,12 @@ def test_a_users_python_program_finds_the_regions(made, tmp_path):
     program = "from joulemark import region\nwith region('solve'): print('solved')"
     command = f"env -C / python3 -c {shlex.quote(program)}"
     assert in_module(made.modules, "joulemark", command, tmp_path) == "solved\n"
+
+
+def test_its_module_shows_the_job_templates(made, tmp_path):
+    shown = in_module(made.modules, "joulemark-templates", "ls $JOULEMARK_TEMPLATES", tmp_path)
+    templates = (path.name for path in CHECKOUT.glob("job-templates/*.sbatch"))
+    assert sorted(shown.split()) == sorted([*templates, "joulemark-job.sh"])
 
 
 # Recipes
