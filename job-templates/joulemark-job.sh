@@ -79,7 +79,7 @@ if [[ $(jm_config TaskPlugin) == *affinity* ]]; then
     export OMP_PLACES=${OMP_PLACES:-cores} OMP_PROC_BIND=${OMP_PROC_BIND:-close}
 fi
 if [[ $(scontrol show node "$SLURMD_NODENAME") != *ThreadsPerCore=1[!0-9]* ]]; then
-    jm_bind+=(--threads-per-core=1) # --hint=nomultithread, which srun takes beside --cpu-bind
+    jm_bind+=(--threads-per-core=1) # --hint=nomultithread, which srun does not take beside --cpu-bind
 fi
 
 # Whether all of a job's tasks share a variant's work, by MPI; else it is one task's.
