@@ -78,7 +78,7 @@ endfunction()
 set(CPACK_DEBIAN_NODE_PACKAGE_NAME joulemark-node)
 set(CPACK_DEBIAN_NODE_DESCRIPTION "ledger of the energy of a Slurm node's jobs
 joulemarkd reads a node's power meters and charges the energy to Slurm's
-jobs and steps; joulemarkctl asks it. With all instruments.")
+jobs and steps; joulemarkctl asks it. With the instruments of all meters.")
 set(CPACK_DEBIAN_NODE_PACKAGE_DEPENDS "procps, systemd | systemd-standalone-sysusers, \
 systemd | systemd-standalone-tmpfiles")
 set(CPACK_DEBIAN_NODE_PACKAGE_RECOMMENDS joulemark-slurm)
