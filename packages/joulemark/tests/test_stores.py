@@ -433,7 +433,7 @@ def test_a_charge_is_corrected_and_an_old_job_pruned(folder, capsys):
     assert [len(rows_of(folder, job)) for job in (11, 12, 13)] == [0, 0, 1]
     assert cli.main(["store", "corrections", "--format", "json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)
-    assert (one["job"], one["share"], one["why"]) == (12, 0.5, "ticket 'é%s'")
+    assert (one["job_id_raw"], one["share"], one["why"]) == (12, 0.5, "ticket 'é%s'")
 
 
 def test_a_store_of_a_newer_version_is_refused(folder, capsys):
