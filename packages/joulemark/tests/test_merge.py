@@ -486,7 +486,8 @@ def stored(records):
     """The job's rows after merging records in this order."""
     found = {}
     for record in records:
-        one = nodes.Found.of(json.dumps(record), record)
+        text = json.dumps(record)
+        one = nodes.Found.of(text, record, nodes.digest_of(text))
         if one.place not in found or one.rank > found[one.place].rank:
             found[one.place] = one
     kept = [(run_key, found[node, run_key].record) for node, run_key in sorted(found)]

@@ -370,8 +370,8 @@ def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, b
 def test_what_a_store_of_version_5_took_for_an_account_is_none(folder):
     builders.write(folder / "records", builders.record(1, "n1"))
     with store.writing(place_of(folder)) as session:
-        session.run("DELETE FROM migration WHERE version = ?", (6,))
-        session.run("DELETE FROM migration_step WHERE version = ?", (6,))
+        session.run("DELETE FROM migration WHERE version >= ?", (6,))
+        session.run("DELETE FROM migration_step WHERE version >= ?", (6,))
         for job, account in ((1, "(null)"), (2, "blue")):
             row = ("demo", job, 0, "n1", nodes.NO_RECORD, "ada", account, "main")
             session.upsert("slurm_run", nodes.RUN_COLUMNS, nodes.RUN_KEY, [row])
@@ -383,6 +383,23 @@ def test_what_a_store_of_version_5_took_for_an_account_is_none(folder):
             "blue",
         }
         assert {use.account for use in sums.uses(session, None)} == {""}
+
+
+def test_records_of_a_store_of_version_6_are_packed_once(folder, capsys):
+    """An upgrade that was cut off left one of two as it was."""
+    for node in ("n1", "n2"):
+        builders.write(folder / "records", builders.record(node=node))
+    assert cli.main(["merge"]) == 0
+    with store.writing(place_of(folder)) as session:
+        plain = json.dumps(builders.record(node="n2"))
+        session.run("UPDATE node_run SET body = ? WHERE node = ?", (plain, "n2"))
+        session.run("DELETE FROM migration WHERE version = ?", (7,))
+        session.run("DELETE FROM migration_step WHERE version = ?", (7,))
+    builders.write(folder / "records", builders.record(node="n3"))
+    assert cli.main(["merge"]) == 0
+    assert "\tEnergy: 300.0 J" in capsys.readouterr().out
+    bodies = [row[-1] for row in everything(folder)[1]]
+    assert len(bodies) == 3 and not any("{" in body for body in bodies)
 
 
 def test_jobs_of_several_days_are_found_in_a_store_of_version_2(folder, capsys):

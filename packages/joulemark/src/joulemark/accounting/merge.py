@@ -198,7 +198,7 @@ def _left_behind(entry: os.DirEntry) -> bool:
 
 
 def _read_some(paths: list[str]) -> list[tuple]:
-    """(path, problems, stamp, record, text, digest) of each file that is still there."""
+    """(path, problems, stamp, record, body, digest) of each file that is still there."""
     found = []
     for path in paths:
         try:
@@ -211,7 +211,8 @@ def _read_some(paths: list[str]) -> list[tuple]:
             found.append((path, error.problems))
         else:
             jobrecord.drop_details(record)
-            found.append((path, [], before, record, text, nodes.digest_of(text)))
+            body, digest = nodes.packed(text), nodes.digest_of(text)
+            found.append((path, [], before, record, body, digest))
     return found
 
 
@@ -282,10 +283,10 @@ def _keep(session: store.Session, config: Config, batches: Iterable[list]) -> _K
                 _reject(config, path, problems)
                 kept.rejected += 1
                 continue
-            before, record, text, digest = read
+            before, record, body, digest = read
             if _waits(config, path):
                 kept.waiting.append((path, before))
-            one = nodes.Found.of(text, record, digest)
+            one = nodes.Found.of(body, record, digest)
             if _is_pruned(session, ends_ns, one):
                 print(f"joulemark: {path}: of a job that was pruned: left out", file=sys.stderr)
             else:

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import binascii
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -45,23 +47,23 @@ class Found:
     """One record of a job on a node, as its file had it."""
 
     record: dict = field(repr=False)
-    body: str = field(repr=False)
+    body: str = field(repr=False)  # packed()
     run_key: int
     complete: int
     end_ns: int
     digest: str
 
     @classmethod
-    def of(cls, text: str, record: dict, digest: str = "") -> Found:
-        """The record and the text that it was read from; the text's digest, where it is known."""
+    def of(cls, body: str, record: dict, digest: str) -> Found:
+        """The record, the text that it was read from as it is stored, and that text's digest."""
         accounts = record["accounts"]
         return cls(
             record,
-            text,
+            body,
             run_key_of(record),
             COMPLETE if record["missing"] is None else EXCUSE,
             max([account["end_ns"] for account in accounts]) if accounts else 0,
-            digest or digest_of(text),
+            digest,
         )
 
     @property
@@ -100,6 +102,16 @@ class Found:
             sum([account["end_ns"] - account["start_ns"] for account in known]) / NS_PER_S,
             int(any([account["estimated"] for account in known])),
         )
+
+
+def packed(text: str) -> str:
+    """A record as it is stored: a fifth of its size, and of a database's work with it."""
+    return binascii.b2a_base64(zlib.compress(text.encode(), 1), newline=False).decode()
+
+
+def unpacked(body: str) -> str:
+    """The record's text."""
+    return zlib.decompress(binascii.a2b_base64(body)).decode()
 
 
 def digest_of(text: str) -> str:
@@ -158,7 +170,7 @@ def node_records(
     kept = session.rows(f"SELECT run_key, digest {where}", (cluster, job))
     if any(digest not in at_hand for _, digest in kept):
         bodies = session.rows(f"SELECT digest, body {where}", (cluster, job))
-        at_hand = {digest: json.loads(body) for digest, body in bodies}
+        at_hand = {digest: json.loads(unpacked(body)) for digest, body in bodies}
     return [(run_key, at_hand[digest]) for run_key, digest in kept]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Sequence
 from typing import Callable, Union
 
 from joulemark.errors import UserError
@@ -130,7 +131,9 @@ def _copy_node_records(session: Session) -> None:
         )
         if not rows:
             return
-        found = [nodes.Found.of(body, json.loads(body)) for *_, body in rows]
+        found = [
+            nodes.Found.of(body, json.loads(body), nodes.digest_of(body)) for *_, body in rows
+        ]
         columns = nodes.FIRST_COLUMNS
         parts = [one.row()[: len(columns)] for one in found]
         session.upsert("node_run", columns, nodes.KEY, parts)
@@ -246,10 +249,9 @@ FOURTH: list[Step] = [
 ]
 
 
-def _find_uses(session: Session) -> None:
+def _bodies(session: Session) -> Iterator[list[tuple]]:
+    """nodes.KEY and the body of each node record, a thousand at once."""
     key, last = nodes.KEY, ("", -1, "", -1)
-    sets = ", ".join(f"{name} = ?" for name in nodes.USE_COLUMNS)
-    where = " AND ".join(f"{name} = ?" for name in key)
     while True:
         after, begin = session.after(key, last)
         rows = session.rows(
@@ -259,9 +261,28 @@ def _find_uses(session: Session) -> None:
         )
         if not rows:
             return
-        found = [(*nodes.Found.of(body, json.loads(body)).use, *at) for *at, body in rows]
-        session.many(f"UPDATE node_run SET {sets} WHERE {where}", found)
+        yield rows
         last = rows[-1][: len(key)]
+
+
+def _update(session: Session, columns: Sequence[str], rows: list[tuple]) -> None:
+    """rows: values of these columns of node_run, and of nodes.KEY."""
+    sets = ", ".join(f"{name} = ?" for name in columns)
+    where = " AND ".join(f"{name} = ?" for name in nodes.KEY)
+    session.many(f"UPDATE node_run SET {sets} WHERE {where}", rows)
+
+
+def _find_uses(session: Session) -> None:
+    for rows in _bodies(session):
+        found = [(*nodes.Found.of(body, json.loads(body), "").use, *at) for *at, body in rows]
+        _update(session, nodes.USE_COLUMNS, found)
+
+
+def _pack_bodies(session: Session) -> None:
+    """JSON has braces, what is packed has none: an upgrade may have been cut off."""
+    for rows in _bodies(session):
+        plain = [(nodes.packed(body), *at) for *at, body in rows if "{" in body]
+        _update(session, ("body",), plain)
 
 
 # What store.node_sums sums; of pruned jobs the second table is left.
@@ -287,7 +308,9 @@ SIXTH: list[Step] = [
     for table in ("slurm_run", "payer")
 ]
 
-VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH]
+SEVENTH: list[Step] = [_pack_bodies]
+
+VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH]
 
 
 def check(session: Session) -> int:
