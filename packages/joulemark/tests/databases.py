@@ -135,6 +135,7 @@ def mariadb() -> Iterator[Server]:
         words = [*as_user, server, "--no-defaults", f"--datadir={folder}/data"]
         words += [f"--socket={socket}", f"--pid-file={folder}/pid", "--skip-networking"]
         words += ["--skip-name-resolve", "--innodb-buffer-pool-size=512M"]
+        words.append(f"--tmpdir={folder}")  # in /tmp they went away under it
         with running(words, folder / "log", lambda: execute("SELECT 1")):
             execute(f"CREATE USER joulemark@localhost IDENTIFIED BY '{PASSWORD}'")
             execute("GRANT ALL ON *.* TO joulemark@localhost")
