@@ -22,6 +22,6 @@ class PyJoulemarkRegions(InTree, PythonPackage):
 
     def install(self, spec, prefix):
         # no __init__.py: where the command is loaded, too, this hides nothing of its own package
-        folder = join_path(prefix, spec["python"].package.purelib, "joulemark")
+        folder = join_path(prefix, self.python_spec.package.purelib, "joulemark")
         mkdirp(folder)
         install(join_path(self.source, "src/joulemark/regions.py"), folder)
