@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.cluster import cache_folder
 
-LIMIT_S = 600
+LIMIT_S = 900
 
 
 def stranger_in(folder: Path, **more: str) -> Callable[..., str]:
@@ -43,7 +43,8 @@ def stranger_in(folder: Path, **more: str) -> Callable[..., str]:
 
     def spack(*words: str | Path) -> str:
         command = [str(cache_folder() / "spack/bin/spack"), *map(str, words)]
-        done = subprocess.run(command, text=True, capture_output=True, timeout=LIMIT_S, env=env)
+        here = {"cwd": folder, "env": env}
+        done = subprocess.run(command, text=True, capture_output=True, timeout=LIMIT_S, **here)
         assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

@@ -1,0 +1,144 @@
+"""BLAS, ScaLAPACK and FFTW of any provider: CMake is told what Spack's DAG has. MKL's and Cray's
+are externals of a site, here Debian's libraries under the names of those."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import CHECKOUT, Build, cache_folder
+from tests.stranger import stranger_in
+
+MACHINE = f"{os.uname().machine}-linux-gnu"
+LIBRARIES = Path("/usr/lib", MACHINE)
+HEADERS = {  # others: /usr/include
+    "cblas.h": f"/usr/include/{MACHINE}/cblas.h",
+    "mpi.h": f"{LIBRARIES}/openmpi/include/mpi.h",
+}
+BLAS, SCALAPACK = "libopenblas.so", "libscalapack-openmpi.so"
+FFTW, FFTW_THREADS, FFTW_MPI = "libfftw3.so", "libfftw3_omp.so", "libfftw3_mpi.so"
+MKL = "mkl/mkl/2025.3"
+#: a site's externals: each library a link to Debian's, each header includes Debian's
+FILES = {
+    f"{MKL}/lib/libmkl_scalapack_lp64.so": SCALAPACK,
+    f"{MKL}/lib/libmkl_intel_lp64.so": BLAS,
+    f"{MKL}/lib/libmkl_sequential.so": FFTW_THREADS,
+    f"{MKL}/lib/libmkl_core.so": FFTW,
+    f"{MKL}/lib/libmkl_cdft_core.so": FFTW,
+    f"{MKL}/lib/libmkl_blacs_openmpi_lp64.so": SCALAPACK,
+    f"{MKL}/include/mkl_cblas.h": "cblas.h",
+    "cray-fftw/lib/libfftw3.so": FFTW,
+    "cray-fftw/lib/libfftw3_omp.so": FFTW_THREADS,
+    "cray-fftw/lib/libfftw3_mpi.so": FFTW_MPI,
+    "cray-fftw/include/fftw3.h": "fftw3.h",
+    "cray-fftw/include/fftw3-mpi.h": "fftw3-mpi.h",
+    "cray-mpich/bin/mpicc": "/usr/bin/mpicc",
+    "cray-mpich/include/mpi.h": "mpi.h",
+    "cray-mpich/lib/libmpich.so": "libmpi.so",
+}
+SITE = """\
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+spack:
+  view: false
+  concretizer: {unify: false, reuse: false}
+  specs:
+  - mod2am@main ^[virtuals=blas,scalapack] intel-oneapi-mkl ^[virtuals=mpi] openmpi
+  - mod2f@main ^[virtuals=fftw-api] cray-fftw ^[virtuals=mpi] cray-mpich
+  packages:
+"""
+EXTERNALS = {
+    "intel-oneapi-mkl@2025.3.0 +cluster mpi_family=openmpi threads=none": "mkl",
+    "cray-fftw@3.3.8.12 +mpi +openmp": "cray-fftw",
+    "cray-mpich@8.1.28 +wrappers": "cray-mpich",
+}
+#: each root's options of CMake, its dependencies set up as for a build
+OPTIONS = (
+    "import spack.environment as e, spack.build_environment as b; "
+    "[(b.setup_package(s.package, dirty=True), print(s.name, *s.package.cmake_args())) "
+    "for s in e.active_environment().concrete_roots()]"
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Callable[..., str]:
+    """`site("install", ...)` in the site's environment."""
+    built = Build.load(cache_folder())
+    if built.built_by != "spack":
+        pytest.skip(f"no Spack: {built.why}")
+    folder = tmp_path_factory.mktemp("site")
+    for name, target in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if target.endswith(".h"):
+            debians = HEADERS.get(target, f"/usr/include/{target}")
+            (folder / name).write_text(f'#include "{debians}"\n')
+        else:
+            (folder / name).symlink_to(LIBRARIES / target)
+    (folder / MKL / "env").mkdir()
+    (folder / MKL / "env/vars.sh").write_text("# oneAPI's; sets nothing\n")
+    text = SITE
+    for spec, prefix in EXTERNALS.items():
+        name = re.match(r"[\w-]+", spec)[0]
+        external = f"{{spec: {spec}, prefix: {folder / prefix}}}"
+        text += f"    {name}: {{buildable: false, externals: [{external}]}}\n"
+    (folder / "environment").mkdir()
+    (folder / "environment/spack.yaml").write_text(text)
+    spack = stranger_in(folder / "spack")
+    spack("repo", "add", CHECKOUT / "spack-repo/spack_repo/joulemark")
+    here = ("-e", folder / "environment")
+    spack(*here, "concretize")
+    return lambda *words: spack(*here, *words)
+
+
+@pytest.fixture(scope="module")
+def options(site) -> list[tuple[str, dict[str, str]]]:
+    """Of each root, in the environment's order: its name, and what CMake is told."""
+    said = site("python", "-c", OPTIONS).splitlines()
+    lines = [line.split(" -D") for line in said if " -D" in line]
+    return [(name, dict(re.findall(r"(\w+):\w+=(.*)", "\n".join(told)))) for name, *told in lines]
+
+
+@pytest.mark.parametrize(
+    ("root", "name", "variable", "first", "others"),
+    [
+        (0, "mod2am", "CBLAS", "libmkl_scalapack_lp64.so", "libmkl_intel_lp64.so libmkl_core.so"),
+        (0, "mod2am", "ScaLAPACK", "libmkl_scalapack_lp64.so", "libmkl_blacs_openmpi_lp64.so"),
+        (1, "mod2f", "FFTW", "libfftw3_omp.so", "libfftw3.so"),
+        (1, "mod2f", "FFTW_MPI", "libfftw3_mpi.so", "libfftw3_omp.so libfftw3.so"),
+    ],
+)
+def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, others):
+    whose, told = options[root]
+    libraries = [Path(path) for path in told[f"{variable}_LIBRARIES"].split(";")]
+    names = [path.name for path in libraries]
+    assert (whose, names[0]) == (name, first) and set(others.split()) <= set(names)
+    assert not str(libraries[0]).startswith("/usr")
+
+
+def test_headers_and_mpi_are_the_externals_own(options):
+    (_, mkl), (_, cray) = options
+    assert MKL in mkl["CMAKE_INCLUDE_PATH"] and "cray-fftw" in cray["CMAKE_INCLUDE_PATH"]
+    assert cray["MPI_C_COMPILER"].endswith("cray-mpich/bin/mpicc")
+
+
+def test_what_is_linked_so_verifies(site, tmp_path):
+    """MKL's and Cray's, whose files are Debian's: the names on the linker's line are right."""
+    site("install", "mod2am", "mod2f")
+    found = site("find", "--format", "{name} {prefix}", "mod2am", "mod2f").splitlines()
+    variants = []
+    for name, prefix in (line.split() for line in found):
+        cooked = tmp_path / "cooked.jsonl"
+        command = [f"{prefix}/bin/{name}", "--quick", "--cooked", cooked]
+        subprocess.run(command, check=True, timeout=120)
+        lines = [json.loads(line) for line in cooked.read_text().splitlines()]
+        cooked.unlink()
+        assert all(line["verified"] for line in lines), lines
+        variants += [line["variant"] for line in lines]
+    assert len(found) == 2 and {"blas", "fftw"} <= set(variants)
