@@ -36,6 +36,9 @@ ENVIRONMENTS = sorted(path.parent.name for path in CHECKOUT.glob("environments/*
 RECIPES = CHECKOUT / "spack-repo/spack_repo/joulemark/packages"
 BUILD_DSP_TOOLCHAIN = RECIPES / "tic6x_elf_gcc/build-toolchain"
 DETECT = CHECKOUT / "environments/detect"
+DETECTED = "sites/debian/detected.yaml"
+#: a folder or a git URL of what the machine brings; environments/sites/include.yaml reads it
+SITE = os.environ.get("JOULEMARK_SITE", "")
 PREPARE_CROSS = CHECKOUT / "environments/cross/prepare"
 FETCH_LIMIT_S = 300
 REACH_LIMIT_S = 15
@@ -176,16 +179,20 @@ def write_config(steps: Steps, config: Path, builtin: Path) -> None:
 
 
 def prepare_environment(steps: Steps, name: str) -> Path:
-    """A copy of environments/ in the state folder, with the externals that this machine has."""
+    """A copy of environments/ in the state folder; without a site, what this machine has, too."""
     copy = steps.cache / "environments"
-    for part in ("common", "cross", name):
-        generated = shutil.ignore_patterns(".spack-env", "spack.lock", "detected.yaml")
+    for part in ("common", "sites"):  # Spack reads all that lies there, what is no more, too
+        shutil.rmtree(copy / part, ignore_errors=True)
+    generated = shutil.ignore_patterns(".spack-env", "spack.lock", "detected.yaml", "includes")
+    for part in ("common", "cross", "sites", name):
         source = CHECKOUT / "environments" / part
         shutil.copytree(source, copy / part, ignore=generated, dirs_exist_ok=True)
     link = steps.cache / "spack-repo"
     link.unlink(missing_ok=True)
     link.symlink_to(CHECKOUT / "spack-repo")
-    detected = copy / "common/detected.yaml"
+    if SITE:
+        return copy / name
+    detected = copy / DETECTED
     steps.run("detect externals", DETECT, detected)
     with detected.open("a") as file:
         file.write(variants_here() + dsp_toolchain_here())
@@ -197,7 +204,7 @@ def prepare_environment(steps: Steps, name: str) -> Path:
 def is_crossed(environment: str) -> bool:
     """Whether this machine builds the environment for another one's processor."""
     known = (CHECKOUT / f"environments/cross/{environment}.yaml").exists()
-    return known and platform.machine() == "x86_64"
+    return known and platform.machine() == "x86_64" and not SITE
 
 
 def variants_here() -> str:
@@ -219,14 +226,21 @@ def dsp_toolchain_here() -> str:
 
 
 def digest_of_all(spack: Path, folder: Path) -> str:
-    """Changes with the sources, recipes, environment, the machine's externals and Spack."""
+    """Changes with the sources, recipes, environment, what the site brings and Spack."""
     digest = hashlib.sha256(b"".join(tree_digest(CHECKOUT / name) for name in SOURCES))
-    externals = (folder.parent / "common/detected.yaml").read_text()
+    digest.update(site_digest(folder.parent))
     for prepared in folder.parent.glob(f"cross/{folder.name}-here.yaml"):
-        externals += prepared.read_text()
-    digest.update(externals.encode())
+        digest.update(prepared.read_bytes())
     digest.update(spack.read_bytes() + str(ask(spack, "--version")).encode())
     return digest.hexdigest()
+
+
+def site_digest(copy: Path) -> bytes:
+    if not SITE:
+        return (copy / DETECTED).read_bytes()
+    if "://" in SITE:
+        return f"{SITE} {ask('git', 'ls-remote', SITE, 'refs/heads/main')}".encode()
+    return SITE.encode() + tree_digest(copy / "sites" / SITE)
 
 
 def install(steps: Steps, spack: Path, folder: Path) -> None:

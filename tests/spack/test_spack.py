@@ -148,7 +148,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spack_elsewhere(spack: Callable[..., str], elsewhere: Path) -> Callable[..., str]:
     """`spack -e environments/x86_64 ...`, as a user types it in that other place."""
-    detected = "common/detected.yaml"
+    detected = "sites/debian/detected.yaml"
     shutil.copy(environment().parent / detected, elsewhere / "environments" / detected)
     command = cache_folder() / "bin/spack"
     return lambda *words: run(command, "-e", environment_of(elsewhere), *words).stdout
@@ -306,7 +306,7 @@ def test_what_is_missing_is_no_external(tmp_path):
 
 def test_no_version_is_written_by_hand():
     for file in CHECKOUT.glob("environments/**/*.yaml"):
-        if file.name in GENERATED:
+        if file.name in GENERATED or "examples" in file.parts:
             continue
         text = yaml.safe_load(file.read_text())
         packages = text.get("spack", text).get("packages", {})

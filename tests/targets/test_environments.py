@@ -27,7 +27,7 @@ EXTERNAL = """\
 OTHER_TARGET = """\
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 spack:
-  include: [../common]
+  include: [../sites, ../common]
   specs: ["dhrystone@main target=x86_64_v2 cflags=-frecord-gcc-switches"]
   view: {default: {root: .spack-env/view}}
 """
@@ -60,14 +60,14 @@ def installed(spack) -> Callable[..., Path]:
     place = CACHE / "targets" / "environments"
 
     def install(name: str, externals: str = "", files: dict[str, str] | None = None) -> Path:
-        for part, source in (("common", CACHE), (name, CHECKOUT)):
+        for part, source in (("common", CACHE), ("sites", CACHE), (name, CHECKOUT)):
             shutil.rmtree(place / part, ignore_errors=True)
             if (source / "environments" / part).exists():
                 shutil.copytree(source / "environments" / part, place / part)
         for file, text in (files or {}).items():
             (place / name).mkdir(exist_ok=True)
             (place / name / file).write_text(text)
-        detected = place / "common" / "detected.yaml"
+        detected = place / "sites" / "debian" / "detected.yaml"
         if externals.partition("\n")[0] not in detected.read_text().splitlines():
             detected.write_text(detected.read_text() + externals)
         link = place.parent / "spack-repo"

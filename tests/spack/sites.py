@@ -1,0 +1,122 @@
+"""The example sites of environments/sites, and what Spack makes of an environment on each."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.checkout import copy_to
+from tests.cluster import Build, ClusterError, cache_folder
+from tests.targets import backends
+
+ELSEWHERE = Path(__file__).with_name("elsewhere.py")
+#: what runs on compute nodes, and on the login node
+COMPUTE = ("joulemark-slurm", "benchkit", "mod2am", "hydro")
+LOGIN = ("joulemark", "python")
+WHERE = "import sys, spack.paths; print(sys.executable, spack.paths.prefix)"
+
+
+class Login(NamedTuple):
+    """The node on which Spack runs."""
+
+    target: str
+    distribution: str
+    release: str
+    glibc: str
+
+
+class Site(NamedTuple):
+    environment: str
+    login: Login
+    target: str
+    #: what gives each virtual to mod2am: NAME@VERSION the site's own, NAME what Spack builds
+    given: dict[str, str]
+
+
+SITES = {
+    "lumi": Site(
+        "x86_64",
+        Login("zen2", "sles", "15.4", "2.31"),
+        "zen3",
+        {
+            "c": "gcc@12.2.0",
+            "mpi": "cray-mpich@8.1.27",
+            "blas": "cray-libsci@23.09.1.1",
+            "scalapack": "cray-libsci@23.09.1.1",
+        },
+    ),
+}
+
+
+def spack_at(login: Login, site: str, environments: Path) -> Callable[..., str]:
+    """Spack as it would run on this node, for environments in a folder of os-release's own."""
+    python, root = backends.must(cache_folder() / "bin/spack", "python", "-c", WHERE).split()
+    release = f"ID={login.distribution}\nVERSION_ID={login.release}\n"
+    (environments / "os-release").write_text(release)
+    env = {
+        "SPACK_PYTHON": python,
+        "SPACK_USER_CONFIG_PATH": str(cache_folder() / "spack-config"),
+        "SPACK_USER_CACHE_PATH": str(cache_folder() / "spack-cache"),
+        "UNIXCONFDIR": str(environments),
+        "JOULEMARK_SITE": site,
+    }
+
+    def spack(environment: str, *words: str) -> str:
+        here = ("-e", environments / environment)
+        done = backends.run(
+            python, ELSEWHERE, root, login.target, login.glibc, *here, *words, env=env
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return spack
+
+
+def concretized(site: Site, name: str, environments: Path, environment: str) -> dict[str, dict]:
+    """The specs of the lock file by hash, of a clone's environment at an example site."""
+    spack_at(site.login, f"examples/{name}", environments)(environment, "concretize", "-f")
+    return json.loads((environments / environment / "spack.lock").read_text())["concrete_specs"]
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Path:
+    """A clone's environments; needs the state's own Spack."""
+    try:
+        build = Build.load(cache_folder())
+    except ClusterError as why:
+        pytest.skip(f"nothing was built through Spack: {why}")
+    if build.built_by != "spack":
+        pytest.skip(f"no Spack: {build.why}")
+    copy_to(tmp_path, "packages", "slurm-plugins", "spack-repo", "environments")
+    return tmp_path / "environments"
+
+
+def must_be_as_told(specs: dict[str, dict], site: Site) -> None:
+    """Site's compiler, MPI and libraries; the compute nodes' target, or the login node's."""
+    by_name = {spec["name"]: spec for spec in specs.values()}
+    given = dict(virtuals(specs, by_name["mod2am"]))
+    assert given == {**site.given, "libc": f"glibc@{site.login.glibc}"}, given
+    for names, expected in ((COMPUTE, site.target), (LOGIN, site.login.target)):
+        found = [by_name[name] for name in names if name in by_name]
+        targets = {spec["name"]: target(spec) for spec in found if "external" not in spec}
+        assert set(targets.values()) <= {expected}, targets
+
+
+def virtuals(specs: dict[str, dict], package: dict) -> Iterator[tuple[str, str]]:
+    """What gives each virtual to this package: a site's with its version, else the name alone."""
+    for edge in package["dependencies"]:
+        spec = specs[edge["hash"]]
+        version = f"@{spec['version']}" if "external" in spec else ""
+        for virtual in edge["parameters"]["virtuals"]:
+            yield virtual, spec["name"] + version
+
+
+def target(spec: dict) -> str:
+    said = spec["arch"]["target"]
+    return said if isinstance(said, str) else said["name"]

@@ -1,0 +1,58 @@
+"""What a site brings by $JOULEMARK_SITE, and what Spack takes from a machine without one."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from tests.spack.sites import SITES, concretized, environments, must_be_as_told, spack_at
+
+__all__ = ["environments"]
+
+BENCHMARKS = """\
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+spack:
+  include: [../sites, ../common]
+  specs: [joulemark-suite]
+  view: false
+"""
+LUMI = SITES["lumi"]
+
+
+def packages(site: str, environments: Path, login=LUMI.login) -> dict:
+    """What Spack knows of packages in the environment x86_64, on this node."""
+    said = spack_at(login, site, environments)("x86_64", "config", "get", "packages")
+    return yaml.safe_load(said[said.index("packages:") :])["packages"]  # after git's progress
+
+
+def test_a_site_gives_compiler_mpi_blas_and_the_compute_nodes_target(environments):
+    (environments / "suite").mkdir()
+    (environments / "suite/spack.yaml").write_text(BENCHMARKS)
+    must_be_as_told(concretized(LUMI, "lumi", environments, "suite"), LUMI)
+
+
+def test_a_site_may_be_a_git_repository(environments, tmp_path):
+    site = tmp_path / "site"
+    (environments / "sites/examples/lumi").rename(site)
+    git = ("git", "-C", site, "-c", "user.name=n", "-c", "user.email=e@mail")
+    for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "all")):
+        subprocess.run([*git, *words], check=True, timeout=60)
+    known = packages(f"file://{site}", environments)
+    assert known["cray-mpich"]["externals"] and "openmpi" not in known
+
+
+def test_without_a_site_another_distributions_packages_are_spacks_to_find_or_build(environments):
+    known = packages("", environments)
+    assert not known.keys() & {"openmpi", "openblas", "slurm", "python"}
+
+
+def test_without_a_site_ubuntu_brings_its_packages_as_debian_does(environments):
+    detected = "packages: {slurm: {externals: [{spec: slurm@22-05-8-1, prefix: /usr}]}}\n"
+    (environments / "sites/debian/detected.yaml").write_text(detected)
+    login = LUMI.login._replace(distribution="ubuntu", release="24.04")
+    slurm = packages("", environments, login)["slurm"]
+    assert not slurm["buildable"] and slurm["externals"][0]["prefix"] == "/usr"
