@@ -51,6 +51,61 @@ SITES = {
             "scalapack": "cray-libsci@23.09.1.1",
         },
     ),
+    "isambard-ai": Site(
+        "aarch64",
+        Login("neoverse_v2", "sles", "15.5", "2.31"),
+        "neoverse_v2",
+        {
+            "c": "gcc@12.3.0",
+            "mpi": "nvhpc@23.9",
+            "blas": "nvhpc@23.9",
+            "scalapack": "netlib-scalapack",
+        },
+    ),
+    "hercules": Site(
+        "x86_64",
+        Login("icelake", "rocky", "9.1", "2.34"),
+        "icelake",
+        {
+            "c": "gcc@12.2.0",
+            "mpi": "openmpi@4.1.4",
+            "blas": "openblas",
+            "scalapack": "netlib-scalapack",
+        },
+    ),
+    "csd3": Site(
+        "x86_64",
+        Login("icelake", "rocky", "8.8", "2.28"),
+        "sapphirerapids",
+        {
+            "c": "intel-oneapi-compilers@2022.1.0",
+            "mpi": "intel-oneapi-mpi@2021.6.0",
+            "blas": "intel-oneapi-mkl@2022.1.0",
+            "scalapack": "netlib-scalapack",
+        },
+    ),
+    "tuolumne": Site(
+        "x86_64",
+        Login("zen4", "rhel", "8.10", "2.28"),
+        "zen4",
+        {
+            "c": "llvm-amdgpu@6.4.1",
+            "mpi": "cray-mpich@8.1.32",
+            "blas": "netlib-lapack@3.8.0",
+            "scalapack": "netlib-scalapack",
+        },
+    ),
+    "fugaku": Site(
+        "aarch64",
+        Login("a64fx", "rhel", "8.5", "2.28"),
+        "a64fx",
+        {
+            "c": "fj@4.10.0",
+            "mpi": "fujitsu-mpi@4.10.0",
+            "blas": "fujitsu-ssl2@4.10.0",
+            "scalapack": "fujitsu-ssl2@4.10.0",
+        },
+    ),
 }
 
 
