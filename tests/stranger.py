@@ -18,11 +18,10 @@ LIMIT_S = 900
 def stranger_in(folder: Path, **more: str) -> Callable[..., str]:
     """`stranger("install", "hpl")`: what it says; AssertionError where it fails. It knows the
     machine's externals; MORE is of its environment."""
-    config, common = folder / "config", cache_folder() / "environments/common"
-    config.mkdir(parents=True)
+    config, environments = folder / "config", cache_folder() / "environments"
+    shutil.copytree(environments / "sites/debian", config)
+    shutil.copy(environments / "common/concretizer.yaml", config)
     shutil.copy(cache_folder() / "spack-config/repos.yaml", config)
-    for name in ("packages", "detected", "include", "concretizer"):
-        shutil.copy(common / f"{name}.yaml", config)
     places = {
         "install_tree": {"root": f"{folder}/store"},
         "build_stage": [f"{folder}/stage"],

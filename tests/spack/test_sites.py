@@ -17,7 +17,7 @@ BENCHMARKS = """\
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 spack:
   include: [../sites, ../common]
-  specs: [joulemark-suite]
+  specs: [joulemark-suite@main]
   view: false
 """
 LUMI = SITES["lumi"]
