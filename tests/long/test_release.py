@@ -167,16 +167,18 @@ def test_a_signed_cache_serves_a_root_that_trusts_its_key(site, other_site, fold
     other_site("mirror", "add", "--signed", "cache", cache)
     with pytest.raises(AssertionError):
         other_site("install", "--cache-only", spec)
-    other_site("gpg", "trust", folder / "site.pub")
+    other_site("gpg", "trust", "--yes-to-all", folder / "site.pub")
     other_site("install", "--cache-only", spec)
     assert version_that_runs(other_site, spec, tmp_path) == BY_TAG
 
 
-def test_a_pipeline_of_ci_builds_what_is_needed(site, folder, tmp_path):
+def test_a_pipeline_of_ci_builds_what_is_needed(site, folder):
+    place = folder / "site/ci"  # below the folder in which Spack runs, as its artifacts must be
+    place.mkdir()
     text = SITE.format(version=AS_TARBALL, cache=f"file://{folder}/empty")
-    (tmp_path / "spack.yaml").write_text(text)
-    wanted = ("--output-file", tmp_path / "ci.yml", "--artifacts-root", tmp_path / "artifacts")
-    site("-e", tmp_path, "ci", "generate", *wanted)
-    jobs = yaml.safe_load((tmp_path / "ci.yml").read_text())
-    names = [name.split("@")[0] for name, job in jobs.items() if "hpc" in job.get("tags", [])]
-    assert {"dhrystone", "benchkit"} <= set(names), jobs
+    (place / "spack.yaml").write_text(text)
+    wanted = ("--output-file", place / "ci.yml", "--artifacts-root", place / "artifacts")
+    site("-e", place, "ci", "generate", *wanted)
+    jobs = yaml.safe_load((place / "ci.yml").read_text())
+    names = [name.split("@")[0] for name in jobs]
+    assert {"dhrystone", "benchkit"} <= set(names) and "cmake" not in names, names
