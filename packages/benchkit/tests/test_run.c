@@ -216,13 +216,18 @@ static double as_it_is(double value) {
     return value;
 }
 
+static void keep(char *text, size_t size, unsigned rank) {
+    (void)text, (void)size, (void)rank;
+}
+
 TEST(ranks_run_what_they_share) {
     const struct bk_team alone = {.ranks = 1, .ranks_on_node = 1, .first_on_node = true};
     const struct bk_team two = {.ranks = 2,
                                 .ranks_on_node = 2,
                                 .first_on_node = true,
                                 .maximum = as_it_is,
-                                .sum = as_it_is};
+                                .sum = as_it_is,
+                                .broadcast = keep};
     struct bk_benchmark benchmark = all_of_them;
     expect_equal(run(&benchmark, "--variant ranks"), BK_USAGE);
     bk_set_team(&two);

@@ -124,5 +124,9 @@ def _date(day: int | None) -> str | None:
 
 
 def _time_s(row: dict) -> float | None:
-    known = None not in (row["Start_ns"], row["End_ns"])
-    return (row["End_ns"] - row["Start_ns"]) / NS_PER_S if known else None
+    """ElapsedRaw, finer where the nodes' clocks can be compared."""
+    whole_s = row["ElapsedRaw"]
+    if None in (row["Start_ns"], row["End_ns"], whole_s):
+        return whole_s
+    fine_s = (row["End_ns"] - row["Start_ns"]) / NS_PER_S
+    return fine_s if int(fine_s) == whole_s else float(whole_s)

@@ -171,8 +171,10 @@ def describe(daemon: str | None, node: str | None) -> list[dict]:
     words = [_daemon(daemon), *(["-N", node] if node else []), "-c", str(path), "--describe"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=DESCRIBE_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise UsageError(f"{words[0]}: {error}: name another one with --daemon") from None
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"{error}: try again") from None
     print(done.stderr, end="", file=sys.stderr)
     if done.returncode not in (0, 1):
         kind = UsageError if done.returncode == BAD_CONFIG else UserError

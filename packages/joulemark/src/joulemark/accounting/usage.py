@@ -274,9 +274,10 @@ def _cost_cells(one: Group) -> list[str]:
 
 def money(value: float) -> str:
     """A small job's cost is not nothing: 0.50, 0.012, 0.00021."""
-    if value == 0 or abs(value) >= 0.1:
+    told = float(f"{value:.2g}")
+    if told == 0 or abs(told) >= 0.1:
         return f"{value:.2f}"
-    return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}".rstrip("0")
+    return f"{told:.{1 - math.floor(math.log10(abs(told)))}f}".rstrip("0")
 
 
 def notes(groups: list[Group], zones: Iterable[str] = ()) -> list[str]:

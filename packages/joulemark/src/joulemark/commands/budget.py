@@ -38,9 +38,9 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.store.days import Zone
 
     site = config.load(for_merge=True)
-    known = budget.read(site.budgets)
+    known, parents = budget.read(site.budgets), accounts.parents(site.cluster)
     with store.writing(site.store) as session:
-        states = budget.states(session, known, accounts.parents(site.cluster))
+        states = budget.states(session, known, parents)
         over = budget.over(states, Zone(site.timezone).today())
         tell = (lambda line: None) if options.quiet else print
         hold.settle(session, site.cluster, over, tell, options.dry_run)

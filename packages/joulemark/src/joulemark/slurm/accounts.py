@@ -9,6 +9,7 @@ from joulemark.errors import UserError
 ROOT = "root"  # above all others of a cluster
 TELLS = "does slurmdbd run?"
 SETS = "run this as a Slurm administrator"
+ANSWER_S = 60
 
 
 def parents(cluster: str) -> dict[tuple[str, str], str]:
@@ -46,8 +47,14 @@ def _rows(*words: str) -> list[list[str]]:
 def _sacctmgr(fix: str, *words: str) -> str:
     try:
         done = subprocess.run(
-            ["sacctmgr", *words], capture_output=True, text=True, errors="replace"
+            ["sacctmgr", *words],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_S,
         )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"sacctmgr: no answer in {ANSWER_S} s: {TELLS}") from None
     except FileNotFoundError:
         raise UserError("sacctmgr: not found on PATH: run this on slurmctld's machine") from None
     if done.returncode:

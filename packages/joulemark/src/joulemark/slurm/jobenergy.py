@@ -13,6 +13,7 @@ from joulemark.errors import UserError
 from joulemark.store import jobs
 
 CLOCKS_S = 5.0
+ANSWER_S = 5.0  # sacct's: who watches waits no longer
 SEPARATOR = "\x1f"  # that no field of sacct holds
 FROM_COMMENT = "energies are from AdminComment: rounded, and of whole jobs, not of their steps"
 
@@ -64,9 +65,14 @@ def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
     env = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
     try:
         done = subprocess.run(
-            ["sacct", *options], capture_output=True, text=True, errors="replace", env=env
+            ["sacct", *options],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=env,
+            timeout=ANSWER_S,
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return None
     if done.returncode != 0:
         return None

@@ -43,6 +43,9 @@ class MariadbSession(Session):
         self._lock()
         self.run("START TRANSACTION")
 
+    def go_on(self) -> None:
+        self.run("START TRANSACTION")  # what one that goes on did before is kept
+
     def commit(self) -> None:
         self.run("COMMIT")
         self._unlock()

@@ -267,6 +267,7 @@ def _bodies(session: Session) -> Iterator[list[tuple]]:
 
 def _update(session: Session, columns: Sequence[str], rows: list[tuple]) -> None:
     """rows: values of these columns of node_run, and of nodes.KEY."""
+    session.go_on()
     sets = ", ".join(f"{name} = ?" for name in columns)
     where = " AND ".join(f"{name} = ?" for name in nodes.KEY)
     session.many(f"UPDATE node_run SET {sets} WHERE {where}", rows)

@@ -87,6 +87,9 @@ class Session:
         """Opens a transaction that no other merge runs beside."""
         raise NotImplementedError
 
+    def go_on(self) -> None:
+        """Goes on with a transaction, which some databases end at a schema statement."""
+
     def commit(self) -> None:
         """Keeps all that was done since begin()."""
         self.run("COMMIT")

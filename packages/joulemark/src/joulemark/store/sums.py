@@ -376,7 +376,8 @@ def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
     are in that of sums, which is read whole without a look at the rows.
     """
     where, values = chosen.where()
-    index = session.by_index.format("job_run_sums" if where else "job_run_energy")
+    of_days = (chosen.first_day, chosen.end_day) != (None, None)
+    index = session.by_index.format("job_run_sums" if of_days else "job_run_energy")
     key = ", ".join(JOB_RUN_KEY)
     rows = session.rows(
         f"{SELECT} JOIN (SELECT {key} FROM job_run{index}"

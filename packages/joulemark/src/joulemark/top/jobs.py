@@ -94,12 +94,12 @@ class Jobs:
         """None is left."""
         return not self._jobs
 
-    def wait(self, moment_s: float, *, for_all: bool = False) -> None:
+    def wait(self, moment_s: float, *, for_all: bool = False, is_last: bool = False) -> None:
         """Takes in what comes up to a moment, or, for_all, until all have told of their power.
 
-        When none is left, it waits for the records of the last ones."""
+        When none is left, it waits for the records of the last ones; is_last: for none."""
         self._take_in(moment_s, for_all)
-        self._look_for_records(patient=not for_all)
+        self._look_for_records(patient=not is_last)
         while self.is_over and self._ended:
             time.sleep(RECORD_EVERY_S)
             self._look_for_records()

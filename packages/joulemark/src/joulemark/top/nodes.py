@@ -126,7 +126,7 @@ class Nodes:
         """Some node gave no answer."""
         return bool(self._away) or any(node.last is None for node in self._nodes.values())
 
-    def wait(self, moment_s: float, *, for_all: bool = False) -> None:
+    def wait(self, moment_s: float, *, for_all: bool = False, is_last: bool = False) -> None:
         """Takes in what comes up to a moment, or, for_all, until all have told of their power."""
         left = {name for name, node in self._nodes.items() if not _has_told(node)}
         for name, line in self._source.until(moment_s):

@@ -34,8 +34,9 @@ class Watched(Protocol):
     def begin(self) -> None:
         """Starts what tells, which the context's end ends."""
 
-    def wait(self, moment_s: float, *, for_all: bool = False) -> None:
-        """Takes in what comes up to a moment of time.monotonic(), or until all have told."""
+    def wait(self, moment_s: float, *, for_all: bool = False, is_last: bool = False) -> None:
+        """Takes in what comes up to a moment of time.monotonic(), or until all have told;
+        is_last: it is not asked again."""
 
     def news(self) -> list[str]:
         """What happened since it was asked last."""
@@ -67,7 +68,7 @@ def _rounds(watched: Watched, show: _Lines | _Terminal, once: bool) -> None:
     if not once:
         show.begin(watched)
     if not watched.is_over:
-        watched.wait(time.monotonic() + FIRST_S, for_all=True)
+        watched.wait(time.monotonic() + FIRST_S, for_all=True, is_last=once)
     while True:
         show.round(watched)
         if once or watched.is_over:
