@@ -17,7 +17,7 @@
 #   OMP_PLACES, OMP_PROC_BIND  (default: cores and close, where Slurm binds tasks to cores)
 #
 # A heterogeneous job (sbatch OPTIONS : OPTIONS TEMPLATE) runs each step on one component after the other, and ranks of
-# MPI on all of them together. What a template calls is at the end: jm_run, jm_alone, jm_ranks, jm_srun, jm_lengths.
+# MPI on all of them together; hpl, scaling and thermal refuse one. What a template calls is at the end: jm_run, jm_alone, jm_ranks, jm_srun, jm_lengths.
 
 set -eo pipefail
 
@@ -82,6 +82,14 @@ if [[ $(scontrol show node "$SLURMD_NODENAME") != *ThreadsPerCore=1[!0-9]* ]]; t
     jm_bind+=(--threads-per-core=1) # --hint=nomultithread, which srun does not take beside --cpu-bind
 fi
 
+# For templates that need nodes of one kind.
+jm_refuse_heterogeneous() {
+    if [[ -n ${SLURM_HET_SIZE:-} ]]; then
+        echo "$SLURM_JOB_NAME: a heterogeneous job: submit it for nodes of one kind" >&2
+        exit 2
+    fi
+}
+
 # Whether all of a job's tasks share a variant's work, by MPI; else it is one task's.
 jm_has_ranks() {
     [[ $1 == @(mpi*|fftw-mpi|pdgemm|pdgesv|*-remote|*-direct) ]]
@@ -113,6 +121,7 @@ jm_ranks() {
             jm_tasks=$((nodes * JM_RANKS_PER_NODE))
         elif [[ -n ${SLURM_NTASKS:-} ]]; then
             jm_tasks=$((SLURM_NTASKS * nodes / SLURM_JOB_NUM_NODES))
+            if ((jm_tasks < nodes)); then jm_tasks=$nodes; fi
         else
             jm_tasks=$((nodes * (on_a_node > 0 ? on_a_node : 1)))
         fi

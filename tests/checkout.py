@@ -10,8 +10,9 @@ from pathlib import Path
 
 from tests.cluster import CHECKOUT
 
-#: what is built and what builds it
-PROJECT = ("packages", "slurm-plugins", "spack-repo", "environments", "*.yaml", "CHANGELOG.md")
+#: what is built and what builds it; what of it is released
+SOURCES = ("packages", "slurm-plugins", "job-templates", "spack-repo", "environments")
+PROJECT = (*SOURCES, "*.yaml", "CHANGELOG.md")
 
 
 def tracked(*patterns: str) -> list[str]:
@@ -47,4 +48,6 @@ def repository_of(place: Path) -> Path:
 def announce(place: Path) -> None:
     """A copy's change log begins with what is not released."""
     changes = place / "CHANGELOG.md"
-    changes.write_text(changes.read_text().replace("\n## ", "\n## Unreleased: more\n\n## ", 1))
+    text = changes.read_text()
+    if "\n## Unreleased" not in text:
+        changes.write_text(text.replace("\n## ", "\n## Unreleased: more\n\n## ", 1))

@@ -28,7 +28,7 @@ whatis("Name: {name}")
 whatis("Version: {version}")
 prepend_path("PATH", "{prefix}/bin")
 """
-#: for users' programs: `from joulemark import region`
+#: for users' programs: `from joulemark.regions import region`
 PYTHON_MODULE = 'prepend_path("PYTHONPATH", "{sources}/src")\n'
 #: for `sbatch $JOULEMARK_TEMPLATES/stream.sbatch`
 TEMPLATES_MODULE = """\

@@ -54,6 +54,8 @@ def build(steps: Steps, environment: str, name: str) -> dict:
     """Install the environment, unless NAME.stamp says it is; return what goes into build.env."""
     if environment not in ENVIRONMENTS:
         raise Unavailable(f"there is no folder environments/{environment}")
+    if not SITE and not is_debian():
+        raise Unavailable("$JOULEMARK_SITE names no site: see environments/sites/README.md")
     spack = obtain(steps)
     folder = prepare_environment(steps, environment)
     stamp = steps.cache / f"{name}.stamp"
@@ -65,6 +67,12 @@ def build(steps: Steps, environment: str, name: str) -> dict:
         install(steps, spack, folder)
         stamp.write_text(digest)
     return {**locate(spack, folder), **how_to_run(steps, environment)}
+
+
+def is_debian() -> bool:
+    """Whether environments/sites/include.yaml takes this machine's packages without a site."""
+    release = Path("/etc/os-release").read_text()
+    return bool(re.search(r'^ID="?(debian|ubuntu)\b', release, re.MULTILINE))
 
 
 def obtain(steps: Steps) -> Path:
@@ -183,7 +191,7 @@ def prepare_environment(steps: Steps, name: str) -> Path:
     copy = steps.cache / "environments"
     for part in ("common", "sites"):  # Spack reads all that lies there, what is no more, too
         shutil.rmtree(copy / part, ignore_errors=True)
-    generated = shutil.ignore_patterns(".spack-env", "spack.lock", "detected.yaml", "includes")
+    generated = shutil.ignore_patterns(".spack-env", "spack.lock", "detected.yaml")
     for part in ("common", "cross", "sites", name):
         source = CHECKOUT / "environments" / part
         shutil.copytree(source, copy / part, ignore=generated, dirs_exist_ok=True)

@@ -22,7 +22,8 @@ from tests.stranger import stranger_in
 
 BY_TAG, AS_TARBALL = "9.8.0", "9.9.0"
 #: what a release is of, beside the benchmarks
-OTHERS = ("benchkit", "joulemark", "joulemark-slurm", "py-joulemark-regions", "c66x-sim")
+COMMAND = ("joulemark", "joulemark-slurm", "joulemark-templates", "py-joulemark-regions")
+OTHERS = ("benchkit", "c66x-sim", *COMMAND)
 SITE = """\
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 spack:

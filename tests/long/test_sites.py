@@ -6,7 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spack.sites import SITES, concretized, environments, must_be_as_told
+from tests.spack.sites import (
+    COMPUTE,
+    LOGIN,
+    SITES,
+    concretized,
+    environments,
+    must_be_as_told,
+)
 
 __all__ = ["environments"]
 
@@ -14,4 +21,5 @@ __all__ = ["environments"]
 @pytest.mark.parametrize("name", SITES)
 def test_an_example_site_concretizes(name, environments):
     site = SITES[name]
-    must_be_as_told(concretized(site, name, environments, site.environment), site)
+    specs = concretized(site, name, environments, site.environment)
+    must_be_as_told(specs, site, *COMPUTE, *LOGIN)

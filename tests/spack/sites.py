@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.checkout import copy_to
+from tests.checkout import SOURCES, copy_to
 from tests.cluster import Build, ClusterError, cache_folder
 from tests.targets import backends
 
@@ -148,13 +148,15 @@ def environments(tmp_path: Path) -> Path:
         pytest.skip(f"nothing was built through Spack: {why}")
     if build.built_by != "spack":
         pytest.skip(f"no Spack: {build.why}")
-    copy_to(tmp_path, "packages", "slurm-plugins", "spack-repo", "environments")
+    copy_to(tmp_path, *SOURCES)
     return tmp_path / "environments"
 
 
-def must_be_as_told(specs: dict[str, dict], site: Site) -> None:
-    """Site's compiler, MPI and libraries; the compute nodes' target, or the login node's."""
+def must_be_as_told(specs: dict[str, dict], site: Site, *there: str) -> None:
+    """Site's compiler, MPI and libraries; the compute nodes' target, or the login node's.
+    there: what must be among the specs, besides the benchmarks."""
     by_name = {spec["name"]: spec for spec in specs.values()}
+    assert by_name.keys() >= {"mod2am", "hydro", *there}
     given = dict(virtuals(specs, by_name["mod2am"]))
     assert given == {**site.given, "libc": f"glibc@{site.login.glibc}"}, given
     for names, expected in ((COMPUTE, site.target), (LOGIN, site.login.target)):

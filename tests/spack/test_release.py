@@ -77,7 +77,8 @@ def test_a_tarball_is_offered_by_its_sum(work):
         (["9.9.0"], None, "GIT is nobody's: give --git URL"),
         (["9.9.0", "--git", URL], "edit", "these changes first:\nM packages/README"),
         (["9.9.0", "--git", URL], "tag", "the tag v9.9.0 is there already"),
-        (["9.9.0", "--git", URL], "heading", "no heading '## Unreleased'"),
+        (["9.9.0", "--git", URL], "no heading", "not one heading '## Unreleased'"),
+        (["9.9.0", "--git", URL], "two headings", "not one heading '## Unreleased'"),
     ],
 )
 def test_what_stands_against_it_is_said_and_nothing_is_changed(work, words, spoil, said):
@@ -85,9 +86,10 @@ def test_what_stands_against_it_is_said_and_nothing_is_changed(work, words, spoi
         (work / "packages/README.md").write_text("other")
     elif spoil == "tag":
         git(work, "tag", "v9.9.0")
-    elif spoil == "heading":
-        changes = work / "CHANGELOG.md"
-        changes.write_text(changes.read_text().replace("## Unreleased", "## Soon"))
+    elif spoil:
+        changes, heading = work / "CHANGELOG.md", "## Unreleased"
+        new = "## Soon" if spoil == "no heading" else f"{heading}: more\n\n{heading}"
+        changes.write_text(changes.read_text().replace(heading, new))
         git(work, "commit", "-qam", "soon")
     before = git(work, "rev-parse", "HEAD"), git(work, "status", "--short")
     done = release(work, *words)

@@ -201,9 +201,9 @@ def _write_parquet(batches: Batches, path: str, columns: Iterable[str]) -> None:
 
 
 # Endings of columns' names, in which the first batch may have no value.
-REAL = ("_cpu_s", "_g", "cost", "cost_error", "cost_overhead", "systematic_uj", "random_uj", "_j", "_w")
+REAL = ("_g", "cost", "cost_error", "cost_overhead", "systematic_uj", "random_uj", "_j", "_w")
 REAL += ("seconds", "time", "time_s", "elapsed_s", "period_s", "run_s", "gap_s", "peak")
-REAL += ("performance", "efficiency")
+REAL += ("performance", "efficiency", "_cpu_s")
 REAL += ("_fraction", "_ratio", "_error", "_spread", "_interval", "_uncertainty", "share", "part")
 WHOLE = ("_uj", "_ns", "jobs", "uid", "job_id_raw", "run", "number", "samples", "size", "runs")
 WHOLE += ("threads", "ranks", "nodes", "workers")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Marks parts of a program, so that Joulemark charges their joules apart.
 
-    from joulemark import region
+    from joulemark.regions import region
 
     with region("solve"):
         solve()

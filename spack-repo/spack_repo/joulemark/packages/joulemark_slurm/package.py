@@ -26,7 +26,7 @@ class JoulemarkSlurm(InTreeCMakePackage):
 
     license("GPL-2.0-or-later")
 
-    git_sparse_paths = ("slurm-plugins", "packages/benchkit")  # whose checks its tests use
+    git_sparse_paths = ("slurm-plugins", "packages")  # whose checks its tests use
 
     version("main")
 
@@ -44,4 +44,5 @@ class JoulemarkSlurm(InTreeCMakePackage):
 
     def cmake_args(self):
         modules = [self.define_from_variant(f"JM_{name.upper()}", name) for name in MODULES]
-        return [*modules, self.define("SLURM_ROOT", self.spec["slurm"].prefix)]
+        where = self.define("SLURM_ROOT", self.spec["slurm"].prefix)
+        return [*modules, where, self.define("BUILD_TESTING", self.run_tests)]
