@@ -160,6 +160,8 @@ def test_nodes_whose_clocks_differ_have_one_run(site):
         assert row["ConsumedEnergy_uj"] == (2 if as_one else 1) * 100_000_000, apart_s
         assert (row["Missing"] is None) == as_one
         assert row["AveWatts"] == (20 if as_one else 10), apart_s
+    told = json.loads(site.run("report", "jobs", "--format", "json")[1])
+    assert {one["time_s"] for one in told} == {10}
 
 
 def test_a_step_that_its_nodes_had_one_after_the_other_lasts_for_both(site):

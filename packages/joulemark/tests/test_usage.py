@@ -11,7 +11,7 @@ import builders
 import pytest
 from cooked_lines import markdown_rows
 from joulemark import cli, output
-from joulemark.accounting import joblist
+from joulemark.accounting import joblist, usage
 from joulemark.store import schema, sums
 
 
@@ -222,6 +222,14 @@ def test_what_costs_little_does_not_cost_nothing(used):
         column = heads.index("Cost")
         assert {row[column].split()[0].strip("\\~") for row in rows} <= {"0.000069", "0.00021"}
         assert all(float(row[column + 1]) > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(0, "0.00"), (12.345, "12.35"), (0.0996, "0.10"), (0.05, "0.05"), (-0.00021, "-0.00021")],
+)
+def test_money_has_two_digits(value, told):
+    assert usage.money(value) == told
 
 
 def test_every_job_as_csv(used):
