@@ -51,8 +51,8 @@ class InTree(PackageBase):
 
     @property
     def has_code(self) -> bool:
-        """Whether there is something to fetch; of a git branch there is, be it called main."""
-        return str(self.spec.version) != "main"
+        """Whether there is something to fetch."""
+        return not self.spec.satisfies("@main")
 
     @property
     def source(self) -> str:
