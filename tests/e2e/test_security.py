@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be othe
 USER = ORDINARY_USER
 UID = pwd.getpwnam(USER).pw_uid
 DAC_READ_SEARCH = 1 << 2
-SECRET = "battery staple 7731"  # IPMI takes 20 characters at most
+SECRET = "battery staple horse"  # IPMI takes 20 characters at most
 
 
 def run_job(cluster: Cluster, *options: str, user: str | None = None) -> int:
