@@ -266,7 +266,7 @@ def test_a_killed_slurmd_leaves_the_jobs_energy_whole(steady: Cluster) -> None:
 
 
 def assert_ends_without_slurmdbd(cluster: Cluster) -> None:
-    job = cluster.sbatch("-n1", "--wrap", "true")
+    job = cluster.sbatch("-n1", "-w", "n1", "--wrap", "true")
     wait_for(lambda: cluster.job_state(job) == "COMPLETED", what=f"the end of job {job}")
     wait_for(record_file(cluster, job, "n1").exists, what="its record, merged all the same")
 
