@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 from spack_repo.joulemark.build_systems.benchmarks import benchmarks
@@ -75,6 +76,7 @@ def build_folder_of(steps: Steps, name: str) -> Path:
 def write_modules(steps: Steps, prefix: Path) -> Path:
     """The folder for `module use`, with the modules that Spack would make."""
     modules = steps.cache / "modules"
+    shutil.rmtree(modules, ignore_errors=True)  # of another version, perhaps
     for name, project in MODULES.items():
         cached = (build_folder_of(steps, project) / "CMakeCache.txt").read_text()
         version = re.search(r"^CMAKE_PROJECT_VERSION:\w+=(.+)$", cached, re.MULTILINE)[1]

@@ -265,7 +265,8 @@ def install(steps: Steps, spack: Path, folder: Path) -> None:
     except StepFailed as failure:
         failure.advice += "; --no-spack builds without Spack"
         raise
-    steps.run("make modules", *here, "module", "lmod", "refresh", "-y")
+    # the tree is the environment's own: what an earlier version left would be loaded by its name
+    steps.run("make modules", *here, "module", "lmod", "refresh", "--delete-tree", "-y")
 
 
 def locate(spack: Path, folder: Path) -> dict:

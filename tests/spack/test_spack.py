@@ -33,6 +33,8 @@ RECIPES = sorted(CHECKOUT.glob("spack-repo/spack_repo/joulemark/**/*.py"))
 PACKAGES = [path.parent.name.replace("_", "-") for path in RECIPES if path.name == "package.py"]
 GENERATED = ("detected.yaml", "aarch64-here.yaml", "armv7-here.yaml")
 LMOD = Path("/usr/share/lmod/lmod/init/bash")
+#: by its name alone Lmod would load it
+LEFT = Path("joulemark/99.lua")
 
 #: Debian's package of an external
 DEBIAN = {
@@ -93,6 +95,14 @@ def steps_in(said: str) -> list[str]:
     return re.findall(r"^build: (?!done by )(.+) [\d.]+ s$", said, re.MULTILINE)
 
 
+def leave_module(modules: Path) -> Path:
+    """What a build of another version has left there."""
+    left = modules / LEFT
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_text("")
+    return left
+
+
 @pytest.fixture(scope="session")
 def built() -> Build:
     """The state's build, brought up to date."""
@@ -109,6 +119,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Build:
     git.write_text("#!/bin/sh\necho 'fatal: Could not resolve host: github.com' >&2\nexit 128\n")
     git.chmod(0o755)
     env = {"PATH": f"{git.parent}:/usr/bin:/bin", "HOME": str(folder)}
+    leave_module(folder / "state/cache/modules")
     said = finish(build_in(folder / "state", env=env))
     assert "building by CMake, without Spack: https://github.com/spack/" in said
     return Build.load(folder / "state/cache")
@@ -172,6 +183,15 @@ def test_a_second_build_builds_nothing(spack):
     said = finish(build_in(state_folder()))
     assert "nothing has changed" in said
     assert steps_in(said) == ["detect externals"]
+
+
+def test_what_an_earlier_version_left_is_no_module(built, offline):
+    left = leave_module(built.modules)
+    (cache_folder() / "build.stamp").unlink()  # as an edit would
+    finish(build_in(state_folder()))
+    for modules in (left, offline.modules / LEFT):
+        assert not modules.exists()
+        assert list(modules.parent.iterdir())
 
 
 def test_the_build_is_whole(made):
