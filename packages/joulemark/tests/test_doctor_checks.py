@@ -1,10 +1,11 @@
 # `joulemark doctor`: checks that need no cluster; tests/e2e/test_doctor.py has the others.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import os
 import tempfile
 from pathlib import Path
 
 import pytest
-from joulemark.doctor import slurm_checks
+from joulemark.doctor import everywhere, node_checks, slurm_checks
 from joulemark.doctor.site import Site
 from joulemark.doctor.slurmconf import SlurmConf
 
@@ -37,3 +38,27 @@ def test_an_open_store_where_jobs_are_private(site, folder, private, mode, folde
     found = list(slurm_checks.private_store(Site(SlurmConf(conf), "n1")))
     assert [one.where for one in found] == [str(store)] * is_found
     assert all("mode 0644" in one.value and "chmod 640" in one.fix for one in found)
+
+
+def test_what_slurm_conf_has_for_all_nodes_is_no_node(tmp_path):
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("NodeName=DEFAULT CPUs=4\nNodeName=n[1-2]\nNodeName=default RealMemory=1\n")
+    assert everywhere.names(Site(SlurmConf(conf), None), "all") == ["n1", "n2"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+def test_a_user_who_may_not_see_the_records_is_told_so(folder, monkeypatch):
+    conf, records = folder / "slurm.conf", folder / "closed/records"
+    conf.write_text("ClusterName=demo\n")
+    (records / "ended").mkdir(parents=True)
+    records.parent.chmod(0o700)
+    # joulemarkctl's answer
+    monkeypatch.setattr(Site, "key", lambda site, key: str(records) * (key == "record_dir"))
+    machine = Site(SlurmConf(conf), None)
+    os.seteuid(65534)
+    try:
+        found = [*node_checks.folders(machine), *node_checks.heaps(machine)]
+    finally:
+        os.seteuid(0)
+    assert [one.check for one in found] == ["folders", "heaps"]
+    assert all("as root" in one.fix for one in found)

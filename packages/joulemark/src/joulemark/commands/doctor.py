@@ -21,7 +21,8 @@ Exit: 0 nothing found; 1 findings, whose level csv and json have, too.
 
 checks: config daemon cores accounts privileges sensors folders heaps clock-sync; plugin-version
 plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
-epilog-environment slurmctld running-config; with --nodes also clock and slurm-conf
+epilog-environment slurmctld running-config private-store; with --nodes also node, clock and
+slurm-conf
 
 examples:
   joulemark doctor                       this machine

@@ -83,7 +83,7 @@ def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
         )
         said = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        value = done.stderr.strip() if isinstance(error, ValueError) else str(error)
+        value = " ".join((done.stderr if isinstance(error, ValueError) else str(error)).split())
         fix = "run `joulemark doctor` on the node itself, or wait longer for a place: `--wait`"
         return [Finding("node", ERROR, " ".join(words[:3]), value or "no answer", fix, name)]
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fnmatch
 import os
 import pwd
 import re
@@ -20,6 +21,7 @@ from joulemark.doctor.site import Site, ask
 OLD_S = 600
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "fuse.sshfs"}
 DAC_READ_SEARCH = 1 << 2  # the capability's bit
+AS_ROOT = "run it as root or SlurmUser"
 TIME_ERROR = 5  # adjtimex(2): the clock is not synchronised
 
 
@@ -113,7 +115,14 @@ def folders(site: Site) -> Iterator[Finding]:
         if not text:
             continue
         path = Path(text)
-        if not path.is_dir():
+        try:
+            is_there = stat.S_ISDIR(os.stat(path).st_mode)
+        except PermissionError:
+            yield Finding("folders", WARNING, f"{key}: {path}", "not for you to see", AS_ROOT)
+            continue
+        except OSError:
+            is_there = False
+        if not is_there:
             fix = f"make it, owned by {site.slurm_user}, mode 0750"
             yield Finding("folders", ERROR, f"{key}: {path}", "no such folder", fix)
             continue
@@ -144,12 +153,19 @@ def heaps(site: Site) -> Iterator[Finding]:
     if site.is_node:
         outbox = f"{state}/outbox"
         places.append((outbox, "*.json", "they do not get to record_dir: see joulemarkd's log"))
+    closed = []
     for folder, pattern, fix in places:
         least_s = 0 if folder.endswith("rejected") else OLD_S
-        files = _older(Path(folder), pattern, least_s) if folder.startswith("/") else []
+        try:
+            files = _older(Path(folder), pattern, least_s) if folder.startswith("/") else []
+        except PermissionError:
+            closed.append(folder)
+            continue
         if files:
             value = f"{len(files)} files wait, such as {files[0].name}"
             yield Finding("heaps", WARNING, folder, value, fix)
+    if closed:
+        yield Finding("heaps", WARNING, ", ".join(closed), "not for you to see", AS_ROOT)
 
 
 def clock(site: Site) -> Iterator[Finding]:
@@ -231,8 +247,11 @@ def _file_system(path: Path) -> str:
 
 
 def _older(folder: Path, pattern: str, least_s: float) -> list[Path]:
-    if not folder.is_dir():
+    """Files of the folder, if it is there; PermissionError where we may not look."""
+    try:
+        names = fnmatch.filter(sorted(os.listdir(folder)), pattern)
+    except (FileNotFoundError, NotADirectoryError):
         return []
     now = time.time()
-    found = (path for path in sorted(folder.glob(pattern)) if path.is_file())
+    found = (folder / name for name in names if (folder / name).is_file())
     return [path for path in found if now - path.stat().st_mtime >= least_s]

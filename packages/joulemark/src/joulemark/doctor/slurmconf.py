@@ -48,6 +48,8 @@ class SlurmConf:
             if not pairs:
                 continue
             if pairs[0][0].lower() == "nodename":
+                if pairs[0][1].upper() == "DEFAULT":  # what later lines have, and no node
+                    continue
                 self.nodes.append({key.lower(): value.strip('"') for key, value in pairs})
             else:
                 for key, value in pairs:
