@@ -38,6 +38,11 @@ class Helper:
         """Waits for its end: what it was given last is done then."""
         self._end()
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is one that works meanwhile."""
+        return bool(self._child)
+
     def start(self, work: Work, items: Sequence) -> None:
         """Gives it one of its works to do meanwhile, after those that it was given before."""
         self._given.append((work, items))

@@ -142,6 +142,8 @@ def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) 
     paths = _pending(config, request)
     with forking.Helper((_read_some, _move_merged), len(paths) >= WORTH_A_HELPER) as helper:
         read = helper.each(_read_some, paths, FILES_AT_ONCE)
+        if not helper.is_there:  # else nobody reads while others wait for the store
+            read = list(read)
         with store.writing(config.store) as session:
             kept = _keep(session, config, read)
             changed = _note(session, config, request, kept.jobs)
