@@ -250,6 +250,23 @@ def test_a_link_is_replaced_not_followed(tmp_path):
     assert victim.read_bytes() == b"mine"
 
 
+@pytest.mark.parametrize(
+    ("user", "given", "expected"),
+    [
+        (None, None, ("node", "/etc/secret")),
+        (None, "own", ("node", "own")),
+        ("me", "own", ("me", "own")),
+        ("me", None, ("me", None)),
+    ],
+)
+def test_a_user_or_a_password_of_our_own_goes_before_the_nodes(tmp_path, user, given, expected):
+    path = tmp_path / "joulemark.yaml"
+    path.write_text("mqtt: {host: h, user: node, password_file: /etc/secret}\n")
+    broker = Broker.load(path, "joulemark-top", user, given)
+    file = broker.password_file
+    assert (broker.user, str(file) if file else None) == expected
+
+
 @pytest.mark.parametrize("end", ["", "\n"], ids=["no newline", "newline"])
 def test_a_password_file_may_lack_its_last_newline(tmp_path, end):
     path = tmp_path / "password"

@@ -52,7 +52,7 @@ class Broker:
             port=section.whole("port", 1, 65535) or (8883 if tls else 1883),
             topic=section.maybe("topic", "such as joulemark") or "joulemark",
             user=named if user is None else user,
-            password_file=secret if user is None else password_file,
+            password_file=password_file or (secret if user is None else None),
             tls=tls,
             **files,
         )

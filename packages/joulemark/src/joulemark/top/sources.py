@@ -36,7 +36,7 @@ def by_broker(user: str | None, password_file: str | None) -> tuple[Broker, str]
     if not site.by_broker:
         return None
     broker = Broker.load(path, OPERATOR, user, password_file)
-    return (broker, site.cluster) if user or broker.is_open_to_us else None
+    return (broker, site.cluster) if user or password_file or broker.is_open_to_us else None
 
 
 def listen(nodes: str, every_s: float, broker: Broker, cluster: str) -> Nodes:
