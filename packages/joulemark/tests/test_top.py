@@ -59,10 +59,10 @@ done
 """
 
 
-# The record of each job that has a file record-NN, in AdminComment.
+# The record of each job that has a file record-NN, in AdminComment, after another program's lines.
 SACCT = r"""#!/bin/sh
 for job in "${0%sacct}"record-??; do
-    [ ! -e "$job" ] || printf '%s\037demo\0371\0372\037%s\n' "${job##*-}" "$(cat "$job")"
+    [ ! -e "$job" ] || printf 'paid\nby %s\037%s\037demo\0371\0372\n' "$(cat "$job")" "${job##*-}"
 done
 """
 RECORD = "<joulemark 1: Energy: 1234.5 J +- 6.7 J (k=2), 100.0 W mean, 1 node, counter{}>"

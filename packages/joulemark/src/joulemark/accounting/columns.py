@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Callable
 
 from joulemark.accounting.jobrecord import few
+from joulemark.layout import ESTIMATE_MARK
 
-ESTIMATE_MARK = "~"
 UJ_PER_J = 1_000_000
 COVERAGE = """\
 EnergyError, OverheadError, CarbonError and CostError are half an interval with k=2 (95 %), the

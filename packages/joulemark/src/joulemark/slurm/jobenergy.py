@@ -14,7 +14,9 @@ from joulemark.store import jobs
 
 CLOCKS_S = 5.0
 ANSWER_S = 5.0  # sacct's: who watches waits no longer
-SEPARATOR = "\x1f"  # that no field of sacct holds
+#: no field of sacct holds this character, so that its answer comes apart for certain
+SEPARATOR = "\x1f"
+FIELDS = ("AdminComment", "JobIDRaw", "Cluster", "Start", "End")
 FROM_COMMENT = "energies are from AdminComment: rounded, and of whole jobs, not of their steps"
 
 Window = tuple[float, float]  # seconds since 1970: when a run started and ended
@@ -61,7 +63,7 @@ class Energy:
 def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
     """What is known of the last runs of jobs that have ended; None: sacct tells of none."""
     options = ["-nPX", f"--delimiter={SEPARATOR}", "-j", ",".join(map(str, jobs_raw))]
-    options += ["-o", "JobIDRaw,Cluster,Start,End,AdminComment"]
+    options += ["-o", ",".join(FIELDS)]
     env = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
     try:
         done = subprocess.run(
@@ -76,15 +78,25 @@ def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
         return None
     if done.returncode != 0:
         return None
-    rows = (line.split(SEPARATOR) for line in done.stdout.splitlines())
     shown = [
         Shown(cluster, raw, comment, (float(start), float(end)))
-        for raw, cluster, start, end, comment in (row for row in rows if len(row) == 5)
+        for comment, raw, cluster, start, end in split_rows(done.stdout, len(FIELDS))
         if start.isdigit() and end.isdigit()
     ]
     energy = Energy(shown)
     found = {one.job: energy.row(one) for one in shown}
     return {job: row for job, row in found.items() if row and row["ConsumedEnergy_uj"] is not None}
+
+
+def split_rows(text: str, count: int) -> list[list[str]]:
+    """sacct's rows of so many fields; one may hold newlines, as a comment does, the last never."""
+    rows, held = [], ""
+    for line in text.splitlines(keepends=True):
+        held += line
+        if held.count(SEPARATOR) >= count - 1:
+            rows.append(held.rstrip("\n").split(SEPARATOR))
+            held = ""
+    return rows
 
 
 def _stored(shown: Collection[Shown]) -> dict[tuple[str, int], list[dict]]:

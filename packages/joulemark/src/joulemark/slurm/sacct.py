@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from joulemark.accounting import columns
 from joulemark.errors import UserError
+from joulemark.layout import ESTIMATE_MARK
 from joulemark.slurm import sacctargs
-from joulemark.slurm.jobenergy import Energy, Shown, Window
+from joulemark.slurm.jobenergy import SEPARATOR, Energy, Shown, Window, split_rows
 
 # As wide as 132 columns allow: the rest is what Energy has beside these three parts.
 DEFAULT_FORMAT = (
@@ -22,14 +23,12 @@ DEFAULT_FORMAT = (
     "EnergyCPU,EnergyDRAM,EnergyGPU,Estimated"
 )
 BRIEF_FORMAT = "JobID,State,ExitCode"
-# No field of sacct holds this character, so that its answer comes apart for certain.
-SEPARATOR = "\x1f"
 KEYS = ("AdminComment", "JobIDRaw", "Cluster")
 SACCT_ENERGY = {"consumedenergy", "consumedenergyraw"}
 # sacct prints no table of jobs then, or one without their numbers (completion, file).
 NOT_A_TABLE = {"autocomplete", "batch-script", "completion", "env-vars", "file", "helpreason"}
 NOT_A_TABLE |= {"helpstate", "usage", "version"}
-FOOTER = f"{columns.ESTIMATE_MARK} energy estimated by a model, not measured"
+FOOTER = f"{ESTIMATE_MARK} energy estimated by a model, not measured"
 FOOTER_PARSABLE = "some energies a model estimated: the column Estimated says which"
 
 HELP = f"""\
@@ -57,7 +56,7 @@ Columns added:
 @COLUMNS@
 
 {columns.COVERAGE}
-{columns.ESTIMATE_MARK} before an energy or a power, also in sacct's own ConsumedEnergy and
+{ESTIMATE_MARK} before an energy or a power, also in sacct's own ConsumedEnergy and
 ConsumedEnergyRaw, says that a model estimated it: it is no measurement. For programs the column
 Estimated says so, and "estimated": true in --json: -p, -P and --json have plain numbers.
 A job's row covers its whole allocation. The batch row includes the steps that ran meanwhile, so
@@ -202,7 +201,7 @@ def _table(args: sacctargs.SacctArgs) -> int:
     )
     if code != 0:
         return code
-    header, *rows = _split(text, len(names) + len(KEYS))
+    header, *rows = split_rows(text, len(names) + len(KEYS)) or [[""] * (len(names) + len(KEYS))]
     for field, head in zip((field for field in fields if field.column is None), header):
         field.name = head
     parsable = bool({"parsable", "parsable2"} & args.chosen)
@@ -238,17 +237,6 @@ def _tell(note: str) -> None:
         print(f"joulemark: {note}", file=sys.stderr)
 
 
-def _split(text: str, count: int) -> list[list[str]]:
-    """sacct's rows; a value may hold newlines (a job's comment does), the last one never."""
-    rows, held = [], ""
-    for line in text.splitlines(keepends=True):
-        held += line
-        if held.count(SEPARATOR) >= count - 1:
-            rows.append(held.rstrip("\n").split(SEPARATOR))
-            held = ""
-    return rows or [[""] * count]
-
-
 def _cells(fields: list[Field], row: list[str], record: dict | None, exact: bool) -> list[str]:
     own = iter(row)
     estimated = bool(record and record["Estimated"])
@@ -263,7 +251,7 @@ def _cells(fields: list[Field], row: list[str], record: dict | None, exact: bool
 def _own_cell(field: Field, value: str, marked: bool) -> str:
     """sacct's value as it is, but for eyes an estimate says that it is one."""
     is_estimate = marked and value and field.name.lower() in SACCT_ENERGY
-    return columns.ESTIMATE_MARK + value if is_estimate else value
+    return ESTIMATE_MARK + value if is_estimate else value
 
 
 def _print_parsable(args: sacctargs.SacctArgs, heads: list[str], cells: list[list[str]]) -> None:
