@@ -106,6 +106,20 @@ def test_their_records_do_not_come_back(filled):
     assert answers(filled) == before
 
 
+def test_what_is_pruned_between_two_questions_is_counted_once(filled):
+    place, asked = config.load(filled.yaml).store, []
+
+    def ask() -> int:
+        asked.append(session.value("SELECT COUNT(*) FROM job_run"))
+        if len(asked) == 1:
+            filled.out("store", "prune", "--keep", keep())
+        return session.value("SELECT COUNT(*) FROM kept")
+
+    with store.reading(place) as session:
+        assert sums.unpruned(session, ask) > 0
+    assert len(asked) == 2 and asked[1] < asked[0]
+
+
 def test_a_dry_run_only_counts(filled):
     before = answers(filled)
     said = filled.out("store", "prune", "--keep", keep(), "--dry-run")

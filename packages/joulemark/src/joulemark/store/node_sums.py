@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from joulemark.store.schema import KEPT_NODE, KEPT_NODE_KEY
 from joulemark.store.session import Session
-from joulemark.store.sums import Chosen, clusters, halves, rows_of, whole
+from joulemark.store.sums import Chosen, clusters, halves, rows_of, unpruned, whole
 from joulemark.store.zones import Zones
 
 
@@ -40,10 +40,14 @@ def node_uses(session: Session, chosen: Chosen) -> list[NodeUse]:
     zones, found = Zones(session), []
     for cluster in chosen.clusters or clusters(session):
         sums: dict[str, list] = {}
-        for node, *numbers in [
-            *_of_records(session, cluster, chosen, zones),
-            *_of_pruned(session, cluster, chosen),
-        ]:
+        rows = unpruned(
+            session,
+            lambda cluster=cluster: [
+                *_of_records(session, cluster, chosen, zones),
+                *_of_pruned(session, cluster, chosen),
+            ],
+        )
+        for node, *numbers in rows:
             _add(sums, node, _numbers(numbers))
         found += [NodeUse(cluster, node, *_known(sums[node])) for node in sorted(sums)]
     return found

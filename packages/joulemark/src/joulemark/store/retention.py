@@ -70,7 +70,7 @@ def _note(session: Session, day: int, zones: Zones) -> None:
 
 def ends(session: Session) -> dict[str, int]:
     """Of each cluster: jobs that ended before are pruned."""
-    return dict(session.rows("SELECT Cluster, End_ns FROM pruned"))
+    return dict(sums.pruned(session))
 
 
 def is_known(session: Session, cluster: str, job: int) -> bool:

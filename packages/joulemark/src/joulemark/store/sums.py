@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Callable, NamedTuple, TypeVar
 
 from joulemark.store.days import Zone, month, next_month
 from joulemark.store.jobs import NAMES, SELECT, as_dict
@@ -57,7 +57,13 @@ def uses(
     or days that nobody asks for, come one by one, in the same statement, and are split by time:
     each part is somewhere, once.
     """
-    rows = session.rows(_statement(session, period, first_day, end_day))
+    rows, kept = unpruned(
+        session,
+        lambda: (
+            session.rows(_statement(session, period, first_day, end_day)),
+            _kept_rows(session, first_day, end_day),
+        ),
+    )
     zones = Zones(session)
     payers = {
         number: row
@@ -71,7 +77,7 @@ def uses(
             found.append(Use(*payers[payer], *when, *_known(sums)))
         else:
             split.add(payer, zones[payers[payer][0]], start_ns, end_ns, sums)
-    split.add_kept(_kept_rows(session, first_day, end_day))
+    split.add_kept(kept)
     for (payer, *when), sums in split.sums.items():
         found.append(Use(*payers[payer], *when, *_known(sums)))
     return found
@@ -299,6 +305,24 @@ class _Split:
 
 
 # -- what is left of pruned jobs ------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def pruned(session: Session) -> list[tuple[str, int]]:
+    """Clusters, and of each the end before which jobs are pruned."""
+    return session.rows("SELECT Cluster, End_ns FROM pruned ORDER BY Cluster")
+
+
+def unpruned(session: Session, ask: Callable[[], T]) -> T:
+    """What several questions say, between which no job went from one answer to another's."""
+    before = pruned(session)
+    while True:
+        answers, after = ask(), pruned(session)
+        if after == before:
+            return answers
+        before = after
+
 
 _KEPT_NAMES = tuple(KEPT)[len(KEPT_KEY) :]
 _KEPT_AT = [_AT(name) for name in _KEPT_NAMES]
