@@ -23,7 +23,7 @@ from joulemark import config, layout, output
 from joulemark.errors import UsageError, UserError
 
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
-BAD_CONFIG = 78  # joulemarkd's exit code
+WRONG_ARGUMENTS, BAD_CONFIG = 2, 78  # joulemarkd's exit codes
 DESCRIBE_S = 60  # no instrument touches its network to be described
 UJ_PER_J = 1e6
 WHY = {
@@ -177,7 +177,7 @@ def describe(daemon: str | None, node: str | None) -> list[dict]:
         raise UserError(f"{error}: try again") from None
     print(done.stderr, end="", file=sys.stderr)
     if done.returncode not in (0, 1):
-        kind = UsageError if done.returncode == BAD_CONFIG else UserError
+        kind = UsageError if done.returncode in (WRONG_ARGUMENTS, BAD_CONFIG) else UserError
         raise kind(f"{words[0]} --describe: it failed (exit {done.returncode}); see above")
     found = [json.loads(line) for line in done.stdout.splitlines()]
     found = [one for one in found if one["outermost"]]

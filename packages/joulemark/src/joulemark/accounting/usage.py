@@ -14,7 +14,6 @@ from joulemark.layout import ESTIMATE_MARK, Text
 from joulemark.store.session import Session
 from joulemark.store.sums import KNOWN_OF, Use, clusters
 
-KEYS = ("cluster", "user", "account", "partition", "month", "day")
 LEGEND = (
     "Jobs: runs of jobs. +-: uncertainty, k=2; the systematic parts of a group's jobs add up. "
     "Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "

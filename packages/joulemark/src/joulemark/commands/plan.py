@@ -1,4 +1,4 @@
-# `joulemark plan`: its options; joulemark.plan does the work.
+# `joulemark plan`: its options; joulemark.accounting.plan does the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 

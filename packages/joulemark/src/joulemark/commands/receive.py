@@ -1,4 +1,4 @@
-# `joulemark receive`: its options; joulemark.receive does the work.
+# `joulemark receive`: its options; joulemark.accounting.receive does the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 

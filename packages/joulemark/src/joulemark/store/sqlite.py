@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,7 +66,7 @@ SESSION = SqliteSession
 
 def writer(place: Place) -> SqliteSession:
     """A connection that may change the store, which it makes where there is none."""
-    if not place.path.parent.is_dir():
+    if not _is_there(place.path.parent):
         raise UsageError(
             f"{place}: no such folder: make {place.path.parent} for who merges, or correct `store`"
         )
@@ -72,6 +74,14 @@ def writer(place: Place) -> SqliteSession:
     if not all(os.access(one, os.W_OK) for one in needed):
         raise UserError(f"{place}: you may not write the store: its owner may")
     return SqliteSession(place, _connect(str(place.path)))
+
+
+def _is_there(folder: Path) -> bool:
+    """Also where who asks may not see it."""
+    try:
+        return stat.S_ISDIR(os.stat(folder).st_mode)
+    except OSError as error:
+        return error.errno == errno.EACCES
 
 
 class SqliteReader(SqliteSession):

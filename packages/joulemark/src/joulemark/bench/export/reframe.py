@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from joulemark import __version__
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.export import figures
-from joulemark.errors import UsageError
+from joulemark.errors import UsageError, UserError
 
 REPORT_VERSION = "4.2"  # data_version of ReFrame 4.9's and 4.10's reports
 DATABASE_VERSION = "1.0"
@@ -125,7 +125,9 @@ def store(session: dict, path: str) -> None:
             _insert(database, session)
             database.execute("COMMIT")
     except sqlite3.Error as error:
-        raise UsageError(f"--database {path}: {error}: name ReFrame's results.db") from None
+        # else it is no database, or another one's
+        kind = UserError if isinstance(error, sqlite3.OperationalError) else UsageError
+        raise kind(f"--database {path}: {error}: name ReFrame's results.db") from None
 
 
 def _prepare(database: sqlite3.Connection, path: str) -> None:

@@ -1,4 +1,4 @@
-# `joulemark export prometheus`: its options; joulemark.prometheus does the work.
+# `joulemark export prometheus`: its options; joulemark.accounting.prometheus does the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 

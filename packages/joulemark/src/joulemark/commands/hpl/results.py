@@ -1,4 +1,4 @@
-# `joulemark hpl results`: its options; joulemark.hpl does the work.
+# `joulemark hpl results`: its options; joulemark.bench.hpl does the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
