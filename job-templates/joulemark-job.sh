@@ -57,8 +57,8 @@ jm_allocated() {
         }'
 }
 
-# Cores that the job has on the first node of a component. Slurm's variables count CPUs, which are
-# cores or hardware threads by the job's options and the node's configuration.
+# Cores that the job has on the first node of a component. Slurm's variables count CPUs, which are cores or hardware
+# threads by the job's options and the node's configuration; scontrol numbers threads.
 jm_cores() {
     local nodes cpus
     read -r nodes cpus _ <<<"$(jm_allocated "$1")"
@@ -66,7 +66,7 @@ jm_cores() {
         awk -F= -v cpus="${cpus:?"scontrol --details show job $SLURM_JOB_ID tells no CPU_IDs"}" '
             { value[$1] = $2 }
             END {
-                of_a_core = value["CPUTot"] / (value["Sockets"] * value["CoresPerSocket"])
+                of_a_core = value["ThreadsPerCore"]
                 print int((cpus + of_a_core - 1) / of_a_core)
             }'
 }
@@ -78,7 +78,8 @@ if [[ $(jm_config TaskPlugin) == *affinity* ]]; then
     jm_bind=(--cpu-bind=cores)
     export OMP_PLACES=${OMP_PLACES:-cores} OMP_PROC_BIND=${OMP_PROC_BIND:-close}
 fi
-if [[ $(scontrol show node "$SLURMD_NODENAME") != *ThreadsPerCore=1[!0-9]* ]]; then
+# Another component's nodes may be others than this one.
+if [[ -n ${SLURM_HET_SIZE:-} || $(scontrol show node "$SLURMD_NODENAME") != *ThreadsPerCore=1[!0-9]* ]]; then
     jm_bind+=(--threads-per-core=1) # --hint=nomultithread, which srun does not take beside --cpu-bind
 fi
 

@@ -107,8 +107,8 @@ def test_knobs_of_scaling(template):
         ("0-1,4-5", SMT, "2"),  # a part of the node: a core of each socket
         ("2", SMT, "1"),  # a thread of one core
         ("0-127", {"CPUS": "256", "CORES_PER_SOCKET": "64", "THREADS_PER_CORE": "2"}, "64"),
-        # a node whose second threads are kept from Slurm
-        ("0-3", {"CPUS": "4", "THREADS_PER_CORE": "2"}, "4"),
+        # a node whose CPUs are its cores, by CPUs=; scontrol tells threads all the same
+        ("0-7", {"CPUS": "4", "THREADS_PER_CORE": "2"}, "4"),
     ],
 )
 def test_threads_are_as_many_as_cores(template, cpus, site, threads):
@@ -161,6 +161,8 @@ def test_a_heterogeneous_job_runs_on_each_component_and_ranks_on_all(template):
     assert values([first, second, both], "--het-group") == ["0", "1", "0-1"]
     assert values([first, second], "--threads") == ["4", "2"]
     assert not any(word.startswith(("--nodes", "--ntasks")) for word in both)
+    # the batch node has no second threads, the other component may
+    assert all("--threads-per-core=1" in call for call in (first, second, both))
 
 
 def test_all_steps_are_repeated(template):
