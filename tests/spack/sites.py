@@ -17,8 +17,9 @@ from tests.targets import backends
 
 ELSEWHERE = Path(__file__).with_name("elsewhere.py")
 #: what runs on compute nodes, and on the login node
-COMPUTE = ("joulemark-slurm", "benchkit", "mod2am", "hydro")
-LOGIN = ("joulemark", "python")
+COMPUTE = ("benchkit", "mod2am", "hydro")
+#: its plugins are loaded by sbatch and slurmctld, too
+LOGIN = ("joulemark-slurm", "joulemark", "python")
 WHERE = "import sys, spack.paths; print(sys.executable, spack.paths.prefix)"
 
 
