@@ -76,6 +76,14 @@ def variants(*names):
         conflicts("+cuda", when="+rocm", msg="HIP compiles CUDA's kernels: one or the other")
 
 
+def header_folders(library) -> list[str]:
+    """Where its headers are; none: NVHPC has no folder for them."""
+    try:
+        return library.headers.directories
+    except NoHeadersError:
+        return []
+
+
 def link_options(package) -> list[str]:
     """What CMake is told to link with: the libraries of what provides BLAS and so on here. The
     system's own it finds, whatever their names; Spack might take another architecture's."""
@@ -86,7 +94,7 @@ def link_options(package) -> list[str]:
             libraries = package.spec[query].libs.libraries
             options.append(package.define(f"{name}_LIBRARIES", libraries))
             if virtual != "scalapack":  # it has none for C
-                headers += package.spec[virtual].headers.directories
+                headers += header_folders(package.spec[virtual])
     return [*options, package.define("CMAKE_INCLUDE_PATH", list(dedupe(headers)))]
 
 
