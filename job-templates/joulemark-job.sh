@@ -14,10 +14,11 @@
 #   JM_ARRAY           of an array of jobs (sbatch --array=0-2): one setting for each, "JM_THREADS=1 JM_THREADS=2 JM_THREADS=4"
 #   JOULEMARK_RESULTS  folder of the cooked and raw output (default: where sbatch was called)
 #   JOULEMARK_MODULES  folder for `module use` (default: the modules are among the site's)
+#   JM_MODULES         modules that show a benchmark's, where it is not there without them: an MPI's, a compiler's (default openmpi)
 #   OMP_PLACES, OMP_PROC_BIND  (default: cores and close, where Slurm binds tasks to cores)
 #
 # A heterogeneous job (sbatch OPTIONS : OPTIONS TEMPLATE) runs each step on one component after the other, and ranks of
-# MPI on all of them together; hpl, scaling and thermal refuse one. What a template calls is at the end: jm_run, jm_alone, jm_ranks, jm_srun, jm_lengths.
+# MPI on all of them together; hpl, scaling and thermal refuse one. What a template calls is at the end: jm_load, jm_run, jm_alone, jm_ranks, jm_srun, jm_lengths.
 
 set -eo pipefail
 
@@ -97,6 +98,15 @@ jm_has_ranks() {
 }
 
 # ---- What templates call ----------------------------------------------------------------------------
+
+# Loads a benchmark's module, whose name has a prefix where other software has it, too.
+jm_load() {
+    local name=$1
+    case $1 in qcd | thermal | triad) name=jm-$1 ;; esac
+    # shellcheck disable=SC2086 # several words
+    if ! module is-avail "$name"; then module load ${JM_MODULES:-openmpi}; fi
+    module load "$name"
+}
 
 # Chooses one task on one node, of the COMPONENT of a heterogeneous job (else 0): srun's options into
 # jm_step, the task's threads into jm_threads.

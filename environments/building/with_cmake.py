@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from spack_repo.joulemark.build_systems.benchmarks import benchmarks
+from spack_repo.joulemark.build_systems.benchmarks import benchmarks, module_of
 
 from building.steps import CHECKOUT, JOBS, Steps, ask
 
@@ -17,7 +17,7 @@ PROJECTS = ("packages/benchkit", *(f"packages/{name}" for name in BENCHMARKS), "
 
 #: each module, and the project whose version it has
 MODULES = {
-    **{name: name for name in BENCHMARKS},
+    **{module_of(name): name for name in BENCHMARKS},
     "joulemark-slurm": "slurm-plugins",
     "joulemark": "slurm-plugins",
     "joulemark-templates": "slurm-plugins",
@@ -29,8 +29,11 @@ whatis("Name: {name}")
 whatis("Version: {version}")
 prepend_path("PATH", "{prefix}/bin")
 """
-#: for users' programs: `from joulemark.regions import region`
-PYTHON_MODULE = 'prepend_path("PYTHONPATH", "{sources}/src")\n'
+#: for users' programs: `from joulemark.regions import region`; and the templates
+COMMAND_MODULE = """\
+prepend_path("PYTHONPATH", "{sources}/src")
+depends_on("joulemark-templates")
+"""
 #: for `sbatch $JOULEMARK_TEMPLATES/stream.sbatch`
 TEMPLATES_MODULE = """\
 setenv("JOULEMARK_TEMPLATES", "{templates}")
@@ -84,7 +87,7 @@ def write_modules(steps: Steps, prefix: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         text = MODULE.format(name=name, version=version, prefix=prefix)
         if name == "joulemark":
-            text += PYTHON_MODULE.format(sources=build_folder_of(steps, name))
+            text += COMMAND_MODULE.format(sources=build_folder_of(steps, name))
         if name == "joulemark-templates":
             text += TEMPLATES_MODULE.format(templates=prefix / TEMPLATES)
         file.write_text(text)

@@ -48,6 +48,12 @@ FETCH = (
     "import spack.environment as e; [s.package.do_fetch() for s in "
     "e.active_environment().all_specs() if not (s.external or s.installed)]"
 )
+#: the environment's folder of modules, which may be the site's
+MODULES = (
+    "import spack.environment as e, spack.modules as m; "
+    "root = e.active_environment().concrete_roots()[0]; "
+    "print(m.module_types['lmod'].from_spec(root, 'joulemark').layout.arch_dirname)"
+)
 
 
 def build(steps: Steps, environment: str, name: str) -> dict:
@@ -265,8 +271,9 @@ def install(steps: Steps, spack: Path, folder: Path) -> None:
     except StepFailed as failure:
         failure.advice += "; --no-spack builds without Spack"
         raise
-    # the tree is the environment's own: what an earlier version left would be loaded by its name
-    steps.run("make modules", *here, "module", "lmod", "refresh", "--delete-tree", "-y")
+    # what an earlier version left would be loaded by its name; a site's own root keeps it
+    shutil.rmtree(folder / ".spack-env/lmod", ignore_errors=True)
+    steps.run("make modules", *here, "module", "lmod", "--name", "joulemark", "refresh", "-y")
 
 
 def locate(spack: Path, folder: Path) -> dict:
@@ -278,8 +285,8 @@ def locate(spack: Path, folder: Path) -> dict:
         "JOULEMARK_WHY": f"Spack {ask(spack, '--version')}",
         "JOULEMARK_VIEW": folder / ".spack-env/view",
     }
-    for core in folder.glob(".spack-env/lmod/*/Core"):
-        where["JOULEMARK_MODULES"] = core
+    if modules := ask(spack, "-e", folder, "python", "-c", MODULES):
+        where["JOULEMARK_MODULES"] = f"{modules.splitlines()[-1]}/Core"
     if "joulemark-slurm" in prefix:
         where["JOULEMARK_SLURM_PREFIX"] = prefix["joulemark-slurm"]
     if "joulemark" in prefix:

@@ -143,7 +143,7 @@ def test_a_copy_of_an_installed_template_runs(steady: Cluster) -> None:
     results = results_folder(steady, "installed")
     output = results / "output"
     copy = f"cp $JOULEMARK_TEMPLATES/dhrystone.sbatch {results}/mine.sbatch"
-    load = "module use $JOULEMARK_MODULES && module load joulemark-templates"
+    load = "module use $JOULEMARK_MODULES && module load joulemark"
     submit = f"sbatch --parsable --output={output} {results}/mine.sbatch"
     env = knobs("dhrystone", results)
     said = steady.run(["bash", "-lc", f"{load} && {copy} && {submit}"], env=env)

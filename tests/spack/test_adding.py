@@ -85,7 +85,7 @@ def test_its_files_keep_to_the_houses_layout(checkout):
     style = f"--style=file:{CHECKOUT / '.clang-format'}"
     must(Path(sys.executable).with_name("clang-format"), style, "--dry-run", "-Werror", *sources)
     must("shellcheck", checkout / "job-templates/dot.sbatch")
-    assert "\nmodule load dot\n" in (checkout / "job-templates/dot.sbatch").read_text()
+    assert "\njm_load dot\n" in (checkout / "job-templates/dot.sbatch").read_text()
 
 
 def test_it_builds_by_spack_with_the_suite_and_nothing_else_does(checkout, tmp_path):

@@ -23,16 +23,21 @@ import yaml
 from building.steps import modules_by_library
 from building.with_cmake import BENCHMARKS
 from building.with_spack import SOURCES
-from spack_repo.joulemark.build_systems.benchmarks import backends_in_recipe, backends_of
+from spack_repo.joulemark.build_systems.benchmarks import (
+    COMMON_NAMES,
+    backends_in_recipe,
+    backends_of,
+    module_of,
+)
 
 from tests.checkout import PROJECT, copy_to, repository_of
 from tests.cluster import CHECKOUT, Build, cache_folder, state_folder
+from tests.spack.lmod import Lmod
 from tests.stranger import stranger_in
 
 RECIPES = sorted(CHECKOUT.glob("spack-repo/spack_repo/joulemark/**/*.py"))
 PACKAGES = [path.parent.name.replace("_", "-") for path in RECIPES if path.name == "package.py"]
 GENERATED = ("detected.yaml", "aarch64-here.yaml", "armv7-here.yaml")
-LMOD = Path("/usr/share/lmod/lmod/init/bash")
 #: by its name alone Lmod would load it
 LEFT = Path("joulemark/99.lua")
 
@@ -169,11 +174,10 @@ def environment_of(checkout: Path) -> Path:
     return checkout / "environments" / os.uname().machine
 
 
-def in_module(modules: Path, name: str, command: str, cwd: Path) -> str:
-    """Run a command after `module load NAME`, by the real Lmod."""
-    script = f'source {LMOD} && module use "{modules}" && module load {name} && {command}'
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "OMP_NUM_THREADS": "1"}
-    return run("bash", "-c", script, cwd=cwd, env=env).stdout
+def in_module(made: Build, name: str, command: str, home: Path) -> str:
+    """Run a command after `module load NAME`, as a job template loads it."""
+    load = f"module is-avail {name} || module load openmpi && module load {name}"
+    return Lmod(made.modules, home)(f"{load} || exit", command)
 
 
 # What is built
@@ -211,27 +215,37 @@ def test_the_daemon_links_with_no_instruments_library(made):
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_a_loaded_module_runs(made, benchmark, tmp_path):
-    in_module(made.modules, benchmark, f"{benchmark} --quick --cooked cooked.jsonl", tmp_path)
+    in_module(made, module_of(benchmark), f"{benchmark} --quick --cooked cooked.jsonl", tmp_path)
     lines = (tmp_path / "cooked.jsonl").read_text().splitlines()
     assert lines and all(json.loads(line)["verified"] for line in lines)
 
 
 def test_loading_the_command_hides_no_other_python(made, tmp_path):
     where = "command -v joulemark python3"
-    command, python = in_module(made.modules, "joulemark", where, tmp_path).split()
+    command, python = in_module(made, "joulemark", where, tmp_path).split()
     assert (command, python) == (str(made.bin / "joulemark"), "/usr/bin/python3")
 
 
 def test_a_users_python_program_finds_the_regions(made, tmp_path):
     program = "from joulemark import region\nwith region('solve'): print('solved')"
     command = f"env -C / python3 -c {shlex.quote(program)}"
-    assert in_module(made.modules, "joulemark", command, tmp_path) == "solved\n"
+    assert in_module(made, "joulemark", command, tmp_path) == "solved\n"
 
 
-def test_its_module_shows_the_job_templates(made, tmp_path):
-    shown = in_module(made.modules, "joulemark-templates", "ls $JOULEMARK_TEMPLATES", tmp_path)
+def test_the_commands_module_shows_the_job_templates(made, tmp_path):
+    shown = in_module(made, "joulemark", "ls $JOULEMARK_TEMPLATES", tmp_path)
     templates = (path.name for path in CHECKOUT.glob("job-templates/*.sbatch"))
     assert sorted(shown.split()) == sorted([*templates, "joulemark-job.sh"])
+
+
+def test_a_benchmarks_module_has_one_name_everywhere():
+    """In Spack's tree, in CMake's, and where the templates load it."""
+    script = (CHECKOUT / "job-templates/joulemark-job.sh").read_text()
+    prefixed = re.search(r"case \$1 in (.*)\) name=jm-\$1", script)[1].split(" | ")
+    set_of_ours = (CHECKOUT / "environments/common/modules.yaml").read_text()
+    projected = re.findall(r"^        (\S+): jm-\{name\}", set_of_ours, re.MULTILINE)
+    assert prefixed == projected == list(COMMON_NAMES)
+    assert set(COMMON_NAMES) < set(BENCHMARKS)
 
 
 # Recipes
@@ -272,7 +286,7 @@ def test_each_benchmark_has_a_recipe_of_its_backends_and_a_template(benchmark):
     assert backends_in_recipe(benchmark) is not None
     assert sorted(backends_in_recipe(benchmark)) == sorted(backends_of(benchmark))
     templates = [path.read_text() for path in CHECKOUT.glob("job-templates/*.sbatch")]
-    assert any(f"\nmodule load {benchmark}\n" in text for text in templates)
+    assert any(f"\njm_load {benchmark}\n" in text for text in templates)
 
 
 def test_slurms_that_the_plugins_are_for_are_taken_and_no_other(spack):

@@ -25,6 +25,14 @@ BACKENDS = {
     "c66x": "c66x",
 }
 
+#: benchmarks whose names other software has, too
+COMMON_NAMES = ("qcd", "thermal", "triad")
+
+
+def module_of(benchmark: str) -> str:
+    """The name of its module for Lmod; environments/common/modules.yaml has it for Spack."""
+    return f"jm-{benchmark}" if benchmark in COMMON_NAMES else benchmark
+
 
 def benchmarks(checkout: str = CHECKOUT) -> list[str]:
     """The folders of packages/ that call benchkit_benchmark(), by name."""
