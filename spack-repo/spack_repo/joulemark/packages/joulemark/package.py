@@ -43,9 +43,8 @@ class Joulemark(InTreePackage):
         Executable(venv.bin.python)("-m", "pip", "install", *options, sources)
         # the modules that Spack has built, loaded or not
         folder = f"lib/python{spec['python'].version.up_to(2)}/site-packages"
-        built = []
-        for module in spec.traverse(deptype="run"):  # Red Hat's and SUSE's compiled ones: lib64
-            built += [module.prefix.join(folder.replace("lib", lib, 1)) for lib in ("lib", "lib64")]
+        folders = (folder, folder.replace("lib", "lib64", 1))  # Red Hat's compiled ones
+        built = (m.prefix.join(f) for m in spec.traverse(deptype="run") for f in folders)
         Path(venv, folder, "spack.pth").write_text("\n".join(built))
         # completions and man pages, by the standard library alone
         Executable(venv.bin.python)("-m", "joulemark.shell", prefix)
