@@ -215,6 +215,10 @@ def test_another_database_is_left_alone(site, results):
     with sqlite3.connect(other) as stored:
         stored.execute("CREATE TABLE metadata(schema_version TEXT)")
         stored.execute("INSERT INTO metadata VALUES ('9.0')")
+    foreign = site.folder / "foreign.db"
+    with sqlite3.connect(foreign) as stored:
+        stored.execute("CREATE TABLE theirs(x TEXT)")
+    assert "no table metadata" in site.refuses("export", "reframe", "--database", str(foreign))
     assert "schema_version 9.0" in site.refuses("export", "reframe", "--database", str(other))
 
 

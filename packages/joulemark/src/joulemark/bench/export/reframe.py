@@ -135,6 +135,8 @@ def _prepare(database: sqlite3.Connection, path: str) -> None:
         for table in TABLES:
             database.execute(table)
         database.execute("INSERT INTO metadata VALUES (?)", [DATABASE_VERSION])
+    if not database.execute("SELECT * FROM sqlite_master WHERE name = 'metadata'").fetchone():
+        raise UsageError(f"--database {path}: no table metadata: name ReFrame's results.db")
     versions = [version for (version,) in database.execute("SELECT schema_version FROM metadata")]
     if versions != [DATABASE_VERSION]:
         raise UsageError(
