@@ -14,7 +14,8 @@
 #   JM_ARRAY           of an array of jobs (sbatch --array=0-2): one setting for each, "JM_THREADS=1 JM_THREADS=2 JM_THREADS=4"
 #   JOULEMARK_RESULTS  folder of the cooked and raw output (default: where sbatch was called)
 #   JOULEMARK_MODULES  folder for `module use` (default: the modules are among the site's)
-#   JM_MODULES         modules that show a benchmark's, where it is not there without them: an MPI's, a compiler's (default openmpi)
+#   JM_MODULES         modules to load before the benchmark's, which may be among them: an MPI's, a compiler's, hydro/0.2.0-zen3-cuda
+#                      (default: openmpi, where the benchmark's is not there without)
 #   OMP_PLACES, OMP_PROC_BIND  (default: cores and close, where Slurm binds tasks to cores)
 #
 # A heterogeneous job (sbatch OPTIONS : OPTIONS TEMPLATE) runs each step on one component after the other, and ranks of
@@ -99,13 +100,14 @@ jm_has_ranks() {
 
 # ---- What templates call ----------------------------------------------------------------------------
 
-# Loads a benchmark's module, whose name has a prefix where other software has it, too.
+# Loads a benchmark's module, whose name has a prefix where other software has it, too; one that is loaded stays.
 jm_load() {
-    local name=$1
+    local name=$1 before
     case $1 in qcd | thermal | triad) name=jm-$1 ;; esac
-    # shellcheck disable=SC2086 # several words
-    if ! module is-avail "$name"; then module load ${JM_MODULES:-openmpi}; fi
-    module load "$name"
+    read -ra before <<<"${JM_MODULES:-}"
+    if ((${#before[@]} == 0)) && ! module is-avail "$name"; then before=(openmpi); fi
+    if ((${#before[@]} > 0)); then module load "${before[@]}"; fi
+    if ! module is-loaded "$name"; then module load "$name"; fi
 }
 
 # Chooses one task on one node, of the COMPONENT of a heterogeneous job (else 0): srun's options into

@@ -35,10 +35,7 @@ prepend_path("PYTHONPATH", "{sources}/src")
 depends_on("joulemark-templates")
 """
 #: for `sbatch $JOULEMARK_TEMPLATES/stream.sbatch`
-TEMPLATES_MODULE = """\
-setenv("JOULEMARK_TEMPLATES", "{templates}")
-setenv("JOULEMARK_ENERGY", "summary")
-"""
+TEMPLATES_MODULE = 'setenv("JOULEMARK_TEMPLATES", "{templates}")\n'
 
 
 def build(steps: Steps, why: str) -> dict:

@@ -139,13 +139,13 @@ def test_threads_and_ranks_stay_on_cores_where_slurm_binds_tasks(steady: Cluster
 
 
 def test_a_copy_of_an_installed_template_runs(steady: Cluster) -> None:
-    """By its module, without the checkout; which asks for a summary, too."""
+    """By the command's module, without the checkout."""
     results = results_folder(steady, "installed")
     output = results / "output"
     copy = f"cp $JOULEMARK_TEMPLATES/dhrystone.sbatch {results}/mine.sbatch"
     load = "module use $JOULEMARK_MODULES && module load joulemark"
     submit = f"sbatch --parsable --output={output} {results}/mine.sbatch"
-    env = knobs("dhrystone", results)
+    env = {**knobs("dhrystone", results), "JOULEMARK_ENERGY": "summary"}
     said = steady.run(["bash", "-lc", f"{load} && {copy} && {submit}"], env=env)
     ended_well(steady, int(said.split()[-1]))
     assert len(cooked(results)) == 1

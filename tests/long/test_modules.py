@@ -28,10 +28,12 @@ SPECS = [
     "hydro@main +cuda cuda_arch=90 ^[virtuals=mpi] openmpi",
     "qcd@main ^[virtuals=mpi] openmpi",
     "hpl ^[virtuals=mpi] openmpi",
+    "mod2am@main ~blas ^[virtuals=mpi] nvhpc",
 ]
 CLANG = {"c": "/usr/bin/clang", "cxx": "/usr/bin/clang++"}
 PACKAGES = {
     "mpich": {"buildable": False, "externals": [{"spec": "mpich@4.0.2", "prefix": "/opt/mpich"}]},
+    "nvhpc": {"externals": [{"spec": "nvhpc@23.9 +mpi", "prefix": "/opt/nvhpc"}]},
     "cuda": {"buildable": False, "externals": [{"spec": "cuda@12.4.1", "prefix": "/opt/cuda"}]},
     "llvm": {
         "externals": [
@@ -94,7 +96,9 @@ def test_a_sites_root_has_our_set_and_its_own_is_left_alone(lmod, root):
 def test_what_needs_an_mpi_appears_with_it(lmod, version):
     core = available(lmod)
     names = {name.partition("/")[0] for name in core}
-    assert names == {*MPIS, "llvm", "joulemark", "joulemark-templates", "benchkit", "jm-triad"}
+    ours = {"joulemark", "joulemark-templates", "benchkit", "jm-triad"}
+    # an MPI that is a compiler, too, shows what that has compiled; mod2am is another's
+    assert names == {*MPIS, "llvm", "nvhpc", "mod2am", *ours}
     assert available(lmod, "module load mpich") - core == {f"hydro/{version}"}
     more = available(lmod, "module load openmpi") - core
     hpl = next(name for name in more if name.startswith("hpl/"))

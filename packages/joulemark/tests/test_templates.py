@@ -23,6 +23,15 @@ case $* in
     *) echo "scontrol $*: who asks?" >&2; exit 1 ;;
 esac
 """
+#: names in $AVAILABLE are there, those in $LOADED are loaded
+MODULE = """\
+module() {
+    case $1 in
+        is-avail) [[ " $AVAILABLE " == *" $2 "* ]] ;;
+        is-loaded) [[ " $LOADED " == *" $2 "* ]] ;;
+        *) echo "$*" >>"$MODULE_LOG" ;;
+    esac
+}"""
 COMPONENT = """\
 JobId={job} {offset}JobName=x
    NodeList={nodes}
@@ -48,8 +57,9 @@ def template(tmp_path):
     job = {"SLURM_JOB_NUM_NODES": "6", "SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path)}
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     env = {**SITE, **job, "SLURMD_NODENAME": "n1", "PATH": path, "SRUN_LOG": str(log)}
+    env["MODULE_LOG"] = str(tmp_path / "module.log")
     copy = tmp_path / "slurm_script"
-    script = f"module() {{ :; }}\nexport -f module\nexec bash {copy}"
+    script = f"{MODULE}\nexport -f module\nexec bash {copy}"
 
     def run(name="scaling", components=("0-3",), mib=0, status=0, **knobs):
         command = TEMPLATES / f"{name}.sbatch"
@@ -210,3 +220,19 @@ def test_installed_templates_can_be_copied(tmp_path):
     for path in installed:
         assert f"\nsource '{tmp_path}/templates/joulemark-job.sh'\n" in path.read_text()
     assert (tmp_path / "templates/joulemark-job.sh").exists()
+
+
+@pytest.mark.parametrize(
+    "knobs, loads",
+    [
+        ({"AVAILABLE": "jm-triad"}, ["jm-triad"]),
+        ({}, ["openmpi", "jm-triad"]),
+        ({"AVAILABLE": "jm-triad", "JM_MODULES": "llvm mpich"}, ["llvm mpich", "jm-triad"]),
+        ({"AVAILABLE": "jm-triad", "LOADED": "jm-triad"}, []),
+    ],
+)
+def test_a_benchmarks_module_is_loaded_after_what_shows_it(template, tmp_path, knobs, loads):
+    template("triad", **knobs)
+    log = tmp_path / "module.log"
+    said = log.read_text().splitlines() if log.exists() else []
+    assert said == [f"load {names}" for names in loads]

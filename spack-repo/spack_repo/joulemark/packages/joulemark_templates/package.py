@@ -16,4 +16,3 @@ class JoulemarkTemplates(InTreePackage):
 
     def setup_run_environment(self, env):
         env.set("JOULEMARK_TEMPLATES", self.prefix.share.joulemark.templates)
-        env.set("JOULEMARK_ENERGY", "summary")
