@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 
@@ -9,8 +10,10 @@ import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import cli
+from joulemark import cli, config
 from joulemark.accounting import correction
+from joulemark.errors import UserError
+from joulemark.store import sqlite
 from joulemark.store.corrections import Correction
 
 WHY = ("--why", "its node failed")
@@ -132,6 +135,19 @@ def test_who_may_only_read_the_store_is_told_so(measured, monkeypatch, closed, w
     said = measured.fails("store", *words)
     assert said == f"joulemark: {measured.store}: you may not write the store: its owner may\n"
     assert trail(measured) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+def test_a_store_in_a_folder_that_is_closed_to_us_is_not_called_missing(measured):
+    closed = measured.folder / "closed"
+    closed.mkdir(mode=0o700)
+    place = dataclasses.replace(config.load(measured.yaml).store, path=closed / "a/store.sqlite")
+    os.seteuid(65534)
+    try:
+        with pytest.raises(UserError, match="you may not write the store"):
+            sqlite.writer(place)
+    finally:
+        os.seteuid(0)
 
 
 @given(

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import stat
@@ -70,7 +69,8 @@ def writer(place: Place) -> SqliteSession:
         raise UsageError(
             f"{place}: no such folder: make {place.path.parent} for who merges, or correct `store`"
         )
-    needed = [place.path.parent, *([place.path] if place.path.exists() else [])]  # its side files
+    is_made = os.path.exists(place.path)
+    needed = [place.path.parent, *([place.path] if is_made else [])]  # its side files
     if not all(os.access(one, os.W_OK) for one in needed):
         raise UserError(f"{place}: you may not write the store: its owner may")
     return SqliteSession(place, _connect(str(place.path)))
@@ -80,8 +80,10 @@ def _is_there(folder: Path) -> bool:
     """Also where who asks may not see it."""
     try:
         return stat.S_ISDIR(os.stat(folder).st_mode)
-    except OSError as error:
-        return error.errno == errno.EACCES
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 class SqliteReader(SqliteSession):
