@@ -201,7 +201,8 @@ def _table(args: sacctargs.SacctArgs) -> int:
     )
     if code != 0:
         return code
-    header, *rows = split_rows(text, len(names) + len(KEYS)) or [[""] * (len(names) + len(KEYS))]
+    width = len(names) + len(KEYS)
+    header, *rows = split_rows(text, width) or [[""] * width]
     for field, head in zip((field for field in fields if field.column is None), header):
         field.name = head
     parsable = bool({"parsable", "parsable2"} & args.chosen)

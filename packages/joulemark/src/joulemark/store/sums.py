@@ -11,6 +11,8 @@ from joulemark.store.schema import JOB_RUN_KEY, KEPT, KEPT_KEY
 from joulemark.store.session import Session
 from joulemark.store.zones import Zones
 
+T = TypeVar("T")
+
 # A site's microjoules of ten days overflow 63 bits, so that SQLite sums them in two halves.
 HALF_BITS = 20
 
@@ -305,8 +307,6 @@ class _Split:
 
 
 # -- what is left of pruned jobs ------------------------------------------------------------------
-
-T = TypeVar("T")
 
 
 def pruned(session: Session) -> list[tuple[str, int]]:
