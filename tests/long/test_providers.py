@@ -40,6 +40,7 @@ FILES = {
     "cray-fftw/lib/libfftw3_mpi.so": FFTW_MPI,
     "cray-fftw/include/fftw3.h": "fftw3.h",
     "cray-fftw/include/fftw3-mpi.h": "fftw3-mpi.h",
+    "nvhpc/Linux_x86_64/23.9/compilers/lib/libblas.so": BLAS,
     "cray-mpich/bin/mpicc": "/usr/bin/mpicc",
     "cray-mpich/include/mpi.h": "mpi.h",
     "cray-mpich/lib/libmpich.so": "libmpi.so",
@@ -52,12 +53,14 @@ spack:
   specs:
   - mod2am@main ^[virtuals=blas,scalapack] intel-oneapi-mkl ^[virtuals=mpi] openmpi
   - mod2f@main ^[virtuals=fftw-api] cray-fftw ^[virtuals=mpi] cray-mpich
+  - jm-linpack@main ~mpi ^[virtuals=blas] nvhpc
   packages:
 """
 EXTERNALS = {
     "intel-oneapi-mkl@2025.3.0 +cluster mpi_family=openmpi threads=none": "mkl",
     "cray-fftw@3.3.8.12 +mpi +openmp": "cray-fftw",
     "cray-mpich@8.1.28 +wrappers": "cray-mpich",
+    "nvhpc@23.9 +blas ~lapack ~mpi": "nvhpc",
 }
 #: each root's options of CMake, its dependencies set up as for a build
 OPTIONS = (
@@ -112,6 +115,7 @@ def options(site) -> list[tuple[str, dict[str, str]]]:
         (0, "mod2am", "ScaLAPACK", "libmkl_scalapack_lp64.so", "libmkl_blacs_openmpi_lp64.so"),
         (1, "mod2f", "FFTW", "libfftw3_omp.so", "libfftw3.so"),
         (1, "mod2f", "FFTW_MPI", "libfftw3_mpi.so", "libfftw3_omp.so libfftw3.so"),
+        (2, "jm-linpack", "CBLAS", "libblas.so", ""),  # it has no folder of headers
     ],
 )
 def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, others):
@@ -123,7 +127,7 @@ def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, ot
 
 
 def test_headers_and_mpi_are_the_externals_own(options):
-    (_, mkl), (_, cray) = options
+    (_, mkl), (_, cray), _ = options
     assert MKL in mkl["CMAKE_INCLUDE_PATH"] and "cray-fftw" in cray["CMAKE_INCLUDE_PATH"]
     assert cray["MPI_C_COMPILER"].endswith("cray-mpich/bin/mpicc")
 
