@@ -19,6 +19,7 @@ from tests.e2e import marking
 from tests.e2e.jobs import alone
 from tests.e2e.marking import client, python, say_outside
 from tests.e2e.outcome import Outcome, ended_well, joulemarkctl, outcome
+from tests.spack import lmod
 
 USER = None if os.geteuid() else ORDINARY_USER  # marks are for everybody
 
@@ -349,8 +350,8 @@ def test_marks_without_a_daemon_do_nothing(steady: Cluster, tmp_path: Path, sock
     run = {"env": env, "cwd": tmp_path, "capture_output": True, "text": True}
     done = subprocess.run([prefix / "bin" / "joulemarkctl", "region", "x", "--", "true"], **run)
     assert done.returncode == 0
-    use = f". /usr/share/lmod/lmod/init/bash && module use {steady.options.build.modules}"
-    load = "{ module is-avail jm-stream || module load openmpi; } && module load jm-stream"
+    use = f". {lmod.INIT} && module use {steady.options.build.modules}"
+    load = lmod.loading("jm-stream")
     quick = f"{use} && {load} && jm-stream --quick --cooked c.jsonl"
     done = subprocess.run(["bash", "-c", quick], **run)
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,12 @@ from pathlib import Path
 INIT = Path("/usr/share/lmod/lmod/init/bash")
 
 
+def loading(name: str) -> str:
+    """bash's words that load a module and, where it is not there without, Open MPI's before it; as
+    a job template does."""
+    return f"{{ module is-avail {name} || module load openmpi; }} && module load {name}"
+
+
 class Lmod:
     """`lmod("module load hydro", "command -v hydro")`: what these lines of bash print; their last
     one's status is STATUS, and where that is a failure's, what they say of it is told, too."""

@@ -32,7 +32,7 @@ from spack_repo.joulemark.build_systems.benchmarks import (
 
 from tests.checkout import PROJECT, copy_to, repository_of
 from tests.cluster import CHECKOUT, Build, cache_folder, state_folder
-from tests.spack.lmod import Lmod
+from tests.spack.lmod import Lmod, loading
 from tests.stranger import stranger_in
 
 RECIPES = sorted(CHECKOUT.glob("spack-repo/spack_repo/joulemark/**/*.py"))
@@ -176,8 +176,7 @@ def environment_of(checkout: Path) -> Path:
 
 def in_module(made: Build, name: str, command: str, home: Path) -> str:
     """Run a command after `module load NAME`, as a job template loads it."""
-    load = f"module is-avail {name} || module load openmpi && module load {name}"
-    return Lmod(made.modules, home)(f"{load} || exit", command)
+    return Lmod(made.modules, home)(f"{loading(name)} || exit", command)
 
 
 # What is built
