@@ -16,6 +16,7 @@ import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joulemark import store
 from joulemark.accounting import jobrecord, merge, runs
 from joulemark.store import nodes
 
@@ -537,3 +538,13 @@ def test_folder_that_cannot_be_made_is_said_and_the_rest_is_merged(site):
     status, _, errors = site.run("merge")
     assert status == 1 and "give it to record_dir's owner" in errors
     assert site.job(12)
+
+
+def test_a_slow_record_dir_is_read_before_the_store_is_locked(site, monkeypatch):
+    """A few records have no helper that reads them meanwhile."""
+    site.leave(12)
+    did, read, writing = [], merge._read_some, store.writing
+    monkeypatch.setattr(merge, "_read_some", lambda paths: did.append("read") or read(paths))
+    monkeypatch.setattr(store, "writing", lambda place: did.append("lock") or writing(place))
+    site.out("merge")
+    assert did == ["read", "lock"]
