@@ -24,7 +24,7 @@ def git(work: Path, *words: str) -> str:
 
 
 def release(work: Path, *words: str | Path) -> subprocess.CompletedProcess:
-    command = [work / "spack-repo/release", *words, "--out", work.parent]
+    command = [work / "spack-repo/release", "--out", work.parent, *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
@@ -79,6 +79,7 @@ def test_a_tarball_is_offered_by_its_sum(work):
         (["9.9.0", "--git", URL], "tag", "the tag v9.9.0 is there already"),
         (["9.9.0", "--git", URL], "no heading", "not one heading '## Unreleased'"),
         (["9.9.0", "--git", URL], "two headings", "not one heading '## Unreleased'"),
+        (["9.9.0", "--git", URL, "--out", "/dev/null/x"], None, "/dev/null/x: Not a directory"),
     ],
 )
 def test_what_stands_against_it_is_said_and_nothing_is_changed(work, words, spoil, said):
