@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -214,12 +215,14 @@ def test_a_step_that_fails_fails_the_job(template, tmp_path):
 
 
 def test_installed_templates_can_be_copied(tmp_path):
-    subprocess.run([TEMPLATES / "install", "templates"], check=True, cwd=tmp_path)
-    installed = sorted((tmp_path / "templates").glob("*.sbatch"))
+    folder = tmp_path / r"it's |here\n&"
+    subprocess.run([TEMPLATES / "install", folder.name], check=True, cwd=tmp_path)
+    installed = sorted(folder.glob("*.sbatch"))
     assert [p.name for p in installed] == sorted(p.name for p in TEMPLATES.glob("*.sbatch"))
     for path in installed:
-        assert f"\nsource '{tmp_path}/templates/joulemark-job.sh'\n" in path.read_text()
-    assert (tmp_path / "templates/joulemark-job.sh").exists()
+        [source] = re.findall(r"^source .*", path.read_text(), re.MULTILINE)
+        assert shlex.split(source) == ["source", f"{folder}/joulemark-job.sh"]
+    assert (folder / "joulemark-job.sh").exists()
 
 
 @pytest.mark.parametrize(
