@@ -1,12 +1,23 @@
 # find_package(CBLAS): a BLAS with the C interface, as CBLAS::CBLAS.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+include(CheckFunctionExists)
 include(FindPackageHandleStandardArgs)
 include(${CMAKE_CURRENT_LIST_DIR}/blas-link.cmake)
 # MKL and ArmPL may have the interface under another name only; theirs comes before the system's.
 set(cblas_names NAMES cblas.h mkl_cblas.h armpl.h PATH_SUFFIXES openblas cblas blis)
 find_file(CBLAS_HEADER ${cblas_names} PATHS ${CMAKE_INCLUDE_PATH} NO_DEFAULT_PATH)
 find_file(CBLAS_HEADER ${cblas_names})
-mark_as_advanced(CBLAS_HEADER)
+# The reference BLAS of Red Hat and of Netlib has the interface in a library beside it.
+if(blas_link)
+  set(CMAKE_REQUIRED_LIBRARIES ${blas_link})
+  check_function_exists(cblas_dgemm CBLAS_IN_BLAS)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+  find_library(CBLAS_LIBRARY cblas)
+  if(NOT CBLAS_IN_BLAS AND CBLAS_LIBRARY)
+    list(PREPEND blas_link ${CBLAS_LIBRARY})
+  endif()
+endif()
+mark_as_advanced(CBLAS_HEADER CBLAS_LIBRARY)
 find_package_handle_standard_args(CBLAS REQUIRED_VARS CBLAS_HEADER blas_link)
 if(CBLAS_FOUND AND NOT TARGET CBLAS::CBLAS)
   get_filename_component(cblas_folder ${CBLAS_HEADER} DIRECTORY)
