@@ -1,6 +1,10 @@
 // D in single and in double precision. SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "lanes.h"
 
+#ifdef __ARM_FEATURE_SVE
+#include <arm_sve.h>
+#endif
+
 enum { QCD_LINE = 64 }; // bytes of a cache line
 
 #define INLINE       static inline __attribute__((always_inline))
@@ -23,13 +27,16 @@ struct gamma {
 
 #define REAL       float
 #define NAME(name) name##_single
+#define BITS(name) name##32
 #define PRECISION  QCD_SINGLE
 #include "kernels.inc"
 #undef REAL
 #undef NAME
+#undef BITS
 #undef PRECISION
 
 #define REAL       double
 #define NAME(name) name##_double
+#define BITS(name) name##64
 #define PRECISION  QCD_DOUBLE
 #include "kernels.inc"
