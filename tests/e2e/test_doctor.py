@@ -22,6 +22,18 @@ from tests.cluster.config import slurm_plugin_folder
 from tests.e2e.outcome import forget, record_dir
 from tests.peers.machines import write_files
 
+RANKS = """\
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    int size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    printf("%d\\n", size);
+    return MPI_Finalize();
+}
+"""
 OF_THE_MACHINE = "clock-sync"  # a virtual machine may have no NTP; that is no fault of the cluster
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -111,6 +123,7 @@ SPOILT = [
     ("Epilog", None, "epilog"),
     ("EpilogSlurmctld", "/bin/true", "epilog"),
     ("PlugStackConfig", "/dev/null", "spank"),
+    ("MpiDefault", "pmix_v1", "mpi"),
 ]
 
 
@@ -145,6 +158,23 @@ def test_plugins_of_another_slurm(etc: Etc, tmp_path: Path) -> None:
     assert etc.found("spank", "say `optional`")
     spank.unlink()
     assert etc.found("spank", "does not exist")
+
+
+@pytest.mark.parametrize("plugin", ["pmi2", "pmix"])
+def test_ranks_start_as_one_job_where_it_says_so(
+    steady: Cluster, etc: Etc, tmp_path: Path, plugin: str
+) -> None:
+    """Debian's Open MPI speaks PMIx alone."""
+    program = tmp_path / "ranks"
+    words = ["mpicc", "-x", "c", "-", "-o", str(program)]
+    subprocess.run(words, input=RANKS, text=True, check=True)
+    srun = ["srun", "-n2", f"--mpi={plugin}", str(program)]
+    done = subprocess.run(srun, env=steady.env, capture_output=True, text=True, timeout=60)
+    etc.spoil("MpiDefault", plugin)
+    findings = etc.found("mpi")
+    assert bool(findings) == (done.stdout != "2\n2\n"), (findings, done)
+    assert bool(findings) == (plugin == "pmi2")
+    assert all("MpiDefault=pmix" in one["fix"] for one in findings)
 
 
 def test_an_epilog_that_cannot_run_or_does_not_know_its_configuration(

@@ -21,7 +21,7 @@ Exit: 0 nothing found; 1 findings, whose level csv and json have, too.
 
 checks: config daemon cores accounts privileges sensors folders heaps clock-sync; plugin-version
 plugin-dir energy-type spank contain node-frequency job-gathering accounting epilog
-epilog-environment slurmctld running-config private-store; with --nodes also node, clock and
+epilog-environment slurmctld running-config private-store mpi; with --nodes also node, clock and
 slurm-conf
 
 examples:
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints what is found."""
-    from joulemark.doctor import everywhere, node_checks, slurm_checks, slurmconf
+    from joulemark.doctor import everywhere, mpi_checks, node_checks, slurm_checks, slurmconf
     from joulemark.doctor.site import Site
 
     if options.wait is not None and options.nodes is None:
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
     site = Site(conf, options.node)
-    checks = (*slurm_checks.CHECKS, *node_checks.CHECKS)
+    checks = (*slurm_checks.CHECKS, *mpi_checks.CHECKS, *node_checks.CHECKS)
     found = (found for check in checks for found in check(site))
     if options.nodes is not None:
         wait_s = arguments.WAIT_S if options.wait is None else options.wait
