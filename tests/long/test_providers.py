@@ -1,5 +1,5 @@
-"""BLAS, ScaLAPACK and FFTW of any provider: CMake is told what Spack's DAG has. MKL's and Cray's
-are externals of a site, here Debian's libraries under the names of those."""
+"""BLAS, ScaLAPACK and FFTW of any provider: CMake is told what Spack's DAG has. MKL's, ArmPL's and
+Cray's are externals of a site, here Debian's libraries under the names of those."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -26,6 +26,7 @@ HEADERS = {  # others: /usr/include
 BLAS, SCALAPACK = "libopenblas.so", "libscalapack-openmpi.so"
 FFTW, FFTW_THREADS, FFTW_MPI = "libfftw3.so", "libfftw3_omp.so", "libfftw3_mpi.so"
 MKL = "mkl/mkl/2025.3"
+ARMPL = "armpl/armpl_24.10_gcc"  # as its installer lays it out
 #: a site's externals: each library a link to Debian's, each header includes Debian's
 FILES = {
     f"{MKL}/lib/libmkl_scalapack_lp64.so": SCALAPACK,
@@ -35,6 +36,11 @@ FILES = {
     f"{MKL}/lib/libmkl_cdft_core.so": FFTW,
     f"{MKL}/lib/libmkl_blacs_openmpi_lp64.so": SCALAPACK,
     f"{MKL}/include/mkl_cblas.h": "cblas.h",
+    f"{ARMPL}/lib/libarmpl_lp64.so": BLAS,
+    f"{ARMPL}/lib/libamath.so": FFTW,
+    f"{ARMPL}/lib/libastring.so": FFTW_THREADS,
+    f"{ARMPL}/include/armpl.h": "cblas.h",
+    f"{ARMPL}/include/fftw3.h": "fftw3.h",
     "cray-fftw/lib/libfftw3.so": FFTW,
     "cray-fftw/lib/libfftw3_omp.so": FFTW_THREADS,
     "cray-fftw/lib/libfftw3_mpi.so": FFTW_MPI,
@@ -54,6 +60,8 @@ spack:
   - mod2am@main ^[virtuals=blas,scalapack] intel-oneapi-mkl ^[virtuals=mpi] openmpi
   - mod2f@main ^[virtuals=fftw-api] cray-fftw ^[virtuals=mpi] cray-mpich
   - jm-linpack@main ~mpi ^[virtuals=blas] nvhpc
+  - mod2am@main ~mpi ^[virtuals=blas] armpl-gcc
+  - mod2f@main ~mpi ^[virtuals=fftw-api] armpl-gcc
   packages:
 """
 EXTERNALS = {
@@ -61,6 +69,7 @@ EXTERNALS = {
     "cray-fftw@3.3.8.12 +mpi +openmp": "cray-fftw",
     "cray-mpich@8.1.28 +wrappers": "cray-mpich",
     "nvhpc@23.9 +blas ~lapack ~mpi": "nvhpc",
+    "armpl-gcc@24.10 ~examples threads=none": "armpl",
 }
 #: each root's options of CMake, its dependencies set up as for a build
 OPTIONS = (
@@ -116,6 +125,8 @@ def options(site) -> list[tuple[str, dict[str, str]]]:
         (1, "mod2f", "FFTW", "libfftw3_omp.so", "libfftw3.so"),
         (1, "mod2f", "FFTW_MPI", "libfftw3_mpi.so", "libfftw3_omp.so libfftw3.so"),
         (2, "jm-linpack", "CBLAS", "libblas.so", ""),  # it has no folder of headers
+        (3, "mod2am", "CBLAS", "libarmpl_lp64.so", "libamath.so libastring.so"),
+        (4, "mod2f", "FFTW", "libarmpl_lp64.so", "libamath.so libastring.so"),
     ],
 )
 def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, others):
@@ -127,13 +138,14 @@ def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, ot
 
 
 def test_headers_and_mpi_are_the_externals_own(options):
-    (_, mkl), (_, cray), _ = options
+    (_, mkl), (_, cray), _, *armpl = options
     assert MKL in mkl["CMAKE_INCLUDE_PATH"] and "cray-fftw" in cray["CMAKE_INCLUDE_PATH"]
+    assert all(f"{ARMPL}/include" in told["CMAKE_INCLUDE_PATH"] for _, told in armpl)
     assert cray["MPI_C_COMPILER"].endswith("cray-mpich/bin/mpicc")
 
 
 def test_what_is_linked_so_verifies(site, tmp_path):
-    """MKL's and Cray's, whose files are Debian's: the names on the linker's line are right."""
+    """Their files are Debian's: the names on the linker's line are right, and the headers'."""
     site("install", "mod2am", "mod2f")
     found = site("find", "--format", "{name} {prefix}", "mod2am", "mod2f").splitlines()
     variants = []
@@ -145,4 +157,4 @@ def test_what_is_linked_so_verifies(site, tmp_path):
         cooked.unlink()
         assert all(line["verified"] for line in lines), lines
         variants += [line["variant"] for line in lines]
-    assert len(found) == 2 and {"blas", "fftw"} <= set(variants)
+    assert (len(found), variants.count("blas") > 1, variants.count("fftw") > 1) == (4, True, True)
