@@ -107,6 +107,29 @@ SITES = {
             "scalapack": "fujitsu-ssl2@4.10.0",
         },
     ),
+    "graviton": Site(
+        "aarch64",
+        Login("neoverse_v1", "ubuntu", "22.04", "2.35"),
+        "neoverse_v1",
+        {
+            "c": "gcc@11.3.0",
+            "mpi": "openmpi@4.1.6",
+            "blas": "armpl-gcc@23.10_gcc-11.3",
+            "scalapack": "netlib-scalapack",
+        },
+    ),
+    "jetson": Site(
+        "aarch64",
+        Login("armv8.2a", "ubuntu", "22.04", "2.35"),
+        "armv8.2a",
+        {
+            "c": "gcc@11.4.0",
+            "cxx": "gcc@11.4.0",  # for CUDA's kernels
+            "mpi": "openmpi",
+            "blas": "openblas",
+            "scalapack": "netlib-scalapack",
+        },
+    ),
 }
 
 
