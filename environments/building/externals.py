@@ -25,7 +25,7 @@ EXTERNALS = {
     "gmake@{}": ("make", "--version"),
     "pkgconf@{}": ("pkgconf", "--version"),
     # the cluster's own; dpkg knows the Slurm that libslurm-dev's headers are of
-    "slurm@{dashed}-1": (*DEBIAN, "libslurm-dev"),
+    "slurm@{dashed}-1+pmix": (*DEBIAN, "libslurm-dev"),
     "openmpi@{} schedulers=slurm": ("mpicc", "--showme:version"),
     "lmod@{}": (*DEBIAN, "lmod"),
     "lustre@{}": ("lfs", "--version"),
