@@ -26,10 +26,12 @@ from building.steps import (
     say,
 )
 
-#: the official repositories, at the commits that the recipes are tested with
+#: the official repositories, at the commits that the recipes are tested with, and the solver: with
+#: the machine's own packages they determine what an environment becomes, as a lock file would
 OFFICIAL = "https://github.com/spack"
 SPACK_COMMIT = "5817ab9613f211442a2747b304960c556797c40f"
 PACKAGES_COMMIT = "1e8cf059e35d55c4fe1142fed41785bedf6c7246"
+CLINGO = "clingo==5.8.3"
 OLDEST = (1, 1)  # the first whose externals name their dependencies
 SOURCES = ("packages", "slurm-plugins", "job-templates", "spack-repo", "environments")
 ENVIRONMENTS = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
@@ -168,12 +170,11 @@ def python_with_clingo(steps: Steps) -> Path:
     for python in (os.environ.get("SPACK_PYTHON"), folder / "bin/python"):
         if python and ask(python, "-c", "import clingo; print(clingo.__version__)"):
             return Path(python)
-    script = (
-        'rm -rf "$1" && "$2" -m venv "$1" && "$1/bin/pip" install --retries 1 --timeout 20 clingo'
-    )
+    pip = '"$1/bin/pip" install --retries 1 --timeout 20 "$3"'
+    script = f'rm -rf "$1" && "$2" -m venv "$1" && {pip}'
     steps.attempt(
         "install clingo",
-        *("sh", "-c", script, "sh", folder, sys.executable),
+        *("sh", "-c", script, "sh", folder, sys.executable, CLINGO),
         timeout_s=FETCH_LIMIT_S,
         why="clingo, the solver that Spack needs, cannot be installed from PyPI",
     )

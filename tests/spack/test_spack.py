@@ -22,7 +22,7 @@ import pytest
 import yaml
 from building.steps import modules_by_library
 from building.with_cmake import BENCHMARKS
-from building.with_spack import SOURCES
+from building.with_spack import PACKAGES_COMMIT, SOURCES
 from spack_repo.joulemark.build_systems.benchmarks import (
     COMMON_NAMES,
     backends_in_recipe,
@@ -186,6 +186,22 @@ def test_a_second_build_builds_nothing(spack):
     said = finish(build_in(state_folder()))
     assert "nothing has changed" in said
     assert steps_in(said) == ["detect externals"]
+
+
+def test_builtins_recipes_are_those_of_one_commit_whatever_the_users_are(spack, tmp_path):
+    (tmp_path / ".spack").mkdir()
+    (tmp_path / ".spack/repos.yaml").write_text("repos: {builtin: /that/have/moved/on}\n")
+    env = {**os.environ, "HOME": str(tmp_path)}
+    place = run(cache_folder() / "bin/spack", "location", "--repo", "builtin", env=env).stdout
+    assert run("git", "-C", place.strip(), "rev-parse", "HEAD").stdout.strip() == PACKAGES_COMMIT
+
+
+def test_nothing_else_is_left_to_lock(spack):
+    """The rest is the machine's, or this tree's, whose hashes each commit changes."""
+    specs = json.loads((environment() / "spack.lock").read_text())["concrete_specs"].values()
+    built = {spec["name"]: spec["namespace"] for spec in specs if "external" not in spec}
+    theirs = {name for name, namespace in built.items() if namespace == "builtin"}
+    assert theirs == {"compiler-wrapper", "gcc-runtime"} and set(BENCHMARKS) < set(built)
 
 
 def test_what_an_earlier_version_left_is_no_module(built, offline):
