@@ -23,6 +23,8 @@ static const int64_t BRING_LONGEST_NS = 100000000;
 static const int64_t LOOK_AGAIN_NS = 5000000;
 /* An answer about a region waits no longer than this for marks before it. */
 static const int64_t WAIT_LONGEST_NS = 200000000;
+/* Plugins of another release are told of so long after they asked last. */
+static const int64_t MIXED_NS = 600 * INT64_C(1000000000);
 
 void jm_requests_refuse(char *answer, const char *text) {
     jm_packet_begin(answer, JM_PACKET_MAX, "error");
@@ -328,6 +330,8 @@ static void answer_region(jm_requests *r, jm_client *client) {
         jm_requests_refuse(answer, "no region of this name was begun by this process");
     }
     stop_waiting(r, client);
+    if (client->signs)
+        jm_packet_sign(answer, sizeof answer);
     if (send(client->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         shutdown(client->fd, SHUT_RDWR);
 }
@@ -428,6 +432,18 @@ static void do_node_energy(jm_requests *r, jm_client *client, const jm_packet *p
     add_u64(answer, "estimated", is_estimated(ledger));
 }
 
+static void add_protocol(const jm_requests *r, char *answer) {
+    char name[JM_NAME_MAX], mixed[JM_VALUE_MAX] = "";
+    int64_t ago_ns = jm_boot_ns() - r->other_boot_ns;
+    if (r->other_boot_ns != 0 && ago_ns < MIXED_NS) {
+        jm_speaker_name(&r->other, name, sizeof name);
+        jm_format(mixed, sizeof mixed, "%s, asked %lld s ago", name,
+                  (long long)(ago_ns / INT64_C(1000000000)));
+    }
+    jm_packet_add(answer, JM_PACKET_MAX, "protocol", "%d-%d", JM_PROTOCOL_OLDEST, JM_PROTOCOL);
+    jm_packet_add(answer, JM_PACKET_MAX, "mixed", "%s", mixed);
+}
+
 static void do_status(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
     (void)client, (void)packet;
     char lifeless[JM_VALUE_MAX];
@@ -440,6 +456,7 @@ static void do_status(jm_requests *r, jm_client *client, const jm_packet *packet
     add_u64(answer, "blind", r->daemon->blind);
     jm_packet_add(answer, JM_PACKET_MAX, "lifeless", "%s", lifeless);
     jm_packet_add(answer, JM_PACKET_MAX, "fault", "%s", r->daemon->store_fault.text);
+    add_protocol(r, answer);
 }
 
 static const struct {
@@ -475,23 +492,54 @@ static bool is_void(const jm_client *client, const jm_packet *packet) {
     return (uint64_t)(jm_boot_ns() - client->sent_ns) / 1000000 > wait_ms;
 }
 
-void jm_requests_answer(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer) {
-    r->opened = NULL;
-    jm_packet_begin(answer, JM_PACKET_MAX, "ok");
-    client->sent_ns = sent_ns(packet);
+/* Of Slurm's own processes; a new one is logged. */
+static void note_other(jm_requests *r, const jm_speaker *speaker) {
+    char name[JM_NAME_MAX];
+    if (jm_speaker_is_ours(speaker))
+        return;
+    if (r->other_boot_ns == 0 || memcmp(&r->other, speaker, sizeof *speaker) != 0) {
+        jm_speaker_name(speaker, name, sizeof name);
+        jm_info("Slurm's plugins here are %s, this is joulemarkd " JOULEMARK_VERSION
+                ", protocol %d-%d: jobs keep those they began with",
+                name, JM_PROTOCOL_OLDEST, JM_PROTOCOL);
+    }
+    r->other = *speaker;
+    r->other_boot_ns = jm_boot_ns();
+}
+
+static void answer_verb(jm_requests *r, jm_client *client, const jm_packet *packet,
+                        const jm_speaker *speaker, char *answer) {
+    jm_message why;
     for (size_t i = 0; i < sizeof VERBS / sizeof *VERBS; i++) {
         if (strcmp(VERBS[i].verb, packet->verb) != 0)
             continue;
+        if (VERBS[i].privileged && client->privileged)
+            note_other(r, speaker);
         if (VERBS[i].privileged && !client->privileged)
             jm_requests_refuse(answer,
                                "not permitted: only root and `privileged_users` may ask this");
+        else if (!jm_speaker_fits(speaker, &why))
+            jm_requests_refuse(answer, why.text);
         else if (VERBS[i].run != do_end && is_void(client, packet))
             jm_requests_refuse(answer, "void: it waited longer here than its sender does");
         else
             VERBS[i].run(r, client, packet, answer);
         return;
     }
-    jm_requests_refuse(answer, "unknown request");
+    jm_requests_refuse(answer, "unknown request: joulemarkd " JOULEMARK_VERSION
+                               " has none such; perhaps a later one has");
+}
+
+void jm_requests_answer(jm_requests *r, jm_client *client, jm_packet *packet, char *answer) {
+    int n_fields = packet->n_fields;
+    const jm_speaker speaker = jm_packet_take_speaker(packet);
+    r->opened = NULL;
+    jm_packet_begin(answer, JM_PACKET_MAX, "ok");
+    client->signs = packet->n_fields < n_fields;
+    client->sent_ns = sent_ns(packet);
+    answer_verb(r, client, packet, &speaker, answer);
+    if (client->signs)
+        jm_packet_sign(answer, JM_PACKET_MAX);
 }
 
 void jm_requests_forget(jm_requests *r, jm_client *client) {

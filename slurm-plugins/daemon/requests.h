@@ -51,7 +51,8 @@
  * energy_uj charged_uj unallocated_uj over the outermost channels, jobs (open ones) estimated
  *
  * - status: anybody. Answers version node accounts channels fault, cores (0: nobody told), lifeless
- *   (jobs' numbers: those that are open though nothing of them has been here for a while)
+ *   (jobs' numbers: those that are open though nothing of them has been here for a while), protocol
+ *   (versions), mixed (who else than our own release has asked for Slurm lately; "": nobody)
  */
 
 /* Who asks, on one connection. */
@@ -60,6 +61,7 @@ typedef struct {
     jm_peer peer;
     bool privileged;
     jm_source *source; /* its ring, or NULL */
+    bool signs;        /* says who it is, and is told who we are */
     int64_t sent_ns;   /* CLOCK_BOOTTIME of the request at hand, as it says itself */
     int64_t asked_ns;  /* waits since then for the region it ended; 0: it does not wait */
     uint32_t asked_thread;
@@ -73,6 +75,8 @@ typedef struct {
     bool resting; /* it runs, and marks need not wake us */
     jm_client *waiting[JM_WAITING_MAX];
     int n_waiting;
+    jm_speaker other;      /* of another release than ours, and asked for Slurm last */
+    int64_t other_boot_ns; /* when; 0: nobody has */
     /* Of the answer that was made last: */
     int passed_fds[2];  /* go with it; -1: none */
     jm_account *opened; /* whose process is not watched yet, or NULL */
@@ -80,7 +84,7 @@ typedef struct {
 
 /* answer: JM_PACKET_MAX bytes. Where the client then has asked_ns it waits, and gets its answer
  * later. */
-void jm_requests_answer(jm_requests *r, jm_client *client, const jm_packet *packet, char *answer);
+void jm_requests_answer(jm_requests *r, jm_client *client, jm_packet *packet, char *answer);
 /* No packet at all. */
 void jm_requests_refuse(char *answer, const char *text);
 /* It is sent, or will not be. */

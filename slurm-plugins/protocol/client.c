@@ -50,14 +50,15 @@ static int open_socket(jm_client *client, jm_message *why) {
     return -1;
 }
 
-/* With its time, so that a daemon that takes it up late knows whether anybody waits for it still:
- * wait_ms, 0 for ever. */
+/* Signed, and with its time, so that a daemon that takes it up late knows whether anybody waits for
+ * it still: wait_ms, 0 for ever. */
 static ssize_t send_dated(const jm_client *client, const char *request, int wait_ms) {
     char dated[JM_PACKET_MAX];
     jm_packet_begin(dated, sizeof dated, request);
     jm_packet_add(dated, sizeof dated, "sent_ns", "%lld", (long long)jm_boot_ns());
     if (wait_ms > 0)
         jm_packet_add(dated, sizeof dated, "wait_ms", "%d", wait_ms);
+    jm_packet_sign(dated, sizeof dated);
     return send(client->fd, dated, strlen(dated), MSG_NOSIGNAL);
 }
 
@@ -121,8 +122,9 @@ int jm_client_ask(jm_client *client, const char *request, int timeout_ms, jm_pac
     }
     client->retry_after_ns = 0;
     client->silence_ms = 0;
+    const jm_speaker daemon = jm_packet_take_speaker(reply);
     if (strcmp(reply->verb, "ok") == 0)
-        return 0;
+        return jm_speaker_fits(&daemon, why) ? 0 : -1;
     const char *text = jm_packet_get(reply, "text");
     jm_message_set(why, "joulemarkd: %s", text ? text : "refused");
     return -1;

@@ -111,3 +111,48 @@ void jm_packet_add(char *text, size_t size, const char *key, const char *format,
     }
     text[at] = '\0';
 }
+
+static const jm_speaker OURS = {JOULEMARK_VERSION, JM_PROTOCOL_OLDEST, JM_PROTOCOL};
+
+void jm_packet_sign(char *text, size_t size) {
+    jm_packet_add(text, size, "speaks", "%s:%u-%u", OURS.release, OURS.oldest, OURS.newest);
+}
+
+jm_speaker jm_packet_take_speaker(jm_packet *packet) {
+    jm_speaker speaker = {"", 1, 1}, said = {0};
+    int last = packet->n_fields - 1;
+    if (last < 0 || strcmp(packet->fields[last].key, "speaks") != 0)
+        return speaker;
+    packet->n_fields = last;
+    if (sscanf(packet->fields[last].value, "%23[^:]:%u-%u", said.release, &said.oldest,
+               &said.newest) == 3)
+        speaker = said;
+    return speaker;
+}
+
+void jm_speaker_name(const jm_speaker *speaker, char *name, size_t size) {
+    const char *release = speaker->release[0] ? speaker->release : "of an earlier release";
+    if (speaker->oldest == speaker->newest)
+        jm_format(name, size, "joulemark %s, protocol %u", release, speaker->newest);
+    else
+        jm_format(name, size, "joulemark %s, protocol %u-%u", release, speaker->oldest,
+                  speaker->newest);
+}
+
+bool jm_speaker_is_ours(const jm_speaker *speaker) {
+    return strcmp(speaker->release, OURS.release) == 0 && speaker->oldest == OURS.oldest &&
+           speaker->newest == OURS.newest;
+}
+
+bool jm_speaker_fits(const jm_speaker *speaker, jm_message *why) {
+    char theirs[JM_NAME_MAX], ours[JM_NAME_MAX];
+    if (speaker->oldest <= OURS.newest && speaker->newest >= OURS.oldest)
+        return true;
+    jm_speaker_name(speaker, theirs, sizeof theirs);
+    jm_speaker_name(&OURS, ours, sizeof ours);
+    jm_message_set(why,
+                   "%s: this is %s, and they do not understand each other: install the newer of "
+                   "joulemark-node and joulemark-slurm both, restart joulemarkd and slurmd",
+                   theirs, ours);
+    return false;
+}

@@ -13,4 +13,7 @@ FUZZ(data, size) {
     for (int i = 0; i < packet.n_fields; i++)
         jm_packet_add(text, sizeof text, "key", "%s", packet.fields[i].value);
     abort_if(!jm_packet_parse(text, strlen(text), &again));
+    jm_message why;
+    const jm_speaker speaker = jm_packet_take_speaker(&packet);
+    abort_if(jm_speaker_fits(&speaker, &why) && !(speaker.oldest <= JM_PROTOCOL));
 }

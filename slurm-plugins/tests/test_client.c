@@ -27,20 +27,22 @@ static void end(void) {
     test_end_folder();
 }
 
-/* "ok" to whatever comes, until the listener is shut down. */
+static const char *said = "ok";
+
+/* `said` to whatever comes, until the listener is shut down. */
 static void *answer_all(void *unused) {
     char request[256];
     int fd;
     while ((fd = accept(listener, NULL, NULL)) >= 0) {
         while (recv(fd, request, sizeof request, 0) > 0)
-            if (send(fd, "ok", 2, MSG_NOSIGNAL) < 0)
+            if (send(fd, said, strlen(said), MSG_NOSIGNAL) < 0)
                 break;
         close(fd);
     }
     return unused;
 }
 
-/* Says when it was sent, and how long its sender waits. */
+/* Says when it was sent, how long its sender waits, and who that is. */
 TEST(a_request_is_dated) {
     jm_packet reply, packet;
     char text[JM_PACKET_MAX];
@@ -57,6 +59,8 @@ TEST(a_request_is_dated) {
         expect(sent_ns >= (uint64_t)before_ns && sent_ns <= (uint64_t)jm_clock_ns(CLOCK_BOOTTIME));
         expect_equal(jm_packet_u64(&packet, "wait_ms", 0), told ? 0 : TIMEOUT_MS);
         expect_text(packet.verb, told ? "close" : "open");
+        const jm_speaker us = jm_packet_take_speaker(&packet);
+        expect(jm_speaker_is_ours(&us));
         close(fd);
     }
 }
@@ -106,6 +110,28 @@ TEST(a_daemon_that_is_not_there_silences_nobody) {
         expect_part(why.text, "joulemarkd does not answer at");
         expect_equal(client.retry_after_ns, 0);
     }
+}
+
+/* Of an earlier release, of ours, of later ones; the last has nothing in common with us. */
+TEST(a_daemon_of_another_release_is_understood_or_named) {
+    static const char *const ANSWERS[] = {"ok watts=7", "ok watts=7 speaks=9.9.9:2-8",
+                                          "ok watts=7 speaks=9.9.9:7-8"};
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        jm_packet reply;
+        said = ANSWERS[i];
+        if (i > 0)
+            end(), begin();
+        pthread_create(&thread, NULL, answer_all, NULL);
+        expect_equal(jm_client_ask(&client, "node", 10000, &reply, &why), i < 2 ? 0 : -1);
+        expect_equal(jm_packet_u64(&reply, "watts", 0), 7);
+        expect_equal(reply.n_fields, 1);
+        jm_client_close(&client);
+        shutdown(listener, SHUT_RDWR);
+        pthread_join(thread, NULL);
+    }
+    expect_part(why.text, "joulemark 9.9.9, protocol 7-8: this is joulemark");
+    said = "ok";
 }
 
 int main(void) {

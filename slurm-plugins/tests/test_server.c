@@ -74,6 +74,43 @@ TEST(what_is_no_packet_is_answered_whatever_it_says) {
     close(fd);
 }
 
+/* Privileged, as this process is: what it asks comes from Slurm. */
+TEST(plugins_of_another_release_are_understood_and_told_of) {
+    char answer[JM_PACKET_MAX];
+    int fd = dial();
+    ask(fd, "status speaks=" JOULEMARK_VERSION ":1-2", answer);
+    expect_part(answer, " protocol=1-2 mixed= speaks=" JOULEMARK_VERSION ":1-2");
+    ask(fd, "marks", answer); /* of a program that was linked before */
+    ask(fd, "node speaks=" JOULEMARK_VERSION ":1-2", answer);
+    ask(fd, "status", answer);
+    expect_part(answer, " mixed=");
+    expect(!strstr(answer, "mixed=joulemark") && !strstr(answer, "speaks="));
+    ask(fd, "node", answer);
+    expect_part(answer, "ok energy_uj=");
+    ask(fd, "status", answer);
+    expect_part(answer,
+                " mixed=joulemark%20of%20an%20earlier%20release,%20protocol%201,%20asked%20");
+    ask(fd, "node speaks=9.9.9:2-8", answer);
+    expect_part(answer, "ok energy_uj=");
+    ask(fd, "status", answer);
+    expect_part(answer, " mixed=joulemark%209.9.9,%20protocol%202-8,%20asked%20");
+    close(fd);
+}
+
+TEST(plugins_with_no_word_in_common_are_refused_and_named) {
+    char answer[JM_PACKET_MAX];
+    int fd = dial();
+    ask(fd, "open job=7 step=0 speaks=9.9.9:7-8", answer);
+    expect_part(answer, "error text=joulemark%209.9.9,%20protocol%207-8:%20this%20is%20joulemark");
+    ask(fd, "books channel=0 speaks=9.9.9:2-8", answer);
+    expect_part(answer, "ok name=");
+    ask(fd, "status", answer);
+    expect_part(answer, " accounts=0 ");
+    ask(fd, "spell speaks=9.9.9:2-8", answer);
+    expect_part(answer, "error text=unknown%20request:%20joulemarkd%20" JOULEMARK_VERSION);
+    close(fd);
+}
+
 /* How many descriptors came with the answer to a request. */
 static int descriptors_of(int fd, const char *request) {
     char text[JM_PACKET_MAX], control[CMSG_SPACE(8 * sizeof(int))];

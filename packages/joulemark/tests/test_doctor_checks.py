@@ -5,8 +5,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from joulemark import __version__
 from joulemark.doctor import everywhere, node_checks, slurm_checks
-from joulemark.doctor.site import Site
+from joulemark.doctor.site import Answer, Site
 from joulemark.doctor.slurmconf import SlurmConf
 
 
@@ -62,3 +63,25 @@ def test_a_user_who_may_not_see_the_records_is_told_so(folder, monkeypatch):
         os.seteuid(0)
     assert [one.check for one in found] == ["folders", "heaps"]
     assert all("as root" in one.fix for one in found)
+
+
+MIXED = "joulemark of an earlier release, protocol 1, asked 3 s ago"
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ("protocol: 1-2\nmixed: ", []),
+        (f"protocol: 1-2\nmixed: {MIXED}", [f"not of joulemarkd's release: {MIXED}"]),
+        ("", ["of a release before protocols had versions"]),
+    ],
+    ids=["one release", "older plugins", "older daemon"],
+)
+def test_releases_that_are_mixed_are_named(tmp_path, monkeypatch, said, values):
+    status = Answer(0, f"version: {__version__}\nnode: n1\ncores: 2\n{said}\n")
+    monkeypatch.setattr(node_checks, "ask", lambda *words: status)
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("ClusterName=demo\n")
+    found = list(node_checks.daemon(Site(SlurmConf(conf), "n1")))
+    assert [one.value for one in found] == values
+    assert all("restart" in one.fix for one in found)

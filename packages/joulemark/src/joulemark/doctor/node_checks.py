@@ -59,6 +59,14 @@ def daemon(site: Site) -> Iterator[Finding]:
     if said.get("version", __version__) != __version__:
         fix = f"joulemark is {__version__}: install the same version of both"
         yield Finding("daemon", WARNING, "joulemarkd", f"version {said['version']}", fix)
+    if "protocol" not in said:
+        fix = "install the plugins' release of it, and restart it: no job is disturbed"
+        value = "of a release before protocols had versions"
+        yield Finding("daemon", WARNING, f"joulemarkd of {site.node}", value, fix)
+    if said.get("mixed"):
+        fix = "jobs keep those they began with; if none is so old, restart slurmd with ours"
+        value = f"not of joulemarkd's release: {said['mixed']}"
+        yield Finding("daemon", WARNING, f"plugins of {site.node}", value, fix)
     if said.get("fault"):
         fix = "make room in state_dir, or mend its owner and mode"
         yield Finding("daemon", ERROR, "joulemarkd", said["fault"], fix)
