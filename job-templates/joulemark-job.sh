@@ -122,7 +122,7 @@ jm_alone() {
 # Likewise the ranks of a VARIANT on so many NODES; how many into jm_tasks.
 jm_ranks() {
     local variant=$1 nodes=$2 cores on_a_node
-    jm_step=(--mpi="${JM_MPI:-$(jm_config MpiDefault | sed 's/none/pmix/')}")
+    jm_step=(--mpi="${JM_MPI:-$(jm_config MpiDefault | sed -E 's/none|\(null\)/pmix/')}")
     if [[ -n ${SLURM_HET_SIZE:-} ]]; then
         jm_threads=${JM_THREADS:-1}
         jm_step+=(--het-group="0-$((SLURM_HET_SIZE - 1))")

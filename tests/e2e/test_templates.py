@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def template(name: str) -> Path:
     return CHECKOUT / "job-templates" / f"{name}.sbatch"
 
 
+def shared(name: str, folder: Path) -> Path:
+    """A copy of an installed template that takes no whole node."""
+    subprocess.run([CHECKOUT / "job-templates/install", folder], check=True)
+    copy = folder / f"{name}.sbatch"
+    copy.write_text(copy.read_text().replace("#SBATCH --exclusive\n", ""))
+    return copy
+
+
 def results_folder(cluster: Cluster, name: str) -> Path:
     folder = cluster.state / "templates" / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -92,16 +101,25 @@ def test_a_template_runs(sockets: Cluster, name: str) -> None:
 @pytest.mark.parametrize(
     "options, cores",
     [
-        ("--hint=nomultithread", CORES),
-        ("--oversubscribe -n1 -c3", 2),  # CPUs: of two cores
-        ("--oversubscribe -n1 -c3 --hint=nomultithread", 3),  # cores
+        ("-n1 -c3", 2),  # CPUs: of two cores
+        ("-n1 -c3 --hint=nomultithread", 3),  # cores
     ],
 )
-def test_threads_are_as_many_as_the_jobs_cores(sockets: Cluster, options: str, cores: int) -> None:
-    results = results_folder(sockets, "cores")
-    job = sockets.sbatch(*options.split(), template("triad"), env=knobs("triad", results))
+def test_threads_are_as_many_as_a_shared_jobs_cores(
+    sockets: Cluster, options: str, cores: int
+) -> None:
+    results = results_folder(sockets, "shared")
+    job = sockets.sbatch(*options.split(), shared("triad", results), env=knobs("triad", results))
     ended_well(sockets, job)
     assert most_workers(cooked(results)) == cores
+
+
+def test_threads_are_as_many_as_the_jobs_cores(sockets: Cluster) -> None:
+    results = results_folder(sockets, "cores")
+    hint = "--hint=nomultithread"
+    job = sockets.sbatch(hint, template("triad"), env=knobs("triad", results))
+    ended_well(sockets, job)
+    assert most_workers(cooked(results)) == CORES
 
 
 def test_each_job_of_an_array_has_its_setting_and_repeats_it(sockets: Cluster) -> None:

@@ -141,6 +141,12 @@ def test_ranks_are_started_as_the_site_does(template):
     assert "--mpi=cray_shasta" in call and values([call], "--nodes") == ["6"]
 
 
+@pytest.mark.parametrize("default", ["none", "(null)"])  # as 22.05 and 24.11 say it
+def test_ranks_are_started_by_pmix_where_the_site_does_not_say(template, default):
+    *_, call = template("hydro", JM_VARIANTS="serial mpi", MPI_DEFAULT=default)
+    assert "--mpi=pmix" in call
+
+
 @pytest.mark.parametrize(
     "given, ranks, threads",
     [
