@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A site's Debian packages, a component each. What is theirs alone lies where it is used; `cmake --install` without a component
-# leaves it out. site/make-debs calls all of this, site/README.md says what is in them.
+# What a site's packages hold, a component each, and how CPack makes Debian's of it; RPM's are made by site/rpm. What is theirs
+# alone lies where it is used; `cmake --install` without a component leaves it out. site/README.md says what is in them.
 set(COMPONENTS node slurm server cli)
 set(debian ${CMAKE_CURRENT_SOURCE_DIR}/site/debian)
 set(command ${CMAKE_CURRENT_SOURCE_DIR}/../packages/joulemark)
@@ -17,6 +17,8 @@ string(SUBSTRING ${month} 1 2 month)
 string(SUBSTRING ${next} 1 2 next)
 set(SLURM_RELEASE ${year}.${month})
 
+set(JM_PACKAGE_FORMAT deb CACHE STRING "deb or rpm: whose places and documents the packages have")
+set(JM_PYTHON_DIR lib/python3/dist-packages CACHE STRING "Python's modules, below the prefix")
 set(JM_REVISION 1 CACHE STRING "of the packages of one version")
 set(JM_CONTACT "" CACHE STRING "who makes the packages: NAME <MAIL>")
 set(revision 0site${JM_REVISION}) # whatever Debian itself may have of this version is later
@@ -29,24 +31,34 @@ endfunction()
 jm_pack(node FILES ${CMAKE_CURRENT_BINARY_DIR}/joulemarkd.service DESTINATION lib/systemd/system)
 jm_pack(node FILES site/joulemark.yaml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/slurm)
 jm_pack(node FILES site/joulemark.rules DESTINATION lib/udev/rules.d RENAME 70-joulemark.rules)
-foreach(kind sysusers tmpfiles)
-  jm_pack(node FILES ${debian}/node/joulemark.${kind} DESTINATION lib/${kind}.d
-          RENAME joulemark.conf)
-endforeach()
+if(JM_PACKAGE_FORMAT STREQUAL deb)
+  set(sysusers ${debian}/node/joulemark.sysusers)
+else()
+  set(sysusers site/joulemark.sysusers)
+endif()
+jm_pack(node FILES ${sysusers} DESTINATION lib/sysusers.d RENAME joulemark.conf)
+jm_pack(node FILES site/joulemark.tmpfiles DESTINATION lib/tmpfiles.d RENAME joulemark.conf)
 jm_pack(server FILES ${CMAKE_CURRENT_BINARY_DIR}/joulemark-gateway.service
                      site/joulemark-receive.service DESTINATION lib/systemd/system)
 jm_pack(server FILES site/gateway.yaml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/joulemark)
 jm_pack(server FILES site/mosquitto.acl DESTINATION share/doc/joulemark-server/examples)
-jm_pack(cli PROGRAMS ${debian}/cli/joulemark DESTINATION bin)
-install(DIRECTORY ${command}/src/joulemark DESTINATION lib/python3/dist-packages
+jm_pack(cli PROGRAMS site/joulemark DESTINATION bin)
+install(DIRECTORY ${command}/src/joulemark DESTINATION ${JM_PYTHON_DIR}
         COMPONENT cli EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
 
-# changelogs, licences, man pages, completions
+# man pages and completions; Debian's changelogs and licences, which a spec file has words for
 set(documents ${CMAKE_CURRENT_BINARY_DIR}/documents)
 add_custom_target(documents
-  COMMAND ${debian}/documents ${documents} ${SLURM_RELEASE} ${PROJECT_VERSION}-${revision}
-          "${JM_CONTACT}" $<TARGET_FILE:joulemarkd> $<TARGET_FILE:joulemarkctl>
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/site/documents ${documents} ${PROJECT_VERSION}
+          $<TARGET_FILE:joulemarkd> $<TARGET_FILE:joulemarkctl>
   VERBATIM)
+if(JM_PACKAGE_FORMAT STREQUAL deb)
+  add_custom_command(
+    TARGET documents POST_BUILD
+    COMMAND ${debian}/documents ${documents} ${SLURM_RELEASE} ${PROJECT_VERSION}-${revision}
+            "${JM_CONTACT}"
+    VERBATIM)
+endif()
 foreach(component ${COMPONENTS})
   jm_pack(${component} DIRECTORY ${documents}/${component}/ DESTINATION .)
 endforeach()
