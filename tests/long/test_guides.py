@@ -23,6 +23,11 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be othe
 GUIDES = CHECKOUT / "packages" / "joulemark" / "guides"
 #: the operator is root; the others have no right at all
 USERS = {"scientist": ORDINARY_USER, "benchmarker": "daemon", "operator": "root"}
+#: of other machines than a demo's cluster
+ELSEWHERE = {
+    "backup": "tests/long/test_backup.py",
+    "gallery": "packages/joulemark/tests/test_gallery.py",
+}
 JOB_LIMIT_S = 300.0
 STATUS = re.compile(r"#.* exit status (\d+)(?: or (\d+))?")
 UNIT = r"(?:J|W|F/s|F/J|s)\b"
@@ -187,7 +192,10 @@ def test_a_guide_can_be_followed(guide: str, shell: Shell) -> None:
 
 
 def test_every_guide_is_followed() -> None:
-    assert {path.stem for path in GUIDES.glob("*.md")} == set(USERS)
+    """Here, or by the test that ELSEWHERE names."""
+    assert {path.stem for path in GUIDES.glob("*.md")} == {*USERS, *ELSEWHERE}
+    for guide, test in ELSEWHERE.items():
+        assert guide in (CHECKOUT / test).read_text()
 
 
 @pytest.mark.parametrize("shell", ["operator"], indirect=True)

@@ -29,16 +29,16 @@ class Server:
     """One running server; `database()` makes an empty one."""
 
     def __init__(self, kind: str, folder: Path, execute: Callable[[str], None], url: str):
-        self.kind = kind
+        self.kind, self.folder = kind, folder
         self.password_file = folder / "password"
         self.password_file.write_text(PASSWORD + "\n")
         self.password_file.chmod(0o600)
         self._execute = execute
         self._url = url
 
-    def database(self) -> str:
+    def database(self, name: str = "") -> str:
         """The URL of a database that nothing is in."""
-        name = f"test{next(numbers)}"
+        name = name or f"test{next(numbers)}"
         self._execute(f"CREATE DATABASE {name}")
         return self._url.format(name=name)
 

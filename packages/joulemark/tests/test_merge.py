@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime
 
 import builders
 import pytest
@@ -217,6 +218,22 @@ def test_runs_that_wait_side_by_side_are_both_merged(site):
         ]
         merged = sorted(path.name for path in (site.records / "merged").iterdir())
         assert merged == ["demo.12.n1.json", "demo.12.n1.json.2"]
+
+
+def test_a_rebuild_takes_what_was_merged_since_a_time(site):
+    """By when the file came to merged/, not by when its node wrote it."""
+    for job in (12, 13):
+        written = site.leave(job)
+        os.utime(written, (10**9, 10**9))
+        since = datetime.now()
+        site.out("merge")
+        time.sleep(0.02)  # a kernel's clock of files ticks
+    site.store.unlink()
+    site.out("merge", "--rebuild", "--since", since.isoformat())
+    assert not site.rows(12) and site.rows(13)
+    site.out("merge", "--rebuild")
+    assert site.rows(12)
+    assert "--since: goes with --rebuild" in site.refuses("merge", "--since", "2026-11-26")
 
 
 def test_job_without_any_energy_is_not_zero_joules(site):

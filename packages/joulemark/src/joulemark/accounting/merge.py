@@ -50,6 +50,7 @@ class Request:
 
     runs: tuple[JobRun, ...] = ()
     rebuild: bool = False
+    rebuild_since_s: float = 0.0  # only of what was merged since then, in Unix time
     print_comment: bool = False
 
     @property
@@ -171,8 +172,14 @@ def _pending(config: Config, request: Request) -> list[str]:
     """The files to merge now: the job's own and those left behind, or all."""
     found = _record_files(_top(config), request.jobs, config.cluster)
     if request.rebuild:
-        found += sorted(map(str, (config.record_dir / "merged").glob("*.json*")))
+        merged = (config.record_dir / "merged").glob("*.json*")
+        found += sorted(str(path) for path in merged if _came(path, request.rebuild_since_s))
     return found
+
+
+def _came(path: Path, since_s: float) -> bool:
+    """A merge's moving changes a file's ctime; its mtime is the node's."""
+    return not since_s or path.lstat().st_ctime >= since_s
 
 
 def _record_files(folder: str, jobs: set[int], cluster: str) -> list[str]:

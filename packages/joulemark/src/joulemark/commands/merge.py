@@ -30,6 +30,8 @@ examples:
   joulemark merge                             everything that waits, after a recovery
   joulemark merge --job 12 --nodes n[1-2]     job 12, once its nodes' records are there
   joulemark merge --rebuild                   a new store from all records that were ever merged
+  joulemark merge --rebuild --since 2026-11-26T03:00
+                                              what a backup of the store from then does not have
 """
 
 
@@ -53,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rebuild", action="store_true", help="read record_dir/merged again as well"
     )
     parser.add_argument(
+        "--since",
+        type=_time_s,
+        metavar="TIME",
+        help="with --rebuild: only what was merged since then, such as 2026-11-26T03:00",
+    )
+    parser.add_argument(
         "--ended",
         type=Path,
         action="append",
@@ -71,6 +79,18 @@ def _seconds(text: str) -> float:
     return number(text, lambda seconds: 0 <= seconds <= 86400, what)
 
 
+def _time_s(text: str) -> float:
+    """Local time, as sacct's, where it names no zone."""
+    from datetime import datetime  # which a merge at a job's end need not load
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a time such as 2026-11-26T03:00"
+        ) from None
+
+
 def run(options: argparse.Namespace) -> int:
     """Merges; 1 if a file was rejected."""
     from joulemark import config
@@ -82,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--ended: goes with --tell and --wait alone: its notices say which jobs")
     if options.tell and not options.ended:
         raise UsageError("--tell: goes with --ended")
+    if options.since is not None and not options.rebuild:
+        raise UsageError("--since: goes with --rebuild")
     if options.nodes and options.job is None:
         raise UsageError("--nodes: it names the nodes of one job: give --job as well")
     if options.ended:
@@ -89,7 +111,8 @@ def run(options: argparse.Namespace) -> int:
 
         return ended.run(config.load(for_merge=True), options.ended, options.tell, options.wait)
     runs = (merge.JobRun(options.job, _said_by_slurm(options)),) if options.job else ()
-    request = merge.Request(runs, options.rebuild, options.print_comment)
+    since_s = options.since or 0.0
+    request = merge.Request(runs, options.rebuild, since_s, options.print_comment)
     return merge.run(config.load(for_merge=True), request, options.wait)
 
 
