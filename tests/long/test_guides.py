@@ -26,6 +26,7 @@ USERS = {"scientist": ORDINARY_USER, "benchmarker": "daemon", "operator": "root"
 #: of other machines than a demo's cluster
 ELSEWHERE = {
     "backup": "tests/long/test_backup.py",
+    "capacity": "packages/joulemark/tests/test_capacity.py",
     "gallery": "packages/joulemark/tests/test_gallery.py",
 }
 JOB_LIMIT_S = 300.0

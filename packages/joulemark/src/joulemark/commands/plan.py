@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from joulemark import output
+from joulemark.commands.arguments import number
 
-SUMMARY = "tell how long a run must be for its energy to be as accurate as wanted"
+SUMMARY = "tell how long a run must be to be as accurate as wanted, or what a site's records take"
 EPILOG = """\
 For a job that has the node to itself, and the instruments that joulemark.yaml configures; their
 error budgets come from `joulemarkd --describe`. Four parts make the error bar (k=2):
@@ -19,18 +20,43 @@ error budgets come from `joulemarkd --describe`. Four parts make the error bar (
 csv, markdown and parquet have a row a channel, and one of all together. In json, csv and parquet
 errors are parts of the energy, 0.02 is 2 %; run_s is null or empty where no run is long enough.
 
+With --site it is told what records of so many jobs a day take: on the network, in
+record_dir/merged (a file each, in whole blocks of 4 KiB), in the store, and on a node for each
+day that it is cut off; bytes by what SQLite takes.
+
 Exit: 0 there is such a run; 1 there is none: the instrument's own error is larger; 2 wrong
 arguments, or it is not known what to plan for.
 
 examples:
   joulemark plan --accuracy 2% --power 350
   joulemark plan --accuracy 5% --power 240 --idle 120 --swing 60 --format json
+  joulemark plan --site 1000000 --nodes 10000 --keep-days 1825
 """
+
+
+SITE = (
+    ("--nodes", 1000, "N", "the site's"),
+    ("--wide", 1, "N", "nodes of a job, the mean"),
+    ("--steps", 3, "N", "of a job, the mean, batch and extern among them"),
+    ("--channels", 4, "N", "of a node, such as packages and DRAM"),
+    ("--keep-days", 365, "DAYS", "how long jobs are kept"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is wanted, of which load."""
-    parser.add_argument("--accuracy", required=True, metavar="PART", help="such as 2%% or 0.02")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--accuracy", metavar="PART", help="such as 2%% or 0.02")
+    asked.add_argument("--site", type=_count, metavar="JOBS", help="so many jobs a day")
+    of_site = parser.add_argument_group("with --site")
+    for name, default, metavar, what in SITE:
+        of_site.add_argument(
+            name,
+            type=_count,
+            default=default,
+            metavar=metavar,
+            help=f"{what} (default: {default})",
+        )
     parser.add_argument(
         "--power", type=float, metavar="W", help="the run's mean (default: the configured full_w)"
     )
@@ -52,8 +78,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_arguments(parser)
 
 
+def _count(text: str) -> float:
+    what = "a number from 1 to 1e12"
+    return number(text, lambda value: 1 <= value <= 1e12, what)
+
+
 def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
-    from joulemark.accounting import plan
+    from joulemark.accounting import capacity, plan
 
+    if options.site is not None:
+        counts = options.wide, options.steps, round(options.channels), round(options.nodes)
+        site = capacity.Site(options.site, *counts, round(options.keep_days))
+        return capacity.run(options, site)
     return plan.run(options)
