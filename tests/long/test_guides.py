@@ -27,6 +27,7 @@ USERS = {"scientist": ORDINARY_USER, "benchmarker": "daemon", "operator": "root"
 ELSEWHERE = {
     "backup": "tests/long/test_backup.py",
     "capacity": "packages/joulemark/tests/test_capacity.py",
+    "disaster": "tests/chaos/test_disaster.py",
     "gallery": "packages/joulemark/tests/test_gallery.py",
 }
 JOB_LIMIT_S = 300.0
