@@ -135,6 +135,16 @@ def test_only_our_columns(filled):
     assert filled.out("sacct", "-n", "-o", "Energy%8").splitlines()[0] == "   123.5 "
 
 
+def test_a_number_that_does_not_fit_keeps_its_size(site, sacct_on_path):
+    for job, energy_uj in ((1, 1_234_567_890_123_456), (2, 123_456_789_012_345)):
+        guessed = {"method": "model", "estimated": True} if job == 2 else {}
+        accounts = [builders.account(step, energy_uj, **guessed) for step in STEPS]
+        site.leave(job, accounts=accounts)
+    assert site.run("merge")[2] == ""
+    told = site.out("sacct", "-n", "-o", "JobIDRaw%3,Energy%8,Energy%-9").splitlines()
+    assert {"  1 1.23e+09 1.235e+09 ", "  2 ~1.2e+08 ~1.23e+08 "} <= set(told)
+
+
 def test_json_has_our_object_in_jobs_and_steps(filled):
     one, two, *others = json.loads(filled.out("sacct", "--json"))["jobs"]
     assert one["joulemark"]["energy_uj"] == 123_456_789

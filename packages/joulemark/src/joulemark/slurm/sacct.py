@@ -286,16 +286,28 @@ def _ask_widths(fields: list[Field]) -> None:
 
 
 def _print_row(fields: list[Field], row: list[str]) -> None:
-    _print("".join(f"{_fit(text, field.width)} " for field, text in zip(fields, row)))
+    _print("".join(f"{_fit(field, text)} " for field, text in zip(fields, row)))
 
 
-def _fit(text: str, width: int) -> str:
-    """As sacct does it: cut text ends in +."""
+def _fit(field: Field, text: str) -> str:
+    """As sacct does it: cut text ends in +. Of a number of ours digits go, not its size."""
     text = text.replace("\n", " ")
-    room = abs(width)
+    room = abs(field.width)
     if len(text) > room:
-        text = text[: room - 1] + "+"
-    return text.ljust(room) if width < 0 else text.rjust(room)
+        rounded = _rounded(text, room) if field.column else None
+        text = rounded or text[: room - 1] + "+"
+    return text.ljust(room) if field.width < 0 else text.rjust(room)
+
+
+def _rounded(text: str, room: int) -> str | None:
+    """With as many digits as there is room for; None: it is no number, or has none."""
+    number = text.lstrip(ESTIMATE_MARK)
+    mark = text[: len(text) - len(number)]
+    try:
+        told = (f"{mark}{float(number):.{digits}g}" for digits in range(room, 0, -1))
+        return next((one for one in told if len(one) <= room), None)
+    except ValueError:
+        return None
 
 
 def _print(line: str) -> None:
