@@ -219,6 +219,31 @@ def test_an_estimate_is_marked_and_said(site):
     assert record(site, "20")["estimated_jobs"] == 1
 
 
+def test_a_domain_that_some_runs_know_says_how_many_and_is_a_share_of_theirs(site):
+    told = {"cpu": 60 * UJ, "dram": 0, "gpu": 20 * UJ, "rest": 20 * UJ}
+    leave(site, 20, builders.account(domains_uj=told), restart=0)
+    leave(site, 20, builders.account(start_s=100), restart=1)
+    no_gpu = {"cpu": 60 * UJ, "dram": 0, "rest": 40 * UJ}
+    leave(site, 20, builders.account(start_s=200, domains_uj=no_gpu), restart=2)
+    assert row(site, "GPU [J]", "20") == ["20.0", "(2", "of", "3)", "10%"]
+    assert row(site, "CPU [J]", "20") == ["180", "60%"]
+
+
+def test_metered_overhead_is_no_estimate(site):
+    (site.records / "shared").mkdir()
+    end = {"systematic_uj": 0, "random_uj": 0, "nodes": "n1", "split": "equal", "run": "a"}
+    readings = [
+        {"time_ns": builders.START_NS + second * 10**9, "energy_uj": second * 50 * UJ, **end}
+        for second in (0, 10)
+    ]
+    text = "".join(json.dumps(one) + "\n" for one in readings)
+    (site.records / "shared/rack1.jsonl").write_text(text)
+    leave(site, 20, builders.account(method="model", estimated=True), node_cpus=2)
+    assert row(site, "Energy [J]", "20")[0] == "~100"
+    assert row(site, "Overhead [J]", "20")[0] == "500"
+    assert "500 " in site.out("report", "usage") and "~500" not in site.out("report", "usage")
+
+
 def test_a_missing_node_notes_and_faults_are_said(site):
     fault = {"what": "stuck", "count": 3, "seconds": 12.5, "last": "read timed out"}
     meter = {"name": "pdu", "faults": [fault]}

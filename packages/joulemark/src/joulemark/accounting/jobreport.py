@@ -283,30 +283,35 @@ def _rates(job: Job, mark: str) -> list[list[str]]:
 
 
 def _domains(job: Job, mark: str) -> list[list[str]]:
-    energy_uj = sum_uj(job.rows, "ConsumedEnergy_uj")
+    """Of the runs that know a domain, and its share of those runs' energy."""
     body = []
     for name, label in (*zip(DOMAINS, DOMAINS), ("Idle", "Idle part")):
-        value_uj = sum_uj(job.rows, f"Energy{name}_uj")
-        share = f"{value_uj / energy_uj:.0%}" if value_uj and energy_uj else ""
-        body.append(
-            [f"{label} [J]", "-" if value_uj is None else mark + _in_j(value_uj), "", share]
+        known = [row for row in job.rows if row[f"Energy{name}_uj"] is not None]
+        value_uj, energy_uj = (
+            sum_uj(known, f"{of}_uj") for of in (f"Energy{name}", "ConsumedEnergy")
         )
+        text = "-"
+        if value_uj is not None:
+            some = f" ({len(known)} of {len(job.rows)})" if len(known) < len(job.rows) else ""
+            text = mark + _in_j(value_uj) + some
+        share = f"{value_uj / energy_uj:.0%}" if value_uj and energy_uj else ""
+        body.append([f"{label} [J]", text, "", share])
     return body
 
 
 def _charges(group: usage.Group, mark: str) -> list[list[str]]:
     known = (
-        ("Overhead", "J", group.overhead_j, group.overhead_error_j, group.overhead_jobs),
-        ("CO2e", "g", group.carbon_g, group.carbon_error_g, group.carbon_jobs),
+        ("Overhead", "J", "", group.overhead_j, group.overhead_error_j, group.overhead_jobs),
+        ("CO2e", "g", mark, group.carbon_g, group.carbon_error_g, group.carbon_jobs),
     )
     body = [
         [
             f"{name} [{unit}]",
-            mark + _in(value, unit) + usage.of_all(group, count),
+            of + _in(value, unit) + usage.of_all(group, count),
             _in(error, unit),
             "",
         ]
-        for name, unit, value, error, count in known
+        for name, unit, of, value, error, count in known
         if value is not None
     ]
     for currency, cost in group.costs.items():

@@ -249,7 +249,7 @@ def _cells(one: Group, name: str, suffix: str, exponent: int) -> list[str]:
     found, error = _value(one, name, suffix), _value(one, f"{name}_error", suffix)
     if found is None:
         return ["-", ""]
-    mark = ESTIMATE_MARK if one.estimated_jobs else ""
+    mark = ESTIMATE_MARK if one.estimated_jobs and name != "overhead" else ""  # which is metered
     text = mark + units.cell(found, exponent, UNITS[suffix])
     covered = of_all(one, getattr(one, f"{name}_jobs"))
     return [text + covered, units.cell(error, exponent, UNITS[suffix])]
