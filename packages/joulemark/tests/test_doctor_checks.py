@@ -20,16 +20,21 @@ def folder():
 
 
 @pytest.mark.parametrize(
-    ("private", "mode", "folder_mode", "is_found"),
+    ("private", "of_dbd", "mode", "folder_mode", "is_found"),
     [
-        ("PrivateData=accounts,Jobs", 0o644, 0o755, True),
-        ("PrivateData=jobs", 0o640, 0o755, False),
-        ("PrivateData=jobs", 0o644, 0o750, False),
-        ("PrivateData=nodes", 0o644, 0o755, False),
-        ("", 0o644, 0o755, False),
+        ("PrivateData=accounts,Jobs", "none", 0o644, 0o755, True),
+        ("", "accounts,jobs", 0o644, 0o755, True),
+        ("PrivateData=jobs", "jobs", 0o640, 0o755, False),
+        ("PrivateData=jobs", "none", 0o644, 0o750, False),
+        ("PrivateData=nodes", "usage", 0o644, 0o755, False),
+        ("", "none", 0o644, 0o755, False),
     ],
 )
-def test_an_open_store_where_jobs_are_private(site, folder, private, mode, folder_mode, is_found):
+def test_an_open_store_where_jobs_are_private(
+    site, folder, monkeypatch, private, of_dbd, mode, folder_mode, is_found
+):
+    said = f"SlurmUser              = slurm(64030)\nPrivateData            = {of_dbd}\n"
+    monkeypatch.setattr("joulemark.doctor.site.ask", lambda *words: Answer(0, said))
     store, conf = folder / "store.sqlite", folder / "slurm.conf"
     store.touch(mode)
     store.chmod(mode)

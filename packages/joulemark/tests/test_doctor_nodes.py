@@ -10,13 +10,15 @@ import subprocess
 import sys
 
 import pytest
+from joulemark.commands import arguments
+from joulemark.doctor.everywhere import LOOK_S
 
 FINDING = {"check": "sensors", "level": "warning", "where": "x", "value": "y", "fix": "z"}
 ANSWER = {"node": "NODE", "time": "NOW", "slurm_conf": {}, "findings": [FINDING]}
 SRUN = """\
 #!/bin/sh
 for word; do case $word in -w*) node=${word#-w};; esac; done
-[ "${node#n}" -gt %d ] && exec sleep 600
+[ "${node#n}" -gt %d ] && touch "$0.$node" && exec sleep 600
 sed "s/NODE/$node/; s/\\"NOW\\"/$(date +%%s.%%N)/" "$0.json"
 """
 SINFO = """\
@@ -57,13 +59,19 @@ def test_each_node_is_asked_and_one_that_is_down_is_not_waited_for(cluster, site
     assert nodes_of(out, "node") == {"n2"} and "down* (Not responding)" in out
 
 
-def test_nodes_that_never_answer_hold_up_no_other(cluster, site):
+def test_nodes_that_never_answer_hold_up_no_other(cluster, site, tmp_path):
     cluster(100, hung=5)
     code, out, _ = site.run("doctor", "--nodes", "all", "--wait", "1", "--json")
     found = json.loads(out)["findings"]
     hung = {one["node"] for one in found if one["check"] == "node"}
     assert code == 1 and hung == {"n2", *(f"n{n}" for n in range(96, 101))}
     assert len({one["node"] for one in found if one["check"] == "sensors"}) == 94
+    began = sorted(path.stat().st_mtime for path in tmp_path.glob("srun.n*"))
+    assert len(began) == 5 and began[-1] - began[0] < 3  # else one waits for another's end
+
+
+def test_a_thousand_nodes_are_told_within_15_s():
+    assert arguments.WAIT_S + LOOK_S < 15
 
 
 def test_findings_come_as_nodes_answer(cluster, site):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import config, hostlist
-from joulemark.doctor.slurmconf import SlurmConf
+from joulemark.doctor.slurmconf import SlurmConf, words
 
 ENERGY_PLUGIN = "acct_gather_energy_joulemark.so"
 SPANK_PLUGIN = "spank_joulemark.so"
@@ -99,6 +99,14 @@ class Site:
             return None
         pairs = re.findall(r"^(\w+)(?:\[\d+\])?\s*= ?(.*)$", answer.out, re.MULTILINE)
         return {key.lower(): value.strip() for key, value in pairs}
+
+    @functools.cached_property
+    def private(self) -> dict[str, set[str]]:
+        """PrivateData by who has it: slurm.conf, and slurmdbd, which tells its own."""
+        said = ask("sacctmgr", "show", "configuration").out
+        dbd = re.search(r"^PrivateData\s*=\s*(.*)$", said, re.MULTILINE)
+        own = {str(self.conf.path): self.conf.words("PrivateData")}
+        return own | {"slurmdbd.conf": words(dbd[1]) if dbd else set()}
 
     @functools.cached_property
     def plugin_dirs(self) -> list[Path]:

@@ -94,8 +94,9 @@ def accounting(site: Site) -> Iterator[Finding]:
 
 
 def private_store(site: Site) -> Iterator[Finding]:
-    """The store knows no users."""
-    if not site.conf.words("PrivateData") & {"jobs", "all"}:
+    """The store knows no users. Of sacct's rows slurmdbd's own PrivateData decides."""
+    where = next((name for name, words in site.private.items() if words & {"jobs", "all"}), None)
+    if where is None:
         return
     try:
         path = config.load(site.config_file).store.path  # None: a database
@@ -103,7 +104,7 @@ def private_store(site: Site) -> Iterator[Finding]:
     except (UserError, OSError):  # another check's to say
         return
     if modes and modes[0] & stat.S_IROTH and all(mode & stat.S_IXOTH for mode in modes[1:]):
-        value = f"mode {stat.S_IMODE(modes[0]):04o}, and {site.conf.path} has PrivateData=jobs"
+        value = f"mode {stat.S_IMODE(modes[0]):04o}, and {where} has PrivateData=jobs"
         fix = "chmod 640: users read there what Slurm hides; joulemark sacct does without"
         yield Finding("private-store", WARNING, str(path), value, fix)
 

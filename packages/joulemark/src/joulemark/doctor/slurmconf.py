@@ -35,8 +35,8 @@ class SlurmConf:
         return [part for value in self.values.get(key.lower(), []) for part in value.split(",")]
 
     def words(self, key: str) -> set[str]:
-        """A comma list's words in lower case."""
-        return {word.strip().lower() for word in self.get(key).split(",") if word.strip()}
+        """A comma list's."""
+        return words(self.get(key))
 
     def _read(self, path: Path, depth: int) -> None:
         for line in _lines(path.read_text(errors="replace")):
@@ -61,3 +61,8 @@ def _lines(text: str) -> list[str]:
     text = re.sub(r"\\\s*\n", " ", text)
     lines = (re.sub(r"(?<!\\)#.*", "", line).strip() for line in text.splitlines())
     return [line for line in lines if line]
+
+
+def words(text: str) -> set[str]:
+    """A comma list's, in lower case."""
+    return {word.strip().lower() for word in text.split(",") if word.strip()}
