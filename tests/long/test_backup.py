@@ -203,7 +203,8 @@ def test_a_store_comes_back_as_it_was(site: Site) -> None:
     for _ in range(20):
         site.end_job()
     site.merge()
-    places = {"store": str(site.folder / "store.sqlite"), "backup": str(site.folder / "backup")}
+    names = {"store": "store.sqlite", "backup": "backup", "config": "joulemark.yaml"}
+    places = {what: str(site.folder / name) for what, name in names.items()}
     since = datetime.now().isoformat(timespec="seconds")
     with site.busy(), site.report_under_way():
         merged = sum(jobs for jobs, _ in site.usage().values())

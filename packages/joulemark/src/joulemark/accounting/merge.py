@@ -179,7 +179,12 @@ def _pending(config: Config, request: Request) -> list[str]:
 
 def _came(path: Path, since_s: float) -> bool:
     """A merge's moving changes a file's ctime; its mtime is the node's."""
-    return not since_s or path.lstat().st_ctime >= since_s
+    if not since_s:
+        return True
+    try:
+        return path.lstat().st_ctime >= since_s
+    except FileNotFoundError:  # `store prune` was faster
+        return False
 
 
 def _record_files(folder: str, jobs: set[int], cluster: str) -> list[str]:
