@@ -67,6 +67,7 @@ GATEWAY_NEEDS = {
 }
 RECEIVE_NEEDS = {
     "the broker": ("unreserved_port_t", "tcp_socket", {"name_connect"}),
+    "paho's pair of sockets": ("node_t", "tcp_socket", {"node_bind"}),
     "records": ("joulemark_var_lib_t", "file", {"create", "rename", "write"}),
     "certificates": ("joulemark_conf_t", "file", READ),
     "Python": ("bin_t", "file", {"execute", "map", "read"}),
