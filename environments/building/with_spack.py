@@ -167,9 +167,12 @@ def fetch(steps: Steps, name: str, commit: str) -> Path:
 def python_with_clingo(steps: Steps) -> Path:
     """A Python that has clingo, Spack's solver; else a virtual environment with PyPI's."""
     folder = steps.cache / "spack-python"
-    for python in (os.environ.get("SPACK_PYTHON"), folder / "bin/python"):
-        if python and ask(python, "-c", "import clingo; print(clingo.__version__)"):
-            return Path(python)
+    said = "import clingo; print(clingo.__version__)"
+    site = os.environ.get("SPACK_PYTHON")
+    if site and ask(site, "-c", said):
+        return Path(site)
+    if ask(folder / "bin/python", "-c", said) == CLINGO.partition("==")[2]:
+        return folder / "bin/python"
     pip = '"$1/bin/pip" install --retries 1 --timeout 20 "$3"'
     script = f'rm -rf "$1" && "$2" -m venv "$1" && {pip}'
     steps.attempt(

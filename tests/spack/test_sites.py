@@ -42,12 +42,13 @@ def test_a_site_may_be_a_git_repository(environments, tmp_path):
     for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "all")):
         subprocess.run([*git, *words], check=True, timeout=60)
     known = packages(f"file://{site}", environments)
-    assert known["cray-mpich"]["externals"] and "openmpi" not in known
+    assert known["cray-mpich"]["externals"] and set(known["openmpi"]) == {"variants"}
 
 
 def test_without_a_site_another_distributions_packages_are_spacks_to_find_or_build(environments):
     known = packages("", environments)
-    assert not known.keys() & {"openmpi", "openblas", "slurm", "python"}
+    assert not known.keys() & {"openblas", "slurm", "python"}
+    assert set(known["openmpi"]) == {"variants"}
 
 
 def test_without_a_site_ubuntu_brings_its_packages_as_debian_does(environments):
