@@ -146,6 +146,9 @@ def test_where_the_store_is_open_sacct_still_shows_no_more(
     assert numbers_of(private, jobs[BOB].job, "-a", user=ADA) == []
     listed = private.run(["joulemark", "report", "jobs", "--all", "--format", "csv"], user=ADA)
     assert f",{jobs[BOB].job}," in listed
+    told = json.loads(private.run(["joulemark", "doctor", "--json"], check=False))["findings"]
+    [store] = [one for one in told if one["check"] == "private-store"]
+    assert store["value"] == "mode 0644, and slurmdbd.conf has PrivateData=jobs"
 
 
 # -- options, beside the real sacct's ------------------------------------------------------------

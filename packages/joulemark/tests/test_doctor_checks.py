@@ -33,7 +33,8 @@ def folder():
 def test_an_open_store_where_jobs_are_private(
     site, folder, monkeypatch, private, of_dbd, mode, folder_mode, is_found
 ):
-    said = f"SlurmUser              = slurm(64030)\nPrivateData            = {of_dbd}\n"
+    key = "PrivateData            ="
+    said = f"{key} all\n\nSlurmDBD configuration:\nParameters = \n{key} {of_dbd}\nx = y\n"
     monkeypatch.setattr("joulemark.doctor.site.ask", lambda *words: Answer(0, said))
     store, conf = folder / "store.sqlite", folder / "slurm.conf"
     store.touch(mode)

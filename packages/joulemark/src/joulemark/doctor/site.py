@@ -103,7 +103,7 @@ class Site:
     @functools.cached_property
     def private(self) -> dict[str, set[str]]:
         """PrivateData by who has it: slurm.conf, and slurmdbd, which tells its own."""
-        said = ask("sacctmgr", "show", "configuration").out
+        _, _, said = ask("sacctmgr", "show", "configuration").out.partition("SlurmDBD")
         dbd = re.search(r"^PrivateData\s*=\s*(.*)$", said, re.MULTILINE)
         own = {str(self.conf.path): self.conf.words("PrivateData")}
         return own | {"slurmdbd.conf": words(dbd[1]) if dbd else set()}
