@@ -70,7 +70,9 @@ def rows(site: Site) -> list[dict]:
 def run(options, site: Site) -> int:
     """Prints the plan of a site."""
     found = rows(site)
-    title = f"{site.jobs:g} jobs a day on {site.wide:g} nodes each, {site.nodes} nodes in all"
+    title = (
+        f"{site.jobs:.10g} jobs a day on {site.wide:.10g} nodes each, {site.nodes} nodes in all"
+    )
     heads = ["Where", "Records a day", "GB a day", f"GB in {site.days} days"]
     body = [
         (
