@@ -123,9 +123,7 @@ def _state(one: Budget, found: list[sums.Use]) -> State:
     if not found:
         return State(one, 0, None, 0.0, "")
     (group,) = usage.group(found, [])
-    marks = (ESTIMATE_MARK if group.estimated_jobs else "") + (
-        "*" if group.incomplete_jobs else ""
-    )
+    marks = usage.estimate_mark(group) + ("*" if group.incomplete_jobs else "")
     return State(one, group.jobs, group.energy_j, group.energy_error_j, marks)
 
 

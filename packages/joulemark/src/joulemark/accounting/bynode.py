@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from joulemark import units
 from joulemark.accounting import usage
-from joulemark.layout import ESTIMATE_MARK, Text
+from joulemark.layout import Text
 from joulemark.store.node_sums import NodeUse
 from joulemark.store.sums import Use
 
@@ -76,11 +76,10 @@ def as_text(found: list[Node]) -> Text:
 def _power(one: Node) -> list[str]:
     if one.job_power_w is None:
         return ["-", ""]
-    mark = ESTIMATE_MARK if one.group.estimated_jobs else ""
     value, error = (
         units.cell(watts, 0, "W") for watts in (one.job_power_w, one.job_power_error_w)
     )
-    return [mark + value, error]
+    return [usage.estimate_mark(one.group) + value, error]
 
 
 RECORDED = ("jobs", "energy_jobs", "estimated_jobs", "energy_j", "energy_uj", "energy_error_j")

@@ -22,7 +22,7 @@ from joulemark.accounting.job import (
 )
 from joulemark.accounting.jobrecord import UJ_PER_J, few
 from joulemark.accounting.rates import J_PER_KWH
-from joulemark.layout import ESTIMATE_MARK, ESTIMATED, LEGEND_ESTIMATED, Text
+from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED, Text
 from joulemark.units import cell, digits, rough
 
 LEAST_KWH = 0.1  # below it joules are as easy to read
@@ -91,7 +91,7 @@ def hints(job: Job) -> list[str]:
     found = []
     if energy_uj and idle_uj:
         energy_j, idle_j, group = energy_uj / UJ_PER_J, idle_uj / UJ_PER_J, used(job.rows)
-        mark = ESTIMATE_MARK if group.estimated_jobs else ""
+        mark = usage.estimate_mark(group)
         half, twice = (
             mark + rough(joules, group.energy_error_j, "J")
             for joules in (energy_j - idle_j / 2, energy_j + idle_j)
@@ -216,7 +216,7 @@ def as_text(job: Job) -> tuple[list[Text], list[str]]:
         tables.append(_table("Steps", ["Step", *HEADS], body))
     found = regions(job)
     if found:
-        tables.append(_of_regions(found, ESTIMATE_MARK if group.estimated_jobs else ""))
+        tables.append(_of_regions(found, usage.estimate_mark(group)))
     notes = [*knowledge(job), *hints(job), LEGEND]
     notes += [LEGEND_ESTIMATED] if group.estimated_jobs else []
     notes += [LEGEND_PARTIAL] if usage.is_partial(group) else []
@@ -245,7 +245,7 @@ def _kind(group: usage.Group) -> str:
 
 
 def _whole(job: Job, group: usage.Group) -> Text:
-    mark = ESTIMATE_MARK if group.estimated_jobs else ""
+    mark = usage.estimate_mark(group)
     body = [
         *_energy(group, mark),
         *_rates(job, mark),
@@ -256,7 +256,7 @@ def _whole(job: Job, group: usage.Group) -> Text:
 
 
 def _energy(group: usage.Group, mark: str) -> list[list[str]]:
-    covered = usage.of_all(group, group.energy_jobs)
+    covered = usage.of_all(group.energy_jobs, group.jobs)
     energy_j, error_j = group.energy_j, group.energy_error_j
     if energy_j is None:
         return [["Energy [J]", "-", "", ""]]
@@ -292,8 +292,7 @@ def _domains(job: Job, mark: str) -> list[list[str]]:
         )
         text = "-"
         if value_uj is not None:
-            some = f" ({len(known)} of {len(job.rows)})" if len(known) < len(job.rows) else ""
-            text = mark + _in_j(value_uj) + some
+            text = mark + _in_j(value_uj) + usage.of_all(len(known), len(job.rows))
         share = f"{value_uj / energy_uj:.0%}" if value_uj and energy_uj else ""
         body.append([f"{label} [J]", text, "", share])
     return body
@@ -307,7 +306,7 @@ def _charges(group: usage.Group, mark: str) -> list[list[str]]:
     body = [
         [
             f"{name} [{unit}]",
-            of + _in(value, unit) + usage.of_all(group, count),
+            of + _in(value, unit) + usage.of_all(count, group.jobs),
             _in(error, unit),
             "",
         ]
@@ -315,7 +314,7 @@ def _charges(group: usage.Group, mark: str) -> list[list[str]]:
         if value is not None
     ]
     for currency, cost in group.costs.items():
-        covered = usage.of_all(group, group.cost_jobs)
+        covered = usage.of_all(group.cost_jobs, group.jobs)
         value, error = map(usage.money, (cost.value, cost.error))
         body.append([f"Cost [{currency}]", mark + value + covered, error, ""])
     return body
@@ -328,7 +327,7 @@ def _cells(rows: list[dict]) -> list[str]:
     group = used(rows)
     if group.energy_j is None:
         return ["-", "", "-", "-"]
-    mark = ESTIMATE_MARK if group.estimated_jobs else ""
+    mark = usage.estimate_mark(group)
     energy, error = _in(group.energy_j, "J"), _in(group.energy_error_j, "J")
     return [mark + energy, error, mark + _in(mean_w(rows), "W"), digits(seconds(rows))]
 

@@ -249,24 +249,28 @@ def _cells(one: Group, name: str, suffix: str, exponent: int) -> list[str]:
     found, error = _value(one, name, suffix), _value(one, f"{name}_error", suffix)
     if found is None:
         return ["-", ""]
-    mark = ESTIMATE_MARK if one.estimated_jobs and name != "overhead" else ""  # which is metered
+    mark = "" if name == "overhead" else estimate_mark(one)  # that is metered
     text = mark + units.cell(found, exponent, UNITS[suffix])
-    covered = of_all(one, getattr(one, f"{name}_jobs"))
+    covered = of_all(getattr(one, f"{name}_jobs"), one.jobs)
     return [text + covered, units.cell(error, exponent, UNITS[suffix])]
 
 
-def of_all(one: Group, known: int) -> str:
-    """Else the sum of some jobs could pass for that of all."""
-    return f" ({known} of {one.jobs})" if known < one.jobs else ""
+def estimate_mark(one: Group) -> str:
+    """Of sums in which a model's estimates are."""
+    return ESTIMATE_MARK if one.estimated_jobs else ""
+
+
+def of_all(known: int, count: int) -> str:
+    """Else the sum of some could pass for that of all."""
+    return f" ({known} of {count})" if known < count else ""
 
 
 def _cost_cells(one: Group) -> list[str]:
     if not one.costs:
         return ["-", ""]
-    mark = ESTIMATE_MARK if one.estimated_jobs else ""
     values = (f"{money(cost.value)} {currency}" for currency, cost in one.costs.items())
     return [
-        mark + " + ".join(values) + of_all(one, one.cost_jobs),
+        estimate_mark(one) + " + ".join(values) + of_all(one.cost_jobs, one.jobs),
         " + ".join(money(cost.error) for cost in one.costs.values()),
     ]
 
