@@ -95,15 +95,16 @@ def accounting(site: Site) -> Iterator[Finding]:
 
 def private_store(site: Site) -> Iterator[Finding]:
     """The store knows no users. Of sacct's rows slurmdbd's own PrivateData decides."""
-    where = next((name for name, words in site.private.items() if words & {"jobs", "all"}), None)
-    if where is None:
-        return
     try:
         path = config.load(site.config_file).store.path  # None: a database
         modes = [one.stat().st_mode for one in (path, *path.parents)] if path else []
     except (UserError, OSError):  # another check's to say
         return
-    if modes and modes[0] & stat.S_IROTH and all(mode & stat.S_IXOTH for mode in modes[1:]):
+    is_open = modes and modes[0] & stat.S_IROTH and all(mode & stat.S_IXOTH for mode in modes[1:])
+    if not is_open:  # else slurmdbd is asked, which not each of a thousand nodes should do
+        return
+    where = next((name for name, words in site.private.items() if words & {"jobs", "all"}), None)
+    if where:
         value = f"mode {stat.S_IMODE(modes[0]):04o}, and {where} has PrivateData=jobs"
         fix = "chmod 640: users read there what Slurm hides; joulemark sacct does without"
         yield Finding("private-store", WARNING, str(path), value, fix)
