@@ -70,8 +70,8 @@ def test_nodes_that_never_answer_hold_up_no_other(cluster, site, tmp_path):
     assert len(began) == 5 and began[-1] - began[0] < 3  # else one waits for another's end
 
 
-def test_a_thousand_nodes_are_told_within_15_s():
-    assert arguments.WAIT_S + LOOK_S < 15
+def test_a_node_that_hangs_leaves_time_of_15_s_to_begin_a_thousand():
+    assert arguments.WAIT_S + LOOK_S <= 12
 
 
 def test_findings_come_as_nodes_answer(cluster, site):

@@ -15,9 +15,9 @@ from joulemark.doctor.finding import ERROR, Finding
 from joulemark.doctor.site import Site, ask
 
 AT_ONCE = 64  # so that slurmctld's other clients are heard, too
-# A node whose task has begun looks for so long at most: with a wait of 5 s all of 1000 nodes, some
-# of which hang, are told within 15 s.
-LOOK_S = 9.0
+# A node whose task has begun looks for so long at most: with a wait of 5 s, and 2 s to begin, 1000
+# nodes are told within 15 s where the last ones hang.
+LOOK_S = 7.0
 # Longer than a job's start takes; a node's word is compared with the time it had to speak in.
 CLOCK_S = 1.0
 AWAY = ("down", "drain", "fail", "unknown", "power", "reboot", "maint", "future", "not_respond")
