@@ -100,9 +100,9 @@ def _time(where: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        from datetime import datetime
+        from joulemark.times import from_iso  # few files have such a time
 
-        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        time = from_iso(text)
         if time.tzinfo is None:
             raise UsageError(
                 f"{where}: {text}: of which time zone? write {time.isoformat()}Z for UTC, or with "

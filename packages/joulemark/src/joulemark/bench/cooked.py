@@ -7,11 +7,12 @@ import math
 import os
 import sys
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import timezone
 from pathlib import Path
 
 from joulemark.bench.manifest import Manifest
 from joulemark.errors import UsageError
+from joulemark.times import from_iso
 
 # Far beyond all that is measured; ratios and squares of what is between them are finite.
 LEAST, MOST = 1e-30, 1e30
@@ -176,7 +177,7 @@ def _start_s(values: dict) -> float | None:
     if not text:
         return None
     try:
-        start = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        start = from_iso(text)
         if start.tzinfo is not None and start.astimezone(timezone.utc).year >= 1970:
             return start.timestamp()
     except (ValueError, OverflowError):

@@ -81,10 +81,10 @@ def _seconds(text: str) -> float:
 
 def _time_s(text: str) -> float:
     """Local time, as sacct's, where it names no zone."""
-    from datetime import datetime  # which a merge at a job's end need not load
+    from joulemark.times import from_iso  # which a merge at a job's end need not load
 
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return from_iso(text).timestamp()
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
             f"'{text}' is not a time such as 2026-11-26T03:00"
