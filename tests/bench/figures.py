@@ -1,10 +1,11 @@
 # What the benchmarks share: figures with their peers and goals, for people or as JSON lines; the
-# CPU time of processes; the build.
+# CPU time of processes; the build, and the command of the sources.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -59,6 +60,18 @@ def make_parser(text: str) -> argparse.ArgumentParser:
     )
     made.add_argument("--json", action="store_true", help="one JSON object a figure")
     return made
+
+
+def command_environment(configuration: Path, bytecode: Path) -> dict[str, str]:
+    """Of `python -m joulemark` from the sources, with its bytecode as an installed one has it: a
+    folder that is kept between commands, else each compiles all its modules."""
+    return {
+        **os.environ,
+        "JOULEMARK_CONFIG": str(configuration),
+        "PYTHONPATH": str(CHECKOUT / "packages/joulemark/src"),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(bytecode),
+    }
 
 
 def bring_build_up_to_date() -> None:
