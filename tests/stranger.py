@@ -10,14 +10,27 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cluster import cache_folder
+import pytest
+
+from tests.cluster import Build, ClusterError, cache_folder
 
 LIMIT_S = 900
 
 
+def need_spack() -> None:
+    """Skips the test where nothing was built by the state's own Spack."""
+    try:
+        built = Build.load(cache_folder())
+    except ClusterError as why:
+        pytest.skip(f"nothing was built through Spack: {why}")
+    if built.built_by != "spack":
+        pytest.skip(f"no Spack: {built.why}")
+
+
 def stranger_in(folder: Path, **more: str) -> Callable[..., str]:
     """`stranger("install", "hpl")`: what it says; AssertionError where it fails. It knows the
-    machine's externals; MORE is of its environment."""
+    machine's externals; MORE is of its environment. Skips the test where there is no Spack."""
+    need_spack()
     config, environments = folder / "config", cache_folder() / "environments"
     shutil.copytree(environments / "sites/debian", config)
     shutil.copy(environments / "common/concretizer.yaml", config)

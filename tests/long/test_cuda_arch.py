@@ -10,7 +10,7 @@ import pytest
 from building.with_cmake import BENCHMARKS
 from spack_repo.joulemark.build_systems.benchmarks import backends_in_recipe
 
-from tests.cluster import CHECKOUT, Build, cache_folder
+from tests.cluster import CHECKOUT
 from tests.stranger import stranger_in
 
 TOOLKITS = ("12.6", "12.8", "12.9", "13.0")
@@ -29,9 +29,6 @@ ASK = (
 @pytest.fixture(scope="module")
 def spack(tmp_path_factory) -> Callable[..., str]:
     """A site's, which has these toolkits, good for any compiler."""
-    built = Build.load(cache_folder())
-    if built.built_by != "spack":
-        pytest.skip(f"no Spack: {built.why}")
     folder = tmp_path_factory.mktemp("site")
     command = stranger_in(folder)
     command("repo", "add", CHECKOUT / "spack-repo/spack_repo/joulemark")

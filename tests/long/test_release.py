@@ -17,8 +17,7 @@ import yaml
 from building.with_cmake import BENCHMARKS
 
 from tests.checkout import PROJECT, announce, copy_to, repository_of
-from tests.cluster import Build, cache_folder
-from tests.stranger import stranger_in
+from tests.stranger import need_spack, stranger_in
 
 BY_TAG, AS_TARBALL = "9.8.0", "9.9.0"
 #: what a release is of, beside the benchmarks
@@ -42,9 +41,7 @@ spack:
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     """A short path: gpg's sockets lie in it."""
-    built = Build.load(cache_folder())
-    if built.built_by != "spack":
-        pytest.skip(f"no Spack: {built.why}")
+    need_spack()
     with tempfile.TemporaryDirectory(prefix="jm-", dir="/var/tmp") as name:
         yield Path(name)
 

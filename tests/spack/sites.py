@@ -12,7 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.checkout import SOURCES, copy_to
-from tests.cluster import Build, ClusterError, cache_folder
+from tests.cluster import cache_folder
+from tests.stranger import need_spack
 from tests.targets import backends
 
 ELSEWHERE = Path(__file__).with_name("elsewhere.py")
@@ -166,12 +167,7 @@ def concretized(site: Site, name: str, environments: Path, environment: str) -> 
 @pytest.fixture
 def environments(tmp_path: Path) -> Path:
     """A clone's environments; needs the state's own Spack."""
-    try:
-        build = Build.load(cache_folder())
-    except ClusterError as why:
-        pytest.skip(f"nothing was built through Spack: {why}")
-    if build.built_by != "spack":
-        pytest.skip(f"no Spack: {build.why}")
+    need_spack()
     copy_to(tmp_path, *SOURCES)
     return tmp_path / "environments"
 

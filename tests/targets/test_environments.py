@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT, Build, ClusterError, cache_folder
+from tests.cluster import CHECKOUT, cache_folder
+from tests.stranger import need_spack
 from tests.targets import backends, c66x, cuda, pocl
 
 CACHE = cache_folder()
@@ -45,12 +46,7 @@ USER_SPECS = "import spack.environment as e; print(*map(str, e.active_environmen
 @pytest.fixture(scope="module")
 def spack() -> Path:
     """The state's own Spack, with all that the environment of this machine has in its store."""
-    try:
-        build = Build.load(CACHE)
-    except ClusterError as why:
-        pytest.skip(f"nothing was built through Spack: {why}")
-    if build.built_by != "spack":
-        pytest.skip(f"no Spack: {build.why}")
+    need_spack()
     return CACHE / "bin" / "spack"
 
 
