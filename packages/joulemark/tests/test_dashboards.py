@@ -73,7 +73,7 @@ class Site:
         return self.newest()
 
     def newest(self):
-        return max((when for when, _ in self.server.samples("joulemark_jobs_total")), default=0)
+        return max((when for when, _ in self.server.samples("joulemark_jobs")), default=0)
 
     def ask(self, expr, **chosen):
         """As Grafana does at the end of a range of time from the first export to the second."""
@@ -141,25 +141,31 @@ def test_every_metric_of_the_export_is_shown(site):
     assert of_code == of_text == set(shown)
 
 
+def test_prometheus_knows_that_sums_can_fall(site):
+    known = site.server.ask("metadata")
+    types = {one["type"] for name in known if "joulemark" in name for one in known[name]}
+    assert types == {"gauge"}
+
+
 def test_of_a_range_are_the_jobs_that_ended_in_it(site):
     """bob's first jobs have a new series; a refund is less, and no restart of a counter."""
-    used_j = site.ask(dashboards.ended("energy_joules_total", "user"))
+    used_j = site.ask(dashboards.ended("energy_joules", "user"))
     assert used_j == {("alice",): pytest.approx(-600), ("bob",): pytest.approx(500)}
-    assert site.ask(dashboards.ended("jobs_total", "user")) == {("alice",): 0, ("bob",): 2}
+    assert site.ask(dashboards.ended("jobs", "user")) == {("alice",): 0, ("bob",): 2}
     assert site.ask(dashboards.unknown("user")) == {("alice",): 0, ("bob",): 1}
     assert site.ask(dashboards.ended("cost", "currency")) == {("EUR",): pytest.approx(-100e-6)}
 
 
 def test_nodes_have_what_jobs_used_there_whatever_was_refunded(site):
     node = ("demo", "n1")
-    assert site.ask(dashboards.ended("node_energy_joules_total", "cluster,node")) == {node: 500}
+    assert site.ask(dashboards.ended("node_energy_joules", "cluster,node")) == {node: 500}
     assert site.ask(dashboards.job_power_w()) == {node: pytest.approx(50)}  # a job of 10 s
     assert site.ask(dashboards.job_power_w(), user="nobody") == {node: pytest.approx(50)}
     assert site.ask(dashboards.job_power_w(), cluster="other") == {}
 
 
 def test_a_choice_is_obeyed(site):
-    asked = dashboards.ended("energy_joules_total", "user")
+    asked = dashboards.ended("energy_joules", "user")
     assert list(site.ask(asked, user="bob|carol")) == [("bob",)]
     assert list(site.ask(asked, account="physics")) == [("alice",)]
     for name in ("cluster", "partition"):
@@ -168,7 +174,7 @@ def test_a_choice_is_obeyed(site):
 
 def test_an_export_that_was_not_there_yet_is_no_zero(site):
     """Else a range that begins before it had all jobs of all years."""
-    asked = dashboards.ended("jobs_total", over="1h")
+    asked = dashboards.ended("jobs", over="1h")
     assert site.ask(asked) == {}
 
 

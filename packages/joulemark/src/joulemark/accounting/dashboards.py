@@ -65,25 +65,25 @@ def ever(metric: str, by: str = "", more: str = "") -> str:
 def ended(metric: str, by: str = "", more: str = "", over: str = RANGE) -> str:
     """Of jobs that ended in the time before: what there is now less what there was.
 
-    increase() leaves out a user's first jobs, whose series is new, and takes a refund for a
-    restart from 0. Nothing where a cluster's export is missing at one end.
+    increase() and rate() take a refund for a restart from 0, delta() leaves out a user's first
+    jobs, whose series is new. Nothing where a cluster's export is missing at one end.
     """
     now = series(metric, more)
     both = f'({now} or label_replace(-{now} offset {over}, "at", "start", "", ""))'
-    exported = "and on (cluster) joulemark_jobs_total"
+    exported = "and on (cluster) joulemark_jobs"
     return f"sum by ({by}) ({both} {exported} {exported} offset {over})"
 
 
 def unknown(by: str = "", over: str = RANGE) -> str:
     """Jobs whose energy is not known."""
-    jobs = ended("jobs_total", by, over=over)
-    known = ended("covered_jobs_total", by, ',sum="energy"', over)
+    jobs = ended("jobs", by, over=over)
+    known = ended("covered_jobs", by, ',sum="energy"', over)
     return f"{jobs} - ({known} or 0 * {jobs})"
 
 
 def job_power_w(of: str = "cluster,node") -> str:
     """Of nodes: what jobs used there over their time, so that it is of one job."""
-    return f"{ended('node_energy_joules_total', of)} / ({ended('node_job_seconds_total', of)} > 0)"
+    return f"{ended('node_energy_joules', of)} / ({ended('node_job_seconds', of)} > 0)"
 
 
 ENDED = "Of jobs that ended in the time shown. "
@@ -105,8 +105,8 @@ ENERGY = Panel(
     "Energy",
     ENDED + "Overhead: their part of shared channels, such as cooling; not in the energy.",
     (
-        Query("energy", ended("energy_joules_total"), J),
-        Query("overhead", ended("overhead_joules_total"), J),
+        Query("energy", ended("energy_joules"), J),
+        Query("overhead", ended("overhead_joules"), J),
     ),
     width=6,
 )
@@ -120,9 +120,9 @@ USAGE = Dashboard(
             "Jobs",
             ENDED + PARTIAL,
             (
-                Query("ended", ended("jobs_total")),
+                Query("ended", ended("jobs")),
                 *(
-                    Query(f"with {name}", ended("covered_jobs_total", "", f',sum="{name}"'))
+                    Query(f"with {name}", ended("covered_jobs", "", f',sum="{name}"'))
                     for name in ("energy", "overhead", "carbon", "cost")
                 ),
             ),
@@ -133,7 +133,7 @@ USAGE = Dashboard(
             "stat",
             "CO2e",
             ENDED + "Of the energy, by the site's factor.",
-            (Query("CO2e", ended("carbon_grams_total"), GRAMS),),
+            (Query("CO2e", ended("carbon_grams"), GRAMS),),
             width=4,
         ),
         Panel(
@@ -147,20 +147,20 @@ USAGE = Dashboard(
             "bars",
             "Energy by account",
             AT_STEP,
-            (Query("{{account}}", ended("energy_joules_total", "account", over=STEP), J),),
+            (Query("{{account}}", ended("energy_joules", "account", over=STEP), J),),
         ),
         Panel(
             "top",
             "Ten users with the most energy",
             ENDED,
-            (Query("{{user}}", f"topk(10, {ended('energy_joules_total', 'user')})", J),),
+            (Query("{{user}}", f"topk(10, {ended('energy_joules', 'user')})", J),),
             width=12,
         ),
         Panel(
             "top",
             "Ten accounts with the most energy",
             ENDED,
-            (Query("{{account}}", f"topk(10, {ended('energy_joules_total', 'account')})", J),),
+            (Query("{{account}}", f"topk(10, {ended('energy_joules', 'account')})", J),),
             width=12,
         ),
         Panel(
@@ -168,13 +168,13 @@ USAGE = Dashboard(
             "Users and accounts",
             ENDED + PARTIAL,
             (
-                Query("Jobs", ended("jobs_total", "account,user")),
-                Query("With energy", ended("covered_jobs_total", "account,user", ',sum="energy"')),
-                Query("Estimated", ended("estimated_jobs_total", "account,user")),
-                Query("Record missing", ended("incomplete_jobs_total", "account,user")),
-                Query("Energy", ended("energy_joules_total", "account,user"), J),
-                Query("Overhead", ended("overhead_joules_total", "account,user"), J),
-                Query("CO2e", ended("carbon_grams_total", "account,user"), GRAMS),
+                Query("Jobs", ended("jobs", "account,user")),
+                Query("With energy", ended("covered_jobs", "account,user", ',sum="energy"')),
+                Query("Estimated", ended("estimated_jobs", "account,user")),
+                Query("Record missing", ended("incomplete_jobs", "account,user")),
+                Query("Energy", ended("energy_joules", "account,user"), J),
+                Query("Overhead", ended("overhead_joules", "account,user"), J),
+                Query("CO2e", ended("carbon_grams", "account,user"), GRAMS),
             ),
             height=10,
         ),
@@ -194,8 +194,8 @@ USAGE = Dashboard(
             "Users and accounts since the store began",
             SINCE + AT_MOST,
             (
-                Query("Jobs", ever("jobs_total", "account,user")),
-                Query("Energy", ever("energy_joules_total", "account,user"), J),
+                Query("Jobs", ever("jobs", "account,user")),
+                Query("Energy", ever("energy_joules", "account,user"), J),
                 Query("+-", ever("energy_uncertainty_joules", "account,user"), J),
             ),
             width=12,
@@ -214,10 +214,10 @@ OPERATORS = Dashboard(
             "Jobs",
             ENDED + "What is missing of the rest, `joulemark report jobs` and `doctor` say.",
             (
-                Query("ended", ended("jobs_total")),
+                Query("ended", ended("jobs")),
                 Query("energy not known", unknown()),
-                Query("a node's record missing", ended("incomplete_jobs_total")),
-                Query("estimated by a model", ended("estimated_jobs_total")),
+                Query("a node's record missing", ended("incomplete_jobs")),
+                Query("estimated by a model", ended("estimated_jobs")),
             ),
             width=10,
         ),
@@ -229,7 +229,7 @@ OPERATORS = Dashboard(
             (
                 Query(
                     "{{sum}}",
-                    f"{ever('covered_jobs_total', 'sum')} / on () group_left {ever('jobs_total')}",
+                    f"{ever('covered_jobs', 'sum')} / on () group_left {ever('jobs')}",
                     PART,
                 ),
             ),
@@ -242,7 +242,7 @@ OPERATORS = Dashboard(
             (
                 Query(
                     "{{cluster}} {{partition}}",
-                    ended("energy_joules_total", "cluster,partition", over=STEP),
+                    ended("energy_joules", "cluster,partition", over=STEP),
                     J,
                 ),
             ),
@@ -254,8 +254,8 @@ OPERATORS = Dashboard(
             "Each bar is of the jobs that ended in it; a job may be in several. ",
             (
                 Query("energy not known", unknown(over=STEP)),
-                Query("a node's record missing", ended("incomplete_jobs_total", over=STEP)),
-                Query("estimated by a model", ended("estimated_jobs_total", over=STEP)),
+                Query("a node's record missing", ended("incomplete_jobs", over=STEP)),
+                Query("estimated by a model", ended("estimated_jobs", over=STEP)),
             ),
             width=12,
         ),
@@ -264,12 +264,12 @@ OPERATORS = Dashboard(
             "Partitions",
             ENDED,
             (
-                Query("Jobs", ended("jobs_total", "cluster,partition")),
+                Query("Jobs", ended("jobs", "cluster,partition")),
                 Query("Energy not known", unknown("cluster,partition")),
-                Query("Record missing", ended("incomplete_jobs_total", "cluster,partition")),
-                Query("Estimated", ended("estimated_jobs_total", "cluster,partition")),
-                Query("Energy", ended("energy_joules_total", "cluster,partition"), J),
-                Query("Overhead", ended("overhead_joules_total", "cluster,partition"), J),
+                Query("Record missing", ended("incomplete_jobs", "cluster,partition")),
+                Query("Estimated", ended("estimated_jobs", "cluster,partition")),
+                Query("Energy", ended("energy_joules", "cluster,partition"), J),
+                Query("Overhead", ended("overhead_joules", "cluster,partition"), J),
             ),
         ),
         Panel(
@@ -279,9 +279,9 @@ OPERATORS = Dashboard(
             (
                 Query(
                     "Record missing",
-                    f"{ended('incomplete_jobs_total', 'cluster,partition,account,user')} > 0",
+                    f"{ended('incomplete_jobs', 'cluster,partition,account,user')} > 0",
                 ),
-                Query("Jobs", ended("jobs_total", "cluster,partition,account,user")),
+                Query("Jobs", ended("jobs", "cluster,partition,account,user")),
             ),
             width=12,
         ),
@@ -293,7 +293,7 @@ OPERATORS = Dashboard(
                 Query(
                     "{{cluster}} {{partition}}",
                     f"{ever('energy_uncertainty_joules', 'cluster,partition')}"
-                    f" / ({ever('energy_joules_total', 'cluster,partition')} > 0)",
+                    f" / ({ever('energy_joules', 'cluster,partition')} > 0)",
                     PART,
                 ),
             ),
@@ -312,11 +312,11 @@ OPERATORS = Dashboard(
             "Nodes",
             ENDED + OF_NODES,
             (
-                Query("Jobs", ended("node_jobs_total", "cluster,node")),
-                Query("Energy", ended("node_energy_joules_total", "cluster,node"), J),
-                Query("Jobs' time", ended("node_job_seconds_total", "cluster,node"), SECONDS),
+                Query("Jobs", ended("node_jobs", "cluster,node")),
+                Query("Energy", ended("node_energy_joules", "cluster,node"), J),
+                Query("Jobs' time", ended("node_job_seconds", "cluster,node"), SECONDS),
                 Query("Power a job", job_power_w(), WATTS),
-                Query("Energy ever", ever("node_energy_joules_total", "cluster,node"), J),
+                Query("Energy ever", ever("node_energy_joules", "cluster,node"), J),
                 Query("+-", ever("node_energy_uncertainty_joules", "cluster,node"), J),
             ),
             width=14,
@@ -385,7 +385,7 @@ def _variable(name: str) -> dict:
         "type": "query",
         "label": name.capitalize(),
         "datasource": SOURCE,
-        "query": {"query": f"label_values(joulemark_jobs_total, {name})", "refId": name},
+        "query": {"query": f"label_values(joulemark_jobs, {name})", "refId": name},
         "includeAll": True,
         "allValue": ".*",
         "multi": True,

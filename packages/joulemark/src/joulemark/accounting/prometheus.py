@@ -1,5 +1,8 @@
 # `joulemark export prometheus`: the store's sums as text for node_exporter's textfile collector.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+"""All are gauges, what the books say now: a refund, a late record or a name that comes later makes
+a sum smaller, and Prometheus takes a counter that falls for one that began again at 0."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +22,6 @@ class Metric:
     """One family, of groups or nodes; a `value` that is not known is None, and has no sample."""
 
     name: str
-    kind: str
     help: str
     value: Callable[[Any], float | dict[str, float] | None]
     label: str = ""  # of a family that has several samples of a group, by this label's values
@@ -27,61 +29,52 @@ class Metric:
 
 SUMS = ("energy", "overhead", "carbon", "cost")
 METRICS = (
-    Metric("jobs_total", "counter", "Ended runs of jobs with a record.", lambda g: g.jobs),
+    Metric("jobs", "Ended runs of jobs with a record.", lambda g: g.jobs),
     Metric(
-        "energy_joules_total",
-        "counter",
-        "Energy of ended jobs.",
+        "energy_joules",
+        "Energy that ended jobs are charged.",
         lambda g: None if g.energy_uj is None else g.energy_uj / UJ_PER_J,
     ),
     Metric(
         "energy_uncertainty_joules",
-        "gauge",
-        "Uncertainty of joulemark_energy_joules_total: plus or minus, k=2.",
+        "Uncertainty of joulemark_energy_joules: plus or minus, k=2.",
         lambda g: None if g.energy_uj is None else g.energy_error_j,
     ),
     Metric(
-        "overhead_joules_total",
-        "counter",
+        "overhead_joules",
         "Ended jobs' part of shared channels, such as cooling; not in the energy.",
         lambda g: g.overhead_j,
     ),
     Metric(
-        "carbon_grams_total",
-        "counter",
+        "carbon_grams",
         "CO2 equivalent of the energy, by the site's factor.",
         lambda g: g.carbon_g,
     ),
     Metric(
         "cost",
-        "gauge",
-        "Price of the energy, by currency; it can fall.",
+        "Price of the energy, by currency.",
         lambda g: {currency: cost.value for currency, cost in g.costs.items()},
         label="currency",
     ),
     Metric(
         "cost_jobs",
-        "gauge",
-        "Of joulemark_jobs_total those that joulemark_cost is of, by currency.",
+        "Of joulemark_jobs those that joulemark_cost is of, by currency.",
         lambda g: {currency: cost.jobs for currency, cost in g.costs.items()},
         label="currency",
     ),
     Metric(
-        "covered_jobs_total",
-        "counter",
-        "Of joulemark_jobs_total those that a sum, such as the cost, is of.",
+        "covered_jobs",
+        "Of joulemark_jobs those that a sum, such as the cost, is of.",
         lambda g: {name: jobs for name in SUMS if (jobs := getattr(g, f"{name}_jobs"))},
         label="sum",
     ),
     Metric(
-        "estimated_jobs_total",
-        "counter",
+        "estimated_jobs",
         "Runs of jobs of whose energy a model estimated some or all.",
         lambda g: g.estimated_jobs,
     ),
     Metric(
-        "incomplete_jobs_total",
-        "counter",
+        "incomplete_jobs",
         "Runs of jobs that lack a node's record.",
         lambda g: g.incomplete_jobs,
     ),
@@ -89,22 +82,19 @@ METRICS = (
 
 
 NODE_METRICS = (
-    Metric("node_jobs_total", "counter", "Ended runs of jobs there.", lambda n: n.group.jobs),
+    Metric("node_jobs", "Ended runs of jobs there.", lambda n: n.group.jobs),
     Metric(
-        "node_energy_joules_total",
-        "counter",
+        "node_energy_joules",
         "Energy that ended jobs used on the node.",
         lambda n: n.group.energy_j,
     ),
     Metric(
         "node_energy_uncertainty_joules",
-        "gauge",
-        "Uncertainty of joulemark_node_energy_joules_total: plus or minus, k=2.",
+        "Uncertainty of joulemark_node_energy_joules: plus or minus, k=2.",
         lambda n: None if n.group.energy_j is None else n.group.energy_error_j,
     ),
     Metric(
-        "node_job_seconds_total",
-        "counter",
+        "node_job_seconds",
         "Time of those jobs whose energy is known; two at once have two seconds in a second.",
         lambda n: n.seconds,
     ),
@@ -123,7 +113,7 @@ def _families(metrics: Iterable[Metric], groups: Iterable) -> Iterator[str]:
         samples = [line for one in groups for line in _samples(metric, one)]
         if samples:
             yield f"# HELP joulemark_{metric.name} {metric.help}\n"
-            yield f"# TYPE joulemark_{metric.name} {metric.kind}\n"
+            yield f"# TYPE joulemark_{metric.name} gauge\n"
             yield from samples
 
 

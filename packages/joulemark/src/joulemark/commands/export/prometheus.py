@@ -8,15 +8,18 @@ from joulemark import output
 
 SUMMARY = "write a text file for node_exporter's textfile collector"
 EPILOG = """\
-Sums over all ended jobs of the store, by cluster, user, account and partition:
-joulemark_jobs_total, joulemark_energy_joules_total with joulemark_energy_uncertainty_joules (k=2),
-overhead, carbon, cost, and how many jobs are estimated or incomplete; of how many jobs a sum is,
-joulemark_covered_jobs_total says, and of a currency's joulemark_cost joulemark_cost_jobs; and by
-node joulemark_node_jobs_total, joulemark_node_energy_joules_total with its uncertainty, and
-joulemark_node_job_seconds_total. What is not known has no sample. The file is replaced whole, so
-that the collector never reads half of it. A sum falls only when a record is corrected, which
-Prometheus takes for a counter's restart. Grafana's dashboards of it are in
-PREFIX/share/joulemark/grafana.
+Sums over all ended jobs of the store, by cluster, user, account and partition: joulemark_jobs,
+joulemark_energy_joules with joulemark_energy_uncertainty_joules (k=2), overhead, carbon, cost, and
+how many jobs are estimated or incomplete; of how many jobs a sum is, joulemark_covered_jobs says,
+and of a currency's joulemark_cost joulemark_cost_jobs; and by node joulemark_node_jobs,
+joulemark_node_energy_joules with its uncertainty, and joulemark_node_job_seconds. What is not
+known has no sample. The file is replaced whole, so that the collector never reads half of it.
+
+All are gauges: a correction, and a record or a user's name that comes late, can make a sum smaller
+(`joulemark store prune` does not). Of a time they are what they were at its end less what they
+were at its begin: joulemark_energy_joules - joulemark_energy_joules offset 1d. rate() and
+increase() are of counters, and would count all anew after a refund. Grafana's dashboards, which
+ask so, are in PREFIX/share/joulemark/grafana.
 
 examples:
   joulemark export prometheus --out /var/lib/prometheus/node-exporter/joulemark.prom
