@@ -417,19 +417,3 @@ def test_several_clusters_are_in_one_store(used):
     assert [row["cluster"] for row in csv.DictReader(io.StringIO(exported))] == ["other"]
     said = used.refuses("report", "usage", "-M", "others")
     assert "--clusters: the store has no jobs of 'others'; there are: demo, other" in said
-
-
-def test_an_anonymous_export_tells_of_no_one(used):
-    words = ("report", "jobs", "--all", "--steps", "--anonymous", "--format", "json")
-    whole, again = (json.loads(used.out(*words)) for _ in range(2))
-    jobs = [row for row in whole if row["step"] == "job"]
-    told = {str(value) for row in whole for value in row.values()}
-    assert not told & {"alice", "bob", "blue", "red", "n1", "n2", "n1,n2"}
-    names = ("job_id_raw", "uid")
-    assert all(str(row[name])[:4] in ("job-", "user") for row in jobs for name in names)
-    assert str(builders.START_NS)[:6] not in json.dumps(whole)
-    assert [jobs[0][name] == jobs[2][name] for name in ("uid", "account", names[0])] == [1, 1, 0]
-    assert {row[names[0]] for row in whole} == {row[names[0]] for row in jobs}
-    assert not {row["uid"] for row in whole} & {row["uid"] for row in again}
-    assert sum(row["energy_uj"] for row in jobs) == 4 * 10**9
-    assert "--anonymous: goes with --all" in used.refuses("report", "jobs", "--anonymous")

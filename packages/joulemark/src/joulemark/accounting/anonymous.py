@@ -1,41 +1,90 @@
-# Jobs' rows without whose they are, for those who study how a machine is used.
+# Sums of jobs whose users are not told apart, for those who study how a machine is used.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A name becomes another one that is its own in this export and means nothing outside of it: the
-key is thrown away. What a user wrote, nodes and hours go: Slurm has them beside names."""
+"""Beside what sacct tells, a job's times and energy name it, and how many jobs of which size
+somebody has names him, whatever he is called. So there are no jobs and no users here: a row is the
+sum of jobs alike of LEAST_USERS users or more."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Iterator
-from hashlib import blake2b
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import sqrt
 
-NAMES = {"job_id_raw": "job", "uid": "user", "account": "account"}
-LEFT_OUT = {
-    *("user", "start_ns", "end_ns", "node_list"),
-    *("notes", "missing", "faults", "regions", "split_policy"),
-}
+from joulemark.accounting.jobrecord import interval_j
 
-
-def anonymous(batches: Iterable[list[dict]]) -> Iterator[list[dict]]:
-    """The rows of an export, alike names alike."""
-    key = secrets.token_bytes(32)
-    for batch in batches:
-        yield [_row(row, key) for row in batch]
+LEAST_USERS = 5
+KEYS = ("cluster", "month", "estimated", "partition")  # of rows; groups have sizes, too
+SIZES = ("energy_uj", "time_s", "nodes")  # alike within a factor of two
+COUNTS = ("jobs", "incomplete_jobs")
+SUMS = ("nodes", "time_s", "node_seconds", "energy_j", "energy_error_j")
+DIGITS = 3  # of sums: two exports, between which a job ended, do not differ by just that job
+COLUMNS = (*KEYS, *COUNTS, *SUMS)
 
 
-def columns(names: Iterable[str]) -> list[str]:
-    """Those that are left of a row's."""
-    return [name for name in names if name not in LEFT_OUT]
+class Group:
+    """Jobs whose keys begin alike."""
+
+    def __init__(self):
+        self.users: set[int] = set()
+        self.sums: Counter = Counter()
+
+    def add(self, users: set[int], sums: Mapping) -> None:
+        """What some of them used, and whose they are."""
+        self.users |= users
+        self.sums.update(sums)
 
 
-def _row(row: dict, key: bytes) -> dict:
-    found = {name: row[name] for name in columns(row)}
-    for name, kind in NAMES.items():
-        if found[name] is not None:
-            found[name] = _pseudonym(f"{row['cluster']}.{found[name]}", kind, key)
-    return found
+def rows(batches: Iterable[list[dict]]) -> tuple[list[dict], int]:
+    """Of `report jobs`' records; and how many jobs are in no row."""
+    groups: dict[tuple, Group] = {}
+    left_out = 0
+    for record in (record for batch in batches for record in batch):
+        if record["energy_uj"] is None:
+            left_out += 1
+        else:
+            groups.setdefault(key_of(record), Group()).add({record["uid"]}, _used(record))
+    left_out += widen(groups)
+    made = [_row(key, group.sums) for key, group in groups.items()]
+    made.sort(key=lambda row: ([str(row[name]) for name in KEYS], -row["jobs"]))
+    return made, left_out
 
 
-def _pseudonym(name: str, kind: str, key: bytes) -> str:
-    made = blake2b(name.encode(), digest_size=8, key=key, person=kind.encode())
-    return f"{kind}-{made.hexdigest()}"
+def key_of(record: dict) -> tuple:
+    """What matters most comes first."""
+    month = record["day"][: len("2026-11")]
+    sizes = (int(record[name]).bit_length() for name in SIZES)
+    return (record["cluster"], month, record["estimated"], record["partition"], *sizes)
+
+
+def widen(groups: dict[tuple, Group]) -> int:
+    """Joins groups of too few users by their keys without the end; how many jobs are in none at
+    last."""
+    for length in range(len(KEYS + SIZES), -1, -1):
+        for key in [key for key in groups if len(key) == length]:
+            if len(groups[key].users) >= LEAST_USERS:
+                continue
+            few = groups.pop(key)
+            if not key:
+                return few.sums["jobs"]
+            groups.setdefault(key[:-1], Group()).add(few.users, few.sums)
+    return 0
+
+
+def _used(record: dict) -> dict:
+    return {
+        **{"jobs": 1, "incomplete_jobs": int(record["incomplete"])},
+        **{name: record[name] for name in ("nodes", "time_s", "energy_j")},
+        "node_seconds": record["nodes"] * record["time_s"],
+        "systematic_uj": record["energy_systematic_uj"],
+        "random_uj2": record["energy_random_uj"] ** 2,
+    }
+
+
+def _row(key: tuple, sums: Counter) -> dict:
+    sums["energy_error_j"] = interval_j(sums["systematic_uj"], sqrt(sums["random_uj2"]))
+    return {
+        **dict.fromkeys(KEYS),
+        **dict(zip(KEYS, key)),
+        **{name: sums[name] for name in COUNTS},
+        **{name: type(sums[name])(float(f"{sums[name]:.{DIGITS}g}")) for name in SUMS},
+    }

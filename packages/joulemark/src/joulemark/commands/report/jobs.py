@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Iterator
 
 from joulemark import output
 from joulemark.errors import UsageError
@@ -17,6 +18,14 @@ the same in whole microjoules (_uj), grams (_g), watts (_w), seconds (_s), times
 nanoseconds (_ns), money; null: not known. energy_systematic_uj and energy_random_uj are standard
 uncertainties (k=1), energy_error_j is k=2 of both. peak_bound_w is the sum of the nodes' peaks.
 step is `job` in a job's row, and job_id_raw is sacct's JobIDRaw without it.
+
+--anonymous has no jobs, for a job's times and energy name it beside what sacct tells, and how many
+jobs of which size somebody has names him under any name. A row is the sum of jobs of five users or
+more, alike in cluster, month, whether their energy is estimated, partition and, each within a
+factor of two, energy, time and nodes. Of jobs of fewer users it is of more sizes; then what it is
+not told apart by is null. Sums have three digits. How many jobs are in no row, without energy or
+of too few users even so, is told on stderr. Still, who knows when somebody's jobs ran, and how
+large they were, knows their rows, and of one that is most of all his about what they used.
 
 examples:
   joulemark report jobs --top 10
@@ -35,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anonymous",
         action="store_true",
-        help="with --all: whose job it was by names of this export, without nodes and hours",
+        help="with --all: sums of jobs alike of several users, instead of jobs",
     )
     parser.add_argument(
         "-M", "--clusters", metavar="LIST", help="jobs of these clusters (default: all)"
@@ -64,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
     for name in ("steps", "anonymous"):
         if getattr(options, name) and not options.all:
             raise UsageError(f"--{name}: goes with --all")
+    if options.steps and options.anonymous:
+        raise UsageError("--steps: goes without --anonymous, which tells of no job")
     if options.top and options.all:
         raise UsageError("--top: goes without --all")
     with store.reading(config.load().store) as session:
@@ -71,13 +82,24 @@ def run(options: argparse.Namespace) -> int:
         if options.all:
             batches = map(joblist.as_records, all_rows(session, chosen, options.steps))
             columns = joblist.columns()
-            if options.anonymous:
-                batches, columns = anonymous.anonymous(batches), anonymous.columns(columns)
             if options.out or not sys.stdout.isatty():  # else the records themselves show it
-                batches = progress.counted(batches, "records written", of=len)
+                what = "records read" if options.anonymous else "records written"
+                batches = progress.counted(batches, what, of=len)
+            if options.anonymous:
+                batches, columns = _anonymous(batches), anonymous.COLUMNS
             output.write(batches, options.format, options.out, columns)
             return 0
         rows = top_jobs(session, options.top or TOP, chosen)
     records, tables = joblist.as_records(rows), (joblist.as_text(one) for one in [rows])
     layout.show(options, records, tables, joblist.notes(rows), joblist.columns())
     return 0
+
+
+def _anonymous(batches: Iterable[list[dict]]) -> Iterator[list[dict]]:
+    from joulemark.accounting import anonymous
+
+    rows, left_out = anonymous.rows(batches)
+    if left_out:
+        why = f"without energy, or of fewer than {anonymous.LEAST_USERS} users"
+        print(f"joulemark: {left_out} runs of jobs are left out: {why}", file=sys.stderr)
+    yield rows
