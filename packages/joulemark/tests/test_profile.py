@@ -144,6 +144,15 @@ def test_uncertainties_of_outermost_channels_add_up(second, of_all):
     assert rows.row_of(profile, "job 7", "a").uncertainty_j == 3.0
 
 
+def test_an_end_at_its_last_sample_tells_the_error(site):
+    *samples, end = lines()
+    end.update(end=START_NS + 10 * NS, e=samples[-1]["e"])
+    leave(site).write_text("".join(json.dumps(one) + "\n" for one in (*samples, end)))
+    hdf5.merge(site, {7})
+    (found,) = hdf5.load(site, 7)
+    assert found.channels["meter/node"].uncertainty_j == 30
+
+
 def test_nodes_that_come_later_join_the_file(site):
     leave(site, "n1")
     hdf5.merge(site, {7})

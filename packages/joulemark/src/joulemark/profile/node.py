@@ -93,12 +93,12 @@ def _begin(head: dict, known: NodeProfile | None) -> tuple[NodeProfile, list[Cha
 def _add_sample(order: list[Channel], entry: dict) -> None:
     at_s = entry.get("t", entry.get("end")) / NS
     for index, (channel, energy_uj) in enumerate(zip(order, entry["e"])):
-        if channel.times_s and at_s <= channel.times_s[-1]:
-            continue  # a clock that was set back
-        channel.times_s.append(at_s)
-        channel.energies_j.append(energy_uj / UJ)
         if "u" in entry:
             channel.uncertainty_j = entry["u"][index] / UJ
+        if channel.times_s and at_s <= channel.times_s[-1]:
+            continue  # a clock that was set back, or an end with the last sample
+        channel.times_s.append(at_s)
+        channel.energies_j.append(energy_uj / UJ)
 
 
 def is_later(there: Path, payload: bytes) -> bool:
