@@ -154,7 +154,7 @@ def test_the_last_number_of_an_axis_is_whole(least, most, last):
 
 
 def test_the_time_of_a_profile_is_in_seconds_as_its_table_has_it():
-    drawn = report._curves(3, [Row("job 3: n1", [0.0, 3.14], [0.0, 314.0], [], False)])
+    drawn = report._curves(3, [Row(3, "n1", "job 3: n1", [0.0, 3.14], [0.0, 314.0], [], False)])
     assert "Time [s]" in re.findall(">([^<>]+)<", drawn)
 
 

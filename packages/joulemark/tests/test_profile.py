@@ -272,12 +272,61 @@ def test_the_terminal_shows_curve_and_regions(site, capsys):
     leave(site, marks=MARKS)
     hdf5.merge(site, {7})
     head, curve, solve, exchange, lost = run(capsys, "7").splitlines()
-    assert head == "job 7: n1, ranks 0-1: 1700 J in 11.0 s, 155 W mean, 200 W at most"
+    assert (
+        head == "job 7: n1, ranks 0-1: 1700 J +- 30.0 J (k=2) in 11.0 s, 155 W mean, 200 W at most"
+    )
     drawn = curve.split()[0]
     assert len(drawn) == 60 and set(drawn[:27]) <= set("▄▅") and set(drawn[28:]) == {"█"}
     assert solve.split() == ["solve", "7.00", "s,", "1000", "J,", "143", "W"]
     assert exchange.split() == ["solve/exchange", "1.00", "s,", "100", "J,", "100", "W"]
     assert lost == "  2 marks were too many: no region is known to the end"
+
+
+def test_an_error_that_is_not_known_is_told_so(site, capsys):
+    """Of a daemon that was killed."""
+    leave(site, end=False)
+    hdf5.merge(site, {7})
+    assert "1500 J +- not known in 10.0 s" in run(capsys, "7")
+    (row,) = json.loads(run(capsys, "7", "--json"))
+    assert (row["energy_j"], row["energy_error_j"], row["mean_error_w"]) == (1500, None, None)
+
+
+def test_programs_have_what_the_terminal_shows(site, capsys, tmp_path):
+    leave(site, marks=MARKS)
+    leave(site, "n2", job=8, method="model")
+    hdf5.merge(site)
+    found = json.loads(run(capsys, "7,8", "--format", "json", "--label", "omp"))
+    node, solve, exchange, other = found
+    assert {**node, "mean_w": None, "mean_error_w": None} == {
+        **{"job_id_raw": 7, "node": "n1", "label": "omp: n1, ranks 0-1", "region": None},
+        **{"time_s": 11, "energy_j": 1700, "energy_error_j": 30, "peak_w": 200},
+        **{"mean_w": None, "mean_error_w": None, "estimated": False, "marks_left_out": 2},
+    }
+    assert (node["mean_w"], node["mean_error_w"]) == pytest.approx((1700 / 11, 30 / 11))
+    assert (solve["region"], solve["energy_j"], solve["time_s"]) == ("solve", 1000, 7)
+    assert (exchange["region"], exchange["mean_w"]) == ("solve/exchange", 100)
+    assert solve["energy_error_j"] is None and solve["node"] == "n1"
+    assert (other["job_id_raw"], other["node"], other["estimated"]) == (8, "n2", True)
+    path = tmp_path / "rows.csv"
+    assert run(capsys, "7,8", "--out", str(path)) == ""
+    lines = path.read_text().splitlines()
+    assert lines[0].split(",") == list(node) and len(lines) == 1 + len(found)
+
+
+def test_documents_have_a_table_a_job(site, capsys):
+    for job in (7, 8):
+        leave(site, job=job)
+    hdf5.merge(site)
+    text = run(capsys, "7", "8", "--format", "markdown")
+    assert [line for line in text.splitlines() if line.startswith("**")] == [
+        f"**Job {job}: nodes**" for job in (7, 8)
+    ]
+    assert "| job 8: n1 | 11.0 | 1700 | 30.0 | 155 | 200 |" in text
+
+
+def test_a_figure_is_of_no_format(site, capsys):
+    assert cli.main(["report", "profile", "7", "--out", "x.png", "--format", "csv"]) == 2
+    assert "--out x.png: .png is of a figure, and --format is csv" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["7,8"], ["7", "8"]])
@@ -301,7 +350,7 @@ def test_one_channel_and_one_node(site, capsys):
     leave(site, "n2")
     hdf5.merge(site, {7})
     text = run(capsys, "7", "--node", "n2", "--channel", "rapl/package-0", "--label", "omp")
-    assert text.startswith("omp: n2: 850 J in 11.0 s") and "n1" not in text
+    assert text.startswith("omp: n2: 850 J +- 5.00 J (k=2) in 11.0 s") and "n1" not in text
     assert cli.main(["report", "profile", "7", "--channel", "gpu"]) == 2
     assert "meter/node, rapl/package-0" in capsys.readouterr().err
     assert cli.main(["report", "profile", "7", "--node", "n9"]) == 1

@@ -18,6 +18,7 @@ FORMATS = ("csv", "json", "parquet")  # for programs
 WORDS = ("terminal", "markdown", *FORMATS)  # what --format can be, of every command
 ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown", ".parquet": "parquet"}
 FIGURES = (".png", ".svg", ".pdf")
+FIGURE = "a figure"  # what --out can be of a command that draws, too
 PAGES = (".html", ".htm")
 Batches = Iterable[list[dict]]
 
@@ -46,8 +47,13 @@ def replaced(path: str, mode: str = "w") -> Iterator:
                 os.unlink(partial)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--format, --json, as Slurm has it, and --out; settle_format() ends what they begin."""
+def add_arguments(parser: argparse.ArgumentParser, draws: bool = False) -> None:
+    """--format, --json, as Slurm has it, and --out; settle_format() ends what they begin.
+
+    draws: --out may be a figure, too, which options.format is then.
+    """
+    figures = dict.fromkeys(FIGURES, FIGURE) if draws else {}
+    parser.set_defaults(endings={**ENDINGS, **figures})
     parser.add_argument(
         "--format",
         choices=WORDS,
@@ -62,15 +68,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def settle_format(options: argparse.Namespace) -> None:
     """That of the ending of --out where there is no --format; the two may not differ."""
     ending = os.path.splitext(options.out or "")[1].lower()
-    of_ending = ENDINGS.get(ending)
-    if ending in (*FIGURES, *PAGES):
+    of_ending = options.endings.get(ending)
+    if of_ending is None and ending in (*FIGURES, *PAGES):
         known = ", ".join(ENDINGS)
         raise UsageError(f"--out {options.out}: it would hold a table: end it in {known} or .txt")
     if options.format is None:
         options.format = of_ending or "terminal"
     elif of_ending not in (None, options.format):
+        kind = FIGURE if of_ending == FIGURE else f"--format {of_ending}"
         raise UsageError(
-            f"--out {options.out}: {ending} is of --format {of_ending}, and --format is "
+            f"--out {options.out}: {ending} is of {kind}, and --format is "
             f"{options.format}: leave it away, or end the name otherwise"
         )
     if options.format == "parquet" and options.out is None:

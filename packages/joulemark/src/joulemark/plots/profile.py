@@ -23,6 +23,8 @@ from joulemark.plots.chart import (
 )
 from joulemark.profile.rows import Row
 from joulemark.profile.spans import Span
+from joulemark.profile.text import with_error
+from joulemark.units import digits
 
 ROW_INCHES = 1.7
 LONGEST_TITLE = 100  # letters in a line
@@ -60,7 +62,8 @@ def _draw_overlay(rows: list[Row]) -> list:
 
 
 def _overlay_label(row: Row) -> str:
-    return f"{row.label} ({row.mean_w:.4g} W mean){' (estimated)' if row.estimated else ''}"
+    mean = with_error(row.mean_w, row.mean_error_w, "W")
+    return f"{row.label}: mean {mean}{' (estimated)' if row.estimated else ''}"
 
 
 def _draw_rows(rows: list[Row]) -> list:
@@ -87,7 +90,8 @@ def _draw_row(axes, row: Row, looks: dict[str, dict]) -> None:
         # A region within another is a narrower band over it, below the grid.
         place = {"ymax": max(1 - 0.15 * span.depth, 0.1), "zorder": 0.1 + 0.01 * span.depth}
         axes.axvspan(span.begin_s, span.end_s, **place, **looks[span.name])
-    title = f"{row.label}: {row.energy_j:.4g} J, {row.mean_w:.4g} W mean"
+    energy = with_error(row.energy_j, row.uncertainty_j, "J")
+    title = f"{row.label}: {energy}, {digits(row.mean_w)} W mean"
     title += f"; {ESTIMATED}" if row.estimated else ""
     colour = {"color": WARNING} if row.estimated else {}
     axes.set_title(textwrap.fill(_plain(title), LONGEST_TITLE), fontsize=9, loc="left", **colour)

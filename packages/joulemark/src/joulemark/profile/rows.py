@@ -16,6 +16,8 @@ from joulemark.profile.spans import Span, is_estimated, mapping, spans, total
 class Row:
     """One node of one job: a mapping of work to hardware, as Mont-Blanc's figure 9 compares."""
 
+    job: int
+    node: str
     label: str
     times_s: list[float]  # since the row's own start
     energies_j: list[float]  # since then
@@ -40,6 +42,11 @@ class Row:
         return self.energy_j / self.seconds
 
     @property
+    def mean_error_w(self) -> float | None:
+        """k=2."""
+        return None if self.uncertainty_j is None else self.uncertainty_j / self.seconds
+
+    @property
     def powers_w(self) -> list[float]:
         """The mean between each two samples."""
         times_s, energies_j = self.times_s, self.energies_j
@@ -55,6 +62,15 @@ class Row:
         t0, t1 = self.times_s[index - 1 : index + 1]
         e0, e1 = self.energies_j[index - 1 : index + 1]
         return e0 + (e1 - e0) * (at_s - t0) / (t1 - t0)
+
+    def regions(self) -> dict[str, tuple[float, float]]:
+        """The seconds and joules of each region, of all its spans."""
+        found: dict[str, tuple[float, float]] = {}
+        for span in self.spans:
+            seconds, energy_j = found.get(span.name, (0.0, 0.0))
+            used_j = self.energy_until(span.end_s) - self.energy_until(span.begin_s)
+            found[span.name] = (seconds + span.end_s - span.begin_s, energy_j + used_j)
+        return found
 
 
 def rows_of(site, job: int, options, number: int) -> list[Row]:
@@ -79,6 +95,8 @@ def row_of(one: NodeProfile, prefix: str, channel: str | None = None) -> Row | N
         return None
     start_s = times_s[0]
     return Row(
+        job=one.job,
+        node=one.node,
         label=f"{prefix}: {mapping(one)}",
         times_s=[time_s - start_s for time_s in times_s],
         energies_j=[energy_j - energies_j[0] for energy_j in energies_j],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from joulemark import output
 from joulemark.commands.arguments import job_id
 from joulemark.errors import UsageError, UserError
 
@@ -14,12 +15,17 @@ Of jobs that were submitted with --energy=profile or --energy=profile,HZ: one ro
 job, with the ranks that marked regions there and, where these are more, how many threads were in
 regions at once; with several jobs, mappings of the same work can be compared as in Mont-Blanc's
 figure 9. Power is what the job was charged, not what the node drew; regions are shaded while at
-least one thread was inside. Without --out it is drawn for the terminal. You see your own jobs'
-profiles. The file itself is profile_dir/CLUSTER.JOB.h5 (HDF5).
+least one thread was inside. Energy and mean power have their uncertainty (k=2); that
+of regions is in `joulemark job`. You see your own jobs' profiles. All samples are in
+profile_dir/CLUSTER.JOB.h5 (HDF5).
+
+Without --out it is drawn for the terminal; --out FILE.png, .svg or .pdf is a figure. csv, json and
+parquet have a row a node, with region null, and one for each of its regions: joules (_j), watts
+(_w), seconds (_s), uncertainties k=2; null: not known.
 
 examples:
   joulemark report profile 12
-  joulemark report profile 12,13
+  joulemark report profile 12,13 --format json
   joulemark report profile 12 --out power.png
   joulemark report profile 12 13 14 --label serial --label omp --label gpu --overlay --out fig9.svg
 """
@@ -43,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overlay", action="store_true", help="all in one figure, without regions; with --out"
     )
-    parser.add_argument("--out", metavar="FILE", help="a figure: .png, .svg or .pdf")
+    output.add_arguments(parser, draws=True)
 
 
 def _job_ids(text: str) -> list[int]:
@@ -51,13 +57,15 @@ def _job_ids(text: str) -> list[int]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draws the figure, or prints the terminal's view."""
-    from joulemark import config, output
+    """Draws the figure, or prints the terminal's view, a table or rows."""
+    from joulemark import config, layout
     from joulemark.profile import text
     from joulemark.profile.rows import rows_of
 
     jobs = [job for jobs in options.jobs for job in jobs]
-    if options.out is not None:
+    draws = options.format == output.FIGURE
+    is_text = options.out is None or options.out.endswith(".txt")
+    if draws or (options.format == "terminal" and not is_text):  # no figure by a mistyped ending
         output.check_figure("--out", options.out)
     elif options.overlay:
         raise UsageError("--overlay: is of a figure: name one with --out")
@@ -68,9 +76,16 @@ def run(options: argparse.Namespace) -> int:
     if not rows:
         of = f" of --node {options.node}" if options.node else ""
         raise UserError(f"no profile{of} has two samples: for a short job say --energy=profile,HZ")
-    if options.out is None:
-        print(text.as_text(rows))
-        return 0
+    if options.format == "terminal":
+        output.write_text(text.as_text(rows) + "\n", options.out)
+    elif not draws:
+        layout.show(options, text.as_records(rows), text.as_tables(rows), text.notes(rows))
+    else:
+        _draw(rows, options)
+    return 0
+
+
+def _draw(rows: list, options: argparse.Namespace) -> None:
     from joulemark.plots import profile as figure
 
     try:
@@ -78,4 +93,3 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise UserError(f"--out {options.out}: {error.strerror}") from None
     print(options.out)
-    return 0
