@@ -7,8 +7,7 @@ import re
 
 import pytest
 from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
-from joulemark.bench import fpga, peaks, published, stats
-from joulemark.bench.cooked import Measurement
+from joulemark.bench import cooked, fpga, peaks, published, stats
 from joulemark.plots import model
 
 
@@ -255,9 +254,7 @@ def test_prototypes_alone_are_said_to_be_alone(site, results):
 
 
 def measurement(**changes):
-    values = line(**changes)
-    fields = {name: values.get(name) for name in Measurement.__dataclass_fields__}
-    return Measurement(**{**fields, "device": values.get("device", "")})
+    return cooked.parse(json.dumps(line(**changes)))
 
 
 def peak_of(measured, given=None, wanted="auto"):
@@ -291,6 +288,52 @@ def test_cores_are_counted_where_the_processor_is_this_one(cpuinfo):
     cpuinfo.write_text("".join(cores))
     found = peak_of([measurement(cpu="AMD EPYC 7763 64-Core")])
     assert found.value == pytest.approx(6 * 2.45e9 * 16) and "as many as here" in found.source
+
+
+OPTERON = {"cpu": "AMD Opteron(tm) Processor 6128 HE", "threads": 1}  # 8 cores, 64 GF/s
+
+
+@pytest.mark.usefixtures("cpuinfo")
+@pytest.mark.parametrize(("given", "node"), [((), 128e9), (("--peak", "160"), 160e9)])
+def test_the_peak_of_several_nodes_is_that_of_them_all(site, results, given, node):
+    """Each node's 16 ranks reach 100 GF/s."""
+    results(
+        *(line(time_s=0.02 / n, ranks=16 * n, nodes=n, **OPTERON) for n in (1, 2, 4)),
+        line(time_s=0.08, ranks=4, nodes=1, variant="plain", **OPTERON),
+    )
+    found = rows(site, "mod2am", "--with", "SNIC", *given)
+    parts = {one["ranks"]: one["peak_fraction"] for one in found if one["origin"] == "here"}
+    expected = dict.fromkeys((16, 32, 64), 100e9 / node)
+    assert parts == pytest.approx({**expected, 4: 25e9 / (node if given else 64e9)})
+    out = site.out("compare", "mod2am", "--with", "SNIC", *given)
+    assert f"here: peak {4 * node / 1e9:.4g} GF/s: 4 nodes x {node / 1e9:g} GF/s: " in out
+
+
+@pytest.mark.usefixtures("cpuinfo")
+def test_of_ranks_that_do_not_tell_their_nodes_no_peak_is_known(site, results):
+    results(line(ranks=64, **OPTERON))
+    for given in ("--peaks=table", "--peak=160"):
+        found = rows(site, "mod2am", "--with", "SNIC", "--peaks=table", given)
+        (here,) = [one for one in found if one["origin"] == "here"]
+        assert (here["peak"], here["peak_fraction"]) == (None, None)
+    out = " ".join(site.out("compare", "mod2am", "--with", "SNIC", "--peaks=table").split())
+    assert "here: peak of blas, 1 thr., 64 ranks, nodes unknown: not known" in out
+    assert "the best measured" in site.out("compare", "mod2am", "--with", "SNIC")
+
+
+@pytest.mark.parametrize(("ranks", "nodes", "times"), [(1, 1, 1), (4, 4, 4), (4, 1, None)])
+def test_gpus_are_as_many_as_nodes_or_not_known(ranks, nodes, times):
+    found = peak_of([measurement(device="NVIDIA H200", ranks=ranks, nodes=nodes)], wanted="table")
+    assert (found and found.value) == (times and times * 67e12)
+
+
+def test_more_threads_than_here_were_on_more_sockets(cpuinfo):
+    cpu = "AMD EPYC 7763 64-Core"
+    cpuinfo.write_text(f"model name\t: {cpu}\nphysical id\t: 0\ncore id\t: 0\n\n" * 2)
+    found = peak_of([measurement(cpu=cpu, threads=2)])
+    assert found.value == pytest.approx(2.45e9 * 16) and "as many as here" in found.source
+    found = peak_of([measurement(cpu=cpu, threads=1, ranks=128, nodes=1)])
+    assert found.value == pytest.approx(128 * 2.45e9 * 16) and "2 sockets" in found.source
 
 
 def test_peak_is_the_best_measured_of_an_unknown_processor():

@@ -250,9 +250,13 @@ def notes(sides: list[Side]) -> list[str]:
     lines += [f"{layout.ESTIMATE_MARK}: predicted or estimated by a model."] if marked else []
     for owner in dict.fromkeys(side.owner for side in sides):
         its = [side for side in sides if side.owner == owner]
-        found = {f"peak {side.peak.source}": None for side in its if side.peak}
+        found = {_told_peak(side): None for side in its if side.series.unit in peaks.MEASURES}
         lines += [f"{owner}: {text}" for text in [*found, *caveats(its)]]
     return [*lines, CAUTION]
+
+
+def _told_peak(side: Side) -> str:
+    return f"peak {side.peak.source}" if side.peak else f"peak of {side.name}: not known"
 
 
 def caveats(sides: list[Side]) -> list[str]:

@@ -40,14 +40,24 @@ def of_published(name: str, unit: str) -> Peak | None:
 def of_machine(
     series: Series, measured: Iterable[Measurement], given: dict[str, float], wanted: str
 ) -> Peak | None:
-    """What was given for its unit, else of the processor table, else the best that was measured.
+    """Of all nodes of a run, where these are told: what was given for its unit, else of the
+    processor table; else the best that as many ranks measured on as many nodes.
 
     wanted is table, measured, or auto for that order."""
+    one = _of_node(series, given, wanted) if series.nodes else None
+    if one is None:
+        return None if wanted == "table" else _of_measurements(series, measured)
+    if series.nodes == 1:
+        return one
+    value = series.nodes * one.value
+    return Peak(value, f"{_giga(value, series.unit)}: {series.nodes} nodes x {one.source}")
+
+
+def _of_node(series: Series, given: dict[str, float], wanted: str) -> Peak | None:
     if series.unit in given:
         value = given[series.unit]
         return Peak(value, f"{_giga(value, series.unit)}: given on the command line")
-    tabled = None if wanted == "measured" else _of_table(series)
-    return tabled or (None if wanted == "table" else _of_measurements(series, measured))
+    return None if wanted == "measured" else _of_table(series)
 
 
 def _of_measurements(series: Series, measured: Iterable[Measurement]) -> Peak | None:
@@ -78,21 +88,21 @@ def _of_measurements(series: Series, measured: Iterable[Measurement]) -> Peak | 
 def _of_table(series: Series) -> Peak | None:
     for row in published.rows_of("processors.csv"):
         if re.search(row["match"], f"{series.machine} "):
-            if row["peak_giga"]:
-                return _of_device(row, series.unit)
-            return _of_processor(row, series)
+            return (_of_device if row["peak_giga"] else _of_processor)(row, series)
     return None
 
 
-def _of_device(row: dict[str, str], unit: str) -> Peak | None:
-    key = {"F/s": "peak_giga", "B/s": "bandwidth_giga"}.get(unit)
-    if key is None or not row[key]:
+def _of_device(row: dict[str, str], series: Series) -> Peak | None:
+    """Of a node with one; whether several ranks there shared it or had one each, nobody told."""
+    key = {"F/s": "peak_giga", "B/s": "bandwidth_giga"}.get(series.unit)
+    if key is None or not row[key] or series.ranks != series.nodes:
         return None
     value = float(row[key]) * 1e9
-    return Peak(value, f"{_giga(value, unit)}: {_source(row)}")
+    return Peak(value, f"{_giga(value, series.unit)}: {_source(row)}")
 
 
 def _of_processor(row: dict[str, str], series: Series) -> Peak | None:
+    """Of a node."""
     cores, sockets, whose = _node(series, int(row["cores"]))
     if series.unit == "F/s":
         value = cores * float(row["clock_ghz"]) * 1e9 * float(row["flops_per_cycle"])
@@ -112,31 +122,36 @@ def _source(row: dict[str, str]) -> str:
 
 
 def _node(series: Series, cores_a_socket: int) -> tuple[int, int, str]:
-    """Cores and sockets of the node, and how they are known."""
+    """Cores and sockets of a node, and how they are known."""
     here = this_node()
-    if here.get("model name") == series.cpu:
+    threads = series.threads * -(-series.ranks // series.nodes)
+    if here.get("model name") == series.cpu and threads <= here["threads"]:
         return here["cores"], here["sockets"], "as many as here"
-    sockets = max(1, -(-series.threads // cores_a_socket))
+    sockets = -(-threads // cores_a_socket)
     plural = "socket" if sockets == 1 else "sockets"
     return sockets * cores_a_socket, sockets, f"measured elsewhere: {sockets} {plural} assumed"
 
 
 @functools.lru_cache(maxsize=1)
 def this_node() -> dict:
-    """The processor's name, and how many cores and sockets this machine has."""
+    """The processor's name, and how many threads, cores and sockets this machine has."""
     try:
         text = CPUINFO.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
-    name, cores, physical = None, set(), "0"
+    names, cores, physical = [], set(), "0"
     for line in text.splitlines():
         key, _, value = (part.strip() for part in line.partition(":"))
-        name = value if key == "model name" else name
+        names += [value] if key == "model name" else []
         physical = value if key == "physical id" else physical
         if key == "core id":
             cores.add((physical, value))
-    sockets = len({socket for socket, _ in cores}) or 1
-    return {"model name": name, "cores": len(cores) or os.cpu_count() or 1, "sockets": sockets}
+    return {
+        "model name": names[-1] if names else None,
+        "threads": len(names),
+        "cores": len(cores) or os.cpu_count() or 1,
+        "sockets": len({socket for socket, _ in cores}) or 1,
+    }
 
 
 def _giga(value: float, unit: str) -> str:

@@ -18,9 +18,12 @@ Below the tables stand what was measured (node, chip, container), the instrument
 peaks with their sources, and what is wrong in the published tables. Where there are no results of
 this machine, a line on stderr says so.
 
-The peak of this machine is what --peak and --peak-bandwidth say, else that of its processor in
-the table of peaks (joulemark/data/processors.csv), else the best that mod2am, jm-linpack and
-jm-stream measured in the same results. Hydro has no peak: it counts updates of cells.
+The peak of a run is that of all its nodes: so many times what --peak and --peak-bandwidth say of
+one, or what its processor has in the table of peaks (joulemark/data/processors.csv), with as many
+sockets as here or, of another processor, as its ranks and threads need. Where that is not known,
+as of ranks that tell no nodes or share a node's GPUs, it is the best that mod2am, jm-linpack and
+jm-stream measured with as many ranks on as many nodes in the same results. Hydro has no peak: it
+counts updates of cells.
 
 examples:
   joulemark compare mod2am --with LRZ,SNIC,PSNC-IB --from results/
@@ -33,16 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, beside which prototypes, and how to print them."""
     sources.add_arguments(parser)
     parser.set_defaults(prototypes=None)
-    parser.add_argument("--peak", type=giga, metavar="GIGA", help="this machine's peak in GF/s")
+    parser.add_argument("--peak", type=giga, metavar="GIGA", help="peak of a node in GF/s")
     parser.add_argument(
-        "--peak-bandwidth", type=giga, metavar="GIGA", help="this machine's peak in GB/s"
+        "--peak-bandwidth", type=giga, metavar="GIGA", help="peak of a node in GB/s"
     )
     parser.add_argument(
         "--peaks",
         choices=("auto", "table", "measured"),
         default="auto",
-        help="this machine's peak: of the processor table, the best measured, or the first of "
-        "both that is known (default: auto)",
+        help="a run's peak: of the processor table, the best measured, or the first of both that "
+        "is known (default: auto)",
     )
     output.add_arguments(parser)
     sources.add_figures(parser, "--plot", help="draw it in this folder too")
