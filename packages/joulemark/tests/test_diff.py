@@ -5,6 +5,7 @@ import io
 import json
 import math
 import random
+from statistics import NormalDist
 
 import pytest
 from cooked_lines import FAILED, UNKNOWN, line, manifest, markdown_rows
@@ -70,11 +71,13 @@ def test_verdicts_and_the_exit_code(diff, after, expected, code):
 def test_the_ratio_has_both_sides_errors(diff):
     _, out, _ = diff(runs(*STEADY), runs(0.0400, 0.0401, 0.0399), "--format", "json")
     (record,) = json.loads(out)
-    error = 4.303 * 0.0001 / math.sqrt(3)
+    error = 4.302653 * 0.0001 / math.sqrt(3)
     assert record["time_s_a"] == pytest.approx(0.05)
     assert record["time_s_b_error"] == pytest.approx(error)
     assert record["time_s_ratio"] == pytest.approx(0.8)
-    expected = 0.8 * math.hypot(error / 0.05, error / 0.04)
+    variances = [(0.0001 / mean) ** 2 / 3 for mean in (0.05, 0.04)]
+    degrees = sum(variances) ** 2 / sum(one**2 / 2 for one in variances)  # 3.8, by Welch
+    expected = 0.8 * stats.student_t(degrees) * math.sqrt(sum(variances))
     assert record["time_s_ratio_error"] == pytest.approx(expected)
     assert record["performance_ratio"] == pytest.approx(1.25, rel=1e-4)
     assert (record["runs_a"], record["jobs_b"]) == (3, 3)
@@ -86,6 +89,80 @@ def test_a_poor_instrument_tells_no_small_change_in_energy(diff):
     for watts, expected in ((105, "not told apart"), (107, "costlier")):
         _, out, _ = diff(before, runs(*STEADY, watts=watts, uncertainty=0.04), "--format", "json")
         assert verdicts(out) == [("not told apart", expected)]
+
+
+def test_a_difference_of_a_percent_does_not_count_unless_asked_for(diff):
+    slower = runs(*(time_s * 1.009 for time_s in (0.05, 0.0500001, 0.0499999)))
+    before = runs(0.05, 0.0500001, 0.0499999)
+    assert diff(before, slower)[0] == 0
+    assert diff(before, slower, "--threshold", "0.2")[0] == 1
+
+
+SIZES = range(100, 400, 10)  # 30, so 60 ratios of times and energies
+
+
+def scattered(chance, relative, jobs=3, **factors):
+    """Jobs of 30 sizes, whose time and power scatter; factors: of the time, by `sSIZE`."""
+    return [
+        line(
+            size,
+            time_s=(time_s := chance.gauss(factors.get(f"s{size}", 1.0), relative)),
+            energy_j=time_s * chance.gauss(100, 100 * relative),
+            energy_uncertainty_j=0.0,
+            job=str(job),
+        )
+        for size in SIZES
+        for job in range(jobs)
+    ]
+
+
+def pairs(before, after):
+    ours, theirs = (
+        stats.series_of([cooked.parse(json.dumps(one)) for one in lines])
+        for lines in (before, after)
+    )
+    (found,) = diff_module.between(ours, theirs, threshold=0.0)
+    return found.pairs
+
+
+def test_of_many_sizes_that_are_alike_one_comparison_in_20_has_a_verdict():
+    chance, trials = random.Random(30), 200
+    told = [
+        any(pair.word(key) != verdict.ALIKE for pair in found for key in verdict.WORDS)
+        for found in (
+            pairs(scattered(chance, 0.02), scattered(chance, 0.02)) for _ in range(trials)
+        )
+    ]
+    assert sum(told) <= 0.06 * trials
+
+
+def test_of_many_sizes_the_one_that_is_slower_by_a_tenth_is_found():
+    chance, trials = random.Random(30), 20
+    for _ in range(trials):
+        found = pairs(scattered(chance, 0.002), scattered(chance, 0.002, s200=1.1))
+        words = {pair.before.size: pair.word("time_s") for pair in found}
+        assert words.pop(200) == "slower" and set(words.values()) == {"not told apart"}
+
+
+def test_how_many_were_tested_together_is_said(diff):
+    chance = random.Random(30)
+    before = scattered(chance, 0.002)
+    code, out, _ = diff(before, scattered(chance, 0.002, s200=1.1))
+    assert code == 1 and "1 of 30 sizes got worse" in out
+    assert "60 ratios were tested together by Holm's method" in " ".join(out.split())
+
+
+def test_holm_s_level_is_that_of_the_first_that_is_not_told_apart():
+    """Of p = 0.001, 0.02 and 0.03 at 0.05: 0.001 < 0.05 / 3, 0.02 < 0.05 / 2, 0.03 < 0.05 / 1."""
+
+    def ratio(p):
+        return Value(1.1, uncertainty=0.1 * 1.959964 / NormalDist().inv_cdf(1 - p / 2))
+
+    assert verdict.chance(ratio(0.001)) == pytest.approx(0.001, rel=1e-4)
+    assert verdict.level(map(ratio, (0.03, 0.001, 0.02))) == 0.05
+    assert verdict.level(map(ratio, (0.03, 0.001, 0.026))) == 0.025
+    assert verdict.level([None, ratio(0.03), ratio(0.04), ratio(0.02)]) == 0.05 / 3
+    assert verdict.level([]) == 0.05
 
 
 @pytest.mark.parametrize(("threshold", "code"), [("19", 1), ("20", 0), ("25%", 0)])
@@ -185,7 +262,7 @@ def test_the_table_says_by_what_the_manifests_differ_and_both_times(diff):
     heads, _, time, performance, energy, efficiency = markdown_rows(out)
     assert heads == ["Size", "N", "", "A", "B", "B / A", "verdict"]
     assert time[:3] == ["1000", "3, 3", "Time [ms]"]
-    assert time[3:] == ["50.0 ± 0.25", "40.0 ± 0.25", "0.80 ± 0.0064", "faster"]
+    assert time[3:] == ["50.0 ± 0.25", "40.0 ± 0.25", "0.80 ± 0.0042", "faster"]
     assert performance[2:4] == ["Perf. [GF/s]", "40.0 ± 0.20"] and performance[-1] == ""
     assert energy[2] == "Energy [J]" and energy[-1] == "thriftier"
     assert efficiency[2] == "Eff. [MF/J]"

@@ -287,9 +287,9 @@ def test_ratios_have_their_errors(site, results):
     results(*(line(threads=count, time_s=one) for count, found in times.items() for one in found))
     out = site.out("report", "scaling", "mod2am")
     (row,) = (one for one in out.splitlines() if one.startswith("2 "))
-    assert re.search(r" 83\.3 ± 2\.9\d? ", row), out
+    assert re.search(r" 83\.3 ± 1\.89 ", row), out
     (*_, record) = json.loads(site.out("report", "scaling", "mod2am", "--format", "json"))
-    relative = 4.303 * 0.01 / math.sqrt(3)
+    relative = 2.776 * 0.01 / math.sqrt(3)  # Student's t of four degrees
     assert record["parallel_efficiency_error"] == pytest.approx(
         record["parallel_efficiency"] * relative * math.sqrt(2), rel=0.01
     )

@@ -5,11 +5,14 @@ import io
 import json
 import math
 import os
+import random
 import statistics
 import time
 
 import pytest
 from cooked_lines import FAILED, UNKNOWN, line, manifest, markdown_rows
+from joulemark.bench import cooked, verdict
+from joulemark.bench import trend as trend_module
 
 EARLIER = (0.0500, 0.0506, 0.0498, 0.0500)
 
@@ -67,7 +70,7 @@ def test_the_ratio_is_to_the_median_within_one_more_day_s_interval(trend):
     _, out, _ = trend(nights(*EARLIER, 0.055), "--format", "json")
     records = json.loads(out)
     ratio = 0.055 / statistics.median(EARLIER)
-    interval = 3.182 * statistics.stdev(EARLIER) * math.sqrt(1 + 1 / 4)  # t of three degrees
+    interval = 3.182446 * statistics.stdev(EARLIER) * math.sqrt(1 + math.pi / 8)  # t of 3 degrees
     assert records[-1]["energy_j_ratio"] == pytest.approx(ratio)
     expected = ratio * interval / statistics.median(EARLIER)
     assert records[-1]["energy_j_ratio_error"] == pytest.approx(expected)
@@ -79,6 +82,24 @@ def test_the_last_night_s_own_scatter_counts_too(trend):
     lines = [*nights(*EARLIER), night(5, 0.03), night(5, 0.08, job="6")]
     code, out, _ = trend(lines, "--format", "json")
     assert (code, last(out)) == (0, ("not told apart", "not told apart"))
+
+
+def test_of_many_sizes_that_are_alike_one_night_in_20_has_a_verdict():
+    """30 sizes over ten nights; also that one which is slower by a tenth is found."""
+    chance, trials = random.Random(30), 60
+
+    def judged(last):
+        lines = [
+            night(day, chance.gauss(last if (day, size) == (10, 200) else 1, 0.01), size=size)
+            for day in range(1, 11)
+            for size in range(100, 400, 10)
+        ]
+        measured = [cooked.parse(json.dumps(one)) for one in lines]
+        found = trend_module.find(measured, "mod2am", threshold=0.0)
+        return [one.last.row.size for one in found if one.verdict("time_s") != verdict.ALIKE]
+
+    assert sum(bool(judged(1)) for _ in range(trials)) <= 0.06 * trials
+    assert [judged(1.1) for _ in range(5)] == [[200]] * 5
 
 
 @pytest.mark.parametrize(("threshold", "code"), [("9", 1), ("11", 0)])

@@ -14,8 +14,7 @@ from joulemark.errors import UsageError
 QUANTITIES = ("time_s", "performance", "energy_j", "efficiency")
 ONE_RUN, ONE_JOB = f"one run: {verdict.ALIKE}", "within one job"
 LEGEND = (
-    "N: runs of A, of B; ±: at 95 %, by Student's t over the jobs and by the instrument, of a "
-    "single run by its repetitions or by the instrument alone; ~: estimated by a model. "
+    f"N: runs of A, of B; {stats.AT_95}; ~: estimated by a model. "
     f"{ONE_JOB}: a side is the runs of a single job, and ± is by these; what another job, node or "
     f"hour would change is not in it. {stats.SAME_INSTRUMENT}"
 )
@@ -29,6 +28,7 @@ class Pair:
     after: Row | None  # None: no run of B verified
     broken: bool
     threshold: float
+    level: float = stats.ALPHA  # of the family that it is tested in
 
     def ratio(self, key: str) -> Value | None:
         """B's value by A's."""
@@ -56,12 +56,16 @@ class Pair:
         """Of the verdict, without what it rests on."""
         if self.broken and key == "time_s":
             return verdict.FAILED
-        ratio = self.ratio(key)
-        if ratio is None:
+        if self.ratio(key) is None:
             return None
-        if 1 in (self.before.runs, self.after.runs) or ratio.interval is None:
-            return ONE_RUN
-        return verdict.of_ratio(ratio, key, self.threshold)
+        tested = self.tested(key)
+        return verdict.of_ratio(tested, key, self.threshold, self.level) if tested else ONE_RUN
+
+    def tested(self, key: str) -> Value | None:
+        """Its ratio, where several runs on each side tell how it scatters."""
+        ratio = self.ratio(key)
+        is_known = ratio and ratio.interval is not None
+        return ratio if is_known and 1 not in (self.before.runs, self.after.runs) else None
 
     @property
     def is_worse(self) -> bool:
@@ -96,6 +100,14 @@ def find(before: str, after: str, threshold: float) -> tuple[list[Difference], l
     """All that both have; and what only one has, in words."""
     ours = stats.series_of(cooked.load([before], "A"))
     theirs = stats.series_of(cooked.load([after], "B"))
+    found = between(ours, theirs, threshold)
+    if not found:
+        raise UsageError(f"{before} and {after} have no size of a kernel in common")
+    return found, [*_alone("A", ours, theirs), *_alone("B", theirs, ours)]
+
+
+def between(ours: list[Series], theirs: list[Series], threshold: float) -> list[Difference]:
+    """All that both have, tested as one family."""
     found = [
         Difference(one, other, tuple(pairs))
         for one in ours
@@ -103,9 +115,16 @@ def find(before: str, after: str, threshold: float) -> tuple[list[Difference], l
         if stats.problem(one) == stats.problem(other)
         if (pairs := list(_pairs(one, other, threshold)))
     ]
-    if not found:
-        raise UsageError(f"{before} and {after} have no size of a kernel in common")
-    return found, [*_alone("A", ours, theirs), *_alone("B", theirs, ours)]
+    level = verdict.level(tested(found))
+    return [
+        replace(one, pairs=tuple(replace(pair, level=level) for pair in one.pairs))
+        for one in found
+    ]
+
+
+def tested(found: list[Difference]) -> list[Value | None]:
+    """All ratios that get a verdict, a family."""
+    return [pair.tested(key) for one in found for pair in one.pairs for key in verdict.WORDS]
 
 
 def _pairs(one: Series, other: Series, threshold: float) -> Iterator[Pair]:
@@ -182,6 +201,7 @@ def notes(found: list[Difference], before: str, after: str) -> list[str]:
         f"A: {before}; B: {after}.",
         LEGEND,
         f"{same} of {len(pairs)} sizes: the same channels of the same node on both sides.",
+        verdict.told(tested(found), pairs[0].threshold),
         f"{worse} of {len(pairs)} sizes got worse.",
     ]
 

@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import functools
 import math
+import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -18,13 +20,15 @@ class Value:
     """A mean, and how far it may be off by what repetitions show and by the instrument.
 
     spread: the standard deviation (k=1) of repetitions; uncertainty: the instrument's (k=2), which
-    no repetition makes less; interval: half of the mean's 95 % interval by the repetitions.
+    no repetition makes less; interval: half of the mean's 95 % interval by the repetitions, of so
+    many degrees of freedom.
     """
 
     mean: float
     spread: float | None = None
     uncertainty: float | None = None
     interval: float | None = None
+    degrees: float = math.inf
 
     @property
     def error(self) -> float | None:
@@ -35,7 +39,7 @@ class Value:
     def scaled(self, factor: float) -> Value:
         """In another unit, or as a part of what has no error."""
         parts = (self.mean, self.spread, self.uncertainty, self.interval)
-        return Value(*(None if part is None else part * factor for part in parts))
+        return Value(*(None if part is None else part * factor for part in parts), self.degrees)
 
     def over(self, other: Value, is_same_instrument: bool = False) -> Value:
         """The ratio of two whose errors have nothing in common; of itself: 1.
@@ -46,8 +50,17 @@ class Value:
         if other is self:
             return Value(ratio)
         rest = (lambda one, other: abs(one - other)) if is_same_instrument else math.hypot
-        parts = {"spread": math.hypot, "uncertainty": rest, "interval": math.hypot}
-        return Value(ratio, *(_of_ratio(self, other, *part, ratio) for part in parts.items()))
+        parts = {"spread": math.hypot, "uncertainty": rest}
+        found = [_of_ratio(self, other, *part, ratio) for part in parts.items()]
+        if None in (self.interval, other.interval):
+            return Value(ratio, *found)
+        error, degrees = combined(self.standard_error, other.standard_error)
+        return Value(ratio, *found, ratio * student_t(degrees) * error, degrees)
+
+    @property
+    def standard_error(self) -> tuple[float, float]:
+        """Of its interval, as a part of the mean; and its degrees of freedom."""
+        return self.interval / student_t(self.degrees) / self.mean, self.degrees
 
     def part(self, name: str) -> float | None:
         """One of its errors as a part of the mean."""
@@ -73,6 +86,10 @@ class Row:
     measured_by: frozenset[tuple[str, bool]] = frozenset()  # names, and whether by a model
 
 
+AT_95 = (
+    "±: at 95 %, by Student's t over the jobs and by the instrument, of a single run by its "
+    "repetitions or by the instrument alone"
+)
 SAME_INSTRUMENT = (
     "An instrument's error is the same on both sides where all runs were measured by the same "
     "channels of the same node, several on each side: then of the ratio's ± it is what an offset "
@@ -276,11 +293,11 @@ def _timed(pairs: list[tuple[float, Measurement]]) -> Value | None:
     within_variance = _mean([spread**2 for spread in within]) if within else None
     between_variance = _variance([value for value, _ in pairs])
     parts = [part for part in (within_variance, between_variance) if part is not None]
-    mean, interval = _mean_of_jobs(pairs)
+    mean, *interval = _mean_of_jobs(pairs)
     if len(pairs) == 1:  # of one run, nobody knows what another day would have shown
-        interval = _interval_of_one(pairs[0][1], within_variance)
+        interval = _interval(within_variance, pairs[0][1].repetitions or 1)
     spread = math.sqrt(sum(parts)) if parts else None
-    return Value(mean, spread, None, interval)
+    return Value(mean, spread, None, *interval)
 
 
 def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
@@ -288,7 +305,7 @@ def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
     if not pairs:
         return None
     variance = _variance([value for value, _ in pairs])
-    mean, interval = _mean_of_jobs(pairs)
+    mean, *interval = _mean_of_jobs(pairs)
     errors = [
         value * run.energy_uncertainty_j / run.energy_j
         for value, run in pairs
@@ -298,17 +315,18 @@ def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
         mean,
         None if variance is None else math.sqrt(variance),
         _mean(errors) if errors else None,
-        interval,
+        *interval,
     )
 
 
-def _mean_of_jobs(pairs: list[tuple[float, Measurement]]) -> tuple[float, float | None]:
+def _mean_of_jobs(pairs: list[tuple[float, Measurement]]) -> tuple[float, float | None, float]:
     """Runs of one job share its nodes and hour: each job counts once, by the mean of its runs.
 
     Half of the mean's 95 % interval comes with it; of one job, that by its runs."""
     jobs = [_mean(values) for values in _by_job(pairs)]
     values = jobs if len(jobs) > 1 else [value for value, _ in pairs]
-    return _mean(jobs), _interval(_variance(values), len(values))
+    variance = _variance(values)
+    return _mean(jobs), *_interval(variance and variance / len(values), len(values))
 
 
 def _by_job(pairs: list[tuple[float, Measurement]]) -> list[list[float]]:
@@ -330,35 +348,49 @@ def _variance(values: list[float]) -> float | None:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-# Student's t, 95 % both ways, 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2).
-_STUDENT_T = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-_NORMAL = 1.959964
-
-
-def student_t(degrees: int) -> float:
-    """How many standard errors a mean of degrees + 1 values is off by at most, 95 times of 100."""
-    if degrees <= len(_STUDENT_T):
-        return _STUDENT_T[degrees - 1]
-    x, n = _NORMAL, degrees  # Cornish and Fisher's expansion, here exact to 0.0001
-    return x + (x**3 + x) / (4 * n) + (5 * x**5 + 16 * x**3 + 3 * x) / (96 * n**2)
-
-
-def _interval(variance: float | None, count: int) -> float | None:
-    """Half of the 95 % interval of a mean of so many; None: one tells nothing."""
+def _interval(variance: float | None, count: int) -> tuple[float | None, float]:
+    """Half of the 95 % interval of a mean of so many, of the mean's own variance, and its degrees
+    of freedom; None: one tells nothing."""
     if variance is None or count < 2:
-        return None
-    return student_t(count - 1) * math.sqrt(variance / count)
+        return None, math.inf
+    return student_t(count - 1) * math.sqrt(variance), count - 1
 
 
-def _interval_of_one(run: Measurement, variance: float | None) -> float | None:
-    """By its own repetitions, of whose mean the variance is."""
-    if variance is None or run.repetitions is None or run.repetitions < 2:
-        return None
-    return student_t(run.repetitions - 1) * math.sqrt(variance)
+ALPHA = 0.05  # what is not in a 95 % interval
+NORMAL_FROM = 1000  # degrees of freedom
+
+
+@functools.lru_cache(maxsize=1000)
+def student_t(degrees: float) -> float:
+    """How many standard errors a mean is off by at most, 95 times of 100."""
+    low, high = 1.9, 13.0  # of an infinity of degrees, of one
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle, degrees) > ALPHA else (low, middle)
+    return high
+
+
+def beyond(t: float, degrees: float) -> float:
+    """How often Student's t is t or more, whichever its sign; for t above 1, below which this
+    series of the incomplete beta function is a long one (NIST, DLMF 8.17.8)."""
+    if degrees > NORMAL_FROM:
+        return 2 * statistics.NormalDist().cdf(-t)
+    a, x = degrees / 2, degrees / (degrees + t * t)
+    gammas = math.exp(math.lgamma(a + 0.5) - math.lgamma(a + 1))
+    term, total, n = x**a * math.sqrt((1 - x) / math.pi) * gammas, 0.0, 0
+    while term > 1e-12 * total:
+        total += term
+        term *= x * (a + 0.5 + n) / (a + 1 + n)
+        n += 1
+    return total
+
+
+def combined(*errors: tuple[float, float]) -> tuple[float, float]:
+    """Of standard errors that have nothing in common, with their degrees of freedom: that of all
+    (Welch and Satterthwaite; JCGM 100:2008, G.4)."""
+    variance = math.fsum(error**2 for error, _ in errors)
+    rest = math.fsum(error**4 / degrees for error, degrees in errors)
+    return math.sqrt(variance), variance**2 / rest if rest else math.inf
 
 
 def _of_ratio(one: Value, other: Value, part: str, together, ratio: float) -> float | None:

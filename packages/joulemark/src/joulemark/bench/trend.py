@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from joulemark import layout, units
-from joulemark.bench import cooked, manifest, stats, table, verdict
+from joulemark.bench import manifest, stats, table, verdict
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.diff import QUANTITIES
 from joulemark.bench.manifest import Manifest
@@ -19,8 +19,7 @@ FEWEST = 3  # earlier points; of fewer nobody knows how days scatter
 TOO_FEW = f"too few earlier: {verdict.ALIKE}"
 OTHERS = f"by another instrument: {verdict.ALIKE}"
 LEGEND = (
-    "A line: the N runs of one day (UTC) and manifest; ±: at 95 %, by Student's t over the jobs "
-    "and by the instrument, of a single run by its repetitions or by the instrument alone. "
+    f"A line: the N runs of one day (UTC) and manifest; {stats.AT_95}. "
     "last / median: the last line by the median of the earlier ones, and how far one more day may "
     "be off at 95 % as those days scatter, with the last line's own scatter, and of energies by "
     f"the instrument. {stats.SAME_INSTRUMENT}"
@@ -53,6 +52,7 @@ class Trend:
 
     points: tuple[Point, ...]
     threshold: float
+    level: float = stats.ALPHA  # of the family that it is tested in
 
     @property
     def last(self) -> Point:
@@ -74,8 +74,9 @@ class Trend:
             statistics.median(means),
             uncertainty=statistics.median(errors) if errors else None,
             interval=interval,
+            degrees=len(means) - 1,
         )
-        own = Value(last.mean, uncertainty=last.uncertainty, interval=last.interval or 0.0)
+        own = replace(last, interval=last.interval or 0.0)
         return own.over(
             usual, all(stats.is_same_instrument(row, self.last.row) for row in earlier)
         )
@@ -88,7 +89,13 @@ class Trend:
         ratio = self.ratio(key)
         if ratio is None:
             return OTHERS if self.has_others and key in table.OF_ENERGY else None
-        return TOO_FEW if ratio.interval is None else verdict.of_ratio(ratio, key, self.threshold)
+        tested = self.tested(key)
+        return verdict.of_ratio(tested, key, self.threshold, self.level) if tested else TOO_FEW
+
+    def tested(self, key: str) -> Value | None:
+        """Its ratio, where the earlier ones tell how it scatters."""
+        ratio = self.ratio(key) if self.last.row.verified else None
+        return ratio if ratio and ratio.interval is not None else None
 
     @property
     def is_worse(self) -> bool:
@@ -128,19 +135,19 @@ class Trend:
 
 
 def _of_one_more(values: list[float]) -> float | None:
-    """Half of the 95 % interval in which one more value is, by Student's t."""
+    """Half of the 95 % interval about the median in which one more value is, by Student's t; a
+    median's variance is pi / 2 times that of a mean."""
     if len(values) < FEWEST:
         return None
     deviation = statistics.stdev(values)
-    return stats.student_t(len(values) - 1) * deviation * math.sqrt(1 + 1 / len(values))
+    return stats.student_t(len(values) - 1) * deviation * math.sqrt(1 + math.pi / 2 / len(values))
 
 
 # -- what was measured when ----------------------------------------------------------------------
 
 
-def find(places: list[str], kernel: str, threshold: float) -> list[Trend]:
-    """Each problem and size of a kernel, or of all kernels of a benchmark."""
-    measured = cooked.load(places)
+def find(measured: list[Measurement], kernel: str, threshold: float) -> list[Trend]:
+    """Each problem and size of a kernel or of a benchmark's kernels, tested as one family."""
     order = {
         (stats.problem(one), row.size): None
         for one in stats.series_of(measured, kernel)
@@ -149,7 +156,14 @@ def find(places: list[str], kernel: str, threshold: float) -> list[Trend]:
     points: dict[tuple, list[Point]] = {key: [] for key in order}
     for point in _points([one for one in measured if kernel in (one.kernel, one.benchmark)]):
         points[stats.problem(point.series), point.row.size].append(point)
-    return [Trend(tuple(found), threshold) for found in points.values()]
+    found = [Trend(tuple(days), threshold) for days in points.values()]
+    level = verdict.level(tested(found))
+    return [replace(one, level=level) for one in found]
+
+
+def tested(found: list[Trend]) -> list[Value | None]:
+    """All ratios that get a verdict, a family."""
+    return [one.tested(key) for one in found for key in verdict.WORDS]
 
 
 def _points(measured: list[Measurement]) -> Iterator[Point]:
@@ -217,8 +231,9 @@ def notes(found: list[Trend]) -> list[str]:
     """The legend, how many got worse, and how many nobody can judge yet."""
     worse, unknown = sum(one.is_worse for one in found), sum(one.has_too_few for one in found)
     why = f"{unknown} of {len(found)} not judged: that takes {FEWEST} earlier days."
-    others = [LEGEND_OTHERS] if any(one.has_others for one in found) else []
-    return [LEGEND, *others, f"{worse} of {len(found)} got worse.", *([why] if unknown else [])]
+    lines = [LEGEND, *([LEGEND_OTHERS] if any(one.has_others for one in found) else [])]
+    lines += [verdict.told(tested(found), found[0].threshold)]
+    return [*lines, f"{worse} of {len(found)} got worse.", *([why] if unknown else [])]
 
 
 def records(found: list[Trend]) -> list[dict]:

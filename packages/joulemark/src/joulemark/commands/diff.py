@@ -11,9 +11,15 @@ SUMMARY = "tell what got slower or costlier between two sets of benchmark result
 EPILOG = """\
 A and B are cooked files, or folders with *.cooked.jsonl, such as before and after a new compiler.
 For each kernel and size that both have: time, performance, energy and operations per joule with
-their errors at 95 %, the ratio B / A, and verdicts: faster or slower, thriftier or costlier, where
-the ratio's interval excludes 1, else `not told apart`. The title says by which keys of the
-manifests (see `report table --help`) A and B differ; each manifest of A is laid beside each of B.
+their errors at 95 %, the ratio B / A, and verdicts: faster or slower, thriftier or costlier, else
+`not told apart`. The title says by which keys of the manifests (see `report table --help`) A and
+B differ; each manifest of A is laid beside each of B.
+
+Of many ratios some are beyond their ± by chance. So all times and energies of one call are tested
+together by Holm's method (Scandinavian Journal of Statistics 6, 1979): where nothing changed, at
+most one call of 20 tells any apart. Of 30 sizes, a ratio of three jobs a side must be about three
+times as far off as its ± says, of ten jobs twice. A difference of 1 % or less does not count
+unless --threshold says so: nobody acts on it, and what all jobs of one day share is as great.
 
 Runs scatter from job to job by more than within one, so that a verdict by a single job's runs
 says so (`slower, within one job`): it may be that job's node or hour. Run each side as three jobs
@@ -45,9 +51,9 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threshold",
         type=percent,
-        default=0.0,
+        default=0.01,
         metavar="PERCENT",
-        help="differences of so much or less do not count, such as 2 (default: 0)",
+        help="differences of so much or less do not count, such as 0.2 (default: 1)",
     )
 
 

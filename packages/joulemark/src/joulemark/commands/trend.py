@@ -13,12 +13,15 @@ EPILOG = """\
 From cooked files of many days, such as a nightly job leaves. Each problem and size has a table: a
 line a day (UTC, of the run's start, else of the file) and manifest, and by which keys the manifest
 changed. The last line is laid beside the median of all earlier ones: slower or faster, costlier or
-thriftier, where it is farther off than one more day may be (95 %, by the scatter of the earlier
-days and the last line's own), else `not told apart`. That takes three earlier lines. Energies that
-other instruments or channels measured than the last line's are another quantity: they are marked,
-and in no ratio. Of the same channels of the same node the instrument's error drops out of the
-ratio, else it is in it, as in `joulemark diff`. csv, json and parquet hold SI numbers, and the
-verdicts at each last line.
+thriftier, where it is farther off than one more day may be (by the scatter of the earlier days and
+the last line's own), else `not told apart`. That takes three earlier lines, of many sizes more:
+all of one call are tested together by Holm's method, so that where nothing changed at most one
+night of 20 tells any apart (see `joulemark diff --help`).
+
+Energies that other instruments or channels measured than the last line's are another quantity:
+they are marked, and in no ratio. Of the same channels of the same node the instrument's error
+drops out of the ratio, else it is in it, as in `joulemark diff`. csv, json and parquet hold SI
+numbers, and the verdicts at each last line.
 
 Exit: 0 nothing got worse; 1 a last line is slower or costlier, or its result is wrong where an
 earlier one was right; 2 wrong arguments, or no results.
@@ -39,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints the days; 1 where the last of them got worse."""
     from joulemark import layout
-    from joulemark.bench import trend
+    from joulemark.bench import cooked, trend
 
-    found = trend.find(options.sources, options.kernel, options.threshold)
+    found = trend.find(cooked.load(options.sources), options.kernel, options.threshold)
     layout.show(options, trend.records(found), map(trend.as_text, found), trend.notes(found))
     return 1 if any(one.is_worse for one in found) else 0
