@@ -13,6 +13,7 @@ import pytest
 from cooked_lines import FAILED, UNKNOWN, line, manifest, markdown_rows
 from joulemark.bench import cooked, verdict
 from joulemark.bench import trend as trend_module
+from joulemark.store.days import Zone
 
 EARLIER = (0.0500, 0.0506, 0.0498, 0.0500)
 
@@ -95,7 +96,7 @@ def test_of_many_sizes_that_are_alike_one_night_in_20_has_a_verdict():
             for size in range(100, 400, 10)
         ]
         measured = [cooked.parse(json.dumps(one)) for one in lines]
-        found = trend_module.find(measured, "mod2am", threshold=0.0)
+        found = trend_module.find(measured, "mod2am", threshold=0.0, zone=Zone())
         return [one.last.row.size for one in found if one.verdict("time_s") != verdict.ALIKE]
 
     assert sum(bool(judged(1)) for _ in range(trials)) <= 0.06 * trials
@@ -156,7 +157,21 @@ def test_a_line_without_a_start_has_its_file_s_day(site, results):
     assert [one["day"] for one in json.loads(out)] == ["1970-01-02", "2026-03-01"]
 
 
-def test_a_day_is_utc_s(trend, monkeypatch):
+def test_a_day_is_the_site_s(trend, site):
+    """A night in two halves of UTC's days is one of Chicago's."""
+    site.configure("timezone: America/Chicago\n")
+    starts = ("2026-03-01T23:30:00+00:00", "2026-03-02T00:30:00+00:00")
+    lines = [night(1, 0.05, start=start, job=start) for start in starts]
+    (record,) = json.loads(trend(lines, "--format", "json")[1])
+    assert (record["day"], record["runs"]) == ("2026-03-01", 2)
+    assert "Days: America/Chicago." in trend(lines)[1]
+    site.yaml.unlink()
+    assert len(json.loads(trend(lines, "--format", "json")[1])) == 2
+    site.yaml.write_text("timezone: Mars/Olympus\n")
+    assert f"{site.yaml}:1: timezone: 'Mars/Olympus' is not known here" in trend(lines)[2]
+
+
+def test_without_a_site_s_zone_a_day_is_utc_s(trend, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     _, out, _ = trend([night(1, 0.05, start="2026-03-01T00:30:00+02:00")], "--format", "json")

@@ -93,6 +93,14 @@ def load(path: Path | None = None, *, for_merge: bool = False) -> Config:
     )
 
 
+def zone() -> days.Zone:
+    """Of the site's days; UTC where no configuration is to be read."""
+    path = find()
+    if not os.access(path, os.R_OK):
+        return days.Zone()
+    return days.Zone(Section(path, _root(path), KEYS).timezone(must_be_known=True))
+
+
 def broker(path: Path) -> Section:
     """The keys of `mqtt:`."""
     example = "{host: broker.example.org}"

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 
 from joulemark import layout, units
 from joulemark.bench import manifest, stats, table, verdict
@@ -14,12 +13,13 @@ from joulemark.bench.cooked import Measurement
 from joulemark.bench.diff import QUANTITIES
 from joulemark.bench.manifest import Manifest
 from joulemark.bench.stats import Row, Series, Value
+from joulemark.store.days import NS_PER_S, Zone
 
 FEWEST = 3  # earlier points; of fewer nobody knows how days scatter
 TOO_FEW = f"too few earlier: {verdict.ALIKE}"
 OTHERS = f"by another instrument: {verdict.ALIKE}"
 LEGEND = (
-    f"A line: the N runs of one day (UTC) and manifest; {stats.AT_95}. "
+    f"A line: the N runs of one day and manifest; {stats.AT_95}. "
     "last / median: the last line by the median of the earlier ones, and how far one more day may "
     "be off at 95 % as those days scatter, with the last line's own scatter, and of energies by "
     f"the instrument. {stats.SAME_INSTRUMENT}"
@@ -35,7 +35,7 @@ LEGEND_OTHERS = (
 class Point:
     """The runs of one day with one manifest."""
 
-    day: str  # ISO 8601, UTC
+    day: str  # ISO 8601
     series: Series
     row: Row
 
@@ -146,15 +146,17 @@ def _of_one_more(values: list[float]) -> float | None:
 # -- what was measured when ----------------------------------------------------------------------
 
 
-def find(measured: list[Measurement], kernel: str, threshold: float) -> list[Trend]:
-    """Each problem and size of a kernel or of a benchmark's kernels, tested as one family."""
+def find(measured: list[Measurement], kernel: str, threshold: float, zone: Zone) -> list[Trend]:
+    """Each problem and size of a kernel, or of all kernels of a benchmark, tested as one family;
+    zone: of the days."""
     order = {
         (stats.problem(one), row.size): None
         for one in stats.series_of(measured, kernel)
         for row in one.rows
     }
     points: dict[tuple, list[Point]] = {key: [] for key in order}
-    for point in _points([one for one in measured if kernel in (one.kernel, one.benchmark)]):
+    wanted = [one for one in measured if kernel in (one.kernel, one.benchmark)]
+    for point in _points(wanted, zone):
         points[stats.problem(point.series), point.row.size].append(point)
     found = [Trend(tuple(days), threshold) for days in points.values()]
     level = verdict.level(tested(found))
@@ -166,18 +168,15 @@ def tested(found: list[Trend]) -> list[Value | None]:
     return [one.tested(key) for one in found for key in verdict.WORDS]
 
 
-def _points(measured: list[Measurement]) -> Iterator[Point]:
+def _points(measured: list[Measurement], zone: Zone) -> Iterator[Point]:
     """In the order of their first runs."""
     groups: dict[tuple[str, Manifest | None], list[Measurement]] = {}
     for one in sorted(measured, key=lambda one: one.start_s):
-        groups.setdefault((_day(one), one.manifest), []).append(one)
+        day = zone.date_of(int(one.start_s * NS_PER_S)).isoformat()
+        groups.setdefault((day, one.manifest), []).append(one)
     for (day, _), runs in groups.items():
         for series in stats.series_of(runs):
             yield from (Point(day, series, row) for row in series.rows)
-
-
-def _day(one: Measurement) -> str:
-    return datetime.fromtimestamp(one.start_s, timezone.utc).date().isoformat()
 
 
 # -- tables and records --------------------------------------------------------------------------
@@ -227,12 +226,12 @@ def _ratio_cell(one: Trend, key: str) -> str:
     return table.mark(key, one.last.row) + table.with_error(ratio) if ratio else "-"
 
 
-def notes(found: list[Trend]) -> list[str]:
-    """The legend, how many got worse, and how many nobody can judge yet."""
+def notes(found: list[Trend], zone: Zone) -> list[str]:
+    """The legend, whose days they are, how many got worse, and how many nobody can judge yet."""
     worse, unknown = sum(one.is_worse for one in found), sum(one.has_too_few for one in found)
     why = f"{unknown} of {len(found)} not judged: that takes {FEWEST} earlier days."
     lines = [LEGEND, *([LEGEND_OTHERS] if any(one.has_others for one in found) else [])]
-    lines += [verdict.told(tested(found), found[0].threshold)]
+    lines += [f"Days: {zone.name}.", verdict.told(tested(found), found[0].threshold)]
     return [*lines, f"{worse} of {len(found)} got worse.", *([why] if unknown else [])]
 
 

@@ -11,8 +11,10 @@ from joulemark.commands.report import sources
 SUMMARY = "tell a benchmark's results over the days, and whether the last got worse"
 EPILOG = """\
 From cooked files of many days, such as a nightly job leaves. Each problem and size has a table: a
-line a day (UTC, of the run's start, else of the file) and manifest, and by which keys the manifest
-changed. The last line is laid beside the median of all earlier ones: slower or faster, costlier or
+line a day and manifest, and by which keys the manifest changed. The day is that of the run's
+start, else of the file, by the `timezone:` of the site's joulemark.yaml, UTC without.
+
+The last line is laid beside the median of all earlier ones: slower or faster, costlier or
 thriftier, where it is farther off than one more day may be (by the scatter of the earlier days and
 the last line's own), else `not told apart`. That takes three earlier lines, of many sizes more:
 all of one call are tested together by Holm's method, so that where nothing changed at most one
@@ -41,9 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the days; 1 where the last of them got worse."""
-    from joulemark import layout
+    from joulemark import config, layout
     from joulemark.bench import cooked, trend
 
-    found = trend.find(cooked.load(options.sources), options.kernel, options.threshold)
-    layout.show(options, trend.records(found), map(trend.as_text, found), trend.notes(found))
+    zone, measured = config.zone(), cooked.load(options.sources)
+    found = trend.find(measured, options.kernel, options.threshold, zone)
+    layout.show(options, trend.records(found), map(trend.as_text, found), trend.notes(found, zone))
     return 1 if any(one.is_worse for one in found) else 0

@@ -32,7 +32,11 @@ class Zone:
 
     def today(self) -> date:
         """By this zone's clocks."""
-        return date.fromordinal(self.day(time.time_ns()) + EPOCH)
+        return self.date_of(time.time_ns())
+
+    def date_of(self, time_ns: int) -> date:
+        """Likewise of a moment."""
+        return date.fromordinal(self.day(time_ns) + EPOCH)
 
     def begin_ns(self, day: int) -> int:
         """A day's first moment, ns since 1970-01-01 UTC."""
