@@ -151,6 +151,14 @@ def test_figures_are_drawn(site, results):
     assert all(path.read_bytes().startswith(PNG_HEAD) for path in out.iterdir())
 
 
+def test_lines_that_are_estimated_say_so_and_no_others(site, results, legends_of_figures):
+    results(*(line(size, estimated=True) for size in (100, 1000)), line(variant="plain"))
+    site.run("compare", "mod2am", "--with", "SNIC,JKU", "--plot", str(site.folder / "figures"))
+    names = ["blas, 2 thr.", "plain, 2 thr.", "SNIC", "JKU 49@100 (model)"]
+    estimated = ["blas, 2 thr. (estimated)", *names[1:]]
+    assert legends_of_figures == [names, names, estimated]
+
+
 def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
     results(line(100, estimated=True), line(1000, estimated=True))
     site.run("compare", "mod2am", "--with", "SNIC", "--plot", str(site.folder / "figures"))

@@ -295,6 +295,16 @@ def test_ratios_have_their_errors(site, results):
     )
 
 
+def test_lines_that_are_estimated_say_so_and_no_others(site, results, legends_of_figures):
+    results(*(line(threads=count, estimated=True) for count in (1, 2)))
+    results(*(line(threads=count, variant="plain") for count in (1, 2)), name="b.cooked.jsonl")
+    site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))
+    said = [[label for label in labels if label != "ideal"] for labels in legends_of_figures]
+    names = [f"{name}, x86_64, A CPU, strong, size 1000" for name in ("blas", "plain")]
+    of_energy = [f"{names[0]} (estimated)", names[1]]
+    assert said == [names, names, of_energy, of_energy]
+
+
 def test_estimates_are_said_on_the_figure(site, results, texts_on_figures):
     results(*(line(ranks=ranks, threads=1, estimated=True) for ranks in (1, 2)))
     site.run("report", "scaling", "mod2am", "--plot", str(site.folder / "figures"))

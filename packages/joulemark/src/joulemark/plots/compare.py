@@ -7,6 +7,7 @@ from joulemark.bench.stats import Value
 from joulemark.plots.kernels import ACROSS, SIZE
 from joulemark.plots.model import (
     ERRORS,
+    ESTIMATED,
     OF_MEMORY,
     PUBLISHED,
     SIZES,
@@ -42,17 +43,14 @@ def charts(groups: dict[str, list[Side]]) -> Figures:
 def _line(side: Side, quantity: Quantity) -> Line:
     factor = 100 if quantity.name == "efficiency" else 1  # a part is drawn as per cent
     rows = [(row, quantity.value(side, row)) for row in side.series.rows if row.verified]
+    estimated = quantity.name == "energy-efficiency" and side.series.estimated
+    is_predicted = side.origin == PREDICTED  # which its name says
     return Line(
-        label=side.name,
+        label=side.name + (ESTIMATED if estimated and not is_predicted else ""),
         points=[
             (Value(row.size), value.scaled(factor)) for row, value in rows if value and value.mean
         ],
         family=side.owner,
-        estimated=_is_hollow(side, quantity),
+        estimated=estimated or is_predicted,
+        name=side.name,
     )
-
-
-def _is_hollow(side: Side, quantity: Quantity) -> bool:
-    """Whether it is no measurement."""
-    estimated = quantity.name == "energy-efficiency" and side.series.estimated
-    return estimated or side.origin == PREDICTED

@@ -7,7 +7,7 @@ from typing import Callable
 
 from joulemark import units
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.plots.model import ERRORS, PUBLISHED, SIZES, Axis, Chart, Figures, Line
+from joulemark.plots.model import ERRORS, ESTIMATED, PUBLISHED, SIZES, Axis, Chart, Figures, Line
 
 # What the size of a benchmark, or of a published kernel, counts.
 ACROSS = {
@@ -124,4 +124,4 @@ def _label(one: Series, series: list[Series], estimated: bool) -> str:
         parts.append(one.target)
     if len({(other.target, other.machine) for other in series}) > 1:
         parts.append(one.machine)
-    return ", ".join(filter(None, (*parts, one.apart))) + (" (estimated)" if estimated else "")
+    return ", ".join(filter(None, (*parts, one.apart))) + (ESTIMATED if estimated else "")

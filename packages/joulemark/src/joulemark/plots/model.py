@@ -9,6 +9,7 @@ from joulemark import units
 from joulemark.bench.stats import Value
 
 HOLLOW = "Hollow: predicted or ESTIMATED by a model, not measured"
+ESTIMATED = " (estimated)"  # behind the name of a line that is
 PARTLY_HOLLOW = "Hollow: some or all of it ESTIMATED by a model"
 ERRORS = (
     "error bars: 95 % interval of the mean over repetitions (Student's t); wide: instrument, k=2"

@@ -8,7 +8,17 @@ from typing import Callable
 
 from joulemark.bench.scaling import Point, Scaling
 from joulemark.bench.stats import Value
-from joulemark.plots.model import ERRORS, PUBLISHED, WORKERS, Axis, Chart, Figures, Line, decimal
+from joulemark.plots.model import (
+    ERRORS,
+    ESTIMATED,
+    PUBLISHED,
+    WORKERS,
+    Axis,
+    Chart,
+    Figures,
+    Line,
+    decimal,
+)
 
 EXACT_BELOW = 10**6  # a greater size is a rounded word in a label
 IDEAL_STEPS = 48  # the axis of workers is logarithmic, where what is proportional is a curve
@@ -109,13 +119,14 @@ def charts(found: list[Scaling], kernel: str) -> Figures:
 def _line(one: Scaling, figure: Figure) -> Line:
     pairs = [(figure.across(one, point), figure.up(one, point)) for point in one.points]
     points = [(x, y) for x, y in pairs if x and y and x.mean and y.mean]
+    label, estimated = _label(one), figure.of_energy and one.series.estimated
     return Line(
-        label=_label(one),
+        label=label + (ESTIMATED if estimated else ""),
         points=points,
         family=one.prototype or one.series.variant,
-        estimated=figure.of_energy and one.series.estimated,
+        estimated=estimated,
         ideal=_ideal(points, figure),
-        name=one.prototype,
+        name=one.prototype or label,
     )
 
 
