@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import re
 
 import pytest
@@ -38,6 +39,32 @@ def test_fraction_and_efficiency_are_those_of_the_tables(site, results):
     assert dsp["efficiency"] == pytest.approx(42.4e6)
     assert here["verified"] is True and dsp["verified"] is None
     assert "chip: DSP cores and DRAM" in dsp["caveats"] and "one core of eight" in dsp["caveats"]
+
+
+def test_figures_of_this_machine_have_their_interval_and_the_instrument_s(site, results):
+    results(*(line(time_s=time_s) for time_s in (0.0495, 0.05, 0.0505)))
+    out = site.out("compare", "mod2am", "--with", "SNIC", "--peak", "80", "--format", "markdown")
+    performance, fraction, efficiency = [row for row in markdown_rows(out) if row[0] == "1000"]
+    interval = 4.303 * 0.01 / math.sqrt(3)  # of the mean, Student's t of two degrees
+    assert performance == ["1000", f"40.0 ± {40 * interval:.2f}", "0.28"]
+    assert fraction[1] == f"50.0 ± {50 * interval:.2f}"
+    assert efficiency[1] == f"400 ± {400 * math.hypot(interval, 0.04):.1f}"
+    assert "±: at 95 %, by Student's t over the jobs and by the instrument" in out
+    (here,) = [
+        one
+        for one in rows(site, "mod2am", "--with", "SNIC", "--peak", "80")
+        if one["origin"] == "here"
+    ]
+    assert here["peak_fraction_error"] == pytest.approx(0.5 * interval, rel=1e-3)
+
+
+def test_a_table_with_errors_is_no_wider_than_a_line(site, results):
+    times = (0.0495, 0.05, 0.0505)
+    threads = (dict(time_s=time_s, threads=count) for count in range(1, 13) for time_s in times)
+    results(*(line(size, **one) for one in threads for size in (10, 1000)))
+    rows = site.out("compare", "mod2am", "--with", "LRZ,SNIC").splitlines()
+    assert " 40.0 ± 0.99 kF/s " in " ".join(rows)
+    assert max(len(row) for row in rows if row.startswith("10 ")) <= 132
 
 
 def test_one_rank_of_an_earlier_program_was_on_one_node(site, results):

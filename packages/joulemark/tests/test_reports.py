@@ -205,8 +205,18 @@ def test_optimised_against_plain(site, results):
     assert rows[-1] == ["1000", "20.0", "200", "10.0", "0.20", "2.00", "10.0", "±", "0.57"]
     assert (
         "Size 1000: blas (2 thr.) runs at 10.0 times the GF/s of plain (1 thr.) "
-        "and gives 10.0 times the GF/J." in " ".join(out.split())
+        "and gives 10.0 ± 0.57 times the GF/J." in " ".join(out.split())
     )
+    results(
+        *(line(time_s=time_s, variant="plain") for time_s in (0.099, 0.1, 0.101)),
+        *(line(time_s=time_s, estimated=True) for time_s in (0.0099, 0.01, 0.0101)),
+    )
+    out = " ".join(site.out("report", "table", "mod2am").split())
+    error, instrument = 10 * 2.776 * math.sqrt(2 / 3) * 0.01, 10 * math.sqrt(2) * 0.04
+    both = math.hypot(error, instrument)
+    assert f"runs at 10.0 ± {error:.2f} times the GF/s" in out
+    assert f"gives ~10.0 ± {both:.2f} times the GF/J (energy ESTIMATED" in out
+    assert "A ratio's ±, at 95 %" in out
 
 
 def test_the_legend_says_what_is_in_a_ratio_s_error(site, results):
@@ -220,6 +230,7 @@ def test_the_legend_says_what_is_in_a_ratio_s_error(site, results):
     interval = math.sqrt(2) * 2.120 * 0.1  # Student's t of 16 degrees
     assert f"1.00 ± {interval:.2f}" in out and "1.00 ± 0.0" in out
     assert "of a single run by the instrument alone, for the energy of a repetition" in out
+    results(runs[0])
     assert "A ratio's" not in site.out("report", "table", "mod2am")
 
 

@@ -32,12 +32,15 @@ def cell(value: float | None, exponent: int, unit: str) -> str:
     """A number under its column's prefix; a far one says its unit: `37 mJ`; `-` is not known."""
     if value is None:
         return "-"
-    scaled = value / 10.0**exponent
-    if value == 0 or LEAST <= scaled < MOST:
-        return digits(scaled)
-    own = _own_exponent(value)
-    number = _three(value / 10.0**own)
-    return f"{number} {prefix(own)}{unit}"
+    own = exponent_of(value, exponent)
+    scaled = value / 10.0**own
+    return digits(scaled) if own == exponent else f"{_three(scaled)} {prefix(own)}{unit}"
+
+
+def exponent_of(value: float, exponent: int) -> int:
+    """Its column's; of a far one its own."""
+    is_near = value == 0 or LEAST <= value / 10.0**exponent < MOST
+    return exponent if is_near else _own_exponent(value)
 
 
 def rough(value: float, error: float, unit: str) -> str:

@@ -189,64 +189,68 @@ def _name_published(name: str, one: Series, same: list[Series]) -> str:
 
 def tables(name: str, sides: list[Side]) -> Iterator[layout.Text]:
     """Performance, fraction of peak and energy efficiency by size: a column a side."""
-    sizes = sorted({row.size for side in sides for row in side.series.rows})
     for quantity in QUANTITIES:
-        cells = {side: _values(side, quantity) for side in sides}  # two may be of one name
-        known = [side for side in sides if cells[side]]
-        for part in _parts(known):
-            yield _table(name, quantity, part, cells, sizes)
+        values = {side: _values(side, quantity) for side in sides}  # two may be of one name
+        means = [value.mean for column in values.values() for value, _ in column.values()]
+        if not means:
+            continue
+        unit = quantity.unit(sides[0].series.unit.partition("/")[0])
+        exponent = -2 if unit == "%" else units.best_exponent(means)
+        shown_unit = unit if unit == "%" else units.prefix(exponent) + unit
+        columns = [
+            (side.name, {size: _cell(*found, exponent, unit) for size, found in column.items()})
+            for side, column in values.items()
+            if column
+        ]
+        for part in _parts(columns):
+            yield _table(f"{name}: {quantity.heading} [{shown_unit}]", part, columns)
 
 
-def _parts(sides: list[Side]) -> Iterator[list[Side]]:
-    """So many sides at a time as fit a line; this machine's are in the first alone."""
-    part: list[Side] = []
-    for side in sides:
-        if part and sum(len(other.name) + 2 for other in [*part, side]) > WIDTH:
+Column = tuple[str, dict[int, str]]  # its head, and its cells by size
+
+
+def _parts(columns: list[Column]) -> Iterator[list[Column]]:
+    """So many at a time as fit a line; this machine's are in the first alone."""
+    part, width = [], 0
+    for name, cells in columns:
+        own = max(map(len, (name, *cells.values()))) + layout.GAP
+        if part and width + own > WIDTH:
             yield part
-            part = []
-        part.append(side)
-    if part:
-        yield part
+            part, width = [], 0
+        part.append((name, cells))
+        width += own
+    yield part
 
 
-def _values(side: Side, quantity: Quantity) -> dict[int, tuple[float, bool]]:
+def _values(side: Side, quantity: Quantity) -> dict[int, tuple[Value, bool]]:
     """By size: the value, and whether it is an estimate."""
     of_energy = quantity.name == "energy-efficiency"
     found = {}
     for row in side.series.rows:
         value = quantity.value(side, row)
         if value is not None and row.verified:
-            found[row.size] = value.mean, side.series.predicted or (of_energy and row.estimated)
+            found[row.size] = value, side.series.predicted or (of_energy and row.estimated)
     return found
 
 
-def _table(name: str, quantity: Quantity, sides: list[Side], cells, sizes) -> layout.Text:
-    unit = quantity.unit(sides[0].series.unit.partition("/")[0])
-    known = [value for column in cells.values() for value, _ in column.values()]
-    exponent = -2 if unit == "%" else units.best_exponent(known)
-    shown_unit = unit if unit == "%" else units.prefix(exponent) + unit
-    body = [
-        ("value", [str(size), *(_cell(cells[side].get(size), exponent, unit) for side in sides)])
-        for size in sizes
-        if any(size in column for column in cells.values())
-    ]
-    heads = ["Size", *(side.name for side in sides)]
-    return layout.Text(f"{name}: {quantity.heading} [{shown_unit}]", heads, body)
+def _table(title: str, part: list[Column], columns: list[Column]) -> layout.Text:
+    sizes = sorted({size for _, cells in columns for size in cells})
+    body = [("value", [str(size), *(cells.get(size, "-") for _, cells in part)]) for size in sizes]
+    return layout.Text(title, ["Size", *(name for name, _ in part)], body)
 
 
-def _cell(found: tuple[float, bool] | None, exponent: int, unit: str) -> str:
-    if found is None:
-        return "-"
-    value, is_estimate = found
+def _cell(value: Value, is_estimate: bool, exponent: int, unit: str) -> str:
+    """As a column has it; one far from its prefix has its own, with the unit."""
     mark = layout.ESTIMATE_MARK if is_estimate else ""
-    is_percent = unit == "%"
-    return mark + (units.digits(100 * value) if is_percent else units.cell(value, exponent, unit))
+    own = exponent if unit == "%" else units.exponent_of(value.mean, exponent)
+    text = table.with_error(value.scaled(10.0**-own))
+    return mark + text + ("" if own == exponent else f" {units.prefix(own)}{unit}")
 
 
 def notes(sides: list[Side]) -> list[str]:
     """The peaks with their sources and what is to be known of each machine, each once."""
     marked = any(side.series.predicted or side.series.estimated for side in sides)
-    lines = ["-: not known, or not of that size."]
+    lines = [f"{stats.AT_95}. -: not known, or not of that size."]
     lines += [f"{layout.ESTIMATE_MARK}: predicted or estimated by a model."] if marked else []
     for owner in dict.fromkeys(side.owner for side in sides):
         its = [side for side in sides if side.owner == owner]
@@ -295,13 +299,15 @@ def records(groups: dict[str, list[Side]]) -> list[dict]:
 
 def _records(side: Side) -> Iterable[dict]:
     for row, record in zip(side.series.rows, table.as_records([side.series])):
+        fraction = side.fraction(row)
         yield {
             "side": side.name,
             "origin": side.origin,
             "family": family(side.series),
             **record,
             "peak": side.peak.value if side.peak else None,
-            "peak_fraction": fraction.mean if (fraction := side.fraction(row)) else None,
+            "peak_fraction": fraction and fraction.mean,
+            "peak_fraction_error": fraction and fraction.error,
             "peak_source": side.peak.source if side.peak else None,
             "caveats": " | ".join(caveats([side])),
         }

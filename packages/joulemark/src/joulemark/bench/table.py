@@ -224,12 +224,11 @@ def _summary_line(one: Series, other: Series) -> list[str]:
     if not common:
         return []
     best, plain = common[-1], rows[common[-1].size]
-    speed = best.performance.mean / plain.performance.mean
-    text = f"Size {best.size}: {other.variant} ({other.threads} thr.) runs at {speed:.1f} times "
+    speed = with_error(stats.ratio("performance", plain, best))
+    text = f"Size {best.size}: {other.variant} ({other.threads} thr.) runs at {speed} times "
     text += f"the {one.unit.replace('F', 'GF')} of {one.variant} ({one.threads} thr.)"
-    if best.efficiency and plain.efficiency:
-        gain = best.efficiency.mean / plain.efficiency.mean
-        mark = ESTIMATE_MARK if best.estimated or plain.estimated else ""
-        text += f" and gives {mark}{gain:.1f} times the GF/J"
-        text += f" ({ESTIMATED})" if mark else ""
+    if gain := stats.ratio("efficiency", plain, best):
+        estimate = mark("efficiency", plain, best)
+        text += f" and gives {estimate}{with_error(gain)} times the GF/J"
+        text += f" ({ESTIMATED})" if estimate else ""
     return [text + "."]

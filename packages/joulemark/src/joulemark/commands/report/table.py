@@ -80,7 +80,8 @@ def run(options: argparse.Namespace) -> int:
         notes.append(layout.LEGEND_ESTIMATED)
     if options.compare:
         tables += table.comparison(series, *options.compare)
-        notes.append(table.LEGEND_RATIOS)
-    notes += table.summary(series)
+    summary = table.summary(series)
+    notes += [table.LEGEND_RATIOS] if options.compare or summary else []
+    notes += summary
     layout.show(options, table.as_records(series), tables, notes)
     return 0
