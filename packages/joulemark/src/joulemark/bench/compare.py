@@ -19,6 +19,7 @@ CAUTION = (
     "Scales and optimisation differ between the machines: the report itself asks for caution when "
     "they are laid side by side (section 6)."
 )
+OF_MEMORY = "the peak is the memory's bandwidth: vectors that a cache holds go beyond it"
 FFT_COUNT = (
     "mod2f counts 5 n log2 n operations here, 10 to 21 % fewer than the published tables do for "
     "the same transform"
@@ -256,7 +257,8 @@ def notes(sides: list[Side]) -> list[str]:
         its = [side for side in sides if side.owner == owner]
         found = {_told_peak(side): None for side in its if side.series.unit in peaks.MEASURES}
         lines += [f"{owner}: {text}" for text in [*found, *caveats(its)]]
-    return [*lines, CAUTION]
+    is_of_memory = any(side.series.unit == "B/s" and side.peak for side in sides)
+    return [*lines, *([f"Of GB/s {OF_MEMORY}."] if is_of_memory else []), CAUTION]
 
 
 def _told_peak(side: Side) -> str:

@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from joulemark.bench.compare import PREDICTED, QUANTITIES, Quantity, Side
+from joulemark.bench.compare import OF_MEMORY, PREDICTED, QUANTITIES, Quantity, Side
 from joulemark.bench.stats import Value
 from joulemark.plots.kernels import ACROSS, SIZE
 from joulemark.plots.model import (
     ERRORS,
     ESTIMATED,
-    OF_MEMORY,
     PUBLISHED,
     SIZES,
     Axis,

@@ -15,7 +15,6 @@ ERRORS = (
     "error bars: 95 % interval of the mean over repetitions (Student's t); wide: instrument, k=2"
 )
 PUBLISHED = "published: PRACE-1IP D9.3.3; caution: scales and optimisation differ"
-OF_MEMORY = "the peak is the memory's bandwidth: vectors that a cache holds go beyond it"
 LINEAR_SPAN = 20  # a wider range of values is drawn on a logarithmic axis
 MANY_DECADES = 1000  # a still wider one has room for the powers of ten alone
 
