@@ -55,11 +55,11 @@ def jobs(steady: Cluster, accounts: None) -> dict[str, Outcome]:
 
 @pytest.fixture
 def private(steady: Cluster, jobs: dict[str, Outcome]) -> Iterator[Cluster]:
-    """slurmdbd shows users their own jobs alone and an operator all; the store is SlurmUser's."""
+    """slurmdbd shows users what is theirs alone and an operator all; the store is SlurmUser's."""
     conf, store = steady.state / "etc" / "slurmdbd.conf", store_of(steady)
     before, mode = conf.read_text(), store.stat().st_mode
     try:
-        conf.write_text(f"{before}PrivateData=jobs\n")
+        conf.write_text(f"{before}PrivateData=jobs,usage\n")
         restart_slurmdbd(steady)
         store.chmod(0o640)
         yield steady
@@ -135,17 +135,52 @@ def test_json_says_where_its_figures_are_from(private: Cluster, jobs: dict[str, 
     assert json.loads(others)["jobs"] == []
 
 
-def test_where_the_store_is_open_sacct_still_shows_no_more(
+def listed(cluster: Cluster, user: str | None) -> set[str]:
+    """The jobs that `report jobs` lists, with their steps or without."""
+    words = ["joulemark", "report", "jobs", "--all", "--json"]
+    found, of_steps = (
+        {str(row["job_id_raw"]) for row in json.loads(cluster.run([*words, *more], user=user))}
+        for more in ([], ["--steps"])
+    )
+    assert found == of_steps
+    return found
+
+
+def shown_of(jobs: dict[str, Outcome], cluster: Cluster, user: str | None) -> set[str]:
+    """Whose of these jobs are listed; none that sacct hides."""
+    found = listed(cluster, user)
+    words = ["sacct", "-anXP", "-S", "now-1days", "-o", "JobIDRaw"]
+    assert found <= set(cluster.run(words, user=user).split())
+    return {owner for owner, done in jobs.items() if str(done.job) in found}
+
+
+def summed(cluster: Cluster, user: str | None) -> set[str]:
+    """Whose jobs `report usage` sums."""
+    words = ["joulemark", "report", "usage", "--json"]
+    return {row["user"] for row in json.loads(cluster.run(words, user=user))}
+
+
+def test_where_the_store_is_open_nobody_sees_more_than_by_sacct(
     private: Cluster, jobs: dict[str, Outcome]
 ) -> None:
-    """What SECURITY.md says: report shows all to who can read the store, sacct does not."""
+    """By `joulemark report` and `joulemark job`; the file itself has all, as the doctor says."""
     store_of(private).chmod(0o644)
     own = jobs[ADA].job
     exact = pytest.approx(numbers_of(private, own), nan_ok=True)
     assert numbers_of(private, own, user=ADA) == exact
     assert numbers_of(private, jobs[BOB].job, "-a", user=ADA) == []
-    listed = private.run(["joulemark", "report", "jobs", "--all", "--format", "csv"], user=ADA)
-    assert f",{jobs[BOB].job}," in listed
+    for user in (ADA, BOB):
+        assert shown_of(jobs, private, user) == {user} == {ADA, BOB} & summed(private, user)
+    for user in (OPERATOR, None):
+        assert shown_of(jobs, private, user) == {ADA, BOB} <= summed(private, user)
+    words = ["bash", "-c", "joulemark report jobs 2>&1 >/dev/null"]
+    why = "slurmdbd.conf has PrivateData=jobs,usage"
+    said = f"joulemark: listed are your own jobs alone: {why}"
+    assert private.run(words, user=ADA).splitlines() == [said]
+    assert private.run(words, user=OPERATOR) == ""
+    private.run(["joulemark", "job", str(own)], user=ADA)
+    with pytest.raises(ClusterError, match="listed are your own jobs alone"):
+        private.run(["joulemark", "job", str(jobs[BOB].job)], user=ADA)
     told = json.loads(private.run(["joulemark", "doctor", "--json"], check=False))["findings"]
     [store] = [one for one in told if one["check"] == "private-store"]
     assert store["value"] == "mode 0644, and slurmdbd.conf has PrivateData=jobs"
@@ -201,6 +236,35 @@ def test_options_do_as_they_do_in_sacct(
             for step in job["steps"]:
                 step.pop("joulemark")
     assert ours == theirs
+
+
+def test_a_coordinator_sees_the_jobs_of_his_accounts(
+    private: Cluster, jobs: dict[str, Outcome]
+) -> None:
+    """Also of one below it, as sacct shows him."""
+    store_of(private).chmod(0o644)
+    private.run(["sacctmgr", "-i", "add", "account", "faculty"])
+    private.run(["sacctmgr", "-i", "modify", "account", "science", "set", "parent=faculty"])
+    private.run(["sacctmgr", "-i", "add", "coordinator", "account=faculty", f"names={BOB}"])
+    try:
+        assert shown_of(jobs, private, BOB) == {ADA, BOB} <= summed(private, BOB)
+        assert shown_of(jobs, private, ADA) == {ADA}
+    finally:
+        private.run(["sacctmgr", "-i", "modify", "account", "science", "set", "parent=root"])
+        private.run(["sacctmgr", "-i", "delete", "account", "faculty"])
+
+
+def test_without_slurmdbd_a_user_sees_his_own_alone(
+    private: Cluster, jobs: dict[str, Outcome]
+) -> None:
+    store_of(private).chmod(0o644)
+    private.slurmdbd.stop()
+    try:
+        found = listed(private, ADA)
+        assert str(jobs[ADA].job) in found and str(jobs[BOB].job) not in found
+        assert {str(done.job) for done in jobs.values()} <= listed(private, None)
+    finally:
+        private.slurmdbd.start()
 
 
 def test_sacct_format_may_name_our_columns(steady: Cluster, jobs: dict[str, Outcome]) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from joulemark import cli, config, store
 from joulemark.errors import UserError
 from joulemark.store import jobs, node_sums, nodes, place, schema, sums
+from joulemark.store.whose import Whose, has_job
 
 
 @pytest.fixture(scope="session", params=["sqlite", "mariadb", "postgresql"])
@@ -174,6 +175,29 @@ def test_every_record_comes_once_and_by_the_index(folder, monkeypatch):
         assert [row["Job"] for row in found] == [job for job in range(1, 300) for _ in range(2)]
         assert [row["Step"] for row in found] == ["0", "job"] * 299
         assert IN_BATCHES[session.place.kind] in plans[-1]
+
+
+WHOSE = {(1, ()): [1], (1, ("red",)): [1, 2], (2, ("red", "green")): [1, 2, 3], (3, ()): []}
+
+
+def test_jobs_of_a_user_and_of_accounts(folder, monkeypatch):
+    """With their steps, whose rows do not say whose they are."""
+    for job, (uid, account) in enumerate(((1, "red"), (2, "red"), (2, "blue")), 1):
+        accounts = [builders.account(step) for step in ("job", "0")]
+        builders.write(folder / "records", builders.record(job, accounts=accounts, uid=uid))
+        for name, value in (("ID", job), ("USER", f"user{uid}"), ("ACCOUNT", account)):
+            monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
+        assert cli.main(["merge", "--job", str(job)]) == 0
+    with store.reading(place_of(folder)) as session:
+        for (uid, names), expected in WHOSE.items():
+            whose = Whose(uid, names)
+            for chosen in (sums.Chosen(whose=whose), sums.Chosen(0, 10**6, ("demo",), whose)):
+                batches = list(sums.all_rows(session, chosen, True))
+                assert [row["Job"] for batch in batches for row in batch] == sorted(2 * expected)
+                top = sums.top_jobs(session, 5, chosen)
+                assert sorted(row["Job"] for row in top) == expected
+            assert [job for job in (1, 2, 3) if has_job(session, whose, "demo", job)] == expected
+            assert sum(use.jobs for use in sums.uses(session, None, whose=whose)) == len(expected)
 
 
 # PostgreSQL knows how many jobs a day has.

@@ -19,6 +19,7 @@ from joulemark.profile.spans import peak_w
 from joulemark.store import jobs
 from joulemark.store.session import Session
 from joulemark.store.sums import Use
+from joulemark.store.whose import Whose, has_job
 
 S_PER_HOUR = 3600
 OF_ROW = {
@@ -105,9 +106,15 @@ def _step_order(name: str) -> tuple:
 
 
 def find(
-    session: Session, cluster: str, asked: JobId, told: list[Allocation], silent: str | None
+    session: Session,
+    cluster: str,
+    asked: JobId,
+    told: list[Allocation],
+    silent: str | None,
+    of: Whose | None = None,
 ) -> Job:
-    """The job in the store; told: what sacct says of this and others; silent: why it cannot.
+    """The job in the store; told: what sacct says of this and others; silent: why it cannot; of:
+    whose jobs alone are shown.
 
     UserError says why nothing is known, and what to do.
     """
@@ -120,12 +127,16 @@ def find(
         silent = silent or "sacct does not know it"
         by_raw[asked.job] = []
     parts = [
-        Part(_name(asked, known), raw, known, jobs.job_rows(session, cluster, raw))
+        Part(_name(asked, known), raw, known, _rows(session, cluster, raw, of))
         for raw, known in by_raw.items()
     ]
     if not any(part.rows for part in parts):
         raise UserError(f"job {asked.text}: {_why_unknown(parts, cluster, silent)}")
     return Job(asked.text, cluster, parts, silent)
+
+
+def _rows(session: Session, cluster: str, raw: int, of: Whose | None) -> list[dict]:
+    return jobs.job_rows(session, cluster, raw) if has_job(session, of, cluster, raw) else []
 
 
 def _name(asked: JobId, known: list[Allocation]) -> str:

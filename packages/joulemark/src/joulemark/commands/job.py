@@ -24,7 +24,8 @@ a raw id is looked up alone. Mean power is over the time in which a part of the 
 power, of all nodes together, is known where the job has a profile (--energy=profile) that you may
 read.
 --format json has joules, whole microjoules (_uj), watts, seconds, grams; null: not known. csv and
-parquet have a row an ID of the same names, without runs, steps, regions and what is said.
+parquet have a row an ID of the same names, without runs, steps, regions and what is said. A job
+that `report jobs` does not show you is not known here, either.
 
 Exit: 0; 1 where a job is not known: stderr says why.
 
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the jobs that are known; 1 if one is not."""
     from joulemark import config, layout, store
     from joulemark.accounting import job, jobreport
-    from joulemark.slurm import allocations
+    from joulemark.slurm import allocations, rights
 
     site = config.load()
     asked = [one for ids in options.jobs for one in ids]
@@ -64,14 +65,18 @@ def run(options: argparse.Namespace) -> int:
     found, problems = [], []
     try:
         with store.reading(site.store) as session:
+            shown = rights.of_caller(site.store)
+            whose = shown.whose("jobs")
             for one in asked:
                 try:
-                    found.append(job.find(session, site.cluster, one, told, silent))
+                    found.append(job.find(session, site.cluster, one, told, silent, whose))
                 except UserError as error:
                     problems.append(error)
     except UserError as error:
         ids = ",".join(one.text for one in asked)
         raise type(error)(f"{error}; what Slurm shows you: `joulemark sacct -j {ids}`") from None
+    if problems:
+        shown.tell("jobs")
     for problem in problems:
         print(f"joulemark: {problem}", file=sys.stderr)
     found = [job.with_peak(one, site) for one in found]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import config, hostlist
-from joulemark.doctor.slurmconf import SlurmConf, words
+from joulemark.doctor.slurmconf import SlurmConf
+from joulemark.slurm import configuration
 
 ENERGY_PLUGIN = "acct_gather_energy_joulemark.so"
 SPANK_PLUGIN = "spank_joulemark.so"
@@ -95,18 +96,14 @@ class Site:
     def running(self) -> dict[str, str] | None:
         """slurmctld's own view of its configuration, by lower-case key; None: no answer."""
         answer = ask("scontrol", "show", "config")
-        if not answer.good:
-            return None
-        pairs = re.findall(r"^(\w+)(?:\[\d+\])?\s*= ?(.*)$", answer.out, re.MULTILINE)
-        return {key.lower(): value.strip() for key, value in pairs}
+        return configuration.keys(answer.out) if answer.good else None
 
     @functools.cached_property
     def private(self) -> dict[str, set[str]]:
         """PrivateData by who has it: slurm.conf, and slurmdbd, which tells its own."""
-        _, _, said = ask("sacctmgr", "show", "configuration").out.partition("SlurmDBD")
-        dbd = re.search(r"^PrivateData\s*=\s*(.*)$", said, re.MULTILINE)
-        own = {str(self.conf.path): self.conf.words("PrivateData")}
-        return own | {"slurmdbd.conf": words(dbd[1]) if dbd else set()}
+        said = ask("sacctmgr", "show", "configuration").out
+        dbd = configuration.words(configuration.of_slurmdbd(said).get("privatedata", ""))
+        return {str(self.conf.path): self.conf.words("PrivateData"), "slurmdbd.conf": dbd}
 
     @functools.cached_property
     def plugin_dirs(self) -> list[Path]:

@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from joulemark.slurm.configuration import words
+
 PLACES = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf")  # the second: configless
 
 
@@ -61,8 +63,3 @@ def _lines(text: str) -> list[str]:
     text = re.sub(r"\\\s*\n", " ", text)
     lines = (re.sub(r"(?<!\\)#.*", "", line).strip() for line in text.splitlines())
     return [line for line in lines if line]
-
-
-def words(text: str) -> set[str]:
-    """A comma list's, in lower case."""
-    return {word.strip().lower() for word in text.split(",") if word.strip()}

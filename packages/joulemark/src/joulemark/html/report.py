@@ -16,9 +16,11 @@ from joulemark.html.charts import Bar, Look
 from joulemark.html.page import Section, table
 from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED
 from joulemark.plots.model import Axis, Chart, Line
+from joulemark.slurm.rights import Rights
 from joulemark.store.node_sums import node_uses
 from joulemark.store.session import Session
 from joulemark.store.sums import Chosen, top_jobs, uses
+from joulemark.store.whose import Whose
 from joulemark.store.zones import Zones
 
 BY = ("cluster", "user", "account", "partition", "month")
@@ -28,18 +30,19 @@ BARS_MOST, CURVES_MOST = 20, 7  # of a figure
 STEPS = 200  # of a profile's curve, each with its mean power
 
 
-def of_store(session: Session, site, top: int, days: tuple) -> list[Section]:
+def of_store(session: Session, site, top: int, days: tuple, shown: Rights) -> list[Section]:
     """The sections of a site's store; days: as accounting.usage.days() has them."""
-    rows = top_jobs(session, top, Chosen(*days))
+    of_usage = _usage(session, days, shown.whose("usage"))
+    rows = top_jobs(session, top, Chosen(*days, whose=shown.whose("jobs")))
     of_jobs = (_jobs(rows, days), _nodes(session, days), _profiles(site, rows))
-    return [section for sections in (_usage(session, days), *of_jobs) for section in sections]
+    return [section for sections in (of_usage, *of_jobs) for section in sections]
 
 
 # -- usage ---------------------------------------------------------------------------------------
 
 
-def _usage(session: Session, days: tuple) -> Iterator[Section]:
-    of_all, of_months = (uses(session, period, *days) for period in (None, "month"))
+def _usage(session: Session, days: tuple, whose: Whose | None) -> Iterator[Section]:
+    of_all, of_months = (uses(session, period, *days, whose) for period in (None, "month"))
     if not of_all:
         yield Section("usage", "Usage", [], ["No job used anything in this time."])
         return

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-import subprocess
-
 from joulemark.errors import UserError
+from joulemark.slurm import command
 
 ROOT = "root"  # above all others of a cluster
 TELLS = "does slurmdbd run?"
 SETS = "run this as a Slurm administrator"
-ANSWER_S = 60
 
 
 def parents(cluster: str) -> dict[tuple[str, str], str]:
@@ -36,28 +34,10 @@ def limits(cluster: str) -> dict[str, str]:
 def set_limit(cluster: str, account: str, limit: str) -> None:
     """GrpJobs, which holds the accounts below, too."""
     where = ["where", f"cluster={cluster}", f"name={account}"]
-    _sacctmgr(SETS, "-i", "modify", "account", *where, "set", f"GrpJobs={limit}")
+    words = ("-i", "modify", "account", *where, "set", f"GrpJobs={limit}")
+    command.answer(SETS, "sacctmgr", *words)
 
 
 def _rows(*words: str) -> list[list[str]]:
-    text = _sacctmgr(TELLS, "-nP", "show", "assoc", *words)
+    text = command.answer(TELLS, "sacctmgr", "-nP", "show", "assoc", *words)
     return [line.split("|") for line in text.splitlines()]
-
-
-def _sacctmgr(fix: str, *words: str) -> str:
-    try:
-        done = subprocess.run(
-            ["sacctmgr", *words],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=ANSWER_S,
-        )
-    except subprocess.TimeoutExpired:
-        raise UserError(f"sacctmgr: no answer in {ANSWER_S} s: {TELLS}") from None
-    except FileNotFoundError:
-        raise UserError("sacctmgr: not found on PATH: run this on slurmctld's machine") from None
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        raise UserError(f"sacctmgr {' '.join(words)}: {said}: {fix}")
-    return done.stdout

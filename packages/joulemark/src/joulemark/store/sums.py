@@ -9,6 +9,7 @@ from joulemark.store.days import Zone, month, next_month
 from joulemark.store.jobs import NAMES, SELECT, as_dict
 from joulemark.store.schema import JOB_RUN_KEY, KEPT, KEPT_KEY
 from joulemark.store.session import Session
+from joulemark.store.whose import Whose
 from joulemark.store.zones import Zones
 
 T = TypeVar("T")
@@ -51,9 +52,14 @@ PERIODS = {"month": ["Month"], "day": ["Month", "Day"], None: []}
 
 
 def uses(
-    session: Session, period: str | None, first_day: int | None = None, end_day: int | None = None
+    session: Session,
+    period: str | None,
+    first_day: int | None = None,
+    end_day: int | None = None,
+    whose: Whose | None = None,
 ) -> list[Use]:
-    """One or two for each payer and period (month, day or none), from first_day to before end_day.
+    """One or two for each payer and period (month, day or none), from first_day to before end_day;
+    whose: of these people alone.
 
     The database sums the jobs of one period, in the order of its index. Those that saw several,
     or days that nobody asks for, come one by one, in the same statement, and are split by time:
@@ -82,7 +88,7 @@ def uses(
     split.add_kept(kept)
     for (payer, *when), sums in split.sums.items():
         found.append(Use(*payers[payer], *when, *_known(sums)))
-    return found
+    return [use for use in found if whose is None or whose.has(use.uid, use.account)]
 
 
 def _statement(
@@ -124,18 +130,21 @@ def _days(first_day: int | None, end_day: int | None) -> tuple[str, list[int]]:
 
 
 class Chosen(NamedTuple):
-    """Jobs that began from first_day to before end_day, of these clusters (none: of all)."""
+    """Jobs that began from first_day to before end_day, of these clusters (none: of all), and of
+    these people (None: of all)."""
 
     first_day: int | None = None
     end_day: int | None = None
     clusters: tuple[str, ...] = ()
+    whose: Whose | None = None
 
-    def where(self) -> tuple[str, list]:
-        """SQL after another condition, and its values."""
+    def where(self, steps: bool = False) -> tuple[str, list]:
+        """SQL after another condition, and its values; steps: on rows of steps, too."""
         text, values = _days(self.first_day, self.end_day)
         if self.clusters:
             text += f" AND Cluster IN ({', '.join('?' * len(self.clusters))})"
-        return text, [*values, *self.clusters]
+        of_people, people = self.whose.where(steps) if self.whose else ("", [])
+        return text + of_people, [*values, *self.clusters, *people]
 
 
 def clusters(session: Session) -> list[str]:
@@ -396,12 +405,12 @@ COLUMNS = ("JobIDRaw", *NAMES, *WHOSE)  # of the rows of top_jobs() and all_rows
 def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
     """The job rows with the most energy, with UserName, Account and PartitionName.
 
-    By the index of energies a few jobs of long ago would be sought among all that used more: days
-    are in that of sums, which is read whole without a look at the rows.
+    By the index of energies a few jobs of long ago, or of few people, would be sought among all
+    that used more: days and payers are in that of sums, which is read without a look at the rows.
     """
     where, values = chosen.where()
-    of_days = (chosen.first_day, chosen.end_day) != (None, None)
-    index = session.by_index.format("job_run_sums" if of_days else "job_run_energy")
+    of_some = (chosen.first_day, chosen.end_day, chosen.whose) != (None, None, None)
+    index = session.by_index.format("job_run_sums" if of_some else "job_run_energy")
     key = ", ".join(JOB_RUN_KEY)
     rows = session.rows(
         f"{SELECT} JOIN (SELECT {key} FROM job_run{index}"
@@ -415,7 +424,7 @@ def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
 
 def all_rows(session: Session, chosen: Chosen, steps: bool) -> Iterator[list[dict]]:
     """Every row in batches, so that a program's memory does not grow with the store."""
-    where, values = chosen.where()
+    where, values = chosen.where(steps)
     kind = "Payer > 0" if not steps else "1 = 1"
     key, last = tuple(JOB_RUN_KEY), ("", -1, -1, "")
     while True:

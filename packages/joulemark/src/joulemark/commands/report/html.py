@@ -15,7 +15,7 @@ this may read them, and nodes as `joulemark report nodes` compares them. With --
 cooked results, too, beside the published prototypes (as `joulemark compare` has them) and, where a
 size was measured with several counts of nodes, ranks or threads, `report scaling`. Tables, marks
 and legends are those of these commands. A click on a column's head sorts; all is there without
-scripts.
+scripts. Whose jobs and sums are shown is as by `report jobs` and `report usage`.
 
 examples:
   joulemark report html --out report.html
@@ -43,17 +43,22 @@ def run(options: argparse.Namespace) -> int:
     from joulemark import __version__, config, output, store
     from joulemark.accounting import usage
     from joulemark.html import page, report
+    from joulemark.slurm import rights
 
     output.check_page("--out", options.out)
     site, days = config.load(), usage.days(options.since, options.until)
     sections = report.of_benchmarks(options.sources) if options.sources else []
     with store.reading(site.store) as session:
-        sections = [*report.of_store(session, site, options.top, days), *sections]
+        shown = rights.of_caller(site.store)
+        sections = [*report.of_store(session, site, options.top, days, shown), *sections]
     span = [
         f"{word} {day}" for word, day in (("from", options.since), ("to", options.until)) if day
     ]
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     about = f"{' '.join(span) or 'All days'}. Made {made} by joulemark {__version__}."
+    if note := shown.note(*rights.KINDS):
+        shown.tell(*rights.KINDS)
+        about += f" {note[0].upper()}{note[1:]}."
     title = options.title or f"Energy of {site.cluster}"
     output.write_text(page.document(title, about, sections), options.out)
     return 0

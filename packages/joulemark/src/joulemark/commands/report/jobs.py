@@ -18,6 +18,8 @@ the same in whole microjoules (_uj), grams (_g), watts (_w), seconds (_s), times
 nanoseconds (_ns), money; null: not known. energy_systematic_uj and energy_random_uj are standard
 uncertainties (k=1), energy_error_j is k=2 of both. peak_bound_w is the sum of the nodes' peaks.
 step is `job` in a job's row, and job_id_raw is sacct's JobIDRaw without it.
+Where slurmdbd's PrivateData has `jobs`, who is no operator is shown his own jobs and those of
+accounts that he coordinates, as by sacct; where Slurm cannot be asked, his own. stderr says so.
 
 --anonymous has no jobs, for a job's times and energy name it beside what sacct tells, and how many
 jobs of which size somebody has names him under any name. A row is the sum of jobs of five users or
@@ -65,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the greatest jobs, or writes all of them batch by batch."""
     from joulemark import config, layout, progress, store
     from joulemark.accounting import anonymous, joblist, usage
+    from joulemark.slurm import rights
     from joulemark.store.sums import Chosen, all_rows, top_jobs
 
     days = usage.days(options.since, options.until)
@@ -77,8 +80,12 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--steps: goes without --anonymous, which tells of no job")
     if options.top and options.all:
         raise UsageError("--top: goes without --all")
-    with store.reading(config.load().store) as session:
-        chosen = Chosen(*days, usage.chosen_clusters(session, options.clusters))
+    place = config.load().store
+    with store.reading(place) as session:
+        shown = rights.of_caller(place)
+        clusters = usage.chosen_clusters(session, options.clusters)
+        chosen = Chosen(*days, clusters, shown.whose("jobs"))
+        shown.tell("jobs")
         if options.all:
             batches = map(joblist.as_records, all_rows(session, chosen, options.steps))
             columns = joblist.columns()

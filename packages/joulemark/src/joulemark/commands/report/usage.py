@@ -20,6 +20,8 @@ parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of
 csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
 the price changed its currency, `cost` is of those of one currency alone, and each currency has a
 column of its own, too (cost_EUR, cost_CHF), with the jobs that it is of (cost_jobs_EUR).
+Where slurmdbd's PrivateData has `usage`, who is no operator is shown sums of his own jobs and of
+those of accounts that he coordinates; where Slurm cannot be asked, of his own. stderr says so.
 --budget asks sacctmgr for the tree of accounts: see `joulemark budget --help`.
 
 examples:
@@ -80,6 +82,7 @@ def run(options: argparse.Namespace) -> int:
         return _run_budget(options)
     from joulemark import config, layout, store
     from joulemark.accounting import usage
+    from joulemark.slurm import rights
     from joulemark.store.sums import uses
     from joulemark.store.zones import Zones
 
@@ -88,11 +91,14 @@ def run(options: argparse.Namespace) -> int:
     by = options.by or ["user"]
     period = next((name for name in ("day", "month") if name in by), None)
     days = usage.days(options.since, options.until)
-    with store.reading(config.load().store) as session:
+    place = config.load().store
+    with store.reading(place) as session:
+        shown = rights.of_caller(place)
         clusters = usage.chosen_clusters(session, options.clusters)
-        found = uses(session, period, *days)
+        found = uses(session, period, *days, shown.whose("usage"))
         found = [use for use in found if not clusters or use.cluster in clusters]
         zones = Zones(session)
+    shown.tell("usage")
     groups = usage.group(found, by)
     has_days = period or days != (None, None)
     names = {zones[one.cluster].name for one in found} if has_days else ()

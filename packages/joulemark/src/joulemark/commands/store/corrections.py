@@ -9,7 +9,8 @@ from joulemark import output
 SUMMARY = "list all corrections of jobs' charges: who, when, why"
 EPILOG = """\
 Of several of one job the last one holds. Nothing takes a correction from the list: one that was
-wrong is corrected by another (`joulemark store correct JOB --charge 100% --why ...`).
+wrong is corrected by another (`joulemark store correct JOB --charge 100% --why ...`). Those of
+jobs that `report jobs` does not show you are left out.
 
 example:
   joulemark store corrections --format csv
@@ -25,10 +26,16 @@ def run(options: argparse.Namespace) -> int:
     """Prints the list."""
     from joulemark import config, layout, store
     from joulemark.accounting import correction
+    from joulemark.slurm import rights
     from joulemark.store import corrections
+    from joulemark.store.whose import has_job
 
-    with store.reading(config.load().store) as session:
-        found = corrections.all_of(session)
+    place = config.load().store
+    with store.reading(place) as session:
+        shown = rights.of_caller(place)
+        whose, found = shown.whose("jobs"), corrections.all_of(session)
+        found = [one for one in found if has_job(session, whose, one.cluster, one.job)]
+    shown.tell("jobs")
     tables = [correction.as_text(found)]
     layout.show(options, correction.as_records(found), tables, [], correction.columns())
     return 0

@@ -1,0 +1,21 @@
+# Slurm's configuration as `scontrol show config` and `sacctmgr show configuration` tell it.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import re
+
+
+def keys(said: str) -> dict[str, str]:
+    """Values by lower-case key."""
+    pairs = re.findall(r"^(\w+)(?:\[\d+\])?[ \t]*=[ \t]*(.*)$", said, re.MULTILINE)
+    return {key.lower(): value.strip() for key, value in pairs}
+
+
+def of_slurmdbd(said: str) -> dict[str, str]:
+    """Likewise those of sacctmgr's words that are slurmdbd's own, not its slurm.conf's."""
+    return keys(said.partition("SlurmDBD")[2])
+
+
+def words(text: str) -> set[str]:
+    """A comma list's, in lower case."""
+    return {word.strip().lower() for word in text.split(",") if word.strip()}

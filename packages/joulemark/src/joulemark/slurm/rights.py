@@ -1,0 +1,99 @@
+# Whose jobs and sums Slurm shows the caller: the store knows no users, slurmdbd does.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""As slurmdbd does it itself. Where its PrivateData has `jobs`, or `usage`, it shows all to root,
+SlurmUser, operators and administrators, and others what is theirs or of an account that they
+coordinate. Who owns the store's file, or its password's, has all by other means."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from joulemark.errors import UserError
+from joulemark.slurm import command, configuration
+from joulemark.store.place import Place
+from joulemark.store.whose import Whose
+
+KINDS = {"jobs": "listed", "usage": "summed"}  # of PrivateData: what we do with them
+SEE_ALL = ("Operator", "Administrator")
+TELLS = "does slurmdbd run?"
+
+
+@dataclass(frozen=True)
+class Rights:
+    """The caller's; of the kinds in `hidden` he is shown his own alone."""
+
+    own: Whose
+    hidden: Collection[str] = ()
+    why: str = ""
+
+    def whose(self, kind: str) -> Whose | None:
+        """Whose jobs he is shown of a kind; None: everybody's."""
+        return self.own if kind in self.hidden else None
+
+    def note(self, *kinds: str) -> str:
+        """What those who read these kinds must know; empty: nothing."""
+        done = [KINDS[kind] for kind in kinds if kind in self.hidden]
+        if not done:
+            return ""
+        coordinated = ", ".join(self.own.accounts)
+        accounts = f" and those of accounts that you coordinate ({coordinated})"
+        jobs = f"your own jobs{accounts if coordinated else ''}"
+        return f"{' and '.join(done)} are {jobs} alone: {self.why}"
+
+    def tell(self, *kinds: str) -> None:
+        """That, on stderr."""
+        if note := self.note(*kinds):
+            print(f"joulemark: {note}", file=sys.stderr)
+
+
+def of_caller(place: Place) -> Rights:
+    """Of who runs this; where Slurm does not tell, those of a user without any more."""
+    uid = os.geteuid()
+    if uid == 0 or _owns(uid, place):
+        return Rights(Whose(uid))
+    try:
+        hidden = _hidden_from(uid)
+        level, accounts = _user(uid) if hidden else ("", ())
+    except UserError as error:
+        return Rights(Whose(uid), KINDS, f"whose else Slurm shows you is not known: {error}")
+    if level in SEE_ALL:
+        return Rights(Whose(uid))
+    why = f"slurmdbd.conf has PrivateData={','.join(hidden)}"
+    return Rights(Whose(uid, accounts), hidden, why)
+
+
+def _owns(uid: int, place: Place) -> bool:
+    path = place.path or place.password_file
+    try:
+        return path is not None and path.stat().st_uid == uid
+    except OSError:  # the store's own to say
+        return False
+
+
+def _hidden_from(uid: int) -> list[str]:
+    """The kinds that slurmdbd hides from who is no operator."""
+    words = ("show", "configuration")
+    conf = configuration.of_slurmdbd(command.answer(TELLS, "sacctmgr", *words))
+    if "privatedata" not in conf:
+        raise UserError(f"sacctmgr {' '.join(words)}: slurmdbd's PrivateData is not there")
+    if conf.get("slurmuser", "").endswith(f"({uid})"):
+        return []
+    private = configuration.words(conf["privatedata"])
+    return [kind for kind in KINDS if private & {kind, "all"}]
+
+
+def _user(uid: int) -> tuple[str, tuple[str, ...]]:
+    """A user's AdminLevel, and the accounts that he coordinates, those below them, too."""
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        raise UserError(f"uid {uid} has no name on this machine") from None
+    columns = "format=AdminLevel,Coordinators"
+    words = ("-nP", "show", "user", f"name={name}", "withcoord", columns)
+    said = command.answer(TELLS, "sacctmgr", *words)
+    level, _, accounts = said.strip().partition("|")
+    return level, tuple(filter(None, accounts.split(",")))

@@ -1,0 +1,161 @@
+# Whose jobs and sums a caller is shown, by what the real sacctmgr says of slurmdbd and of him.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+from pathlib import Path
+
+import builders
+import pytest
+
+DATA = Path(__file__).parent / "data"
+CALLER = pwd.getpwnam("daemon")
+JOBS = {1: (CALLER.pw_uid, "science"), 2: (4000, "science"), 3: (4000, "physics")}
+ALL = set(JOBS)
+SACCTMGR = """\
+#!/bin/sh
+case "$*" in
+"show configuration") cat {folder}/configuration;;
+"-nP show user name=daemon withcoord format=AdminLevel,Coordinators") cat {folder}/user;;
+*) echo "sacctmgr: error: unknown $*" >&2; exit 1;;
+esac
+"""
+
+
+@pytest.fixture
+def caller(site, monkeypatch):
+    """An ordinary user who can read a store of three jobs, each with a step; nobody's store."""
+    for job, (uid, account) in JOBS.items():
+        site.leave(job, uid=uid, accounts=[builders.account(step) for step in ("job", "0")])
+        for name, value in (("ID", job), ("USER", f"user{uid}"), ("ACCOUNT", account)):
+            monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
+        site.out("merge", "--job", str(job))
+        site.out("store", "correct", str(job), "--charge", "50%", "--why", "a ticket")
+    monkeypatch.setenv("PATH", f"{site.folder}/bin:/usr/bin:/bin")
+    (site.folder / "bin").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: CALLER.pw_uid)
+    return site
+
+
+def slurm(site, private: str, user: str = "None|", slurm_user: str = "slurm(64030)") -> None:
+    """What slurmdbd hides, and what it says of the user."""
+    folder = site.folder / "bin"
+    before, name, own = (DATA / "sacctmgr.configuration").read_text().partition("SlurmDBD")
+    for key, value in (("PrivateData", private), ("SlurmUser", slurm_user)):
+        own = re.sub(rf"(?m)^({key} += ).*$", rf"\g<1>{value}", own)
+    (folder / "configuration").write_text(before + name + own)
+    (folder / "user").write_text(user and f"{user}\n")
+    (folder / "sacctmgr").write_text(SACCTMGR.format(folder=folder))
+    (folder / "sacctmgr").chmod(0o755)
+
+
+def listed(site, *options: str) -> set[int]:
+    words = ("report", "jobs", *options, "--format", "json")
+    return {one["job_id_raw"] for one in json.loads(site.out(*words))}
+
+
+def summed(site) -> int:
+    """Of how many jobs."""
+    return sum(one["jobs"] for one in json.loads(site.out("report", "usage", "--json")))
+
+
+SHOWN = [
+    ("none", "None|", ALL, 3),
+    ("accounts,users", "None|", ALL, 3),
+    ("jobs", "None|", {1}, 3),
+    ("usage", "None|", ALL, 1),
+    ("jobs,usage", "None|", {1}, 1),
+    ("jobs,usage", "", {1}, 1),
+    ("jobs,usage", "None|science", {1, 2}, 2),
+    ("jobs,usage", "None|physics,science", ALL, 3),
+    ("jobs,usage", "None|sci", {1}, 1),
+    ("jobs,usage", "Operator|", ALL, 3),
+    ("jobs,usage", "Administrator|", ALL, 3),
+]
+
+
+@pytest.mark.parametrize(("private", "user", "jobs", "count"), SHOWN)
+def test_a_user_is_shown_what_slurmdbd_shows_him(caller, private, user, jobs, count):
+    slurm(caller, private, user)
+    assert listed(caller) == listed(caller, "--since", "2020-01-01") == jobs
+    assert listed(caller, "--all") == listed(caller, "--all", "--steps") == jobs
+    assert summed(caller) == count
+    assert {one["job_id_raw"] for one in corrections(caller)} == jobs
+
+
+def corrections(site) -> list[dict]:
+    return json.loads(site.out("store", "corrections", "--json"))
+
+
+def test_slurmuser_is_shown_all(caller):
+    slurm(caller, "jobs,usage", slurm_user=f"daemon({CALLER.pw_uid})")
+    assert (listed(caller), summed(caller)) == (ALL, 3)
+
+
+def test_what_is_left_out_is_said_in_a_line(caller):
+    why = "slurmdbd.conf has PrivateData=jobs,usage\n"
+    slurm(caller, "usage,jobs")
+    said = {
+        ("report", "jobs"): "listed are",
+        ("report", "jobs", "--all", "--format", "csv"): "listed are",
+        ("report", "usage"): "summed are",
+        ("report", "html"): "listed and summed are",
+        ("store", "corrections"): "listed are",
+    }
+    for words, start in said.items():
+        assert caller.run(*words)[2] == f"joulemark: {start} your own jobs alone: {why}"
+    slurm(caller, "usage,jobs", "None|physics,science")
+    whose = "your own jobs and those of accounts that you coordinate (physics, science)"
+    assert caller.run("report", "jobs")[2] == f"joulemark: listed are {whose} alone: {why}"
+    for private, user in (("none", "None|"), ("jobs,usage", "Operator|")):
+        slurm(caller, private, user)
+        assert [caller.run(*words)[2] for words in said] == [""] * len(said)
+
+
+def test_a_job_that_is_not_listed_is_not_told(caller):
+    slurm(caller, "jobs")
+    code, out, err = caller.run("job", "1", "2")
+    assert (code, "Job 1" in out, "Job 2" in out) == (1, True, False)
+    assert "listed are your own jobs alone" in err and "job 2: the store has no record" in err
+    assert caller.run("job", "1")[2] == ""
+    slurm(caller, "none")
+    assert "Job 2" in caller.out("job", "2")
+
+
+def test_a_page_says_that_it_has_not_all(caller):
+    slurm(caller, "jobs,usage")
+    page = caller.out("report", "html")
+    assert "Listed and summed are your own jobs alone" in page
+    assert "user1" in page and "user4000" not in page and "physics" not in page
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (None, "sacctmgr: not found on PATH"),
+        ("echo no connection >&2; exit 1", "no connection: does slurmdbd run?"),
+        ("echo", "slurmdbd's PrivateData is not there"),
+    ],
+)
+def test_where_slurm_cannot_be_asked_he_is_shown_his_own(caller, monkeypatch, program, why):
+    if program is None:
+        monkeypatch.setenv("PATH", "/nowhere")
+    else:
+        (caller.folder / "bin" / "sacctmgr").write_text(f"#!/bin/sh\n{program}\n")
+        (caller.folder / "bin" / "sacctmgr").chmod(0o755)
+    assert (listed(caller), summed(caller)) == ({1}, 1)
+    said = caller.run("report", "jobs")[2]
+    assert said.startswith("joulemark: listed are your own jobs alone: whose else Slurm shows you")
+    assert why in said and said.count("\n") == 1
+
+
+def test_the_stores_owner_and_root_need_no_slurm(caller, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert (listed(caller), summed(caller)) == (ALL, 3)
+    owner = CALLER.pw_uid if os.getuid() == 0 else os.getuid()
+    os.chown(caller.store, owner, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: owner)
+    assert (listed(caller), summed(caller)) == (ALL, 3)
