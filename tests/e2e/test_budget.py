@@ -65,6 +65,18 @@ def test_who_has_used_up_a_budget_waits_until_there_is_one(limited: Cluster) -> 
     wait_for(lambda: limited.job_state(held) == "COMPLETED", 90, "the job that was held")
 
 
+def test_where_slurm_keeps_no_limits_nobody_is_called_held(limited: Cluster) -> None:
+    budgets(limited, blue=1e-6)
+    kept = {**limited.options.slurm_conf, "AccountingStorageEnforce": "associations"}
+    with limited.changed(slurm_conf=kept) as cluster:
+        words = ["joulemark", "budget"]
+        done = subprocess.run(words, env=cluster.env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "AccountingStorageEnforce=associations: Slurm would hold nobody" in done.stderr
+    words = ["sacctmgr", "-nP", "show", "assoc", "account=blue", "format=User,GrpJobs"]
+    assert "|" in limited.run(words).split()
+
+
 def test_accounts_below_are_charged_and_wait_too(limited: Cluster) -> None:
     """Also one that has moved there, or was deleted since."""
     outcome(limited, submit(limited, "navy"))

@@ -50,6 +50,9 @@ def accounts(site, monkeypatch):
         (folder / f"limit.{account}").write_text(limit)
     (folder / "sacctmgr").write_text(SACCTMGR.format(folder=folder))
     (folder / "sacctmgr").chmod(0o755)
+    (folder / "scontrol").write_text(f"#!/bin/sh\ncat {folder}/config\n")
+    (folder / "scontrol").chmod(0o755)
+    enforce(site, "associations,limits")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     site.configure(f"budgets: {site.folder}/budgets.csv\n")
     return site
@@ -60,6 +63,12 @@ def budgets(site, *rows: tuple) -> None:
     start = date.fromtimestamp(builders.START_NS // 10**9 - 86_400)
     lines = [",".join(map(str, (*row, *(start, TODAY)[len(row) - 2 :]))) for row in rows]
     (site.folder / "budgets.csv").write_text("# account,kWh,from,until\n" + "\n".join(lines))
+
+
+def enforce(site, words: str) -> None:
+    """AccountingStorageEnforce, as slurmctld tells it."""
+    lines = (f"AccountingStorageEnforce = {words}", "AccountingStorageHost   = limits")
+    (site.folder / "slurm" / "config").write_text("Configuration data\n" + "\n".join(lines))
 
 
 def limit(site, account: str) -> str:
@@ -173,6 +182,34 @@ def test_who_is_over_is_held_until_there_is_a_budget_again(accounts):
     budgets(accounts, ("blue", 20), ("red", 6))
     assert accounts.run("budget")[0] == 0
     assert limit(accounts, "red") == "12"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_held"),
+    [
+        ("none", False),
+        ("associations", False),
+        ("associations,qos", False),
+        ("associations,limits", True),
+        ("associations,limits,safe", True),
+    ],
+)
+def test_nobody_is_called_held_where_slurm_keeps_no_limits(accounts, words, is_held):
+    budgets(accounts, ("blue", 8))
+    enforce(accounts, words)
+    for options in (["--dry-run"], []):
+        code, out, err = accounts.run("budget", *options)
+        assert (code, "held" in out) == ((1, True) if is_held else (2, False))
+        assert is_held or f"AccountingStorageEnforce={words}: Slurm would hold nobody" in err
+    assert limit(accounts, "blue") == ("0" if is_held else "")
+
+
+def test_who_cannot_ask_slurmctld_holds_nobody(accounts):
+    budgets(accounts, ("blue", 8))
+    program = accounts.folder / "slurm" / "scontrol"
+    program.write_text("#!/bin/sh\necho no slurmctld >&2; exit 1\n")
+    assert "scontrol show config: no slurmctld: does slurmctld run?" in accounts.fails("budget")
+    assert limit(accounts, "blue") == ""
 
 
 def test_a_limit_that_an_administrator_set_meanwhile_stays(accounts):

@@ -13,10 +13,11 @@ GrpJobs=0 (sacctmgr) for an account whose budget of today is used up: its jobs t
 others wait with the reason AssocGrpJobsLimit. Jobs of accounts below it are charged to it, too,
 and wait with it. The tree is Slurm's of now: an account that moved, or was deleted, counts where
 it is, or was last, with all that it used; one that Slurm does not know counts for its own budget
-alone. Once the account has a budget again, it gets the limit back that it had. slurm.conf needs
-AccountingStorageEnforce=limits. Run it from cron as a Slurm administrator who may write the store;
-`joulemark report usage --budget` only shows.
-Exit: 0; 1 where an account is over its budget.
+alone. Once the account has a budget again, it gets the limit back that it had. Slurm keeps limits
+where slurm.conf has AccountingStorageEnforce=limits (or safe); without it nothing is done. Run it
+from cron as a Slurm administrator who may write the store; `joulemark report usage --budget` only
+shows.
+Exit: 0; 1 where an account is over its budget; 2 where Slurm keeps no limits.
 
 examples:
   joulemark budget --dry-run
@@ -39,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
     site = config.load(for_merge=True)
     known, parents = budget.read(site.budgets), accounts.parents(site.cluster)
+    hold.check()
     with store.writing(site.store) as session:
         states = budget.states(session, known, parents)
         over = budget.over(states, Zone(site.timezone).today())

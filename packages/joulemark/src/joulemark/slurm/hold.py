@@ -2,17 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """GrpJobs=0 lets no job of the account or of one below it begin: those that run go on, the others
 wait with the reason AssocGrpJobsLimit. Slurm keeps limits where AccountingStorageEnforce has
-`limits`."""
+`limits`, which `safe` brings, too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from joulemark.slurm import accounts
+from joulemark.errors import UsageError
+from joulemark.slurm import accounts, command, configuration
 from joulemark.store import holds
 from joulemark.store.session import Session
 
 HELD, NO_LIMIT = "0", "-1"
+
+
+def check() -> None:
+    """Refuses a Slurm that holds nobody by a limit."""
+    said = command.answer("does slurmctld run?", "scontrol", "show", "config")
+    enforced = configuration.keys(said).get("accountingstorageenforce", "")
+    if "limits" not in configuration.words(enforced):
+        raise UsageError(
+            f"slurm.conf: AccountingStorageEnforce={enforced}: Slurm would hold nobody: set it "
+            "to limits, which refuses jobs of users that sacctmgr does not know, and restart "
+            "slurmctld"
+        )
 
 
 def settle(
