@@ -39,3 +39,17 @@ def test_what_is_no_question_is_refused(site, words):
     with pytest.raises(SystemExit) as refused:
         site.run("plan", *words)
     assert refused.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "words, named",
+    [
+        (
+            ("--site", "9", "--power", "350", "--swing", "0"),
+            "--power --swing: goes with --accuracy",
+        ),
+        (("--accuracy", "2%", "--nodes", "10"), "--nodes: goes with --site"),
+    ],
+)
+def test_what_belongs_to_the_other_question_is_refused(site, words, named):
+    assert named in site.refuses("plan", *words)

@@ -233,7 +233,7 @@ def run(options) -> int:
     """Prints the plan; 0: there is such a run."""
     accuracy = accuracy_of(options.accuracy)
     described = describe(options.daemon, options.node)
-    load = load_of(described, options.power, options.idle, options.swing)
+    load = load_of(described, options.power, options.idle, options.swing or 0.0)
     made = plan([channel_of(one) for one in described], load, accuracy)
     if options.format == "json":
         output.write_text(as_json(made), options.out)

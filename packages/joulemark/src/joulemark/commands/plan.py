@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from joulemark import output
 from joulemark.commands.arguments import number
+from joulemark.errors import UsageError
 
 SUMMARY = "tell how long a run must be to be as accurate as wanted, or what a site's records take"
 EPILOG = """\
@@ -34,6 +36,7 @@ examples:
 """
 
 
+LOAD = ("--power", "--idle", "--swing", "--node", "--daemon")
 SITE = (
     ("--nodes", 1000, "N", "the site's"),
     ("--wide", 1, "N", "nodes of a job, the mean"),
@@ -53,28 +56,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         of_site.add_argument(
             name,
             type=_count,
-            default=default,
             metavar=metavar,
             help=f"{what} (default: {default})",
         )
-    parser.add_argument(
+    of_run = parser.add_argument_group("with --accuracy")
+    of_run.add_argument(
         "--power", type=float, metavar="W", help="the run's mean (default: the configured full_w)"
     )
-    parser.add_argument(
+    of_run.add_argument(
         "--idle",
         type=float,
         metavar="W",
         help="before and after the run (default: the configured idle_w, else 0)",
     )
-    parser.add_argument(
+    of_run.add_argument(
         "--swing",
         type=float,
-        default=0.0,
         metavar="W",
         help="how far the power goes up and down meanwhile, peak to peak (default: 0, steady)",
     )
-    parser.add_argument("--node", metavar="NODE", help="whose instruments (default: this host's)")
-    parser.add_argument("--daemon", metavar="FILE", help="joulemarkd (default: the one in PATH)")
+    of_run.add_argument("--node", metavar="NODE", help="whose instruments (default: this host's)")
+    of_run.add_argument("--daemon", metavar="FILE", help="joulemarkd (default: the one in PATH)")
     output.add_arguments(parser)
 
 
@@ -87,8 +89,23 @@ def run(options: argparse.Namespace) -> int:
     """Prints the plan."""
     from joulemark.accounting import capacity, plan
 
-    if options.site is not None:
-        counts = options.wide, options.steps, round(options.channels), round(options.nodes)
-        site = capacity.Site(options.site, *counts, round(options.keep_days))
-        return capacity.run(options, site)
-    return plan.run(options)
+    if options.site is None:
+        _refuse(options, [name for name, *_ in SITE], "--site")
+        return plan.run(options)
+    _refuse(options, LOAD, "--accuracy")
+    nodes, wide, steps, channels, days = (
+        _given(options, name) or default for name, default, *_ in SITE
+    )
+    site = capacity.Site(options.site, wide, steps, round(channels), round(nodes), round(days))
+    return capacity.run(options, site)
+
+
+def _given(options: argparse.Namespace, name: str):
+    return getattr(options, name.lstrip("-").replace("-", "_"))
+
+
+def _refuse(options: argparse.Namespace, names: Sequence[str], whose: str) -> None:
+    """What belongs to the other question would be passed over in silence."""
+    wrong = [name for name in names if _given(options, name) is not None]
+    if wrong:
+        raise UsageError(f"{' '.join(wrong)}: goes with {whose}")
