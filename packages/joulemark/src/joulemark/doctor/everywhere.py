@@ -22,7 +22,8 @@ LOOK_S = 7.0
 CLOCK_S = 1.0
 AWAY = ("down", "drain", "fail", "unknown", "power", "reboot", "maint", "future", "not_respond")
 # The findings are the answer: a task that fails for them would be a FAILED job in the accounting.
-LOOK = '"$0" -m joulemark doctor --json || :'
+# One program that hangs there must not cost the node's other findings.
+LOOK = 'JOULEMARK_ANSWER_S=4 "$0" -m joulemark doctor --json || :'
 
 
 def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
@@ -83,15 +84,20 @@ def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
             timeout=wait_s + LOOK_S,
         )
         said = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        value = " ".join((done.stderr if isinstance(error, ValueError) else str(error)).split())
-        fix = "run `joulemark doctor` on the node itself, or wait longer for a place: `--wait`"
-        return [Finding("node", ERROR, " ".join(words[:3]), value or "no answer", fix, name)]
-    return [
-        *_clock(name, said["time"], before, time.time()),
-        *_keys(site, name, said["slurm_conf"]),
-        *(Finding(**{**found, "node": name}) for found in said["findings"]),
-    ]
+    except subprocess.TimeoutExpired as error:
+        value = f"no answer in {error.timeout:g} s"
+    except OSError as error:
+        value = str(error)
+    except ValueError:
+        value = " ".join(done.stderr.split()) or "no answer"
+    else:
+        return [
+            *_clock(name, said["time"], before, time.time()),
+            *_keys(site, name, said["slurm_conf"]),
+            *(Finding(**{**found, "node": name}) for found in said["findings"]),
+        ]
+    fix = "run `joulemark doctor` on the node itself, or wait longer for a place: `--wait`"
+    return [Finding("node", ERROR, " ".join(words[:3]), value, fix, name)]
 
 
 def _clock(name: str, told: float, before: float, after: float) -> Iterator[Finding]:
