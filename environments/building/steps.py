@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import re
 import shlex
 import signal
@@ -12,12 +13,14 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from building.lock import locked
+from building.lock import Held, locked
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
+#: the environment of the machine that builds
+OWN = {"armv7l": "armv7"}.get(platform.machine(), platform.machine())
 JOBS = len(os.sched_getaffinity(0))
 TAIL_LINES = 30
 PATIENCE_S = 1800.0  # another build's, cold and on a loaded machine
@@ -102,6 +105,30 @@ class Steps:
                 known.parent.mkdir(parents=True, exist_ok=True)
                 known.write_text(text)
             raise Unavailable(text) from failure
+
+
+def exit_code(state: Path, work: Callable[[Steps], None], unavailable: str) -> int:
+    """Of a program whose work has the state to itself: 0, 1 failed, 3 unavailable, 130."""
+    for sign in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, signal.default_int_handler)  # ends like Ctrl-C: nothing stays behind
+    os.umask(0o022)  # jobs of other users read the result
+    try:
+        steps = Steps(state.resolve())
+        with steps.alone():
+            work(steps)
+    except Unavailable as why:
+        say(f"{unavailable}: {why}")
+        return 3
+    except Held as held:
+        say(f"another build has not ended: {held}")
+        return 1
+    except StepFailed as failure:
+        say(failure.report())
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; the next run goes on from here")
+        return 130
+    return 0
 
 
 def ask(*command: str | Path) -> str | None:

@@ -32,6 +32,7 @@ OFFICIAL = "https://github.com/spack"
 SPACK_COMMIT = "5817ab9613f211442a2747b304960c556797c40f"
 PACKAGES_COMMIT = "1e8cf059e35d55c4fe1142fed41785bedf6c7246"
 CLINGO = "clingo==5.8.3"
+PYPI = ("--retries", "1", "--timeout", "20")
 OLDEST = (1, 1)  # the first whose externals name their dependencies
 SOURCES = ("packages", "slurm-plugins", "job-templates", "spack-repo", "environments")
 ENVIRONMENTS = sorted(path.parent.name for path in CHECKOUT.glob("environments/*/spack.yaml"))
@@ -42,13 +43,15 @@ DETECTED = "sites/debian/detected.yaml"
 #: a folder or a git URL of what the machine brings; environments/sites/include.yaml reads it
 SITE = os.environ.get("JOULEMARK_SITE", "")
 PREPARE_CROSS = CHECKOUT / "environments/cross/prepare"
+#: what environments/bundle has put beside the sources: Spack and its recipes, `wheels`, `mirror`
+BUNDLE = CHECKOUT / "bundle"
 FETCH_LIMIT_S = 300
 REACH_LIMIT_S = 15
 #: one line, as `spack python -c` wants it; `spack fetch` asks for sources of externals, too, and
 #: fails where Spack does not know their version
 FETCH = (
     "import spack.environment as e; [s.package.do_fetch() for s in "
-    "e.active_environment().all_specs() if not (s.external or s.installed)]"
+    "e.active_environment().all_specs() if not (s.external{or_here})]"
 )
 #: the environment's folder of modules, which may be the site's
 MODULES = (
@@ -86,7 +89,7 @@ def is_debian() -> bool:
 def obtain(steps: Steps) -> Path:
     """A command that runs Spack with all of its files inside the state folder."""
     own = find_installed()
-    if own is None and not shutil.which("git"):
+    if own is None and not BUNDLE.exists() and not shutil.which("git"):
         raise Unavailable("there is no spack, and no git to fetch it with")
     builtin = find_builtin(steps, own)
     spack = own or fetch(steps, "spack", SPACK_COMMIT) / "bin/spack"
@@ -139,6 +142,8 @@ def find_builtin(steps: Steps, own: Path | None) -> Path:
 
 def fetch(steps: Steps, name: str, commit: str) -> Path:
     """One official repository at one commit, without its history."""
+    if (BUNDLE / name).exists():
+        return BUNDLE / name  # beside sources that pin the same commit
     folder = steps.cache / name
     if ask("git", "-C", folder, "rev-parse", "HEAD") == commit:
         return folder
@@ -173,11 +178,14 @@ def python_with_clingo(steps: Steps) -> Path:
         return Path(site)
     if ask(folder / "bin/python", "-c", said) == CLINGO.partition("==")[2]:
         return folder / "bin/python"
-    pip = '"$1/bin/pip" install --retries 1 --timeout 20 "$3"'
-    script = f'rm -rf "$1" && "$2" -m venv "$1" && {pip}'
+    script = (
+        'rm -rf "$1" && "$2" -m venv "$1" && pip="$1/bin/pip" && shift 2 && "$pip" install "$@"'
+    )
+    wheels = BUNDLE / "wheels"
+    source = ("--no-index", "--find-links", wheels) if wheels.exists() else PYPI
     steps.attempt(
         "install clingo",
-        *("sh", "-c", script, "sh", folder, sys.executable, CLINGO),
+        *("sh", "-c", script, "sh", folder, sys.executable, *source, CLINGO),
         timeout_s=FETCH_LIMIT_S,
         why="clingo, the solver that Spack needs, cannot be installed from PyPI",
     )
@@ -194,6 +202,9 @@ def write_config(steps: Steps, config: Path, builtin: Path) -> None:
     }
     (config / "config.yaml").write_text(json.dumps({"config": settings}))
     (config / "repos.yaml").write_text(json.dumps({"repos": {"builtin": str(builtin)}}))
+    if (BUNDLE / "mirror").exists():
+        mirror = {"url": f"file://{BUNDLE}/mirror", "source": True, "binary": False}
+        (config / "mirrors.yaml").write_text(json.dumps({"mirrors": {"bundle": mirror}}))
 
 
 def prepare_environment(steps: Steps, name: str) -> Path:
@@ -266,7 +277,7 @@ def install(steps: Steps, spack: Path, folder: Path) -> None:
     steps.run("concretize", *here, "concretize", "-f")
     steps.attempt(
         "fetch sources",
-        *(*here, "python", "-c", FETCH),
+        *(*here, "python", "-c", FETCH.format(or_here=" or s.installed")),
         timeout_s=FETCH_LIMIT_S,
         why="Spack cannot fetch its compiler wrapper",
     )
