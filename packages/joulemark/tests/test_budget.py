@@ -162,6 +162,25 @@ def test_little_that_was_used_says_its_unit(accounts, monkeypatch):
     assert line.split()[3:] == ["1", "0.0001", "10", "μWh", "201", "nWh", "0.0"]
 
 
+def test_jobs_of_unknown_time_are_told_of_each_budget(accounts, monkeypatch):
+    """And which of the jobs have an energy."""
+    tree(accounts, blue="root", red="blue")
+    for job, accounts_of_it in ((8, []), (9, [{**builders.account(), "energy_uj": None}])):
+        accounts.leave(job, accounts=accounts_of_it, missing="joulemarkd is dead")
+        for name, value in (("ID", str(job)), ("USER", "dora"), ("ACCOUNT", "red")):
+            monkeypatch.setenv(f"SLURM_JOB_{name}", value)
+        accounts.out("merge", "--job", str(job), "--nodes", "n1")
+    budgets(accounts, ("blue", 8), ("green", 1))
+    text = accounts.out("report", "usage", "--budget")
+    (line,) = (one for one in text.splitlines() if "blue" in one)
+    assert line.split()[3:] == ["4+1*", "8", "15.0", "(3", "of", "4)", "0.30", "187.5"]
+    assert "3+1: one more of unknown time" in text and "(2 of 3): the sum of 2 of 3 jobs" in text
+    blue, green = json.loads(accounts.out("report", "usage", "--budget", "--format", "json"))
+    names = ("jobs", "energy_jobs", "undated_jobs", "incomplete")
+    assert [blue[name] for name in names] == [4, 3, 1, True]
+    assert [green[name] for name in names] == [0, 0, 0, False]
+
+
 def test_days_outside_are_not_counted(accounts):
     budgets(accounts, ("blue", 8, TODAY - timedelta(1)))
     (blue,) = json.loads(accounts.out("report", "usage", "--budget", "--format", "json"))

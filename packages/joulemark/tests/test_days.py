@@ -136,6 +136,39 @@ def test_the_table_says_whose_days_it_has(berlin):
     assert "Days and months" not in berlin.out("report", "usage")
 
 
+@pytest.fixture
+def lost(berlin):
+    """And two of which no node told."""
+    for job in (3, 4):
+        berlin.leave(job, accounts=[], missing="joulemarkd is dead")
+    berlin.out("merge")
+    return berlin
+
+
+SAID = "Jobs of unknown time and energy, of none of these days: 2."
+
+
+@pytest.mark.parametrize("by", ["user", "day"])
+def test_jobs_of_unknown_time_are_told_where_days_leave_them_out(lost, by):
+    words = ("report", "usage", "--by", by, "--since", "2026-10-31")
+    assert lost.out(*words).splitlines()[-1] == SAID
+    code, out, err = lost.run(*words, "--format", "csv")
+    assert (code, err) == (0, f"joulemark: {SAID}\n") and SAID not in out
+    lost.leave(5, cluster="other")
+    lost.out("merge")
+    assert SAID in lost.out(*words, "-M", "demo") and SAID not in lost.out(*words, "-M", "other")
+    page = lost.folder / "page.html"
+    for day in ("2026-10-31", "2999-01-01"):
+        lost.out("report", "html", "--since", day, "--out", str(page))
+        assert SAID in page.read_text()
+
+
+def test_sums_of_all_days_have_jobs_of_unknown_time(lost):
+    assert SAID not in lost.out("report", "usage")
+    assert [one["jobs"] for one in records(lost)] == [4]
+    assert [one["jobs"] for one in records(lost, "--by", "month")] == [2, 1, 2]
+
+
 def test_another_cluster_s_zone_need_not_be_known_here(berlin):
     with store.writing(config.load(berlin.yaml).store) as session:
         session.insert("time_zone", ("Cluster", "Name"), [("far", "Moon/Tycho")])

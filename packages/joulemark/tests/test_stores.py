@@ -214,6 +214,24 @@ def test_few_jobs_of_some_days_are_not_sought_among_all_rows(stores, folder):
         assert WITHOUT_ROWS[session.place.kind] in plans[0]
 
 
+SEARCHED = {
+    "sqlite": "SEARCH job_run USING COVERING INDEX job_run_sums (Payer=? AND Month=?)",
+    "mariadb": "job_run_sums",
+    "postgresql": "Index Only Scan using job_run_sums",
+}
+
+
+def test_jobs_of_which_no_node_told_are_counted_without_a_look_at_the_others(folder):
+    for job in range(1, 30):
+        lost = {} if job > 3 else {"accounts": [], "missing": "joulemarkd is dead"}
+        builders.write(folder / "records", builders.record(job, **lost))
+    assert cli.main(["merge"]) == 0
+    with store.reading(place_of(folder)) as session, asked(session, "job_run") as plans:
+        (use,) = sums.undated(session, sums.Chosen())
+        assert (use.cluster, use.jobs, use.energy_uj, use.energy_jobs) == ("demo", 3, None, 0)
+        assert SEARCHED[session.place.kind] in plans[-1]
+
+
 def test_nodes_are_summed_from_the_index_that_has_no_bodies(folder):
     """Bodies are nearly all of a store."""
     for job in range(1, 30):

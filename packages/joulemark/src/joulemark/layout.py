@@ -54,12 +54,16 @@ def show(
     tables: Iterable[Text],
     notes: list[str],
     columns: Iterable[str] = (),
+    left_out: Iterable[str] = (),
 ) -> None:
     """Tables and notes for people or records for programs, as --format says, where --out says.
 
     columns: the records' keys, where they are known though there is no record.
+    left_out: what is in no record, a note for people and on stderr beside what programs read.
     """
-    show_each(options, records, [(tables, notes)], columns)
+    show_each(options, records, [(tables, [*notes, *left_out])], columns)
+    if options.format in output.FORMATS:
+        output.tell(left_out)
 
 
 def show_each(

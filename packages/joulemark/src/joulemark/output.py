@@ -122,6 +122,12 @@ def write_text(text: str, path: str | None) -> None:
         file.write(text)
 
 
+def tell(lines: Iterable[str]) -> None:
+    """On stderr, for who reads no notes: stdout, or the file, is a program's."""
+    for line in lines:
+        print(f"joulemark: {line}", file=sys.stderr)
+
+
 def write_folder(folder: str, files: Iterable[tuple[str, str]]) -> None:
     """Files by their path below it, alone there: readers take all that they find."""
     try:

@@ -12,7 +12,7 @@ from joulemark import units
 from joulemark.accounting import sitefile, usage
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.errors import UsageError
-from joulemark.layout import ESTIMATE_MARK, Text
+from joulemark.layout import Text
 from joulemark.store import sums
 from joulemark.store.days import EPOCH
 from joulemark.store.session import Session
@@ -22,6 +22,7 @@ LEGEND = (
     "Used: energy of the jobs of the account and of those below it, as Slurm's accounts are now, "
     "in these days, both included, on all clusters of the store; +-: k=2. Overhead is not in it."
 )
+LEGEND_UNDATED = "3+1: one more of unknown time and energy is in the sum of no budget."
 Parents = Mapping[tuple[str, str], str]  # of a cluster's account the one above it
 
 
@@ -37,18 +38,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class State:
-    """A budget, and what was used of it; used_j None: nothing is known of any job."""
+    """A budget, and what was used of it."""
 
     budget: Budget
-    jobs: int
-    used_j: float | None
-    error_j: float
-    marks: str  # of sums: `~`, `*`
+    used: usage.Group
+    undated_jobs: int  # of unknown time: they may be of these days
 
     @property
     def part(self) -> float:
         """Of the budget; 1: all."""
-        return (self.used_j or 0.0) / self.budget.energy_j
+        return (self.used.energy_j or 0.0) / self.budget.energy_j
 
 
 def read(path: Path | None) -> list[Budget]:
@@ -94,12 +93,13 @@ def _refuse_twice(path: Path, found: list[Budget]) -> None:
 def states(session: Session, budgets: Iterable[Budget], parents: Parents) -> list[State]:
     """Of each budget, by the store's figures, asked once for budgets of the same days."""
     uses: dict[tuple[int, int], dict[str, list[sums.Use]]] = {}
-    found = []
+    undated, found = _charged(sums.undated(session, sums.Chosen()), parents), []
     for one in budgets:
         days = one.first.toordinal() - EPOCH, one.last.toordinal() - EPOCH + 1
         if days not in uses:
             uses[days] = _charged(sums.uses(session, None, *days), parents)
-        found.append(_state(one, uses[days].get(one.account, [])))
+        used = usage.summed({}, uses[days].get(one.account, []))
+        found.append(State(one, used, sum(use.jobs for use in undated.get(one.account, []))))
     return found
 
 
@@ -117,14 +117,6 @@ def _and_above(cluster: str, account: str, parents: Parents) -> Iterator[str]:
     while account:
         yield account
         account = parents.get((cluster, account), "")
-
-
-def _state(one: Budget, found: list[sums.Use]) -> State:
-    if not found:
-        return State(one, 0, None, 0.0, "")
-    (group,) = usage.group(found, [])
-    marks = usage.estimate_mark(group) + ("*" if group.incomplete_jobs else "")
-    return State(one, group.jobs, group.energy_j, group.energy_error_j, marks)
 
 
 def over(found: Iterable[State], today: date) -> set[str]:
@@ -156,18 +148,28 @@ def as_text(found: Iterable[State]) -> Text:
 
 
 def _cells(one: State) -> list[str]:
-    budget = one.budget
-    start = [budget.account, str(budget.first), str(budget.last), str(one.jobs)]
+    budget, group = one.budget, one.used
+    jobs = f"{group.jobs}{f'+{one.undated_jobs}' if one.undated_jobs else ''}"
+    jobs += "*" if group.incomplete_jobs else ""
     kwh = f"{budget.energy_j / J_PER_KWH:g}"
-    if one.used_j is None:
-        return [*start, kwh, "-", "", "-"]
+    start = [budget.account, str(budget.first), str(budget.last), jobs, kwh]
+    if group.energy_j is None:
+        return [*start, "-", "", "-"]
     used, error = (
-        units.cell(1000 * joules / J_PER_KWH, 3, "Wh") for joules in (one.used_j, one.error_j)
+        units.cell(1000 * joules / J_PER_KWH, 3, "Wh")
+        for joules in (group.energy_j, group.energy_error_j)
     )
-    return [*start, kwh, one.marks + used, error, f"{100 * one.part:.1f}"]
+    mark, covered = usage.estimate_mark(group), usage.of_all(group.energy_jobs, group.jobs)
+    return [*start, mark + used + covered, error, f"{100 * one.part:.1f}"]
 
 
-def as_records(found: Iterable[State]) -> list[dict]:
+def notes(found: list[State]) -> list[str]:
+    """What must be known to read the table."""
+    undated = [LEGEND_UNDATED] if any(one.undated_jobs for one in found) else []
+    return [LEGEND, *usage.legends([one.used for one in found], ["energy_jobs"]), *undated]
+
+
+def as_records(found: list[State]) -> list[dict]:
     """For programs, in SI units."""
     return [
         {
@@ -175,12 +177,12 @@ def as_records(found: Iterable[State]) -> list[dict]:
             "from": str(one.budget.first),
             "until": str(one.budget.last),
             "budget_j": one.budget.energy_j,
-            "jobs": one.jobs,
-            "used_j": one.used_j,
-            "used_error_j": None if one.used_j is None else one.error_j,
-            "part": None if one.used_j is None else one.part,
-            "estimated": ESTIMATE_MARK in one.marks,
-            "incomplete": "*" in one.marks,
+            **{"jobs": one.used.jobs, "energy_jobs": one.used.energy_jobs},
+            "undated_jobs": one.undated_jobs,
+            **{"used_j": record["energy_j"], "used_error_j": record["energy_error_j"]},
+            "part": None if record["energy_j"] is None else one.part,
+            "estimated": one.used.estimated_jobs > 0,
+            "incomplete": one.used.incomplete_jobs > 0,
         }
-        for one in found
+        for one, record in zip(found, usage.as_records([one.used for one in found]))
     ]

@@ -12,7 +12,7 @@ from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
 from joulemark.errors import UsageError
 from joulemark.layout import ESTIMATE_MARK, Text
 from joulemark.store.session import Session
-from joulemark.store.sums import KNOWN_OF, Use, clusters
+from joulemark.store.sums import KNOWN_OF, Chosen, Use, clusters, undated
 
 LEGEND = (
     "Jobs: runs of jobs. +-: uncertainty, k=2; the systematic parts of a group's jobs add up. "
@@ -26,6 +26,7 @@ LEGEND_DAYS = (
 )
 LEGEND_INCOMPLETE = "*: nodes' records are missing: the energy is more than this."
 COUNTED = {jobs: name for name, jobs in KNOWN_OF.items()}
+LEFT_OUT = "Jobs of unknown time and energy, of none of these days: {}."
 EPOCH = datetime.date(1970, 1, 1)
 
 
@@ -286,12 +287,24 @@ def money(value: float) -> str:
 def notes(groups: list[Group], zones: Iterable[str] = ()) -> list[str]:
     """What must be known to read the table; zones: whose days were asked for."""
     days = [LEGEND_DAYS.format(", ".join(sorted(set(zones))))] if zones else []
+    return [LEGEND, *days, *legends(groups)]
+
+
+def legends(groups: list[Group], counts: Iterable[str] = tuple(KNOWN_OF.values())) -> list[str]:
+    """Of the marks that are there; counts: of the sums that are shown."""
     estimated = [LEGEND_SOME_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
+    partial = [LEGEND_PARTIAL] if any(is_partial(one, counts) for one in groups) else []
     incomplete = [LEGEND_INCOMPLETE] if any(one.incomplete_jobs for one in groups) else []
-    partial = [LEGEND_PARTIAL] if any(map(is_partial, groups)) else []
-    return [LEGEND, *days, *estimated, *partial, *incomplete]
+    return [*estimated, *partial, *incomplete]
 
 
-def is_partial(one: Group) -> bool:
-    counts = (one.energy_jobs, one.overhead_jobs, one.carbon_jobs, one.cost_jobs)
-    return any(0 < known < one.jobs for known in counts)
+def left_out(session: Session, chosen: Chosen) -> list[str]:
+    """What of these jobs some days cannot have."""
+    if (chosen.first_day, chosen.end_day) == (None, None):
+        return []
+    count = sum(use.jobs for use in undated(session, chosen))
+    return [LEFT_OUT.format(count)] if count else []
+
+
+def is_partial(one: Group, counts: Iterable[str] = tuple(COUNTED)) -> bool:
+    return any(0 < getattr(one, name) < one.jobs for name in counts)

@@ -43,8 +43,10 @@ def of_store(session: Session, site, top: int, days: tuple, shown: Rights) -> li
 
 def _usage(session: Session, days: tuple, whose: Whose | None) -> Iterator[Section]:
     of_all, of_months = (uses(session, period, *days, whose) for period in (None, "month"))
+    left_out = usage.left_out(session, Chosen(*days, whose=whose))
     if not of_all:
-        yield Section("usage", "Usage", [], ["No job used anything in this time."])
+        notes = ["No job used anything in this time.", *left_out]
+        yield Section("usage", "Usage", [], notes)
         return
     zones = Zones(session)
     parts, groups = [], []
@@ -53,7 +55,7 @@ def _usage(session: Session, days: tuple, whose: Whose | None) -> Iterator[Secti
         parts += [*_bars_of(found, by), table(usage.as_text(found, [by]))]
         groups += found
     names = {zones[one.cluster].name for one in of_months}
-    yield Section("usage", "Usage", parts, usage.notes(groups, names))
+    yield Section("usage", "Usage", parts, [*usage.notes(groups, names), *left_out])
 
 
 def _bars_of(found: list[usage.Group], by: str) -> Iterator[str]:

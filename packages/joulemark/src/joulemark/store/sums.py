@@ -72,13 +72,7 @@ def uses(
             _kept_rows(session, first_day, end_day),
         ),
     )
-    zones = Zones(session)
-    payers = {
-        number: row
-        for number, *row in session.rows(
-            "SELECT id, Cluster, Uid, UserName, Account, PartitionName, Currency FROM payer"
-        )
-    }
+    zones, payers = Zones(session), _payers(session)
     found, split = [], _Split(period, first_day, end_day)
     for (payer, *when, start_ns, end_ns), sums in ((row[:5], _numbers(row[5:])) for row in rows):
         if start_ns is None:
@@ -89,6 +83,25 @@ def uses(
     for (payer, *when), sums in split.sums.items():
         found.append(Use(*payers[payer], *when, *_known(sums)))
     return [use for use in found if whose is None or whose.has(use.uid, use.account)]
+
+
+def undated(session: Session, chosen: Chosen) -> list[Use]:
+    """Of each payer, the jobs of which nobody knows when they ran; they are of no day."""
+    payers = _payers(session)
+    where, values = chosen._replace(first_day=None, end_day=None, clusters=()).where()
+    rows = session.rows(  # found by the index of sums, which knows payers and no clusters
+        f"SELECT Payer, {_of_group(session)} FROM job_run"
+        f" WHERE Payer IN (SELECT id FROM payer) AND Month IS NULL{where} GROUP BY Payer",
+        values,
+    )
+    found = (Use(*payers[payer], None, None, *_known(_numbers(row))) for payer, *row in rows)
+    return [use for use in found if not chosen.clusters or use.cluster in chosen.clusters]
+
+
+def _payers(session: Session) -> dict[int, list]:
+    """The first fields of Use."""
+    names = "Cluster, Uid, UserName, Account, PartitionName, Currency"
+    return {number: row for number, *row in session.rows(f"SELECT id, {names} FROM payer")}
 
 
 def _statement(

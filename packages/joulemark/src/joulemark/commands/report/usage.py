@@ -14,7 +14,8 @@ From the site's store. Energy has an uncertainty (k=2): the systematic parts of 
 instruments measured add up, the random ones average out. Overhead is the jobs' part of shared
 channels (cooling, switches); it is in no other column. Carbon and cost are of Energy, by the
 factors that joulemark.yaml named when the jobs were merged. Days are those of joulemark.yaml's
-timezone (UTC without); a job of several is counted in each, its energy split by time.
+timezone (UTC without); a job of several is counted in each, its energy split by time. One of which
+no node told has no time and no energy: of some days a note, or stderr, says how many there are.
 A sum that lacks jobs says so, `720 (2 of 3)`: of one job there was no factor. In csv, json and
 parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of `jobs` a sum is.
 csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     from joulemark import config, layout, store
     from joulemark.accounting import usage
     from joulemark.slurm import rights
-    from joulemark.store.sums import uses
+    from joulemark.store.sums import Chosen, uses
     from joulemark.store.zones import Zones
 
     if options.plot:
@@ -97,6 +98,7 @@ def run(options: argparse.Namespace) -> int:
         clusters = usage.chosen_clusters(session, options.clusters)
         found = uses(session, period, *days, shown.whose("usage"))
         found = [use for use in found if not clusters or use.cluster in clusters]
+        left_out = usage.left_out(session, Chosen(*days, clusters, shown.whose("usage")))
         zones = Zones(session)
     shown.tell("usage")
     groups = usage.group(found, by)
@@ -106,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         (usage.as_text(one, by) for one in [groups]),
         usage.notes(groups, names),
     )
-    layout.show(options, usage.as_records(groups), tables, notes, usage.columns(by))
+    layout.show(options, usage.as_records(groups), tables, notes, usage.columns(by), left_out)
     if options.plot:
         from joulemark.plots import bars
 
@@ -124,8 +126,6 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _run_budget(options: argparse.Namespace) -> int:
-    import sys
-
     from joulemark import config, layout, store
     from joulemark.accounting import budget
     from joulemark.slurm import accounts
@@ -135,7 +135,7 @@ def _run_budget(options: argparse.Namespace) -> int:
     known = budget.read(site.budgets)
     with store.reading(site.store) as session:
         found = budget.states(session, known, accounts.parents(site.cluster))
-    layout.show(options, budget.as_records(found), [budget.as_text(found)], [budget.LEGEND])
-    for line in budget.warnings(found, options.levels or LEVELS, Zone(site.timezone).today()):
-        print(f"joulemark: {line}", file=sys.stderr)
+    tables, notes = [budget.as_text(found)], budget.notes(found)
+    layout.show(options, budget.as_records(found), tables, notes)
+    output.tell(budget.warnings(found, options.levels or LEVELS, Zone(site.timezone).today()))
     return 0
