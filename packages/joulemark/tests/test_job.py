@@ -226,7 +226,28 @@ def test_a_domain_that_some_runs_know_says_how_many_and_is_a_share_of_theirs(sit
     no_gpu = {"cpu": 60 * UJ, "dram": 0, "rest": 40 * UJ}
     leave(site, 20, builders.account(start_s=200, domains_uj=no_gpu), restart=2)
     assert row(site, "GPU [J]", "20") == ["20.0", "(2", "of", "3)", "10%"]
+    assert record(site, "20")["energy_gpu_jobs"] == 2
+    assert jobreport.LEGEND_PARTIAL in lines(site, "20")
     assert row(site, "CPU [J]", "20") == ["180", "60%"]
+
+
+def test_steps_and_regions_that_some_runs_have_say_how_many(site):
+    guessed = {"method": "model", "estimated": True}
+    leave(site, 20, builders.account(), builders.account("0", regions=[REGION]), restart=0)
+    leave(site, 20, builders.account(start_s=100, **guessed), restart=1)
+    unknown = {**builders.account("0", start_s=200), "energy_uj": None}
+    leave(site, 20, builders.account(start_s=200), unknown, restart=2)
+    steps = site.out("job", "20").partition("\nSteps\n")[2].splitlines()
+    assert steps[1].split() == ["0", "100", "(1", "of", "3)", "2.01", "10.0", "10.0"]
+    assert row(site, "0 solve", "20")[:4] == ["40.0", "(1", "of", "3)"]
+    assert jobreport.LEGEND_PARTIAL in lines(site, "20")
+    found = record(site, "20")
+    assert found["jobs"] == 3
+    assert [one["energy_jobs"] for one in (*found["steps"], *found["regions"])] == [1, 1]
+
+
+def test_what_all_runs_have_is_not_marked(array):
+    assert jobreport.LEGEND_PARTIAL not in lines(array, "30")
 
 
 def test_metered_overhead_is_no_estimate(site):
@@ -391,6 +412,8 @@ def test_the_tasks_of_an_array_mark_the_same_regions(site):
     (found,) = record(site, "30")["regions"]
     assert (found["count"], found["seconds"], found["uncertainty_uj"]) == (4, 8.0, 2e6)
     assert found["energy_j"] == 40.0 and (found["step"], found["name"]) == ("0", "solve")
+    assert (found["energy_jobs"], found["energy_seconds"]) == (1, 4.0)
+    assert row(site, "0 solve", "30") == ["40.0", "(1", "of", "2)", "2.00", "10.0", "8.00", "4"]
 
 
 def test_regions_are_in_the_order_of_their_numbers(site):

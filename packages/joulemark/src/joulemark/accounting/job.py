@@ -279,11 +279,19 @@ def regions(job: Job) -> list[dict]:
     found: dict[tuple[str, str], dict] = {}
     # What was marked outside of steps is in the job's own rows.
     for step, rows in (("job", job.rows), *job.steps.items()):
-        of_step = (one for row in rows for one in json.loads(row["Regions"]))
+        of_step = (_region(row, one) for row in rows for one in json.loads(row["Regions"]))
         for region in sorted(of_step, key=_natural_order):
-            before = found.get((step, region["name"]))
-            found[step, region["name"]] = _added(before, {"step": step, **region})
+            key = step, region["name"]
+            found[key] = _added(found.get(key), region)
     return list(found.values())
+
+
+def _region(row: dict, region: dict) -> dict:
+    """Of one run; energy_seconds: of which the energy is known."""
+    known = region["energy_uj"] is not None
+    counts = {"energy_jobs": int(known), "estimated_jobs": row["Estimated"]}
+    energy_seconds = region["seconds"] if known else 0.0
+    return {"step": row["Step"], **region, **counts, "energy_seconds": energy_seconds}
 
 
 def _natural_order(region: dict) -> list:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 
 from joulemark.accounting import usage
@@ -22,7 +23,7 @@ from joulemark.accounting.job import (
 )
 from joulemark.accounting.jobrecord import UJ_PER_J, few
 from joulemark.accounting.rates import J_PER_KWH
-from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED, Text
+from joulemark.layout import ESTIMATE_MARK, ESTIMATED, LEGEND_ESTIMATED, Text
 from joulemark.units import cell, digits, rough
 
 LEAST_KWH = 0.1  # below it joules are as easy to read
@@ -33,7 +34,8 @@ LEGEND = (
     "+-: k=2. Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
     "-: not known; what no instrument tells apart is in the rest."
 )
-LEGEND_PARTIAL = "(2 of 3): the sum of 2 of 3 runs; of the other it is not known."
+LEGEND_PARTIAL = "(2 of 3): the sum of 2 of 3 runs; the other has none, or it is not known."
+PARTIAL = re.compile(r" \(\d+ of \d+\)$")
 LEGEND_STEPS = "The batch step includes the steps that ran meanwhile."
 LEGEND_REGIONS = "A region includes those inside it."
 NO_CPU_TIME = "CPU use is not known: Slurm measured no CPU time (JobAcctGatherType)."
@@ -160,18 +162,19 @@ def _details(job: Job) -> dict:
 
 
 def _parts_of(rows: list[dict]) -> dict:
-    sums = {f"energy_{name.lower()}": sum_uj(rows, f"Energy{name}_uj") for name in DOMAINS}
-    sums["energy_idle"] = sum_uj(rows, "EnergyIdle_uj")
     found = {}
-    for name, value_uj in sums.items():
+    for part in (*DOMAINS, "Idle"):
+        column, name = f"Energy{part}_uj", f"energy_{part.lower()}"
+        value_uj = sum_uj(rows, column)
         found[f"{name}_j"] = None if value_uj is None else value_uj / UJ_PER_J
         found[f"{name}_uj"] = value_uj
+        found[f"{name}_jobs"] = sum(row[column] is not None for row in rows)
     return found
 
 
 def _short(rows: list[dict]) -> dict:
     (sums,) = usage.as_records([used(rows)])
-    names = ("energy_j", "energy_uj", "energy_error_j")
+    names = ("energy_j", "energy_uj", "energy_error_j", "energy_jobs")
     return {
         **{name: sums[name] for name in names},
         **_parts_of(rows),
@@ -212,14 +215,15 @@ def as_text(job: Job) -> tuple[list[Text], list[str]]:
     if len(job.runs) > 1:
         tables.append(_of_runs(job))
     if job.steps:
-        body = [[name, *_cells(rows)] for name, rows in job.steps.items()]
+        body = [[name, *_cells(rows, len(job.runs))] for name, rows in job.steps.items()]
         tables.append(_table("Steps", ["Step", *HEADS], body))
     found = regions(job)
     if found:
-        tables.append(_of_regions(found, usage.estimate_mark(group)))
+        tables.append(_of_regions(found, len(job.runs)))
+    cells = (cell for table in tables for _, cells in table.body for cell in cells)
     notes = [*knowledge(job), *hints(job), LEGEND]
     notes += [LEGEND_ESTIMATED] if group.estimated_jobs else []
-    notes += [LEGEND_PARTIAL] if usage.is_partial(group) else []
+    notes += [LEGEND_PARTIAL] if any(map(PARTIAL.search, cells)) else []
     notes += [LEGEND_STEPS] if "batch" in job.steps and len(job.steps) > 1 else []
     notes += [LEGEND_REGIONS] if found else []
     return tables, notes
@@ -249,7 +253,7 @@ def _whole(job: Job, group: usage.Group) -> Text:
     body = [
         *_energy(group, mark),
         *_rates(job, mark),
-        *_domains(job, mark),
+        *_domains(job),
         *_charges(group, mark),
     ]
     return _table(_title(job, group), ["", "Value", "+-", "of Energy"], body)
@@ -282,7 +286,7 @@ def _rates(job: Job, mark: str) -> list[list[str]]:
     return body if use is None else [*body, ["CPU use", f"{use:.0%}", "", ""]]
 
 
-def _domains(job: Job, mark: str) -> list[list[str]]:
+def _domains(job: Job) -> list[list[str]]:
     """Of the runs that know a domain, and its share of those runs' energy."""
     body = []
     for name, label in (*zip(DOMAINS, DOMAINS), ("Idle", "Idle part")):
@@ -292,7 +296,8 @@ def _domains(job: Job, mark: str) -> list[list[str]]:
         )
         text = "-"
         if value_uj is not None:
-            text = mark + _in_j(value_uj) + usage.of_all(len(known), len(job.rows))
+            covered = usage.of_all(len(known), len(job.rows))
+            text = usage.estimate_mark(used(known)) + _in_j(value_uj) + covered
         share = f"{value_uj / energy_uj:.0%}" if value_uj and energy_uj else ""
         body.append([f"{label} [J]", text, "", share])
     return body
@@ -323,13 +328,14 @@ def _charges(group: usage.Group, mark: str) -> list[list[str]]:
 HEADS = ["Energy [J]", "+-", "Mean [W]", "Time [s]"]
 
 
-def _cells(rows: list[dict]) -> list[str]:
+def _cells(rows: list[dict], runs: int = 1) -> list[str]:
+    """Of a run, or of a step in so many runs."""
     group = used(rows)
     if group.energy_j is None:
         return ["-", "", "-", "-"]
-    mark = usage.estimate_mark(group)
+    mark, covered = usage.estimate_mark(group), usage.of_all(group.energy_jobs, runs)
     energy, error = _in(group.energy_j, "J"), _in(group.energy_error_j, "J")
-    return [mark + energy, error, mark + _in(mean_w(rows), "W"), digits(seconds(rows))]
+    return [mark + energy + covered, error, mark + _in(mean_w(rows), "W"), digits(seconds(rows))]
 
 
 def _of_runs(job: Job) -> Text:
@@ -341,14 +347,11 @@ def _of_runs(job: Job) -> Text:
     return _table(title, ["Job", *HEADS], body)
 
 
-def _of_regions(found: list[dict], mark: str) -> Text:
-    """mark: of a job whose energy a model estimated."""
+def _of_regions(found: list[dict], runs: int) -> Text:
     body = [
         [
             f"{region['step']} {region['name']}",
-            mark + _in_j(region["energy_uj"]),
-            _in_j(region["uncertainty_uj"]),
-            mark + _in(_power_w(region), "W"),
+            *_region_cells(region, runs),
             digits(region["seconds"]),
             str(region["count"]),
         ]
@@ -357,9 +360,14 @@ def _of_regions(found: list[dict], mark: str) -> Text:
     return _table("Regions", ["Step, region", *HEADS, "Times"], body)
 
 
-def _power_w(region: dict) -> float | None:
-    energy_uj, time_s = region["energy_uj"], region["seconds"]
-    return energy_uj / UJ_PER_J / time_s if energy_uj is not None and time_s else None
+def _region_cells(region: dict, runs: int) -> list[str]:
+    energy_uj, time_s = region["energy_uj"], region["energy_seconds"]
+    if energy_uj is None:
+        return ["-", "", "-"]
+    mark = ESTIMATE_MARK if region["estimated_jobs"] else ""
+    covered = usage.of_all(region["energy_jobs"], runs)
+    power = mark + _in(energy_uj / UJ_PER_J / time_s, "W") if time_s else "-"
+    return [mark + _in_j(energy_uj) + covered, _in_j(region["uncertainty_uj"]), power]
 
 
 def _in_j(value_uj: float | None) -> str:

@@ -306,5 +306,5 @@ def left_out(session: Session, chosen: Chosen) -> list[str]:
     return [LEFT_OUT.format(count)] if count else []
 
 
-def is_partial(one: Group, counts: Iterable[str] = tuple(COUNTED)) -> bool:
+def is_partial(one: Group, counts: Iterable[str]) -> bool:
     return any(0 < getattr(one, name) < one.jobs for name in counts)

@@ -23,8 +23,10 @@ time of the nodes' records; Slurm does not count what a task's processes leave r
 a raw id is looked up alone. Mean power is over the time in which a part of the job ran. Peak
 power, of all nodes together, is known where the job has a profile (--energy=profile) that you may
 read.
---format json has joules, whole microjoules (_uj), watts, seconds, grams; null: not known. csv and
-parquet have a row an ID of the same names, without runs, steps, regions and what is said. A job
+A sum that lacks runs says so, `50.0 (2 of 3)`: the other had no such step or region, or its energy
+is not known. --format json has joules, whole microjoules (_uj), watts, seconds, grams, null: not
+known, and of how many runs a sum is (energy_jobs, energy_gpu_jobs). csv and parquet have a row an
+ID of the same names, without runs, steps, regions and what is said. A job
 that `report jobs` does not show you is not known here, either.
 
 Exit: 0; 1 where a job is not known: stderr says why.
