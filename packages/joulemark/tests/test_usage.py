@@ -12,6 +12,7 @@ import pytest
 from cooked_lines import markdown_rows
 from joulemark import cli, output
 from joulemark.accounting import joblist, usage
+from joulemark.html.page import escaped
 from joulemark.store import schema, sums
 
 
@@ -108,6 +109,56 @@ def test_a_sum_of_some_jobs_says_of_how_many(site):
     assert cells["Jobs"] == "4*" and cells["Energy [MJ]"] == "10.8 (3 of 4)"
     assert cells["CO2e [g]"] == "720 (2 of 4)" and cells["Cost"] == "2.00 EUR (2 of 4)"
     assert "(2 of 3): the sum of 2 of 3 jobs" in out
+
+
+@pytest.fixture
+def lacking(site):
+    """Of uid 1000 one job of two is known, of uid 1001 a node lacks, of uid 1002 nothing."""
+    known, unknown = builders.account(), {**builders.account(), "energy_uj": None}
+    less = builders.account(energy_uj=90_000_000)
+    for job, uid, made in (
+        (1, 1000, known),
+        (2, 1000, unknown),
+        (3, 1001, less),
+        (4, 1002, unknown),
+    ):
+        site.leave(job, uid=uid, accounts=[made])
+    site.out("merge", "--job", "3", "--nodes", "n[1-2]", "--wait", "0")
+    site.out("merge")
+    site.leave(5, accounts=[], missing="joulemarkd is dead")
+    site.out("merge")
+    return site
+
+
+def test_bars_say_what_their_sums_lack(lacking, axes_of_figures):
+    path = str(lacking.folder / "bars.svg")
+    lacking.out("report", "usage", "--since", "2026-01-01", "--plot", path)
+    (axes,) = axes_of_figures
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["uid 1000 (1 of 2)", "uid 1001*"]
+    said = [text.get_text() for text in axes.texts]
+    assert said[0] == "error bars: k=2; not drawn, of unknown energy: 1"
+    assert said[1:] == [usage.LEGEND_PARTIAL, usage.LEGEND_INCOMPLETE, usage.LEFT_OUT.format(1)]
+
+
+def test_bars_of_a_page_say_what_their_sums_lack(lacking):
+    page = lacking.folder / "page.html"
+    lacking.out("report", "html", "--out", str(page))
+    text = page.read_text()
+    (figure,) = re.findall(r"<figure><figcaption>Energy by user.*?</figure>", text)
+    names = re.findall(r'<text class="end".*?>(.*?)</text>', figure)
+    assert names == ["uid 1000 (1 of 3)*", "uid 1001*"]
+    tips = re.findall("<title>(.*?)</title>", figure)
+    assert tips == ["uid 1000: 100 J ± 2.01 J (1 of 3)*", "uid 1001: 90.0 J ± 1.81 J*"]
+    assert re.findall("<p>(.*?)</p>", figure) == [
+        "error bars: k=2; not drawn, of unknown energy: 1",
+        *map(escaped, (usage.LEGEND_PARTIAL, usage.LEGEND_INCOMPLETE)),
+    ]
+    (figure,) = re.findall(r"<figure><figcaption>Jobs by energy.*?</figure>", text)
+    assert re.findall(r'<text class="end".*?>(.*?)</text>', figure) == [
+        "1 uid 1000",
+        "3 uid 1001*",
+    ]
 
 
 def test_a_sum_of_all_jobs_says_nothing_of_it(used):

@@ -165,8 +165,10 @@ def _cells(one: State) -> list[str]:
 
 def notes(found: list[State]) -> list[str]:
     """What must be known to read the table."""
+    groups = [one.used for one in found]
+    estimated = [usage.LEGEND_SOME_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
     undated = [LEGEND_UNDATED] if any(one.undated_jobs for one in found) else []
-    return [LEGEND, *usage.legends([one.used for one in found], ["energy_jobs"]), *undated]
+    return [LEGEND, *estimated, *usage.lacks(groups, ["energy_jobs"]), *undated]
 
 
 def as_records(found: list[State]) -> list[dict]:

@@ -287,15 +287,29 @@ def money(value: float) -> str:
 def notes(groups: list[Group], zones: Iterable[str] = ()) -> list[str]:
     """What must be known to read the table; zones: whose days were asked for."""
     days = [LEGEND_DAYS.format(", ".join(sorted(set(zones))))] if zones else []
-    return [LEGEND, *days, *legends(groups)]
-
-
-def legends(groups: list[Group], counts: Iterable[str] = tuple(KNOWN_OF.values())) -> list[str]:
-    """Of the marks that are there; counts: of the sums that are shown."""
     estimated = [LEGEND_SOME_ESTIMATED] if any(one.estimated_jobs for one in groups) else []
+    return [LEGEND, *days, *estimated, *lacks(groups)]
+
+
+def lacks(groups: list[Group], counts: Iterable[str] = tuple(COUNTED)) -> list[str]:
+    """What the marks of sums mean that lack something; counts: of the sums that are shown."""
     partial = [LEGEND_PARTIAL] if any(is_partial(one, counts) for one in groups) else []
     incomplete = [LEGEND_INCOMPLETE] if any(one.incomplete_jobs for one in groups) else []
-    return [*estimated, *partial, *incomplete]
+    return [*partial, *incomplete]
+
+
+def bar_marks(one: Group) -> str:
+    """Behind the name of a bar of energy: what it lacks."""
+    return of_all(one.energy_jobs, one.jobs) + ("*" if one.incomplete_jobs else "")
+
+
+def bar_notes(groups: list[Group], shown: list[Group], which: str) -> list[str]:
+    """Beside bars: what they are, which of the groups they are, and what they lack."""
+    known = sum(one.energy_j is not None for one in groups)
+    note = "error bars: k=2"
+    note += f"; the {which} {len(shown)} of {known}" if len(shown) < known else ""
+    note += f"; not drawn, of unknown energy: {len(groups) - known}" if known < len(groups) else ""
+    return [note, *lacks(shown, ["energy_jobs"])]
 
 
 def left_out(session: Session, chosen: Chosen) -> list[str]:

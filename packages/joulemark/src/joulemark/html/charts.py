@@ -55,15 +55,16 @@ class Look(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A value in SI, with its error at k=2."""
+    """A value in SI, with its error at k=2; lacks: marks behind its name, `(2 of 3)`."""
 
     name: str
     value: float
     error: float
     estimated: bool
+    lacks: str = ""
 
 
-def bars(title: str, axis: Axis, found: Sequence[Bar], note: str) -> str:
+def bars(title: str, axis: Axis, found: Sequence[Bar], notes: Sequence[str]) -> str:
     """One below the other, with their error bars."""
     exponent = axis.exponent([one.value for one in found])
     most = max(one.value + one.error for one in found) / 10.0**exponent
@@ -73,18 +74,20 @@ def bars(title: str, axis: Axis, found: Sequence[Bar], note: str) -> str:
     for index, one in enumerate(found):
         drawn += _bar(one, axis, exponent, scale, TOP + BAR * index + 3)
     warning = PARTLY_HOLLOW if any(one.estimated for one in found) else ""
-    return _figure(title, [note], warning, height, drawn)
+    return _figure(title, notes, warning, height, drawn)
 
 
 def _bar(one: Bar, axis: Axis, exponent: int, scale: Scale, top: int) -> str:
-    name = one.name if len(one.name) <= LONGEST else f"{one.name[: LONGEST - 1]}…"
+    room = LONGEST - len(one.lacks)
+    name = one.name if len(one.name) <= room else f"{one.name[: room - 1]}…"
     mark = ESTIMATE_MARK if one.estimated else ""
-    said = f"{one.name}: {mark}{_said(Value(one.value, uncertainty=one.error), axis, exponent)}"
+    value = _said(Value(one.value, uncertainty=one.error), axis, exponent)
+    said = f"{one.name}: {mark}{value}{one.lacks}"
     ends = (one.value - one.error, one.value, one.value + one.error)
     low, end, high = (scale.at(value / 10.0**exponent) for value in ends)
     return (
         f"<g><title>{escaped(said)}</title>"
-        f'<text class="end" x="{NAMES - 8}" y="{top + 12}">{escaped(name)}</text>'
+        f'<text class="end" x="{NAMES - 8}" y="{top + 12}">{escaped(name + one.lacks)}</text>'
         f'<rect class="c0{_face(one)}" x="{NAMES}" y="{top}" width="{end - NAMES:.1f}" '
         f'height="16"/><path class="thin" d="M{low} {top + 4}v8m0-4H{high}m0-4v8"/></g>'
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 from joulemark.accounting import bynode, joblist, usage
-from joulemark.accounting.jobrecord import UJ_PER_J
+from joulemark.accounting.job import used
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.stats import Value
 from joulemark.errors import UsageError, UserError
@@ -25,7 +26,6 @@ from joulemark.store.zones import Zones
 
 BY = ("cluster", "user", "account", "partition", "month")
 ENERGY = Axis("Energy", "J")
-ERRORS = "error bars: k=2"
 BARS_MOST, CURVES_MOST = 20, 7  # of a figure
 STEPS = 200  # of a profile's curve, each with its mean power
 
@@ -64,21 +64,21 @@ def _bars_of(found: list[usage.Group], by: str) -> Iterator[str]:
     shown = known[-BARS_MOST:] if by == "month" else known[:BARS_MOST]
     if len(shown) > 1:
         which = "latest" if by == "month" else "greatest"
-        of = f"; the {which} {len(shown)} of {len(known)}" if len(shown) < len(known) else ""
-        yield charts.bars(
-            f"Energy by {by}",
-            ENERGY,
-            [
-                Bar(
-                    " ".join(one.keys.values()),
-                    one.energy_j,
-                    one.energy_error_j,
-                    bool(one.estimated_jobs),
-                )
-                for one in shown
-            ],
-            f"{ERRORS}{of}",
+        yield _bars(f"Energy by {by}", shown, usage.bar_notes(found, shown, which))
+
+
+def _bars(title: str, groups: list[usage.Group], notes: list[str]) -> str:
+    bars = [
+        Bar(
+            " ".join(one.keys.values()),
+            one.energy_j,
+            one.energy_error_j,
+            bool(one.estimated_jobs),
+            usage.bar_marks(one),
         )
+        for one in groups
+    ]
+    return charts.bars(title, ENERGY, bars, notes)
 
 
 # -- jobs, nodes and profiles --------------------------------------------------------------
@@ -89,16 +89,13 @@ def _jobs(rows: list[dict], days: tuple) -> Iterator[Section]:
         return
     began = ["Jobs that began in this time, whole."] if days != (None, None) else []
     text = joblist.as_text(rows)
-    bars = [
-        Bar(" ".join(cells[:2]), *_energy_j(row), bool(row["Estimated"]))
+    groups = [
+        replace(used([row]), keys=dict(zip(text.heads, cells[:2])))
         for row, (_, cells) in zip(rows[:BARS_MOST], text.body)
     ]
-    parts = [charts.bars("Jobs by energy", ENERGY, bars, ERRORS), table(text)]
+    notes = usage.bar_notes(groups, groups, "greatest")
+    parts = [_bars("Jobs by energy", groups, notes), table(text)]
     yield Section("jobs", "Top jobs", parts, [*joblist.notes(rows), *began])
-
-
-def _energy_j(row: dict) -> tuple[float, float]:
-    return row["ConsumedEnergy_uj"] / UJ_PER_J, row["UncertaintyJoules"]
 
 
 def _nodes(session: Session, days: tuple) -> Iterator[Section]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.patches import Patch
 
 from joulemark import units
-from joulemark.accounting.usage import Group
+from joulemark.accounting import usage
 from joulemark.errors import UserError
 from joulemark.plots.chart import (
     COLOURS,
@@ -25,7 +25,7 @@ MOST_BARS = 40
 LONGEST_NAME = 24  # letters in a row
 
 
-def draw(groups: list[Group], by: list[str], path: str) -> None:
+def draw(groups: list[usage.Group], by: list[str], path: str, left_out: list[str]) -> None:
     """Writes one figure; of very many groups the greatest are drawn, and it says so."""
     known = [one for one in groups if one.energy_j is not None]
     if not known:
@@ -39,7 +39,8 @@ def draw(groups: list[Group], by: list[str], path: str) -> None:
         legend = 0.5 if any(one.overhead_j for one in shown) else 0.0
         names = [_name(one) for one in shown]
         rows = max(name.count("\n") for name in names) + 1
-        height = 1.4 + legend + (0.11 + 0.17 * rows) * len(shown)
+        notes = [*usage.bar_notes(groups, shown, "greatest"), *left_out]
+        height = 1.2 + 0.17 * len(notes) + legend + (0.11 + 0.17 * rows) * len(shown)
         canvas, axes = pyplot.subplots(figsize=(6.4, height))
         places = list(range(len(shown)))
         _draw_bars(axes, shown, places, scale)
@@ -47,21 +48,22 @@ def draw(groups: list[Group], by: list[str], path: str) -> None:
         axes.set_ylim(len(shown) - 0.4, -0.6)  # the first on top
         tick_evenly(axes.xaxis)
         axes.set_xlabel(f"Energy [{units.prefix(exponent)}J]", loc="left")
-        of = f"; the greatest {len(shown)} of {len(known)}" if len(shown) < len(known) else ""
         hollow = PARTLY_HOLLOW if any(one.estimated_jobs for one in shown) else None
-        write_titles(axes, f"Energy by {', '.join(by)}", [f"error bars: k=2{of}"], hollow)
+        write_titles(axes, f"Energy by {', '.join(by)}", notes, hollow)
         try:
             save(canvas, Path(path))
         except OSError as error:
             raise UserError(f"--plot {path}: {error.strerror}") from None
 
 
-def _name(one: Group) -> str:
-    """A row a key, of a long one several."""
-    return "\n".join(textwrap.fill(value, LONGEST_NAME) for value in one.keys.values())
+def _name(one: usage.Group) -> str:
+    """A row a key, of a long one several, and the marks of what its energy lacks."""
+    *keys, last = one.keys.values()
+    rows = (*keys, last + usage.bar_marks(one))
+    return "\n".join(textwrap.fill(row, LONGEST_NAME) for row in rows)
 
 
-def _draw_bars(axes, shown: list[Group], places: list[int], scale: float) -> None:
+def _draw_bars(axes, shown: list[usage.Group], places: list[int], scale: float) -> None:
     values = [one.energy_j / scale for one in shown]
     errors = [one.energy_error_j / scale for one in shown]
     colour = COLOURS[0]
@@ -78,4 +80,6 @@ def _draw_bars(axes, shown: list[Group], places: list[int], scale: float) -> Non
     if any(overheads):
         axes.barh(places, overheads, left=values, color=COLOURS[4])
         keys = [Patch(color=colour), Patch(color=COLOURS[4])]
-        legend_below(axes, keys, ["energy of jobs", "overhead (not in it)"])
+        is_partial = any(one.overhead_jobs < one.jobs for one in shown)
+        known = ", of the jobs that have a known one" if is_partial else ""
+        legend_below(axes, keys, ["energy of jobs", f"overhead (not in it{known})"])

@@ -16,8 +16,9 @@ channels (cooling, switches); it is in no other column. Carbon and cost are of E
 factors that joulemark.yaml named when the jobs were merged. Days are those of joulemark.yaml's
 timezone (UTC without); a job of several is counted in each, its energy split by time. One of which
 no node told has no time and no energy: of some days a note, or stderr, says how many there are.
-A sum that lacks jobs says so, `720 (2 of 3)`: of one job there was no factor. In csv, json and
-parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of `jobs` a sum is.
+A sum that lacks jobs says so, `720 (2 of 3)`: of one there was no factor; so does a bar's name.
+In csv, json and parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of
+`jobs` a sum is.
 csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
 the price changed its currency, `cost` is of those of one currency alone, and each currency has a
 column of its own, too (cost_EUR, cost_CHF), with the jobs that it is of (cost_jobs_EUR).
@@ -112,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
     if options.plot:
         from joulemark.plots import bars
 
-        bars.draw(groups, by, options.plot)
+        bars.draw(groups, by, options.plot, left_out)
     return 0
 
 
