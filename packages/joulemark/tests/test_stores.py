@@ -230,6 +230,7 @@ def test_jobs_of_which_no_node_told_are_counted_without_a_look_at_the_others(fol
         (use,) = sums.undated(session, sums.Chosen())
         assert (use.cluster, use.jobs, use.energy_uj, use.energy_jobs) == ("demo", 3, None, 0)
         assert SEARCHED[session.place.kind] in plans[-1]
+        assert [sums.unmeasured(session, sums.Chosen(*days)) for days in ((), (0,))] == [3, 0]
 
 
 def test_nodes_are_summed_from_the_index_that_has_no_bodies(folder):

@@ -267,6 +267,28 @@ def test_jobs_are_listed_by_energy_with_their_errors(used):
     assert len(rows) == 4 and "Energy [kJ] | +- | Mean [W]" in rows[0] and "Cost" in rows[0]
 
 
+def test_how_many_jobs_the_list_leaves_out_is_said(lacking):
+    """Three have no energy, of one of which nobody knows when it ran."""
+    unlisted = "Jobs without a known energy, which are not listed: {}."
+    untimed = usage.LEFT_OUT.format(1)
+    since = ("--since", "2026-01-01")
+    assert lacking.out("report", "jobs").splitlines()[-1] == unlisted.format(3)
+    assert lacking.out("report", "jobs", *since).splitlines()[-2:] == [untimed, unlisted.format(2)]
+    code, out, err = lacking.run("report", "jobs", "--format", "json", *since)
+    assert code == 0 and len(json.loads(out)) == 2
+    assert err.splitlines() == [f"joulemark: {untimed}", f"joulemark: {unlisted.format(2)}"]
+    for words, told in (((), ""), (since, f"joulemark: {untimed}\n")):
+        _, out, err = lacking.run("report", "jobs", "--all", "--format", "csv", *words)
+        assert (len(out.splitlines()), err) == (6 - len(told[:1]), told)
+    page = lacking.folder / "page.html"
+    lacking.out("report", "html", "--out", str(page))
+    assert unlisted.format(3) in page.read_text()
+
+
+def test_a_list_of_all_jobs_says_nothing_of_it(used):
+    assert "not listed" not in used.out("report", "jobs")
+
+
 def test_what_costs_little_does_not_cost_nothing(used):
     for name in ("usage", "jobs"):
         heads, _, *rows = markdown_rows(used.out("report", name, "--format", "markdown"))

@@ -12,7 +12,8 @@ from joulemark.accounting.columns import BY_NAME
 from joulemark.accounting.job import used
 from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J
 from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
-from joulemark.store.sums import COLUMNS
+from joulemark.store.session import Session
+from joulemark.store.sums import COLUMNS, Chosen, unmeasured
 
 # ---- for people ----
 
@@ -64,6 +65,12 @@ def notes(rows: list[dict]) -> list[str]:
     lacking = [f"Job {row['JobIDRaw']} lacks {row['Missing']}." for row in rows if row["Missing"]]
     estimated = [LEGEND_ESTIMATED] if any(row["Estimated"] for row in rows) else []
     return [LEGEND, *estimated, *lacking]
+
+
+def unlisted(session: Session, chosen: Chosen) -> list[str]:
+    """What a list by energy cannot have."""
+    count = unmeasured(session, chosen)
+    return [f"Jobs without a known energy, which are not listed: {count}."] if count else []
 
 
 # ---- for programs ----

@@ -33,8 +33,10 @@ STEPS = 200  # of a profile's curve, each with its mean power
 def of_store(session: Session, site, top: int, days: tuple, shown: Rights) -> list[Section]:
     """The sections of a site's store; days: as accounting.usage.days() has them."""
     of_usage = _usage(session, days, shown.whose("usage"))
-    rows = top_jobs(session, top, Chosen(*days, whose=shown.whose("jobs")))
-    of_jobs = (_jobs(rows, days), _nodes(session, days), _profiles(site, rows))
+    chosen = Chosen(*days, whose=shown.whose("jobs"))
+    rows = top_jobs(session, top, chosen)
+    jobs = _jobs(rows, days, joblist.unlisted(session, chosen))
+    of_jobs = (jobs, _nodes(session, days), _profiles(site, rows))
     return [section for sections in (of_usage, *of_jobs) for section in sections]
 
 
@@ -84,7 +86,7 @@ def _bars(title: str, groups: list[usage.Group], notes: list[str]) -> str:
 # -- jobs, nodes and profiles --------------------------------------------------------------
 
 
-def _jobs(rows: list[dict], days: tuple) -> Iterator[Section]:
+def _jobs(rows: list[dict], days: tuple, unlisted: list[str]) -> Iterator[Section]:
     if not rows:
         return
     began = ["Jobs that began in this time, whole."] if days != (None, None) else []
@@ -95,7 +97,7 @@ def _jobs(rows: list[dict], days: tuple) -> Iterator[Section]:
     ]
     notes = usage.bar_notes(groups, groups, "greatest")
     parts = [_bars("Jobs by energy", groups, notes), table(text)]
-    yield Section("jobs", "Top jobs", parts, [*joblist.notes(rows), *began])
+    yield Section("jobs", "Top jobs", parts, [*joblist.notes(rows), *began, *unlisted])
 
 
 def _nodes(session: Session, days: tuple) -> Iterator[Section]:

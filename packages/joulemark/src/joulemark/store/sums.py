@@ -435,6 +435,13 @@ def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
     return _with_payers(session, map(as_dict, rows))
 
 
+def unmeasured(session: Session, chosen: Chosen) -> int:
+    """How many of the jobs have no energy, by which top_jobs() could have them."""
+    where, values = chosen.where()
+    count = f"SELECT COUNT(*) FROM job_run WHERE Payer > 0 AND ConsumedEnergy_uj IS NULL{where}"
+    return session.value(count, values)
+
+
 def all_rows(session: Session, chosen: Chosen, steps: bool) -> Iterator[list[dict]]:
     """Every row in batches, so that a program's memory does not grow with the store."""
     where, values = chosen.where(steps)

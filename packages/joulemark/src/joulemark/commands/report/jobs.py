@@ -17,7 +17,9 @@ In csv, json and parquet figures have the names of `report usage` and `joulemark
 the same in whole microjoules (_uj), grams (_g), watts (_w), seconds (_s), times since 1970 in
 nanoseconds (_ns), money; null: not known. energy_systematic_uj and energy_random_uj are standard
 uncertainties (k=1), energy_error_j is k=2 of both. peak_bound_w is the sum of the nodes' peaks.
-step is `job` in a job's row, and job_id_raw is sacct's JobIDRaw without it.
+step is `job` in a job's row, and job_id_raw is sacct's JobIDRaw without it. How many jobs have no
+known energy, which only --all lists, or no known time, which are of no day, is said in a note, or
+on stderr beside csv, json and parquet.
 Where slurmdbd's PrivateData has `jobs`, who is no operator is shown his own jobs and those of
 accounts that he coordinates, as by sacct; where Slurm cannot be asked, his own. stderr says so.
 
@@ -86,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
         clusters = usage.chosen_clusters(session, options.clusters)
         chosen = Chosen(*days, clusters, shown.whose("jobs"))
         shown.tell("jobs")
+        left_out = usage.left_out(session, chosen)
         if options.all:
             batches = map(joblist.as_records, all_rows(session, chosen, options.steps))
             columns = joblist.columns()
@@ -95,10 +98,12 @@ def run(options: argparse.Namespace) -> int:
             if options.anonymous:
                 batches, columns = _anonymous(batches), anonymous.COLUMNS
             output.write(batches, options.format, options.out, columns)
+            output.tell(left_out)
             return 0
         rows = top_jobs(session, options.top or TOP, chosen)
+        left_out += joblist.unlisted(session, chosen)
     records, tables = joblist.as_records(rows), (joblist.as_text(one) for one in [rows])
-    layout.show(options, records, tables, joblist.notes(rows), joblist.columns())
+    layout.show(options, records, tables, joblist.notes(rows), joblist.columns(), left_out)
     return 0
 
 
