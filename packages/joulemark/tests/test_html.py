@@ -168,7 +168,7 @@ def test_what_users_are_called_stays_text(used):
     assert sorted(users) == sorted(["User", EVIL, "bob", "carol"])
     assert QUOTES in [row[0] for row in found.tables["Energy by account"]]
     tips = [tip for tip in found.within("title") if tip.startswith(f"{EVIL}: ")]
-    assert tips == [f"{EVIL}: ~3.00 kJ ± 60.2 J"]
+    assert tips == [f"{EVIL}: ~3.00 kJ ± 60 J"]
 
 
 def test_half_a_character_in_a_title_is_a_question_mark(used):

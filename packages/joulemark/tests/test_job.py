@@ -213,7 +213,7 @@ def test_an_estimate_is_marked_and_said(site):
     guessed = {"method": "model", "estimated": True}
     step = builders.account("0", 50 * UJ, 5, regions=[REGION], **guessed)
     leave(site, 20, builders.account(**guessed), step)
-    assert row(site, "0 solve", "20") == ["~40.0", "1.00", "~10.0", "4.00", "2"]
+    assert row(site, "0 solve", "20") == ["~40.0", "1.0", "~10.0", "4.00", "2"]
     assert lines(site, "20")[0] == "Job 20: COMPLETED, energy ESTIMATED by a model, not measured"
     assert row(site, "Energy [J]", "20")[0] == "~100"
     assert record(site, "20")["estimated_jobs"] == 1
@@ -229,6 +229,30 @@ def test_a_domain_that_some_runs_know_says_how_many_and_is_a_share_of_theirs(sit
     assert record(site, "20")["energy_gpu_jobs"] == 2
     assert jobreport.LEGEND_PARTIAL in lines(site, "20")
     assert row(site, "CPU [J]", "20") == ["180", "60%"]
+
+
+def test_estimates_have_no_more_digits_than_their_interval_leaves(site):
+    """Of what was measured there are three digits."""
+    site.configure("carbon_g_per_kwh: 360000\n")
+    rough = {"uncertainty_systematic_uj": 76.5e6, "uncertainty_random_uj": 0.0}
+    region = {**REGION, "energy_uj": 225_198_000, "uncertainty_uj": 78.026e6}
+    of_job = {"energy_uj": 442 * UJ, "method": "model", "estimated": True, **rough}
+    leave(site, 20, builders.account(**of_job, regions=[region]))
+    told = {
+        "Energy [J]": ["~440", "150"],
+        "Mean power [W]": ["~44"],
+        "CPU [J]": ["~265", "60%"],
+        "CO2e [g]": ["~44", "15"],
+        "job solve": ["~225", "78", "~56", "4.00", "2"],
+    }
+    assert {label: row(site, label, "20") for label in told} == told
+    assert record(site, "20")["mean_w"] == 44.2
+    text = site.out("report", "usage", "--format", "markdown").replace("\\", "")
+    assert "| ~440 | 150 | ~44.2 | 15.3 |" not in text and "| ~440 | 150 | ~44 | 15 |" in text
+    text = site.out("report", "jobs", "--format", "markdown").replace("\\", "")
+    assert "| ~440 | 150 | ~44 | ~44 | 15 |" in text
+    text = site.out("report", "nodes", "--format", "markdown").replace("\\", "")
+    assert "| ~440 | 150 | ~44 | 15 |" in text
 
 
 def test_steps_and_regions_that_some_runs_have_say_how_many(site):

@@ -83,6 +83,19 @@ def test_in_a_table_estimates_are_marked_also_sacct_s_own(filled, name):
     assert ["2", "~0", "~100.0"] in found and ["1", "0", "123.5"] in found
 
 
+def test_in_a_table_figures_have_no_digit_that_the_interval_leaves_unknown(site, sacct_on_path):
+    rough = {"uncertainty_systematic_uj": 128.85e6, "uncertainty_random_uj": 0.0}
+    known = {"energy_uj": 743_900_000, "seconds": 7, "method": "model", "estimated": True}
+    site.leave(1, accounts=[builders.account(**known, **rough)])
+    site.out("merge")
+    fields = "Energy,EnergyError,AveWatts,EnergyCPU,EnergySystematic"
+    first = site.out("sacct", "-nX", "-j1", "-o", fields).splitlines()[0]
+    assert first.split() == ["~740", "~260", "~106", "~450", "~130"]
+    assert cells(site, fields)[0] == [
+        *("743.900000", "257.700000", "106.271429", "446.340000", "128.850000"),
+    ]
+
+
 def test_table_ends_with_what_to_know(filled):
     *_, estimated, missing = filled.out("sacct").splitlines()
     assert estimated == "~ energy estimated by a model, not measured"
@@ -136,13 +149,13 @@ def test_only_our_columns(filled):
 
 
 def test_a_number_that_does_not_fit_keeps_its_size(site, sacct_on_path):
-    for job, energy_uj in ((1, 1_234_567_890_123_456), (2, 123_456_789_012_345)):
+    for job, energy_uj in ((1, 1_232_567_890_123_456), (2, 123_256_789_012_345)):
         guessed = {"method": "model", "estimated": True} if job == 2 else {}
         accounts = [builders.account(step, energy_uj, **guessed) for step in STEPS]
         site.leave(job, accounts=accounts)
     assert site.run("merge")[2] == ""
     told = site.out("sacct", "-n", "-o", "JobIDRaw%3,Energy%8,Energy%-9").splitlines()
-    assert {"  1 1.23e+09 1.235e+09 ", "  2 ~1.2e+08 ~1.23e+08 "} <= set(told)
+    assert {"  1 1.23e+09 1.233e+09 ", "  2 ~1.2e+08 ~1.23e+08 "} <= set(told)
 
 
 def test_json_has_our_object_in_jobs_and_steps(filled):
@@ -357,8 +370,8 @@ def test_a_table_of_comments_marks_estimates(filled, monkeypatch):
     no_store(filled)
     code, out, err = filled.run("sacct")
     rows = {line.split()[0]: line.split() for line in out.splitlines()[2:] if line[0] in "123"}
-    assert rows["1"][-7:-1] == ["123.5", "2.482", "12.300", "74.070", "0.000", "0.000"]
-    assert rows["2"][-7:-4] == ["~100.0", "~2.010", "~10.000"] and rows["2"][-1] == "estimated"
+    assert rows["1"][-7:-1] == ["123.5", "2.5", "12.30", "74.1", "0.000", "0.000"]
+    assert rows["2"][-7:-4] == ["~100.0", "~2.0", "~10.00"] and rows["2"][-1] == "estimated"
     assert "~ energy estimated by a model, not measured" in out
     assert (code, len(err.splitlines())) == (0, 1)
 

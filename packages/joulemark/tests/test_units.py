@@ -48,6 +48,24 @@ def test_rounding_never_gains_a_digit(value, text):
     assert units.cell(value, 0, "J") == text
 
 
+@pytest.mark.parametrize(
+    ("value", "error", "texts"),
+    [
+        (442, 153, ("440", "150")),
+        (98.7, 34.05, ("99", "34")),
+        (4.67, 1.96, ("4.7", "2.0")),
+        (9.96, 3, ("10.0", "3.0")),
+        (99.6, 0.997, ("99.6", "1.0")),
+        (0.0674, 0.0233, ("67 mJ", "23 mJ")),
+        (53_240_000, 18_300_000, ("53 MJ", "18 MJ")),
+        (40, 1000, ("40", "1000")),
+        (4.67, 0, ("4.67", "0.00")),
+    ],
+)
+def test_an_estimate_has_no_digit_that_its_error_leaves_unknown(value, error, texts):
+    assert tuple(units.cell(number, 0, "J", error) for number in (value, error)) == texts
+
+
 def test_far_above_the_prefix_is_overridden_too():
     assert units.cell(5e9, 0, "F/s") == "5 GF/s"
 

@@ -8,6 +8,7 @@ import math
 PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "μ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 # Within these bounds a number reads well under its column's prefix, as in PRACE's own tables.
 LEAST, FIVE_DIGITS, MOST = 0.1, 1e4, 1e7
+MANY = 300  # decimals: a number of no error has all
 
 
 def prefix(exponent: int) -> str:
@@ -28,13 +29,18 @@ def _awkward_cells(values: list[float], exponent: int) -> float:
     ) / (1 + len(scaled))
 
 
-def cell(value: float | None, exponent: int, unit: str) -> str:
-    """A number under its column's prefix; a far one says its unit: `37 mJ`; `-` is not known."""
+def cell(value: float | None, exponent: int, unit: str, error: float = 0.0) -> str:
+    """A number under its column's prefix; a far one says its unit: `37 mJ`; `-` is not known.
+
+    error: of an estimate, which gets no digit that it leaves unknown.
+    """
     if value is None:
         return "-"
     own = exponent_of(value, exponent)
-    scaled = value / 10.0**own
-    return digits(scaled) if own == exponent else f"{_three(scaled)} {prefix(own)}{unit}"
+    scaled, error = value / 10.0**own, error / 10.0**own
+    if own == exponent:
+        return digits(scaled, error)
+    return f"{_three(round(scaled, decimals(scaled, error)))} {prefix(own)}{unit}"
 
 
 def exponent_of(value: float, exponent: int) -> int:
@@ -47,17 +53,24 @@ def rough(value: float, error: float, unit: str) -> str:
     """With no digits that its error leaves unknown: `7 kJ` of 7023 J ± 3200 J."""
     own = _own_exponent(value)
     if 0 < error < value:
-        value = round(value, -math.floor(math.log10(error)))
+        value = round(value, decimals(value, error) - 1)
     return f"{_three(value / 10.0**own)} {prefix(own)}{unit}"
 
 
-def digits(value: float) -> str:
-    """4337, 468, 54.0, 4.67, 0.30: PRACE's way to print a number."""
+def digits(value: float, error: float = 0.0) -> str:
+    """4337, 468, 54.0, 4.67, 0.30: PRACE's way to print a number; error: as cell() has it."""
+    known = decimals(value, error)
     for bound, places in ((10, 2), (100, 1)):
-        text = f"{value:.{places}f}"
+        text = f"{value:.{max(0, min(places, known))}f}"
         if float(text) < bound:
             return text
-    return f"{value:.0f}"
+    return f"{round(value, min(0, known)):.0f}"
+
+
+def decimals(value: float, error: float) -> int:
+    """Up to the second digit of its error, or of itself where that is less: -1 of 442 ± 153."""
+    least = min(abs(value), error)
+    return 1 - math.floor(math.log10(float(f"{least:.1e}"))) if least > 0 else MANY
 
 
 def _three(value: float) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from joulemark import units
 from joulemark.accounting import sitefile, usage
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.errors import UsageError
@@ -155,12 +154,10 @@ def _cells(one: State) -> list[str]:
     start = [budget.account, str(budget.first), str(budget.last), jobs, kwh]
     if group.energy_j is None:
         return [*start, "-", "", "-"]
-    used, error = (
-        units.cell(1000 * joules / J_PER_KWH, 3, "Wh")
-        for joules in (group.energy_j, group.energy_error_j)
-    )
-    mark, covered = usage.estimate_mark(group), usage.of_all(group.energy_jobs, group.jobs)
-    return [*start, mark + used + covered, error, f"{100 * one.part:.1f}"]
+    wh = (1000 * joules / J_PER_KWH for joules in (group.energy_j, group.energy_error_j))
+    used, error = usage.with_error(*wh, "Wh", group, 3)
+    used += usage.of_all(group.energy_jobs, group.jobs)
+    return [*start, used, error, f"{100 * one.part:.1f}"]
 
 
 def notes(found: list[State]) -> list[str]:

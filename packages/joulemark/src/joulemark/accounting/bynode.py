@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from joulemark import units
 from joulemark.accounting import usage
 from joulemark.layout import Text
 from joulemark.store.node_sums import NodeUse
@@ -76,10 +75,7 @@ def as_text(found: list[Node]) -> Text:
 def _power(one: Node) -> list[str]:
     if one.job_power_w is None:
         return ["-", ""]
-    value, error = (
-        units.cell(watts, 0, "W") for watts in (one.job_power_w, one.job_power_error_w)
-    )
-    return [usage.estimate_mark(one.group) + value, error]
+    return list(usage.with_error(one.job_power_w, one.job_power_error_w, "W", one.group))
 
 
 RECORDED = ("jobs", "energy_jobs", "estimated_jobs", "energy_j", "energy_uj", "energy_error_j")

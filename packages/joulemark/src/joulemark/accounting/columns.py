@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Optional
 
+from joulemark import units
 from joulemark.accounting.jobrecord import few
 from joulemark.layout import ESTIMATE_MARK
 
@@ -26,30 +27,42 @@ class Column:
     cell: Callable[[dict, bool], str]
 
 
-def _joules(key: str) -> Callable[[dict, bool], str]:
+# An interval and whose it is: for eyes a figure has no digit that they leave unknown; an error
+# has two.
+OF_ENERGY = ("UncertaintyJoules", "ConsumedEnergy_uj")
+OF_OVERHEAD = ("OverheadJoules", "EnergyOverhead_uj")
+Whose = Optional[tuple[str, str]]
+
+
+def _joules(key: str, whose: Whose = OF_ENERGY) -> Callable[[dict, bool], str]:
     def cell(row: dict, exact: bool) -> str:
         value_uj = row[key]
         if value_uj is None:
             return ""
         whole, part = divmod(value_uj, UJ_PER_J)
-        text = f"{whole}.{part:06d}" if exact else _short(value_uj / UJ_PER_J)
+        text = f"{whole}.{part:06d}" if exact else _short(row, value_uj / UJ_PER_J, whose)
         return _marked(row, text, exact)
 
     return cell
 
 
-def _real(key: str, divisor: float = 1.0) -> Callable[[dict, bool], str]:
+def _real(key: str, whose: Whose = OF_ENERGY, scale: int = 1) -> Callable[[dict, bool], str]:
     def cell(row: dict, exact: bool) -> str:
         if row[key] is None:
             return ""
-        value = row[key] / divisor
-        return _marked(row, f"{value:.6f}" if exact else _short(value), exact)
+        value = row[key] / scale
+        return _marked(row, f"{value:.6f}" if exact else _short(row, value, whose), exact)
 
     return cell
 
 
-def _short(value: float) -> str:
-    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3f}"
+def _short(row: dict, value: float, whose: Whose) -> str:
+    error = value
+    if whose:
+        error_j, energy_uj = (row[name] or 0 for name in whose)
+        error = value * error_j * UJ_PER_J / energy_uj if energy_uj else 0.0
+    places = min(1 if abs(value) >= 100 else 3, units.decimals(value, abs(error)))
+    return f"{round(value, places):.{max(0, places)}f}"
 
 
 def _faults(row: dict, exact: bool) -> str:
@@ -88,7 +101,7 @@ def _gap(row: dict, exact: bool) -> str:
 
 COLUMNS = (
     Column("Energy", 12, "energy to solution in J", _joules("ConsumedEnergy_uj")),
-    Column("EnergyError", 11, "its uncertainty, +- J with k=2", _real("UncertaintyJoules")),
+    Column("EnergyError", 11, "its uncertainty, +- J with k=2", _real("UncertaintyJoules", None)),
     Column("AveWatts", 9, "mean power in W: Energy over elapsed time", _real("AveWatts")),
     Column("PeakWatts", 9, "sum of the nodes' peaks in W: an upper bound", _real("PeakWatts")),
     Column("EnergyCPU", 11, "part of Energy used by CPUs, J", _joules("EnergyCPU_uj")),
@@ -102,27 +115,32 @@ COLUMNS = (
         "EnergyOverhead",
         14,
         "share of cooling and such, J, not in Energy",
-        _joules("EnergyOverhead_uj"),
+        _joules("EnergyOverhead_uj", OF_OVERHEAD),
     ),
-    Column("OverheadError", 13, "its uncertainty, +- J with k=2", _real("OverheadJoules")),
+    Column("OverheadError", 13, "its uncertainty, +- J with k=2", _real("OverheadJoules", None)),
     Column(
         "EnergySystematic",
         16,
         "systematic part of EnergyError, k=1, J",
-        _real("UncertaintySystematic_uj", UJ_PER_J),
+        _real("UncertaintySystematic_uj", None, UJ_PER_J),
     ),
     Column(
         "EnergyRandom",
         12,
         "random part of EnergyError, k=1, J",
-        _real("UncertaintyRandom_uj", UJ_PER_J),
+        _real("UncertaintyRandom_uj", None, UJ_PER_J),
     ),
     Column("Carbon", 11, "CO2 equivalent of Energy in g, at its mean power", _real("Carbon_g")),
-    Column("CarbonError", 11, "its uncertainty, +- g with k=2", _real("CarbonError_g")),
-    Column("CarbonOverhead", 14, "CO2 equivalent of EnergyOverhead, g", _real("CarbonOverhead_g")),
+    Column("CarbonError", 11, "its uncertainty, +- g with k=2", _real("CarbonError_g", None)),
+    Column(
+        "CarbonOverhead",
+        14,
+        "CO2 equivalent of EnergyOverhead, g",
+        _real("CarbonOverhead_g", OF_OVERHEAD),
+    ),
     Column("Cost", 10, "price of Energy, at its mean power", _real("Cost")),
-    Column("CostError", 10, "its uncertainty, +- with k=2", _real("CostError")),
-    Column("CostOverhead", 12, "price of EnergyOverhead", _real("CostOverhead")),
+    Column("CostError", 10, "its uncertainty, +- with k=2", _real("CostError", None)),
+    Column("CostOverhead", 12, "price of EnergyOverhead", _real("CostOverhead", OF_OVERHEAD)),
     Column("Currency", 8, "of Cost", _text("Currency")),
     Column("EnergyMethod", 12, "counter, integrated, model or mixed", _text("Method")),
     Column("Estimated", 9, "`estimated` (by a model) or `measured`", _estimated),

@@ -6,12 +6,11 @@ import datetime
 from dataclasses import replace
 from functools import lru_cache
 
-from joulemark import units
 from joulemark.accounting import usage
 from joulemark.accounting.columns import BY_NAME
 from joulemark.accounting.job import used
 from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J
-from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
+from joulemark.layout import LEGEND_ESTIMATED, Text
 from joulemark.store.session import Session
 from joulemark.store.sums import COLUMNS, Chosen, unmeasured
 
@@ -52,8 +51,7 @@ def _who(row: dict) -> dict[str, str]:
 
 
 def _mean(row: dict) -> str:
-    mark = ESTIMATE_MARK if row["Estimated"] else ""
-    return mark + units.cell(row["AveWatts"], 0, "W")
+    return usage.told(row["AveWatts"], "W", used([row]))
 
 
 def _faults(row: dict) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from joulemark.accounting import usage
 from joulemark.accounting.columns import fault_text
@@ -23,8 +24,8 @@ from joulemark.accounting.job import (
 )
 from joulemark.accounting.jobrecord import UJ_PER_J, few
 from joulemark.accounting.rates import J_PER_KWH
-from joulemark.layout import ESTIMATE_MARK, ESTIMATED, LEGEND_ESTIMATED, Text
-from joulemark.units import cell, digits, rough
+from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED, Text
+from joulemark.units import digits, rough
 
 LEAST_KWH = 0.1  # below it joules are as easy to read
 LOW_CPU_USE = 0.4  # one thread on each core of two threads is a use of a half
@@ -249,36 +250,29 @@ def _kind(group: usage.Group) -> str:
 
 
 def _whole(job: Job, group: usage.Group) -> Text:
-    mark = usage.estimate_mark(group)
-    body = [
-        *_energy(group, mark),
-        *_rates(job, mark),
-        *_domains(job),
-        *_charges(group, mark),
-    ]
+    body = [*_energy(group), *_rates(job, group), *_domains(job), *_charges(group)]
     return _table(_title(job, group), ["", "Value", "+-", "of Energy"], body)
 
 
-def _energy(group: usage.Group, mark: str) -> list[list[str]]:
-    covered = usage.of_all(group.energy_jobs, group.jobs)
-    energy_j, error_j = group.energy_j, group.energy_error_j
-    if energy_j is None:
-        return [["Energy [J]", "-", "", ""]]
-    body = [["Energy [J]", f"{mark}{_in(energy_j, 'J')}{covered}", _in(error_j, "J"), ""]]
-    if energy_j >= LEAST_KWH * J_PER_KWH:
-        value, error = digits(energy_j / J_PER_KWH), f"{error_j / J_PER_KWH:.2g}"
-        body.append(["Energy [kWh]", f"{mark}{value}{covered}", error, ""])
+def _energy(group: usage.Group) -> list[list[str]]:
+    body = [["Energy [J]", *_energy_cells(group, group.jobs), ""]]
+    kwh, error_kwh = (
+        (joules or 0) / J_PER_KWH for joules in (group.energy_j, group.energy_error_j)
+    )
+    if kwh >= LEAST_KWH:
+        value = usage.told(kwh, "kWh", group) + usage.of_all(group.energy_jobs, group.jobs)
+        body.append(["Energy [kWh]", value, f"{error_kwh:.2g}", ""])
     return body
 
 
-def _rates(job: Job, mark: str) -> list[list[str]]:
+def _rates(job: Job, group: usage.Group) -> list[list[str]]:
     known = (
         ("Mean power", "W", mean_w(job.rows)),
         ("Peak power", "W", job.peak_w),
         ("Energy per CPU-hour", "J", j_per_cpu_hour(job)),
     )
     body = [
-        [f"{name} [{unit}]", mark + _in(value, unit), "", ""]
+        [f"{name} [{unit}]", usage.told(value, unit, group), "", ""]
         for name, unit, value in known
         if value is not None
     ]
@@ -297,29 +291,21 @@ def _domains(job: Job) -> list[list[str]]:
         text = "-"
         if value_uj is not None:
             covered = usage.of_all(len(known), len(job.rows))
-            text = usage.estimate_mark(used(known)) + _in_j(value_uj) + covered
+            text = usage.told(value_uj / UJ_PER_J, "J", used(known)) + covered
         share = f"{value_uj / energy_uj:.0%}" if value_uj and energy_uj else ""
         body.append([f"{label} [J]", text, "", share])
     return body
 
 
-def _charges(group: usage.Group, mark: str) -> list[list[str]]:
-    known = (
-        ("Overhead", "J", "", group.overhead_j, group.overhead_error_j, group.overhead_jobs),
-        ("CO2e", "g", mark, group.carbon_g, group.carbon_error_g, group.carbon_jobs),
-    )
+def _charges(group: usage.Group) -> list[list[str]]:
     body = [
-        [
-            f"{name} [{unit}]",
-            of + _in(value, unit) + usage.of_all(count, group.jobs),
-            _in(error, unit),
-            "",
-        ]
-        for name, unit, of, value, error, count in known
-        if value is not None
+        [f"{head} [{usage.UNITS[suffix]}]", *usage.cells(group, name, suffix), ""]
+        for head in ("Overhead", "CO2e")
+        for name, suffix in [usage.QUANTITIES[head]]
+        if getattr(group, f"{name}_{suffix}") is not None
     ]
+    mark, covered = usage.estimate_mark(group), usage.of_all(group.cost_jobs, group.jobs)
     for currency, cost in group.costs.items():
-        covered = usage.of_all(group.cost_jobs, group.jobs)
         value, error = map(usage.money, (cost.value, cost.error))
         body.append([f"Cost [{currency}]", mark + value + covered, error, ""])
     return body
@@ -333,9 +319,15 @@ def _cells(rows: list[dict], runs: int = 1) -> list[str]:
     group = used(rows)
     if group.energy_j is None:
         return ["-", "", "-", "-"]
-    mark, covered = usage.estimate_mark(group), usage.of_all(group.energy_jobs, runs)
-    energy, error = _in(group.energy_j, "J"), _in(group.energy_error_j, "J")
-    return [mark + energy + covered, error, mark + _in(mean_w(rows), "W"), digits(seconds(rows))]
+    return [
+        *_energy_cells(group, runs),
+        usage.told(mean_w(rows), "W", group),
+        digits(seconds(rows)),
+    ]
+
+
+def _energy_cells(group: usage.Group, runs: int) -> list[str]:
+    return usage.cells(replace(group, jobs=runs), *usage.QUANTITIES["Energy"])
 
 
 def _of_runs(job: Job) -> Text:
@@ -351,29 +343,23 @@ def _of_regions(found: list[dict], runs: int) -> Text:
     body = [
         [
             f"{region['step']} {region['name']}",
-            *_region_cells(region, runs),
+            *_energy_cells(group, runs),
+            usage.told(_power_w(region), "W", group),
             digits(region["seconds"]),
             str(region["count"]),
         ]
-        for region in found
+        for region, group in zip(found, map(_of_region, found))
     ]
     return _table("Regions", ["Step, region", *HEADS, "Times"], body)
 
 
-def _region_cells(region: dict, runs: int) -> list[str]:
+def _of_region(region: dict) -> usage.Group:
+    """Its energy and error."""
+    known = {"energy_uj": region["energy_uj"], "estimated": region["estimated_jobs"]}
+    one = usage.of_one(**known, systematic_uj=(region["uncertainty_uj"] or 0) / 2)  # k=2
+    return usage.summed({}, [one._replace(energy_jobs=region["energy_jobs"])])
+
+
+def _power_w(region: dict) -> float | None:
     energy_uj, time_s = region["energy_uj"], region["energy_seconds"]
-    if energy_uj is None:
-        return ["-", "", "-"]
-    mark = ESTIMATE_MARK if region["estimated_jobs"] else ""
-    covered = usage.of_all(region["energy_jobs"], runs)
-    power = mark + _in(energy_uj / UJ_PER_J / time_s, "W") if time_s else "-"
-    return [mark + _in_j(energy_uj) + covered, _in_j(region["uncertainty_uj"]), power]
-
-
-def _in_j(value_uj: float | None) -> str:
-    return _in(None if value_uj is None else value_uj / UJ_PER_J, "J")
-
-
-def _in(value: float | None, unit: str) -> str:
-    """In a row or a column that has its unit; what is far from one has its own: `37 mJ`."""
-    return cell(value, 0, unit)
+    return energy_uj / UJ_PER_J / time_s if energy_uj is not None and time_s else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from joulemark import units
 from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
@@ -232,11 +232,11 @@ def as_text(groups: list[Group], by: list[str]) -> Text:
     heads += ["Cost", "+-"] if has_costs else []
     body = []
     for one in groups:
-        cells = [*one.keys.values(), f"{one.jobs}{'*' if one.incomplete_jobs else ''}"]
+        row = [*one.keys.values(), f"{one.jobs}{'*' if one.incomplete_jobs else ''}"]
         for column in columns:
-            cells += _cells(one, *column)
-        cells += _cost_cells(one) if has_costs else []
-        body.append(("value", cells))
+            row += cells(one, *column)
+        row += _cost_cells(one) if has_costs else []
+        body.append(("value", row))
     first = len(by) + ALWAYS  # from the right; whose energy it is always shows
     optional = tuple((at, at + 1) for at in range(len(heads) - 2, first - 1, -2))
     return Text(f"Energy by {', '.join(by)}", heads, body, optional)
@@ -246,19 +246,38 @@ def _value(one: Group, name: str, suffix: str) -> float | None:
     return getattr(one, f"{name}_{suffix}")
 
 
-def _cells(one: Group, name: str, suffix: str, exponent: int) -> list[str]:
+def cells(one: Group, name: str, suffix: str, exponent: int = 0) -> list[str]:
+    """A sum, of how many jobs it is where that is not all, and its error."""
     found, error = _value(one, name, suffix), _value(one, f"{name}_error", suffix)
     if found is None:
         return ["-", ""]
-    mark = "" if name == "overhead" else estimate_mark(one)  # that is metered
-    text = mark + units.cell(found, exponent, UNITS[suffix])
-    covered = of_all(getattr(one, f"{name}_jobs"), one.jobs)
-    return [text + covered, units.cell(error, exponent, UNITS[suffix])]
+    if name == "overhead":
+        one = replace(one, estimated_jobs=0)  # that is metered
+    value, error = with_error(found, error, UNITS[suffix], one, exponent)
+    return [value + of_all(getattr(one, f"{name}_jobs"), one.jobs), error]
 
 
 def estimate_mark(one: Group) -> str:
     """Of sums in which a model's estimates are."""
     return ESTIMATE_MARK if one.estimated_jobs else ""
+
+
+def with_error(
+    value: float, error: float, unit: str, one: Group, exponent: int = 0
+) -> tuple[str, str]:
+    """Of a group's energy, or what is made of it: an estimate has its mark, and no digit that the
+    error leaves unknown."""
+    least = error if one.estimated_jobs else 0.0
+    texts = (units.cell(number, exponent, unit, least) for number in (value, error))
+    return f"{estimate_mark(one)}{next(texts)}", next(texts)
+
+
+def told(value: float | None, unit: str, one: Group) -> str:
+    """Likewise what is as sure as the group's energy, such as its power."""
+    if value is None:
+        return "-"
+    error = value * one.energy_error_j / one.energy_j if one.energy_j else 0.0
+    return with_error(value, error, unit, one)[0]
 
 
 def of_all(known: int, count: int) -> str:

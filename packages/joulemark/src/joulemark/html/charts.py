@@ -81,7 +81,7 @@ def _bar(one: Bar, axis: Axis, exponent: int, scale: Scale, top: int) -> str:
     room = LONGEST - len(one.lacks)
     name = one.name if len(one.name) <= room else f"{one.name[: room - 1]}…"
     mark = ESTIMATE_MARK if one.estimated else ""
-    value = _said(Value(one.value, uncertainty=one.error), axis, exponent)
+    value = _said(Value(one.value, uncertainty=one.error), axis, exponent, one.estimated)
     said = f"{one.name}: {mark}{value}{one.lacks}"
     ends = (one.value - one.error, one.value, one.value + one.error)
     low, end, high = (scale.at(value / 10.0**exponent) for value in ends)
@@ -190,15 +190,17 @@ def _face(one: Bar | Line) -> str:
     return " hollow" if one.estimated else ""
 
 
-def _said(value: Value, axis: Axis, exponent: int) -> str:
-    """`3.00 kJ ± 60.2 J`; a count says its axis: `nodes 4`."""
+def _said(value: Value, axis: Axis, exponent: int, estimated: bool = False) -> str:
+    """`3.00 kJ ± 60.2 J`; of an estimate no digit that its error leaves unknown; a count says its
+    axis: `nodes 4`."""
     if axis.kind != VALUES:
         return f"{axis.label.lower()} {decimal(value.mean)}"
     numbers = [value.mean] if value.error is None else [value.mean, value.error]
     if not axis.is_scaled:
         return " ± ".join(map(units.digits, numbers)) + f" {axis.unit}"
     unit = f" {units.prefix(exponent)}{axis.unit}"
-    cells = [units.cell(number, exponent, axis.unit) for number in numbers]
+    least = value.error if estimated and value.error else 0.0
+    cells = [units.cell(number, exponent, axis.unit, least) for number in numbers]
     return " ± ".join(text if " " in text else text + unit for text in cells)
 
 
