@@ -48,6 +48,16 @@ def record(site, *ids):
     return found
 
 
+NO_PEAK = "Peak power is not known: no profile (--energy=profile keeps one)."
+
+
+def notes(site, *ids):
+    """But for that of the peak, of which all that have no profile say the same."""
+    *found, last = record(site, *ids)["notes"]
+    assert last == NO_PEAK
+    return found
+
+
 def lines(site, *ids):
     """What people see, by the first word or words of each line."""
     return site.out("job", *ids).splitlines()
@@ -117,7 +127,7 @@ def test_energy_power_parts_and_cpu_hours_of_a_job(site):
     assert (found["allocated_cpu_s"], found["used_cpu_s"]) == (40, 35.25)
     assert found["energy_per_cpu_hour_j"] == pytest.approx(100 / (40 / 3600))
     assert found["runs"][0]["state"] == "COMPLETED" and found["runs"][0]["complete"] is True
-    assert found["notes"] == []
+    assert notes(site, "20") == []
 
 
 def test_energy_per_cpu_hour_and_mean_power_are_over_one_time(site):
@@ -137,7 +147,8 @@ def test_people_are_told_the_same(site):
     assert row(site, "CPU use", "20") == ["88%"]
     assert row(site, "CPU [J]", "20") == ["60.0", "60%"]
     assert row(site, "Idle part [J]", "20") == ["25.0", "25%"]
-    assert "Peak" not in site.out("job", "20") and "kWh" not in site.out("job", "20")
+    assert row(site, "Peak power [W]", "20") == ["-"] and NO_PEAK in lines(site, "20")
+    assert "kWh" not in site.out("job", "20")
 
 
 def test_a_domain_that_nothing_tells_apart_is_not_zero(site):
@@ -297,10 +308,10 @@ def test_a_missing_node_notes_and_faults_are_said(site):
     site.run("merge", "--job", "20", "--nodes", "n1,n2", "--wait", "0")
     text = site.out("job", "20")
     assert "Job 20: COMPLETED, energy measured, INCOMPLETE\n" in text
-    notes = record(site, "20")["notes"]
-    assert notes[0].startswith("Job 20: more than this, for it lacks n2: no record came")
-    assert notes[1:] == ["Job 20: pdu stuck 3 times, 12.5 s on n1.", "Job 20: n1: a gap of 3 s."]
-    assert notes[1] in text
+    lacking, *said = notes(site, "20")
+    assert lacking.startswith("Job 20: more than this, for it lacks n2: no record came")
+    assert said == ["Job 20: pdu stuck 3 times, 12.5 s on n1.", "Job 20: n1: a gap of 3 s."]
+    assert said[0] in text
 
 
 def test_a_job_without_a_measurement_has_no_energy_and_is_not_zero(site):
@@ -316,7 +327,7 @@ def test_no_cpu_time_is_said_where_slurm_measures_none(site):
     leave(site, 63)
     found = record(site, "63")
     assert found["used_cpu_s"] is None and found["allocated_cpu_s"] == 40
-    assert found["notes"] == [
+    assert notes(site, "63") == [
         "CPU use is not known: Slurm measured no CPU time (JobAcctGatherType)."
     ]
     assert row(site, "Energy per CPU-hour [J]", "63") == ["9000"]
@@ -326,7 +337,7 @@ def test_without_sacct_a_raw_id_is_looked_up_alone(without_sacct):
     leave(without_sacct, 31)
     found = record(without_sacct, "31")
     assert found["energy_uj"] == 100 * UJ and found["energy_per_cpu_hour_j"] is None
-    assert found["notes"] == [
+    assert notes(without_sacct, "31") == [
         "CPU-hours and CPU use are not known: sacct: No such file or directory."
     ]
     assert lines(without_sacct, "31")[0] == "Job 31: energy measured"
@@ -334,9 +345,7 @@ def test_without_sacct_a_raw_id_is_looked_up_alone(without_sacct):
 
 def test_a_job_that_only_the_store_knows(site):
     leave(site, 99)
-    assert record(site, "99")["notes"] == [
-        "CPU-hours and CPU use are not known: sacct does not know it."
-    ]
+    assert notes(site, "99") == ["CPU-hours and CPU use are not known: sacct does not know it."]
 
 
 def test_a_record_of_another_time_is_not_of_sacct_s_run(site):
@@ -392,7 +401,7 @@ def test_sacct_s_own_complaint_is_told(site, tmp_path):
         f"#!/bin/sh\necho 'sacct: error: first' >&2\necho '{complaint}' >&2\nexit 1\n"
     )
     leave(site, 20)
-    assert record(site, "20")["notes"] == [
+    assert notes(site, "20") == [
         "CPU-hours and CPU use are not known: sacct: Problem talking to the database: "
         "Connection refused."
     ]
@@ -640,7 +649,20 @@ def test_a_job_with_a_profile_has_its_peak(site):
     settings.profile_dir.mkdir()
     path = hdf5.path_of(settings, "demo", 20)
     hdf5._write(path, [profile(20, "n1", 0, [5, 25, 10])])
-    assert record(site, "20")["peak_w"] == pytest.approx(25)
+    assert record(site, "20")["peak_w"] == pytest.approx(25) and NO_PEAK not in lines(site, "20")
     assert row(site, "Peak power [W]", "20") == ["25.0"]
     path.write_bytes(b"no profile")
-    assert record(site, "20")["notes"][0].startswith(f"{path}: not a profile: ")
+    (why,) = record(site, "20")["notes"]
+    assert why.startswith(f"Peak power is not known: {path}: not a profile: ")
+
+
+def test_why_a_peak_is_not_known_of_several(array):
+    pytest.importorskip("h5py", reason="profiles are HDF5")
+    settings = config.load(array.yaml)
+    settings.profile_dir.mkdir()
+    hdf5._write(hdf5.path_of(settings, "demo", 31), [profile(31, "n1", 0, [5, 25, 10])])
+    why = "no profile of job 32 (--energy=profile keeps one)"
+    assert record(array, "30")["notes"][-1] == f"Peak power is not known: {why}."
+    leave(array, 31, builders.account(start_s=900))
+    why = "a profile is of the last run alone"
+    assert record(array, "31")["notes"][-1] == f"Peak power is not known: {why}."

@@ -75,7 +75,7 @@ class Job:
     parts: list[Part]
     sacct_silent: str | None = None  # why sacct told nothing
     peak_w: float | None = None  # of the sum over nodes; only a profile knows it
-    profile_silent: str | None = None  # why there is one that cannot tell
+    peak_silent: str | None = None  # why it is not known
 
     @property
     def runs(self) -> list[tuple[Part, dict]]:
@@ -185,16 +185,20 @@ def states(last: list[Allocation]) -> str:
 
 
 def with_peak(job: Job, config: Config) -> Job:
-    """Its peak power, where each of its parts ran once and has a profile."""
+    """Its peak power, where each of its parts ran once and has a profile; else why it has none."""
     raws = [part.raw for part in job.parts if part.rows]
-    paths = [hdf5.path_of(config, job.cluster, raw) for raw in raws]
-    if len(job.runs) > len(raws) or not all(path.exists() for path in paths):
-        return job
+    lacking = [raw for raw in raws if not hdf5.path_of(config, job.cluster, raw).exists()]
+    if lacking:
+        of = "" if lacking == raws else f" of job {few(list(map(str, lacking)))}"
+        return replace(job, peak_silent=f"no profile{of} (--energy=profile keeps one)")
+    if len(job.runs) > len(raws):
+        return replace(job, peak_silent="a profile is of the last run alone")
     try:
-        nodes = [node for raw in raws for node in hdf5.load(config, raw)]
+        found = peak_w([node for raw in raws for node in hdf5.load(config, raw)])
     except UserError as error:
-        return replace(job, profile_silent=str(error))
-    return replace(job, peak_w=peak_w(nodes))
+        return replace(job, peak_silent=str(error))
+    silent = "the profile has no two samples" if found is None else None
+    return replace(job, peak_w=found, peak_silent=silent)
 
 
 # ---- sums ----

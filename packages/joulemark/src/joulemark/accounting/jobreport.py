@@ -50,7 +50,7 @@ def knowledge(job: Job) -> list[str]:
         *_alike(job, lambda run: map(fault_text, json.loads(run["Faults"]))),
         *_alike(job, lambda run: filter(None, [run["Notes"]])),
         *_why_no_cpu_time(job),
-        *filter(None, [job.profile_silent]),
+        *_why_no_peak(job),
     ]
 
 
@@ -84,6 +84,10 @@ def _why_no_cpu_time(job: Job) -> list[str]:
     else:
         return [] if time.used_s else [NO_CPU_TIME]
     return [f"CPU-hours and CPU use are not known: {why}."]
+
+
+def _why_no_peak(job: Job) -> list[str]:
+    return [f"Peak power is not known: {job.peak_silent}."] if job.peak_silent else []
 
 
 def hints(job: Job) -> list[str]:
@@ -266,15 +270,13 @@ def _energy(group: usage.Group) -> list[list[str]]:
 
 
 def _rates(job: Job, group: usage.Group) -> list[list[str]]:
-    known = (
+    rates = (
         ("Mean power", "W", mean_w(job.rows)),
         ("Peak power", "W", job.peak_w),
         ("Energy per CPU-hour", "J", j_per_cpu_hour(job)),
     )
     body = [
-        [f"{name} [{unit}]", usage.told(value, unit, group), "", ""]
-        for name, unit, value in known
-        if value is not None
+        [f"{name} [{unit}]", usage.told(value, unit, group), "", ""] for name, unit, value in rates
     ]
     use = cpu_use(job)
     return body if use is None else [*body, ["CPU use", f"{use:.0%}", "", ""]]
