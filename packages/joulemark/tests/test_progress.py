@@ -1,71 +1,201 @@
-# The line that counts on a terminal while a command works, and never elsewhere.
+# The line that tells on a terminal how far a command is, and never elsewhere.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import importlib
+import io
 import json
+import os
+import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
+import builders
 import pytest
+from cooked_lines import line as cooked_line
 from joulemark import progress
+
+LIMIT_S = 2.0
+
+
+class Terminal(io.StringIO):
+    """Has what was written, and how often."""
+
+    writes = 0
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.writes += 1
+        return super().write(text)
+
+    def said(self):
+        """What was on the line, one after the other."""
+        return self.getvalue().split("\r")
+
+    def is_clean(self):
+        """Nothing is left to be seen."""
+        line = []
+        for text in self.said():
+            line[: len(text)] = text
+        return not "".join(line).strip()
+
+
+@pytest.fixture
+def merged(site):
+    """A job's record, of long ago."""
+    os.utime(site.leave(1), ns=(builders.START_NS,) * 2)
+    site.out("merge")
+    return site
 
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """All takes long; called in a test, it makes stderr a terminal."""
-    monkeypatch.setattr(progress, "AFTER_S", 0.0)
-    monkeypatch.setattr(progress, "EVERY_S", 0.0)
-
-    def look():
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-
-    return look
+    """What the line is written to; all takes long."""
+    made = Terminal()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=made))
+    monkeypatch.setattr(progress, "AFTER_S", 0.001)
+    monkeypatch.setattr(progress, "EVERY_S", 0.001)
+    return made
 
 
-def on_screen(err):
-    """What is left to be seen of it."""
-    line = []
-    for text in err.split("\r"):
-        line[: len(text)] = text
-    return "".join(line).strip()
+@pytest.fixture
+def slow(terminal, monkeypatch):
+    """Makes a function wait until the line was written anew: twice, for the first was begun."""
+
+    def make(name):
+        module, *owner, function = name.split(":")
+        place = importlib.import_module(f"joulemark.{module}")
+        for part in owner:
+            place = getattr(place, part)
+        real = getattr(place, function)
+
+        def waits(*args, **options):
+            before, limit_s = terminal.writes, time.monotonic() + LIMIT_S
+            while terminal.writes < before + 2 and time.monotonic() < limit_s:
+                time.sleep(0.001)
+            return real(*args, **options)
+
+        monkeypatch.setattr(place, function, waits)
+
+    return make
 
 
-def test_a_merge_counts_jobs(site, terminal):
-    terminal()
+@pytest.mark.parametrize(
+    ("words", "where", "line"),
+    [
+        ("report usage", "store.sums:uses", "summing jobs, 0 s"),
+        ("report usage", "layout:as_text", "laying tables out, 0 s"),
+        ("report html", "html.report:uses", "summing jobs, 0 s"),
+        ("report nodes", "store.node_sums:node_uses", "summing jobs, 0 s"),
+        ("report jobs", "store.sums:top_jobs", "looking for the greatest jobs, 0 s"),
+        ("export prometheus", "store.node_sums:node_uses", "summing jobs, 0 s"),
+        ("job 1", "accounting.job:find", "asking the store, 0 s"),
+        ("merge", "store.schema:migrate", "waiting for the store, 0 s"),
+        ("merge", "store.zones:set_zone", "putting jobs' days right, 0 s"),
+        ("merge --rebuild", "accounting.merge:_came", "0 merged records found"),
+        ("merge --rebuild", "accounting.noderecord:read", "0 of 1 records read"),
+        ("merge --rebuild", "accounting.merge:_move_merged", "moving merged records, 0 s"),
+        ("store prune --keep 30d", "store.node_sums:keep", "0 jobs pruned"),
+        ("store prune --keep 30d", "store.retention:is_known", "0 files looked at"),
+        ("store prune --keep 30d", "store:compact", "giving room back, 0 s"),
+        ("store prune --keep 30d --dry-run", "store.session:Session:after", "0 jobs found"),
+    ],
+)
+def test_what_takes_long_says_so(merged, slow, terminal, words, where, line):
+    slow(where)
+    merged.out(*words.split())
+    assert line in terminal.said() and terminal.is_clean()
+
+
+def test_a_merge_counts_jobs(site, slow, terminal):
+    slow("accounting.merge:_Update:_job")
     for job in (1, 2, 3):
         site.leave(job)
-    code, out, err = site.run("merge")
-    assert code == 0 and len(out.splitlines()) == 3
-    assert err.split("\r")[1:4] == [f"{done} of 3 jobs' records made" for done in (1, 2, 3)]
-    assert on_screen(err) == ""
+    assert len(site.out("merge").splitlines()) == 3
+    said = [text for text in dict.fromkeys(terminal.said()) if text.endswith("made")]
+    assert said == [f"{done} of 3 jobs' records made" for done in (0, 1, 2)]
+    assert terminal.is_clean()
 
 
-@pytest.mark.parametrize("is_terminal", [False, True])
-def test_an_export_counts_records_unless_they_are_seen(site, terminal, monkeypatch, is_terminal):
-    terminal()
-    site.leave(1)
-    site.leave(2)
-    site.run("merge")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
-    code, out, err = site.run("report", "jobs", "--all", "--format", "json")
-    assert code == 0 and len(json.loads(out)) == 2
-    assert ("2 records written" in err) is not is_terminal and on_screen(err) == ""
+@pytest.mark.parametrize("more", [(), ("--anonymous",)])
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_an_export_counts_records_unless_they_are_seen(
+    site, slow, terminal, monkeypatch, more, is_seen
+):
+    for job in (1, 2):
+        site.leave(job)
+    site.out("merge")
+    terminal.truncate(terminal.seek(0))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_seen)
+    if not is_seen:
+        slow("accounting.joblist:as_records")
+    out = site.out("report", "jobs", "--all", *more, "--format", "json")
+    assert len(json.loads(out)) == 2
+    assert ("0 records written" in terminal.said()) is not is_seen and terminal.is_clean()
 
 
-def test_what_fails_leaves_no_line(capsys, terminal):
-    terminal()
+@pytest.mark.parametrize(
+    ("where", "line"),
+    [("bench.cooked:parse", "0 files of results read"), ("output:write_text", "0 files written")],
+)
+def test_an_export_of_results_counts_files(site, results, slow, terminal, where, line):
+    slow(where)
+    out = str(site.folder / "profiles")
+    site.out("export", "thicket", "--from", str(results(cooked_line())), "--out", out)
+    assert line in terminal.said() and terminal.is_clean()
 
-    def fail():
-        yield 1
+
+def test_profiles_are_counted(site, slow, terminal):
+    (site.records / "profiles").mkdir()
+    (site.records / "profiles" / "demo.1.n1.profile.jsonl").touch()
+    slow("profile.hdf5:read_node")
+    site.out("merge")
+    assert "0 profiles read" in terminal.said()
+
+
+def test_sacct_is_waited_for(site, sacct_on_path, slow, terminal):
+    slow("slurm.sacct:_run")
+    site.run("sacct", "-j", "1")
+    assert "asking sacct, 0 s" in terminal.said()
+
+
+def test_a_part_of_longer_work_has_no_line_of_its_own(terminal):
+    with progress.shown("whole"):
+        for _ in progress.counted([1], "parts"):
+            time.sleep(0.1)
+    said = terminal.said()
+    assert "whole, 0 s" in said and not any("parts" in text for text in said)
+    assert terminal.is_clean()
+
+
+def test_what_fails_leaves_no_line(terminal):
+    with pytest.raises(ValueError), progress.shown("failing"):
+        time.sleep(0.1)
         raise ValueError
-
-    with pytest.raises(ValueError):
-        list(progress.counted(fail(), "steps"))
-    err = capsys.readouterr().err
-    assert "1 steps" in err and on_screen(err) == ""
+    assert "failing, 0 s" in terminal.said() and terminal.is_clean()
 
 
-def test_what_is_short_or_no_terminal_is_silent(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert list(progress.counted([1, 2], "steps")) == [1, 2]
-    monkeypatch.setattr(progress, "AFTER_S", 0.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    assert list(progress.counted([1, 2], "steps")) == [1, 2]
-    assert capsys.readouterr().err == ""
+def test_it_comes_after_two_seconds_and_only_on_a_terminal(site):
+    """Two real merges that wait for a record that never comes, as long and longer."""
+    ends = [os.openpty(), os.pipe(), os.openpty()]
+    words = [sys.executable, "-m", "joulemark", "merge", "--job", "1", "--nodes", "n1", "--wait"]
+    merges = [
+        subprocess.Popen([*words, wait_s], stdout=subprocess.DEVNULL, stderr=end)
+        for (_, end), wait_s in zip(ends, ("3", "3", "1"))
+    ]
+    assert [merge.wait() for merge in merges] == [0, 0, 0]
+    on_terminal, in_pipe, short = (read(*each) for each in ends)
+    assert "waiting for nodes' records, 2 s" in on_terminal
+    assert in_pipe == "" and "waiting" not in short
+
+
+def read(end, other):
+    os.set_blocking(end, False)
+    try:
+        return os.read(end, 1 << 16).decode()
+    except BlockingIOError:
+        return ""
+    finally:
+        os.close(end)
+        os.close(other)

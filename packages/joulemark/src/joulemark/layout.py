@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from joulemark import output
+from joulemark import output, progress
 
 ESTIMATE_MARK = "~"
 ESTIMATED = "energy ESTIMATED by a model, not measured"
@@ -77,7 +77,9 @@ def show_each(
     if options.format in output.FORMATS:
         output.write([records], options.format, options.out, columns)
         return
-    output.write_text("\n".join(as_text(options, *one) for one in answers), options.out)
+    with progress.shown("laying tables out"):
+        text = "\n".join(as_text(options, *one) for one in answers)
+    output.write_text(text, options.out)
 
 
 def as_text(options, tables: Iterable[Text], notes: list[str]) -> str:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Callable
 
+from joulemark import progress
 from joulemark.errors import UsageError, UserError, module_missing
 
 FORMATS = ("csv", "json", "parquet")  # for programs
@@ -134,7 +135,7 @@ def write_folder(folder: str, files: Iterable[tuple[str, str]]) -> None:
         os.makedirs(folder, exist_ok=True)
         if os.listdir(folder):
             raise UsageError(f"--out {folder}: is not empty: name a new folder")
-        for name, text in files:
+        for name, text in progress.counted(files, "files written"):
             path = os.path.join(folder, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             write_text(text, path)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -10,24 +11,51 @@ from typing import Callable, TypeVar
 Item = TypeVar("Item")
 AFTER_S = 2.0  # what ends sooner needs none
 EVERY_S = 0.2
+_is_busy = False  # what is a part of longer work has no line of its own
 
 
 def counted(
     items: Iterable[Item], what: str, total: int | None = None, of: Callable = lambda _: 1
 ) -> Iterator[Item]:
     """The items; `what` are counted on stderr, where it is a terminal, an item as `of` it says."""
-    if not (sys.stderr and sys.stderr.isatty()):
-        yield from items
-        return
-    done, text, next_s = 0, "", time.monotonic() + AFTER_S
-    try:
+    done, of_all = 0, f" of {total}" if total else ""
+    with _line(lambda: f"{done}{of_all} {what}"):
         for item in items:
             yield item
             done += of(item)
-            if time.monotonic() >= next_s:
-                text = f"{done} of {total} {what}" if total else f"{done} {what}"
-                print(f"\r{text}", end="", file=sys.stderr, flush=True)
-                next_s = time.monotonic() + EVERY_S
+
+
+def shown(what: str) -> contextlib.AbstractContextManager:
+    """Likewise of work that has no parts to count, such as a database's: for how long."""
+    begin_s = time.monotonic()
+    return _line(lambda: f"{what}, {time.monotonic() - begin_s:.0f} s")
+
+
+@contextlib.contextmanager
+def _line(text: Callable[[], str]) -> Iterator[None]:
+    global _is_busy
+    if _is_busy or not (sys.stderr and sys.stderr.isatty()):
+        yield
+        return
+    import threading  # which a merge at a job's end need not load
+
+    ended = threading.Event()
+    shower = threading.Thread(target=_show, args=(text, ended), daemon=True)
+    _is_busy = True
+    shower.start()
+    try:
+        yield
     finally:
-        if text:
-            print(f"\r{' ' * len(text)}\r", end="", file=sys.stderr, flush=True)
+        ended.set()
+        shower.join()
+        _is_busy = False
+
+
+def _show(text: Callable[[], str], ended) -> None:
+    """Leaves the cursor where the line begins, for what is said meanwhile to take its place."""
+    last = ""
+    while not ended.wait(EVERY_S if last else AFTER_S):
+        last = text()
+        print(f"{last}\r", end="", file=sys.stderr, flush=True)
+    if last:
+        print(f"{' ' * len(last)}\r", end="", file=sys.stderr, flush=True)

@@ -62,9 +62,10 @@ class Request:
 def run(config: Config, request: Request, wait_s: float) -> int:
     """Merges once the nodes' records are there, prints what has changed; 1 if one was rejected."""
     deadline = time.monotonic() + wait_s
-    arrivals = Arrivals(config)
-    while len(arrivals.whole(request.runs)) < len(request.runs) and time.monotonic() < deadline:
-        time.sleep(POLL_S)
+    arrivals, runs = Arrivals(config), request.runs
+    with progress.shown("waiting for nodes' records"):
+        while len(arrivals.whole(runs)) < len(runs) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
     rejected = merge(config, request, _print)
     sys.stdout.flush()  # comments need not wait for profiles
     hdf5.merge(config, request.jobs)
@@ -142,7 +143,8 @@ def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) 
     """
     paths = _pending(config, request)
     with forking.Helper((_read_some, _move_merged), len(paths) >= WORTH_A_HELPER) as helper:
-        read = helper.each(_read_some, paths, FILES_AT_ONCE)
+        batches = helper.each(_read_some, paths, FILES_AT_ONCE)
+        read = progress.counted(batches, "records read", len(paths), of=len)
         if not helper.is_there:  # else nobody reads while others wait for the store
             read = list(read)
         with store.writing(config.store) as session:
@@ -151,11 +153,13 @@ def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) 
             session.commit()
             helper.start(_move_merged, kept.waiting)
             session.begin()
-            zones.set_zone(session, config.cluster, config.timezone)
+            with progress.shown("putting jobs' days right"):
+                zones.set_zone(session, config.cluster, config.timezone)
             charge = charges.Charges(config)
             update = _Update(session, charge, request, kept.records, config.cluster)
             tell(update.jobs(changed))
-        helper.result()
+        with progress.shown("moving merged records"):
+            helper.result()
     return kept.rejected
 
 
@@ -173,6 +177,7 @@ def _pending(config: Config, request: Request) -> list[str]:
     found = _record_files(_top(config), request.jobs, config.cluster)
     if request.rebuild:
         merged = (config.record_dir / "merged").glob("*.json*")
+        merged = progress.counted(merged, "merged records found")
         found += sorted(str(path) for path in merged if _came(path, request.rebuild_since_s))
     return found
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
-from joulemark import store
+from joulemark import progress, store
 from joulemark.config import Config
 from joulemark.errors import UsageError
 from joulemark.store import retention
@@ -42,7 +42,8 @@ def _months_before(today: date, number: int, unit: str) -> date:
 def count(config: Config, day: date) -> int:
     """How many jobs would go."""
     with store.reading(config.store) as session:
-        return sum(map(len, retention.jobs_before(session, day.toordinal() - EPOCH)))
+        found = retention.jobs_before(session, day.toordinal() - EPOCH)
+        return sum(map(len, progress.counted(found, "jobs found", of=len)))
 
 
 def run(config: Config, day: date) -> tuple[int, int]:
@@ -51,11 +52,12 @@ def run(config: Config, day: date) -> tuple[int, int]:
         n_jobs = retention.prune(session, day.toordinal() - EPOCH)
     n_files = 0
     with store.reading(config.store) as session:
-        for path, job in _files(config, day):
+        for path, job in progress.counted(_files(config, day), "files looked at"):
             if not retention.is_known(session, config.cluster, job):
                 path.unlink(missing_ok=True)
                 n_files += 1
-    store.compact(config.store)
+    with progress.shown("giving room back"):
+        store.compact(config.store)
     return n_jobs, n_files
 
 

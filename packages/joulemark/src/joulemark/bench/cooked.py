@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timezone
 from pathlib import Path
 
+from joulemark import progress
 from joulemark.bench.manifest import Manifest
 from joulemark.errors import UsageError
 from joulemark.times import from_iso
@@ -59,7 +60,7 @@ def load(places: list[str], option: str = "--from") -> list[Measurement]:
     """All measurements of the files and folders, which the option named; a bad line is named on
     stderr and left out. A line that does not tell its start has its file's time."""
     found = []
-    for path in _files(places, option):
+    for path in progress.counted(_files(places, option), "files of results read"):
         written_s = path.stat().st_mtime
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             if not line.strip():

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Holds and releases."""
-    from joulemark import config, store
+    from joulemark import config, progress, store
     from joulemark.accounting import budget
     from joulemark.slurm import accounts, hold
     from joulemark.store.days import Zone
@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     known, parents = budget.read(site.budgets), accounts.parents(site.cluster)
     hold.check()
     with store.writing(site.store) as session:
-        states = budget.states(session, known, parents)
+        with progress.shown("summing jobs"):
+            states = budget.states(session, known, parents)
         over = budget.over(states, Zone(site.timezone).today())
         tell = (lambda line: None) if options.quiet else print
         hold.settle(session, site.cluster, over, tell, options.dry_run)

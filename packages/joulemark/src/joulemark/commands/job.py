@@ -57,7 +57,7 @@ def _job_ids(text: str) -> list:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the jobs that are known; 1 if one is not."""
-    from joulemark import config, layout, store
+    from joulemark import config, layout, progress, store
     from joulemark.accounting import job, jobreport
     from joulemark.slurm import allocations, rights
 
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     told, silent = allocations.ask(site.cluster, asked)
     found, problems = [], []
     try:
-        with store.reading(site.store) as session:
+        with progress.shown("asking the store"), store.reading(site.store) as session:
             shown = rights.of_caller(site.store)
             whose = shown.whose("jobs")
             for one in asked:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from joulemark import progress
 from joulemark.errors import UserError, module_missing
 from joulemark.profile.node import (
     KINDS,
@@ -53,7 +54,7 @@ def merge(config, jobs: Collection[int] = ()) -> None:
     """
     folder = config.record_dir / "profiles"
     found: dict[tuple[str, int], list[tuple[Path, NodeProfile]]] = {}
-    for name in waiting(config, jobs):
+    for name in progress.counted(waiting(config, jobs), "profiles read"):
         try:
             profile = read_node(folder / name)
             if name != f"{profile.cluster}.{profile.job}.{profile.node}{SUFFIX}":
@@ -69,7 +70,7 @@ def merge(config, jobs: Collection[int] = ()) -> None:
             _complain(f"{folder / name}: not a profile: {error!r}")
             continue
         found.setdefault((profile.cluster, profile.job), []).append((folder / name, profile))
-    for (cluster, number), parts in found.items():
+    for (cluster, number), parts in progress.counted(found.items(), "jobs' profiles written"):
         _merge_job(config, cluster, number, parts)
 
 
@@ -223,7 +224,8 @@ def load(config, job: int) -> list[NodeProfile]:
     try:
         with h5py.File(path, "r") as file:
             nodes = file["nodes"]
-            return [_get_node(file, nodes[name], name) for name in sorted(nodes)]
+            names = progress.counted(sorted(nodes), "nodes read", len(nodes))
+            return [_get_node(file, nodes[name], name) for name in names]
     except FileNotFoundError:
         raise UserError(
             f"{path}: job {job} has no profile: submit with --energy=profile, wait for its end"

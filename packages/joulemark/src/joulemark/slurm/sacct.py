@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from joulemark import progress
 from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK
@@ -116,7 +117,8 @@ def _run(options: list[str], capture: bool = False, **env: str) -> subprocess.Co
 
 
 def _output(options: list[str], **env: str) -> tuple[int, str]:
-    done = _run(options, capture=True, **env)
+    with progress.shown("asking sacct"):
+        done = _run(options, capture=True, **env)
     return done.returncode, done.stdout.decode("utf-8", "surrogateescape")
 
 
@@ -227,7 +229,8 @@ def _records(args: sacctargs.SacctArgs, rows: list[list[str]]) -> list[dict | No
         Shown(cluster, job, comment, window)
         for (*_, comment, job, cluster), window in zip(rows, windows)
     ]
-    energy = Energy(shown)
+    with progress.shown("asking the store"):
+        energy = Energy(shown)
     records = [energy.row(one) for one in shown]
     _tell(energy.note)
     return records
@@ -337,7 +340,8 @@ def _json(args: sacctargs.SacctArgs) -> int:
     answer = json.loads(text)
     jobs = answer.get("jobs", ())  # an answer may be errors alone, with exit code 0
     parts = [part for job in jobs for part in _parts(job, "duplicates" in args.chosen)]
-    energy = Energy([shown for _, shown in parts])
+    with progress.shown("asking the store"):
+        energy = Energy([shown for _, shown in parts])
     for part, shown in parts:
         part["joulemark"] = _object(energy.row(shown))
     _tell(energy.note)

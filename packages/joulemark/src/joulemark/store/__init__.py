@@ -6,6 +6,7 @@ import contextlib
 import importlib
 from collections.abc import Iterator
 
+from joulemark import progress
 from joulemark.errors import UserError
 from joulemark.store import schema
 from joulemark.store.place import Place
@@ -16,8 +17,9 @@ from joulemark.store.session import Session
 def writing(place: Place) -> Iterator[Session]:
     """A session inside one transaction, alone: all of it is stored, or nothing."""
     with _session(place, "writer") as session:
-        schema.migrate(session)
-        session.begin()
+        with progress.shown("waiting for the store"):
+            schema.migrate(session)
+            session.begin()
         try:
             yield session
         except BaseException:

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
+from joulemark import progress
 from joulemark.store import node_sums, sums
 from joulemark.store.schema import KEPT, KEPT_KEY
 from joulemark.store.session import Session
@@ -35,10 +36,10 @@ def jobs_before(session: Session, day: int) -> Iterator[list[Job]]:
         last = found[-1]
 
 
-def prune(session: Session, day: int, told: Callable[[int], None] = lambda count: None) -> int:
+def prune(session: Session, day: int) -> int:
     """How many jobs went; their energies, days and payers are summed in `kept`."""
     zones, count = Zones(session), 0
-    for batch in jobs_before(session, day):
+    for batch in progress.counted(jobs_before(session, day), "jobs pruned", of=len):
         parts = sums.Kept()
         parts.add_jobs(session, batch, zones)
         _keep(session, parts)
@@ -46,7 +47,6 @@ def prune(session: Session, day: int, told: Callable[[int], None] = lambda count
         for table in TABLES:
             session.many(f"DELETE FROM {table} WHERE Cluster = ? AND Job = ?", batch)
         count += len(batch)
-        told(count)
     _note(session, day, zones)
     return count
 

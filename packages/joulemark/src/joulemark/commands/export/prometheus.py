@@ -36,12 +36,12 @@ def run(options: argparse.Namespace) -> int:
     """Writes all families."""
     import sys
 
-    from joulemark import config, store
+    from joulemark import config, progress, store
     from joulemark.accounting import bynode, prometheus
     from joulemark.store.node_sums import node_uses
     from joulemark.store.sums import Chosen, uses
 
-    with store.reading(config.load().store) as session:
+    with progress.shown("summing jobs"), store.reading(config.load().store) as session:
         found = uses(session, period=None), bynode.by_node(node_uses(session, Chosen()))
     if options.out is None:
         sys.stdout.writelines(prometheus.lines(*found))

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     """Writes the page."""
     import time
 
-    from joulemark import __version__, config, output, store
+    from joulemark import __version__, config, output, progress, store
     from joulemark.accounting import usage
     from joulemark.html import page, report
     from joulemark.slurm import rights
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     output.check_page("--out", options.out)
     site, days = config.load(), usage.days(options.since, options.until)
     sections = report.of_benchmarks(options.sources) if options.sources else []
-    with store.reading(site.store) as session:
+    with progress.shown("summing jobs"), store.reading(site.store) as session:
         shown = rights.of_caller(site.store)
         sections = [*report.of_store(session, site, options.top, days, shown), *sections]
     span = [

@@ -100,7 +100,8 @@ def run(options: argparse.Namespace) -> int:
             output.write(batches, options.format, options.out, columns)
             output.tell(left_out)
             return 0
-        rows = top_jobs(session, options.top or TOP, chosen)
+        with progress.shown("looking for the greatest jobs"):
+            rows = top_jobs(session, options.top or TOP, chosen)
         left_out += joblist.unlisted(session, chosen)
     records, tables = joblist.as_records(rows), (joblist.as_text(one) for one in [rows])
     layout.show(options, records, tables, joblist.notes(rows), joblist.columns(), left_out)

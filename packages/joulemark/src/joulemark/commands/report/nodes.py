@@ -33,13 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints sums over the store's node records."""
-    from joulemark import config, layout, store
+    from joulemark import config, layout, progress, store
     from joulemark.accounting import bynode, usage
     from joulemark.store.node_sums import node_uses
     from joulemark.store.sums import Chosen
 
     days = usage.days(options.since, options.until)
-    with store.reading(config.load().store) as session:
+    with progress.shown("summing jobs"), store.reading(config.load().store) as session:
         clusters = usage.chosen_clusters(session, options.clusters)
         found = bynode.by_node(node_uses(session, Chosen(*days, clusters)))
     tables, notes = [bynode.as_text(found)], bynode.notes(found)

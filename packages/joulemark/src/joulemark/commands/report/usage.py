@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     if options.budget:
         return _run_budget(options)
-    from joulemark import config, layout, store
+    from joulemark import config, layout, progress, store
     from joulemark.accounting import usage
     from joulemark.slurm import rights
     from joulemark.store.sums import Chosen, uses
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     period = next((name for name in ("day", "month") if name in by), None)
     days = usage.days(options.since, options.until)
     place = config.load().store
-    with store.reading(place) as session:
+    with progress.shown("summing jobs"), store.reading(place) as session:
         shown = rights.of_caller(place)
         clusters = usage.chosen_clusters(session, options.clusters)
         found = uses(session, period, *days, shown.whose("usage"))
@@ -127,14 +127,14 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _run_budget(options: argparse.Namespace) -> int:
-    from joulemark import config, layout, store
+    from joulemark import config, layout, progress, store
     from joulemark.accounting import budget
     from joulemark.slurm import accounts
     from joulemark.store.days import Zone
 
     site = config.load(for_merge=True)
     known = budget.read(site.budgets)
-    with store.reading(site.store) as session:
+    with progress.shown("summing jobs"), store.reading(site.store) as session:
         found = budget.states(session, known, accounts.parents(site.cluster))
     tables, notes = [budget.as_text(found)], budget.notes(found)
     layout.show(options, budget.as_records(found), tables, notes)
