@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 
 import builders
+import many_jobs
 import pytest
 from cooked_lines import UNKNOWN, line
 from hypothesis import given
@@ -379,3 +380,14 @@ def test_ticks_are_1_2_5_and_enclose_the_values(values, axis):
     assert {f"{step:e}"[0] for step in steps} <= set("125")
     places = [scale.at(value) for value in sorted(values)]
     assert places == sorted(places) and places[0] >= 0 and places[-1] <= 100
+
+
+def test_a_page_of_a_hundred_thousand_jobs_has_5_mb_at_most(site):
+    site.leave(many_jobs.PATTERN)
+    site.out("merge")
+    many_jobs.fill(config.load(site.yaml).store, 0, 100_000)
+    found, text = written(site)
+    assert found.tables["Energy by cluster"][1][:2] == ["demo", "100001"]
+    assert len(found.tables["Energy by user"]) > many_jobs.USERS
+    assert len(found.tables["Energy by node"]) > many_jobs.REPORTED_NODES
+    assert len(text.encode()) <= 5e6
