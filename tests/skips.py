@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.cluster import CHECKOUT, ORDINARY_USER, Build, ClusterError, cache_folder
 from tests.targets import cuda
+from tests.versions.slurm import EARLIER, NotToBeHad, fetch
 
 LIST = CHECKOUT / "tests" / "skips.txt"
 LINE = re.compile(r"(?P<condition>[\w-]+): (?P<reason>.+) -- (?P<why>.+)")
@@ -117,6 +118,14 @@ def has_lists(architecture: str) -> bool:
         return succeeds("apt-cache", "show", "libc6", *options)
 
 
+def has_source(suite: str) -> bool:
+    """Whether apt can have that suite's Slurm."""
+    try:
+        return fetch(suite).exists()
+    except NotToBeHad:
+        return False
+
+
 def can_mount(*words: str) -> bool:
     """In a mount namespace of its own, which goes when it ends."""
     return os.geteuid() == 0 and succeeds("unshare", "--mount", *words)
@@ -132,11 +141,13 @@ CONDITIONS: dict[str, Callable[[], bool]] = {
     "bmc": lambda: Path("/dev/ipmi0").exists(),
     "no-spack": lambda: not has_spack(),
     "no-network": lambda: not has_network(),
+    "no-forky": lambda: not has_source("forky"),
     "no-arm64-lists": lambda: not has_lists("arm64"),
     "no-armhf-lists": lambda: not has_lists("armhf"),
     "user": lambda: os.geteuid() != 0,
     "private": lambda: os.geteuid() == 0 and not succeeds(*AS_USER, "test", "-r", LIST),
     "no-mounts": lambda: not can_mount(*TMPFS),
+    "no-history": lambda: not succeeds("git", "-C", CHECKOUT, "cat-file", "-e", EARLIER),
     "no-loop": lambda: not (can_mount(*TMPFS) and succeeds("losetup", "--find")),
     "no-capability": lambda: not succeeds("setpriv", *CAPABILITY, "true"),
     "no-cgroup1": lambda: not os.access("/sys/fs/cgroup/cpuacct/cpuacct.usage", os.R_OK),

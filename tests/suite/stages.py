@@ -33,6 +33,8 @@ FAILURES_THAT_END_A_STAGE = 5
 CANNOT_BE_ALONE = 77  # tests/alone's status
 
 BUILD = ("environments/build", "--state", state_folder())
+#: two releases of Slurm of which the one can be upgraded to the other
+SLURM_PAIR = ("tests/slurm-versions", "--build", "trixie", "forky")
 LONG_FAULTS = ("--kills", "200", "--longest-pause", "30")
 
 #: what an ordinary user can do otherwise than root, where loopback is the only interface
@@ -74,6 +76,7 @@ def stages() -> list[Stage]:
         program("faults", "clusters", 600, "tests/faults", "--kills", "20", "--seed", "1"),
         python_tests("versions", "clusters", 600, "tests/versions"),
         python_tests("unit cluster", "clusters", 600, "tests/cluster"),
+        program("long slurm", "compile", 3600, *SLURM_PAIR, no_source=3, long=True),
         program("long build", "compile", 900, *BUILD, long=True),
         program("long fuzz", "compile", 3600, "tests/fuzz", "--seconds", "60", long=True),
         program("long faults", "clusters", 3600, "tests/faults", *LONG_FAULTS, long=True),

@@ -2,6 +2,7 @@
 
 CACHE/slurm/24.11.5/prefix      Slurm: bin, sbin, lib/slurm, include
 CACHE/slurm/24.11.5/joulemark   our plugins, daemon and epilogs, built against it
+CACHE/slurm/24.11.5/earlier     the same of an earlier commit, for upgrades
 """
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
@@ -24,6 +25,8 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 MIRROR = "http://deb.debian.org/debian"
 JOBS = str(len(os.sched_getaffinity(0)))
 STEP_LIMIT_S = 3600.0
+#: of November 2026: its ledger is two versions older, and its protocol has none yet
+EARLIER = "28cbdbb2edc3d80bcf0382c821e1c53806172575"
 
 # What an energy test needs: munge, MariaDB, several slurmd on a machine. All else costs time.
 OPTIONS = [
@@ -61,6 +64,11 @@ class Slurm:
         return self.folder / "joulemark"
 
     @property
+    def earlier(self) -> Path:
+        """The prefix of what was ours at the commit EARLIER."""
+        return self.folder / "earlier"
+
+    @property
     def built(self) -> bool:
         return (self.folder / "built").exists()
 
@@ -73,6 +81,14 @@ def all_built() -> list[Slurm]:
     """Every release in the cache that is whole, oldest first."""
     names = [path.parent.name for path in (cache_folder() / "slurm").glob("*/built")]
     return [Slurm(name) for name in sorted(names, key=numbers)]
+
+
+def upgradable(old: Slurm, new: Slurm) -> bool:
+    """Slurm from 24.11 on takes up what the three releases before it left; one comes in May and
+    one in November."""
+    year, month = numbers(new.version)[:2]
+    old_year, old_month = numbers(old.version)[:2]
+    return 0 < 2 * (year - old_year) + (month > 6) - (old_month > 6) <= 3
 
 
 def numbers(version: str) -> list[int]:
@@ -93,13 +109,13 @@ def of_suite(suite: str) -> Slurm:
     known = cache_folder() / "slurm" / f"{suite}.version"
     if known.exists() and Slurm(known.read_text()).built:
         return Slurm(known.read_text())
-    slurm = fetch(suite)
+    slurm = of_tar(fetch(suite))
     known.write_text(slurm.version)
     return slurm
 
 
-def fetch(suite: str) -> Slurm:
-    """Downloads the suite's Slurm by apt, which checks signature and digests; unpacks it.
+def fetch(suite: str) -> Path:
+    """Downloads the suite's Slurm by apt, which checks signature and digests.
 
     The machine's own apt sources and lists are neither used nor changed. Only the upstream tar is
     taken: Debian's patches move files to Debian's places.
@@ -123,10 +139,18 @@ def fetch(suite: str) -> Slurm:
     _apt([*words, "source", "--download-only", "--tar-only", PACKAGE], apt)
     tars = sorted(apt.glob(f"{PACKAGE}_*.orig.tar.*"), key=lambda path: numbers(path.name))
     if not tars:
-        raise NotToBeHad(f"{suite}: apt-get left no {PACKAGE}_VERSION.orig.tar in {apt}")
-    slurm = Slurm(re.fullmatch(rf"{PACKAGE}_(.+)\.orig\.tar\..*", tars[-1].name)[1])
+        raise NotToBeHad(f"apt-get left no {PACKAGE}_VERSION.orig.tar in {apt}")
+    return tars[-1]
+
+
+def of_tar(tar: Path) -> Slurm:
+    """That of SchedMD's tar, slurm-26.05.3.tar.bz2, or of Debian's."""
+    named = re.fullmatch(rf"(?:slurm-|{PACKAGE}_)(\d[\d.]+\d)(\.orig)?\.tar\.\w+", tar.name)
+    if not named or not tar.exists():
+        raise NotToBeHad(f"{tar}: give a tar of Slurm's source, slurm-VERSION.tar.bz2")
+    slurm = Slurm(named[1])
     if not (slurm.folder / "source" / "configure").exists():
-        _unpack(tars[-1], slurm.folder / "source")
+        _unpack(tar, slurm.folder / "source")
     return slurm
 
 
@@ -172,12 +196,28 @@ def build(slurm: Slurm) -> None:
 
 def build_plugins(slurm: Slurm) -> None:
     """Builds slurm-plugins of this checkout against that Slurm."""
-    source = CHECKOUT / "slurm-plugins"
-    made = slurm.folder / "plugins"
+    _build(slurm, CHECKOUT / "slurm-plugins", slurm.plugins, slurm.folder / "plugins")
+
+
+def build_earlier(slurm: Slurm) -> None:
+    """The same of the commit EARLIER, once; NotToBeHad where a clone goes not so far back."""
+    if (slurm.earlier / "sbin" / "joulemarkd").exists():
+        return
+    source = slurm.folder / "earlier-source"
+    source.mkdir(exist_ok=True)
+    words = ["git", "-C", str(CHECKOUT), "archive", EARLIER, "slurm-plugins"]
+    packed = subprocess.run(words, capture_output=True)
+    if packed.returncode:
+        raise NotToBeHad(f"commit {EARLIER[:7]}: {packed.stderr.decode().strip()}")
+    subprocess.run(["tar", "-x"], cwd=source, input=packed.stdout, check=True)
+    _build(slurm, source / "slurm-plugins", slurm.earlier, slurm.folder / "earlier-build")
+
+
+def _build(slurm: Slurm, source: Path, prefix: Path, made: Path) -> None:
     configure = [
         *("cmake", "--fresh", "--preset", "release", "-B", made, "-DBUILD_TESTING=OFF"),
         f"-DSLURM_ROOT={slurm.prefix}",
-        f"-DCMAKE_INSTALL_PREFIX={slurm.plugins}",
+        f"-DCMAKE_INSTALL_PREFIX={prefix}",
         "-DCMAKE_INSTALL_RPATH_USE_LINK_PATH=ON",
     ]
     step(slurm, source, configure)
