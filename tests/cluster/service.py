@@ -53,6 +53,7 @@ class Service:
     ready: Callable[[], bool]
     user: str | None = None  # None: whoever runs this program
     capabilities: str = ""
+    within: Sequence[str] = ()  # words before the command: another namespace
     log: Path | None = None  # None: it has none but its plain output
     inputs: Sequence[Path] = ()  # files that it reads at its start
 
@@ -111,7 +112,12 @@ class Service:
             return
         with self.output.open("ab") as output:
             self._child = subprocess.Popen(
-                [*self.as_user(), self.program(self.command[0]), *self.command[1:]],
+                [
+                    *self.within,
+                    *self.as_user(),
+                    self.program(self.command[0]),
+                    *self.command[1:],
+                ],
                 env=self.env,
                 cwd="/",
                 stdin=subprocess.DEVNULL,

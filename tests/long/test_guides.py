@@ -29,6 +29,7 @@ ELSEWHERE = {
     "capacity": "packages/joulemark/tests/test_capacity.py",
     "disaster": "tests/chaos/test_disaster.py",
     "gallery": "packages/joulemark/tests/test_gallery.py",
+    "upgrade": "tests/long/test_rolling_upgrade.py",
 }
 JOB_LIMIT_S = 300.0
 STATUS = re.compile(r"#.* exit status (\d+)(?: or (\d+))?")
