@@ -170,11 +170,15 @@ class Jobs:
     def all(self) -> list[int]:
         return sorted([*self.long, *self.brief, *self.stepped])
 
+    @property
+    def listed(self) -> str:
+        return ",".join(map(str, self.all))
+
     def disturbed(self) -> list[str]:
         """Those that ended otherwise than by themselves, or began twice."""
         fields = "JobIDRaw,State,ExitCode,Restarts"
         ends: dict[int, list[tuple[str, ...]]] = {job: [] for job in self.all}
-        for row in self.cluster.sacct(",".join(map(str, self.all)), fields, "-D", "-X"):
+        for row in self.cluster.sacct(self.listed, fields, "-D", "-X"):
             job, *end = row.values()
             ends[int(job)].append(tuple(end))
         good = [("COMPLETED", "0:0", "0")]
@@ -253,7 +257,7 @@ class Tally:
         self.watch = Watch(list(cluster.nodes.values()))
         self.began_s = time.monotonic()
         self.above_uj: dict[str, float] = {}  # the books at first, by node
-        self.rows: list[tuple[str, float, float]] = []  # until when, drawn and lost [uJ]
+        self.rows: list[tuple[str, float, int]] = []  # until when, drawn and lost [uJ]
 
     @contextlib.contextmanager
     def begun(self) -> Iterator[Tally]:
@@ -265,7 +269,7 @@ class Tally:
         lost_uj = sum(above_uj - self._above_uj(n) for n, above_uj in self.above_uj.items())
         taken = self.watch.taken.values()
         drawn_uj = sum(RAMP.energy_j(s[0].real_ns, s[-1].real_ns) * UJ for s in taken)
-        self.rows.append((until, drawn_uj, lost_uj))
+        self.rows.append((until, drawn_uj, round(lost_uj)))
 
     def _above_uj(self, node: str) -> float:
         """How far the books are above what was drawn since their first tick, by the next few."""
@@ -292,6 +296,8 @@ class Tally:
     def text(self, releases: Releases) -> str:
         jobs, disturbed = self.jobs, self.jobs.disturbed()
         recorded_j = sum(map(self.recorded_uj, self.cluster.nodes)) / UJ
+        rows = self.cluster.sacct(jobs.listed, "ConsumedEnergyRaw", "-X")
+        sacct_j = sum(int(row["ConsumedEnergyRaw"] or 0) for row in rows)
         took_s = time.monotonic() - self.began_s
         lines = [
             f"Slurm {releases.old.version} -> {releases.new.version}, Joulemark of {EARLIER[:7]} "
@@ -306,7 +312,8 @@ class Tally:
         for until, drawn_uj, lost_uj in self.rows:
             booked_j = (drawn_uj - lost_uj) / UJ
             lines.append(f"{until:32}{drawn_uj / UJ:14.3f}{booked_j:14.3f}{lost_uj / UJ:12.6f}")
-        return "\n".join([*lines, f"in the jobs' records {recorded_j:.6f} J"])
+        of_jobs = f"in the jobs' records {recorded_j:.6f} J, in sacct {sacct_j} J"
+        return "\n".join([*lines, of_jobs])
 
 
 def status(cluster: RollingCluster, node: str) -> str:
