@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from joulemark.slurm import sacctargs
+from sacct_getopt import RELEASES
 
 from tests.cluster import ORDINARY_USER, Cluster, ClusterError, wait_for
+from tests.cluster.config import service_user
 from tests.e2e.jobs import alone
 from tests.e2e.outcome import Outcome, comment, ended_well, slurm_version
+from tests.e2e.waveform import STEADY
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 
@@ -27,6 +31,15 @@ SHOWN += ",EnergySystematic,EnergyRandom,PeakWatts,GapSeconds"
 def store_of(cluster: Cluster) -> Path:
     text = (cluster.state / "etc" / "joulemark.yaml").read_text()
     return Path(re.search(r"(?m)^store: (.*)$", text)[1].strip("\"'"))
+
+
+@pytest.fixture(scope="module")
+def steady(powered: Callable[..., Cluster]) -> Cluster:
+    """Every node draws 100 W; a job can ask for a feature and for a second partition."""
+    return powered(STEADY).change(
+        topology=dict.fromkeys(("n1", "n2"), "CPUs=2 Features=fast"),
+        slurm_conf={"PartitionName": "spare Nodes=ALL"},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +201,7 @@ def test_where_the_store_is_open_nobody_sees_more_than_by_sacct(
 
 # -- options, beside the real sacct's ------------------------------------------------------------
 
+#: how rows are printed, and other answers than rows
 OPTIONS = [
     "-X",
     "-XnP",
@@ -209,7 +223,57 @@ OPTIONS = [
     "-X --",
     "--no-such-option",
     "--noheader=1",
+    f"-X --user {BOB} --allusers",
+    "-X --federation",
+    "-X --local",
+    "-X --expand-patterns",
+    "-X -R Dependency",  # getopt knows this letter from 26.05 on
+    "-X --noconvert -o JobID,ReqMem",
+    "-X --use-local-uid -o JobID,UID",
+    "-vX -S 00:00:00 -E 23:59:59",
+    "-B -j 1",
+    "--batch-script",
+    "--env-vars -j 1",
+    "--completion",
+    "--file /no/such/file",
+    "--helpreason",
+    "--helpstate",
+    "--autocomplete=--sta",
+    "--usage",
+    "-V",
 ]
+#: which rows: an option's names, and a value of it that takes others than those that all jobs are
+CHOICES = [
+    ("-A --accounts", "science"),
+    ("-C --constraints", "fast"),
+    ("-D --duplicates", ""),
+    ("-E --endtime", "{until}"),
+    ("-I --ncpus", "4"),
+    ("-K --timelimit-max", "9 -k 3"),
+    ("-L --allclusters", ""),
+    ("-M --clusters --cluster", "elsewhere"),
+    ("-N --nodelist", "n2"),
+    ("--reason", "Dependency"),
+    ("-S --starttime", "{since}"),
+    ("-W --wckeys", "blue"),
+    ("-g --gid --group", BOB),
+    ("-i --nnodes", "2"),
+    ("-j --jobs", "{job}"),
+    ("-k --timelimit-min", "5"),
+    ("-q --qos", "quick"),
+    ("-r --partition", "spare"),
+    ("-s --state", "F -E now"),
+    ("-u --uid --user", ADA),
+    ("-x --associations", "{association}"),
+    ("--name", "chosen"),
+]
+EARLIER = 1_000_000  # in slurmdbd's count of all jobs
+NOT_COMPARED = {
+    "help": "ours tells of our columns",
+    "helpformat": "ours lists them, too",
+    "long": "we refuse it, and name -o",
+    "yaml": "we refuse it, and name --json",
+}
 
 
 @pytest.mark.parametrize("typed", OPTIONS)
@@ -304,3 +368,70 @@ def test_json_of_each_data_parser(steady: Cluster, jobs: dict[str, Outcome]) -> 
             (job,) = json.loads(steady.run(words))["jobs"]
             assert job["joulemark"]["energy_uj"] == jobs[ADA].energy_uj()
             assert all(step["joulemark"] for step in job["steps"])
+
+
+@pytest.fixture(scope="module")
+def values(steady: Cluster, jobs: dict[str, Outcome]) -> Iterator[dict[str, str]]:
+    """Of CHOICES: a job differs from all others in what can be asked for. Numbers of jobs have
+    begun anew, so that one was another's before, and a cluster that is not here had it, too."""
+    steady.run(["sacctmgr", "-i", "add", "qos", "quick"])
+    steady.run(["sacctmgr", "-i", "add", "cluster", "elsewhere"])
+    before = steady.sbatch("--wrap", "sleep 1")
+    asked = ["--partition=spare", "--constraint=fast", "--qos=quick", "--wckey=blue", "--time=5"]
+    asked += ["-N2", "--exclusive", "--job-name=chosen", f"--dependency=afterany:{before}"]
+    steady.wait_job(steady.sbatch(*asked, "--wrap", "exit 1"))
+    first, second = (steady.sacct(jobs[user].job, "Start,End", "-X")[0] for user in (ADA, BOB))
+    job, table = jobs[BOB].job, f"{steady.options.name}_job_table"
+    copy = f"CREATE TEMPORARY TABLE earlier SELECT * FROM {table} WHERE id_job = {job}"
+    change = f"UPDATE earlier SET job_db_inx = {EARLIER}, time_submit = time_submit - 60"
+    fill = (f"INSERT INTO {name} SELECT * FROM earlier" for name in (table, "elsewhere_job_table"))
+    in_database(steady, copy, change, *fill)
+    association = ["sacctmgr", "-nP", "show", "assoc", f"user={ADA}", "format=id"]
+    yield {
+        "until": first["End"],
+        "since": second["Start"],
+        "job": str(job),
+        "association": steady.run(association).strip(),
+    }
+    in_database(steady, f"DELETE FROM {table} WHERE job_db_inx = {EARLIER}")
+    steady.run(["sacctmgr", "-i", "delete", "cluster", "elsewhere"])
+    steady.run(["sacctmgr", "-i", "delete", "qos", "quick"])
+
+
+def in_database(cluster: Cluster, *statements: str) -> None:
+    """slurmdbd's."""
+    words = ["mariadb", f"--socket={cluster.state}/run/mariadb.sock", "slurm_acct_db"]
+    cluster.run([*words, "-e", "; ".join(statements)], user=service_user())
+
+
+def as_typed(name: str, value: str) -> list[str]:
+    if not value:
+        return [name]
+    value, *more = value.split()
+    return [*([f"{name}={value}"] if name.startswith("--") else [name, value]), *more]
+
+
+@pytest.mark.parametrize(("names", "value"), CHOICES)
+def test_options_choose_the_rows_that_sacct_chooses(
+    steady: Cluster, values: dict[str, str], names: str, value: str
+) -> None:
+    words = ["sacct", "-anXP", "-S", "now-1hours", "-o", "JobID,Cluster,User,State,NNodes,Start"]
+    without = steady.run(words)
+    for name in names.split():
+        typed = as_typed(name, value.format(**values))
+        theirs = steady.run([*words, *typed])
+        ours = steady.run(["joulemark", *words, *typed, "-o", "Energy"])
+        assert [line.rpartition("|")[0] for line in ours.splitlines()] == theirs.splitlines()
+        assert theirs and theirs != without
+
+
+def test_every_option_of_sacct_is_compared() -> None:
+    typed = [as_typed(name, value) for names, value in CHOICES for name in names.split()]
+    typed += [line.split() for line in OPTIONS]
+    compared = {name for words in typed for name in sacctargs.parse(words).chosen}
+    known = {
+        sacctargs.SHORT[letter][0] if letter else name
+        for sacct in RELEASES.values()
+        for name, (_, letter) in sacct.names.items()
+    }
+    assert known - compared == NOT_COMPARED.keys()

@@ -47,3 +47,6 @@ class Sacct:
                 return None
             found.append((self._by_value.get(value, chr(value)), (optarg.value or b"").decode()))
         return found, [one.decode() for one in argv[optind.value : count]]
+
+
+RELEASES = {name: Sacct(name) for name in re.findall(r"(?m)^\[(.+)\]", TABLES)}

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import builders
 import pytest
-import sacct_getopt
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.slurm import sacctargs
 from joulemark.store import session
+from sacct_getopt import RELEASES
 
 STEPS = ("job", "extern", "batch", "0")
 
@@ -456,7 +456,6 @@ def test_options_are_taken_apart(typed, passed, fields, chosen):
 
 
 OURS = sacctargs.OURS - {"delimiter", "format"}
-RELEASES = {name: sacct_getopt.Sacct(name) for name in ("22.05", "24.11", "26.05")}
 VALUES = st.sampled_from(["12", "a,b", "-1", "now-7days", "-P", "--json", "x y", "%", "--", ""])
 
 
@@ -480,6 +479,16 @@ def command_lines(draw, sacct):
             words += [f"{word}={value}"] if glued else [word, value] if kind == 1 else [word]
         words += draw(st.sampled_from([[]] * 9 + [["--"], ["-"], ["12"]]))
     return words
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_option_of_a_release_is_known(release):
+    may_have = sacctargs.MAY_HAVE_VALUE
+    kinds = {0: {sacctargs.ALONE, may_have}, 1: {sacctargs.NEEDS_VALUE}, 2: {may_have}}
+    for name, (kind, letter) in RELEASES[release].names.items():
+        option, ours = sacctargs.LONG[name]
+        assert option == (letter or name) and ours in kinds[kind], name
+        assert not letter or sacctargs.SHORT[letter][1] == ours, letter
 
 
 @pytest.mark.parametrize("release", RELEASES)
