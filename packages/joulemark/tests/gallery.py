@@ -22,6 +22,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
@@ -107,6 +108,32 @@ def texts(picture: Path) -> list[str]:
 
     with Image.open(picture) as image:
         return image.text[TEXT].splitlines()
+
+
+def drawn(picture: Path) -> list[tuple[str, list[float]]]:
+    """What an SVG by matplotlib draws, in its order: of each path, mark and text the group's name
+    and the least and greatest x and y, as parts of the picture. Without ticks: releases have
+    other minor ones, and the others' texts tell where they are."""
+    root = ElementTree.parse(picture).getroot()
+    width, height = (float(text) for text in root.get("viewBox").split()[2:])
+    return [
+        (kind, [min(xs) / width, max(xs) / width, min(ys) / height, max(ys) / height])
+        for kind, xs, ys in _places(root, "")
+    ]
+
+
+def _places(element: ElementTree.Element, kind: str):
+    kind = element.get("id", kind).rstrip("_0123456789")
+    for child in element:
+        tag = child.tag.rpartition("}")[2]
+        is_tick = kind in ("xtick", "ytick") and child.get("id", "").startswith("line2d")
+        if tag == "g" and not is_tick:
+            yield from _places(child, kind)
+        elif tag in ("path", "use", "text"):
+            place = child.get("d") or f"{child.get('x')} {child.get('y')}"
+            numbers = [float(text) for text in re.findall(r"-?\d+\.?\d*", place)]
+            if numbers:  # lines of one text have no x and y
+                yield kind, numbers[::2], numbers[1::2]
 
 
 def texts_of_report(page: Path) -> list[str]:
