@@ -1,16 +1,21 @@
-"""`joulemark report html` in a browser: its own script sorts, a foreign one does not run."""
+"""`joulemark report html` in a browser: its own script sorts, a foreign one does not run, and it
+looks as in the gallery."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import builders
+import gallery
 import pytest
 from joulemark import cli
+from PIL import Image, ImageChops
 
 USES_J = {"alice": 1100, "bob": 900, "<script>": 20}
 TITLE = "FOREIGN"
@@ -80,3 +85,19 @@ def test_a_click_on_a_head_sorts(page: str, tmp_path: Path, clicks: str, order: 
 
 def test_all_is_there_without_scripts(page: str) -> None:
     assert users(page) == ["alice", "bob", "&lt;script&gt;"]
+
+
+VISIBLE = 40  # of 255 in a pixel's brightness: the kept ones' fewer colours differ by less
+OTHERS = 0.002  # part of the pixels: the day in the page's head, another Chromium's edges
+
+
+def test_screenshots_are_those_of_the_gallery(tmp_path: Path) -> None:
+    (part,) = (one for one in gallery.parts() if one.pictures[0].endswith(".png"))
+    with mock.patch.dict(os.environ, JOULEMARK_CONFIG=f"{tmp_path}/joulemark.yaml"):
+        gallery.prepare(tmp_path)
+        gallery.run(part, tmp_path, with_browser=True)
+    for name in part.pictures:
+        kept, taken = (Image.open(place / name).convert("L") for place in (gallery.KEPT, tmp_path))
+        assert taken.size == kept.size
+        counts = ImageChops.difference(taken, kept).histogram()
+        assert sum(counts[VISIBLE:]) <= OTHERS * sum(counts), name
