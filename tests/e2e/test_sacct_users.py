@@ -63,7 +63,14 @@ def jobs(steady: Cluster, accounts: None) -> dict[str, Outcome]:
     }
     for done in made.values():
         comment(steady, done.job)
+        wait_listed(steady, done.job)
     return made
+
+
+def wait_listed(cluster: Cluster, job: int) -> None:
+    """For seconds after its end sacct has a job by its number, and in no list of all jobs yet."""
+    listing = ["sacct", "-anXP", "-o", "JobIDRaw"]
+    wait_for(lambda: str(job) in cluster.run(listing).split(), what=f"sacct to list job {job}")
 
 
 @pytest.fixture
@@ -379,7 +386,9 @@ def values(steady: Cluster, jobs: dict[str, Outcome]) -> Iterator[dict[str, str]
     before = steady.sbatch("--wrap", "sleep 1")
     asked = ["--partition=spare", "--constraint=fast", "--qos=quick", "--wckey=blue", "--time=5"]
     asked += ["-N2", "--exclusive", "--job-name=chosen", f"--dependency=afterany:{before}"]
-    steady.wait_job(steady.sbatch(*asked, "--wrap", "exit 1"))
+    chosen = steady.sbatch(*asked, "--wrap", "exit 1")
+    steady.wait_job(chosen)
+    wait_listed(steady, chosen)
     first, second = (steady.sacct(jobs[user].job, "Start,End", "-X")[0] for user in (ADA, BOB))
     job, table = jobs[BOB].job, f"{steady.options.name}_job_table"
     copy = f"CREATE TEMPORARY TABLE earlier SELECT * FROM {table} WHERE id_job = {job}"
