@@ -70,6 +70,19 @@ def test_nodes_that_never_answer_hold_up_no_other(cluster, site, tmp_path):
     assert len(began) == 5 and began[-1] - began[0] < 3  # else one waits for another's end
 
 
+@pytest.mark.parametrize("python", ["/usr/bin/python3", "/nowhere/python3"])
+def test_a_node_without_the_command_is_told_to_have_it(
+    cluster, site, tmp_path, monkeypatch, python
+):
+    cluster(1)
+    alone = 'while [ "$1" != sh ]; do shift; done\nexec env -u PYTHONPATH "$@"\n'
+    (tmp_path / "srun").write_text(f"#!/bin/sh\n{alone}")
+    monkeypatch.setattr("sys.executable", python)
+    _, out, _ = site.run("doctor", "--nodes", "n1")
+    line = next(line for line in out.splitlines() if line.startswith("error: n1: node: "))
+    assert f"{python}: " in line and line.endswith("joulemark-cli"), line
+
+
 def test_a_node_that_hangs_leaves_time_of_15_s_to_begin_a_thousand():
     assert arguments.WAIT_S + LOOK_S <= 12
 

@@ -44,7 +44,8 @@ SHARED_KEYS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where to look."""
-    parser.add_argument("--nodes", metavar="LIST", help="also these nodes, n[1-4] or `all`")
+    also = "also these nodes, n[1-4] or `all`, on which it is installed, too"
+    parser.add_argument("--nodes", metavar="LIST", help=also)
     arguments.add_wait(parser)
     parser.set_defaults(wait=None)
     parser.add_argument("--node", metavar="NAME", help="this machine's name as a node")

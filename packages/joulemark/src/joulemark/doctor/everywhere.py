@@ -97,6 +97,8 @@ def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
             *(Finding(**{**found, "node": name}) for found in said["findings"]),
         ]
     fix = "run `joulemark doctor` on the node itself, or wait longer for a place: `--wait`"
+    if f"{sys.executable}: " in value:  # Python lacks our modules, or a shell that Python
+        fix = "install the command `joulemark` there as on this machine, joulemark-cli"
     return [Finding("node", ERROR, " ".join(words[:3]), value, fix, name)]
 
 
