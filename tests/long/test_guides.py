@@ -31,6 +31,8 @@ ELSEWHERE = {
     "disaster": "tests/chaos/test_disaster.py",
     "gallery": "packages/joulemark/tests/test_gallery.py",
     "upgrade": "tests/long/test_rolling_upgrade.py",
+    "install": "tests/long/test_first_install.py",
+    "removal": "tests/long/test_first_install.py",
 }
 JOB_LIMIT_S = 300.0
 STATUS = re.compile(r"#.* exit status (\d+)(?: or (\d+))?")

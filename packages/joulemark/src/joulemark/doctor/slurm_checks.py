@@ -134,7 +134,8 @@ def epilog_environment(site: Site) -> Iterator[Finding]:
             value = f"JOULEMARK_CONFIG is not set in it, and the file in use is {site.config_file}"
             fix = f"set it in a script that calls ours, or put the file at {usual}"
             yield Finding("epilog-environment", ERROR, path, value, fix)
-        if "SLURM_CONF=" not in text and "SLURM_CONF" in os.environ:
+        is_set = "SLURM_CONF" in os.environ and "SLURM_STEP_ID" not in os.environ  # srun sets it
+        if "SLURM_CONF=" not in text and is_set:
             value = f"SLURM_CONF is not set in it, and here it is {site.conf.path}"
             fix = (
                 "set it in a script that calls ours, where Slurm does not find the file by itself"
