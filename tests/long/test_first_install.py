@@ -1,7 +1,8 @@
 """guides/install.md and guides/removal.md, word for word, in a Debian where this checkout is not,
-under its own systemd with its own munge, MariaDB and Slurm.
+under its own systemd with its own munge, MariaDB and Slurm: by Debian packages, then by Spack.
 
-It reaches no network: what apt would fetch is in its cache before.
+It reaches no network. What a site's machine would fetch is there before: Debian's packages in
+apt's cache; Spack, its recipes, its solver and its compiler wrapper; a bare repository of ours.
 """
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
@@ -19,9 +20,11 @@ from pathlib import Path
 import pytest
 
 from tests.booted import Booted
-from tests.cluster import CHECKOUT, wait_for
+from tests.checkout import PROJECT, announce, copy_to, repository_of
+from tests.cluster import CHECKOUT, cache_folder, wait_for
 from tests.long.test_guides import STATUS, begins, commands
 from tests.long.test_packages import APT, SITE, Root, must, suite
+from tests.stranger import need_spack
 from tests.versions.slurm import MIRROR
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
@@ -73,6 +76,10 @@ StorageUser=slurm
 LogFile=/var/log/slurm/slurmdbd.log
 PidFile=/run/slurmdbd.pid
 """
+URL = "file:///srv/joulemark.git"
+#: what a site tells its root, and where the test has put what Spack finds in the network
+PROFILE = f"export JOULEMARK_URL={URL} SPACK_PYTHON=/srv/spack-python/bin/python\n"
+GITCONFIG = '[url "file:///srv/spack"]\n    insteadOf = https://github.com/spack/spack\n'
 #: Slurm's plugin of version 2 refuses a kernel that has hierarchies of version 1, too
 CGROUP_CONF = """
 CgroupPlugin=cgroup/v1
@@ -84,11 +91,20 @@ FILES = {
     "etc/slurm/cgroup.conf": CGROUP_CONF,
     "etc/slurm/slurm.conf": SLURM_CONF,
     "etc/slurm/slurmdbd.conf": SLURMDBD_CONF,
+    "etc/profile.d/site.sh": PROFILE,
+    "etc/gitconfig": GITCONFIG,
+    "etc/spack/config.yaml": "config: {source_cache: /srv/spack-sources}\n",
+    "etc/spack/repos.yaml": "repos: {builtin: /srv/spack-packages/repos/spack_repo/builtin}\n",
 }
-#: what is there of ours, but for what the guide keeps and what dpkg and apt do
-THEIRS = ("/proc", "/run", "/srv", "/var/cache", "/var/lib/dpkg", "/var/log")
+#: the chapters of both guides
+CHAPTERS = {
+    "debs": ("By Debian packages", "Debian packages"),
+    "spack": ("By Spack", "Spack's packages"),
+}
+#: what is there of ours, but for what the guide keeps, and dpkg, apt and Spack do
+KEPT = ["/opt/spack", "/proc", "/root", "/run", "/srv", "/var/cache", "/var/lib/dpkg", "/var/log"]
 LEFT = (
-    rf"find / \( {' -o '.join(f'-path {path}' for path in THEIRS)} \) -prune "
+    rf"find / \( {' -o '.join(f'-path {path}' for path in KEPT)} \) -prune "
     "-o -iname '*joulemark*' -prune -print"
 )
 DATABASE = (
@@ -175,8 +191,11 @@ class Cluster:
     def sacct(self, job: str, fields: str) -> list[str]:
         return self.machine.must(f"sacct -nXP -j {job} -o {fields}").strip().split("|")
 
-    def a_plain_job(self) -> str:
-        return self.user.must("sbatch --parsable --wait --wrap 'sleep 1'").strip()
+    def a_plain_job(self) -> list[str]:
+        """What sacct has of it, of which it hears late where slurmctld has just begun."""
+        job = self.user.must("sbatch --parsable --wait --wrap 'sleep 1'").strip()
+        settles(lambda: self.sacct(job, "State") == ["COMPLETED"], f"job {job}")
+        return self.sacct(job, "State,ConsumedEnergyRaw,AdminComment")
 
 
 @pytest.fixture(scope="module")
@@ -193,8 +212,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
         for name, text in FILES.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        make_packages(folder / "srv/joulemark")
-        yield with_archives(folder)
+        shutil.copy("/etc/resolv.conf", folder / "etc")
+        yield Root(folder)
     finally:
         must("rm", "-rf", "--one-file-system", folder)
 
@@ -205,13 +224,30 @@ def make_packages(place: Path) -> None:
     shutil.rmtree(place / "build")
 
 
-def with_archives(folder: Path) -> Root:
-    """apt has fetched what the guide installs."""
-    shutil.copy("/etc/resolv.conf", folder / "etc")
-    root = Root(folder)
-    block, *_ = blocks(chapter("install", "By Debian packages"))
+def take_archives(root: Root, heading: str) -> None:
+    """apt fetches what the guide's chapter installs."""
+    block = next(block for block in blocks(chapter("install", heading)) if "apt install" in block)
     root.run(block.replace("apt install", "apt-get install --download-only"))
-    return root
+
+
+def take_spack(folder: Path) -> None:
+    cache, srv = cache_folder(), folder / "srv"
+    must("git", "clone", "-q", "--bare", f"file://{cache}/spack", srv / "spack")
+    for name in ("spack-packages/repos", "spack-python", "spack-sources"):
+        shutil.copytree(cache / name, srv / name, symlinks=True)
+    theirs = shutil.ignore_patterns("joulemark*")
+    index = folder / "root/.spack/cache"  # of builtin's recipes: half a minute's work
+    shutil.copytree(cache / "spack-cache/cache", index, ignore=theirs)
+
+
+def make_release(place: Path) -> None:
+    """The project's bare repository."""
+    work = copy_to(place / "work", *PROJECT)
+    announce(work)
+    repository_of(work)
+    must(work / "spack-repo/release", "--git", URL, "--out", place, "9.9.0")
+    must("git", "clone", "-q", "--bare", work, place / "joulemark.git")
+    shutil.rmtree(work)
 
 
 @pytest.fixture(scope="module")
@@ -238,11 +274,26 @@ def site(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
             yield Cluster(machine, as_root, user)
 
 
-def test_a_first_install_leads_to_joules_in_sacct(site: Cluster) -> None:
-    before = site.a_plain_job()
-    assert site.sacct(before, "State,ConsumedEnergyRaw,AdminComment") == PLAIN
+@pytest.fixture(scope="module", params=CHAPTERS)
+def chapters(root: Root, request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Install's and removal's, and what the first one takes is there."""
+    if request.param == "debs":
+        make_packages(root.folder / "srv/joulemark")
+    else:
+        need_spack()
+        take_spack(root.folder)
+        make_release(root.folder / "srv")
+    heading, _ = CHAPTERS[request.param]
+    take_archives(root, heading)
+    return CHAPTERS[request.param]
+
+
+def test_a_first_install_leads_to_joules_in_sacct(
+    site: Cluster, chapters: tuple[str, str]
+) -> None:
+    assert site.a_plain_job() == PLAIN
     runs = site.user.must("sbatch --parsable --wrap 'sleep 30'").strip()
-    said = site.follow("install", "By Debian packages", "The ledger on each node", "Slurm")
+    said = site.follow("install", chapters[0], "The ledger on each node", "Slurm")
     found = re.findall(r"(?m)^(?:error|warning): (?:node1: )?([\w-]+): ", said)
     assert set(found) <= FOUND, said
     site.follow("install", "Joules")
@@ -254,11 +305,12 @@ def test_a_first_install_leads_to_joules_in_sacct(site: Cluster) -> None:
     settles(lambda: site.sacct(runs, "State") == ["COMPLETED"], "the job that ran")
 
 
-def test_a_removal_leaves_a_plain_cluster_and_its_joules(site: Cluster) -> None:
+def test_a_removal_leaves_a_plain_cluster_and_its_joules(
+    site: Cluster, chapters: tuple[str, str]
+) -> None:
     job = site.user.must("echo $job").strip()
-    site.follow("removal", "Drained", "Slurm", "Debian packages")
-    after = site.a_plain_job()
-    assert site.sacct(after, "State,ConsumedEnergyRaw,AdminComment") == PLAIN
+    site.follow("removal", "Drained", "Slurm", chapters[1])
+    assert site.a_plain_job() == PLAIN
     assert int(site.sacct(job, "ConsumedEnergyRaw")[0]) > 0
     books = site.machine.must("cat /srv/joulemark-jobs.csv")
     assert re.search(rf"(?m)^(site,)?{job},", books), books
