@@ -125,12 +125,13 @@ def pairs(before, after):
     return found.pairs
 
 
-def test_of_many_sizes_that_are_alike_one_comparison_in_20_has_a_verdict():
-    chance, trials = random.Random(30), 200
+@pytest.mark.parametrize("jobs", [(3, 3), (3, 10), (2, 10)])
+def test_of_many_sizes_that_are_alike_one_comparison_in_20_has_a_verdict(jobs):
+    chance, trials = random.Random(30), 60
     told = [
         any(pair.word(key) != verdict.ALIKE for pair in found for key in verdict.WORDS)
         for found in (
-            pairs(scattered(chance, 0.02), scattered(chance, 0.02)) for _ in range(trials)
+            pairs(*(scattered(chance, 0.02, count) for count in jobs)) for _ in range(trials)
         )
     ]
     assert sum(told) <= 0.06 * trials

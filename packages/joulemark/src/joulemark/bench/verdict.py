@@ -51,8 +51,11 @@ def level(tested: Iterable[Value | None]) -> float:
 def told(tested: Iterable[Value | None], threshold: float) -> str:
     """How they were judged."""
     count = sum(ratio is not None for ratio in tested)
+    if not count:
+        return "No ratio was tested: that takes several runs on each side."
+    were = "ratios were" if count > 1 else "ratio was"
     return (
-        f"{count} ratios were tested together by Holm's method, so that where nothing changed at "
-        "most one call of 20 tells any apart: the more there are, the farther beyond its ± one "
-        f"must be. Differences of {100 * threshold:g} % or less do not count (--threshold)."
+        f"{count} {were} tested together by Holm's method, so that where nothing changed at most "
+        "one call of 20 tells any apart: the more there are, the farther beyond its ± one must "
+        f"be. Differences of {100 * threshold:g} % or less do not count (--threshold)."
     )

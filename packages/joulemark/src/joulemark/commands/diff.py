@@ -18,8 +18,9 @@ B differ; each manifest of A is laid beside each of B.
 Of many ratios some are beyond their ± by chance. So all times and energies of one call are tested
 together by Holm's method (Scandinavian Journal of Statistics 6, 1979): where nothing changed, at
 most one call of 20 tells any apart. Of 30 sizes, a ratio of three jobs a side must be about three
-times as far off as its ± says, of ten jobs twice. A difference of 1 % or less does not count
-unless --threshold says so: nobody acts on it, and what all jobs of one day share is as great.
+times as far off as its ± says, of ten jobs twice. Of unlike sides the smaller one counts; and that
+they scatter much unlike is a change, too. A difference of 1 % or less does not count unless
+--threshold says so: nobody acts on it, and what all jobs of one day share is as great.
 
 Runs scatter from job to job by more than within one, so that a verdict by a single job's runs
 says so (`slower, within one job`): it may be that job's node or hour. Run each side as three jobs
