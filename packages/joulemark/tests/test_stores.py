@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from joulemark import cli, config, store
 from joulemark.errors import UserError
 from joulemark.store import jobs, node_sums, nodes, place, schema, sums
-from joulemark.store.whose import Whose, has_job
+from joulemark.store.whose import Whose, runs
 
 
 @pytest.fixture(scope="session", params=["sqlite", "mariadb", "postgresql"])
@@ -196,7 +196,7 @@ def test_jobs_of_a_user_and_of_accounts(folder, monkeypatch):
                 assert [row["Job"] for batch in batches for row in batch] == sorted(2 * expected)
                 top = sums.top_jobs(session, 5, chosen)
                 assert sorted(row["Job"] for row in top) == expected
-            assert [job for job in (1, 2, 3) if has_job(session, whose, "demo", job)] == expected
+            assert [job for job in (1, 2, 3) if runs(session, whose, "demo", job)] == expected
             assert sum(use.jobs for use in sums.uses(session, None, whose=whose)) == len(expected)
 
 

@@ -16,10 +16,10 @@ from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.profile import hdf5
 from joulemark.profile.spans import peak_w
-from joulemark.store import jobs
+from joulemark.store import jobs, whose
 from joulemark.store.session import Session
 from joulemark.store.sums import Use
-from joulemark.store.whose import Whose, has_job
+from joulemark.store.whose import Whose
 
 S_PER_HOUR = 3600
 OF_ROW = {
@@ -136,7 +136,11 @@ def find(
 
 
 def _rows(session: Session, cluster: str, raw: int, of: Whose | None) -> list[dict]:
-    return jobs.job_rows(session, cluster, raw) if has_job(session, of, cluster, raw) else []
+    rows = jobs.job_rows(session, cluster, raw)
+    if of is None:
+        return rows
+    theirs = whose.runs(session, of, cluster, raw)
+    return [row for row in rows if row["Run"] in theirs]
 
 
 def _name(asked: JobId, known: list[Allocation]) -> str:

@@ -32,10 +32,8 @@ class Whose(NamedTuple):
         )
 
 
-def has_job(session: Session, whose: Whose | None, cluster: str, job: int) -> bool:
-    """Is it one of theirs? None: everybody's are meant."""
-    if whose is None:
-        return True
+def runs(session: Session, whose: Whose, cluster: str, job: int) -> set[int]:
+    """Of a job's, those of theirs: a number that was used again may have been others' before."""
     text, values = whose.where()
-    query = f"SELECT 1 FROM job_run WHERE Cluster = ? AND Job = ?{text} LIMIT 1"
-    return session.value(query, (cluster, job, *values)) is not None
+    query = f"SELECT Run FROM job_run WHERE Cluster = ? AND Job = ? AND Step = 'job'{text}"
+    return {run for (run,) in session.rows(query, (cluster, job, *values))}

@@ -28,13 +28,14 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.accounting import correction
     from joulemark.slurm import rights
     from joulemark.store import corrections
-    from joulemark.store.whose import has_job
+    from joulemark.store.whose import runs
 
     place = config.load().store
     with store.reading(place) as session:
         shown = rights.of_caller(place)
         whose, found = shown.whose("jobs"), corrections.all_of(session)
-        found = [one for one in found if has_job(session, whose, one.cluster, one.job)]
+        if whose:
+            found = [one for one in found if runs(session, whose, one.cluster, one.job)]
     shown.tell("jobs")
     tables = [correction.as_text(found)]
     layout.show(options, correction.as_records(found), tables, [], correction.columns())
