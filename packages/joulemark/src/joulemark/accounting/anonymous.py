@@ -17,7 +17,7 @@ KEYS = ("cluster", "month", "estimated", "partition")  # of rows; groups have si
 SIZES = ("energy_uj", "time_s", "nodes")  # alike within a factor of two
 COUNTS = ("jobs", "incomplete_jobs")
 SUMS = ("nodes", "time_s", "node_seconds", "energy_j", "energy_error_j")
-DIGITS = 3  # of sums: two exports, between which a job ended, do not differ by just that job
+DIGITS = 3  # of sums: their difference to an export of a job less is not its energy alone
 COLUMNS = (*KEYS, *COUNTS, *SUMS)
 
 
@@ -39,7 +39,7 @@ def rows(batches: Iterable[list[dict]]) -> tuple[list[dict], int]:
     groups: dict[tuple, Group] = {}
     left_out = 0
     for record in (record for batch in batches for record in batch):
-        if record["energy_uj"] is None:
+        if None in (record["energy_uj"], record["day"], record["time_s"]):
             left_out += 1
         else:
             groups.setdefault(key_of(record), Group()).add({record["uid"]}, _used(record))
