@@ -20,6 +20,7 @@ def make(steps: Steps, environment: str, out: Path) -> None:
     place = steps.cache / "bundle"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
+    out.parent.mkdir(parents=True, exist_ok=True)
     try:
         steps.run("take sources", "bash", "-o", "pipefail", "-c", SOURCES, "sh", place, CHECKOUT)
         fill(steps, environment, place / "joulemark" / with_spack.BUNDLE.name)
