@@ -64,11 +64,10 @@ def run(options: argparse.Namespace) -> int:
     site = config.load()
     asked = [one for ids in options.jobs for one in ids]
     told, silent = allocations.ask(site.cluster, asked)
-    found, problems = [], []
+    shown = rights.of_caller(site.store)
+    whose, found, problems = shown.whose("jobs"), [], []
     try:
         with progress.shown("asking the store"), store.reading(site.store) as session:
-            shown = rights.of_caller(site.store)
-            whose = shown.whose("jobs")
             for one in asked:
                 try:
                     found.append(job.find(session, site.cluster, one, told, silent, whose))

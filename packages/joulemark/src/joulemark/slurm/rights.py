@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from joulemark import progress
 from joulemark.errors import UserError
 from joulemark.slurm import command, configuration
 from joulemark.store.place import Place
@@ -56,8 +57,9 @@ def of_caller(place: Place) -> Rights:
     if uid == 0 or _owns(uid, place):
         return Rights(Whose(uid))
     try:
-        hidden = _hidden_from(uid)
-        level, accounts = _user(uid) if hidden else ("", ())
+        with progress.shown("asking slurmdbd"):
+            hidden = _hidden_from(uid)
+            level, accounts = _user(uid) if hidden else ("", ())
     except UserError as error:
         return Rights(Whose(uid), KINDS, f"whose else Slurm shows you is not known: {error}")
     if level in SEE_ALL:

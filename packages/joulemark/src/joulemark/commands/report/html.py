@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
     output.check_page("--out", options.out)
     site, days = config.load(), usage.days(options.since, options.until)
     sections = report.of_benchmarks(options.sources) if options.sources else []
+    shown = rights.of_caller(site.store)
     with progress.shown("summing jobs"), store.reading(site.store) as session:
-        shown = rights.of_caller(site.store)
         sections = [*report.of_store(session, site, options.top, days, shown), *sections]
     span = [
         f"{word} {day}" for word, day in (("from", options.since), ("to", options.until)) if day

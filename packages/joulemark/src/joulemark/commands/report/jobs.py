@@ -83,8 +83,8 @@ def run(options: argparse.Namespace) -> int:
     if options.top and options.all:
         raise UsageError("--top: goes without --all")
     place = config.load().store
+    shown = rights.of_caller(place)
     with store.reading(place) as session:
-        shown = rights.of_caller(place)
         clusters = usage.chosen_clusters(session, options.clusters)
         chosen = Chosen(*days, clusters, shown.whose("jobs"))
         shown.tell("jobs")

@@ -31,9 +31,10 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.store.whose import runs
 
     place = config.load().store
+    shown = rights.of_caller(place)
+    whose = shown.whose("jobs")
     with store.reading(place) as session:
-        shown = rights.of_caller(place)
-        whose, found = shown.whose("jobs"), corrections.all_of(session)
+        found = corrections.all_of(session)
         if whose:
             found = [one for one in found if runs(session, whose, one.cluster, one.job)]
     shown.tell("jobs")
