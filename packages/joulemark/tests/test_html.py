@@ -341,6 +341,8 @@ def test_a_page_of_many_jobs_is_small(site):
     assert len(text) < 100_000
     assert found.tables["Energy by user"][1][1] == "2001"
     assert len(found.tables["Jobs by energy"]) == 21
+    assert "the greatest 20 of 30" not in text
+    assert "the greatest 20 of 30" in written(site, "--top", "30")[1]
 
 
 @pytest.mark.parametrize(

@@ -93,10 +93,11 @@ def _jobs(rows: list[dict], days: tuple, unlisted: list[str]) -> Iterator[Sectio
     text = joblist.as_text(rows)
     groups = [
         replace(used([row]), keys=dict(zip(text.heads, cells[:2])))
-        for row, (_, cells) in zip(rows[:BARS_MOST], text.body)
+        for row, (_, cells) in zip(rows, text.body)
     ]
-    notes = usage.bar_notes(groups, groups, "greatest")
-    parts = [_bars("Jobs by energy", groups, notes), table(text)]
+    shown = groups[:BARS_MOST]
+    notes = usage.bar_notes(groups, shown, "greatest")
+    parts = [_bars("Jobs by energy", shown, notes), table(text)]
     yield Section("jobs", "Top jobs", parts, [*joblist.notes(rows), *began, *unlisted])
 
 
