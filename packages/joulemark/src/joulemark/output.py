@@ -123,7 +123,7 @@ def write_text(text: str, path: str | None) -> None:
         file.write(text)
 
 
-def tell(lines: Iterable[str]) -> None:
+def tell(lines: Iterable[object]) -> None:
     """On stderr, for who reads no notes: stdout, or the file, is a program's."""
     for line in lines:
         print(f"joulemark: {line}", file=sys.stderr)

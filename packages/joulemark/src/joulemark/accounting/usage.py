@@ -268,8 +268,8 @@ def with_error(
     """Of a group's energy, or what is made of it: an estimate has its mark, and no digit that the
     error leaves unknown."""
     least = error if one.estimated_jobs else 0.0
-    texts = (units.cell(number, exponent, unit, least) for number in (value, error))
-    return f"{estimate_mark(one)}{next(texts)}", next(texts)
+    text, error_text = (units.cell(number, exponent, unit, least) for number in (value, error))
+    return estimate_mark(one) + text, error_text
 
 
 def told(value: float | None, unit: str, one: Group) -> str:

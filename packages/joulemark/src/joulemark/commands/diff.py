@@ -66,14 +66,11 @@ def percent(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the comparison; 1 where something got worse."""
-    import sys
-
     from joulemark import layout
     from joulemark.bench import diff
 
     found, alone = diff.find(options.before, options.after, options.threshold)
-    for what in alone:
-        print(f"joulemark: {what}", file=sys.stderr)
+    output.tell(alone)
     notes = diff.notes(found, options.before, options.after)
     layout.show(options, diff.records(found), map(diff.as_text, found), notes)
     return 1 if any(pair.is_worse for one in found for pair in one.pairs) else 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 
 from joulemark import output
 from joulemark.errors import UserError
@@ -78,8 +77,7 @@ def run(options: argparse.Namespace) -> int:
         raise type(error)(f"{error}; what Slurm shows you: `joulemark sacct -j {ids}`") from None
     if problems:
         shown.tell("jobs")
-    for problem in problems:
-        print(f"joulemark: {problem}", file=sys.stderr)
+    output.tell(problems)
     found = [job.with_peak(one, site) for one in found]
     records_of = jobreport.as_records if options.format == "json" else jobreport.as_rows
     texts = map(jobreport.as_text, found)

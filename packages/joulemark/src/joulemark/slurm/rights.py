@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import pwd
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from joulemark import progress
+from joulemark import output, progress
 from joulemark.errors import UserError
 from joulemark.slurm import command, configuration
 from joulemark.store.place import Place
@@ -48,7 +47,7 @@ class Rights:
     def tell(self, *kinds: str) -> None:
         """That, on stderr."""
         if note := self.note(*kinds):
-            print(f"joulemark: {note}", file=sys.stderr)
+            output.tell([note])
 
 
 def of_caller(place: Place) -> Rights:

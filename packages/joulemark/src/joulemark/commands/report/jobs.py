@@ -114,5 +114,5 @@ def _anonymous(batches: Iterable[list[dict]]) -> Iterator[list[dict]]:
     rows, left_out = anonymous.rows(batches)
     if left_out:
         why = f"without energy, or of fewer than {anonymous.LEAST_USERS} users"
-        print(f"joulemark: {left_out} runs of jobs are left out: {why}", file=sys.stderr)
+        output.tell([f"{left_out} runs of jobs are left out: {why}"])
     yield rows
