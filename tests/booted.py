@@ -19,6 +19,15 @@ from pathlib import Path
 from tests.peers.peer import END_S, Peer
 
 COMMAND_LIMIT_S = 300.0
+#: of slurm.conf: where Debian's packages keep what runs
+SLURM_PLACES = """
+StateSaveLocation=/var/lib/slurm/slurmctld
+SlurmdSpoolDir=/var/lib/slurm/slurmd
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+SlurmctldLogFile=/var/log/slurm/slurmctld.log
+SlurmdLogFile=/var/log/slurm/slurmd.log
+"""
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 #: a cgroup of version 2 that is systemd's own, whatever the host's systemd has; $1 the root
 BEGIN = """set -e

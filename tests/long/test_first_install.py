@@ -19,13 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.booted import Booted
+from tests.booted import SLURM_PLACES, Booted
 from tests.checkout import PROJECT, announce, copy_to, repository_of
 from tests.cluster import CHECKOUT, cache_folder, wait_for
 from tests.long.test_guides import STATUS, begins, commands
-from tests.long.test_packages import APT, SITE, Root, must, suite
+from tests.long.test_packages import APT, SITE, Root, bootstrap, must
 from tests.stranger import need_spack
-from tests.versions.slurm import MIRROR
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 
@@ -42,7 +41,7 @@ SLURM = (
     *("systemd", "procps", "munge", "mariadb-server", "slurm-client"),
     *("slurmctld", "slurmd", "slurmdbd", "slurm-wlm-mysql-plugin"),
 )
-SLURM_CONF = """
+SLURM_CONF = f"""{SLURM_PLACES}
 ClusterName=site
 SlurmctldHost=node1
 SlurmUser=slurm
@@ -51,12 +50,6 @@ AuthType=auth/munge
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=node1
 JobAcctGatherType=jobacct_gather/linux
-StateSaveLocation=/var/lib/slurm/slurmctld
-SlurmdSpoolDir=/var/lib/slurm/slurmd
-SlurmctldPidFile=/run/slurmctld.pid
-SlurmdPidFile=/run/slurmd.pid
-SlurmctldLogFile=/var/log/slurm/slurmctld.log
-SlurmdLogFile=/var/log/slurm/slurmd.log
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ProctrackType=proctrack/linuxproc
@@ -202,17 +195,11 @@ class Cluster:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
     """A Debian with its Slurm, and beside it what is to be installed."""
     folder: Path = tmp_path_factory.mktemp("debian") / "root"
-    must(
-        *("unshare", "--mount", "mmdebstrap", "--mode=root", "--variant=apt", "--quiet"),
-        "--skip=cleanup/apt/lists",
-        *(f"--include={','.join(SLURM)}", "--dpkgopt=force-unsafe-io"),
-        *(suite(), folder, MIRROR),
-    )
+    bootstrap(folder, ",".join(SLURM))
     try:
         for name, text in FILES.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        shutil.copy("/etc/resolv.conf", folder / "etc")
         yield Root(folder)
     finally:
         must("rm", "-rf", "--one-file-system", folder)

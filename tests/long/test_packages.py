@@ -92,18 +92,23 @@ def with_another_example(package: Path) -> None:
 @pytest.fixture(scope="module")
 def root(debs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
     folder: Path = tmp_path_factory.mktemp("debian") / "root"
-    must(
-        *("unshare", "--mount", "mmdebstrap", "--mode=root", "--variant=apt", "--quiet"),
-        "--skip=cleanup/apt/lists",  # apt shall find what ours depend on
-        *(f"--include={ROOT_HAS}", "--dpkgopt=force-unsafe-io"),
-        *(suite(), folder, MIRROR),
-    )
+    bootstrap(folder, ROOT_HAS)
     for revision in REVISIONS:
         shutil.copytree(debs / revision, folder / "debs" / revision)
     (folder / "etc/apt/apt.conf.d/yes").write_text(APT)
-    shutil.copy("/etc/resolv.conf", folder / "etc")
     yield Root(folder)
     must("rm", "-rf", "--one-file-system", folder)
+
+
+def bootstrap(folder: Path, packages: str) -> None:
+    """A Debian with these packages, where apt finds what others depend on."""
+    must(
+        *("unshare", "--mount", "mmdebstrap", "--mode=root", "--variant=apt", "--quiet"),
+        "--skip=cleanup/apt/lists",
+        *(f"--include={packages}", "--dpkgopt=force-unsafe-io"),
+        *(suite(), folder, MIRROR),
+    )
+    shutil.copy("/etc/resolv.conf", folder / "etc")
 
 
 def suite() -> str:

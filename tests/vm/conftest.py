@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.booted import SLURM_PLACES
 from tests.cluster import CHECKOUT, cache_folder
 from tests.vm import Machine
 
@@ -23,17 +24,11 @@ record_dir: {RECORDS}
 instruments:
 - {{type: model, idle_w: {IDLE_W}, full_w: {FULL_W}}}
 """
-SLURM_CONF = """
+SLURM_CONF = """{places}
 ClusterName=machine
 SlurmctldHost=node1
 SlurmUser=slurm
 AuthType=auth/munge
-StateSaveLocation=/var/lib/slurm/slurmctld
-SlurmdSpoolDir=/var/lib/slurm/slurmd
-SlurmctldPidFile=/run/slurmctld.pid
-SlurmdPidFile=/run/slurmd.pid
-SlurmctldLogFile=/var/log/slurm/slurmctld.log
-SlurmdLogFile=/var/log/slurm/slurmd.log
 ReturnToService=2
 RebootProgram=/usr/sbin/reboot
 ResumeTimeout=600
@@ -102,7 +97,9 @@ def deploy(machine: Machine, prefix: Path) -> None:
 
 def write_configuration(machine: Machine, prefix: Path) -> None:
     machine.write("/etc/slurm/joulemark.yaml", JOULEMARK_YAML)
-    machine.write("/etc/slurm/slurm.conf", SLURM_CONF.format(prefix=prefix, cpus=CPUS))
+    machine.write(
+        "/etc/slurm/slurm.conf", SLURM_CONF.format(places=SLURM_PLACES, prefix=prefix, cpus=CPUS)
+    )
     machine.write("/etc/slurm/cgroup.conf", CGROUP_CONF)
     machine.write("/etc/systemd/system/slurmd.service.d/after.conf", SLURMD_AFTER_SLURMCTLD)
     spank = f"optional {prefix}/lib/slurm/spank_joulemark.so\n"
