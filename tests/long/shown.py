@@ -27,7 +27,7 @@ ANY = Word("...")
 LINE_END = Word("\n")
 
 
-def words(text: str) -> list[Word]:
+def _words(text: str) -> list[Word]:
     found = []
     scales: dict[int, float] = {}  # by the end of a table's column
     for line in text.splitlines():
@@ -68,17 +68,21 @@ def _figure(number: re.Match, line: str, scales: dict[int, float]) -> float | No
     return None if is_name or scatters else value * (scale or 1)
 
 
-def begins(printed: list[Word], shown: list[Word], factor: float) -> bool:
+def begins(printed: str, shown: str, factor: float = 3.0) -> bool:
     """Whether these are the first lines; `...` stands for any words, in a word for a part."""
+    return _begin(_words(printed), _words(shown), factor)
+
+
+def _begin(printed: list[Word], shown: list[Word], factor: float) -> bool:
     if not shown:
         return True
     if shown[0] == ANY:
         rest = range(len(printed) + 1)
-        return any(begins(printed[start:], shown[1:], factor) for start in rest)
+        return any(_begin(printed[start:], shown[1:], factor) for start in rest)
     return (
         bool(printed)
         and _is_same(printed[0], shown[0], factor)
-        and begins(printed[1:], shown[1:], factor)
+        and _begin(printed[1:], shown[1:], factor)
     )
 
 

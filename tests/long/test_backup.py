@@ -23,7 +23,8 @@ import databases
 import pytest
 
 from tests.cluster import CHECKOUT, wait_for
-from tests.long.test_guides import begins, commands, text_of
+from tests.long.shown import begins
+from tests.long.test_guides import commands, text_of
 
 #: what the guide says of this site, instead of a real one's
 PLACES = re.compile(r"^(?:(\w+)=\S+ ?)+$")

@@ -22,7 +22,8 @@ import pytest
 from tests.booted import SLURM_PLACES, Booted
 from tests.checkout import PROJECT, announce, copy_to, repository_of
 from tests.cluster import CHECKOUT, cache_folder, wait_for
-from tests.long.test_guides import STATUS, begins, commands
+from tests.long.shown import begins
+from tests.long.test_guides import STATUS, commands
 from tests.long.test_packages import APT, SITE, Root, bootstrap, must
 from tests.stranger import need_spack
 

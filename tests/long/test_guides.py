@@ -17,7 +17,7 @@ import pytest
 
 from tests.cluster import CHECKOUT, ORDINARY_USER, Build, Cluster, state_folder, wait_for
 from tests.cluster.client import SBIN
-from tests.long.shown import begins, words
+from tests.long.shown import begins
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 
@@ -103,7 +103,7 @@ blue          ~119  41.1  2026-11-26
 )
 def test_words_and_figures_are_compared(right: str, shown: str, is_so: bool) -> None:
     assert right in PRINTED
-    assert begins(words(PRINTED), words(PRINTED.replace(right, shown)), 3.0) == is_so
+    assert begins(PRINTED, PRINTED.replace(right, shown)) == is_so
 
 
 class Shell:
@@ -158,7 +158,7 @@ class Shell:
             status, printed = self.run(command.line)
             said = f"$ {command.line}\nexit status {status}\n{printed}"
             assert status in command.statuses, said
-            as_shown = begins(words(printed), words(command.shown), self.factor)
+            as_shown = begins(printed, command.shown, self.factor)
             assert as_shown, f"{said}\nthe guide shows:\n{command.shown}"
 
 

@@ -43,7 +43,8 @@ from tests.cluster import (
 )
 from tests.e2e.outcome import apart_from_launch, ended_well
 from tests.e2e.waveform import RAMP
-from tests.long.test_guides import Command, begins, commands
+from tests.long.shown import begins
+from tests.long.test_guides import Command, commands
 from tests.versions.rolling import LOGIN, RollingCluster
 from tests.versions.slurm import (
     EARLIER,
