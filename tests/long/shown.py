@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 SCALES = {"n": 1e-9, "u": 1e-6, "μ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -14,6 +15,7 @@ IN_HEAD = re.compile(rf"\[{UNIT}\]")
 CELL = re.compile(r"\S+(?: \S+)*")
 NUMBER = re.compile(rf"\d{{4}}-\d\d(?:-\d\d)?|(\d+(?:[.,:]\d+)*(?:e[+-]?\d+|\.)?)(?: {UNIT})?")
 MARK = "\0"  # stands for a number in a word
+MODELLED = 10.0  # how far figures may be apart: a model's node has 20 W idle, 120 W when busy
 COUNTS = 100  # below it a whole number without a unit is a job's, a node's or a count
 
 
@@ -29,13 +31,13 @@ LINE_END = Word("\n")
 
 def _words(text: str) -> list[Word]:
     found = []
-    scales: dict[int, float] = {}  # by the end of a table's column
+    scales: dict[int, tuple[str, float]] = {}  # unit and its size, by the end of a table's column
     for line in text.splitlines():
         own = _scales(line)
         if not line.strip() or own:
             scales = own
         figures = iter([_figure(number, line, scales) for number in NUMBER.finditer(line)])
-        marked = NUMBER.sub(lambda number: MARK + (number[3] or ""), line)
+        marked = NUMBER.sub(partial(_mark, scales), line)
         for word in re.sub("--+", "-", IN_HEAD.sub(r"[\2]", marked)).split():
             found.append(Word(word, tuple(islice(figures, word.count(MARK)))))
         if line.strip() not in ("", ANY.text):
@@ -43,32 +45,39 @@ def _words(text: str) -> list[Word]:
     return found
 
 
-def _scales(line: str) -> dict[int, float]:
+def _mark(scales: dict[int, tuple[str, float]], number: re.Match) -> str:
+    """With its unit, but for a cell that repeats its column's with another prefix."""
+    unit = number[3] or ""
+    return MARK if unit == scales.get(number.end(), ("", 1.0))[0] else MARK + unit
+
+
+def _scales(line: str) -> dict[int, tuple[str, float]]:
     """Of a table's head; `+-` has the unit of the column before it."""
     found = {}
     scale = None
     for cell in CELL.finditer(line):
         unit = IN_HEAD.search(cell[0])
-        scale = SCALES[unit[1]] if unit else scale if cell[0] == "+-" else None
+        scale = (unit[2], SCALES[unit[1]]) if unit else scale if cell[0] == "+-" else None
         if scale:
             found[cell.end()] = scale
     return found
 
 
-def _figure(number: re.Match, line: str, scales: dict[int, float]) -> float | None:
+def _figure(number: re.Match, line: str, scales: dict[int, tuple[str, float]]) -> float | None:
     """What scatters, times, dates and names of things are none."""
     try:
         value = float(number[1] or "date")
     except ValueError:
         return None
     row = IN_HEAD.search(line[: number.start()])
-    scale = SCALES[number[2]] if number[3] else SCALES[row[1]] if row else scales.get(number.end())
+    column = scales.get(number.end(), ("", None))
+    scale = SCALES[number[2]] if number[3] else SCALES[row[1]] if row else column[1]
     is_name = scale is None and value.is_integer() and 0 < value < COUNTS
     scatters = line[: number.start()].endswith("± ")
     return None if is_name or scatters else value * (scale or 1)
 
 
-def begins(printed: str, shown: str, factor: float = 3.0) -> bool:
+def begins(printed: str, shown: str, factor: float = MODELLED) -> bool:
     """Whether these are the first lines; `...` stands for any words, in a word for a part."""
     return _begin(_words(printed), _words(shown), factor)
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.cluster import CHECKOUT, ORDINARY_USER, Build, Cluster, state_folder, wait_for
 from tests.cluster.client import SBIN
-from tests.long.shown import begins
+from tests.long.shown import MODELLED, begins
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 
@@ -37,9 +37,9 @@ ELSEWHERE = {
 JOB_LIMIT_S = 300.0
 STATUS = re.compile(r"#.* exit status (\d+)(?: or (\d+))?")
 END = "== the end of this command"
-#: how far a figure may be from the guide's: watts are the model's and most jobs sleep, so joules
-#: are alike everywhere; how fast a benchmark runs no guide can know
-FACTOR = {"scientist": 3.0, "operator": 3.0, "benchmarker": 100.0}
+#: how far a figure may be from the guide's where not as far as a model's: how fast a benchmark
+#: runs no guide can know
+FACTOR = {"benchmarker": 100.0}
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,9 @@ blue          ~119  41.1  2026-11-26
         ("12:", "7.:", True),
         ("/a/b/c", "/a.../c", True),
         ("262 J", "0.3 kJ", True),
-        ("~262", "~2620", False),
+        ("    ~119  41.1", "~0.20 Wh  41.1", True),
+        ("    ~119  41.1", "  ~0.20 W  41.1", False),
+        ("~262", "~2630", False),
         ("~119", "~0.00", False),
         ("41.1", "0", False),
         ("~119", "119", False),
@@ -111,7 +113,7 @@ class Shell:
 
     def __init__(self, cluster: Cluster, guide: str) -> None:
         self.cluster = cluster
-        self.factor = FACTOR[guide]
+        self.factor = FACTOR.get(guide, MODELLED)
         user = USERS[guide]
         home = cluster.jobs_folder / user
         shutil.rmtree(home, ignore_errors=True)
