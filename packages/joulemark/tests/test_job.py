@@ -181,6 +181,31 @@ def test_steps_and_regions(site):
     assert "The batch step includes the steps that ran meanwhile." in lines(site, "20")
 
 
+UNSURE = {**REGION, "uncertainty_uj": None}
+UNKNOWN = {**UNSURE, "energy_uj": None}
+
+
+@pytest.mark.parametrize("later", [{"node": "n2"}, {"restart": 1}])
+@pytest.mark.parametrize(
+    ("first", "second", "error_uj"),
+    [
+        (REGION, REGION, 2e6),
+        (REGION, UNKNOWN, 1e6),
+        (UNSURE, REGION, None),
+        (REGION, UNSURE, None),
+    ],
+)
+def test_a_region_s_error_is_known_where_that_of_each_node_and_run_is(
+    site, later, first, second, error_uj
+):
+    for region, where in ((first, {"restart": 0}), (second, {"restart": 0, **later})):
+        leave(site, 20, builders.account(regions=[region]), **where)
+    (found,) = record(site, "20")["regions"]
+    assert found["uncertainty_uj"] == error_uj
+    error = "-" if error_uj is None else f"{error_uj / UJ:.2f}"
+    assert row(site, "job solve", "20")[-4] == error
+
+
 def test_overhead_carbon_and_cost_have_their_errors(site):
     site.configure("carbon_g_per_kwh: 360\nprice_per_kwh: 0.36\ncurrency: EUR\n")
     leave(site, 20, builders.account(energy_uj=10_000_000 * UJ))
@@ -439,14 +464,13 @@ def test_an_array_is_summed(array):
 
 
 def test_the_tasks_of_an_array_mark_the_same_regions(site):
-    for raw, energy_uj in ((31, 40 * UJ), (32, None)):
-        region = {**REGION, "energy_uj": energy_uj}
+    for raw, region in ((31, REGION), (32, UNKNOWN)):
         leave(site, raw, builders.account(), builders.account("0", regions=[region]))
     (found,) = record(site, "30")["regions"]
-    assert (found["count"], found["seconds"], found["uncertainty_uj"]) == (4, 8.0, 2e6)
+    assert (found["count"], found["seconds"], found["uncertainty_uj"]) == (4, 8.0, 1e6)
     assert found["energy_j"] == 40.0 and (found["step"], found["name"]) == ("0", "solve")
     assert (found["energy_jobs"], found["energy_seconds"]) == (1, 4.0)
-    assert row(site, "0 solve", "30") == ["40.0", "(1", "of", "2)", "2.00", "10.0", "8.00", "4"]
+    assert row(site, "0 solve", "30") == ["40.0", "(1", "of", "2)", "1.00", "10.0", "8.00", "4"]
 
 
 def test_regions_are_in_the_order_of_their_numbers(site):

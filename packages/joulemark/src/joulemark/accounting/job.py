@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from joulemark.accounting import usage
 from joulemark.accounting.jobid import Allocation, JobId
-from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J, few
+from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J, bound_uj, few
 from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.profile import hdf5
@@ -311,11 +311,12 @@ def _natural_order(region: dict) -> list:
 def _added(one: dict | None, other: dict) -> dict:
     if one is None:
         return other
-    return {
+    added = {
         key: value if key in ("step", "name", "parent") else _sum_known([one[key], value])
         for key, value in other.items()
         if key in one
     }
+    return {**added, "uncertainty_uj": bound_uj([one, other])}
 
 
 def _sum_known(values: list):

@@ -201,12 +201,18 @@ def _regions(accounts: list[dict]) -> list[dict]:
             "count": max(part["count"] for part in parts),
             "seconds": max(part["seconds"] for part in parts),
             "energy_uj": _sum_known([part["energy_uj"] for part in parts]),
-            # Its systematic and random parts are not told apart, so the bound adds linearly.
-            "uncertainty_uj": _sum_known([part["uncertainty_uj"] for part in parts]),
+            "uncertainty_uj": bound_uj(parts),
             **_own_part(parts),
         }
         for name, parts in sorted(named.items())
     ]
+
+
+def bound_uj(parts: list[dict]) -> float | None:
+    """Of regions' sum: systematic and random parts are not told apart, so bounds add linearly; one
+    that is not known leaves the sum's unknown."""
+    bounds = [part["uncertainty_uj"] for part in parts if part["energy_uj"] is not None]
+    return sum(sorted(bounds)) if bounds and None not in bounds else None
 
 
 def _own_part(parts: list[dict]) -> dict:

@@ -345,7 +345,7 @@ def _of_regions(found: list[dict], runs: int) -> Text:
     body = [
         [
             f"{region['step']} {region['name']}",
-            *_energy_cells(group, runs),
+            *_region_energy(region, group, runs),
             usage.told(_power_w(region), "W", group),
             digits(region["seconds"]),
             str(region["count"]),
@@ -353,6 +353,11 @@ def _of_regions(found: list[dict], runs: int) -> Text:
         for region, group in zip(found, map(_of_region, found))
     ]
     return _table("Regions", ["Step, region", *HEADS, "Times"], body)
+
+
+def _region_energy(region: dict, group: usage.Group, runs: int) -> list[str]:
+    value, error = _energy_cells(group, runs)
+    return [value, "-" if error and region["uncertainty_uj"] is None else error]
 
 
 def _of_region(region: dict) -> usage.Group:
