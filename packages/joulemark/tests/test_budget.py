@@ -181,6 +181,19 @@ def test_jobs_of_unknown_time_are_told_of_each_budget(accounts, monkeypatch):
     assert [green[name] for name in names] == [0, 0, 0, False]
 
 
+def test_a_job_of_unknown_time_is_told_of_each_budget_that_has_begun(accounts, monkeypatch):
+    """Nothing in the store says of which one it is."""
+    accounts.leave(9, accounts=[], missing="joulemarkd is dead")
+    for name, value in (("ID", "9"), ("USER", "dora"), ("ACCOUNT", "green")):
+        monkeypatch.setenv(f"SLURM_JOB_{name}", value)
+    accounts.out("merge", "--job", "9", "--nodes", "n1")
+    begins = [date(2020, 1, 1), TODAY, TODAY + timedelta(2)]  # whatever the zone
+    ends = [date(2020, 12, 31), TODAY + timedelta(1), TODAY + timedelta(3)]
+    budgets(accounts, *(("green", 1, *days) for days in zip(begins, ends)))
+    found = json.loads(accounts.out("report", "usage", "--budget", "--format", "json"))
+    assert [one["undated_jobs"] for one in found] == [1, 1, 0]
+
+
 def test_days_outside_are_not_counted(accounts):
     budgets(accounts, ("blue", 8, TODAY - timedelta(1)))
     (blue,) = json.loads(accounts.out("report", "usage", "--budget", "--format", "json"))

@@ -21,7 +21,10 @@ LEGEND = (
     "Used: energy of the jobs of the account and of those below it, as Slurm's accounts are now, "
     "in these days, both included, on all clusters of the store; +-: k=2. Overhead is not in it."
 )
-LEGEND_UNDATED = "3+1: one more of unknown time and energy is in the sum of no budget."
+LEGEND_UNDATED = (
+    "3+1: one more of unknown time and energy is in the sum of no budget; each budget of its "
+    "account that has begun shows it."
+)
 Parents = Mapping[tuple[str, str], str]  # of a cluster's account the one above it
 
 
@@ -41,7 +44,7 @@ class State:
 
     budget: Budget
     used: usage.Group
-    undated_jobs: int  # of unknown time: they may be of these days
+    undated_jobs: int  # of unknown time: they ended, and may be of these days
 
     @property
     def part(self) -> float:
@@ -89,7 +92,9 @@ def _refuse_twice(path: Path, found: list[Budget]) -> None:
         by_account[one.account].append(one)
 
 
-def states(session: Session, budgets: Iterable[Budget], parents: Parents) -> list[State]:
+def states(
+    session: Session, budgets: Iterable[Budget], parents: Parents, today: date
+) -> list[State]:
     """Of each budget, by the store's figures, asked once for budgets of the same days."""
     uses: dict[tuple[int, int], dict[str, list[sums.Use]]] = {}
     undated, found = _charged(sums.undated(session, sums.Chosen()), parents), []
@@ -98,7 +103,8 @@ def states(session: Session, budgets: Iterable[Budget], parents: Parents) -> lis
         if days not in uses:
             uses[days] = _charged(sums.uses(session, None, *days), parents)
         used = usage.summed({}, uses[days].get(one.account, []))
-        found.append(State(one, used, sum(use.jobs for use in undated.get(one.account, []))))
+        may_have = undated.get(one.account, []) if one.first <= today else []
+        found.append(State(one, used, sum(use.jobs for use in may_have)))
     return found
 
 

@@ -40,11 +40,12 @@ def run(options: argparse.Namespace) -> int:
 
     site = config.load(for_merge=True)
     known, parents = budget.read(site.budgets), accounts.parents(site.cluster)
+    today = Zone(site.timezone).today()
     hold.check()
     with store.writing(site.store) as session:
         with progress.shown("summing jobs"):
-            states = budget.states(session, known, parents)
-        over = budget.over(states, Zone(site.timezone).today())
+            states = budget.states(session, known, parents, today)
+        over = budget.over(states, today)
         tell = (lambda line: None) if options.quiet else print
         hold.settle(session, site.cluster, over, tell, options.dry_run)
     return 1 if over else 0

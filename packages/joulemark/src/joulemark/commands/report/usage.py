@@ -133,10 +133,10 @@ def _run_budget(options: argparse.Namespace) -> int:
     from joulemark.store.days import Zone
 
     site = config.load(for_merge=True)
-    known = budget.read(site.budgets)
+    known, today = budget.read(site.budgets), Zone(site.timezone).today()
     with progress.shown("summing jobs"), store.reading(site.store) as session:
-        found = budget.states(session, known, accounts.parents(site.cluster))
+        found = budget.states(session, known, accounts.parents(site.cluster), today)
     tables, notes = [budget.as_text(found)], budget.notes(found)
     layout.show(options, budget.as_records(found), tables, notes)
-    output.tell(budget.warnings(found, options.levels or LEVELS, Zone(site.timezone).today()))
+    output.tell(budget.warnings(found, options.levels or LEVELS, today))
     return 0
