@@ -10,7 +10,7 @@ import builders
 import pytest
 from hypothesis import HealthCheck, settings
 from joulemark import cli, config, store
-from joulemark.store import jobs
+from joulemark.store import jobs, session
 
 DATA = Path(__file__).parent / "data"
 
@@ -81,6 +81,19 @@ def site(tmp_path, monkeypatch, capsys):
     made = Site(tmp_path, capsys)
     monkeypatch.setenv("JOULEMARK_CONFIG", str(made.yaml))
     return made
+
+
+@pytest.fixture
+def queries(monkeypatch):
+    """What the store is asked, as SQL."""
+    asked, rows = [], session.Session.rows
+
+    def kept(self, sql, values=()):
+        asked.append(sql)
+        return rows(self, sql, values)
+
+    monkeypatch.setattr(session.Session, "rows", kept)
+    return asked
 
 
 @pytest.fixture

@@ -90,6 +90,12 @@ def corrections(site) -> list[dict]:
     return json.loads(site.out("store", "corrections", "--json"))
 
 
+def test_the_store_is_asked_once_for_the_corrections_of_many_jobs(caller, queries):
+    slurm(caller, "jobs", "None|physics,science")
+    assert len(corrections(caller)) == len(ALL)
+    assert len([sql for sql in queries if "FROM job_run" in sql]) == 1
+
+
 def test_slurmuser_is_shown_all(caller):
     slurm(caller, "jobs,usage", slurm_user=f"daemon({CALLER.pw_uid})")
     assert (listed(caller), summed(caller)) == (ALL, 3)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.slurm import sacctargs
-from joulemark.store import session
 from sacct_getopt import RELEASES
 
 STEPS = ("job", "extern", "batch", "0")
@@ -407,17 +406,9 @@ def test_columns_without_energy_need_no_store(site, sacct_on_path):
     assert "1|COMPLETED" in out.splitlines() and err == ""
 
 
-def test_the_store_is_asked_once_for_many_jobs(filled, monkeypatch):
-    asked = []
-    rows = session.Session.rows
-
-    def count(self, sql, values=()):
-        asked.append(sql)
-        return rows(self, sql, values)
-
-    monkeypatch.setattr(session.Session, "rows", count)
+def test_the_store_is_asked_once_for_many_jobs(filled, queries):
     filled.out("sacct", "-nPo", "JobIDRaw,Energy")
-    assert len([sql for sql in asked if "FROM job_run" in sql]) == 1
+    assert len([sql for sql in queries if "FROM job_run" in sql]) == 1
 
 
 def test_every_column_is_in_help_and_helpformat(site, sacct_on_path):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from joulemark import cli, config, store
 from joulemark.errors import UserError
-from joulemark.store import jobs, node_sums, nodes, place, schema, sums
+from joulemark.store import corrections, jobs, node_sums, nodes, place, schema, sums
 from joulemark.store.whose import Whose, runs
 
 
@@ -188,6 +188,7 @@ def test_jobs_of_a_user_and_of_accounts(folder, monkeypatch):
         for name, value in (("ID", job), ("USER", f"user{uid}"), ("ACCOUNT", account)):
             monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
         assert cli.main(["merge", "--job", str(job)]) == 0
+        assert cli.main(["store", "correct", str(job), "--charge", "50%", "--why", "ticket"]) == 0
     with store.reading(place_of(folder)) as session:
         for (uid, names), expected in WHOSE.items():
             whose = Whose(uid, names)
@@ -197,6 +198,7 @@ def test_jobs_of_a_user_and_of_accounts(folder, monkeypatch):
                 top = sums.top_jobs(session, 5, chosen)
                 assert sorted(row["Job"] for row in top) == expected
             assert [job for job in (1, 2, 3) if runs(session, whose, "demo", job)] == expected
+            assert [one.job for one in corrections.all_of(session, whose)] == expected
             assert sum(use.jobs for use in sums.uses(session, None, whose=whose)) == len(expected)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from joulemark.store.session import Session
+from joulemark.store.whose import Whose
 
 
 class Correction(NamedTuple):
@@ -43,7 +44,11 @@ def by_job(session: Session) -> dict[tuple[str, int], list[Correction]]:
     return found
 
 
-def all_of(session: Session) -> list[Correction]:
-    """The store's, as they were made."""
-    rows = session.rows(f"{SELECT} ORDER BY Made_ns, Cluster, Job, Number")
+def all_of(session: Session, whose: Whose | None = None) -> list[Correction]:
+    """The store's, or of jobs with a run of theirs, as they were made."""
+    theirs, values = whose.where() if whose else ("", [])
+    runs = "SELECT 1 FROM job_run WHERE job_run.Cluster = correction.Cluster"
+    runs += f" AND job_run.Job = correction.Job AND Step = 'job'{theirs}"
+    where = f" WHERE EXISTS ({runs})" if whose else ""
+    rows = session.rows(f"{SELECT}{where} ORDER BY Made_ns, Cluster, Job, Number", values)
     return [Correction(*row) for row in rows]

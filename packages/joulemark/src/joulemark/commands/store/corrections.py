@@ -28,15 +28,11 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.accounting import correction
     from joulemark.slurm import rights
     from joulemark.store import corrections
-    from joulemark.store.whose import runs
 
     place = config.load().store
     shown = rights.of_caller(place)
-    whose = shown.whose("jobs")
     with store.reading(place) as session:
-        found = corrections.all_of(session)
-        if whose:
-            found = [one for one in found if runs(session, whose, one.cluster, one.job)]
+        found = corrections.all_of(session, shown.whose("jobs"))
     shown.tell("jobs")
     tables = [correction.as_text(found)]
     layout.show(options, correction.as_records(found), tables, [], correction.columns())
