@@ -416,17 +416,11 @@ COLUMNS = ("JobIDRaw", *NAMES, *WHOSE)  # of the rows of top_jobs() and all_rows
 
 
 def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
-    """The job rows with the most energy, with UserName, Account and PartitionName.
-
-    By the index of energies a few jobs of long ago, or of few people, would be sought among all
-    that used more: days and payers are in that of sums, which is read without a look at the rows.
-    """
+    """The job rows with the most energy, with UserName, Account and PartitionName."""
     where, values = chosen.where()
-    of_some = (chosen.first_day, chosen.end_day, chosen.whose) != (None, None, None)
-    index = session.by_index.format("job_run_sums" if of_some else "job_run_energy")
     key = ", ".join(JOB_RUN_KEY)
     rows = session.rows(
-        f"{SELECT} JOIN (SELECT {key} FROM job_run{index}"
+        f"{SELECT} JOIN (SELECT {key} FROM job_run{_index_of(session, chosen)}"
         f" WHERE Payer > 0 AND ConsumedEnergy_uj IS NOT NULL{where}"
         f" ORDER BY ConsumedEnergy_uj DESC LIMIT {int(count)}) AS top USING ({key})"
         " ORDER BY ConsumedEnergy_uj DESC",
@@ -438,8 +432,16 @@ def top_jobs(session: Session, count: int, chosen: Chosen) -> list[dict]:
 def unmeasured(session: Session, chosen: Chosen) -> int:
     """How many of the jobs have no energy, by which top_jobs() could have them."""
     where, values = chosen.where()
-    count = f"SELECT COUNT(*) FROM job_run WHERE Payer > 0 AND ConsumedEnergy_uj IS NULL{where}"
-    return session.value(count, values)
+    count = f"SELECT COUNT(*) FROM job_run{_index_of(session, chosen)}"
+    return session.value(f"{count} WHERE Payer > 0 AND ConsumedEnergy_uj IS NULL{where}", values)
+
+
+def _index_of(session: Session, chosen: Chosen) -> str:
+    """By the index of energies a few jobs of long ago, or of few people, would be sought among all
+    that used more, or have none: days and payers are in that of sums, which is read without a look
+    at the rows."""
+    of_some = (chosen.first_day, chosen.end_day, chosen.whose) != (None, None, None)
+    return session.by_index.format("job_run_sums" if of_some else "job_run_energy")
 
 
 def all_rows(session: Session, chosen: Chosen, steps: bool) -> Iterator[list[dict]]:
