@@ -357,6 +357,17 @@ def test_of_ranks_that_do_not_tell_their_nodes_no_peak_is_known(site, results):
     assert "the best measured" in site.out("compare", "mod2am", "--with", "SNIC")
 
 
+def test_a_given_peak_that_is_of_no_run_here_is_not_passed_over_in_silence(site, results):
+    results(line(ranks=64, **OPTERON), line(ranks=16, nodes=1, **OPTERON))
+    words = ("compare", "mod2am", "--with", "SNIC")
+    assert site.run(*words)[2] == ""
+    for_one = "--peak: not used for blas, 1 thr., 64 ranks, nodes unknown: it is of a node, and "
+    (said,) = site.run(*words, "--peak", "160", "--format", "csv")[2].splitlines()
+    assert said.startswith(f"joulemark: {for_one}its ranks did not tell")
+    said = site.run(*words, "--peak-bandwidth", "80")[2]
+    assert said == "joulemark: --peak-bandwidth: nothing of this machine is in B/s\n"
+
+
 @pytest.mark.parametrize(("ranks", "nodes", "times"), [(1, 1, 1), (4, 4, 4), (4, 1, None)])
 def test_gpus_are_as_many_as_nodes_or_not_known(ranks, nodes, times):
     found = peak_of([measurement(device="NVIDIA H200", ranks=ranks, nodes=nodes)], wanted="table")

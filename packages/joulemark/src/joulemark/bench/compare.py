@@ -25,6 +25,7 @@ FFT_COUNT = (
     "the same transform"
 )
 PREDICTED, HERE = "model", "here"
+GIVEN = {"F/s": "peak", "B/s": "peak_bandwidth"}  # the options that tell a node's peak
 WIDTH = 120  # of a table's columns; more sides make a second table
 
 
@@ -123,8 +124,7 @@ def _here(options, measured: list[Measurement]) -> Iterator[Side]:
     """This machine's series."""
     found = stats.series_of(measured, options.kernel)
     found = stats.best_of(found) if options.best else found
-    given = {"F/s": options.peak, "B/s": options.peak_bandwidth}
-    given = {unit: giga * 1e9 for unit, giga in given.items() if giga}
+    given = {unit: giga * 1e9 for unit, name in GIVEN.items() if (giga := getattr(options, name))}
     for one in found:
         peak = peaks.of_machine(one, measured, given, options.peaks)
         same = [other for other in found if family(other) == family(one)]
@@ -259,6 +259,23 @@ def notes(sides: list[Side]) -> list[str]:
         lines += [f"{owner}: {text}" for text in [*found, *caveats(its)]]
     is_of_memory = any(side.series.unit == "B/s" and side.peak for side in sides)
     return [*lines, *([f"Of GB/s {OF_MEMORY}."] if is_of_memory else []), CAUTION]
+
+
+def passed_over(options, groups: dict[str, list[Side]]) -> Iterator[str]:
+    """Why a peak that was given is not that of a run here."""
+    ours = [side for sides in groups.values() for side in sides if side.origin == HERE]
+    for unit, name in GIVEN.items():
+        if getattr(options, name) is None:
+            continue
+        option, same = f"--{name.replace('_', '-')}", [s for s in ours if s.series.unit == unit]
+        if not same:
+            yield f"{option}: nothing of this machine is in {unit}"
+        for side in same:
+            if not side.series.nodes:
+                yield (
+                    f"{option}: not used for {side.name}: it is of a node, and its ranks did not "
+                    "tell on how many they were: run it again by this joulemark's programs"
+                )
 
 
 def _told_peak(side: Side) -> str:

@@ -23,7 +23,7 @@ one, or what its processor has in the table of peaks (joulemark/data/processors.
 sockets as here or, of another processor, as its ranks and threads need. Where that is not known,
 as of ranks that tell no nodes or share a node's GPUs, it is the best that mod2am, jm-linpack and
 jm-stream measured with as many ranks on as many nodes in the same results. Hydro has no peak: it
-counts updates of cells.
+counts updates of cells. Of which runs a peak that was given is not, stderr says.
 
 examples:
   joulemark compare mod2am --with LRZ,SNIC,PSNC-IB --from results/
@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
     sources.check_figures(options)
     groups, why = compare.families(options)
     published.say_alone(why)
+    output.tell(compare.passed_over(options, groups))
     tables = [text for name, sides in groups.items() for text in compare.tables(name, sides)]
     notes = compare.notes([side for sides in groups.values() for side in sides])
     layout.show(options, compare.records(groups), tables, notes)
