@@ -66,6 +66,14 @@ def test_an_empty_list_of_nodes_is_none(site, slurm_conf):
     assert "--nodes: '' is not a node list" in site.refuses("doctor", "--nodes", "")
 
 
+@pytest.mark.parametrize("text", ["abc", "0", "-1", "nan", "inf", "1e400"])
+def test_a_time_for_answers_that_is_none_is_refused(site, slurm_conf, monkeypatch, text):
+    slurm_conf(b"ClusterName=demo\nNodeName=n1\n")
+    monkeypatch.setenv("JOULEMARK_ANSWER_S", text)
+    said = site.refuses("doctor")
+    assert f"JOULEMARK_ANSWER_S={text}: is not a time in seconds" in said and "unset it" in said
+
+
 def test_a_broken_list_of_nodes_is_named(site, slurm_conf):
     path = slurm_conf(b"ClusterName=demo\nNodeName=n[1-4\n")
     said = f"joulemark: {path}: NodeName: 'n[1-4' is not a node list such as n1,n2 or n[1-4]\n"

@@ -95,7 +95,7 @@ def test_a_program_that_hangs_on_a_node_costs_no_other_finding(
     (tmp_path / "srun").write_text('#!/bin/sh\nwhile [ "$1" != sh ]; do shift; done\nexec "$@"\n')
     (tmp_path / "scontrol").write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr("joulemark.doctor.everywhere.LOOK_S", LOOK_S)
-    monkeypatch.setattr("joulemark.doctor.site.ANSWER_S", 0.1)  # this machine's own look
+    monkeypatch.setenv("JOULEMARK_ANSWER_S", "0.1")  # this machine's own look
     _, out, _ = site.run("doctor", "--nodes", "n1", "--json")
     found = [one for one in json.loads(out)["findings"] if one["node"] == "n1"]
     assert len(found) > 1 and "node" not in {one["check"] for one in found}

@@ -114,6 +114,19 @@ def test_nodes_are_those_given_else_the_job_s(
     assert json.loads(capsys.readouterr().out)["nodes"] == nodes
 
 
+@pytest.mark.parametrize("text", ["abc", "0", "1.5", "inf"])
+def test_a_job_s_number_that_is_none_is_refused(tmp_path, capsys, monkeypatch, text):
+    (tmp_path / "HPL.out").write_text(OUTPUT)
+    for variable, *words in (
+        ("SLURM_NTASKS", "dat", "--out", "-"),
+        ("SLURM_JOB_NUM_NODES", "results", str(tmp_path / "HPL.out")),
+    ):
+        monkeypatch.setenv(variable, text)
+        assert cli.main(["hpl", *words]) == 2
+        assert f"{variable}={text}: is not a whole number from 1" in capsys.readouterr().err
+        monkeypatch.delenv(variable)
+
+
 def test_a_modelled_energy_says_so():
     energy = hpl.energy_of("x: 5.0 J +- 2.0 J (k=2), estimated by a model in 1.0 s", 1)
     assert energy.estimated and energy.joules == 5

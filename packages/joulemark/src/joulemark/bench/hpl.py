@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import regions
+from joulemark import environment, regions
 from joulemark.bench import peaks
 from joulemark.errors import UsageError, UserError
 
@@ -118,7 +118,7 @@ def memory(text: str) -> float:
 
 
 def _count(option: str, given: int | None, variable: str) -> int:
-    return _checked(option, given if given is not None else int(os.environ.get(variable) or 1))
+    return environment.count(variable) if given is None else _checked(option, given)
 
 
 def _checked(option: str, count: int) -> int:

@@ -11,15 +11,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import config, hostlist
+from joulemark import config, environment, hostlist
 from joulemark.doctor.slurmconf import SlurmConf
 from joulemark.slurm import configuration
 
 ENERGY_PLUGIN = "acct_gather_energy_joulemark.so"
 SPANK_PLUGIN = "spank_joulemark.so"
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
-# Who asks many nodes at once has less time for each program.
-ANSWER_S = float(os.environ.get("JOULEMARK_ANSWER_S", 20))
+ANSWER_S = 20
 FILTERS = ("SQUEUE_", "SINFO_")  # a user's own, of which jobs and nodes he cares to see
 
 
@@ -36,11 +35,17 @@ class Answer:
         return self.status == 0
 
 
+def answer_s() -> float:
+    """What a program has: who asks many nodes at once gives each less."""
+    what = "a time in seconds up to 3600"
+    return environment.number("JOULEMARK_ANSWER_S", ANSWER_S, lambda s: 0 < s <= 3600, what)
+
+
 def ask(*words: str | Path, env: dict[str, str] | None = None) -> Answer:
     """Runs a program, found also where only root looks."""
     path = f"{os.environ.get('PATH', os.defpath)}:{SBIN}"
     inherited = {key: text for key, text in os.environ.items() if not key.startswith(FILTERS)}
-    program = shutil.which(str(words[0]), path=path)
+    program, limit_s = shutil.which(str(words[0]), path=path), answer_s()
     if not program:
         return Answer(None, err=f"{words[0]} is not installed")
     try:
@@ -51,10 +56,10 @@ def ask(*words: str | Path, env: dict[str, str] | None = None) -> Answer:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=ANSWER_S,
+            timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
-        return Answer(None, err=f"{words[0]} does not end within {ANSWER_S:g} s")
+        return Answer(None, err=f"{words[0]} does not end within {limit_s:g} s")
     return Answer(done.returncode, done.stdout, done.stderr.strip())
 
 
