@@ -29,7 +29,8 @@ more, alike in cluster, month, whether their energy is estimated, partition and,
 factor of two, energy, time and nodes. Of jobs of fewer users it is of more sizes; then what it is
 not told apart by is null. Sums have three digits. How many jobs are in no row, without energy or
 of too few users even so, is told on stderr. Still, who knows when somebody's jobs ran, and how
-large they were, knows their rows, and of one that is most of all his about what they used.
+large they were, knows their rows, and of one that is most of all his about what they used. Two
+exports that overlap in time differ by few jobs, or one's: give one away, not one a day.
 
 examples:
   joulemark report jobs --top 10
