@@ -163,6 +163,43 @@ def test_no_option_is_left_out_in_silence(site, monkeypatch, words, left_out):
     assert site.refuses(*words.split()).startswith(f"joulemark: {left_out}")
 
 
+CORRECT = "store correct 12 --charge 0% --why x --cluster"
+BAD_VALUES = {
+    "merge --job 4294967296": "argument --job: '4294967296' is not a job's raw id",
+    "merge --job 12 --nodes n[5-1]": "--nodes: '[5-1]' is not a range of node numbers",
+    "merge --job 12 --nodes n[\xb2]": "--nodes: '[\xb2]' is not a range of node numbers",
+    "merge --job 12 --nodes \x1bn1": "--nodes: '\x1bn1' is not a node list",
+    "doctor --nodes n[1-99999999999]": "--nodes: '[1-99999999999]' is not a range of node numbers",
+    f"{CORRECT} \x1bx": "argument --cluster: '\x1bx' is not a cluster's name",
+    "hpl dat --ranks 99999999999999999999": "--ranks 99999999999999999999: must be from 1 to 2147",
+    "hpl dat --n 99999999999": "--n 99999999999: must be whole numbers",
+    f"report table triad --from {'x' * 256}": f"--from {'x' * 256}: File name too long: name",
+    "plan --accuracy 2% --daemon /bin/echo": "/bin/echo: does not answer --describe",
+    "report table triad --from /proc/self/mem": "Input/output error: name other results",
+}
+
+
+@pytest.mark.parametrize("words", BAD_VALUES)
+def test_a_bad_value_is_named_with_its_option(site, monkeypatch, capsys, words):
+    """Found by a run of all options with values that are none."""
+    monkeypatch.chdir(site.folder)
+    monkeypatch.setenv("SLURM_CONF", str(site.folder / "slurm.conf"))
+    (site.folder / "slurm.conf").write_text("ClusterName=demo\nNodeName=n1\n")
+    try:
+        code, _, said = site.run(*words.split(" "))
+    except SystemExit as stopped:
+        code, said = stopped.code, capsys.readouterr().err
+    assert code == 2 and BAD_VALUES[words] in said
+
+
+def test_a_file_that_cannot_be_written_is_named_with_its_option(site):
+    site.leave()
+    site.out("merge")
+    out = site.folder / "no" / "such.csv"
+    said = site.fails("report", "usage", "--out", str(out))
+    assert said == f"joulemark: --out {out}: No such file or directory: name another file\n"
+
+
 def test_readme_and_help_have_the_same_exit_codes():
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     in_help = re.findall(r"^ +(\d+)  ", cli.EPILOG, re.MULTILINE)

@@ -140,7 +140,9 @@ def test_node_lists_expand_as_slurm_writes_them(text, nodes):
     assert hostlist.expand(text) == nodes.split()
 
 
-@pytest.mark.parametrize("text", ["n[1-2", "n[a-b]", "n[]", "n1,,n2", ","])
+@pytest.mark.parametrize(
+    "text", ["n[1-2", "n[a-b]", "n[]", "n1,,n2", ",", "n[2-1]", "n[0-65536]", "\udce9"]
+)
 def test_broken_node_list_is_an_error(text):
     with pytest.raises(UserError, match="--nodes"):
         hostlist.expand(text)

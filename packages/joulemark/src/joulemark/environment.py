@@ -23,4 +23,5 @@ def number(name: str, default: float, is_sound: Callable[[float], bool], what: s
 
 def count(name: str) -> int:
     """A whole number from 1, which is the default."""
-    return int(number(name, 1, lambda n: n >= 1 and n % 1 == 0, "a whole number from 1"))
+    what = "a whole number from 1"
+    return int(number(name, 1, lambda n: 1 <= n < 1 << 31 and n % 1 == 0, what))

@@ -8,12 +8,14 @@ from joulemark.errors import UsageError
 
 _NAME = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+MOST = 64 * 1024  # of a range, as Slurm has it
 
 
 def expand(text: str, where: str = "--nodes") -> list[str]:
     """Every node that a Slurm host list names, in its order, each once; where: it was written."""
     names = _NAME.findall(text)
-    if not names or ",".join(names) != text:
+    if not names or ",".join(names) != text or not text.isprintable():
         raise UsageError(f"{where}: '{text}' is not a node list such as n1,n2 or n[1-4]")
     return list(dict.fromkeys(node for name in names for node in _expand_one(name, where)))
 
@@ -32,8 +34,9 @@ def _expand_one(name: str, where: str) -> list[str]:
 
 
 def _numbers(part: str, where: str) -> list[str]:
-    first, dash, last = part.partition("-")
-    if not (first.isdigit() and (not dash or last.isdigit())):
+    found = _RANGE.fullmatch(part)
+    numbers = range(int(found[1]), int(found[2] or found[1]) + 1) if found else ()
+    if not 0 < len(numbers) <= MOST:
         raise UsageError(f"{where}: '[{part}]' is not a range of node numbers such as [1-4]")
-    width = len(first)
-    return [f"{number:0{width}d}" for number in range(int(first), int(last or first) + 1)]
+    width = len(found[1])
+    return [f"{number:0{width}d}" for number in numbers]

@@ -26,7 +26,7 @@ Batches = Iterable[list[dict]]
 
 @contextlib.contextmanager
 def replaced(path: str, mode: str = "w") -> Iterator:
-    """A file that takes its place only when all of it is written; a link's target does.
+    """--out: a file that takes its place only when all of it is written; a link's target does.
 
     What is no file, such as /dev/null or a FIFO, keeps its place and is written to.
     """
@@ -41,7 +41,7 @@ def replaced(path: str, mode: str = "w") -> Iterator:
         if not in_place:
             os.replace(partial, real)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        raise UserError(f"--out {path}: {error.strerror}: name another file") from None
     finally:
         if not in_place:
             with contextlib.suppress(OSError):  # it took its place, or was never there

@@ -179,8 +179,12 @@ def describe(daemon: str | None, node: str | None) -> list[dict]:
     if done.returncode not in (0, 1):
         kind = UsageError if done.returncode in (WRONG_ARGUMENTS, BAD_CONFIG) else UserError
         raise kind(f"{words[0]} --describe: it failed (exit {done.returncode}); see above")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    found = [one for one in found if one["outermost"]]
+    try:
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        found = [one for one in found if one["outermost"]]
+    except (ValueError, TypeError, KeyError):
+        why = "does not answer --describe as joulemarkd does: name joulemarkd with --daemon"
+        raise UsageError(f"{words[0]}: {why}") from None
     if not found:
         raise UsageError(f"{path}: instruments: none can be used here; see above")
     return found

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timezone
 from pathlib import Path
@@ -62,7 +64,9 @@ def load(places: list[str], option: str = "--from") -> list[Measurement]:
     found = []
     for path in progress.counted(_files(places, option), "files of results read"):
         written_s = path.stat().st_mtime
-        for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        with _named(option, path):
+            content = path.read_bytes()
+        for number, line in enumerate(content.split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
@@ -74,11 +78,21 @@ def load(places: list[str], option: str = "--from") -> list[Measurement]:
     return found
 
 
+@contextlib.contextmanager
+def _named(option: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}: name other results") from None
+
+
 def _files(places: list[str], option: str) -> list[Path]:
     places = places or [os.environ.get("JOULEMARK_RESULTS") or "."]
     files: dict[Path, None] = {}
     for place in map(Path, places):
-        if not place.exists():
+        with _named(option, place):
+            is_there = place.exists()
+        if not is_there:
             raise UsageError(f"{option} {place}: no such file or folder")
         inside = sorted(place.rglob("*.cooked.jsonl")) if place.is_dir() else [place]
         files.update(dict.fromkeys(path.resolve() for path in inside))

@@ -45,6 +45,7 @@ HPCC = (("", ""), (0, "sizes more"), (1200, ""), (0, "blocks more"), (40, ""))
 
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+MOST = 2**31 - 1  # HPL's numbers are C's int
 MOST_MULTIPLES = 20  # N is made a multiple of all NB where this costs less than a part of so many
 
 
@@ -122,14 +123,14 @@ def _count(option: str, given: int | None, variable: str) -> int:
 
 
 def _checked(option: str, count: int) -> int:
-    if count < 1:
-        raise UsageError(f"{option} {count}: must be 1 or more")
+    if not 1 <= count <= MOST:
+        raise UsageError(f"{option} {count}: must be from 1 to {MOST}")
     return count
 
 
 def _numbers(option: str, text: str) -> list[int]:
     words = text.split(",")
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
+    if not all(re.fullmatch("[0-9]{1,10}", word) and 0 < int(word) <= MOST for word in words):
         raise UsageError(f"{option} {text}: must be whole numbers above 0, such as 128,192")
     if len(words) > 20:
         raise UsageError(f"{option}: HPL takes 20 at most: leave out {len(words) - 20}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
 
 
 def job_id(text: str) -> int:
-    """A job's raw id."""
-    if not (text.isascii() and text.isdigit() and int(text)):
+    """A job's raw id, of 32 bits."""
+    if not (re.fullmatch("[0-9]{1,10}", text) and 0 < int(text) < 1 << 32):
         raise argparse.ArgumentTypeError(f"'{text}' is not a job's raw id such as 12")
     return int(text)
 

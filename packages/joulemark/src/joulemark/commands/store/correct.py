@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     charge.add_argument("--energy", type=_energy_uj, metavar="JOULES", help="so much, in joules")
     parser.add_argument("--why", type=_why, required=True, metavar="TEXT", help="the reason")
-    parser.add_argument("--cluster", metavar="NAME", help="whose job it is (default: this one's)")
+    parser.add_argument(
+        "--cluster", type=_cluster, metavar="NAME", help="whose job it is (default: this one's)"
+    )
 
 
 def _share(text: str) -> float:
@@ -51,6 +53,12 @@ def _share(text: str) -> float:
 def _energy_uj(text: str) -> int:
     what = "an energy in joules such as 3.6e6"
     return round(number(text, lambda joules: 0 <= joules < 1e12, what) * 1e6)
+
+
+def _cluster(text: str) -> str:
+    if not text.isprintable():  # nor do the stores take it
+        raise argparse.ArgumentTypeError(f"'{text}' is not a cluster's name")
+    return text
 
 
 def _why(text: str) -> str:
