@@ -63,7 +63,7 @@ def test_findings_are_rows(site, slurm_conf):
 
 def test_an_empty_list_of_nodes_is_none(site, slurm_conf):
     slurm_conf(b"ClusterName=demo\nNodeName=n1\n")
-    assert "--nodes: '' is not a node list" in site.refuses("doctor", "--nodes", "")
+    assert "--nodes '': is no value" in site.refuses("doctor", "--nodes", "")
 
 
 @pytest.mark.parametrize("text", ["abc", "0", "-1", "nan", "inf", "1e400"])

@@ -6,12 +6,14 @@ import argparse
 import contextlib
 import importlib
 import os
+import re
 import sys
 from types import ModuleType
 
 from joulemark import __version__, commands
-from joulemark.errors import UserError
+from joulemark.errors import UsageError, UserError
 
+NO_VALUE = re.compile("--[a-z-]+=(--)?")  # -- Python would take for a list
 EPILOG = """\
 `joulemark COMMAND --help` says more, with examples.
 
@@ -60,12 +62,21 @@ def _dispatch(argv: list[str]) -> int:
         own_main = getattr(_load(commands, argv[0]), "main", None)
         if own_main:
             return own_main(argv[1:])
+    _refuse_nothing(argv)
     options = parser(argv).parse_args(argv)
     if {"format", "out"} <= set(vars(options)):
         from joulemark import output
 
         output.settle_format(options)
     return options.run(options)
+
+
+def _refuse_nothing(argv: list[str]) -> None:
+    """Where a script's variable is not set: else a figure, a file or a filter is left out."""
+    for before, word in zip(["", *argv], argv):
+        if not word or NO_VALUE.fullmatch(word):
+            said = word or f"{before} ''"
+            raise UsageError(f"{said}: is no value: give one, or leave the option away")
 
 
 class _Parser(argparse.ArgumentParser):
