@@ -379,11 +379,22 @@ static void begin_to_hold(jm_held *held, const jm_gain *gain, uint64_t ahead_uj,
                       .level_uj = ahead_uj};
 }
 
-/* What the tick's end is beyond the value that came in it belongs to the next interval. */
+/* What the tick's end is beyond the value that came in it belongs to the next interval; where the
+ * value is of before the tick, all of the tick. */
 static double after_value(const jm_gain *gain, int64_t dt_ns) {
     if (!gain->settled || gain->ahead_ns <= 0 || dt_ns <= 0)
         return 0;
     return gain->ahead_ns < dt_ns ? (double)gain->ahead_ns / (double)dt_ns : 1;
+}
+
+/* What is held in that, and no more: or else those of the tick would pay for what was held before
+ * it, too. */
+static uint64_t ahead_of_value(const jm_gain *gain, double after, int64_t dt_ns) {
+    if (after <= 0)
+        return 0;
+    return dt_ns < gain->ahead_ns
+               ? (uint64_t)((double)gain->ahead_uj * (double)dt_ns / (double)gain->ahead_ns)
+               : gain->ahead_uj;
 }
 
 void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_gain *gain,
@@ -406,7 +417,7 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
 
     const jm_part inside = jm_divide_gpus_inside(ledger, wholes, c, s, gpus);
     const double after = after_value(gain, dt_ns);
-    const uint64_t ahead_uj = after > 0 ? gain->ahead_uj : 0;
+    const uint64_t ahead_uj = ahead_of_value(gain, after, dt_ns);
     weigh_tick(s, wholes[c].idle_uj - least(inside.idle_uj, wholes[c].idle_uj), gpus, dt_ns, tick);
     if (s->n == 0 && held->had_job && is_counter)
         draw_the_least(channel, dt_ns, &tick[0]);
