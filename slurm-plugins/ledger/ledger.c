@@ -435,7 +435,9 @@ static void watch(const jm_ledger *ledger, jm_account *account, const slice *tic
         jm_part whole = ticks[c].whole; /* of which idle power may have been nobody's before */
         balance->passed_uj += whole.energy_uj > whole.idle_uj ? whole.energy_uj - whole.idle_uj : 0;
         balance->passed_idle_uj += ticks[c].whole.idle_uj;
-        balance->values += ticks[c].gain->values;
+        const jm_channel *channel = ticks[c].channel;
+        if (channel->settled_boot_ns - channel->last_boot_ns < account->active_ns)
+            balance->values += ticks[c].gain->values; /* made since it began */
     }
 }
 

@@ -46,6 +46,8 @@ static const instrument INSTRUMENTS[] = {
     {"daq", JM_METHOD_COUNTER, true, false, 1, 0, {0.0095, 0, 0, 1, 0.002}},
     {"gateway", JM_METHOD_INTEGRATED, false, true, 1, 0.1, {0.01, 0.5, 0.1, 0, 0.05}},
     {"minute", JM_METHOD_INTEGRATED, false, false, 60, 1, {0.01, 0.5, 0.1, 0, 0.05}},
+    /* a gateway's, which waits a period until the daemon looks */
+    {"broker", JM_METHOD_INTEGRATED, false, true, 1, 1.1, {0.01, 0.5, 0.1, 0, 0.05}},
 };
 enum { N_INSTRUMENTS = sizeof INSTRUMENTS / sizeof *INSTRUMENTS };
 

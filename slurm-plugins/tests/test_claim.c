@@ -320,6 +320,19 @@ TEST(what_is_unseen_goes_by_the_load) {
     expect_near(estimate.uncertainty_uj, 2 * 2 * 260e6 / sqrt(3), 1e6);
 }
 
+/* The fault: a value that was made before a job began, and came while it ran, stood for having seen
+ * it: its bar was that of the meter alone. */
+TEST(a_value_from_before_a_job_says_nothing_of_it) {
+    node->low_w = 100, node->high_w = 300, node->power_w = 100;
+    jm_account *step = open_busy(1, 4, 4 * (uint64_t)SECOND);
+    node->settled_boot_ns = 10 * SECOND, node->last_boot_ns = 8 * SECOND;
+    tick(level += 100 * J, true);
+    expect(jm_ledger_estimate(&ledger, step->job).uncertainty_uj > 200e6);
+    node->settled_boot_ns = 11 * SECOND, node->last_boot_ns = 10 * SECOND;
+    tick(level += 100 * J, true);
+    expect(jm_ledger_estimate(&ledger, step->job).uncertainty_uj < 20e6);
+}
+
 /* A counter says nothing for ten minutes, and then what was drawn in them: by the work of then. */
 TEST(a_counters_silence_is_charged_to_who_worked_in_it) {
     node->info.method = JM_METHOD_COUNTER;
