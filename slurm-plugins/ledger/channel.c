@@ -240,6 +240,10 @@ void jm_channel_take(jm_channel *channel, const jm_reading *reading, int64_t boo
         if (!is_counter)
             channel->power_w = (double)value / UJ_PER_J;
     }
+    /* It comes late, and tells of time that was told as lost; where that stays lost it is told
+     * anew. */
+    channel->made_up |=
+        channel->lost_boot_ns > channel->last_boot_ns && channel->lost_boot_ns != boot_ns;
     if (!is_counter || channel->power_w > 0)
         note_range(channel);
     channel->values++;
@@ -276,8 +280,10 @@ bool jm_channel_is_beyond_its_limit(const jm_channel *channel, const jm_reading 
 
 jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_ns) {
     jm_gain gain = {.fault = channel->fault};
-    if (channel->has_last && boot_ns - channel->last_boot_ns > max_gap_ns)
+    if (channel->has_last && boot_ns - channel->last_boot_ns > max_gap_ns) {
         tell_lost(channel, boot_ns);
+        gain.silent_ns = boot_ns - channel->last_boot_ns - max_gap_ns;
+    }
     uint64_t level = level_uj(channel, boot_ns, max_gap_ns);
     if (channel->has_last && boot_ns > channel->settled_boot_ns) {
         int64_t dt_ns = boot_ns - channel->settled_boot_ns;
@@ -288,6 +294,8 @@ jm_gain jm_channel_settle(jm_channel *channel, int64_t boot_ns, int64_t max_gap_
         gain.lost_ns = channel->lost_ns;
         gain.values = channel->values;
         channel->values = 0;
+        gain.made_up = channel->made_up;
+        channel->made_up = false;
         gain.settled = channel->moved;
         channel->moved = false;
         gain.covered_ns = dt_ns > gain.lost_ns ? dt_ns - gain.lost_ns : 0;

@@ -49,7 +49,7 @@ typedef struct {
     double variance_uj2, common_uj2, when_uj2;
     int64_t lost_ns;
     uint64_t values;
-    bool moved;
+    bool moved, made_up;
     const char *fault;
 } jm_channel;
 
@@ -64,9 +64,11 @@ typedef struct {
                           between its values */
     uint64_t ahead_uj; /* of the level, what is held since the last value, which came so long ago */
     int64_t ahead_ns;
+    int64_t silent_ns;  /* for which its power is held no more, without a value */
     int64_t covered_ns; /* time the energy stands for */
     int64_t lost_ns;    /* time whose energy is unknown */
     uint64_t values;    /* how many new values it rests on */
+    bool made_up;       /* some tell of such time, which was told as lost */
     bool settled;       /* one of them said what was held until now: a power's, a counter's step */
     const char *fault;  /* why, when something is wrong with the reading; NULL when all is well */
 } jm_gain;

@@ -285,6 +285,13 @@ static void charge_claims(jm_claim *const *claims, const uint64_t *energy, const
     }
 }
 
+static bool somebody_is_there(jm_claim *const *claims, const jm_sharers *s) {
+    bool is_there = false;
+    for (int i = 0; i < s->n; i++)
+        is_there |= claims[i]->present;
+    return is_there;
+}
+
 /* Does somebody come, and begin to have a claim? */
 static bool somebody_comes(jm_claim *const *claims, const jm_sharers *s) {
     bool comes = false;
@@ -342,6 +349,18 @@ static void keep_for_the_gone(jm_held *held, const jm_sharers *s, int64_t dt_ns,
     }
 }
 
+/* Of a silence that a value makes up for, what was while nobody was there is nobody's. */
+static void miss(const jm_channel *channel, jm_held *held, const jm_gain *gain, int64_t dt_ns,
+                 jm_claim *nobody) {
+    const int64_t given_ns = held->silent_ns + dt_ns - gain->silent_ns;
+    const int64_t missed_ns = held->missed_ns < given_ns ? held->missed_ns : given_ns;
+    if (missed_ns <= 0)
+        return;
+    held->missed_ns -= missed_ns;
+    if (gain->made_up)
+        nobody->own.energy_uj += (uint64_t)(channel->power_w * (double)missed_ns / 1e3);
+}
+
 /* By which the channel's level rose since its last value; ahead_uj of that beyond the one that
  * came. What it was taken for until that. */
 static uint64_t raise_level(jm_held *held, const jm_gain *gain, uint64_t ahead_uj, int64_t dt_ns,
@@ -369,6 +388,8 @@ static void begin_to_hold(jm_held *held, const jm_gain *gain, uint64_t ahead_uj,
     bool just_left = (held->gone & 1) && gain->ahead_ns > held->gone_ns; /* after the value */
     bool in_mean = (held->gone & 1) && is_mean;
     *held = (jm_held){.over_uj = held->over_uj,
+                      .silent_ns = held->silent_ns,
+                      .missed_ns = held->missed_ns,
                       .cpus = held->span_ns > 0 ? (double)held->work_ns / (double)held->span_ns
                                                 : held->cpus,
                       .gone = just_left ? 1
@@ -390,10 +411,11 @@ static double after_value(const jm_gain *gain, int64_t dt_ns) {
 /* What is held in that, and no more: or else those of the tick would pay for what was held before
  * it, too. */
 static uint64_t ahead_of_value(const jm_gain *gain, double after, int64_t dt_ns) {
-    if (after <= 0)
+    const int64_t held_ns = gain->ahead_ns - gain->silent_ns, within_ns = dt_ns - gain->silent_ns;
+    if (after <= 0 || held_ns <= 0 || within_ns <= 0)
         return 0;
-    return dt_ns < gain->ahead_ns
-               ? (uint64_t)((double)gain->ahead_uj * (double)dt_ns / (double)gain->ahead_ns)
+    return within_ns < held_ns
+               ? (uint64_t)((double)gain->ahead_uj * (double)within_ns / (double)held_ns)
                : gain->ahead_uj;
 }
 
@@ -410,6 +432,8 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
     for (int i = 0; i < s->n; i++)
         claims[i] = &s->members[i]->balance[c].claim;
     memset(fresh, 0, sizeof fresh);
+    if (!somebody_is_there(claims, s))
+        held->missed_ns = held->silent_ns;
     if (somebody_comes(claims, s))
         let_stand_of_nobody(held, nobody, is_counter);
     held->had_job |= s->n > 0;
@@ -433,8 +457,11 @@ void jm_claims_divide(jm_ledger *ledger, int c, const jm_part *wholes, const jm_
         claims[i]->tick.held_uj =
             (uint64_t)(jm_ratio(claims[i]->drawn.energy_uj, before_uj) * (double)held_uj);
     }
-    if (gain->settled) /* so nothing is held any more */
+    if (gain->settled) { /* so nothing is held any more */
         nobody->cpu_ns -= least(held->kept_ns, nobody->cpu_ns);
+        miss(channel, held, gain, dt_ns, nobody);
+    }
+    held->silent_ns = gain->silent_ns;
     follow(channel, claims, s, tick, (rise){held->level_uj, held->level_uj, ahead_uj},
            gain->settled, after, wholes[c].idle_uj > 0, shares, fresh);
     if (gain->settled)

@@ -61,9 +61,11 @@ typedef struct {
 
 /* Of such a channel. */
 typedef struct {
-    uint64_t over_uj; /* given out beyond its level, as last told */
-    double cpus;      /* used on average while what is held now was drawn */
-    unsigned gone;    /* who has left: 1 since the last value, 2 before */
+    uint64_t over_uj;  /* given out beyond its level, as last told */
+    double cpus;       /* used on average while what is held now was drawn */
+    unsigned gone;     /* who has left: 1 since the last value, 2 before */
+    int64_t silent_ns; /* at the last tick, as its gain has it */
+    int64_t missed_ns; /* how much of it was before somebody came to an empty node */
     /* since its last value: */
     bool had_job;      /* there was a job */
     uint64_t level_uj; /* by which its level rose */
