@@ -19,7 +19,7 @@ CLUSTER = "test"
 JOB = """
 import socket, sys, time
 took_s = 0
-for request in ("open job=%s step=extern uid=0 job_cpus=1", "end job=%s"):
+for request in ("open job=%s step=extern uid=0 job_cpus=64", "end job=%s"):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
         channel.settimeout(5)
         channel.connect(sys.argv[1])
@@ -28,6 +28,7 @@ for request in ("open job=%s step=extern uid=0 job_cpus=1", "end job=%s"):
         answer = channel.recv(4096).decode()
         took_s = max(took_s, time.monotonic() - began)
         assert answer.startswith("ok"), answer
+    time.sleep(float(sys.argv[3]) if request.startswith("open") else 0)
 print(took_s)
 """
 
@@ -50,10 +51,10 @@ class TestNode(Daemon):
             "instruments:\n- {type: model, idle_w: 40, full_w: 120}\n"
         )
 
-    def job(self, number: int) -> float:
+    def job(self, number: int, seconds: float = 0) -> float:
         """Opens and ends a job, as a process of its own; how long the slower answer took."""
         time.sleep(0.02)  # a process's start is known to 10 ms: this one is of no earlier run
-        words = [sys.executable, "-c", JOB, str(self.socket), str(number)]
+        words = [sys.executable, "-c", JOB, str(self.socket), str(number), str(seconds)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return float(done.stdout)

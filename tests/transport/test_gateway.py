@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -81,6 +83,55 @@ def test_a_nodes_ledger_takes_what_the_gateway_publishes(
     energy_j, error_j = job["energy_uj"] / 1e6, job["uncertainty_uj"] / 1e6
     seen_s = seconds - job["gap_seconds"]  # no message for more than five periods
     assert 200 * seen_s - error_j <= energy_j <= 200 * seconds + error_j
+
+
+@contextlib.contextmanager
+def late_power(broker: Broker, topic: str, watts: float, late_s: float) -> Iterator[None]:
+    """A value each 0.2 s, which is so long on its way, is published meanwhile."""
+    words = [*broker.client_words("mosquitto_pub"), "-t", topic, "-l"]
+    over = threading.Event()
+
+    def publish(sender: subprocess.Popen) -> None:
+        while not over.wait(0.2):
+            payload = {"time": time.time() - late_s, "watts": watts}
+            sender.stdin.write(json.dumps(payload) + "\n")
+            sender.stdin.flush()
+
+    with subprocess.Popen(words, stdin=subprocess.PIPE, text=True) as sender:
+        thread = threading.Thread(target=publish, args=(sender,))
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            sender.stdin.close()
+
+
+def test_a_short_job_is_charged_its_own_of_a_power_that_comes_late(
+    broker: Broker, joulemarkd: Path, tmp_path: Path
+) -> None:
+    """The fault: of values from before it came it was charged all that was held since them."""
+    node = TestNode(joulemarkd, tmp_path)
+    node.config.write_text(
+        node.config.read_text().partition("instruments:")[0] + "instruments:\n"
+        f"- {{type: mqtt, host: localhost, port: {broker.port}, period_s: 1,"
+        " topic: power/%n, error: {relative: 0.01}}\n"
+    )
+    jobs = range(1, 11)
+    with node, late_power(broker, f"power/{node.node}", 100, late_s=1):
+        wait_for(lambda: node.ask("node")["watts"].startswith("100."), what="100 W at the ledger")
+        for number in jobs:
+            node.job(number, seconds=0.3)
+            pause(0.3)
+        node.wait_arrived(*jobs)
+    for number in jobs:
+        record = json.loads((node.records / node.file_name(number)).read_text())
+        (job,) = [account for account in record["accounts"] if account["step"] == "job"]
+        seconds = (job["end_ns"] - job["start_ns"]) / 1e9
+        energy_j, error_j = job["energy_uj"] / 1e6, job["uncertainty_uj"] / 1e6
+        seen_s = seconds - job["gap_seconds"]
+        assert 100 * seen_s - error_j <= energy_j <= 100 * seconds + error_j
 
 
 def test_shared_channels_leave_cumulative_lines(gateway: Callable) -> None:
