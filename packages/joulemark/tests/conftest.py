@@ -53,6 +53,15 @@ class Site:
         assert code == 0, err
         return out
 
+    def at(self, cluster: str, *arguments: str) -> str:
+        """What a command prints at another cluster that has this folder and store."""
+        ours = self.yaml.read_text()
+        self.yaml.write_text(ours.replace("cluster: demo\n", f"cluster: {cluster}\n"))
+        try:
+            return self.out(*arguments)
+        finally:
+            self.yaml.write_text(ours)
+
     def fails(self, *arguments: str) -> str:
         """What a command says that must fail."""
         code, _, err = self.run(*arguments)
@@ -65,10 +74,10 @@ class Site:
         assert code == 2, err
         return err
 
-    def rows(self, job: int) -> list[dict]:
+    def rows(self, job: int, cluster: str = "demo") -> list[dict]:
         """The stored rows of a job."""
         with store.reading(config.load(self.yaml).store) as session:
-            return jobs.job_rows(session, "demo", job)
+            return jobs.job_rows(session, cluster, job)
 
     def job(self, job: int) -> dict[str, dict]:
         """Those of its last run by their step."""

@@ -307,6 +307,26 @@ def test_series_is_averaged_over_the_job(site, monkeypatch):
     assert merged(site, 13)["Cost"] == pytest.approx(100 / 3.6e6 * (5 * -3 + 5 * 5) / 10)
 
 
+def test_a_job_that_waits_for_a_price_never_gets_another_cluster_s(site, monkeypatch):
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 3600 * S)
+    path, bare = site.folder / "price.csv", site.yaml.read_text()
+    path.write_text(f"time,value\n{START_S - 20},3.6\n{START_S - 10},3.6\n")
+    site.leave(cluster="other")
+    site.configure(f"price_per_kwh: {path}\ncurrency: CHF\n")
+    site.at("other", "merge")
+    theirs = site.yaml.read_text()
+    assert site.rows(12, "other")[0]["Cost"] is None
+    site.yaml.write_text(f"{bare}price_per_kwh: 1\ncurrency: EUR\ncarbon_g_per_kwh: 100\n")
+    site.leave(12)
+    site.out("merge")
+    assert site.rows(12)[0]["Currency"] == "EUR"
+    site.yaml.write_text(theirs)
+    path.write_text(path.read_text() + f"{START_S + 40},3.6\n")
+    assert "cost 0.0001 CHF" in site.at("other", "merge")
+    row = site.rows(12, "other")[0]
+    assert (row["Cost"], row["Currency"], row["Carbon_g"]) == (pytest.approx(1e-4), "CHF", None)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -95,10 +95,6 @@ def test_slurm_is_told_where_merges_tell_it(measured):
     ("words", "said"),
     [
         (["14", "--charge", "0%", *WHY], "job 14 of demo: the store has no record of it"),
-        (
-            ["12", "--charge", "0%", "--cluster", "other", *WHY],
-            "job 12 of other: the store has no",
-        ),
         (["12", "--charge", "1001%", *WHY], "'1001%' is not a charge from 0% to 1000%"),
         (["12", "--energy", "nan", *WHY], "'nan' is not an energy in joules"),
         (["12", "--charge", "0%", "--why", " "], "it takes a reason on one line"),

@@ -155,7 +155,7 @@ def test_jobs_of_unknown_time_are_told_where_days_leave_them_out(lost, by):
     code, out, err = lost.run(*words, "--format", "csv")
     assert (code, err) == (0, f"joulemark: {SAID}\n") and SAID not in out
     lost.leave(5, cluster="other")
-    lost.out("merge")
+    lost.at("other", "merge")
     assert SAID in lost.out(*words, "-M", "demo") and SAID not in lost.out(*words, "-M", "other")
     page = lost.folder / "page.html"
     for day in ("2026-10-31", "2999-01-01"):

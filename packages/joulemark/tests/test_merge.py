@@ -176,11 +176,13 @@ def test_a_step_that_its_nodes_had_one_after_the_other_lasts_for_both(site):
     assert site.job(12)["12.0"]["AveWatts"] == 20
 
 
-def test_no_line_is_printed_of_another_clusters_job(site):
+def test_another_cluster_s_job_waits_for_its_own_merge(site):
     site.leave(cluster="other")
     assert site.run("merge") == (0, "", "")
+    assert site.rows(12, "other") == []
     site.leave()
     assert site.run("merge")[1].startswith("12\t")
+    assert site.at("other", "merge").startswith("12\t") and site.rows(12, "other")
 
 
 def test_late_missing_record_does_not_replace_a_complete_one(site):

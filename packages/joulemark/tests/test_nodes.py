@@ -136,6 +136,7 @@ def test_clusters_are_chosen_and_told_apart(site):
     builders.write(site.records, builders.record(1, "n1"))
     builders.write(site.records, builders.record(1, "n1", cluster="other"))
     site.out("merge")
+    site.at("other", "merge")
     assert [one["cluster"] for one in records(site)] == ["demo", "other"]
     assert [one["cluster"] for one in records(site, "-M", "other")] == ["other"]
     text = site.out("report", "nodes")

@@ -477,7 +477,7 @@ def test_a_file_of_another_format_s_name_is_refused(used, form):
 
 def test_several_clusters_are_in_one_store(used):
     used.leave(1, accounts=[builders.account("job", 5 * 10**9)], cluster="other")
-    used.out("merge")
+    used.at("other", "merge")
     groups = {one["cluster"]: one for one in records(used, "--by", "cluster")}
     assert {name: one["energy_uj"] for name, one in groups.items()} == {
         "demo": 4 * 10**9,

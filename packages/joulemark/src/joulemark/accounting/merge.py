@@ -72,10 +72,9 @@ def run(config: Config, request: Request, wait_s: float) -> int:
     return 1 if rejected else 0
 
 
-def renew(session: store.Session, config: Config, cluster: str, job: int) -> list[str]:
+def renew(session: store.Session, config: Config, job: int) -> list[str]:
     """Makes a job's record anew from what is stored; what `joulemark merge` would print of it."""
-    update = _Update(session, charges.Charges(config), Request(), {}, config.cluster)
-    return update.jobs({(cluster, job)})
+    return _Update(session, config, Request(), {}).jobs({job})
 
 
 def _print(lines: list[str]) -> None:
@@ -155,9 +154,7 @@ def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) 
             session.begin()
             with progress.shown("putting jobs' days right"):
                 zones.set_zone(session, config.cluster, config.timezone)
-            charge = charges.Charges(config)
-            update = _Update(session, charge, request, kept.records, config.cluster)
-            tell(update.jobs(changed))
+            tell(_Update(session, config, request, kept.records).jobs(changed))
         with progress.shown("moving merged records"):
             helper.result()
     return kept.rejected
@@ -324,50 +321,54 @@ def _is_pruned(session: store.Session, ends_ns: dict[str, int], one: nodes.Found
 
 def _note(
     session: store.Session, config: Config, request: Request, changed: set[tuple[str, int]]
-) -> set[tuple[str, int]]:
-    """Stores what Slurm said; returns the jobs whose records have to be made anew."""
+) -> set[int]:
+    """Stores what Slurm said; returns the jobs whose records have to be made anew.
+
+    Those of other clusters stay pending: only their own merges know their prices and channels.
+    """
     for run in request.runs:
         changed.add((config.cluster, run.job))
         if run.slurm.nodes or run.slurm.user:
             nodes.put_slurm_run(session, config.cluster, run.job, run.slurm)
-    pending = jobs.pending_jobs(session, everything=not request.runs)
+    pending = jobs.pending_jobs(session, config.cluster, everything=not request.runs)
     jobs.add_pending(session, changed)
-    return changed.union(pending)
+    return pending.union(job for cluster, job in changed if cluster == config.cluster)
 
 
 @dataclass
 class _Update:
-    """Makes job records from what is stored, all in one transaction."""
+    """Makes this cluster's job records from what is stored, all in one transaction."""
 
     session: store.Session
-    charge: charges.Charges
+    config: Config
     request: Request
     at_hand: dict[str, dict]  # records by digest, which need not be read again
-    cluster: str  # whose lines are printed: others have jobs of the same numbers
 
     def __post_init__(self):
-        self._zones = zones.Zones(self.session)
+        self._cluster = self.config.cluster
+        self._charge = charges.Charges(self.config)
+        self._zone = zones.Zones(self.session)[self._cluster]
         self._corrections = corrections.by_job(self.session)
         self._asked = self.request.jobs if self.request.print_comment else set()
 
-    def jobs(self, changed: set[tuple[str, int]]) -> list[str]:
+    def jobs(self, changed: set[int]) -> list[str]:
         """Renews these jobs' rows; returns the lines to print."""
         order = progress.counted(sorted(changed), "jobs' records made", len(changed))
-        return [line for one in order if (line := self._job(*one))]
+        return [line for job in order if (line := self._job(job))]
 
-    def _job(self, cluster: str, job: int) -> str | None:
+    def _job(self, job: int) -> str | None:
         """Renews a job's rows; the line to print if it is another one or was asked for."""
+        cluster = self._cluster
         found = nodes.node_records(self.session, cluster, job, self.at_hand)
         runs = runs_of(found, nodes.slurm_runs(self.session, cluster, job))
         if not runs:
             return None
-        rows = [row for run in runs for row in self._rows(cluster, job, run)]
+        rows = [row for run in runs for row in self._rows(job, run)]
         row = next(row for row in rows if row["Run"] == runs[-1].number)
         old = jobs.put_job(self.session, cluster, job, rows)
-        jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
+        jobs.set_pending(self.session, cluster, job, self._charge.may_grow(runs))
         asked = job in self._asked
-        same = not asked and old and comment.same(row, old[str(job)])
-        if same or cluster != self.cluster:
+        if not asked and old and comment.same(row, old[str(job)]):
             return None
         missing = [r["node"] for r in runs[-1].records if r["missing"] is not None]
         missing = sorted([*missing, *runs[-1].silent])
@@ -375,12 +376,11 @@ class _Update:
         joules = row["ConsumedEnergyRaw"] if is_whole else ""
         return f"{job}\t{joules}\t{comment.write(row, missing)}"
 
-    def _rows(self, cluster: str, job: int, run: Run) -> list[dict]:
-        rows = jobrecord.summarise(run)
-        zone = self._zones[cluster]
+    def _rows(self, job: int, run: Run) -> list[dict]:
+        rows, cluster = jobrecord.summarise(run), self._cluster
         for row in rows:
-            row.update(Cluster=cluster, Job=job, Payer=None, **self.charge.of(row, run))
-            row.update(zone.columns(row["Start_ns"], row["End_ns"], row["Step"]))
+            row.update(Cluster=cluster, Job=job, Payer=None, **self._charge.of(row, run))
+            row.update(self._zone.columns(row["Start_ns"], row["End_ns"], row["Step"]))
         correction.apply(rows[0], self._corrections.get((cluster, job), []))
         rows[0]["Payer"] = nodes.payer(
             self.session,

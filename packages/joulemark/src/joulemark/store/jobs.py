@@ -83,7 +83,8 @@ def set_pending(session: Session, cluster: str, job: int, pending: bool) -> None
     session.upsert("pending", (*key, "tries"), key, [(cluster, job, (tries or 0) + 1)])
 
 
-def pending_jobs(session: Session, everything: bool) -> Iterable[tuple[str, int]]:
-    """Jobs to look at again: all, or those that were tried least."""
+def pending_jobs(session: Session, cluster: str, everything: bool) -> set[int]:
+    """A cluster's jobs to look at again: all, or those that were tried least."""
     limit = "" if everything else f" LIMIT {PENDING_AT_ONCE}"
-    return session.rows(f"SELECT cluster, job FROM pending ORDER BY tries, job{limit}")
+    jobs = f"SELECT job FROM pending WHERE cluster = ? ORDER BY tries, job{limit}"
+    return {job for (job,) in session.rows(jobs, (cluster,))}

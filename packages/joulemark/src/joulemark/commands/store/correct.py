@@ -18,7 +18,8 @@ cost; sums, reports and AdminComment follow. Steps, mean and peak power, profile
 records stay what was measured, and a note of the job says what that was. All runs of a requeued
 job are corrected alike. The last correction of a job holds; `joulemark store corrections` has them
 all. They are in the store alone: `joulemark merge --rebuild` into a new one does not know them.
-Whoever may write the store may correct it.
+Whoever may write the store may correct it; a job of another cluster with that one's joulemark.yaml
+($JOULEMARK_CONFIG), which has its price.
 
 examples:
   joulemark store correct 12 --charge 0% --why "its node failed, ticket 4711"
@@ -40,9 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     charge.add_argument("--energy", type=_energy_uj, metavar="JOULES", help="so much, in joules")
     parser.add_argument("--why", type=_why, required=True, metavar="TEXT", help="the reason")
-    parser.add_argument(
-        "--cluster", type=_cluster, metavar="NAME", help="whose job it is (default: this one's)"
-    )
 
 
 def _share(text: str) -> float:
@@ -53,12 +51,6 @@ def _share(text: str) -> float:
 def _energy_uj(text: str) -> int:
     what = "an energy in joules such as 3.6e6"
     return round(number(text, lambda joules: 0 <= joules < 1e12, what) * 1e6)
-
-
-def _cluster(text: str) -> str:
-    if not text.isprintable():  # nor do the stores take it
-        raise argparse.ArgumentTypeError(f"'{text}' is not a cluster's name")
-    return text
 
 
 def _why(text: str) -> str:
@@ -76,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.store import corrections, jobs
 
     site = config.load()
-    cluster = options.cluster or site.cluster
+    cluster = site.cluster  # of another one's jobs this site knows no price
     with store.writing(site.store) as session:
         before = _job_row(jobs.job_rows(session, cluster, options.job), cluster, options.job)
         number = len(corrections.by_job(session).get((cluster, options.job), ())) + 1
@@ -85,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
             *(options.charge, options.energy, options.why),
         )
         corrections.add(session, made)
-        lines = merge.renew(session, site, cluster, options.job)
+        lines = merge.renew(session, site, options.job)
         after = _job_row(jobs.job_rows(session, cluster, options.job), cluster, options.job)
     _leave_comment(site, lines)
     print(f"job {options.job}: {_energy(before)} -> {_energy(after)}")
