@@ -65,6 +65,19 @@ def test_an_energy_stands_for_the_measured_one(measured):
     assert usage(measured)["energy_uj"] == 1_100_000_000
 
 
+def test_an_energy_is_that_of_all_runs_together(site):
+    for restart, energy_uj in enumerate((100_000_000, 200_000_000, 100_000_000)):
+        account = builders.account(energy_uj=energy_uj, start_s=1000 * restart)
+        site.leave(12, accounts=[account], restart=restart)
+        site.out("merge")
+    said = correct(site, "12", "--energy", "100")
+    assert said == "job 12: 400.0 J +- 8.0 J -> 100.0 J +- 2.0 J\n"
+    rows = site.rows(12)
+    assert [row["ConsumedEnergy_uj"] for row in rows] == [25_000_000, 50_000_000, 25_000_000]
+    assert rows[1]["Notes"].startswith("charged 50 J of 200.0 J: its node failed (")
+    assert usage(site)["energy_uj"] == 100_000_000
+
+
 def test_the_last_correction_holds_and_the_others_are_kept(measured):
     for share in ("0%", "50", "100%"):
         correct(measured, "12", "--charge", share)
@@ -147,16 +160,23 @@ def test_a_store_in_a_folder_that_is_closed_to_us_is_not_called_missing(measured
 
 
 @given(
-    parts=st.lists(st.integers(0, 10**15), min_size=4, max_size=4),
+    runs=st.lists(
+        st.lists(st.integers(0, 10**14), min_size=4, max_size=4), min_size=1, max_size=4
+    ),
     share=st.floats(0, 10, allow_nan=False),
 )
-def test_parts_add_up_whatever_the_share(parts, share):
-    energy = dict(zip(correction.PARTS, parts))
-    row = {
-        **dict.fromkeys(correction.WHOLE + correction.REAL, None),
-        **energy,
-        "ConsumedEnergy_uj": sum(parts),
-        "Notes": None,
-    }
-    correction.apply(row, [Correction("demo", 1, 1, 0, "root", share, None, "why")])
-    assert sum(row[name] for name in correction.PARTS) == row["ConsumedEnergy_uj"]
+def test_parts_and_runs_add_up_whatever_the_share(runs, share):
+    rows = [
+        {
+            **dict.fromkeys(correction.WHOLE + correction.REAL, None),
+            **dict(zip(correction.PARTS, parts)),
+            "ConsumedEnergy_uj": sum(parts),
+            "Notes": None,
+        }
+        for parts in runs
+    ]
+    correction.apply(rows, [Correction("demo", 1, 1, 0, "root", share, None, "why")])
+    for row in rows:
+        assert sum(row[name] for name in correction.PARTS) == row["ConsumedEnergy_uj"]
+    charged_uj = sum(row["ConsumedEnergy_uj"] for row in rows)
+    assert charged_uj == round(sum(map(sum, runs)) * share)

@@ -1,4 +1,4 @@
-# A job's charge as somebody corrected it: all of the job's row shrinks or grows by one share.
+# A job's charge as somebody corrected it: all its runs' rows shrink or grow by one share.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """What was measured stays in the nodes' records and in the steps' rows, and is in the note. Mean
 and peak power are the job's, not its charge's, and stay."""
@@ -14,7 +14,7 @@ from joulemark.layout import Text
 from joulemark.store.corrections import Correction
 
 PARTS = ("EnergyCPU_uj", "EnergyDRAM_uj", "EnergyGPU_uj", "EnergyRest_uj")
-WHOLE = ("ConsumedEnergy_uj", "EnergyIdle_uj", "EnergyOverhead_uj")
+WHOLE = ("EnergyIdle_uj", "EnergyOverhead_uj")
 REAL = (
     *("UncertaintySystematic_uj", "UncertaintyRandom_uj", "UncertaintyJoules"),
     *("OverheadSystematic_uj", "OverheadRandom_uj", "OverheadJoules"),
@@ -22,37 +22,44 @@ REAL = (
 )
 
 
-def apply(row: dict, found: Sequence[Correction]) -> None:
-    """Changes a job's row to what the last correction says, and notes it."""
-    if not found or row["ConsumedEnergy_uj"] is None:
+def apply(runs: Sequence[dict], found: Sequence[Correction]) -> None:
+    """Changes the rows of a job's runs to what the last correction says, and notes it."""
+    known = [row for row in runs if row["ConsumedEnergy_uj"] is not None]
+    if not found or not known:
         return
-    last, measured_uj = found[-1], row["ConsumedEnergy_uj"]
-    share = last.share_of(measured_uj)
-    row.update({name: round(row[name] * share) for name in WHOLE if row[name] is not None})
-    row.update({name: row[name] * share for name in REAL if row[name] is not None})
-    row.update(_parts(row, share))
-    row["ConsumedEnergyRaw"] = (row["ConsumedEnergy_uj"] + UJ_PER_J // 2) // UJ_PER_J
-    row["Notes"] = "; ".join(filter(None, [row["Notes"], note(last, measured_uj)]))
+    last, before_uj = found[-1], 0
+    share = last.share_of(sum(row["ConsumedEnergy_uj"] for row in known))
+    for row in known:
+        measured_uj = row["ConsumedEnergy_uj"]
+        (charged_uj,) = _shared([measured_uj], share, before_uj)
+        parts = [name for name in PARTS if row[name] is not None]
+        row.update(zip(parts, _shared([row[name] for name in parts], share, before_uj)))
+        row.update({name: round(row[name] * share) for name in WHOLE if row[name] is not None})
+        row.update({name: row[name] * share for name in REAL if row[name] is not None})
+        row["ConsumedEnergy_uj"] = charged_uj
+        row["ConsumedEnergyRaw"] = (charged_uj + UJ_PER_J // 2) // UJ_PER_J
+        of_run = note(last, measured_uj, charged_uj)
+        row["Notes"] = "; ".join(filter(None, [row["Notes"], of_run]))
+        before_uj += measured_uj
 
 
-def _parts(row: dict, share: float) -> dict[str, int]:
-    """Rounded so that they add up as before."""
-    known = [name for name in PARTS if row[name] is not None]
-    ends = [round(sum(row[name] for name in known[:end]) * share) for end in range(len(known) + 1)]
-    return {name: end - begin for name, begin, end in zip(known, ends, ends[1:])}
+def _shared(parts_uj: Sequence[int], share: float, before_uj: int) -> list[int]:
+    """The share of each, rounded so that they add up, to what is before them, too."""
+    ends = [round((before_uj + sum(parts_uj[:end])) * share) for end in range(len(parts_uj) + 1)]
+    return [end - begin for begin, end in zip(ends, ends[1:])]
 
 
-def note(one: Correction, measured_uj: int) -> str:
+def note(one: Correction, measured_uj: int, charged_uj: int) -> str:
     """`charged 50 % of 1234.0 J: the node failed (root, 2026-11-26)`"""
     when = time.strftime("%Y-%m-%d", time.gmtime(one.made_ns // NS_PER_S))
     return (
-        f"charged {_charge(one)} of {measured_uj / UJ_PER_J:.1f} J: {one.why} "
+        f"charged {_charge(one, charged_uj)} of {measured_uj / UJ_PER_J:.1f} J: {one.why} "
         f"({one.author}, {when})"
     )
 
 
-def _charge(one: Correction) -> str:
-    return f"{100 * one.share:g} %" if one.energy_uj is None else f"{one.energy_uj / UJ_PER_J:g} J"
+def _charge(one: Correction, energy_uj: int | None) -> str:
+    return f"{100 * one.share:g} %" if one.energy_uj is None else f"{energy_uj / UJ_PER_J:g} J"
 
 
 def as_text(found: Sequence[Correction]) -> Text:
@@ -65,7 +72,7 @@ def as_text(found: Sequence[Correction]) -> Text:
 def _cells(one: Correction) -> list:
     made = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.made_ns // NS_PER_S))
     why = json.dumps(one.why, ensure_ascii=False)[1:-1]  # on one line
-    return [one.cluster, one.job, one.number, made, one.author, _charge(one), why]
+    return [one.cluster, one.job, one.number, made, one.author, _charge(one, one.energy_uj), why]
 
 
 def as_records(found: Sequence[Correction]) -> list[dict]:

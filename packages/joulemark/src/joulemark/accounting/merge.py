@@ -364,6 +364,8 @@ class _Update:
         if not runs:
             return None
         rows = [row for run in runs for row in self._rows(job, run)]
+        of_job = [row for row in rows if row["Step"] == "job"]
+        correction.apply(of_job, self._corrections.get((cluster, job), []))
         row = next(row for row in rows if row["Run"] == runs[-1].number)
         old = jobs.put_job(self.session, cluster, job, rows)
         jobs.set_pending(self.session, cluster, job, self._charge.may_grow(runs))
@@ -381,7 +383,6 @@ class _Update:
         for row in rows:
             row.update(Cluster=cluster, Job=job, Payer=None, **self._charge.of(row, run))
             row.update(self._zone.columns(row["Start_ns"], row["End_ns"], row["Step"]))
-        correction.apply(rows[0], self._corrections.get((cluster, job), []))
         rows[0]["Payer"] = nodes.payer(
             self.session,
             cluster,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import time
 from pathlib import Path
@@ -16,10 +17,10 @@ A job that a broken node ended is charged less, one that a wrong meter measured 
 job's row shrinks or grows as a whole: energy and its parts, their errors, overhead, carbon and
 cost; sums, reports and AdminComment follow. Steps, mean and peak power, profiles and the nodes'
 records stay what was measured, and a note of the job says what that was. All runs of a requeued
-job are corrected alike. The last correction of a job holds; `joulemark store corrections` has them
-all. They are in the store alone: `joulemark merge --rebuild` into a new one does not know them.
-Whoever may write the store may correct it; a job of another cluster with that one's joulemark.yaml
-($JOULEMARK_CONFIG), which has its price.
+job are corrected alike; an energy is that of all together. The last correction of a job holds;
+`joulemark store corrections` has them all. They are in the store alone: `joulemark merge
+--rebuild` into a new one does not know them. Whoever may write the store may correct it; a job of
+another cluster with that one's joulemark.yaml ($JOULEMARK_CONFIG), which has its price.
 
 examples:
   joulemark store correct 12 --charge 0% --why "its node failed, ticket 4711"
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     site = config.load()
     cluster = site.cluster  # of another one's jobs this site knows no price
     with store.writing(site.store) as session:
-        before = _job_row(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+        before = _sum(jobs.job_rows(session, cluster, options.job), cluster, options.job)
         number = len(corrections.by_job(session).get((cluster, options.job), ())) + 1
         made = corrections.Correction(
             *(cluster, options.job, number, time.time_ns(), _author()),
@@ -78,20 +79,30 @@ def run(options: argparse.Namespace) -> int:
         )
         corrections.add(session, made)
         lines = merge.renew(session, site, options.job)
-        after = _job_row(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+        after = _sum(jobs.job_rows(session, cluster, options.job), cluster, options.job)
     _leave_comment(site, lines)
-    print(f"job {options.job}: {_energy(before)} -> {_energy(after)}")
+    print(f"job {options.job}: {before} -> {after}")
     return 0
 
 
-def _job_row(rows: list[dict], cluster: str, job: int) -> dict:
-    """That of the last run."""
+def _sum(rows: list[dict], cluster: str, job: int) -> str:
+    """The energy of all runs, as people read it."""
+    from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
+    from joulemark.layout import ESTIMATE_MARK
+
     of_job = [row for row in rows if row["Step"] == "job"]
     if not of_job:
         raise UserError(f"job {job} of {cluster}: the store has no record of it: merge it first")
-    if of_job[-1]["ConsumedEnergy_uj"] is None:
+    known = [row for row in of_job if row["ConsumedEnergy_uj"] is not None]
+    if not known:
         raise UserError(f"job {job} of {cluster}: its energy is not known: nothing to correct")
-    return of_job[-1]
+    energy_j = sum(row["ConsumedEnergy_uj"] for row in known) / UJ_PER_J
+    error_j = interval_j(
+        sum(row["UncertaintySystematic_uj"] for row in known),
+        math.hypot(*(row["UncertaintyRandom_uj"] for row in known)),
+    )
+    mark = ESTIMATE_MARK if any(row["Estimated"] for row in known) else ""
+    return f"{mark}{energy_j:.1f} J +- {error_j:.1f} J"
 
 
 def _author() -> str:
@@ -112,10 +123,3 @@ def _leave_comment(site, lines: list[str]) -> None:
 
     if lines and Path(site.record_dir, "comments").is_dir():
         Comments(site.record_dir, None).leave(lines)
-
-
-def _energy(row: dict) -> str:
-    from joulemark.layout import ESTIMATE_MARK
-
-    mark = ESTIMATE_MARK if row["Estimated"] else ""
-    return f"{mark}{row['ConsumedEnergy_uj'] / 1e6:.1f} J +- {row['UncertaintyJoules']:.1f} J"
