@@ -78,6 +78,18 @@ def test_an_energy_is_that_of_all_runs_together(site):
     assert usage(site)["energy_uj"] == 100_000_000
 
 
+@pytest.mark.parametrize("energy_uj", [0, 1000])
+def test_what_is_within_its_error_has_no_share_that_is_an_energy(site, energy_uj):
+    """5000 J of 0 J would be 0 J, and of 1 mJ +- 100 mJ 5000 J +- 500 kJ."""
+    site.leave(accounts=[builders.account(energy_uj=energy_uj, uncertainty_random_uj=50_000.0)])
+    site.out("merge")
+    before = site.rows(12)
+    said = site.fails("store", "correct", "12", "--energy", "5000", *WHY)
+    assert "job 12 of demo: what was measured is within its error of 0 J" in said
+    assert site.rows(12) == before and trail(site) == []
+    correct(site, "12", "--energy", "0")
+
+
 def test_the_last_correction_holds_and_the_others_are_kept(measured):
     for share in ("0%", "50", "100%"):
         correct(measured, "12", "--charge", share)

@@ -7,6 +7,7 @@ import math
 import os
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from joulemark.commands.arguments import job_id, number
 from joulemark.errors import UserError
@@ -17,7 +18,8 @@ A job that a broken node ended is charged less, one that a wrong meter measured 
 job's row shrinks or grows as a whole: energy and its parts, their errors, overhead, carbon and
 cost; sums, reports and AdminComment follow. Steps, mean and peak power, profiles and the nodes'
 records stay what was measured, and a note of the job says what that was. All runs of a requeued
-job are corrected alike; an energy is that of all together. The last correction of a job holds;
+job are corrected alike; an energy is that of all together, and is refused where what was measured
+is within its error of 0 J, of which nothing is a share. The last correction of a job holds;
 `joulemark store corrections` has them all. They are in the store alone: `joulemark merge
 --rebuild` into a new one does not know them. Whoever may write the store may correct it; a job of
 another cluster with that one's joulemark.yaml ($JOULEMARK_CONFIG), which has its price.
@@ -71,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     site = config.load()
     cluster = site.cluster  # of another one's jobs this site knows no price
     with store.writing(site.store) as session:
-        before = _sum(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+        before = _energy(jobs.job_rows(session, cluster, options.job), cluster, options.job)
         number = len(corrections.by_job(session).get((cluster, options.job), ())) + 1
         made = corrections.Correction(
             *(cluster, options.job, number, time.time_ns(), _author()),
@@ -79,16 +81,33 @@ def run(options: argparse.Namespace) -> int:
         )
         corrections.add(session, made)
         lines = merge.renew(session, site, options.job)
-        after = _sum(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+        after = _energy(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+        if options.energy and after.error_j >= after.joules:
+            raise UserError(
+                f"job {options.job} of {cluster}: what was measured is within its error of 0 J, "
+                f"of which nothing is a share: it cannot be {options.energy / 1e6:g} J"
+            )
     _leave_comment(site, lines)
     print(f"job {options.job}: {before} -> {after}")
     return 0
 
 
-def _sum(rows: list[dict], cluster: str, job: int) -> str:
-    """The energy of all runs, as people read it."""
+class _Energy(NamedTuple):
+    """Of all runs of a job."""
+
+    joules: float
+    error_j: float
+    estimated: bool
+
+    def __str__(self) -> str:
+        from joulemark.layout import ESTIMATE_MARK
+
+        mark = ESTIMATE_MARK if self.estimated else ""
+        return f"{mark}{self.joules:.1f} J +- {self.error_j:.1f} J"
+
+
+def _energy(rows: list[dict], cluster: str, job: int) -> _Energy:
     from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
-    from joulemark.layout import ESTIMATE_MARK
 
     of_job = [row for row in rows if row["Step"] == "job"]
     if not of_job:
@@ -96,13 +115,13 @@ def _sum(rows: list[dict], cluster: str, job: int) -> str:
     known = [row for row in of_job if row["ConsumedEnergy_uj"] is not None]
     if not known:
         raise UserError(f"job {job} of {cluster}: its energy is not known: nothing to correct")
-    energy_j = sum(row["ConsumedEnergy_uj"] for row in known) / UJ_PER_J
-    error_j = interval_j(
-        sum(row["UncertaintySystematic_uj"] for row in known),
-        math.hypot(*(row["UncertaintyRandom_uj"] for row in known)),
+    systematic_uj = sum(row["UncertaintySystematic_uj"] for row in known)
+    random_uj = math.hypot(*(row["UncertaintyRandom_uj"] for row in known))
+    return _Energy(
+        sum(row["ConsumedEnergy_uj"] for row in known) / UJ_PER_J,
+        interval_j(systematic_uj, random_uj),
+        any(row["Estimated"] for row in known),
     )
-    mark = ESTIMATE_MARK if any(row["Estimated"] for row in known) else ""
-    return f"{mark}{energy_j:.1f} J +- {error_j:.1f} J"
 
 
 def _author() -> str:
