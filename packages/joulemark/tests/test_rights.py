@@ -13,7 +13,11 @@ import pytest
 
 DATA = Path(__file__).parent / "data"
 CALLER = pwd.getpwnam("daemon")
-JOBS = {1: (CALLER.pw_uid, "science"), 2: (4000, "science"), 3: (4000, "physics")}
+JOBS = {  # the last is of who had the caller's uid before him
+    1: (CALLER.pw_uid, "daemon", "science"),
+    2: (4000, "user4000", "science"),
+    3: (CALLER.pw_uid, "former", "physics"),
+}
 ALL = set(JOBS)
 SACCTMGR = """\
 #!/bin/sh
@@ -28,9 +32,9 @@ esac
 @pytest.fixture
 def caller(site, monkeypatch):
     """An ordinary user who can read a store of three jobs, each with a step; nobody's store."""
-    for job, (uid, account) in JOBS.items():
+    for job, (uid, user, account) in JOBS.items():
         site.leave(job, uid=uid, accounts=[builders.account(step) for step in ("job", "0")])
-        for name, value in (("ID", job), ("USER", f"user{uid}"), ("ACCOUNT", account)):
+        for name, value in (("ID", job), ("USER", user), ("ACCOUNT", account)):
             monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
         site.out("merge", "--job", str(job))
         site.out("store", "correct", str(job), "--charge", "50%", "--why", "a ticket")
@@ -135,7 +139,7 @@ def test_a_page_says_that_it_has_not_all(caller):
     slurm(caller, "jobs,usage")
     page = caller.out("report", "html")
     assert "Listed and summed are your own jobs alone" in page
-    assert "user1" in page and "user4000" not in page and "physics" not in page
+    assert "daemon" in page and "user4000" not in page and "physics" not in page
 
 
 @pytest.mark.parametrize(
@@ -156,6 +160,15 @@ def test_where_slurm_cannot_be_asked_he_is_shown_his_own(caller, monkeypatch, pr
     said = caller.run("report", "jobs")[2]
     assert said.startswith("joulemark: listed are your own jobs alone: whose else Slurm shows you")
     assert why in said and said.count("\n") == 1
+
+
+def test_who_has_no_name_here_is_shown_jobs_of_his_uid_without_a_user(caller, monkeypatch):
+    caller.leave(4, uid=2**31)
+    caller.out("merge")
+    slurm(caller, "jobs,usage")
+    monkeypatch.setattr(os, "geteuid", lambda: 2**31)
+    assert (listed(caller), summed(caller)) == ({4}, 1)
+    assert f"uid {2**31} has no name on this machine" in caller.run("report", "jobs")[2]
 
 
 def test_the_stores_owner_and_root_need_no_slurm(caller, monkeypatch):

@@ -177,27 +177,50 @@ def test_every_record_comes_once_and_by_the_index(folder, monkeypatch):
         assert IN_BATCHES[session.place.kind] in plans[-1]
 
 
-WHOSE = {(1, ()): [1], (1, ("red",)): [1, 2], (2, ("red", "green")): [1, 2, 3], (3, ()): []}
+JOBS = {  # who was who changes from cluster to cluster, and with the years
+    1: ("demo", 1, "ada", "red"),
+    2: ("demo", 2, "bob", "red"),
+    3: ("demo", 2, "bob", "blue"),
+    4: ("demo", 1, "", ""),  # Slurm did not say whose
+    5: ("other", 1, "bob", "blue"),
+    6: ("other", 1, "", ""),
+    7: ("other", 7, "ada", "blue"),
+    8: ("demo", 1, "before", "blue"),
+}
+WHOSE = {
+    Whose("demo", 1, "ada"): [1, 4, 7],
+    Whose("demo", 1, "ada", ("red",)): [1, 2, 4, 7],
+    Whose("demo", 2, "bob", ("red", "green")): [1, 2, 3, 5],
+    Whose("other", 1, "bob"): [2, 3, 5, 6],
+    Whose("demo", 1, None): [4],
+    Whose("demo", 3, "carol"): [],
+    Whose("demo", 3, "Ada"): [],
+}
 
 
 def test_jobs_of_a_user_and_of_accounts(folder, monkeypatch):
     """With their steps, whose rows do not say whose they are."""
-    for job, (uid, account) in enumerate(((1, "red"), (2, "red"), (2, "blue")), 1):
+    yaml = (folder / "joulemark.yaml").read_text()
+    for job, (cluster, uid, user, account) in JOBS.items():
+        (folder / "joulemark.yaml").write_text(yaml.replace("demo", cluster, 1))
         accounts = [builders.account(step) for step in ("job", "0")]
-        builders.write(folder / "records", builders.record(job, accounts=accounts, uid=uid))
-        for name, value in (("ID", job), ("USER", f"user{uid}"), ("ACCOUNT", account)):
+        record = builders.record(job, accounts=accounts, uid=uid, cluster=cluster)
+        builders.write(folder / "records", record)
+        for name, value in (("ID", job), ("USER", user), ("ACCOUNT", account)):
             monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
         assert cli.main(["merge", "--job", str(job)]) == 0
         assert cli.main(["store", "correct", str(job), "--charge", "50%", "--why", "ticket"]) == 0
+    clusters = ("demo", "other")
     with store.reading(place_of(folder)) as session:
-        for (uid, names), expected in WHOSE.items():
-            whose = Whose(uid, names)
-            for chosen in (sums.Chosen(whose=whose), sums.Chosen(0, 10**6, ("demo",), whose)):
+        for whose, expected in WHOSE.items():
+            for chosen in (sums.Chosen(whose=whose), sums.Chosen(0, 10**6, clusters, whose)):
                 batches = list(sums.all_rows(session, chosen, True))
-                assert [row["Job"] for batch in batches for row in batch] == sorted(2 * expected)
-                top = sums.top_jobs(session, 5, chosen)
+                found = sorted(row["Job"] for batch in batches for row in batch)
+                assert found == sorted(2 * expected)
+                top = sums.top_jobs(session, 9, chosen)
                 assert sorted(row["Job"] for row in top) == expected
-            assert [job for job in (1, 2, 3) if runs(session, whose, "demo", job)] == expected
+            theirs = [job for job, (at, *_) in JOBS.items() if runs(session, whose, at, job)]
+            assert theirs == expected
             assert [one.job for one in corrections.all_of(session, whose)] == expected
             assert sum(use.jobs for use in sums.uses(session, None, whose=whose)) == len(expected)
 
@@ -213,7 +236,7 @@ def test_few_jobs_of_some_days_are_not_sought_among_all_rows(stores, folder):
         first = builders.START_NS // 10**9 // 86_400
         days = sums.Chosen(first + 1, first + 10)
         assert [row["Job"] for row in sums.top_jobs(session, 2, days)] == [9, 8]
-        for chosen in (days, sums.Chosen(whose=Whose(1000))):
+        for chosen in (days, sums.Chosen(whose=Whose("demo", 1000, None))):
             assert sums.unmeasured(session, chosen) == 0
         assert all(WITHOUT_ROWS[session.place.kind] in plan for plan in plans)
         assert len(plans) == 3

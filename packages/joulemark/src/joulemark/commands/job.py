@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     site = config.load()
     asked = [one for ids in options.jobs for one in ids]
     told, silent = allocations.ask(site.cluster, asked)
-    shown = rights.of_caller(site.store)
+    shown = rights.of_caller(site)
     whose, found, problems = shown.whose("jobs"), [], []
     try:
         with progress.shown("asking the store"), store.reading(site.store) as session:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from joulemark import output, progress
+from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.slurm import command, configuration
 from joulemark.store.place import Place
@@ -50,21 +51,29 @@ class Rights:
             output.tell([note])
 
 
-def of_caller(place: Place) -> Rights:
+def of_caller(site: Config) -> Rights:
     """Of who runs this; where Slurm does not tell, those of a user without any more."""
     uid = os.geteuid()
-    if uid == 0 or _owns(uid, place):
-        return Rights(Whose(uid))
+    own = Whose(site.cluster, uid, _name(uid))
+    if uid == 0 or _owns(uid, site.store):
+        return Rights(own)
     try:
         with progress.shown("asking slurmdbd"):
             hidden = _hidden_from(uid)
-            level, accounts = _user(uid) if hidden else ("", ())
+            level, accounts = _user(own) if hidden else ("", ())
     except UserError as error:
-        return Rights(Whose(uid), KINDS, f"whose else Slurm shows you is not known: {error}")
+        return Rights(own, KINDS, f"whose else Slurm shows you is not known: {error}")
     if level in SEE_ALL:
-        return Rights(Whose(uid))
+        return Rights(own)
     why = f"slurmdbd.conf has PrivateData={','.join(hidden)}"
-    return Rights(Whose(uid, accounts), hidden, why)
+    return Rights(own._replace(accounts=accounts), hidden, why)
+
+
+def _name(uid: int) -> str | None:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return None
 
 
 def _owns(uid: int, place: Place) -> bool:
@@ -87,14 +96,12 @@ def _hidden_from(uid: int) -> list[str]:
     return [kind for kind in KINDS if private & {kind, "all"}]
 
 
-def _user(uid: int) -> tuple[str, tuple[str, ...]]:
+def _user(one: Whose) -> tuple[str, tuple[str, ...]]:
     """A user's AdminLevel, and the accounts that he coordinates, those below them, too."""
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        raise UserError(f"uid {uid} has no name on this machine") from None
+    if one.user is None:
+        raise UserError(f"uid {one.uid} has no name on this machine")
     columns = "format=AdminLevel,Coordinators"
-    words = ("-nP", "show", "user", f"name={name}", "withcoord", columns)
+    words = ("-nP", "show", "user", f"name={one.user}", "withcoord", columns)
     said = command.answer(TELLS, "sacctmgr", *words)
     level, _, accounts = said.strip().partition("|")
     return level, tuple(filter(None, accounts.split(",")))

@@ -82,7 +82,7 @@ def uses(
     split.add_kept(kept)
     for (payer, *when), sums in split.sums.items():
         found.append(Use(*payers[payer], *when, *_known(sums)))
-    return [use for use in found if whose is None or whose.has(use.uid, use.account)]
+    return [use for use in found if whose is None or whose.has(use)]
 
 
 def undated(session: Session, chosen: Chosen) -> list[Use]:

@@ -2,27 +2,38 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from joulemark.store.session import Session
 
+if TYPE_CHECKING:
+    from joulemark.store.sums import Use
+
 
 class Whose(NamedTuple):
-    """A user's jobs, and all those of accounts."""
+    """A user's jobs, and all those of accounts: by his name, as slurmdbd knows him, on every
+    cluster; where Slurm named nobody, by the uid that he has on this one, which may be another's
+    elsewhere."""
 
+    cluster: str
     uid: int
+    user: str | None  # None: he has no name here
     accounts: tuple[str, ...] = ()
 
-    def has(self, uid: int, account: str) -> bool:
+    def has(self, use: Use) -> bool:
         """Is it one of theirs?"""
-        return uid == self.uid or account in self.accounts
+        if use.account in self.accounts:
+            return True
+        nameless = not use.user and (use.cluster, use.uid) == (self.cluster, self.uid)
+        return nameless or use.user == self.user
 
     def where(self, steps: bool = False) -> tuple[str, list]:
         """SQL after another condition on job_run, and its values; steps: on rows of steps, too,
         which have no payer: their job's has."""
         either = f" OR Account IN ({', '.join('?' * len(self.accounts))})" if self.accounts else ""
-        theirs = f"Payer IN (SELECT id FROM payer WHERE Uid = ?{either})"
-        values = [self.uid, *self.accounts]
+        his = "UserName = ? OR UserName = '' AND Cluster = ? AND Uid = ?"
+        theirs = f"Payer IN (SELECT id FROM payer WHERE {his}{either})"
+        values = [self.user, self.cluster, self.uid, *self.accounts]
         if not steps:
             return f" AND {theirs}", values
         of_job = " AND ".join(f"whole.{key} = job_run.{key}" for key in ("Cluster", "Job", "Run"))

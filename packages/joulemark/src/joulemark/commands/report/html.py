@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     output.check_page("--out", options.out)
     site, days = config.load(), usage.days(options.since, options.until)
     sections = report.of_benchmarks(options.sources) if options.sources else []
-    shown = rights.of_caller(site.store)
+    shown = rights.of_caller(site)
     with progress.shown("summing jobs"), store.reading(site.store) as session:
         sections = [*report.of_store(session, site, options.top, days, shown), *sections]
     span = [

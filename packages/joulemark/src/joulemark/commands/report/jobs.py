@@ -83,9 +83,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--steps: goes without --anonymous, which tells of no job")
     if options.top and options.all:
         raise UsageError("--top: goes without --all")
-    place = config.load().store
-    shown = rights.of_caller(place)
-    with store.reading(place) as session:
+    site = config.load()
+    shown = rights.of_caller(site)
+    with store.reading(site.store) as session:
         clusters = usage.chosen_clusters(session, options.clusters)
         chosen = Chosen(*days, clusters, shown.whose("jobs"))
         shown.tell("jobs")

@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
     by = options.by or ["user"]
     period = next((name for name in ("day", "month") if name in by), None)
     days = usage.days(options.since, options.until)
-    place = config.load().store
-    shown = rights.of_caller(place)
-    with progress.shown("summing jobs"), store.reading(place) as session:
+    site = config.load()
+    shown = rights.of_caller(site)
+    with progress.shown("summing jobs"), store.reading(site.store) as session:
         clusters = usage.chosen_clusters(session, options.clusters)
         found = uses(session, period, *days, shown.whose("usage"))
         found = [use for use in found if not clusters or use.cluster in clusters]

@@ -29,9 +29,9 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.slurm import rights
     from joulemark.store import corrections
 
-    place = config.load().store
-    shown = rights.of_caller(place)
-    with store.reading(place) as session:
+    site = config.load()
+    shown = rights.of_caller(site)
+    with store.reading(site.store) as session:
         found = corrections.all_of(session, shown.whose("jobs"))
     shown.tell("jobs")
     tables = [correction.as_text(found)]
