@@ -132,6 +132,25 @@ def test_widths_as_sacct_has_them(filled):
     assert first == "    1 tést +   123.5 measured     COM+ "
 
 
+def delimiter_of(log):
+    """The one with which sacct was asked last."""
+    *_, last = map(json.loads, log.read_text().splitlines())
+    return next(word for word in last if word.startswith("--delimiter="))
+
+
+def test_no_job_name_forges_or_shifts_a_row(filled, sacct_on_path, monkeypatch):
+    """slurmctld takes any; only what nobody foresees is in none."""
+    rows = cells(filled, "JobIDRaw,State,Energy")
+    first = delimiter_of(sacct_on_path)
+    for evil in ("x\x1fCOMPLETED\x1f\x1f777\x1fdemo\nrest", f"x{first.partition('=')[2]}y"):
+        monkeypatch.setenv("SACCT_NAMES", json.dumps({"1": evil}))
+        text = filled.out("sacct", "-nP", "-o", "JobIDRaw,State,Energy,JobName,JobIDRaw")
+        assert f"{'|'.join(rows[0])}|{evil}|1\n" in text
+        found = [line.split("|")[:3] for line in text.replace(evil, "").splitlines()]
+        assert found == rows
+    assert delimiter_of(sacct_on_path) != first
+
+
 def test_comment_with_a_newline_stays_one_row(filled):
     lines = filled.out("sacct", "-n", "-o", "JobID%-10,Comment,Energy").splitlines()
     row = next(line for line in lines if line.startswith("2 "))

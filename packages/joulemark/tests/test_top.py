@@ -61,8 +61,9 @@ done
 
 # The record of each job that has a file record-NN, in AdminComment, after another program's lines.
 SACCT = r"""#!/bin/sh
+d=${2#--delimiter=}
 for job in "${0%sacct}"record-??; do
-    [ ! -e "$job" ] || printf 'paid\nby %s\037%s\037demo\0371\0372\n' "$(cat "$job")" "${job##*-}"
+    [ ! -e "$job" ] || printf 'paid\nby %s\n' "$(cat "$job")$d${job##*-}${d}demo${d}1${d}2"
 done
 """
 RECORD = "<joulemark 1: Energy: 1234.5 J +- 6.7 J (k=2), 100.0 W mean, 1 node, counter{}>"

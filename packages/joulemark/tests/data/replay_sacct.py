@@ -12,6 +12,7 @@ JSON = json.loads((DATA / "sacct.json").read_text())
 # Not recorded as rows: two depend on SLURM_TIME_FORMAT, one on the test.
 COMPUTED = ("Start", "End", "AdminComment")
 COMMENTS = json.loads(os.environ.get("SACCT_COMMENTS", "{}"))  # by job
+NAMES = json.loads(os.environ.get("SACCT_NAMES", "{}"))  # others than recorded, by job
 
 
 def main(options):
@@ -59,6 +60,7 @@ def print_rows(options, fields):
     for number, row in enumerate(rows):
         values = row.split("\x1f")
         values += computed(values) if number else COMPUTED
+        values[index_of("JobName")] = NAMES.get(values[0], values[index_of("JobName")])
         if number or "-nP" not in options:
             print(delimiter.join(values[index] for index in wanted))
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from joulemark import config, store
 from joulemark.accounting import comment, jobrecord
 from joulemark.errors import UserError
+from joulemark.slurm import command
 from joulemark.store import jobs
 
 CLOCKS_S = 5.0
 ANSWER_S = 5.0  # sacct's: who watches waits no longer
-#: no field of sacct holds this character, so that its answer comes apart for certain
-SEPARATOR = "\x1f"
 FIELDS = ("AdminComment", "JobIDRaw", "Cluster", "Start", "End")
 FROM_COMMENT = "energies are from AdminComment: rounded, and of whole jobs, not of their steps"
 
@@ -62,7 +61,8 @@ class Energy:
 
 def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
     """What is known of the last runs of jobs that have ended; None: sacct tells of none."""
-    options = ["-nPX", f"--delimiter={SEPARATOR}", "-j", ",".join(map(str, jobs_raw))]
+    mark = command.mark()
+    options = ["-nPX", f"--delimiter={mark}", "-j", ",".join(map(str, jobs_raw))]
     options += ["-o", ",".join(FIELDS)]
     env = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
     try:
@@ -80,7 +80,7 @@ def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
         return None
     shown = [
         Shown(cluster, raw, comment, (float(start), float(end)))
-        for comment, raw, cluster, start, end in split_rows(done.stdout, len(FIELDS))
+        for comment, raw, cluster, start, end in split_rows(done.stdout, mark, len(FIELDS))
         if start.isdigit() and end.isdigit()
     ]
     energy = Energy(shown)
@@ -88,13 +88,14 @@ def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
     return {job: row for job, row in found.items() if row and row["ConsumedEnergy_uj"] is not None}
 
 
-def split_rows(text: str, count: int) -> list[list[str]]:
-    """sacct's rows of so many fields; one may hold newlines, as a comment does, the last never."""
+def split_rows(text: str, mark: str, count: int) -> list[list[str]]:
+    """sacct's rows of so many fields with a mark between them; one may hold newlines, as a comment
+    does, the last never."""
     rows, held = [], ""
     for line in text.splitlines(keepends=True):
         held += line
-        if held.count(SEPARATOR) >= count - 1:
-            rows.append(held.rstrip("\n").split(SEPARATOR))
+        if held.count(mark) >= count - 1:
+            rows.append(held.rstrip("\n").split(mark))
             held = ""
     return rows
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 from dataclasses import dataclass
 
 from joulemark.errors import UserError
+from joulemark.slurm import command
 from joulemark.slurm.allocations import cpu_seconds
 
 FIELDS = "%A|%i|%T|%D|%M|%j"  # the name is last: it may have any character, also a newline
@@ -37,7 +37,7 @@ class Running:
 def running(jobs: list[str]) -> list[Running]:
     """These jobs, without any the user's own; those alone that run."""
     chosen = ["-j", ",".join(jobs)] if jobs else ["--me"]
-    mark = secrets.token_hex(8)  # of where a job begins
+    mark = command.mark()  # of where a job begins
     words = ["squeue", "-h", "-t", "RUNNING,SUSPENDED", "-o", mark + FIELDS, *chosen]
     try:
         done = subprocess.run(

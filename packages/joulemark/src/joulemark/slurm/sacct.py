@@ -15,8 +15,8 @@ from joulemark import progress
 from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK
-from joulemark.slurm import sacctargs
-from joulemark.slurm.jobenergy import SEPARATOR, Energy, Shown, Window, split_rows
+from joulemark.slurm import command, sacctargs
+from joulemark.slurm.jobenergy import Energy, Shown, Window, split_rows
 
 # As wide as 132 columns allow: the rest is what Energy has beside these three parts.
 DEFAULT_FORMAT = (
@@ -198,13 +198,13 @@ def _column(name: str) -> columns.Column | None:
 def _table(args: sacctargs.SacctArgs) -> int:
     fields = _fields(args)
     names = [field.name for field in fields if field.column is None]
-    code, text = _output(
-        args.passed("-P", f"--delimiter={SEPARATOR}", "-o", ",".join([*names, *KEYS]))
-    )
+    mark = command.mark()
+    options = args.passed("-P", f"--delimiter={mark}", "-o", ",".join([*names, *KEYS]))
+    code, text = _output(options)
     if code != 0:
         return code
     width = len(names) + len(KEYS)
-    header, *rows = split_rows(text, width) or [[""] * width]
+    header, *rows = split_rows(text, mark, width) or [[""] * width]
     for field, head in zip((field for field in fields if field.column is None), header):
         field.name = head
     parsable = bool({"parsable", "parsable2"} & args.chosen)
