@@ -100,6 +100,18 @@ def test_the_store_is_asked_once_for_the_corrections_of_many_jobs(caller, querie
     assert len([sql for sql in queries if "FROM job_run" in sql]) == 1
 
 
+@pytest.mark.parametrize(("disabled", "jobs"), [("Yes", {1}), ("No", {1, 2})])
+def test_a_coordinator_is_no_more_than_a_user_where_slurmdbd_takes_it_from_him(
+    caller, disabled, jobs
+):
+    """From 24.11 on."""
+    slurm(caller, "jobs,usage", "None|science")
+    with (caller.folder / "bin" / "configuration").open("a") as conf:
+        conf.write(f"DisableCoordDBD        = {disabled}\n")
+    assert (listed(caller), summed(caller)) == (jobs, len(jobs))
+    assert ("science" in caller.run("report", "jobs")[2]) == (disabled == "No")
+
+
 def test_slurmuser_is_shown_all(caller):
     slurm(caller, "jobs,usage", slurm_user=f"daemon({CALLER.pw_uid})")
     assert (listed(caller), summed(caller)) == (ALL, 3)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """As slurmdbd does it itself. Where its PrivateData has `jobs`, or `usage`, it shows all to root,
 SlurmUser, operators and administrators, and others what is theirs or of an account that they
-coordinate. Who owns the store's file, or its password's, has all by other means."""
+coordinate (not with DisableCoordDBD). Who owns the store's file, or its password's, has all by
+other means."""
 
 from __future__ import annotations
 
@@ -59,12 +60,15 @@ def of_caller(site: Config) -> Rights:
         return Rights(own)
     try:
         with progress.shown("asking slurmdbd"):
-            hidden = _hidden_from(uid)
+            conf = _configuration()
+            hidden = _hidden_from(uid, conf)
             level, accounts = _user(own) if hidden else ("", ())
     except UserError as error:
         return Rights(own, KINDS, f"whose else Slurm shows you is not known: {error}")
     if level in SEE_ALL:
         return Rights(own)
+    if conf.get("disablecoorddbd", "").lower() == "yes":  # from 24.11 on
+        accounts = ()
     why = f"slurmdbd.conf has PrivateData={','.join(hidden)}"
     return Rights(own._replace(accounts=accounts), hidden, why)
 
@@ -84,12 +88,16 @@ def _owns(uid: int, place: Place) -> bool:
         return False
 
 
-def _hidden_from(uid: int) -> list[str]:
-    """The kinds that slurmdbd hides from who is no operator."""
+def _configuration() -> dict[str, str]:
     words = ("show", "configuration")
     conf = configuration.of_slurmdbd(command.answer(TELLS, "sacctmgr", *words))
     if "privatedata" not in conf:
         raise UserError(f"sacctmgr {' '.join(words)}: slurmdbd's PrivateData is not there")
+    return conf
+
+
+def _hidden_from(uid: int, conf: dict[str, str]) -> list[str]:
+    """The kinds that slurmdbd hides from who is no operator."""
     if conf.get("slurmuser", "").endswith(f"({uid})"):
         return []
     private = configuration.words(conf["privatedata"])
