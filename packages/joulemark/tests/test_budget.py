@@ -85,6 +85,8 @@ def test_what_was_used_of_each_budget(accounts):
     assert blue["used_error_j"] == pytest.approx(2 * 36e6 * 0.01, rel=0.01)
     assert red["part"] == pytest.approx(5 / 5.5) and green["used_j"] is None
     assert err.splitlines() == [
+        "joulemark: account green: neither Slurm nor the store has it, so that nothing is charged "
+        "to its budget: write it as `sacctmgr show account` does",
         "joulemark: account blue: 125 % of 8 kWh are used (level 100 %)",
         "joulemark: account red: 91 % of 5.5 kWh are used (level 80 %)",
     ]
@@ -136,6 +138,18 @@ def test_who_is_over_by_those_below_is_held(accounts):
     assert (limit(accounts, "blue"), limit(accounts, "red")) == ("0", "12")
     tree(accounts, blue="root", red="root")
     assert accounts.run("budget")[:2] == (0, "blue: within its budget: released\n")
+
+
+@pytest.mark.parametrize(
+    "words", [("budget",), ("budget", "--quiet"), ("report", "usage", "--budget")]
+)
+def test_a_mistyped_account_is_named(accounts, words):
+    """Slurm's are in lower case; one of the store alone, or of Slurm alone, is right."""
+    tree(accounts, red="root", new="root")
+    over = TODAY - timedelta(1)
+    budgets(accounts, ("Blue", 1), ("blue", 80), ("new", 1), ("old", 1, over, over))
+    said = accounts.run(*words)[2].splitlines()
+    assert [line.split(":")[1] for line in said] == [" account Blue"]
 
 
 def test_accounts_that_are_not_told_are_not_taken_for_none(accounts, monkeypatch):

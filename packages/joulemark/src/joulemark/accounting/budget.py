@@ -45,6 +45,7 @@ class State:
     budget: Budget
     used: usage.Group
     undated_jobs: int  # of unknown time: they ended, and may be of these days
+    is_known: bool  # its account is: to Slurm or to the store
 
     @property
     def part(self) -> float:
@@ -98,13 +99,15 @@ def states(
     """Of each budget, by the store's figures, asked once for budgets of the same days."""
     uses: dict[tuple[int, int], dict[str, list[sums.Use]]] = {}
     undated, found = _charged(sums.undated(session, sums.Chosen()), parents), []
+    known = {*(account for _, account in parents), *sums.accounts(session)}
     for one in budgets:
         days = one.first.toordinal() - EPOCH, one.last.toordinal() - EPOCH + 1
         if days not in uses:
             uses[days] = _charged(sums.uses(session, None, *days), parents)
         used = usage.summed({}, uses[days].get(one.account, []))
         may_have = undated.get(one.account, []) if one.first <= today else []
-        found.append(State(one, used, sum(use.jobs for use in may_have)))
+        jobs = sum(use.jobs for use in may_have)
+        found.append(State(one, used, jobs, one.account in known))
     return found
 
 
@@ -131,6 +134,16 @@ def over(found: Iterable[State], today: date) -> set[str]:
         for one in found
         if one.budget.first <= today <= one.budget.last and one.part >= 1
     }
+
+
+def unknown(found: Iterable[State], today: date) -> list[str]:
+    """A line for each account that is most likely mistyped, but of budgets that have ended."""
+    names = (one.budget.account for one in found if one.budget.last >= today and not one.is_known)
+    return [
+        f"account {name}: neither Slurm nor the store has it, so that nothing is charged to its "
+        "budget: write it as `sacctmgr show account` does"
+        for name in dict.fromkeys(names)
+    ]
 
 
 def warnings(found: Iterable[State], levels: Iterable[float], today: date) -> list[str]:

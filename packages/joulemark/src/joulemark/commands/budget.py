@@ -13,10 +13,10 @@ GrpJobs=0 (sacctmgr) for an account whose budget of today is used up: its jobs t
 others wait with the reason AssocGrpJobsLimit. Jobs of accounts below it are charged to it, too,
 and wait with it. The tree is Slurm's of now: an account that moved, or was deleted, counts where
 it is, or was last, with all that it used; one that Slurm does not know counts for its own budget
-alone. Once the account has a budget again, it gets the limit back that it had. Slurm keeps limits
-where slurm.conf has AccountingStorageEnforce=limits (or safe); without it nothing is done. Run it
-from cron as a Slurm administrator who may write the store; `joulemark report usage --budget` only
-shows.
+alone, and one that the store does not know either is named on stderr. Once the account has a
+budget again, it gets the limit back that it had. Slurm keeps limits where slurm.conf has
+AccountingStorageEnforce=limits (or safe); without it nothing is done. Run it from cron as a Slurm
+administrator who may write the store; `joulemark report usage --budget` only shows.
 Exit: 0; 1 where an account is over its budget; 2 where Slurm keeps no limits.
 
 examples:
@@ -28,12 +28,12 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do of it."""
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    parser.add_argument("--quiet", action="store_true", help="say nothing")
+    parser.add_argument("--quiet", action="store_true", help="say nothing of what is done")
 
 
 def run(options: argparse.Namespace) -> int:
     """Holds and releases."""
-    from joulemark import config, progress, store
+    from joulemark import config, output, progress, store
     from joulemark.accounting import budget
     from joulemark.slurm import accounts, hold
     from joulemark.store.days import Zone
@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
         with progress.shown("summing jobs"):
             states = budget.states(session, known, parents, today)
         over = budget.over(states, today)
+        output.tell(budget.unknown(states, today))
         tell = (lambda line: None) if options.quiet else print
         hold.settle(session, site.cluster, over, tell, options.dry_run)
     return 1 if over else 0

@@ -165,6 +165,11 @@ def clusters(session: Session) -> list[str]:
     return sorted(name for (name,) in session.rows("SELECT DISTINCT Cluster FROM payer"))
 
 
+def accounts(session: Session) -> list[str]:
+    """Likewise."""
+    return sorted(name for (name,) in session.rows("SELECT DISTINCT Account FROM payer"))
+
+
 # What Use has after its keys: of which column, and how a job's parts have it.
 WHOLE, SHARE, FLAG, KNOWN = "whole", "share", "flag", "known"
 FIELDS = {

@@ -138,5 +138,6 @@ def _run_budget(options: argparse.Namespace) -> int:
         found = budget.states(session, known, accounts.parents(site.cluster), today)
     tables, notes = [budget.as_text(found)], budget.notes(found)
     layout.show(options, budget.as_records(found), tables, notes)
-    output.tell(budget.warnings(found, options.levels or LEVELS, today))
+    levels = options.levels or LEVELS
+    output.tell([*budget.unknown(found, today), *budget.warnings(found, levels, today)])
     return 0
