@@ -200,6 +200,7 @@ def test_several_runs_of_one_job_tell_what_they_show_and_that_it_is_one_job(
 
 
 HERE = {"node": "n1", "manifest": manifest()}
+BY_ANOTHER = "by another instrument: not told apart"
 
 
 @pytest.mark.parametrize(
@@ -207,10 +208,10 @@ HERE = {"node": "n1", "manifest": manifest()}
     [
         (HERE, True, "costlier"),
         ({**HERE, "node": "n2"}, False, "not told apart"),
-        ({**HERE, "manifest": manifest(channels="rapl/package-1")}, False, "not told apart"),
-        ({**HERE, "manifest": manifest(channels=None)}, False, "not told apart"),
+        ({**HERE, "manifest": manifest(channels="rapl/package-1")}, False, BY_ANOTHER),
+        ({**HERE, "manifest": manifest(channels=None)}, False, BY_ANOTHER),
         ({**HERE, "ranks": 2, "nodes": 2}, False, "not told apart"),
-        ({**HERE, "estimated": True}, False, "not told apart"),
+        ({**HERE, "estimated": True}, False, BY_ANOTHER),
     ],
 )
 def test_an_instrument_errs_alike_on_both_sides_only_where_it_is_the_same(
@@ -224,6 +225,29 @@ def test_an_instrument_errs_alike_on_both_sides_only_where_it_is_the_same(
     assert (record["energy_verdict"], record["same_instrument"]) == (expected, same)
     _, out, _ = diff(before, runs(*STEADY, watts=102, uncertainty=0.04, **after))
     assert f"{int(same)} of 1 sizes: the same channels of the same node" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"manifest": manifest(instruments="redfish/node", channels="bmc/psu1")},
+        {"manifest": manifest(channels="rapl/package-1")},
+        {"estimated": True},
+    ],
+)
+def test_energy_by_another_instrument_is_another_quantity(diff, other):
+    """A package's energy beside its node's is no change, nor is a model's beside a meter's."""
+    before = runs(*STEADY, **HERE)
+    for sides in ((before, runs(*STEADY, watts=200, **{**HERE, **other})), (before, before)):
+        code, out, _ = diff(*sides, *JSON)
+        (record,) = json.loads(out)
+        is_other = sides[1] is not before
+        assert (code, record["time_verdict"]) == (0, "not told apart")
+        assert record["energy_verdict"] == (BY_ANOTHER if is_other else "not told apart")
+        assert (record["energy_j_ratio"] is None) == is_other
+        assert (record["efficiency_ratio"] is None) == is_other
+        notes = " ".join(diff(*sides)[1].split())
+        assert ("another quantity" in notes) == is_other
 
 
 def test_runs_of_several_nodes_have_no_instrument_in_common(diff):
@@ -278,10 +302,12 @@ def test_the_terminal_has_the_same_cells(diff):
 
 
 def test_estimates_are_marked(diff):
-    _, out, _ = diff(runs(*STEADY, estimated=True), runs(*STEADY), "--format", "markdown")
-    rows = {row[2]: row for row in markdown_rows(out)}
-    assert "ESTIMATED by a model" in out
-    assert [cell.startswith("\\~") for cell in rows["Energy [J]"][3:6]] == [True, False, True]
+    estimated = runs(*STEADY, estimated=True)
+    for after, marked in ((runs(*STEADY), [True, False, False]), (estimated, [True] * 3)):
+        _, out, _ = diff(estimated, after, "--format", "markdown")
+        rows = {row[2]: row for row in markdown_rows(out)}
+        assert "ESTIMATED by a model" in out
+        assert [cell.startswith("\\~") for cell in rows["Energy [J]"][3:6]] == marked
     assert not rows["Time [ms]"][3].startswith("\\~")
 
 

@@ -18,6 +18,10 @@ LEGEND = (
     f"{ONE_JOB}: a side is the runs of a single job, and ± is by these; what another job, node or "
     f"hour would change is not in it. {stats.SAME_INSTRUMENT}"
 )
+LEGEND_OTHERS = (
+    "by another instrument: A's and B's energies were measured by different instruments or "
+    "channels, or one of them by a model: they are in no ratio, for each is another quantity."
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,14 @@ class Pair:
 
     def ratio(self, key: str) -> Value | None:
         """B's value by A's."""
-        return self.after and stats.ratio(key, self.before, self.after)
+        if not self.after or (key in table.OF_ENERGY and self.is_by_others):
+            return None
+        return stats.ratio(key, self.before, self.after)
+
+    @property
+    def is_by_others(self) -> bool:
+        """Whether the energies of the sides are no values of one quantity."""
+        return bool(self.after) and stats.is_other_instrument(self.before, self.after)
 
     @property
     def is_same_instrument(self) -> bool:
@@ -48,7 +59,7 @@ class Pair:
         sides."""
         word = self.word(key)
         is_of_one_job = self.after is not None and 1 in (self.before.jobs, self.after.jobs)
-        if word in (None, verdict.FAILED, ONE_RUN) or not is_of_one_job:
+        if word in (None, verdict.FAILED, verdict.OTHERS, ONE_RUN) or not is_of_one_job:
             return word
         return f"{word}, {ONE_JOB}"
 
@@ -57,7 +68,7 @@ class Pair:
         if self.broken and key == "time_s":
             return verdict.FAILED
         if self.ratio(key) is None:
-            return None
+            return verdict.OTHERS if self.is_by_others and key in table.OF_ENERGY else None
         tested = self.tested(key)
         return verdict.of_ratio(tested, key, self.threshold, self.level) if tested else ONE_RUN
 
@@ -200,6 +211,7 @@ def notes(found: list[Difference], before: str, after: str) -> list[str]:
     return [
         f"A: {before}; B: {after}.",
         LEGEND,
+        *([LEGEND_OTHERS] if any(pair.is_by_others for pair in pairs) else []),
         f"{same} of {len(pairs)} sizes: the same channels of the same node on both sides.",
         verdict.told(tested(found), pairs[0].threshold),
         f"{worse} of {len(pairs)} sizes got worse.",

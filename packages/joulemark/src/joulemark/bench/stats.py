@@ -86,7 +86,8 @@ class Row:
     efficiency: Value | None  # operations per joule
     jobs: int = 1  # that the runs were in; one outside Slurm counts as a job
     channels: tuple[str, str] | None = None  # node and names of what measured it; None: several
-    measured_by: frozenset[tuple[str, bool]] = frozenset()  # names, and whether by a model
+    # what measured its energy: instruments, names of channels, and whether a model instead
+    measured_by: frozenset[tuple[str, str, bool]] = frozenset()
 
 
 AT_95 = (
@@ -104,6 +105,12 @@ SAME_INSTRUMENT = (
 def is_same_instrument(one: Row, other: Row) -> bool:
     """Whether one node's channels measured all of both."""
     return one.channels is not None and one.channels == other.channels
+
+
+def is_other_instrument(one: Row, other: Row) -> bool:
+    """Whether their energies are no values of one quantity: a package's is no node's, a model's no
+    meter's."""
+    return bool(one.energy_j and other.energy_j) and one.measured_by != other.measured_by
 
 
 def ratio(key: str, one: Row, other: Row) -> Value | None:
@@ -252,7 +259,10 @@ def _row(runs: list[Measurement]) -> Row:
         runs=sum(run.runs for run in runs),
         jobs=len(_by_job([(run.size, run) for run in runs])),
         channels=_channels(powered),
-        measured_by=frozenset((run.channels, run.estimated) for run in powered),
+        measured_by=frozenset(
+            (run.manifest.instruments if run.manifest else "", run.channels, run.estimated)
+            for run in powered
+        ),
         verified=first.verified,
         estimated=any(run.estimated for run in powered),
         time_s=_timed([(run.time_s, run) for run in runs if run.time_s is not None]),

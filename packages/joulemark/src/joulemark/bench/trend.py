@@ -17,7 +17,6 @@ from joulemark.store.days import NS_PER_S, Zone
 
 FEWEST = 3  # earlier points; of fewer nobody knows how days scatter
 TOO_FEW = f"too few earlier: {verdict.ALIKE}"
-OTHERS = f"by another instrument: {verdict.ALIKE}"
 LEGEND = (
     f"A line: the N runs of one day and manifest; {stats.AT_95}. "
     "last / median: the last line by the median of the earlier ones, and how far one more day may "
@@ -38,12 +37,6 @@ class Point:
     day: str  # ISO 8601
     series: Series
     row: Row
-
-    @property
-    def measured_by(self) -> tuple:
-        """Of its energy: what tells one kind of instrument from another."""
-        told = self.series.manifest
-        return (told.instruments if told else "", self.row.measured_by)
 
 
 @dataclass(frozen=True)
@@ -88,7 +81,7 @@ class Trend:
             return verdict.FAILED if is_new and key == "time_s" else None
         ratio = self.ratio(key)
         if ratio is None:
-            return OTHERS if self.has_others and key in table.OF_ENERGY else None
+            return verdict.OTHERS if self.has_others and key in table.OF_ENERGY else None
         tested = self.tested(key)
         return verdict.of_ratio(tested, key, self.threshold, self.level) if tested else TOO_FEW
 
@@ -106,12 +99,11 @@ class Trend:
     def has_too_few(self) -> bool:
         """Whether nothing of a right last result can be judged."""
         said = {self.verdict(key) for key in verdict.WORDS}
-        return self.last.row.verified and said <= {None, TOO_FEW, OTHERS}
+        return self.last.row.verified and said <= {None, TOO_FEW, verdict.OTHERS}
 
     def is_by_others(self, point: Point) -> bool:
         """Whether its energy is no earlier value of what the last one's is."""
-        both_known = point.row.energy_j and self.last.row.energy_j
-        return bool(both_known) and point.measured_by != self.last.measured_by
+        return stats.is_other_instrument(point.row, self.last.row)
 
     @property
     def has_others(self) -> bool:

@@ -11,6 +11,7 @@ from joulemark.bench.stats import ALPHA, Value
 #: of what gets a verdict: the words for less of it, and for more
 WORDS = {"time_s": ("faster", "slower"), "energy_j": ("thriftier", "costlier")}
 ALIKE, FAILED = "not told apart", "failed"
+OTHERS = f"by another instrument: {ALIKE}"
 WORSE = (FAILED, *(more for _, more in WORDS.values()))
 
 

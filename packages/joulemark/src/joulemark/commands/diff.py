@@ -26,8 +26,10 @@ Runs scatter from job to job by more than within one, so that a verdict by a sin
 says so (`slower, within one job`): it may be that job's node or hour. Run each side as three jobs
 or more. A single run tells nothing. The instrument's error is the same on both sides where their
 manifests name the same channels of the same node, and drops out of the ratio; else it is in it, so
-that a small change in energy is told on one node or by a good instrument. What only one side has
-is named on stderr. csv, json and parquet hold SI numbers and the verdicts.
+that a small change in energy is told on one node or by a good instrument. Energies by different
+instruments or channels, or of a model and a meter, are different quantities: they are in no ratio
+(`by another instrument: not told apart`). What only one side has is named on stderr. csv, json and
+parquet hold SI numbers and the verdicts.
 
 Exit: 0 nothing got worse; 1 something is slower or costlier, within one job, too, or its result is
 wrong where A's was right; 2 wrong arguments, or nothing to compare.
