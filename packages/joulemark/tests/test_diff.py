@@ -91,6 +91,17 @@ def test_a_poor_instrument_tells_no_small_change_in_energy(diff):
         assert verdicts(out) == [("not told apart", expected)]
 
 
+@pytest.mark.parametrize("side", range(2))
+def test_an_instrument_s_error_counts_where_the_other_side_s_is_not_known(diff, side):
+    """10 % tell no 4 %, whatever the other's error is."""
+    sides = [runs(*STEADY, uncertainty=0.10), runs(*STEADY, watts=104, uncertainty=0.10)]
+    sides[side] = [{**one, "energy_uncertainty_j": None} for one in sides[side]]
+    _, out, _ = diff(*sides, "--format", "json")
+    (record,) = json.loads(out)
+    assert record["energy_verdict"] == "not told apart"
+    assert record["energy_j_ratio_error"] > 0.10
+
+
 def test_a_difference_of_a_percent_does_not_count_unless_asked_for(diff):
     slower = runs(*(time_s * 1.009 for time_s in (0.05, 0.0500001, 0.0499999)))
     before = runs(0.05, 0.0500001, 0.0499999)

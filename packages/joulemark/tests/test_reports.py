@@ -100,6 +100,7 @@ def test_a_ratio_has_the_errors_of_both(site, results):
     assert ratio.error == pytest.approx(math.hypot(ratio.interval, ratio.uncertainty))
     assert one.over(one) == Value(1.0)
     assert one.over(Value(4.0, None, 0.1, None)).interval is None  # of one side it is not known
+    assert other.over(Value(2.0)).uncertainty == pytest.approx(2 * 0.04)  # the known side's
     plain, blas = (
         [line(variant=name, time_s=time_s) for time_s in times]
         for name, times in (("plain", (0.09, 0.10, 0.11)), ("blas", (0.05, 0.05, 0.05)))

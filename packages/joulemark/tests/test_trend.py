@@ -226,6 +226,13 @@ def test_on_another_node_the_instrument_errs_otherwise(trend, node, expected):
     assert last(out) == ("not told apart", expected)
 
 
+def test_an_instrument_s_error_counts_where_the_last_night_s_is_not_known(trend):
+    """4 % of the earlier nights' tell no 4 % on another node."""
+    unknown = night(5, 0.05, 104, node="n2", energy_uncertainty_j=None)
+    _, out, _ = trend([*nights(*EARLIER), unknown], "--format", "json")
+    assert last(out) == ("not told apart", "not told apart")
+
+
 def test_lines_that_do_not_tell_their_instrument_are_not_taken_for_one(trend):
     old = {"node": None, "manifest": None}
     _, out, _ = trend([*nights(*EARLIER), night(5, 0.05, 120, **old)], "--format", "json")

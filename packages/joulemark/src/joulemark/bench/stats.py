@@ -49,16 +49,15 @@ class Value:
         ratio = self.mean / other.mean
         if other is self:
             return Value(ratio)
-        rest = (lambda one, other: abs(one - other)) if is_same_instrument else math.hypot
-        parts = {"spread": math.hypot, "uncertainty": rest}
-        found = [_of_ratio(self, other, *part, ratio) for part in parts.items()]
+        part = _instruments_part(self, other, is_same_instrument)
+        uncertainty = None if part is None else ratio * part
         if None in (self.interval, other.interval):
-            return Value(ratio, *found)
+            return Value(ratio, uncertainty=uncertainty)
         error, degrees = combined(self.standard_error, other.standard_error)
         # Else few runs that scatter little by chance had the degrees of the many beside them: of
         # ten ratios of 2 runs beside 10, all alike, one call of four told some apart.
         degrees = min(degrees, 2 * min(self.degrees, other.degrees))
-        return Value(ratio, *found, ratio * student_t(degrees) * error, degrees)
+        return Value(ratio, None, uncertainty, ratio * student_t(degrees) * error, degrees)
 
     @property
     def standard_error(self) -> tuple[float, float]:
@@ -98,7 +97,7 @@ SAME_INSTRUMENT = (
     "An instrument's error is the same on both sides where all runs were measured by the same "
     "channels of the same node, several on each side: then of the ratio's ± it is what an offset "
     "of the instrument does more to the smaller power. Else it is taken as if it were another for "
-    "each side, and so is a model's."
+    "each side, and so is a model's; where it is known on one side only, it is that side's."
 )
 
 
@@ -406,9 +405,11 @@ def combined(*errors: tuple[float, float]) -> tuple[float, float]:
     return math.sqrt(variance), variance**2 / rest if rest else math.inf
 
 
-def _of_ratio(one: Value, other: Value, part: str, together, ratio: float) -> float | None:
-    """Only where both are known: one's alone could pass for the whole."""
-    parts = getattr(one, part), getattr(other, part)
-    if None in parts:
-        return None
-    return ratio * together(parts[0] / one.mean, parts[1] / other.mean)
+def _instruments_part(one: Value, other: Value, is_same_instrument: bool) -> float | None:
+    """The instruments' error as a part of the ratio; where one's is not known the other's, or
+    knowing less would make a verdict firmer."""
+    parts = [value.part("uncertainty") for value in (one, other)]
+    known = [part for part in parts if part is not None]
+    if is_same_instrument and len(known) == 2:
+        return max(known) - min(known)
+    return math.hypot(*known) if known else None
