@@ -103,6 +103,35 @@ def test_of_many_sizes_that_are_alike_one_night_in_20_has_a_verdict():
     assert [judged(1.1) for _ in range(5)] == [[200]] * 5
 
 
+def judged(chance, earlier, last, slower=1.0):
+    """The verdicts on a night of so many jobs, by nights of so many; all scatter by 2 %."""
+    measured = [
+        cooked.parse(json.dumps(night(day, chance.gauss(factor, 0.02), watts, job=f"{day}.{job}")))
+        for day, jobs in enumerate([*earlier, last], 1)
+        for job in range(jobs)
+        for factor in (slower if day > len(earlier) else 1.0,)
+        for watts in (chance.gauss(100, 2),)
+    ]
+    (found,) = trend_module.find(measured, "mod2am", threshold=0.01, zone=Zone())
+    return [found.verdict(key) for key in verdict.WORDS]
+
+
+@pytest.mark.parametrize("earlier", [[1] * 10, [3] * 10, [10] * 10, [10] * 5 + [1] * 5])
+def test_a_last_night_of_one_job_scatters_as_one_job(earlier):
+    """The means of ten jobs scatter by less than one job does."""
+    chance, trials = random.Random(1), 200
+    told = [judged(chance, earlier, 1) != [verdict.ALIKE] * 2 for _ in range(trials)]
+    assert sum(told) <= 0.06 * trials
+    found = [judged(chance, earlier, 1, slower=1.1)[0] for _ in range(20)]
+    assert found.count("slower") >= 18
+
+
+def test_one_night_of_two_jobs_does_not_blind_the_nights_of_one():
+    chance = random.Random(1)
+    found = [judged(chance, [*[1] * 9, 2], 1, slower=1.1)[0] for _ in range(20)]
+    assert found.count("slower") >= 18
+
+
 @pytest.mark.parametrize(("threshold", "code"), [("9", 1), ("11", 0)])
 def test_what_is_below_the_threshold_does_not_count(trend, threshold, code):
     assert trend(nights(*EARLIER, 0.0551), "--threshold", threshold)[0] == code

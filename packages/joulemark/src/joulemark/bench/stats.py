@@ -21,7 +21,7 @@ class Value:
 
     spread: the standard deviation (k=1) of repetitions; uncertainty: the instrument's (k=2), which
     no repetition makes less; interval: half of the mean's 95 % interval by the repetitions, of so
-    many degrees of freedom.
+    many degrees of freedom; by the jobs, where it is of several.
     """
 
     mean: float
@@ -29,6 +29,7 @@ class Value:
     uncertainty: float | None = None
     interval: float | None = None
     degrees: float = math.inf
+    jobs: int = 1
 
     @property
     def error(self) -> float | None:
@@ -39,7 +40,8 @@ class Value:
     def scaled(self, factor: float) -> Value:
         """In another unit, or as a part of what has no error."""
         parts = (self.mean, self.spread, self.uncertainty, self.interval)
-        return Value(*(None if part is None else part * factor for part in parts), self.degrees)
+        scaled = (None if part is None else part * factor for part in parts)
+        return Value(*scaled, self.degrees, self.jobs)
 
     def over(self, other: Value, is_same_instrument: bool = False) -> Value:
         """The ratio of two whose errors have nothing in common; of itself: 1.
@@ -331,14 +333,17 @@ def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
     )
 
 
-def _mean_of_jobs(pairs: list[tuple[float, Measurement]]) -> tuple[float, float | None, float]:
+def _mean_of_jobs(
+    pairs: list[tuple[float, Measurement]],
+) -> tuple[float, float | None, float, int]:
     """Runs of one job share its nodes and hour: each job counts once, by the mean of its runs.
 
-    Half of the mean's 95 % interval comes with it; of one job, that by its runs."""
+    Half of the mean's 95 % interval comes with it, of one job that by its runs; and how many."""
     jobs = [_mean(values) for values in _by_job(pairs)]
     values = jobs if len(jobs) > 1 else [value for value, _ in pairs]
     variance = _variance(values)
-    return _mean(jobs), *_interval(variance and variance / len(values), len(values))
+    interval = _interval(variance and variance / len(values), len(values))
+    return _mean(jobs), *interval, len(jobs)
 
 
 def _by_job(pairs: list[tuple[float, Measurement]]) -> list[list[float]]:

@@ -20,8 +20,8 @@ TOO_FEW = f"too few earlier: {verdict.ALIKE}"
 LEGEND = (
     f"A line: the N runs of one day and manifest; {stats.AT_95}. "
     "last / median: the last line by the median of the earlier ones, and how far one more day may "
-    "be off at 95 % as those days scatter, with the last line's own scatter, and of energies by "
-    f"the instrument. {stats.SAME_INSTRUMENT}"
+    "be off at 95 % as those days scatter, with the last line's own scatter (of a single job, "
+    f"that of the earlier days' jobs), and of energies by the instrument. {stats.SAME_INSTRUMENT}"
 )
 MARK = "*"
 LEGEND_OTHERS = (
@@ -59,15 +59,15 @@ class Trend:
             return None
         values = [getattr(row, key) for row in earlier]
         means = [value.mean for value in values]
-        interval = _of_one_more(means)
-        if interval is None:
+        if len(values) < FEWEST:
             return Value(last.mean / statistics.median(means))
+        error, degrees = _of_one_more(values, last.jobs)
         errors = [value.uncertainty for value in values if value.uncertainty is not None]
         usual = Value(
             statistics.median(means),
             uncertainty=statistics.median(errors) if errors else None,
-            interval=interval,
-            degrees=len(means) - 1,
+            interval=stats.student_t(degrees) * error,
+            degrees=degrees,
         )
         own = replace(last, interval=last.interval or 0.0)
         return own.over(
@@ -126,13 +126,25 @@ class Trend:
         ]
 
 
-def _of_one_more(values: list[float]) -> float | None:
-    """Half of the 95 % interval about the median in which one more value is, by Student's t; a
-    median's variance is pi / 2 times that of a mean."""
-    if len(values) < FEWEST:
-        return None
-    deviation = statistics.stdev(values)
-    return stats.student_t(len(values) - 1) * deviation * math.sqrt(1 + math.pi / 2 / len(values))
+def _of_one_more(values: list[Value], jobs: int) -> tuple[float, float]:
+    """How far one more value of so many jobs scatters about the median, a standard error, and its
+    degrees of freedom; a median's variance is pi / 2 times that of a mean.
+
+    One job tells no scatter of its own, and means of several have less than it: the rest is that
+    of the jobs within those days."""
+    count = len(values)
+    deviation = statistics.stdev(value.mean for value in values)
+    days = deviation * math.sqrt(1 + math.pi / 2 / count), count - 1
+    several = [value for value in values if value.jobs > 1]
+    if jobs > 1 or not several:
+        return days
+    degrees = sum(value.degrees for value in several)
+    squares = (
+        value.degrees * value.jobs * (value.mean * value.standard_error[0]) ** 2
+        for value in several
+    )
+    rest = 1 - statistics.fmean(1 / value.jobs for value in values)
+    return stats.combined(days, (math.sqrt(rest * math.fsum(squares) / degrees), degrees))
 
 
 # -- what was measured when ----------------------------------------------------------------------

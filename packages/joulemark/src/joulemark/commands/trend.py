@@ -16,9 +16,10 @@ start, else of the file, by the `timezone:` of the site's joulemark.yaml, UTC wi
 
 The last line is laid beside the median of all earlier ones: slower or faster, costlier or
 thriftier, where it is farther off than one more day may be (by the scatter of the earlier days and
-the last line's own), else `not told apart`. That takes three earlier lines, of many sizes more:
-all of one call are tested together by Holm's method, so that where nothing changed at most one
-night of 20 tells any apart (see `joulemark diff --help`).
+the last line's own; a single job has none, and scatters as the earlier days' jobs do), else `not
+told apart`. That takes three earlier lines, of many sizes more: all of one call are tested
+together by Holm's method, so that where nothing changed at most one night of 20 tells any apart
+(see `joulemark diff --help`).
 
 Energies that other instruments or channels measured than the last line's are another quantity:
 they are marked, and in no ratio. Of the same channels of the same node the instrument's error
