@@ -21,7 +21,7 @@ def test_keys_of_others_are_left_to_them(tmp_path):
     ("text", "expected"),
     [
         (GOOD.replace("/r", "r"), ":2: record_dir: 'r' is not an absolute"),
-        (GOOD.replace("store: /s.sqlite\n", ""), ": store: missing: add the site's store"),
+        (GOOD.replace("cluster: demo\n", ""), ": cluster: missing: add the ClusterName"),
         (GOOD.replace("demo", "[a, b]"), ":1: cluster: expected one text value"),
         (GOOD.replace("demo", ""), ":1: cluster: expected one text value"),
         (GOOD + "a: b: c\n", ":4: not YAML"),
@@ -56,6 +56,16 @@ def test_the_daemon_knows_the_same_keys():
     assert set(re.findall(r'\{"(\w+)", (?:JM_KEY|jm_parse|parse)_', text)) == set(config.KEYS)
     broker = (checkout / "slurm-plugins/instruments/broker.h").read_text()
     assert {*re.findall(r'"(\w+)", JM_KEY_', broker), "topic"} == set(config.BROKER_KEYS)
+
+
+def test_what_a_file_leaves_out_is_where_the_daemon_has_it(tmp_path):
+    path = tmp_path / "joulemark.yaml"
+    path.write_text("cluster: demo\n")
+    read = config.load(path)
+    source = (Path(__file__).parents[3] / "slurm-plugins/config/config.c").read_text()
+    defaults = dict(re.findall(r'jm_format\(config->(\w+), .*?"(.*?)"\);', source))
+    assert str(read.record_dir) == defaults["record_dir"]
+    assert str(read.store.path) == defaults["store"]
 
 
 def test_the_broker_s_defaults(tmp_path):

@@ -12,12 +12,14 @@ from joulemark.errors import UsageError
 from joulemark.store import days
 from joulemark.store.place import Place
 
-NEEDED = {
-    "cluster": "the ClusterName of slurm.conf",
-    "record_dir": "the absolute path of the folder that joulemarkd writes its records to",
-    "store": "the site's store: a file's absolute path, or a URL such as "
-    "postgresql+psycopg://joulemark@host/joulemark",
-}
+NEEDED = {"cluster": "the ClusterName of slurm.conf"}
+STORE = (
+    "the site's store: a file's absolute path, or a URL such as "
+    "postgresql+psycopg://joulemark@host/joulemark"
+)
+# The daemon's, of a file that leaves them out.
+DEFAULT_RECORD_DIR = Path("/var/lib/joulemark/records")
+DEFAULT_STORE = "/var/lib/joulemark/store.sqlite"
 # What slurm-plugins/config/config.c knows: both read one file.
 KEYS = (
     *("cluster", "socket", "transport", "mqtt", "gateway", "state_dir", "record_dir", "store"),
@@ -83,7 +85,7 @@ def load(path: Path | None = None, *, for_merge: bool = False) -> Config:
     file = Section(path, _root(path), KEYS)
     return Config(
         cluster=file.text("cluster"),
-        record_dir=file.path("record_dir"),
+        record_dir=file.maybe_path("record_dir") or DEFAULT_RECORD_DIR,
         store=file.store(),
         rates=file.rates(),
         profiles=file.maybe_path("profile_dir"),
@@ -151,10 +153,6 @@ class Section:
             raise self._wrong(key, f"expected one text value, {what}")
         return node.value
 
-    def path(self, key: str) -> Path:
-        """A needed absolute path."""
-        return self._absolute(key, self.text(key))
-
     def maybe_path(self, key: str) -> Path | None:
         """An absolute path, None where the key is absent."""
         text = self.maybe(key, "an absolute path")
@@ -162,7 +160,7 @@ class Section:
 
     def store(self) -> Place:
         """The store, with the file that holds its password."""
-        named = self.text("store")
+        named = self.maybe("store", STORE) or DEFAULT_STORE
         password = self.maybe("store_password_file", "the absolute path of a file")
         file = self._absolute("store_password_file", password) if password else None
         try:
