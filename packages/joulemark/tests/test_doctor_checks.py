@@ -91,3 +91,54 @@ def test_releases_that_are_mixed_are_named(tmp_path, monkeypatch, said, values):
     found = list(node_checks.daemon(Site(SlurmConf(conf), "n1")))
     assert [one.value for one in found] == values
     assert all("restart" in one.fix for one in found)
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """One that is slurmctld's, a node or neither, with these lines of slurm.conf."""
+
+    def make(lines: str, *, controller: bool = False, node: str | None = None) -> Site:
+        conf = tmp_path / "slurm.conf"
+        host = "here" if controller else "far"
+        conf.write_text(f"ClusterName=demo\nSlurmctldHost={host}\n{lines}\n")
+        monkeypatch.setattr("socket.gethostname", lambda: "here")
+        return Site(SlurmConf(conf), node)
+
+    return make
+
+
+OURS = "Epilog=/nowhere/joulemark/epilog\nEpilogSlurmctld=/nowhere/joulemark/epilogslurmctld"
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "missing"),
+    [
+        (OURS, {"controller": True}, ["EpilogSlurmctld=/nowhere/joulemark/epilogslurmctld"]),
+        (OURS, {"node": "n1"}, ["Epilog=/nowhere/joulemark/epilog"]),
+        (OURS, {}, []),
+        ("Epilog=/bin/true", {}, ["Epilog=/bin/true", "no EpilogSlurmctld"]),
+        ("", {}, ["no Epilog", "no EpilogSlurmctld"]),
+    ],
+)
+def test_an_epilog_is_looked_for_where_it_runs(machine, lines, place, missing):
+    """slurm.conf is the same on all machines, and names programs that some of them need not."""
+    assert [one.value for one in slurm_checks.epilogs(machine(lines, **place))] == missing
+
+
+@pytest.mark.parametrize(
+    ("transport", "place", "missing"),
+    [
+        ("mqtt", {"node": "n1"}, ["state_dir"]),
+        ("mqtt", {"node": "n1", "controller": True}, ["record_dir", "state_dir"]),
+        ("mqtt", {"controller": True}, ["record_dir"]),
+        ("directory", {"node": "n1"}, ["record_dir", "state_dir"]),
+    ],
+)
+def test_records_are_looked_for_where_they_lie(
+    site, machine, monkeypatch, transport, place, missing
+):
+    site.configure(f"transport: {transport}\n")
+    # joulemarkctl's answer
+    monkeypatch.setattr(Site, "key", lambda site, key: f"/nowhere/{key}")
+    found = node_checks.folders(machine("", **place))
+    assert [one.where.partition(":")[0] for one in found] == missing

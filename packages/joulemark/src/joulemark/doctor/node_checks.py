@@ -118,7 +118,8 @@ def sensors(site: Site) -> Iterator[Finding]:
 def folders(site: Site) -> Iterator[Finding]:
     """The daemon's alone to write, and there."""
     _, uid = _daemon_process(site)
-    for key in ("record_dir", "state_dir") if site.is_node else ("record_dir",):
+    has_records = site.is_controller or not site.by_broker
+    for key in ["record_dir"] * has_records + ["state_dir"] * site.is_node:
         text = site.key(key)
         if not text:
             continue

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from joulemark import config, environment, hostlist
 from joulemark.doctor.slurmconf import SlurmConf
+from joulemark.errors import UserError
 from joulemark.slurm import configuration
 
 ENERGY_PLUGIN = "acct_gather_energy_joulemark.so"
@@ -140,6 +141,14 @@ class Site:
     def config_file(self) -> Path:
         """joulemark.yaml, found as the daemon finds it."""
         return config.find()
+
+    @functools.cached_property
+    def by_broker(self) -> bool:
+        """Do records go by MQTT, so that nodes have no record_dir?"""
+        try:
+            return config.load(self.config_file).by_broker
+        except UserError:  # another check's to say
+            return False
 
     @functools.cached_property
     def slurm_user(self) -> str:

@@ -111,9 +111,14 @@ def private_store(site: Site) -> Iterator[Finding]:
 
 
 def epilogs(site: Site) -> Iterator[Finding]:
-    """The one has the node's record written, the other merges the job's."""
-    for key, name in (("Epilog", "epilog"), ("EpilogSlurmctld", "epilogslurmctld")):
+    """The one has the node's record written, the other merges the job's, each on its machine."""
+    for key, name, runs_here in (
+        ("Epilog", "epilog", site.is_node),
+        ("EpilogSlurmctld", "epilogslurmctld", site.is_controller),
+    ):
         programs = [Path(path) for path in site.conf.all(key) if path]
+        if programs and not (runs_here or any(path.exists() for path in programs)):
+            continue
         ours = [path for path in programs if _calls_us(path)]
         if not ours:
             fix = f"set it to PREFIX/libexec/joulemark/{name}, or call that from the site's own"
