@@ -83,6 +83,17 @@ def test_a_node_without_the_command_is_told_to_have_it(
     assert f"{python}: " in line and line.endswith("joulemark-cli"), line
 
 
+@pytest.mark.parametrize(
+    ("why", "level"), [("Requested nodes are busy", "warning"), ("Invalid account", "error")]
+)
+def test_a_node_that_is_full_of_jobs_is_not_set_up_wrongly(cluster, site, tmp_path, why, level):
+    cluster(1)
+    said = f"srun: error: Unable to allocate resources: {why}"
+    (tmp_path / "srun").write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    _, out, _ = site.run("doctor", "--nodes", "n1")
+    assert f"\n{level}: n1: node: srun -Q -wn1: {said}: run " in out
+
+
 def test_a_node_that_hangs_leaves_time_of_15_s_to_begin_a_thousand():
     assert arguments.WAIT_S + LOOK_S <= 12
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from joulemark import hostlist, progress
-from joulemark.doctor.finding import ERROR, Finding
+from joulemark.doctor.finding import ERROR, WARNING, Finding
 from joulemark.doctor.site import Site, ask
 
 AT_ONCE = 64  # so that slurmctld's other clients are heard, too
@@ -21,6 +21,7 @@ LOOK_S = 7.0
 # Longer than a job's start takes; a node's word is compared with the time it had to speak in.
 CLOCK_S = 1.0
 AWAY = ("down", "drain", "fail", "unknown", "power", "reboot", "maint", "future", "not_respond")
+BUSY = "Requested nodes are busy"  # srun's word: there is no CPU, but nothing is wrong
 # The findings are the answer: a task that fails for them would be a FAILED job in the accounting.
 # One program that hangs there must not cost the node's other findings.
 LOOK = 'JOULEMARK_ANSWER_S=4 "$0" -m joulemark doctor --json || :'
@@ -96,10 +97,11 @@ def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
             *_keys(site, name, said["slurm_conf"]),
             *(Finding(**{**found, "node": name}) for found in said["findings"]),
         ]
+    level = WARNING if BUSY in value else ERROR
     fix = "run `joulemark doctor` on the node itself, or wait longer for a place: `--wait`"
     if f"{sys.executable}: " in value:  # Python lacks our modules, or a shell that Python
         fix = "install the command `joulemark` there as on this machine, joulemark-cli"
-    return [Finding("node", ERROR, " ".join(words[:3]), value, fix, name)]
+    return [Finding("node", level, " ".join(words[:3]), value, fix, name)]
 
 
 def _clock(name: str, told: float, before: float, after: float) -> Iterator[Finding]:
