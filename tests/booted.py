@@ -71,26 +71,26 @@ class Booted(Peer):
 
     def __init__(self, root: Path, log_file: Path) -> None:
         self.root, self.log_file = root, log_file
-        self.cgroup = f"joulemark-{os.getpid()}"
+        self.cgroup = f"joulemark-{os.getpid()}-{root.name}"
 
     def command(self) -> Sequence[object]:
         return ["unshare", "--mount", "sh", "-c", BEGIN, "sh", self.root, self.cgroup, BOOT]
 
     def ready(self) -> bool:
-        return bool(self._first()) and self.done("systemctl is-system-running --wait").stdout in (
+        return bool(self.first()) and self.done("systemctl is-system-running --wait").stdout in (
             "running\n",
             "degraded\n",
         )
 
-    def _first(self) -> str:
+    def first(self) -> str:
         """Its process 1, as the host numbers it; empty: not yet."""
         pid = self.process.pid
         return Path(f"/proc/{pid}/task/{pid}/children").read_text().strip()
 
     def kill(self, number: int = signal.SIGKILL) -> int | None:
         """All of its processes have ended when process 1 has."""
-        if self.alive and self._first():
-            os.kill(int(self._first()), signal.SIGKILL)
+        if self.alive and self.first():
+            os.kill(int(self.first()), signal.SIGKILL)
             self.process.wait(END_S)
         status = super().kill(number)
         words = ["unshare", "--mount", "sh", "-c", END, "sh", self.root, self.cgroup]
@@ -103,7 +103,7 @@ class Booted(Peer):
         """What runs a command in it, as root."""
         spaces = [f"--{name}" for name in ("mount", "uts", "ipc", "net", "pid", "cgroup")]
         env = [f"{name}={value}" for name, value in ENV.items()]
-        return ["nsenter", "--target", self._first(), *spaces, "env", "-i", *env, *command]
+        return ["nsenter", "--target", self.first(), *spaces, "env", "-i", *env, *command]
 
     def done(self, command: str) -> subprocess.CompletedProcess[str]:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
