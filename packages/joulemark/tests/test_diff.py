@@ -284,6 +284,8 @@ def test_a_result_that_became_wrong_is_worse(diff):
     assert (code, verdicts(out)) == (1, [("failed", "not told apart")])
     both = [*runs(*STEADY), wrong[0]]
     assert diff(both, both)[0] == 0
+    code, out, _ = diff(both, wrong, "--format", "json")  # some of A's were right, none of B's
+    assert (code, verdicts(out)) == (1, [("failed", None)])
 
 
 def test_the_table_says_by_what_the_manifests_differ_and_both_times(diff):

@@ -26,7 +26,8 @@ LEGEND_OTHERS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """One problem and size in both; `broken`: B's result is wrong, where A's was right."""
+    """One problem and size in both; `broken`: B's result is wrong, where all of A's were right, or
+    none of B's is right, where one of A's was."""
 
     before: Row
     after: Row | None  # None: no run of B verified
@@ -140,7 +141,7 @@ def tested(found: list[Difference]) -> list[Value | None]:
 
 def _pairs(one: Series, other: Series, threshold: float) -> Iterator[Pair]:
     after = _verified(other)
-    broken = _failed(other) - _failed(one)
+    broken = _failed(other) - (_failed(one) & after.keys())
     for size, row in _verified(one).items():
         if size in after or size in broken:
             yield Pair(row, after.get(size), size in broken, threshold)

@@ -31,8 +31,9 @@ instruments or channels, or of a model and a meter, are different quantities: th
 (`by another instrument: not told apart`). What only one side has is named on stderr. csv, json and
 parquet hold SI numbers and the verdicts.
 
-Exit: 0 nothing got worse; 1 something is slower or costlier, within one job, too, or its result is
-wrong where A's was right; 2 wrong arguments, or nothing to compare.
+Exit: 0 nothing got worse; 1 something is slower or costlier, within one job, too, or failed: a
+result is wrong where all of A's were right, or all are where one of A's was right; 2 wrong
+arguments, or nothing to compare.
 
 examples:
   joulemark diff before/ after/
