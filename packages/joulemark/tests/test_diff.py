@@ -347,6 +347,52 @@ def test_what_one_side_alone_has_is_named(diff):
     assert f"only in B: mod2am, blas, {title}: size 2000\n" in err
 
 
+GNU_13, AOCC = manifest(compiler="GNU 13.1.0"), manifest(compiler="AOCC 4.2")
+
+
+def test_equal_manifests_stand_beside_each_other_and_beside_no_other(diff):
+    """Or a set with a fast and a slow build would be slower than itself."""
+    both = [*runs(*STEADY, manifest=GNU_13), *runs(0.09, 0.0901, 0.0899, manifest=AOCC)]
+    code, out, err = diff(both, both, *JSON)
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert [one["compiler_a"] for one in found] == ["AOCC 4.2", "GNU 13.1.0"]
+    assert [one["compiler_b"] for one in found] == ["AOCC 4.2", "GNU 13.1.0"]
+
+
+def test_what_has_no_equal_manifest_stands_beside_what_has_none(diff):
+    before = [*runs(*STEADY, manifest=manifest()), *runs(0.09, 0.0901, 0.0899, manifest=AOCC)]
+    after = [*runs(*STEADY, manifest=GNU_13), *runs(0.09, 0.0901, 0.0899, manifest=AOCC)]
+    code, out, err = diff(before, after, *JSON)
+    found = {(one["compiler_a"], one["compiler_b"]) for one in json.loads(out)}
+    assert (code, err) == (0, "")
+    assert found == {("GNU 12.2.0", "GNU 13.1.0"), ("AOCC 4.2", "AOCC 4.2")}
+    other = manifest(compiler="clang 16")
+    _, out, _ = diff(before, [*after, *runs(*STEADY, manifest=other)], *JSON)
+    assert {(one["compiler_a"], one["compiler_b"]) for one in json.loads(out)} == {
+        *found,
+        ("GNU 12.2.0", "clang 16"),
+    }
+
+
+def test_a_build_that_stands_beside_none_is_named(diff):
+    before = runs(*STEADY, manifest=GNU_13)
+    code, out, err = diff(before, [*before, *runs(0.09, 0.0901, manifest=AOCC)], *JSON)
+    assert (code, len(json.loads(out))) == (0, 1)
+    assert err == (
+        "joulemark: only in B: mod2am, blas, 2 threads, x86_64, A CPU, compiler AOCC 4.2: "
+        "size 1000\n"
+    )
+
+
+def test_a_manifest_has_its_equal_at_the_sizes_that_both_have(diff):
+    before = [*runs(*STEADY, manifest=GNU_13), line(500, manifest=GNU_13)]
+    after = [*runs(*STEADY, manifest=GNU_13), line(500, manifest=AOCC)]
+    _, out, err = diff(before, after, *JSON)
+    found = [(one["size"], one["compiler_b"]) for one in json.loads(out)]
+    assert (found, err) == ([(500, "AOCC 4.2"), (1000, "GNU 13.1.0")], "")
+
+
 def test_nothing_in_common_and_no_place_are_errors(diff, site):
     code, _, err = diff(runs(*STEADY), runs(*STEADY, cpu="Another CPU"))
     assert code == 2 and "have no size of a kernel in common" in err

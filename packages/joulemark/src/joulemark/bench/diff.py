@@ -122,10 +122,8 @@ def between(ours: list[Series], theirs: list[Series], threshold: float) -> list[
     """All that both have, tested as one family."""
     found = [
         Difference(one, other, tuple(pairs))
-        for one in ours
-        for other in theirs
-        if stats.problem(one) == stats.problem(other)
-        if (pairs := list(_pairs(one, other, threshold)))
+        for one, other, sizes in _beside(ours, theirs)
+        if (pairs := list(_pairs(one, other, sizes, threshold)))
     ]
     level = verdict.level(tested(found))
     return [
@@ -139,11 +137,34 @@ def tested(found: list[Difference]) -> list[Value | None]:
     return [pair.tested(key) for one in found for pair in one.pairs for key in verdict.WORDS]
 
 
-def _pairs(one: Series, other: Series, threshold: float) -> Iterator[Pair]:
+def _beside(ours: list[Series], theirs: list[Series]) -> Iterator[tuple[Series, Series, set[int]]]:
+    """Series of one problem and the sizes at which they are laid beside each other: of one
+    manifest, or both without an equal; else two builds' difference would be that of the sides."""
+    equal = _kinds(ours) & _kinds(theirs)
+    for one in ours:
+        for other in theirs:
+            if stats.problem(one) != stats.problem(other):
+                continue
+            sizes = _sizes(one) & _sizes(other)
+            if one.manifest != other.manifest:
+                has_equal = equal & _kinds([one, other])
+                sizes -= {size for *_, size in has_equal}
+            yield one, other, sizes
+
+
+def _kinds(all_series: list[Series]) -> set[tuple]:
+    return {(stats.problem(one), one.manifest, size) for one in all_series for size in _sizes(one)}
+
+
+def _sizes(series: Series) -> set[int]:
+    return {row.size for row in series.rows}
+
+
+def _pairs(one: Series, other: Series, sizes: set[int], threshold: float) -> Iterator[Pair]:
     after = _verified(other)
     broken = _failed(other) - (_failed(one) & after.keys())
     for size, row in _verified(one).items():
-        if size in after or size in broken:
+        if size in sizes and (size in after or size in broken):
             yield Pair(row, after.get(size), size in broken, threshold)
 
 
@@ -156,9 +177,9 @@ def _failed(series: Series) -> set[int]:
 
 
 def _alone(side: str, ours: list[Series], theirs: list[Series]) -> Iterator[str]:
+    beside = list(_beside(ours, theirs))
     for one in ours:
-        like = [other for other in theirs if stats.problem(other) == stats.problem(one)]
-        sizes = {row.size for row in one.rows} - {row.size for other in like for row in other.rows}
+        sizes = _sizes(one).difference(*(both for like, _, both in beside if like is one))
         if sizes:
             shown = ", ".join(map(str, sorted(sizes)))
             yield f"only in {side}: {table.title(one)}: size {shown}"
