@@ -15,6 +15,7 @@ from joulemark.bench import cooked, verdict
 from joulemark.bench import trend as trend_module
 from joulemark.store.days import Zone
 
+JSON = ("--format", "json")
 EARLIER = (0.0500, 0.0506, 0.0498, 0.0500)
 
 
@@ -167,15 +168,95 @@ def test_the_table_has_a_line_a_day_and_manifest_and_says_what_changed(trend):
         night(4, 0.0549, manifest=new, start="2026-03-04T04:00:00+00:00", job="10"),
     ]
     code, out, _ = trend(reversed(lines), "--format", "markdown")
-    heads, _, *days, ratio, verdict = markdown_rows(out)
-    assert "**mod2am, blas, 2 threads, x86_64, A CPU, size 1000**" in out
+    title = "**mod2am, blas, 2 threads, x86_64, A CPU, compiler {}, size 1000**"
+    gnu, aocc = out.split(title.format("AOCC 4.2"))
+    assert title.format("GNU 12.2.0") in gnu
+    assert [row[0] for row in markdown_rows(gnu)[2:-2]] == [f"2026-03-0{n}" for n in range(1, 5)]
+    heads, _, *days, ratio, verdict = markdown_rows(aocc)
     assert heads[:3] == ["Day", "N", "Time [ms]"] and heads[-1] == "manifest"
     assert [row[:2] for row in days[-2:]] == [["2026-03-04", "1"], ["2026-03-04", "2"]]
     assert [row[-1] for row in days] == [""] * 4 + ["compiler GNU 12.2.0 -> AOCC 4.2"]
     assert days[0][4] == "5.00 ± 0.20"
     assert ratio[0] == "last / median" and ratio[2].startswith("1.10 ± 0.0")
     assert verdict[:3] == ["verdict", "", "slower"] and verdict[4] == "costlier"
-    assert "1 of 1 got worse" in out and code == 1
+    assert "1 of 2 got worse" in out and code == 1
+
+
+def builds(days, **times):
+    """Builds one after the other each night, by compilers of these times, a little scattered."""
+    chance = random.Random(9)
+    return [
+        night(
+            day,
+            time_s * chance.gauss(1, 0.002),
+            manifest=manifest(compiler=compiler, os_kernel=kernel),
+            start=f"2026-03-{day:02}T{hour:02}:00:00+00:00",
+            job=f"{day}.{compiler}",
+        )
+        for day, kernel in days
+        for hour, (compiler, time_s) in enumerate(times.items())
+    ]
+
+
+def said(out):
+    """The verdict on the time of each build, by its compiler and kernel."""
+    return {
+        (one["compiler"], one["os_kernel"]): one["time_s_verdict"]
+        for one in json.loads(out)
+        if one["time_s_verdict"]
+    }
+
+
+def test_each_build_of_the_last_night_is_judged_by_its_own_nights(trend):
+    days = [(day, "6.1") for day in range(1, 11)]
+    lines = builds(days, gnu=0.05, clang=0.055, debug=0.2)
+    code, out, _ = trend(lines, "--format", "json")
+    alike = {(name, "6.1"): "not told apart" for name in ("gnu", "clang", "debug")}
+    assert (code, said(out)) == (0, alike)
+    slower = builds([(11, "6.1")], gnu=0.055, clang=0.055, debug=0.2)
+    code, out, _ = trend([*lines, *slower], "--format", "json")
+    assert (code, said(out)) == (1, {**alike, ("gnu", "6.1"): "slower"})
+    assert len(json.loads(out)) == 33  # each line once
+
+
+def test_a_build_s_nights_before_a_new_kernel_are_its_own(trend):
+    lines = builds([(day, "6.1") for day in range(1, 11)], gnu=0.05, clang=0.055, debug=0.2)
+    code, out, _ = trend(
+        [*lines, *builds([(11, "6.12")], gnu=0.05, clang=0.055, debug=0.2)], *JSON
+    )
+    alike = {(name, "6.12"): "not told apart" for name in ("gnu", "clang", "debug")}
+    assert (code, said(out)) == (0, alike)
+    code, out, _ = trend([*lines, *builds([(11, "6.12")], gnu=0.05, clang=0.06, debug=0.2)], *JSON)
+    assert (code, said(out)) == (1, {**alike, ("clang", "6.12"): "slower"})
+
+
+def test_a_build_that_returns_is_judged_by_all_before(trend):
+    """Nothing else ran that day: one line of builds that follow each other."""
+    lines = [
+        *builds([(day, "6.1") for day in (1, 2, 3)], gnu=0.05),
+        *builds([(day, "6.1") for day in (4, 5, 6)], clang=0.0502),
+        *builds([(7, "6.1")], gnu=0.06),
+    ]
+    code, out, _ = trend(lines, *JSON)
+    assert (code, said(out), len(json.loads(out))) == (1, {("gnu", "6.1"): "slower"}, 7)
+
+
+def test_a_new_build_beside_an_old_one_has_the_old_one_s_nights_until_it_has_three(trend):
+    lines = builds([(day, "6.1") for day in range(1, 11)], gnu=0.05)
+    words = []
+    for day, count in ((11, 11 + 12), (12, 12 + 14), (13, 13 + 16), (14, 14 + 4)):
+        lines += builds([(day, "6.1")], gnu=0.05, clang=0.08)
+        out = trend(lines, *JSON)[1]
+        assert len(json.loads(out)) == count
+        words.append(said(out)[("clang", "6.1")])
+    assert (words[0], words[-1]) == ("slower", "not told apart")
+
+
+def test_an_empty_manifest_is_another_than_none(trend):
+    both = [{"manifest": None}, {"manifest": {}, "job": "x"}]
+    lines = [night(day, time_s, **one) for day, time_s in enumerate(EARLIER, 1) for one in both]
+    code, out, _ = trend(lines, *JSON)
+    assert (code, len(json.loads(out)), said(out)) == (0, 8, {(None, None): "not told apart"})
 
 
 def test_a_line_without_a_start_has_its_file_s_day(site, results):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -39,6 +40,13 @@ def differing(manifests: Iterable[Manifest | None]) -> list[str]:
     """The keys in which those that are known differ."""
     known = {one for one in manifests if one is not None}
     return [key for key in Manifest._fields if len({getattr(one, key) for one in known}) > 1]
+
+
+def distance(one: Manifest | None, other: Manifest | None) -> int:
+    """In how many keys they differ; one that is not told, in all."""
+    if one is None or other is None:
+        return 0 if one is other else len(Manifest._fields)
+    return sum(map(operator.ne, one, other))
 
 
 def apart(one: Manifest | None, others: Iterable[Manifest | None]) -> str:

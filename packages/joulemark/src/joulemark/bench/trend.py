@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from joulemark import layout, units
@@ -19,6 +19,7 @@ FEWEST = 3  # earlier points; of fewer nobody knows how days scatter
 TOO_FEW = f"too few earlier: {verdict.ALIKE}"
 LEGEND = (
     f"A line: the N runs of one day and manifest; {stats.AT_95}. "
+    "Manifests of one last day have a table each. "
     "last / median: the last line by the median of the earlier ones, and how far one more day may "
     "be off at 95 % as those days scatter, with the last line's own scatter (of a single job, "
     f"that of the earlier days' jobs), and of energies by the instrument. {stats.SAME_INSTRUMENT}"
@@ -38,6 +39,11 @@ class Point:
     series: Series
     row: Row
 
+    @property
+    def manifest(self) -> Manifest | None:
+        """What the runs have in common."""
+        return self.series.manifest
+
 
 @dataclass(frozen=True)
 class Trend:
@@ -45,6 +51,7 @@ class Trend:
 
     points: tuple[Point, ...]
     threshold: float
+    apart: str = ""  # what tells the last manifest from others of that day
     level: float = stats.ALPHA  # of the family that it is tested in
 
     @property
@@ -115,7 +122,7 @@ class Trend:
         if index == 0:
             return ""
         before, after = self.points[index - 1 : index + 1]
-        return manifest.change(before.series.manifest, after.series.manifest)
+        return manifest.change(before.manifest, after.manifest)
 
     def _earlier(self, key: str) -> list[Row]:
         return [
@@ -162,9 +169,39 @@ def find(measured: list[Measurement], kernel: str, threshold: float, zone: Zone)
     wanted = [one for one in measured if kernel in (one.kernel, one.benchmark)]
     for point in _points(wanted, zone):
         points[stats.problem(point.series), point.row.size].append(point)
-    found = [Trend(tuple(days), threshold) for days in points.values()]
+    found = [one for days in points.values() for one in _of_builds(days, threshold)]
     level = verdict.level(tested(found))
     return [replace(one, level=level) for one in found]
+
+
+def _of_builds(points: list[Point], threshold: float) -> Iterator[Trend]:
+    """One for each manifest that ran on the last day: builds beside each other are no change. A
+    former manifest's lines are before those of the one that differs least from it; a new one that
+    has too few lines is laid beside the nearest's, too."""
+    day = points[-1].day
+    lines: dict[Manifest | None, list[Point]] = {
+        point.manifest: [] for point in points if point.day == day
+    }
+    for point in points:
+        lines[_nearest(point.manifest, lines)].append(point)
+    for one, own in lines.items():
+        if sum(point.day < day for point in own) < FEWEST:
+            own = _with_nearest(own, points)
+        yield Trend(tuple(own), threshold, manifest.apart(one, lines))
+
+
+def _with_nearest(own: list[Point], points: list[Point]) -> list[Point]:
+    last = own[-1]
+    before = points[: points.index(last)]
+    others = [point.manifest for point in reversed(before) if point not in own]
+    if not others:
+        return own
+    nearest = _nearest(last.manifest, others)
+    return [*(point for point in before if point in own or point.manifest == nearest), last]
+
+
+def _nearest(one: Manifest | None, others: Iterable[Manifest | None]) -> Manifest | None:
+    return min(others, key=lambda other: manifest.distance(one, other))
 
 
 def tested(found: list[Trend]) -> list[Value | None]:
@@ -205,7 +242,7 @@ def as_text(one: Trend) -> layout.Text:
     body.append(("value", ["last / median", "", *ratios, ""]))
     body.append(("failed" if one.is_worse else "value", ["verdict", "", *said, ""]))
     rows = tuple(point.row for point in one.points)
-    title = table.title(replace(one.last.series, rows=rows, apart=""))
+    title = table.title(replace(one.last.series, rows=rows, apart=one.apart))
     return layout.Text(f"{title}, size {one.last.row.size}", [*heads, "manifest"], body)
 
 
@@ -250,7 +287,7 @@ def _record(one: Trend, index: int) -> dict:
     record = {
         "day": point.day,
         **table.problem_record(point.series, point.row),
-        **manifest.as_record(point.series.manifest),
+        **manifest.as_record(point.manifest),
         "change": one.change(index) or None,
         "runs": point.row.runs,
         "jobs": point.row.jobs,

@@ -21,6 +21,10 @@ told apart`. That takes three earlier lines, of many sizes more: all of one call
 together by Holm's method, so that where nothing changed at most one night of 20 tells any apart
 (see `joulemark diff --help`).
 
+Of several manifests that ran on the last day, such as two compilers' builds, each has a table and
+its verdict: by its own lines and those of earlier manifests that differ least from it; before it
+has three, by those of the manifest that it is most like, too.
+
 Energies that other instruments or channels measured than the last line's are another quantity:
 they are marked, and in no ratio. Of the same channels of the same node the instrument's error
 drops out of the ratio, else it is in it, as in `joulemark diff`. csv, json and parquet hold SI
