@@ -243,6 +243,7 @@ def test_an_instrument_errs_alike_on_both_sides_only_where_it_is_the_same(
     [
         {"manifest": manifest(instruments="redfish/node", channels="bmc/psu1")},
         {"manifest": manifest(channels="rapl/package-1")},
+        {"manifest": manifest(instruments="powercap/cpu")},
         {"estimated": True},
     ],
 )
