@@ -120,6 +120,54 @@ def test_their_records_do_not_come_back(filled):
     assert answers(filled) == before
 
 
+def test_of_a_pruned_job_nothing_that_comes_late_is_counted(filled):
+    """Neither a node's excuse, which knows no time, nor what Slurm says once more."""
+    jobs = {int(path.name.split(".")[1]) for path in (filled.records / "merged").iterdir()}
+    filled.out("store", "prune", "--keep", keep())
+    pruned = min(job for job in jobs if not filled.rows(job))
+    before = answers(filled)
+    filled.leave(pruned, "n9", accounts=[], missing="the daemon was away")
+    code, out, said = filled.run("merge")
+    assert (code, out) == (0, "") and "of a job that was pruned: left out" in said
+    code, out, said = filled.run("merge", "--job", str(pruned), "--nodes", "n8", "--wait", "0")
+    assert (code, out) == (0, "") and f"job {pruned}: it was pruned: left out" in said
+    assert answers(filled) == before
+
+
+def test_what_ended_at_the_midnight_of_the_first_kept_day_is_pruned_once(site):
+    midnight_s = -(builders.START_NS // 10**9 % DAY_S) + 5 * DAY_S
+    account = builders.account(start_s=midnight_s - 10)
+    site.leave(12, accounts=[account])
+    site.out("merge")
+    assert "pruned 1 jobs" in site.out("store", "prune", "--keep", keep(5))
+    site.leave(12, accounts=[account])
+    assert "of a job that was pruned: left out" in site.run("merge")[2]
+    assert site.rows(12) == []
+
+
+def test_a_pruned_job_s_number_may_be_another_s_later(filled):
+    filled.out("store", "prune", "--keep", keep())
+    pruned = min(job for job in range(1, 201) if not filled.rows(job))
+    filled.leave(pruned, accounts=[builders.account(start_s=35 * DAY_S)])
+    words = ("merge", "--job", str(pruned), "--nodes", "n[1,9]")
+    assert filled.out(*words).startswith(f"{pruned}\t")
+    assert filled.rows(pruned)[0]["NNodes"] == 2
+
+
+def test_records_that_the_store_never_had_stay(site):
+    """A new store in the place of one that was moved away knows none, until it is rebuilt."""
+    path = site.leave(12)
+    os.utime(path, ns=(builders.START_NS,) * 2)
+    site.out("merge")
+    site.store.rename(site.folder / "damaged.sqlite")
+    site.leave(99, accounts=[builders.account(start_s=30 * DAY_S)])
+    site.out("merge")
+    for _ in range(2):
+        assert "pruned 0 jobs" in site.out("store", "prune", "--keep", keep())
+    site.out("merge", "--rebuild")
+    assert site.rows(12)[0]["ConsumedEnergy_uj"] == 100_000_000
+
+
 def test_what_is_pruned_between_two_questions_is_counted_once(filled):
     place, asked = config.load(filled.yaml).store, []
 

@@ -438,11 +438,17 @@ def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, b
     assert [tuple(one[1:5]) for one in found] == [("n1", 1, 1, 10**8), ("n2", 1, 1, 10**8)]
 
 
+def call_older(session, version):
+    """A store of this version, of which the next merge takes it for one."""
+    session.run("DROP TABLE pruned_job")
+    for table in ("migration", "migration_step"):
+        session.run(f"DELETE FROM {table} WHERE version > ?", (version,))
+
+
 def test_what_a_store_of_version_5_took_for_an_account_is_none(folder):
     builders.write(folder / "records", builders.record(1, "n1"))
     with store.writing(place_of(folder)) as session:
-        session.run("DELETE FROM migration WHERE version >= ?", (6,))
-        session.run("DELETE FROM migration_step WHERE version >= ?", (6,))
+        call_older(session, 5)
         for job, account in ((1, "(null)"), (2, "blue")):
             row = ("demo", job, 0, "n1", nodes.NO_RECORD, "ada", account, "main")
             session.upsert("slurm_run", nodes.RUN_COLUMNS, nodes.RUN_KEY, [row])
@@ -464,8 +470,7 @@ def test_records_of_a_store_of_version_6_are_packed_once(folder, capsys):
     with store.writing(place_of(folder)) as session:
         plain = json.dumps(builders.record(node="n2"))
         session.run("UPDATE node_run SET body = ? WHERE node = ?", (plain, "n2"))
-        session.run("DELETE FROM migration WHERE version = ?", (7,))
-        session.run("DELETE FROM migration_step WHERE version = ?", (7,))
+        call_older(session, 6)
     builders.write(folder / "records", builders.record(node="n3"))
     assert cli.main(["merge"]) == 0
     assert "\tEnergy: 300.0 J" in capsys.readouterr().out
@@ -518,6 +523,9 @@ def test_a_charge_is_corrected_and_an_old_job_pruned(folder, capsys):
     assert cli.main(["report", "usage", "--format", "json"]) == 0
     (group,) = json.loads(capsys.readouterr().out)
     assert (group["energy_uj"], group["jobs"]) == (10 * 10**18, 3)
+    builders.write(folder / "records", builders.record(11, accounts=[], missing="late"))
+    assert cli.main(["merge"]) == 0
+    assert "of a job that was pruned: left out" in capsys.readouterr().err
     assert [len(rows_of(folder, job)) for job in (11, 12, 13)] == [0, 0, 1]
     assert cli.main(["store", "corrections", "--format", "json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)

@@ -303,7 +303,8 @@ def _keep(session: store.Session, config: Config, batches: Iterable[list]) -> _K
             if _waits(config, path):
                 kept.waiting.append((path, before))
             one = nodes.Found.of(body, record, digest)
-            if _is_pruned(session, ends_ns, one):
+            is_old = one.end_ns <= ends_ns.get(one.job[0], -1)  # else the store need not be asked
+            if is_old and retention.is_pruned(session, *one.job, one.end_ns):
                 print(f"joulemark: {path}: of a job that was pruned: left out", file=sys.stderr)
             else:
                 found.append(one)
@@ -311,12 +312,6 @@ def _keep(session: store.Session, config: Config, batches: Iterable[list]) -> _K
         kept.jobs.update(one.job for one in found)
         kept.records.update((one.digest, one.record) for one in found)
     return kept
-
-
-def _is_pruned(session: store.Session, ends_ns: dict[str, int], one: nodes.Found) -> bool:
-    """Its job's energy is in the sums that were kept."""
-    is_old = 0 < one.end_ns < ends_ns.get(one.job[0], 0)
-    return is_old and not retention.is_known(session, *one.job)
 
 
 def _note(
@@ -327,6 +322,9 @@ def _note(
     Those of other clusters stay pending: only their own merges know their prices and channels.
     """
     for run in request.runs:
+        if retention.is_pruned(session, config.cluster, run.job):
+            print(f"joulemark: job {run.job}: it was pruned: left out", file=sys.stderr)
+            continue
         changed.add((config.cluster, run.job))
         if run.slurm.nodes or run.slurm.user:
             nodes.put_slurm_run(session, config.cluster, run.job, run.slurm)

@@ -53,7 +53,7 @@ def run(config: Config, day: date) -> tuple[int, int]:
     n_files = 0
     with store.reading(config.store) as session:
         for path, job in progress.counted(_files(config, day), "files looked at"):
-            if not retention.is_known(session, config.cluster, job):
+            if retention.is_pruned(session, config.cluster, job):
                 path.unlink(missing_ok=True)
                 n_files += 1
     with progress.shown("giving room back"):

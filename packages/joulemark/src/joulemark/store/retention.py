@@ -12,6 +12,7 @@ from joulemark.store.zones import Zones
 
 BATCH = 5000
 TABLES = ("job_run", "node_run", "slurm_run", "pending")
+JOB_KEY = ("cluster", "job")
 Job = tuple[str, int]
 
 
@@ -46,6 +47,8 @@ def prune(session: Session, day: int) -> int:
         node_sums.keep(session, batch, zones)
         for table in TABLES:
             session.many(f"DELETE FROM {table} WHERE Cluster = ? AND Job = ?", batch)
+        ended = [(cluster, job, zones[cluster].begin_ns(day)) for cluster, job in batch]
+        session.upsert("pruned_job", (*JOB_KEY, "end_ns"), JOB_KEY, ended)
         count += len(batch)
     _note(session, day, zones)
     return count
@@ -61,7 +64,7 @@ def _keep(session: Session, parts: sums.Kept) -> None:
 
 
 def _note(session: Session, day: int, zones: Zones) -> None:
-    """So that a record that comes now, of a job that went, is not taken for another one's."""
+    """So that who sums meanwhile sees that jobs went."""
     clusters = [cluster for (cluster,) in session.rows("SELECT DISTINCT Cluster FROM payer")]
     before = ends(session)
     rows = [(name, max(before.get(name, 0), zones[name].begin_ns(day))) for name in clusters]
@@ -69,11 +72,18 @@ def _note(session: Session, day: int, zones: Zones) -> None:
 
 
 def ends(session: Session) -> dict[str, int]:
-    """Of each cluster: jobs that ended before are pruned."""
+    """Of each cluster: what ended later is of no pruned job."""
     return dict(sums.pruned(session))
 
 
-def is_known(session: Session, cluster: str, job: int) -> bool:
-    """Whether the store has anything of the job."""
-    found = "SELECT 1 FROM job_run WHERE Cluster = ? AND Job = ? LIMIT 1"
-    return bool(session.value(found, (cluster, job)))
+def is_pruned(session: Session, cluster: str, job: int, end_ns: int = 0) -> bool:
+    """Whether what comes of a job is of one whose energy is in `kept`.
+
+    end_ns: when it ended; 0: it does not say, and is of a known job of that number, if any.
+    """
+    where = "WHERE cluster = ? AND job = ?"
+    ended_ns = session.value(f"SELECT end_ns FROM pruned_job {where}", (cluster, job))
+    if ended_ns is None or end_ns > ended_ns:
+        return False
+    known = f"SELECT 1 FROM node_run {where} LIMIT 1"
+    return end_ns > 0 or not session.value(known, (cluster, job))

@@ -9,8 +9,9 @@ EPILOG = """\
 Jobs that ended before the first day that is kept go, with their steps, their nodes' records
 (record_dir/merged too) and profiles. What they used stays in `joulemark report usage` to the
 microjoule, by day, user, account and partition; so do the corrections of their charges. Records of
-theirs that still come are left out. A job of which nobody knows when it ran stays. One who needs
-the jobs themselves exports them first: `joulemark report jobs --all --steps`.
+theirs that still come are left out. A job of which nobody knows when it ran stays, and so do files
+of jobs that the store never had. One who needs the jobs themselves exports them first:
+`joulemark report jobs --all --steps`.
 Back the store up: `joulemark merge --rebuild` into a new one does not know what was pruned.
 
 examples:
