@@ -268,6 +268,15 @@ def test_a_limit_that_an_administrator_set_meanwhile_stays(accounts):
     assert "its limit is not ours" in accounts.run("budget")[1] and limit(accounts, "blue") == "3"
 
 
+def test_who_is_held_again_gets_the_limit_that_an_administrator_set_meanwhile(accounts):
+    budgets(accounts, ("blue", 8))
+    accounts.run("budget")
+    (accounts.folder / "slurm" / "limit.blue").write_text("50")
+    assert "held" in accounts.run("budget")[1] and limit(accounts, "blue") == "0"
+    budgets(accounts, ("blue", 80))
+    assert "released" in accounts.run("budget")[1] and limit(accounts, "blue") == "50"
+
+
 def test_what_was_before_is_known_even_if_sacctmgr_fails(accounts):
     budgets(accounts, ("red", 5))
     program = accounts.folder / "slurm" / "sacctmgr"

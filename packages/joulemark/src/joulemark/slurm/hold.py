@@ -43,7 +43,7 @@ def settle(
     for account in [*new, *again]:
         tell(f"{account}: over its budget: held")
     if not dry:
-        for account in new:
+        for account in [*new, *again]:
             holds.add(session, cluster, account, limits[account] or NO_LIMIT)
         session.commit()
         session.begin()
