@@ -374,6 +374,7 @@ def test_corrupt_store_is_an_error_and_loses_no_record(site, content):
     code, out, err = site.run("merge", "--job", "12", "--nodes", "n1", "--wait", "0")
     assert (code, out) == (1, "")
     assert err.startswith(f"joulemark: {site.store}: the store cannot be used: ")
+    assert "bring a backup back" in err and "are in the store alone" in err
     assert path.exists() and site.store.read_bytes() == content
 
 

@@ -542,6 +542,22 @@ def test_a_store_of_a_newer_version_is_refused(folder, capsys):
     assert (folder / "records" / "demo.12.n1.json").exists()
 
 
+def test_a_store_that_another_merge_holds_is_not_called_damaged(folder, monkeypatch, capsys):
+    place = place_of(folder)
+    kind = importlib.import_module(f"joulemark.store.{place.kind}")
+    monkeypatch.setattr(kind, "LOCK_TIMEOUT_S", 1)
+    assert cli.main(["merge"]) == 0
+    said = f"{place}: another merge holds the store: try again"
+    with store.writing(place):
+        assert cli.main(["merge"]) == 1
+    assert capsys.readouterr().err == f"joulemark: {said}\n"
+    with pytest.raises(UserError) as error, store.writing(place) as session:
+        session.commit()  # what a merge does between its transactions
+        with store.writing(place):
+            session.begin()
+    assert str(error.value) == said
+
+
 @pytest.mark.parametrize("server", ["mariadb", "postgresql"], indirect=True)  # SQLite has none
 def test_password_never_shows(stores, folder, capsys):
     stores.server.password_file.write_text("wrong-secret\n")

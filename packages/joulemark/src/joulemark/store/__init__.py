@@ -10,7 +10,7 @@ from joulemark import progress
 from joulemark.errors import UserError
 from joulemark.store import schema
 from joulemark.store.place import Place
-from joulemark.store.session import Session
+from joulemark.store.session import Session, held
 
 
 @contextlib.contextmanager
@@ -54,6 +54,8 @@ def _session(place: Place, kind: str) -> Iterator[Session]:
         with contextlib.closing(getattr(backend, kind)(place)) as session:
             yield session
     except chosen.driver_error as error:
+        if chosen.is_held(error):
+            raise held(place) from None
         raise UserError(
             f"{place}: the store cannot be used: {_first_line(error)}. No record is lost: they "
             f"wait in record_dir and record_dir/merged. {chosen.advice}"

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from joulemark.errors import UserError, module_missing
+from joulemark.errors import module_missing
 from joulemark.store.place import Place
-from joulemark.store.session import LOCK_TIMEOUT_S, Session, read_password
+from joulemark.store.session import LOCK_TIMEOUT_S, Session, held, read_password
 
 try:
     import pymysql
@@ -51,15 +52,14 @@ class MariadbSession(Session):
         self._unlock()
 
     def rollback(self) -> None:
-        self.run("ROLLBACK")
-        self._unlock()
+        super().rollback()
+        with contextlib.suppress(self.driver_error):
+            self._unlock()
 
     def _lock(self) -> None:
         name = f"joulemark.{self.place.database}"[:64]
         if self.value("SELECT GET_LOCK(?, ?)", (name, LOCK_TIMEOUT_S)) != 1:
-            raise UserError(
-                f"{self.place}: another merge held the store for {LOCK_TIMEOUT_S} s: try again"
-            )
+            raise held(self.place)
 
     def _unlock(self) -> None:
         self.rows("SELECT RELEASE_LOCK(?)", (f"joulemark.{self.place.database}"[:64],))

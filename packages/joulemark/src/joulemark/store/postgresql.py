@@ -75,6 +75,10 @@ class PostgresqlSession(Session):
                 for row in rows:
                     copy.write_row(row)
 
+    @staticmethod
+    def is_held(error: Exception) -> bool:
+        return isinstance(error, psycopg.errors.LockNotAvailable)
+
     def has_table(self, name: str) -> bool:
         return self.value("SELECT to_regclass(?)", (name,)) is not None
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from joulemark import secret
+from joulemark.errors import UserError
 from joulemark.store.place import Place
 
 LOCK_TIMEOUT_S = 30
@@ -95,12 +96,18 @@ class Session:
         self.run("COMMIT")
 
     def rollback(self) -> None:
-        """Forgets all that was done since begin()."""
-        self.run("ROLLBACK")
+        """Forgets all that was done since begin(); its own error would hide why."""
+        with contextlib.suppress(self.driver_error):
+            self.run("ROLLBACK")
 
     def has_table(self, name: str) -> bool:
         """Whether the table is there."""
         raise NotImplementedError
+
+    @staticmethod
+    def is_held(error: Exception) -> bool:
+        """Whether another writer was there all of LOCK_TIMEOUT_S."""
+        return False
 
     def is_done_before(self, error: Exception) -> bool:
         """Whether a schema statement failed only because an interrupted run did it already."""
@@ -115,6 +122,11 @@ class Session:
     def close(self) -> None:
         """Ends the connection."""
         self.raw.close()
+
+
+def held(place: Place) -> UserError:
+    """Nothing is wrong with the store."""
+    return UserError(f"{place}: another merge holds the store: try again")
 
 
 def read_password(place: Place) -> str | None:

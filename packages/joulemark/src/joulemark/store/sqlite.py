@@ -32,13 +32,21 @@ class SqliteSession(Session):
     unindexed = "+{}"  # it would take one that has nothing to sum
     by_index = " INDEXED BY {}"  # its planner knows nothing of days or energies
     driver_error = sqlite3.Error
-    advice = "If the file is damaged, move it away and run `joulemark merge --rebuild`"
+    advice = (
+        "If the file is damaged, keep it, bring a backup back and run `joulemark merge "
+        "--rebuild`: who paid, corrections, what was pruned and accounts that are held are in the "
+        "store alone"
+    )
 
     def words(self, sql: str) -> str:
         return sql
 
     def begin(self) -> None:
         self.run("BEGIN IMMEDIATE")
+
+    @staticmethod
+    def is_held(error: Exception) -> bool:
+        return "locked" in str(error)  # its codes are Python 3.11's
 
     def has_table(self, name: str) -> bool:
         return bool(self.rows("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)))
