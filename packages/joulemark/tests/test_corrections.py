@@ -136,6 +136,14 @@ def test_what_cannot_be_is_refused_and_nothing_changes(measured, capsys, words, 
     assert trail(measured) == [] and usage(measured)["energy_uj"] == 200_000_000
 
 
+def test_a_pruned_job_is_not_to_be_merged_first(site):
+    site.leave(12, accounts=[builders.account(start_s=-1e8)])
+    site.out("merge")
+    site.out("store", "prune", "--keep", "30d")
+    said = site.fails("store", "correct", "12", "--charge", "0%", *WHY)
+    assert said == "joulemark: job 12 of demo: it was pruned, and only sums of it are left\n"
+
+
 def test_csv_of_no_corrections_has_its_columns(measured):
     none = measured.out("store", "corrections", "--format", "csv")
     correct(measured, "12", "--charge", "50%")

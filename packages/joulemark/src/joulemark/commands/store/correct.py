@@ -68,12 +68,12 @@ def run(options: argparse.Namespace) -> int:
     """Keeps the correction and makes the job's record anew, in one transaction."""
     from joulemark import config, store
     from joulemark.accounting import merge
-    from joulemark.store import corrections, jobs
+    from joulemark.store import corrections
 
     site = config.load()
     cluster = site.cluster  # of another one's jobs this site knows no price
     with store.writing(site.store) as session:
-        before = _energy(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+        before = _energy(session, cluster, options.job)
         number = len(corrections.by_job(session).get((cluster, options.job), ())) + 1
         made = corrections.Correction(
             *(cluster, options.job, number, time.time_ns(), _author()),
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         )
         corrections.add(session, made)
         lines = merge.renew(session, site, options.job)
-        after = _energy(jobs.job_rows(session, cluster, options.job), cluster, options.job)
+        after = _energy(session, cluster, options.job)
         if options.energy and after.error_j >= after.joules:
             raise UserError(
                 f"job {options.job} of {cluster}: what was measured is within its error of 0 J, "
@@ -106,10 +106,14 @@ class _Energy(NamedTuple):
         return f"{mark}{self.joules:.1f} J +- {self.error_j:.1f} J"
 
 
-def _energy(rows: list[dict], cluster: str, job: int) -> _Energy:
+def _energy(session, cluster: str, job: int) -> _Energy:
     from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
+    from joulemark.store import jobs, retention
 
+    rows = jobs.job_rows(session, cluster, job)
     of_job = [row for row in rows if row["Step"] == "job"]
+    if not of_job and retention.is_pruned(session, cluster, job):
+        raise UserError(f"job {job} of {cluster}: it was pruned, and only sums of it are left")
     if not of_job:
         raise UserError(f"job {job} of {cluster}: the store has no record of it: merge it first")
     known = [row for row in of_job if row["ConsumedEnergy_uj"] is not None]
