@@ -396,6 +396,32 @@ def test_lost_store_is_rebuilt_from_merged_records(site, monkeypatch, at_once):
     assert len(list((site.records / "merged").iterdir())) == 2
 
 
+def test_a_rebuild_of_many_holds_few_records(site, monkeypatch):
+    """Of a site's years there are more than memory has room for; two nodes' of a job are asked."""
+    for job in range(1, 11):
+        for node in ("n1", "n2"):
+            site.leave(job, node)
+    site.out("merge")
+    before, held, keepers = [site.rows(job) for job in range(1, 11)], [], []
+    site.store.unlink()
+    monkeypatch.setattr(merge, "FILES_AT_ONCE", 2)
+    monkeypatch.setattr(merge, "AT_HAND", 4)
+    monkeypatch.setattr(nodes, "JOBS_KNOWN", 3)
+    node_records, put = nodes.node_records, nodes.Keeper.put
+    monkeypatch.setattr(
+        nodes, "node_records", lambda *args: held.append(len(args[-1])) or node_records(*args)
+    )
+
+    def count(keeper, found):
+        put(keeper, found)
+        keepers.append(len(keeper._ranks))
+
+    monkeypatch.setattr(nodes.Keeper, "put", count)
+    site.out("merge", "--rebuild")
+    assert [site.rows(job) for job in range(1, 11)] == before
+    assert max(held) == 4 and max(keepers) == 4
+
+
 def test_merge_that_ends_between_its_transactions_is_finished_by_the_next(site, monkeypatch):
     site.leave()
     with monkeypatch.context() as patch:

@@ -34,6 +34,7 @@ STORED_EVERY_S = 1.0
 LEFT_BEHIND_S = 60.0
 WORTH_A_HELPER = 2000  # files: fewer take less time than a second process
 FILES_AT_ONCE = 250  # read together, and stored together
+AT_HAND = 20_000  # records of some kB each; a rebuild has any number, and the store has them, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +285,7 @@ class _Kept:
     """What came of the files that were read."""
 
     jobs: set[tuple[str, int]] = field(default_factory=set)
-    records: dict[str, dict] = field(default_factory=dict)  # by digest
+    records: dict[str, dict] = field(default_factory=dict)  # by digest, AT_HAND of them
     waiting: list[tuple[str, Stamp]] = field(default_factory=list)  # not in merged/ already
     rejected: int = 0
 
@@ -310,7 +311,8 @@ def _keep(session: store.Session, config: Config, batches: Iterable[list]) -> _K
                 found.append(one)
         keeper.put(found)
         kept.jobs.update(one.job for one in found)
-        kept.records.update((one.digest, one.record) for one in found)
+        if len(kept.records) < AT_HAND:
+            kept.records.update((one.digest, one.record) for one in found)
     return kept
 
 

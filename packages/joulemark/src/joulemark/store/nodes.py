@@ -31,6 +31,7 @@ PAYER = ("Cluster", "Uid", "UserName", "Account", "PartitionName", "Currency")
 # How much a record says: the node tells why there is no energy, or the energy.
 EXCUSE, COMPLETE = 1, 2
 UNKNOWN_RUN = -1
+JOBS_KNOWN = 20_000  # of a rebuild there may be any number
 # A run_key below this is Slurm's count of restarts; a greater one is a time in nanoseconds.
 LEAST_TIME_NS = 1_000_000_000_000
 NO_RECORD = "no record came in time"
@@ -136,7 +137,9 @@ class Keeper:
         self._ranks: dict[tuple[str, int], dict[tuple, tuple]] = {}  # by job and place
 
     def put(self, found: Iterable[Found]) -> None:
-        """Some records; what is stored of a job is asked for once."""
+        """Some records; what is stored of a job is asked for once, as a rule."""
+        if len(self._ranks) > JOBS_KNOWN:
+            self._ranks.clear()
         new: dict[tuple, Found] = {}
         better: dict[tuple, Found] = {}
         for one in found:
