@@ -97,6 +97,21 @@ def berlin(site):
     return site
 
 
+def test_days_of_pruned_jobs_stay_those_of_another_zone_and_it_is_said(site):
+    used(site, 1, "2025-01-31T23:30:00+00:00", "2025-01-31T23:40:00+00:00")
+    used(site, 2, "2025-02-02T12:00:00+00:00", "2025-02-02T12:10:00+00:00")
+    site.out("merge")
+    kept = datetime.date.today() - datetime.date(2025, 2, 1)
+    site.out("store", "prune", "--keep", f"{kept.days}d")
+    assert "Days and months are UTC; a job" in site.out("report", "usage", "--by", "day")
+    site.configure("timezone: Europe/Berlin\n")
+    site.out("merge")
+    said = "Days and months are Europe/Berlin (of jobs that were pruned: UTC, too); a job"
+    for words in (("report", "usage", "--by", "day"), ("report", "html")):
+        assert said in " ".join(site.out(*words).split())
+    assert [one["day"] for one in records(site, "--by", "day")] == ["2025-01-31", "2025-02-02"]
+
+
 def test_a_job_is_charged_to_each_day_that_it_saw(berlin):
     found = {one["day"]: one for one in records(berlin, "--by", "day")}
     uj = {day: one["energy_uj"] for day, one in found.items()}

@@ -440,7 +440,8 @@ def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, b
 
 def call_older(session, version):
     """A store of this version, of which the next merge takes it for one."""
-    session.run("DROP TABLE pruned_job")
+    for table in ("pruned_job", "pruned_zone"):
+        session.run(f"DROP TABLE {table}")
     for table in ("migration", "migration_step"):
         session.run(f"DELETE FROM {table} WHERE version > ?", (version,))
 

@@ -8,7 +8,7 @@ from joulemark import progress
 from joulemark.store import node_sums, sums
 from joulemark.store.schema import KEPT, KEPT_KEY
 from joulemark.store.session import Session
-from joulemark.store.zones import Zones
+from joulemark.store.zones import Zones, note_pruned
 
 BATCH = 5000
 TABLES = ("job_run", "node_run", "slurm_run", "pending")
@@ -49,6 +49,7 @@ def prune(session: Session, day: int) -> int:
             session.many(f"DELETE FROM {table} WHERE Cluster = ? AND Job = ?", batch)
         ended = [(cluster, job, zones[cluster].begin_ns(day)) for cluster, job in batch]
         session.upsert("pruned_job", (*JOB_KEY, "end_ns"), JOB_KEY, ended)
+        note_pruned(session, {(cluster, zones[cluster].name) for cluster, _ in batch})
         count += len(batch)
     _note(session, day, zones)
     return count

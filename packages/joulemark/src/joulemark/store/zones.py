@@ -19,6 +19,7 @@ class Zones(dict):
         super().__init__()
         self._place = session.place
         self._names = _names(session)
+        self._pruned = _pruned(session)
 
     def __missing__(self, cluster: str) -> Zone:
         name = self._names.get(cluster, UTC)
@@ -31,13 +32,29 @@ class Zones(dict):
             ) from None
         return found
 
+    def told(self, cluster: str) -> str:
+        """The zone's name, and those of other ones in which the days of pruned jobs are."""
+        name = self[cluster].name
+        others = sorted(other for one, other in self._pruned if one == cluster and other != name)
+        return f"{name} (of jobs that were pruned: {', '.join(others)}, too)" if others else name
+
 
 def _names(session: Session) -> dict[str, str]:
     return dict(session.rows("SELECT Cluster, Name FROM time_zone"))
 
 
+def _pruned(session: Session) -> set[tuple[str, str]]:
+    return set(session.rows("SELECT cluster, name FROM pruned_zone"))
+
+
+def note_pruned(session: Session, names: set[tuple[str, str]]) -> None:
+    """That days of these clusters' pruned jobs are in these zones, whatever comes later."""
+    session.insert("pruned_zone", ("cluster", "name"), names - _pruned(session))
+
+
 def set_zone(session: Session, cluster: str, name: str) -> None:
-    """A cluster's days are this zone's from now on, and those of the jobs that are there, too."""
+    """A cluster's days are this zone's from now on, and those of the jobs that are there, too; of
+    pruned ones the sums stay."""
     if _names(session).get(cluster, UTC) != name:
         renew(session, cluster, Zone(name))
         session.upsert("time_zone", COLUMNS, KEY, [(cluster, name)])

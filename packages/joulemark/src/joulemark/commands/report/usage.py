@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     shown.tell("usage")
     groups = usage.group(found, by)
     has_days = period or days != (None, None)
-    names = {zones[one.cluster].name for one in found} if has_days else ()
+    names = {zones.told(one.cluster) for one in found} if has_days else ()
     tables, notes = (
         (usage.as_text(one, by) for one in [groups]),
         usage.notes(groups, names),
