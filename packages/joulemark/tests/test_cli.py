@@ -167,7 +167,7 @@ BAD_VALUES = {
     "merge --job 4294967296": "argument --job: '4294967296' is not a job's raw id",
     "merge --job 12 --nodes n[5-1]": "--nodes: '[5-1]' is not a range of node numbers",
     "merge --job 12 --nodes n[\xb2]": "--nodes: '[\xb2]' is not a range of node numbers",
-    "merge --job 12 --nodes \x1bn1": "--nodes: '\x1bn1' is not a node list",
+    "merge --job 12 --nodes \x1bn1": "--nodes: '?n1' is not a node list",
     "doctor --nodes n[1-99999999999]": "--nodes: '[1-99999999999]' is not a range of node numbers",
     "hpl dat --ranks 99999999999999999999": "--ranks 99999999999999999999: must be from 1 to 2147",
     "hpl dat --n 99999999999": "--n 99999999999: must be whole numbers",

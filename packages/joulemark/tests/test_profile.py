@@ -282,6 +282,13 @@ def test_the_terminal_shows_curve_and_regions(site, capsys):
     assert lost == "  2 marks were too many: no region is known to the end"
 
 
+def test_a_region_s_name_commands_no_terminal(site, capsys):
+    leave(site, marks=[(1, "begin", "so\x1b[2Jlve", 0, 10), (2, "end", "so\x1b[2Jlve", 0, 10)])
+    hdf5.merge(site, {7})
+    out = run(capsys, "7")
+    assert "so?[2Jlve" in out and out.replace("\n", "").isprintable()
+
+
 def test_an_error_that_is_not_known_is_told_so(site, capsys):
     """Of a daemon that was killed."""
     leave(site, end=False)

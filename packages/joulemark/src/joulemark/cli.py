@@ -38,17 +38,23 @@ def main(argv: list[str] | None = None) -> int:
         finally:
             sys.stdout.flush()  # what is still held may fail, too
     except UserError as error:
-        print(f"joulemark: {error}", file=sys.stderr)
+        _tell(error)
         return error.exit_code
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         _drop_output()
         return 1
     except OSError as error:
-        print(f"joulemark: {error}", file=sys.stderr)
+        _tell(error)
         _drop_output()
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _tell(error: Exception) -> None:
+    from joulemark import output  # which --help need not load
+
+    output.tell([error])
 
 
 def _drop_output() -> None:

@@ -29,6 +29,16 @@ class Text:
     body: list[tuple[str, list[str]]]
     optional: tuple[tuple[int, ...], ...] = ()
 
+    def printable(self) -> Text:
+        """Without what a terminal would obey."""
+        heads, *body = (
+            list(map(output.printable, cells))
+            for cells in (self.heads, *(cells for _, cells in self.body))
+        )
+        kinds = (kind for kind, _ in self.body)
+        title = output.printable(self.title)
+        return replace(self, title=title, heads=heads, body=list(zip(kinds, body)))
+
     def fitted(self, width: int) -> tuple[Text, list[str]]:
         """Without as many of the optional columns as do not fit, and the names of these."""
         from rich.cells import cell_len
@@ -105,7 +115,7 @@ def as_terminal(tables: Iterable[Text], notes: list[str], to_terminal: bool) -> 
     console = Console(
         file=io.StringIO(), force_terminal=to_terminal, width=WIDEST, highlight=False
     )
-    for whole in tables:
+    for whole in (table.printable() for table in tables):
         text, dropped = whole.fitted(width) if to_terminal else (whole, [])
         console.print(Styled(text.title, style="bold"))
         table = Table(box=None, pad_edge=False)
@@ -121,19 +131,19 @@ def as_terminal(tables: Iterable[Text], notes: list[str], to_terminal: bool) -> 
         console.print()
     console.width = width
     for note in notes:
-        console.print(Styled(note))
+        console.print(Styled(output.printable(note)))
     return console.file.getvalue()
 
 
 def as_markdown(tables: Iterable[Text], notes: list[str]) -> str:
     """For documents."""
     parts = []
-    for text in tables:
+    for text in (table.printable() for table in tables):
         align = [":--"] + ["--:"] * (len(text.heads) - 1)
         lines = [text.heads, align, *(cells for _, cells in text.body)]
         table = "\n".join("| " + " | ".join(map(_escaped, line)) + " |" for line in lines)
         parts.append(f"**{_escaped(text.title)}**\n\n{table}\n")
-    return "\n".join([*parts, *(f"{_escaped(note)}\n" for note in notes)])
+    return "\n".join([*parts, *(f"{_escaped(output.printable(note))}\n" for note in notes)])
 
 
 def _escaped(text: str) -> str:

@@ -24,6 +24,18 @@ PAGES = (".html", ".htm")
 Batches = Iterable[list[dict]]
 
 
+def printable(text: str) -> str:
+    """Without what a terminal would obey: controls, escapes, marks that turn the order of letters.
+    All that people read goes through here: names are of others' making."""
+    return _spelt(text, lambda _: "?")
+
+
+def _spelt(text: str, of: Callable[[str], str]) -> str:
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else of(one) for one in text)
+
+
 @contextlib.contextmanager
 def replaced(path: str, mode: str = "w") -> Iterator:
     """--out: a file that takes its place only when all of it is written; a link's target does.
@@ -126,7 +138,7 @@ def write_text(text: str, path: str | None) -> None:
 def tell(lines: Iterable[object]) -> None:
     """On stderr, for who reads no notes: stdout, or the file, is a program's."""
     for line in lines:
-        print(f"joulemark: {line}", file=sys.stderr)
+        print(printable(f"joulemark: {line}"), file=sys.stderr)
 
 
 def write_folder(folder: str, files: Iterable[tuple[str, str]]) -> None:
@@ -187,7 +199,8 @@ def _write_json(batches: Batches, file, columns: Iterable[str]) -> None:
     comma = "\n"
     for batch in batches:
         for record in batch:
-            file.write(comma + json.dumps(record, ensure_ascii=False))
+            text = json.dumps(record, ensure_ascii=False)
+            file.write(comma + _spelt(text, lambda one: json.dumps(one)[1:-1]))
             comma = ",\n"
     file.write("\n]\n")
 

@@ -22,6 +22,7 @@ from joulemark import config as site
 from joulemark.accounting import folders, noderecord
 from joulemark.broker import PROGRAMS, RECEIVER, Broker, is_refusal
 from joulemark.errors import UsageError
+from joulemark.output import printable
 from joulemark.profile.node import is_later
 
 QOS = 1
@@ -162,8 +163,7 @@ def _run_of(payload: bytes) -> tuple[int, int] | None:
 
 def log(line: str) -> None:
     """One line an event; control characters of others' making are made visible."""
-    safe = "".join(c if c.isprintable() else "?" for c in line)
-    print(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {safe}", flush=True)
+    print(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {printable(line)}", flush=True)
 
 
 # -- the broker ----------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from joulemark.output import printable
+
 ERROR, WARNING = "error", "warning"
 
 
@@ -21,7 +23,8 @@ class Finding:
     def line(self) -> str:
         """For people: `error: contain: slurm.conf: PrologFlags=none: add Contain`."""
         at = f"{self.node}: " if self.node else ""
-        return f"{self.level}: {at}{self.check}: {self.where}: {self.value}: {self.fix}"
+        text = f"{self.level}: {at}{self.check}: {self.where}: {self.value}: {self.fix}"
+        return printable(text)
 
     def data(self) -> dict[str, str]:
         """For programs."""

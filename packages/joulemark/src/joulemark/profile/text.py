@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from joulemark.layout import ESTIMATE_MARK, ESTIMATED, LEGEND_ESTIMATED, Text
+from joulemark.output import printable
 from joulemark.profile.rows import Row
 from joulemark.units import digits
 
@@ -37,7 +38,7 @@ def _lines(row: Row, most_w: float) -> list[str]:
         lines.append(f"  {name:{width}}  {digits(seconds)} s, {digits(energy_j)} J{mean}")
     if row.marks_left_out:
         lines.append(f"  {row.marks_left_out} marks were too many: no region is known to the end")
-    return lines
+    return list(map(printable, lines))
 
 
 def with_error(value: float, error: float | None, unit: str) -> str:

@@ -55,16 +55,11 @@ def _parsed(text: str) -> Running:
     return Running(
         raw=int(raw),
         job_id=job_id,
-        name=printable(name),
+        name=name,
         nodes=int(nodes),
         elapsed_s=cpu_seconds(elapsed),
         suspended=state == "SUSPENDED",
     )
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would obey."""
-    return "".join(one if one.isprintable() else "?" for one in text)
 
 
 def own_environment() -> dict[str, str]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from joulemark import progress
+from joulemark import output, progress
 from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK
@@ -238,7 +238,7 @@ def _records(args: sacctargs.SacctArgs, rows: list[list[str]]) -> list[dict | No
 
 def _tell(note: str) -> None:
     if note:
-        print(f"joulemark: {note}", file=sys.stderr)
+        output.tell([note])
 
 
 def _cells(fields: list[Field], row: list[str], record: dict | None, exact: bool) -> list[str]:
@@ -294,7 +294,7 @@ def _print_row(fields: list[Field], row: list[str]) -> None:
 
 def _fit(field: Field, text: str) -> str:
     """As sacct does it: cut text ends in +. Of a number of ours digits go, not its size."""
-    text = text.replace("\n", " ")
+    text = output.printable(text.replace("\n", " "))
     room = abs(field.width)
     if len(text) > room:
         rounded = _rounded(text, room) if field.column else None
@@ -324,10 +324,12 @@ def _print_footer(records: list[dict | None], estimated: str, stream) -> None:
         print(estimated, file=stream)
     for record in known:
         if record["Missing"] and record["Step"] == "job":
-            print(f"job {record['JobIDRaw']} lacks energy of {record['Missing']}", file=stream)
+            lacks = f"job {record['JobIDRaw']} lacks energy of {record['Missing']}"
+            print(output.printable(lacks), file=stream)
     for record in known:
         for fault in json.loads(record["Faults"]):
-            print(f"job {record['JobIDRaw']}: {columns.fault_text(fault)}", file=stream)
+            text = f"job {record['JobIDRaw']}: {columns.fault_text(fault)}"
+            print(output.printable(text), file=stream)
 
 
 def _json(args: sacctargs.SacctArgs) -> int:

@@ -132,12 +132,12 @@ class _Lines:
         """Nothing to show yet."""
 
     def round(self, watched: Watched) -> None:
-        _say(watched.problems())
+        output.tell(watched.problems())
         is_file, news = self._options.out is not None, watched.news()
         if is_file or self._options.format != "terminal":
-            _say(news)
+            output.tell(news)
         else:
-            sys.stdout.writelines(f"{text}\n" for text in news)
+            sys.stdout.writelines(f"{output.printable(text)}\n" for text in news)
         if is_file or not watched.is_over:
             table, notes = watched.table()
             layout.show(self._options, watched.rows(), [table], notes, watched.columns)
@@ -146,7 +146,7 @@ class _Lines:
 
 class _Records(_Lines):
     def round(self, watched: Watched) -> None:
-        _say(watched.problems())
+        output.tell(watched.problems())
         output.write_text(json.dumps(watched.record()) + "\n", self._options.out)
         sys.stdout.flush()
 
@@ -157,15 +157,10 @@ class _Csv(_Lines):
     _add = None
 
     def round(self, watched: Watched) -> None:
-        _say([*watched.problems(), *watched.news()])
+        output.tell([*watched.problems(), *watched.news()])
         self._add = self._add or output.csv_rows(sys.stdout, watched.columns)
         self._add(watched.rows())
         sys.stdout.flush()
-
-
-def _say(problems: list[str]) -> None:
-    for text in problems:
-        print(f"joulemark: {text}", file=sys.stderr)
 
 
 class _Keyboard:
@@ -224,7 +219,7 @@ class _Terminal:
         from rich.text import Text as Styled
 
         for text in [*watched.problems(), *watched.news()]:
-            self._console.print(text)
+            self._console.print(output.printable(text))
         shown = "" if watched.is_over else self._drawn(*watched.table())
         self._live.update(Styled.from_ansi(shown), refresh=True)
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from joulemark.slurm.queue import own_environment, printable
+from joulemark.slurm.queue import own_environment
 
 # They end with their input: who is killed leaves none behind. Else srun is told to end; one that
 # waits for its place reads no input, and gives up by itself (--immediate).
@@ -57,7 +57,7 @@ class Streams:
         else:
             for line in process.stdout if process else ():
                 if not SAYS_NOTHING.match(line):
-                    self._lines.put((of, printable(line.rstrip())))
+                    self._lines.put((of, line.rstrip()))
         self._lines.put((of, None))
 
     def _begin(self, words: list[str]) -> subprocess.Popen | None:
