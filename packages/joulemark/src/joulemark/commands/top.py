@@ -16,7 +16,7 @@ row more, joulemark-top, and the job's next step the next number. Only whose job
 Figures are no finer than a profile: profile_max_hz.
 
 --nodes, for operators: what nodes draw, what of it jobs are charged, what is nobody's, and how
-many jobs there are. With `transport: mqtt` nodes tell it over the broker to whom it lets ask, no
+many jobs each has. With `transport: mqtt` nodes tell it over the broker to whom it lets ask, no
 finer than profile_max_hz; %n in the paths of `mqtt:` is joulemark-top for us. The nodes that are
 named alone tell (of an earlier release, all do), each as often as the one who asks it most often:
 with `all`, a small --every costs the broker a message of every node. Without that, by --no-mqtt,

@@ -15,7 +15,10 @@ HEADS = ("Node", "Now [W]", "Jobs [W]", "Nobody's [W]", "Jobs", "Since begin [J]
 COLUMNS = ("time", "node", "power_w", "charged_w", "unallocated_w", "jobs", "energy_j")
 COLUMNS += ("estimated", "said")
 OPTIONAL = ((4,), (3,), (2,))
-LEGEND = "Now: since the reading before. Nobody's: what no job is charged. -: not known (yet)."
+LEGEND = (
+    "Now: since the reading before. Nobody's: what no job is charged. Jobs: a job of several "
+    "nodes is on each: of all there is no sum. -: not known (yet)."
+)
 FEW = 8  # of those who are silent, named in the notes
 
 
@@ -224,7 +227,7 @@ def _figures(nodes: list[Node]) -> dict[str, float | int | None]:
         "power_w": known_sum(node.power_w for node in nodes),
         "charged_w": known_sum(node.rate("charged_uj") for node in nodes),
         "unallocated_w": known_sum(node.rate("unallocated_uj") for node in nodes),
-        "jobs": known_sum(node.last.jobs for node in nodes),
+        "jobs": nodes[0].last.jobs if len(nodes) == 1 else None,  # of several one job may be
         "energy_j": sum(node.energy_j for node in nodes),
     }
 
