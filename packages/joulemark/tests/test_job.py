@@ -363,7 +363,7 @@ def test_without_sacct_a_raw_id_is_looked_up_alone(without_sacct):
     found = record(without_sacct, "31")
     assert found["energy_uj"] == 100 * UJ and found["energy_per_cpu_hour_j"] is None
     assert notes(without_sacct, "31") == [
-        "CPU-hours and CPU use are not known: sacct: No such file or directory."
+        "CPU-hours and CPU use are not known: sacct: not found on PATH: install Slurm's commands."
     ]
     assert lines(without_sacct, "31")[0] == "Job 31: energy measured"
 
@@ -403,7 +403,9 @@ def test_why_a_job_is_not_known(site, asked, why):
 def test_tasks_need_sacct(without_sacct):
     leave(without_sacct, 31)
     said = without_sacct.fails("job", "30_1")
-    assert "only sacct knows its raw id (sacct: No such file or directory)" in said
+    assert (
+        "only sacct knows its raw id (sacct: not found on PATH: install Slurm's commands)" in said
+    )
 
 
 def test_who_cannot_read_the_store_is_told_where_his_figures_are(site):

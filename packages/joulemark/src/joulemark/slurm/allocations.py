@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Iterator
 
 from joulemark.accounting.jobid import Allocation, JobId
 from joulemark.accounting.jobrecord import NS_PER_S
+from joulemark.errors import UserError
+from joulemark.slurm import command
 
 FIELDS = ("JobID", "JobIDRaw", "Cluster", "State", "AllocCPUS")
 FIELDS += ("TotalCPU", "Start", "End", "NodeList")
@@ -23,16 +24,14 @@ def ask(cluster: str, jobs: Iterable[JobId]) -> tuple[list[Allocation], str | No
     # Not -X: sacct sums TotalCPU over the steps that it reads. Not 12_[1-3]: 22.05 refuses it.
     numbers = ",".join(sorted({str(one.job) for one in jobs}))
     options = ["-nPD", "-j", numbers, "-o", ",".join(FIELDS)]
+    env = {**os.environ, **ENVIRONMENT}
     try:
-        done = subprocess.run(
-            ["sacct", *options], capture_output=True, env={**os.environ, **ENVIRONMENT}
-        )
-    except OSError as error:
-        return [], f"sacct: {error.strerror}"
+        done = command.run("does slurmdbd run?", "sacct", *options, env=env)
+    except UserError as error:
+        return [], str(error)
     if done.returncode != 0:
-        return [], _reason(done.stderr.decode("utf-8", "replace"))
-    text = done.stdout.decode("utf-8", "replace")
-    return list(_allocations(cluster, text)), None
+        return [], _reason(done.stderr)
+    return list(_allocations(cluster, done.stdout)), None
 
 
 def _reason(said: str) -> str:

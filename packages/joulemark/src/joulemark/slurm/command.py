@@ -15,21 +15,32 @@ def mark() -> str:
     return secrets.token_hex(8)
 
 
-def answer(fix: str, program: str, *words: str) -> str:
-    """What it prints; fix: what to do where it fails."""
+def run(
+    fix: str, *words: str, env: dict[str, str] | None = None, limit_s: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One that has ended; UserError where there is none, or fix where it does not end in time."""
+    limit_s = limit_s or ANSWER_S
     try:
-        done = subprocess.run(
-            [program, *words],
+        return subprocess.run(
+            words,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             errors="replace",
-            timeout=ANSWER_S,
+            env=env,
+            timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
-        raise UserError(f"{program}: no answer in {ANSWER_S} s: {fix}") from None
-    except OSError:
-        raise UserError(f"{program}: not found on PATH: run this on slurmctld's machine") from None
+        raise UserError(f"{words[0]}: no answer in {limit_s:g} s: {fix}") from None
+    except FileNotFoundError:
+        raise UserError(f"{words[0]}: not found on PATH: install Slurm's commands") from None
+    except OSError as error:
+        raise UserError(f"{words[0]}: {error.strerror}") from None
+
+
+def answer(fix: str, *words: str) -> str:
+    """What it prints; fix: what to do where it fails."""
+    done = run(fix, *words)
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split())
-        raise UserError(f"{program} {' '.join(words)}: {said}: {fix}")
+        raise UserError(f"{' '.join(words)}: {said}: {fix}")
     return done.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -66,15 +65,8 @@ def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
     options += ["-o", ",".join(FIELDS)]
     env = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
     try:
-        done = subprocess.run(
-            ["sacct", *options],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=env,
-            timeout=ANSWER_S,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = command.run("", "sacct", *options, env=env, limit_s=ANSWER_S)
+    except UserError:
         return None
     if done.returncode != 0:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass
 
 from joulemark.errors import UserError
@@ -39,12 +38,7 @@ def running(jobs: list[str]) -> list[Running]:
     chosen = ["-j", ",".join(jobs)] if jobs else ["--me"]
     mark = command.mark()  # of where a job begins
     words = ["squeue", "-h", "-t", "RUNNING,SUSPENDED", "-o", mark + FIELDS, *chosen]
-    try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, errors="replace", env=own_environment()
-        )
-    except OSError as error:
-        raise UserError(f"squeue: {error.strerror}: Slurm's commands must be on PATH") from None
+    done = command.run("does slurmctld run?", *words, env=own_environment())
     if done.returncode != 0 and "Invalid job id" not in done.stderr:  # it is gone
         raise UserError(f"squeue: {' '.join(done.stderr.split())}")
     return [_parsed(text.removesuffix("\n")) for text in done.stdout.split(mark)[1:]]
