@@ -327,6 +327,23 @@ def test_a_job_that_waits_for_a_price_never_gets_another_cluster_s(site, monkeyp
     assert (row["Cost"], row["Currency"], row["Carbon_g"]) == (pytest.approx(1e-4), "CHF", None)
 
 
+def test_a_refused_rebuild_is_not_carried_out_later(site):
+    bare = site.yaml.read_text()
+    site.yaml.write_text(f"{bare}price_per_kwh: 1\ncurrency: EUR\n")
+    for number in (12, 13):
+        job(site, number)
+    site.out("merge")
+    path = site.folder / "carbon.csv"
+    path.write_text("2026-11-21T10:00:00,3\n2026-11-21T11:00:00,3\n")
+    site.yaml.write_text(f"{bare}price_per_kwh: 1\ncurrency: CHF\ncarbon_g_per_kwh: {path}\n")
+    assert "of which time zone" in site.refuses("merge", "--rebuild")
+    job(site, 14)
+    assert "of which time zone" in site.refuses("merge")
+    site.yaml.write_text(f"{bare}price_per_kwh: 1\ncurrency: CHF\n")
+    assert [line.split("\t")[0] for line in site.out("merge").splitlines()] == ["14"]
+    assert [merged(site, number)["Currency"] for number in (12, 13)] == ["EUR", "EUR"]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -31,12 +31,14 @@ NONE = {
 
 
 class Charges:
-    """The site's shared channels and rates, read once a merge and only where a job needs them."""
+    """The site's shared channels and rates, read once a merge; before it changes anything, for
+    rates that are not sound refuse it."""
 
     def __init__(self, config: Config):
         self._config = config
         self._channels, self._unreadable = shared.channels(config.record_dir)
-        self._rates: dict[str, rates.Constant | rates.Series | None] = {}
+        self._carbon_rate = rates.of(config.rates.carbon_g_per_kwh)
+        self._price = rates.of(config.rates.price_per_kwh)
         self._now_ns = time.time_ns()
         self._told: set[tuple[str, int]] = set()
 
@@ -61,11 +63,7 @@ class Charges:
         return (
             bool(self._unreadable)
             or self._channels_may_grow(runs, end_ns)
-            or any(
-                rate.may_grow(end_ns)
-                for key in ("carbon_g_per_kwh", "price_per_kwh")
-                if (rate := self._rate(key)) is not None
-            )
+            or any(rate.may_grow(end_ns) for rate in (self._carbon_rate, self._price) if rate)
         )
 
     def _channels_may_grow(self, runs: list[Run], end_ns: int) -> bool:
@@ -120,7 +118,7 @@ class Charges:
     # -- carbon and money ------------------------------------------------------------------------
 
     def _carbon(self, row: dict, found: dict) -> dict:
-        mean = self._mean("carbon_g_per_kwh", row)
+        mean = _mean(self._carbon_rate, row)
         if mean is None:
             return {}
         grams = row["ConsumedEnergy_uj"] / UJ_PER_KWH * mean
@@ -133,7 +131,7 @@ class Charges:
         }
 
     def _cost(self, row: dict, found: dict) -> dict:
-        mean = self._mean("price_per_kwh", row)
+        mean = _mean(self._price, row)
         if mean is None:
             return {}
         return {
@@ -143,15 +141,10 @@ class Charges:
             "Currency": self._config.rates.currency,
         }
 
-    def _mean(self, key: str, row: dict) -> float | None:
-        """Over the job's time: its power is taken for even, since records have no curve."""
-        rate = self._rate(key)
-        return rate.mean(row["Start_ns"], row["End_ns"]) if rate else None
 
-    def _rate(self, key: str) -> rates.Constant | rates.Series | None:
-        if key not in self._rates:
-            self._rates[key] = rates.of(getattr(self._config.rates, key))
-        return self._rates[key]
+def _mean(rate: rates.Constant | rates.Series | None, row: dict) -> float | None:
+    """Over the job's time: its power is taken for even, since records have no curve."""
+    return rate.mean(row["Start_ns"], row["End_ns"]) if rate else None
 
 
 def _interval_kwh(row: dict) -> float:

@@ -75,7 +75,7 @@ def run(config: Config, request: Request, wait_s: float) -> int:
 
 def renew(session: store.Session, config: Config, job: int) -> list[str]:
     """Makes a job's record anew from what is stored; what `joulemark merge` would print of it."""
-    return _Update(session, config, Request(), {}).jobs({job})
+    return _Update(session, config, Request(), charges.Charges(config), {}).jobs({job})
 
 
 def _print(lines: list[str]) -> None:
@@ -140,7 +140,9 @@ def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) 
 
     Two transactions: when the first has kept the records, their files can be moved while the
     second makes the job records. What ends in between leaves jobs pending for the next merge.
+    What would be refused is so before both: a rebuild would be carried out by the next, unasked.
     """
+    charge = charges.Charges(config)
     paths = _pending(config, request)
     with forking.Helper((_read_some, _move_merged), len(paths) >= WORTH_A_HELPER) as helper:
         batches = helper.each(_read_some, paths, FILES_AT_ONCE)
@@ -155,7 +157,7 @@ def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) 
             session.begin()
             with progress.shown("putting jobs' days right"):
                 zones.set_zone(session, config.cluster, config.timezone)
-            tell(_Update(session, config, request, kept.records).jobs(changed))
+            tell(_Update(session, config, request, charge, kept.records).jobs(changed))
         with progress.shown("moving merged records"):
             helper.result()
     return kept.rejected
@@ -342,11 +344,11 @@ class _Update:
     session: store.Session
     config: Config
     request: Request
+    charge: charges.Charges
     at_hand: dict[str, dict]  # records by digest, which need not be read again
 
     def __post_init__(self):
         self._cluster = self.config.cluster
-        self._charge = charges.Charges(self.config)
         self._zone = zones.Zones(self.session)[self._cluster]
         self._corrections = corrections.by_job(self.session)
         self._asked = self.request.jobs if self.request.print_comment else set()
@@ -368,7 +370,7 @@ class _Update:
         correction.apply(of_job, self._corrections.get((cluster, job), []))
         row = next(row for row in rows if row["Run"] == runs[-1].number)
         old = jobs.put_job(self.session, cluster, job, rows)
-        jobs.set_pending(self.session, cluster, job, self._charge.may_grow(runs))
+        jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
         asked = job in self._asked
         if not asked and old and comment.same(row, old[str(job)]):
             return None
@@ -381,7 +383,7 @@ class _Update:
     def _rows(self, job: int, run: Run) -> list[dict]:
         rows, cluster = jobrecord.summarise(run), self._cluster
         for row in rows:
-            row.update(Cluster=cluster, Job=job, Payer=None, **self._charge.of(row, run))
+            row.update(Cluster=cluster, Job=job, Payer=None, **self.charge.of(row, run))
             row.update(self._zone.columns(row["Start_ns"], row["End_ns"], row["Step"]))
         rows[0]["Payer"] = nodes.payer(
             self.session,
