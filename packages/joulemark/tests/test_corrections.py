@@ -91,7 +91,7 @@ def test_what_is_within_its_error_has_no_share_that_is_an_energy(site, energy_uj
 
 
 def test_the_last_correction_holds_and_the_others_are_kept(measured):
-    for share in ("0%", "50", "100%"):
+    for share in ("0%", "50%", "100%"):
         correct(measured, "12", "--charge", share)
     assert usage(measured)["energy_uj"] == 200_000_000
     assert [(one["number"], one["share"]) for one in trail(measured)] == [(1, 0), (2, 0.5), (3, 1)]
@@ -121,6 +121,8 @@ def test_slurm_is_told_where_merges_tell_it(measured):
     [
         (["14", "--charge", "0%", *WHY], "job 14 of demo: the store has no record of it"),
         (["12", "--charge", "1001%", *WHY], "'1001%' is not a charge from 0% to 1000%"),
+        (["12", "--charge", "0.8", *WHY], "'0.8' is not a charge from 0% to 1000%: write 80% or"),
+        (["12", "--charge", "80", *WHY], "'80' is not a charge from 0% to 1000%: write 80% or"),
         (["12", "--energy", "nan", *WHY], "'nan' is not an energy in joules"),
         (["12", "--charge", "0%", "--why", " "], "it takes a reason on one line"),
         (["12", "--charge", "0%"], "--why"),

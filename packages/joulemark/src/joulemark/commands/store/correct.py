@@ -40,15 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--charge",
         type=_share,
         metavar="PERCENT",
-        help="so much of what was measured: 0%% to 1000%%",
+        help="so much of what was measured, with its %%: 0%% to 1000%%",
     )
     charge.add_argument("--energy", type=_energy_uj, metavar="JOULES", help="so much, in joules")
     parser.add_argument("--why", type=_why, required=True, metavar="TEXT", help="the reason")
 
 
 def _share(text: str) -> float:
-    what = "a charge from 0% to 1000%"
-    return number(text, lambda percent: 0 <= percent <= 1000, what, "%") / 100
+    """`80%`: a bare 0.8 may be meant as 0.8 % or as 80 %."""
+    what = "a charge from 0% to 1000%: write 80% or the like"
+    return number(text, lambda percent: "%" in text and 0 <= percent <= 1000, what, "%") / 100
 
 
 def _energy_uj(text: str) -> int:
