@@ -592,6 +592,21 @@ def test_without_idle_power_nothing_is_said_of_it(site):
     assert record(site, "20")["hints"] == []
 
 
+# ---- a charge that was corrected ----
+
+
+@pytest.mark.parametrize("charge", [["--charge", "0%"], ["--charge", "80%"], ["--energy", "300"]])
+def test_what_was_measured_is_told_of_the_job_whatever_it_is_charged(array, charge):
+    physical = ("mean_w", "energy_per_cpu_hour_j", "hints", "time_s")
+    before = record(array, "30")
+    array.out("store", "correct", "31", *charge, "--why", "its node failed")
+    after = record(array, "30")
+    assert after["energy_uj"] != before["energy_uj"]
+    assert [after[name] for name in physical] == [before[name] for name in physical]
+    assert "25% of the energy is the idle" in after["hints"][0]
+    assert row(array, "Energy per CPU-hour [J]", "31") == ["18000"]
+
+
 # ---- laws ----
 
 

@@ -102,7 +102,7 @@ def _gap(row: dict, exact: bool) -> str:
 COLUMNS = (
     Column("Energy", 12, "energy to solution in J", _joules("ConsumedEnergy_uj")),
     Column("EnergyError", 11, "its uncertainty, +- J with k=2", _real("UncertaintyJoules", None)),
-    Column("AveWatts", 9, "mean power in W: Energy over elapsed time", _real("AveWatts")),
+    Column("AveWatts", 9, "mean power in W of what was measured, not charged", _real("AveWatts")),
     Column("PeakWatts", 9, "sum of the nodes' peaks in W: an upper bound", _real("PeakWatts")),
     Column("EnergyCPU", 11, "part of Energy used by CPUs, J", _joules("EnergyCPU_uj")),
     Column("EnergyDRAM", 11, "part of Energy used by memory, J", _joules("EnergyDRAM_uj")),

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from joulemark.accounting import usage
 from joulemark.accounting.jobid import Allocation, JobId
-from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J, bound_uj, few
+from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J, bound_uj, few, summarise
+from joulemark.accounting.runs import runs_of
 from joulemark.config import Config
 from joulemark.errors import UserError
 from joulemark.profile import hdf5
 from joulemark.profile.spans import peak_w
-from joulemark.store import jobs, whose
+from joulemark.store import corrections, jobs, nodes, whose
 from joulemark.store.session import Session
 from joulemark.store.sums import Use
 from joulemark.store.whose import Whose
@@ -43,6 +44,7 @@ class Part:
     raw: int
     allocations: list[Allocation]  # of all its runs
     rows: list[dict]  # the store's, of all its runs and their steps
+    measured: list[dict]  # its runs, of which a correction may charge more or less
 
     @property
     def runs(self) -> list[dict]:
@@ -88,6 +90,11 @@ class Job:
         return [run for _, run in self.runs]
 
     @property
+    def measured(self) -> list[dict]:
+        """Likewise, whatever is charged of them."""
+        return [run for part in self.parts for run in part.measured]
+
+    @property
     def steps(self) -> dict[str, list[dict]]:
         """The rows of each step, of all runs."""
         found: dict[str, list[dict]] = {}
@@ -126,10 +133,14 @@ def find(
             raise UserError(f"job {asked.text}: {_why_no_part(asked, told, silent)}")
         silent = silent or "sacct does not know it"
         by_raw[asked.job] = []
-    parts = [
-        Part(_name(asked, known), raw, known, _rows(session, cluster, raw, of))
-        for raw, known in by_raw.items()
-    ]
+    corrected = corrections.by_job(session)
+    parts = []
+    for raw, known in by_raw.items():
+        rows = _rows(session, cluster, raw, of)
+        measured = [row for row in rows if row["Step"] == "job"]
+        if (cluster, raw) in corrected:
+            measured = _as_measured(session, cluster, raw, measured)
+        parts.append(Part(_name(asked, known), raw, known, rows, measured))
     if not any(part.rows for part in parts):
         raise UserError(f"job {asked.text}: {_why_unknown(parts, cluster, silent)}")
     return Job(asked.text, cluster, parts, silent)
@@ -141,6 +152,14 @@ def _rows(session: Session, cluster: str, raw: int, of: Whose | None) -> list[di
         return rows
     theirs = whose.runs(session, of, cluster, raw)
     return [row for row in rows if row["Run"] in theirs]
+
+
+def _as_measured(session: Session, cluster: str, raw: int, of_runs: list[dict]) -> list[dict]:
+    """By the nodes' records, which no correction changes."""
+    found = nodes.node_records(session, cluster, raw, {})
+    runs = runs_of(found, nodes.slurm_runs(session, cluster, raw))
+    shown = {row["Run"]: row for row in of_runs}
+    return [{**shown[run.number], **summarise(run)[0]} for run in runs if run.number in shown]
 
 
 def _name(asked: JobId, known: list[Allocation]) -> str:
@@ -257,7 +276,7 @@ def cpu_time(job: Job) -> CpuTime | None:
     """None where sacct does not tell of each of these runs."""
     allocated_s, used_s = 0.0, 0.0
     for part in job.parts:
-        runs = [run for run in part.runs if run["ConsumedEnergy_uj"] is not None]
+        runs = [run for run in part.measured if run["ConsumedEnergy_uj"] is not None]
         if not all(any(one.is_of(run) for one in part.allocations) for run in runs):
             return None
         for one in part.allocations:
@@ -269,7 +288,7 @@ def cpu_time(job: Job) -> CpuTime | None:
 
 def j_per_cpu_hour(job: Job) -> float | None:
     """Over the time in which the energy was counted: it is mean power, by the CPU."""
-    time, energy_uj = cpu_time(job), sum_uj(job.rows, "ConsumedEnergy_uj")
+    time, energy_uj = cpu_time(job), sum_uj(job.measured, "ConsumedEnergy_uj")
     if time is None or not time.allocated_s or energy_uj is None:
         return None
     return energy_uj / UJ_PER_J / (time.allocated_s / S_PER_HOUR)

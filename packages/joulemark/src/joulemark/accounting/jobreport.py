@@ -91,13 +91,13 @@ def _why_no_peak(job: Job) -> list[str]:
 
 
 def hints(job: Job) -> list[str]:
-    """What would change its energy."""
+    """What would change its energy, whatever is charged of it."""
     energy_uj, idle_uj = (
-        sum_uj(job.rows, name) for name in ("ConsumedEnergy_uj", "EnergyIdle_uj")
+        sum_uj(job.measured, name) for name in ("ConsumedEnergy_uj", "EnergyIdle_uj")
     )
     found = []
     if energy_uj and idle_uj:
-        energy_j, idle_j, group = energy_uj / UJ_PER_J, idle_uj / UJ_PER_J, used(job.rows)
+        energy_j, idle_j, group = energy_uj / UJ_PER_J, idle_uj / UJ_PER_J, used(job.measured)
         mark = usage.estimate_mark(group)
         half, twice = (
             mark + rough(joules, group.energy_error_j, "J")
@@ -144,7 +144,7 @@ def _figures(job: Job, sums: dict) -> dict:
         "cluster": job.cluster,
         **sums,
         **_parts_of(job.rows),
-        "mean_w": mean_w(job.rows),
+        "mean_w": mean_w(job.measured),
         "peak_w": job.peak_w,
         "time_s": seconds(job.rows),
         "allocated_cpu_s": time.allocated_s if time else None,
@@ -254,7 +254,7 @@ def _kind(group: usage.Group) -> str:
 
 
 def _whole(job: Job, group: usage.Group) -> Text:
-    body = [*_energy(group), *_rates(job, group), *_domains(job), *_charges(group)]
+    body = [*_energy(group), *_rates(job), *_domains(job), *_charges(group)]
     return _table(_title(job, group), ["", "Value", "+-", "of Energy"], body)
 
 
@@ -269,9 +269,11 @@ def _energy(group: usage.Group) -> list[list[str]]:
     return body
 
 
-def _rates(job: Job, group: usage.Group) -> list[list[str]]:
+def _rates(job: Job) -> list[list[str]]:
+    """Of what was measured, whatever is charged of it."""
+    group = used(job.measured)
     rates = (
-        ("Mean power", "W", mean_w(job.rows)),
+        ("Mean power", "W", mean_w(job.measured)),
         ("Peak power", "W", job.peak_w),
         ("Energy per CPU-hour", "J", j_per_cpu_hour(job)),
     )

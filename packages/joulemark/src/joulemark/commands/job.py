@@ -21,7 +21,8 @@ sacct tells which raw ids an array has, and of CPU-hours and CPU use (TotalCPU o
 time of the nodes' records; Slurm does not count what a task's processes leave running). Without it
 a raw id is looked up alone. Mean power is over the time in which a part of the job ran. Peak
 power, of all nodes together, is known where the job has a profile (--energy=profile) that you may
-read; else a note says why not.
+read; else a note says why not. Power, energy per CPU-hour and what would change the energy are of
+what was measured, also where `joulemark store correct` charges another one.
 A sum that lacks runs says so, `50.0 (2 of 3)`: the other had no such step or region, or its energy
 is not known. --format json has joules, whole microjoules (_uj), watts, seconds, grams, null: not
 known, and of how many runs a sum is (energy_jobs, energy_gpu_jobs). csv and parquet have a row an
