@@ -71,10 +71,25 @@ def test_n_runs_are_averaged_and_their_spread_told(site, results):
     assert record["energy_j_uncertainty"] == pytest.approx(0.04 * record["energy_j"])
 
 
-def test_spread_within_runs_counts_too(results):
-    folder = results(*[line(time_s=0.05, time_spread_s=0.003)] * 2)
-    (series,) = stats.series_of(cooked.load([str(folder)]), "mod2am")
-    assert series.rows[0].time_s.spread == pytest.approx(0.003)
+def test_several_runs_spread_is_theirs_alone(site, results):
+    """Not with the standard error of each run's repetitions: time varied by more than the energy
+    that it is a factor of."""
+    times = (0.0500, 0.0502, 0.0498, 0.0501)
+    results(*(line(time_s=time_s, time_spread_s=0.0005) for time_s in times))
+    (record,) = table_records(site)
+    assert record["time_s_spread"] == pytest.approx(statistics.stdev(times))
+    label, _, time_s, power, *rest = table_rows(site)[3]
+    assert (label, power, {time_s, *rest}) == ("± repetitions", "± 0.00%", {"± 0.34%"})
+
+
+def test_a_single_run_s_spread_is_that_of_its_mean_and_the_legend_says_so(site, results):
+    results(line(time_s=0.05, time_spread_s=0.003, repetitions=9))
+    assert table_records(site)[0]["time_s_spread"] == pytest.approx(0.003)
+    said = " ".join(site.out("report", "table", "mod2am").split())
+    assert (
+        "± repetitions: standard deviation of several runs, of a single run that of its mean by "
+        "its repetitions (k=1);" in said
+    )
 
 
 def test_one_run_s_repetitions_are_all_that_is_known_of_it(results):

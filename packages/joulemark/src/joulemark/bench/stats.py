@@ -19,9 +19,10 @@ from joulemark.errors import UsageError
 class Value:
     """A mean, and how far it may be off by what repetitions show and by the instrument.
 
-    spread: the standard deviation (k=1) of repetitions; uncertainty: the instrument's (k=2), which
-    no repetition makes less; interval: half of the mean's 95 % interval by the repetitions, of so
-    many degrees of freedom; by the jobs, where it is of several.
+    spread: the standard deviation (k=1) of several runs, of one run's mean by its repetitions;
+    uncertainty: the instrument's (k=2), which no repetition makes less; interval: half of the
+    mean's 95 % interval by the repetitions, of so many degrees of freedom; by the jobs, where it
+    is of several.
     """
 
     mean: float
@@ -296,21 +297,16 @@ def efficiency(run: Measurement) -> float:
 
 
 def _timed(pairs: list[tuple[float, Measurement]]) -> Value | None:
-    """A mean of what a clock alone decides: all repetitions of all runs make its spread."""
+    """A mean of what a clock alone decides: a single run's is as good as its repetitions say."""
     if not pairs:
         return None
-    within = [
-        value * run.time_spread_s / run.time_s
-        for value, run in pairs
-        if run.time_spread_s is not None and run.time_s
-    ]
-    within_variance = _mean([spread**2 for spread in within]) if within else None
-    between_variance = _variance([value for value, _ in pairs])
-    parts = [part for part in (within_variance, between_variance) if part is not None]
     mean, *interval = _mean_of_jobs(pairs)
-    if len(pairs) == 1:  # of one run, nobody knows what another day would have shown
-        interval = _interval(within_variance, pairs[0][1].repetitions or 1)
-    spread = math.sqrt(sum(parts)) if parts else None
+    spread = _deviation([value for value, _ in pairs])
+    value, run = pairs[0]
+    if len(pairs) == 1 and run.time_spread_s is not None and run.time_s:
+        spread = value * run.time_spread_s / run.time_s
+        # of one run, nobody knows what another day would have shown
+        interval = _interval(spread**2, run.repetitions or 1)
     return Value(mean, spread, None, *interval)
 
 
@@ -318,7 +314,6 @@ def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
     """A mean of what the instrument decides; its systematic error does not average out."""
     if not pairs:
         return None
-    variance = _variance([value for value, _ in pairs])
     mean, *interval = _mean_of_jobs(pairs)
     errors = [
         value * run.energy_uncertainty_j / run.energy_j
@@ -327,7 +322,7 @@ def _measured(pairs: list[tuple[float, Measurement]]) -> Value | None:
     ]
     return Value(
         mean,
-        None if variance is None else math.sqrt(variance),
+        _deviation([value for value, _ in pairs]),
         _mean(errors) if errors else None,
         *interval,
     )
@@ -363,6 +358,11 @@ def _variance(values: list[float]) -> float | None:
         return None
     mean = _mean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _deviation(values: list[float]) -> float | None:
+    variance = _variance(values)
+    return None if variance is None else math.sqrt(variance)
 
 
 def _interval(variance: float | None, count: int) -> tuple[float | None, float]:

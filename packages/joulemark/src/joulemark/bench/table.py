@@ -11,8 +11,8 @@ from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
 PREDICTED = "PREDICTED by a model, nothing of it was measured"
 REPETITIONS, INSTRUMENT = "± repetitions", "± instrument"
 LEGEND = (
-    f"N: runs with the same manifest; {REPETITIONS}: standard deviation over them and their "
-    "repetitions (k=1); "
+    f"N: runs with the same manifest; {REPETITIONS}: standard deviation of several runs, of a "
+    "single run that of its mean by its repetitions (k=1); "
     f"{INSTRUMENT}: uncertainty of the energy measurement (k=2); -: not known."
 )
 LEGEND_RATIOS = (

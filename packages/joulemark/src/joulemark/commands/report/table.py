@@ -13,13 +13,13 @@ EPILOG = """\
 Columns, as in PRACE-1IP D9.3.3, annex 8.1: Size, N (runs of the same problem), Time and Energy of
 one iteration, Power, Perf. (operations over time), Eff. (operations per joule).
 A value far from its column's prefix has its own, with the unit: `37 mJ` in a column [J].
-Under a row stand the spread of its repetitions (k=1) and the instrument's uncertainty (k=2), in
-percent. `-`: not known. `failed`: the result was wrong, so it has no performance. `~`: energy
-estimated by a model, not measured. Each variant, thread count, machine and manifest (version,
-compiler, flags, libraries, Spack's spec and hash, kernel, governor, pinning, Slurm, instruments)
-has its own table, and the title says by what the manifests differ. Job, node and date are part of
-the scatter: of several jobs each counts once, by the mean of its runs, and the interval is that
-between jobs.
+Under a row stand the standard deviation of its runs, of a single run that of its mean by its
+repetitions (k=1), and the instrument's uncertainty (k=2), in percent. `-`: not known. `failed`:
+the result was wrong, so it has no performance. `~`: energy estimated by a model, not measured.
+Each variant, thread count, machine and manifest (version, compiler, flags, libraries, Spack's spec
+and hash, kernel, governor, pinning, Slurm, instruments) has its own table, and the title says by
+what the manifests differ. Job, node and date are part of the scatter: of several jobs each counts
+once, by the mean of its runs, and the interval is that between jobs.
 For mod2am a last line says what variant blas gains over plain.
 A ratio's error is at 95 %: the means' intervals by Student's t, and the instrument's, which drops
 out where the same channels of one node measured several runs on each side. Of a single run, a
