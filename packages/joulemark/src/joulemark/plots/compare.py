@@ -6,7 +6,6 @@ from joulemark.bench.compare import OF_MEMORY, PREDICTED, QUANTITIES, Quantity, 
 from joulemark.bench.stats import Value
 from joulemark.plots.kernels import ACROSS, SIZE
 from joulemark.plots.model import (
-    ERRORS,
     ESTIMATED,
     PUBLISHED,
     SIZES,
@@ -14,6 +13,7 @@ from joulemark.plots.model import (
     Chart,
     Figures,
     Line,
+    error_bars,
 )
 
 
@@ -33,7 +33,7 @@ def charts(groups: dict[str, list[Side]]) -> Figures:
                         up=Axis(
                             quantity.heading.capitalize(), quantity.unit(rate.partition("/")[0])
                         ),
-                        notes=(*([OF_MEMORY] if of_memory else []), PUBLISHED, ERRORS),
+                        notes=(*([OF_MEMORY] if of_memory else []), PUBLISHED, error_bars(lines)),
                     ),
                     lines,
                 )

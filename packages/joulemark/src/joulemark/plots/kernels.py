@@ -7,7 +7,16 @@ from typing import Callable
 
 from joulemark import units
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.plots.model import ERRORS, ESTIMATED, PUBLISHED, SIZES, Axis, Chart, Figures, Line
+from joulemark.plots.model import (
+    ESTIMATED,
+    PUBLISHED,
+    SIZES,
+    Axis,
+    Chart,
+    Figures,
+    Line,
+    error_bars,
+)
 
 # What the size of a benchmark, or of a published kernel, counts.
 ACROSS = {
@@ -42,7 +51,7 @@ def charts(series: list[Series], peak_giga: float | None) -> Figures:
             lines = [_line(one, same, figure) for one in same]
             if lines := [line for line in lines if line.points]:
                 name = same[0].name.replace(" ", "-").replace("/", "_")
-                yield f"{name}-{figure.name}", _chart(same, figure), lines
+                yield f"{name}-{figure.name}", _chart(same, figure, lines), lines
 
 
 def figures(series: list[Series], peak_giga: float | None) -> list[Figure]:
@@ -76,7 +85,7 @@ def figures(series: list[Series], peak_giga: float | None) -> list[Figure]:
     ]
 
 
-def _chart(series: list[Series], figure: Figure) -> Chart:
+def _chart(series: list[Series], figure: Figure, lines: list[Line]) -> Chart:
     machines = {f"{one.machine} ({one.target})" for one in series}
     failed = sum(not row.verified for one in series for row in one.rows)
     return Chart(
@@ -85,7 +94,7 @@ def _chart(series: list[Series], figure: Figure) -> Chart:
         up=figure.up,
         notes=(
             *([PUBLISHED] if any(one.is_of_others for one in series) else []),
-            ERRORS + (f"; {failed} failed, not drawn" if failed else ""),
+            error_bars(lines) + (f"; {failed} failed, not drawn" if failed else ""),
             f"{len(machines)} machines" if len(machines) > 1 else machines.pop(),
         ),
     )

@@ -11,9 +11,6 @@ from joulemark.bench.stats import Value
 HOLLOW = "Hollow: predicted or ESTIMATED by a model, not measured"
 ESTIMATED = " (estimated)"  # behind the name of a line that is
 PARTLY_HOLLOW = "Hollow: some or all of it ESTIMATED by a model"
-ERRORS = (
-    "error bars: 95 % interval of the mean over repetitions (Student's t); wide: instrument, k=2"
-)
 PUBLISHED = "published: PRACE-1IP D9.3.3; caution: scales and optimisation differ"
 LINEAR_SPAN = 20  # a wider range of values is drawn on a logarithmic axis
 MANY_DECADES = 1000  # a still wider one has room for the powers of ten alone
@@ -67,10 +64,29 @@ class Chart:
     title: str
     across: Axis
     up: Axis
-    notes: tuple[str, ...] = (ERRORS,)  # the lowest first
+    notes: tuple[str, ...] = ()  # the lowest first
 
 
 Figures = Iterable[tuple[str, Chart, list[Line]]]  # each with the name of its file
+
+
+def error_bars(lines: Sequence[Line]) -> str:
+    """What those mean that are drawn: none to be seen is no small error."""
+    values = [[value for point in line.points for value in point] for line in lines]
+    has = {
+        part: [any(getattr(value, part) is not None for value in of_line) for of_line in values]
+        for part in ("interval", "uncertainty")
+    }
+    bars = []
+    if any(has["interval"]):
+        bars.append("error bars: 95 % interval of the mean over repetitions (Student's t)")
+    if any(has["uncertainty"]):
+        bars.append(f"wide{'' if bars else ' error bars'}: instrument, k=2")
+    if not bars:
+        return "no error bars: the errors are not known"
+    if not all(map(any, zip(*has.values()))):
+        bars.append("line without: unknown")
+    return "; ".join(bars)
 
 
 def decimal(size: float) -> str:

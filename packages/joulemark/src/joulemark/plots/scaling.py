@@ -9,7 +9,6 @@ from typing import Callable
 from joulemark.bench.scaling import Point, Scaling
 from joulemark.bench.stats import Value
 from joulemark.plots.model import (
-    ERRORS,
     ESTIMATED,
     PUBLISHED,
     WORKERS,
@@ -18,6 +17,7 @@ from joulemark.plots.model import (
     Figures,
     Line,
     decimal,
+    error_bars,
 )
 
 EXACT_BELOW = 10**6  # a greater size is a rounded word in a label
@@ -111,7 +111,7 @@ def charts(found: list[Scaling], kernel: str) -> Figures:
                     title=f"{name or kernel}: {figure.heading}",
                     across=figure.across_axis or Axis(worker.capitalize(), kind=WORKERS),
                     up=figure.up_axis(unit.partition("/")[0]),
-                    notes=(*published, ERRORS),
+                    notes=(*published, error_bars(lines)),
                 )
                 yield f"scaling-{shown}-{figure.name}", chart, lines
 

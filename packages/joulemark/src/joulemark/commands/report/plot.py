@@ -13,7 +13,7 @@ Writes NAME-performance.png, NAME-efficiency.png and, where there is energy,
 NAME-energy-efficiency.png (or .svg, .pdf), and prints their paths; NAME is the benchmark, with its
 kernel where it has several (jm-stream-triad). One line a variant, thread count and machine. Thin
 error bars are the mean's 95 % interval over the runs (Student's t), wide ones the instrument's
-error (k=2). Estimated energy is hollow, and the figure says so.
+error (k=2); a figure names those that it has. Estimated energy is hollow, and the figure says so.
 
 examples:
   joulemark report plot mod2am --from results/ --out plots --peak 96
