@@ -96,6 +96,19 @@ def test_what_was_used_of_each_budget(accounts):
     )
 
 
+def test_an_estimate_s_part_has_no_digit_that_its_error_leaves_unknown(accounts, monkeypatch):
+    """35 % of 145.02 % are 51 %."""
+    uncertain = {"uncertainty_systematic_uj": 0.175 * KWH, "estimated": True}
+    accounts.leave(9, accounts=[builders.account("job", KWH, **uncertain)])
+    for name, value in (("ID", 9), ("USER", "alice"), ("ACCOUNT", "green")):
+        monkeypatch.setenv(f"SLURM_JOB_{name}", str(value))
+    accounts.out("merge", "--job", "9")
+    budgets(accounts, ("green", 0.06896))
+    _, out, err = accounts.run("report", "usage", "--budget")
+    assert out.splitlines()[2].endswith("  ~1450")
+    assert "account green: ~1450 % of 0.06896 kWh are used (level 100 %)" in err
+
+
 def tree(site, **parents: str) -> None:
     """Slurm's accounts; `other_NAME`: of another cluster than ours."""
     rows = ["demo|root||", "other|root||"]

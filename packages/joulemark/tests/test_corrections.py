@@ -60,6 +60,14 @@ def test_an_estimate_stays_marked(site):
     assert said == "job 12: ~100.0 J +- 2.0 J -> ~25.0 J +- 0.5 J\n"
 
 
+def test_an_estimate_has_no_digit_that_its_error_leaves_unknown(site):
+    about = {"uncertainty_systematic_uj": 65.85e6, "estimated": True}
+    site.leave(12, accounts=[builders.account("job", 380_300_000, **about)])
+    site.out("merge")
+    said = correct(site, "12", "--charge", "50%")
+    assert said == "job 12: ~380 J +- 130 J -> ~190 J +- 66 J\n"
+
+
 def test_an_energy_stands_for_the_measured_one(measured):
     correct(measured, "12", "--energy", "1e3")
     assert usage(measured)["energy_uj"] == 1_100_000_000

@@ -15,9 +15,9 @@ import sys
 import time
 
 import pytest
-from joulemark.top import readings
+from joulemark.top import columns, jobs, readings
 from joulemark.top.jobs import Jobs
-from joulemark.top.readings import OnNode, Reading
+from joulemark.top.readings import OnNode, Reading, Sum
 from joulemark.top.streams import Streams
 
 # As joulemarkctl has it; the time and what grows with it are put in.
@@ -143,6 +143,15 @@ def test_sums_have_their_errors():
     assert silent.power_w == pytest.approx(150) and silent.energy_j == one.energy_j
 
 
+def test_an_estimate_has_no_digit_that_its_error_leaves_unknown():
+    about = {"estimated": True, "power_w": 54.4, "random_w": 14.0, "mean_w": 41.8}
+    cells = jobs._cells(Sum(504.9, systematic_j=87.5, **about), columns.Joules([504.9]), True)
+    assert cells[:5] == ["~54", "28", "~42", "~500", "180"]
+    measured = Sum(504.9, systematic_j=87.5, **{**about, "estimated": False})
+    cells = jobs._cells(measured, columns.Joules([504.9]), True)
+    assert cells[:5] == ["54.4", "28.0", "41.8", "504.9", "175"]
+
+
 def test_one_round(cluster, site):
     begin(cluster, 12, nodes=2)
     begin(cluster, 13, name="a|b", elapsed="1-00:00:01", job_id="13_1")
@@ -150,7 +159,7 @@ def test_one_round(cluster, site):
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line}
     assert rows["12"][1:3] == ["wrap", "2"] and rows["13_1"][1:3] == ["a|b", "1"]
     assert rows["12"][3].startswith("00:01:0") and rows["13_1"][3].startswith("1-00:00:0")
-    assert rows["12"][4:7] == ["~200", "4.00", "~200"] and rows["all"][1] == "~300"
+    assert rows["12"][4:7] == ["~200", "4.0", "~200"] and rows["all"][1] == "~300"
     assert rows["12"][9:] == ["~140", "-"] and "ESTIMATED" in out and "\x1b" not in out
     assert 2000 <= float(rows["12"][7].strip("~")) <= 2400
     ((pid, words),) = sruns(cluster, 12)

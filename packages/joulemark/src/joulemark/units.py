@@ -67,6 +67,18 @@ def digits(value: float, error: float = 0.0) -> str:
     return f"{round(value, min(0, known)):.0f}"
 
 
+def fixed(value: float, places: int, error: float = 0.0) -> str:
+    """With so many decimals; error: as cell() has it."""
+    known = min(places, decimals(value, error))
+    return f"{round(value, known):.{max(0, known)}f}"
+
+
+def joules(energy_j: float, error_j: float, estimated: bool) -> str:
+    """`1234.5 J +- 6.7 J`."""
+    error = error_j if estimated else 0.0
+    return " +- ".join(f"{fixed(one, 1, error)} J" for one in (energy_j, error_j))
+
+
 def decimals(value: float, error: float) -> int:
     """Up to the second digit of its error, or of itself where that is less: -1 of 442 ± 153."""
     least = min(abs(value), error)

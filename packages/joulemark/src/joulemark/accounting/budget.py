@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from joulemark import units
 from joulemark.accounting import sitefile, usage
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.errors import UsageError
@@ -152,7 +153,7 @@ def warnings(found: Iterable[State], levels: Iterable[float], today: date) -> li
     for one in found:
         reached = [level for level in levels if one.part >= level]
         if reached and one.budget.first <= today <= one.budget.last:
-            used, level = f"{100 * one.part:.0f} %", f"{100 * max(reached):g} %"
+            used, level = f"{_percent(one, 0)} %", f"{100 * max(reached):g} %"
             kwh = f"{one.budget.energy_j / J_PER_KWH:g} kWh"
             lines.append(f"account {one.budget.account}: {used} of {kwh} are used (level {level})")
     return lines
@@ -176,7 +177,14 @@ def _cells(one: State) -> list[str]:
     wh = (1000 * joules / J_PER_KWH for joules in (group.energy_j, group.energy_error_j))
     used, error = usage.with_error(*wh, "Wh", group, 3)
     used += usage.of_all(group.energy_jobs, group.jobs)
-    return [*start, used, error, f"{100 * one.part:.1f}"]
+    return [*start, used, error, _percent(one, 1)]
+
+
+def _percent(one: State, places: int) -> str:
+    """An estimate's has no digit that its error leaves unknown."""
+    error_j = one.used.energy_error_j if one.used.estimated_jobs else 0.0
+    known = units.fixed(100 * one.part, places, 100 * error_j / one.budget.energy_j)
+    return usage.estimate_mark(one.used) + known
 
 
 def notes(found: list[State]) -> list[str]:

@@ -16,9 +16,9 @@ def silent_s(every_s: float) -> float:
     return max(SILENT_ROUNDS * every_s, SILENT_LEAST_S)
 
 
-def watts(value: float | None, mark: str = "") -> str:
-    """`-`: not known."""
-    return "-" if value is None else mark + units.digits(value)
+def watts(value: float | None, mark: str = "", error: float = 0.0) -> str:
+    """`-`: not known. error: of an estimate, which gets no digit that it leaves unknown."""
+    return "-" if value is None else mark + units.digits(value, error)
 
 
 @dataclass
@@ -35,13 +35,14 @@ class Joules:
         """`[J]` becomes `[kJ]`."""
         return text.replace("[J]", f"[{units.prefix(self._exponent)}J]")
 
-    def cell(self, value_j: float, mark: str = "") -> str:
-        """With one decimal."""
-        return f"{mark}{value_j / 10**self._exponent:.1f}"
+    def cell(self, value_j: float, mark: str = "", error_j: float = 0.0) -> str:
+        """With one decimal; error_j: of an estimate, as watts() has it."""
+        scale = 10**self._exponent
+        return mark + units.fixed(value_j / scale, 1, error_j / scale)
 
-    def error(self, value_j: float) -> str:
+    def error(self, value_j: float, error_j: float = 0.0) -> str:
         """A small one says its unit."""
-        return units.cell(value_j, self._exponent, "J")
+        return units.cell(value_j, self._exponent, "J", error_j)
 
 
 def elapsed(seconds: float) -> str:

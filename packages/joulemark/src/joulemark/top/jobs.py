@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from joulemark import units
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
 from joulemark.slurm import jobenergy, queue
@@ -326,17 +327,20 @@ def _in_all(job: Job, record: dict) -> str:
 
 def _used(energy_j: float, error_j: float, estimated: bool) -> str:
     mark = ESTIMATE_MARK if estimated else ""
-    return f"{mark}{energy_j:.1f} J +- {error_j:.1f} J (k=2)"
+    return f"{mark}{units.joules(energy_j, error_j, estimated)} (k=2)"
 
 
 def _cells(one: Sum, energies: columns.Joules, known: bool) -> list[str]:
     mark = ESTIMATE_MARK if one.estimated else ""
+    error_w, error_j = (one.error_w or 0.0, one.error_j) if one.estimated else (0.0, 0.0)
+    # the mean is as sure as the energy that it is of
+    mean_error_w = (one.mean_w or 0.0) * error_j / one.energy_j if one.energy_j else 0.0
     return [
-        columns.watts(one.power_w, mark),
-        columns.watts(one.error_w),
-        columns.watts(one.mean_w, mark),
-        energies.cell(one.energy_j, mark) if known else "-",
-        energies.error(one.error_j) if known else "-",
+        columns.watts(one.power_w, mark, error_w),
+        columns.watts(one.error_w, "", error_w),
+        columns.watts(one.mean_w, mark, mean_error_w),
+        energies.cell(one.energy_j, mark, error_j) if known else "-",
+        energies.error(one.error_j, error_j) if known else "-",
         columns.watts(one.cpu_w, mark),
         columns.watts(one.gpu_w, mark),
     ]

@@ -101,10 +101,11 @@ class _Energy(NamedTuple):
     estimated: bool
 
     def __str__(self) -> str:
+        from joulemark import units
         from joulemark.layout import ESTIMATE_MARK
 
         mark = ESTIMATE_MARK if self.estimated else ""
-        return f"{mark}{self.joules:.1f} J +- {self.error_j:.1f} J"
+        return mark + units.joules(self.joules, self.error_j, self.estimated)
 
 
 def _energy(session, cluster: str, job: int) -> _Energy:
