@@ -24,6 +24,7 @@ SACCTMGR = """\
 case "$*" in
 "show configuration") cat {folder}/configuration;;
 "-nP show user name=daemon withcoord format=AdminLevel,Coordinators") cat {folder}/user;;
+*ParentName*) printf "demo|%s||%s\\n" root "" physics root science root;;
 *) echo "sacctmgr: error: unknown $*" >&2; exit 1;;
 esac
 """
@@ -147,9 +148,46 @@ def test_a_job_that_is_not_listed_is_not_told(caller):
     assert "Job 2" in caller.out("job", "2")
 
 
+OF_EVERYBODY = {
+    ("export", "prometheus"): "sums for Prometheus",
+    ("report", "nodes"): "sums by node",
+    ("report", "usage", "--budget"): "accounts' budgets",
+}
+
+
+@pytest.mark.parametrize("words", OF_EVERYBODY)
+def test_sums_of_everybodys_jobs_are_refused_where_slurmdbd_hides_them(caller, words):
+    budgets(caller, "physics", "science")
+    why = "slurmdbd.conf has PrivateData=usage"
+    what = OF_EVERYBODY[words]
+    slurm(caller, "usage")
+    said = f"joulemark: {what} are of everybody's jobs, which you are not shown: {why}\n"
+    assert caller.run(*words) == (1, "", said)
+    for private, user in (("jobs", "None|"), ("usage", "Operator|")):
+        slurm(caller, private, user)
+        assert "science" in caller.out(*words) or words == ("report", "nodes")
+
+
+def test_a_coordinator_is_shown_his_accounts_budgets(caller):
+    budgets(caller, "physics", "science")
+    slurm(caller, "usage", "None|science")
+    _, out, err = caller.run("report", "usage", "--budget", "--json")
+    assert [one["account"] for one in json.loads(out)] == ["science"]
+    whose = "budgets are those of accounts that you coordinate (science) alone"
+    assert f"joulemark: {whose}: slurmdbd.conf has PrivateData=usage\n" in err
+
+
+def budgets(site, *accounts: str) -> None:
+    rows = "".join(f"{account},1000,2020-01-01,2100-01-01\n" for account in accounts)
+    (site.folder / "budgets.csv").write_text(rows)
+    site.configure(f"budgets: {site.folder}/budgets.csv\n")
+
+
 def test_a_page_says_that_it_has_not_all(caller):
     slurm(caller, "jobs,usage")
     page = caller.out("report", "html")
+    assert "Sums by node are of everybody" in page
+    assert "n1" not in page
     assert "Listed and summed are your own jobs alone" in page
     assert "daemon" in page and "user4000" not in page and "physics" not in page
 

@@ -17,7 +17,7 @@ from joulemark.html.charts import Bar, Look
 from joulemark.html.page import Section, table
 from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED
 from joulemark.plots.model import Axis, Chart, Line
-from joulemark.slurm.rights import Rights
+from joulemark.slurm.rights import OF_EVERYBODY, Rights
 from joulemark.store.node_sums import node_uses
 from joulemark.store.session import Session
 from joulemark.store.sums import Chosen, top_jobs, uses
@@ -36,7 +36,7 @@ def of_store(session: Session, site, top: int, days: tuple, shown: Rights) -> li
     chosen = Chosen(*days, whose=shown.whose("jobs"))
     rows = top_jobs(session, top, chosen)
     jobs = _jobs(rows, days, joblist.unlisted(session, chosen))
-    of_jobs = (jobs, _nodes(session, days), _profiles(site, rows))
+    of_jobs = (jobs, _nodes(session, days, shown), _profiles(site, rows))
     return [section for sections in (of_usage, *of_jobs) for section in sections]
 
 
@@ -101,7 +101,10 @@ def _jobs(rows: list[dict], days: tuple, unlisted: list[str]) -> Iterator[Sectio
     yield Section("jobs", "Top jobs", parts, [*joblist.notes(rows), *began, *unlisted])
 
 
-def _nodes(session: Session, days: tuple) -> Iterator[Section]:
+def _nodes(session: Session, days: tuple, shown: Rights) -> Iterator[Section]:
+    if shown.whose("usage"):
+        yield Section("nodes", "Nodes", [], [f"Sums by node {OF_EVERYBODY}."])
+        return
     found = bynode.by_node(node_uses(session, Chosen(*days)))
     if found:
         ended = ["Jobs that ended in this time, whole."] if days != (None, None) else []

@@ -21,6 +21,7 @@ from joulemark.store.whose import Whose
 
 KINDS = {"jobs": "listed", "usage": "summed"}  # of PrivateData: what we do with them
 SEE_ALL = ("Operator", "Administrator")
+OF_EVERYBODY = "are of everybody's jobs, which you are not shown"
 TELLS = "does slurmdbd run?"
 
 
@@ -45,6 +46,11 @@ class Rights:
         accounts = f" and those of accounts that you coordinate ({coordinated})"
         jobs = f"your own jobs{accounts if coordinated else ''}"
         return f"{' and '.join(done)} are {jobs} alone: {self.why}"
+
+    def refuse(self, kind: str, what: str) -> None:
+        """What cannot be of his own alone, where he is shown no more."""
+        if kind in self.hidden:
+            raise UserError(f"{what} {OF_EVERYBODY}: {self.why}")
 
     def tell(self, *kinds: str) -> None:
         """That, on stderr."""

@@ -14,6 +14,8 @@ how many jobs are estimated or incomplete; of how many jobs a sum is, joulemark_
 and of a currency's joulemark_cost joulemark_cost_jobs; and by node joulemark_node_jobs,
 joulemark_node_energy_joules with its uncertainty, and joulemark_node_job_seconds. What is not
 known has no sample. The file is replaced whole, so that the collector never reads half of it.
+Who is shown his own sums alone (`joulemark report usage --help`) is refused: root, SlurmUser, an
+operator or the store's owner exports them.
 
 All are gauges: a correction, and a record or a user's name that comes late, can make a sum smaller
 (`joulemark store prune` does not). Of a time they are what they were at its end less what they
@@ -38,10 +40,13 @@ def run(options: argparse.Namespace) -> int:
 
     from joulemark import config, progress, store
     from joulemark.accounting import bynode, prometheus
+    from joulemark.slurm import rights
     from joulemark.store.node_sums import node_uses
     from joulemark.store.sums import Chosen, uses
 
-    with progress.shown("summing jobs"), store.reading(config.load().store) as session:
+    site = config.load()
+    rights.of_caller(site).refuse("usage", "sums for Prometheus")
+    with progress.shown("summing jobs"), store.reading(site.store) as session:
         found = uses(session, period=None), bynode.by_node(node_uses(session, Chosen()))
     if options.out is None:
         sys.stdout.writelines(prometheus.lines(*found))

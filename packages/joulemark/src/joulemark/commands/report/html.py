@@ -15,7 +15,7 @@ this may read them, and nodes as `joulemark report nodes` compares them. With --
 cooked results, too, beside the published prototypes (as `joulemark compare` has them) and, where a
 size was measured with several counts of nodes, ranks or threads, `report scaling`. Tables, marks
 and legends are those of these commands. A click on a column's head sorts; all is there without
-scripts. Whose jobs and sums are shown is as by `report jobs` and `report usage`.
+scripts. Whose jobs and sums are shown is as by `report jobs`, `report usage` and `report nodes`.
 
 examples:
   joulemark report html --out report.html

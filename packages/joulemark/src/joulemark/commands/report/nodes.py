@@ -13,7 +13,8 @@ uncertainty (k=2), and the mean power of a job: energy over the jobs' time, wher
 have two seconds in a second. Among nodes that jobs have alone, one that draws more than its
 likes at the same work, or less because it runs slowly, stands out; where jobs share nodes, one
 that had fewer at once does, too. What a node draws, `joulemark top --nodes` says; what no job used
-is in no record: ask `joulemarkctl books` on the node.
+is in no record: ask `joulemarkctl books` on the node. Who is shown his own sums alone (`joulemark
+report usage --help`) is refused.
 
 examples:
   joulemark report nodes
@@ -35,11 +36,14 @@ def run(options: argparse.Namespace) -> int:
     """Prints sums over the store's node records."""
     from joulemark import config, layout, progress, store
     from joulemark.accounting import bynode, usage
+    from joulemark.slurm import rights
     from joulemark.store.node_sums import node_uses
     from joulemark.store.sums import Chosen
 
     days = usage.days(options.since, options.until)
-    with progress.shown("summing jobs"), store.reading(config.load().store) as session:
+    site = config.load()
+    rights.of_caller(site).refuse("usage", "sums by node")
+    with progress.shown("summing jobs"), store.reading(site.store) as session:
         clusters = usage.chosen_clusters(session, options.clusters)
         found = bynode.by_node(node_uses(session, Chosen(*days, clusters)))
     tables, notes = [bynode.as_text(found)], bynode.notes(found)

@@ -23,7 +23,8 @@ csv, json and parquet hold joules, whole microjoules (_uj), grams and money; nul
 the price changed its currency, `cost` is of those of one currency alone, and each currency has a
 column of its own, too (cost_EUR, cost_CHF), with the jobs that it is of (cost_jobs_EUR).
 Where slurmdbd's PrivateData has `usage`, who is no operator is shown sums of his own jobs and of
-those of accounts that he coordinates; where Slurm cannot be asked, of his own. stderr says so.
+those of accounts that he coordinates; where Slurm cannot be asked, of his own. stderr says so. Of
+budgets he is shown those of accounts that he coordinates.
 --budget asks sacctmgr for the tree of accounts: see `joulemark budget --help`.
 
 examples:
@@ -129,11 +130,19 @@ def _check(options: argparse.Namespace) -> None:
 def _run_budget(options: argparse.Namespace) -> int:
     from joulemark import config, layout, progress, store
     from joulemark.accounting import budget
-    from joulemark.slurm import accounts
+    from joulemark.slurm import accounts, rights
     from joulemark.store.days import Zone
 
     site = config.load(for_merge=True)
     known, today = budget.read(site.budgets), Zone(site.timezone).today()
+    shown = rights.of_caller(site)
+    if whose := shown.whose("usage"):
+        known = [one for one in known if one.account in whose.accounts]
+        if not known:
+            shown.refuse("usage", "accounts' budgets")
+        coordinated = ", ".join(whose.accounts)
+        whose_budgets = f"budgets are those of accounts that you coordinate ({coordinated}) alone"
+        output.tell([f"{whose_budgets}: {shown.why}"])
     with progress.shown("summing jobs"), store.reading(site.store) as session:
         found = budget.states(session, known, accounts.parents(site.cluster), today)
     tables, notes = [budget.as_text(found)], budget.notes(found)
