@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from pathlib import Path
 
 import builders
 import pytest
@@ -24,6 +25,16 @@ def measured(site):
     """Job 12 of 100 J, and job 13."""
     for job in (12, 13):
         site.leave(job)
+    site.out("merge")
+    return site
+
+
+@pytest.fixture
+def tasks(site, sacct_on_path, monkeypatch):
+    """Those of array 30, of which one has its raw id; two of no array, one unknown to sacct."""
+    monkeypatch.setenv("SACCT_JOBS", str(Path(__file__).parent / "data" / "sacct.jobs"))
+    for raw in (20, 30, 31, 32, 40, 99):
+        site.leave(raw)
     site.out("merge")
     return site
 
@@ -152,6 +163,37 @@ def test_a_pruned_job_is_not_to_be_merged_first(site):
     site.out("store", "prune", "--keep", "30d")
     said = site.fails("store", "correct", "12", "--charge", "0%", *WHY)
     assert said == "joulemark: job 12 of demo: it was pruned, and only sums of it are left\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "raw"), [("30_2", 32), ("32", 32), ("30_1", 31), ("20", 20), ("99", 99)]
+)
+def test_one_task_of_an_array_is_corrected(tasks, asked, raw):
+    said = correct(tasks, asked, "--charge", "25%")
+    assert said == f"job {asked}: 100.0 J +- 2.0 J -> 25.0 J +- 0.5 J\n"
+    assert [one["job_id_raw"] for one in trail(tasks)] == [raw]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("30", "job 30: several for Slurm, 30_1, 30_2, 30_3, 30_[4-9%2]: correct each by itself"),
+        ("40", "job 40: several for Slurm, 40+0, 40+1: correct each by itself"),
+        ("30_[1-2]", "job 30_[1-2]: several for Slurm, 30_1, 30_2: correct"),
+        ("20_7", "job 20 has no such task"),
+    ],
+)
+def test_no_task_is_taken_for_its_whole_array(tasks, asked, said):
+    """The last task's raw id is the array's."""
+    assert said in tasks.fails("store", "correct", asked, "--charge", "0%", *WHY)
+    assert trail(tasks) == []
+
+
+def test_without_sacct_a_raw_id_is_corrected(tasks, monkeypatch):
+    monkeypatch.setenv("PATH", str(tasks.folder))
+    correct(tasks, "30", "--charge", "25%")
+    said = tasks.fails("store", "correct", "30_1", "--charge", "0%", *WHY)
+    assert "only sacct knows its raw id" in said
 
 
 def test_csv_of_no_corrections_has_its_columns(measured):

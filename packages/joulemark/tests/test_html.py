@@ -254,7 +254,7 @@ def test_profiles_are_drawn_where_there_is_one(used):
     hdf5.merge(site)
     (site.profile_dir / "demo.1.h5").write_text("no HDF5")
     found, _ = written(used)
-    heads, *rows = found.tables["Job 3: nodes"]
+    heads, *rows = found.tables["Raw id 3: nodes"]
     assert heads == ["Node", "Time [s]", "Energy [J]", "+-", "Mean [W]", "Most [W]"]
     assert rows[0] == ["job 3: n1, ranks 0-1", "11.0", "1700", "30.0", "155", "200"]
     assert "job 3: n2, ranks 0-1" in found.within("title")

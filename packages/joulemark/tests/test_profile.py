@@ -326,7 +326,7 @@ def test_documents_have_a_table_a_job(site, capsys):
     hdf5.merge(site)
     text = run(capsys, "7", "8", "--format", "markdown")
     assert [line for line in text.splitlines() if line.startswith("**")] == [
-        f"**Job {job}: nodes**" for job in (7, 8)
+        f"**Raw id {job}: nodes**" for job in (7, 8)
     ]
     assert "| job 8: n1 | 11.0 | 1700 | 30.0 | 155 | 200 |" in text
 

@@ -64,7 +64,7 @@ def _charge(one: Correction, energy_uj: int | None) -> str:
 
 def as_text(found: Sequence[Correction]) -> Text:
     """The audit trail."""
-    heads = ["Cluster", "Job", "No.", "Made [UTC]", "By", "Charged", "Why"]
+    heads = ["Cluster", "Raw id", "No.", "Made [UTC]", "By", "Charged", "Why"]
     body = [("value", [str(cell) for cell in _cells(one)]) for one in found]
     return Text("Corrections", heads, body)
 

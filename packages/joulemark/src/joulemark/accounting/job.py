@@ -130,7 +130,7 @@ def find(
         by_raw.setdefault(allocation.raw, []).append(allocation)
     if not by_raw:
         if not asked.is_whole:
-            raise UserError(f"job {asked.text}: {_why_no_part(asked, told, silent)}")
+            raise UserError(f"job {asked.text}: {why_no_part(asked, told, silent)}")
         silent = silent or "sacct does not know it"
         by_raw[asked.job] = []
     corrected = corrections.by_job(session)
@@ -166,7 +166,7 @@ def _name(asked: JobId, known: list[Allocation]) -> str:
     return (known[-1].job_id if known else asked).text
 
 
-def _why_no_part(asked: JobId, told: list[Allocation], silent: str | None) -> str:
+def why_no_part(asked: JobId, told: list[Allocation], silent: str | None) -> str:
     if silent:
         return (
             f"only sacct knows its raw id ({silent}): ask by that, which is SLURM_JOB_ID within "

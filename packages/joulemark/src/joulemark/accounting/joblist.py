@@ -16,12 +16,13 @@ from joulemark.store.sums import COLUMNS, Chosen, unmeasured
 
 # ---- for people ----
 
-KEYS = ["job", "user", "account", "partition", "nodes"]
+KEYS = ["raw id", "user", "account", "partition", "nodes"]
 JOBS = len(KEYS)  # the column of `report usage` that is 1 of each job
 MEAN = JOBS + 2  # behind the energy and its error
 LEGEND = (
     "+-: uncertainty, k=2. Overhead (shared channels) is not in Energy; carbon and cost are of "
-    "Energy alone. -: not known."
+    "Energy alone. Raw id: sacct's JobIDRaw, an array's own is that of one task; `joulemark job` "
+    "sums arrays. -: not known."
 )
 
 
@@ -36,7 +37,7 @@ def as_text(rows: list[dict]) -> Text:
         + [faults] * has_faults
         for cells, mean, faults in lines
     )
-    # What a narrow terminal is not shown, the first ones first; job, user and energy always are.
+    # What a narrow terminal is not shown, the first ones first; id, user and energy always are.
     names = ("partition", "nodes", "account")
     optional = (*text.optional, *((KEYS.index(name),) for name in names), (MEAN,))
     optional = ((len(heads) - 1,), *optional) if has_faults else optional
@@ -60,7 +61,9 @@ def _faults(row: dict) -> str:
 
 def notes(rows: list[dict]) -> list[str]:
     """What must be known to read the table."""
-    lacking = [f"Job {row['JobIDRaw']} lacks {row['Missing']}." for row in rows if row["Missing"]]
+    lacking = [
+        f"Raw id {row['JobIDRaw']} lacks {row['Missing']}." for row in rows if row["Missing"]
+    ]
     estimated = [LEGEND_ESTIMATED] if any(row["Estimated"] for row in rows) else []
     return [LEGEND, *estimated, *lacking]
 

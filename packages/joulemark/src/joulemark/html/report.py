@@ -137,7 +137,7 @@ def _curves(job: int, found: list) -> str:
     # In seconds, as the table below it.
     axes = (Axis("Time [s]", from_zero_to=0), Axis("Power", "W", from_zero_to=0))
     lines = [Line(one.label, list(_steps(one))) for one in shown]
-    what = Chart(f"Job {job}: power over time", *axes, notes)
+    what = Chart(f"Raw id {job}: power over time", *axes, notes)
     return charts.chart(what, lines, charts.looks([lines]), has_marks=False)
 
 

@@ -61,7 +61,7 @@ def _curve(row: Row, most_w: float) -> str:
 
 def as_table(job: int, rows: list[Row]) -> Text:
     """A line a row, without its regions."""
-    return Text(f"Job {job}: nodes", HEADS, [("value", _cells(row)) for row in rows])
+    return Text(f"Raw id {job}: nodes", HEADS, [("value", _cells(row)) for row in rows])
 
 
 def _cells(row: Row) -> list[str]:

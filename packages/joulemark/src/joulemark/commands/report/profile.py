@@ -14,7 +14,8 @@ EPILOG = """\
 Of jobs that were submitted with --energy=profile or --energy=profile,HZ: one row a node of each
 job, with the ranks that marked regions there and, where these are more, how many threads were in
 regions at once; with several jobs, mappings of the same work can be compared as in Mont-Blanc's
-figure 9. Power is what the job was charged, not what the node drew; regions are shaded while at
+figure 9. A job is named by its raw id, sacct's JobIDRaw: an array's own is that of one task.
+Power is what the job was charged, not what the node drew; regions are shaded while at
 least one thread was inside. Energy and mean power have their uncertainty (k=2); that
 of regions is in `joulemark job`. You see your own jobs' profiles. All samples are in
 profile_dir/CLUSTER.JOB.h5 (HDF5).
@@ -34,7 +35,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which jobs and nodes, and where the figure goes."""
     parser.add_argument(
-        "jobs", nargs="+", type=_job_ids, metavar="JOB", help="raw ids: 12 13 or 12,13"
+        "jobs", nargs="+", type=_job_ids, metavar="JOB", help="sacct's JobIDRaw: 12 13 or 12,13"
     )
     parser.add_argument("--node", metavar="NODE", help="this node alone (default: all)")
     parser.add_argument(
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--label",
         action="append",
         metavar="TEXT",
-        help="what to call a job, in the order of the jobs (default: its number)",
+        help="what to call a job, in the order of the jobs (default: its raw id)",
     )
     parser.add_argument(
         "--overlay", action="store_true", help="all in one figure, without regions; with --out"

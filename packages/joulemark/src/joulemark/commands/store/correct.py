@@ -7,10 +7,13 @@ import math
 import os
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from joulemark.commands.arguments import job_id, number
+from joulemark.commands.arguments import number
 from joulemark.errors import UserError
+
+if TYPE_CHECKING:
+    from joulemark.accounting.jobid import JobId
 
 SUMMARY = "charge a job a part of its energy, or another one, and keep who did it, when and why"
 EPILOG = """\
@@ -24,6 +27,10 @@ is within its error of 0 J, of which nothing is a share. The last correction of 
 --rebuild` into a new one does not know them. Whoever may write the store may correct it; a job of
 another cluster with that one's joulemark.yaml ($JOULEMARK_CONFIG), which has its price.
 
+JOB is a raw id (sacct's JobIDRaw, which `report jobs` has), one task of an array (12_3) or one
+component of a heterogeneous job (12+1). An array's own id, the raw id of one of its tasks, is
+refused where sacct knows the array.
+
 examples:
   joulemark store correct 12 --charge 0% --why "its node failed, ticket 4711"
   joulemark store correct 13 --energy 3.6e6 --why "PDU 7 was wired to the next rack"
@@ -34,7 +41,9 @@ LONGEST_WHY = 500
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which job, what it is charged, and why."""
-    parser.add_argument("job", type=job_id, metavar="JOB", help="the job's raw id such as 12")
+    parser.add_argument(
+        "job", type=_job_id, metavar="JOB", help="a raw id such as 12, or 12_3, 12+1"
+    )
     charge = parser.add_mutually_exclusive_group(required=True)
     charge.add_argument(
         "--charge",
@@ -44,6 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     charge.add_argument("--energy", type=_energy_uj, metavar="JOULES", help="so much, in joules")
     parser.add_argument("--why", type=_why, required=True, metavar="TEXT", help="the reason")
+
+
+def _job_id(text: str) -> JobId:
+    from joulemark.accounting.jobid import JobId
+
+    try:
+        return JobId.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _share(text: str) -> float:
@@ -73,24 +91,41 @@ def run(options: argparse.Namespace) -> int:
 
     site = config.load()
     cluster = site.cluster  # of another one's jobs this site knows no price
+    job, raw = options.job.text, _raw(cluster, options.job)
     with store.writing(site.store) as session:
-        before = _energy(session, cluster, options.job)
-        number = len(corrections.by_job(session).get((cluster, options.job), ())) + 1
+        before = _energy(session, cluster, raw, job)
+        number = len(corrections.by_job(session).get((cluster, raw), ())) + 1
         made = corrections.Correction(
-            *(cluster, options.job, number, time.time_ns(), _author()),
+            *(cluster, raw, number, time.time_ns(), _author()),
             *(options.charge, options.energy, options.why),
         )
         corrections.add(session, made)
-        lines = merge.renew(session, site, options.job)
-        after = _energy(session, cluster, options.job)
+        lines = merge.renew(session, site, raw)
+        after = _energy(session, cluster, raw, job)
         if options.energy and after.error_j >= after.joules:
             raise UserError(
-                f"job {options.job} of {cluster}: what was measured is within its error of 0 J, "
+                f"job {job} of {cluster}: what was measured is within its error of 0 J, "
                 f"of which nothing is a share: it cannot be {options.energy / 1e6:g} J"
             )
     _leave_comment(site, lines)
-    print(f"job {options.job}: {before} -> {after}")
+    print(f"job {job}: {before} -> {after}")
     return 0
+
+
+def _raw(cluster: str, asked: JobId) -> int:
+    """The one job that is meant, as the store knows it; without sacct it is taken for a raw id."""
+    from joulemark.accounting import job
+    from joulemark.accounting.jobrecord import few
+    from joulemark.slurm import allocations
+
+    told, silent = allocations.ask(cluster, [asked])
+    found = {one.job_id.text: one.raw for one in told if asked.covers(one)}
+    if len(found) > 1:
+        several = f"several for Slurm, {few(list(found))}"
+        raise UserError(f"job {asked.text}: {several}: correct each by itself")
+    if not found and not asked.is_whole:
+        raise UserError(f"job {asked.text}: {job.why_no_part(asked, told, silent)}")
+    return found.popitem()[1] if found else asked.job
 
 
 class _Energy(NamedTuple):
@@ -108,13 +143,13 @@ class _Energy(NamedTuple):
         return mark + units.joules(self.joules, self.error_j, self.estimated)
 
 
-def _energy(session, cluster: str, job: int) -> _Energy:
+def _energy(session, cluster: str, raw: int, job: str) -> _Energy:
     from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
     from joulemark.store import jobs, retention
 
-    rows = jobs.job_rows(session, cluster, job)
+    rows = jobs.job_rows(session, cluster, raw)
     of_job = [row for row in rows if row["Step"] == "job"]
-    if not of_job and retention.is_pruned(session, cluster, job):
+    if not of_job and retention.is_pruned(session, cluster, raw):
         raise UserError(f"job {job} of {cluster}: it was pruned, and only sums of it are left")
     if not of_job:
         raise UserError(f"job {job} of {cluster}: the store has no record of it: merge it first")
