@@ -168,6 +168,20 @@ def test_records_that_the_store_never_had_stay(site):
     assert site.rows(12)[0]["ConsumedEnergy_uj"] == 100_000_000
 
 
+def test_pruning_is_of_all_clusters_and_its_files_of_one(site):
+    """Which is said; the other's own prune takes its files."""
+    for cluster in ("demo", "other"):
+        path = site.leave(12, cluster=cluster)
+        os.utime(path, ns=(builders.START_NS,) * 2)
+        site.at(cluster, "merge")
+    words = ("store", "prune", "--keep", keep())
+    assert site.out(*words, "--dry-run").startswith("2 jobs of all clusters ended before")
+    said = site.out(*words)
+    assert said.startswith("pruned 2 jobs of all clusters that ended before")
+    assert "and 1 files of cluster demo;" in said
+    assert "and 1 files of cluster other;" in site.at("other", *words)
+
+
 def test_what_is_pruned_between_two_questions_is_counted_once(filled):
     place, asked = config.load(filled.yaml).store, []
 

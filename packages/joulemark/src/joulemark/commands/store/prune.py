@@ -12,6 +12,8 @@ microjoule, by day, user, account and partition; so do the corrections of their 
 theirs that still come are left out. A job of which nobody knows when it ran stays, and so do files
 of jobs that the store never had. One who needs the jobs themselves exports them first:
 `joulemark report jobs --all --steps`.
+A store of several clusters is pruned as a whole, whichever's joulemark.yaml says so; only that
+cluster's files go, the others' by their own `store prune`.
 Back the store up: `joulemark merge --rebuild` into a new one does not know what was pruned.
 
 examples:
@@ -37,8 +39,11 @@ def run(options: argparse.Namespace) -> int:
     site = config.load(for_merge=True)
     day = prune.first_kept(options.keep, Zone(site.timezone).today())
     if options.dry_run:
-        print(f"{prune.count(site, day)} jobs ended before {day}")
+        print(f"{prune.count(site, day)} jobs of all clusters ended before {day}")
         return 0
     n_jobs, n_files = prune.run(site, day)
-    print(f"pruned {n_jobs} jobs that ended before {day}, and {n_files} files; their sums stay")
+    print(
+        f"pruned {n_jobs} jobs of all clusters that ended before {day}, and {n_files} files of "
+        f"cluster {site.cluster}; their sums stay"
+    )
     return 0
