@@ -347,7 +347,10 @@ def test_a_refused_rebuild_is_not_carried_out_later(site):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("time,value\n1,2\n", "has 1 values"),
+        (
+            "time,value\n1,2\n",
+            "has 1 values: must have two or more, for the last holds as long as the one before",
+        ),
         ("1,2\n1,3\n", ":2: 1: must be after"),
         ("1,2\nyesterday,3\n", ":2: yesterday,3: must be `time,value`"),
         ("1,2\n2,nan\n", ":2: 2,nan: must be"),

@@ -79,7 +79,10 @@ def _read(path: Path) -> tuple[list[float], list[float]]:
         times.append(time)
         values.append(value)
     if len(times) < 2:
-        raise UsageError(f"{path}: has {len(times)} values: must have two or more")
+        raise UsageError(
+            f"{path}: has {len(times)} values: must have two or more, for the last holds as long "
+            "as the one before"
+        )
     return times, values
 
 
