@@ -584,7 +584,14 @@ def test_what_is_known_to_a_third_is_told_in_no_more_digits(site):
 
 def test_cpus_that_wait_are_named(site):
     leave(site, 64)
-    assert record(site, "64")["hints"][1].startswith("Its CPUs worked 10% of the time")
+    assert record(site, "64")["hints"][1].startswith("Its CPUs worked 10% of the time: with fewer")
+
+
+def test_who_has_one_cpu_is_not_told_to_take_fewer(site):
+    leave(site, 66)
+    assert record(site, "66")["hints"][1] == (
+        "Its CPU worked 10% of the time: what waits less ends sooner, with less of the idle power."
+    )
 
 
 def test_without_idle_power_nothing_is_said_of_it(site):

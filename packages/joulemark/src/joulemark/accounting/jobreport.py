@@ -110,10 +110,16 @@ def hints(job: Job) -> list[str]:
         )
     use = cpu_use(job)
     if use is not None and use < LOW_CPU_USE:
-        found.append(
-            f"Its CPUs worked {use:.0%} of the time: with fewer, or none that wait, it would have "
-            "a smaller part of the idle power."
-        )
+        worked = f"worked {use:.0%} of the time"
+        if any(one.cpus > 1 for part in job.parts for one in part.allocations):
+            found.append(
+                f"Its CPUs {worked}: with fewer, or none that wait, it would have a smaller part "
+                "of the idle power."
+            )
+        else:
+            found.append(
+                f"Its CPU {worked}: what waits less ends sooner, with less of the idle power."
+            )
     return found
 
 
