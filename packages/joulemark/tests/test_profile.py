@@ -271,7 +271,7 @@ def run(capsys, *argv):
 def test_the_terminal_shows_curve_and_regions(site, capsys):
     leave(site, marks=MARKS)
     hdf5.merge(site, {7})
-    head, curve, solve, exchange, lost = run(capsys, "7").splitlines()
+    head, curve, solve, exchange, lost, *legend = run(capsys, "7").splitlines()
     assert (
         head == "job 7: n1, ranks 0-1: 1700 J +- 30.0 J (k=2) in 11.0 s, 155 W mean, 200 W at most"
     )
@@ -280,6 +280,8 @@ def test_the_terminal_shows_curve_and_regions(site, capsys):
     assert solve.split() == ["solve", "7.00", "s,", "1000", "J,", "143", "W"]
     assert exchange.split() == ["solve/exchange", "1.00", "s,", "100", "J,", "100", "W"]
     assert lost == "  2 marks were too many: no region is known to the end"
+    assert legend[0] == "" and "the job's ends are in `joulemark sacct`, too" in legend[1]
+    assert "+-: of the whole job, k=2" in legend[1]
 
 
 def test_a_region_s_name_commands_no_terminal(site, capsys):

@@ -16,13 +16,16 @@ COLUMNS = (
     *("job_id_raw", "node", "label", "region", "time_s", "energy_j", "energy_error_j"),
     *("mean_w", "mean_error_w", "peak_w", "estimated", "marks_left_out"),
 )
-LEGEND = "Profiles: what was charged from the first sample to the last. +-: k=2; -: not known."
+LEGEND = (
+    "Profiles: from the first sample to the last; the job's ends are in `joulemark sacct`, too. "
+    "+-: of the whole job, k=2; -: not known."
+)
 
 
 def as_text(rows: list[Row]) -> str:
-    """A curve a row, and its regions under it."""
+    """A curve a row, its regions under it, and what of the job it is."""
     most_w = max(max(row.powers_w) for row in rows)
-    return "\n\n".join("\n".join(_lines(row, most_w)) for row in rows)
+    return "\n\n".join([*("\n".join(_lines(row, most_w)) for row in rows), LEGEND])
 
 
 def _lines(row: Row, most_w: float) -> list[str]:

@@ -15,10 +15,11 @@ Of jobs that were submitted with --energy=profile or --energy=profile,HZ: one ro
 job, with the ranks that marked regions there and, where these are more, how many threads were in
 regions at once; with several jobs, mappings of the same work can be compared as in Mont-Blanc's
 figure 9. A job is named by its raw id, sacct's JobIDRaw: an array's own is that of one task.
-Power is what the job was charged, not what the node drew; regions are shaded while at
-least one thread was inside. Energy and mean power have their uncertainty (k=2); that
-of regions is in `joulemark job`. You see your own jobs' profiles. All samples are in
-profile_dir/CLUSTER.JOB.h5 (HDF5).
+Power is what the job was charged, not what the node drew; regions are shaded while at least one
+thread was inside. Energy and mean power are from the first sample to the last, without the job's
+ends, which `joulemark sacct` has; their uncertainty (k=2) is the whole job's, that of regions is
+in `joulemark job`. You see your own jobs' profiles. All samples are in profile_dir/CLUSTER.JOB.h5
+(HDF5).
 
 Without --out it is drawn for the terminal; --out FILE.png, .svg or .pdf is a figure. csv, json and
 parquet have a row a node, with region null, and one for each of its regions: joules (_j), watts
