@@ -72,6 +72,20 @@ def test_only_a_merge_needs_the_zone(site):
         assert "uid 1000" in site.out(*words)
 
 
+def test_days_of_another_zone_than_the_sites_are_said_to_be(site):
+    """Mistyped, or not yet merged by: the days are UTC's, and are not taken for the site's."""
+    site.leave(1)
+    site.out("merge")
+    site.configure("timezone: Mars/Base\n")
+    said = (
+        "joulemark: days of demo are those of UTC, and joulemark.yaml has timezone: Mars/Base: "
+        "the next merge puts them right, or refuses a zone that is not known\n"
+    )
+    for words in (("--by", "month"), ("--since", "2020-01-01", "--json")):
+        assert site.run("report", "usage", *words)[::2] == (0, said)
+    assert site.run("report", "usage")[2] == ""
+
+
 def at(text):
     """Seconds after the builders' first moment."""
     return int(datetime.datetime.fromisoformat(text).timestamp()) - builders.START_NS // NS

@@ -460,6 +460,26 @@ def test_a_table_is_not_written_to_what_is_none(used, name, words):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("name", ["u.xlsx", "u.CSV2", "u.tsv"])
+def test_a_table_for_people_is_not_written_to_what_its_name_says_to_be_another(used, name):
+    path = used.folder / name
+    said = used.refuses("report", "usage", "--out", str(path))
+    assert said == (
+        f"joulemark: --out {path}: it would hold a table for people: end it in .csv, .json, .md, "
+        ".parquet or .txt, or say --format\n"
+    )
+    assert not path.exists()
+    used.out("report", "usage", "--out", str(path), "--format", "csv")
+    assert path.read_text().startswith("user,")
+
+
+def test_two_formats_are_refused(used, capsys):
+    for words in (("--json", "--format", "csv"), ("--format", "csv", "--json")):
+        with pytest.raises(SystemExit) as stopped:
+            used.run("report", "usage", *words)
+        assert stopped.value.code == 2 and "not allowed with" in capsys.readouterr().err
+
+
 def test_parquet_needs_a_file_before_any_work(used):
     used.store.unlink()
     for words in (("report", "usage"), ("job", "1"), ("doctor",), ("top", "--once")):

@@ -67,12 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser, draws: bool = False) -> None:
     """
     figures = dict.fromkeys(FIGURES, FIGURE) if draws else {}
     parser.set_defaults(endings={**ENDINGS, **figures})
-    parser.add_argument(
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
         "--format",
         choices=WORDS,
         help="how to print (default: as --out ends, else terminal)",
     )
-    parser.add_argument(
+    form.add_argument(
         "--json", action="store_const", const="json", dest="format", help="as --format json"
     )
     add_out(parser)
@@ -86,6 +87,11 @@ def settle_format(options: argparse.Namespace) -> None:
         known = ", ".join(ENDINGS)
         raise UsageError(f"--out {options.out}: it would hold a table: end it in {known} or .txt")
     if options.format is None:
+        if of_ending is None and ending not in ("", ".txt"):
+            raise UsageError(
+                f"--out {options.out}: it would hold a table for people: end it in "
+                f"{', '.join(ENDINGS)} or .txt, or say --format"
+            )
         options.format = of_ending or "terminal"
     elif of_ending not in (None, options.format):
         kind = FIGURE if of_ending == FIGURE else f"--format {of_ending}"

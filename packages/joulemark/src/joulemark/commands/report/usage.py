@@ -106,6 +106,8 @@ def run(options: argparse.Namespace) -> int:
     groups = usage.group(found, by)
     has_days = period or days != (None, None)
     names = {zones.told(one.cluster) for one in found} if has_days else ()
+    if has_days and site.cluster in {one.cluster for one in found}:
+        output.tell(_of_another_zone(site, zones[site.cluster].name))
     tables, notes = (
         (usage.as_text(one, by) for one in [groups]),
         usage.notes(groups, names),
@@ -116,6 +118,16 @@ def run(options: argparse.Namespace) -> int:
 
         bars.draw(groups, by, options.plot, left_out)
     return 0
+
+
+def _of_another_zone(site, name: str) -> list[str]:
+    """Where no merge has put the days into the site's zone yet, or none can."""
+    if name == site.timezone:
+        return []
+    return [
+        f"days of {site.cluster} are those of {name}, and joulemark.yaml has timezone: "
+        f"{site.timezone}: the next merge puts them right, or refuses a zone that is not known"
+    ]
 
 
 def _check(options: argparse.Namespace) -> None:
