@@ -252,6 +252,15 @@ def test_sacct_format_is_the_format_where_none_is_asked_for(filled, monkeypatch,
     assert filled.out("sacct", "-P", *options).splitlines()[0] == head
 
 
+@pytest.mark.parametrize("options", [["-o", ""], ["--format="], ["-o", ","], ["-P", "-o", ""]])
+def test_a_format_that_names_no_column_is_refused(filled, monkeypatch, options):
+    """Of a script's variable that is not set: it asked for these columns, not for the default."""
+    monkeypatch.setenv("SACCT_FORMAT", "JobID")
+    code, out, err = filled.run("sacct", *options)
+    assert (code, out) == (1, "")
+    assert err == "joulemark: sacct: --format: it names no column; see `joulemark sacct --help`\n"
+
+
 @pytest.mark.parametrize("options", [["--json"], ["--helpformat"]])
 def test_sacct_does_not_see_our_names_in_sacct_format(filled, monkeypatch, options):
     """It looks at them whatever it is asked for, and ends."""

@@ -159,6 +159,8 @@ class Field:
 
 def _fields(args: sacctargs.SacctArgs) -> list[Field]:
     specs = args.format + (sacctargs.names(BRIEF_FORMAT) if "brief" in args.chosen else [])
+    if not specs and "format" in args.chosen:  # a script's variable that is not set
+        raise UserError("sacct: --format: it names no column; see `joulemark sacct --help`")
     specs = specs or sacctargs.names(os.environ.get("SACCT_FORMAT") or DEFAULT_FORMAT)
     return [_field(one) for spec in specs for one in _expanded(spec)]
 
