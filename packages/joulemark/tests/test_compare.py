@@ -28,6 +28,32 @@ def test_machine_stands_beside_the_prototypes(site, results):
     assert "mod2am: fraction of peak [%]" in out and "mod2am: energy efficiency [MF/J]" in out
 
 
+SCHOENAUER = {"benchmark": "triad", "kernel": "packed", "unit": "F/s"}
+
+
+def test_schoenauer_s_triad_does_not_stand_beside_stream_s(site, results):
+    """Operations beside bytes, on one axis: 673 % of a peak, which was the memory's."""
+    results(line(1000, **SCHOENAUER))
+    found = rows(site, "triad", "--with", "LRZ,SNIC")
+    assert {one["performance_unit"] for one in found} == {"F/s"}
+    site.leave(1)
+    site.out("merge")
+    page = site.out("report", "html", "--from", str(site.folder / "results"))
+    assert "triad-benchmark: performance" in page and "STREAM" not in page and "SNIC" not in page
+    drawn = site.out("report", "plot", "triad", "--with", "LRZ", "--out", str(site.folder))
+    assert all("/triad-packed-" in path for path in drawn.splitlines())
+
+
+def test_two_triads_have_tables_of_their_own(site, results):
+    stream = {"benchmark": "jm-stream", "kernel": "triad", "unit": "B/s"}
+    results(line(1000, **SCHOENAUER), line(1000, **stream))
+    found = rows(site, "triad", "--with", "LRZ")
+    units = {}
+    for one in found:
+        units.setdefault(one["family"], set()).add(one["performance_unit"])
+    assert units == {"triad": {"B/s"}, "triad-benchmark": {"F/s"}}
+
+
 def test_fraction_and_efficiency_are_those_of_the_tables(site, results):
     results(line(1000))
     found = rows(site, "mod2am", "--with", "SNIC", "--peak", "80")

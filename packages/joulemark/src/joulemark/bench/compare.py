@@ -88,8 +88,9 @@ def families(
     ours, why = published.measured_here(options, _here, measured)
     for side in ours:
         groups.setdefault(family(side.series), []).append(side)
+    here = [side.series for side in ours]
     for name in options.prototypes:
-        for side in _of(name, options.kernel, groups):
+        for side in _alike(_of(name, options.kernel, groups), here):
             groups.setdefault(family(side.series), []).append(side)
     if not groups:
         raise UsageError(
@@ -105,7 +106,7 @@ def beside(measured: list[Series], wanted: str, names: list[str]) -> Iterator[Se
     _check_names(names)
     ours = {family(one): one for one in measured}
     for name in names:
-        for side in _of(name, wanted, {}):
+        for side in _alike(_of(name, wanted, {}), measured):
             like = ours.get(family(side.series), side.series)
             yield replace(side.series, benchmark=like.benchmark, kernel=like.kernel)
 
@@ -116,8 +117,21 @@ def _check_names(names: list[str]) -> None:
 
 def family(series: Series) -> str:
     """What may stand in one table: a STREAM kernel, or a benchmark whatever its kernels."""
-    benchmark = published.BENCHMARKS.get(series.benchmark, series.benchmark)
-    return series.kernel if benchmark == "stream" else benchmark
+    benchmark = _benchmark(series)
+    if benchmark == "stream":
+        return series.kernel
+    return f"{benchmark}-benchmark" if benchmark in STREAM else benchmark  # as triad
+
+
+def _benchmark(series: Series) -> str:
+    """As it is published."""
+    return published.BENCHMARKS.get(series.benchmark, series.benchmark)
+
+
+def _alike(sides: Iterable[Side], here: list[Series]) -> Iterator[Side]:
+    """Of the benchmarks that were measured here, or of all: a kernel's name may be another's."""
+    measured = set(map(_benchmark, here))
+    return (side for side in sides if not measured or _benchmark(side.series) in measured)
 
 
 def _here(options, measured: list[Measurement]) -> Iterator[Side]:
