@@ -87,7 +87,8 @@ def settle_format(options: argparse.Namespace) -> None:
         known = ", ".join(ENDINGS)
         raise UsageError(f"--out {options.out}: it would hold a table: end it in {known} or .txt")
     if options.format is None:
-        if of_ending is None and ending not in ("", ".txt"):
+        draws = FIGURE in options.endings.values()  # then it is a figure, or none of its kinds
+        if of_ending is None and ending not in ("", ".txt") and not draws:
             raise UsageError(
                 f"--out {options.out}: it would hold a table for people: end it in "
                 f"{', '.join(ENDINGS)} or .txt, or say --format"
