@@ -97,7 +97,7 @@ def slow(terminal, monkeypatch):
         ("merge --rebuild", "accounting.noderecord:read", "0 of 1 records read"),
         ("merge --rebuild", "accounting.merge:_move_merged", "moving merged records, 0 s"),
         ("store prune --keep 30d", "store.node_sums:keep", "0 jobs pruned"),
-        ("store prune --keep 30d", "store.retention:is_known", "0 files looked at"),
+        ("store prune --keep 30d", "store.retention:is_pruned", "0 files looked at"),
         ("store prune --keep 30d", "store:compact", "giving room back, 0 s"),
         ("store prune --keep 30d --dry-run", "store.session:Session:after", "0 jobs found"),
     ],
