@@ -223,9 +223,20 @@ def take_spack(folder: Path) -> None:
     must("git", "clone", "-q", "--bare", f"file://{cache}/spack", srv / "spack")
     for name in ("spack-packages/repos", "spack-python", "spack-sources"):
         shutil.copytree(cache / name, srv / name, symlinks=True)
+    use_own_python(srv / "spack-python")
     theirs = shutil.ignore_patterns("joulemark*")
     index = folder / "root/.spack/cache"  # of builtin's recipes: half a minute's work
     shutil.copytree(cache / "spack-cache/cache", index, ignore=theirs)
+
+
+def use_own_python(venv: Path) -> None:
+    """The root's: that of this machine may be a user's, such as pyenv's."""
+    for link in (venv / "bin").glob("python*"):
+        if link.readlink().is_absolute():
+            link.unlink()
+            link.symlink_to("/usr/bin/python3")
+    settings = venv / "pyvenv.cfg"
+    settings.write_text(re.sub("(?m)^home = .*", "home = /usr/bin", settings.read_text()))
 
 
 def make_release(place: Path) -> None:
