@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import units
+from joulemark import layout, units
 
 # Cells of PRACE-1IP D9.3.3: the exponent of a column's prefix, and values that it has.
 SEED_COLUMNS = [
@@ -36,17 +36,17 @@ PRACE_CELLS = [
 @pytest.mark.parametrize(
     ("energy_j", "error_j", "estimated", "text"),
     [
-        (773.24, 267.8, True, "770 J +- 270 J"),
+        (773.24, 267.8, True, "~770 J +- 270 J"),
         (380.3, 131.7, False, "380.3 J +- 131.7 J"),
-        (145.2, 50.4, True, "145 J +- 50 J"),
-        (100, 2, True, "100.0 J +- 2.0 J"),
-        (0, 0, True, "0.0 J +- 0.0 J"),
+        (145.2, 50.4, True, "~145 J +- 50 J"),
+        (100, 2, True, "~100.0 J +- 2.0 J"),
+        (0, 0, True, "~0.0 J +- 0.0 J"),
     ],
 )
 def test_joules_of_an_estimate_have_no_digit_that_the_error_leaves_unknown(
     energy_j, error_j, estimated, text
 ):
-    assert units.joules(energy_j, error_j, estimated) == text
+    assert layout.joules(energy_j, error_j, estimated) == text
 
 
 @pytest.mark.parametrize(("value", "exponent", "text"), PRACE_CELLS)

@@ -7,13 +7,20 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from joulemark import output, progress
+from joulemark import output, progress, units
 
 ESTIMATE_MARK = "~"
 ESTIMATED = "energy ESTIMATED by a model, not measured"
 LEGEND_ESTIMATED = f"{ESTIMATE_MARK}: {ESTIMATED}."
 GAP = 2  # spaces between columns
 WIDEST = 100_000  # characters of a table, which the terminal may break, but nothing cuts
+
+
+def joules(energy_j: float, error_j: float, estimated: bool) -> str:
+    """`1234.5 J +- 6.7 J`; an estimate has its mark and no digit that its error leaves unknown."""
+    error = error_j if estimated else 0.0
+    text = " +- ".join(f"{units.fixed(one, 1, error)} J" for one in (energy_j, error_j))
+    return ESTIMATE_MARK + text if estimated else text
 
 
 @dataclass(frozen=True)

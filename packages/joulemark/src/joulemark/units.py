@@ -73,12 +73,6 @@ def fixed(value: float, places: int, error: float = 0.0) -> str:
     return f"{round(value, known):.{max(0, known)}f}"
 
 
-def joules(energy_j: float, error_j: float, estimated: bool) -> str:
-    """`1234.5 J +- 6.7 J`."""
-    error = error_j if estimated else 0.0
-    return " +- ".join(f"{fixed(one, 1, error)} J" for one in (energy_j, error_j))
-
-
 def decimals(value: float, error: float) -> int:
     """Up to the second digit of its error, or of itself where that is less: -1 of 442 ± 153."""
     least = min(abs(value), error)

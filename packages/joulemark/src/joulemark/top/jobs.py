@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from joulemark import units
 from joulemark.errors import UserError
-from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
+from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text, joules
 from joulemark.slurm import jobenergy, queue
 from joulemark.slurm.queue import Running
 from joulemark.top import columns, readings
@@ -326,8 +325,7 @@ def _in_all(job: Job, record: dict) -> str:
 
 
 def _used(energy_j: float, error_j: float, estimated: bool) -> str:
-    mark = ESTIMATE_MARK if estimated else ""
-    return f"{mark}{units.joules(energy_j, error_j, estimated)} (k=2)"
+    return f"{joules(energy_j, error_j, estimated)} (k=2)"
 
 
 def _cells(one: Sum, energies: columns.Joules, known: bool) -> list[str]:

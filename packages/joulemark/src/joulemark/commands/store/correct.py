@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from joulemark.commands.arguments import number
 from joulemark.errors import UserError
 
 if TYPE_CHECKING:
     from joulemark.accounting.jobid import JobId
+    from joulemark.accounting.usage import Group
 
 SUMMARY = "charge a job a part of its energy, or another one, and keep who did it, when and why"
 EPILOG = """\
@@ -86,7 +86,7 @@ def _why(text: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Keeps the correction and makes the job's record anew, in one transaction."""
-    from joulemark import config, store
+    from joulemark import config, layout, store
     from joulemark.accounting import merge
     from joulemark.store import corrections
 
@@ -103,13 +103,17 @@ def run(options: argparse.Namespace) -> int:
         corrections.add(session, made)
         lines = merge.renew(session, site, raw)
         after = _energy(session, cluster, raw, job)
-        if options.energy and after.error_j >= after.joules:
+        if options.energy and after.energy_error_j >= after.energy_j:
             raise UserError(
                 f"job {job} of {cluster}: what was measured is within its error of 0 J, "
                 f"of which nothing is a share: it cannot be {options.energy / 1e6:g} J"
             )
     _leave_comment(site, lines)
-    print(f"job {job}: {before} -> {after}")
+    told = (
+        layout.joules(one.energy_j, one.energy_error_j, bool(one.estimated_jobs))
+        for one in (before, after)
+    )
+    print(f"job {job}: {' -> '.join(told)}")
     return 0
 
 
@@ -129,23 +133,9 @@ def _raw(cluster: str, asked: JobId) -> int:
     return found.popitem()[1] if found else asked.job
 
 
-class _Energy(NamedTuple):
-    """Of all runs of a job."""
-
-    joules: float
-    error_j: float
-    estimated: bool
-
-    def __str__(self) -> str:
-        from joulemark import units
-        from joulemark.layout import ESTIMATE_MARK
-
-        mark = ESTIMATE_MARK if self.estimated else ""
-        return mark + units.joules(self.joules, self.error_j, self.estimated)
-
-
-def _energy(session, cluster: str, raw: int, job: str) -> _Energy:
-    from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
+def _energy(session, cluster: str, raw: int, job: str) -> Group:
+    """Of all runs of the job."""
+    from joulemark.accounting.job import used
     from joulemark.store import jobs, retention
 
     rows = jobs.job_rows(session, cluster, raw)
@@ -154,16 +144,10 @@ def _energy(session, cluster: str, raw: int, job: str) -> _Energy:
         raise UserError(f"job {job} of {cluster}: it was pruned, and only sums of it are left")
     if not of_job:
         raise UserError(f"job {job} of {cluster}: the store has no record of it: merge it first")
-    known = [row for row in of_job if row["ConsumedEnergy_uj"] is not None]
-    if not known:
+    found = used(of_job)
+    if not found.energy_jobs:
         raise UserError(f"job {job} of {cluster}: its energy is not known: nothing to correct")
-    systematic_uj = sum(row["UncertaintySystematic_uj"] for row in known)
-    random_uj = math.hypot(*(row["UncertaintyRandom_uj"] for row in known))
-    return _Energy(
-        sum(row["ConsumedEnergy_uj"] for row in known) / UJ_PER_J,
-        interval_j(systematic_uj, random_uj),
-        any(row["Estimated"] for row in known),
-    )
+    return found
 
 
 def _author() -> str:
