@@ -56,7 +56,7 @@ def _usage(session: Session, days: tuple, whose: Whose | None) -> Iterator[Secti
         found = usage.group(of_months if by == "month" else of_all, [by])
         parts += [*_bars_of(found, by), table(usage.as_text(found, [by]))]
         groups += found
-    names = {zones.told(one.cluster) for one in of_months}
+    names = set(map(zones.told, {one.cluster for one in of_months}))
     yield Section("usage", "Usage", parts, [*usage.notes(groups, names), *left_out])
 
 

@@ -17,9 +17,8 @@ class Zones(dict):
 
     def __init__(self, session: Session):
         super().__init__()
-        self._place = session.place
+        self._session = session
         self._names = _names(session)
-        self._pruned = _pruned(session)
 
     def __missing__(self, cluster: str) -> Zone:
         name = self._names.get(cluster, UTC)
@@ -27,15 +26,15 @@ class Zones(dict):
             found = self[cluster] = Zone(name)
         except ValueError:
             raise UserError(
-                f"{self._place}: the days of {cluster} are those of {name}, a time zone "
+                f"{self._session.place}: the days of {cluster} are those of {name}, a time zone "
                 "that is not known here: install the system's package tzdata"
             ) from None
         return found
 
     def told(self, cluster: str) -> str:
         """The zone's name, and those of other ones in which the days of pruned jobs are."""
-        name = self[cluster].name
-        others = sorted(other for one, other in self._pruned if one == cluster and other != name)
+        name, pruned = self[cluster].name, _pruned(self._session)
+        others = sorted(other for one, other in pruned if one == cluster and other != name)
         return f"{name} (of jobs that were pruned: {', '.join(others)}, too)" if others else name
 
 

@@ -101,12 +101,12 @@ def run(options: argparse.Namespace) -> int:
         found = uses(session, period, *days, shown.whose("usage"))
         found = [use for use in found if not clusters or use.cluster in clusters]
         left_out = usage.left_out(session, Chosen(*days, clusters, shown.whose("usage")))
-        zones = Zones(session)
+        has_days = period or days != (None, None)
+        zones, dated = Zones(session), {one.cluster for one in found} if has_days else set()
+        names = set(map(zones.told, dated))
     shown.tell("usage")
     groups = usage.group(found, by)
-    has_days = period or days != (None, None)
-    names = {zones.told(one.cluster) for one in found} if has_days else ()
-    if has_days and site.cluster in {one.cluster for one in found}:
+    if site.cluster in dated:
         output.tell(_of_another_zone(site, zones[site.cluster].name))
     tables, notes = (
         (usage.as_text(one, by) for one in [groups]),
