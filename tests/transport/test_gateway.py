@@ -88,24 +88,19 @@ def test_a_nodes_ledger_takes_what_the_gateway_publishes(
 @contextlib.contextmanager
 def late_power(broker: Broker, topic: str, watts: float, late_s: float) -> Iterator[None]:
     """A value each 0.2 s, which is so long on its way, is published meanwhile."""
-    words = [*broker.client_words("mosquitto_pub"), "-t", topic, "-l"]
     over = threading.Event()
 
-    def publish(sender: subprocess.Popen) -> None:
+    def publish() -> None:
         while not over.wait(0.2):
-            payload = {"time": time.time() - late_s, "watts": watts}
-            sender.stdin.write(json.dumps(payload) + "\n")
-            sender.stdin.flush()
+            broker.publish(topic, json.dumps({"time": time.time() - late_s, "watts": watts}))
 
-    with subprocess.Popen(words, stdin=subprocess.PIPE, text=True) as sender:
-        thread = threading.Thread(target=publish, args=(sender,))
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-            sender.stdin.close()
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_short_job_is_charged_its_own_of_a_power_that_comes_late(
