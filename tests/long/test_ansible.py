@@ -27,10 +27,12 @@ from tests.booted import Booted
 from tests.cluster import CHECKOUT, cache_folder
 from tests.long.test_first_install import (
     CGROUP_CONF,
-    DATABASE,
     SLURM,
     SLURM_CONF,
     SLURMDBD_CONF,
+    USER,
+    begin_slurm,
+    make_slurms_own,
     settles,
 )
 from tests.long.test_packages import APT, SITE, Root, bootstrap, must
@@ -62,7 +64,6 @@ FILES = {
 }
 MORE = ("openssh-server", "iproute2", "mosquitto", "mosquitto-clients")
 MORE += ("python3-apt", "python3-paho-mqtt")
-SERVICES = ("mariadb", "mosquitto", "slurmctld", "slurmd", "slurmdbd")
 BROKER = {"host": "server"}
 POWER = {**BROKER, "type": "mqtt"}
 INVENTORY = {
@@ -183,7 +184,7 @@ class Site:
     def sbatch(self, node: str, command: str) -> str:
         """A user's, who has all of the node."""
         options = f"--parsable --no-requeue --exclusive -w {node} -D / -o /dev/null"
-        line = f"runuser -u alice -- sbatch {options} --wrap '{command}'"
+        line = f"runuser -u {USER} -- sbatch {options} --wrap '{command}'"
         return self.machines["gw"].must(line).strip()
 
     def sacct(self, job: str, fields: str) -> list[str]:
@@ -258,12 +259,8 @@ def root(key: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             (folder / name).write_text(text)
         (folder / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
         shutil.copy(key.with_suffix(".pub"), folder / "root/.ssh/authorized_keys")
-        Root(folder).run(
-            "useradd --create-home --shell /bin/bash alice; "
-            "chown slurm /etc/slurm/slurmdbd.conf; chmod 600 /etc/slurm/slurmdbd.conf; "
-            "install -d -o slurm -g slurm /var/lib/slurm /var/lib/slurm/slurmctld; "
-            f"systemctl disable {' '.join(SERVICES)}"
-        )
+        make_slurms_own(Root(folder))
+        Root(folder).run("systemctl disable mariadb mosquitto")
         yield folder
     finally:
         must("rm", "-rf", "--one-file-system", folder)
@@ -306,10 +303,7 @@ def site(
         server = machines["server"]
         server.must("systemctl enable --now mariadb mosquitto")
         server.must(f"systemd-run sh -c 'while sleep 0.5; do {METERS}; done'")
-        server.must(f'mariadb -e "{DATABASE}"')
-        server.must("systemctl enable --now slurmdbd")
-        settles(lambda: not server.done("sacctmgr -i add cluster site").returncode, "slurmdbd")
-        server.must("systemctl enable --now slurmctld")
+        begin_slurm(server)
         for name in WATTS:
             machines[name].must("systemctl enable --now slurmd")
         settles(lambda: server.done("sinfo -hN -o %T").stdout == "idle\nidle\n", "the nodes")

@@ -249,21 +249,31 @@ def make_release(place: Path) -> None:
     shutil.rmtree(work)
 
 
-@pytest.fixture(scope="module")
-def site(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A site's, without us; a job runs on it."""
-    log = tmp_path_factory.mktemp("log") / "console.log"
+def make_slurms_own(root: Root) -> None:
+    """Its folders and a user; none of its services begins by itself."""
     root.run(
-        "useradd --create-home --shell /bin/bash alice; "
+        f"useradd --create-home --shell /bin/bash {USER}; "
         "chown slurm /etc/slurm/slurmdbd.conf; chmod 600 /etc/slurm/slurmdbd.conf; "
         "install -d -o slurm -g slurm /var/lib/slurm /var/lib/slurm/slurmctld; "
         "systemctl disable slurmctld slurmd slurmdbd"
     )
+
+
+def begin_slurm(machine: Booted) -> None:
+    """On a server with MariaDB."""
+    machine.must(f'mariadb -e "{DATABASE}"')
+    machine.must("systemctl enable --now slurmdbd")
+    settles(lambda: not machine.done("sacctmgr -i add cluster site").returncode, "slurmdbd")
+    machine.must("systemctl enable --now slurmctld")
+
+
+@pytest.fixture(scope="module")
+def site(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A site's, without us; a job runs on it."""
+    log = tmp_path_factory.mktemp("log") / "console.log"
+    make_slurms_own(root)
     with Booted(root.folder, log) as machine:
-        machine.must(f'mariadb -e "{DATABASE}"')
-        machine.must("systemctl enable --now slurmdbd")
-        settles(lambda: not machine.done("sacctmgr -i add cluster site").returncode, "slurmdbd")
-        machine.must("systemctl enable --now slurmctld")
+        begin_slurm(machine)
         settles(lambda: not machine.done("scontrol ping").returncode, "slurmctld")
         machine.must("systemctl enable --now slurmd")
         with (
