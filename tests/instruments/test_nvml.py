@@ -104,7 +104,7 @@ class Card:
     def __init__(self, put: Callable[..., None]) -> None:
         self._put, self._over, self._lock = put, threading.Event(), threading.Lock()
         self._power_w, self._energy_j, self._since = self.IDLE_W, 1e6, time.monotonic()
-        self._late_s = 0.0
+        self._late_s, self._due = 0.0, self._since + self.UPDATE_S
         self._thread = threading.Thread(target=self._show)
 
     def draw(self, power_w: float | None = None) -> float:
@@ -116,17 +116,19 @@ class Card:
             return self._energy_j
 
     def was_late(self) -> bool:
-        """Since it was asked last: a value came by half a period too late, as no card's does."""
-        late_s, self._late_s = self._late_s, 0.0
+        """Since it was asked last: a value came by half a period too late, as no card's does, or
+        has yet to come."""
+        with self._lock:
+            late_s, self._late_s = max(self._late_s, time.monotonic() - self._due), 0.0
         return late_s > self.UPDATE_S / 2
 
     def _show(self) -> None:
-        due = time.monotonic() + self.UPDATE_S
-        while not self._over.wait(max(0.0, due - time.monotonic())):
+        while not self._over.wait(max(0.0, self._due - time.monotonic())):
             self._put((0, 0, int(1000 * self.draw()), 0, 0))
-            now = time.monotonic()
-            self._late_s = max(self._late_s, now - due)
-            due = now + self.UPDATE_S
+            with self._lock:
+                now = time.monotonic()
+                self._late_s = max(self._late_s, now - self._due)
+                self._due = now + self.UPDATE_S
 
     def __enter__(self) -> Card:
         self._put((0, 0, int(1000 * self._energy_j), 0, 0))
