@@ -115,21 +115,22 @@ static void mark_unsaved(jm_daemon *daemon) {
         daemon->unsaved_since_ns = jm_boot_ns();
 }
 
-static void notice_absence(jm_daemon *daemon) {
+/* Until the tick's own moment: what comes after that is the next one's to notice. */
+static void notice_absence(jm_daemon *daemon, int64_t boot_ns) {
     jm_moment seen = last_tick(daemon);
-    if (!daemon->recovering && jm_presence_after_pause(daemon, &seen))
+    if (!daemon->recovering && jm_presence_after_pause(daemon, &seen, boot_ns))
         mark_unsaved(daemon);
 }
 
 static void sample(jm_daemon *daemon, jm_asked asked, uint32_t job_id) {
     jm_gain gains[JM_CHANNELS_MAX];
-    notice_absence(daemon);
     int64_t begun_ns = jm_boot_ns();
     if (jm_sweep_is_long(&daemon->sweep) && begun_ns - daemon->sweep.whole_ns < PACE_LONGEST_NS)
         read_cpu_times(daemon, asked, job_id, begun_ns);
     else
         read_all_cpu_times(daemon);
     int64_t boot_ns = jm_boot_ns(), real_ns = jm_real_ns();
+    notice_absence(daemon, boot_ns);
     take_cpu_times(&daemon->ledger, boot_ns);
     int64_t dt_ns = boot_ns - daemon->last_tick_boot_ns;
     jm_sampler_read(&daemon->sampler, &daemon->ledger, real_ns, boot_ns, asked, gains);

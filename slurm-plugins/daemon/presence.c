@@ -146,8 +146,8 @@ bool jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool sam
     return closed;
 }
 
-bool jm_presence_after_pause(jm_daemon *daemon, const jm_moment *seen) {
-    double late_s = (double)(jm_boot_ns() - seen->boot_ns) / 1e9;
+bool jm_presence_after_pause(jm_daemon *daemon, const jm_moment *seen, int64_t boot_ns) {
+    double late_s = (double)(boot_ns - seen->boot_ns) / 1e9;
     return late_s > AWAY_PERIODS * daemon->config.period_s + AWAY_LEAST_S &&
            jm_presence_close_unseen(daemon, seen, true, "held up");
 }

@@ -25,9 +25,9 @@ void jm_presence_job_ended(jm_daemon *daemon, uint32_t job_id, int64_t sent_boot
 bool jm_presence_close_unseen(jm_daemon *daemon, const jm_moment *seen, bool same_boot,
                               const char *away);
 
-/* A stopped daemon is as one that was down. False: this tick (the last was `seen`) is not late, or
- * nobody ended meanwhile. */
-bool jm_presence_after_pause(jm_daemon *daemon, const jm_moment *seen);
+/* A stopped daemon is as one that was down. False: the tick of boot_ns (the last was `seen`) is not
+ * late, or nobody ended meanwhile. */
+bool jm_presence_after_pause(jm_daemon *daemon, const jm_moment *seen, int64_t boot_ns);
 
 /* At a tick: close processes of whose end the kernel does not tell, and jobs that rest while
  * nothing on the node stands for them. */

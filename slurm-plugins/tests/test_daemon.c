@@ -149,6 +149,34 @@ TEST(who_ends_unseen_ends_when_last_seen) {
     die(there);
 }
 
+/* It is held up, and the process dies, while a tick looks at CPU times. */
+static pid_t dies_in_tick;
+void __real_jm_usage_read(const char *proc, jm_account *account, int64_t boot_ns);
+void __wrap_jm_usage_read(const char *proc, jm_account *account, int64_t boot_ns);
+
+void __wrap_jm_usage_read(const char *proc, jm_account *account, int64_t boot_ns) {
+    __real_jm_usage_read(proc, account, boot_ns);
+    if (dies_in_tick == 0)
+        return;
+    die(dies_in_tick);
+    pass(30 * SECOND);
+    dies_in_tick = 0;
+}
+
+TEST(a_pause_within_a_tick_is_noticed_by_it) {
+    pid_t gone = live(NULL);
+    jm_account *job = open_now(ours, "extern", gone)->job;
+    pass_and_tick(SECOND);
+    uint64_t before_uj = energy(job);
+    dies_in_tick = gone;
+    jm_daemon_tick(&node);
+    expect_equal(dies_in_tick, 0);
+    expect(job->closed_ns != 0);
+    expect_equal(energy(job), before_uj);
+    expect_part(job->note, "joulemarkd was held up");
+    check_books();
+}
+
 /* As srun's slurmstepd does of a job whose others died with the daemon: it opens no second account,
  * whose record would take the first one's place. */
 TEST(who_began_unseen_belongs_to_its_job) {
