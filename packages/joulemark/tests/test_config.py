@@ -156,3 +156,18 @@ def test_node_lists_expand_as_slurm_writes_them(text, nodes):
 def test_broken_node_list_is_an_error(text):
     with pytest.raises(UserError, match="--nodes"):
         hostlist.expand(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n[1-65536]m[1-65536]",
+        "n[1-2]" * 60,
+        "n[1-65536,1-65536]",
+        "n[1-40000],m[1-40000]",
+    ],
+)
+def test_more_nodes_than_slurm_can_have_are_not_counted_out(text):
+    with pytest.raises(UserError, match="--nodes: more than 65536 nodes"):
+        hostlist.expand(text)
+    assert len(hostlist.expand("n[1-40000],n[30000-65536]")) == 65536

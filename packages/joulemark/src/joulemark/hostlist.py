@@ -9,7 +9,7 @@ from joulemark.errors import UsageError
 _NAME = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
-MOST = 64 * 1024  # of a range, as Slurm has it
+MOST = 64 * 1024  # nodes, as Slurm has it
 
 
 def expand(text: str, where: str = "--nodes") -> list[str]:
@@ -17,7 +17,11 @@ def expand(text: str, where: str = "--nodes") -> list[str]:
     names = _NAME.findall(text)
     if not names or ",".join(names) != text or not text.isprintable():
         raise UsageError(f"{where}: '{text}' is not a node list such as n1,n2 or n[1-4]")
-    return list(dict.fromkeys(node for name in names for node in _expand_one(name, where)))
+    nodes: dict[str, None] = {}
+    for name in names:
+        nodes.update(dict.fromkeys(_expand_one(name, where)))
+        _check_count(len(nodes), where)
+    return list(nodes)
 
 
 def _expand_one(name: str, where: str) -> list[str]:
@@ -25,12 +29,16 @@ def _expand_one(name: str, where: str) -> list[str]:
     if not bracket:
         return [name]
     head, tail = name[: bracket.start()], _expand_one(name[bracket.end() :], where)
-    return [
-        f"{head}{number}{rest}"
-        for part in bracket.group(1).split(",")
-        for number in _numbers(part, where)
-        for rest in tail
-    ]
+    numbers: list[str] = []
+    for part in bracket.group(1).split(","):
+        numbers += _numbers(part, where)
+        _check_count(len(numbers) * len(tail), where)
+    return [f"{head}{number}{rest}" for number in numbers for rest in tail]
+
+
+def _check_count(count: int, where: str) -> None:
+    if count > MOST:
+        raise UsageError(f"{where}: more than {MOST} nodes: name fewer")
 
 
 def _numbers(part: str, where: str) -> list[str]:
