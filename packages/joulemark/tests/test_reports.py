@@ -299,6 +299,11 @@ def test_a_line_of_brackets_without_end_is_named_and_left_out(site, results):
     assert "mod2am.1.cooked.jsonl:2: not JSON: " in err
 
 
+def test_what_ends_no_line_is_not_read_on(site):
+    err = site.refuses("report", "table", "mod2am", "--from", "/dev/zero")
+    assert "--from /dev/zero:1: no line ends within 1048576 bytes: name other results" in err
+
+
 def test_a_line_that_is_no_text_is_named_and_left_out(site, results):
     folder = results(line(500), '{"cpu": "\u2028 is no end of a line')
     with open(folder / "mod2am.1.cooked.jsonl", "ab") as file:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timezone
 from pathlib import Path
 
-from joulemark import progress
+from joulemark import output, progress
 from joulemark.bench.manifest import Manifest
 from joulemark.errors import UsageError
 from joulemark.times import from_iso
 
 # Far beyond all that is measured; ratios and squares of what is between them are finite.
 LEAST, MOST = 1e-30, 1e30
+LONGEST = 1 << 20  # bytes of a line
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,11 @@ def load(places: list[str], option: str = "--from") -> list[Measurement]:
     found = []
     for path in progress.counted(_files(places, option), "files of results read"):
         written_s = path.stat().st_mtime
-        with _named(option, path):
-            content = path.read_bytes()
-        for number, line in enumerate(content.split(b"\n"), 1):
-            if not line.strip():
-                continue
+        for number, line in _lines(option, path):
             try:
                 one = parse(_text(line))
             except LineError as error:
-                print(f"joulemark: {path}:{number}: {error}: line left out", file=sys.stderr)
+                output.tell([f"{path}:{number}: {error}: line left out"])
             else:
                 found.append(one if one.start_s is not None else replace(one, start_s=written_s))
     return found
@@ -84,6 +81,20 @@ def _named(option: str, path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(f"{option} {path}: {error.strerror}: name other results") from None
+
+
+def _lines(option: str, path: Path) -> Iterator[tuple[int, bytes]]:
+    """With their numbers, without empty ones; what has none, such as /dev/zero, is not read on."""
+    with _named(option, path), open(path, "rb") as file:
+        for number in itertools.count(1):
+            line = file.readline(LONGEST)
+            if len(line) == LONGEST:
+                why = f"no line ends within {LONGEST} bytes"
+                raise UsageError(f"{option} {path}:{number}: {why}: name other results")
+            if line.strip():
+                yield number, line.rstrip(b"\r\n")
+            elif not line:
+                return
 
 
 def _files(places: list[str], option: str) -> list[Path]:
