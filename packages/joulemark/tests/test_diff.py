@@ -289,6 +289,19 @@ def test_a_result_that_became_wrong_is_worse(diff):
     assert (code, verdicts(out)) == (1, [("failed", None)])
 
 
+def test_what_is_wrong_in_a_is_named_and_what_became_of_it(diff):
+    """The fault: it was in no table and in no word, as if neither side had it."""
+    wrong = [{**one, **FAILED} for one in runs(*STEADY, size=500)]
+    before = [*runs(*STEADY), *wrong]
+    for after, told in ((runs(*STEADY, size=500), "right in B"), (wrong, "wrong in B")):
+        code, out, err = diff(before, [*runs(*STEADY), *after], *JSON)
+        assert (code, len(json.loads(out))) == (0, 1)
+        assert err.startswith("joulemark: wrong in A, so not compared: mod2am, blas, 2 threads")
+        assert err.endswith(f": size 500, {told}\n") and err.count("\n") == 1
+    code, _, err = diff(wrong, runs(*STEADY, size=500))
+    assert code == 2 and "size 500, right in B" in err
+
+
 def test_the_table_says_by_what_the_manifests_differ_and_both_times(diff):
     before, after = manifest(), manifest(compiler="GNU 13.1.0", flags="-O3 -march=native")
     code, out, _ = diff(

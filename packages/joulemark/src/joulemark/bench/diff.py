@@ -113,9 +113,11 @@ def find(before: str, after: str, threshold: float) -> tuple[list[Difference], l
     ours = stats.series_of(cooked.load([before], "A"))
     theirs = stats.series_of(cooked.load([after], "B"))
     found = between(ours, theirs, threshold)
+    wrong = list(_wrong(ours, theirs))
     if not found:
-        raise UsageError(f"{before} and {after} have no size of a kernel in common")
-    return found, [*_alone("A", ours, theirs), *_alone("B", theirs, ours)]
+        why = "".join(f"; {line}" for line in wrong)
+        raise UsageError(f"{before} and {after} have no size of a kernel in common{why}")
+    return found, [*wrong, *_alone("A", ours, theirs), *_alone("B", theirs, ours)]
 
 
 def between(ours: list[Series], theirs: list[Series], threshold: float) -> list[Difference]:
@@ -174,6 +176,15 @@ def _verified(series: Series) -> dict[int, Row]:
 
 def _failed(series: Series) -> set[int]:
     return {row.size for row in series.rows if not row.verified}
+
+
+def _wrong(ours: list[Series], theirs: list[Series]) -> Iterator[str]:
+    """What cannot be compared, for no run of A is right; what B made of it."""
+    for one, other, both in _beside(ours, theirs):
+        right = _verified(other)
+        for size in sorted(both & (_failed(one) - _verified(one).keys())):
+            now = "right" if size in right else "wrong"
+            yield f"wrong in A, so not compared: {table.title(one)}: size {size}, {now} in B"
 
 
 def _alone(side: str, ours: list[Series], theirs: list[Series]) -> Iterator[str]:
