@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from joulemark import output
 from joulemark.commands.arguments import number
 from joulemark.errors import UserError
 
@@ -30,7 +31,8 @@ its price.
 
 JOB is a raw id (sacct's JobIDRaw, which `report jobs` has), one task of an array (12_3) or one
 component of a heterogeneous job (12+1). An array's own id, the raw id of one of its tasks, is
-refused where sacct knows the array.
+refused where sacct knows the array; where sacct does not answer it is taken for the raw id, which
+is said.
 
 examples:
   joulemark store correct 12 --charge 0% --why "its node failed, ticket 4711"
@@ -118,7 +120,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _raw(cluster: str, asked: JobId) -> int:
-    """The one job that is meant, as the store knows it; without sacct it is taken for a raw id."""
+    """The one job that is meant, as the store knows it; without sacct it is taken for a raw id,
+    which is said."""
     from joulemark.accounting import job
     from joulemark.accounting.jobrecord import few
     from joulemark.slurm import allocations
@@ -130,6 +133,8 @@ def _raw(cluster: str, asked: JobId) -> int:
         raise UserError(f"job {asked.text}: {several}: correct each by itself")
     if not found and not asked.is_whole:
         raise UserError(f"job {asked.text}: {job.why_no_part(asked, told, silent)}")
+    if silent:
+        output.tell([f"job {asked.text}: {silent}: taken for a raw id, not for an array's"])
     return found.popitem()[1] if found else asked.job
 
 
