@@ -1,14 +1,23 @@
-# Numbers as PRACE's tables print them: three digits, one prefix a column; far cells say
-# their own unit.
+# Units of the books; numbers as PRACE's tables print them: three digits, one prefix a column; far
+# cells say their own unit.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
+NS_PER_S = 1_000_000_000
+UJ_PER_J = 1_000_000
 PREFIXES = {-15: "f", -12: "p", -9: "n", -6: "μ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 # Within these bounds a number reads well under its column's prefix, as in PRACE's own tables.
 LEAST, FIVE_DIGITS, MOST = 0.1, 1e4, 1e7
 MANY = 300  # decimals: a number of no error has all
+
+
+def known_sum(values: Iterable):
+    """Of those that are known; None: none is. The order of floats changes nothing."""
+    known = [value for value in values if value is not None]
+    return sum(sorted(known)) if known else None
 
 
 def prefix(exponent: int) -> str:

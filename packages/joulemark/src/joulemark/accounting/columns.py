@@ -9,8 +9,8 @@ from typing import Callable, Optional
 from joulemark import units
 from joulemark.accounting.jobrecord import few
 from joulemark.layout import ESTIMATE_MARK
+from joulemark.units import UJ_PER_J
 
-UJ_PER_J = 1_000_000
 COVERAGE = """\
 EnergyError, OverheadError, CarbonError and CostError are half an interval with k=2 (95 %), the
 +- of their figure. EnergySystematic and EnergyRandom are standard uncertainties, k=1:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 
-from joulemark.accounting.jobrecord import UJ_PER_J, few, interval_j
+from joulemark.accounting.jobrecord import few, interval_j
 from joulemark.store import jobs
+from joulemark.units import UJ_PER_J
 
 # Behind the nodes and the method: name, column and unit of a figure; those of the job that are
 # not known are left out. Of a price the unit is the row's own currency.

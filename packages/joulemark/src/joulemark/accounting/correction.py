@@ -9,9 +9,9 @@ import json
 import time
 from collections.abc import Sequence
 
-from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J
 from joulemark.layout import Text
 from joulemark.store.corrections import Correction
+from joulemark.units import NS_PER_S, UJ_PER_J
 
 PARTS = ("EnergyCPU_uj", "EnergyDRAM_uj", "EnergyGPU_uj", "EnergyRest_uj")
 WHOLE = ("EnergyIdle_uj", "EnergyOverhead_uj")

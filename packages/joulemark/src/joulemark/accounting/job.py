@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from joulemark.accounting import usage
 from joulemark.accounting.jobid import Allocation, JobId
-from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J, bound_uj, few, summarise
+from joulemark.accounting.jobrecord import bound_uj, few, summarise
 from joulemark.accounting.runs import runs_of
 from joulemark.config import Config
 from joulemark.errors import UserError
@@ -21,6 +21,7 @@ from joulemark.store import corrections, jobs, nodes, whose
 from joulemark.store.session import Session
 from joulemark.store.sums import Use
 from joulemark.store.whose import Whose
+from joulemark.units import NS_PER_S, UJ_PER_J, known_sum
 
 S_PER_HOUR = 3600
 OF_ROW = {
@@ -241,7 +242,7 @@ def _use(row: dict) -> Use:
 
 def sum_uj(rows: list[dict], column: str) -> int | None:
     """Of those that know it; None: none does."""
-    return _sum_known([row[column] for row in rows])
+    return known_sum([row[column] for row in rows])
 
 
 def seconds(rows: list[dict]) -> float:
@@ -331,13 +332,8 @@ def _added(one: dict | None, other: dict) -> dict:
     if one is None:
         return other
     added = {
-        key: value if key in ("step", "name", "parent") else _sum_known([one[key], value])
+        key: value if key in ("step", "name", "parent") else known_sum([one[key], value])
         for key, value in other.items()
         if key in one
     }
     return {**added, "uncertainty_uj": bound_uj([one, other])}
-
-
-def _sum_known(values: list):
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

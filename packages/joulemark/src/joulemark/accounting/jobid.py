@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from joulemark.accounting.jobrecord import NS_PER_S
+from joulemark.units import NS_PER_S
 
 JOB_ID = re.compile(r"([1-9]\d*)(?:_(\d+|\[[^\]]+\])|\+(\d+))?", re.ASCII)
 TASKS = re.compile(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", re.ASCII)

@@ -9,10 +9,10 @@ from functools import lru_cache
 from joulemark.accounting import usage
 from joulemark.accounting.columns import BY_NAME
 from joulemark.accounting.job import used
-from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J
 from joulemark.layout import LEGEND_ESTIMATED, Text
 from joulemark.store.session import Session
 from joulemark.store.sums import COLUMNS, Chosen, unmeasured
+from joulemark.units import NS_PER_S, UJ_PER_J
 
 # ---- for people ----
 

@@ -8,9 +8,8 @@ from operator import itemgetter
 
 from joulemark.accounting.noderecord import DOMAINS
 from joulemark.accounting.runs import Run
+from joulemark.units import NS_PER_S, UJ_PER_J, known_sum
 
-NS_PER_S = 1_000_000_000
-UJ_PER_J = 1_000_000
 SHOWN_NODES = 8  # of a list in a text for people
 # What job records take of an account.
 TAKEN = (
@@ -103,7 +102,7 @@ def _energy(accounts: list[dict], at_one_time: bool) -> dict:
         "ConsumedEnergy_uj": energy_uj,
         **{
             # A domain that no instrument tells apart is not zero: its energy is in the rest.
-            f"Energy{label}_uj": _sum_known([a["domains_uj"].get(domain) for a in measured])
+            f"Energy{label}_uj": known_sum([a["domains_uj"].get(domain) for a in measured])
             for label, domain in zip(("CPU", "DRAM", "GPU", "Rest"), DOMAINS)
         },
         "EnergyIdle_uj": _sum(measured, "idle_uj"),
@@ -200,7 +199,7 @@ def _regions(accounts: list[dict]) -> list[dict]:
             "name": name,
             "count": max(part["count"] for part in parts),
             "seconds": max(part["seconds"] for part in parts),
-            "energy_uj": _sum_known([part["energy_uj"] for part in parts]),
+            "energy_uj": known_sum([part["energy_uj"] for part in parts]),
             "uncertainty_uj": bound_uj(parts),
             **_own_part(parts),
         }
@@ -225,8 +224,3 @@ def _own_part(parts: list[dict]) -> dict:
         "exclusive_uj": sum(part["exclusive_uj"] for part in parts),
         "exclusive_uncertainty_uj": sum(part["exclusive_uncertainty_uj"] for part in parts),
     }
-
-
-def _sum_known(values: list):
-    known = [value for value in values if value is not None]
-    return sum(sorted(known)) if known else None

@@ -22,10 +22,10 @@ from joulemark.accounting.job import (
     sum_uj,
     used,
 )
-from joulemark.accounting.jobrecord import UJ_PER_J, few
+from joulemark.accounting.jobrecord import few
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED, Text
-from joulemark.units import digits, rough
+from joulemark.units import UJ_PER_J, digits, rough
 
 LEAST_KWH = 0.1  # below it joules are as easy to read
 LOW_CPU_USE = 0.4  # one thread on each core of two threads is a use of a half

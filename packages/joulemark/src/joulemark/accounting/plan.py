@@ -21,11 +21,11 @@ from pathlib import Path
 
 from joulemark import config, layout, output
 from joulemark.errors import UsageError, UserError
+from joulemark.units import UJ_PER_J
 
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 WRONG_ARGUMENTS, BAD_CONFIG = 2, 78  # joulemarkd's exit codes
 DESCRIBE_S = 60  # no instrument touches its network to be described
-UJ_PER_J = 1e6
 WHY = {
     "ends": "its ends fall between two readings",
     "readings": "what the power does between two readings, or below a reading's step, is not seen",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from joulemark.accounting.bynode import Node
-from joulemark.accounting.jobrecord import UJ_PER_J
 from joulemark.accounting.usage import Group, group
 from joulemark.store.sums import Use
+from joulemark.units import UJ_PER_J
 
 BY = ["cluster", "user", "account", "partition"]
 

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
 from joulemark import units
-from joulemark.accounting.jobrecord import UJ_PER_J, interval_j
+from joulemark.accounting.jobrecord import interval_j
 from joulemark.errors import UsageError
 from joulemark.layout import ESTIMATE_MARK, Text
 from joulemark.store.session import Session
 from joulemark.store.sums import KNOWN_OF, Chosen, Use, clusters, undated
+from joulemark.units import UJ_PER_J, known_sum
 
 LEGEND = (
     "Jobs: runs of jobs. +-: uncertainty, k=2; the systematic parts of a group's jobs add up. "
@@ -126,8 +127,8 @@ def of_one(**known) -> Use:
 
 def summed(keys: dict[str, str], parts: list[Use]) -> Group:
     """One group of all of them."""
-    energy_uj = _sum(part.energy_uj for part in parts)
-    overhead_uj = _sum(part.overhead_uj for part in parts)
+    energy_uj = known_sum(part.energy_uj for part in parts)
+    overhead_uj = known_sum(part.overhead_uj for part in parts)
     return Group(
         keys=keys,
         jobs=sum(part.jobs for part in parts),
@@ -137,7 +138,7 @@ def summed(keys: dict[str, str], parts: list[Use]) -> Group:
         overhead_j=_in_j(overhead_uj),
         overhead_uj=overhead_uj,
         overhead_error_j=_error_j(parts, "overhead_systematic_uj", "overhead_random_uj2"),
-        carbon_g=_sum(part.carbon_g for part in parts),
+        carbon_g=known_sum(part.carbon_g for part in parts),
         carbon_error_g=math.fsum(part.carbon_error_g for part in parts),
         costs=_costs(parts),
         estimated_jobs=sum(part.estimated for part in parts),
@@ -159,11 +160,6 @@ def _costs(parts: list[Use]) -> dict[str, Cost]:
         )
         for currency, found in sorted(known.items())
     }
-
-
-def _sum(values: Iterable):
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def _in_j(energy_uj: int | None) -> float | None:

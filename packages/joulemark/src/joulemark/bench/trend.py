@@ -13,7 +13,8 @@ from joulemark.bench.cooked import Measurement
 from joulemark.bench.diff import QUANTITIES
 from joulemark.bench.manifest import Manifest
 from joulemark.bench.stats import Row, Series, Value
-from joulemark.store.days import NS_PER_S, Zone
+from joulemark.store.days import Zone
+from joulemark.units import NS_PER_S
 
 FEWEST = 3  # earlier points; of fewer nobody knows how days scatter
 TOO_FEW = f"too few earlier: {verdict.ALIKE}"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from joulemark.accounting.jobid import Allocation, JobId
-from joulemark.accounting.jobrecord import NS_PER_S
 from joulemark.errors import UserError
 from joulemark.slurm import command
+from joulemark.units import NS_PER_S
 
 FIELDS = ("JobID", "JobIDRaw", "Cluster", "State", "AllocCPUS")
 FIELDS += ("TotalCPU", "Start", "End", "NodeList")

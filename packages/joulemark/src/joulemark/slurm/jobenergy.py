@@ -7,10 +7,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from joulemark import config, store
-from joulemark.accounting import comment, jobrecord
+from joulemark.accounting import comment
 from joulemark.errors import UserError
 from joulemark.slurm import command
 from joulemark.store import jobs
+from joulemark.units import NS_PER_S
 
 CLOCKS_S = 5.0
 ANSWER_S = 5.0  # sacct's: who watches waits no longer
@@ -117,5 +118,5 @@ def _began_in(row: dict, window: Window) -> bool:
     """Slurm's clock and the node's, and their seconds and nanoseconds, differ a little."""
     if row["Start_ns"] is None:
         return False
-    start_s = row["Start_ns"] / jobrecord.NS_PER_S
+    start_s = row["Start_ns"] / NS_PER_S
     return window[0] - CLOCKS_S <= start_s <= window[1] + CLOCKS_S

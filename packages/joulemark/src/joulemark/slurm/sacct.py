@@ -17,6 +17,7 @@ from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK
 from joulemark.slurm import command, sacctargs
 from joulemark.slurm.jobenergy import Energy, Shown, Window, split_rows
+from joulemark.units import UJ_PER_J
 
 # As wide as 132 columns allow: the rest is what Energy has beside these three parts.
 DEFAULT_FORMAT = (
@@ -383,7 +384,7 @@ def _object(row: dict | None) -> dict | None:
         return None
     energy_uj = row["ConsumedEnergy_uj"]
     return {
-        "energy_j": None if energy_uj is None else energy_uj / columns.UJ_PER_J,
+        "energy_j": None if energy_uj is None else energy_uj / UJ_PER_J,
         "energy_uj": energy_uj,
         "energy_error_j": row["UncertaintyJoules"],
         "systematic_uj": row["UncertaintySystematic_uj"],

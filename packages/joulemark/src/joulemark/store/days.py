@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from datetime import date, datetime, timezone, tzinfo
 
+from joulemark.units import NS_PER_S
+
 UTC = "UTC"
-NS_PER_S = 1_000_000_000
 EPOCH = date(1970, 1, 1).toordinal()
 COLUMNS = ("Month", "Day", "LastDay", "LastMonth")  # of job_run
 

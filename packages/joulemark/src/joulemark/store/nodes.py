@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from joulemark.store.session import Session
+from joulemark.units import NS_PER_S
 
 try:
     from _blake2 import (
@@ -23,7 +24,6 @@ FIRST_COLUMNS = (*KEY, "complete", "end_ns", "digest", "body")
 # What is summed of each node: of the job's accounts whose energy is known.
 USE_COLUMNS = ("energy_uj", "systematic_uj", "random_uj2", "seconds", "estimated")
 COLUMNS = (*FIRST_COLUMNS, *USE_COLUMNS)
-NS_PER_S = 1_000_000_000
 RUN_KEY = ("cluster", "job", "restart")
 RUN_COLUMNS = (*RUN_KEY, "nodes", "why", "UserName", "Account", "PartitionName")
 PAYER = ("Cluster", "Uid", "UserName", "Account", "PartitionName", "Currency")

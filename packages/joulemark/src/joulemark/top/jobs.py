@@ -12,6 +12,7 @@ from joulemark.slurm.queue import Running
 from joulemark.top import columns, readings
 from joulemark.top.readings import OnNode, Reading, Sum
 from joulemark.top.streams import STEP_NAME, Streams, joulemarkctl
+from joulemark.units import UJ_PER_J
 
 # So often slurmctld is asked which jobs run.
 LIST_S = 10.0
@@ -316,7 +317,7 @@ def _names(job: Running) -> set[str]:
 
 def _in_all(job: Job, record: dict) -> str:
     used = _used(
-        record["ConsumedEnergy_uj"] / readings.UJ_PER_J,
+        record["ConsumedEnergy_uj"] / UJ_PER_J,
         record["UncertaintyJoules"],
         record["Estimated"],
     )

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from joulemark.layout import ESTIMATE_MARK, LEGEND_ESTIMATED, Text
 from joulemark.top import columns
-from joulemark.top.readings import Pair, known_sum
+from joulemark.top.readings import Pair
+from joulemark.units import known_sum
 
 HEADS = ("Node", "Now [W]", "Jobs [W]", "Nobody's [W]", "Jobs", "Since begin [J]")
 COLUMNS = ("time", "node", "power_w", "charged_w", "unallocated_w", "jobs", "energy_j")

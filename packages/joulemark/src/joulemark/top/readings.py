@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-UJ_PER_J = 1e6
-NS_PER_S = 1e9
+from joulemark.units import NS_PER_S, UJ_PER_J, known_sum
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,6 @@ def total(sums: Iterable[Sum]) -> Sum:
         random_w=math.hypot(*(one.random_w for one in sums)),
         estimated=any(one.estimated for one in sums),
     )
-
-
-def known_sum(values: Iterable[float | None]) -> float | None:
-    """Of those that are known; None: none is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
 
 
 @dataclass
