@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 
+from joulemark import output
 from joulemark.accounting import rates, shared
-from joulemark.accounting.jobrecord import NS_PER_S, UJ_PER_J, few, interval_j
+from joulemark.accounting.jobrecord import few, interval_j
 from joulemark.accounting.rates import UJ_PER_KWH
 from joulemark.accounting.runs import Run
 from joulemark.config import Config
+from joulemark.units import NS_PER_S, UJ_PER_J
 
 # Lines that did not come in this time will not come.
 PATIENCE_NS = 7 * 86_400 * NS_PER_S
@@ -107,11 +108,8 @@ class Charges:
             if (channel.name, offset) not in self._told:
                 self._told.add((channel.name, offset))
                 shown = text.decode("utf-8", "backslashreplace").strip()[:60]
-                print(
-                    f"joulemark: {channel.path}: byte {offset}: {shown!r} is no line of a shared "
-                    "channel: bridged by its neighbours; correct or remove it",
-                    file=sys.stderr,
-                )
+                why = f"{shown!r} is no line of a shared channel: bridged by its neighbours"
+                output.tell([f"{channel.path}: byte {offset}: {why}; correct or remove it"])
         count = len(shares.bad_lines)
         return [f"{channel.name}: unsound lines, bridged by neighbours: {count}"] if count else []
 

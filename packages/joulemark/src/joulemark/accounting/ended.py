@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import hostlist
+from joulemark import hostlist, output
 from joulemark.accounting import folders, merge
 from joulemark.config import Config
 from joulemark.errors import UsageError, UserError
@@ -57,7 +57,7 @@ class Notice:
             return None
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "its name is not JOB.RESTART"
-            print(f"joulemark: {path}: {why}: not merged", file=sys.stderr)
+            output.tell([f"{path}: {why}: not merged"])
             return None
         named, user, account, partition, *_ = lines
         said = nodes.SlurmRun(
@@ -76,7 +76,7 @@ def _expand(path: Path, named: str) -> tuple[str, ...]:
     try:
         return tuple(hostlist.expand(named)) if named else ()
     except UserError as error:
-        print(f"joulemark: {path}: {error}: merged with what nodes have sent", file=sys.stderr)
+        output.tell([f"{path}: {error}: merged with what nodes have sent"])
         return ()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joulemark import progress, store
+from joulemark import output, progress, store
 from joulemark.accounting import (
     charges,
     comment,
@@ -225,7 +225,7 @@ def _read_some(paths: list[str]) -> list[tuple]:
         except FileNotFoundError:
             continue  # another merge was faster
         except OSError as error:
-            print(f"joulemark: {path}: {error.strerror}: left to the next merge", file=sys.stderr)
+            output.tell([f"{path}: {error.strerror}: left to the next merge"])
         except noderecord.RecordError as error:
             found.append((path, error.problems))
         else:
@@ -249,7 +249,7 @@ def _reject(config: Config, path: str, problems: list[str]) -> None:
     when = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     for problem in problems:
         line = f"{problem} (kept as {kept})"
-        print(f"joulemark: {line}", file=sys.stderr)
+        output.tell([line])
         if log:
             log.write(f"{when} {line}\n")
     if log:
@@ -308,7 +308,7 @@ def _keep(session: store.Session, config: Config, batches: Iterable[list]) -> _K
             one = nodes.Found.of(body, record, digest)
             is_old = one.end_ns <= ends_ns.get(one.job[0], -1)  # else the store need not be asked
             if is_old and retention.is_pruned(session, *one.job, one.end_ns):
-                print(f"joulemark: {path}: of a job that was pruned: left out", file=sys.stderr)
+                output.tell([f"{path}: of a job that was pruned: left out"])
             else:
                 found.append(one)
         keeper.put(found)
@@ -327,7 +327,7 @@ def _note(
     """
     for run in request.runs:
         if retention.is_pruned(session, config.cluster, run.job):
-            print(f"joulemark: job {run.job}: it was pruned: left out", file=sys.stderr)
+            output.tell([f"job {run.job}: it was pruned: left out"])
             continue
         changed.add((config.cluster, run.job))
         if run.slurm.nodes or run.slurm.user:

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import environment, regions
+from joulemark import environment, output, regions
 from joulemark.bench import peaks
 from joulemark.errors import UsageError, UserError
 
@@ -64,9 +64,9 @@ def write_dat(options: argparse.Namespace) -> int:
     else:
         _write(Path(options.out), text)
     p, q = grid(ranks)
-    print(f"N {_spaced(sizes)}, NB {_spaced(blocks)}, P x Q = {p} x {q}", file=sys.stderr)
+    output.tell([f"N {_spaced(sizes)}, NB {_spaced(blocks)}, P x Q = {p} x {q}"])
     if p == 1 and ranks > 3:
-        print(f"{ranks} ranks are a row: a number with factors is faster", file=sys.stderr)
+        output.tell([f"{ranks} ranks are a row: a number with factors is faster"])
     return 0
 
 
@@ -245,11 +245,9 @@ def write_results(options: argparse.Namespace) -> int:
         sys.stdout.write(text)
     for test in tests:
         if not test.passed:
-            print(
-                f"joulemark: HPL {test.code} N {test.n} NB {test.nb}: its residual check did not "
-                "pass; it is reported without performance",
-                file=sys.stderr,
-            )
+            what = f"HPL {test.code} N {test.n} NB {test.nb}"
+            why = "its residual check did not pass; it is reported without performance"
+            output.tell([f"{what}: {why}"])
     return 0 if all(test.passed for test in tests) else 1
 
 

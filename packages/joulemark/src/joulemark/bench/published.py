@@ -6,11 +6,11 @@ import csv
 import functools
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from joulemark import output
 from joulemark.bench import cooked
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UsageError, UserError
@@ -203,7 +203,7 @@ def measured_here(options, find: Callable, measured: list | None) -> tuple[list,
 def say_alone(why: object) -> None:
     """Else published figures could pass for what was measured here; None: something was."""
     if why:
-        print(f"joulemark: nothing of this machine stands beside: {why}", file=sys.stderr)
+        output.tell([f"nothing of this machine stands beside: {why}"])
 
 
 def check_names(names: Iterable[str]) -> None:

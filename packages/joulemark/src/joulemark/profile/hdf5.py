@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import os
 import struct
-import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from joulemark import progress
+from joulemark import output, progress
 from joulemark.errors import UserError, module_missing
 from joulemark.profile.node import (
     KINDS,
@@ -75,7 +74,7 @@ def merge(config, jobs: Collection[int] = ()) -> None:
 
 
 def _complain(text: str) -> None:
-    print(f"joulemark: {text}", file=sys.stderr)
+    output.tell([text])
 
 
 def _merge_job(config, cluster: str, job: int, parts: list[tuple[Path, NodeProfile]]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from joulemark import output
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.export import cali, figures
 from joulemark.bench.export.figures import Figure
@@ -95,7 +95,7 @@ def _placed(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
             yield one
         else:
             what = f"{one.benchmark} {one.kernel} {one.variant} {one.size}, {one.ranks} ranks"
-            print(f"joulemark: {what}: nodes: not told: left out", file=sys.stderr)
+            output.tell([f"{what}: nodes: not told: left out"])
 
 
 def _experiments(found: list[Profile]) -> list[Experiment]:
