@@ -24,7 +24,7 @@ TOPOLOGY, CORES = "CPUs=8 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2", 4
 SMALL = {"JM_MIN_SECONDS": "0.1", "JM_MAX_SECONDS": "20"}
 KNOBS = {
     "dhrystone": {"JM_SIZES": "10000"},
-    "hpl": {"JM_N": "500", "JM_NB": "64", "JM_HPL": "hpcc", "JM_THREADS": "4"},
+    "hpl": {"JM_MEMORY": "2MiB", "JM_NB": "64", "JM_HPL": "hpcc", "JM_THREADS": "4"},
     "hydro": {"JM_SIZES": "60"},
     "jm-linpack": {"JM_SIZES": "200"},
     "mod2am": {"JM_SIZES": "40"},

@@ -1,13 +1,17 @@
 # Job templates, with a `srun` that only says what it was asked for, and a `scontrol` of any site.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
 import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
+import joulemark
 import pytest
 
+PACKAGES = Path(joulemark.__file__).parents[1]
 TEMPLATES = Path(__file__).parents[3] / "job-templates"
 pytestmark = pytest.mark.skipif(not TEMPLATES.exists(), reason="no templates beside this package")
 
@@ -40,6 +44,13 @@ JobId={job} {offset}JobName=x
    Command={command}
 
 """
+HPL = """\
+T/V                N    NB     P     Q               Time                 Gflops
+WR11C2C4        2000   192     2     3               0.19              2.776e+01
+||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=        0.0038456 ...... PASSED
+"""
+ENERGY = "hpl: 480.5 J +- 4.5 J (k=2) in 4.0 s"
+CAT = f"cat <<'END'\n{HPL}END\n"
 #: two sockets of two cores, a thread each
 NODE = {"CPUS": "4", "CORES_PER_SOCKET": "2", "THREADS_PER_CORE": "1"}
 SITE = {"TASK_PLUGIN": "task/none", "MPI_DEFAULT": "none", **NODE}
@@ -108,6 +119,36 @@ def test_knobs_of_scaling(template):
     assert values(calls, "--ntasks") == ["1", "4"]
     assert values(calls, "--cpus-per-task") == ["4", "4"]
     assert all("--mpi=pmi2" in call and "--exact" in call for call in calls)
+
+
+def test_weak_sizes_are_those_that_a_benchmark_has(template):
+    """Before, qcd had 8000 on one node and any number on more; mod2f failed on 6 nodes."""
+    calls = template(JM_BENCHMARK="qcd")
+    assert values(calls, "--sizes") == ["32"] * 4 + ["32", "40", "48", "48"]
+    calls = template(JM_BENCHMARK="mod2f", JM_KINDS="weak")[len(calls) :]
+    assert values(calls, "--sizes") == [str(2**24), str(2**25), str(2**26)]
+
+
+@pytest.mark.parametrize("told", [0, 1, 6])
+def test_hpl_is_one_problem_and_stays_where_a_node_tells_no_energy(template, tmp_path, told):
+    """Before, N went by each block size, and a node without a plugin cost the whole result."""
+    for name, text in (
+        ("joulemark", f'PYTHONPATH={PACKAGES} exec {sys.executable} -m joulemark "$@"'),
+        (
+            "srun",
+            f"for ((n = 0; n < {told}; n++)); do echo '{ENERGY}' >node$n.energy; done; {CAT}",
+        ),
+    ):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "srun.log").touch()
+    template("hpl", JM_HPL="true", JM_MEMORY="64MiB")
+    inputs = [path.read_text().splitlines() for path in tmp_path.glob("hpl.7.nb*/HPL.dat")]
+    assert {lines[5].split()[0] for lines in inputs} == {"6912"}
+    assert {lines[7].split()[0] for lines in inputs} == {"128", "192", "256"}
+    results = (tmp_path / "hpl.7.cooked.jsonl").read_text().splitlines()
+    energy_j = 6 * 480.5 if told == 6 else None
+    assert [json.loads(line)["energy_j"] for line in results] == [energy_j] * 3
 
 
 @pytest.mark.parametrize(
@@ -205,7 +246,7 @@ def test_vectors_outgrow_the_caches(template):
         *_, last = sorted(Path(f"/sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"))
         size_b = 1024 * int((last / "size").read_text().strip().removesuffix("K"))
         caches[(last / "shared_cpu_list").read_text()] = size_b
-    free_b = 1024 * int(re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())[1])
+    free_b = free_memory_b()
     for call, vectors, first in zip(calls, (3, 4), (1024, 256)):
         sizes = [int(word) for word in values([call], "--sizes")[0].split(",")]
         longest = min(sum(caches.values()) / 2, free_b / 2 / vectors / 8)
@@ -213,6 +254,23 @@ def test_vectors_outgrow_the_caches(template):
         assert sorted(set(sizes)) == sizes
     *_, call = template("stream", mib=48)
     assert values([call], "--sizes")[0].endswith(f",262144,{2**20}")
+
+
+def test_ranks_outgrow_the_caches_of_all_their_nodes(template):
+    longest = []
+    for knobs in ({}, {"JM_VARIANT": "mpi mpi-nt"}, {"JM_VARIANT": "omp mpi"}):
+        *_, call = template("stream", mib=48, **knobs)
+        longest.append(int(values([call], "--sizes")[0].split(",")[-1]))
+    assert longest == [2**20, 6 * 2**20, 2**20]  # half of the jobs' memory on six nodes, on one
+    calls = template("scaling", mib=1 << 20, JM_BENCHMARK="jm-stream")[-8:]
+    sizes = [int(size) for size in values(calls, "--sizes")]
+    strong, (one, *_, six) = sizes[:4], sizes[4:]
+    assert strong == [pytest.approx(min(6 * one, free_memory_b() / 48), rel=0.1)] * 4
+    assert six == pytest.approx(6 * one, rel=0.01)
+
+
+def free_memory_b():
+    return 1024 * int(re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())[1])
 
 
 def test_a_step_that_fails_fails_the_job(template, tmp_path):
