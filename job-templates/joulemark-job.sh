@@ -192,24 +192,29 @@ jm_cache_bytes() {
     done | sort -u | awk '{ bytes += 1024 * $2 } END { printf "%.0f\n", bytes }'
 }
 
-# The length at which each of so many VECTORS of doubles has four times the bytes of those caches, as STREAM demands; less
-# where all of them would be more than half of the free memory, or of the job's.
+# The length at which each of so many VECTORS of doubles has four times the bytes of those caches on so many NODES (1) that
+# share it, as STREAM demands; less where all of them would be more than half of the free memory, or of the job's, on
+# as many, or on so FEW of these.
 jm_longest() {
-    local mib
+    local mib nodes=${2:-1}
     read -r _ _ mib <<<"$(jm_allocated 0)"
-    awk -v vectors="$1" -v caches="$(jm_cache_bytes)" -v mib="$mib" '
+    awk -v vectors="$1" -v nodes="$nodes" -v few="${3:-$nodes}" -v caches="$(jm_cache_bytes)" -v mib="$mib" '
         $1 == "MemAvailable:" {
-            longest = caches > 0 ? 4 * caches / 8 : 16777216
+            longest = nodes * (caches > 0 ? 4 * caches / 8 : 16777216)
             memory = mib > 0 && 1024 * mib < $2 ? 1048576 * mib : 1024 * $2
-            most = memory / 2 / (8 * vectors)
+            most = few * memory / 2 / (8 * vectors)
             printf "%.0f\n", 1024 * int((longest < most ? longest : most) / 1024)
         }' /proc/meminfo
 }
 
-# A list of lengths of so many VECTORS, FROM one on by a FACTOR to the longest.
+# A list of lengths of so many VECTORS, FROM one on by a FACTOR to the longest; where each of the VARIANTS has ranks, which
+# share the vectors, to that of all nodes.
 jm_lengths() {
-    local vectors=$1 length=$2 factor=$3 longest
-    longest=$(jm_longest "$vectors")
+    local vectors=$1 length=$2 factor=$3 variants=$4 nodes=$SLURM_JOB_NUM_NODES variant longest
+    for variant in $variants; do
+        if ! jm_has_ranks "$variant"; then nodes=1; fi
+    done
+    longest=$(jm_longest "$vectors" "$nodes")
     for (( ; length < longest; length *= factor)); do printf '%s,' "$length"; done
     echo "$longest"
 }
