@@ -144,6 +144,23 @@ def test_uncertainties_of_outermost_channels_add_up(second, of_all):
     assert rows.row_of(profile, "job 7", "a").uncertainty_j == 3.0
 
 
+@pytest.mark.parametrize(
+    ("outermost", "channel", "estimated"),
+    [
+        *(("model", None, True), ("model", "rapl", False)),
+        *(("rapl", None, False), ("rapl", "model", True)),
+    ],
+)
+def test_estimated_is_said_of_the_channels_that_are_shown(outermost, channel, estimated):
+    """A measured one may lie in an estimate, and an estimate in a measurement."""
+    channels = {
+        name: node.Channel(name, "cpu", method, name == outermost, 1.0, [0.0, 1.0], [0.0, 5.0])
+        for name, method in (("model", "model"), ("rapl", "counter"))
+    }
+    profile = node.NodeProfile("demo", 7, "n1", UID, 1.0, channels)
+    assert rows.row_of(profile, "job 7", channel).estimated == estimated
+
+
 def test_an_end_at_its_last_sample_tells_the_error(site):
     *samples, end = lines()
     end.update(end=START_NS + 10 * NS, e=samples[-1]["e"])

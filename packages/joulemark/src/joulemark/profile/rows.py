@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from joulemark.errors import UsageError
 from joulemark.profile import hdf5
-from joulemark.profile.node import NodeProfile
-from joulemark.profile.spans import Span, is_estimated, mapping, spans, total
+from joulemark.profile.node import Channel, NodeProfile
+from joulemark.profile.spans import Span, mapping, spans, total
 
 
 @dataclass(frozen=True)
@@ -103,16 +103,20 @@ def row_of(one: NodeProfile, prefix: str, channel: str | None = None) -> Row | N
         spans=[
             Span(span.name, span.begin_s - start_s, span.end_s - start_s) for span in spans(one)
         ],
-        estimated=is_estimated(one),
+        estimated=any(shown.method == "model" for shown in _shown(one, channel)),
         marks_left_out=one.marks_left_out,
-        uncertainty_j=_uncertainty_j(one, channel),
+        uncertainty_j=_uncertainty_j(_shown(one, channel)),
     )
 
 
-def _uncertainty_j(one: NodeProfile, channel: str | None) -> float | None:
+def _shown(one: NodeProfile, channel: str | None) -> list[Channel]:
+    """The outermost ones, or the one asked for: it may be measured where these are not."""
+    if channel is not None:
+        return [one.channels[channel]]
+    return [each for each in one.channels.values() if each.outermost]
+
+
+def _uncertainty_j(shown: list[Channel]) -> float | None:
     """Channels' systematic and random parts are not told apart, so that the bound adds up."""
-    shown = [
-        c for c in one.channels.values() if (c.outermost if channel is None else c.name == channel)
-    ]
-    parts = [c.uncertainty_j for c in shown]
+    parts = [channel.uncertainty_j for channel in shown]
     return None if None in parts else math.fsum(parts)

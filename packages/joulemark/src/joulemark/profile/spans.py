@@ -113,8 +113,3 @@ def _ranges(numbers: list[int]) -> str:
         else:
             runs.append([number, number])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-
-
-def is_estimated(profile: NodeProfile) -> bool:
-    """Some of its energy is a model's."""
-    return any(c.outermost and c.method == "model" for c in profile.channels.values())
