@@ -255,6 +255,13 @@ def test_compare_with_a_variant_that_is_not_there(site, results):
     assert "variants: blas" in site.refuses("report", "table", "mod2am", "--compare", "plain,blas")
 
 
+def test_compare_says_which_sizes_there_are_where_both_have_none(site, results):
+    """Such as those of hpl, which are multiples of what the variant is named after."""
+    results(line(1000), line(2000), failed(3000), line(3000, variant="plain"))
+    out = " ".join(site.out("report", "table", "mod2am", "--compare", "plain,blas").split())
+    assert "A CPU: no size was verified of both: plain has 3000; blas has 1000, 2000" in out
+
+
 def test_unknown_kernel_lists_what_there_is(site, results):
     results(line())
     code, _, err = site.run("report", "table", "triad")

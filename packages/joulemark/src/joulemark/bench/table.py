@@ -188,7 +188,16 @@ def _ratios(one: Series, other: Series) -> Text:
         f"{one.name}: {other.variant} ({other.threads} thr.) against {one.variant} "
         f"({one.threads} thr.), {machine}{estimate}"
     )
-    return Text(title, heads, body)
+    return Text(title if body else title + _sizes_apart(one, other), heads, body)
+
+
+def _sizes_apart(*both: Series) -> str:
+    """Why their table has no row."""
+    has = []
+    for one in both:
+        sizes = ", ".join(str(row.size) for row in one.rows if row.verified)
+        has.append(f"{one.variant} has {sizes or 'none'}")
+    return f": no size was verified of both: {'; '.join(has)}"
 
 
 def _ratio_cells(series: Series, one: Row, other: Row) -> list[str]:
