@@ -461,6 +461,23 @@ def test_a_figure_with_published_lines_says_whose_they_are(site, results, texts_
     assert all(model.PUBLISHED in texts for texts in texts_on_figures)
 
 
+def test_published_and_predicted_lines_are_no_part_of_our_peak(
+    site, results, texts_on_figures, legends_of_figures
+):
+    """LRZ would be drawn at 0.06 % of 3 TF/s: its own peak is 128 GF/s."""
+    results(line(100))
+    words = ("report", "plot", "mod2am", "--with", "LRZ,JKU", "--out", str(site.folder))
+    site.out(*words, "--peak", "3000")
+    speed, part, _ = legends_of_figures
+    assert len(speed) == 3 and part == speed[:1]
+    said = [(model.PUBLISHED in texts, kernels.OTHER_PEAKS in texts) for texts in texts_on_figures]
+    assert said == [(True, False), (False, True), (True, False)]
+    assert "A CPU (x86_64)" in texts_on_figures[1]
+    legends_of_figures.clear()
+    site.out(*words)
+    assert legends_of_figures[1] == speed
+
+
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_of_the_same_data_a_figure_has_the_same_bytes(tmp_path, results, monkeypatch, kind):
     series = stats.series_of(cooked.load([str(results(line(100), line(1000)))]), "mod2am")

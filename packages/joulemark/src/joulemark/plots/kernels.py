@@ -30,6 +30,7 @@ ACROSS = {
     "hydro": "Cells of a side",
 }
 SIZE = "Size"
+OTHER_PEAKS = "published and predicted lines are no part of this peak: not drawn"
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class Figure:
     up: Axis
     value: Callable[[Row], Value | None]
     of_energy: bool = False
+    of_our_peak: bool = False
+
+    def has(self, one: Series) -> bool:
+        """Others' machines have their own peaks, which `joulemark compare` draws them by."""
+        return not (self.of_our_peak and one.is_of_others)
 
 
 def charts(series: list[Series], peak_giga: float | None) -> Figures:
@@ -48,7 +54,7 @@ def charts(series: list[Series], peak_giga: float | None) -> Figures:
     for kernel in dict.fromkeys((one.benchmark, one.kernel) for one in series):
         same = [one for one in series if (one.benchmark, one.kernel) == kernel]
         for figure in figures(same, peak_giga):
-            lines = [_line(one, same, figure) for one in same]
+            lines = [_line(one, same, figure) for one in same if figure.has(one)]
             if lines := [line for line in lines if line.points]:
                 name = same[0].name.replace(" ", "-").replace("/", "_")
                 yield f"{name}-{figure.name}", _chart(same, figure, lines), lines
@@ -74,6 +80,7 @@ def figures(series: list[Series], peak_giga: float | None) -> list[Figure]:
             "efficiency",
             Axis(part),
             lambda row: row.performance and row.performance.scaled(100 / peak),
+            of_our_peak=bool(peak_giga),
         ),
         Figure(
             "energy-efficiency",
@@ -86,14 +93,16 @@ def figures(series: list[Series], peak_giga: float | None) -> list[Figure]:
 
 
 def _chart(series: list[Series], figure: Figure, lines: list[Line]) -> Chart:
-    machines = {f"{one.machine} ({one.target})" for one in series}
-    failed = sum(not row.verified for one in series for row in one.rows)
+    drawn = [one for one in series if figure.has(one)]
+    machines = {f"{one.machine} ({one.target})" for one in drawn}
+    failed = sum(not row.verified for one in drawn for row in one.rows)
     return Chart(
         title=f"{series[0].name}: {figure.heading}",
         across=Axis(ACROSS.get(series[0].benchmark, SIZE), kind=SIZES),
         up=figure.up,
         notes=(
-            *([PUBLISHED] if any(one.is_of_others for one in series) else []),
+            *([PUBLISHED] if any(one.is_of_others for one in drawn) else []),
+            *([OTHER_PEAKS] if len(drawn) < len(series) else []),
             error_bars(lines) + (f"; {failed} failed, not drawn" if failed else ""),
             f"{len(machines)} machines" if len(machines) > 1 else machines.pop(),
         ),

@@ -14,6 +14,8 @@ NAME-energy-efficiency.png (or .svg, .pdf), and prints their paths; NAME is the 
 kernel where it has several (jm-stream-triad). One line a variant, thread count and machine. Thin
 error bars are the mean's 95 % interval over the runs (Student's t), wide ones the instrument's
 error (k=2); a figure names those that it has. Estimated energy is hollow, and the figure says so.
+With --peak, prototypes are not in the figure of efficiency: they are no part of this machine's
+peak. `joulemark compare --plot` draws each as a part of its own.
 
 examples:
   joulemark report plot mod2am --from results/ --out plots --peak 96
