@@ -286,6 +286,21 @@ def test_a_workspace_is_read_as_benchpark_reads_it():
 
 
 @pytest.mark.parametrize(
+    ("variant", "device", "threads", "model"),
+    [
+        *(("blas", None, 1, ""), ("blas", None, 2, "+openmp")),
+        *(("cublas", "NVIDIA H100", 16, "+cuda"), ("cuda", "NVIDIA H100", 1, "+cuda")),
+        *(("hip-peer", "AMD Instinct MI300A", 1, "+rocm"), ("opencl", "NVIDIA H100", 16, "")),
+    ],
+)
+def test_a_programming_model_is_that_of_what_computed(variant, device, threads, model):
+    """Whatever a library's variant is called, and whatever threads its host has."""
+    one = measurement(variant=variant, device=device, threads=threads)
+    [([(metadata, _)], _)] = workspaces([one]).values()
+    assert metadata["benchpark_spec"] == f"[mod2am+throughput{model}]"
+
+
+@pytest.mark.parametrize(
     ("change", "count"),
     [
         ({"job": "8", "node": "n13", "start": "2026-02-01T12:00:00+00:00"}, 1),

@@ -131,11 +131,10 @@ def _counts(one: Measurement) -> dict[str, float]:
 
 def _cali(profile: Profile, scaling: str) -> str:
     one = profile.first
-    model = "+cuda" if "cuda" in one.variant else "+openmp" if one.threads > 1 else ""
     metadata = {
         "version": figures.UNKNOWN,
         **profile.metadata(),
-        "benchpark_spec": f"[{one.benchmark}+{scaling}{model}]",
+        "benchpark_spec": f"[{one.benchmark}+{scaling}{_model(one)}]",
         **_counts(one),
     }
     regions = profile.regions({"time_s": TIME})
@@ -143,6 +142,15 @@ def _cali(profile: Profile, scaling: str) -> str:
         if TIME in metrics:
             metrics[CALLS] = 1
     return cali.text(metadata, regions)
+
+
+def _model(one: Measurement) -> str:
+    """The programming model; Benchpark has no name for OpenCL."""
+    if not one.device:
+        return "+openmp" if one.threads > 1 else ""
+    if one.variant == "opencl":
+        return ""
+    return "+rocm" if one.variant.startswith("hip") else "+cuda"
 
 
 # -- for Ramble -----------------------------------------------------------------------------------
