@@ -272,7 +272,8 @@ def test_a_workspace_is_read_as_benchpark_reads_it():
     found = profiles[0][0]
     assert found["benchpark_spec"] == "[mod2am+throughput+openmp]"
     assert (found["n_nodes"], found["n_resources"], found["version"]) == ("1", "2", "0.1.0")
-    assert (found["total_problem_size"], found["process_problem_size"]) == ("100", "50.0")
+    assert found["total_problem_size"] == "100"
+    assert float(found["process_problem_size"]) == pytest.approx(100 / math.sqrt(2))
     ramble = results["experiments"][0]["RAMBLE_VARIABLES"]  # an axis of its reports may be any
     for key in ("n_nodes", "n_resources", "total_problem_size", "process_problem_size"):
         assert ramble[key] == found[key]
@@ -320,6 +321,37 @@ def test_a_programming_model_is_that_of_what_computed(variant, device, threads, 
 )
 def test_what_is_another_study_is_another_workspace(change, count):
     assert len(workspaces([measurement(), measurement(**change)])) == count
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "sizes", "workspace"),
+    [
+        ("mod2am", {1: 8000, 2: 11314, 4: 16000}, "weak-8000"),
+        ("hydro", {4: 5000, 8: 7071, 12: 8660}, "weak-2500"),
+        ("jm-linpack", {2: 11314, 4: 16000, 8: 22627}, "weak-8000.21"),
+        ("mod2f", {1: 4096, 2: 8192, 8: 32768}, "weak-4096"),
+        ("jm-stream", {2: 1001, 4: 2002}, "weak-500.5"),
+        ("qcd", {1: 16, 16: 32}, "weak-16"),
+    ],
+)
+def test_a_weak_study_has_the_sizes_that_scaling_sbatch_gives(benchmark, sizes, workspace):
+    """By the root of the ranks, rounded; Benchpark wants one process_problem_size, too."""
+    series = [measurement(benchmark=benchmark, size=n, ranks=k) for k, n in sizes.items()]
+    [(path, (profiles, [results]))] = workspaces(series, "weak").items()
+    assert path == f"{benchmark}/blas-threads2/{workspace}/n"
+    told = [one["RAMBLE_VARIABLES"] for one in results["experiments"]]
+    for one in (*(metadata for metadata, _ in profiles), *told):
+        assert f"{float(one['process_problem_size']):g}" == workspace.partition("-")[2]
+    assert [int(one["total_problem_size"]) for one in told] == list(sizes.values())
+
+
+def test_a_weak_study_has_no_other_study_s_sizes():
+    """Neither of a size that is one greater, nor of the same size on more ranks."""
+    runs = ((1, 1000), (1, 1001), (4, 2000), (4, 1000))
+    found = workspaces([measurement(ranks=ranks, size=size) for ranks, size in runs], "weak")
+    assert {path.split("/")[2]: len(profiles) for path, (profiles, _) in found.items()} == {
+        **{"weak-1000": 2, "weak-1001": 1, "weak-500": 1}
+    }
 
 
 def test_a_run_on_unknown_nodes_is_left_out_of_benchpark(capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from joulemark import output
@@ -14,12 +14,15 @@ from joulemark.bench.export import cali, figures
 from joulemark.bench.export.figures import Figure
 from joulemark.bench.export.profiles import Profile, profiles
 
-# What is the same for all experiments of a workspace, by what Benchpark's study varies.
+WEAK = "weak"
+# What is the same for all experiments of another workspace, by what Benchpark's study varies.
 CONSTANT = {
     "throughput": lambda one: f"nodes{one.nodes}-ranks{one.ranks}",
-    "strong": lambda one: str(one.size),
-    "weak": lambda one: f"{one.size / one.ranks:g}",
+    "strong": lambda one: one.size,
 }
+# Of what a size is a side of, by which a weak series grows: JM_DIMENSION of scaling.sbatch.
+DIMENSIONS = {"jm-stream": 1, "mod2f": 1, "qcd": 4}
+DIMENSION = 2  # of all others: of a matrix, an area
 _STUDY = ("benchmark", "variant", "threads", "target", "cpu", "device", "unit", "manifest")
 
 TIME = "Avg time/rank (exc)"
@@ -41,6 +44,7 @@ class Experiment:
 
     profile: Profile
     name: str
+    rank_size: float  # that one rank alone would have
 
     @property
     def has_succeeded(self) -> bool:
@@ -61,31 +65,66 @@ def files(measurements: Iterable[Measurement], scaling: str) -> Iterator[tuple[s
     for path, experiments in _workspaces(measurements, scaling).items():
         for each in experiments:
             if any(one.verified for one in each.profile.runs):  # else no program would have one
-                yield f"{path}/{each.folder}/{each.name}.cali", _cali(each.profile, scaling)
+                yield f"{path}/{each.folder}/{each.name}.cali", _cali(each, scaling)
         yield f"{path}/results.latest.json", _results(path.replace("/", "-"), experiments)
 
 
 def _workspaces(measurements: Iterable[Measurement], scaling: str) -> dict[str, list[Experiment]]:
-    studies: dict[tuple, list[Profile]] = {}
+    programs: dict[tuple, list[Profile]] = {}
     for profile in profiles(_placed(measurements)):
         one = profile.first
-        key = (*(getattr(one, name) for name in _STUDY), figures.cluster(one))
-        studies.setdefault((*key, _what_varies(profile, scaling)), []).append(profile)
+        # One curve has no estimates beside joules that were measured.
+        key = (figures.cluster(one), figures.ESTIMATED in profile.energy_source)
+        key += tuple(getattr(one, name) for name in _STUDY)
+        programs.setdefault(key, []).append(profile)
     found: dict[str, list[Experiment]] = {}
-    for found_profiles in studies.values():
-        one = found_profiles[0].first
-        parts = (one.benchmark, f"{one.variant}-threads{one.threads}")
-        parts += (_what_varies(found_profiles[0], scaling), figures.cluster(one))
-        path = _unused("/".join(map(figures.as_file_name, parts)), found)
-        found[path] = _experiments(found_profiles)
+    for (cluster, is_estimate, *_), same in programs.items():
+        one = same[0].first
+        for constant, study in _studies(same, scaling).items():
+            what = f"{constant:g}" if scaling == WEAK else constant
+            parts = (one.benchmark, f"{one.variant}-threads{one.threads}")
+            told = f"-{figures.ESTIMATED}" if is_estimate else ""
+            parts += (f"{scaling}-{what}{told}", cluster)
+            path = _unused("/".join(map(figures.as_file_name, parts)), found)
+            found[path] = _experiments(study, constant if scaling == WEAK else None)
     return found
 
 
-def _what_varies(profile: Profile, scaling: str) -> str:
-    """And what does not; one curve has no estimates beside joules that were measured."""
-    is_estimate = figures.ESTIMATED in profile.energy_source
-    constant = CONSTANT[scaling](profile.first)
-    return f"{scaling}-{constant}-{figures.ESTIMATED}" if is_estimate else f"{scaling}-{constant}"
+def _studies(found: list[Profile], scaling: str) -> dict[str | int | float, list[Profile]]:
+    """By what is the same for all of one."""
+    constant = _weak_constant(found) if scaling == WEAK else CONSTANT[scaling]
+    studies: dict[str | int | float, list[Profile]] = {}
+    for profile in found:
+        studies.setdefault(constant(profile.first), []).append(profile)
+    return studies
+
+
+def _weak_constant(found: list[Profile]) -> Callable[[Measurement], float]:
+    """The size for one rank, by the fewest ranks of its study: of more ranks it is another one by
+    a little, because sizes are rounded, and Benchpark asks for one."""
+    dimension = _dimension(found[0].first)
+    bases: list[tuple[int, int]] = []
+    base_of: dict[tuple[int, int], tuple[int, int]] = {}
+    for this in sorted({(one.first.ranks, one.first.size) for one in found}):
+        base = next((each for each in bases if _is_grown(each, this, dimension)), this)
+        if base is this:
+            bases.append(this)
+        base_of[this] = base
+    return lambda one: _rank_size(*base_of[one.ranks, one.size], dimension)
+
+
+def _is_grown(base: tuple[int, int], this: tuple[int, int], dimension: int) -> bool:
+    """Whether the size grew as the ranks did, but for both roundings; both: ranks and size."""
+    factor = (this[0] / base[0]) ** (1 / dimension)
+    return abs(base[1] * factor - this[1]) < 0.5 * factor + 0.5
+
+
+def _rank_size(ranks: int, size: int, dimension: int) -> float:
+    return size / ranks ** (1 / dimension)
+
+
+def _dimension(one: Measurement) -> int:
+    return DIMENSIONS.get(one.benchmark, DIMENSION)
 
 
 def _placed(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
@@ -98,13 +137,15 @@ def _placed(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
             output.tell([f"{what}: nodes: not told: left out"])
 
 
-def _experiments(found: list[Profile]) -> list[Experiment]:
+def _experiments(found: list[Profile], rank_size: float | None) -> list[Experiment]:
+    """rank_size: of a weak study, else each has its own."""
     named: dict[str, Experiment] = {}
     for profile in found:
         one = profile.first
         counts = (f"nodes{one.nodes}", f"ranks{one.ranks}", f"threads{one.threads}")
         name = _unused(figures.as_file_name(one.benchmark, one.size, *counts), named)
-        named[name] = Experiment(profile, name)
+        own_size = _rank_size(one.ranks, one.size, _dimension(one))
+        named[name] = Experiment(profile, name, rank_size or own_size)
     return list(named.values())
 
 
@@ -116,28 +157,29 @@ def _unused(name: str, used: dict) -> str:
     return free
 
 
-def _counts(one: Measurement) -> dict[str, float]:
+def _counts(each: Experiment) -> dict[str, float]:
     """By Benchpark's own names."""
+    one = each.profile.first
     return {
         "n_nodes": one.nodes,
         "n_resources": one.ranks,
         "total_problem_size": one.size,
-        "process_problem_size": one.size / one.ranks,
+        "process_problem_size": each.rank_size,
     }
 
 
 # -- for Caliper's readers ------------------------------------------------------------------------
 
 
-def _cali(profile: Profile, scaling: str) -> str:
-    one = profile.first
+def _cali(each: Experiment, scaling: str) -> str:
+    one = each.profile.first
     metadata = {
         "version": figures.UNKNOWN,
-        **profile.metadata(),
+        **each.profile.metadata(),
         "benchpark_spec": f"[{one.benchmark}+{scaling}{_model(one)}]",
-        **_counts(one),
+        **_counts(each),
     }
-    regions = profile.regions({"time_s": TIME})
+    regions = each.profile.regions({"time_s": TIME})
     for metrics in regions.values():
         if TIME in metrics:
             metrics[CALLS] = 1
@@ -181,7 +223,7 @@ def _result(workspace: str, each: Experiment) -> dict:
         "n_threads": str(one.threads),
         "processes_per_node": str(-(-one.ranks // one.nodes)),
     }
-    known = {**each.profile.metadata(), **_counts(one)}
+    known = {**each.profile.metadata(), **_counts(each)}
     told = {key: str(value) for key, value in known.items()}
     variables = {**told, "workspace_name": workspace, "repeat_index": "0"}
     status = SUCCESS if each.has_succeeded else FAILED

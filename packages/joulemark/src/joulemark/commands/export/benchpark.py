@@ -26,7 +26,11 @@ FAILED; the result has no figures.
 
 --scaling: throughput  the same ranks and nodes, the size varies (default)
            strong      the same size, ranks and nodes vary
-           weak        the same size for each rank
+           weak        ranks and nodes vary, and the size with them, so that a rank's part of the
+                       memory stays the same: by the ranks (jm-stream, mod2f), their fourth root
+                       (qcd, with JM_DIMENSION=4 of job-templates/scaling.sbatch), else their
+                       square root, rounded
+process_problem_size is the size that one rank alone would have by that rule.
 
 examples:
   joulemark export benchpark --from results/ --out study
