@@ -332,6 +332,7 @@ def test_what_is_another_study_is_another_workspace(change, count):
         ("mod2f", {1: 4096, 2: 8192, 8: 32768}, "weak-4096"),
         ("jm-stream", {2: 1001, 4: 2002}, "weak-500.5"),
         ("qcd", {1: 16, 16: 32}, "weak-16"),
+        ("qcd", {1: 32, 2: 40, 4: 48, 8: 56, 16: 64}, "weak-32"),
     ],
 )
 def test_a_weak_study_has_the_sizes_that_scaling_sbatch_gives(benchmark, sizes, workspace):

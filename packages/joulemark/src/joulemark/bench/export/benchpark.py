@@ -23,6 +23,7 @@ CONSTANT = {
 # Of what a size is a side of, by which a weak series grows: JM_DIMENSION of scaling.sbatch.
 DIMENSIONS = {"jm-stream": 1, "mod2f": 1, "qcd": 4}
 DIMENSION = 2  # of all others: of a matrix, an area
+STEPS = {"qcd": 8}  # of which that template makes multiples; of others it rounds
 _STUDY = ("benchmark", "variant", "threads", "target", "cpu", "device", "unit", "manifest")
 
 TIME = "Avg time/rank (exc)"
@@ -102,21 +103,21 @@ def _studies(found: list[Profile], scaling: str) -> dict[str | int | float, list
 def _weak_constant(found: list[Profile]) -> Callable[[Measurement], float]:
     """The size for one rank, by the fewest ranks of its study: of more ranks it is another one by
     a little, because sizes are rounded, and Benchpark asks for one."""
-    dimension = _dimension(found[0].first)
+    dimension, step = _dimension(found[0].first), STEPS.get(found[0].first.benchmark, 1)
     bases: list[tuple[int, int]] = []
     base_of: dict[tuple[int, int], tuple[int, int]] = {}
     for this in sorted({(one.first.ranks, one.first.size) for one in found}):
-        base = next((each for each in bases if _is_grown(each, this, dimension)), this)
+        base = next((each for each in bases if _is_grown(each, this, dimension, step)), this)
         if base is this:
             bases.append(this)
         base_of[this] = base
     return lambda one: _rank_size(*base_of[one.ranks, one.size], dimension)
 
 
-def _is_grown(base: tuple[int, int], this: tuple[int, int], dimension: int) -> bool:
+def _is_grown(base: tuple[int, int], this: tuple[int, int], dimension: int, step: int) -> bool:
     """Whether the size grew as the ranks did, but for both roundings; both: ranks and size."""
     factor = (this[0] / base[0]) ** (1 / dimension)
-    return abs(base[1] * factor - this[1]) < 0.5 * factor + 0.5
+    return abs(base[1] * factor - this[1]) < (0.5 * factor + 0.5) * step
 
 
 def _rank_size(ranks: int, size: int, dimension: int) -> float:

@@ -28,8 +28,8 @@ FAILED; the result has no figures.
            strong      the same size, ranks and nodes vary
            weak        ranks and nodes vary, and the size with them, so that a rank's part of the
                        memory stays the same: by the ranks (jm-stream, mod2f), their fourth root
-                       (qcd, with JM_DIMENSION=4 of job-templates/scaling.sbatch), else their
-                       square root, rounded
+                       (qcd), else their square root, rounded as job-templates/scaling.sbatch
+                       does
 process_problem_size is the size that one rank alone would have by that rule.
 
 examples:
