@@ -42,6 +42,18 @@ def test_weak_series_is_the_largest_size_of_each_count(site, results):
     assert ratios(found, "parallel_efficiency") == [1.0, 1.0, 0.5]
 
 
+def test_one_failed_run_hides_no_verified_one_of_a_weak_series(site, results):
+    results(
+        line(1000, ranks=1, threads=1),
+        *(line(1260, ranks=2, threads=1, job=str(job)) for job in (1, 2)),
+        {**failed(1260), "ranks": 2, "threads": 1},
+    )
+    found = records(site, "mod2am", "--kind", "weak")
+    told = [(one["workers"], one["size"], one["runs"], one["verified"]) for one in found]
+    assert told == [(1, 1000, 1, True), (2, 1260, 2, True), (2, 1260, 1, False)]
+    assert found[1]["parallel_efficiency"] and found[2]["parallel_efficiency"] is None
+
+
 def test_kind_can_be_chosen_where_both_are_there(site, results):
     results(*(line(size, ranks=ranks, threads=1) for size in (100, 1000) for ranks in (1, 2)))
     assert len(records(site, "mod2am")) == 4

@@ -227,18 +227,19 @@ def _given_peak(series: Series, giga: float | None, worker: str) -> Peak | None:
 
 
 def _kinds(points: list[Point], wanted: str) -> Iterator[tuple[str, tuple[Point, ...]]]:
-    """Strong: each size that ran on several counts; weak: the largest size of each count."""
+    """Strong: each size that ran on several counts; weak: the largest size of each count. What
+    failed stands beside what did not."""
+    in_order = _in_order(points)
     by_size: dict[int, list[Point]] = {}
-    largest: dict[int, Point] = {}
-    for point in _in_order(points):
+    for point in in_order:
         by_size.setdefault(point.row.size, []).append(point)
-        largest[point.workers] = point
+    largest = {point.workers: point.row.size for point in in_order}
     strong = [same for same in by_size.values() if len({one.workers for one in same}) > 1]
     if wanted == STRONG or (wanted == "auto" and strong):
         for same in strong:
             yield STRONG, tuple(same)
     elif len(largest) > 1:
-        yield WEAK, tuple(largest.values())
+        yield WEAK, tuple(one for one in in_order if one.row.size == largest[one.workers])
 
 
 # -- tables and records --------------------------------------------------------------------------
