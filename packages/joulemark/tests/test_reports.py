@@ -1,9 +1,11 @@
 # Tables and plots from cooked output: columns, statistics, marks, formats.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import csv
+import errno
 import io
 import json
 import math
+import os
 import pathlib
 import re
 import statistics
@@ -309,6 +311,21 @@ def test_a_line_of_brackets_without_end_is_named_and_left_out(site, results):
 def test_what_ends_no_line_is_not_read_on(site):
     err = site.refuses("report", "table", "mod2am", "--from", "/dev/zero")
     assert "--from /dev/zero:1: no line ends within 1048576 bytes: name other results" in err
+
+
+def test_a_folder_below_that_cannot_be_read_is_not_passed_over(site, results, monkeypatch):
+    folder = results(line(500))
+    (folder / "closed" / "in").mkdir(parents=True)
+    scandir = os.scandir
+
+    def closed(path="."):
+        if pathlib.Path(path) == folder / "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    err = site.refuses("report", "table", "mod2am", "--from", str(folder))
+    assert f"--from {folder}/closed: Permission denied: name other results" in err
 
 
 def test_a_line_that_is_no_text_is_named_and_left_out(site, results):

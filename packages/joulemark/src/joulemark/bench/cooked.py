@@ -64,7 +64,8 @@ def load(places: list[str], option: str = "--from") -> list[Measurement]:
     stderr and left out. A line that does not tell its start has its file's time."""
     found = []
     for path in progress.counted(_files(places, option), "files of results read"):
-        written_s = path.stat().st_mtime
+        with _named(option, path):
+            written_s = path.stat().st_mtime
         for number, line in _lines(option, path):
             try:
                 one = parse(_text(line))
@@ -80,6 +81,7 @@ def _named(option: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        path = error.filename or path  # of a folder, what is below it
         raise UsageError(f"{option} {path}: {error.strerror}: name other results") from None
 
 
@@ -102,16 +104,25 @@ def _files(places: list[str], option: str) -> list[Path]:
     files: dict[Path, None] = {}
     for place in map(Path, places):
         with _named(option, place):
-            is_there = place.exists()
-        if not is_there:
-            raise UsageError(f"{option} {place}: no such file or folder")
-        inside = sorted(place.rglob("*.cooked.jsonl")) if place.is_dir() else [place]
+            if not place.exists():
+                raise UsageError(f"{option} {place}: no such file or folder")
+            inside = sorted(_below(place)) if place.is_dir() else [place]
         files.update(dict.fromkeys(path.resolve() for path in inside))
     if not files:
         raise UsageError(
             f"no *.cooked.jsonl below {', '.join(places)}: name the place with {option}"
         )
     return list(files)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Path.rglob() passes over a folder that it may not read, and a part would be judged."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(place, name) for name in names if name.endswith(".cooked.jsonl"))
 
 
 def _text(line: bytes) -> str:
