@@ -216,6 +216,16 @@ def test_best_variant_at_each_size(site, results):
     ]
 
 
+def test_the_best_of_variants_shows_what_failed_beside_it(site, results):
+    results(
+        line(variant="plain"), *2 * [{**failed(1000), "variant": "blas"}], line(2000), failed(2000)
+    )
+    found = table_records(site, "--best")
+    told = [(one["variant"], one["size"], one["runs"], one["verified"]) for one in found]
+    sizes = [(1000, 1, True), (1000, 2, False), (2000, 1, True), (2000, 1, False)]
+    assert told == [("best of blas, plain", *size) for size in sizes]
+
+
 def test_optimised_against_plain(site, results):
     results(line(time_s=0.01), line(variant="plain", time_s=0.1, threads=1))
     out = site.out("report", "table", "mod2am", "--compare", "plain,blas")

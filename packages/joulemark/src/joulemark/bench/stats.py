@@ -219,8 +219,8 @@ def _machine(series: Series) -> tuple:
 
 
 def best_of(all_series: list[Series]) -> list[Series]:
-    """The fastest variant at each size: one series for each kernel, thread count, machine and
-    manifest."""
+    """The fastest variant at each size, and each that failed: one series for each kernel, thread
+    count, machine and manifest."""
     groups: dict[tuple, list[Series]] = {}
     for one in all_series:
         key = tuple(getattr(one, key) for key in _KEY if key != "variant")
@@ -242,7 +242,9 @@ def _fastest(rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
         by_size.setdefault(row.size, []).append(row)
     for size in sorted(by_size):
-        yield max(by_size[size], key=lambda row: row.performance.mean if row.performance else -1)
+        if verified := [row for row in by_size[size] if row.verified]:
+            yield max(verified, key=lambda row: row.performance.mean)
+        yield from (row for row in by_size[size] if not row.verified)
 
 
 def _rows(measurements: list[Measurement]) -> tuple[Row, ...]:

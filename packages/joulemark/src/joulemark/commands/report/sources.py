@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--best",
         action="store_true",
         help="one table or line a thread count: at each size the fastest variant, as a program "
-        "that chooses for itself (jm-stream's auto) has it",
+        "that chooses for itself (jm-stream's auto) has it, and what failed",
     )
 
 
