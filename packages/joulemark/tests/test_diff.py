@@ -210,6 +210,26 @@ def test_several_runs_of_one_job_tell_what_they_show_and_that_it_is_one_job(
     assert f"{words[0]}, within one job" in out
 
 
+def test_an_energy_that_one_job_alone_has_is_within_one_job(diff):
+    """The fault: the verdict on it named the jobs of all runs, most of them without an energy."""
+
+    def side(watts):
+        return [
+            {**one, **(UNKNOWN if job > 1 else {})}
+            for job in (1, 2, 3)
+            for one in runs(*STEADY, watts=watts, job=str(job))
+        ]
+
+    sides = side(100), side(120)
+    _, out, _ = diff(*sides, *JSON)
+    assert verdicts(out) == [("not told apart", "costlier, within one job")]
+    (record,) = json.loads(out)
+    assert [record[f"{key}_a"] for key in ("runs", "jobs")] == [9, 3]
+    assert [record[f"energy_{key}_b"] for key in ("runs", "jobs")] == [3, 1]
+    rows = {row[2]: row[1] for row in markdown_rows(diff(*sides, "--format", "markdown")[1])[2:]}
+    assert list(rows.values()) == ["9, 9", "", "3, 3", ""]
+
+
 HERE = {"node": "n1", "manifest": manifest()}
 BY_ANOTHER = "by another instrument: not told apart"
 

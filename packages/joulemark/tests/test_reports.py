@@ -73,6 +73,19 @@ def test_n_runs_are_averaged_and_their_spread_told(site, results):
     assert record["energy_j_uncertainty"] == pytest.approx(0.04 * record["energy_j"])
 
 
+def test_n_tells_of_how_many_runs_the_energies_are(site, results):
+    results(*(line(job=job) for job in "112"), {**line(job="3"), **UNKNOWN})
+    (record,) = table_records(site)
+    counts = [record[key] for key in ("runs", "jobs", "energy_runs", "energy_jobs")]
+    assert counts == [4, 3, 3, 2]
+    assert table_rows(site)[2][1] == "4 (3)"
+    said = " ".join(site.out("report", "table", "mod2am").split())
+    assert "4 (3): 3 of 4 with an energy" in said
+    results({**line(), **UNKNOWN})
+    assert table_rows(site)[2][1] == "1"
+    assert (table_records(site)[0]["energy_runs"], table_records(site)[0]["energy_jobs"]) == (0, 0)
+
+
 def test_several_runs_spread_is_theirs_alone(site, results):
     """Not with the standard error of each run's repetitions: time varied by more than the energy
     that it is a factor of."""

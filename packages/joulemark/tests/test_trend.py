@@ -367,6 +367,14 @@ def test_a_start_that_is_none_is_named_and_its_line_left_out(trend, start):
     assert f'mod2am.1.cooked.jsonl:2: start: "{start}": must be a time since 1970' in err
 
 
+def test_a_day_tells_of_how_many_runs_its_energy_is(trend):
+    lines = [*nights(*EARLIER), {**night(4, 0.05, job="x"), **UNKNOWN}]
+    record = json.loads(trend(lines, "--format", "json")[1])[-1]
+    assert [record[key] for key in ("runs", "energy_runs", "energy_jobs")] == [2, 1, 1]
+    days = markdown_rows(trend(lines, "--format", "markdown")[1])[2:-2]
+    assert [row[1] for row in days] == ["1", "1", "1", "2 (1)"]
+
+
 def test_sizes_and_variants_have_trends_of_their_own(trend):
     lines = [*nights(*EARLIER, 0.0551), *nights(*EARLIER, 0.0501, variant="plain")]
     lines += [{**line(500), "start": "2026-03-09T02:00:00+00:00"}]

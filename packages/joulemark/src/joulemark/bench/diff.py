@@ -14,7 +14,8 @@ from joulemark.errors import UsageError
 QUANTITIES = ("time_s", "performance", "energy_j", "efficiency")
 ONE_RUN, ONE_JOB = f"one run: {verdict.ALIKE}", "within one job"
 LEGEND = (
-    f"N: runs of A, of B; {stats.AT_95}; ~: estimated by a model. "
+    f"N: runs of A, of B, beside energies those that have one; {stats.AT_95}; "
+    "~: estimated by a model. "
     f"{ONE_JOB}: a side is the runs of a single job, and ± is by these; what another job, node or "
     f"hour would change is not in it. {stats.SAME_INSTRUMENT}"
 )
@@ -59,10 +60,10 @@ class Pair:
         """On the time or the energy, and what it rests on; None where it is not known on both
         sides."""
         word = self.word(key)
-        is_of_one_job = self.after is not None and 1 in (self.before.jobs, self.after.jobs)
-        if word in (None, verdict.FAILED, verdict.OTHERS, ONE_RUN) or not is_of_one_job:
+        if word in (None, verdict.FAILED, verdict.OTHERS, ONE_RUN):
             return word
-        return f"{word}, {ONE_JOB}"
+        is_of_one_job = 1 in [value.jobs for value in self.values(key)]
+        return f"{word}, {ONE_JOB}" if is_of_one_job else word
 
     def word(self, key: str) -> str | None:
         """Of the verdict, without what it rests on."""
@@ -208,8 +209,7 @@ def as_text(one: Difference) -> layout.Text:
 
 
 def _lines(one: Difference, pair: Pair) -> Iterator[tuple[str, list[str]]]:
-    runs = f"{pair.before.runs}, {pair.after.runs if pair.after else 0}"
-    start = [str(pair.before.size), runs]
+    size, told = str(pair.before.size), ""
     for key in QUANTITIES:
         values = [value for value in pair.values(key) if value]
         if not values:
@@ -218,6 +218,9 @@ def _lines(one: Difference, pair: Pair) -> Iterator[tuple[str, list[str]]]:
         heading = (
             f"{table.HEADS[key][0]} [{units.prefix(exponent)}{table.unit_of(one.before, key)}]"
         )
+        runs = _runs(pair, key)
+        start = [size, runs if runs != told else ""]
+        size, told = "", runs
         is_worse, said = False, ""
         if key in verdict.WORDS:
             is_worse, said = pair.word(key) in verdict.WORSE, pair.verdict(key) or ""
@@ -225,7 +228,12 @@ def _lines(one: Difference, pair: Pair) -> Iterator[tuple[str, list[str]]]:
             "failed" if is_worse else "value",
             [*start, heading, *_cells(pair, key, 10.0**-exponent), said],
         )
-        start = ["", ""]
+
+
+def _runs(pair: Pair, key: str) -> str:
+    """Of A and of B; of an energy, those that have one."""
+    what = "energy_runs" if key in table.OF_ENERGY else "runs"
+    return ", ".join(str(getattr(row, what) if row else 0) for row in (pair.before, pair.after))
 
 
 def _cells(pair: Pair, key: str, factor: float) -> Iterator[str]:
@@ -265,6 +273,10 @@ def _record(one: Difference, pair: Pair) -> dict:
         "runs_b": after.runs if after else 0,
         "jobs_a": before.jobs,
         "jobs_b": after.jobs if after else 0,
+        "energy_runs_a": before.energy_runs,
+        "energy_runs_b": after.energy_runs if after else 0,
+        "energy_jobs_a": before.energy_jobs,
+        "energy_jobs_b": after.energy_jobs if after else 0,
         "estimated": before.estimated or bool(after and after.estimated),
         "same_instrument": pair.is_same_instrument,
     }

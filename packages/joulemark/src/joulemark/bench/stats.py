@@ -90,6 +90,12 @@ class Row:
     channels: tuple[str, str] | None = None  # node and names of what measured it; None: several
     # what measured its energy: instruments, names of channels, and whether a model instead
     measured_by: frozenset[tuple[str, str, bool]] = frozenset()
+    energy_runs: int | None = None  # of the runs, those with an energy; None: not told
+
+    @property
+    def energy_jobs(self) -> int:
+        """Of the jobs, those with an energy."""
+        return self.energy_j.jobs if self.energy_j else 0
 
 
 AT_95 = (
@@ -261,6 +267,7 @@ def _row(runs: list[Measurement]) -> Row:
     return Row(
         size=first.size,
         runs=sum(run.runs for run in runs),
+        energy_runs=sum(run.runs for run in powered),
         jobs=len(_by_job([(run.size, run) for run in runs])),
         channels=_channels(powered),
         measured_by=frozenset(

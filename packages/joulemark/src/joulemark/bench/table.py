@@ -10,9 +10,10 @@ from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
 
 PREDICTED = "PREDICTED by a model, nothing of it was measured"
 REPETITIONS, INSTRUMENT = "± repetitions", "± instrument"
+N_OF_ENERGY = "4 (3): 3 of 4 with an energy"
 LEGEND = (
-    f"N: runs with the same manifest; {REPETITIONS}: standard deviation of several runs, of a "
-    "single run that of its mean by its repetitions (k=1); "
+    f"N: runs with the same manifest, {N_OF_ENERGY}; {REPETITIONS}: standard deviation of "
+    "several runs, of a single run that of its mean by its repetitions (k=1); "
     f"{INSTRUMENT}: uncertainty of the energy measurement (k=2); -: not known."
 )
 LEGEND_RATIOS = (
@@ -81,7 +82,7 @@ def _means(series: Series, key: str) -> list[float]:
 
 def _lines(row: Row, scales: dict[str, tuple[int, str]]):
     """A row's values, then its error lines if anything is known."""
-    start = [str(row.size), str(row.runs)]
+    start = [str(row.size), runs(row)]
     if not row.verified:
         yield "failed", [*start, "failed", "-", "-", "failed", "-"]
         return
@@ -91,6 +92,12 @@ def _lines(row: Row, scales: dict[str, tuple[int, str]]):
         errors = [units.percent(value.part(part)) if value else "" for value in values]
         if any(errors):
             yield "error", [label, "", *errors]
+
+
+def runs(row: Row) -> str:
+    """How many, and of how many its energies are, where these are fewer."""
+    is_fewer = 0 < (row.energy_runs or 0) < row.runs
+    return f"{row.runs} ({row.energy_runs})" if is_fewer else str(row.runs)
 
 
 def _cell(row: Row, key: str, exponent: int, unit: str) -> str:
@@ -115,6 +122,8 @@ def _record(series: Series, row: Row) -> dict:
         **manifest.as_record(series.manifest),
         "runs": row.runs,
         "jobs": None if series.is_of_others else row.jobs,
+        "energy_runs": row.energy_runs,
+        "energy_jobs": None if series.is_of_others else row.energy_jobs,
         "verified": None if series.is_of_others else row.verified,
         "estimated": row.estimated if row.energy_j else None,
     }

@@ -19,7 +19,7 @@ from joulemark.units import NS_PER_S
 FEWEST = 3  # earlier points; of fewer nobody knows how days scatter
 TOO_FEW = f"too few earlier: {verdict.ALIKE}"
 LEGEND = (
-    f"A line: the N runs of one day and manifest; {stats.AT_95}. "
+    f"A line: the N runs of one day and manifest, {table.N_OF_ENERGY}; {stats.AT_95}. "
     "Manifests of one last day have a table each. "
     "last / median: the last line by the median of the earlier ones, and how far one more day may "
     "be off at 95 % as those days scatter, with the last line's own scatter (of a single job, "
@@ -234,7 +234,7 @@ def as_text(one: Trend) -> layout.Text:
     body = [
         (
             "value" if point.row.verified else "failed",
-            [point.day, str(point.row.runs), *_cells(one, point, scales), one.change(index)],
+            [point.day, table.runs(point.row), *_cells(one, point, scales), one.change(index)],
         )
         for index, point in enumerate(one.points)
     ]
@@ -292,6 +292,8 @@ def _record(one: Trend, index: int) -> dict:
         "change": one.change(index) or None,
         "runs": point.row.runs,
         "jobs": point.row.jobs,
+        "energy_runs": point.row.energy_runs,
+        "energy_jobs": point.row.energy_jobs,
         "verified": point.row.verified,
         "estimated": point.row.estimated if point.row.energy_j else None,
         "other_instrument": one.is_by_others(point) if point.row.energy_j else None,

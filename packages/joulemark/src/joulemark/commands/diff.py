@@ -24,13 +24,14 @@ they scatter much unlike is a change, too. A difference of 1 % or less does not 
 --threshold says so: nobody acts on it, and what all jobs of one day share is as great.
 
 Runs scatter from job to job by more than within one, so that a verdict by a single job's runs
-says so (`slower, within one job`): it may be that job's node or hour. Run each side as three jobs
-or more. A single run tells nothing. The instrument's error is the same on both sides where their
-manifests name the same channels of the same node, and drops out of the ratio; else it is in it, so
-that a small change in energy is told on one node or by a good instrument. Energies by different
-instruments or channels, or of a model and a meter, are different quantities: they are in no ratio
-(`by another instrument: not told apart`). What only one side has, and what no run of A has right,
-is named on stderr. csv, json and parquet hold SI numbers and the verdicts.
+says so (`slower, within one job`): it may be that job's node or hour. For an energy, those runs
+and jobs count that have one. Run each side as three jobs or more. A single run tells nothing. The
+instrument's error is the same on both sides where their manifests name the same channels of the
+same node, and drops out of the ratio; else it is in it, so that a small change in energy is told
+on one node or by a good instrument. Energies by different instruments or channels, or of a model
+and a meter, are different quantities: they are in no ratio (`by another instrument: not told
+apart`). What only one side has, and what no run of A has right, is named on stderr. csv, json and
+parquet hold SI numbers and the verdicts.
 
 Exit: 0 nothing got worse; 1 something is slower or costlier, within one job, too, or failed: a
 result is wrong where all of A's were right, or all are where one of A's was right; 2 wrong

@@ -10,8 +10,9 @@ from joulemark.errors import UsageError
 
 SUMMARY = "print a table with PRACE's columns"
 EPILOG = """\
-Columns, as in PRACE-1IP D9.3.3, annex 8.1: Size, N (runs of the same problem), Time and Energy of
-one iteration, Power, Perf. (operations over time), Eff. (operations per joule).
+Columns, as in PRACE-1IP D9.3.3, annex 8.1: Size, N (runs of the same problem; `4 (3)`: 3 of 4 with
+an energy, of which its mean is), Time and Energy of one iteration, Power, Perf. (operations over
+time), Eff. (operations per joule).
 A value far from its column's prefix has its own, with the unit: `37 mJ` in a column [J].
 Under a row stand the standard deviation of its runs, of a single run that of its mean by its
 repetitions (k=1), and the instrument's uncertainty (k=2), in percent. `-`: not known. `failed`:
