@@ -282,6 +282,33 @@ def test_energy_by_another_instrument_is_another_quantity(diff, other):
         assert ("another quantity" in notes) == is_other
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"manifest": manifest(channels="rapl/package-0 rapl/package-1")},
+        {"estimated": True},
+    ],
+)
+def test_other_proportions_of_the_same_instruments_are_no_change(diff, other):
+    """The fault: 12 runs of a package and one of two were beside one and 12, and costlier."""
+
+    def side(ones, twos):
+        jobs = iter(range(20))
+        return [
+            line(energy_j=energy_j + next(jobs) / 1000, job=str(next(jobs)), **{**HERE, **how})
+            for count, energy_j, how in ((ones, 10.0, {}), (twos, 20.0, other))
+            for _ in range(count)
+        ]
+
+    code, out, _ = diff(side(7, 1), side(1, 7), *JSON)
+    (record,) = json.loads(out)
+    assert (code, record["energy_verdict"]) == (0, BY_ANOTHER)
+    assert record["energy_j_ratio"] is None and record["efficiency_ratio"] is None
+    assert record["time_s_ratio"] == 1
+    said = " ".join(diff(side(7, 1), side(1, 7))[1].split())
+    assert "or those of one side by several" in said
+
+
 def test_runs_of_several_nodes_have_no_instrument_in_common(diff):
     before = runs(*STEADY, uncertainty=0.04, **HERE)
     before[1]["node"] = "n2"

@@ -11,7 +11,7 @@ import re
 import statistics
 
 import pytest
-from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
+from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, manifest, markdown_rows
 from joulemark.bench import cooked, stats
 from joulemark.bench.stats import Value
 from joulemark.plots import chart, kernels, model
@@ -249,7 +249,7 @@ def test_optimised_against_plain(site, results):
         "and gives 10.0 ± 0.57 times the GF/J." in " ".join(out.split())
     )
     results(
-        *(line(time_s=time_s, variant="plain") for time_s in (0.099, 0.1, 0.101)),
+        *(line(time_s=t, variant="plain", estimated=True) for t in (0.099, 0.1, 0.101)),
         *(line(time_s=time_s, estimated=True) for time_s in (0.0099, 0.01, 0.0101)),
     )
     out = " ".join(site.out("report", "table", "mod2am").split())
@@ -258,6 +258,33 @@ def test_optimised_against_plain(site, results):
     assert f"runs at 10.0 ± {error:.2f} times the GF/s" in out
     assert f"gives ~10.0 ± {both:.2f} times the GF/J (energy ESTIMATED" in out
     assert "A ratio's ±, at 95 %" in out
+
+
+def test_a_ratio_of_variants_is_of_energies_by_one_instrument(site, results):
+    one, two = (manifest(channels=name) for name in ("rapl/package-0", "rapl/package-0 bmc"))
+    words = ("report", "table", "mod2am", "--compare", "plain,blas", "--format", "markdown")
+    for ours, has_ratio in ((one, True), (two, False)):
+        results(line(variant="plain", manifest=one), line(manifest=ours))
+        out = site.out(*words)
+        assert (markdown_rows(out)[-1][-1] != "-") == has_ratio
+        assert ("times the GF/J" in out) == has_ratio
+    assert "-: by different instruments or channels" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("other", [{"estimated": True}, {"manifest": manifest(channels="bmc")}])
+def test_a_mean_of_unlike_energies_is_marked(site, results, other):
+    """A model's runs beside a meter's, a package's beside a node's."""
+    known = {"manifest": manifest()} if "manifest" in other else {}
+    results(line(**known), line(**{**known, **other}))
+    assert table_records(site)[0]["several_instruments"] is True
+    _, _, row, *_ = table_rows(site)
+    assert [cell.endswith("*") for cell in row[2:7]] == [False, True, True, False, True]
+    assert "*: the mean of energies by several instruments" in site.out(
+        "report", "table", "mod2am"
+    )
+    results(line(), line())
+    assert table_records(site)[0]["several_instruments"] is False
+    assert "*" not in site.out("report", "table", "mod2am")
 
 
 def test_the_legend_says_what_is_in_a_ratio_s_error(site, results):

@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, markdown_rows
+from cooked_lines import PNG_HEAD, UNKNOWN, failed, line, manifest, markdown_rows
 from joulemark.plots import model
 
 
@@ -130,6 +130,25 @@ def test_a_wrong_result_has_no_efficiency(site, results):
     assert ratios(found, "parallel_efficiency") == [1.0, None]
     out = site.out("report", "scaling", "mod2am", "--format", "markdown")
     assert markdown_rows(out)[-1] == ["2", "1000", "1", "failed", *"--", "failed", *"---"]
+
+
+def test_energy_by_other_channels_than_the_first_line_s_is_marked(site, results):
+    """More GPUs are more channels; but a node's second package may be idle in the first line."""
+    results(
+        *(
+            line(ranks=ranks, threads=1, manifest=manifest(channels=channels))
+            for ranks, channels in ((1, "gpu/0"), (2, "gpu/0"), (4, "gpu/0 gpu/1"))
+        )
+    )
+    found = records(site, "mod2am")
+    assert [one["other_instrument"] for one in found] == [False, False, True]
+    assert ratios(found, "relative_energy_efficiency") == [1, 1, 1]
+    out = site.out("report", "scaling", "mod2am", "--format", "markdown")
+    rows = markdown_rows(out)
+    column = rows[0].index("Energy eff. [%]")
+    marked = [row[column].endswith("*") for row in rows if row[0] in ("1", "2", "4")]
+    assert marked == [False, False, True]
+    assert "*: by other channels" in out
 
 
 def test_estimates_stay_marked(site, results):

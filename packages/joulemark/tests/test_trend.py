@@ -330,6 +330,18 @@ def test_it_is_judged_by_the_days_that_it_measured_too(trend, other):
     assert json.loads(out)[-1]["energy_j_ratio"] == pytest.approx(1.15, rel=1e-3)
 
 
+def test_a_day_of_several_instruments_is_in_no_ratio_of_energies(trend):
+    """Two packages' runs among those of one are no change."""
+    two = {"manifest": manifest(channels="rapl/package-0 rapl/package-1")}
+    mixed = [night(5, 0.0501), night(5, 0.0501, 200, job="x", **two)]
+    records = json.loads(trend([*nights(*EARLIER), *mixed], "--format", "json")[1])
+    assert records[-1]["energy_j_verdict"] == "by another instrument: not told apart"
+    assert [one["other_instrument"] for one in records] == [True] * 5
+    _, out, _ = trend([*nights(*EARLIER), *mixed, night(6, 0.0501)], "--format", "json")
+    assert [one["other_instrument"] for one in json.loads(out)] == [False] * 4 + [True, False]
+    assert last(out) == ("not told apart", "not told apart")
+
+
 @pytest.mark.parametrize(("node", "expected"), [("n1", "costlier"), ("n2", "not told apart")])
 def test_on_another_node_the_instrument_errs_otherwise(trend, node, expected):
     _, out, _ = trend([*nights(*EARLIER), night(5, 0.05, 105, node=node)], "--format", "json")

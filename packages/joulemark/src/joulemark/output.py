@@ -241,7 +241,7 @@ REAL += ("performance", "efficiency", "_cpu_s")
 REAL += ("_fraction", "_ratio", "_error", "_spread", "_interval", "_uncertainty", "share", "part")
 WHOLE = ("_uj", "_ns", "jobs", "uid", "job_id_raw", "run", "number", "samples", "size", "runs")
 WHOLE += ("threads", "ranks", "nodes", "workers")
-TRUTH = ("estimated", "incomplete", "verified", "other_instrument")
+TRUTH = ("estimated", "incomplete", "verified", "other_instrument", "several_instruments")
 
 
 def _arrow_type(pyarrow, name: str, batch: list[dict]):

@@ -21,7 +21,8 @@ LEGEND = (
 )
 LEGEND_OTHERS = (
     "by another instrument: A's and B's energies were measured by different instruments or "
-    "channels, or one of them by a model: they are in no ratio, for each is another quantity."
+    "channels, or one of them by a model, or those of one side by several, whose proportions may "
+    "differ: they are in no ratio, for each is another quantity."
 )
 
 
@@ -38,9 +39,7 @@ class Pair:
 
     def ratio(self, key: str) -> Value | None:
         """B's value by A's."""
-        if not self.after or (key in table.OF_ENERGY and self.is_by_others):
-            return None
-        return stats.ratio(key, self.before, self.after)
+        return stats.ratio(key, self.before, self.after) if self.after else None
 
     @property
     def is_by_others(self) -> bool:

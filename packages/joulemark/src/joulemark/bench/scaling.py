@@ -23,6 +23,12 @@ LEGEND = (
     "the problem grows with the workers. " + stats.SAME_INSTRUMENT
 )
 
+OTHERS_MARK = table.SEVERAL_MARK
+LEGEND_OTHERS = (
+    f"{OTHERS_MARK}: by other channels than the first line's, such as those of more GPUs, or by "
+    "several, or by a model and a meter: no energy efficiency where they are not the workers' own."
+)
+
 
 @dataclass(frozen=True)
 class Point:
@@ -61,7 +67,13 @@ class Scaling:
     def relative_energy_efficiency(self, point: Point) -> Value | None:
         """Operations per joule, as a part of the first point's."""
         first = self._first_of_energy()
-        return first and stats.ratio("efficiency", first.row, point.row)
+        return first and stats.ratio_of_any("efficiency", first.row, point.row)
+
+    def is_by_others(self, point: Point) -> bool:
+        """Whether other channels measured it than the first one's: more GPUs are more channels,
+        and their energy belongs to it, but of channels that were idle before it is another."""
+        first = self._first_of_energy()
+        return first is not None and stats.is_other_instrument(first.row, point.row)
 
     def estimates(self, point: Point) -> bool:
         """Whether its relative energy efficiency rests on a model."""
@@ -265,7 +277,8 @@ def as_text(one: Scaling) -> layout.Text:
 def _percent(one: Scaling, point: Point, key: str, ratio) -> str:
     value = ratio(one, point)
     mark = layout.ESTIMATE_MARK if key == OF_ENERGY and one.estimates(point) else ""
-    return mark + table.with_error(value.scaled(100)) if value else "-"
+    other = OTHERS_MARK if key == OF_ENERGY and one.is_by_others(point) else ""
+    return mark + table.with_error(value.scaled(100)) + other if value else "-"
 
 
 def notes(found: list[Scaling]) -> list[str]:
@@ -274,6 +287,8 @@ def notes(found: list[Scaling]) -> list[str]:
     for one in found:
         if one.series.estimated:
             lines[layout.LEGEND_ESTIMATED] = None
+        if any(map(one.is_by_others, one.points)):
+            lines[LEGEND_OTHERS] = None
         if one.peak:
             lines[f"{one.title}: peak {one.peak.source}"] = None
         if one.series.target == published.TARGET:
@@ -296,6 +311,7 @@ def records(found: list[Scaling]) -> list[dict]:
             **record,
             **_counts(one, point),
             **_ratios(one, point),
+            "other_instrument": one.is_by_others(point) if point.row.energy_j else None,
             "peak_source": one.peak.source if one.peak else None,
         }
         for one in found

@@ -93,11 +93,17 @@ class Row:
     energy_runs: int | None = None  # of the runs, those with an energy; None: not told
 
     @property
+    def has_several_instruments(self) -> bool:
+        """Whether its energies are means of unlike quantities, in proportions that nobody told."""
+        return len(self.measured_by) > 1
+
+    @property
     def energy_jobs(self) -> int:
         """Of the jobs, those with an energy."""
         return self.energy_j.jobs if self.energy_j else 0
 
 
+OF_ENERGY = ("power_w", "energy_j", "efficiency")
 AT_95 = (
     "±: at 95 %, by Student's t over the jobs and by the instrument, of a single run by its "
     "repetitions or by the instrument alone"
@@ -117,12 +123,20 @@ def is_same_instrument(one: Row, other: Row) -> bool:
 
 def is_other_instrument(one: Row, other: Row) -> bool:
     """Whether their energies are no values of one quantity: a package's is no node's, a model's no
-    meter's."""
-    return bool(one.energy_j and other.energy_j) and one.measured_by != other.measured_by
+    meter's, and a mean of several no mean of the same in other proportions."""
+    is_one = one.measured_by == other.measured_by and not one.has_several_instruments
+    return bool(one.energy_j and other.energy_j) and not is_one
 
 
 def ratio(key: str, one: Row, other: Row) -> Value | None:
-    """The other's value by the one's."""
+    """The other's value by the one's; none of energies that are no values of one quantity."""
+    if key in OF_ENERGY and is_other_instrument(one, other):
+        return None
+    return ratio_of_any(key, one, other)
+
+
+def ratio_of_any(key: str, one: Row, other: Row) -> Value | None:
+    """Likewise, whatever measured them."""
     below, above = getattr(one, key), getattr(other, key)
     if not (below and above):
         return None

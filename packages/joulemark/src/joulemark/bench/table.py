@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemark import units
 from joulemark.bench import manifest, stats
-from joulemark.bench.stats import Row, Series, Value
+from joulemark.bench.stats import OF_ENERGY, Row, Series, Value
 from joulemark.errors import UsageError
 from joulemark.layout import ESTIMATE_MARK, ESTIMATED, Text
 
@@ -20,7 +20,13 @@ LEGEND_RATIOS = (
     "A ratio's ±, at 95 %: of a performance by how the runs scatter, of a single run by its "
     "repetitions; of an energy efficiency by how the runs scatter and by the instrument, of a "
     "single run by the instrument alone, for the energy of a repetition is not known. "
+    "-: by different instruments or channels, or those of one side by several: no ratio. "
     + stats.SAME_INSTRUMENT
+)
+SEVERAL_MARK = "*"
+LEGEND_SEVERAL = (
+    f"{SEVERAL_MARK}: the mean of energies by several instruments or channels, or by a model and "
+    "a meter, which are different quantities."
 )
 # The prefixes of PRACE's tables (36-47, 55, 60-64), so that ours can be laid beside them.
 PRACE_EXPONENTS = {
@@ -34,7 +40,6 @@ HEADS = {
     "performance": ("Perf.", "/s"),  # operations
     "efficiency": ("Eff.", "/J"),
 }
-OF_ENERGY = ("power_w", "energy_j", "efficiency")
 
 
 def lay_out(series: Series, prefixes: str = "prace") -> Text:
@@ -102,7 +107,10 @@ def runs(row: Row) -> str:
 
 def _cell(row: Row, key: str, exponent: int, unit: str) -> str:
     value: Value | None = getattr(row, key)
-    return mark(key, row) + units.cell(value.mean, exponent, unit) if value else "-"
+    if value is None:
+        return "-"
+    several = SEVERAL_MARK if key in OF_ENERGY and row.has_several_instruments else ""
+    return mark(key, row) + units.cell(value.mean, exponent, unit) + several
 
 
 def mark(key: str, *rows: Row | None) -> str:
@@ -126,6 +134,7 @@ def _record(series: Series, row: Row) -> dict:
         "energy_jobs": None if series.is_of_others else row.energy_jobs,
         "verified": None if series.is_of_others else row.verified,
         "estimated": row.estimated if row.energy_j else None,
+        "several_instruments": row.has_several_instruments if row.energy_runs else None,
     }
     for key in HEADS:
         value: Value | None = getattr(row, key)

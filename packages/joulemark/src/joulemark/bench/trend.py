@@ -27,8 +27,8 @@ LEGEND = (
 )
 MARK = "*"
 LEGEND_OTHERS = (
-    f"{MARK}: measured by other instruments or channels than the last line's, or by a model: it "
-    "is in no ratio of energies, for it is another quantity."
+    f"{MARK}: measured by other instruments or channels than the last line's, or by several, or "
+    "by a model: it is in no ratio of energies, for it is another quantity."
 )
 
 

@@ -29,9 +29,9 @@ and jobs count that have one. Run each side as three jobs or more. A single run 
 instrument's error is the same on both sides where their manifests name the same channels of the
 same node, and drops out of the ratio; else it is in it, so that a small change in energy is told
 on one node or by a good instrument. Energies by different instruments or channels, or of a model
-and a meter, are different quantities: they are in no ratio (`by another instrument: not told
-apart`). What only one side has, and what no run of A has right, is named on stderr. csv, json and
-parquet hold SI numbers and the verdicts.
+and a meter, are different quantities: they are in no ratio, nor is a side whose runs several of
+them measured (`by another instrument: not told apart`). What only one side has, and what no run of
+A has right, is named on stderr. csv, json and parquet hold SI numbers and the verdicts.
 
 Exit: 0 nothing got worse; 1 something is slower or costlier, within one job, too, or failed: a
 result is wrong where all of A's were right, or all are where one of A's was right; 2 wrong

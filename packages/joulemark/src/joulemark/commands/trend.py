@@ -25,10 +25,10 @@ Of several manifests that ran on the last day, such as two compilers' builds, ea
 its verdict: by its own lines and those of earlier manifests that differ least from it; before it
 has three, by those of the manifest that it is most like, too.
 
-Energies that other instruments or channels measured than the last line's are another quantity:
-they are marked, and in no ratio. Of the same channels of the same node the instrument's error
-drops out of the ratio, else it is in it, as in `joulemark diff`. csv, json and parquet hold SI
-numbers, and the verdicts at each last line.
+Energies that other instruments or channels measured than the last line's, or several of them
+within one line, are another quantity: they are marked, and in no ratio. Of the same channels of
+the same node the instrument's error drops out of the ratio, else it is in it, as in `joulemark
+diff`. csv, json and parquet hold SI numbers, and the verdicts at each last line.
 
 Exit: 0 nothing got worse; 1 a last line is slower or costlier, or its result is wrong where an
 earlier one was right; 2 wrong arguments, or no results.

@@ -16,6 +16,7 @@ threads, such as job-templates/scaling.sbatch leaves; tables 100 to 110 of PRACE
 STREAM over threads (UiO), mod2am (BSC-1), Hydro (BSC-1, CaSToRC, LRZ) and Linpack (BSC-1, CaSToRC,
 LRZ) over nodes. A size that ran on several counts is a strong series; where none did, the largest
 size of each count is a weak one. Energy is the sum over the nodes; power is energy over time.
+`*`: an energy efficiency by other channels than the first line's, such as those of more GPUs.
 --plot draws performance, parallel efficiency and energy efficiency over the workers, and
 performance against power. Where nothing of this machine can stand beside published series, a
 line on stderr says why.

@@ -17,6 +17,7 @@ A value far from its column's prefix has its own, with the unit: `37 mJ` in a co
 Under a row stand the standard deviation of its runs, of a single run that of its mean by its
 repetitions (k=1), and the instrument's uncertainty (k=2), in percent. `-`: not known. `failed`:
 the result was wrong, so it has no performance. `~`: energy estimated by a model, not measured.
+`*`: the mean of energies by several instruments or channels, which are different quantities.
 Each variant, thread count, machine and manifest (version, compiler, flags, libraries, Spack's spec
 and hash, kernel, governor, pinning, Slurm, instruments) has its own table, and the title says by
 what the manifests differ. Job, node and date are part of the scatter: of several jobs each counts
@@ -25,6 +26,7 @@ For mod2am a last line says what variant blas gains over plain.
 A ratio's error is at 95 %: the means' intervals by Student's t, and the instrument's, which drops
 out where the same channels of one node measured several runs on each side. Of a single run, a
 time has the interval of its repetitions, and an energy none: its ratio has the instrument's error.
+Energies by different instruments or channels, or those of one side by several, have no ratio.
 csv, json and parquet hold SI numbers, *_spread (k=1), *_interval (half of the mean's 95 % interval
 over the runs) and *_uncertainty (k=2) in the unit of their value, and a column `estimated`.
 
@@ -79,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
     notes = [table.LEGEND]
     if any(one.estimated for one in series):
         notes.append(layout.LEGEND_ESTIMATED)
+    if any(row.has_several_instruments for one in series for row in one.rows):
+        notes.append(table.LEGEND_SEVERAL)
     if options.compare:
         tables += table.comparison(series, *options.compare)
     summary = table.summary(series)
