@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timezone
@@ -104,9 +105,11 @@ def _files(places: list[str], option: str) -> list[Path]:
     files: dict[Path, None] = {}
     for place in map(Path, places):
         with _named(option, place):
-            if not place.exists():
-                raise UsageError(f"{option} {place}: no such file or folder")
-            inside = sorted(_below(place)) if place.is_dir() else [place]
+            try:
+                is_folder = stat.S_ISDIR(place.stat().st_mode)  # exists() hides why since 3.14
+            except FileNotFoundError:
+                raise UsageError(f"{option} {place}: no such file or folder") from None
+            inside = sorted(_below(place)) if is_folder else [place]
         files.update(dict.fromkeys(path.resolve() for path in inside))
     if not files:
         raise UsageError(
