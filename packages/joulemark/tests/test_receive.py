@@ -43,6 +43,8 @@ def test_a_record_gets_the_name_that_joulemarkd_gives_it():
 
 
 def test_a_profile_goes_beside_its_record():
+    named = "profiles/c1.12.n1.x.profile.jsonl"
+    assert understand(f"joulemark/c1/profile/n1.x/{named}", b"x").node == "n1.x"
     for name in ("profiles/c1.12.n1.csv", "c1.12.n1.profile.jsonl"):
         assert understand(f"joulemark/c1/profile/n1/{name}", b"x").name == name
 
@@ -84,6 +86,10 @@ def test_what_is_no_record_is_refused(payload):
     "name",
     [
         "c1.12.n1.json",
+        "c1.12.n1.x.json",
+        "profiles/c1.12.n1.x.profile.jsonl",
+        "c1.12.n1.json.2",
+        "profiles/c1.12.n1.json.2",
         "c1.12.n2.csv",
         "c2.12.n1.csv",
         "../c1.12.n1.csv",

@@ -32,6 +32,7 @@ SIZE_MAX = 256 << 20
 FILE_MODE = 0o640
 NODE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 JOB = r"[1-9][0-9]{0,9}"
+ENDING = r"(profile\.jsonl|[A-Za-z0-9]{1,32})"
 LATER = "a later one is there, and stays"
 
 
@@ -90,10 +91,9 @@ def _record(node: str, job: str, payload: bytes, cluster: str) -> Arrived:
 
 
 def _profile(node: str, name: str, payload: bytes, cluster: str) -> Arrived:
-    """A file beside a record; it may not pose as one."""
-    own = rf"(profiles/)?{re.escape(cluster)}\.{JOB}\.{re.escape(node)}\.([A-Za-z0-9.]{{1,32}})"
-    match = re.fullmatch(own, name)
-    if not match or match[2].endswith(".") or match[2] == "json" or ".." in name:
+    """A file beside a record; it may not pose as one, nor, of n1, as a file of a node n1.x."""
+    own = rf"(profiles/)?{re.escape(cluster)}\.{JOB}\.{re.escape(node)}\.{ENDING}"
+    if not re.fullmatch(own, name) or noderecord.is_record(name) or ".." in name:
         raise Refused("no name of this node's files")
     return Arrived(node, name, payload, replaces=True)
 
