@@ -358,6 +358,24 @@ def test_second_bad_file_of_the_same_name_does_not_replace_the_first(site):
     assert names == ["demo.12.n1.json", "demo.12.n1.json.2"]
 
 
+@pytest.mark.parametrize("folder", ["rejected", "merged"])
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)], ids=lambda _: ""
+)
+def test_what_is_no_file_is_not_read_where_a_name_is_taken(site, folder, make):
+    """A pipe's reader waits for ever, and a link's may never see an end."""
+    (site.records / folder).mkdir()
+    make(site.records / folder / "demo.12.n1.json")
+    site.leave(**({"uid": -1} if folder == "rejected" else {}))
+    site.run("merge")
+    make(site.records / "demo.12.n1.json")
+    assert site.run("merge")[0] == 1
+    moved = {"rejected": [2, 3], "merged": [2]}[folder]
+    for number in moved:
+        assert os.path.lexists(site.records / folder / f"demo.12.n1.json.{number}")
+    assert not os.path.lexists(site.records / "demo.12.n1.json")
+
+
 def test_half_written_file_of_the_daemon_is_not_touched(site):
     half = site.records / ".demo.12.n1.json"
     half.write_text("{")

@@ -273,13 +273,21 @@ def _move(path: str, folder: str | Path) -> str:
     target = f"{folder}/{name}"
     number = 1
     try:
-        while os.access(target, os.F_OK) and Path(target).read_bytes() != Path(path).read_bytes():
+        while os.path.lexists(target) and not _same(path, target):
             number += 1
             target = f"{folder}/{name}.{number}"
         os.replace(path, target)
     except FileNotFoundError:
         pass  # another merge moved it
     return target
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether both are plain files of one content: what else there is, a pipe, may have no end."""
+    try:
+        return noderecord.content(one)[1] == noderecord.content(other)[1]
+    except noderecord.RecordError:
+        return False
 
 
 @dataclass

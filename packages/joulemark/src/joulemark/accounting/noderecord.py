@@ -138,8 +138,8 @@ def read(path: str) -> tuple[Stamp, str, dict]:
     OSError: it cannot be read now, which says nothing of the record.
     """
     try:
-        found, content = _content(path)
-        text = content.decode()
+        found, read_bytes = content(path)
+        text = read_bytes.decode()
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RecordError([f"{path}: not JSON: {error}: write the record again"]) from None
@@ -151,8 +151,11 @@ def read(path: str) -> tuple[Stamp, str, dict]:
     return stamp(found), text, record
 
 
-def _content(path: str) -> tuple[os.stat_result, bytes]:
-    """Without Python's buffers: a merge reads ten thousand of these."""
+def content(path: str) -> tuple[os.stat_result, bytes]:
+    """What a plain file is and has; RecordError: it is none, or nobody's whom one believes.
+
+    Without Python's buffers: a merge reads ten thousand of these.
+    """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
