@@ -486,6 +486,16 @@ def only_here(work):
     return done
 
 
+def test_a_number_may_be_written_without_its_point(site):
+    """JSON has one kind of number; a square of ten digits is more than a database's 63 bits."""
+    account = builders.account(
+        uncertainty_systematic_uj=5_000_000_000, uncertainty_random_uj=5_000_000_000
+    )
+    site.leave(accounts=[account])
+    site.out("merge")
+    assert site.job(12)["12"]["UncertaintyRandom_uj"] == pytest.approx(5e9)
+
+
 def test_store_of_a_newer_version_is_refused(site):
     site.leave()
     site.run("merge")

@@ -98,8 +98,9 @@ class Found:
             return (None,) * len(USE_COLUMNS)
         return (
             sum([account["energy_uj"] for account in known]),
-            sum([account["uncertainty_systematic_uj"] for account in known]),
-            sum([account["uncertainty_random_uj"] ** 2 for account in known]),
+            # JSON's may be whole, and then be more than a database's 63 bits.
+            float(sum([account["uncertainty_systematic_uj"] for account in known])),
+            float(sum([account["uncertainty_random_uj"] ** 2 for account in known])),
             sum([account["end_ns"] - account["start_ns"] for account in known]) / NS_PER_S,
             int(any([account["estimated"] for account in known])),
         )
