@@ -107,6 +107,12 @@ def test_what_is_wrong_with_accounts_is_named(tmp_path, accounts, problem):
     assert problem in problems_of(tmp_path, builders.record(accounts=accounts))
 
 
+def test_a_time_is_no_count_of_restarts(tmp_path):
+    """Of a record without times it would be the time of its run."""
+    text = problems_of(tmp_path, builders.record(restart=2 * 10**12, accounts=[], missing="x"))
+    assert "restart: 2000000000000: must be a whole number from 0 to 4294967295" in text
+
+
 def test_file_under_a_wrong_name_is_named(tmp_path):
     path = builders.write(tmp_path, builders.record())
     wrong = path.rename(tmp_path / "demo.13.n1.json")

@@ -50,6 +50,10 @@ def _name(value) -> bool:
 
 
 WHOLE = (_whole, "a whole number >= 0")
+RESTART = (
+    lambda value: _whole(value) and value < 1 << 32,
+    f"a whole number from 0 to {(1 << 32) - 1}, as Slurm's is",
+)
 NUMBER = (_number, f"a number from 0 to {MOST:g}")
 TEXT = (_text, "a text that is not empty")
 NAME = (_name, f"a text of 1 to {NAME_MOST} characters")
@@ -76,7 +80,7 @@ RECORD_KEYS = {
 }
 # Which a record may have or not.
 OPTIONAL_KEYS = {
-    "restart": WHOLE,  # Slurm's SLURM_JOB_RESTART_COUNT: tells a requeued job's runs apart
+    "restart": RESTART,  # Slurm's SLURM_JOB_RESTART_COUNT: tells a requeued job's runs apart
     "node_cpus": WHOLE,
     "instruments": ARRAY,
 }
