@@ -496,6 +496,14 @@ def test_a_number_may_be_written_without_its_point(site):
     assert site.job(12)["12"]["UncertaintyRandom_uj"] == pytest.approx(5e9)
 
 
+def test_a_reason_that_is_no_unicode_is_logged(site):
+    site.leave(accounts=[builders.account(domains_uj={"\ud800": 100_000_000})])
+    (site.records / os.fsdecode(b"demo.13.\xff.json")).write_text("{")
+    assert site.run("merge")[0] == 1
+    log = (site.records / "rejected" / "rejected.log").read_text()
+    assert "domains_uj.\\ud800: must be" in log and "demo.13.\\udcff.json: not JSON" in log
+
+
 def test_store_of_a_newer_version_is_refused(site):
     site.leave()
     site.run("merge")

@@ -242,7 +242,8 @@ def _reject(config: Config, path: str, problems: list[str]) -> None:
     try:
         folders.make(folder, config.record_dir)
         kept = _move(path, folder)
-        log = open(folder / "rejected.log", "a", encoding="utf-8")  # noqa: SIM115
+        name = folder / "rejected.log"  # of any bytes that a file's name or a record may have
+        log = open(name, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
         folders.give_to_owner(log.fileno(), config.record_dir)
     except OSError as error:
         problems = [*problems, f"{folder}: {error.strerror}: give it to record_dir's owner"]
