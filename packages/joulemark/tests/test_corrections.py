@@ -109,6 +109,14 @@ def test_what_is_within_its_error_has_no_share_that_is_an_energy(site, energy_uj
     correct(site, "12", "--energy", "0")
 
 
+def test_a_charge_that_no_store_holds_is_refused_and_not_kept(site):
+    site.leave(12, accounts=[builders.account(energy_uj=2**61)])
+    site.out("merge")
+    said = site.fails("store", "correct", "12", "--charge", "1000%", *WHY)
+    assert f"job 12: ConsumedEnergy_uj: {10 * 2**61}: must be below 2^63" in said
+    assert trail(site) == [] and site.job(12)["12"]["ConsumedEnergy_uj"] == 2**61
+
+
 def test_the_last_correction_holds_and_the_others_are_kept(measured):
     for share in ("0%", "50%", "100%"):
         correct(measured, "12", "--charge", share)

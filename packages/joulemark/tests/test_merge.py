@@ -496,6 +496,40 @@ def test_a_number_may_be_written_without_its_point(site):
     assert site.job(12)["12"]["UncertaintyRandom_uj"] == pytest.approx(5e9)
 
 
+@pytest.mark.parametrize("key", ["energy_uj", "idle_uj", "samples"])
+def test_a_job_whose_sum_no_database_holds_is_left_out_alone(site, key):
+    most = 2**62 - 1
+    more = {"energy_uj": most, "domains_uj": {"rest": most}} if key == "energy_uj" else {key: most}
+    for node in ("n1", "n2", "n3"):
+        site.leave(node=node, accounts=[builders.account(**more)])
+    site.leave(13)
+    code, out, err = site.run("merge")
+    assert (code, out[:3]) == (0, "13\t")
+    column = {"energy_uj": "ConsumedEnergy_uj", "idle_uj": "EnergyIdle_uj", "samples": "Samples"}
+    assert err == (
+        f"joulemark: job 12: {column[key]}: {3 * most}: must be below 2^63 for the store: see "
+        "what is wrong with the records of n1, n2, n3, or with its correction: left out\n"
+    )
+    assert site.rows(12) == []
+    site.leave(14)
+    assert site.run("merge", "--job", "14", "--nodes", "n1")[2] == ""
+
+
+def test_records_nested_as_deep_as_one_can_read_stop_no_merge(site):
+    """It is deeper in the program that they are read again, or told of."""
+    for depth in range(900, 1000):
+        for job, key in ((depth, "uid"), (1000 + depth, "unknown")):
+            text = json.dumps(builders.record(job, **{key: "@"}))
+            nested = text.replace('"@"', "[" * depth + "]" * depth)
+            (site.records / f"demo.{job}.n1.json").write_text(nested)
+    assert site.run("merge")[0] == 1
+    for depth in range(900, 1000):
+        site.leave(1000 + depth, "n2")
+    site.leave(12)
+    assert site.run("merge")[1].startswith("12\t")
+    assert not list(site.records.glob("*.json"))
+
+
 def test_a_reason_that_is_no_unicode_is_logged(site):
     site.leave(accounts=[builders.account(domains_uj={"\ud800": 100_000_000})])
     (site.records / os.fsdecode(b"demo.13.\xff.json")).write_text("{")

@@ -23,7 +23,7 @@ from joulemark.accounting import (
 )
 from joulemark.accounting.runs import Run, runs_of
 from joulemark.config import Config
-from joulemark.errors import UsageError
+from joulemark.errors import UsageError, UserError
 from joulemark.profile import hdf5
 from joulemark.stamp import Stamp, stamp
 from joulemark.store import corrections, jobs, nodes, retention, zones
@@ -34,6 +34,7 @@ STORED_EVERY_S = 1.0
 LEFT_BEHIND_S = 60.0
 WORTH_A_HELPER = 2000  # files: fewer take less time than a second process
 FILES_AT_ONCE = 250  # read together, and stored together
+TOO_GREAT = 1 << 63  # for a database's whole number: each record's are less, their sum need not be
 AT_HAND = 20_000  # records of some kB each; a rebuild has any number, and the store has them, too
 
 
@@ -75,7 +76,8 @@ def run(config: Config, request: Request, wait_s: float) -> int:
 
 def renew(session: store.Session, config: Config, job: int) -> list[str]:
     """Makes a job's record anew from what is stored; what `joulemark merge` would print of it."""
-    return _Update(session, config, Request(), charges.Charges(config), {}).jobs({job})
+    line = _Update(session, config, Request(), charges.Charges(config), {}).job(job)
+    return [line] if line else []
 
 
 def _print(lines: list[str]) -> None:
@@ -346,6 +348,21 @@ def _note(
     return pending.union(job for cluster, job in changed if cluster == config.cluster)
 
 
+class TooGreat(UserError):
+    """What a job's nodes say adds up to more than a store can hold."""
+
+
+def _check_sums(job: int, rows: list[dict]) -> None:
+    for row in rows:
+        for name, value in row.items():
+            if type(value) is int and value >= TOO_GREAT:
+                told = jobrecord.few(row["Nodes"].split(","))
+                raise TooGreat(
+                    f"job {job}: {name}: {value}: must be below 2^63 for the store: see what is "
+                    f"wrong with the records of {told}, or with its correction"
+                )
+
+
 @dataclass
 class _Update:
     """Makes this cluster's job records from what is stored, all in one transaction."""
@@ -365,9 +382,21 @@ class _Update:
     def jobs(self, changed: set[int]) -> list[str]:
         """Renews these jobs' rows; returns the lines to print."""
         order = progress.counted(sorted(changed), "jobs' records made", len(changed))
-        return [line for job in order if (line := self._job(job))]
+        return [line for job in order if (line := self._job_or_none(job))]
 
-    def _job(self, job: int) -> str | None:
+    def _job_or_none(self, job: int) -> str | None:
+        """job(), but a job of which no record can be made keeps no other one from its own."""
+        try:
+            return self.job(job)
+        except TooGreat as error:
+            why = error
+        except RecursionError:  # at the first reading there was a little more room
+            why = f"job {job}: a node's record nests too deep"
+        output.tell([f"{why}: left out"])
+        jobs.set_pending(self.session, self._cluster, job, False)
+        return None
+
+    def job(self, job: int) -> str | None:
         """Renews a job's rows; the line to print if it is another one or was asked for."""
         cluster = self._cluster
         found = nodes.node_records(self.session, cluster, job, self.at_hand)
@@ -377,6 +406,7 @@ class _Update:
         rows = [row for run in runs for row in self._rows(job, run)]
         of_job = [row for row in rows if row["Step"] == "job"]
         correction.apply(of_job, self._corrections.get((cluster, job), []))
+        _check_sums(job, rows)
         row = next(row for row in rows if row["Run"] == runs[-1].number)
         old = jobs.put_job(self.session, cluster, job, rows)
         jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))

@@ -257,7 +257,10 @@ def _check_instrument(instrument, where: str) -> list[str]:
 
 
 def _short(value) -> str:
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:  # it was read with the last room that there was
+        return "..."
     return text if len(text) <= 60 else text[:57] + "..."
 
 

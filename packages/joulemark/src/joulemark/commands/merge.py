@@ -19,7 +19,8 @@ changed; JOULES is empty where not all nodes' are known, or nobody told which th
 Merging a
 file twice changes nothing. Merged files go to record_dir/merged; files that are not sound records
 go to record_dir/rejected, with the reason in rejected.log. A node that sends nothing is stored as
-missing until its record comes: files older than a minute are merged whatever --job says.
+missing until its record comes: files older than a minute are merged whatever --job says. A job
+whose nodes' figures add up to more than a store can hold is named on stderr, and left as it was.
 Exit: 0; 1 if a file was rejected or the store cannot be used. With --ended: 0 when no more jobs
 end, whatever was rejected; 3 when they still did after a minute: begin it anew.
 
