@@ -205,6 +205,13 @@ def test_what_kept_a_node_silent_is_said_until_it_is_over(cluster):
         assert not [note for note in watched.table()[1] if said in note]
 
 
+def test_a_job_that_began_after_now_has_run_for_no_time(cluster, site):
+    """Where this machine's clock is behind slurmctld's, squeue has another word for its time."""
+    begin(cluster, 12, elapsed="INVALID")
+    (job,) = json.loads(site.out("top", "--once", "--json"))["jobs"]
+    assert job["elapsed_s"] < 60
+
+
 def test_components_of_a_heterogeneous_job(cluster, site):
     begin(cluster, 20, job_id="20+0")
     begin(cluster, 21, job_id="20+1", nodes=2)

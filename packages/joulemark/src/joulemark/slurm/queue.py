@@ -51,9 +51,17 @@ def _parsed(text: str) -> Running:
         job_id=job_id,
         name=name,
         nodes=int(nodes),
-        elapsed_s=cpu_seconds(elapsed),
+        elapsed_s=_elapsed_s(elapsed),
         suspended=state == "SUSPENDED",
     )
+
+
+def _elapsed_s(text: str) -> float:
+    """`INVALID`: it is less than 0, for the clock here is behind slurmctld's."""
+    try:
+        return cpu_seconds(text)
+    except ValueError:
+        return 0.0
 
 
 def own_environment() -> dict[str, str]:
