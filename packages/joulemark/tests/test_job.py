@@ -434,11 +434,21 @@ def test_sacct_s_own_complaint_is_told(site, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("text", ["x", "0", "12.0", "12_", "12_[]", "12_[3-1]", "12+", "1" * 12])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x", "0", "12.0", "12_", "12_[]", "12_[3-1]", "12+", "1" * 12),
+        *(f"12_{1 << 32}", f"12_[1,0-{'9' * 20}]"),
+    ],
+)
 def test_what_is_no_id_is_refused(site, capsys, text):
     with pytest.raises(SystemExit) as stopped:
         cli.main(["job", text])
     assert stopped.value.code == 2 and f"'{text}'" in capsys.readouterr().err
+
+
+def test_as_many_tasks_as_slurm_could_number_are_asked_for(array):
+    assert record(array, f"30_[0-{(1 << 32) - 1}]")["jobs"] == 2
 
 
 # ---- arrays, heterogeneous jobs, runs ----

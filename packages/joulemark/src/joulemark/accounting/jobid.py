@@ -10,7 +10,7 @@ from joulemark.units import NS_PER_S
 
 JOB_ID = re.compile(r"([1-9]\d*)(?:_(\d+|\[[^\]]+\])|\+(\d+))?", re.ASCII)
 TASKS = re.compile(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", re.ASCII)
-MOST_ID = 1 << 32  # Slurm's have 32 bits
+MOST_ID = 1 << 32  # Slurm's have 32 bits, a task's, too
 CLOCKS_NS = 5 * NS_PER_S  # by which Slurm's clock and a node's may differ
 
 
@@ -59,7 +59,7 @@ def _ranges(whole: str, text: str) -> Iterator[range]:
     for part in text.partition("%")[0].split(","):
         found = TASKS.fullmatch(part)
         tasks = found and range(int(found[1]), int(found[2] or found[1]) + 1, int(found[3] or 1))
-        if not tasks:
+        if not tasks or tasks.stop > MOST_ID:
             raise ValueError(f"'{whole}': '{part}' is not a range of tasks such as 1-3 or 0-9:2")
         yield tasks
 
