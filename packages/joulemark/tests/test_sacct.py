@@ -306,6 +306,17 @@ def test_json_without_jobs_is_passed_on(filled, monkeypatch):
     assert answer == {"meta": {}, "errors": [{"source": "start_time"}]}
 
 
+@pytest.mark.parametrize("when", ["1970-01-02", "Start,End", "--helpformat"])
+def test_where_sacct_fails_at_a_later_call_its_exit_code_is_ours(filled, sacct_on_path, when):
+    """slurmdbd went away meanwhile; sacct itself has said so."""
+    command = sacct_on_path.with_name("bin") / "sacct"
+    command.rename(command.with_name("answers"))
+    fails = f'case "$*" in *"{when}"*) exit 3;; esac'
+    command.write_text(f'#!/bin/sh\n{fails}\nexec {command.parent}/answers "$@"\n')
+    command.chmod(0o755)
+    assert filled.run("sacct", "-D", "-o", "JobID,e,Energy") == (3, "", "")
+
+
 @pytest.mark.parametrize("form", ["compact", "pretty"])
 def test_json_is_laid_out_as_sacct_s(filled, monkeypatch, form):
     monkeypatch.setenv("SLURM_JSON", form)

@@ -80,6 +80,14 @@ examples:
 """
 
 
+class Failed(Exception):
+    """sacct's exit code, where it has said itself why."""
+
+    def __init__(self, code: int):
+        super().__init__()
+        self.code = code
+
+
 def main(argv: list[str]) -> int:
     """Runs one `joulemark sacct` and returns sacct's exit code."""
     args = sacctargs.parse(argv)
@@ -95,7 +103,10 @@ def main(argv: list[str]) -> int:
         return _help_format()
     if args.chosen & NOT_A_TABLE or args.data_parser.lower() == "list":
         return _run(argv).returncode
-    return _json(args) if "json" in args.chosen else _table(args)
+    try:
+        return _json(args) if "json" in args.chosen else _table(args)
+    except Failed as failed:
+        return failed.code
 
 
 def help_text() -> str:
@@ -123,6 +134,13 @@ def _output(options: list[str], **env: str) -> tuple[int, str]:
     return done.returncode, done.stdout.decode("utf-8", "surrogateescape")
 
 
+def _answer(options: list[str], **env: str) -> str:
+    code, text = _output(options, **env)
+    if code != 0:
+        raise Failed(code)
+    return text
+
+
 def _help_format() -> int:
     code = _run(["--helpformat"]).returncode
     print("\nEnergy, added by joulemark:")
@@ -138,7 +156,7 @@ def _windows(args: sacctargs.SacctArgs, count: int) -> list[Window | None]:
     if "duplicates" not in args.chosen:
         return [None] * count
     options = args.passed("-nP", "-o", "Start,End", but="truncate")
-    _, text = _output(options, SLURM_TIME_FORMAT="%s")
+    text = _answer(options, SLURM_TIME_FORMAT="%s")
     found = [tuple(map(_seconds, line.split("|"))) for line in text.splitlines()]
     return found if len(found) == count else [None] * count
 
@@ -176,7 +194,7 @@ def _expanded(spec: str) -> list[str]:
 
 
 def _own_names() -> list[str]:
-    return _output(["--helpformat"])[1].split()
+    return _answer(["--helpformat"]).split()
 
 
 def _field(spec: str) -> Field:
@@ -203,9 +221,7 @@ def _table(args: sacctargs.SacctArgs) -> int:
     names = [field.name for field in fields if field.column is None]
     mark = command.mark()
     options = args.passed("-P", f"--delimiter={mark}", "-o", ",".join([*names, *KEYS]))
-    code, text = _output(options)
-    if code != 0:
-        return code
+    text = _answer(options)
     width = len(names) + len(KEYS)
     header, *rows = split_rows(text, mark, width) or [[""] * width]
     for field, head in zip((field for field in fields if field.column is None), header):
@@ -283,7 +299,7 @@ def _ask_widths(fields: list[Field]) -> None:
     if not own:
         return
     day = ["-S", "1970-01-02", "-E", "1970-01-03"]
-    _, text = _output([*day, "-o", ",".join(field.spec for field in own)])
+    text = _answer([*day, "-o", ",".join(field.spec for field in own)])
     head, dashes = text.split("\n")[:2]
     for field, run in zip(own, re.finditer(r"-+", dashes)):
         shown = head[run.start() : run.end()]
