@@ -376,6 +376,15 @@ def test_a_series_of_a_spreadsheet(tmp_path):
         rates.Series(path)
 
 
+def test_a_series_may_say_what_it_is_before_its_header(tmp_path):
+    path = tmp_path / "series.csv"
+    path.write_text("# EUR per kWh\n\ntime,value\n0,100\n10,300\n")
+    assert rates.Series(path).mean(0, 20 * S) == pytest.approx(200)
+    path.write_text("0,100\ntime,value\n10,300\n")
+    with pytest.raises(UserError, match=r":2: time,value: must be `time,value`, such as"):
+        rates.Series(path)
+
+
 def test_a_time_without_a_zone_says_how_to_add_one(tmp_path):
     """Local time taken for UTC charges each job by another hour's price."""
     path = tmp_path / "series.csv"

@@ -70,8 +70,8 @@ def of(setting: float | Path | None) -> Constant | Series | None:
 def _read(path: Path) -> tuple[list[float], list[float]]:
     times: list[float] = []
     values: list[float] = []
-    for number, row in sitefile.rows(path):
-        if number == 1 and row[0] == "time":
+    for index, (number, row) in enumerate(sitefile.rows(path)):
+        if index == 0 and row[0] == "time":
             continue
         time, value = _parsed(path, number, row)
         if times and time <= times[-1]:
