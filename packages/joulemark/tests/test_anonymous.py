@@ -93,6 +93,39 @@ def test_sums_are_those_of_all_jobs(jobs):
             assert sum(row[name] for row in of_rows) == pytest.approx(whole, rel=2e-3)
 
 
+def alike(*whose):
+    """Jobs alike of cluster, uid and user: the rows of all of them, where they are in none."""
+    jobs = [
+        {
+            **{**NOTHING, "day": "2026-11-21", "time_s": 10.0, "nodes": 1, "cluster": cluster},
+            **{"energy_uj": 10**8, "energy_j": 100.0, "uid": uid, "user": user},
+            **{"energy_systematic_uj": 1e6, "energy_random_uj": 1e5},
+        }
+        for cluster, uid, user in whose
+    ]
+    rows, left_out = anonymous.rows([jobs[:3], jobs[3:]])
+    assert sum(row["jobs"] for row in rows) + left_out == len(jobs)
+    return rows
+
+
+def test_a_user_of_many_clusters_is_one():
+    """His uid may be another one on each."""
+    assert not alike(*((f"c{at}", 1000 + at, "ann") for at in range(5)))
+    assert alike(*((f"c{at}", 1000, f"user{at}") for at in range(5)))
+
+
+def test_who_may_be_one_is_one():
+    """Whom Slurm did not name beside a job it may have named beside another, or elsewhere."""
+    nameless = [("c0", 1000 + at, None) for at in range(4)]
+    assert alike(*nameless, ("c0", 1004, ""))
+    assert alike(*nameless, ("c0", 1004, "ann"))
+    assert not alike(*nameless, ("c0", 1003, "ann"))
+    assert not alike(*nameless, ("c1", 1003, "ann"))
+    assert not alike(*nameless, ("c1", 1003, None))
+    named = [(f"c{at}", 1000 + at, "ann") for at in range(2)]
+    assert not alike(*nameless, *named, ("c1", 1000, "bob"))
+
+
 @pytest.fixture
 def shared(site):
     """Six users' jobs of 100 J; the last one has a larger one, too, and one without energy."""

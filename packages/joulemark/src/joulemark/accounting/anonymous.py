@@ -7,7 +7,7 @@ sum of jobs alike of LEAST_USERS users or more."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from math import sqrt
 
 from joulemark.accounting.jobrecord import interval_j
@@ -25,10 +25,10 @@ class Group:
     """Jobs whose keys begin alike."""
 
     def __init__(self):
-        self.users: set[int] = set()
+        self.users: set[Hashable] = set()
         self.sums: Counter = Counter()
 
-    def add(self, users: set[int], sums: Mapping) -> None:
+    def add(self, users: set[Hashable], sums: Mapping) -> None:
         """What some of them used, and whose they are."""
         self.users |= users
         self.sums.update(sums)
@@ -37,16 +37,28 @@ class Group:
 def rows(batches: Iterable[list[dict]]) -> tuple[list[dict], int]:
     """Of `report jobs`' records; and how many jobs are in no row."""
     groups: dict[tuple, Group] = {}
+    names: dict[Hashable, str] = {}
     left_out = 0
     for record in (record for batch in batches for record in batch):
+        cluster, uid, user = whose = (record["cluster"], record["uid"], record["user"])
+        if user:
+            names[cluster, uid] = names[uid] = user
         if None in (record["energy_uj"], record["day"], record["time_s"]):
             left_out += 1
-        else:
-            groups.setdefault(key_of(record), Group()).add({record["uid"]}, _used(record))
+            continue
+        groups.setdefault(key_of(record), Group()).add({whose}, _used(record))
+    for group in groups.values():
+        group.users = {_person(names, *whose) for whose in group.users}
     left_out += widen(groups)
     made = [_row(key, group.sums) for key, group in groups.items()]
     made.sort(key=lambda row: ([str(row[name]) for name in KEYS], -row["jobs"]))
     return made, left_out
+
+
+def _person(names: Mapping, cluster: str, uid: int, user: str | None) -> Hashable:
+    """Two that may be one are one: a name is the same user's on all clusters, his uid may not be;
+    of whom Slurm named nobody another job may tell the name."""
+    return user or names.get((cluster, uid)) or names.get(uid, uid)
 
 
 def key_of(record: dict) -> tuple:
