@@ -217,6 +217,22 @@ def test_parquet_reads_back(used):
     assert by_id[1, "job"]["overhead_uj"] is None and by_id[1, "job"]["estimated"] is False
 
 
+def test_steps_are_of_the_days_of_their_job(site):
+    """Of one that saw two days, a step began on the second."""
+    whole = builders.account(seconds=86_400)
+    site.leave(12, accounts=[whole, builders.account("0"), builders.account("1", start_s=80_000)])
+    site.leave(13, accounts=[builders.account(start_s=80_000)])
+    site.out("merge")
+    words = ("report", "jobs", "--all", "--steps", "--format", "json")
+    listed = {
+        days: [(row["job_id_raw"], row["step"]) for row in json.loads(site.out(*words, *days))]
+        for days in (("--until", "2026-09-21"), ("--since", "2026-09-22"), ("-M", "demo"))
+    }
+    of_first, of_second, of_all = listed.values()
+    assert of_first == [(12, "0"), (12, "1"), (12, "job")] and of_second == [(13, "job")]
+    assert of_all == [*of_first, *of_second]
+
+
 def test_parquet_types_are_the_store_s_where_the_first_jobs_have_no_value(tmp_path):
     """A later batch may have one."""
     parquet = pytest.importorskip("pyarrow.parquet")

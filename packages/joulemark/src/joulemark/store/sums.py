@@ -152,12 +152,18 @@ class Chosen(NamedTuple):
     whose: Whose | None = None
 
     def where(self, steps: bool = False) -> tuple[str, list]:
-        """SQL after another condition, and its values; steps: on rows of steps, too."""
+        """SQL after another condition, and its values; steps: on rows of steps, too, which have no
+        payer and their own days: their job's row has both."""
         text, values = _days(self.first_day, self.end_day)
+        of_people, people = self.whose.where() if self.whose else ("", [])
+        text += of_people
+        if steps and text:
+            keys = (f"whole.{key} = job_run.{key}" for key in ("Cluster", "Job", "Run"))
+            of_job = " AND ".join([*keys, "whole.Step = 'job'"])
+            text = f" AND EXISTS (SELECT 1 FROM job_run AS whole WHERE {of_job}{text})"
         if self.clusters:
             text += f" AND Cluster IN ({', '.join('?' * len(self.clusters))})"
-        of_people, people = self.whose.where(steps) if self.whose else ("", [])
-        return text + of_people, [*values, *self.clusters, *people]
+        return text, [*values, *people, *self.clusters]
 
 
 def clusters(session: Session) -> list[str]:

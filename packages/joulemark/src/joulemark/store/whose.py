@@ -27,20 +27,12 @@ class Whose(NamedTuple):
         nameless = not use.user and (use.cluster, use.uid) == (self.cluster, self.uid)
         return nameless or use.user == self.user
 
-    def where(self, steps: bool = False) -> tuple[str, list]:
-        """SQL after another condition on job_run, and its values; steps: on rows of steps, too,
-        which have no payer: their job's has."""
+    def where(self) -> tuple[str, list]:
+        """SQL after another condition on jobs' rows in job_run, and its values."""
         either = f" OR Account IN ({', '.join('?' * len(self.accounts))})" if self.accounts else ""
         his = "UserName = ? OR UserName = '' AND Cluster = ? AND Uid = ?"
         theirs = f"Payer IN (SELECT id FROM payer WHERE {his}{either})"
-        values = [self.user, self.cluster, self.uid, *self.accounts]
-        if not steps:
-            return f" AND {theirs}", values
-        of_job = " AND ".join(f"whole.{key} = job_run.{key}" for key in ("Cluster", "Job", "Run"))
-        return (
-            f" AND EXISTS (SELECT 1 FROM job_run AS whole WHERE {of_job} AND whole.{theirs})",
-            values,
-        )
+        return f" AND {theirs}", [self.user, self.cluster, self.uid, *self.accounts]
 
 
 def runs(session: Session, whose: Whose, cluster: str, job: int) -> set[int]:
