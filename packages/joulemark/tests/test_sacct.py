@@ -1,6 +1,7 @@
 # `joulemark sacct` beside what a real sacct printed.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
+import subprocess
 from pathlib import Path
 
 import builders
@@ -192,7 +193,7 @@ def test_json_is_sacct_s_own_otherwise(filled):
         del job["joulemark"]
         for step in job["steps"]:
             del step["joulemark"]
-    assert answer == json.loads((Path(__file__).parent / "data" / "sacct.json").read_text())
+    assert answer == json.loads(subprocess.run(["sacct", "--json"], stdout=-1).stdout)
 
 
 def test_sacct_judges_its_own_fields_and_options(filled):
@@ -269,23 +270,61 @@ def test_sacct_does_not_see_our_names_in_sacct_format(filled, monkeypatch, optio
 
 
 @pytest.mark.parametrize("form", ["", "%s", "%a %T", "relative"])
-@pytest.mark.parametrize("cut", ["-D", "-DT"])
+@pytest.mark.parametrize("cut", [[], ["-D"], ["-T"], ["-DT"]])
 def test_a_run_is_found_by_its_time_in_whatever_format(
     site, sacct_on_path, monkeypatch, form, cut
 ):
-    """In whatever format times are. Slurm's job 1 began at 1795250493: it is the first run."""
+    """Of two, a second apart, one after the other is the one that Slurm shows."""
     if form:
         monkeypatch.setenv("SLURM_TIME_FORMAT", form)
-    start_s = 1795250493 - builders.START_NS / 1e9
     for run in (0, 1):
-        account = builders.account(energy_uj=10**6 * (run + 1), start_s=start_s + 200 * run)
-        site.leave(1, accounts=[account], restart=run)
+        used = {"energy_uj": 10**6 * (run + 1), "start_s": 11 * run}
+        accounts = [builders.account(step, **used) for step in ("job", "batch")]
+        site.leave(1, accounts=accounts, restart=run)
         site.run("merge")
-    row = site.out("sacct", cut, "-nPo", "JobIDRaw,Energy,Run").splitlines()[0]
-    assert row == "1|1.000000|0"
-    assert "-T" not in asked(sacct_on_path)[1]
-    row = site.out("sacct", "-nPo", "JobIDRaw,Energy,Run").splitlines()[0]
-    assert row == "1|2.000000|1"
+    for run, row in enumerate(("1|1.000000|0", "1|2.000000|1")):
+        show(monkeypatch, 11 * run, 11 * run + 10)
+        for fields in ("JobIDRaw,Energy,Run", "JobIDRaw,Energy,Run,Start"):
+            assert site.out("sacct", *cut, "-nPo", fields).startswith(row)
+        if form != "%s":  # sacct's JSON has no jobs then
+            (told, *_) = json.loads(site.out("sacct", *cut, "--json"))["jobs"]
+            assert told["joulemark"]["run"] == told["steps"][0]["joulemark"]["run"] == run
+
+
+def show(monkeypatch, began_s, ended_s):
+    """When Slurm says that job 1 did, after the records' start; None: it has not yet."""
+    start_s = builders.START_NS // 10**9
+    times_s = [0 if one is None else start_s + one for one in (began_s, ended_s)]
+    monkeypatch.setenv("SACCT_TIMES", json.dumps({"1": times_s}))
+
+
+@pytest.mark.parametrize("times_s", [(None, None), (20, None), (1000, 1010), (-1000, -990)])
+def test_no_other_run_is_shown_beside_a_job_of_its_number(filled, monkeypatch, times_s):
+    """It waits or runs again, or is another user's: numbers begin anew."""
+    show(monkeypatch, *times_s)
+    comments(filled, monkeypatch, *([1] if times_s[1] is None else []))
+    assert {"1|", "1.0|"} <= set(filled.out("sacct", "-nPo", "JobIDRaw,Energy").splitlines())
+    one, *_ = json.loads(filled.out("sacct", "--json"))["jobs"]
+    assert one["joulemark"] is one["steps"][0]["joulemark"] is None
+
+
+def test_a_job_that_was_resized_has_its_energy(site, sacct_on_path, monkeypatch):
+    """Slurm shows the part since; by -D both, and the energy is the first one's."""
+    site.leave(1, accounts=[builders.account(seconds=100)])
+    site.out("merge")
+    show(monkeypatch, 60, 100)
+    words = ("-nPo", "JobIDRaw,Energy")
+    assert "1|100.000000\n" in site.out("sacct", *words)
+    assert "1|\n" in site.out("sacct", "-D", *words)
+
+
+def test_a_job_that_nobody_measured_lacks_its_energy(site, sacct_on_path, monkeypatch):
+    """No record tells when it ran."""
+    site.leave(1, accounts=[], missing="dead")
+    site.out("merge")
+    assert "job 1 lacks energy of n1: dead\n" in site.out("sacct")
+    show(monkeypatch, 20, None)
+    assert "lacks" not in site.out("sacct")
 
 
 def test_times_are_in_the_user_s_format(filled, monkeypatch):
@@ -306,7 +345,7 @@ def test_json_without_jobs_is_passed_on(filled, monkeypatch):
     assert answer == {"meta": {}, "errors": [{"source": "start_time"}]}
 
 
-@pytest.mark.parametrize("when", ["1970-01-02", "Start,End", "--helpformat"])
+@pytest.mark.parametrize("when", ["1970-01-02", "-nP -o", "--helpformat"])
 def test_where_sacct_fails_at_a_later_call_its_exit_code_is_ours(filled, sacct_on_path, when):
     """slurmdbd went away meanwhile; sacct itself has said so."""
     command = sacct_on_path.with_name("bin") / "sacct"
@@ -314,7 +353,7 @@ def test_where_sacct_fails_at_a_later_call_its_exit_code_is_ours(filled, sacct_o
     fails = f'case "$*" in *"{when}"*) exit 3;; esac'
     command.write_text(f'#!/bin/sh\n{fails}\nexec {command.parent}/answers "$@"\n')
     command.chmod(0o755)
-    assert filled.run("sacct", "-D", "-o", "JobID,e,Energy") == (3, "", "")
+    assert filled.run("sacct", "-T", "-o", "JobID,e,Energy") == (3, "", "")
 
 
 @pytest.mark.parametrize("form", ["compact", "pretty"])

@@ -13,9 +13,15 @@ JSON = json.loads((DATA / "sacct.json").read_text())
 COMPUTED = ("Start", "End", "AdminComment")
 COMMENTS = json.loads(os.environ.get("SACCT_COMMENTS", "{}"))  # by job
 NAMES = json.loads(os.environ.get("SACCT_NAMES", "{}"))  # others than recorded, by job
+# When jobs began and ended, by job; 0: not yet. Others as builders.py's records have it.
+TIMES = json.loads(os.environ.get("SACCT_TIMES", "{}"))
+RECORDED = [1_790_000_000, 1_790_000_010]
 
 
 def main(options):
+    for job in JSON["jobs"]:
+        start_s, end_s = TIMES.get(str(job["job_id"]), RECORDED)
+        job["time"].update(start=end_s if "-T" in options else start_s, end=end_s)
     with open(os.environ["SACCT_LOG"], "a", encoding="utf-8") as log:
         log.write(json.dumps(options) + "\n")
     if "-o" not in options and "SACCT_FORMAT" in os.environ:
@@ -69,7 +75,10 @@ def computed(values):
     job, _, step = values[names().index("JobIDRaw")].partition(".")
     times = next(one["time"] for one in JSON["jobs"] if str(one["job_id"]) == job)
     form = os.environ.get("SLURM_TIME_FORMAT", "%Y-%m-%dT%H:%M:%S")
-    shown = [time.strftime(form, time.localtime(times[key])) for key in ("start", "end")]
+    shown = [
+        time.strftime(form, time.localtime(times[key])) if times[key] else "Unknown"
+        for key in ("start", "end")
+    ]
     return [*shown, "" if step else COMMENTS.get(job, "")]
 
 

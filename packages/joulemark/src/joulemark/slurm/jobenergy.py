@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ ANSWER_S = 5.0  # sacct's: who watches waits no longer
 FIELDS = ("AdminComment", "JobIDRaw", "Cluster", "Start", "End")
 FROM_COMMENT = "energies are from AdminComment: rounded, and of whole jobs, not of their steps"
 
-Window = tuple[float, float]  # seconds since 1970: when a run started and ended
+Window = tuple[float, float]  # seconds since 1970: when a run started and ended; inf: not yet
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,9 @@ class Shown:
 
     cluster: str
     id_raw: str
+    window: Window
     admin_comment: str = ""  # a job's
-    window: Window | None = None  # of one of its runs; None: the last one is meant
+    is_alone: bool = True  # no other run of the job is shown
 
     @property
     def job(self) -> int | None:
@@ -49,10 +51,12 @@ class Energy:
             self.note = f"{error}; {FROM_COMMENT}"
 
     def row(self, one: Shown) -> dict | None:
-        """Its record, if there is one; of a requeued job that of the run in the window."""
+        """Its record, if there is one; of a requeued job, or of a number that was used again, that
+        of the run in the window."""
         rows = self._rows.get((one.cluster, one.job), [])
         found = _run(rows, one)
-        if found is None and one.admin_comment:
+        has_ended = one.window[1] < math.inf  # else the comment is an earlier run's
+        if found is None and one.admin_comment and has_ended:
             found = comment.read(one.admin_comment, one.job)
             if found and not self.note:
                 self.note = f"of jobs that are not in the store {FROM_COMMENT}"
@@ -72,7 +76,7 @@ def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
     if done.returncode != 0:
         return None
     shown = [
-        Shown(cluster, raw, comment, (float(start), float(end)))
+        Shown(cluster, raw, (float(start), float(end)), comment)
         for comment, raw, cluster, start, end in split_rows(done.stdout, mark, len(FIELDS))
         if start.isdigit() and end.isdigit()
     ]
@@ -108,15 +112,20 @@ def _stored(shown: Collection[Shown]) -> dict[tuple[str, int], list[dict]]:
 
 
 def _run(rows: list[dict], one: Shown) -> dict | None:
-    if one.window is None:
-        return jobs.last_run(rows).get(one.id_raw)
-    alike = (row for row in rows if row["JobIDRaw"] == one.id_raw)
-    return next((row for row in alike if _began_in(row, one.window)), None)
+    start_s, end_s = one.window
+    known = [row for row in rows if row["JobIDRaw"] == one.id_raw and row["Start_ns"] is not None]
+    # Slurm's clock and the node's, and their seconds and nanoseconds, differ a little.
+    began = [row for row in known if start_s - CLOCKS_S <= _start_s(row) <= end_s + CLOCKS_S]
+    if began:
+        return min(began, key=lambda row: abs(_start_s(row) - start_s))
+    last = jobs.last_run(rows).get(one.id_raw)
+    if last is None or not one.is_alone:
+        return None
+    if last["Start_ns"] is None:  # nobody measured it
+        return last if end_s < math.inf else None
+    # One that was resized: what Slurm shows is the part since.
+    return last if start_s + CLOCKS_S < last["End_ns"] / NS_PER_S <= end_s + CLOCKS_S else None
 
 
-def _began_in(row: dict, window: Window) -> bool:
-    """Slurm's clock and the node's, and their seconds and nanoseconds, differ a little."""
-    if row["Start_ns"] is None:
-        return False
-    start_s = row["Start_ns"] / NS_PER_S
-    return window[0] - CLOCKS_S <= start_s <= window[1] + CLOCKS_S
+def _start_s(row: dict) -> float:
+    return row["Start_ns"] / NS_PER_S

@@ -25,7 +25,9 @@ DEFAULT_FORMAT = (
     "EnergyCPU,EnergyDRAM,EnergyGPU,Estimated"
 )
 BRIEF_FORMAT = "JobID,State,ExitCode"
-KEYS = ("AdminComment", "JobIDRaw", "Cluster")
+KEYS = ("AdminComment", "JobIDRaw", "Cluster", "Start", "End")
+UNIX_TIMES = {"SLURM_TIME_FORMAT": "%s"}
+TIME_COLUMNS = ("eligible", "end", "start", "submit")  # which the user has in his own format
 SACCT_ENERGY = {"consumedenergy", "consumedenergyraw"}
 # sacct prints no table of jobs then, or one without their numbers (completion, file).
 NOT_A_TABLE = {"autocomplete", "batch-script", "completion", "env-vars", "file", "helpreason"}
@@ -63,7 +65,7 @@ ConsumedEnergyRaw, says that a model estimated it: it is no measurement. For pro
 Estimated says so, and "estimated": true in --json: -p, -P and --json have plain numbers.
 A job's row covers its whole allocation. The batch row includes the steps that ran meanwhile, so
 the rows of steps do not add up to the job's. Tables are rounded; -p and -P have every microjoule.
-An empty cell: there is no record (yet), or nothing was measured.
+An empty cell: there is no record (yet) of the run that sacct shows, or nothing was measured.
 
 Who may not read the store, and jobs that are not in it, get what AdminComment has of the job:
 its figures are rounded, steps have none, and stderr says so.
@@ -151,14 +153,21 @@ def _help_format() -> int:
     return code
 
 
-def _windows(args: sacctargs.SacctArgs, count: int) -> list[Window | None]:
-    """Of --duplicates' rows; others need none. Asked apart: times are in the user's format."""
-    if "duplicates" not in args.chosen:
-        return [None] * count
-    options = args.passed("-nP", "-o", "Start,End", but="truncate")
-    text = _answer(options, SLURM_TIME_FORMAT="%s")
-    found = [tuple(map(_seconds, line.split("|"))) for line in text.splitlines()]
-    return found if len(found) == count else [None] * count
+class Windows:
+    """Of all jobs and steps, asked apart: whole where --truncate cuts them, as Unix seconds where
+    the user has his own format."""
+
+    def __init__(self, args: sacctargs.SacctArgs):
+        options = args.passed("-nP", "-o", "JobIDRaw,Cluster,Start,End", but="truncate")
+        self._found: dict[tuple[str, str], list[Window]] = {}
+        for line in _answer(options, **UNIX_TIMES).splitlines():
+            job, cluster, start, end = line.split("|")
+            self._found.setdefault((cluster, job), []).append((_seconds(start), _seconds(end)))
+
+    def take(self, cluster: str, job: str) -> Window:
+        """That of its next run."""
+        found = self._found.get((cluster, job))
+        return found.pop(0) if found else (math.inf, math.inf)
 
 
 def _seconds(text: str) -> float:
@@ -221,14 +230,15 @@ def _table(args: sacctargs.SacctArgs) -> int:
     names = [field.name for field in fields if field.column is None]
     mark = command.mark()
     options = args.passed("-P", f"--delimiter={mark}", "-o", ",".join([*names, *KEYS]))
-    text = _answer(options)
+    is_apart = "truncate" in args.chosen or any(map(_may_be_time, names))
+    text = _answer(options, **({} if is_apart else UNIX_TIMES))
     width = len(names) + len(KEYS)
     header, *rows = split_rows(text, mark, width) or [[""] * width]
     for field, head in zip((field for field in fields if field.column is None), header):
         field.name = head
     parsable = bool({"parsable", "parsable2"} & args.chosen)
     shows_energy = any(field.column or field.name.lower() in SACCT_ENERGY for field in fields)
-    records = _records(args, rows) if shows_energy else [None] * len(rows)
+    records = _records(args, rows, is_apart) if shows_energy else [None] * len(rows)
     cells = [_cells(fields, row, record, parsable) for row, record in zip(rows, records)]
     heads = [field.name for field in fields]
     if parsable:
@@ -242,12 +252,20 @@ def _table(args: sacctargs.SacctArgs) -> int:
     return 0
 
 
-def _records(args: sacctargs.SacctArgs, rows: list[list[str]]) -> list[dict | None]:
-    windows = _windows(args, len(rows))
-    shown = [
-        Shown(cluster, job, comment, window)
-        for (*_, comment, job, cluster), window in zip(rows, windows)
-    ]
+def _may_be_time(name: str) -> bool:
+    """sacct takes any beginning of a name."""
+    return any(one.startswith(name.lower()) for one in TIME_COLUMNS)
+
+
+def _records(
+    args: sacctargs.SacctArgs, rows: list[list[str]], is_apart: bool
+) -> list[dict | None]:
+    windows = Windows(args) if is_apart else None
+    is_alone = "duplicates" not in args.chosen
+    shown = []
+    for *_, comment, job, cluster, start, end in rows:
+        window = windows.take(cluster, job) if windows else (_seconds(start), _seconds(end))
+        shown.append(Shown(cluster, job, window, comment, is_alone))
     with progress.shown("asking the store"):
         energy = Energy(shown)
     records = [energy.row(one) for one in shown]
@@ -360,7 +378,9 @@ def _json(args: sacctargs.SacctArgs) -> int:
         return code
     answer = json.loads(text)
     jobs = answer.get("jobs", ())  # an answer may be errors alone, with exit code 0
-    parts = [part for job in jobs for part in _parts(job, "duplicates" in args.chosen)]
+    windows = Windows(args) if "truncate" in args.chosen else None
+    is_alone = "duplicates" not in args.chosen
+    parts = [part for job in jobs for part in _parts(job, windows, is_alone)]
     with progress.shown("asking the store"):
         energy = Energy([shown for _, shown in parts])
     for part, shown in parts:
@@ -373,18 +393,22 @@ def _json(args: sacctargs.SacctArgs) -> int:
     return code
 
 
-def _parts(job: dict, duplicates: bool) -> Iterator[tuple[dict, Shown]]:
+def _parts(job: dict, windows: Windows | None, is_alone: bool) -> Iterator[tuple[dict, Shown]]:
     """sacct's job and each of its steps."""
-    window = (_number(job["time"]["start"]), _number(job["time"]["end"])) if duplicates else None
     cluster, number = job["cluster"], job["job_id"]
-    yield job, Shown(cluster, str(number), job["comment"]["administrator"] or "", window)
+    if windows:
+        window = windows.take(cluster, str(number))
+    else:
+        window = (_number(job["time"]["start"]), _number(job["time"]["end"]))
+    comment = job["comment"]["administrator"] or ""
+    yield job, Shown(cluster, str(number), window, comment, is_alone)
     for step in job["steps"]:
         name = step["step"]["id"]
         if isinstance(name, dict):  # 23.11 and later
             name = name["step_id"]
         # 22.05 writes `batch`, later releases `12.batch`
         name = str(name).rpartition(".")[2]
-        yield step, Shown(cluster, f"{number}.{name}", window=window)
+        yield step, Shown(cluster, f"{number}.{name}", window, "", is_alone)
 
 
 def _number(value) -> float:
