@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from joulemark import config
 from joulemark.accounting import rates, shared
 from joulemark.errors import UserError
+from joulemark.store import jobs
 
 S = 10**9
 START_S = builders.START_NS // S
@@ -325,6 +326,21 @@ def test_a_job_that_waits_for_a_price_never_gets_another_cluster_s(site, monkeyp
     assert "cost 0.0001 CHF" in site.at("other", "merge")
     row = site.rows(12, "other")[0]
     assert (row["Cost"], row["Currency"], row["Carbon_g"]) == (pytest.approx(1e-4), "CHF", None)
+
+
+def test_runs_of_which_nothing_is_known_do_not_crowd_out_who_waits_for_a_price(site, monkeypatch):
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 3600 * S)
+    monkeypatch.setattr(jobs, "PENDING_AT_ONCE", 3)
+    path = site.folder / "price.csv"
+    path.write_text(f"time,value\n{START_S - 20},3.6\n{START_S - 10},3.6\n")
+    site.configure(f"price_per_kwh: {path}\ncurrency: CHF\n")
+    job(site, 900)
+    for number in (1, 2, 3):
+        site.out("merge", "--job", str(number), "--wait", "0")
+    assert merged(site, 900)["Cost"] is None
+    path.write_text(path.read_text() + f"{START_S + 40},3.6\n")
+    site.out("merge", "--job", "4", "--wait", "0")
+    assert site.job(900)["900"]["Cost"] == pytest.approx(1e-4)
 
 
 def test_a_refused_rebuild_is_not_carried_out_later(site):

@@ -401,7 +401,8 @@ class _Update:
         cluster = self._cluster
         found = nodes.node_records(self.session, cluster, job, self.at_hand)
         runs = runs_of(found, nodes.slurm_runs(self.session, cluster, job))
-        if not runs:
+        if not runs:  # nothing to wait with: what still comes makes it pending anew
+            jobs.set_pending(self.session, cluster, job, False)
             return None
         rows = [row for run in runs for row in self._rows(job, run)]
         of_job = [row for row in rows if row["Step"] == "job"]
