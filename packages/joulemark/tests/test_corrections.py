@@ -143,6 +143,15 @@ def test_slurm_is_told_where_merges_tell_it(measured):
     assert "Energy: 50.0 J +- 1.0 J" in (comments / "12").read_text()
 
 
+def test_a_comment_that_cannot_be_left_does_not_hide_that_the_correction_is_kept(measured):
+    comments = measured.records / "comments"
+    (comments / "12").mkdir(parents=True)
+    code, out, err = measured.run("store", "correct", "12", "--charge", "25%", *WHY)
+    assert (code, out) == (0, "job 12: 100.0 J +- 2.0 J -> 25.0 J +- 0.5 J\n")
+    assert f"{comments}: Is a directory: the correction is kept, but Slurm is not told" in err
+    assert len(trail(measured)) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -110,12 +110,12 @@ def run(options: argparse.Namespace) -> int:
                 f"job {job} of {cluster}: what was measured is within its error of 0 J, "
                 f"of which nothing is a share: it cannot be {options.energy / 1e6:g} J"
             )
-    _leave_comment(site, lines)
     told = (
         layout.joules(one.energy_j, one.energy_error_j, bool(one.estimated_jobs))
         for one in (before, after)
     )
     print(f"job {job}: {' -> '.join(told)}")
+    _leave_comment(site, raw, lines)
     return 0
 
 
@@ -167,9 +167,20 @@ def _author() -> str:
         return f"uid {os.getuid()}"
 
 
-def _leave_comment(site, lines: list[str]) -> None:
-    """For the next job's end to bring to Slurm, where a site lets merges do that."""
+def _leave_comment(site, raw: int, lines: list[str]) -> None:
+    """For the next job's end to bring to Slurm, where a site lets merges do that. The correction
+    is kept by now: who tried again would make a second one."""
     from joulemark.accounting.ended import Comments
 
-    if lines and Path(site.record_dir, "comments").is_dir():
+    folder = Path(site.record_dir, "comments")
+    if not (lines and folder.is_dir()):
+        return
+    try:
         Comments(site.record_dir, None).leave(lines)
+    except OSError as error:
+        output.tell(
+            [
+                f"{folder}: {error.strerror}: the correction is kept, but Slurm is not told: mend "
+                f"the folder; `joulemark merge --job {raw} --print-comment` has what to tell"
+            ]
+        )
