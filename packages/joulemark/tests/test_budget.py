@@ -263,6 +263,13 @@ def test_nobody_is_called_held_where_slurm_keeps_no_limits(accounts, words, is_h
     assert limit(accounts, "blue") == ("0" if is_held else "")
 
 
+def test_no_store_is_made(accounts):
+    budgets(accounts, ("blue", 8))
+    accounts.store.unlink()
+    assert "no store yet" in accounts.fails("budget", "--dry-run")
+    assert not accounts.store.exists()
+
+
 def test_who_cannot_ask_slurmctld_holds_nobody(accounts):
     budgets(accounts, ("blue", 8))
     program = accounts.folder / "slurm" / "scontrol"

@@ -237,6 +237,21 @@ def test_who_may_only_read_the_store_is_told_so(measured, monkeypatch, closed, w
     assert trail(measured) == []
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize(
+    "words", [["correct", "12", "--charge", "0%", *WHY], ["prune", "--keep", "5y"]]
+)
+def test_only_merges_make_a_store(measured, is_there, words):
+    """Of a mistyped path, or of a file without a store."""
+    wrong = measured.folder / "stoer.sqlite"
+    measured.yaml.write_text(measured.yaml.read_text().replace("store.sqlite", wrong.name))
+    if is_there:
+        wrong.touch()
+    said = measured.fails("store", *words)
+    assert f"{wrong}: no store yet: it is made by the first `joulemark merge`" in said
+    assert is_there == wrong.exists() and (not is_there or not wrong.read_bytes())
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 def test_a_store_in_a_folder_that_is_closed_to_us_is_not_called_missing(measured):
     closed = measured.folder / "closed"

@@ -48,7 +48,7 @@ def count(config: Config, day: date) -> int:
 
 def run(config: Config, day: date) -> tuple[int, int]:
     """How many jobs and files went. What is cut off leaves files, which the next time takes."""
-    with store.writing(config.store) as session:
+    with store.writing(config.store, may_make=False) as session:
         n_jobs = retention.prune(session, day.toordinal() - EPOCH)
     n_files = 0
     with store.reading(config.store) as session:

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     known, parents = budget.read(site.budgets), accounts.parents(site.cluster)
     today = Zone(site.timezone).today()
     hold.check()
-    with store.writing(site.store) as session:
+    with store.writing(site.store, may_make=False) as session:
         with progress.shown("summing jobs"):
             states = budget.states(session, known, parents, today)
         over = budget.over(states, today)

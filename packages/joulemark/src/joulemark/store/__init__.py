@@ -10,12 +10,19 @@ from joulemark import progress
 from joulemark.errors import UserError
 from joulemark.store import schema
 from joulemark.store.place import Place
-from joulemark.store.session import Session, held
+from joulemark.store.session import Session, held, no_store_yet
 
 
 @contextlib.contextmanager
-def writing(place: Place) -> Iterator[Session]:
-    """A session inside one transaction, alone: all of it is stored, or nothing."""
+def writing(place: Place, may_make: bool = True) -> Iterator[Session]:
+    """A session inside one transaction, alone: all of it is stored, or nothing.
+
+    may_make: a store where there is none, as only merges do: others' `store` may be mistyped.
+    """
+    if not may_make:
+        with _session(place, "reader") as session:
+            if not schema.version(session):
+                raise no_store_yet(place)
     with _session(place, "writer") as session:
         with progress.shown("waiting for the store"):
             schema.migrate(session)

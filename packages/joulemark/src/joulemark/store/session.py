@@ -129,6 +129,13 @@ def held(place: Place) -> UserError:
     return UserError(f"{place}: another merge holds the store: try again")
 
 
+def no_store_yet(place: Place) -> UserError:
+    """Nothing was ever merged into it."""
+    return UserError(
+        f"{place}: no store yet: it is made by the first `joulemark merge`; or correct `store`"
+    )
+
+
 def read_password(place: Place) -> str | None:
     """Of the file that store_password_file names, if any."""
     return secret.read(place.password_file) if place.password_file else None

@@ -13,7 +13,7 @@ from typing import ClassVar
 from joulemark.errors import UsageError, UserError
 from joulemark.stamp import Stamp, stamp
 from joulemark.store.place import Place
-from joulemark.store.session import LOCK_TIMEOUT_S, Session
+from joulemark.store.session import LOCK_TIMEOUT_S, Session, no_store_yet
 
 MERGE_BEGINS_S = 1.0  # in which its side files come to be, and who may only read can use them
 
@@ -150,9 +150,7 @@ def reader(place: Place) -> SqliteReader:
     try:
         place.path.stat()
     except FileNotFoundError:
-        raise UserError(
-            f"{place}: no store yet: it is made by the first `joulemark merge`"
-        ) from None
+        raise no_store_yet(place) from None
     except OSError:  # a folder above is closed to us
         pass
     if not os.access(place.path, os.R_OK):

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     site = config.load()
     cluster = site.cluster  # of another one's jobs this site knows no price
     job, raw = options.job.text, _raw(cluster, options.job)
-    with store.writing(site.store) as session:
+    with store.writing(site.store, may_make=False) as session:
         before = _energy(session, cluster, raw, job)
         number = len(corrections.by_job(session).get((cluster, raw), ())) + 1
         made = corrections.Correction(
