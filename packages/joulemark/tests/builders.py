@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
 import math
+import time
 
 START_NS = 1_790_000_000_000_000_000
 
@@ -50,6 +51,11 @@ def record(job=12, node="n1", accounts=None, **changes):
         "accounts": [account()] if accounts is None else accounts,
         **changes,
     }
+
+
+def kept_days():
+    """For `store prune --keep`: what ended a month before START_NS goes, later jobs stay."""
+    return f"{int(time.time() - START_NS / 10**9) // 86_400 + 31}d"
 
 
 def write(folder, value):

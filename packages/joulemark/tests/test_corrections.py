@@ -11,11 +11,12 @@ import builders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joulemark import cli, config
+from joulemark import cli, config, store
 from joulemark.accounting import correction
 from joulemark.errors import UserError
-from joulemark.store import sqlite
+from joulemark.store import corrections, sqlite
 from joulemark.store.corrections import Correction
+from joulemark.store.whose import Whose
 
 WHY = ("--why", "its node failed")
 
@@ -180,6 +181,31 @@ def test_a_pruned_job_is_not_to_be_merged_first(site):
     site.out("store", "prune", "--keep", "30d")
     said = site.fails("store", "correct", "12", "--charge", "0%", *WHY)
     assert said.endswith("job 12 of demo: it was pruned, and only sums of it are left\n")
+
+
+def test_a_pruned_job_s_correction_is_not_of_the_next_of_its_number(site, monkeypatch):
+    """Nor is it shown to whose that one is."""
+    old = [builders.account(start_s=-1e8)]
+    site.leave(12, accounts=old)
+    site.out("merge")
+    with monkeypatch.context() as before:
+        before.setattr("time.time_ns", lambda: builders.START_NS - 1)
+        correct(site, "12", "--charge", "0%")
+    site.out("store", "prune", "--keep", builders.kept_days())
+    for node in ("n1", "n2"):
+        site.leave(12, node, uid=1001)
+        site.out("merge")
+    assert site.rows(12)[0]["ConsumedEnergy_uj"] == 200_000_000
+    assert len(trail(site)) == 1 and shown(site, 1001) == []
+    said = correct(site, "12", "--charge", "50%")
+    assert said == "job 12: 200.0 J +- 4.0 J -> 100.0 J +- 2.0 J\n"
+    assert [one["number"] for one in trail(site)] == [1, 2] and shown(site, 1001) == [2]
+
+
+def shown(site, uid: int) -> list[int]:
+    """The corrections' numbers that a user sees who sees his own jobs alone."""
+    with store.reading(config.load(site.yaml).store) as session:
+        return [one.number for one in corrections.all_of(session, Whose("demo", uid, None))]
 
 
 @pytest.mark.parametrize(

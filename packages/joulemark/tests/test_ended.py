@@ -78,6 +78,26 @@ def test_who_has_no_association_has_no_account(ended):
     assert "ada,unknown,main" in rows
 
 
+def test_a_notice_may_be_of_a_later_job_than_the_pruned_one_of_its_number(ended):
+    """It may come before that one's records do; an old one is the pruned job's."""
+    site, old_s = ended.site, -1e8
+    site.leave(12, accounts=[builders.account(start_s=old_s)])
+    site.out("merge")
+    site.out("store", "prune", "--keep", builders.kept_days())
+    ended.notice(12, user="bob", age_s=-old_s)
+    assert "job 12: it was pruned: left out" in ended.run("--wait", "0")[1]
+    ended.notice(12)
+    assert ended.run("--wait", "0") == (0, "")
+    site.leave(12, accounts=[], missing="the daemon was away")
+    assert ended.run("--wait", "0") == (0, "") and site.out("merge")
+    assert site.rows(12)[0]["Missing"] == "n1: the daemon was away"
+    site.leave(12)
+    site.out("merge")
+    assert site.rows(12)[0]["ConsumedEnergy_uj"] == 100_000_000
+    rows = site.out("report", "usage", "--by", "user,account,partition", "--format", "csv")
+    assert "ada,physics,main" in rows and "bob" not in rows
+
+
 def test_each_run_of_a_requeued_job_has_its_own_nodes(ended):
     for run in (0, 1):
         account = builders.account(energy_uj=10**6 * (run + 1), start_s=200 * run)

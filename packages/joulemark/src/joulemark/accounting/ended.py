@@ -52,7 +52,8 @@ class Notice:
             if not (0 < job < JOBS_MAX and 0 <= restart < RESTARTS_MAX):
                 raise ValueError
             lines = [*path.read_text(errors="replace").split("\n"), "", "", "", ""]
-            age_s = min(max(0.0, time.time() - path.stat().st_mtime), wait_s)
+            facts = path.stat()
+            age_s = min(max(0.0, time.time() - facts.st_mtime), wait_s)
         except FileNotFoundError:  # another merge has taken it
             return None
         except (OSError, ValueError) as error:
@@ -68,7 +69,8 @@ class Notice:
             account=account,
             partition=partition,
         )
-        return cls(path, merge.JobRun(job, said), time.monotonic() + wait_s - age_s)
+        run = merge.JobRun(job, said, facts.st_mtime_ns)
+        return cls(path, run, time.monotonic() + wait_s - age_s)
 
 
 def _expand(path: Path, named: str) -> tuple[str, ...]:

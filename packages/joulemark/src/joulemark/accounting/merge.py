@@ -44,6 +44,7 @@ class JobRun:
 
     job: int
     slurm: nodes.SlurmRun
+    end_ns: int = 0  # when Slurm told; 0: nobody knows
 
 
 @dataclass(frozen=True)
@@ -337,7 +338,7 @@ def _note(
     Those of other clusters stay pending: only their own merges know their prices and channels.
     """
     for run in request.runs:
-        if retention.is_pruned(session, config.cluster, run.job):
+        if retention.is_pruned(session, config.cluster, run.job, run.end_ns):
             output.tell([f"job {run.job}: it was pruned: left out"])
             continue
         changed.add((config.cluster, run.job))
@@ -406,7 +407,8 @@ class _Update:
             return None
         rows = [row for run in runs for row in self._rows(job, run)]
         of_job = [row for row in rows if row["Step"] == "job"]
-        correction.apply(of_job, self._corrections.get((cluster, job), []))
+        made = self._corrections.get((cluster, job), [])
+        correction.apply(of_job, corrections.standing(self.session, made, of_job))
         _check_sums(job, rows)
         row = next(row for row in rows if row["Run"] == runs[-1].number)
         old = jobs.put_job(self.session, cluster, job, rows)

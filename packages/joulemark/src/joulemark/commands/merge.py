@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from pathlib import Path
 
 from joulemark.commands.arguments import job_id, number
@@ -111,21 +112,23 @@ def run(options: argparse.Namespace) -> int:
         from joulemark.accounting import ended  # which needs to start processes: 10 ms
 
         return ended.run(config.load(for_merge=True), options.ended, options.tell, options.wait)
-    runs = (merge.JobRun(options.job, _said_by_slurm(options)),) if options.job else ()
+    runs = (_run(options),) if options.job else ()
     since_s = options.since or 0.0
     request = merge.Request(runs, options.rebuild, since_s, options.print_comment)
     return merge.run(config.load(for_merge=True), request, options.wait)
 
 
-def _said_by_slurm(options: argparse.Namespace):
-    """A Slurm epilog's environment tells of its own job whose it is and how often it began."""
+def _run(options: argparse.Namespace):
+    """A Slurm epilog's environment tells of its own job whose it is and how often it began, and
+    that it has ended now."""
     from joulemark import hostlist
+    from joulemark.accounting import merge
     from joulemark.store import nodes
 
     own = os.environ.get("SLURM_JOB_ID") == str(options.job)
     said = os.environ if own else {}
     restart = said.get("SLURM_JOB_RESTART_COUNT", "")
-    return nodes.SlurmRun(
+    slurm = nodes.SlurmRun(
         restart=int(restart) if restart.isdigit() else 0,
         nodes=tuple(hostlist.expand(options.nodes)) if options.nodes else (),
         why_missing=nodes.why_missing(options.wait),
@@ -133,3 +136,4 @@ def _said_by_slurm(options: argparse.Namespace):
         account=said.get("SLURM_JOB_ACCOUNT", ""),
         partition=said.get("SLURM_JOB_PARTITION", ""),
     )
+    return merge.JobRun(options.job, slurm, time.time_ns() if own else 0)

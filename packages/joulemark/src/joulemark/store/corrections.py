@@ -44,11 +44,24 @@ def by_job(session: Session) -> dict[tuple[str, int], list[Correction]]:
     return found
 
 
+def standing(session: Session, made: list[Correction], runs: list[dict]) -> list[Correction]:
+    """Of a job's those of its runs: before these, a pruned job of the number may have had some."""
+    if not made or not session.value(
+        "SELECT 1 FROM pruned_job WHERE cluster = ? AND job = ?", (made[0].cluster, made[0].job)
+    ):
+        return made
+    starts = [row["Start_ns"] for row in runs if row["Start_ns"] is not None]
+    return [one for one in made if starts and one.made_ns >= min(starts)]
+
+
 def all_of(session: Session, whose: Whose | None = None) -> list[Correction]:
     """The store's, or of jobs with a run of theirs, as they were made."""
     theirs, values = whose.where() if whose else ("", [])
     runs = "SELECT 1 FROM job_run WHERE job_run.Cluster = correction.Cluster"
     runs += f" AND job_run.Job = correction.Job AND Step = 'job'{theirs}"
+    pruned = "SELECT 1 FROM pruned_job WHERE pruned_job.cluster = correction.Cluster"
+    pruned += " AND pruned_job.job = correction.Job"  # which was another's, see standing()
+    runs += f" AND (Start_ns <= Made_ns OR NOT EXISTS ({pruned}))"
     where = f" WHERE EXISTS ({runs})" if whose else ""
     rows = session.rows(f"{SELECT}{where} ORDER BY Made_ns, Cluster, Job, Number", values)
     return [Correction(*row) for row in rows]

@@ -86,5 +86,5 @@ def is_pruned(session: Session, cluster: str, job: int, end_ns: int = 0) -> bool
     ended_ns = session.value(f"SELECT end_ns FROM pruned_job {where}", (cluster, job))
     if ended_ns is None or end_ns > ended_ns:
         return False
-    known = f"SELECT 1 FROM node_run {where} LIMIT 1"
-    return end_ns > 0 or not session.value(known, (cluster, job))
+    known = (f"SELECT 1 FROM {table} {where} LIMIT 1" for table in ("node_run", "slurm_run"))
+    return end_ns > 0 or not any(session.value(one, (cluster, job)) for one in known)

@@ -8,10 +8,10 @@ SUMMARY = "take jobs that ended long ago from the store, and keep their sums"
 EPILOG = """\
 Jobs that ended before the first day that is kept go, with their steps, their nodes' records
 (record_dir/merged too) and profiles. What they used stays in `joulemark report usage` to the
-microjoule, by day, user, account and partition; so do the corrections of their charges. Records of
-theirs that still come are left out. A job of which nobody knows when it ran stays, and so do files
-of jobs that the store never had. One who needs the jobs themselves exports them first:
-`joulemark report jobs --all --steps`.
+microjoule, by day, user, account and partition; so do the corrections of their charges, which are
+none of a later job of the same number. Records of theirs that still come are left out. A job of
+which nobody knows when it ran stays, and so do files of jobs that the store never had. One who
+needs the jobs themselves exports them first: `joulemark report jobs --all --steps`.
 A store of several clusters is pruned as a whole, whichever's joulemark.yaml says so; only that
 cluster's files go, the others' by their own `store prune`.
 Back the store up: `joulemark merge --rebuild` into a new one does not know what was pruned.
