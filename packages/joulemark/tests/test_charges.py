@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joulemark import config
-from joulemark.accounting import rates, shared
+from joulemark.accounting import charges, rates, shared
 from joulemark.errors import UserError
 from joulemark.store import jobs
 
@@ -341,6 +341,57 @@ def test_runs_of_which_nothing_is_known_do_not_crowd_out_who_waits_for_a_price(s
     path.write_text(path.read_text() + f"{START_S + 40},3.6\n")
     site.out("merge", "--job", "4", "--wait", "0")
     assert site.job(900)["900"]["Cost"] == pytest.approx(1e-4)
+
+
+def correct(site, charge):
+    """The corrected job, and its step."""
+    site.out("store", "correct", "12", "--charge", charge, "--why", "its node failed")
+    return site.job(12)["12"], site.job(12)["12.0"]
+
+
+def test_a_correction_leaves_the_factors_of_the_merge(site):
+    """And what could not be computed any more."""
+    bare = site.yaml.read_text()
+    site.configure("price_per_kwh: 0.3\ncurrency: EUR\ncarbon_g_per_kwh: 400\n")
+    write(site, lines([(0, 0), (60, 6000)]))
+    accounts = [builders.account(step, cpus=2) for step in ("job", "0")]
+    site.leave(accounts=accounts, node_cpus=4)
+    names = (*charges.NONE, "Payer")
+    merged(site)
+    whole, step = ({name: row[name] for name in names} for row in site.job(12).values())
+    assert whole["Cost"] and whole["Carbon_g"] and whole["EnergyOverhead_uj"]
+    for factors in ("price_per_kwh: 0.6\ncurrency: CHF\n", ""):
+        site.yaml.write_text(bare + factors)
+        (site.records / "shared" / "rack1.jsonl").unlink(missing_ok=True)
+        for share in (0, 50, 100):
+            job_row, step_row = correct(site, f"{share}%")
+            for name in names:
+                factor = 1 if name in ("Currency", "Payer") else share / 100
+                assert job_row[name] == (whole[name] if factor == 1 else whole[name] * factor)
+                assert step_row[name] == step[name]
+    assert job_row["Notes"].count("charged") == 1
+    site.leave(13)
+    site.yaml.write_text(f"{bare}price_per_kwh: 0.6\ncurrency: CHF\n")
+    site.leave(12, "n2")
+    row = merged(site)
+    assert (row["Currency"], row["Cost"]) == ("CHF", pytest.approx(200 / 3.6e6 * 0.6))
+    site.yaml.write_text(bare)
+    row, _ = correct(site, "25%")
+    assert (row["Currency"], row["Cost"]) == ("CHF", pytest.approx(50 / 3.6e6 * 0.6))
+
+
+def test_a_corrected_job_still_waits_for_its_price(site, monkeypatch):
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 3600 * S)
+    path = site.folder / "price.csv"
+    path.write_text(f"time,value\n{START_S - 20},3.6\n{START_S - 10},3.6\n")
+    site.configure(f"price_per_kwh: {path}\ncurrency: CHF\n")
+    site.leave(accounts=[builders.account(step) for step in ("job", "0")])
+    assert merged(site)["Cost"] is None and correct(site, "50%")[0]["Cost"] is None
+    path.write_text(path.read_text() + f"{START_S + 40},3.6\n")
+    assert merged(site)["Cost"] == pytest.approx(0.5e-4)
+    path.write_text(f"time,value\n{START_S - 20},7.2\n{START_S - 10},7.2\n")
+    assert correct(site, "100%")[0]["Cost"] == pytest.approx(1e-4)
+    assert merged(site)["Cost"] == pytest.approx(1e-4)
 
 
 def test_a_refused_rebuild_is_not_carried_out_later(site):

@@ -440,8 +440,9 @@ def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, b
 
 def call_older(session, version):
     """A store of this version, of which the next merge takes it for one."""
-    for table in ("pruned_job", "pruned_zone"):
+    for table in ("pruned_job", "pruned_zone", "correction"):
         session.run(f"DROP TABLE {table}")
+    session.run(schema.FOURTH[0].format_map(session.types))  # which the eighth adds to
     for table in ("migration", "migration_step"):
         session.run(f"DELETE FROM {table} WHERE version > ?", (version,))
 
@@ -461,6 +462,24 @@ def test_what_a_store_of_version_5_took_for_an_account_is_none(folder):
             "blue",
         }
         assert {use.account for use in sums.uses(session, None)} == {""}
+
+
+def test_a_correction_of_a_store_of_version_7_may_be_followed_by_another(folder):
+    """What the job was charged before is not known: it is by today's factors."""
+    yaml = folder / "joulemark.yaml"
+    bare = yaml.read_text()
+    builders.write(folder / "records", builders.record(12))
+    correct = ["store", "correct", "12", "--why", "ticket", "--charge"]
+    yaml.write_text(bare + "price_per_kwh: 3.6\ncurrency: EUR\n")
+    assert cli.main(["merge"]) == 0 and cli.main([*correct, "50%"]) == 0
+    with store.writing(place_of(folder)) as session:
+        (made,) = corrections.all_of(session)
+        call_older(session, 7)
+        corrections.add(session, made)
+    for price, share, cost in ((7.2, "100%", 2e-4), (1, "50%", 1e-4)):
+        yaml.write_text(f"{bare}price_per_kwh: {price}\ncurrency: EUR\n")
+        assert cli.main([*correct, share]) == 0
+        assert rows_of(folder)[0]["Cost"] == pytest.approx(cost)
 
 
 def test_records_of_a_store_of_version_6_are_packed_once(folder, capsys):

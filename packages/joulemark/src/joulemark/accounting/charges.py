@@ -29,6 +29,7 @@ NONE = {
     "CostOverhead": None,
     "Currency": None,
 }
+COLUMNS = (*NONE, "Notes")
 
 
 class Charges:
@@ -44,7 +45,7 @@ class Charges:
         self._told: set[tuple[str, int]] = set()
 
     def of(self, row: dict, run: Run) -> dict:
-        """The columns of NONE, and Notes; overhead is the job's alone, not its steps'."""
+        """COLUMNS, Notes where there are more; overhead is the job's alone, not its steps'."""
         found = dict(NONE)
         if row["Start_ns"] is None:
             return found

@@ -76,8 +76,10 @@ def run(config: Config, request: Request, wait_s: float) -> int:
 
 
 def renew(session: store.Session, config: Config, job: int) -> list[str]:
-    """Makes a job's record anew from what is stored; what `joulemark merge` would print of it."""
-    line = _Update(session, config, Request(), charges.Charges(config), {}).job(job)
+    """Makes a job's record anew from what is stored, now that one more correction is, too; its
+    factors stay those of its merge. Returns what `joulemark merge` would print of it."""
+    charge = charges.Charges(config)
+    line = _Update(session, config, Request(), charge, {}, is_corrected=True).job(job)
     return [line] if line else []
 
 
@@ -373,6 +375,7 @@ class _Update:
     request: Request
     charge: charges.Charges
     at_hand: dict[str, dict]  # records by digest, which need not be read again
+    is_corrected: bool = False  # that alone: what it was charged before is not computed anew
 
     def __post_init__(self):
         self._cluster = self.config.cluster
@@ -405,14 +408,19 @@ class _Update:
         if not runs:  # nothing to wait with: what still comes makes it pending anew
             jobs.set_pending(self.session, cluster, job, False)
             return None
-        rows = [row for run in runs for row in self._rows(job, run)]
+        before = self._charges_before(job) if self.is_corrected else {}
+        rows = [row for run in runs for row in self._rows(job, run, before)]
         of_job = [row for row in rows if row["Step"] == "job"]
         made = self._corrections.get((cluster, job), [])
-        correction.apply(of_job, corrections.standing(self.session, made, of_job))
+        if made := corrections.standing(self.session, made, of_job):
+            measured = {row["Run"]: _charge(row) for row in of_job}
+            corrections.keep_measured(self.session, made[-1], measured)
+            correction.apply(of_job, made)
         _check_sums(job, rows)
         row = next(row for row in rows if row["Run"] == runs[-1].number)
         old = jobs.put_job(self.session, cluster, job, rows)
-        jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
+        if not self.is_corrected:
+            jobs.set_pending(self.session, cluster, job, self.charge.may_grow(runs))
         asked = job in self._asked
         if not asked and old and comment.same(row, old[str(job)]):
             return None
@@ -422,10 +430,23 @@ class _Update:
         joules = row["ConsumedEnergyRaw"] if is_whole else ""
         return f"{job}\t{joules}\t{comment.write(row, missing)}"
 
-    def _rows(self, job: int, run: Run) -> list[dict]:
+    def _charges_before(self, job: int) -> dict[tuple[int, str], dict | None]:
+        """By run and step, without any correction; None: not known."""
+        rows = jobs.job_rows(self.session, self._cluster, job)
+        before = {(row["Run"], row["Step"]): _charge(row) for row in rows}
+        of_job = [row for row in rows if row["Step"] == "job"]
+        made = self._corrections.get((self._cluster, job), [])
+        made = corrections.standing(self.session, made, of_job)
+        if len(made) > 1:  # of_job has what the last but this one made of it
+            of_runs = corrections.measured(self.session, made[-2])
+            before.update({(row["Run"], "job"): of_runs.get(row["Run"]) for row in of_job})
+        return before
+
+    def _rows(self, job: int, run: Run, before: dict[tuple[int, str], dict | None]) -> list[dict]:
         rows, cluster = jobrecord.summarise(run), self._cluster
         for row in rows:
-            row.update(Cluster=cluster, Job=job, Payer=None, **self.charge.of(row, run))
+            charge = before.get((run.number, row["Step"])) or self.charge.of(row, run)
+            row.update(Cluster=cluster, Job=job, Payer=None, **charge)
             row.update(self._zone.columns(row["Start_ns"], row["End_ns"], row["Step"]))
         rows[0]["Payer"] = nodes.payer(
             self.session,
@@ -437,3 +458,7 @@ class _Update:
             rows[0]["Currency"] or "",
         )
         return rows
+
+
+def _charge(row: dict) -> dict:
+    return {name: row[name] for name in charges.COLUMNS}

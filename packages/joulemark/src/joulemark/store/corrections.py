@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from joulemark.store.session import Session
@@ -52,6 +53,24 @@ def standing(session: Session, made: list[Correction], runs: list[dict]) -> list
         return made
     starts = [row["Start_ns"] for row in runs if row["Start_ns"] is not None]
     return [one for one in made if starts and one.made_ns >= min(starts)]
+
+
+def keep_measured(session: Session, one: Correction, of_runs: dict[int, dict]) -> None:
+    """What its job's runs are charged without it: of a share of 0 nobody could tell."""
+    session.run(
+        "UPDATE correction SET Measured = ? WHERE Cluster = ? AND Job = ? AND Number = ?",
+        (json.dumps(list(of_runs.items())), one.cluster, one.job, one.number),
+    )
+
+
+def measured(session: Session, one: Correction) -> dict[int, dict]:
+    """What keep_measured() kept; nothing of one that was made before version 8 and not merged
+    since."""
+    text = session.value(
+        "SELECT Measured FROM correction WHERE Cluster = ? AND Job = ? AND Number = ?",
+        (one.cluster, one.job, one.number),
+    )
+    return dict(json.loads(text or "[]"))
 
 
 def all_of(session: Session, whose: Whose | None = None) -> list[Correction]:
