@@ -442,7 +442,7 @@ def call_older(session, version):
     """A store of this version, of which the next merge takes it for one."""
     for table in ("pruned_job", "pruned_zone", "correction"):
         session.run(f"DROP TABLE {table}")
-    session.run(schema.FOURTH[0].format_map(session.types))  # which the eighth adds to
+    session.run(schema.FOURTH[0].format_map(session.types))  # which the ninth adds to
     for table in ("migration", "migration_step"):
         session.run(f"DELETE FROM {table} WHERE version > ?", (version,))
 

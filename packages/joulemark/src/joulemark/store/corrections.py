@@ -64,7 +64,7 @@ def keep_measured(session: Session, one: Correction, of_runs: dict[int, dict]) -
 
 
 def measured(session: Session, one: Correction) -> dict[int, dict]:
-    """What keep_measured() kept; nothing of one that was made before version 8 and not merged
+    """What keep_measured() kept; nothing of one that was made before version 9 and not merged
     since."""
     text = session.value(
         "SELECT Measured FROM correction WHERE Cluster = ? AND Job = ? AND Number = ?",

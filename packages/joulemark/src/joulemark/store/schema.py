@@ -312,17 +312,19 @@ SIXTH: list[Step] = [
 SEVENTH: list[Step] = [_pack_bodies]
 
 # Whose energies are in `kept`, and before when their runs ended: numbers are given again. In which
-# time zones their days are. Of a correction what its job's runs were charged without it, as JSON.
+# time zones their days are.
 EIGHTH: list[Step] = [
     """CREATE TABLE pruned_job (
         cluster {name} NOT NULL, job BIGINT NOT NULL, end_ns BIGINT NOT NULL,
         PRIMARY KEY (cluster, job)) {table}""",
     """CREATE TABLE pruned_zone (
         cluster {name} NOT NULL, name {name} NOT NULL, PRIMARY KEY (cluster, name)) {table}""",
-    "ALTER TABLE correction ADD COLUMN Measured {text}",
 ]
 
-VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH]
+# Of a correction what its job's runs were charged without it, as JSON.
+NINTH: list[Step] = ["ALTER TABLE correction ADD COLUMN Measured {text}"]
+
+VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH]
 
 
 def check(session: Session) -> int:
