@@ -126,6 +126,13 @@ def test_who_may_be_one_is_one():
     assert not alike(*nameless, *named, ("c1", 1000, "bob"))
 
 
+def test_a_nameless_one_may_be_any_of_his_uid():
+    """He may be bob, who is there by name, as well as eve."""
+    four = [("a", uid, name) for uid, name in enumerate(("ann", "bob", "cat", "dan"))]
+    rows = alike(*four, ("a", 1000, None), ("b", 1000, "bob"), ("c", 1000, "eve"))
+    assert [row["cluster"] for row in rows] == [None]
+
+
 @pytest.fixture
 def shared(site):
     """Six users' jobs of 100 J; the last one has a larger one, too, and one without energy."""

@@ -346,6 +346,14 @@ def test_a_weak_study_has_the_sizes_that_scaling_sbatch_gives(benchmark, sizes, 
     assert [int(one["total_problem_size"]) for one in told] == list(sizes.values())
 
 
+def test_a_weak_study_of_multiples_has_no_size_of_the_strong_one():
+    """As one job of scaling.sbatch leaves both."""
+    runs = ((16, 32), (32, 32), (64, 32), (32, 40), (64, 48))
+    series = [measurement(benchmark="qcd", ranks=ranks, size=size) for ranks, size in runs]
+    found = workspaces(series, "weak")
+    assert max(len(profiles) for profiles, _ in found.values()) == 3 and len(found) == 3
+
+
 def test_a_weak_study_has_no_other_study_s_sizes():
     """Neither of a size that is one greater, nor of the same size on more ranks."""
     runs = ((1, 1000), (1, 1001), (4, 2000), (4, 1000))

@@ -6,7 +6,7 @@ sum of jobs alike of LEAST_USERS users or more."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from math import sqrt
 
@@ -37,28 +37,38 @@ class Group:
 def rows(batches: Iterable[list[dict]]) -> tuple[list[dict], int]:
     """Of `report jobs`' records; and how many jobs are in no row."""
     groups: dict[tuple, Group] = {}
-    names: dict[Hashable, str] = {}
+    names: defaultdict[Hashable, set[str]] = defaultdict(set)
     left_out = 0
     for record in (record for batch in batches for record in batch):
         cluster, uid, user = whose = (record["cluster"], record["uid"], record["user"])
         if user:
-            names[cluster, uid] = names[uid] = user
+            names[cluster, uid].add(user)
+            names[uid].add(user)
         if None in (record["energy_uj"], record["day"], record["time_s"]):
             left_out += 1
             continue
         groups.setdefault(key_of(record), Group()).add({whose}, _used(record))
     for group in groups.values():
-        group.users = {_person(names, *whose) for whose in group.users}
+        group.users = _people(names, group.users)
     left_out += widen(groups)
     made = [_row(key, group.sums) for key, group in groups.items()]
     made.sort(key=lambda row: ([str(row[name]) for name in KEYS], -row["jobs"]))
     return made, left_out
 
 
-def _person(names: Mapping, cluster: str, uid: int, user: str | None) -> Hashable:
+def _people(names: Mapping[Hashable, set[str]], users: set[tuple]) -> set[Hashable]:
     """Two that may be one are one: a name is the same user's on all clusters, his uid may not be;
-    of whom Slurm named nobody another job may tell the name."""
-    return user or names.get((cluster, uid)) or names.get(uid, uid)
+    of whom Slurm named nobody other jobs tell who he may be, on his own cluster surely."""
+    people: set[Hashable] = {user for *_, user in users if user}
+    may_be = [
+        names.get((cluster, uid)) or names.get(uid) or {uid}
+        for cluster, uid, user in users
+        if not user
+    ]
+    for others in sorted(may_be, key=lambda one: (len(one), sorted(map(str, one)))):
+        if not others & people:
+            people |= {min(others, key=str)}
+    return people
 
 
 def key_of(record: dict) -> tuple:

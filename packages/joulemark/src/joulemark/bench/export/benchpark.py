@@ -115,9 +115,12 @@ def _weak_constant(found: list[Profile]) -> Callable[[Measurement], float]:
 
 
 def _is_grown(base: tuple[int, int], this: tuple[int, int], dimension: int, step: int) -> bool:
-    """Whether the size grew as the ranks did, but for both roundings; both: ranks and size."""
+    """Whether the size grew as the ranks did, but for both roundings; both: ranks and size. Of
+    multiples the base is none that was rounded."""
     factor = (this[0] / base[0]) ** (1 / dimension)
-    return abs(base[1] * factor - this[1]) < (0.5 * factor + 0.5) * step
+    if step > 1:
+        return this[1] == (base[1] if factor == 1 else round(base[1] * factor / step) * step)
+    return abs(base[1] * factor - this[1]) < 0.5 * factor + 0.5
 
 
 def _rank_size(ranks: int, size: int, dimension: int) -> float:

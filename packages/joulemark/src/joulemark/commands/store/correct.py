@@ -20,7 +20,8 @@ SUMMARY = "charge a job a part of its energy, or another one, and keep who did i
 EPILOG = """\
 A job that a broken node ended is charged less, one that a wrong meter measured what is right. The
 job's row shrinks or grows as a whole: energy and its parts, their errors, overhead, carbon and
-cost, by the factors of its merge; sums and reports follow at once, AdminComment when the next job
+cost, by the factors of its merge (of one that an earlier release than this corrected before, by
+today's); sums and reports follow at once, AdminComment when the next job
 has ended. Steps, mean and peak power, profiles and the nodes' records stay what was measured, and
 a note of the job says what that was. All runs of a requeued job are corrected alike; an energy is
 that of all together, and is refused where what was measured is within its error of 0 J, of which
@@ -115,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
         for one in (before, after)
     )
     print(f"job {job}: {' -> '.join(told)}")
-    _leave_comment(site, raw, lines)
+    _leave_comment(site, lines)
     return 0
 
 
@@ -167,7 +168,7 @@ def _author() -> str:
         return f"uid {os.getuid()}"
 
 
-def _leave_comment(site, raw: int, lines: list[str]) -> None:
+def _leave_comment(site, lines: list[str]) -> None:
     """For the next job's end to bring to Slurm, where a site lets merges do that. The correction
     is kept by now: who tried again would make a second one."""
     from joulemark.accounting.ended import Comments
@@ -181,6 +182,7 @@ def _leave_comment(site, raw: int, lines: list[str]) -> None:
         output.tell(
             [
                 f"{folder}: {error.strerror}: the correction is kept, but Slurm is not told: mend "
-                f"the folder; `joulemark merge --job {raw} --print-comment` has what to tell"
+                "the folder; what AdminComment should have:",
+                *(line.split("\t")[-1] for line in lines),
             ]
         )
