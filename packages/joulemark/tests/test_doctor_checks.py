@@ -28,6 +28,7 @@ def folder():
         ("PrivateData=jobs", "none", 0o644, 0o750, False),
         ("PrivateData=nodes", "usage", 0o644, 0o755, False),
         ("", "none", 0o644, 0o755, False),
+        ("", "none\nStorageType = accounting_storage/slurmdbd", 0o644, 0o755, True),  # 26.05.5
     ],
 )
 def test_an_open_store_where_jobs_are_private(

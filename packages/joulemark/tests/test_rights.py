@@ -113,6 +113,21 @@ def test_a_coordinator_is_no_more_than_a_user_where_slurmdbd_takes_it_from_him(
     assert ("science" in caller.run("report", "jobs")[2]) == (disabled == "No")
 
 
+@pytest.mark.parametrize(
+    ("user", "jobs"), [("None|", {1}), ("None|science", {1}), ("Operator|", ALL)]
+)
+def test_where_sacctmgr_tells_slurm_confs_for_slurmdbds_none_is_shown_more(caller, user, jobs):
+    """As 26.05.5's does: PrivateData=none, whatever slurmdbd hides."""
+    slurm(caller, "none", user)
+    told = caller.folder / "bin" / "configuration"
+    own = "StorageType            = accounting_storage/mysql"
+    assert own in told.read_text()
+    told.write_text(told.read_text().replace(own, own.replace("mysql", "slurmdbd")))
+    assert listed(caller) == jobs
+    said = caller.run("report", "jobs")[2]
+    assert ("slurmdbd's PrivateData is not there" in said) == (jobs != ALL)
+
+
 def test_slurmuser_is_shown_all(caller):
     slurm(caller, "jobs,usage", slurm_user=f"daemon({CALLER.pw_uid})")
     assert (listed(caller), summed(caller)) == (ALL, 3)

@@ -107,10 +107,18 @@ class Site:
 
     @functools.cached_property
     def private(self) -> dict[str, set[str]]:
-        """PrivateData by who has it: slurm.conf, and slurmdbd, which tells its own."""
-        said = ask("sacctmgr", "show", "configuration").out
-        dbd = configuration.words(configuration.of_slurmdbd(said).get("privatedata", ""))
-        return {str(self.conf.path): self.conf.words("PrivateData"), "slurmdbd.conf": dbd}
+        """PrivateData by who has it: slurm.conf, and slurmdbd, which tells its own, or may have
+        any."""
+        answer, name, words = ask("sacctmgr", "show", "configuration"), "slurmdbd.conf", "jobs"
+        dbd = configuration.of_slurmdbd(answer.out)
+        if "privatedata" in dbd or not answer.good:
+            words = dbd.get("privatedata", "")
+        else:
+            name = "perhaps slurmdbd.conf, which sacctmgr does not tell,"
+        return {
+            str(self.conf.path): self.conf.words("PrivateData"),
+            name: configuration.words(words),
+        }
 
     @functools.cached_property
     def plugin_dirs(self) -> list[Path]:

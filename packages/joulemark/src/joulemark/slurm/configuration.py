@@ -12,8 +12,10 @@ def keys(said: str) -> dict[str, str]:
 
 
 def of_slurmdbd(said: str) -> dict[str, str]:
-    """Likewise those of sacctmgr's words that are slurmdbd's own, not its slurm.conf's."""
-    return keys(said.partition("SlurmDBD")[2])
+    """Likewise those of sacctmgr's words that are slurmdbd's own, not its slurm.conf's; none where
+    it tells these a second time, as 26.05.5 does: PrivateData=none, whatever slurmdbd hides."""
+    found = keys(said.partition("SlurmDBD")[2])
+    return {} if found.get("storagetype") == "accounting_storage/slurmdbd" else found
 
 
 def words(text: str) -> set[str]:

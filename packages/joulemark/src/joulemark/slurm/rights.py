@@ -69,10 +69,11 @@ def of_caller(site: Config) -> Rights:
             conf = _configuration()
             hidden = _hidden_from(uid, conf)
             level, accounts = _user(own) if hidden else ("", ())
+        if level in SEE_ALL:
+            return Rights(own)
+        _check(conf)
     except UserError as error:
         return Rights(own, KINDS, f"whose else Slurm shows you is not known: {error}")
-    if level in SEE_ALL:
-        return Rights(own)
     if conf.get("disablecoorddbd", "").lower() == "yes":  # from 24.11 on
         accounts = ()
     why = f"slurmdbd.conf has PrivateData={','.join(hidden)}"
@@ -95,15 +96,18 @@ def _owns(uid: int, place: Place) -> bool:
 
 
 def _configuration() -> dict[str, str]:
-    words = ("show", "configuration")
-    conf = configuration.of_slurmdbd(command.answer(TELLS, "sacctmgr", *words))
+    return configuration.of_slurmdbd(command.answer(TELLS, "sacctmgr", "show", "configuration"))
+
+
+def _check(conf: dict[str, str]) -> None:
     if "privatedata" not in conf:
-        raise UserError(f"sacctmgr {' '.join(words)}: slurmdbd's PrivateData is not there")
-    return conf
+        raise UserError("sacctmgr show configuration: slurmdbd's PrivateData is not there")
 
 
 def _hidden_from(uid: int, conf: dict[str, str]) -> list[str]:
-    """The kinds that slurmdbd hides from who is no operator."""
+    """The kinds that slurmdbd hides from who is no operator, or may hide."""
+    if "privatedata" not in conf:
+        return list(KINDS)
     if conf.get("slurmuser", "").endswith(f"({uid})"):
         return []
     private = configuration.words(conf["privatedata"])
