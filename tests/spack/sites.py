@@ -119,6 +119,17 @@ SITES = {
             "scalapack": "netlib-scalapack",
         },
     ),
+    "aws-ubuntu2404": Site(
+        "x86_64",
+        Login("icelake", "ubuntu", "24.04", "2.39"),
+        "icelake",
+        {
+            "c": "gcc@13.3.0",
+            "mpi": "openmpi",
+            "blas": "openblas",
+            "scalapack": "netlib-scalapack",
+        },
+    ),
     "jetson": Site(
         "aarch64",
         Login("armv8.2a", "ubuntu", "22.04", "2.35"),
