@@ -109,7 +109,7 @@ def test_what_takes_long_says_so(merged, slow, terminal, words, where, line):
 
 
 def test_a_merge_counts_jobs(site, slow, terminal):
-    slow("accounting.merge:_Update:_job")
+    slow("accounting.merge:_Update:job")
     for job in (1, 2, 3):
         site.leave(job)
     assert len(site.out("merge").splitlines()) == 3

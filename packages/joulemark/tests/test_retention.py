@@ -149,7 +149,7 @@ def test_a_pruned_job_s_number_may_be_another_s_later(filled):
     filled.out("store", "prune", "--keep", keep())
     pruned = min(job for job in range(1, 201) if not filled.rows(job))
     filled.leave(pruned, accounts=[builders.account(start_s=35 * DAY_S)])
-    words = ("merge", "--job", str(pruned), "--nodes", "n[1,9]")
+    words = ("merge", "--job", str(pruned), "--nodes", "n[1,9]", "--wait", "0")
     assert filled.out(*words).startswith(f"{pruned}\t")
     assert filled.rows(pruned)[0]["NNodes"] == 2
 
