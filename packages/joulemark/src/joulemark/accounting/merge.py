@@ -411,8 +411,7 @@ class _Update:
         before = self._charges_before(job) if self.is_corrected else {}
         rows = [row for run in runs for row in self._rows(job, run, before)]
         of_job = [row for row in rows if row["Step"] == "job"]
-        made = self._corrections.get((cluster, job), [])
-        if made := corrections.standing(self.session, made, of_job):
+        if made := self._made(job, of_job):
             measured = {row["Run"]: _charge(row) for row in of_job}
             corrections.keep_measured(self.session, made[-1], measured)
             correction.apply(of_job, made)
@@ -430,13 +429,17 @@ class _Update:
         joules = row["ConsumedEnergyRaw"] if is_whole else ""
         return f"{job}\t{joules}\t{comment.write(row, missing)}"
 
+    def _made(self, job: int, of_job: list[dict]) -> list[corrections.Correction]:
+        """The corrections of these runs."""
+        made = self._corrections.get((self._cluster, job), [])
+        return corrections.standing(self.session, made, of_job)
+
     def _charges_before(self, job: int) -> dict[tuple[int, str], dict | None]:
         """By run and step, without any correction; None: not known."""
         rows = jobs.job_rows(self.session, self._cluster, job)
         before = {(row["Run"], row["Step"]): _charge(row) for row in rows}
         of_job = [row for row in rows if row["Step"] == "job"]
-        made = self._corrections.get((self._cluster, job), [])
-        made = corrections.standing(self.session, made, of_job)
+        made = self._made(job, of_job)
         if len(made) > 1:  # of_job has what the last but this one made of it
             of_runs = corrections.measured(self.session, made[-2])
             before.update({(row["Run"], "job"): of_runs.get(row["Run"]) for row in of_job})
