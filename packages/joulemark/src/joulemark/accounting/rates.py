@@ -8,10 +8,10 @@ from pathlib import Path
 
 from joulemark.accounting import sitefile
 from joulemark.errors import UsageError
-from joulemark.units import NS_PER_S
+from joulemark.units import NS_PER_S, UJ_PER_J
 
 UJ_PER_KWH = 3_600_000_000_000
-J_PER_KWH = UJ_PER_KWH / 1_000_000
+J_PER_KWH = UJ_PER_KWH / UJ_PER_J
 
 
 class Constant:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from joulemark import output
 from joulemark.commands.arguments import number
 from joulemark.errors import UserError
+from joulemark.units import UJ_PER_J
 
 if TYPE_CHECKING:
     from joulemark.accounting.jobid import JobId
@@ -76,7 +77,7 @@ def _share(text: str) -> float:
 
 def _energy_uj(text: str) -> int:
     what = "an energy in joules such as 3.6e6"
-    return round(number(text, lambda joules: 0 <= joules < 1e12, what) * 1e6)
+    return round(number(text, lambda joules: 0 <= joules < 1e12, what) * UJ_PER_J)
 
 
 def _why(text: str) -> str:
@@ -109,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         if options.energy and after.energy_error_j >= after.energy_j:
             raise UserError(
                 f"job {job} of {cluster}: what was measured is within its error of 0 J, "
-                f"of which nothing is a share: it cannot be {options.energy / 1e6:g} J"
+                f"of which nothing is a share: it cannot be {options.energy / UJ_PER_J:g} J"
             )
     told = (
         layout.joules(one.energy_j, one.energy_error_j, bool(one.estimated_jobs))
