@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster import CHECKOUT, ORDINARY_USER, Build, ClusterError, cache_folder
+from tests.cluster.config import has_pmix
 from tests.targets import cuda
 from tests.versions.slurm import EARLIER, NotToBeHad, fetch
 
@@ -156,6 +157,7 @@ CONDITIONS: dict[str, Callable[[], bool]] = {
         not (shutil.which("tic6x-elf-gcc") or succeeds(CHECKOUT / TOOLCHAIN, "--where"))
     ),
     "open-mpi-5": lambda: succeeds("sh", "-c", "mpicc --showme:version | grep 'Open MPI [5-9]'"),
+    "no-pmix": lambda: not has_pmix(),
     "not-x86-64": lambda: os.uname().machine != "x86_64",
 }
 

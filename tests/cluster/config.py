@@ -213,6 +213,11 @@ def slurm_plugin_folder() -> str:
     raise ClusterError("no Slurm plugins under /usr/lib: is slurm-wlm installed? Run tests/setup")
 
 
+def has_pmix() -> bool:
+    """Whether this machine's Slurm starts ranks by PMIx: Debian's does not from 26.05.5-1 on."""
+    return bool(glob.glob(f"{slurm_plugin_folder()}/mpi_pmix*.so"))
+
+
 def _fill(name: str, values: Mapping[str, object]) -> str:
     return Template((TEMPLATES / name).read_text()).substitute(values)
 

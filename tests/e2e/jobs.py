@@ -9,7 +9,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.cluster import Cluster, wait_for
+from tests.cluster.config import has_pmix
 from tests.e2e.outcome import account_uj
 
 
@@ -30,6 +33,12 @@ def cooked(results: Path, name: str = "*") -> list[dict]:
     """The lines of all files of that name that benchmarks have left."""
     texts = [path.read_text() for path in sorted(results.glob(f"{name}.cooked.jsonl"))]
     return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
+def need_pmix() -> None:
+    """Skips the test where srun cannot start the ranks of Debian's Open MPI."""
+    if not has_pmix():
+        pytest.skip("Slurm has no PMIx: srun starts no ranks of Open MPI")
 
 
 def wait_step(cluster: Cluster, job: int, step: str = "batch", node: str = "n1") -> None:

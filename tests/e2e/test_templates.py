@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import CHECKOUT, Build, Cluster, state_folder
-from tests.e2e.jobs import cooked
+from tests.e2e.jobs import cooked, need_pmix
 from tests.e2e.outcome import ended_well
 
 TEMPLATES = sorted(path.stem for path in CHECKOUT.glob("job-templates/*.sbatch"))
@@ -37,6 +37,7 @@ KNOBS = {
     "triad": {"JM_SIZES": "4096"},
 }
 OPTIONS = {"scaling": ["--nodes=2"]}
+OF_RANKS = ("hpl", "scaling")
 #: ranks and their threads, of the result that has the most of them
 WORKERS = {"dhrystone": 1, "scaling": 2}
 AS_ROOT = {
@@ -82,6 +83,8 @@ def most_workers(lines: list[dict]) -> int:
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_template_runs(sockets: Cluster, name: str) -> None:
+    if name in OF_RANKS:
+        need_pmix()
     results = results_folder(sockets, name)
     job = sockets.sbatch(*OPTIONS.get(name, []), template(name), env=knobs(name, results))
     done = ended_well(sockets, job, timeout_s=300)
@@ -134,6 +137,7 @@ def test_each_job_of_an_array_has_its_setting_and_repeats_it(sockets: Cluster) -
 
 
 def test_a_heterogeneous_job_runs_on_each_component_and_ranks_on_all(sockets: Cluster) -> None:
+    need_pmix()
     results = results_folder(sockets, "heterogeneous")
     components = ["-w", "n1", "-n1", ":", "-w", "n2", "-n1", "--exclusive"]
     env = {**knobs("hydro", results), "JM_VARIANTS": "omp mpi"}
@@ -144,6 +148,7 @@ def test_a_heterogeneous_job_runs_on_each_component_and_ranks_on_all(sockets: Cl
 
 
 def test_threads_and_ranks_stay_on_cores_where_slurm_binds_tasks(steady: Cluster) -> None:
+    need_pmix()
     affinity = {"TaskPlugin": "task/affinity"}
     with steady.changed(slurm_conf=affinity, topology={}, daemon={}) as cluster:
         for name, variants in (("stream", {}), ("hydro", {"JM_VARIANTS": "mpi"})):
