@@ -199,11 +199,10 @@ def test_where_the_store_is_open_nobody_sees_more_than_by_sacct(
     for user in (OPERATOR, None):
         assert shown_of(jobs, private, user) == {ADA, BOB} <= summed(private, user)
     words = ["bash", "-c", "joulemark report jobs 2>&1 >/dev/null"]
-    why, has = "slurmdbd.conf has PrivateData=jobs,usage", "slurmdbd.conf has"
+    why = "slurmdbd.conf has PrivateData=jobs,usage"
     if not is_told(private):
         untold = "sacctmgr show configuration: slurmdbd's PrivateData is not there"
         why = f"whose else Slurm shows you is not known: {untold}"
-        has = "perhaps slurmdbd.conf, which sacctmgr does not tell, has"
     said = f"joulemark: listed are your own jobs alone: {why}"
     assert private.run(words, user=ADA).splitlines() == [said]
     assert private.run(words, user=OPERATOR) == ""
@@ -212,7 +211,7 @@ def test_where_the_store_is_open_nobody_sees_more_than_by_sacct(
         private.run(["joulemark", "job", str(jobs[BOB].job)], user=ADA)
     told = json.loads(private.run(["joulemark", "doctor", "--json"], check=False))["findings"]
     [store] = [one for one in told if one["check"] == "private-store"]
-    assert store["value"] == f"mode 0644, and {has} PrivateData=jobs"
+    assert store["value"] == "mode 0644, and slurmdbd.conf has PrivateData=jobs"
 
 
 # -- options, beside the real sacct's ------------------------------------------------------------

@@ -28,7 +28,9 @@ def folder():
         ("PrivateData=jobs", "none", 0o644, 0o750, False),
         ("PrivateData=nodes", "usage", 0o644, 0o755, False),
         ("", "none", 0o644, 0o755, False),
-        ("", "none\nStorageType = accounting_storage/slurmdbd", 0o644, 0o755, True),  # 26.05.5
+        # 26.05.5
+        ("", "none\nStorageType = accounting_storage/slurmdbd", 0o644, 0o755, True),
+        (*("", "none\nStorageType = accounting_storage/slurmdbd"), 0o640, 0o755, False),
     ],
 )
 def test_an_open_store_where_jobs_are_private(
@@ -46,6 +48,20 @@ def test_an_open_store_where_jobs_are_private(
     found = list(slurm_checks.private_store(Site(SlurmConf(conf), "n1")))
     assert [one.where for one in found] == [str(store)] * is_found
     assert all("mode 0644" in one.value and "chmod 640" in one.fix for one in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("PrivateData=Jobs,usage\n", {"jobs", "usage"}), ("", set())]
+)
+def test_slurmdbds_file_tells_what_sacctmgr_does_not(tmp_path, monkeypatch, line, words):
+    path = tmp_path / "slurmdbd.conf"
+    path.write_text(f"# of slurmdbd\nDbdHost=n0\n{line}StorageLoc=a\n")
+    said = "PrivateData = none\nSlurmDBD configuration:\nPrivateData = none\n"
+    said += f"SLURMDBD_CONF = {path}\nStorageType = accounting_storage/slurmdbd\n"
+    monkeypatch.setattr("joulemark.doctor.site.ask", lambda *words: Answer(0, said))
+    (tmp_path / "slurm.conf").write_text("ClusterName=demo\n")
+    private = Site(SlurmConf(tmp_path / "slurm.conf"), "n1").private
+    assert private["slurmdbd.conf"] == words
 
 
 def test_what_slurm_conf_has_for_all_nodes_is_no_node(tmp_path):

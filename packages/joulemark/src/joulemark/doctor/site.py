@@ -107,17 +107,22 @@ class Site:
 
     @functools.cached_property
     def private(self) -> dict[str, set[str]]:
-        """PrivateData by who has it: slurm.conf, and slurmdbd, which tells its own, or may have
-        any."""
-        answer, name, words = ask("sacctmgr", "show", "configuration"), "slurmdbd.conf", "jobs"
+        """PrivateData by who has it: slurm.conf, and slurmdbd, which tells its own; where it does
+        not, and its file is closed to us, it may have any."""
+        answer, name = ask("sacctmgr", "show", "configuration"), "slurmdbd.conf"
         dbd = configuration.of_slurmdbd(answer.out)
-        if "privatedata" in dbd or not answer.good:
-            words = dbd.get("privatedata", "")
-        else:
-            name = "perhaps slurmdbd.conf, which sacctmgr does not tell,"
+        if answer.good and "privatedata" not in dbd:
+            try:
+                path = Path(configuration.keys(answer.out).get("slurmdbd_conf", ""))
+                dbd = configuration.keys(path.read_text(errors="replace"))
+            except OSError:
+                name, dbd = (
+                    f"perhaps {name}, which sacctmgr does not tell,",
+                    {"privatedata": "jobs"},
+                )
         return {
             str(self.conf.path): self.conf.words("PrivateData"),
-            name: configuration.words(words),
+            name: configuration.words(dbd.get("privatedata", "")),
         }
 
     @functools.cached_property
