@@ -28,7 +28,7 @@ LIMIT_S = 45 * 60
 LONG_LIMIT_S = 4 * 3600
 
 TEST_LIMIT_S = 240  # one test; the slowest of a cluster takes a fourth
-BUILDING_TEST_LIMIT_S = 1200  # one that builds by Spack, or a cross compiler
+BUILDING_TEST_LIMIT_S = 1200  # one that builds by Spack, a cross compiler or a machine
 FAILURES_THAT_END_A_STAGE = 5
 CANNOT_BE_ALONE = 77  # tests/alone's status
 
@@ -51,6 +51,8 @@ C_FILES = ("*.c", "*.h", "*.cpp", "*.cu", "*.cuh", "*.hip")
 #: they take Spack's lock in turn, and `environments` the compiler that `cuda` has fetched
 BY_SPACK = {"test_arm", "test_cuda", "test_environments"}
 DSP = "test_c66x"  # builds a compiler on a new machine: the longest, so begun early
+#: of tests/long: they wait for clusters and machines of their own; the others compute
+OF_SITES = {"ansible", "backup", "demo", "first_install", "guides", "rolling_upgrade"}
 
 
 def stages() -> list[Stage]:
@@ -77,11 +79,13 @@ def stages() -> list[Stage]:
         python_tests("versions", "clusters", 600, "tests/versions"),
         python_tests("unit cluster", "clusters", 600, "tests/cluster"),
         program("long slurm", "compile", 3600, *SLURM_PAIR, no_source=3, long=True),
-        program("long build", "compile", 900, *BUILD, long=True),
+        program("long build", "spack", 900, *BUILD, long=True),  # ends before the lane beside it
         program("long fuzz", "compile", 3600, "tests/fuzz", "--seconds", "60", long=True),
         program("long faults", "clusters", 3600, "tests/faults", *LONG_FAULTS, long=True),
-        python_tests("long tests", "clusters", 3600, "tests/long", test_limit_s=1200, long=True),
-        python_tests("long vm", "clusters", 3600, "tests/vm", test_limit_s=1200, long=True),
+        python_tests(
+            "long vm", "clusters", 3600, "tests/vm", test_limit_s=BUILDING_TEST_LIMIT_S, long=True
+        ),
+        *map(long_tests, sorted((CHECKOUT / "tests" / "long").glob("test_*.py"))),
     ]
 
 
@@ -111,6 +115,14 @@ def targets(path: Path) -> Stage:
     name = path.stem.removeprefix("test_").replace("_", " ")
     folder = str(path.relative_to(CHECKOUT))
     return python_tests(f"targets {name}", lane, 1500, folder, test_limit_s=BUILDING_TEST_LIMIT_S)
+
+
+def long_tests(path: Path) -> Stage:
+    name = path.stem.removeprefix("test_")
+    lane = "e2e" if name in OF_SITES else SPARE
+    title = f"long {name.replace('_', ' ')}"
+    file = str(path.relative_to(CHECKOUT))
+    return python_tests(title, lane, 3600, file, test_limit_s=BUILDING_TEST_LIMIT_S, long=True)
 
 
 def program(
