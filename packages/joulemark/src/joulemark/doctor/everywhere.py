@@ -14,10 +14,10 @@ from joulemark import hostlist, progress
 from joulemark.doctor.finding import ERROR, WARNING, Finding
 from joulemark.doctor.site import Site, ask
 
-AT_ONCE = 64  # so that slurmctld's other clients are heard, too
-# A node whose task has begun looks for so long at most: with a wait of 5 s, and 2 s to begin, 1000
-# nodes are told within 15 s where the last ones hang.
-LOOK_S = 7.0
+AT_ONCE = 128  # half of slurmctld's threads: its other clients are heard, too
+# A node whose task has begun looks for so long at most; one that is asked late has less, but time
+# enough for a sound one: of 1000 nodes the last ones may hang, and all are told within 15 s.
+LOOK_S, SHORTEST_LOOK_S = 7.0, 2.0
 # Longer than a job's start takes; a node's word is compared with the time it had to speak in.
 CLOCK_S = 1.0
 AWAY = ("down", "drain", "fail", "unknown", "power", "reboot", "maint", "future", "not_respond")
@@ -37,8 +37,13 @@ def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
         if name in gone:
             fix = "asked when it is back: `joulemark doctor --nodes` again"
             yield Finding("node", ERROR, "sinfo", gone[name], fix, name)
+    began_s = time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = [pool.submit(_visit_one, site, name, wait_s) for name in named if name not in gone]
+        asked = [
+            pool.submit(_visit_one, site, name, wait_s, began_s)
+            for name in named
+            if name not in gone
+        ]
         answers = as_completed(asked)
         if not sys.stdout.isatty():  # else the findings themselves show it
             answers = progress.counted(answers, "nodes asked", len(asked))
@@ -72,7 +77,8 @@ def srun(name: str, wait_s: float, *options: str) -> list[str]:
     return ["srun", "-Q", f"-w{name}", "-N1", "-n1", immediate, *options]
 
 
-def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
+def _visit_one(site: Site, name: str, wait_s: float, began_s: float) -> list[Finding]:
+    look_s = max(SHORTEST_LOOK_S, LOOK_S - (time.monotonic() - began_s))
     words = [*srun(name, wait_s), "sh", "-c", LOOK, sys.executable]
     before = time.time()
     try:
@@ -82,11 +88,11 @@ def _visit_one(site: Site, name: str, wait_s: float) -> list[Finding]:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=wait_s + LOOK_S,
+            timeout=wait_s + look_s,
         )
         said = json.loads(done.stdout)
     except subprocess.TimeoutExpired as error:
-        value = f"no answer in {error.timeout:g} s"
+        value = f"no answer in {error.timeout:.2g} s"
     except OSError as error:
         value = str(error)
     except ValueError:
