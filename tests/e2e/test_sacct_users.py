@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -375,16 +376,14 @@ def test_json_of_each_data_parser(steady: Cluster, jobs: dict[str, Outcome]) -> 
         for command in ("sacct", "joulemark sacct")
     )
     assert listed == theirs
-    if slurm_version(steady) < (23, 11):
-        return  # it has one, and no argument
     names = sorted(set(re.findall(r"v0\.0\.\d+", listed)))
-    assert names
-    for name in names:
-        for option in (f"--json={name}", f"--json={name}+complex"):
-            words = ["joulemark", "sacct", option, "-D", "-j", str(jobs[ADA].job)]
-            (job,) = json.loads(steady.run(words))["jobs"]
-            assert job["joulemark"]["energy_uj"] == jobs[ADA].energy_uj()
-            assert all(step["joulemark"] for step in job["steps"])
+    assert bool(names) == (slurm_version(steady) >= (23, 11))
+    options = [f"--json={name}{flags}" for name in names for flags in ("", "+complex")]
+    for option in options or ["--json"]:  # before, it has one, and no argument
+        words = ["joulemark", "sacct", option, "-D", "-j", str(jobs[ADA].job)]
+        (job,) = json.loads(steady.run(words))["jobs"]
+        assert job["joulemark"]["energy_uj"] == jobs[ADA].energy_uj()
+        assert all(step["joulemark"] for step in job["steps"])
 
 
 @pytest.fixture(scope="module")
@@ -399,7 +398,7 @@ def values(steady: Cluster, jobs: dict[str, Outcome]) -> Iterator[dict[str, str]
     chosen = steady.sbatch(*asked, "--wrap", "exit 1")
     steady.wait_job(chosen)
     wait_listed(steady, chosen)
-    first, second = (steady.sacct(jobs[user].job, "Start,End", "-X")[0] for user in (ADA, BOB))
+    until = steady.sacct(jobs[ADA].job, "End", "-X")[0]["End"]  # the other job ran on after it
     job, table = jobs[BOB].job, f"{steady.options.name}_job_table"
     copy = f"CREATE TEMPORARY TABLE earlier SELECT * FROM {table} WHERE id_job = {job}"
     change = f"UPDATE earlier SET job_db_inx = {EARLIER}, time_submit = time_submit - 60"
@@ -407,8 +406,8 @@ def values(steady: Cluster, jobs: dict[str, Outcome]) -> Iterator[dict[str, str]
     in_database(steady, copy, change, *fill)
     association = ["sacctmgr", "-nP", "show", "assoc", f"user={ADA}", "format=id"]
     yield {
-        "until": first["End"],
-        "since": second["Start"],
+        "until": until,
+        "since": (datetime.fromisoformat(until) + timedelta(seconds=1)).isoformat(),
         "job": str(job),
         "association": steady.run(association).strip(),
     }

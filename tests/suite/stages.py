@@ -82,6 +82,7 @@ def stages() -> list[Stage]:
         program("long build", "spack", 900, *BUILD, long=True),  # ends before the lane beside it
         program("long fuzz", "compile", 3600, "tests/fuzz", "--seconds", "60", long=True),
         program("long faults", "clusters", 3600, "tests/faults", *LONG_FAULTS, long=True),
+        python_tests("long versions", "clusters", 1800, "tests/versions", long=True),
         python_tests(
             "long vm", "clusters", 3600, "tests/vm", test_limit_s=BUILDING_TEST_LIMIT_S, long=True
         ),

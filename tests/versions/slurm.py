@@ -35,7 +35,8 @@ OPTIONS = [
     *(f"--disable-{what}" for what in ("x11", "sview", "slurmrestd", "pam")),
     *(f"--without-{what}" for what in ("hdf5", "pmix", "freeipmi", "ucx", "rdkafka", "libcurl")),
     *(f"--without-{what}" for what in ("nvml", "rsmi", "oneapi", "jwt", "lua", "readline")),
-    *(f"--without-{what}" for what in ("bpf", "json", "yaml", "http-parser", "ofed")),
+    *(f"--without-{what}" for what in ("bpf", "yaml", "http-parser", "ofed")),
+    "--with-json",  # for sacct's
     *("CC=ccache gcc", "CFLAGS=-O1 -pipe"),  # each new checkout compiles the same files
 ]
 
@@ -70,7 +71,7 @@ class Slurm:
 
     @property
     def built(self) -> bool:
-        return (self.folder / "built").exists()
+        return _is_of_today(self.folder / "built")
 
     def build_for(self, ours: Build) -> Build:
         """The same Python command and modules, with this Slurm and the plugins for it."""
@@ -80,7 +81,7 @@ class Slurm:
 def all_built() -> list[Slurm]:
     """Every release in the cache that is whole, oldest first."""
     names = [path.parent.name for path in (cache_folder() / "slurm").glob("*/built")]
-    return [Slurm(name) for name in sorted(names, key=numbers)]
+    return [slurm for slurm in map(Slurm, sorted(names, key=numbers)) if slurm.built]
 
 
 def upgradable(old: Slurm, new: Slurm) -> bool:
@@ -185,13 +186,20 @@ def build(slurm: Slurm) -> None:
     if slurm.built:
         return
     with exclusive(slurm.folder.with_suffix(".lock"), f"Slurm {slurm.version} is being built"):
-        source = slurm.folder / "source"
-        if not (source / "config.status").exists():
+        source, configured = slurm.folder / "source", slurm.folder / "configured"
+        if not _is_of_today(configured):
             prefix = [f"--prefix={slurm.prefix}", f"--sysconfdir={slurm.prefix}/etc"]
             step(slurm, source, ["./configure", *prefix, *OPTIONS])
+            step(slurm, source, ["make", "-s", "-C", "src", "clean"])  # nothing tracks config.h
+            configured.write_text(" ".join(OPTIONS))
         for target in (["-C", "src"], ["-C", "src", "install"], ["install-pkgincludeHEADERS"]):
             step(slurm, source, ["make", "-s", f"-j{JOBS}", *target])
-        (slurm.folder / "built").touch()
+        (slurm.folder / "built").write_text(" ".join(OPTIONS))
+
+
+def _is_of_today(stamp: Path) -> bool:
+    """A cache outlives many checkouts, and what these built with other options."""
+    return stamp.exists() and stamp.read_text() == " ".join(OPTIONS)
 
 
 def build_plugins(slurm: Slurm) -> None:
