@@ -369,6 +369,14 @@ def test_mpi_and_libraries_come_from_the_site(spack):
         assert re.search(rf"^\[e\] +{name}@", said, re.MULTILINE), said
 
 
+def test_a_suite_without_fftw_has_all_other_ranks(spack):
+    """FFTW's own are what mod2f's need."""
+    said = spack("spec", "joulemark-suite@main ~fftw+mpi")
+    for name, variants in (("mod2f", "~fftw~mpi"), ("hydro", "+mpi"), ("mod2am", "+mpi")):
+        (line,) = re.findall(rf"(?m)^.* \^{name}@.*$", said)
+        assert all(one in line for one in re.findall(r"[+~]\w+", variants)), line
+
+
 # Edits
 
 

@@ -13,6 +13,9 @@ from spack_repo.joulemark.build_systems.project import HOMEPAGE, MAINTAINERS
 
 from spack.package import *
 
+#: a benchmark's backend, and those that it is only there with
+BESIDE = {("mod2f", "mpi"): ("fftw",)}
+
 
 def take(benchmark):
     """Depend on a benchmark in each version that has it, with its backends of those asked for."""
@@ -29,8 +32,11 @@ def take(benchmark):
 def take_backends(benchmark, parts):
     for part in parts:
         if part in BACKENDS:
-            for sign in "+~":
-                depends_on(f"{benchmark}{sign}{part}", type="run", when=f"{sign}{part}")
+            needed = (part, *BESIDE.get((benchmark, part), ()))
+            with_all = "".join(f"+{one}" for one in needed)
+            depends_on(f"{benchmark}+{part}", type="run", when=with_all)
+            for one in needed:
+                depends_on(f"{benchmark}~{part}", type="run", when=f"~{one}")
     for gpu, name, values in (
         ("cuda", "cuda_arch", CudaPackage.cuda_arch_values),
         ("rocm", "amdgpu_target", ROCmPackage.amdgpu_targets),
