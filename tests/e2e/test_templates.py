@@ -96,6 +96,7 @@ def test_a_template_runs(sockets: Cluster, name: str) -> None:
         assert line["verified"] and line["job"] == str(job), line
         assert line["energy_j"] > 0 and line["estimated"] is False
         manifest = line["manifest"]
+        assert manifest["version"] and manifest["libraries"] and line["start"], line
         assert manifest["slurm"] == release and line["node"] in ("n1", "n2"), line
         assert manifest["instruments"] == "replay/node", manifest  # the tests' trace of power
     assert done.sacct_j() > 0

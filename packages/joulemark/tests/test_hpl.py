@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 from joulemark import cli, regions
@@ -157,9 +159,10 @@ def test_hpl_runs_our_input_and_we_read_its_output(tmp_path):
 
 
 def test_a_line_has_what_is_known_of_its_system(tmp_path, capsys, monkeypatch):
-    governor, output = tmp_path / "scaling_governor", tmp_path / "HPL.out"
-    governor.write_text("performance\n")
-    monkeypatch.setattr(hpl, "GOVERNOR", governor)
+    output = tmp_path / "HPL.out"
+    (tmp_path / "scaling_governor").write_text("performance\n")
+    (tmp_path / "scaling_cur_freq").write_text("2300000\n")
+    monkeypatch.setattr(hpl, "CPUFREQ", tmp_path)
     monkeypatch.setenv("JOULEMARK_SLURM_VERSION", "22.05.8")
     told = {"instruments": "powercap/cpu", "channels": "rapl/package-0"}
     monkeypatch.setattr(regions, "instruments", lambda: told)
@@ -168,9 +171,230 @@ def test_a_line_has_what_is_known_of_its_system(tmp_path, capsys, monkeypatch):
     energy.write_text("hpl: 5.000 J +- 0.100 J (k=2) in 1.000 s\n")
     words = ["hpl", "results", str(output), "--nodes", "1"]
     assert cli.main(words) == 0
-    found = cooked.parse(capsys.readouterr().out).manifest
+    line = capsys.readouterr().out
+    assert json.loads(line)["manifest"]["frequency_hz"] == 2.3e9
+    found = cooked.parse(line).manifest
     assert (found.os_kernel, found.governor) == (os.uname().release, "performance")
     assert (found.slurm, found.instruments) == ("22.05.8", "")
     assert cli.main([*words, "--energy", str(energy)]) == 0
     measured = cooked.parse(capsys.readouterr().out)
     assert (measured.manifest.instruments, measured.channels) == tuple(told.values())
+
+
+# -- what is known of the build ------------------------------------------------------------------
+
+XHPL = """\
+HPLinpack 2.3  --  High-Performance Linpack benchmark  --   December 2, 2018
+T/V                N    NB     P     Q               Time                 Gflops
+WR11C2C4        2000   192     2     3               0.19              {}
+HPL_pdgesv() start time Sat Mar 28 23:30:00 2026
+
+HPL_pdgesv() end time   Sun Mar 29 23:30:01 2026
+
+||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   1.72533487e-02 ...... PASSED
+WR11C2C4        2000   256     2     3               0.19              {}
+HPL_pdgesv() start time Sun Mar 29 09:30:00 2026
+
+||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   1.72533487e-02 ...... PASSED
+"""
+HPCC = """\
+Current time (1795811401) is Fri Nov 27 20:30:01 2026
+
+End of LatencyBandwidth section.
+Begin of HPL section.
+HPLinpack 2.0  --  High-Performance Linpack benchmark  --   September 10, 2008
+WR11C2R4         200    32     1     1               0.14              3.748e-02
+||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=        0.0062684 ...... PASSED
+End of Tests.
+Current time (1795811999) is Fri Nov 27 20:39:59 2026
+"""
+
+
+@pytest.fixture
+def in_berlin(monkeypatch):
+    """Which put its clocks forward in the night of the tests above."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def xhpl(tmp_path):
+    """Writes a program there: one that runs, with more bytes at its end."""
+
+    def write(place, more=b""):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(Path(shutil.which("cat")).read_bytes() + more)
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def taken(tmp_path, results):
+    """Takes an output over into the results, at so many GF/s."""
+
+    lines = results() / "hpl.cooked.jsonl"
+
+    def take(gflops=27.8, program=None, text=XHPL):
+        path = tmp_path / "HPL.out"
+        path.write_text(text.replace("{}", f"{gflops:.4e}"))
+        words = ["--nodes", "1", "--cooked", str(lines)]
+        words += ["--program", str(program)] if program else []
+        assert cli.main(["hpl", "results", str(path), *words]) == 0
+        return [json.loads(one) for one in lines.read_text().splitlines()]
+
+    return take
+
+
+def spack_builds(prefix, **changes):
+    """Leaves what Spack leaves of a package in its prefix."""
+    needed = {"name": "gcc", "hash": "3kkp", "parameters": {"deptypes": ["build"]}}
+    needed["parameters"]["virtuals"] = ["c", "cxx"]
+    node = {
+        "name": "hpl",
+        "version": "2.3",
+        "arch": {"platform": "linux", "platform_os": "debian12", "target": "zen4"},
+        "parameters": {
+            "build_system": "autotools",
+            "openmp": True,
+            "blas64": False,
+            "patches": ["a1", "b2"],
+            "cflags": ["-O3", "-g"],
+            "fflags": [],
+        },
+        "dependencies": [needed],
+        "hash": "tf4zdxuwitdddeovbuvi5z2cjr6cmsot",
+        **changes,
+    }
+    gcc = {"name": "gcc", "version": "12.2.0", "hash": "3kkp"}
+    (prefix / ".spack").mkdir()
+    (prefix / ".spack/spec.json").write_text(
+        json.dumps({"spec": {"_meta": {"version": 5}, "nodes": [node, gcc]}})
+    )
+
+
+def test_two_builds_stay_apart_and_one_that_nobody_told_from_both(site, taken, xhpl):
+    for gflops, program in ((27.8, xhpl("a/xhpl")), (50, xhpl("b/xhpl", b"static BLAS"))):
+        for _ in range(2):
+            taken(gflops, program)
+    taken(40)
+    table = json.loads(site.out("report", "table", "linpack", "--format", "json"))
+    found = {(one["runs"], one["performance"]) for one in table if one["variant"] == "nb192"}
+    assert found == {(2, 27.8e9), (2, 50e9), (1, 40e9)}
+    said = site.out("report", "table", "linpack").splitlines()
+    titles = [one for one in said if one.startswith("hpl linpack, nb192")]
+    versions = [one.partition("version ")[2].split() for one in titles]
+    assert versions[0] == ["2.3,", "libraries", "-"]
+    assert [one[:2] for one in versions[1:]] == [["2.3", "(xhpl"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("khz", "mhz", "expected"),
+    [
+        ("2300000\n", "2600.5", 2.3e9),
+        ("0\n", "2600.5", 2600.5e6),
+        (None, "2600.5", 2600.5e6),
+        ("<unknown>\n", "Unknown", None),
+    ],
+)
+def test_the_frequency_is_the_kernel_s_where_it_tells_it(
+    tmp_path, monkeypatch, khz, mhz, expected
+):
+    if khz:
+        (tmp_path / "scaling_cur_freq").write_text(khz)
+    (tmp_path / "cpuinfo").write_text(f"model name\t: A\ncpu MHz\t\t: {mhz}\ncache size\t: 1\n")
+    monkeypatch.setattr(hpl, "CPUFREQ", tmp_path)
+    monkeypatch.setattr(hpl.peaks, "CPUINFO", tmp_path / "cpuinfo")
+    assert hpl._of_system()["frequency_hz"] == expected
+
+
+def test_an_output_whose_program_nobody_tells_is_said_so(taken, xhpl, capsys):
+    taken()
+    assert "HPL.out: nothing is known of the build of what wrote it" in capsys.readouterr().err
+    taken(program=xhpl("xhpl"))
+    assert capsys.readouterr().err == ""
+
+
+def test_libraries_are_those_that_the_program_starts_with(taken, xhpl):
+    manifest = taken(program=xhpl("xhpl"))[0]["manifest"]
+    maps = subprocess.run(["cat", "/proc/self/maps"], capture_output=True, text=True, check=True)
+    files = {Path(one.split()[-1]).name for one in maps.stdout.splitlines()}
+    libc, *libraries = manifest["libraries"].split()
+    assert set(libraries) == {one for one in files if one.startswith("lib")}
+    assert libc == os.confstr("CS_GNU_LIBC_VERSION").replace(" ", "-")
+    assert (manifest["spack_spec"], manifest["compiler"]) == (None, None)
+
+
+def test_of_spack_s_program_its_spec_tells_hash_and_compiler(site, taken, xhpl):
+    program = xhpl("store/hpl-2.3-tf4zdxu/bin/xhpl")
+    spack_builds(program.parents[1])
+    view = program.parents[3] / "view"
+    view.symlink_to(program)
+    manifest = taken(program=view)[0]["manifest"]
+    expected = (
+        "hpl@2.3 cflags='-O3 -g' ~blas64+openmp build_system=autotools patches:=a1,b2 target=zen4"
+    )
+    assert manifest["spack_spec"] == expected
+    assert manifest["spack_hash"] == "tf4zdxuwitdddeovbuvi5z2cjr6cmsot"
+    assert (manifest["version"], manifest["compiler"]) == ("2.3", "GNU 12.2.0")
+    other = xhpl("store/hpl-2.3-aaaaaaa/bin/xhpl")
+    old = {"compiler": {"name": "clang", "version": "15.0.6"}, "dependencies": []}
+    spack_builds(other.parents[1], hash="aaaaaaa", arch={"target": {"name": "zen4"}}, **old)
+    assert taken(program=other)[-1]["manifest"]["compiler"] == "Clang 15.0.6"
+    found = json.loads(site.out("report", "table", "linpack", "--json"))
+    kinds = sorted((one["spack_hash"][:7], one["runs"]) for one in found)
+    assert kinds == [("aaaaaaa", 1)] * 2 + [("tf4zdxu", 1)] * 2
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"spec": {"nodes": []}}', '{"spec": {"nodes": [7]}}'])
+def test_a_spec_that_is_none_costs_no_result(taken, xhpl, capsys, text):
+    program = xhpl("hpl/bin/xhpl")
+    (program.parents[1] / ".spack").mkdir()
+    (program.parents[1] / ".spack/spec.json").write_text(text)
+    manifest = taken(program=program)[0]["manifest"]
+    assert manifest["spack_hash"] is None and manifest["version"].startswith("2.3 (xhpl ")
+    assert "hpl/.spack/spec.json: " in capsys.readouterr().err
+
+
+def test_a_script_tells_nothing_of_what_it_starts(tmp_path, taken, capsys):
+    (tmp_path / "xhpl.sh").write_text("#!/bin/sh\nexec xhpl\n")
+    manifest = taken(program=tmp_path / "xhpl.sh")[0]["manifest"]
+    assert (manifest["version"], manifest["libraries"]) == ("2.3", None)
+    assert "xhpl.sh: is no program of ELF" in capsys.readouterr().err
+
+
+def test_a_program_that_is_not_there_is_refused(tmp_path, capsys):
+    (tmp_path / "HPL.out").write_text(OUTPUT)
+    words = ["hpl", "results", str(tmp_path / "HPL.out"), "--program"]
+    for wrong in ("none", ""):
+        assert cli.main([*words, str(tmp_path / wrong)]) == 2
+        assert f"--program {tmp_path / wrong}: " in capsys.readouterr().err
+
+
+def test_each_test_tells_when_it_began(taken, in_berlin):
+    assert [(one["variant"], one["start"]) for one in taken()] == [
+        ("nb192", "2026-03-28T22:30:00+00:00"),
+        ("nb256", "2026-03-29T07:30:00+00:00"),
+    ]
+
+
+def test_the_day_of_a_trend_is_that_of_the_run(site, taken, in_berlin):
+    taken()
+    days = json.loads(site.out("trend", "linpack", "--json"))
+    assert [one["day"] for one in days] == ["2026-03-28", "2026-03-29"]
+
+
+def test_hpc_challenge_tells_when_its_hpl_began(taken, in_berlin):
+    (one,) = taken(text=HPCC)
+    assert (one["start"], one["manifest"]["version"]) == ("2026-11-27T20:30:01+00:00", "2.0")
+
+
+def test_an_output_without_its_start_has_none(taken):
+    text = XHPL.replace("HPLinpack", "").replace("Mar", "Mrz")
+    found = [(one["start"], one["manifest"]["version"]) for one in taken(text=text)]
+    assert found == [(None, None)] * 2

@@ -9,11 +9,13 @@ import os
 import platform
 import re
 import sys
+import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 from joulemark import environment, output, regions
-from joulemark.bench import peaks
+from joulemark.bench import peaks, program
 from joulemark.errors import UsageError, UserError
 
 # -- the input -----------------------------------------------------------------------------------
@@ -43,7 +45,7 @@ TUNING = (
 #: What HPC Challenge reads after HPL's lines: its matrix transposition has no more sizes.
 HPCC = (("", ""), (0, "sizes more"), (1200, ""), (0, "blocks more"), (40, ""))
 
-GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 MOST = 2**31 - 1  # HPL's numbers are C's int
 MOST_MULTIPLES = 20  # N is made a multiple of all NB where this costs less than a part of so many
@@ -153,6 +155,14 @@ def _write(path: Path, text: str, mode: str = "w") -> None:
 
 _TEST = re.compile(r"^(W\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.eE+-]+)\s*$")
 _CHECK = re.compile(r"^\|\|Ax-b\|\|_oo/\(.*\)=\s*(\S+)\s*\.+\s*(PASSED|FAILED)\s*$")
+_VERSION = re.compile(r"^HPLinpack (\d\S*)\s+--", re.MULTILINE)
+#: Below its test, since HPL 2.1: by C's ctime(), in the machine's own time.
+_START = re.compile(
+    r"^HPL_pdgesv\(\) start time \w+ (\w+) +(\d\d?) (\d\d):(\d\d):(\d\d) (\d{4})\s*$"
+)
+#: Of HPC Challenge, between its parts.
+_SINCE_1970 = re.compile(r"^Current time \((\d{1,11})\) is ")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _REGION = re.compile(
     r"^(?P<name>\S+): (?P<joules>[\d.]+) J \+- (?P<error>[\d.]+) J \(k=2\)"
     r"(?P<estimated>, estimated by a model)? in (?P<seconds>[\d.]+) s$"
@@ -170,6 +180,7 @@ class Test:
     q: int
     flops_per_s: float
     passed: bool = False
+    start_s: float | None = None  # since 1970; None: not told
 
     @property
     def ranks(self) -> int:
@@ -195,18 +206,38 @@ class Energy:
 def tests_of(text: str) -> list[Test]:
     """The tests of HPL's output, each with the check that follows it."""
     tests: list[Test] = []
-    checked = True
+    checked, part_s = True, None
     for line in text.splitlines():
         test, check = _TEST.match(line), _CHECK.match(line)
+        part_s = _part_s(line) or part_s
         if test:
             n, nb, p, q = map(int, test.groups()[1:5])
-            tests.append(Test(test[1], n, nb, p, q, float(test[7]) * 1e9))
+            rate = float(test[7]) * 1e9
+            tests.append(Test(test[1], n, nb, p, q, rate, start_s=part_s))
             checked = False
+        elif not checked and (start := _START.match(line)):
+            tests[-1].start_s = _start_s(start)
         elif check and not checked:
             # HPL compares with 16; a NaN is not less.
             tests[-1].passed = check[2] == "PASSED" and float(check[1]) < 16
             checked = True
     return tests
+
+
+def _part_s(line: str) -> float | None:
+    """When HPC Challenge's part before ended, and so HPL began."""
+    ended = _SINCE_1970.match(line)
+    return float(ended[1]) if ended else None
+
+
+def _start_s(told: re.Match) -> float | None:
+    if told[1] not in MONTHS:
+        return None
+    day, hour, minute, second, year = map(int, told.groups()[1:])
+    try:
+        return time.mktime((year, MONTHS.index(told[1]) + 1, day, hour, minute, second, 0, 0, -1))
+    except (ValueError, OverflowError):
+        return None
 
 
 def energy_of(text: str, nodes: int) -> Energy:
@@ -224,7 +255,8 @@ def energy_of(text: str, nodes: int) -> Energy:
 
 def write_results(options: argparse.Namespace) -> int:
     """`joulemark hpl results`."""
-    tests = tests_of(_read(options.output))
+    written = _read(options.output)
+    tests = tests_of(written)
     if not tests:
         raise UserError(f"{options.output}: no line of a test: is this HPL's output, and whole?")
     nodes = _count("--nodes", options.nodes, "SLURM_JOB_NUM_NODES")
@@ -232,10 +264,15 @@ def write_results(options: argparse.Namespace) -> int:
     if energy and len(tests) > 1:
         raise UsageError(f"--energy: {options.output} has {len(tests)} tests: run HPL for each")
     threads = _checked("--threads", options.threads)
+    if options.program is None:
+        why = "nothing is known of the build of what wrote it: name that by --program"
+        output.tell([f"{options.output}: {why}"])
+    build = program.Build() if options.program is None else program.build(options.program)
+    manifest = {**_of_build(written, build), **_of_system()}
     is_told = options.nodes is not None or os.environ.get("SLURM_JOB_NUM_NODES")
     lines = [
         # where nobody told, several ranks may be anywhere
-        cooked(test, threads, nodes if is_told or test.ranks == 1 else None, energy)
+        cooked(test, threads, nodes if is_told or test.ranks == 1 else None, energy, manifest)
         for test in tests
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -251,7 +288,35 @@ def write_results(options: argparse.Namespace) -> int:
     return 0 if all(test.passed for test in tests) else 1
 
 
-def cooked(test: Test, threads: int, nodes: int | None, energy: Energy | None) -> dict:
+def _of_build(text: str, build: program.Build) -> dict[str, str | None]:
+    """A manifest's keys, as benchkit's programs have them; HPL tells its version alone."""
+    version = _VERSION.search(text)
+    known = [version[1]] if version else []
+    known += [f"({build.file})"] if build.file else []
+    return {
+        "version": " ".join(known) or None,
+        "compiler": build.compiler,
+        "flags": None,
+        "libraries": build.libraries,
+        "spack_spec": build.spack_spec,
+        "spack_hash": build.spack_hash,
+    }
+
+
+def _of_system() -> dict[str, str | float | None]:
+    """Likewise, of this machine and moment, which are taken to be those of the run."""
+    return {
+        "os_kernel": platform.release(),
+        "governor": _of_cpufreq("scaling_governor"),
+        "pinning": None,
+        "slurm": os.environ.get("JOULEMARK_SLURM_VERSION"),
+        "frequency_hz": _frequency_hz(),
+    }
+
+
+def cooked(
+    test: Test, threads: int, nodes: int | None, energy: Energy | None, manifest: dict
+) -> dict:
     """One line, as benchkit's programs write it."""
     passed, known = test.passed, test.passed and energy is not None
     return {
@@ -281,21 +346,40 @@ def cooked(test: Test, threads: int, nodes: int | None, energy: Energy | None) -
         "estimated": energy.estimated if known else None,
         "job": os.environ.get("SLURM_JOB_ID"),
         "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
+        "start": _iso(test.start_s),
         "manifest": {
-            "os_kernel": platform.release(),
-            "governor": _governor(),
-            "slurm": os.environ.get("JOULEMARK_SLURM_VERSION"),
+            **manifest,
             **(regions.instruments() if known else {}),  # other nodes' are taken to be alike
         },
     }
 
 
-def _governor() -> str | None:
+def _iso(start_s: float | None) -> str | None:
+    if start_s is None:
+        return None
+    return datetime.fromtimestamp(start_s, timezone.utc).isoformat(timespec="seconds")
+
+
+def _of_cpufreq(name: str) -> str | None:
     """Of the first processor's frequency, where the kernel tells it."""
+    text = _text(CPUFREQ / name)
+    return None if text is None else text.strip()
+
+
+def _text(path: Path) -> str | None:
     try:
-        return GOVERNOR.read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
+
+
+def _frequency_hz() -> float | None:
+    """Of the first processor, from where benchkit has it; the kernel may call it unknown."""
+    khz = re.match(r"[1-9]\d*$", _of_cpufreq("scaling_cur_freq") or "")
+    if khz:
+        return 1e3 * int(khz[0])
+    mhz = re.search(r"^cpu MHz\s*:\s*(\d+(?:\.\d+)?)$", _text(peaks.CPUINFO) or "", re.MULTILINE)
+    return 1e6 * float(mhz[1]) if mhz else None
 
 
 def _read(place: str) -> str:
