@@ -501,7 +501,7 @@ def test_ticks_are_1_2_5(site, results, axes_of_figures):
 def test_a_figure_says_what_it_shows(site, results, texts_on_figures):
     results(line(100, repetitions=9), failed(200), line(1000, repetitions=9))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))
-    of_runs = "error bars: 95 % interval of the mean over repetitions (Student's t)"
+    of_runs = "error bars: 95 % over jobs (of one, runs or repetitions), Student's t"
     bars = [of_runs, of_runs, "wide error bars: instrument, k=2"]
     assert texts_on_figures == [[f"{bar}; 1 failed, not drawn", "A CPU (x86_64)"] for bar in bars]
 
@@ -515,7 +515,7 @@ def test_a_figure_names_no_error_bars_that_it_has_not(site, results, texts_on_fi
     texts_on_figures.clear()
     results(*[line(100, 0.05), line(100, 0.06)] * 2, line(100, variant="plain", **unknown))
     site.out("report", "plot", "mod2am", "--out", str(site.folder))
-    ours = "error bars: 95 % interval of the mean over repetitions (Student's t)"
+    ours = "error bars: 95 % over jobs (of one, runs or repetitions), Student's t"
     both = f"{ours}; wide: instrument, k=2"
     assert [texts[0] for texts in texts_on_figures] == [
         f"{bars}; line without: unknown" for bars in (ours, ours, both)

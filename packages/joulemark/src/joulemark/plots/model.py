@@ -79,7 +79,7 @@ def error_bars(lines: Sequence[Line]) -> str:
     }
     bars = []
     if any(has["interval"]):
-        bars.append("error bars: 95 % interval of the mean over repetitions (Student's t)")
+        bars.append("error bars: 95 % over jobs (of one, runs or repetitions), Student's t")
     if any(has["uncertainty"]):
         bars.append(f"wide{'' if bars else ' error bars'}: instrument, k=2")
     if not bars:

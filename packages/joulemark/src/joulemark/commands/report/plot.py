@@ -12,8 +12,9 @@ EPILOG = """\
 Writes NAME-performance.png, NAME-efficiency.png and, where there is energy,
 NAME-energy-efficiency.png (or .svg, .pdf), and prints their paths; NAME is the benchmark, with its
 kernel where it has several (jm-stream-triad). One line a variant, thread count and machine. Thin
-error bars are the mean's 95 % interval over the runs (Student's t), wide ones the instrument's
-error (k=2); a figure names those that it has. Estimated energy is hollow, and the figure says so.
+error bars are the mean's 95 % interval (Student's t) over the jobs, of one job over its runs, of a
+single run's time over its repetitions, wide ones the instrument's error (k=2); a figure names
+those that it has. Estimated energy is hollow, and the figure says so.
 With --peak, prototypes are not in the figure of efficiency: they are no part of this machine's
 peak. `joulemark compare --plot` draws each as a part of its own.
 

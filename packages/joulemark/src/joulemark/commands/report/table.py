@@ -28,7 +28,8 @@ out where the same channels of one node measured several runs on each side. Of a
 time has the interval of its repetitions, and an energy none: its ratio has the instrument's error.
 Energies by different instruments or channels, or those of one side by several, have no ratio.
 csv, json and parquet hold SI numbers, *_spread (k=1), *_interval (half of the mean's 95 % interval
-over the runs) and *_uncertainty (k=2) in the unit of their value, and a column `estimated`.
+over the jobs, of one job over its runs, of a single run's time over its repetitions) and
+*_uncertainty (k=2) in the unit of their value, and a column `estimated`.
 
 examples:
   joulemark report table triad --from results/ --best
