@@ -3,6 +3,7 @@
 import csv
 import errno
 import io
+import itertools
 import json
 import math
 import os
@@ -477,10 +478,11 @@ def test_sizes_within_a_decade_have_their_own_ticks(site, results, axes_of_figur
     assert [axes.get_xticks().tolist() for axes in axes_of_figures] == [[20, 40]] * 3
 
 
-@pytest.mark.parametrize("keys", [("marker", "color"), ("linestyle", "color")])
-def test_families_of_many_stay_apart_by_any_two(keys):
-    """As prototypes do, of which one has two lines."""
-    lines = [model.Line(str(n), [], family) for n, family in enumerate("ABCDEFGGHIJK")]
+@pytest.mark.parametrize("families", ["ABCDEFGGHIJK", "AAABCDEF", "AAABCDEFGGHIJK"])
+@pytest.mark.parametrize("keys", [*itertools.combinations(("marker", "color", "linestyle"), 2)])
+def test_families_of_many_stay_apart_by_any_two(families, keys):
+    """As prototypes do, of which one has two lines, beside variants of this machine or not."""
+    lines = [model.Line(str(n), [], family) for n, family in enumerate(families)]
     looks = {tuple(style[key] for key in keys) for style in chart.styles([lines]).values()}
     assert len(looks) == len(lines)
 

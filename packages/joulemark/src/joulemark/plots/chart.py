@@ -126,15 +126,22 @@ def styles(figures: Iterable[Sequence[Line]]) -> dict[str, dict]:
     members: dict[str, int] = {}
     names = list(family_of.values())
     families = list(dict.fromkeys(names))
+    taken = set()
     found = {}
     for one, name in family_of.items():
         family, member = families.index(name), members.get(name, 0)
         members[name] = member + 1
-        found[one] = {
-            "color": COLOURS[(names.index(name) + member) % len(COLOURS)],
-            "marker": MARKERS[family % len(MARKERS)],
-            "linestyle": DASHES[(family + 2 * member) % len(DASHES)],
-        }
+        colour = COLOURS[(names.index(name) + member) % len(COLOURS)]
+        marker = MARKERS[family % len(MARKERS)]
+        # The first dash that neither its marker nor, if there is one, its colour has yet.
+        dash = min(
+            (DASHES[(family + 2 * member + step) % len(DASHES)] for step in range(len(DASHES))),
+            key=lambda dash: [
+                look in taken for look in ((marker, dash), (colour, dash), (colour, marker, dash))
+            ],
+        )
+        taken |= {(marker, dash), (colour, dash), (colour, marker, dash)}
+        found[one] = {"color": colour, "marker": marker, "linestyle": dash}
     return found
 
 
