@@ -137,6 +137,22 @@ def test_an_export_counts_records_unless_they_are_seen(
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "report plot mod2am --out FOLDER",
+        "compare mod2am --with LRZ --plot FOLDER",
+        "report scaling mod2am --plot FOLDER",
+        "report usage --plot FOLDER/usage.png",
+    ],
+)
+def test_drawing_says_so(merged, results, slow, terminal, words):
+    results(cooked_line(), cooked_line(threads=4))
+    slow("plots.chart:pyplot:subplots")
+    merged.out(*words.replace("FOLDER", str(merged.folder)).split())
+    assert "drawing, 0 s" in terminal.said() and terminal.is_clean()
+
+
+@pytest.mark.parametrize(
     ("where", "line"),
     [("bench.cooked:parse", "0 files of results read"), ("output:write_text", "0 files written")],
 )

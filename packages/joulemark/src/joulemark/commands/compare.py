@@ -69,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
     notes = compare.notes([side for sides in groups.values() for side in sides])
     layout.show(options, compare.records(groups), tables, notes)
     if options.plot:
-        from joulemark.plots import chart
+        from joulemark.plots import draw_lines
         from joulemark.plots.compare import charts
 
-        chart.draw_all(charts(groups), options, "plot")
+        draw_lines(charts(groups), options, "plot")
     return 0

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Draws three figures for each kernel and prints their paths."""
-    from joulemark.plots import chart, kernels
+    from joulemark.plots import draw_lines, kernels
 
-    chart.draw_all(kernels.charts(sources.series(options), options.peak), options, "out")
+    draw_lines(kernels.charts(sources.series(options), options.peak), options, "out")
     return 0

@@ -88,10 +88,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _draw(rows: list, options: argparse.Namespace) -> None:
-    from joulemark.plots import profile as figure
+    from joulemark.plots import draw_profile
 
     try:
-        figure.draw(rows, Path(options.out), overlay=options.overlay)
+        draw_profile(rows, Path(options.out), options.overlay)
     except OSError as error:
         raise UserError(f"--out {options.out}: {error.strerror}") from None
     print(options.out)

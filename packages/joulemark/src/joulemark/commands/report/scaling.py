@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
     tables = map(scaling.as_text, found)
     layout.show(options, scaling.records(found), tables, scaling.notes(found))
     if options.plot:
-        from joulemark.plots import chart
+        from joulemark.plots import draw_lines
         from joulemark.plots.scaling import charts
 
-        chart.draw_all(charts(found, options.kernel), options, "plot")
+        draw_lines(charts(found, options.kernel), options, "plot")
     return 0

@@ -114,9 +114,9 @@ def run(options: argparse.Namespace) -> int:
     )
     layout.show(options, usage.as_records(groups), tables, notes, usage.columns(by), left_out)
     if options.plot:
-        from joulemark.plots import bars
+        from joulemark.plots import draw_bars
 
-        bars.draw(groups, by, options.plot, left_out)
+        draw_bars(groups, by, options.plot, left_out)
     return 0
 
 
