@@ -99,7 +99,9 @@ def test_unreadable_channel_costs_its_overhead_and_not_the_merge(site):
     write(site, lines([(0, 0), (60, 6000)]))
     (site.records / "shared" / "rack2.jsonl").mkdir()
     job(site, start_s=10, seconds=30)
-    row = merged(site)
+    code, _, err = site.run("merge")
+    assert code == 0 and err.startswith("joulemark: rack2: ") and err.count("\n") == 1
+    row = site.job(12)["12"]
     assert row["ConsumedEnergy_uj"] is not None
     assert row["EnergyOverhead_uj"] == 3000 * 10**6 // 4 // 2
     assert "rack2: " in row["Notes"] and "cannot be read" in row["Notes"]
@@ -194,25 +196,79 @@ def test_torn_and_foreign_lines_are_bridged(site):
 
 
 def test_lines_that_are_not_sound_are_told_to_the_jobs_that_they_concern(site):
+    """And the first one of a channel is told on stderr."""
     write(site, lines([(0, 0), (20, 2000)]))
     path = site.records / "shared" / "rack1.jsonl"
-    begins = path.stat().st_size
     with open(path, "a") as file:
         file.write("torn {\n[]\n")
     write(site, lines([(60, 6000), (80, 8000)]))
+    write(site, [*lines([(0, 0)]), {"time_ns": 1}, *lines([(80, 6000)])], "rack2")
     job(site, 12, start_s=10, seconds=30)
     job(site, 13, start_s=10, seconds=40)
     job(site, 14, start_s=62, seconds=10)
     code, _, err = site.run("merge")
     assert code == 0
-    left_out = "is no line of a shared channel: bridged by its neighbours; correct or remove it"
     assert err.splitlines() == [
-        f"joulemark: {path}: byte {begins}: 'torn {{' {left_out}",
-        f"joulemark: {path}: byte {begins + 7}: '[]' {left_out}",
+        f"joulemark: {path}:3: 'torn {{' is no JSON: bridged by its neighbours; more of its "
+        "lines that are not sound: 1; correct or remove them",
+        f"joulemark: {path.with_name('rack2.jsonl')}:2: has no energy_uj: bridged by its "
+        "neighbours; correct or remove it",
     ]
     notes = [site.job(number)[str(number)]["Notes"] for number in (12, 13, 14)]
     said = "rack1: unsound lines, bridged by neighbours: 2"
-    assert notes == [said, said, None]
+    other = "rack2: unsound lines, bridged by neighbours: 1"
+    assert notes == [f"{said}; {other}", f"{said}; {other}", other]
+
+
+def test_a_channel_without_a_sound_line_is_told_to_every_job(site):
+    """Nobody knows whose nodes it is of; a line that is being written is no fault."""
+    found = [
+        {"uj" if key == "energy_uj" else key: value for key, value in one.items()}
+        for one in lines([(0, 0), (20, 2000), (60, 6000)])
+    ]
+    write(site, found)
+    write(site, [], "empty")
+    write(site, [{"time_ns": 1}], "begun", end="")
+    job(site, 12)
+    job(site, 13, "n9")
+    path = site.records / "shared" / "rack1.jsonl"
+    said = f"rack1: no overhead: no line of {path} is sound"
+    for words in (["merge"], ["merge", "--rebuild"]):
+        code, _, err = site.run(*words)
+        assert (code, err.splitlines()) == (
+            0,
+            [
+                f"joulemark: {path}:1: has no energy_uj, and none of the file's 3 lines is sound: "
+                "no job gets overhead of it: correct or remove them"
+            ],
+        )
+        for number in (12, 13):
+            row = site.job(number)[str(number)]
+            assert (row["Notes"], row["EnergyOverhead_uj"]) == (said, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        (None, "[] is no JSON object"),
+        ({"time_ns": "now"}, "time_ns: 'now' is no whole number"),
+        ({"energy_uj": 1.5}, "energy_uj: 1.5 is no whole number"),
+        ({"random_uj": "much"}, "random_uj: 'much' is no number"),
+        ({"systematic_uj": None}, "systematic_uj: None is no number"),
+        ({"random_uj": 10**400}, "random_uj: 1000"),
+        ({"nodes": "n[1"}, "nodes: 'n[1' is not a node list"),
+        ({"nodes_uj": [1]}, "nodes_uj: [1] is no object"),
+        ({"nodes_uj": {"n1": None}}, "nodes_uj: n1: None is no whole number"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_told(site, changes, wrong):
+    first, bad, last = lines([(0, 0), (20, 2000), (60, 6000)])
+    write(site, [first, [] if changes is None else {**bad, **changes}, last])
+    job(site, seconds=60, cpus=4)
+    code, _, err = site.run("merge")
+    assert code == 0 and f"rack1.jsonl:2: {wrong}" in err
+    assert err.endswith(": bridged by its neighbours; correct or remove it\n")
+    assert site.job(12)["12"]["EnergyOverhead_uj"] == 1500 * 10**6
 
 
 def test_a_year_of_minutes_is_searched_not_read(tmp_path):

@@ -42,7 +42,8 @@ class Charges:
         self._carbon_rate = rates.of(config.rates.carbon_g_per_kwh)
         self._price = rates.of(config.rates.price_per_kwh)
         self._now_ns = time.time_ns()
-        self._told: set[tuple[str, int]] = set()
+        self._asked = False
+        self._bad: dict[shared.Channel, set[int]] = {}  # where lines begin that are not sound
 
     def of(self, row: dict, run: Run) -> dict:
         """COLUMNS, Notes where there are more; overhead is the job's alone, not its steps'."""
@@ -80,6 +81,7 @@ class Charges:
 
     def _overhead(self, row: dict, run: Run) -> dict:
         """Channels' errors add linearly, their random parts too: the job's ends are theirs all."""
+        self._asked = True
         uses = [use for record in run.records if (use := _use(record))]
         parts, notes = [], [*filter(None, [row["Notes"]]), *self._unreadable]
         for channel in self._channels:
@@ -104,15 +106,20 @@ class Charges:
         }
 
     def _bad_lines(self, channel: shared.Channel, shares: shared.Shares) -> list[str]:
-        """A note for the job; each line is told on stderr once."""
-        for offset, text in shares.bad_lines.items():
-            if (channel.name, offset) not in self._told:
-                self._told.add((channel.name, offset))
-                shown = text.decode("utf-8", "backslashreplace").strip()[:60]
-                why = f"{shown!r} is no line of a shared channel: bridged by its neighbours"
-                output.tell([f"{channel.path}: byte {offset}: {why}; correct or remove it"])
+        """A note for the job."""
         count = len(shares.bad_lines)
+        if count:
+            self._bad.setdefault(channel, set()).update(shares.bad_lines)
         return [f"{channel.name}: unsound lines, bridged by neighbours: {count}"] if count else []
+
+    def tell(self) -> None:
+        """On stderr what is wrong with channels that jobs were asked of: of lines the first."""
+        output.tell(self._unreadable.values() if self._asked else ())
+        for channel, bad in self._bad.items():
+            more = len(bad) - 1
+            others = f"; more of its lines that are not sound: {more}" if more else ""
+            fix = "correct or remove them" if more else "correct or remove it"
+            output.tell([f"{channel.wrong(min(bad))}: bridged by its neighbours{others}; {fix}"])
 
     # -- carbon and money ------------------------------------------------------------------------
 

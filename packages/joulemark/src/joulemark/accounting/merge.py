@@ -80,6 +80,7 @@ def renew(session: store.Session, config: Config, job: int) -> list[str]:
     factors stay those of its merge. Returns what `joulemark merge` would print of it."""
     charge = charges.Charges(config)
     line = _Update(session, config, Request(), charge, {}, is_corrected=True).job(job)
+    charge.tell()
     return [line] if line else []
 
 
@@ -163,6 +164,7 @@ def _merge(config: Config, request: Request, tell: Callable[[list[str]], None]) 
             with progress.shown("putting jobs' days right"):
                 zones.set_zone(session, config.cluster, config.timezone)
             tell(_Update(session, config, request, charge, kept.records).jobs(changed))
+        charge.tell()
         with progress.shown("moving merged records"):
             helper.result()
     return kept.rejected

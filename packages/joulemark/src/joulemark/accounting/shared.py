@@ -26,6 +26,7 @@ from joulemark import hostlist
 from joulemark.errors import UserError
 
 LINE_MAX = 1 << 16  # bytes that hold the end of one line and the begin of another, as a rule
+SHOWN = 60  # characters of what is wrong
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,9 @@ class Channel:
         self.name = path.name.rpartition(".")[0]
         self._nodes: dict[str, frozenset[str]] = {}
 
-    def segments(self, start_ns: int, end_ns: int) -> tuple[list[Segment], dict[int, bytes]]:
-        """Those that overlap the time, in order; lines there that are not sound, by offset."""
-        bad: dict[int, bytes] = {}
+    def segments(self, start_ns: int, end_ns: int) -> tuple[list[Segment], set[int]]:
+        """Those that overlap the time, in order; where lines begin there that are not sound."""
+        bad: set[int] = set()
         lines = list(self._lines(start_ns, end_ns, bad))
         return [
             Segment(first, last, self._expanded(last.nodes))
@@ -134,6 +135,31 @@ class Channel:
                 found = next((line for text in tail if (line := self._parse(text))), None)
         return found
 
+    def whole_lines(self) -> list[int]:
+        """Where each begins that is not empty, sound or not."""
+        found, begins = [], 0
+        with open(self.path, "rb") as file:
+            for text in file:
+                if text.endswith(b"\n") and text.strip():
+                    found.append(begins)
+                begins += len(text)
+        return found
+
+    def wrong(self, offset: int) -> str:
+        """Which line begins there, and what is wrong with it."""
+        number, begins, text = 0, 0, b""
+        try:
+            with open(self.path, "rb") as file:
+                for text in file:
+                    number += 1
+                    if begins >= offset:
+                        break
+                    begins += len(text)
+            self._line(text)
+        except (ValueError, UserError, OSError) as error:
+            return f"{self.path}:{number}: {error}"
+        return f"{self.path}:{number}: was not sound"  # mended meanwhile
+
     def nodes(self) -> frozenset[str]:
         """The nodes that the newest line names."""
         line = self.last_line()
@@ -141,10 +167,10 @@ class Channel:
 
     def _expanded(self, text: str) -> frozenset[str]:
         if text not in self._nodes:
-            self._nodes[text] = frozenset(hostlist.expand(text))
+            self._nodes[text] = frozenset(hostlist.expand(text, "nodes"))
         return self._nodes[text]
 
-    def _lines(self, start_ns: int, end_ns: int, bad: dict[int, bytes]) -> Iterator[Line]:
+    def _lines(self, start_ns: int, end_ns: int, bad: set[int]) -> Iterator[Line]:
         """From the last one at or before start_ns to the first one at or after end_ns."""
         held: Line | None = None
         with open(self.path, "rb") as file:
@@ -154,7 +180,7 @@ class Channel:
                 begins, offset = offset, offset + len(text)
                 line = self._parse(text) if text.endswith(b"\n") else None
                 if line is None and text.endswith(b"\n") and text.strip():
-                    bad[begins] = text
+                    bad.add(begins)
                 if line is None or (held and line.time_ns <= held.time_ns):
                     continue
                 if line.time_ns <= start_ns:
@@ -184,23 +210,53 @@ class Channel:
 
     def _parse(self, text: bytes) -> Line | None:
         """None for a line that is torn or not sound: its neighbours bridge it."""
-        if not text.strip():
+        try:
+            return self._line(text) if text.strip() else None
+        except (ValueError, UserError):
             return None
+
+    def _line(self, text: bytes) -> Line:
+        """ValueError or UserError: what is wrong with it."""
         try:
             values = json.loads(text)
+        except (ValueError, RecursionError):
+            shown = text.decode("utf-8", "backslashreplace").strip()[:SHOWN]
+            raise ValueError(f"{shown!r} is no JSON") from None
+        if not isinstance(values, dict):
+            raise ValueError(f"{repr(values)[:SHOWN]} is no JSON object")
+        try:
             line = Line(
-                *(values[key] for key in ("time_ns", "energy_uj")),
-                *(float(values[key]) for key in ("systematic_uj", "random_uj")),
+                *(_whole(key, values[key]) for key in ("time_ns", "energy_uj")),
+                *(_real(key, values[key]) for key in ("systematic_uj", "random_uj")),
                 *(str(values[key]) for key in ("nodes", "split", "run")),
                 nodes_uj=values.get("nodes_uj"),
             )
-            counters = (line.time_ns, line.energy_uj, *(line.nodes_uj or {}).values())
-            if not all(isinstance(counter, int) for counter in counters):
-                raise TypeError
-            self._expanded(line.nodes)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UserError):
-            return None
+        except KeyError as error:
+            raise ValueError(f"has no {error.args[0]}") from None
+        if not isinstance(line.nodes_uj, (dict, type(None))):
+            raise _wrong("nodes_uj", line.nodes_uj, "object")
+        for node, used_uj in (line.nodes_uj or {}).items():
+            if not isinstance(used_uj, int):
+                raise _wrong(f"nodes_uj: {node}", used_uj, "whole number")
+        self._expanded(line.nodes)
         return line
+
+
+def _whole(key: str, value: object) -> int:
+    if not isinstance(value, int):
+        raise _wrong(key, value, "whole number")
+    return value
+
+
+def _real(key: str, value: object) -> float:
+    try:
+        return float(value)
+    except (ValueError, TypeError, OverflowError):
+        raise _wrong(key, value, "number") from None
+
+
+def _wrong(key: str, value: object, what: str) -> ValueError:
+    return ValueError(f"{key}: {repr(value)[:SHOWN]} is no {what}")
 
 
 class Shares:
@@ -238,16 +294,24 @@ class Shares:
         )
 
 
-def channels(record_dir: Path) -> tuple[list[Channel], list[str]]:
-    """All shared channels that the gateway has written, and what is wrong with those that cannot
-    be read: jobs' records are merged all the same."""
-    found, unreadable = [], []
+def channels(record_dir: Path) -> tuple[list[Channel], dict[str, str]]:
+    """All shared channels that the gateway has written. Jobs' records are merged without those of
+    which nothing can be read: of each a note for the jobs, and what its administrator is told."""
+    found, unreadable = [], {}
     for path in sorted((record_dir / "shared").glob("*.jsonl")):
         channel = Channel(path)
         try:
-            channel.last_line()
+            lines = [] if channel.last_line() else channel.whole_lines()
         except OSError as error:
-            unreadable.append(f"{channel.name}: {path} cannot be read: {error.strerror}")
+            note = f"{channel.name}: {path} cannot be read: {error.strerror}"
+            unreadable[note] = f"{note}: no job gets overhead of it: let this user read it"
+            continue
+        if lines:
+            note = f"{channel.name}: no overhead: no line of {path} is sound"
+            unreadable[note] = (
+                f"{channel.wrong(lines[0])}, and none of the file's {len(lines)} lines is sound: "
+                "no job gets overhead of it: correct or remove them"
+            )
         else:
             found.append(channel)
     return found, unreadable
