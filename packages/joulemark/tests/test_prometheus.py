@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 
+import builders
 import pytest
 
 
@@ -50,6 +51,20 @@ def test_a_sum_of_some_jobs_says_of_how_many(filled):
     assert found[f'joulemark_covered_jobs{nobody},sum="cost"}}'] == "1"
     lost = '{cluster="demo",user="uid 7",account="unknown",partition="unknown"'
     assert not [name for name in found if "covered" in name and lost in name]
+
+
+def test_a_node_says_of_how_many_jobs_its_energy_is(filled):
+    unmeasured = {**builders.account(), "energy_uj": None}
+    filled.leave(5, accounts=[unmeasured], missing="dead")
+    filled.leave(6, "n2", accounts=[unmeasured], missing="dead")
+    filled.run("merge")
+    found = samples(filled.out("export", "prometheus"))
+    for node, jobs, known in (("n1", "4", "3"), ("n2", "1", "0")):
+        labels = f'{{cluster="demo",node="{node}"}}'
+        assert found[f"joulemark_node_jobs{labels}"] == jobs
+        assert found[f"joulemark_node_covered_jobs{labels}"] == known
+    assert found['joulemark_node_energy_joules{cluster="demo",node="n1"}'] == "300.0"
+    assert 'joulemark_node_energy_joules{cluster="demo",node="n2"}' not in found
 
 
 def test_money_alone_is_told_apart_by_currency(filled):

@@ -192,9 +192,10 @@ USAGE = Dashboard(
         Panel(
             "table",
             "Users and accounts since the store began",
-            SINCE + AT_MOST,
+            SINCE + PARTIAL + AT_MOST,
             (
                 Query("Jobs", ever("jobs", "account,user")),
+                Query("With energy", ever("covered_jobs", "account,user", ',sum="energy"')),
                 Query("Energy", ever("energy_joules", "account,user"), J),
                 Query("+-", ever("energy_uncertainty_joules", "account,user"), J),
             ),
@@ -310,9 +311,10 @@ OPERATORS = Dashboard(
         Panel(
             "table",
             "Nodes",
-            ENDED + OF_NODES,
+            ENDED + OF_NODES + PARTIAL,
             (
                 Query("Jobs", ended("node_jobs", "cluster,node")),
+                Query("With energy", ended("node_covered_jobs", "cluster,node")),
                 Query("Energy", ended("node_energy_joules", "cluster,node"), J),
                 Query("Jobs' time", ended("node_job_seconds", "cluster,node"), SECONDS),
                 Query("Power a job", job_power_w(), WATTS),

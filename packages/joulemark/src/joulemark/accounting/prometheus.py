@@ -98,6 +98,11 @@ NODE_METRICS = (
         "Time of those jobs whose energy is known; two at once have two seconds in a second.",
         lambda n: n.seconds,
     ),
+    Metric(
+        "node_covered_jobs",
+        "Of joulemark_node_jobs those whose energy is known; energy and time are of these.",
+        lambda n: n.group.energy_jobs,
+    ),
 )
 
 

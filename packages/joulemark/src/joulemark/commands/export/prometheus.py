@@ -12,10 +12,11 @@ Sums over all ended jobs of the store, by cluster, user, account and partition: 
 joulemark_energy_joules with joulemark_energy_uncertainty_joules (k=2), overhead, carbon, cost, and
 how many jobs are estimated or incomplete; of how many jobs a sum is, joulemark_covered_jobs says,
 and of a currency's joulemark_cost joulemark_cost_jobs; and by node joulemark_node_jobs,
-joulemark_node_energy_joules with its uncertainty, and joulemark_node_job_seconds. What is not
-known has no sample. The file is replaced whole, so that the collector never reads half of it.
-Who is shown his own sums alone (`joulemark report usage --help`) is refused: root, SlurmUser, an
-operator or the store's owner exports them.
+joulemark_node_energy_joules with its uncertainty, joulemark_node_job_seconds, and of how many jobs
+these two are, joulemark_node_covered_jobs. What is not known has no sample. The file is replaced
+whole, so that the collector never reads half of it. Who is shown his own sums alone
+(`joulemark report usage --help`) is refused: root, SlurmUser, an operator or the store's owner
+exports them.
 
 All are gauges: a correction, and a record or a user's name that comes late, can make a sum smaller
 (`joulemark store prune` does not). Of a time they are what they were at its end less what they
