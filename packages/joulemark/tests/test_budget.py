@@ -198,14 +198,19 @@ def test_jobs_of_unknown_time_are_told_of_each_budget(accounts, monkeypatch):
             monkeypatch.setenv(f"SLURM_JOB_{name}", value)
         accounts.out("merge", "--job", str(job), "--nodes", "n1")
     budgets(accounts, ("blue", 8), ("green", 1))
-    text = accounts.out("report", "usage", "--budget")
+    _, text, err = accounts.run("report", "usage", "--budget")
     (line,) = (one for one in text.splitlines() if "blue" in one)
-    assert line.split()[3:] == ["4+1*", "8", "15.0", "(3", "of", "4)", "0.30", "187.5"]
+    partial = ["(3", "of", "4)"]
+    assert line.split()[3:] == ["4+1*", "8", "15.0", *partial, "0.30", "187.5", *partial]
+    assert "account blue: 188 % (3 of 4 jobs) of 8 kWh are used (level 100 %)" in err
     assert "3+1: one more of unknown time" in text and "(2 of 3): the sum of 2 of 3 jobs" in text
     blue, green = json.loads(accounts.out("report", "usage", "--budget", "--format", "json"))
     names = ("jobs", "energy_jobs", "undated_jobs", "incomplete")
     assert [blue[name] for name in names] == [4, 3, 1, True]
     assert [green[name] for name in names] == [0, 0, 0, False]
+    assert accounts.run("budget")[1] == "blue: over its budget (3 of 4 jobs): held\n"
+    budgets(accounts, ("blue", 80), ("green", 1))
+    assert accounts.out("budget") == "blue: within its budget (3 of 4 jobs): released\n"
 
 
 def test_a_job_of_unknown_time_is_told_of_each_budget_that_has_begun(accounts, monkeypatch):

@@ -153,10 +153,22 @@ def warnings(found: Iterable[State], levels: Iterable[float], today: date) -> li
     for one in found:
         reached = [level for level in levels if one.part >= level]
         if reached and one.budget.first <= today <= one.budget.last:
-            used, level = f"{_percent(one, 0)} %", f"{100 * max(reached):g} %"
+            used, level = f"{_percent(one, 0)} %{_partial(one)}", f"{100 * max(reached):g} %"
             kwh = f"{one.budget.energy_j / J_PER_KWH:g} kWh"
             lines.append(f"account {one.budget.account}: {used} of {kwh} are used (level {level})")
     return lines
+
+
+def partial(found: Iterable[State], today: date) -> dict[str, str]:
+    """By account, what the sum of today's budget lacks."""
+    of_today = (one for one in found if one.budget.first <= today <= one.budget.last)
+    return {one.budget.account: _partial(one) for one in of_today}
+
+
+def _partial(one: State) -> str:
+    """The table's (2 of 3), where no legend tells what it means."""
+    known, count = one.used.energy_jobs, one.used.jobs
+    return f" ({known} of {count} jobs)" if known < count else ""
 
 
 def as_text(found: Iterable[State]) -> Text:
@@ -176,8 +188,8 @@ def _cells(one: State) -> list[str]:
         return [*start, "-", "", "-"]
     wh = (1000 * joules / J_PER_KWH for joules in (group.energy_j, group.energy_error_j))
     used, error = usage.with_error(*wh, "Wh", group, 3)
-    used += usage.of_all(group.energy_jobs, group.jobs)
-    return [*start, used, error, _percent(one, 1)]
+    known = usage.of_all(group.energy_jobs, group.jobs)
+    return [*start, used + known, error, _percent(one, 1) + known]
 
 
 def _percent(one: State, places: int) -> str:

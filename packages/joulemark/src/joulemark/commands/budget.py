@@ -13,7 +13,8 @@ GrpJobs=0 (sacctmgr) for an account whose budget of today is used up: its jobs t
 others wait with the reason AssocGrpJobsLimit. Jobs of accounts below it are charged to it, too,
 and wait with it. The tree is Slurm's of now: an account that moved, or was deleted, counts where
 it is, or was last, with all that it used; one that Slurm does not know counts for its own budget
-alone, and one that the store does not know either is named on stderr. Once the account has a
+alone, and one that the store does not know either is named on stderr. What is said of a budget of
+which the energy of some jobs is not known says so, `(3 of 4 jobs)`. Once the account has a
 budget again, it gets the limit back that it had. Slurm keeps limits where slurm.conf has
 AccountingStorageEnforce=limits (or safe); without it nothing is done. Run it from cron as a Slurm
 administrator who may write the store; `joulemark report usage --budget` only shows.
@@ -48,5 +49,6 @@ def run(options: argparse.Namespace) -> int:
         over = budget.over(states, today)
         output.tell(budget.unknown(states, today))
         tell = (lambda line: None) if options.quiet else print
-        hold.settle(session, site.cluster, over, tell, options.dry_run)
+        partial = budget.partial(states, today)
+        hold.settle(session, site.cluster, over, partial, tell, options.dry_run)
     return 1 if over else 0

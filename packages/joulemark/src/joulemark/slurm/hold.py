@@ -6,7 +6,7 @@ wait with the reason AssocGrpJobsLimit. Slurm keeps limits where AccountingStora
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from joulemark.errors import UsageError
 from joulemark.slurm import accounts, command, configuration
@@ -29,19 +29,26 @@ def check() -> None:
 
 
 def settle(
-    session: Session, cluster: str, over: set[str], tell: Callable[[str], None], dry: bool = False
+    session: Session,
+    cluster: str,
+    over: set[str],
+    partial: Mapping[str, str],
+    tell: Callable[[str], None],
+    dry: bool = False,
 ) -> None:
-    """Holds those that are over and gives the others back what they had; tells each.
+    """Holds those that are over and gives the others back what they had; tells each, and what its
+    sum lacks: `partial`, by account.
 
     What was there is kept before it is changed: who is cut off in between does both again.
     """
     held, limits = holds.of_cluster(session, cluster), accounts.limits(cluster)
     for account in sorted(over - limits.keys()):
-        tell(f"{account}: over its budget, but Slurm has no such account on {cluster}")
+        why = f"but Slurm has no such account on {cluster}"
+        tell(f"{account}: over its budget{partial.get(account, '')}, {why}")
     new = sorted((over & limits.keys()) - held.keys())
     again = sorted(one for one in over & held.keys() if limits.get(one, HELD) != HELD)
     for account in [*new, *again]:
-        tell(f"{account}: over its budget: held")
+        tell(f"{account}: over its budget{partial.get(account, '')}: held")
     if not dry:
         for account in [*new, *again]:
             holds.add(session, cluster, account, limits[account] or NO_LIMIT)
@@ -51,7 +58,8 @@ def settle(
             accounts.set_limit(cluster, account, HELD)
     for account in sorted(held.keys() - over):
         is_ours = limits.get(account) == HELD
-        tell(f"{account}: within its budget: {'released' if is_ours else 'its limit is not ours'}")
+        what = "released" if is_ours else "its limit is not ours"
+        tell(f"{account}: within its budget{partial.get(account, '')}: {what}")
         if not dry:
             if is_ours:
                 accounts.set_limit(cluster, account, held[account])
