@@ -30,7 +30,7 @@ case "$*" in
 esac
 """
 KWH = 3_600_000_000_000  # in uJ
-TODAY = date.today()
+FIRST, TODAY = date.fromtimestamp(builders.START_NS // 10**9 - 86_400), date.today()
 
 
 @pytest.fixture
@@ -60,8 +60,7 @@ def accounts(site, monkeypatch):
 
 def budgets(site, *rows: tuple) -> None:
     """Lines of account, kWh and, if not from the jobs' day to today, the days."""
-    start = date.fromtimestamp(builders.START_NS // 10**9 - 86_400)
-    lines = [",".join(map(str, (*row, *(start, TODAY)[len(row) - 2 :]))) for row in rows]
+    lines = [",".join(map(str, (*row, *(FIRST, TODAY)[len(row) - 2 :]))) for row in rows]
     (site.folder / "budgets.csv").write_text("# account,kWh,from,until\n" + "\n".join(lines))
 
 
@@ -344,13 +343,16 @@ def test_a_spreadsheet_s_file_is_read_and_its_older_character_set_is_refused(acc
     path.write_text(row, encoding="utf-8-sig")
     accounts.run("budget")
     assert limit(accounts, "red") == "0"
-    path.write_text(row.replace("red", "r\xe9d"), encoding="latin-1")
-    assert "budgets.csv: not a CSV file in UTF-8" in accounts.refuses("budget")
+    path.write_text("# two\n" + row.replace("red", "r\xe9d"), encoding="latin-1")
+    said = accounts.refuses("budget")
+    assert "budgets.csv:2: byte 0xe9 is not UTF-8: save the file as CSV in UTF-8" in said
 
 
 def test_two_budgets_of_one_day_are_refused(accounts):
-    budgets(accounts, ("blue", 8), ("blue", 9))
-    assert "blue: two budgets from" in accounts.refuses("budget")
+    budgets(accounts, ("blue", 8), ("red", 7), ("blue", 9))
+    said = accounts.refuses("budget")
+    assert f"budgets.csv:4: blue: from {FIRST} to {TODAY} line 2 has a budget of it" in said
+    assert said.endswith(": let one end before the other begins\n")
 
 
 def test_no_budgets_are_named(site):

@@ -495,7 +495,7 @@ def test_a_series_of_a_spreadsheet(tmp_path):
     path.write_bytes(b"\xef\xbb\xbftime,value\r\n0,100\r\n10,300\r\n")
     assert rates.Series(path).mean(0, 20 * S) == pytest.approx(200)
     path.write_bytes(b"# \x80 a kWh\n0,100\n10,300\n")
-    with pytest.raises(UserError, match=r"series\.csv: not a CSV file in UTF-8"):
+    with pytest.raises(UserError, match=r"series\.csv:1: byte 0x80 is not UTF-8: save"):
         rates.Series(path)
 
 

@@ -24,13 +24,17 @@ def test_keys_of_others_are_left_to_them(tmp_path):
         (GOOD.replace("cluster: demo\n", ""), ": cluster: missing: add the ClusterName"),
         (GOOD.replace("demo", "[a, b]"), ":1: cluster: expected one text value"),
         (GOOD.replace("demo", ""), ":1: cluster: expected one text value"),
-        (GOOD + "a: b: c\n", ":4: not YAML"),
+        (GOOD + "a: b: c\n", ":4: not YAML: mapping values are not allowed"),
         (
             GOOD + "price_per_kw: 1\n",
             ":4: price_per_kw: is not known; did you mean 'price_per_kwh'?",
         ),
         (GOOD + "cluster: two\n", ":4: cluster: is given twice; remove one"),
-        (GOOD + "currency: \udcff\n", ": not YAML: unacceptable character"),
+        (
+            "# f\xfcr\n" + GOOD + "currency: \udce9\n",
+            ":5: byte 0xe9 is not UTF-8: save the file as UTF-8",
+        ),
+        ("# f\xfcr\n" + GOOD + "currency: \a\n", ":5: not YAML: "),
         (GOOD + "transport: smtp\n", ":4: transport: 'smtp' is not directory or mqtt"),
         (GOOD + "xyzzy: 1\n", ":4: xyzzy: is not known; correct or remove it"),
         (GOOD + "[a]: 1\n", ":4: expected `key: value` lines"),
@@ -40,11 +44,29 @@ def test_keys_of_others_are_left_to_them(tmp_path):
 )
 def test_error_names_file_line_and_key(tmp_path, text, expected):
     path = tmp_path / "joulemark.yaml"
-    path.write_text(text, errors="surrogateescape")
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(UserError) as caught:
         config.load(path)
     assert str(caught.value).startswith(f"{path}{expected}")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (
+            "a: b: c\n",
+            ": it is `key: value`, the value in quotes where it has a colon and a space",
+        ),
+        ("currency: \a\n", "characters are not allowed (0x07); correct the line"),
+    ],
+)
+def test_what_is_no_yaml_says_how_to_mend_it(tmp_path, text, fix):
+    path = tmp_path / "joulemark.yaml"
+    path.write_text(GOOD + text)
+    with pytest.raises(UserError) as caught:
+        config.load(path)
+    assert str(caught.value).endswith(fix)
 
 
 def test_the_daemon_knows_the_same_keys():

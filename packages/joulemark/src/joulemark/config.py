@@ -248,17 +248,31 @@ def _root(path: Path):
     import yaml  # here, because --help and reports need no YAML
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    content = b""
     try:
-        root = yaml.compose(path.read_bytes(), Loader=loader)
+        content = path.read_bytes()
+        root = yaml.compose(content, Loader=loader)
     except OSError as error:
         raise UsageError(
             f"{path}: {error.strerror}: set JOULEMARK_CONFIG to the site's joulemark.yaml"
         ) from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).replace("\n", ",")
-        raise UsageError(f"{path}{line}: not YAML: {problem}") from None
+        raise UsageError(f"{path}{_not_yaml(content, error)}") from None
     if not isinstance(root, yaml.MappingNode):
         raise UsageError(f"{path}:1: expected `key: value` lines, such as `cluster: NAME`")
     return root
+
+
+def _not_yaml(content: bytes, error) -> str:
+    """In which line, what, and how it is mended; YAML's reader tells of a character, no line."""
+    fix = "correct the line"
+    if mark := getattr(error, "problem_mark", None):
+        fix += ": it is `key: value`, the value in quotes where it has a colon and a space"
+        return f":{mark.line + 1}: not YAML: {error.problem}; {fix}"
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as wrong:
+        line = content.count(b"\n", 0, wrong.start) + 1
+        return f":{line}: byte 0x{content[wrong.start]:02x} is not UTF-8: save the file as UTF-8"
+    line = text.count("\n", 0, text.find(chr(error.character))) + 1
+    return f":{line}: not YAML: {error.reason} (0x{error.character:02x}); {fix}"

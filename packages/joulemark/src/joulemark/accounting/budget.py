@@ -60,9 +60,9 @@ def read(path: Path | None) -> list[Budget]:
         raise UsageError(
             f"budgets: missing in joulemark.yaml: add the path of a file of {EXAMPLE}"
         )
-    known = [_budget(f"{path}:{number}", row) for number, row in sitefile.rows(path)]
+    known = {number: _budget(f"{path}:{number}", row) for number, row in sitefile.rows(path)}
     _refuse_twice(path, known)
-    return known
+    return list(known.values())
 
 
 def _budget(where: str, row: list[str]) -> Budget:
@@ -82,16 +82,18 @@ def _budget(where: str, row: list[str]) -> Budget:
     return found
 
 
-def _refuse_twice(path: Path, found: list[Budget]) -> None:
-    by_account: dict[str, list[Budget]] = {}
-    for one in found:
-        for other in by_account.setdefault(one.account, []):
+def _refuse_twice(path: Path, found: Mapping[int, Budget]) -> None:
+    """found: by their lines."""
+    by_account: dict[str, list[tuple[int, Budget]]] = {}
+    for number, one in found.items():
+        for line, other in by_account.setdefault(one.account, []):
             if one.first <= other.last and other.first <= one.last:
+                days = f"from {max(one.first, other.first)} to {min(one.last, other.last)}"
                 raise UsageError(
-                    f"{path}: {one.account}: two budgets from {max(one.first, other.first)} to "
-                    f"{min(one.last, other.last)}: let one end before the other"
+                    f"{path}:{number}: {one.account}: {days} line {line} has a budget of it, too: "
+                    "let one end before the other begins"
                 )
-        by_account[one.account].append(one)
+        by_account[one.account].append((number, one))
 
 
 def states(

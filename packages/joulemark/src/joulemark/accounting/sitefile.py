@@ -11,12 +11,19 @@ from joulemark.errors import UsageError
 
 def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Its lines with their numbers, but for empty ones and those that begin with #."""
+    line = 0
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # spreadsheets mark UTF-8
-            for number, row in enumerate(csv.reader(file), 1):
+        # Spreadsheets mark UTF-8; of a byte that is none the line is to be told.
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            for line, row in enumerate(csv.reader(file), 1):
+                ",".join(row).encode()
                 if row and not row[0].lstrip().startswith("#"):
-                    yield number, row
+                    yield line, row
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: it is named in joulemark.yaml") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{path}: not a CSV file in UTF-8: {error}: save it as one") from None
+    except UnicodeEncodeError as error:
+        byte = ord(error.object[error.start]) - 0xDC00
+        why = f"byte 0x{byte:02x} is not UTF-8: save the file as CSV in UTF-8"
+        raise UsageError(f"{path}:{line}: {why}") from None
+    except csv.Error as error:
+        raise UsageError(f"{path}:{line + 1}: not CSV: {error}: save the file as CSV") from None
