@@ -68,6 +68,14 @@ def test_verdicts_and_the_exit_code(diff, after, expected, code):
     assert (verdicts(out), done) == ([expected], code)
 
 
+def test_what_is_small_beside_the_other_side_is_not_nothing(diff):
+    """0.00 ± 0.00030 had no digit of those that its error leaves known."""
+    for watts, told in ((0.3, "0.0030 ± 0.00030"), (1.5, "0.015 ± 0.0015"), (2, "0.020 ± 0.0020")):
+        _, out, _ = diff(runs(*STEADY), runs(*STEADY, watts=watts, uncertainty=0.1))
+        (line,) = (line for line in out.splitlines() if "Energy [" in line)
+        assert f"  {told}  " in line
+
+
 def test_the_ratio_has_both_sides_errors(diff):
     _, out, _ = diff(runs(*STEADY), runs(0.0400, 0.0401, 0.0399), "--format", "json")
     (record,) = json.loads(out)

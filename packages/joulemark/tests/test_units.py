@@ -82,6 +82,14 @@ def test_an_estimate_has_no_digit_that_its_error_leaves_unknown(value, error, te
     assert tuple(units.cell(number, 0, "J", error) for number in (value, error)) == texts
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0011, "0.0011"), (0.0203, "0.020"), (-0.0203, "-0.020"), (0.0999, "0.10"), (0.1, "0.10")],
+)
+def test_a_small_number_is_not_nothing(value, text):
+    assert units.digits(value) == text
+
+
 def test_far_above_the_prefix_is_overridden_too():
     assert units.cell(5e9, 0, "F/s") == "5 GF/s"
 
