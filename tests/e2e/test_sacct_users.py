@@ -156,6 +156,16 @@ def test_json_says_where_its_figures_are_from(private: Cluster, jobs: dict[str, 
     assert json.loads(others)["jobs"] == []
 
 
+def test_a_job_is_told_as_far_as_sacct_shows_it(
+    private: Cluster, jobs: dict[str, Outcome]
+) -> None:
+    words = ["joulemark", "job", "--json"]
+    (told,) = json.loads(private.run([*words, str(jobs[ADA].job)], user=ADA))
+    assert told["energy_uj"] == pytest.approx(jobs[ADA].energy_uj(), abs=51_000)
+    with pytest.raises(ClusterError, match="Slurm shows you no such job"):
+        private.run([*words, str(jobs[BOB].job)], user=ADA)
+
+
 def listed(cluster: Cluster, user: str | None) -> set[str]:
     """The jobs that `report jobs` lists, with their steps or without."""
     words = ["joulemark", "report", "jobs", "--all", "--json"]

@@ -408,12 +408,6 @@ def test_tasks_need_sacct(without_sacct):
     )
 
 
-def test_who_cannot_read_the_store_is_told_where_his_figures_are(site):
-    site.store.unlink(missing_ok=True)
-    said = site.fails("job", "20", "21")
-    assert said.endswith("; what Slurm shows you: `joulemark sacct -j 20,21`\n")
-
-
 def test_what_is_known_is_told_beside_what_is_not(site):
     leave(site, 20)
     code, out, err = site.run("job", "77", "20", "--format", "json")

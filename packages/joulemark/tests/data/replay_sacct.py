@@ -96,10 +96,25 @@ def print_jobs(path, options):
     rows = [row for row in rows if is_asked(row, asked)]
     if "D" not in letters:
         rows = list({(row["JobIDRaw"], row["Cluster"]): row for row in rows}.values())
+    if "-M" in options:
+        clusters = options[options.index("-M") + 1].split(",")
+        rows = [row for row in rows if row["Cluster"] in clusters]
     if "X" in letters:  # sacct sums the CPU time of the steps that it was given
         rows = [{**row, "TotalCPU": "00:00:00"} for row in rows if "." not in row["JobIDRaw"]]
+    delimiters = [word.split("=", 1)[1] for word in options if word.startswith("--delimiter=")]
     for row in rows:
-        print("|".join(row[field] for field in options[options.index("-o") + 1].split(",")))
+        row["AdminComment"] = comment_of(row)
+        fields = options[options.index("-o") + 1].split(",")
+        print((delimiters or ["|"])[-1].join(row[field] for field in fields))
+
+
+def comment_of(row):
+    """A job's; of one of its runs by JOB@START, of another cluster's by JOB@CLUSTER."""
+    raw = row["JobIDRaw"]
+    keys = [f"{raw}@{row['Cluster']}", f"{raw}@{row['Start']}"]
+    if row["Cluster"] == "demo":
+        keys.append(raw)
+    return next((COMMENTS[key] for key in keys if key in COMMENTS), "")
 
 
 def is_asked(row, asked):

@@ -106,14 +106,18 @@ def read(admin_comment: str, job: int) -> dict | None:
     text, _, missing = text.partition(MISSING)
     text, _, faults = text.partition(FAULTS)
     return {
-        **dict.fromkeys(jobs.NAMES),
-        "JobIDRaw": str(job),
-        "Job": job,
-        "Step": "job",
-        "Estimated": 0,
+        **nothing(job),
         "Missing": missing or None,
         "Faults": json.dumps([_fault(one) for one in faults.split(", ") if one]),
         **_told(text),
+    }
+
+
+def nothing(job: int) -> dict:
+    """A job row of which nothing is known."""
+    return {
+        **dict.fromkeys(jobs.NAMES),
+        **{"JobIDRaw": str(job), "Job": job, "Step": "job", "Estimated": 0, "Faults": "[]"},
         "Source": "AdminComment",
     }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
-from joulemark.accounting import usage
+from joulemark.accounting import comment, usage
 from joulemark.accounting.jobid import Allocation, JobId
 from joulemark.accounting.jobrecord import bound_uj, few, summarise
 from joulemark.accounting.runs import runs_of
@@ -35,6 +37,10 @@ VARIANCES = {
     "random_uj2": "UncertaintyRandom_uj",
     "overhead_random_uj2": "OverheadRandom_uj",
 }
+ERRORS = (
+    ("UncertaintyJoules", "UncertaintySystematic_uj", "UncertaintyRandom_uj"),
+    ("OverheadJoules", "OverheadSystematic_uj", "OverheadRandom_uj"),
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class Job:
     cluster: str
     parts: list[Part]
     sacct_silent: str | None = None  # why sacct told nothing
+    store_silent: str | None = None  # why the store told nothing: the rows are by AdminComment
     peak_w: float | None = None  # of the sum over nodes; only a profile knows it
     peak_silent: str | None = None  # why it is not known
 
@@ -126,14 +133,7 @@ def find(
 
     UserError says why nothing is known, and what to do.
     """
-    by_raw: dict[int, list[Allocation]] = {}
-    for allocation in filter(asked.covers, told):
-        by_raw.setdefault(allocation.raw, []).append(allocation)
-    if not by_raw:
-        if not asked.is_whole:
-            raise UserError(f"job {asked.text}: {why_no_part(asked, told, silent)}")
-        silent = silent or "sacct does not know it"
-        by_raw[asked.job] = []
+    by_raw, silent = _by_raw(asked, told, silent)
     corrected = corrections.by_job(session)
     parts = []
     for raw, known in by_raw.items():
@@ -145,6 +145,53 @@ def find(
     if not any(part.rows for part in parts):
         raise UserError(f"job {asked.text}: {_why_unknown(parts, cluster, silent)}")
     return Job(asked.text, cluster, parts, silent)
+
+
+def find_told(
+    cluster: str, asked: JobId, told: list[Allocation], silent: str | None, why: str
+) -> Job:
+    """Likewise by what sacct tells alone, for who cannot read the store; why: he cannot."""
+    by_raw, silent = _by_raw(asked, told, silent)
+    parts = []
+    for raw, known in by_raw.items():
+        rows = list(_told_runs(cluster, known))
+        parts.append(Part(_name(asked, known), raw, known, rows, rows))
+    if not any(part.rows for part in parts):
+        raise UserError(f"job {asked.text}: {_why_unknown(parts, cluster, silent, why)}")
+    return Job(asked.text, cluster, parts, silent, why)
+
+
+def _by_raw(
+    asked: JobId, told: list[Allocation], silent: str | None
+) -> tuple[dict[int, list[Allocation]], str | None]:
+    """The runs of each raw id that is meant, and why sacct tells of none."""
+    found: dict[int, list[Allocation]] = {}
+    for allocation in filter(asked.covers, told):
+        found.setdefault(allocation.raw, []).append(allocation)
+    if found:
+        return found, silent
+    if not asked.is_whole:
+        raise UserError(f"job {asked.text}: {why_no_part(asked, told, silent)}")
+    return {asked.job: []}, silent or "sacct does not know it"
+
+
+def _told_runs(cluster: str, known: list[Allocation]) -> Iterator[dict]:
+    """The runs of a job by their AdminComment; nothing where none has any of ours."""
+    found = [comment.read(one.admin_comment, one.raw) for one in known]
+    for number, (one, row) in enumerate(zip(known, found)):
+        # A run that goes on has an earlier one's comment.
+        if None in (one.start_ns, one.end_ns) or not one.cpus or not any(found):
+            continue
+        if row is None and one is known[-1]:  # its record may still come
+            continue
+        row_of = row or comment.nothing(one.raw)
+        yield {
+            **row_of,
+            **_as_systematic(row_of),
+            **{"Cluster": cluster, "Run": number, "Regions": "[]"},
+            **{"Start_ns": one.start_ns, "End_ns": one.end_ns},
+            "Incomplete": int(row is None or row["Missing"] is not None),
+        }
 
 
 def _rows(session: Session, cluster: str, raw: int, of: Whose | None) -> list[dict]:
@@ -161,6 +208,15 @@ def _as_measured(session: Session, cluster: str, raw: int, of_runs: list[dict]) 
     runs = runs_of(found, nodes.slurm_runs(session, cluster, raw))
     shown = {row["Run"]: row for row in of_runs}
     return [{**shown[run.number], **summarise(run)[0]} for run in runs if run.number in shown]
+
+
+def _as_systematic(row: dict) -> dict:
+    """Errors whose parts its line does not tell, as if they were alike in all runs."""
+    found = {}
+    for whole, *parts in ERRORS:
+        if row[whole] is not None and None in (row[part] for part in parts):
+            found.update(zip(parts, (row[whole] / 2 * UJ_PER_J, 0.0)))  # k=2 of k=1
+    return found
 
 
 def _name(asked: JobId, known: list[Allocation]) -> str:
@@ -180,8 +236,13 @@ def why_no_part(asked: JobId, told: list[Allocation], silent: str | None) -> str
     return f"job {asked.job} has no such {kind}: sacct knows {few(list(known))}"
 
 
-def _why_unknown(parts: list[Part], cluster: str, silent: str | None) -> str:
+def _why_unknown(
+    parts: list[Part], cluster: str, silent: str | None, no_store: str | None = None
+) -> str:
+    """no_store: why only sacct was asked."""
     last = [part.allocations[-1] for part in parts if part.allocations]
+    if not last and no_store:
+        return f"Slurm shows you no such job ({silent}); {no_store}"
     if not last:
         return (
             f"the store has no record of it ({silent}): is it a job of cluster {cluster}, has it "
@@ -192,6 +253,8 @@ def _why_unknown(parts: list[Part], cluster: str, silent: str | None) -> str:
         return f"{said}: its energy is known when it has ended"
     if not any(one.cpus for one in last):
         return f"{said}: it never ran, and used no energy"
+    if no_store:
+        return f"{said}, but Slurm's accounting (AdminComment) has no energy of it; {no_store}"
     return (
         f"{said}, but the store has no record of it: run `joulemark merge`; "
         "`joulemark doctor` says what may keep nodes' records away"
@@ -211,7 +274,8 @@ def states(last: list[Allocation]) -> str:
 def with_peak(job: Job, config: Config) -> Job:
     """Its peak power, where each of its parts ran once and has a profile; else why it has none."""
     raws = [part.raw for part in job.parts if part.rows]
-    lacking = [raw for raw in raws if not hdf5.path_of(config, job.cluster, raw).exists()]
+    # os.path: what lies in a folder that is closed to us is not there.
+    lacking = [raw for raw in raws if not os.path.exists(hdf5.path_of(config, job.cluster, raw))]
     if lacking:
         of = "" if lacking == raws else f" of job {few(list(map(str, lacking)))}"
         return replace(job, peak_silent=f"no profile{of} (--energy=profile keeps one)")
@@ -263,6 +327,15 @@ def mean_w(rows: list[dict]) -> float | None:
         return rows[0]["AveWatts"]
     energy_uj, time_s = sum_uj(rows, "ConsumedEnergy_uj"), seconds(rows)
     return energy_uj / UJ_PER_J / time_s if energy_uj is not None and time_s else None
+
+
+def peak_bound_w(rows: list[dict]) -> float | None:
+    """No more did all nodes together draw: the sum of their peaks, of runs at one time."""
+    if not rows or any(row["PeakWatts"] is None for row in rows):
+        return None
+    begins = ((row["Start_ns"], 0, row["PeakWatts"]) for row in rows)
+    ends = ((row["End_ns"], 1, -row["PeakWatts"]) for row in rows)
+    return max(accumulate(change_w for *_, change_w in sorted([*begins, *ends])))
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ class Allocation:
     used_cpu_s: float  # 0: Slurm does not measure it, for no process runs in no time
     start_ns: int | None
     end_ns: int | None  # None: it has not ended
+    admin_comment: str = ""
 
     def is_of(self, run: dict) -> bool:
         """Whether the stored run was in this time."""

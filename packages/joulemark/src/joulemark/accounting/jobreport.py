@@ -16,6 +16,7 @@ from joulemark.accounting.job import (
     cpu_use,
     j_per_cpu_hour,
     mean_w,
+    peak_bound_w,
     regions,
     seconds,
     states,
@@ -39,6 +40,10 @@ LEGEND_PARTIAL = "(2 of 3): the sum of 2 of 3 runs; the other has none, or it is
 PARTIAL = re.compile(r" \(\d+ of \d+\)$")
 LEGEND_STEPS = "The batch step includes the steps that ran meanwhile."
 LEGEND_REGIONS = "A region includes those inside it."
+SOURCE = (
+    "This is what Slurm's accounting tells (AdminComment), rounded; who may read the store is "
+    "told more, such as steps and regions: {}."
+)
 NO_CPU_TIME = "CPU use is not known: Slurm measured no CPU time (JobAcctGatherType)."
 
 
@@ -79,6 +84,8 @@ def _why_no_cpu_time(job: Job) -> list[str]:
     time = cpu_time(job)
     if time is None:
         why = job.sacct_silent or "sacct does not tell of each run"
+    elif not time.allocated_s and sum_uj(job.measured, "ConsumedEnergy_uj") is not None:
+        why = "it ran for less than a second, as Slurm counts"
     elif not time.allocated_s:
         why = "no run was measured"
     else:
@@ -88,6 +95,11 @@ def _why_no_cpu_time(job: Job) -> list[str]:
 
 def _why_no_peak(job: Job) -> list[str]:
     return [f"Peak power is not known: {job.peak_silent}."] if job.peak_silent else []
+
+
+def source(job: Job) -> list[str]:
+    """Where its figures are from, where that is not the store."""
+    return [SOURCE.format(job.store_silent)] if job.store_silent else []
 
 
 def hints(job: Job) -> list[str]:
@@ -152,6 +164,7 @@ def _figures(job: Job, sums: dict) -> dict:
         **_parts_of(job.rows),
         "mean_w": mean_w(job.measured),
         "peak_w": job.peak_w,
+        "peak_bound_w": peak_bound_w(job.measured),
         "time_s": seconds(job.rows),
         "allocated_cpu_s": time.allocated_s if time else None,
         "used_cpu_s": time.used_s or None if time else None,
@@ -167,7 +180,7 @@ def _details(job: Job) -> dict:
         ],
         "steps": [{"step": name, **_short(rows)} for name, rows in job.steps.items()],
         "regions": [_region_record(region) for region in regions(job)],
-        "notes": knowledge(job),
+        "notes": [*knowledge(job), *source(job)],
         "hints": hints(job),
     }
 
@@ -237,6 +250,7 @@ def as_text(job: Job) -> tuple[list[Text], list[str]]:
     notes += [LEGEND_PARTIAL] if any(map(PARTIAL.search, cells)) else []
     notes += [LEGEND_STEPS] if "batch" in job.steps and len(job.steps) > 1 else []
     notes += [LEGEND_REGIONS] if found else []
+    notes += source(job)
     return tables, notes
 
 
@@ -278,11 +292,14 @@ def _energy(group: usage.Group) -> list[list[str]]:
 def _rates(job: Job) -> list[list[str]]:
     """Of what was measured, whatever is charged of it."""
     group = used(job.measured)
-    rates = (
+    rates = [
         ("Mean power", "W", mean_w(job.measured)),
         ("Peak power", "W", job.peak_w),
         ("Energy per CPU-hour", "J", j_per_cpu_hour(job)),
-    )
+    ]
+    bound_w = peak_bound_w(job.measured)
+    if job.peak_w is None and bound_w is not None:
+        rates.insert(2, ("Peak power, at most", "W", bound_w))
     body = [
         [f"{name} [{unit}]", usage.told(value, unit, group), "", ""] for name, unit, value in rates
     ]

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from joulemark import output
 from joulemark.errors import UserError
+
+if TYPE_CHECKING:
+    from joulemark.accounting.job import Job
+    from joulemark.accounting.jobid import JobId
 
 SUMMARY = (
     "tell what a job cost: its energy, power, parts, steps, regions, and what would change it"
@@ -21,13 +27,19 @@ sacct tells which raw ids an array has, and of CPU-hours and CPU use (TotalCPU o
 time of the nodes' records; Slurm does not count what a task's processes leave running). Without it
 a raw id is looked up alone. Mean power is over the time in which a part of the job ran. Peak
 power, of all nodes together, is known where the job has a profile (--energy=profile) that you may
-read; else a note says why not. Power, energy per CPU-hour and what would change the energy are of
-what was measured, also where `joulemark store correct` charges another one.
+read; else a note says why not, and it is at most the sum of the nodes' own peaks (peak_bound_w).
+Power, energy per CPU-hour and what would change the energy are of what was measured, also where
+`joulemark store correct` charges another one.
 A sum that lacks runs says so, `50.0 (2 of 3)`: the other had no such step or region, or its energy
 is not known. --format json has joules, whole microjoules (_uj), watts, seconds, grams, null: not
 known, and of how many runs a sum is (energy_jobs, energy_gpu_jobs). csv and parquet have a row an
 ID of the same names, without runs, steps, regions and what is said. A job
 that `report jobs` does not show you is not known here, either.
+
+Who cannot read the store is told what AdminComment has of the jobs that sacct shows him: all but
+steps, regions and nodes' notes. Energy is rounded to 0.1 J, other figures to 0.1 or four digits,
+times are Slurm's whole seconds, and what is made of a corrected energy is of what is charged. The
+last line says so, in json the last of `notes`, for csv, json and parquet stderr.
 
 Exit: 0; 1 where a job is not known: stderr says why.
 
@@ -63,24 +75,35 @@ def run(options: argparse.Namespace) -> int:
 
     site = config.load()
     asked = [one for ids in options.jobs for one in ids]
-    told, silent = allocations.ask(site.cluster, asked)
+    known = allocations.ask(site.cluster, asked)
     shown = rights.of_caller(site)
-    whose, found, problems = shown.whose("jobs"), [], []
+    whose = shown.whose("jobs")
     try:
         with progress.shown("asking the store"), store.reading(site.store) as session:
-            for one in asked:
-                try:
-                    found.append(job.find(session, site.cluster, one, told, silent, whose))
-                except UserError as error:
-                    problems.append(error)
+            found, problems = _each(
+                asked, lambda one: job.find(session, site.cluster, one, *known, whose)
+            )
+        if problems:
+            shown.tell("jobs")
     except UserError as error:
-        ids = ",".join(one.text for one in asked)
-        raise type(error)(f"{error}; what Slurm shows you: `joulemark sacct -j {ids}`") from None
-    if problems:
-        shown.tell("jobs")
+        why = str(error)
+        found, problems = _each(asked, lambda one: job.find_told(site.cluster, one, *known, why))
     output.tell(problems)
     found = [job.with_peak(one, site) for one in found]
     records_of = jobreport.as_records if options.format == "json" else jobreport.as_rows
     texts = map(jobreport.as_text, found)
     layout.show_each(options, records_of(found), texts, jobreport.columns())
+    if options.format in output.FORMATS:
+        output.tell(dict.fromkeys(note for one in found for note in jobreport.source(one)))
     return 1 if problems else 0
+
+
+def _each(asked: list[JobId], find: Callable[[JobId], Job]) -> tuple[list[Job], list[UserError]]:
+    """Those that are known, and why the others are not."""
+    found, problems = [], []
+    for one in asked:
+        try:
+            found.append(find(one))
+        except UserError as error:
+            problems.append(error)
+    return found, problems

@@ -11,7 +11,7 @@ from joulemark.errors import UserError
 from joulemark.slurm import command
 from joulemark.units import NS_PER_S
 
-FIELDS = ("JobID", "JobIDRaw", "Cluster", "State", "AllocCPUS")
+FIELDS = ("AdminComment", "JobID", "JobIDRaw", "Cluster", "State", "AllocCPUS")
 FIELDS += ("TotalCPU", "Start", "End", "NodeList")
 NO_NODES = "None assigned"  # of what never ran; some releases give it CPUs
 S_PER_DAY = 86_400
@@ -23,7 +23,8 @@ def ask(cluster: str, jobs: Iterable[JobId]) -> tuple[list[Allocation], str | No
     """All runs of these jobs and of what they are part of; why, if sacct cannot tell."""
     # Not -X: sacct sums TotalCPU over the steps that it reads. Not 12_[1-3]: 22.05 refuses it.
     numbers = ",".join(sorted({str(one.job) for one in jobs}))
-    options = ["-nPD", "-j", numbers, "-o", ",".join(FIELDS)]
+    mark = command.mark()  # a comment may have any character
+    options = ["-nPD", f"--delimiter={mark}", "-j", numbers, "-o", ",".join(FIELDS)]
     env = {**os.environ, **ENVIRONMENT}
     try:
         done = command.run("does slurmdbd run?", "sacct", *options, env=env)
@@ -31,7 +32,7 @@ def ask(cluster: str, jobs: Iterable[JobId]) -> tuple[list[Allocation], str | No
         return [], str(error)
     if done.returncode != 0:
         return [], _reason(done.stderr)
-    return list(_allocations(cluster, done.stdout)), None
+    return list(_allocations(cluster, command.split_rows(done.stdout, mark, len(FIELDS)))), None
 
 
 def _reason(said: str) -> str:
@@ -39,10 +40,9 @@ def _reason(said: str) -> str:
     return re.sub(r"^sacct: (error|fatal): ", "sacct: ", last)
 
 
-def _allocations(cluster: str, text: str) -> Iterator[Allocation]:
+def _allocations(cluster: str, rows: list[list[str]]) -> Iterator[Allocation]:
     """The jobs' rows of this cluster, without their steps'."""
-    for line in text.splitlines():
-        row = dict(zip(FIELDS, line.split("|")))
+    for row in (dict(zip(FIELDS, values)) for values in rows):
         if row["JobIDRaw"].isdigit() and row["Cluster"] == cluster:
             yield Allocation(
                 JobId.parse(row["JobID"]),
@@ -52,6 +52,7 @@ def _allocations(cluster: str, text: str) -> Iterator[Allocation]:
                 cpu_seconds(row["TotalCPU"]),
                 _time_ns(row["Start"]),
                 _time_ns(row["End"]),
+                row["AdminComment"],
             )
 
 

@@ -15,6 +15,18 @@ def mark() -> str:
     return secrets.token_hex(8)
 
 
+def split_rows(text: str, mark: str, count: int) -> list[list[str]]:
+    """sacct's rows of so many fields with a mark between them; one may hold newlines, as a comment
+    does, the last never."""
+    rows, held = [], ""
+    for line in text.splitlines(keepends=True):
+        held += line
+        if held.count(mark) >= count - 1:
+            rows.append(held.rstrip("\n").split(mark))
+            held = ""
+    return rows
+
+
 def run(
     fix: str, *words: str, env: dict[str, str] | None = None, limit_s: float | None = None
 ) -> subprocess.CompletedProcess[str]:

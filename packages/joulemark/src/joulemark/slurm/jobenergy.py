@@ -77,24 +77,12 @@ def of_ended(jobs_raw: Collection[int]) -> dict[int, dict] | None:
         return None
     shown = [
         Shown(cluster, raw, (float(start), float(end)), comment)
-        for comment, raw, cluster, start, end in split_rows(done.stdout, mark, len(FIELDS))
+        for comment, raw, cluster, start, end in command.split_rows(done.stdout, mark, len(FIELDS))
         if start.isdigit() and end.isdigit()
     ]
     energy = Energy(shown)
     found = {one.job: energy.row(one) for one in shown}
     return {job: row for job, row in found.items() if row and row["ConsumedEnergy_uj"] is not None}
-
-
-def split_rows(text: str, mark: str, count: int) -> list[list[str]]:
-    """sacct's rows of so many fields with a mark between them; one may hold newlines, as a comment
-    does, the last never."""
-    rows, held = [], ""
-    for line in text.splitlines(keepends=True):
-        held += line
-        if held.count(mark) >= count - 1:
-            rows.append(held.rstrip("\n").split(mark))
-            held = ""
-    return rows
 
 
 def _stored(shown: Collection[Shown]) -> dict[tuple[str, int], list[dict]]:

@@ -16,7 +16,7 @@ from joulemark.accounting import columns
 from joulemark.errors import UserError
 from joulemark.layout import ESTIMATE_MARK
 from joulemark.slurm import command, sacctargs
-from joulemark.slurm.jobenergy import Energy, Shown, Window, split_rows
+from joulemark.slurm.jobenergy import Energy, Shown, Window
 from joulemark.units import UJ_PER_J
 
 # As wide as 132 columns allow: the rest is what Energy has beside these three parts.
@@ -233,7 +233,7 @@ def _table(args: sacctargs.SacctArgs) -> int:
     is_apart = "truncate" in args.chosen or any(map(_may_be_time, names))
     text = _answer(options, **({} if is_apart else UNIX_TIMES))
     width = len(names) + len(KEYS)
-    header, *rows = split_rows(text, mark, width) or [[""] * width]
+    header, *rows = command.split_rows(text, mark, width) or [[""] * width]
     for field, head in zip((field for field in fields if field.column is None), header):
         field.name = head
     parsable = bool({"parsable", "parsable2"} & args.chosen)
