@@ -177,6 +177,46 @@ def test_sacct_is_waited_for(site, sacct_on_path, slow, terminal):
     assert "asking sacct, 0 s" in terminal.said()
 
 
+@pytest.fixture
+def slurm(merged, monkeypatch):
+    """Whose commands answer what `budget` asks."""
+    (merged.folder / "budgets.csv").write_text("physics,100,2020-01-01,2100-01-01\n")
+    merged.configure(f"budgets: {merged.folder}/budgets.csv\n")
+    answers = {
+        "sacct": "exit 1",
+        "sacctmgr": "case \"$*\" in *ParentName*) echo 'demo|root||';; esac",
+        "scontrol": "echo AccountingStorageEnforce = limits",
+    }
+    for name, answer in answers.items():
+        (merged.folder / name).write_text(f"#!/bin/sh\n{answer}\n")
+        (merged.folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{merged.folder}:/usr/bin:/bin")
+    return merged
+
+
+@pytest.mark.parametrize(
+    "words", ["job 1", "budget", "store correct 1 --charge 50% --why refund", "top --once"]
+)
+def test_slurm_is_waited_for(slurm, slow, terminal, words):
+    slow("slurm.command:subprocess:run")
+    slurm.run(*words.split())
+    assert "asking Slurm, 0 s" in terminal.said() and terminal.is_clean()
+
+
+def test_who_asks_slurm_with_a_line_of_his_own_has_that_alone(slurm, slow, terminal):
+    slow("slurm.command:subprocess:run")
+    slurm.run("report", "usage", "--budget")
+    said = terminal.said()
+    assert "summing jobs, 0 s" in said and not any("Slurm" in text for text in said)
+
+
+def test_a_screen_of_its_own_has_no_line(slurm, slow, terminal, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    slow("slurm.command:subprocess:run")
+    slurm.run("top")
+    assert not any(terminal.said())
+
+
 def test_a_part_of_longer_work_has_no_line_of_its_own(terminal):
     with progress.shown("whole"):
         for _ in progress.counted([1], "parts"):

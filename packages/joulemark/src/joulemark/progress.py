@@ -32,6 +32,17 @@ def shown(what: str) -> contextlib.AbstractContextManager:
 
 
 @contextlib.contextmanager
+def hidden() -> Iterator[None]:
+    """What is done meanwhile has no line: the terminal shows something else."""
+    global _is_busy
+    before, _is_busy = _is_busy, True
+    try:
+        yield
+    finally:
+        _is_busy = before
+
+
+@contextlib.contextmanager
 def _line(text: Callable[[], str]) -> Iterator[None]:
     global _is_busy
     if _is_busy or not (sys.stderr and sys.stderr.isatty()):

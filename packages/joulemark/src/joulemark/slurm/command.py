@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import subprocess
 
+from joulemark import progress
 from joulemark.errors import UserError
 
 ANSWER_S = 60
@@ -33,14 +34,15 @@ def run(
     """One that has ended; UserError where there is none, or fix where it does not end in time."""
     limit_s = limit_s or ANSWER_S
     try:
-        return subprocess.run(
-            words,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            env=env,
-            timeout=limit_s,
-        )
+        with progress.shown("asking Slurm"):
+            return subprocess.run(
+                words,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                env=env,
+                timeout=limit_s,
+            )
     except subprocess.TimeoutExpired:
         raise UserError(f"{words[0]}: no answer in {limit_s:g} s: {fix}") from None
     except FileNotFoundError:

@@ -16,7 +16,7 @@ import tty
 from dataclasses import replace
 from typing import Protocol
 
-from joulemark import layout, output
+from joulemark import layout, output, progress
 from joulemark.layout import Text
 
 # The first round waits so long for those who have not told yet.
@@ -204,11 +204,14 @@ class _Terminal:
         self._console = Console(highlight=False, markup=False)
         self._live = Live(console=self._console, auto_refresh=False)
         self._live.__enter__()
+        self._alone = progress.hidden()
+        self._alone.__enter__()
         self._keyboard = _Keyboard()
         return self
 
     def __exit__(self, *reason):
         self._keyboard.restore()
+        self._alone.__exit__(*reason)
         self._live.__exit__(*reason)
 
     def begin(self, watched: Watched) -> None:
