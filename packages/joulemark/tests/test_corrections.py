@@ -241,6 +241,19 @@ def test_without_sacct_a_raw_id_is_corrected(tasks, monkeypatch):
     assert "only sacct knows its raw id" in said
 
 
+def test_corrections_of_a_cluster_are_chosen(measured):
+    measured.leave(12, cluster="other")
+    measured.at("other", "merge")
+    correct(measured, "12", "--charge", "50%")
+    measured.at("other", "store", "correct", "12", "--charge", "25%", *WHY)
+    assert [one["share"] for one in trail(measured)] == [0.5, 0.25]
+    found = json.loads(measured.out("store", "corrections", "-M", "other", "--format", "json"))
+    assert [(one["cluster"], one["job_id_raw"], one["share"]) for one in found] == [
+        ("other", 12, 0.25)
+    ]
+    assert "no jobs of 'others'" in measured.refuses("store", "corrections", "-M", "others")
+
+
 def test_csv_of_no_corrections_has_its_columns(measured):
     none = measured.out("store", "corrections", "--format", "csv")
     correct(measured, "12", "--charge", "50%")

@@ -233,6 +233,23 @@ def test_nodes_of_all_jobs_are_compared(site):
     assert rows[1] == ["n2", "1", "2.00", "40.2 J", "200", "4.02"]
 
 
+def test_clusters_are_chosen(site):
+    """Two that have a job of one number."""
+    for cluster, node, energy_uj in (("demo", "n1", 10**9), ("other", "n2", 2 * 10**9)):
+        site.leave(1, node, accounts=[builders.account("job", energy_uj)], cluster=cluster)
+        site.at(cluster, "merge")
+    assert "n1" in written(site)[1] and "n2" in written(site)[1]
+    found, text = written(site, "-M", "other")
+    assert [row[0] for row in found.tables["Energy by cluster"][1:]] == ["other"]
+    assert [row[0] for row in found.tables["Jobs by energy"][1:]] == ["1"]
+    assert found.tables["Energy by node"][1][:3] == ["n2", "1", "2.00"]
+    assert "n1" not in text and found.within("title")[0] == "Energy of other"
+    both, _ = written(site, "-M", "other,demo", "--since", "1970-01-01")
+    assert [row[0] for row in both.tables["Energy by cluster"][1:]] == ["other", "demo"]
+    said = site.refuses("report", "html", "-M", "others")
+    assert "--clusters: the store has no jobs of 'others'; there are: demo, other" in said
+
+
 def test_each_run_of_a_job_is_counted_once_on_its_node(site):
     for run, energy_uj in enumerate((10**9, 3 * 10**9)):
         made = builders.account("job", energy_uj, start_s=5000 * run)

@@ -569,6 +569,70 @@ def test_what_nodes_say_of_many_tasks_is_said_once(site):
     assert record(site, "30")["notes"][1] == "Job 30_1, 30_2: n1: a gap."
 
 
+# ---- several clusters ----
+
+
+@pytest.fixture
+def clusters(site):
+    """Two that have a job 20 each."""
+    leave(site, 20)
+    site.leave(20, "n9", [builders.account(energy_uj=300 * UJ)], cluster="elsewhere")
+    site.at("elsewhere", "merge")
+    return site
+
+
+def records(site, *words):
+    return json.loads(site.out("job", *words, "--format", "json"))
+
+
+def test_a_job_of_another_cluster_is_told_with_its_own_figures(clusters):
+    assert record(clusters, "20")["energy_uj"] == 100 * UJ
+    (found,) = records(clusters, "20", "-M", "elsewhere")
+    assert (found["cluster"], found["energy_uj"]) == ("elsewhere", 300 * UJ)
+    assert (found["allocated_cpu_s"], found["used_cpu_s"]) == (640, 36_000)
+    text = clusters.out("job", "20", "-M", "elsewhere")
+    assert text.startswith("Job 20 of elsewhere: COMPLETED, energy measured\n")
+
+
+def test_jobs_of_one_number_on_several_clusters_are_told_apart(clusters):
+    found = records(clusters, "20", "-M", "demo,elsewhere")
+    assert [(one["cluster"], one["energy_uj"]) for one in found] == [
+        *(("demo", 100 * UJ), ("elsewhere", 300 * UJ)),
+    ]
+    rows = list(
+        csv.DictReader(
+            io.StringIO(clusters.out("job", "20", "-M", "elsewhere,demo,demo", "--format", "csv"))
+        )
+    )
+    assert [one["cluster"] for one in rows] == ["elsewhere", "demo"]
+
+
+def test_a_job_that_one_of_the_clusters_has_is_known(clusters):
+    leave(clusters, 64)
+    assert [one["cluster"] for one in records(clusters, "64", "-M", "elsewhere,demo")] == ["demo"]
+    said = clusters.fails("job", "77", "-M", "elsewhere,demo").splitlines()
+    assert [line.split(":")[:3] for line in said] == [
+        *(["joulemark", " elsewhere", " job 77"], ["joulemark", " demo", " job 77"]),
+    ]
+
+
+def test_sacct_is_asked_of_other_clusters_only_where_they_are_named(clusters, sacct_on_path):
+    clusters.out("job", "20")
+    clusters.out("job", "20", "-M", "elsewhere")
+    without, named = map(json.loads, sacct_on_path.read_text().splitlines())
+    assert "-M" not in without and named[named.index("-M") + 1] == "elsewhere"
+
+
+def test_a_profile_of_another_cluster_tells_the_peak(clusters):
+    pytest.importorskip("h5py", reason="profiles are HDF5")
+    settings = config.load(clusters.yaml)
+    settings.profile_dir.mkdir()
+    for name, powers in (("demo", [5, 25]), ("elsewhere", [5, 35])):
+        hdf5._write(hdf5.path_of(settings, name, 20), [profile(20, "n1", 0, powers)])
+    found = records(clusters, "20", "-M", "demo,elsewhere")
+    assert [one["peak_w"] for one in found] == [pytest.approx(25), pytest.approx(35)]
+
+
 # ---- what would change ----
 
 

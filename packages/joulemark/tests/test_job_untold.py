@@ -209,6 +209,16 @@ def test_a_run_of_which_slurm_has_no_energy_is_lacking(site, close):
     assert lines(site, "50")[0] == "Job 50: COMPLETED, energy measured, INCOMPLETE"
 
 
+def test_each_cluster_s_job_has_its_own_comment(site, close):
+    leave(site, 20)
+    elsewhere = "Energy: 300.0 J +- 3.0 J (k=2), 30.0 W mean, 1 node, counter"
+    close(20, **{"20@elsewhere": elsewhere})
+    found = json.loads(site.out("job", "20", "-M", "demo,elsewhere", "--format", "json"))
+    assert [(one["cluster"], one["energy_j"]) for one in found] == [
+        *(("demo", 100), ("elsewhere", 300)),
+    ]
+
+
 # ---- what is not known ----
 
 

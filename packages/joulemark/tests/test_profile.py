@@ -67,6 +67,17 @@ def leave(site, node="n1", job=7, **how):
     return path
 
 
+def test_a_profile_of_another_cluster_is_chosen(site, capsys):
+    leave(site)
+    leave(site, node="n2")
+    hdf5.merge(site)
+    hdf5.path_of(site, "demo", 7).rename(hdf5.path_of(site, "other", 7))
+    assert cli.main(["report", "profile", "7"]) == 1
+    capsys.readouterr()
+    assert cli.main(["report", "profile", "7", "-M", "other", "--format", "json"]) == 0
+    assert {one["node"] for one in json.loads(capsys.readouterr().out)} == {"n1", "n2"}
+
+
 def test_a_profile_becomes_hdf5(site):
     waiting = leave(site, marks=MARKS)
     hdf5.merge(site, {7})

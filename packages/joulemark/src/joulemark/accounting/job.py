@@ -281,8 +281,9 @@ def with_peak(job: Job, config: Config) -> Job:
         return replace(job, peak_silent=f"no profile{of} (--energy=profile keeps one)")
     if len(job.runs) > len(raws):
         return replace(job, peak_silent="a profile is of the last run alone")
+    of_cluster = replace(config, cluster=job.cluster)
     try:
-        found = peak_w([node for raw in raws for node in hdf5.load(config, raw)])
+        found = peak_w([node for raw in raws for node in hdf5.load(of_cluster, raw)])
     except UserError as error:
         return replace(job, peak_silent=str(error))
     silent = "the profile has no two samples" if found is None else None

@@ -232,10 +232,10 @@ def _region_record(region: dict) -> dict:
 # ---- for people ----
 
 
-def as_text(job: Job) -> tuple[list[Text], list[str]]:
+def as_text(job: Job, names_cluster: bool = False) -> tuple[list[Text], list[str]]:
     """Tables, and what must be known to read them."""
     group = used(job.rows)
-    tables = [_whole(job, group)]
+    tables = [_whole(job, group, f" of {job.cluster}" if names_cluster else "")]
     if len(job.runs) > 1:
         tables.append(_of_runs(job))
     if job.steps:
@@ -258,13 +258,13 @@ def _table(title: str, heads: list[str], body: list[list[str]]) -> Text:
     return Text(title, heads, [("value", cells) for cells in body])
 
 
-def _title(job: Job, group: usage.Group) -> str:
+def _title(job: Job, group: usage.Group, where: str) -> str:
     last = [part.allocations[-1] for part in job.parts if part.allocations]
     said = [states(last)] if last else []
     said.append(_kind(group))
     if group.incomplete_jobs or any(part.lacks_record for part in job.parts):
         said.append("INCOMPLETE")
-    return f"Job {job.job_id}: {', '.join(said)}"
+    return f"Job {job.job_id}{where}: {', '.join(said)}"
 
 
 def _kind(group: usage.Group) -> str:
@@ -273,9 +273,9 @@ def _kind(group: usage.Group) -> str:
     return ESTIMATED if group.estimated_jobs else "energy measured"
 
 
-def _whole(job: Job, group: usage.Group) -> Text:
+def _whole(job: Job, group: usage.Group, where: str) -> Text:
     body = [*_energy(group), *_rates(job), *_domains(job), *_charges(group)]
-    return _table(_title(job, group), ["", "Value", "+-", "of Energy"], body)
+    return _table(_title(job, group, where), ["", "Value", "+-", "of Energy"], body)
 
 
 def _energy(group: usage.Group) -> list[list[str]]:

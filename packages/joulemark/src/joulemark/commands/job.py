@@ -41,12 +41,15 @@ steps, regions and nodes' notes. Energy is rounded to 0.1 J, other figures to 0.
 times are Slurm's whole seconds, and what is made of a corrected energy is of what is charged. The
 last line says so, in json the last of `notes`, for csv, json and parquet stderr.
 
+-M LIST tells each cluster's job of that number; what one of them has is known.
+
 Exit: 0; 1 where a job is not known: stderr says why.
 
 examples:
   joulemark job 12
   joulemark job '12_[1-3]' 14+1 --format json
   joulemark job 12 13 14 --out jobs.csv
+  joulemark job 12 -M north,south
 """
 
 
@@ -54,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which jobs, and how to print."""
     parser.add_argument(
         "jobs", nargs="+", type=_job_ids, metavar="ID", help="12, 12_3, 12_[1-3] or 12+1"
+    )
+    parser.add_argument(
+        "-M", "--clusters", metavar="LIST", help="of these clusters (default: joulemark.yaml's)"
     )
     output.add_arguments(parser)
 
@@ -75,35 +81,44 @@ def run(options: argparse.Namespace) -> int:
 
     site = config.load()
     asked = [one for ids in options.jobs for one in ids]
-    known = allocations.ask(site.cluster, asked)
+    chosen = dict.fromkeys(filter(None, (options.clusters or "").split(",")))
+    known = {name: allocations.ask(name, asked, "-M", name) for name in chosen}
+    known = known or {site.cluster: allocations.ask(site.cluster, asked)}
     shown = rights.of_caller(site)
     whose = shown.whose("jobs")
     try:
         with progress.shown("asking the store"), store.reading(site.store) as session:
             found, problems = _each(
-                asked, lambda one: job.find(session, site.cluster, one, *known, whose)
+                asked, known, lambda where, *one: job.find(session, where, *one, whose)
             )
         if problems:
             shown.tell("jobs")
     except UserError as error:
         why = str(error)
-        found, problems = _each(asked, lambda one: job.find_told(site.cluster, one, *known, why))
+        found, problems = _each(asked, known, lambda *one: job.find_told(*one, why))
     output.tell(problems)
     found = [job.with_peak(one, site) for one in found]
     records_of = jobreport.as_records if options.format == "json" else jobreport.as_rows
-    texts = map(jobreport.as_text, found)
+    texts = (jobreport.as_text(one, names_cluster=bool(chosen)) for one in found)
     layout.show_each(options, records_of(found), texts, jobreport.columns())
     if options.format in output.FORMATS:
         output.tell(dict.fromkeys(note for one in found for note in jobreport.source(one)))
     return 1 if problems else 0
 
 
-def _each(asked: list[JobId], find: Callable[[JobId], Job]) -> tuple[list[Job], list[UserError]]:
-    """Those that are known, and why the others are not."""
+def _each(
+    asked: list[JobId], known: dict[str, tuple], find: Callable[..., Job]
+) -> tuple[list[Job], list[str]]:
+    """Those that are known, and why the others are not, which no cluster has; known: what sacct
+    says of each cluster's."""
     found, problems = [], []
     for one in asked:
-        try:
-            found.append(find(one))
-        except UserError as error:
-            problems.append(error)
+        here, lacking = [], []
+        for cluster, told in known.items():
+            try:
+                here.append(find(cluster, one, *told))
+            except UserError as error:
+                lacking.append(f"{cluster}: {error}" if len(known) > 1 else str(error))
+        found += here
+        problems += [] if here else lacking
     return found, problems

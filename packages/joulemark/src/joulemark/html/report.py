@@ -20,8 +20,7 @@ from joulemark.plots.model import Axis, Chart, Line
 from joulemark.slurm.rights import OF_EVERYBODY, Rights
 from joulemark.store.node_sums import node_uses
 from joulemark.store.session import Session
-from joulemark.store.sums import Chosen, top_jobs, uses
-from joulemark.store.whose import Whose
+from joulemark.store.sums import Chosen, Use, top_jobs, uses
 from joulemark.store.zones import Zones
 
 BY = ("cluster", "user", "account", "partition", "month")
@@ -30,22 +29,26 @@ BARS_MOST, CURVES_MOST = 20, 7  # of a figure
 STEPS = 200  # of a profile's curve, each with its mean power
 
 
-def of_store(session: Session, site, top: int, days: tuple, shown: Rights) -> list[Section]:
-    """The sections of a site's store; days: as accounting.usage.days() has them."""
-    of_usage = _usage(session, days, shown.whose("usage"))
-    chosen = Chosen(*days, whose=shown.whose("jobs"))
-    rows = top_jobs(session, top, chosen)
-    jobs = _jobs(rows, days, joblist.unlisted(session, chosen))
-    of_jobs = (jobs, _nodes(session, days, shown), _profiles(site, rows))
-    return [section for sections in (of_usage, *of_jobs) for section in sections]
+def of_store(session: Session, site, top: int, chosen: Chosen, shown: Rights) -> list[Section]:
+    """The sections of a site's store; chosen: of which days and clusters."""
+    of_usage = _usage(session, chosen._replace(whose=shown.whose("usage")))
+    listed = chosen._replace(whose=shown.whose("jobs"))
+    rows = top_jobs(session, top, listed)
+    of_jobs = _jobs(rows, chosen, joblist.unlisted(session, listed))
+    found = (of_usage, of_jobs, _nodes(session, chosen, shown), _profiles(site, rows))
+    return [section for sections in found for section in sections]
+
+
+def _is_bounded(chosen: Chosen) -> bool:
+    return (chosen.first_day, chosen.end_day) != (None, None)
 
 
 # -- usage ---------------------------------------------------------------------------------------
 
 
-def _usage(session: Session, days: tuple, whose: Whose | None) -> Iterator[Section]:
-    of_all, of_months = (uses(session, period, *days, whose) for period in (None, "month"))
-    left_out = usage.left_out(session, Chosen(*days, whose=whose))
+def _usage(session: Session, chosen: Chosen) -> Iterator[Section]:
+    of_all, of_months = (_uses(session, period, chosen) for period in (None, "month"))
+    left_out = usage.left_out(session, chosen)
     if not of_all:
         notes = ["No job used anything in this time.", *left_out]
         yield Section("usage", "Usage", [], notes)
@@ -58,6 +61,11 @@ def _usage(session: Session, days: tuple, whose: Whose | None) -> Iterator[Secti
         groups += found
     names = set(map(zones.told, {one.cluster for one in of_months}))
     yield Section("usage", "Usage", parts, [*usage.notes(groups, names), *left_out])
+
+
+def _uses(session: Session, period: str | None, chosen: Chosen) -> list[Use]:
+    found = uses(session, period, chosen.first_day, chosen.end_day, chosen.whose)
+    return [use for use in found if not chosen.clusters or use.cluster in chosen.clusters]
 
 
 def _bars_of(found: list[usage.Group], by: str) -> Iterator[str]:
@@ -86,10 +94,10 @@ def _bars(title: str, groups: list[usage.Group], notes: list[str]) -> str:
 # -- jobs, nodes and profiles --------------------------------------------------------------
 
 
-def _jobs(rows: list[dict], days: tuple, unlisted: list[str]) -> Iterator[Section]:
+def _jobs(rows: list[dict], chosen: Chosen, unlisted: list[str]) -> Iterator[Section]:
     if not rows:
         return
-    began = ["Jobs that began in this time, whole."] if days != (None, None) else []
+    began = ["Jobs that began in this time, whole."] if _is_bounded(chosen) else []
     text = joblist.as_text(rows)
     groups = [
         replace(used([row]), keys=dict(zip(text.heads, cells[:2])))
@@ -101,13 +109,13 @@ def _jobs(rows: list[dict], days: tuple, unlisted: list[str]) -> Iterator[Sectio
     yield Section("jobs", "Top jobs", parts, [*joblist.notes(rows), *began, *unlisted])
 
 
-def _nodes(session: Session, days: tuple, shown: Rights) -> Iterator[Section]:
+def _nodes(session: Session, chosen: Chosen, shown: Rights) -> Iterator[Section]:
     if shown.whose("usage"):
         yield Section("nodes", "Nodes", [], [f"Sums by node {OF_EVERYBODY}."])
         return
-    found = bynode.by_node(node_uses(session, Chosen(*days)))
+    found = bynode.by_node(node_uses(session, chosen))
     if found:
-        ended = ["Jobs that ended in this time, whole."] if days != (None, None) else []
+        ended = ["Jobs that ended in this time, whole."] if _is_bounded(chosen) else []
         parts = [*_bars_of(bynode.groups(found), "node"), table(bynode.as_text(found))]
         yield Section("nodes", "Nodes", parts, [*bynode.notes(found), *ended])
 

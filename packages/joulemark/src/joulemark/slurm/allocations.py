@@ -19,15 +19,17 @@ S_PER_DAY = 86_400
 ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 
 
-def ask(cluster: str, jobs: Iterable[JobId]) -> tuple[list[Allocation], str | None]:
-    """All runs of these jobs and of what they are part of; why, if sacct cannot tell."""
+def ask(cluster: str, jobs: Iterable[JobId], *options: str) -> tuple[list[Allocation], str | None]:
+    """All runs of these jobs and of what they are part of; why, if sacct cannot tell.
+
+    options: such as -M, without which sacct knows this cluster alone."""
     # Not -X: sacct sums TotalCPU over the steps that it reads. Not 12_[1-3]: 22.05 refuses it.
     numbers = ",".join(sorted({str(one.job) for one in jobs}))
     mark = command.mark()  # a comment may have any character
-    options = ["-nPD", f"--delimiter={mark}", "-j", numbers, "-o", ",".join(FIELDS)]
+    words = ["-nPD", f"--delimiter={mark}", "-j", numbers, "-o", ",".join(FIELDS), *options]
     env = {**os.environ, **ENVIRONMENT}
     try:
-        done = command.run("does slurmdbd run?", "sacct", *options, env=env)
+        done = command.run("does slurmdbd run?", "sacct", *words, env=env)
     except UserError as error:
         return [], str(error)
     if done.returncode != 0:

@@ -21,11 +21,15 @@ examples:
   joulemark report html --out report.html
   joulemark report html --since 2026-11-01 --until 2026-11-30 --title November --out 2026-11.html
   joulemark report html --from results/ --top 50 --out report.html
+  joulemark report html -M north,south --out report.html
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """From when to when, how many jobs, and which results."""
+    """Of which clusters, from when to when, how many jobs, and which results."""
+    parser.add_argument(
+        "-M", "--clusters", metavar="LIST", help="of these clusters (default: all)"
+    )
     parser.add_argument("--since", metavar="DAY", help="what was used on this day and later")
     parser.add_argument("--until", metavar="DAY", help="what was used on this day and earlier")
     parser.add_argument(
@@ -44,13 +48,16 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.accounting import usage
     from joulemark.html import page, report
     from joulemark.slurm import rights
+    from joulemark.store.sums import Chosen
 
     output.check_page("--out", options.out)
     site, days = config.load(), usage.days(options.since, options.until)
     sections = report.of_benchmarks(options.sources) if options.sources else []
     shown = rights.of_caller(site)
     with progress.shown("summing jobs"), store.reading(site.store) as session:
-        sections = [*report.of_store(session, site, options.top, days, shown), *sections]
+        clusters = usage.chosen_clusters(session, options.clusters)
+        of_store = report.of_store(session, site, options.top, Chosen(*days, clusters), shown)
+        sections = [*of_store, *sections]
     span = [
         f"{word} {day}" for word, day in (("from", options.since), ("to", options.until)) if day
     ]
@@ -59,6 +66,6 @@ def run(options: argparse.Namespace) -> int:
     if note := shown.note(*rights.KINDS):
         shown.tell(*rights.KINDS)
         about += f" {note[0].upper()}{note[1:]}."
-    title = options.title or f"Energy of {site.cluster}"
+    title = options.title or f"Energy of {', '.join(clusters) or site.cluster}"
     output.write_text(page.document(title, about, sections), options.out)
     return 0

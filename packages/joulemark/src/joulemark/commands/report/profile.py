@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from joulemark import output
@@ -37,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which jobs and nodes, and where the figure goes."""
     parser.add_argument(
         "jobs", nargs="+", type=_job_ids, metavar="JOB", help="sacct's JobIDRaw: 12 13 or 12,13"
+    )
+    parser.add_argument(
+        "-M", "--cluster", metavar="NAME", help="whose jobs (default: joulemark.yaml's cluster)"
     )
     parser.add_argument("--node", metavar="NODE", help="this node alone (default: all)")
     parser.add_argument(
@@ -74,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
     if len(options.label or ()) > len(jobs):
         raise UsageError(f"--label {options.label[len(jobs)]}: there is no job for it")
     site = config.load()
+    site = replace(site, cluster=options.cluster or site.cluster)
     rows = [row for number, job in enumerate(jobs) for row in rows_of(site, job, options, number)]
     if not rows:
         of = f" of --node {options.node}" if options.node else ""

@@ -18,21 +18,26 @@ example:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How to print."""
+    """Of which clusters, and how to print."""
+    parser.add_argument(
+        "-M", "--clusters", metavar="LIST", help="of these clusters (default: all)"
+    )
     output.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the list."""
     from joulemark import config, layout, store
-    from joulemark.accounting import correction
+    from joulemark.accounting import correction, usage
     from joulemark.slurm import rights
     from joulemark.store import corrections
 
     site = config.load()
     shown = rights.of_caller(site)
     with store.reading(site.store) as session:
+        clusters = usage.chosen_clusters(session, options.clusters)
         found = corrections.all_of(session, shown.whose("jobs"))
+    found = [one for one in found if not clusters or one.cluster in clusters]
     shown.tell("jobs")
     tables = [correction.as_text(found)]
     layout.show(options, correction.as_records(found), tables, [], correction.columns())
