@@ -9,3 +9,5 @@ export PATH='$bin':'$prefix/bin':"$$PATH"
 # and loopback, which it leaves out of TCP, may be the only interface; version 5
 # reaches no rank of its own machine by another
 export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
+# by its other fence a rank may die in MPI_Init (Open MPI's issue 12495)
+export SLURM_PMIX_FENCE=tree
