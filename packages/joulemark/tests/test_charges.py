@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
 import math
+import os
 
 import builders
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joulemark import config
+from joulemark import config, store
 from joulemark.accounting import charges, rates, shared
 from joulemark.errors import UserError
 from joulemark.store import jobs
@@ -245,6 +246,33 @@ def test_a_channel_without_a_sound_line_is_told_to_every_job(site):
         for number in (12, 13):
             row = site.job(number)[str(number)]
             assert (row["Notes"], row["EnergyOverhead_uj"]) == (said, None)
+
+
+def test_the_name_of_a_channel_may_be_no_unicode(site):
+    write(site, [{"time_ns": 1}])
+    path = site.records / "shared" / "rack1.jsonl"
+    path.rename(os.fsdecode(os.fsencode(path.parent) + b"/r\xe9.jsonl"))
+    job(site, 12)
+    assert site.run("merge")[0] == 0
+    assert site.job(12)["12"]["Notes"].startswith("r?: no overhead: no line of ")
+
+
+def test_a_channel_without_a_sound_line_lets_no_merge_look_again(site, monkeypatch):
+    """Only an edit of the file makes it one that jobs get overhead of; a right to it may come."""
+    monkeypatch.setattr(charges, "PATIENCE_NS", builders.START_NS)
+    write(site, [{"time_ns": 1}])
+    job(site, 12)
+    site.out("merge")
+    (site.records / "shared" / "rack2.jsonl").mkdir()
+    job(site, 13)
+    site.out("merge")
+    with store.reading(config.load(site.yaml).store) as session:
+        assert jobs.pending_jobs(session, "demo", everything=True) == {13}
+
+
+def test_of_a_channel_nothing_is_told_where_no_job_is_merged(site):
+    write(site, [{"time_ns": 1}])
+    assert site.run("merge") == (0, "", "")
 
 
 @pytest.mark.parametrize(

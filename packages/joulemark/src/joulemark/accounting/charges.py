@@ -38,7 +38,7 @@ class Charges:
 
     def __init__(self, config: Config):
         self._config = config
-        self._channels, self._unreadable = shared.channels(config.record_dir)
+        self._channels, self._lost = shared.channels(config.record_dir)
         self._carbon_rate = rates.of(config.rates.carbon_g_per_kwh)
         self._price = rates.of(config.rates.price_per_kwh)
         self._now_ns = time.time_ns()
@@ -50,7 +50,7 @@ class Charges:
         found = dict(NONE)
         if row["Start_ns"] is None:
             return found
-        if row["Step"] == "job" and (self._channels or self._unreadable):
+        if row["Step"] == "job" and (self._channels or self._lost):
             found.update(self._overhead(row, run))
         if row["ConsumedEnergy_uj"] is not None:
             found.update(self._carbon(row, found))
@@ -64,7 +64,7 @@ class Charges:
         if end_ns < self._now_ns - PATIENCE_NS:
             return False
         return (
-            bool(self._unreadable)
+            any(one.may_come for one in self._lost)
             or self._channels_may_grow(runs, end_ns)
             or any(rate.may_grow(end_ns) for rate in (self._carbon_rate, self._price) if rate)
         )
@@ -83,7 +83,7 @@ class Charges:
         """Channels' errors add linearly, their random parts too: the job's ends are theirs all."""
         self._asked = True
         uses = [use for record in run.records if (use := _use(record))]
-        parts, notes = [], [*filter(None, [row["Notes"]]), *self._unreadable]
+        parts, notes = [], [*filter(None, [row["Notes"]]), *(one.note for one in self._lost)]
         for channel in self._channels:
             shares = shared.Shares(channel, row["Start_ns"], row["End_ns"])
             concerned = [use for use in uses if use[0] in channel.nodes()]
@@ -114,7 +114,7 @@ class Charges:
 
     def tell(self) -> None:
         """On stderr what is wrong with channels that jobs were asked of: of lines the first."""
-        output.tell(self._unreadable.values() if self._asked else ())
+        output.tell(one.said for one in self._lost if self._asked)
         for channel, bad in self._bad.items():
             more = len(bad) - 1
             others = f"; more of its lines that are not sound: {more}" if more else ""

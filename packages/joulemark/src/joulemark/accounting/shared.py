@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import hostlist
+from joulemark import hostlist, output
 from joulemark.errors import UserError
 
 LINE_MAX = 1 << 16  # bytes that hold the end of one line and the begin of another, as a rule
@@ -107,7 +107,7 @@ class Channel:
 
     def __init__(self, path: Path):
         self.path = path
-        self.name = path.name.rpartition(".")[0]
+        self.name = output.printable(path.name).rpartition(".")[0]
         self._nodes: dict[str, frozenset[str]] = {}
 
     def segments(self, start_ns: int, end_ns: int) -> tuple[list[Segment], set[int]]:
@@ -135,15 +135,17 @@ class Channel:
                 found = next((line for text in tail if (line := self._parse(text))), None)
         return found
 
-    def whole_lines(self) -> list[int]:
-        """Where each begins that is not empty, sound or not."""
-        found, begins = [], 0
+    def unsound(self) -> tuple[int, int]:
+        """Where the first whole line begins, and how many there are; 0, 0 if one is sound."""
+        first, count, begins = 0, 0, 0
         with open(self.path, "rb") as file:
             for text in file:
                 if text.endswith(b"\n") and text.strip():
-                    found.append(begins)
+                    if self._parse(text):
+                        return 0, 0
+                    first, count = first if count else begins, count + 1
                 begins += len(text)
-        return found
+        return first, count
 
     def wrong(self, offset: int) -> str:
         """Which line begins there, and what is wrong with it."""
@@ -294,24 +296,32 @@ class Shares:
         )
 
 
-def channels(record_dir: Path) -> tuple[list[Channel], dict[str, str]]:
-    """All shared channels that the gateway has written. Jobs' records are merged without those of
-    which nothing can be read: of each a note for the jobs, and what its administrator is told."""
-    found, unreadable = [], {}
+@dataclass(frozen=True)
+class Lost:
+    """A channel of which nothing can be read: jobs' records are merged without it."""
+
+    note: str  # for the jobs
+    said: str  # to the administrator
+    may_come: bool  # without an edit of the file
+
+
+def channels(record_dir: Path) -> tuple[list[Channel], list[Lost]]:
+    """All shared channels that the gateway has written."""
+    found, lost = [], []
     for path in sorted((record_dir / "shared").glob("*.jsonl")):
-        channel = Channel(path)
+        channel, place = Channel(path), output.printable(str(path))
         try:
-            lines = [] if channel.last_line() else channel.whole_lines()
+            first, count = (0, 0) if channel.last_line() else channel.unsound()
         except OSError as error:
-            note = f"{channel.name}: {path} cannot be read: {error.strerror}"
-            unreadable[note] = f"{note}: no job gets overhead of it: let this user read it"
+            note = f"{channel.name}: {place} cannot be read: {error.strerror}"
+            fix = "no job gets overhead of it: let this user read it"
+            lost.append(Lost(note, f"{note}: {fix}", may_come=True))
             continue
-        if lines:
-            note = f"{channel.name}: no overhead: no line of {path} is sound"
-            unreadable[note] = (
-                f"{channel.wrong(lines[0])}, and none of the file's {len(lines)} lines is sound: "
-                "no job gets overhead of it: correct or remove them"
-            )
+        if count:
+            note = f"{channel.name}: no overhead: no line of {place} is sound"
+            said = f"{channel.wrong(first)}, and none of the file's {count} lines is sound"
+            fix = "no job gets overhead of it: correct or remove them"
+            lost.append(Lost(note, f"{said}: {fix}", may_come=False))
         else:
             found.append(channel)
-    return found, unreadable
+    return found, lost
