@@ -330,6 +330,26 @@ def test_libraries_are_those_that_the_program_starts_with(taken, xhpl):
     assert (manifest["spack_spec"], manifest["compiler"]) == (None, None)
 
 
+def test_libraries_that_are_not_found_leave_all_unknown(taken, xhpl, monkeypatch, capsys):
+    """Else the same build would be another one, without a BLAS, for who has not its modules."""
+    program = xhpl("xhpl")
+    ldd = program.parent / "tools" / "ldd"
+    ldd.parent.mkdir()
+    ldd.write_text(
+        "#!/bin/sh\nprintf '\\tlibblas9.so => not found\\n\\tlibc.so.6 => /l/libc.so.6 (0x1)\\n'\n"
+    )
+    ldd.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ldd.parent}:{os.environ['PATH']}")
+    assert taken(program=program)[0]["manifest"]["libraries"] is None
+    assert f"--program {program}: ldd finds no libblas9.so: " in capsys.readouterr().err
+
+
+def test_the_name_of_a_program_may_be_no_unicode(site, taken, xhpl):
+    taken(program=xhpl(os.fsdecode(b"xhpl\xe9")))
+    (row, *_) = json.loads(site.out("report", "table", "linpack", "--format", "json"))
+    assert row["runs"] == 1
+
+
 def test_of_spack_s_program_its_spec_tells_hash_and_compiler(site, taken, xhpl):
     program = xhpl("store/hpl-2.3-tf4zdxu/bin/xhpl")
     spack_builds(program.parents[1])
@@ -377,7 +397,8 @@ def test_a_program_that_is_not_there_is_refused(tmp_path, capsys):
 
 
 def test_each_test_tells_when_it_began(taken, in_berlin):
-    assert [(one["variant"], one["start"]) for one in taken()] == [
+    early = "HPL_pdgesv() start time Fri Mar 27 12:00:00 2026\n"  # before any test
+    assert [(one["variant"], one["start"]) for one in taken(text=early + XHPL)] == [
         ("nb192", "2026-03-28T22:30:00+00:00"),
         ("nb256", "2026-03-29T07:30:00+00:00"),
     ]

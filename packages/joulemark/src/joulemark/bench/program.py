@@ -28,6 +28,7 @@ COMPILERS = {
 }
 #: Spack's kinds of flags, which are in a spec before its variants.
 FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
+_MISSING = re.compile(r"^\s+(\S+) => not found$", re.MULTILINE)
 _LDD = re.compile(r"^\s+(?:\S+ => )?(/.+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 
 
@@ -57,7 +58,7 @@ def build(place: str) -> Build:
     digest = hashlib.sha256(content).hexdigest()[:DIGITS]
     return Build(
         # libraries do not tell which are linked statically, nor how it was compiled
-        file=f"{path.name} {digest}" if is_elf and found is None else None,
+        file=f"{output.printable(path.name)} {digest}" if is_elf and found is None else None,
         libraries=_libraries(path) if is_elf else None,
         **(found or {}),
     )
@@ -76,6 +77,11 @@ def _libraries(path: Path) -> str | None:
             env={**os.environ, "LC_ALL": "C"},
         )
     except OSError:
+        return None
+    missing = _MISSING.findall(ldd.stdout)
+    if missing:
+        fix = "call this with the modules that it ran with"
+        output.tell([f"--program {path}: ldd finds no {', '.join(missing)}: {fix}"])
         return None
     names = (os.path.basename(os.path.realpath(file)) for file in _LDD.findall(ldd.stdout))
     libraries = [name for name in names if name.startswith("lib")]
