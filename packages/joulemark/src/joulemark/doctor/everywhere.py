@@ -15,9 +15,9 @@ from joulemark.doctor.finding import ERROR, WARNING, Finding
 from joulemark.doctor.site import Site, ask
 
 AT_ONCE = 128  # half of slurmctld's threads: its other clients are heard, too
-# A node whose task has begun looks for so long at most; one that is asked late has less, but time
-# enough for a sound one: of 1000 nodes the last ones may hang, and all are told within 15 s.
-LOOK_S, SHORTEST_LOOK_S = 7.0, 2.0
+# A node whose task has begun looks for so long at most; one that is asked late has less, but more
+# than LOOK gives a program: of 1000 nodes the last ones may hang, and all are told within 15 s.
+LOOK_S, SHORTEST_LOOK_S = 7.0, 5.0
 # Longer than a job's start takes; a node's word is compared with the time it had to speak in.
 CLOCK_S = 1.0
 AWAY = ("down", "drain", "fail", "unknown", "power", "reboot", "maint", "future", "not_respond")
@@ -92,7 +92,7 @@ def _visit_one(site: Site, name: str, wait_s: float, began_s: float) -> list[Fin
         )
         said = json.loads(done.stdout)
     except subprocess.TimeoutExpired as error:
-        value = f"no answer in {error.timeout:.2g} s"
+        value = f"no answer in {round(error.timeout, 1):g} s"
     except OSError as error:
         value = str(error)
     except ValueError:
