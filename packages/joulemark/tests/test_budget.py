@@ -350,8 +350,10 @@ def test_a_spreadsheet_s_file_is_read_and_its_older_character_set_is_refused(acc
 
 def test_two_budgets_of_one_day_are_refused(accounts):
     budgets(accounts, ("blue", 8), ("red", 7), ("blue", 9))
+    path = accounts.folder / "budgets.csv"
+    path.write_text(f'"# a note\nof two lines"\n{path.read_text()}')
     said = accounts.refuses("budget")
-    assert f"budgets.csv:4: blue: from {FIRST} to {TODAY} line 2 has a budget of it" in said
+    assert f"budgets.csv:6: blue: from {FIRST} to {TODAY} line 4 has a budget of it" in said
     assert said.endswith(": let one end before the other begins\n")
 
 

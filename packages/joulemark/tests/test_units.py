@@ -84,7 +84,10 @@ def test_an_estimate_has_no_digit_that_its_error_leaves_unknown(value, error, te
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0011, "0.0011"), (0.0203, "0.020"), (-0.0203, "-0.020"), (0.0999, "0.10"), (0.1, "0.10")],
+    [
+        *((0.0011, "0.0011"), (0.0203, "0.020"), (-0.0203, "-0.020"), (0.0999, "0.10")),
+        *((0.1, "0.10"), (5e-5, "0.000050")),
+    ],
 )
 def test_a_small_number_is_not_nothing(value, text):
     assert units.digits(value) == text

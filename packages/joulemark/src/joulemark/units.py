@@ -70,7 +70,7 @@ def digits(value: float, error: float = 0.0) -> str:
     """4337, 468, 54.0, 4.67, 0.30, 0.0021: PRACE's way to print a number, but for what it would
     print as 0.00; error: as cell() has it."""
     if 0 < abs(value) < LEAST:
-        return f"{value:#.2g}"
+        return f"{value:.{decimals(value, LEAST)}f}"
     known = decimals(value, error)
     for bound, places in ((10, 2), (100, 1)):
         text = f"{value:.{max(0, min(places, known))}f}"
