@@ -1,28 +1,29 @@
-# What is drawn with matplotlib, which no other room imports.
+# What is drawn with matplotlib, which no other room imports and which takes a second to load.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
-
-import importlib
 
 from joulemark import progress
 
 
-def draw_lines(*what) -> None:
+def draw_lines(charts, options, key: str) -> None:
     """As chart.draw_all()."""
-    _call("chart", "draw_all", *what)
-
-
-def draw_bars(*what) -> None:
-    """As bars.draw()."""
-    _call("bars", "draw", *what)
-
-
-def draw_profile(*what) -> None:
-    """As profile.draw()."""
-    _call("profile", "draw", *what)
-
-
-def _call(module: str, function: str, *what) -> None:
-    """Loads matplotlib, which takes a second, of a first time many."""
     with progress.shown("drawing"):
-        getattr(importlib.import_module(f"joulemark.plots.{module}"), function)(*what)
+        from joulemark.plots import chart
+
+        chart.draw_all(charts, options, key)
+
+
+def draw_bars(groups, by, path: str, notes) -> None:
+    """As bars.draw()."""
+    with progress.shown("drawing"):
+        from joulemark.plots import bars
+
+        bars.draw(groups, by, path, notes)
+
+
+def draw_profile(rows: list, path, overlay: bool) -> None:
+    """As profile.draw()."""
+    with progress.shown("drawing"):
+        from joulemark.plots import profile
+
+        profile.draw(rows, path, overlay=overlay)

@@ -133,7 +133,7 @@ def styles(figures: Iterable[Sequence[Line]]) -> dict[str, dict]:
         members[name] = member + 1
         colour = COLOURS[(names.index(name) + member) % len(COLOURS)]
         marker = MARKERS[family % len(MARKERS)]
-        # The first dash that neither its marker nor, if there is one, its colour has yet.
+        # The first dash that its marker has not yet; of such ones, one that its colour has not.
         dash = min(
             (DASHES[(family + 2 * member + step) % len(DASHES)] for step in range(len(DASHES))),
             key=lambda dash: [
