@@ -79,7 +79,7 @@ def stages() -> list[Stage]:
         python_tests("versions", "clusters", 600, "tests/versions"),
         python_tests("unit cluster", "clusters", 600, "tests/cluster"),
         program("long slurm", "compile", 3600, *SLURM_PAIR, no_source=3, long=True),
-        program("long build", "spack", 900, *BUILD, long=True),  # ends before the lane beside it
+        program("long build", "spack", 900, *BUILD, long=True),  # beside long fuzz
         program("long fuzz", "compile", 3600, "tests/fuzz", "--seconds", "60", long=True),
         program("long faults", "clusters", 3600, "tests/faults", *LONG_FAULTS, long=True),
         python_tests("long versions", "clusters", 1800, "tests/versions", long=True),

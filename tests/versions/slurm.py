@@ -70,6 +70,10 @@ class Slurm:
         return self.folder / "earlier"
 
     @property
+    def configurable(self) -> bool:
+        return (self.folder / "source" / "configure").exists()
+
+    @property
     def built(self) -> bool:
         return _is_of_today(self.folder / "built")
 
@@ -106,10 +110,10 @@ def other_suite() -> str:
 
 
 def of_suite(suite: str) -> Slurm:
-    """The suite's Slurm as the cache has it, else as the mirror has it today."""
+    """The suite's Slurm as the cache has its source, else as the mirror has it today."""
     known = cache_folder() / "slurm" / f"{suite}.version"
-    if known.exists() and Slurm(known.read_text()).built:
-        return Slurm(known.read_text())
+    if known.exists() and (kept := Slurm(known.read_text())).configurable:
+        return kept
     slurm = of_tar(fetch(suite))
     known.write_text(slurm.version)
     return slurm
@@ -150,7 +154,7 @@ def of_tar(tar: Path) -> Slurm:
     if not named or not tar.exists():
         raise NotToBeHad(f"{tar}: give a tar of Slurm's source, slurm-VERSION.tar.bz2")
     slurm = Slurm(named[1])
-    if not (slurm.folder / "source" / "configure").exists():
+    if not slurm.configurable:
         _unpack(tar, slurm.folder / "source")
     return slurm
 
