@@ -184,8 +184,7 @@ static bool load_document(jm_reader *reader) {
     jm_message message;
     FILE *stream = fopen(reader->file, "re");
     if (!stream) {
-        jm_message_set(&message, "%s: cannot be opened: %s; write it or set JOULEMARK_CONFIG",
-                       reader->file, strerror(errno));
+        jm_config_unopened(reader->file, errno, &message);
         jm_report(reader, &message);
         return false;
     }

@@ -11,18 +11,30 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-void jm_config_find(char *path, size_t size) {
-    const char *given = getenv("JOULEMARK_CONFIG");
-    if (given && *given) {
-        jm_format(path, size, "%s", given);
-        return;
-    }
+static const char usual[] = "/etc/slurm/joulemark.yaml";
+
+/* joulemark.yaml beside $SLURM_CONF; false where there is none to be beside of. */
+static bool beside_slurm(char *path, size_t size) {
     const char *slurm = getenv("SLURM_CONF");
     const char *slash = slurm ? strrchr(slurm, '/') : NULL;
-    if (slash)
-        jm_format(path, size, "%.*s/joulemark.yaml", (int)(slash - slurm), slurm);
-    else
-        jm_format(path, size, "/etc/slurm/joulemark.yaml");
+    return slash && jm_format(path, size, "%.*s/joulemark.yaml", (int)(slash - slurm), slurm);
+}
+
+void jm_config_find(char *path, size_t size) {
+    const char *given = getenv("JOULEMARK_CONFIG");
+    if (given && *given)
+        jm_format(path, size, "%s", given);
+    /* a configless slurmd names a folder of its own, which has what slurmctld sends alone */
+    else if (!beside_slurm(path, size) || access(path, F_OK) != 0)
+        jm_format(path, size, "%s", usual);
+}
+
+void jm_config_unopened(const char *path, int error, jm_message *why) {
+    char beside[JM_PATH_MAX];
+    bool two = strcmp(path, usual) == 0 && beside_slurm(beside, sizeof beside) &&
+               strcmp(path, beside) != 0;
+    jm_message_set(why, "%s: cannot be opened: %s%s%s; write it or set JOULEMARK_CONFIG", path,
+                   strerror(error), two ? ", nor is there " : "", two ? beside : "");
 }
 
 void jm_host_node(char *node, size_t size) {
@@ -94,7 +106,7 @@ int jm_config_socket(const char *path, const char *node, char *socket, size_t si
     jm_format(socket, size, "%s", JM_DEFAULT_SOCKET);
     FILE *file = fopen(path, "re");
     if (!file) {
-        jm_message_set(why, "%s: cannot be opened: %s", path, strerror(errno));
+        jm_config_unopened(path, errno, why);
         return -1;
     }
     char *line = NULL;

@@ -6,9 +6,12 @@
 
 #include "text.h"
 
-/* Where the file is: $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF, else
- * /etc/slurm/joulemark.yaml. */
+/* Where the file is: $JOULEMARK_CONFIG, else joulemark.yaml beside $SLURM_CONF where it exists,
+ * else /etc/slurm/joulemark.yaml. */
 void jm_config_find(char *path, size_t size);
+
+/* Why the file could not be opened, with each place that it was looked for at. */
+void jm_config_unopened(const char *path, int error, jm_message *why);
 
 /* The host's name up to the first dot: a node's name where nobody gives another. */
 void jm_host_node(char *node, size_t size);

@@ -326,17 +326,37 @@ TEST(a_socket_that_plugins_could_not_read_is_refused) {
 }
 
 TEST(the_file_is_found_by_environment) {
-    char path[JM_PATH_MAX];
+    char path[JM_PATH_MAX], slurm_conf[sizeof file];
+    snprintf(slurm_conf, sizeof slurm_conf, "%s/slurm.conf", test_folder);
     unsetenv("JOULEMARK_CONFIG");
     unsetenv("SLURM_CONF");
     jm_config_find(path, sizeof path);
     expect_text(path, "/etc/slurm/joulemark.yaml");
-    setenv("SLURM_CONF", "/opt/slurm/etc/slurm.conf", 1);
+    setenv("SLURM_CONF", slurm_conf, 1); /* as a configless slurmd does: no file of ours beside */
     jm_config_find(path, sizeof path);
-    expect_text(path, "/opt/slurm/etc/joulemark.yaml");
+    expect_text(path, "/etc/slurm/joulemark.yaml");
+    test_write("joulemark.yaml", "cluster: c\n");
+    jm_config_find(path, sizeof path);
+    expect_text(path, file);
     setenv("JOULEMARK_CONFIG", "/j.yaml", 1);
     jm_config_find(path, sizeof path);
     expect_text(path, "/j.yaml");
+}
+
+TEST(each_place_without_the_file_is_named) {
+    jm_message why;
+    setenv("SLURM_CONF", "/spool/conf-cache/slurm.conf", 1);
+    jm_config_unopened("/etc/slurm/joulemark.yaml", ENOENT, &why);
+    expect_text(why.text, "/etc/slurm/joulemark.yaml: cannot be opened: No such file or directory, "
+                          "nor is there /spool/conf-cache/joulemark.yaml; "
+                          "write it or set JOULEMARK_CONFIG");
+    FOR_TEXTS (alone, "/etc/slurm/slurm.conf", "slurm.conf", "") {
+        setenv("SLURM_CONF", alone, 1);
+        jm_config_unopened("/etc/slurm/joulemark.yaml", ENOENT, &why);
+        expect_part(why.text, "No such file or directory; write it or set JOULEMARK_CONFIG");
+    }
+    jm_config_unopened("/j.yaml", EACCES, &why);
+    expect_part(why.text, "/j.yaml: cannot be opened: Permission denied; write it");
 }
 
 static void begin(void) {

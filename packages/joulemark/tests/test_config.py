@@ -157,6 +157,23 @@ def test_file_is_found_as_documented(tmp_path, monkeypatch):
     assert str(config.find()) == "/elsewhere.yaml"
 
 
+def test_each_place_without_the_file_is_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("JOULEMARK_CONFIG", raising=False)
+    monkeypatch.setattr(config, "USUAL", tmp_path / "joulemark.yaml")
+    beside = tmp_path / "conf-cache" / "joulemark.yaml"
+    monkeypatch.setenv("SLURM_CONF", str(beside.with_name("slurm.conf")))
+    named = f"{config.USUAL}: No such file or directory, nor is there {beside}: set"
+    with pytest.raises(UserError, match=re.escape(named)):
+        config.load()
+
+
+def test_what_cannot_be_looked_into_has_no_file(tmp_path, monkeypatch):
+    """As a job's user, where slurmd's spool is root's alone."""
+    monkeypatch.delenv("JOULEMARK_CONFIG", raising=False)
+    monkeypatch.setenv("SLURM_CONF", f"/{'longer than a name may be' * 20}/slurm.conf")
+    assert config.find() == config.USUAL
+
+
 @pytest.mark.parametrize(
     ("text", "nodes"),
     [

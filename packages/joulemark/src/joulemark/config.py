@@ -17,6 +17,7 @@ STORE = (
     "the site's store: a file's absolute path, or a URL such as "
     "postgresql+psycopg://joulemark@host/joulemark"
 )
+USUAL = Path("/etc/slurm/joulemark.yaml")
 # The daemon's, of a file that leaves them out.
 DEFAULT_RECORD_DIR = Path("/var/lib/joulemark/records")
 DEFAULT_STORE = "/var/lib/joulemark/store.sqlite"
@@ -68,12 +69,13 @@ def find() -> Path:
     named = os.environ.get("JOULEMARK_CONFIG")
     if named:
         return Path(named)
+    beside = _beside_slurm()
+    return beside if beside and os.path.exists(beside) else USUAL
+
+
+def _beside_slurm() -> Path | None:
     slurm_conf = os.environ.get("SLURM_CONF")
-    if slurm_conf:
-        beside = Path(slurm_conf).parent / "joulemark.yaml"
-        if beside.exists():
-            return beside
-    return Path("/etc/slurm/joulemark.yaml")
+    return Path(slurm_conf).parent / USUAL.name if slurm_conf else None
 
 
 def load(path: Path | None = None, *, for_merge: bool = False) -> Config:
@@ -253,8 +255,10 @@ def _root(path: Path):
         content = path.read_bytes()
         root = yaml.compose(content, Loader=loader)
     except OSError as error:
+        beside = _beside_slurm()
+        nor = f", nor is there {beside}" if path == USUAL and beside not in (None, path) else ""
         raise UsageError(
-            f"{path}: {error.strerror}: set JOULEMARK_CONFIG to the site's joulemark.yaml"
+            f"{path}: {error.strerror}{nor}: set JOULEMARK_CONFIG to the site's joulemark.yaml"
         ) from None
     except yaml.YAMLError as error:
         raise UsageError(f"{path}{_not_yaml(content, error)}") from None
