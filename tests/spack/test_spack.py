@@ -381,9 +381,11 @@ def test_a_suite_without_fftw_has_all_other_ranks(spack):
 
 
 def test_a_clone_elsewhere_has_the_same_hashes(spack_elsewhere, elsewhere):
-    """What is read or tried there, and what editors leave, is no part of them."""
-    for name in ("README.md", "tests/more.c", "src/hydro.c~"):
-        (elsewhere / "packages/hydro" / name).write_text("other")
+    """What is read or tried there, and what editors and jobs leave, is no part of them."""
+    hydro = ("README.md", "tests/more.c", "src/hydro.c~", "hydro.7.omp.raw.txt", "core")
+    left = ("slurm-12.out", "jm-stream.12.cooked.jsonl", "core.4711")
+    for name in (*(f"packages/hydro/{n}" for n in hydro), *(f"job-templates/{n}" for n in left)):
+        (elsewhere / name).write_text("other")
     spack_elsewhere("concretize", "-f")
     assert hashes(environment_of(elsewhere)) == hashes(environment())
 
