@@ -70,14 +70,27 @@ def build(steps: Steps, environment: str, name: str) -> dict:
     spack = obtain(steps)
     folder = prepare_environment(steps, environment)
     stamp = steps.cache / f"{name}.stamp"
-    digest = digest_of_all(spack, folder)
-    if stamp.exists() and stamp.read_text() == digest:
+    digests = digests_of_all(spack, folder)
+    before = read_stamp(stamp)
+    if before == digests:
         say("nothing has changed since the last build")
     else:
+        if before:
+            changed = [part for part in digests if digests[part] != before.get(part)]
+            say(f"changed since the last build: {', '.join(changed)}")
         stamp.unlink(missing_ok=True)
         install(steps, spack, folder)
-        stamp.write_text(digest)
+        stamp.write_text(json.dumps(digests))
     return {**locate(spack, folder), **how_to_run(steps, environment)}
+
+
+def read_stamp(stamp: Path) -> dict[str, str]:
+    """What was built, by part; nothing where no build has ended, or one of another version did."""
+    try:
+        said = json.loads(stamp.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def is_debian() -> bool:
@@ -254,14 +267,17 @@ def dsp_toolchain_here() -> str:
     return f"  tic6x-elf-gcc:\n    buildable: false\n    externals:\n    {external}\n"
 
 
-def digest_of_all(spack: Path, folder: Path) -> str:
-    """Changes with the sources, recipes, environment, what the site brings and Spack."""
-    digest = hashlib.sha256(b"".join(tree_digest(CHECKOUT / name) for name in SOURCES))
-    digest.update(site_digest(folder.parent))
+def digests_of_all(spack: Path, folder: Path) -> dict[str, str]:
+    """Of the sources, recipes and environments, what the site brings, and Spack."""
+    site = site_digest(folder.parent)
     for prepared in folder.parent.glob(f"cross/{folder.name}-here.yaml"):
-        digest.update(prepared.read_bytes())
-    digest.update(spack.read_bytes() + str(ask(spack, "--version")).encode())
-    return digest.hexdigest()
+        site += prepared.read_bytes()
+    parts = {
+        **{f"{name}/": tree_digest(CHECKOUT / name) for name in SOURCES},
+        "the site" if SITE else "what this machine has": site,
+        "Spack": spack.read_bytes() + str(ask(spack, "--version")).encode(),
+    }
+    return {name: hashlib.sha256(part).hexdigest() for name, part in parts.items()}
 
 
 def site_digest(copy: Path) -> bytes:
