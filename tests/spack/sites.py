@@ -17,6 +17,7 @@ from tests.stranger import need_spack
 from tests.targets import backends
 
 ELSEWHERE = Path(__file__).with_name("elsewhere.py")
+LIBRARIES = Path(__file__).with_name("libraries.py")
 #: what runs on compute nodes, and on the login node
 COMPUTE = ("benchkit", "mod2am", "hydro")
 #: its plugins are loaded by sbatch and slurmctld, too
@@ -39,6 +40,8 @@ class Site(NamedTuple):
     target: str
     #: what gives each virtual to mod2am: NAME@VERSION the site's own, NAME what Spack builds
     given: dict[str, str]
+    #: of Spack's command line, what a site may write into its packages.yaml
+    words: tuple[str, ...] = ()
 
 
 SITES = {
@@ -52,6 +55,22 @@ SITES = {
             "blas": "cray-libsci@23.09.1.1",
             "scalapack": "cray-libsci@23.09.1.1",
         },
+    ),
+    "lumi with cce": Site(  # PrgEnv-cray's
+        "x86_64",
+        Login("zen2", "sles", "15.4", "2.31"),
+        "zen3",
+        {
+            "c": "cce@16.0.1",
+            "mpi": "cray-mpich@8.1.27",
+            "blas": "cray-libsci@23.09.1.1",
+            "scalapack": "cray-libsci@23.09.1.1",
+        },
+        tuple(
+            word
+            for language in ("c", "cxx", "fortran")
+            for word in ("-c", f"packages:{language}:prefer::[cce]")
+        ),
     ),
     "isambard-ai": Site(
         "aarch64",
@@ -170,8 +189,11 @@ def spack_at(login: Login, site: str, environments: Path) -> Callable[..., str]:
 
 
 def concretized(site: Site, name: str, environments: Path, environment: str) -> dict[str, dict]:
-    """The specs of the lock file by hash, of a clone's environment at an example site."""
-    spack_at(site.login, f"examples/{name}", environments)(environment, "concretize", "-f")
+    """The specs of the lock file by hash, of a clone's environment at an example site, whose
+    libraries Spack can be asked for."""
+    spack = spack_at(site.login, f"examples/{name.split()[0]}", environments)
+    spack(environment, *site.words, "concretize", "-f")
+    spack(environment, *site.words, "python", str(LIBRARIES))
     return json.loads((environments / environment / "spack.lock").read_text())["concrete_specs"]
 
 
