@@ -1,5 +1,5 @@
-"""BLAS, ScaLAPACK and FFTW of any provider: CMake is told what Spack's DAG has. MKL's, ArmPL's and
-Cray's are externals of a site, here Debian's libraries under the names of those."""
+"""BLAS, ScaLAPACK and FFTW of any provider: CMake is told what Spack's DAG has. MKL's, ArmPL's,
+AOCL's and Cray's are externals of a site, here Debian's libraries under the names of those."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -27,6 +27,7 @@ BLAS, SCALAPACK = "libopenblas.so", "libscalapack-openmpi.so"
 FFTW, FFTW_THREADS, FFTW_MPI = "libfftw3.so", "libfftw3_omp.so", "libfftw3_mpi.so"
 MKL = "mkl/mkl/2025.3"
 ARMPL = "armpl/armpl_24.10_gcc"  # as its installer lays it out
+LIBSCI = "libsci/23.09.1.1/GNU/10.3/x86_64"  # its recipe reads the compiler off the path
 #: a site's externals: each library a link to Debian's, each header includes Debian's
 FILES = {
     f"{MKL}/lib/libmkl_scalapack_lp64.so": SCALAPACK,
@@ -46,6 +47,15 @@ FILES = {
     "cray-fftw/lib/libfftw3_mpi.so": FFTW_MPI,
     "cray-fftw/include/fftw3.h": "fftw3.h",
     "cray-fftw/include/fftw3-mpi.h": "fftw3-mpi.h",
+    f"{LIBSCI}/lib/libsci_gnu_mpi.so": SCALAPACK,
+    f"{LIBSCI}/lib/libsci_gnu.so": BLAS,
+    f"{LIBSCI}/include/cblas.h": "cblas.h",
+    "amdblis/lib/libblis-mt.so": BLAS,
+    "amdblis/include/blis/cblas.h": "cblas.h",
+    "amdscalapack/lib/libscalapack.so": SCALAPACK,
+    "amdfftw/lib/libfftw3.so": FFTW,
+    "amdfftw/lib/libfftw3_omp.so": FFTW_THREADS,
+    "amdfftw/include/fftw3.h": "fftw3.h",
     "nvhpc/Linux_x86_64/23.9/compilers/lib/libblas.so": BLAS,
     "cray-mpich/bin/mpicc": "/usr/bin/mpicc",
     "cray-mpich/include/mpi.h": "mpi.h",
@@ -62,6 +72,9 @@ spack:
   - jm-linpack@main ~mpi ^[virtuals=blas] nvhpc
   - mod2am@main ~mpi ^[virtuals=blas] armpl-gcc
   - mod2f@main ~mpi ^[virtuals=fftw-api] armpl-gcc
+  - mod2am@main ^[virtuals=blas,scalapack] cray-libsci ^[virtuals=mpi] openmpi
+  - mod2am@main ^[virtuals=blas] amdblis ^[virtuals=scalapack] amdscalapack ^[virtuals=mpi] openmpi
+  - mod2f@main ~mpi ^[virtuals=fftw-api] amdfftw
   packages:
 """
 EXTERNALS = {
@@ -70,6 +83,10 @@ EXTERNALS = {
     "cray-mpich@8.1.28 +wrappers": "cray-mpich",
     "nvhpc@23.9 +blas ~lapack ~mpi": "nvhpc",
     "armpl-gcc@24.10 ~examples threads=none": "armpl",
+    "cray-libsci@23.09.1.1 +mpi": LIBSCI,
+    "amdblis@5.1 threads=openmp": "amdblis",
+    "amdscalapack@5.1": "amdscalapack",
+    "amdfftw@5.1 ~mpi +openmp": "amdfftw",
 }
 #: each root's options of CMake, its dependencies set up as for a build
 OPTIONS = (
@@ -124,6 +141,11 @@ def options(site) -> list[tuple[str, dict[str, str]]]:
         (2, "jm-linpack", "CBLAS", "libblas.so", ""),  # it has no folder of headers
         (3, "mod2am", "CBLAS", "libarmpl_lp64.so", "libamath.so libastring.so"),
         (4, "mod2f", "FFTW", "libarmpl_lp64.so", "libamath.so libastring.so"),
+        (5, "mod2am", "CBLAS", "libsci_gnu_mpi.so", "libsci_gnu.so"),
+        (5, "mod2am", "ScaLAPACK", "libsci_gnu_mpi.so", "libsci_gnu.so"),
+        (6, "mod2am", "CBLAS", "libblis-mt.so", ""),
+        (6, "mod2am", "ScaLAPACK", "libscalapack.so", ""),
+        (7, "mod2f", "FFTW", "libfftw3_omp.so", "libfftw3.so"),
     ],
 )
 def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, others):
@@ -135,9 +157,13 @@ def test_cmake_is_told_what_the_dag_has(options, root, name, variable, first, ot
 
 
 def test_headers_and_mpi_are_the_externals_own(options):
-    (_, mkl), (_, cray), _, *armpl = options
+    told = [told for _, told in options]
+    mkl, cray, _, *armpl = told[:5]
+    libsci, amdblis, amdfftw = told[5:]
     assert MKL in mkl["CMAKE_INCLUDE_PATH"] and "cray-fftw" in cray["CMAKE_INCLUDE_PATH"]
-    assert all(f"{ARMPL}/include" in told["CMAKE_INCLUDE_PATH"] for _, told in armpl)
+    assert all(f"{ARMPL}/include" in one["CMAKE_INCLUDE_PATH"] for one in armpl)
+    for one, place in ((libsci, LIBSCI), (amdblis, "amdblis"), (amdfftw, "amdfftw")):
+        assert f"{place}/include" in one["CMAKE_INCLUDE_PATH"]
     assert cray["MPI_C_COMPILER"].endswith("cray-mpich/bin/mpicc")
 
 
@@ -154,4 +180,4 @@ def test_what_is_linked_so_verifies(site, tmp_path):
         cooked.unlink()
         assert all(line["verified"] for line in lines), lines
         variants += [line["variant"] for line in lines]
-    assert (len(found), variants.count("blas") > 1, variants.count("fftw") > 1) == (4, True, True)
+    assert (len(found), variants.count("blas") > 1, variants.count("fftw") > 1) == (7, True, True)
