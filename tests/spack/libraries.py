@@ -13,5 +13,5 @@ for virtual in ("blas", "scalapack"):
     if library.external:
         try:
             print(virtual, library, *library.libs)
-        except NoLibrariesError:
+        except (NoLibrariesError, FileNotFoundError):
             print(virtual, library, "has none here")
