@@ -129,7 +129,7 @@ SITES = {
     ),
     "graviton": Site(
         "aarch64",
-        Login("neoverse_v1", "ubuntu", "22.04", "2.35"),
+        Login("neoverse_n1", "ubuntu", "22.04", "2.35"),
         "neoverse_v1",
         {
             "c": "gcc@11.3.0",
