@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import yaml
 
+from tests.cluster import CHECKOUT
 from tests.spack.sites import SITES, concretized, environments, must_be_as_told, spack_at
 
 __all__ = ["environments"]
@@ -21,6 +23,7 @@ spack:
   view: false
 """
 LUMI = SITES["lumi"]
+INSTALL = CHECKOUT / "packages/joulemark/guides/install.md"
 
 
 def packages(site: str, environments: Path, login=LUMI.login) -> dict:
@@ -33,6 +36,18 @@ def test_a_site_gives_compiler_mpi_blas_and_the_compute_nodes_target(environment
     (environments / "suite").mkdir()
     (environments / "suite/spack.yaml").write_text(BENCHMARKS)
     must_be_as_told(concretized(LUMI, "lumi", environments, "suite"), LUMI)
+
+
+def test_srun_starts_the_ranks_of_an_mpi_that_spack_builds_by_the_guides_environment(environments):
+    name = "aws-ubuntu2404"
+    text = re.search(r"(?m)^    spack:\n(?:     .*\n)+", INSTALL.read_text())[0]
+    site = str(environments / "sites/examples" / name)
+    text = text.replace("$JOULEMARK_SITE", site).replace("$tree", str(environments.parent))
+    (environments / "guide").mkdir()
+    (environments / "guide/spack.yaml").write_text(text.replace("\n    ", "\n")[4:])
+    specs = concretized(SITES[name], name, environments, "guide").values()
+    [mpi] = [spec["parameters"] for spec in specs if spec["name"] == "openmpi"]
+    assert mpi["schedulers"] == ["slurm"], mpi
 
 
 def test_a_site_may_be_a_git_repository(environments, tmp_path):
