@@ -95,6 +95,7 @@ CHAPTERS = {
     "debs": ("By Debian packages", "Debian packages"),
     "spack": ("By Spack", "Spack's packages"),
 }
+MODULES = "Benchmarks as modules"
 #: what is there of ours, but for what the guide keeps, and dpkg, apt and Spack do
 KEPT = ["/opt/spack", "/proc", "/root", "/run", "/srv", "/var/cache", "/var/lib/dpkg", "/var/log"]
 LEFT = (
@@ -123,10 +124,10 @@ def blocks(text: str) -> list[str]:
 
 
 class Shell:
-    """One of bash's, from block to block."""
+    """One of bash's, of who logs in now, from block to block."""
 
     def __init__(self, machine: Booted, user: str) -> None:
-        words = machine.words("runuser", "--login", user, "-c", "exec bash")
+        words = machine.words("runuser", "--login", user, "-c", "exec bash -l")
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.bash = subprocess.Popen(words, stderr=subprocess.STDOUT, **streams)
         self.run("export DEBIAN_FRONTEND=noninteractive LANG=C.UTF-8")
@@ -167,12 +168,12 @@ class Cluster:
         for heading in headings:
             for block in blocks(chapter(guide, heading)):
                 if block.startswith("$ "):
-                    self._follow_user(block)
+                    self.follow_user(block)
                 else:
                     said.append(self.root.must(block))
         return "".join(said)
 
-    def _follow_user(self, block: str) -> None:
+    def follow_user(self, block: str) -> None:
         for command in commands(re.sub(r"(?m)^", "    ", block)):
             printed = self.user.must(command.line)
             assert begins(printed, command.shown), f"$ {command.line}\n{printed}\n{command.shown}"
@@ -312,6 +313,21 @@ def test_a_first_install_leads_to_joules_in_sacct(
     told = float(re.match(r"<joulemark 1: Energy[^:]*: ([\d.]+) J ", comment)[1])
     assert told == pytest.approx(int(joules), abs=1)
     settles(lambda: site.sacct(runs, "State") == ["COMPLETED"], "the job that ran")
+
+
+def test_a_benchmark_is_a_module_and_its_joules_are_in_sacct(
+    site: Cluster, chapters: tuple[str, str]
+) -> None:
+    if chapters != CHAPTERS["spack"]:
+        pytest.skip("Debian's packages have no benchmarks")
+    *roots, of_who_logs_in = blocks(chapter("install", MODULES))
+    for block in roots:
+        site.root.must(block)
+    with contextlib.closing(Shell(site.machine, USER)) as user:
+        Cluster(site.machine, site.root, user).follow_user(of_who_logs_in)
+        job = user.must("echo $job").strip()
+    state, joules = site.sacct(job, "State,ConsumedEnergyRaw")
+    assert state == "COMPLETED" and int(joules) > 0, joules
 
 
 def test_a_removal_leaves_a_plain_cluster_and_its_joules(
