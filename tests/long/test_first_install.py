@@ -330,6 +330,20 @@ def test_a_benchmark_is_a_module_and_its_joules_are_in_sacct(
     assert state == "COMPLETED" and int(joules) > 0, joules
 
 
+def test_an_upgrade_moves_one_link_that_all_places_name(
+    site: Cluster, chapters: tuple[str, str]
+) -> None:
+    if chapters != CHAPTERS["spack"]:
+        pytest.skip("apt takes the link's place")
+    current = site.machine.must("readlink /opt/joulemark/current")
+    assert re.match(r"/opt/joulemark/9\.9\.0-slurm\d+\.\d+", current), current
+    named = site.machine.must(
+        "grep -ho '/opt/joulemark/[^/]*' /etc/slurm/*.conf /etc/systemd/system/joulemarkd.service;"
+        "readlink /usr/local/bin/joulemark* | grep -o '/opt/joulemark/[^/]*'"
+    )
+    assert set(named.split()) == {"/opt/joulemark/current"}
+
+
 def test_a_removal_leaves_a_plain_cluster_and_its_joules(
     site: Cluster, chapters: tuple[str, str]
 ) -> None:
