@@ -313,13 +313,13 @@ def test_a_first_install_leads_to_joules_in_sacct(
     told = float(re.match(r"<joulemark 1: Energy[^:]*: ([\d.]+) J ", comment)[1])
     assert told == pytest.approx(int(joules), abs=1)
     settles(lambda: site.sacct(runs, "State") == ["COMPLETED"], "the job that ran")
+    if chapters == CHAPTERS["spack"]:  # Debian's packages have no benchmarks, and apt no such link
+        see_joules_of_a_module(site)
+        see_one_link_that_an_upgrade_moves(site)
 
 
-def test_a_benchmark_is_a_module_and_its_joules_are_in_sacct(
-    site: Cluster, chapters: tuple[str, str]
-) -> None:
-    if chapters != CHAPTERS["spack"]:
-        pytest.skip("Debian's packages have no benchmarks")
+def see_joules_of_a_module(site: Cluster) -> None:
+    """By a user who logs in after the install."""
     *roots, of_who_logs_in = blocks(chapter("install", MODULES))
     for block in roots:
         site.root.must(block)
@@ -330,11 +330,7 @@ def test_a_benchmark_is_a_module_and_its_joules_are_in_sacct(
     assert state == "COMPLETED" and int(joules) > 0, joules
 
 
-def test_an_upgrade_moves_one_link_that_all_places_name(
-    site: Cluster, chapters: tuple[str, str]
-) -> None:
-    if chapters != CHAPTERS["spack"]:
-        pytest.skip("apt takes the link's place")
+def see_one_link_that_an_upgrade_moves(site: Cluster) -> None:
     current = site.machine.must("readlink /opt/joulemark/current")
     assert re.match(r"/opt/joulemark/9\.9\.0-slurm\d+\.\d+", current), current
     named = site.machine.must(
