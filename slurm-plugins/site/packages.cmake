@@ -33,6 +33,10 @@ jm_pack(node FILES site/joulemark.yaml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFD
 jm_pack(node FILES site/joulemark.rules DESTINATION lib/udev/rules.d RENAME 70-joulemark.rules)
 if(JM_PACKAGE_FORMAT STREQUAL deb)
   set(sysusers ${debian}/node/joulemark.sysusers)
+  # PluginDir names Slurm's own folder, too, in one slurm.conf for all architectures
+  set(link ${CMAKE_CURRENT_BINARY_DIR}/slurm-wlm)
+  file(CREATE_LINK ../${CMAKE_LIBRARY_ARCHITECTURE}/slurm-wlm ${link} SYMBOLIC)
+  jm_pack(slurm FILES ${link} DESTINATION ${JM_PLUGIN_DIR})
 else()
   set(sysusers site/joulemark.sysusers)
 endif()

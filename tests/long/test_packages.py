@@ -153,7 +153,8 @@ def test_every_file_is_in_one_package_in_its_place(debs: Path) -> None:
         for line in must("dpkg-deb", "--contents", package).splitlines():
             mode, user, *_, path = line.split(maxsplit=5)
             assert user == "root/root" and re.match(r"\./((usr|etc)/(?!local)|$)", path), line
-            assert mode[1:] in ("rwxr-xr-x", "rw-r--r--"), line
+            wanted = ("rwxrwxrwx",) if " -> " in path else ("rwxr-xr-x", "rw-r--r--")
+            assert mode[1:] in wanted, line
             if not mode.startswith("d"):
                 assert owner.setdefault(path, package) == package, f"{path}: in two packages"
 
@@ -165,6 +166,14 @@ def test_they_are_installed_as_their_page_says(root: Root) -> None:
     assert root.run("dpkg --verify joulemark-server joulemark-cli") == ""
     assert root.run("id -u slurm").strip() == "64030"
     assert root.run("stat -c '%U %a' /var/lib/joulemark").split() == ["slurm", "755"]
+
+
+def test_one_plugin_dir_has_slurms_plugins_and_ours_on_all_architectures(root: Root) -> None:
+    [folders] = re.findall(r"(?m)^    PluginDir=(\S+)$", (SITE / "README.md").read_text())
+    found = root.run(f"ls {folders.replace(':', '/ ')}/")
+    assert {"auth_munge.so", "acct_gather_energy_joulemark.so"} <= set(found.split())
+    triplet = must("dpkg-architecture", "-qDEB_HOST_MULTIARCH").strip()
+    assert triplet not in folders
 
 
 def test_their_programs_work_there(root: Root) -> None:
