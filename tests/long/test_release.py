@@ -52,12 +52,12 @@ def url(folder) -> str:
     work, bare = copy_to(folder / "work", *PROJECT), folder / "joulemark.git"
     announce(work)
     repository_of(work)
-    places = ("--git", f"file://{bare}", "--out", folder / "tarballs")
+    places = ("--git", f"file://{bare}", "--out", folder / "tarballs", "--maintainer", "nobody")
     release = (work / "spack-repo/release", *places)
     subprocess.run([*release, BY_TAG], check=True, timeout=60)
     announce(work)
     subprocess.run(["git", "-C", work, "commit", "-qam", "more"], check=True, timeout=60)
-    tarballs = ("--tarballs", f"file://{folder}/tarballs", "--maintainer", "nobody")
+    tarballs = ("--tarballs", f"file://{folder}/tarballs")
     subprocess.run([*release, *tarballs, AS_TARBALL], check=True, timeout=60)
     subprocess.run(["git", "clone", "-q", "--bare", work, bare], check=True, timeout=60)
     return f"file://{bare}"

@@ -15,6 +15,7 @@ import pytest
 from tests.checkout import PROJECT, announce, copy_to, repository_of
 
 URL = "https://git.example.net/site/joulemark.git"
+OURS = ("--git", URL, "--maintainer", "me")
 RECIPES = "spack-repo/spack_repo/joulemark/packages"
 
 
@@ -62,7 +63,7 @@ def test_it_tags_packs_and_offers_the_release(work):
 
 def test_a_tarball_is_offered_by_its_sum(work):
     where = "https://example.net/releases"
-    done = release(work, "9.9.0", "--git", URL, "--tarballs", where)
+    done = release(work, "9.9.0", *OURS, "--tarballs", where)
     assert done.returncode == 0, done.stderr
     tarball = (work.parent / "joulemark-9.9.0.tar.gz").read_bytes()
     line = f'    version("9.9.0", sha256="{hashlib.sha256(tarball).hexdigest()}")\n'
@@ -73,13 +74,14 @@ def test_a_tarball_is_offered_by_its_sum(work):
 @pytest.mark.parametrize(
     ("words", "spoil", "said"),
     [
-        (["9.9", "--git", URL], None, "'9.9' is no version"),
+        (["9.9", *OURS], None, "'9.9' is no version"),
         (["9.9.0"], None, "GIT is nobody's: give --git URL"),
-        (["9.9.0", "--git", URL], "edit", "these changes first:\nM packages/README"),
-        (["9.9.0", "--git", URL], "tag", "the tag v9.9.0 is there already"),
-        (["9.9.0", "--git", URL], "no heading", "not one heading '## Unreleased'"),
-        (["9.9.0", "--git", URL], "two headings", "not one heading '## Unreleased'"),
-        (["9.9.0", "--git", URL, "--out", "/dev/null/x"], None, "/dev/null/x: Not a directory"),
+        (["9.9.0", "--git", URL], None, "MAINTAINERS are nobody: give --maintainer NAME"),
+        (["9.9.0", *OURS], "edit", "these changes first:\nM packages/README"),
+        (["9.9.0", *OURS], "tag", "the tag v9.9.0 is there already"),
+        (["9.9.0", *OURS], "no heading", "not one heading '## Unreleased'"),
+        (["9.9.0", *OURS], "two headings", "not one heading '## Unreleased'"),
+        (["9.9.0", *OURS, "--out", "/dev/null/x"], None, "/dev/null/x: Not a directory"),
     ],
 )
 def test_what_stands_against_it_is_said_and_nothing_is_changed(work, words, spoil, said):
