@@ -25,6 +25,8 @@ BACKENDS = {
     "rocm": Backend(needs=("hip@5.2:",), option="HIP"),
     "opencl": Backend("OpenCL's devices", ("opencl@1.2:",), default=False),
 }
+#: a benchmark's backend, and those that it is only there with
+BESIDE = {("mod2f", "mpi"): ("fftw",)}
 
 #: libraries of the DAG, whoever provides them, and the variables of CMake that name them
 LIBRARIES = {

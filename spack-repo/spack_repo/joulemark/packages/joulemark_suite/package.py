@@ -2,7 +2,7 @@
 from spack_repo.builtin.build_systems.bundle import BundlePackage
 from spack_repo.builtin.build_systems.cuda import CudaPackage
 from spack_repo.builtin.build_systems.rocm import ROCmPackage
-from spack_repo.joulemark.build_systems.benchmark import BACKENDS, variants
+from spack_repo.joulemark.build_systems.benchmark import BACKENDS, BESIDE, variants
 from spack_repo.joulemark.build_systems.benchmarks import (
     backends_in_recipe,
     benchmarks_with_recipe,
@@ -12,9 +12,6 @@ from spack_repo.joulemark.build_systems.intree import device_variant
 from spack_repo.joulemark.build_systems.project import HOMEPAGE, MAINTAINERS
 
 from spack.package import *
-
-#: a benchmark's backend, and those that it is only there with
-BESIDE = {("mod2f", "mpi"): ("fftw",)}
 
 
 def take(benchmark):
@@ -30,13 +27,11 @@ def take(benchmark):
 
 
 def take_backends(benchmark, parts):
-    for part in parts:
-        if part in BACKENDS:
-            needed = (part, *BESIDE.get((benchmark, part), ()))
-            with_all = "".join(f"+{one}" for one in needed)
-            depends_on(f"{benchmark}+{part}", type="run", when=with_all)
-            for one in needed:
-                depends_on(f"{benchmark}~{part}", type="run", when=f"~{one}")
+    for part in filter(BACKENDS.__contains__, parts):
+        needed = (part, *BESIDE.get((benchmark, part), ()))
+        depends_on(f"{benchmark}+{part}", type="run", when="".join(f"+{one}" for one in needed))
+        for one in needed:
+            depends_on(f"{benchmark}~{part}", type="run", when=f"~{one}")
     for gpu, name, values in (
         ("cuda", "cuda_arch", CudaPackage.cuda_arch_values),
         ("rocm", "amdgpu_target", ROCmPackage.amdgpu_targets),
