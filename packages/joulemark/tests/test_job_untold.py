@@ -14,8 +14,8 @@ from test_job import NO_PEAK, REGION, UJ, leave, lines, profile, record, row
 
 DATA = Path(__file__).parent / "data"
 SOURCE = (
-    "This is what Slurm's accounting tells (AdminComment), rounded; who may read the store is told"
-    " more, such as steps and regions: {}: you may not read the store."
+    "This is what Slurm's accounting tells (AdminComment), rounded; who reads the store is told"
+    " more, such as steps and regions; here: {}: you may not read the store."
 )
 
 
@@ -207,6 +207,21 @@ def test_a_run_of_which_slurm_has_no_energy_is_lacking(site, close):
     close(**{"50@1790000130": "Energy: 200 J +- 3.0 J (k=2), 10.0 W mean, 1 node, counter"})
     assert row(site, "Energy [J]", "50") == ["200", "(1", "of", "2)", "3.00"]
     assert lines(site, "50")[0] == "Job 50: COMPLETED, energy measured, INCOMPLETE"
+
+
+def test_a_run_that_goes_on_has_the_line_of_the_one_before(site, close):
+    leave(site, 80)
+    close(**{"80@1790000130": "Energy: 200 J +- 3.0 J (k=2), 10.0 W mean, 1 node, counter"})
+    found, _ = told(site, "80")
+    assert (found["energy_j"], found["energy_jobs"], found["time_s"]) == (200, 1, 10)
+
+
+def test_a_resized_job_is_one_run(site, close):
+    leave(site, 90)
+    close(**{"90@1790000010": "Energy: 600 J +- 3.0 J (k=2), 20.0 W mean, 2 nodes, counter"})
+    found, _ = told(site, "90")
+    assert (found["energy_j"], found["jobs"], found["mean_w"]) == (600, 1, 20)
+    assert lines(site, "90")[0] == "Job 90: COMPLETED, energy measured"
 
 
 def test_each_cluster_s_job_has_its_own_comment(site, close):

@@ -177,13 +177,10 @@ def _by_raw(
 
 def _told_runs(cluster: str, known: list[Allocation]) -> Iterator[dict]:
     """The runs of a job by their AdminComment; nothing where none has any of ours."""
-    found = [comment.read(one.admin_comment, one.raw) for one in known]
-    for number, (one, row) in enumerate(zip(known, found)):
-        # A run that goes on has an earlier one's comment.
-        if None in (one.start_ns, one.end_ns) or not one.cpus or not any(found):
-            continue
-        if row is None and one is known[-1]:  # its record may still come
-            continue
+    runs = _ended_runs(known)
+    if runs and runs[-1][1] is None:  # its record may still come
+        del runs[-1]
+    for number, (one, row) in enumerate(runs):
         row_of = row or comment.nothing(one.raw)
         yield {
             **row_of,
@@ -192,6 +189,24 @@ def _told_runs(cluster: str, known: list[Allocation]) -> Iterator[dict]:
             **{"Start_ns": one.start_ns, "End_ns": one.end_ns},
             "Incomplete": int(row is None or row["Missing"] is not None),
         }
+
+
+def _ended_runs(known: list[Allocation]) -> list[tuple[Allocation, dict | None]]:
+    """With what their comments tell. A resized one has several rows, and the one comment of all is
+    that of the last; a row of what goes on, or never ran, has the comment of the run before."""
+    runs: list[tuple[Allocation, dict | None]] = []
+    begun_ns = None
+    for one in known:
+        row = comment.read(one.admin_comment, one.raw)
+        if None in (one.start_ns, one.end_ns) or not one.cpus:
+            if runs and runs[-1][1] is None:
+                runs[-1] = (runs[-1][0], row)
+            continue
+        begun_ns = one.start_ns if begun_ns is None else begun_ns
+        if one.state != "RESIZING":
+            runs.append((replace(one, start_ns=begun_ns), row))
+            begun_ns = None
+    return runs
 
 
 def _rows(session: Session, cluster: str, raw: int, of: Whose | None) -> list[dict]:

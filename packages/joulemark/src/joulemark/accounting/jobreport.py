@@ -41,8 +41,8 @@ PARTIAL = re.compile(r" \(\d+ of \d+\)$")
 LEGEND_STEPS = "The batch step includes the steps that ran meanwhile."
 LEGEND_REGIONS = "A region includes those inside it."
 SOURCE = (
-    "This is what Slurm's accounting tells (AdminComment), rounded; who may read the store is "
-    "told more, such as steps and regions: {}."
+    "This is what Slurm's accounting tells (AdminComment), rounded; who reads the store is told "
+    "more, such as steps and regions; here: {}."
 )
 NO_CPU_TIME = "CPU use is not known: Slurm measured no CPU time (JobAcctGatherType)."
 
