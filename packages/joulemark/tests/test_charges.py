@@ -240,7 +240,8 @@ def test_a_channel_without_a_sound_line_is_told_to_every_job(site):
             0,
             [
                 f"joulemark: {path}:1: has no energy_uj, and none of the file's 3 lines is sound: "
-                "no job gets overhead of it: correct or remove them"
+                "no job gets overhead of it: correct or remove them, then run "
+                "`joulemark merge --rebuild`"
             ],
         )
         for number in (12, 13):

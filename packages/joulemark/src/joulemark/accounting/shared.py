@@ -320,8 +320,9 @@ def channels(record_dir: Path) -> tuple[list[Channel], list[Lost]]:
         if count:
             note = f"{channel.name}: no overhead: no line of {place} is sound"
             said = f"{channel.wrong(first)}, and none of the file's {count} lines is sound"
-            fix = "no job gets overhead of it: correct or remove them"
-            lost.append(Lost(note, f"{said}: {fix}", may_come=False))
+            fix = "correct or remove them, then run `joulemark merge --rebuild`"
+            said = f"{said}: no job gets overhead of it: {fix}"
+            lost.append(Lost(note, said, may_come=False))
         else:
             found.append(channel)
     return found, lost
