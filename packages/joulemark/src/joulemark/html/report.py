@@ -126,10 +126,10 @@ def _profiles(site, rows: list[dict]) -> Iterator[Section]:
     from joulemark.profile import text
 
     parts, notes, options = [], [], argparse.Namespace(label=None, node=None, channel=None)
-    for job in dict.fromkeys(row["Job"] for row in rows if row["Cluster"] == site.cluster):
-        if os.path.isfile(site.profile_dir / f"{site.cluster}.{job}.h5"):
+    for cluster, job in dict.fromkeys((row["Cluster"], row["Job"]) for row in rows):
+        if os.path.isfile(site.profile_dir / f"{cluster}.{job}.h5"):
             try:
-                if found := profile.rows_of(site, job, options, 0):
+                if found := profile.rows_of(replace(site, cluster=cluster), job, options, 0):
                     parts += [_curves(job, found), table(text.as_table(job, found))]
                     notes += [LEGEND_ESTIMATED] if any(one.estimated for one in found) else []
             except UserError as error:
