@@ -33,8 +33,8 @@ void jm_config_unopened(const char *path, int error, jm_message *why) {
     char beside[JM_PATH_MAX];
     bool two = strcmp(path, usual) == 0 && beside_slurm(beside, sizeof beside) &&
                strcmp(path, beside) != 0;
-    jm_message_set(why, "%s: cannot be opened: %s%s%s; write it or set JOULEMARK_CONFIG", path,
-                   strerror(error), two ? ", nor is there " : "", two ? beside : "");
+    jm_message_set(why, "%s: cannot be opened: %s%s%s%s; write it or set JOULEMARK_CONFIG", path,
+                   strerror(error), two ? ", nor is " : "", two ? beside : "", two ? " seen" : "");
 }
 
 void jm_host_node(char *node, size_t size) {

@@ -348,7 +348,7 @@ TEST(each_place_without_the_file_is_named) {
     setenv("SLURM_CONF", "/spool/conf-cache/slurm.conf", 1);
     jm_config_unopened("/etc/slurm/joulemark.yaml", ENOENT, &why);
     expect_text(why.text, "/etc/slurm/joulemark.yaml: cannot be opened: No such file or directory, "
-                          "nor is there /spool/conf-cache/joulemark.yaml; "
+                          "nor is /spool/conf-cache/joulemark.yaml seen; "
                           "write it or set JOULEMARK_CONFIG");
     FOR_TEXTS (alone, "/etc/slurm/slurm.conf", "slurm.conf", "") {
         setenv("SLURM_CONF", alone, 1);

@@ -162,7 +162,7 @@ def test_each_place_without_the_file_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "USUAL", tmp_path / "joulemark.yaml")
     beside = tmp_path / "conf-cache" / "joulemark.yaml"
     monkeypatch.setenv("SLURM_CONF", str(beside.with_name("slurm.conf")))
-    named = f"{config.USUAL}: No such file or directory, nor is there {beside}: set"
+    named = f"{config.USUAL}: No such file or directory, nor is {beside} seen: set"
     with pytest.raises(UserError, match=re.escape(named)):
         config.load()
 

@@ -256,7 +256,7 @@ def _root(path: Path):
         root = yaml.compose(content, Loader=loader)
     except OSError as error:
         beside = _beside_slurm()
-        nor = f", nor is there {beside}" if path == USUAL and beside not in (None, path) else ""
+        nor = f", nor is {beside} seen" if path == USUAL and beside not in (None, path) else ""
         raise UsageError(
             f"{path}: {error.strerror}{nor}: set JOULEMARK_CONFIG to the site's joulemark.yaml"
         ) from None
