@@ -41,14 +41,14 @@ def configless(steady: Cluster) -> Iterator[Cluster]:
             f"--conf-server=127.0.0.1:{cluster.ports['slurmctld']}",
         ]
         slurmd.env = {key: value for key, value in slurmd.env.items() if key != "SLURM_CONF"}
-        slurmd.restart()
-        cluster.wait_nodes()
         try:
+            slurmd.restart()
+            cluster.wait_nodes()
             yield cluster
         finally:
             slurmd.stop()
             for folder in (etc, cache):
-                shutil.rmtree(folder)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_a_job_there_has_its_joules_by_the_site_s_own_socket(configless: Cluster) -> None:

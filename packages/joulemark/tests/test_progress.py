@@ -13,6 +13,7 @@ import builders
 import pytest
 from cooked_lines import line as cooked_line
 from joulemark import progress
+from joulemark.slurm import command
 
 LIMIT_S = 2.0
 
@@ -213,8 +214,12 @@ def test_who_asks_slurm_with_a_line_of_his_own_has_that_alone(slurm, slow, termi
 def test_a_screen_of_its_own_has_no_line(slurm, slow, terminal, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     slow("slurm.command:subprocess:run")
+    asked, run = [], command.run
+    monkeypatch.setattr(
+        command, "run", lambda *words, **more: asked.append(1) or run(*words, **more)
+    )
     slurm.run("top")
-    assert not any(terminal.said())
+    assert asked and not any(terminal.said())
 
 
 def test_a_part_of_longer_work_has_no_line_of_its_own(terminal):
