@@ -17,14 +17,14 @@ from joulemark.doctor.site import Site, ask
 AT_ONCE = 128  # half of slurmctld's threads: its other clients are heard, too
 # A node whose task has begun looks for so long at most; one that is asked late has less, but more
 # than LOOK gives a program: of 1000 nodes the last ones may hang, and all are told within 15 s.
-LOOK_S, SHORTEST_LOOK_S = 7.0, 5.0
+LOOK_S, SHORTEST_LOOK_S = 7.0, 4.0
 # Longer than a job's start takes; a node's word is compared with the time it had to speak in.
 CLOCK_S = 1.0
 AWAY = ("down", "drain", "fail", "unknown", "power", "reboot", "maint", "future", "not_respond")
 BUSY = "Requested nodes are busy"  # srun's word: there is no CPU, but nothing is wrong
 # The findings are the answer: a task that fails for them would be a FAILED job in the accounting.
 # One program that hangs there must not cost the node's other findings.
-LOOK = 'JOULEMARK_ANSWER_S=4 "$0" -m joulemark doctor --json || :'
+LOOK = 'JOULEMARK_ANSWER_S=3 "$0" -m joulemark doctor --json || :'
 
 
 def visit(site: Site, nodes: str, wait_s: float) -> Iterator[Finding]:
