@@ -216,6 +216,18 @@ def test_a_run_that_goes_on_has_the_line_of_the_one_before(site, close):
     assert (found["energy_j"], found["energy_jobs"], found["time_s"]) == (200, 1, 10)
 
 
+def test_requeued_runs_without_any_line_have_no_energy(site, close):
+    leave(site, 50)
+    close()
+    assert "Slurm's accounting (AdminComment) has no energy of it" in site.fails("job", "50")
+
+
+def test_a_run_whose_line_cannot_come_any_more_is_lacking(site, close):
+    leave(site, 91)
+    close(**{"91@1790000000": "Energy: 200 J +- 3.0 J (k=2), 10.0 W mean, 1 node, counter"})
+    assert row(site, "Energy [J]", "91")[:4] == ["200", "(1", "of", "2)"]
+
+
 def test_a_resized_job_is_one_run(site, close):
     leave(site, 90)
     close(**{"90@1790000010": "Energy: 600 J +- 3.0 J (k=2), 20.0 W mean, 2 nodes, counter"})

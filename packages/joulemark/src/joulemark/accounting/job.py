@@ -178,7 +178,10 @@ def _by_raw(
 def _told_runs(cluster: str, known: list[Allocation]) -> Iterator[dict]:
     """The runs of a job by their AdminComment; nothing where none has any of ours."""
     runs = _ended_runs(known)
-    if runs and runs[-1][1] is None:  # its record may still come
+    if not any(row for _, row in runs):
+        return
+    is_over = known[-1].end_ns is not None and not known[-1].cpus  # it never ran again
+    if runs[-1][1] is None and not is_over:  # its record may still come
         del runs[-1]
     for number, (one, row) in enumerate(runs):
         row_of = row or comment.nothing(one.raw)
