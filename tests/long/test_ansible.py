@@ -335,6 +335,12 @@ def test_a_second_run_changes_nothing(site: Site) -> None:
 def test_an_upgrade_waits_for_the_jobs_of_one_node_after_the_other(
     site: Site, repository: Path, debs: Path
 ) -> None:
+    """n1 has packages of before they had a link to Slurm's own plugins."""
+    n1, conf = site.machines["n1"], "/etc/slurm/slurm.conf"
+    triplet = must("dpkg-architecture", "-qDEB_HOST_MULTIARCH").strip()
+    n1.must(f"sed -i 's|=/usr/lib/slurm/slurm-wlm|=/usr/lib/{triplet}/slurm-wlm|' {conf}")
+    n1.must("rm /usr/lib/slurm/slurm-wlm && systemctl restart slurmd")
+    settles(lambda: site.state("n1") == "idle", "n1 to be idle")
     jobs = site.long_jobs()
     offer(repository, debs, 2)
     with ThreadPoolExecutor() as pool:
@@ -346,6 +352,7 @@ def test_an_upgrade_waits_for_the_jobs_of_one_node_after_the_other(
             assert site.revision(node) == 1
             site.machines[node].must("touch /run/go")
         well, said = run.result()
+        assert "=/usr/lib/slurm/slurm-wlm:" in n1.must(f"grep PluginDir {conf}")
     assert well, said
     assert [site.revision(name) for name in MACHINES] == [2] * len(MACHINES)
     assert {site.state(node) for node in WATTS} == {"idle"}
