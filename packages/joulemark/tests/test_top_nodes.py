@@ -122,8 +122,13 @@ def test_slurmctld_may_be_away_for_a_moment(cluster, monkeypatch):
         watched.wait(time.monotonic() + 0.5)
         assert "Unable to contact slurm controller" in watched.silent()["n1"]
         (cluster / "scontrol.away").unlink()
-        watched.wait(time.monotonic() + 0.3)
-        assert watched.silent() == {} and not watched.failed
+        assert any(_told(watched) for _ in range(20)) and not watched.failed
+
+
+def _told(watched) -> bool:
+    """Whether a round later all nodes have told; a busy machine may need some."""
+    watched.wait(time.monotonic() + 0.3)
+    return watched.silent() == {}
 
 
 def test_of_how_many_jobs_there_are_squeue_alone_knows(cluster, site, monkeypatch):
