@@ -12,21 +12,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.cluster.config import Options
+from tests.cluster.config import OPEN_MPI, Options
 from tests.cluster.errors import ClusterError
 from tests.cluster.waiting import PATIENCE_S, wait_for
 
 SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#: the nodes are one machine: through shared memory Open MPI would take ranks of two for each other
-#: (and loopback, which it leaves out of TCP, may be the only interface; version 5
-#: reaches no rank of its own machine by another)
-#: By Slurm's other fence (for data a ring) of some hundred steps one rank sends before the other
-#: has left its MPI_Init, which dies of it: https://github.com/open-mpi/ompi/issues/12495
-OPEN_MPI = {
-    "OMPI_MCA_btl": "self,tcp",
-    "OMPI_MCA_btl_tcp_if_include": "lo",
-    "SLURM_PMIX_FENCE": "tree",
-}
 ENDED = {
     "BOOT_FAIL",
     "CANCELLED",

@@ -30,6 +30,17 @@ CGROUP = {
     "JobAcctGatherType": "jobacct_gather/cgroup",
 }
 
+#: The nodes are one machine: through shared memory Open MPI would take ranks of two for each other
+#: (and loopback, which it leaves out of TCP, may be the only interface; version 5
+#: reaches no rank of its own machine by another).
+#: By Slurm's other fence (for data a ring) of some hundred steps one rank sends before the other
+#: has left its MPI_Init, which dies of it: https://github.com/open-mpi/ompi/issues/12495
+OPEN_MPI = {
+    "OMPI_MCA_btl": "self,tcp",
+    "OMPI_MCA_btl_tcp_if_include": "lo",
+    "SLURM_PMIX_FENCE": "tree",
+}
+
 
 @dataclass(frozen=True)
 class Options:
@@ -201,6 +212,7 @@ def _values(state: Path, options: Options, ports: Mapping[str, int]) -> dict[str
         "prefix": build.slurm_prefix if build else "",
         "bin": build.bin if build and build.bin else "/usr/bin",
         "modules": build.modules if build and build.modules else "",
+        "open_mpi": " ".join(f"{key}={value}" for key, value in OPEN_MPI.items()),
     }
 
 

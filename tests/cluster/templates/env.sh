@@ -5,9 +5,5 @@ export JOULEMARK_CONFIG='$state/etc/joulemark.yaml'
 export JOULEMARK_MODULES='$modules'
 export JOULEMARK_RESULTS='$state/results'
 export PATH='$bin':'$prefix/bin':"$$PATH"
-# the nodes are one machine: through shared memory Open MPI would take ranks of two for each other,
-# and loopback, which it leaves out of TCP, may be the only interface; version 5
-# reaches no rank of its own machine by another
-export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
-# by its other fence a rank may die in MPI_Init (Open MPI's issue 12495)
-export SLURM_PMIX_FENCE=tree
+# how ranks of Open MPI meet whose nodes are one machine (OPEN_MPI in tests/cluster/config.py)
+export $open_mpi
