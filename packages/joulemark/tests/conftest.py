@@ -167,6 +167,12 @@ def sacct_on_path(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def sacct_jobs(sacct_on_path, monkeypatch):
+    """Of it, asked for jobs by number, those of tests/data/sacct.jobs."""
+    monkeypatch.setenv("SACCT_JOBS", str(DATA / "sacct.jobs"))
+
+
+@pytest.fixture
 def results(tmp_path, monkeypatch):
     """Writes cooked lines where $JOULEMARK_RESULTS points."""
     folder = tmp_path / "results"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from pathlib import Path
 
 import builders
 import pytest
@@ -31,9 +30,8 @@ def measured(site):
 
 
 @pytest.fixture
-def tasks(site, sacct_on_path, monkeypatch):
+def tasks(site, sacct_jobs):
     """Those of array 30, of which one has its raw id; two of no array, one unknown to sacct."""
-    monkeypatch.setenv("SACCT_JOBS", str(Path(__file__).parent / "data" / "sacct.jobs"))
     for raw in (20, 30, 31, 32, 40, 99):
         site.leave(raw)
     site.out("merge")

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-from pathlib import Path
 
 import builders
 import pytest
@@ -18,15 +17,9 @@ from joulemark.profile.node import Channel, NodeProfile
 from joulemark.profile.spans import peak_w
 from joulemark.slurm import allocations
 
-DATA = Path(__file__).parent / "data"
+pytestmark = pytest.mark.usefixtures("sacct_jobs")
+
 UJ = 1_000_000
-
-
-@pytest.fixture
-def site(site, sacct_on_path, monkeypatch):
-    """Whose sacct tells of the jobs in sacct.jobs."""
-    monkeypatch.setenv("SACCT_JOBS", str(DATA / "sacct.jobs"))
-    return site
 
 
 @pytest.fixture

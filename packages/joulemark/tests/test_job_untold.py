@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import math
-from pathlib import Path
 
 import builders
 import pytest
@@ -12,18 +11,12 @@ from joulemark import config
 from joulemark.profile import hdf5
 from test_job import NO_PEAK, REGION, UJ, leave, lines, profile, record, row
 
-DATA = Path(__file__).parent / "data"
+pytestmark = pytest.mark.usefixtures("sacct_jobs")
+
 SOURCE = (
     "This is what Slurm's accounting tells (AdminComment), rounded; who reads the store is told"
     " more, such as steps and regions; here: {}: you may not read the store."
 )
-
-
-@pytest.fixture
-def site(site, sacct_on_path, monkeypatch):
-    """Whose sacct tells of the jobs in sacct.jobs."""
-    monkeypatch.setenv("SACCT_JOBS", str(DATA / "sacct.jobs"))
-    return site
 
 
 @pytest.fixture
