@@ -239,7 +239,7 @@ def test_what_is_not_known_of_a_split_job_stays_so(site):
 )
 def test_days_and_months_balance(tmp_path_factory, jobs_seen, zone, middle):
     """All parts are all there is, to the microjoule, however the time is cut."""
-    from joulemark.store.sums import uses
+    from joulemark.store.sums import Chosen, uses
 
     place = store.Place.parse(str(tmp_path_factory.mktemp("store") / "store.sqlite"))
     clock = days.Zone(zone)
@@ -267,10 +267,10 @@ def test_days_and_months_balance(tmp_path_factory, jobs_seen, zone, middle):
     with store.reading(place) as session:
         cut = first + middle
         for parts in (
-            uses(session, None),
-            uses(session, "day"),
-            uses(session, "month"),
-            uses(session, None, None, cut) + uses(session, None, cut, None),
-            uses(session, "day", None, cut) + uses(session, "month", cut, None),
+            uses(session, None, Chosen()),
+            uses(session, "day", Chosen()),
+            uses(session, "month", Chosen()),
+            uses(session, None, Chosen(None, cut)) + uses(session, None, Chosen(cut)),
+            uses(session, "day", Chosen(None, cut)) + uses(session, "month", Chosen(cut)),
         ):
             assert sum(one.energy_uj for one in parts) == total_uj

@@ -106,7 +106,7 @@ def states(
     for one in budgets:
         days = one.first.toordinal() - EPOCH, one.last.toordinal() - EPOCH + 1
         if days not in uses:
-            uses[days] = _charged(sums.uses(session, None, *days), parents)
+            uses[days] = _charged(sums.uses(session, None, sums.Chosen(*days)), parents)
         used = usage.summed({}, uses[days].get(one.account, []))
         may_have = undated.get(one.account, []) if one.first <= today else []
         jobs = sum(use.jobs for use in may_have)

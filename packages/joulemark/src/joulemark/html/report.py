@@ -20,7 +20,7 @@ from joulemark.plots.model import Axis, Chart, Line
 from joulemark.slurm.rights import OF_EVERYBODY, Rights
 from joulemark.store.node_sums import node_uses
 from joulemark.store.session import Session
-from joulemark.store.sums import Chosen, Use, top_jobs, uses
+from joulemark.store.sums import Chosen, top_jobs, uses
 from joulemark.store.zones import Zones
 
 BY = ("cluster", "user", "account", "partition", "month")
@@ -47,7 +47,7 @@ def _is_bounded(chosen: Chosen) -> bool:
 
 
 def _usage(session: Session, chosen: Chosen) -> Iterator[Section]:
-    of_all, of_months = (_uses(session, period, chosen) for period in (None, "month"))
+    of_all, of_months = (uses(session, period, chosen) for period in (None, "month"))
     left_out = usage.left_out(session, chosen)
     if not of_all:
         notes = ["No job used anything in this time.", *left_out]
@@ -61,11 +61,6 @@ def _usage(session: Session, chosen: Chosen) -> Iterator[Section]:
         groups += found
     names = set(map(zones.told, {one.cluster for one in of_months}))
     yield Section("usage", "Usage", parts, [*usage.notes(groups, names), *left_out])
-
-
-def _uses(session: Session, period: str | None, chosen: Chosen) -> list[Use]:
-    found = uses(session, period, chosen.first_day, chosen.end_day, chosen.whose)
-    return [use for use in found if not chosen.clusters or use.cluster in chosen.clusters]
 
 
 def _bars_of(found: list[usage.Group], by: str) -> Iterator[str]:
@@ -122,12 +117,12 @@ def _nodes(session: Session, chosen: Chosen, shown: Rights) -> Iterator[Section]
 
 def _profiles(site, rows: list[dict]) -> Iterator[Section]:
     """What cannot be read is said."""
+    from joulemark.profile import hdf5, text
     from joulemark.profile import rows as profile
-    from joulemark.profile import text
 
     parts, notes, options = [], [], argparse.Namespace(label=None, node=None, channel=None)
     for cluster, job in dict.fromkeys((row["Cluster"], row["Job"]) for row in rows):
-        if os.path.isfile(site.profile_dir / f"{cluster}.{job}.h5"):
+        if os.path.isfile(hdf5.path_of(site, cluster, job)):
             try:
                 if found := profile.rows_of(replace(site, cluster=cluster), job, options, 0):
                     parts += [_curves(job, found), table(text.as_table(job, found))]

@@ -51,20 +51,43 @@ class Use(NamedTuple):
 PERIODS = {"month": ["Month"], "day": ["Month", "Day"], None: []}
 
 
-def uses(
-    session: Session,
-    period: str | None,
-    first_day: int | None = None,
-    end_day: int | None = None,
-    whose: Whose | None = None,
-) -> list[Use]:
-    """One or two for each payer and period (month, day or none), from first_day to before end_day;
-    whose: of these people alone.
+class Chosen(NamedTuple):
+    """Jobs that began from first_day to before end_day, of these clusters (none: of all), and of
+    these people (None: of all)."""
+
+    first_day: int | None = None
+    end_day: int | None = None
+    clusters: tuple[str, ...] = ()
+    whose: Whose | None = None
+
+    def where(self, steps: bool = False) -> tuple[str, list]:
+        """SQL after another condition, and its values; steps: on rows of steps, too, which have no
+        payer and their own days: their job's row has both."""
+        text, values = _days(self.first_day, self.end_day)
+        of_people, people = self.whose.where() if self.whose else ("", [])
+        text += of_people
+        if steps and text:
+            keys = (f"whole.{key} = job_run.{key}" for key in ("Cluster", "Job", "Run"))
+            of_job = " AND ".join([*keys, "whole.Step = 'job'"])
+            text = f" AND EXISTS (SELECT 1 FROM job_run AS whole WHERE {of_job}{text})"
+        if self.clusters:
+            text += f" AND Cluster IN ({', '.join('?' * len(self.clusters))})"
+        return text, [*values, *people, *self.clusters]
+
+    def has(self, use: Use) -> bool:
+        """Of its clusters and people, whatever its days."""
+        of_clusters = not self.clusters or use.cluster in self.clusters
+        return of_clusters and (self.whose is None or self.whose.has(use))
+
+
+def uses(session: Session, period: str | None, chosen: Chosen) -> list[Use]:
+    """One or two for each payer and period (month, day or none), of what was used on its days.
 
     The database sums the jobs of one period, in the order of its index. Those that saw several,
     or days that nobody asks for, come one by one, in the same statement, and are split by time:
     each part is somewhere, once.
     """
+    first_day, end_day = chosen.first_day, chosen.end_day
     rows, kept = unpruned(
         session,
         lambda: (
@@ -82,7 +105,7 @@ def uses(
     split.add_kept(kept)
     for (payer, *when), sums in split.sums.items():
         found.append(Use(*payers[payer], *when, *_known(sums)))
-    return [use for use in found if whose is None or whose.has(use)]
+    return list(filter(chosen.has, found))
 
 
 def undated(session: Session, chosen: Chosen) -> list[Use]:
@@ -95,7 +118,7 @@ def undated(session: Session, chosen: Chosen) -> list[Use]:
         values,
     )
     found = (Use(*payers[payer], None, None, *_known(_numbers(row))) for payer, *row in rows)
-    return [use for use in found if not chosen.clusters or use.cluster in chosen.clusters]
+    return list(filter(chosen.has, found))
 
 
 def _payers(session: Session) -> dict[int, list]:
@@ -140,30 +163,6 @@ def _days(first_day: int | None, end_day: int | None) -> tuple[str, list[int]]:
     bounds = ((" AND Day >= ?", first_day), (" AND Day < ?", end_day))
     known = [(text, day) for text, day in bounds if day is not None]
     return "".join(text for text, _ in known), [day for _, day in known]
-
-
-class Chosen(NamedTuple):
-    """Jobs that began from first_day to before end_day, of these clusters (none: of all), and of
-    these people (None: of all)."""
-
-    first_day: int | None = None
-    end_day: int | None = None
-    clusters: tuple[str, ...] = ()
-    whose: Whose | None = None
-
-    def where(self, steps: bool = False) -> tuple[str, list]:
-        """SQL after another condition, and its values; steps: on rows of steps, too, which have no
-        payer and their own days: their job's row has both."""
-        text, values = _days(self.first_day, self.end_day)
-        of_people, people = self.whose.where() if self.whose else ("", [])
-        text += of_people
-        if steps and text:
-            keys = (f"whole.{key} = job_run.{key}" for key in ("Cluster", "Job", "Run"))
-            of_job = " AND ".join([*keys, "whole.Step = 'job'"])
-            text = f" AND EXISTS (SELECT 1 FROM job_run AS whole WHERE {of_job}{text})"
-        if self.clusters:
-            text += f" AND Cluster IN ({', '.join('?' * len(self.clusters))})"
-        return text, [*values, *people, *self.clusters]
 
 
 def clusters(session: Session) -> list[str]:

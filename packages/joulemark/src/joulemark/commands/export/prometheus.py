@@ -48,7 +48,11 @@ def run(options: argparse.Namespace) -> int:
     site = config.load()
     rights.of_caller(site).refuse("usage", "sums for Prometheus")
     with progress.shown("summing jobs"), store.reading(site.store) as session:
-        found = uses(session, period=None), bynode.by_node(node_uses(session, Chosen()))
+        everything = Chosen()
+        found = (
+            uses(session, None, everything),
+            bynode.by_node(node_uses(session, everything)),
+        )
     if options.out is None:
         sys.stdout.writelines(prometheus.lines(*found))
         return 0

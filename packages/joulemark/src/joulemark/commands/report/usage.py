@@ -98,9 +98,8 @@ def run(options: argparse.Namespace) -> int:
     shown = rights.of_caller(site)
     with progress.shown("summing jobs"), store.reading(site.store) as session:
         clusters = usage.chosen_clusters(session, options.clusters)
-        found = uses(session, period, *days, shown.whose("usage"))
-        found = [use for use in found if not clusters or use.cluster in clusters]
-        left_out = usage.left_out(session, Chosen(*days, clusters, shown.whose("usage")))
+        chosen = Chosen(*days, clusters, shown.whose("usage"))
+        found, left_out = uses(session, period, chosen), usage.left_out(session, chosen)
         has_days = period or days != (None, None)
         zones, dated = Zones(session), {one.cluster for one in found} if has_days else set()
         names = set(map(zones.told, dated))
