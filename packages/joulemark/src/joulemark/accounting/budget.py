@@ -38,6 +38,9 @@ class Budget:
     first: date
     last: date
 
+    def is_of(self, day: date) -> bool:
+        return self.first <= day <= self.last
+
 
 @dataclass(frozen=True)
 class State:
@@ -132,11 +135,7 @@ def _and_above(cluster: str, account: str, parents: Parents) -> Iterator[str]:
 
 def over(found: Iterable[State], today: date) -> set[str]:
     """Accounts that have used up the budget of today."""
-    return {
-        one.budget.account
-        for one in found
-        if one.budget.first <= today <= one.budget.last and one.part >= 1
-    }
+    return {one.budget.account for one in found if one.budget.is_of(today) and one.part >= 1}
 
 
 def unknown(found: Iterable[State], today: date) -> list[str]:
@@ -154,7 +153,7 @@ def warnings(found: Iterable[State], levels: Iterable[float], today: date) -> li
     lines = []
     for one in found:
         reached = [level for level in levels if one.part >= level]
-        if reached and one.budget.first <= today <= one.budget.last:
+        if reached and one.budget.is_of(today):
             used, level = f"{_percent(one, 0)} %{_partial(one)}", f"{100 * max(reached):g} %"
             kwh = f"{one.budget.energy_j / J_PER_KWH:g} kWh"
             lines.append(f"account {one.budget.account}: {used} of {kwh} are used (level {level})")
@@ -163,8 +162,7 @@ def warnings(found: Iterable[State], levels: Iterable[float], today: date) -> li
 
 def partial(found: Iterable[State], today: date) -> dict[str, str]:
     """By account, what the sum of today's budget lacks."""
-    of_today = (one for one in found if one.budget.first <= today <= one.budget.last)
-    return {one.budget.account: _partial(one) for one in of_today}
+    return {one.budget.account: _partial(one) for one in found if one.budget.is_of(today)}
 
 
 def _partial(one: State) -> str:
