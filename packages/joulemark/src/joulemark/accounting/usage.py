@@ -80,9 +80,14 @@ def _day(name: str, text: str | None) -> int | None:
         raise UsageError(f"{name}: '{text}' is not a day such as 2026-11-21") from None
 
 
+def named_clusters(names: str | None) -> tuple[str, ...]:
+    """Of --clusters."""
+    return tuple(filter(None, (names or "").split(",")))
+
+
 def chosen_clusters(session: Session, names: str | None) -> tuple[str, ...]:
     """Of --clusters; none: all."""
-    wanted = tuple(filter(None, (names or "").split(",")))
+    wanted = named_clusters(names)
     known = clusters(session)
     for name in wanted:
         if name not in known:

@@ -32,6 +32,13 @@ def seconds(text: str, least: float = 0.0) -> float:
     return number(text, lambda s: least <= s <= 3600 and s > 0, f"a time in seconds {bounds}")
 
 
+def add_clusters(
+    parser: argparse.ArgumentParser, text: str = "of these clusters (default: all)"
+) -> None:
+    """-M, of what several clusters have."""
+    parser.add_argument("-M", "--clusters", metavar="LIST", help=text)
+
+
 def add_broker(parser: argparse.ArgumentParser) -> None:
     """--user and --password-file, of what is a client of the broker."""
     parser.add_argument("--user", help="our name at the broker (default: the configuration's)")

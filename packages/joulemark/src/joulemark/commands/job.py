@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from joulemark import output
+from joulemark.commands import arguments
 from joulemark.errors import UserError
 
 if TYPE_CHECKING:
@@ -59,9 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "jobs", nargs="+", type=_job_ids, metavar="ID", help="12, 12_3, 12_[1-3] or 12+1"
     )
-    parser.add_argument(
-        "-M", "--clusters", metavar="LIST", help="of these clusters (default: joulemark.yaml's)"
-    )
+    arguments.add_clusters(parser, "of these clusters (default: joulemark.yaml's)")
     output.add_arguments(parser)
 
 
@@ -77,12 +76,12 @@ def _job_ids(text: str) -> list:
 def run(options: argparse.Namespace) -> int:
     """Prints the jobs that are known; 1 if one is not."""
     from joulemark import config, layout, progress, store
-    from joulemark.accounting import job, jobreport
+    from joulemark.accounting import job, jobreport, usage
     from joulemark.slurm import allocations, rights
 
     site = config.load()
     asked = [one for ids in options.jobs for one in ids]
-    chosen = dict.fromkeys(filter(None, (options.clusters or "").split(",")))
+    chosen = dict.fromkeys(usage.named_clusters(options.clusters))
     known = {name: allocations.ask(name, asked, "-M", name) for name in chosen}
     known = known or {site.cluster: allocations.ask(site.cluster, asked)}
     shown = rights.of_caller(site)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from joulemark.commands import arguments
 from joulemark.commands.report import sources
 from joulemark.commands.report.jobs import count
 
@@ -27,9 +28,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of which clusters, from when to when, how many jobs, and which results."""
-    parser.add_argument(
-        "-M", "--clusters", metavar="LIST", help="of these clusters (default: all)"
-    )
+    arguments.add_clusters(parser)
     parser.add_argument("--since", metavar="DAY", help="what was used on this day and later")
     parser.add_argument("--until", metavar="DAY", help="what was used on this day and earlier")
     parser.add_argument(

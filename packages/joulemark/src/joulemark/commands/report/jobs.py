@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from joulemark import output
+from joulemark.commands import arguments
 from joulemark.errors import UsageError
 
 SUMMARY = "list the jobs that used the most energy, or export every job's record"
@@ -51,9 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --all: sums of jobs alike of several users, instead of jobs",
     )
-    parser.add_argument(
-        "-M", "--clusters", metavar="LIST", help="jobs of these clusters (default: all)"
-    )
+    arguments.add_clusters(parser, "jobs of these clusters (default: all)")
     parser.add_argument("--since", metavar="DAY", help="jobs that began on this day or later")
     parser.add_argument("--until", metavar="DAY", help="jobs that began on this day or earlier")
     output.add_arguments(parser)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from joulemark import output
+from joulemark.commands import arguments
 
 SUMMARY = "compare nodes by what jobs used on them"
 EPILOG = """\
@@ -24,9 +25,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """From when to when, of which clusters, and how to print."""
-    parser.add_argument(
-        "-M", "--clusters", metavar="LIST", help="nodes of these clusters (default: all)"
-    )
+    arguments.add_clusters(parser, "nodes of these clusters (default: all)")
     parser.add_argument("--since", metavar="DAY", help="jobs that ended on this day or later")
     parser.add_argument("--until", metavar="DAY", help="jobs that ended on this day or earlier")
     output.add_arguments(parser)

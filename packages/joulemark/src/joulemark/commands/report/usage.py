@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from joulemark import output
-from joulemark.commands.arguments import number
+from joulemark.commands import arguments
 from joulemark.errors import UsageError
 
 SUMMARY = "sum jobs' energy, carbon and cost by user, account, partition or time"
@@ -45,9 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEYS",
         help=f"one or more of {','.join(KEYS)} (default: user)",
     )
-    parser.add_argument(
-        "-M", "--clusters", metavar="LIST", help="of these clusters (default: all)"
-    )
+    arguments.add_clusters(parser)
     parser.add_argument(
         "--budget",
         action="store_true",
@@ -75,7 +73,10 @@ def _keys(text: str) -> list[str]:
 
 def _levels(text: str) -> list[float]:
     what = "a level in percent, as in 80,100"
-    return [number(one, lambda level: 0 < level < 1e4, what, "%") / 100 for one in text.split(",")]
+    return [
+        arguments.number(one, lambda level: 0 < level < 1e4, what, "%") / 100
+        for one in text.split(",")
+    ]
 
 
 def run(options: argparse.Namespace) -> int:

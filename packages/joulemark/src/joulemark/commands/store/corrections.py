@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from joulemark import output
+from joulemark.commands import arguments
 
 SUMMARY = "list all corrections of jobs' charges: who, when, why"
 EPILOG = """\
@@ -19,9 +20,7 @@ example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of which clusters, and how to print."""
-    parser.add_argument(
-        "-M", "--clusters", metavar="LIST", help="of these clusters (default: all)"
-    )
+    arguments.add_clusters(parser)
     output.add_arguments(parser)
 
 
