@@ -222,7 +222,8 @@ def test_jobs_of_a_user_and_of_accounts(folder, monkeypatch):
             theirs = [job for job, (at, *_) in JOBS.items() if runs(session, whose, at, job)]
             assert theirs == expected
             assert [one.job for one in corrections.all_of(session, whose)] == expected
-            assert sum(use.jobs for use in sums.uses(session, None, whose=whose)) == len(expected)
+            uses = sums.uses(session, None, sums.Chosen(whose=whose))
+            assert sum(use.jobs for use in uses) == len(expected)
 
 
 # PostgreSQL knows how many jobs a day has.
@@ -461,7 +462,7 @@ def test_what_a_store_of_version_5_took_for_an_account_is_none(folder):
             "",
             "blue",
         }
-        assert {use.account for use in sums.uses(session, None)} == {""}
+        assert {use.account for use in sums.uses(session, None, sums.Chosen())} == {""}
 
 
 def test_a_correction_of_a_store_of_version_7_may_be_followed_by_another(folder):
