@@ -35,7 +35,7 @@ from tests.long.test_first_install import (
     make_slurms_own,
     settles,
 )
-from tests.long.test_packages import APT, SITE, Root, bootstrap, must
+from tests.long.test_packages import SITE, Root, bootstrap, must
 from tests.peers.peer import Peer
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
@@ -53,7 +53,6 @@ REPOSITORY = "10.77.0.254"
 NEAR = 0.3  # of some ten seconds, which Slurm has as whole ones
 HOSTS = "127.0.0.1 localhost\n" + "".join(f"{at} {name}\n" for name, at in ADDRESS.items())
 FILES = {
-    "etc/apt/apt.conf.d/yes": APT,
     "etc/hosts": HOSTS,
     "etc/mosquitto/conf.d/site.conf": "listener 1883\nallow_anonymous true\n",
     "etc/slurm/cgroup.conf": CGROUP_CONF,

@@ -24,7 +24,7 @@ from tests.checkout import PROJECT, announce, copy_to, repository_of
 from tests.cluster import CHECKOUT, cache_folder, wait_for
 from tests.long.shown import begins
 from tests.long.test_guides import STATUS, commands
-from tests.long.test_packages import APT, SITE, Root, bootstrap, must
+from tests.long.test_packages import SITE, Root, bootstrap, must
 from tests.stranger import need_spack
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
@@ -81,7 +81,6 @@ CgroupPlugin=cgroup/v1
 FILES = {
     "etc/hostname": "node1\n",
     "etc/hosts": "127.0.0.1 localhost node1\n",
-    "etc/apt/apt.conf.d/yes": APT,
     "etc/slurm/cgroup.conf": CGROUP_CONF,
     "etc/slurm/slurm.conf": SLURM_CONF,
     "etc/slurm/slurmdbd.conf": SLURMDBD_CONF,

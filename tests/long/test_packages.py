@@ -1,5 +1,5 @@
-"""The Debian packages of slurm-plugins/site: made here, installed, upgraded, removed and purged in
-a root of this Debian where this checkout is not."""
+"""The Debian packages of slurm-plugins/site: made by their page in a root of each Debian,
+installed, upgraded, removed and purged in another where the sources are not."""
 
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import PROJECT, copy_to
 from tests.cluster import CHECKOUT
 from tests.versions.slurm import MIRROR
 
@@ -29,6 +30,7 @@ CONFIGURATION = "/etc/slurm/joulemark.yaml"
 MODULES = ("nvml", "ipmi", "redfish", "snmp", "modbus", "scpi", "mqtt", "prometheus")
 #: what Slurm's nodes have, whose packages ours are for, and the reader of man pages
 ROOT_HAS = "man-db,systemd,slurmd"
+MADE = "/srv/joulemark"  # where the page has them made
 #: as an administrator who says yes; of a configuration that both have changed the site's stays
 APT = """APT::Get::Assume-Yes "true";
 APT::Install-Recommends "false";
@@ -50,8 +52,8 @@ def must(*words: object, **options: object) -> str:
 class Root:
     """Of a Debian: each command sees its own processes alone, and ends with all it has begun."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, suite: str | None = None) -> None:
+        self.folder, self.suite = folder, suite
 
     def done(self, command: str) -> subprocess.CompletedProcess[str]:
         alone = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
@@ -66,13 +68,31 @@ class Root:
         return ended.stdout
 
 
+def suite() -> str:
+    """This machine's Debian."""
+    return re.search(r"(?m)^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text())[1]
+
+
+@pytest.fixture(scope="module", params=dict.fromkeys(("bookworm", "trixie", suite())))
+def maker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Root]:
+    """A Debian with the sources, lintian, and what the page says that packages are made with."""
+    folder: Path = tmp_path_factory.mktemp("maker") / "root"
+    bootstrap(folder, "lintian", request.param)
+    copy_to(folder / "root", *PROJECT)
+    yield Root(folder, request.param)
+    must("rm", "-rf", "--one-file-system", folder)
+
+
 @pytest.fixture(scope="module")
-def debs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def debs(maker: Root) -> Path:
     """Folders of the packages of each revision; the first one's example is another."""
-    made: Path = tmp_path_factory.mktemp("made")
-    env = {**os.environ, "DEBFULLNAME": "A site", "DEBEMAIL": "hpc@joulemark.org"}
+    install, make = commands("Making them")
+    maker.run(install)
+    made = maker.folder / MADE.lstrip("/")
     for revision in REVISIONS:
-        must(SITE / "make-debs", made, f"-DJM_REVISION={revision}", env=env)
+        maker.run(f"cd /root; {make} -DJM_REVISION={revision}")
         (made / revision).mkdir()
         for package in made.glob("*.deb"):
             package.rename(made / revision / package.name)
@@ -90,37 +110,32 @@ def with_another_example(package: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def root(debs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
+def root(maker: Root, debs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
     folder: Path = tmp_path_factory.mktemp("debian") / "root"
-    bootstrap(folder, ROOT_HAS)
+    bootstrap(folder, ROOT_HAS, maker.suite)
     for revision in REVISIONS:
         shutil.copytree(debs / revision, folder / "debs" / revision)
-    (folder / "etc/apt/apt.conf.d/yes").write_text(APT)
-    yield Root(folder)
+    yield Root(folder, maker.suite)
     must("rm", "-rf", "--one-file-system", folder)
 
 
-def bootstrap(folder: Path, packages: str) -> None:
-    """A Debian with these packages, where apt finds what others depend on."""
+def bootstrap(folder: Path, packages: str, of: str | None = None) -> None:
+    """A Debian, by default this machine's, where apt finds what others depend on."""
     must(
         *("unshare", "--mount", "mmdebstrap", "--mode=root", "--variant=apt", "--quiet"),
         "--skip=cleanup/apt/lists",
         *(f"--include={packages}", "--dpkgopt=force-unsafe-io"),
-        *(suite(), folder, MIRROR),
+        *(of or suite(), folder, MIRROR),
     )
+    (folder / "etc/apt/apt.conf.d/yes").write_text(APT)
     shutil.copy("/etc/resolv.conf", folder / "etc")
-
-
-def suite() -> str:
-    """This machine's: the packages are made with its libraries."""
-    return re.search(r"(?m)^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text())[1]
 
 
 def commands(section: str) -> list[str]:
     """Of the page's section, but for what asks for an editor."""
     text = (SITE / "README.md").read_text().partition(f"\n## {section}\n")[2]
-    text = text.partition("\n## ")[0]
-    found = re.findall(r"(?m)^    ((?:apt|joulemarkd) .*?)(?: +#.*)?$", text)
+    text = text.partition("\n## ")[0].replace("\\\n", "")
+    found = re.findall(r"(?m)^    ((?:apt|joulemarkd|DEBFULLNAME=\S+) .*?)(?: +#.*)?$", text)
     assert found, section
     return found
 
@@ -133,9 +148,8 @@ def left(root: Root) -> set[str]:
     return set(found.split())
 
 
-def test_lintian_has_nothing_to_say(debs: Path) -> None:
-    packages = (debs / "2").glob("*.deb")
-    must("lintian", "--fail-on", "error,warning", "--tag-display-limit", "0", *packages)
+def test_lintian_has_nothing_to_say(maker: Root, debs: Path) -> None:
+    maker.run(f"lintian --fail-on error,warning --tag-display-limit 0 {MADE}/2/*.deb")
 
 
 def test_an_override_has_its_reason() -> None:
