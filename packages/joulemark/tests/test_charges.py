@@ -309,7 +309,7 @@ def test_a_year_of_minutes_is_searched_not_read(tmp_path):
             file.write(json.dumps(line) + "\n")
     channel = shared.Channel(path)
     parsed = []
-    channel._parse, parse = lambda text: parsed.append(1) or parse(text), channel._parse
+    channel.parse, parse = lambda text: parsed.append(1) or parse(text), channel.parse
     for minute in (0, 1, count // 3, count - 2):
         begin = builders.START_NS + minute * 60 * S
         (segment,), _ = channel.segments(begin + S, begin + 2 * S)

@@ -15,18 +15,12 @@ from __future__ import annotations
 
 import bisect
 import functools
-import json
 import math
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import hostlist, output
-from joulemark.errors import UserError
-
-LINE_MAX = 1 << 16  # bytes that hold the end of one line and the begin of another, as a rule
-SHOWN = 60  # characters of what is wrong
+from joulemark.accounting.timed import Timed, json_object, real, whole, wrong
 
 
 @dataclass(frozen=True)
@@ -102,18 +96,16 @@ class Segment:
         return gained_uj * (time_ns - first) // (last - first)
 
 
-class Channel:
-    """One file of shared/; only the lines about the asked-for time are read."""
+class Channel(Timed[Line]):
+    """One file of shared/."""
 
     def __init__(self, path: Path):
-        self.path = path
-        self.name = output.printable(path.name).rpartition(".")[0]
+        super().__init__(path)
         self._nodes: dict[str, frozenset[str]] = {}
 
     def segments(self, start_ns: int, end_ns: int) -> tuple[list[Segment], set[int]]:
         """Those that overlap the time, in order; where lines begin there that are not sound."""
-        bad: set[int] = set()
-        lines = list(self._lines(start_ns, end_ns, bad))
+        lines, bad = self.about(start_ns, end_ns)
         return [
             Segment(first, last, self._expanded(last.nodes))
             for first, last in zip(lines, lines[1:])
@@ -122,45 +114,6 @@ class Channel:
             and first.time_ns < last.time_ns
             and first.energy_uj <= last.energy_uj
         ], bad
-
-    def last_line(self) -> Line | None:
-        """The newest reading."""
-        with open(self.path, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            length, found = 0, None
-            while found is None and length < size:  # ten thousand nodes' energies are long
-                length = max(2 * LINE_MAX, 2 * length)
-                file.seek(max(0, size - length))
-                tail = reversed(file.read().rpartition(b"\n")[0].split(b"\n"))
-                found = next((line for text in tail if (line := self._parse(text))), None)
-        return found
-
-    def unsound(self) -> tuple[int, int]:
-        """Where the first whole line begins, and how many there are; 0, 0 if one is sound."""
-        first, count, begins = 0, 0, 0
-        with open(self.path, "rb") as file:
-            for text in file:
-                if text.endswith(b"\n") and text.strip():
-                    if self._parse(text):
-                        return 0, 0
-                    first, count = first if count else begins, count + 1
-                begins += len(text)
-        return first, count
-
-    def wrong(self, offset: int) -> str:
-        """Which line begins there, and what is wrong with it."""
-        number, begins, text = 0, 0, b""
-        try:
-            with open(self.path, "rb") as file:
-                for text in file:
-                    number += 1
-                    if begins >= offset:
-                        break
-                    begins += len(text)
-            self._line(text)
-        except (ValueError, UserError, OSError) as error:
-            return f"{self.path}:{number}: {error}"
-        return f"{self.path}:{number}: was not sound"  # mended meanwhile
 
     def nodes(self) -> frozenset[str]:
         """The nodes that the newest line names."""
@@ -172,93 +125,24 @@ class Channel:
             self._nodes[text] = frozenset(hostlist.expand(text, "nodes"))
         return self._nodes[text]
 
-    def _lines(self, start_ns: int, end_ns: int, bad: set[int]) -> Iterator[Line]:
-        """From the last one at or before start_ns to the first one at or after end_ns."""
-        held: Line | None = None
-        with open(self.path, "rb") as file:
-            offset = self._offset_before(file, start_ns)
-            file.seek(offset)
-            for text in file:
-                begins, offset = offset, offset + len(text)
-                line = self._parse(text) if text.endswith(b"\n") else None
-                if line is None and text.endswith(b"\n") and text.strip():
-                    bad.add(begins)
-                if line is None or (held and line.time_ns <= held.time_ns):
-                    continue
-                if line.time_ns <= start_ns:
-                    bad.clear()  # of the time before
-                if held and line.time_ns > start_ns:
-                    yield held
-                held = line
-                if line.time_ns >= end_ns:
-                    break
-        if held:
-            yield held
-
-    def _offset_before(self, file, time_ns: int) -> int:
-        """Where a line begins that is not after time_ns, by halving: files grow for years."""
-        low, high = 0, file.seek(0, os.SEEK_END)
-        while high - low > LINE_MAX:
-            middle = (low + high) // 2
-            file.seek(middle)
-            file.readline()
-            begins = file.tell()
-            line = next((found for text in file if (found := self._parse(text))), None)
-            if line is None or line.time_ns > time_ns or begins >= high:
-                high = middle
-            else:
-                low = begins
-        return low
-
-    def _parse(self, text: bytes) -> Line | None:
-        """None for a line that is torn or not sound: its neighbours bridge it."""
-        try:
-            return self._line(text) if text.strip() else None
-        except (ValueError, UserError):
-            return None
-
-    def _line(self, text: bytes) -> Line:
-        """ValueError or UserError: what is wrong with it."""
-        try:
-            values = json.loads(text)
-        except (ValueError, RecursionError):
-            shown = text.decode("utf-8", "backslashreplace").strip()[:SHOWN]
-            raise ValueError(f"{shown!r} is no JSON") from None
-        if not isinstance(values, dict):
-            raise ValueError(f"{repr(values)[:SHOWN]} is no JSON object")
+    def parse(self, text: bytes) -> Line:
+        values = json_object(text)
         try:
             line = Line(
-                *(_whole(key, values[key]) for key in ("time_ns", "energy_uj")),
-                *(_real(key, values[key]) for key in ("systematic_uj", "random_uj")),
+                *(whole(key, values[key]) for key in ("time_ns", "energy_uj")),
+                *(real(key, values[key]) for key in ("systematic_uj", "random_uj")),
                 *(str(values[key]) for key in ("nodes", "split", "run")),
                 nodes_uj=values.get("nodes_uj"),
             )
         except KeyError as error:
             raise ValueError(f"has no {error.args[0]}") from None
         if not isinstance(line.nodes_uj, (dict, type(None))):
-            raise _wrong("nodes_uj", line.nodes_uj, "object")
+            raise wrong("nodes_uj", line.nodes_uj, "object")
         for node, used_uj in (line.nodes_uj or {}).items():
             if not isinstance(used_uj, int):
-                raise _wrong(f"nodes_uj: {node}", used_uj, "whole number")
+                raise wrong(f"nodes_uj: {node}", used_uj, "whole number")
         self._expanded(line.nodes)
         return line
-
-
-def _whole(key: str, value: object) -> int:
-    if not isinstance(value, int):
-        raise _wrong(key, value, "whole number")
-    return value
-
-
-def _real(key: str, value: object) -> float:
-    try:
-        return float(value)
-    except (ValueError, TypeError, OverflowError):
-        raise _wrong(key, value, "number") from None
-
-
-def _wrong(key: str, value: object, what: str) -> ValueError:
-    return ValueError(f"{key}: {repr(value)[:SHOWN]} is no {what}")
 
 
 class Shares:
