@@ -8,14 +8,19 @@
 #include "gpus.h"
 #include "handover.h"
 
+#include <fcntl.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 SPANK_PLUGIN(joulemark, 1)
+
+/* Of a name that Lustre takes, with its end. */
+enum { LUSTRE_JOBID_SIZE = 32 };
 
 /* From srun to its step: no allocation was there before, so the step's end is the job's. */
 static const char STANDALONE[] = "JOULEMARK_STANDALONE";
@@ -172,6 +177,27 @@ static void open_account(spank_t spank) {
         slurm_info("joulemark: job %u.%s has no account: %s", state.job, name, why.text);
 }
 
+/* Lustre's requests of all this step's processes carry its name, whatever becomes of their
+ * environment: slurmstepd's session is the step's. A file that is not there: no Lustre is. */
+static void name_session(spank_t spank, int argc, char **argv) {
+    static const char KEY[] = "lustre_jobid=";
+    const char *path = "/sys/fs/lustre/jobid_this_session";
+    char cluster[JM_NAME_MAX], step[JM_STEP_MAX], name[LUSTRE_JOBID_SIZE];
+    for (int i = 0; i < argc; i++)
+        if (strncmp(argv[i], KEY, strlen(KEY)) == 0)
+            path = argv[i] + strlen(KEY);
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    step_name(state.step, step, sizeof step);
+    if (spank_getenv(spank, "SLURM_CLUSTER_NAME", cluster, sizeof cluster) != ESPANK_SUCCESS ||
+        !jm_format(name, sizeof name, "%s.%u.%s", cluster, state.job, step))
+        jm_format(name, sizeof name, "%u.%s", state.job, step);
+    if (write(fd, name, strlen(name)) < 0)
+        slurm_info("joulemark: %s: %m; Lustre will not know job %u", path, state.job);
+    close(fd);
+}
+
 /* A batch job is summed up once, by its script; elsewhere each step sums itself up, on its first
  * node. */
 static bool sums_up(spank_t spank) {
@@ -208,7 +234,6 @@ int slurm_spank_init(spank_t spank, int argc, char **argv) {
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
-    (void)argc, (void)argv;
     const char *node = getenv("SLURMD_NODENAME");
     jm_message why;
     if (take_environment(spank) != 0)
@@ -223,6 +248,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
     if (jm_client_configure(&state.client, node ? node : "", &why) != 0)
         slurm_info("joulemark: %s", why.text);
     open_account(spank);
+    name_session(spank, argc, argv);
     char standalone[4];
     state.whole_job =
         state.step == SLURM_BATCH_SCRIPT ||

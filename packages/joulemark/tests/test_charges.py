@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joulemark import config, store
-from joulemark.accounting import charges, rates, shared
+from joulemark.accounting import charges, rates, shared, storagework
 from joulemark.errors import UserError
 from joulemark.store import jobs
 
@@ -442,6 +442,7 @@ def test_a_correction_leaves_the_factors_of_the_merge(site):
     accounts = [builders.account(step, cpus=2) for step in ("job", "0")]
     site.leave(accounts=accounts, node_cpus=4)
     names = (*charges.NONE, "Payer")
+    not_charged = ("Currency", "Payer", *storagework.COLUMNS)
     merged(site)
     whole, step = ({name: row[name] for name in names} for row in site.job(12).values())
     assert whole["Cost"] and whole["Carbon_g"] and whole["EnergyOverhead_uj"]
@@ -451,7 +452,7 @@ def test_a_correction_leaves_the_factors_of_the_merge(site):
         for share in (0, 50, 100):
             job_row, step_row = correct(site, f"{share}%")
             for name in names:
-                factor = 1 if name in ("Currency", "Payer") else share / 100
+                factor = 1 if name in not_charged else share / 100
                 assert job_row[name] == (whole[name] if factor == 1 else whole[name] * factor)
                 assert step_row[name] == step[name]
     assert job_row["Notes"].count("charged") == 1

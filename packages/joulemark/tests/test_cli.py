@@ -118,7 +118,7 @@ WRONG = {
     **{"report plot": "triad --from nowhere --out plots", "diff": "nowhere nowhere"},
     **{"compare": "triad --with LRS", "trend": "triad --from nowhere"},
     **{f"export {name}": "--from nowhere --out x" for name in ("thicket", "benchpark")},
-    "export reframe": "--from nowhere",
+    **{"export reframe": "--from nowhere", "io collect": "--period 0"},
 }
 
 

@@ -159,3 +159,29 @@ def test_records_are_looked_for_where_they_lie(
     monkeypatch.setattr(Site, "key", lambda site, key: f"/nowhere/{key}")
     found = node_checks.folders(machine("", **place))
     assert [one.where.partition(":")[0] for one in found] == missing
+
+
+@pytest.mark.parametrize(
+    ("said", "has_session", "value"),
+    [
+        (None, True, None),
+        ("session", True, None),
+        ("SLURM_JOB_ID", True, "steps are not told apart"),
+        ("procname_uid", True, "Lustre's servers do not know jobs"),
+        ("disable", True, "Lustre's servers do not know jobs"),
+        ("session", False, "Lustre's servers do not know jobs"),
+    ],
+)
+def test_what_a_lustre_client_tells_its_servers(
+    site, tmp_path, monkeypatch, said, has_session, value
+):
+    monkeypatch.setattr(node_checks, "LUSTRE", tmp_path)
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("ClusterName=demo\n")
+    if said is not None:
+        (tmp_path / "jobid_var").write_text(f"{said}\n")
+    if has_session:
+        (tmp_path / "jobid_this_session").touch()
+    found = list(node_checks.lustre(Site(SlurmConf(conf), "n1")))
+    assert len(found) == (value is not None)
+    assert all(value in one.value and "jobid_var=session" in one.fix for one in found)

@@ -240,7 +240,7 @@ REAL += ("seconds", "time", "time_s", "elapsed_s", "period_s", "run_s", "gap_s",
 REAL += ("performance", "efficiency", "_cpu_s")
 REAL += ("_fraction", "_ratio", "_error", "_spread", "_interval", "_uncertainty", "share", "part")
 WHOLE = ("_uj", "_ns", "jobs", "uid", "job_id_raw", "run", "number", "samples", "size", "runs")
-WHOLE += ("threads", "ranks", "nodes", "workers")
+WHOLE += ("threads", "ranks", "nodes", "workers", "_bytes", "_ops")
 TRUTH = ("estimated", "incomplete", "verified", "other_instrument", "several_instruments")
 
 

@@ -1,4 +1,4 @@
-# What comes on top of a job's energy, each in a column of its own: overhead, carbon, money.
+# What comes on top of a job's energy, each in a column of its own: overhead, carbon, money, I/O.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import time
 
 from joulemark import output
-from joulemark.accounting import rates, shared
+from joulemark.accounting import rates, shared, storagework
 from joulemark.accounting.jobrecord import few, interval_j
 from joulemark.accounting.rates import UJ_PER_KWH
 from joulemark.accounting.runs import Run
@@ -28,6 +28,7 @@ NONE = {
     "CostError": None,
     "CostOverhead": None,
     "Currency": None,
+    **storagework.NONE,
 }
 COLUMNS = (*NONE, "Notes")
 
@@ -39,6 +40,7 @@ class Charges:
     def __init__(self, config: Config):
         self._config = config
         self._channels, self._lost = shared.channels(config.record_dir)
+        self._storage = storagework.Storage(config.record_dir)
         self._carbon_rate = rates.of(config.rates.carbon_g_per_kwh)
         self._price = rates.of(config.rates.price_per_kwh)
         self._now_ns = time.time_ns()
@@ -52,6 +54,10 @@ class Charges:
             return found
         if row["Step"] == "job" and (self._channels or self._lost):
             found.update(self._overhead(row, run))
+        work, said = self._storage.of(row, run)
+        found.update(work)
+        if said:
+            found["Notes"] = "; ".join(filter(None, [found.get("Notes", row["Notes"]), *said]))
         if row["ConsumedEnergy_uj"] is not None:
             found.update(self._carbon(row, found))
             found.update(self._cost(row, found))
@@ -66,6 +72,7 @@ class Charges:
         return (
             any(one.may_come for one in self._lost)
             or self._channels_may_grow(runs, end_ns)
+            or self._storage.may_grow(end_ns)
             or any(rate.may_grow(end_ns) for rate in (self._carbon_rate, self._price) if rate)
         )
 

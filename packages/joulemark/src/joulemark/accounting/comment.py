@@ -32,7 +32,11 @@ FIGURES = (
     ("cost", "Cost", ""),
     ("cost error", "CostError", ""),
     ("cost of overhead", "CostOverhead", ""),
+    ("read", "BytesRead", "B"),
+    ("written", "BytesWritten", "B"),
+    ("metadata", "MetadataOps", "ops"),
 )
+COUNTS = ("BytesRead", "BytesWritten", "MetadataOps")  # exact
 FIRST = ("ConsumedEnergy_uj", "UncertaintyJoules", "AveWatts", "NNodes", "Method", "Estimated")
 MADE_OF = (*FIRST, "GapSeconds", *(key for _, key, _ in FIGURES), "Currency", "Faults", "Missing")
 
@@ -83,10 +87,14 @@ def _energy(row: dict) -> str:
 
 def _figures(row: dict) -> list[str]:
     return [
-        f"{name} {_number(row[key] / _scale(key))} {unit or row['Currency']}"
+        f"{name} {_told_number(key, row[key])} {unit or row['Currency']}"
         for name, key, unit in FIGURES
         if row[key] is not None
     ]
+
+
+def _told_number(key: str, value: float) -> str:
+    return str(value) if key in COUNTS else _number(value / _scale(key))
 
 
 def _scale(key: str) -> int:
@@ -154,11 +162,17 @@ def _told(text: str) -> dict:
         figure = re.fullmatch(FIGURE, word)
         if figure and figure[1] in COLUMN:
             key = COLUMN[figure[1]]
-            value = float(figure[2]) * _scale(key)
-            row[key] = round(value) if key.startswith("Energy") else value
+            row[key] = _read_number(key, figure[2])
             if key == "Cost":
                 row["Currency"] = figure[3] or ""
     parts = [row.get(key) for key in ("UncertaintySystematic_uj", "UncertaintyRandom_uj")]
     if None not in parts:  # finer than the interval, which of a small job is `+- 0.0 J`
         row["UncertaintyJoules"] = interval_j(*parts)
     return row
+
+
+def _read_number(key: str, text: str) -> float:
+    if key in COUNTS and text.isdecimal():
+        return int(text)
+    value = float(text) * _scale(key)
+    return round(value) if key.startswith("Energy") else value

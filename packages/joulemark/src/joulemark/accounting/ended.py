@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulemark import hostlist, output
-from joulemark.accounting import folders, merge
+from joulemark import folders, hostlist, output
+from joulemark.accounting import merge
 from joulemark.config import Config
 from joulemark.errors import UsageError, UserError
 from joulemark.profile import hdf5

@@ -26,12 +26,17 @@ from joulemark.accounting.job import (
 from joulemark.accounting.jobrecord import few
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED, Text
-from joulemark.units import UJ_PER_J, digits, rough
+from joulemark.units import UJ_PER_J, digits, known_sum, rough
 
 LEAST_KWH = 0.1  # below it joules are as easy to read
 LOW_CPU_USE = 0.4  # one thread on each core of two threads is a use of a half
 SHOWN_RUNS = 20  # of an array, in a table for people
 DOMAINS = ("CPU", "DRAM", "GPU", "Rest")
+WORK = {
+    "read_bytes": "BytesRead",
+    "written_bytes": "BytesWritten",
+    "metadata_ops": "MetadataOps",
+}
 LEGEND = (
     "+-: k=2. Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
     "-: not known; what no instrument tells apart is in the rest."
@@ -169,6 +174,7 @@ def _figures(job: Job, sums: dict) -> dict:
         "allocated_cpu_s": time.allocated_s if time else None,
         "used_cpu_s": time.used_s or None if time else None,
         "energy_per_cpu_hour_j": j_per_cpu_hour(job),
+        **{name: known_sum(row[column] for row in job.rows) for name, column in WORK.items()},
     }
 
 
@@ -274,7 +280,7 @@ def _kind(group: usage.Group) -> str:
 
 
 def _whole(job: Job, group: usage.Group, where: str) -> Text:
-    body = [*_energy(group), *_rates(job), *_domains(job), *_charges(group)]
+    body = [*_energy(group), *_rates(job), *_domains(job), *_charges(group), *_work(job)]
     return _table(_title(job, group, where), ["", "Value", "+-", "of Energy"], body)
 
 
@@ -335,6 +341,17 @@ def _charges(group: usage.Group) -> list[list[str]]:
     for currency, cost in group.costs.items():
         value, error = map(usage.money, (cost.value, cost.error))
         body.append([f"Cost [{currency}]", mark + value + covered, error, ""])
+    return body
+
+
+def _work(job: Job) -> list[list[str]]:
+    """At storage servers, of the runs of which it is known."""
+    body = []
+    for (name, column), head in zip(WORK.items(), ("Read", "Written", "Metadata operations")):
+        known = [row[column] for row in job.rows if row[column] is not None]
+        if known:
+            text = rough(sum(known), 0, "B") if name.endswith("_bytes") else str(sum(known))
+            body.append([head, text + usage.of_all(len(known), len(job.rows)), "", ""])
     return body
 
 

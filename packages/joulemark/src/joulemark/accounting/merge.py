@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joulemark import output, progress, store
+from joulemark import folders, output, progress, store
 from joulemark.accounting import (
     charges,
     comment,
     correction,
-    folders,
     forking,
     jobrecord,
     noderecord,

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import config as site
-from joulemark.accounting import folders, noderecord
+from joulemark import folders
+from joulemark.accounting import noderecord
 from joulemark.broker import PROGRAMS, RECEIVER, Broker, is_refusal
 from joulemark.errors import UsageError
 from joulemark.output import printable

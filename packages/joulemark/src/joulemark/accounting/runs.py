@@ -20,6 +20,7 @@ class Run:
     records: list[dict] = field(default_factory=list)
     silent: dict[str, str] = field(default_factory=dict)  # node -> why there is no record
     slurm: SlurmRun = field(default_factory=SlurmRun)
+    next_ns: int | None = None  # when Slurm started the job again
 
     def nodes(self) -> set[str]:
         """Those that sent a record."""
@@ -50,7 +51,14 @@ def runs_of(found: list[tuple[int, dict]], said: dict[int, SlurmRun]) -> list[Ru
         run.records.sort(key=lambda record: record["node"])
         silent = set(run.slurm.nodes) - run.nodes()
         run.silent = {node: run.slurm.why_missing for node in sorted(silent)}
-    return [runs[number] for number in sorted(runs)]
+    ordered = [runs[number] for number in sorted(runs)]
+    for run, later in zip(ordered, ordered[1:]):
+        run.next_ns = min(map(_start_ns, filter(_has_accounts, later.records)), default=None)
+    return ordered
+
+
+def _has_accounts(record: dict) -> bool:
+    return bool(record["accounts"])
 
 
 def _by_time(timed: list[tuple[int, dict]]) -> list[list[dict]]:

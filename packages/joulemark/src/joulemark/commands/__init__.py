@@ -26,5 +26,6 @@ COMMANDS = (
     "hpl",
     "budget",
     "store",
+    "io",
     "doctor",
 )

@@ -93,6 +93,9 @@ JOB_RUN_KNOWN = {
     "CostError": "DOUBLE PRECISION",
     "CostOverhead": "DOUBLE PRECISION",
     "Currency": "{name}",
+    "BytesRead": "BIGINT",  # of storage servers, as they counted it
+    "BytesWritten": "BIGINT",
+    "MetadataOps": "BIGINT",
 }
 JOB_RUN = {**JOB_RUN_KEY, **JOB_RUN_NEEDED, **JOB_RUN_KNOWN}
 # All that `report usage` sums, so that the database reads nothing else of a million jobs.
@@ -102,13 +105,14 @@ USAGE_INDEX = (
     "Carbon_g, CarbonError_g, Cost, CostError, Estimated, Incomplete"
 )
 ADDED_BY_THIRD = ("LastDay", "LastMonth")
+ADDED_BY_TENTH = ("BytesRead", "BytesWritten", "MetadataOps")
 
 
 def _job_run_table() -> str:
     columns = [
         f"{name} {kind} NOT NULL" for name, kind in {**JOB_RUN_KEY, **JOB_RUN_NEEDED}.items()
     ]
-    later = [name for name in JOB_RUN_KNOWN if name in ADDED_BY_THIRD]
+    later = [name for name in JOB_RUN_KNOWN if name in (*ADDED_BY_THIRD, *ADDED_BY_TENTH)]
     columns += [f"{name} {kind}" for name, kind in JOB_RUN_KNOWN.items() if name not in later]
     return (
         f"CREATE TABLE job_run ({', '.join(columns)}, PRIMARY KEY ({', '.join(JOB_RUN_KEY)})) "
@@ -324,7 +328,11 @@ EIGHTH: list[Step] = [
 # Of a correction what its job's runs were charged without it, as JSON.
 NINTH: list[Step] = ["ALTER TABLE correction ADD COLUMN Measured {text}"]
 
-VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH]
+TENTH: list[Step] = [
+    f"ALTER TABLE job_run ADD COLUMN {name} {JOB_RUN_KNOWN[name]}" for name in ADDED_BY_TENTH
+]
+
+VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH]
 
 
 def check(session: Session) -> int:

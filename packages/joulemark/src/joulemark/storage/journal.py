@@ -1,0 +1,101 @@
+# A server's lines of what jobs did there, each written once whatever happens.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""record_dir/io/SERVER.jsonl, a line a round:
+
+    {"time_ns": 1795338237000000000, "from_ns": 1795338207000000000, "total": [8388608, 0, 12],
+     "unread": 0, "jobs": {"4713.0": [8388608, 0, 7], "": [0, 0, 5]}}
+
+bytes read, bytes written, metadata operations from from_ns to time_ns, of all and of each job's
+step; "" is whoever else works there. unread counts entries that may have done more unseen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from joulemark import folders
+
+FOLDER = "io"
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The lines, and beside them what the next process needs: kept first, with the line that it
+    ends in, so that what ends between the two writes neither loses nor doubles one."""
+
+    record_dir: Path
+    server: str
+    boot: str  # another one whenever the server has been started anew
+
+    @property
+    def path(self) -> Path:
+        """The lines."""
+        return self.record_dir / FOLDER / f"{self.server}.jsonl"
+
+    @property
+    def _state(self) -> Path:
+        return self.record_dir / FOLDER / f"{self.server}.state"
+
+    def add(self, line: dict, targets: dict) -> None:
+        """Writes a line, and what its counters were."""
+        folders.make(self.path.parent, self.record_dir)
+        text = json.dumps(line)
+        draft = self._state.with_suffix(".draft")
+        kept = {"boot": self.boot, "line": text, "time_ns": line["time_ns"], "targets": targets}
+        with open(draft, "w", encoding="utf-8") as file:
+            json.dump(kept, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, self._state)
+        folders.give_to_owner(self._state, self.record_dir)
+        self._append(text)
+
+    def last(self) -> dict | None:
+        """What a process before us kept, whose last line is there then; None: there was none."""
+        try:
+            kept = json.loads(self._state.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise OSError(f"{self._state}: {error}: remove it; one round is lost") from None
+        if self._last_line() != kept["line"].encode():
+            self._append(kept["line"])
+        return kept
+
+    def _append(self, text: str) -> None:
+        """One write; of a disk that was full, a torn line stays a line of its own."""
+        number = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        with open(number, "r+b", buffering=0) as file:
+            folders.give_to_owner(number, self.record_dir)
+            whole = self._is_whole(file)
+            line = (b"" if whole else b"\n") + text.encode() + b"\n"
+            size = os.fstat(number).st_size
+            try:
+                if os.write(number, line) != len(line):
+                    raise OSError(28, os.strerror(28))
+                os.fsync(number)
+            except OSError:
+                os.ftruncate(number, size)
+                raise
+
+    @staticmethod
+    def _is_whole(file) -> bool:
+        size = file.seek(0, os.SEEK_END)
+        return size == 0 or os.pread(file.fileno(), 1, size - 1) == b"\n"
+
+    def _last_line(self) -> bytes:
+        """The last whole one."""
+        try:
+            with open(self.path, "rb") as file:
+                size, length = file.seek(0, os.SEEK_END), 1 << 16
+                while True:
+                    file.seek(max(0, size - length))
+                    lines = file.read().rpartition(b"\n")[0].split(b"\n")
+                    if len(lines) > 1 or length >= size:
+                        return lines[-1]
+                    length *= 4
+        except FileNotFoundError:
+            return b""

@@ -1,0 +1,165 @@
+# Tests of joulemark.accounting.storagework: what jobs did at storage servers, to the byte.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+import json
+import re
+
+import builders
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joulemark.accounting import storagework
+from joulemark.accounting.runs import Run
+
+S = 10**9
+WORK = ("BytesRead", "BytesWritten", "MetadataOps")
+
+
+def line(begin_s, end_s, unread=0, **jobs):
+    """As joulemark.storage.journal writes it; jobs are `j12_0` and `nobody`."""
+    named = {name[1:].replace("_", ".") if name[0] == "j" else "": of for name, of in jobs.items()}
+    start_ns = builders.START_NS
+    return {
+        "time_ns": start_ns + round(end_s * S),
+        "from_ns": start_ns + round(begin_s * S),
+        "total": [sum(one) for one in zip(*named.values(), [0, 0, 0])],
+        "unread": unread,
+        "jobs": named,
+    }
+
+
+def write(site, *lines, server="oss1"):
+    folder = site.records / "io"
+    folder.mkdir(exist_ok=True)
+    with open(folder / f"{server}.jsonl", "a", encoding="utf-8") as file:
+        file.write("".join(f"{json.dumps(one)}\n" for one in lines))
+
+
+def job(site, number=12, start_s=0, seconds=100, steps=("0", "batch"), **more):
+    times = {"seconds": seconds, "start_s": start_s}
+    accounts = [builders.account(step, **times) for step in ("job", *steps)]
+    site.leave(number, "n1", accounts, **more)
+
+
+def merged(site, number=12):
+    assert site.run("merge")[0] == 0
+    return site.job(number)
+
+
+def work(row):
+    return tuple(row[name] for name in WORK)
+
+
+def test_a_job_has_its_steps_work_at_all_servers(site):
+    write(site, line(-30, 0), line(0, 60, j12_0=(1, 2, 3), nobody=(9, 9, 9)), line(60, 250))
+    write(site, line(-9, 40, j12_0=(10, 0, 0), j12_batch=(0, 5, 0)), line(40, 250), server="mds1")
+    job(site)
+    rows = merged(site)
+    assert work(rows["12"]) == (11, 7, 3)
+    assert work(rows["12.0"]) == (11, 2, 3)
+    assert work(rows["12.batch"]) == (0, 5, 0)
+    assert rows["12"]["Notes"] is None
+
+
+def test_other_jobs_of_like_numbers_are_others(site):
+    write(site, line(-30, 130, j112_0=(1, 1, 1), j12_0=(5, 0, 0), j1=(7, 7, 7)))
+    job(site)
+    assert work(merged(site)["12"]) == (5, 0, 0)
+
+
+def test_no_server_is_not_zero(site):
+    job(site)
+    assert work(merged(site)["12"]) == (None, None, None)
+    write(site, line(-30, 130))
+    job(site, 13)
+    assert work(merged(site, 13)["13"]) == (0, 0, 0)
+
+
+def test_jobs_without_steps_names(site):
+    """Where clients say `jobid_var=SLURM_JOB_ID`."""
+    write(site, {**line(-30, 130), "jobs": {"12.": [4, 5, 6]}})
+    job(site)
+    rows = merged(site)
+    assert work(rows["12"]) == (4, 5, 6)
+    assert work(rows["12.0"]) == (None, None, None)
+
+
+def test_pages_that_are_written_back_late_are_the_jobs(site, monkeypatch):
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 200 * S)
+    write(site, line(-30, 90, j12_0=(0, 1, 0)))
+    job(site)
+    row = merged(site)["12"]
+    assert row["BytesWritten"] == 1
+    assert row["Notes"] == "oss1: what it did in 10.0 of 100.0 s is not known"
+    write(site, line(90, 130, j12_0=(0, 20, 0)), line(130, 225, j12_0=(0, 300, 0)))
+    row = merged(site)["12"]
+    assert row["BytesWritten"] == 321
+    assert row["Notes"] is None
+    write(site, line(225, 260, j12_0=(0, 4000, 0)))  # a later job's of the same number
+    assert merged(site)["12"]["BytesWritten"] == 321
+
+
+def test_two_runs_share_nothing(site):
+    """A round that saw both is the earlier's."""
+    rounds = [line(t, t + 30, j12_0=(0, 10 ** (t // 30), 0)) for t in range(0, 270, 30)]
+    write(site, *rounds)
+    job(site, seconds=40, run=0)
+    assert merged(site)["12"]["BytesWritten"] == 111111
+    job(site, start_s=100, seconds=60, run=1)
+    assert site.run("merge")[0] == 0
+    rows = [row for row in site.rows(12) if row["Step"] == "job"]
+    assert [row["BytesWritten"] for row in rows] == [1111, 111110000]
+
+
+def test_unread_entries_and_unsound_lines_are_said(site):
+    write(site, line(-30, 60, unread=2), {"time_ns": 1}, line(60, 240, unread=1))
+    job(site)
+    assert merged(site)["12"]["Notes"] == (
+        "oss1: entries of jobs that may have been gone unread: 3; oss1: unsound lines: 1"
+    )
+
+
+def test_it_is_shown(site):
+    write(site, line(-30, 240, j12_0=(16_777_216, 8_388_608, 42)))
+    job(site)
+    merged(site)
+    shown = site.out("job", "12")
+    for line_of in (r"Read +16\.8 MB", r"Written +8\.39 MB", "Metadata operations +42"):
+        assert re.search(line_of, shown)
+    [told] = json.loads(site.out("job", "12", "--json"))
+    assert (told["read_bytes"], told["metadata_ops"]) == (16_777_216, 42)
+    [told] = json.loads(site.out("report", "jobs", "--all", "--json"))
+    assert told["written_bytes"] == 8_388_608
+
+
+cuts = st.lists(st.integers(1, 40), min_size=1, max_size=12)
+amounts = st.lists(st.integers(0, 1 << 50), min_size=12, max_size=12)
+
+
+@settings(max_examples=60)
+@given(cuts, amounts, st.lists(st.integers(5, 60), min_size=1, max_size=4))
+def test_runs_together_have_what_the_lines_have(tmp_path_factory, cuts, amounts, lengths):
+    """However rounds and runs lie, between the first run's start and the last one's settling."""
+    folder = tmp_path_factory.mktemp("records")
+    (folder / "io").mkdir()
+    begin_s, text, expected = 0, "", 0
+    for length, amount in zip(cuts, amounts):
+        text += json.dumps(line(begin_s, begin_s + length, j12_0=(amount, 0, 0))) + "\n"
+        begin_s += length
+        expected += amount
+    (folder / "io" / "oss1.jsonl").write_text(text)
+    found = 0
+    starts = [sum(lengths[:at]) * S + builders.START_NS for at in range(len(lengths) + 1)]
+    servers = storagework.Storage(folder)
+    for number, (start_ns, end_ns) in enumerate(zip(starts, starts[1:])):
+        is_last = number == len(lengths) - 1
+        run = Run(number, [builders.record()], next_ns=None if is_last else end_ns)
+        # until everything has settled, however long lines are
+        row = {"Step": "job", "Start_ns": start_ns, "End_ns": end_ns + (10**15 if is_last else 0)}
+        found += servers.of(row, run)[0]["BytesRead"]
+    assert found == expected
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"time_ns": 1}', b"\xff"])
+def test_what_is_no_line(tmp_path, text):
+    with pytest.raises(ValueError, match="is no line of `joulemark io collect`"):
+        storagework.Server(tmp_path / "oss1.jsonl").parse(text)
