@@ -212,16 +212,21 @@ static void parse_nodes(jm_reader *reader, const jm_field *field, const yaml_nod
         jm_complain(reader, place, "a node's name is longer than %d bytes", JM_NAME_MAX - 1);
 }
 
+const char *const jm_split_names[JM_SPLITS] = {"equal", "energy", "io"};
+
 static void parse_shared(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
                          const jm_place *place, void *out) {
     (void)field;
-    const char *text = jm_scalar(reader, value, place, "equal or energy");
+    static const char must_be[] = "equal, energy or io";
+    const char *text = jm_scalar(reader, value, place, must_be);
     if (!text)
         return;
-    if (strcmp(text, "equal") == 0 || strcmp(text, "energy") == 0)
-        *(bool *)out = *text == 'e' && text[1] == 'n';
-    else
-        jm_complain(reader, place, "must be equal or energy, is '%.60s'", text);
+    for (int i = 0; i < JM_SPLITS; i++)
+        if (strcmp(text, jm_split_names[i]) == 0) {
+            *(jm_split *)out = (jm_split)i;
+            return;
+        }
+    jm_complain(reader, place, "must be %s, is '%.60s'", must_be, text);
 }
 
 static void parse_flag(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
@@ -249,7 +254,7 @@ static const jm_field channel_fields[] = {
     [C_PART] = {"part", jm_parse_real, CHANNEL(part), 0, MIN_PART, 1},
     [C_ERROR] = {"error", parse_error, CHANNEL(error), 0, 0, 0},
     [C_NODES] = {"nodes", parse_nodes, 0, 0, 0, 0},
-    [C_SHARED] = {"shared", parse_shared, CHANNEL(split_by_energy), 0, 0, 0},
+    [C_SHARED] = {"shared", parse_shared, CHANNEL(split), 0, 0, 0},
     [C_SUM] = {"sum", parse_flag, CHANNEL(sum), 0, 0, 0},
     [C_END] = {0},
 };

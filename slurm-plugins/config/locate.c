@@ -63,12 +63,12 @@ const char *jm_expand_node(const char *text, const char *node, char *out, size_t
     return NULL;
 }
 
-/* The value of a line `socket: value`, unquoted and without comment; NULL for any other line. */
-static char *socket_value(char *line) {
-    static const char key[] = "socket:";
-    if (strncmp(line, key, sizeof key - 1) != 0)
+/* The value of a line `key: value`, unquoted and without comment; NULL for any other line. */
+static char *value_of(char *line, const char *key) {
+    size_t key_length = strlen(key);
+    if (strncmp(line, key, key_length) != 0 || line[key_length] != ':')
         return NULL;
-    char *value = line + sizeof key - 1;
+    char *value = line + key_length + 1;
     value[strcspn(value, "\r\n")] = '\0'; /* a quote may lack its end */
     value += strspn(value, " \t");
     if (*value == '"' || *value == '\'') {
@@ -113,7 +113,7 @@ int jm_config_socket(const char *path, const char *node, char *socket, size_t si
     size_t capacity = 0;
     int status = 0;
     for (int number = 1; getline(&line, &capacity, file) >= 0; number++) {
-        char *value = socket_value(line);
+        char *value = value_of(line, "socket");
         if (!value)
             continue;
         status = take_socket(path, number, value, node ? node : "", socket, size, why);
@@ -122,4 +122,17 @@ int jm_config_socket(const char *path, const char *node, char *socket, size_t si
     free(line);
     fclose(file);
     return status;
+}
+
+bool jm_config_cluster(const char *path, char *cluster, size_t size) {
+    FILE *file = fopen(path, "re");
+    char *line = NULL, *value = NULL;
+    size_t capacity = 0;
+    while (file && !value && getline(&line, &capacity, file) >= 0)
+        value = value_of(line, "cluster");
+    bool found = value && *value && jm_format(cluster, size, "%s", value);
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
 }

@@ -28,4 +28,7 @@ const char *jm_expand_node(const char *text, const char *node, char *out, size_t
 int jm_config_socket(const char *path, const char *node, char *socket, size_t size,
                      jm_message *why);
 
+/* The file's line `cluster: NAME`. False: there is none, or it does not fit. */
+bool jm_config_cluster(const char *path, char *cluster, size_t size);
+
 #endif

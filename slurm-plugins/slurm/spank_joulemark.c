@@ -7,7 +7,9 @@
 #include "client.h"
 #include "gpus.h"
 #include "handover.h"
+#include "locate.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
@@ -179,18 +181,22 @@ static void open_account(spank_t spank) {
 
 /* Lustre's requests of all this step's processes carry its name, whatever becomes of their
  * environment: slurmstepd's session is the step's. A file that is not there: no Lustre is. */
-static void name_session(spank_t spank, int argc, char **argv) {
+static void name_session(int argc, char **argv) {
     static const char KEY[] = "lustre_jobid=";
     const char *path = "/sys/fs/lustre/jobid_this_session";
-    char cluster[JM_NAME_MAX], step[JM_STEP_MAX], name[LUSTRE_JOBID_SIZE];
+    char file[JM_PATH_MAX], cluster[JM_NAME_MAX], step[JM_STEP_MAX], name[LUSTRE_JOBID_SIZE];
     for (int i = 0; i < argc; i++)
         if (strncmp(argv[i], KEY, strlen(KEY)) == 0)
             path = argv[i] + strlen(KEY);
-    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    if (fd < 0)
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        if (errno != ENOENT)
+            slurm_info("joulemark: %s: %m; Lustre will not know job %u", path, state.job);
         return;
+    }
+    jm_config_find(file, sizeof file);
     step_name(state.step, step, sizeof step);
-    if (spank_getenv(spank, "SLURM_CLUSTER_NAME", cluster, sizeof cluster) != ESPANK_SUCCESS ||
+    if (!jm_config_cluster(file, cluster, sizeof cluster) ||
         !jm_format(name, sizeof name, "%s.%u.%s", cluster, state.job, step))
         jm_format(name, sizeof name, "%u.%s", state.job, step);
     if (write(fd, name, strlen(name)) < 0)
@@ -248,7 +254,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
     if (jm_client_configure(&state.client, node ? node : "", &why) != 0)
         slurm_info("joulemark: %s", why.text);
     open_account(spank);
-    name_session(spank, argc, argv);
+    name_session(argc, argv);
     char standalone[4];
     state.whole_job =
         state.step == SLURM_BATCH_SCRIPT ||

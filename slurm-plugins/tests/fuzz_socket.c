@@ -11,6 +11,8 @@ FUZZ(data, size) {
     char path[32], socket[JM_PATH_MAX];
     int fd = fuzz_file(data, size, path);
     jm_message why = {""};
+    char cluster[JM_NAME_MAX];
+    jm_config_cluster(path, cluster, sizeof cluster);
     int status = jm_config_socket(path, "node", socket, sizeof socket, &why);
     close(fd);
     abort_if(socket[0] != '/' || strlen(socket) >= sizeof((struct sockaddr_un *)0)->sun_path ||

@@ -317,6 +317,21 @@ TEST(the_socket_may_be_quoted_and_commented) {
     }
 }
 
+TEST(the_cluster_alone) {
+    char cluster[8];
+    FOR_TEXTS (same, "cluster: demo\n", "a: 1\ncluster:  'demo'  # here\n",
+               "instruments: nonsense\ncluster: \"demo\"\r\n") {
+        test_write("joulemark.yaml", same);
+        expect(jm_config_cluster(file, cluster, sizeof cluster));
+        expect_text(cluster, "demo");
+    }
+    FOR_TEXTS (none, "", "clusters: a\n", "cluster:\n", "cluster: of-a-long-name\n") {
+        test_write("joulemark.yaml", none);
+        expect(!jm_config_cluster(file, cluster, sizeof cluster));
+    }
+    expect(!jm_config_cluster("/nonexistent", cluster, sizeof cluster));
+}
+
 TEST(a_socket_that_plugins_could_not_read_is_refused) {
     FOR_TEXTS (odd, "{cluster: c, socket: /s}\n", "cluster: c\nsocket:\n  /s\n",
                "cluster: c\n\"socket\": /s\n", "cluster: c\nsocket: !!str /s\n") {

@@ -249,6 +249,18 @@ def test_a_dead_outlet_leaves_its_node_out_of_the_lines(gateway: Callable, secon
         wait_for(lambda: known() == {"n1", "n2", "n3"}, what="all nodes")
 
 
+def test_a_storage_servers_outlet_is_of_no_node(gateway: Callable) -> None:
+    """Its line names the server, whose jobs a merge finds by that name."""
+    oss = f"  - {{oid: {TREE}.4, name: oss1-power, shared: io, nodes: oss1}}\n"
+    made = gateway(outlets("n[1-3]", "[1-3]") + oss)
+    assert made.check() == ""
+    with made as running:
+        wait_for(lambda: running.lines("oss1-power"), what="a line")
+        line = running.lines("oss1-power")[0]
+        assert (line["nodes"], line["split"]) == ("oss1", "io")
+        assert "nodes_uj" not in line
+
+
 AGAIN = outlets("n2", "4", ", name: again")
 MAPPED = "node 'n2' is mapped already in line 17"
 EQUAL = ", name: x, shared: equal"
@@ -275,7 +287,7 @@ EQUAL = ", name: x, shared: equal"
         (outlets("n[1-", "1"), "must be a host list such as n[001-072]"),
         (CHANNELS + f"  - {{oid: {TREE}.9.1{EQUAL}}}\n", "by whom is missing"),
         (CHANNELS + outlets("n7", "9", EQUAL), "node 'n7' is not of gateway.nodes"),
-        (CHANNELS + outlets("n1", "9", ", name: x, shared: mine"), "must be equal or energy"),
+        (CHANNELS + outlets("n1", "9", ", name: x, shared: mine"), "must be equal, energy or io"),
     ],
 )
 def test_mistakes_in_the_mapping_are_said_with_their_line(

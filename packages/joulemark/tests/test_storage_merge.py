@@ -1,5 +1,6 @@
 # Tests of joulemark.accounting.storagework: what jobs did at storage servers, to the byte.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
+import itertools
 import json
 import re
 
@@ -84,18 +85,55 @@ def test_jobs_without_steps_names(site):
 
 
 def test_pages_that_are_written_back_late_are_the_jobs(site, monkeypatch):
+    """Its columns are empty until they have settled."""
     monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 200 * S)
     write(site, line(-30, 90, j12_0=(0, 1, 0)))
     job(site)
     row = merged(site)["12"]
-    assert row["BytesWritten"] == 1
-    assert row["Notes"] == "oss1: what it did in 10.0 of 100.0 s is not known"
+    assert work(row) == (None, None, None) and row["Notes"] is None
     write(site, line(90, 130, j12_0=(0, 20, 0)), line(130, 225, j12_0=(0, 300, 0)))
     row = merged(site)["12"]
-    assert row["BytesWritten"] == 321
-    assert row["Notes"] is None
+    assert row["BytesWritten"] == 321 and row["Notes"] is None
     write(site, line(225, 260, j12_0=(0, 4000, 0)))  # a later job's of the same number
     assert merged(site)["12"]["BytesWritten"] == 321
+
+
+def test_a_server_that_is_silent_is_not_waited_for(site, monkeypatch):
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 4000 * S)
+    write(site, line(-30, 3900, j12_0=(1, 0, 0)))
+    write(site, line(-30, 20, j12_0=(10, 0, 0)), server="oss2")
+    job(site)
+    row = merged(site)["12"]
+    assert row["BytesRead"] == 11
+    assert row["Notes"] == "storage servers: not all that oss2 did is known"
+
+
+def test_where_nobody_looked_is_not_zero(site):
+    write(site, line(-900, -600))
+    job(site)
+    row = merged(site)["12"]
+    assert work(row) == (None, None, None)
+
+
+def test_what_has_the_jobs_number_and_is_no_step_of_its_is_anothers(site):
+    """Of a program that a user has named so: Lustre adds his number."""
+    write(site, line(-30, 240, j12_0=(1, 0, 0), j12_1000=(10**15, 0, 0)))
+    job(site)
+    rows = merged(site)
+    assert work(rows["12"]) == work(rows["12.0"]) == (1, 0, 0)
+    assert work(rows["12.batch"]) == (0, 0, 0)
+
+
+def test_servers_that_cannot_be_read_cost_their_columns_and_not_the_merge(site):
+    (site.records / "io").mkdir()
+    (site.records / "io" / "oss1.jsonl").symlink_to("nowhere")
+    job(site)
+    code, _, err = site.run("merge")
+    assert code == 0
+    assert err.endswith(
+        "oss1.jsonl: No such file or directory: what jobs did there is not known\n"
+    )
+    assert work(site.job(12)["12"]) == (None, None, None)
 
 
 def test_two_runs_share_nothing(site):
@@ -108,13 +146,25 @@ def test_two_runs_share_nothing(site):
     assert site.run("merge")[0] == 0
     rows = [row for row in site.rows(12) if row["Step"] == "job"]
     assert [row["BytesWritten"] for row in rows] == [1111, 111110000]
+    assert [row["Notes"] for row in rows] == [None, None]
+
+
+def test_a_run_long_after_another_has_its_first_round(site):
+    write(site, *(line(t, t + 30, j12_0=(0, 1, 0)) for t in range(0, 1200, 30)))
+    job(site, seconds=40, run=0)
+    assert merged(site)["12"]["BytesWritten"] == 6  # until 120 s beyond its end
+    job(site, start_s=610, seconds=80, run=1)
+    assert site.run("merge")[0] == 0
+    rows = [row for row in site.rows(12) if row["Step"] == "job"]
+    assert [row["BytesWritten"] for row in rows] == [6, 7]
+    assert [row["Notes"] for row in rows] == [None, None]
 
 
 def test_unread_entries_and_unsound_lines_are_said(site):
     write(site, line(-30, 60, unread=2), {"time_ns": 1}, line(60, 240, unread=1))
     job(site)
     assert merged(site)["12"]["Notes"] == (
-        "oss1: entries of jobs that may have been gone unread: 3; oss1: unsound lines: 1"
+        "storage servers: entries that may have been gone unread: 3, unsound lines: 1"
     )
 
 
@@ -131,32 +181,50 @@ def test_it_is_shown(site):
     assert told["written_bytes"] == 8_388_608
 
 
-cuts = st.lists(st.integers(1, 40), min_size=1, max_size=12)
-amounts = st.lists(st.integers(0, 1 << 50), min_size=12, max_size=12)
+cuts = st.lists(st.integers(1, 90), min_size=1, max_size=12)
+spans = st.lists(st.tuples(st.integers(0, 300), st.integers(5, 60)), min_size=1, max_size=4)
 
 
-@settings(max_examples=60)
-@given(cuts, amounts, st.lists(st.integers(5, 60), min_size=1, max_size=4))
-def test_runs_together_have_what_the_lines_have(tmp_path_factory, cuts, amounts, lengths):
-    """However rounds and runs lie, between the first run's start and the last one's settling."""
+@settings(max_examples=100)
+@given(cuts, spans)
+def test_each_round_is_of_one_run(tmp_path_factory, cuts, spans):
+    """However rounds and runs lie: of the first that it can be of."""
     folder = tmp_path_factory.mktemp("records")
     (folder / "io").mkdir()
-    begin_s, text, expected = 0, "", 0
-    for length, amount in zip(cuts, amounts):
-        text += json.dumps(line(begin_s, begin_s + length, j12_0=(amount, 0, 0))) + "\n"
-        begin_s += length
-        expected += amount
-    (folder / "io" / "oss1.jsonl").write_text(text)
-    found = 0
-    starts = [sum(lengths[:at]) * S + builders.START_NS for at in range(len(lengths) + 1)]
-    servers = storagework.Storage(folder)
-    for number, (start_ns, end_ns) in enumerate(zip(starts, starts[1:])):
-        is_last = number == len(lengths) - 1
-        run = Run(number, [builders.record()], next_ns=None if is_last else end_ns)
-        # until everything has settled, however long lines are
-        row = {"Step": "job", "Start_ns": start_ns, "End_ns": end_ns + (10**15 if is_last else 0)}
-        found += servers.of(row, run)[0]["BytesRead"]
-    assert found == expected
+    ends = list(itertools.accumulate(cuts, initial=0))
+    rounds = list(zip(ends, ends[1:]))
+    texts = [
+        json.dumps(line(*one, j12_0=(1 << number, 0, 0))) for number, one in enumerate(rounds)
+    ]
+    (folder / "io" / "oss1.jsonl").write_text("\n".join(texts) + "\n")
+    runs, at_s = [], 0
+    for pause_s, length_s in spans:
+        runs.append((at_s + pause_s, at_s + pause_s + length_s))
+        at_s += pause_s + length_s
+    servers = storagework.Storage(folder, (), builders.START_NS + 10**6 * S)
+    found = []
+    for number, (start_s, end_s) in enumerate(runs):
+        start_ns, end_ns = (builders.START_NS + s * S for s in (start_s, end_s))
+        before = [end * S + builders.START_NS for _, end in runs[:number]]
+        after = [start * S + builders.START_NS for start, _ in runs[number + 1 :]]
+        accounts = [builders.account(step) for step in ("job", "0")]
+        run = Run(
+            number,
+            [builders.record(accounts=accounts)],
+            before_ns=before[-1] if before else None,
+            next_ns=after[0] if after else None,
+        )
+        row = {"Step": "job", "Start_ns": start_ns, "End_ns": end_ns}
+        found.append(servers.of(row, run)[0]["BytesRead"] or 0)
+    for number, (begin_s, until_s) in enumerate(rounds):
+        of = [bool(bits >> number & 1) for bits in found]
+        settle_s = storagework.SETTLE_NS // S
+        starts = [start for start, _ in runs[1:]] + [10**9]
+        may = [
+            until_s > start and begin_s < min(end + settle_s, later)
+            for (start, end), later in zip(runs, starts)
+        ]
+        assert of == [one and not any(may[:at]) for at, one in enumerate(may)]
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"time_ns": 1}', b"\xff"])

@@ -39,11 +39,13 @@ class Charges:
 
     def __init__(self, config: Config):
         self._config = config
-        self._channels, self._lost = shared.channels(config.record_dir)
-        self._storage = storagework.Storage(config.record_dir)
+        channels, self._lost = shared.channels(config.record_dir)
+        self._channels = [one for one in channels if one.split != shared.IO]
+        of_storage = [one for one in channels if one.split == shared.IO]
         self._carbon_rate = rates.of(config.rates.carbon_g_per_kwh)
         self._price = rates.of(config.rates.price_per_kwh)
         self._now_ns = time.time_ns()
+        self._storage = storagework.Storage(config.record_dir, of_storage, self._now_ns)
         self._asked = False
         self._bad: dict[shared.Channel, set[int]] = {}  # where lines begin that are not sound
 
@@ -127,6 +129,7 @@ class Charges:
             others = f"; more of its lines that are not sound: {more}" if more else ""
             fix = "correct or remove them" if more else "correct or remove it"
             output.tell([f"{channel.wrong(min(bad))}: bridged by its neighbours{others}; {fix}"])
+        self._storage.tell()
 
     # -- carbon and money ------------------------------------------------------------------------
 

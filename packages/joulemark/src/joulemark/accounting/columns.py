@@ -12,8 +12,8 @@ from joulemark.layout import ESTIMATE_MARK
 from joulemark.units import UJ_PER_J
 
 COVERAGE = """\
-EnergyError, OverheadError, CarbonError and CostError are half an interval with k=2 (95 %), the
-+- of their figure. EnergySystematic and EnergyRandom are standard uncertainties, k=1:
+EnergyError, OverheadError, StorageError, CarbonError and CostError are half an interval with k=2
+(95 %), the +- of their figure. EnergySystematic and EnergyRandom are standard uncertainties, k=1:
 EnergyError = 2 sqrt(EnergySystematic^2 + EnergyRandom^2)."""
 
 
@@ -31,6 +31,7 @@ class Column:
 # has two.
 OF_ENERGY = ("UncertaintyJoules", "ConsumedEnergy_uj")
 OF_OVERHEAD = ("OverheadJoules", "EnergyOverhead_uj")
+OF_STORAGE = ("StorageJoules", "EnergyStorage_uj")
 Whose = Optional[tuple[str, str]]
 
 
@@ -142,6 +143,13 @@ COLUMNS = (
     Column("CostError", 10, "its uncertainty, +- with k=2", _real("CostError", None)),
     Column("CostOverhead", 12, "price of EnergyOverhead", _real("CostOverhead", OF_OVERHEAD)),
     Column("Currency", 8, "of Cost", _text("Currency")),
+    Column(
+        "EnergyStorage",
+        13,
+        "of storage servers, above their idle, J, not in Energy",
+        _joules("EnergyStorage_uj", OF_STORAGE),
+    ),
+    Column("StorageError", 12, "its uncertainty, +- J with k=2", _real("StorageJoules", None)),
     Column("BytesRead", 14, "from storage servers, not from caches", _text("BytesRead")),
     Column("BytesWritten", 14, "to storage servers", _text("BytesWritten")),
     Column("MetadataOps", 11, "requests to metadata servers", _text("MetadataOps")),

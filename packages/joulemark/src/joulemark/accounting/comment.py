@@ -10,6 +10,7 @@ import json
 import re
 
 from joulemark.accounting.jobrecord import few, interval_j
+from joulemark.storage.work import COLUMNS as WORK
 from joulemark.store import jobs
 from joulemark.units import UJ_PER_J
 
@@ -32,11 +33,13 @@ FIGURES = (
     ("cost", "Cost", ""),
     ("cost error", "CostError", ""),
     ("cost of overhead", "CostOverhead", ""),
+    ("storage", "EnergyStorage_uj", "J"),
+    ("storage error", "StorageJoules", "J (k=2)"),
     ("read", "BytesRead", "B"),
     ("written", "BytesWritten", "B"),
     ("metadata", "MetadataOps", "ops"),
 )
-COUNTS = ("BytesRead", "BytesWritten", "MetadataOps")  # exact
+
 FIRST = ("ConsumedEnergy_uj", "UncertaintyJoules", "AveWatts", "NNodes", "Method", "Estimated")
 MADE_OF = (*FIRST, "GapSeconds", *(key for _, key, _ in FIGURES), "Currency", "Faults", "Missing")
 
@@ -94,7 +97,7 @@ def _figures(row: dict) -> list[str]:
 
 
 def _told_number(key: str, value: float) -> str:
-    return str(value) if key in COUNTS else _number(value / _scale(key))
+    return str(value) if key in WORK else _number(value / _scale(key))
 
 
 def _scale(key: str) -> int:
@@ -172,7 +175,7 @@ def _told(text: str) -> dict:
 
 
 def _read_number(key: str, text: str) -> float:
-    if key in COUNTS and text.isdecimal():
+    if key in WORK and text.isdecimal():
         return int(text)
     value = float(text) * _scale(key)
     return round(value) if key.startswith("Energy") else value

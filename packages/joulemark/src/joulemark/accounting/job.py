@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from joulemark.accounting import comment, usage
 from joulemark.accounting.jobid import Allocation, JobId
-from joulemark.accounting.jobrecord import bound_uj, few, summarise
+from joulemark.accounting.jobrecord import bound_uj, few, interval_j, summarise
 from joulemark.accounting.runs import runs_of
 from joulemark.config import Config
 from joulemark.errors import UserError
@@ -40,6 +40,7 @@ VARIANCES = {
 ERRORS = (
     ("UncertaintyJoules", "UncertaintySystematic_uj", "UncertaintyRandom_uj"),
     ("OverheadJoules", "OverheadSystematic_uj", "OverheadRandom_uj"),
+    ("StorageJoules", "StorageSystematic_uj", "StorageRandom_uj"),
 )
 
 
@@ -111,6 +112,17 @@ class Job:
                 if row["Step"] != "job":
                     found.setdefault(row["Step"], []).append(row)
         return {name: found[name] for name in sorted(found, key=_step_order)}
+
+
+def storage_j(rows: list[dict]) -> tuple[float | None, float | None]:
+    """What servers drew for runs of which that is known, and its error, k=2."""
+    known = [row for row in rows if row["EnergyStorage_uj"] is not None]
+    if not known:
+        return None, None
+    systematic_uj = math.fsum(row["StorageSystematic_uj"] for row in known)
+    random_uj = math.hypot(*(row["StorageRandom_uj"] for row in known))
+    energy_uj = sum(row["EnergyStorage_uj"] for row in known)
+    return energy_uj / UJ_PER_J, interval_j(systematic_uj, random_uj)
 
 
 def _step_order(name: str) -> tuple:

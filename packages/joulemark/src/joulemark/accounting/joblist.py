@@ -113,6 +113,8 @@ def _record(row: dict) -> dict:
         "carbon_overhead_g": row["CarbonOverhead_g"],
         **{"cost": row["Cost"], "cost_error": row["CostError"]},
         **{"cost_overhead": row["CostOverhead"], "currency": row["Currency"]},
+        **_joules("storage", row["EnergyStorage_uj"]),
+        "storage_error_j": row["StorageJoules"],
         **{"read_bytes": row["BytesRead"], "written_bytes": row["BytesWritten"]},
         "metadata_ops": row["MetadataOps"],
         "method": row["Method"],

@@ -20,23 +20,21 @@ from joulemark.accounting.job import (
     regions,
     seconds,
     states,
+    storage_j,
     sum_uj,
     used,
 )
 from joulemark.accounting.jobrecord import few
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED, Text
+from joulemark.storage.work import COLUMNS
 from joulemark.units import UJ_PER_J, digits, known_sum, rough
 
 LEAST_KWH = 0.1  # below it joules are as easy to read
 LOW_CPU_USE = 0.4  # one thread on each core of two threads is a use of a half
 SHOWN_RUNS = 20  # of an array, in a table for people
 DOMAINS = ("CPU", "DRAM", "GPU", "Rest")
-WORK = {
-    "read_bytes": "BytesRead",
-    "written_bytes": "BytesWritten",
-    "metadata_ops": "MetadataOps",
-}
+WORK = dict(zip(("read_bytes", "written_bytes", "metadata_ops"), COLUMNS))
 LEGEND = (
     "+-: k=2. Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
     "-: not known; what no instrument tells apart is in the rest."
@@ -161,7 +159,7 @@ def columns() -> list[str]:
 
 
 def _figures(job: Job, sums: dict) -> dict:
-    time = cpu_time(job)
+    time, storage = cpu_time(job), storage_j(job.rows)
     return {
         "job_id": job.job_id,
         "cluster": job.cluster,
@@ -174,6 +172,8 @@ def _figures(job: Job, sums: dict) -> dict:
         "allocated_cpu_s": time.allocated_s if time else None,
         "used_cpu_s": time.used_s or None if time else None,
         "energy_per_cpu_hour_j": j_per_cpu_hour(job),
+        "storage_j": storage[0],
+        "storage_error_j": storage[1],
         **{name: known_sum(row[column] for row in job.rows) for name, column in WORK.items()},
     }
 
@@ -347,12 +347,22 @@ def _charges(group: usage.Group) -> list[list[str]]:
 def _work(job: Job) -> list[list[str]]:
     """At storage servers, of the runs of which it is known."""
     body = []
+    energy_j, error_j = storage_j(job.rows)
+    if energy_j is not None:
+        covered = usage.of_all(_known(job, "EnergyStorage_uj"), len(job.rows))
+        body.append(["Storage servers [J]", digits(energy_j) + covered, digits(error_j), ""])
     for (name, column), head in zip(WORK.items(), ("Read", "Written", "Metadata operations")):
-        known = [row[column] for row in job.rows if row[column] is not None]
-        if known:
-            text = rough(sum(known), 0, "B") if name.endswith("_bytes") else str(sum(known))
-            body.append([head, text + usage.of_all(len(known), len(job.rows)), "", ""])
+        total = known_sum(row[column] for row in job.rows)
+        if total is not None:
+            is_bytes = total and name.endswith("_bytes")
+            text = rough(total, 0, "B") if is_bytes else str(total)
+            covered = usage.of_all(_known(job, column), len(job.rows))
+            body.append([head, text + covered, "", ""])
     return body
+
+
+def _known(job: Job, column: str) -> int:
+    return sum(row[column] is not None for row in job.rows)
 
 
 HEADS = ["Energy [J]", "+-", "Mean [W]", "Time [s]"]

@@ -20,6 +20,7 @@ class Run:
     records: list[dict] = field(default_factory=list)
     silent: dict[str, str] = field(default_factory=dict)  # node -> why there is no record
     slurm: SlurmRun = field(default_factory=SlurmRun)
+    before_ns: int | None = None  # when the run before it ended
     next_ns: int | None = None  # when Slurm started the job again
 
     def nodes(self) -> set[str]:
@@ -54,6 +55,7 @@ def runs_of(found: list[tuple[int, dict]], said: dict[int, SlurmRun]) -> list[Ru
     ordered = [runs[number] for number in sorted(runs)]
     for run, later in zip(ordered, ordered[1:]):
         run.next_ns = min(map(_start_ns, filter(_has_accounts, later.records)), default=None)
+        later.before_ns = max(map(_end_ns, filter(_has_accounts, run.records)), default=None)
     return ordered
 
 

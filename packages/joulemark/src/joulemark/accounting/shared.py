@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The gateway appends a line a minute to record_dir/shared/CHANNEL.jsonl: time_ns and the counter
 energy_uj since its start, with its systematic_uj and random_uj (k=1) so far; nodes, a host list;
-split; run, another text whenever the counter began anew; and, where split is not `equal`,
-nodes_uj, counters of what each node used, without those of which it is not known. Between two
-lines of one run energy grows evenly.
+split (of `io` they are storage servers); run, another text whenever the counter began anew; and,
+where split is `energy`, nodes_uj, counters of what each node used, without those of which it is
+not known. Between two lines of one run energy grows evenly.
 
 A node's part of a channel: split equally, or as nodes_uj grew; where one of them is not known,
 equally too, and that is told as Part.evenly_ns. A job's part of a node: its CPUs over the node's.
@@ -21,6 +21,8 @@ from pathlib import Path
 
 from joulemark import hostlist, output
 from joulemark.accounting.timed import Timed, json_object, real, whole, wrong
+
+IO = "io"  # a split of storagepower's, not of ours
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,14 @@ class Channel(Timed[Line]):
             and first.energy_uj <= last.energy_uj
         ], bad
 
+    @property
+    def split(self) -> str | None:
+        """As the newest line says."""
+        line = self.last_line()
+        return line.split if line else None
+
     def nodes(self) -> frozenset[str]:
-        """The nodes that the newest line names."""
+        """The nodes that the newest line names; of IO the servers."""
         line = self.last_line()
         return self._expanded(line.nodes) if line else frozenset()
 

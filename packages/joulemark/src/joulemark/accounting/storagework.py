@@ -1,25 +1,39 @@
-# What a job read, wrote and asked of storage servers, by the lines of `joulemark io collect`.
+# What a job read, wrote and asked of storage servers, by the lines of `joulemark io collect`, and
+# what they drew for it.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """A line tells of a round, some 30 s. A job is in it by its number, so what is read here is its
 own to the byte; only of which of its runs a round is that saw two of them is not known: the
-earlier's. Servers still work for a job that has ended, so lines of SETTLE_NS are awaited.
+earlier's. Servers still work for a job that has ended: its columns stay empty until lines of
+SETTLE_NS have come. Of its steps those count that it had: what else has its name is another's.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from joulemark import output
+from joulemark.accounting.course import Course
+from joulemark.accounting.jobrecord import few, interval_j
 from joulemark.accounting.runs import Run
-from joulemark.accounting.timed import Timed
+from joulemark.accounting.shared import Channel
+from joulemark.accounting.storagepower import LOOK_BACK_NS, Models, part_of
+from joulemark.accounting.timed import SHOWN, Timed
 from joulemark.storage.journal import FOLDER
+from joulemark.storage.work import COLUMNS as WORK
 from joulemark.storage.work import Work
 from joulemark.units import NS_PER_S
 
 # A client writes dirty pages back within half a minute, and a job_stats entry is there for longer.
 SETTLE_NS = 120 * NS_PER_S
-COLUMNS = ("BytesRead", "BytesWritten", "MetadataOps")
+# A server that has been silent for so long is waited for no more.
+PATIENCE_NS = 3600 * NS_PER_S
+ENERGY = ("EnergyStorage_uj", "StorageSystematic_uj", "StorageRandom_uj", "StorageJoules")
+COLUMNS = (*WORK, *ENERGY)
 NONE = dict.fromkeys(COLUMNS)
 LINE = re.compile(
     rb'\{"time_ns": (\d+), "from_ns": (\d+), "total": \[(\d+), (\d+), (\d+)\], "unread": (\d+), '
@@ -34,6 +48,7 @@ class Round:
 
     time_ns: int
     from_ns: int
+    total: Work
     unread: int
     jobs: bytes
 
@@ -49,67 +64,154 @@ class Server(Timed[Round]):
     def parse(self, text: bytes) -> Round:
         found = LINE.fullmatch(text)
         if not found:
-            shown = text.decode("utf-8", "backslashreplace").strip()[:60]
+            shown = text.decode("utf-8", "backslashreplace").strip()[:SHOWN]
             raise ValueError(f"{shown!r} is no line of `joulemark io collect`")
-        time_ns, from_ns, *_, unread = map(int, found.groups()[:6])
-        return Round(time_ns, from_ns, unread, found[7])
+        time_ns, from_ns, *total, unread = map(int, found.groups()[:6])
+        return Round(time_ns, from_ns, Work(*total), unread, found[7])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Of one run of a job."""
+
+    steps: dict[str, Work]
+    energy: dict
+    notes: list[str]
 
 
 class Storage:
-    """All servers that have lines."""
+    """All servers that have lines, and the channels that tell their power."""
 
-    def __init__(self, record_dir: Path):
-        self._servers = [Server(path) for path in sorted((record_dir / FOLDER).glob("*.jsonl"))]
-        self._asked: tuple[int, int] | None = None
-        self._found: tuple[dict[str, Work], list[str]] = ({}, [])
+    def __init__(self, record_dir: Path, channels: Sequence[Channel], now_ns: int):
+        self._models = Models(record_dir)
+        self._lasts: dict[Server | Channel, int] = {}  # when their last lines were
+        self._unread: dict[str, str] = {}  # servers whose lines cannot be read, and why
+        for path in sorted((record_dir / FOLDER).glob("*.jsonl")):
+            self._add(Server(path))
+        self._servers = list(self._lasts)
+        self._channels = list(channels)
+        for channel in channels:
+            self._add(channel)
+        self._is_alive = {one for one, at in self._lasts.items() if now_ns - at < PATIENCE_NS}
+        self._bad: dict[Server, set[int]] = {}
+        self._found: _Found | None = None  # of the run whose rows are asked for
+
+    def _add(self, file: Server | Channel) -> None:
+        try:
+            line = file.last_line()
+        except OSError as error:
+            self._unread[file.name] = f"{output.printable(str(file.path))}: {error.strerror}"
+        else:
+            if line:
+                self._lasts[file] = line.time_ns
 
     def of(self, row: dict, run: Run) -> tuple[dict, list[str]]:
-        """COLUMNS of a job's row or a step's, and what is to be said of the job's."""
-        if not self._servers:
+        """COLUMNS of a job's row, which comes first, or of its steps', and what is to be said of
+        the job's; energy is the job's alone."""
+        step = row["Step"]
+        if step == "job":
+            is_known = self._servers and not self._waits(row["End_ns"], self._servers)
+            self._found = self._of_run(row, run) if is_known else None
+        found = self._found
+        if found is None:
             return NONE, []
-        job = run.records[0]["JobIDRaw"]
-        if (job, run.number) != self._asked:  # a job's row comes first, then its steps'
-            self._asked, self._found = (job, run.number), self._of_run(job, row, run)
-        steps, notes = self._found
-        if row["Step"] != "job":
-            return dict(zip(COLUMNS, steps[row["Step"]])) if row["Step"] in steps else NONE, []
-        total = Work()
-        for work in steps.values():
-            total = total.plus(work)
-        return dict(zip(COLUMNS, total)), notes
+        if step != "job":
+            are_told = "" not in found.steps or step in found.steps
+            work = found.steps.get(step, Work()) if are_told else ()
+            return {**NONE, **dict(zip(WORK, work))}, []
+        total = functools.reduce(Work.plus, found.steps.values(), Work())
+        return {**NONE, **dict(zip(WORK, total)), **found.energy}, found.notes
 
     def may_grow(self, end_ns: int) -> bool:
         """Whether lines of a job that ended then may still come."""
-        lasts = (server.last_line() for server in self._servers)
-        return any(line.time_ns < end_ns + SETTLE_NS for line in lasts if line)
+        return self._waits(end_ns, self._lasts)
 
-    def _of_run(self, job: int, row: dict, run: Run) -> tuple[dict[str, Work], list[str]]:
+    def tell(self) -> None:
+        """On stderr what is wrong with lines of jobs' times: of a server's the first."""
+        output.tell(f"{said}: what jobs did there is not known" for said in self._unread.values())
+        for server, bad in self._bad.items():
+            output.tell([f"{server.wrong(min(bad))}; unsound lines of its: {len(bad)}"])
+
+    def _waits(self, end_ns: int, files: Iterable[Server | Channel]) -> bool:
+        """Of those that are not silent, one has not told of all that belongs to a job."""
+        return any(self._lasts[one] < end_ns + SETTLE_NS for one in files if one in self._is_alive)
+
+    def _of_run(self, row: dict, run: Run) -> _Found | None:
         start_ns, end_ns = row["Start_ns"], row["End_ns"]
         until_ns = min(end_ns + SETTLE_NS, run.next_ns or end_ns + SETTLE_NS)
+        job = run.records[0]["JobIDRaw"]
+        had = {account["step"] for record in run.records for account in record["accounts"]} | {""}
         steps: dict[str, Work] = {}
-        notes = []
+        own: dict[Server, list[tuple[int, int, Work]]] = {}
+        lacking, unread, n_bad = [], 0, 0
         for server in self._servers:
             lines, bad = server.about(start_ns, until_ns)
             rounds = [one for one in lines if start_ns < one.time_ns and one.from_ns < until_ns]
-            if run.number:  # the round that saw an earlier run end is that one's
-                rounds = [one for one in rounds if one.from_ns >= start_ns]
+            seen_ns = sum(_overlap_ns(one, start_ns, end_ns) for one in rounds)
+            lacking += [server.name] if seen_ns < end_ns - start_ns else []
+            unread += sum(one.unread for one in rounds)
+            if bad:
+                self._bad.setdefault(server, set()).update(bad)
+                n_bad += len(bad)
+            own[server] = []
             for one in rounds:
-                for step, work in one.steps(job).items():
+                if run.before_ns and one.from_ns < min(start_ns, run.before_ns + SETTLE_NS):
+                    continue  # the earlier run's
+                works = {step: of for step, of in one.steps(job).items() if step in had}
+                for step, work in works.items():
                     steps[step] = steps.get(step, Work()).plus(work)
-            notes += _notes(server.name, rounds, start_ns, end_ns, len(bad))
-        return steps, notes
+                whole = functools.reduce(Work.plus, works.values(), Work())
+                own[server].append((one.from_ns, one.time_ns, whole))
+            if not rounds:
+                del own[server]
+        if not own:
+            return None
+        notes = [f"not all that {few(lacking)} did is known"] if lacking else []
+        notes += [f"entries that may have been gone unread: {unread}"] if unread else []
+        notes += [f"unsound lines: {n_bad}"] if n_bad else []
+        courses = {server.name: Course(rounds) for server, rounds in own.items()}
+        total = functools.reduce(Work.plus, steps.values(), Work())
+        energy, said = self._energy(courses, total, start_ns, end_ns, until_ns)
+        notes = [f"storage servers: {', '.join(notes)}"] if notes else []
+        return _Found(steps, energy, [*notes, *said])
+
+    def _energy(
+        self, own: dict[str, Course], work: Work, start_ns: int, end_ns: int, until_ns: int
+    ) -> tuple[dict, list[str]]:
+        """Channels' errors add linearly, as those of overhead do."""
+        parts, notes = [], []
+        for channel in (one for one in self._channels if one in self._lasts):
+            servers = [one for one in self._servers if one.name in channel.nodes()]
+            if not servers:
+                notes.append(f"{channel.name}: no server of it has lines: no energy of storage")
+                continue
+
+            def courses_of(begin_ns: int, end_ns: int, servers=servers) -> list[Course]:
+                return [_course(server, begin_ns, end_ns) for server in servers]
+
+            if self._waits(end_ns, [channel]):
+                continue
+            model = self._models.of(channel, work, end_ns, until_ns, courses_of)
+            if model is None:
+                notes.append(f"{channel.name}: its history is too short: no energy of storage")
+                continue
+            segments, _ = channel.segments(start_ns, until_ns)
+            all_work = courses_of(start_ns - LOOK_BACK_NS, until_ns)
+            theirs = [own[one.name] for one in servers if one.name in own]
+            parts.append(part_of(segments, model, all_work, theirs))
+        if not parts:
+            return {}, notes
+        systematic_uj = math.fsum(part.systematic_uj for part in parts)
+        random_uj = math.fsum(part.random_uj for part in parts)
+        energy_uj = sum(part.energy_uj for part in parts)
+        values = energy_uj, systematic_uj, random_uj, interval_j(systematic_uj, random_uj)
+        return dict(zip(ENERGY, values)), notes
 
 
-def _notes(server: str, rounds: list[Round], start_ns: int, end_ns: int, n_bad: int) -> list[str]:
-    seen_ns = sum(max(0, min(one.time_ns, end_ns) - max(one.from_ns, start_ns)) for one in rounds)
-    notes = []
-    if seen_ns < end_ns - start_ns:
-        lacking_s, all_s = (
-            ns / NS_PER_S for ns in (end_ns - start_ns - seen_ns, end_ns - start_ns)
-        )
-        notes.append(f"{server}: what it did in {lacking_s:.1f} of {all_s:.1f} s is not known")
-    if unread := sum(one.unread for one in rounds):
-        notes.append(f"{server}: entries of jobs that may have been gone unread: {unread}")
-    if n_bad:
-        notes.append(f"{server}: unsound lines: {n_bad}")
-    return notes
+def _course(server: Server, begin_ns: int, end_ns: int) -> Course:
+    lines, _ = server.about(begin_ns, end_ns)
+    return Course((one.from_ns, one.time_ns, one.total) for one in lines)
+
+
+def _overlap_ns(one: Round, start_ns: int, end_ns: int) -> int:
+    return max(0, min(one.time_ns, end_ns) - max(one.from_ns, start_ns))

@@ -446,6 +446,8 @@ def _object(row: dict | None) -> dict | None:
         "cost_error": row["CostError"],
         "cost_overhead": row["CostOverhead"],
         "currency": row["Currency"],
+        "storage_uj": row["EnergyStorage_uj"],
+        "storage_error_j": row["StorageJoules"],
         "read_bytes": row["BytesRead"],
         "written_bytes": row["BytesWritten"],
         "metadata_ops": row["MetadataOps"],

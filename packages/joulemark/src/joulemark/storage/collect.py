@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from joulemark import output
 from joulemark.storage.gains import Gains
 from joulemark.storage.journal import Journal
+from joulemark.storage.names import NOBODY
 from joulemark.storage.work import Work
 from joulemark.units import NS_PER_S
 
@@ -27,70 +29,92 @@ class Collector:
     job_of: Callable[[str], str]  # JOB.STEP of a name, "" of others'
     _gains: Gains | None = None
     _from_ns: int = 0  # when the last line ended
-    _read_s: float = 0.0  # CLOCK_BOOTTIME
+    _read_s: float = 0.0  # the last round, since the server's boot
+    _has_told: bool = False
 
-    def round(self) -> float:
-        """Reads and writes once; how much processor time it took, s."""
-        began_s = time.process_time()
+    def round(self) -> None:
+        """Reads and writes once."""
+        places = self.targets()
         if self._gains is None:
-            self._begin()
-        now_ns, now_s = time.time_ns(), _boot_s()
-        for path in self._targets():
-            target = f"{path.parent.parent.name}.{path.parent.name}"
+            self._begin(places)
+        self._gains.keep(places)
+        now_s, least_s = _boot_s(), float("inf")
+        for target, place in places.items():
             try:
-                text = path.read_bytes()
+                text = (place / "job_stats").read_bytes()
             except OSError as error:  # a target that fails over to another server
-                output.tell([f"{path}: {error.strerror}: left out of this round"])
+                output.tell([f"{error.filename}: {error.strerror}: left out of this round"])
                 continue
-            self._gains.read(target, text, now_s, self._read_s or now_s, _expiry_s(path.parent))
-        self._read_s = now_s
-        self._write(now_ns)
-        return time.process_time() - began_s
+            expiry_s = _expiry_s(place)
+            least_s = min(least_s, expiry_s or least_s)
+            self._gains.read(target, text, now_s, self._read_s, expiry_s)
+        # After the reading: what is in it was done before.
+        now_ns = max(time.time_ns(), self._from_ns + 1)
+        self._write(now_ns, now_s, least_s)
+        self._from_ns, self._read_s = now_ns, now_s
 
-    def _begin(self) -> None:
+    def _begin(self, places: dict[str, Path]) -> None:
         kept = self.journal.last()
         if kept is None:
             self._gains, self._from_ns = Gains(), 0
-        else:
-            self._gains = Gains.of(kept["targets"], kept["boot"] == self.journal.boot)
-            self._from_ns = kept["time_ns"]
+            self._gains.begin(places)
+            return
+        is_same_boot = kept["boot"] == self.journal.boot
+        self._gains = Gains.of(kept["targets"], is_same_boot)
+        self._from_ns = kept["time_ns"]
+        self._read_s = kept["read_s"] if is_same_boot else 0.0
 
-    def _write(self, now_ns: int) -> None:
-        """The first round of all says since when we look."""
+    def _write(self, now_ns: int, now_s: float, least_s: float) -> None:
+        """The first line of all says since when we look. What came and went in a time without
+        rounds has left no trace where it is longer than entries live, or before a boot: of that
+        time a line does not tell."""
         found, unread = self._gains.drained()
         jobs: dict[str, Work] = {}
         for name, work in found.items():
             job = self.job_of(name)
             jobs[job] = jobs.get(job, Work()).plus(work)
-        total = Work()
-        for work in jobs.values():
-            total = total.plus(work)
-        line = {"time_ns": now_ns, "from_ns": self._from_ns or now_ns, "total": total}
-        self.journal.add({**line, "unread": unread, "jobs": jobs}, self._gains.kept())
-        self._from_ns = now_ns
+        self._tell(found, jobs)
+        seen_s = min(now_s, least_s)
+        from_ns = (
+            max(self._from_ns, now_ns - round(seen_s * NS_PER_S)) if self._from_ns else now_ns
+        )
+        total = functools.reduce(Work.plus, jobs.values(), Work())
+        line = {"time_ns": now_ns, "from_ns": from_ns, "total": total, "unread": unread}
+        self.journal.add({**line, "jobs": jobs}, now_s, self._gains.kept())
 
-    def _targets(self) -> list[Path]:
-        place = self.root / "proc/fs/lustre"
-        return sorted(path for kind in KINDS for path in place.glob(f"{kind}/*/job_stats"))
+    def _tell(self, found: dict[str, Work], jobs: dict[str, Work]) -> None:
+        """Once, where all that works here is nobody's."""
+        if found and not jobs.keys() - {NOBODY} and not self._has_told:
+            self._has_told = True
+            name = output.printable(next(iter(found)))
+            output.tell(
+                [
+                    f"no name is of a job of this cluster, such as '{name}': set the clients' "
+                    "jobid_var=session, or say their jobid_name with --names"
+                ]
+            )
 
     def forget(self) -> None:
         """After a line that could not be written: to go on as a new process would."""
         self._gains = None
 
-    def n_targets(self) -> int:
-        """How many there are now."""
-        return len(self._targets())
+    def targets(self) -> dict[str, Path]:
+        """Those that are here now, `mdt.lustre-MDT0000`."""
+        place = self.root / "proc/fs/lustre"
+        found = [path.parent for kind in KINDS for path in place.glob(f"{kind}/*/job_stats")]
+        return {f"{one.parent.name}.{one.name}": one for one in sorted(found)}
 
 
 def run(collector: Collector, period_s: float) -> None:
-    """Until a signal; the rounds' processor time is bounded."""
+    """Until a signal; its processor time is bounded."""
     while True:
-        cost_s = 0.0
+        began_s = time.process_time()
         try:
-            cost_s = collector.round()
+            collector.round()
         except OSError as error:
             collector.forget()
-            output.tell([f"{error.filename or ''}: {error.strerror or error}: tried again"])
+            output.tell([f"{error.filename or 'io'}: {error.strerror or error}: tried again"])
+        cost_s = time.process_time() - began_s
         time.sleep(max(period_s, cost_s / MOST_LOAD))
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,12 +11,22 @@ from joulemark.storage.work import Work
 
 
 class Known(NamedTuple):
-    """An entry as it was read last."""
+    """An entry as it was read last; times are rounds', s since the server's boot."""
 
     start: str
     work: Work
-    changed_s: float  # the round in which it was not as before
+    seen_s: float
+    changed_s: float  # when it was not as before
     digest: int | None = None  # of its lines; None: as a process before us left it
+    doubt: bool = False  # it is gone, and may have worked unread before
+
+    def may_be_unread(self, now_s: float, before_s: float, expiry_s: float) -> bool:
+        """Gone since the round before: may it have worked after it was read? No where it can only
+        have expired: rounds are closer than an entry lives, and the last work was so long ago."""
+        gap_s = now_s - before_s
+        if not expiry_s or gap_s >= expiry_s:
+            return True
+        return now_s - self.changed_s + gap_s < expiry_s
 
 
 @dataclass
@@ -24,63 +35,85 @@ class Gains:
 
     targets: dict[str, dict[str, Known]] = field(default_factory=dict)
     jobs: dict[str, Work] = field(default_factory=dict)
-    unread: int = 0  # entries that may have worked and were gone before we looked
-    is_first: bool = True  # what was there before us is nobody's gain
+    unread: int = 0  # entries that may have worked, and were gone before we looked
+    to_begin: set[str] = field(default_factory=set)  # what these have is nobody's gain
+
+    def begin(self, targets: Iterable[str]) -> None:
+        """The very first round: what is there was there before us."""
+        self.to_begin = set(targets)
+
+    def keep(self, targets: Iterable[str]) -> None:
+        """Of this server's targets: what is gone, to another server, begins anew where it comes
+        back, and what it did in its last seconds nobody has read."""
+        for gone in self.targets.keys() - set(targets):
+            self.unread += len(self.targets.pop(gone))
 
     def read(self, target: str, text: bytes, now_s: float, before_s: float, expiry_s: float):
         """A target's job_stats as they are now; the round before was at before_s, and entries
         expire after expiry_s without work (0: never)."""
-        is_mdt, is_new = target.startswith("mdt."), self.is_first and target not in self.targets
+        is_mdt, is_new = target.startswith("mdt."), target in self.to_begin
         before, now = self.targets.get(target, {}), {}
         for entry in jobstats.entries(text):
             known, digest = before.get(entry.name), hash(entry.lines)
-            if known is None or known.digest != digest:
-                one = Known(entry.start, entry.work(is_mdt), now_s, digest)
-                if not is_new:
-                    self._add(entry.name, one, known)
-                known = one
-            now[entry.name] = known
-        gone = (known for name, known in before.items() if name not in now)
-        self.unread += sum(_may_be_unread(one, now_s, before_s, expiry_s) for one in gone)
+            if known is not None and known.digest == digest:
+                now[entry.name] = known._replace(seen_s=now_s)
+                continue
+            one = Known(entry.start, entry.work(is_mdt), now_s, now_s, digest)
+            if known is not None and one.start == known.start and one.work == known.work:
+                one = one._replace(changed_s=known.changed_s)  # as a process before us left it
+            now[entry.name] = one
+            if not is_new:
+                self._add(entry.name, one, known)
+            if known is not None and not _goes_on(one, known):
+                self.unread += known.doubt or known.may_be_unread(now_s, known.seen_s, expiry_s)
+        for name in before.keys() - now.keys():
+            one = before[name]
+            if one.seen_s == before_s:
+                one = one._replace(doubt=one.may_be_unread(now_s, before_s, expiry_s))
+            # An older Lustre leaves entries out where others expire while it is read.
+            if not expiry_s or now_s - one.seen_s < expiry_s:
+                now[name] = one
+            else:
+                self.unread += one.doubt
         self.targets[target] = now
+        self.to_begin.discard(target)
 
     def _add(self, name: str, one: Known, before: Known | None) -> None:
-        goes_on = before is not None and before.start == one.start
-        gained = one.work.since(before.work) if goes_on else one.work
+        gained = one.work.since(before.work) if before and _goes_on(one, before) else one.work
         if any(gained):
             self.jobs[name] = self.jobs.get(name, Work()).plus(gained)
 
     def drained(self) -> tuple[dict[str, Work], int]:
         """What jobs gained, and entries that were not read, since this was asked last."""
         found, unread = self.jobs, self.unread
-        self.jobs, self.unread, self.is_first = {}, 0, False
+        self.jobs, self.unread = {}, 0
         return found, unread
 
     def kept(self) -> dict:
         """What the next process needs, as JSON has it."""
         return {
-            target: {name: [one.start, *one.work] for name, one in known.items()}
+            target: {
+                name: [one.start, *one.work, one.seen_s, one.changed_s]
+                for name, one in known.items()
+            }
             for target, known in self.targets.items()
         }
 
     @classmethod
     def of(cls, kept: dict, is_same_boot: bool) -> Gains:
-        """Goes on from there; of another boot all counters have begun anew."""
+        """Goes on from there; of another boot all counters have begun anew, and what they had
+        counted since they were read is lost."""
         targets = {
             target: {
-                name: Known(start, Work(*numbers), 0.0)
+                name: Known(start, Work(*numbers[:3]), *numbers[3:])
                 for name, (start, *numbers) in known.items()
                 if is_same_boot
             }
             for target, known in kept.items()
         }
-        return cls(targets, is_first=False)
+        lost = 0 if is_same_boot else sum(map(len, kept.values()))
+        return cls(targets, unread=lost)
 
 
-def _may_be_unread(one: Known, now_s: float, before_s: float, expiry_s: float) -> bool:
-    """Not where it can only have expired, for then nothing came after what was read: rounds are
-    closer than an entry lives, and the last work was so long ago."""
-    gap_s = now_s - before_s
-    if not expiry_s or gap_s >= expiry_s:
-        return True
-    return now_s - one.changed_s + gap_s < expiry_s
+def _goes_on(one: Known, before: Known) -> bool:
+    return one.start == before.start and one.work.since(before.work) is not one.work

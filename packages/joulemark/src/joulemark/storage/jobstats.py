@@ -16,15 +16,21 @@ from typing import NamedTuple
 
 from joulemark.storage.work import Work
 
-ENTRY = re.compile(rb"^[ \t]*-[ \t]+job_id[ \t]*:?[ \t]*", re.M)
+ENTRY = re.compile(
+    rb"^[ \t]*-[ \t]+job_id[ \t]*:?[ \t]*(?P<name>[^\n]*)\n"
+    rb"(?P<lines>(?:(?![ \t]*-[ \t]+job_id)[^\n]*(?:\n|\Z))*)",
+    re.M,
+)
 START = re.compile(rb"^\s*start_time\s*:\s*(\S+)", re.M)
 COUNTER = re.compile(rb"^\s*(\w+)\s*:\s*\{\s*samples:\s*(\d+)(?:,\s*unit:\s*(\w+))?([^\n]*)", re.M)
 SUM = re.compile(rb"\bsum:\s*(\d+)")
-# Requests that an MDT counts once: kinds of rename are renames, too; others move data.
+# What an MDT counts, but for kinds of rename, which are counted as renames, too, and for data
+# (read, write, punch, fallocate). A create is an open and a mknod.
 METADATA = frozenset(
     (
         *(b"open", b"close", b"mknod", b"link", b"unlink", b"mkdir", b"rmdir", b"rename"),
         *(b"getattr", b"setattr", b"getxattr", b"setxattr", b"statfs", b"sync"),
+        *(b"readpage", b"migrate"),
     )
 )
 
@@ -60,9 +66,10 @@ class Entry(NamedTuple):
 
 
 def entries(text: bytes) -> Iterator[Entry]:
-    """All of a target's; those without a name are left out."""
-    for part in ENTRY.split(text)[1:]:
-        first, _, lines = part.partition(b"\n")
-        name = first.strip().strip(b'"').decode("utf-8", "backslashreplace")
-        if name:
-            yield Entry(name, lines)
+    """All of a target's, with names as they are: a blank more is another name."""
+    for found in ENTRY.finditer(text):
+        name = found["name"]
+        if len(name) > 1 and name[:1] == name[-1:] == b'"':
+            name = name[1:-1]
+        if name.strip():
+            yield Entry(name.decode("utf-8", "backslashreplace"), found["lines"])

@@ -11,14 +11,21 @@ step; "" is whoever else works there. unread counts entries that may have done m
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import folders
+from joulemark.errors import UserError
 
 FOLDER = "io"
+# The folder is SlurmUser's, and we may be root: no link of his is followed.
+FLAGS = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,22 @@ class Journal:
     server: str
     boot: str  # another one whenever the server has been started anew
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """For one process alone: two of one server would each count all."""
+        folders.make(self.path.parent, self.record_dir)
+        number = os.open(self._state.with_suffix(".lock"), FLAGS | os.O_RDWR, 0o640)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise UserError(
+                f"another `joulemark io collect` writes {self.path}: stop it, or give this server "
+                "another name with --server"
+            ) from None
+        finally:
+            os.close(number)
+
     @property
     def path(self) -> Path:
         """The lines."""
@@ -39,35 +62,41 @@ class Journal:
     def _state(self) -> Path:
         return self.record_dir / FOLDER / f"{self.server}.state"
 
-    def add(self, line: dict, targets: dict) -> None:
-        """Writes a line, and what its counters were."""
+    def add(self, line: dict, read_s: float, targets: dict) -> None:
+        """Writes a line, when its counters were read, s since the boot, and what they were."""
         folders.make(self.path.parent, self.record_dir)
-        text = json.dumps(line)
+        kept = {"boot": self.boot, "line": json.dumps(line), "time_ns": line["time_ns"]}
+        kept |= {"read_s": read_s, "targets": targets}
         draft = self._state.with_suffix(".draft")
-        kept = {"boot": self.boot, "line": text, "time_ns": line["time_ns"], "targets": targets}
-        with open(draft, "w", encoding="utf-8") as file:
+        draft.unlink(missing_ok=True)
+        number = os.open(draft, FLAGS | os.O_WRONLY | os.O_EXCL, 0o640)
+        with open(number, "w", encoding="utf-8") as file:
+            folders.give_to_owner(number, self.record_dir)
             json.dump(kept, file)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(number)
         os.replace(draft, self._state)
-        folders.give_to_owner(self._state, self.record_dir)
-        self._append(text)
+        self._append(kept["line"])
 
     def last(self) -> dict | None:
         """What a process before us kept, whose last line is there then; None: there was none."""
         try:
             kept = json.loads(self._state.read_text(encoding="utf-8"))
+            line = kept["line"]
         except FileNotFoundError:
             return None
-        except ValueError as error:
-            raise OSError(f"{self._state}: {error}: remove it; one round is lost") from None
-        if self._last_line() != kept["line"].encode():
-            self._append(kept["line"])
+        except (ValueError, KeyError, TypeError):
+            raise UserError(
+                f"{self._state}: is not what `joulemark io collect` wrote: remove it; what jobs "
+                "did since the last line is lost"
+            ) from None
+        if self._last_line() != line.encode():
+            self._append(line)
         return kept
 
     def _append(self, text: str) -> None:
         """One write; of a disk that was full, a torn line stays a line of its own."""
-        number = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        number = os.open(self.path, FLAGS | os.O_RDWR | os.O_APPEND, 0o640)
         with open(number, "r+b", buffering=0) as file:
             folders.give_to_owner(number, self.record_dir)
             whole = self._is_whole(file)
@@ -75,7 +104,7 @@ class Journal:
             size = os.fstat(number).st_size
             try:
                 if os.write(number, line) != len(line):
-                    raise OSError(28, os.strerror(28))
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(number)
             except OSError:
                 os.ftruncate(number, size)

@@ -1,10 +1,14 @@
 # Which job is meant by the name that a file system has for it.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Lustre has a name of at most 31 bytes with each request, as its clients say by jobid_var and
-jobid_name: CLUSTER.JOB.STEP where our SPANK plugin says it, JOB.STEP where that is too long; JOB
-by `jobid_var=SLURM_JOB_ID` alone; what it makes of a site's own jobid_name such as `%j:%e:%u`.
+"""Lustre has a name of at most 31 bytes with each request. Our SPANK plugin makes it
+CLUSTER.JOB.STEP, or JOB.STEP where that is too long, for clients with `jobid_var=session`; with
+`jobid_var=SLURM_JOB_ID` it is the job's number, as each process says. A site's jobid_name, such as
+`%j:%e:%u`, has either for its %j.
 
-Source: Lustre's manual, 12.2 "Lustre Jobstats", on the escapes of jobid_name.
+What has no session name is named by a jobid_name without %j, `%e.%u` by default: of a program that
+its user names as he likes. So a number alone is a job's only where --names says so.
+
+Source: lustre_get_jobid() of lustre/obdclass/jobid.c, lustre-release at c881f8e (2.17).
 """
 
 from __future__ import annotations
@@ -14,43 +18,39 @@ from collections.abc import Callable
 
 from joulemark.errors import UsageError
 
-OURS = ("%c.%j.%s", "%j.%s", "%j")  # a long cluster's name does not fit
-STEP = r"\d+|batch|extern|interactive"
-ESCAPES = {
-    **{"c": "(?P<cluster>.+)", "j": r"(?P<job>\d+)", "s": f"(?P<step>{STEP})"},
-    **dict.fromkeys("eghHpu", ".*"),
-    "%": "%",
-}
+MOST = 31  # bytes of a name
+STEP = "(?P<step>[0-9]+|batch|extern|interactive)"
+JOB = "(?P<job>[0-9]+)"
 NOBODY = ""
 
 
 def reader(cluster: str, template: str | None) -> Callable[[str], str]:
     """From a name to JOB.STEP, JOB. where it does not tell the step, or NOBODY of this cluster's.
 
-    template: the clients' jobid_name, with %c and %s as ours has them; None: OURS.
+    template: the clients' jobid_name, with one %j; None: what our plugin makes, alone.
     """
-    patterns = [_pattern(one) for one in ([template] if template else OURS)]
+    is_long = len(f"{cluster}.4294967295.interactive") > MOST
+    ours = rf"(?:{re.escape(cluster)}\.){'?' if is_long else ''}{JOB}\.{STEP}"
+    pattern = re.compile(ours if template is None else _around(template, ours), re.S)
 
     def read(name: str) -> str:
-        for pattern in patterns:
-            found = pattern.fullmatch(name)
-            if found and found.groupdict().get("cluster", cluster) == cluster:
-                return f"{found['job']}.{found.groupdict().get('step', '')}"
-        return NOBODY
+        found = pattern.fullmatch(name)
+        if not found:
+            return NOBODY
+        told = found.groupdict()
+        return f"{told['job'] or told['number']}.{told['step'] or ''}"
 
     return read
 
 
-def _pattern(template: str) -> re.Pattern[str]:
-    parts = re.split("%(.?)", template)
-    for escape in parts[1::2]:
-        if escape not in ESCAPES or not escape:
-            known = ", ".join(f"%{one}" for one in ESCAPES)
-            raise UsageError(f"--names {template}: %{escape} is not known: of {known}")
-    if parts[1::2].count("j") != 1:
-        raise UsageError(f"--names {template}: must have %j, the job's number, once")
-    texts = [ESCAPES[part] if number % 2 else re.escape(part) for number, part in enumerate(parts)]
-    try:
-        return re.compile("".join(texts), re.S)
-    except re.error:  # a group twice
-        raise UsageError(f"--names {template}: has %c or %s twice; say each once") from None
+def _around(template: str, ours: str) -> str:
+    before, mark, after = template.partition("%j")
+    if not mark or "%j" in after:
+        raise UsageError(f"--names {template}: must have %j, the job, once")
+    number = "(?P<number>[0-9]+)"
+    return f"{_any(before)}(?:{ours}|{number}){_any(after)}"
+
+
+def _any(text: str) -> str:
+    """What else Lustre fills in may be any text."""
+    return ".*".join(map(re.escape, re.split("%.", text)))

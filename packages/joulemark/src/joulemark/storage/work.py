@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+# Of a job's row in the store; Work's fields in their order.
+COLUMNS = ("BytesRead", "BytesWritten", "MetadataOps")
+
 
 class Work(NamedTuple):
     """Since some moment, as the server counted it: what a client's cache served is not in it."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Callable, Union
 
 from joulemark.errors import UserError
+from joulemark.storage.work import COLUMNS as WORK
 from joulemark.store import nodes, zones
 from joulemark.store.days import Zone
 from joulemark.store.session import Session
@@ -96,6 +97,10 @@ JOB_RUN_KNOWN = {
     "BytesRead": "BIGINT",  # of storage servers, as they counted it
     "BytesWritten": "BIGINT",
     "MetadataOps": "BIGINT",
+    "EnergyStorage_uj": "BIGINT",
+    "StorageSystematic_uj": "DOUBLE PRECISION",
+    "StorageRandom_uj": "DOUBLE PRECISION",
+    "StorageJoules": "DOUBLE PRECISION",  # its uncertainty, k=2
 }
 JOB_RUN = {**JOB_RUN_KEY, **JOB_RUN_NEEDED, **JOB_RUN_KNOWN}
 # All that `report usage` sums, so that the database reads nothing else of a million jobs.
@@ -105,7 +110,10 @@ USAGE_INDEX = (
     "Carbon_g, CarbonError_g, Cost, CostError, Estimated, Incomplete"
 )
 ADDED_BY_THIRD = ("LastDay", "LastMonth")
-ADDED_BY_TENTH = ("BytesRead", "BytesWritten", "MetadataOps")
+ADDED_BY_TENTH = (
+    *WORK,
+    *("EnergyStorage_uj", "StorageSystematic_uj", "StorageRandom_uj", "StorageJoules"),
+)
 
 
 def _job_run_table() -> str:

@@ -12,11 +12,13 @@ record_dir/io/SERVER.jsonl, where `joulemark merge` finds what a job did: BytesR
 and MetadataOps of `joulemark sacct`. It reads job_stats, which is there where the clients say who
 they are; what a client's cache served no server has seen. Its processor time is kept below 1 % of
 a core: where there are more entries than that reads, periods are longer. Entries that may have
-worked and are gone before they were read are counted, and said of the jobs of that time.
+worked and are gone before they were read are counted, and said of the jobs of that time. Two
+collectors of one server are refused; a standby server's waits for its targets.
 
 Jobs are known by the name that our SPANK plugin gives them, CLUSTER.JOB.STEP, where the clients
-have `lctl set_param jobid_var=session`; by `jobid_var=SLURM_JOB_ID`, jobs without steps; for
-another jobid_name say what it is. Others' work there counts as nobody's.
+have `lctl set_param jobid_var=session`. Clients with `jobid_var=SLURM_JOB_ID` say jobs without
+steps, and each process says which: --names '%j', or what their jobid_name is. Others' work there
+counts as nobody's.
 
 examples:
   joulemark io collect
@@ -40,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     import socket
 
     from joulemark import config
-    from joulemark.errors import UsageError, UserError
+    from joulemark.errors import UsageError
     from joulemark.storage import collect, names
     from joulemark.storage.journal import Journal
 
@@ -50,11 +52,23 @@ def run(options: argparse.Namespace) -> int:
     server = options.server or socket.gethostname().partition(".")[0]
     journal = Journal(site.record_dir, server, collect.boot_id(options.root))
     collector = collect.Collector(options.root, journal, names.reader(site.cluster, options.names))
-    if not collector.n_targets():
-        raise UserError(
+    with journal.locked():
+        return _collect(options, collector)
+
+
+def _collect(options: argparse.Namespace, collector) -> int:
+    from joulemark import output
+    from joulemark.errors import UserError
+    from joulemark.storage import collect
+
+    if not collector.targets():
+        none = (
             f"{options.root / 'proc/fs/lustre'}: has no obdfilter/*/job_stats and no "
             "mdt/*/job_stats: is this a Lustre server, and are its targets mounted?"
         )
+        if options.once:
+            raise UserError(none)
+        output.tell([f"{none} They are read when they come"])
     if options.once:
         collector.round()
     else:

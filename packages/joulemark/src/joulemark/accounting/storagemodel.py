@@ -1,0 +1,163 @@
+# What a storage server's power is made of: what it draws idle, and joules for what it works.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""P = idle_w + costs . rates, with rates of bytes read, bytes written and metadata operations, and
+no cost below 0: weighted least squares over the server's own history, by that set of kinds whose
+costs are not negative and which leaves the least. What is written goes to disks over the next
+late_s seconds, that one of LATE_S with which the least is left.
+
+The covariance is that of least squares, larger where what is left of a moment is like that of the
+moment before it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+LATE_S = (0.0, 2.0, 5.0, 10.0, 20.0, 40.0)
+KINDS = 3  # read, written, operations
+SETS = [
+    (0, *chosen)  # 0 is idle
+    for count in range(KINDS + 1)
+    for chosen in itertools.combinations(range(1, KINDS + 1), count)
+]
+LEAST = 20  # moments: fewer tell no costs
+TOGETHER = 10  # moments, in which it is looked for what is not linear
+Vector = list[float]
+Matrix = list[Vector]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time between two readings of the meter, with what the server did meanwhile."""
+
+    seconds: float
+    mean_w: float
+    rates: tuple[float, ...]  # bytes a second read and written, operations a second
+
+
+@dataclass(frozen=True)
+class Model:
+    """costs: J a byte read, a byte written, an operation; covariance: of (idle_w, *costs)."""
+
+    idle_w: float
+    costs: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    noise_w: float  # SD of a moment's mean power where little is done
+    misfit: float  # by how much of what the costs say a server is not linear, RMS
+    late_s: float
+    busy: tuple[int, ...]  # moments with each kind of work, by which its cost is known
+
+    def above_idle(self, work: Sequence[float]) -> float:
+        """J of bytes and operations, or W of rates."""
+        return math.fsum(cost * amount for cost, amount in zip(self.costs, work))
+
+    def variance(self, weights: Sequence[float]) -> float:
+        """Of weights . (idle_w, *costs)."""
+        return max(0.0, _times(weights, [_times(row, weights) for row in self.covariance]))
+
+
+def fit(of_late: Callable[[float], Sequence[Moment]]) -> Model | None:
+    """of_late: the history, with what is written late by so much; None: it is too short."""
+    found = [one for late_s in LATE_S if (one := _model(of_late(late_s), late_s))]
+    return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _model(moments: Sequence[Moment], late_s: float) -> tuple[float, Model] | None:
+    """What it leaves, W^2 s, and the model. Each kind's rate goes by its greatest: bytes and
+    operations are too far apart for one matrix."""
+    if len(moments) < LEAST:
+        return None
+    units = [1.0, *(max(column) or 1.0 for column in zip(*(one.rates for one in moments)))]
+    rows = [[a / unit for a, unit in zip((1.0, *one.rates), units)] for one in moments]
+    weights, powers = [one.seconds for one in moments], [one.mean_w for one in moments]
+    columns = [*zip(*rows), powers]
+    products = [
+        [_times([w * a for w, a in zip(weights, one)], other) for other in columns]
+        for one in columns[:-1]
+    ]
+    solved = [one for used in SETS if (one := _solve(products, used)) and min(one[0]) >= 0]
+    if not solved:
+        return None
+    lefts = [
+        [power - _times(values, row) for power, row in zip(powers, rows)] for values, _ in solved
+    ]
+    squares = [_times(weights, [one * one for one in left]) for left in lefts]
+    at = squares.index(min(squares))
+    (values, inverse), left = solved[at], lefts[at]
+    variance = squares[at] / (len(rows) - KINDS - 1) * _inflation(left)
+    covariance = tuple(
+        tuple(variance * value / unit / other for value, other in zip(row, units))
+        for row, unit in zip(inverse, units)
+    )
+    idle_w, *costs = (value / unit for value, unit in zip(values, units))
+    loads = [_times(values[1:], row[1:]) for row in rows]
+    left_of = list(zip(loads, left))
+    (noise_w, _), (_, misfit) = _noise(left_of), _noise(_together(left_of))
+    busy = tuple(
+        sum(rate > 0 for rate in column) for column in zip(*(one.rates for one in moments))
+    )
+    return squares[at], Model(idle_w, tuple(costs), covariance, noise_w, misfit, late_s, busy)
+
+
+def _noise(left_of: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """W beside the model where little is done, and what grows with the load, over it.
+
+    left_of: (load, left).
+    """
+    found = sorted(left_of)
+    n_quiet = max(LEAST // 2, len(found) // 4)
+    quiet, busy = found[:n_quiet], found[n_quiet:]
+    noise_w = math.sqrt(math.fsum(left * left for _, left in quiet) / len(quiet))
+    loads = math.fsum(load * load for load, _ in busy)
+    more = math.fsum(left * left - noise_w**2 for _, left in busy)
+    return noise_w, math.sqrt(max(0.0, more / loads)) if loads else 0.0
+
+
+def _together(left_of: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Means of so many moments that it no longer matters when in a round something was done."""
+    parts = [left_of[at : at + TOGETHER] for at in range(0, len(left_of), TOGETHER)]
+    return [tuple(math.fsum(column) / len(part) for column in zip(*part)) for part in parts]
+
+
+def _solve(products: Matrix, used: Sequence[int]) -> tuple[Vector, Matrix] | None:
+    """Least squares' values, 0 of what is not used, and the inverse; None: it has no inverse."""
+    small = _inverse([[products[i][j] for j in used] for i in used])
+    if small is None:
+        return None
+    values, inverse = [0.0] * (KINDS + 1), [[0.0] * (KINDS + 1) for _ in range(KINDS + 1)]
+    for i, row in zip(used, small):
+        values[i] = _times(row, [products[j][-1] for j in used])
+        for j, value in zip(used, row):
+            inverse[i][j] = value
+    return values, inverse
+
+
+def _inverse(matrix: Matrix) -> Matrix | None:
+    """Of a symmetric, positive matrix of a few rows, by Gauss and Jordan."""
+    size = len(matrix)
+    rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
+    for i in range(size):
+        pivot = rows[i][i]
+        if pivot <= 1e-9 * matrix[i][i] or pivot <= 0:
+            return None
+        rows[i] = [value / pivot for value in rows[i]]
+        for j in range(size):
+            if j != i:
+                factor = rows[j][i]
+                rows[j] = [a - factor * b for a, b in zip(rows[j], rows[i])]
+    return [row[size:] for row in rows]
+
+
+def _inflation(left: Vector) -> float:
+    """By how much what is left is fewer observations than moments: of a process of first order."""
+    together = _times(left, left)
+    like = _times(left[1:], left[:-1]) / together if together else 0.0
+    like = min(0.9, max(0.0, like))
+    return (1 + like) / (1 - like)
+
+
+def _times(one: Sequence[float], other: Sequence[float]) -> float:
+    return math.fsum(a * b for a, b in zip(one, other))

@@ -1,0 +1,245 @@
+# Tests of joulemark.accounting.storagepower: what servers drew for jobs, against a server whose
+# truth is computed here, second by second.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The server is as real ones are and our model is not: what it draws is not linear in the bytes,
+pages are written seconds late and not evenly so, its noise lasts."""
+
+import itertools
+import json
+import random
+import re
+
+import builders
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joulemark.accounting import shared, storagemodel, storagepower
+from joulemark.accounting.course import Course
+from joulemark.storage.work import Work
+
+S = 10**9
+IDLE_W = 926.0  # an SSU of PRACE's, table 30
+COSTS = (50e-9, 66e-9, 0.01)  # J a byte read, a byte written, an operation
+LATE_S = 6  # mean, of an exponential decay
+START_S = 86_400 * 3  # of the jobs, after a day of history
+
+
+class Server:
+    """Second by second: what jobs ask of it, when it works on that, and what it draws."""
+
+    def __init__(self, seconds, noise_w=6.0, seed=1, bend=0.15):
+        self.seconds, self.bend = seconds, bend
+        self.asked = {}  # by job: lists of (read, written, ops) of each second
+        self._dice, self._noise = random.Random(seed), random.Random(f"noise {seed}")
+        self._noise_w = noise_w
+
+    def ask(self, job, begin_s, end_s, *rates):
+        work = self.asked.setdefault(job, [(0, 0, 0)] * self.seconds)
+        for second in range(begin_s, end_s):
+            work[second] = tuple(a + round(b) for a, b in zip(work[second], rates))
+
+    def ask_by_chance(self, job, begin_s, end_s):
+        """An hour's mix of bursts."""
+        second = begin_s
+        while second < end_s:
+            length = self._dice.randint(20, 400)
+            kinds = [self._dice.random() < 0.5 for _ in COSTS]
+            rates = [
+                used * self._dice.uniform(0, most) for used, most in zip(kinds, (2e9, 2e9, 4e3))
+            ]
+            self.ask(job, second, min(end_s, second + length), *rates)
+            second += length + self._dice.randint(0, 300)
+
+    def run(self):
+        """Power, and what of it above idle each job is the cause of."""
+        cost = {job: self._costs(work) for job, work in self.asked.items()}
+        self.power_w, noise_w = [], 0.0
+        self.truth_j = dict.fromkeys(cost, 0.0)
+        most_w = 300.0
+        for second in range(self.seconds):
+            load_w = sum(of_job[second] for of_job in cost.values())
+            drawn_w = load_w * (1 - self.bend * load_w / most_w)
+            noise_w = 0.9 * noise_w + self._noise.gauss(0, self._noise_w * (1 - 0.81) ** 0.5)
+            self.power_w.append(IDLE_W + drawn_w + noise_w)
+            for job, of_job in cost.items():
+                self.truth_j[job] += drawn_w * of_job[second] / load_w if load_w else 0.0
+        return self
+
+    @staticmethod
+    def _costs(work):
+        """J a second; what is written wears off."""
+        found, dirty = [], 0.0
+        for read, written, ops in work:
+            dirty += written
+            flushed = dirty / LATE_S
+            dirty -= flushed
+            found.append(read * COSTS[0] + flushed * COSTS[1] + ops * COSTS[2])
+        return found
+
+    def write(self, site, line_s=60, round_s=30, gain=1.0, name="oss1"):
+        """The gateway's lines and the collector's, whose moments are not the same."""
+        begin_ns = builders.START_NS - START_S * S
+        energy_uj, lines = 0, []
+        for second, power_w in enumerate(self.power_w):
+            if second % line_s == 0:
+                lines.append(
+                    {
+                        "time_ns": begin_ns + second * S,
+                        "energy_uj": energy_uj,
+                        "systematic_uj": energy_uj * 0.01,
+                        "random_uj": 0.0,
+                        "nodes": name,
+                        "split": "io",
+                        "run": "a",
+                    }
+                )
+            energy_uj += round(power_w * gain * 10**6)
+        self.drawn_uj = lines[-1]["energy_uj"]
+        put(site, "shared", f"{name}-power", lines)
+        rounds = []
+        for begin_s in range(7, self.seconds - round_s, round_s):
+            jobs = {}
+            for job, work in self.asked.items():
+                total = [sum(one) for one in zip(*work[begin_s : begin_s + round_s])]
+                if any(total):
+                    jobs[job] = total
+            rounds.append(
+                {
+                    "time_ns": begin_ns + (begin_s + round_s) * S,
+                    "from_ns": begin_ns + begin_s * S,
+                    "total": [sum(one) for one in zip(*jobs.values(), [0, 0, 0])],
+                    "unread": 0,
+                    "jobs": jobs,
+                }
+            )
+        put(site, "io", name, rounds)
+
+
+def put(site, folder, name, lines):
+    place = site.records / folder
+    place.mkdir(exist_ok=True)
+    (place / f"{name}.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+
+
+def run_jobs(site, server, spans):
+    """Of each job number its begin and end, s after the first job's start."""
+    for number, (begin_s, end_s) in spans.items():
+        times = {"seconds": end_s - begin_s, "start_s": begin_s}
+        accounts = [builders.account(step, **times) for step in ("job", "0")]
+        site.leave(number, "n1", accounts)
+    assert site.run("merge")[0] == 0
+    return {number: site.job(number)[str(number)] for number in spans}
+
+
+def three_jobs(site, history_s=86_400, seed=1, **of_server):
+    """A reader, a writer and one that does all, at once, beside others, after a day of history."""
+    server = Server(START_S + 1200, seed=seed, **of_server)
+    server.ask_by_chance("", START_S - history_s, START_S - 600)
+    server.ask("1.0", START_S + 60, START_S + 500, 1.2e9, 0, 0)
+    server.ask("2.0", START_S + 100, START_S + 560, 0, 1.0e9, 0)
+    server.ask("3.0", START_S + 30, START_S + 570, 0.4e9, 0.3e9, 2e3)
+    server.ask("", START_S, START_S + 800, 0.2e9, 0.1e9, 100)
+    server.run().write(site)
+    return server, run_jobs(site, server, {1: (50, 510), 2: (90, 570), 3: (20, 580)})
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.15, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_three_jobs_at_once_within_their_errors(site, seed, bend):
+    server, rows = three_jobs(site, seed=seed, bend=bend)
+    for number, row in rows.items():
+        truth_j, found_j = server.truth_j[f"{number}.0"], row["EnergyStorage_uj"] / 1e6
+        assert row["StorageJoules"] <= 0.1 * found_j
+        assert abs(found_j - truth_j) <= row["StorageJoules"], (number, found_j, truth_j)
+        assert row["Notes"] is None
+
+
+def test_a_job_that_did_nothing_is_charged_nothing(site):
+    server = Server(START_S + 900)
+    server.ask_by_chance("", 0, START_S - 600)
+    server.run().write(site)
+    rows = run_jobs(site, server, {1: (50, 510)})
+    assert (rows[1]["EnergyStorage_uj"], rows[1]["StorageJoules"]) == (0, 0.0)
+
+
+def test_a_merge_of_today_and_one_of_next_week_say_the_same(site):
+    """The model is that of the day before; what comes later does not change it."""
+    server, rows = three_jobs(site)
+    kept = (site.records / "io" / "models" / "oss1-power.json").read_text()
+    again = Server(START_S + 7200)
+    again.asked = {job: work + [(0, 0, 0)] * 6000 for job, work in server.asked.items()}
+    again.ask_by_chance("9.0", START_S + 1500, START_S + 7200)
+    again.run().write(site)  # the same dice: what was before is as it was
+    assert site.run("merge", "--rebuild")[0] == 0
+    for number, row in rows.items():
+        assert site.job(number)[str(number)]["EnergyStorage_uj"] == row["EnergyStorage_uj"]
+    assert (site.records / "io" / "models" / "oss1-power.json").read_text() == kept
+
+
+def test_a_server_of_today_has_a_model_of_today(site):
+    server, rows = three_jobs(site, history_s=3 * 3600)
+    for number, row in rows.items():
+        truth_j, found_j = server.truth_j[f"{number}.0"], row["EnergyStorage_uj"] / 1e6
+        assert abs(found_j - truth_j) <= row["StorageJoules"] <= 0.25 * found_j
+
+
+def test_what_lacks_is_said(site):
+    server = Server(1800)
+    server.ask("1.0", 100, 900, 1e9, 0, 0)
+    server.run().write(site, line_s=120)
+    begin_s = -START_S
+    rows = run_jobs(site, server, {1: (begin_s + 50, begin_s + 1000)})
+    assert rows[1]["EnergyStorage_uj"] is None and rows[1]["BytesRead"] == 800 * 10**9
+    assert rows[1]["Notes"] == "oss1-power: its history is too short: no energy of storage"
+    server.write(site, name="oss2")
+    (site.records / "io" / "oss2.jsonl").unlink()
+    rows = run_jobs(site, server, {2: (begin_s + 50, begin_s + 1000)})
+    assert "oss2-power: no server of it has lines: no energy of storage" in rows[2]["Notes"]
+
+
+def test_it_is_no_overhead(site):
+    _, rows = three_jobs(site)
+    assert all(row["EnergyOverhead_uj"] is None for row in rows.values())
+
+
+amounts = st.tuples(*[st.integers(0, 10**12)] * 2, st.integers(0, 10**6))
+MODEL = storagemodel.Model(IDLE_W, COSTS, ((0.0,) * 4,) * 4, 6.0, 0.03, 5.0, (99,) * 3)
+
+
+def course(works):
+    return Course((30 * n * S, 30 * (n + 1) * S, Work(*one)) for n, one in enumerate(works))
+
+
+@given(
+    st.lists(st.lists(amounts, min_size=8, max_size=8), min_size=1, max_size=4),
+    st.lists(st.integers(0, 2000), min_size=4, max_size=4),
+)
+def test_all_who_worked_have_together_what_one_would_have(jobs, watts):
+    """No more and no less of what was above idle."""
+    energies = list(itertools.accumulate((w * 60 * 10**6 for w in watts), initial=0))
+    lines = [
+        shared.Line(60 * n * S, energy_uj, 0.0, 0.0, "oss1", "io", "a", None)
+        for n, energy_uj in enumerate(energies)
+    ]
+    segments = [shared.Segment(*pair, frozenset(["oss1"])) for pair in zip(lines, lines[1:])]
+    whole = course([[sum(one) for one in zip(*works)] for works in zip(*jobs)])
+    (of_all, *parts) = (
+        storagepower.part_of(segments, MODEL, [whole], [own])
+        for own in (whole, *map(course, jobs))
+    )
+    if all(part.energy_uj > 0 for part in parts):  # what is below 0 is charged to nobody
+        assert abs(sum(part.energy_uj for part in parts) - of_all.energy_uj) <= 1e-9 * (
+            of_all.energy_uj
+        ) + len(jobs)
+
+
+def test_it_is_shown(site):
+    _, rows = three_jobs(site)
+    energy_j, error_j = rows[1]["EnergyStorage_uj"] / 1e6, rows[1]["StorageJoules"]
+    shown = site.out("job", "1")
+    assert re.search(rf"Storage servers \[J\] +{energy_j:.0f} +{error_j:.0f}", shown)
+    [told] = json.loads(site.out("job", "1", "--json"))
+    assert told["storage_j"] == pytest.approx(energy_j)
+    assert told["storage_error_j"] == pytest.approx(error_j)
+    listed = {one["job_id_raw"]: one for one in json.loads(site.out("report", "jobs", "--json"))}
+    assert listed[1]["storage_uj"] == rows[1]["EnergyStorage_uj"]
