@@ -107,7 +107,7 @@ static void judge_mapping(jm_reader *reader, const struct mapped *list, int coun
 static void check_shared(jm_reader *reader, const jm_channel_config *channel,
                          const struct mapped *served, int count) {
     struct mapped wanted = {.channel = NULL};
-    if (channel->split == JM_SPLIT_IO)
+    if (channel->split == JM_SHARED_BY_IO)
         return; /* they are storage servers */
     for (int i = 0; i < jm_hosts_count(channel->shared_by); i++) {
         jm_hosts_get(channel->shared_by, i, wanted.node, sizeof wanted.node);

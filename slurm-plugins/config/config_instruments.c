@@ -212,7 +212,7 @@ static void parse_nodes(jm_reader *reader, const jm_field *field, const yaml_nod
         jm_complain(reader, place, "a node's name is longer than %d bytes", JM_NAME_MAX - 1);
 }
 
-const char *const jm_split_names[JM_SPLITS] = {"equal", "energy", "io"};
+const char *const jm_sharing_names[JM_SHARINGS] = {"equal", "energy", "io"};
 
 static void parse_shared(jm_reader *reader, const jm_field *field, const yaml_node_t *value,
                          const jm_place *place, void *out) {
@@ -221,9 +221,9 @@ static void parse_shared(jm_reader *reader, const jm_field *field, const yaml_no
     const char *text = jm_scalar(reader, value, place, must_be);
     if (!text)
         return;
-    for (int i = 0; i < JM_SPLITS; i++)
-        if (strcmp(text, jm_split_names[i]) == 0) {
-            *(jm_split *)out = (jm_split)i;
+    for (int i = 0; i < JM_SHARINGS; i++)
+        if (strcmp(text, jm_sharing_names[i]) == 0) {
+            *(jm_sharing *)out = (jm_sharing)i;
             return;
         }
     jm_complain(reader, place, "must be %s, is '%.60s'", must_be, text);

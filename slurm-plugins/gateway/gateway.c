@@ -268,8 +268,8 @@ static void write_line(gateway *self, const outlet *of, int64_t boot_ns, int64_t
             ", \"systematic_uj\": %.3f, \"random_uj\": %.3f, \"nodes\": \"%s\", \"split\": "
             "\"%s\", \"run\": \"%s\"",
             real_ns, of->channel.total_uj, systematic_uj(of, boot_ns), sqrt(of->variance_uj2),
-            of->config->shared_by, jm_split_names[of->config->split], self->run);
-    if (of->config->split == JM_SPLIT_ENERGY)
+            of->config->shared_by, jm_sharing_names[of->config->split], self->run);
+    if (of->config->split == JM_SHARED_BY_ENERGY)
         put_nodes_uj(out, self, of->config);
     fputc('}', out);
     if (fclose(out) == 0 && !jm_journal_add(self->journal, of->channel.info.name, line))

@@ -72,9 +72,9 @@ typedef struct {
 } jm_reading;
 
 /* How nodes share a gateway's channel: equally, as each used energy meanwhile, or, where these
- * nodes are storage servers, jobs as they worked there. Its words are jm_split_names. */
-typedef enum { JM_SPLIT_EQUAL, JM_SPLIT_ENERGY, JM_SPLIT_IO, JM_SPLITS } jm_split;
-extern const char *const jm_split_names[JM_SPLITS];
+ * nodes are storage servers, jobs as they worked there. Its words are jm_sharing_names. */
+typedef enum { JM_SHARED_EQUALLY, JM_SHARED_BY_ENERGY, JM_SHARED_BY_IO, JM_SHARINGS } jm_sharing;
+extern const char *const jm_sharing_names[JM_SHARINGS];
 
 /* One entry of `channels:` of an instrument, validated. */
 typedef struct {
@@ -89,7 +89,7 @@ typedef struct {
     char node[JM_NAME_MAX]; /* gateway: the node that it measures; "" none */
     bool sum;               /* gateway: one of several that together measure the node */
     char *shared_by;        /* gateway: the host list of the nodes that share it; NULL: one's own */
-    jm_split split;         /* how they do */
+    jm_sharing split;       /* how they do */
     int line;
 } jm_channel_config;
 

@@ -315,6 +315,17 @@ def test_a_target_that_goes_and_comes_back_counts_whole(server):
     assert [line["unread"] for line in server.lines] == [0, 1, 0]
 
 
+def test_a_target_that_was_not_seen_once_goes_on(server):
+    """By its entries' starts."""
+    server.round(j1=(5, 1000))
+    server.move("obdfilter/l-OST0000", "away")
+    server.collector.round()
+    server.move("away", "obdfilter/l-OST0000")
+    server.round(j1=(5, 1010))
+    assert server.written == {"1.0": 10}
+    assert not any(line["unread"] for line in server.lines)
+
+
 def test_a_target_that_could_not_be_read_at_first_begins_later(server):
     server.write(j1=(5, 1000))
     place = server.root / "proc/fs/lustre/obdfilter/l-OST0000/job_stats"

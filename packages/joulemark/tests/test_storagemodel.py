@@ -58,7 +58,7 @@ def test_work_that_was_never_done_costs_nothing():
 
 
 def test_a_short_history_tells_nothing():
-    assert storagemodel.fit(lambda late_s: history(moments=19)) is None
+    assert storagemodel.fit(lambda late_s: history(moments=99)) is None
 
 
 def test_noise_that_lasts_widens_the_errors():

@@ -4,8 +4,10 @@
 """The server is as real ones are and our model is not: what it draws is not linear in the bytes,
 pages are written seconds late and not evenly so, its noise lasts."""
 
+import dataclasses
 import itertools
 import json
+import os
 import random
 import re
 
@@ -22,6 +24,7 @@ IDLE_W = 926.0  # an SSU of PRACE's, table 30
 COSTS = (50e-9, 66e-9, 0.01)  # J a byte read, a byte written, an operation
 LATE_S = 6  # mean, of an exponential decay
 START_S = 86_400 * 3  # of the jobs, after a day of history
+DAY = builders.START_NS // (86_400 * S)
 
 
 class Server:
@@ -165,7 +168,7 @@ def test_a_job_that_did_nothing_is_charged_nothing(site):
 def test_a_merge_of_today_and_one_of_next_week_say_the_same(site):
     """The model is that of the day before; what comes later does not change it."""
     server, rows = three_jobs(site)
-    kept = (site.records / "io" / "models" / "oss1-power.json").read_text()
+    kept = (site.records / "io" / "models" / f"oss1-power.{DAY}.json").read_text()
     again = Server(START_S + 7200)
     again.asked = {job: work + [(0, 0, 0)] * 6000 for job, work in server.asked.items()}
     again.ask_by_chance("9.0", START_S + 1500, START_S + 7200)
@@ -173,7 +176,7 @@ def test_a_merge_of_today_and_one_of_next_week_say_the_same(site):
     assert site.run("merge", "--rebuild")[0] == 0
     for number, row in rows.items():
         assert site.job(number)[str(number)]["EnergyStorage_uj"] == row["EnergyStorage_uj"]
-    assert (site.records / "io" / "models" / "oss1-power.json").read_text() == kept
+    assert (site.records / "io" / "models" / f"oss1-power.{DAY}.json").read_text() == kept
 
 
 def test_a_server_of_today_has_a_model_of_today(site):
@@ -190,11 +193,11 @@ def test_what_lacks_is_said(site):
     begin_s = -START_S
     rows = run_jobs(site, server, {1: (begin_s + 50, begin_s + 1000)})
     assert rows[1]["EnergyStorage_uj"] is None and rows[1]["BytesRead"] == 800 * 10**9
-    assert rows[1]["Notes"] == "oss1-power: its history is too short: no energy of storage"
+    assert rows[1]["Notes"] == "oss1-power: no energy of storage: its history is too short"
     server.write(site, name="oss2")
     (site.records / "io" / "oss2.jsonl").unlink()
     rows = run_jobs(site, server, {2: (begin_s + 50, begin_s + 1000)})
-    assert "oss2-power: no server of it has lines: no energy of storage" in rows[2]["Notes"]
+    assert "oss2-power: no energy of storage: what oss2 did is not known" in rows[2]["Notes"]
 
 
 def test_it_is_no_overhead(site):
@@ -202,8 +205,9 @@ def test_it_is_no_overhead(site):
     assert all(row["EnergyOverhead_uj"] is None for row in rows.values())
 
 
-amounts = st.tuples(*[st.integers(0, 10**12)] * 2, st.integers(0, 10**6))
-MODEL = storagemodel.Model(IDLE_W, COSTS, ((0.0,) * 4,) * 4, 6.0, 0.03, 5.0, (99,) * 3)
+thousands = st.integers(0, 10**9).map(lambda number: 1000 * number)
+amounts = st.tuples(thousands, thousands, st.integers(0, 1000).map(lambda number: 1000 * number))
+MODEL = storagemodel.Model(IDLE_W, COSTS, ((0.0,) * 4,) * 4, 6.0, 1.0, 0.03, 5.0, (99,) * 3)
 
 
 def course(works):
@@ -223,9 +227,9 @@ def test_all_who_worked_have_together_what_one_would_have(jobs, watts):
     ]
     segments = [shared.Segment(*pair, frozenset(["oss1"])) for pair in zip(lines, lines[1:])]
     whole = course([[sum(one) for one in zip(*works)] for works in zip(*jobs)])
+    told = storagepower.History(segments, [whole])
     (of_all, *parts) = (
-        storagepower.part_of(segments, MODEL, [whole], [own])
-        for own in (whole, *map(course, jobs))
+        storagepower.part_of(told, MODEL, [own]) for own in (whole, *map(course, jobs))
     )
     if all(part.energy_uj > 0 for part in parts):  # what is below 0 is charged to nobody
         assert abs(sum(part.energy_uj for part in parts) - of_all.energy_uj) <= 1e-9 * (
@@ -243,3 +247,141 @@ def test_it_is_shown(site):
     assert told["storage_error_j"] == pytest.approx(error_j)
     listed = {one["job_id_raw"]: one for one in json.loads(site.out("report", "jobs", "--json"))}
     assert listed[1]["storage_uj"] == rows[1]["EnergyStorage_uj"]
+
+
+def lines_of(site, folder, name):
+    path = site.records / folder / f"{name}.jsonl"
+    return path, [json.loads(one) for one in path.read_text().splitlines()]
+
+
+def without(site, folder, name, begin_s, end_s):
+    """Lines that end in a time, s after the first job's start, were never written."""
+    path, lines = lines_of(site, folder, name)
+    begin_ns, end_ns = (builders.START_NS + s * S for s in (begin_s, end_s))
+    kept = [one for one in lines if not begin_ns <= one["time_ns"] <= end_ns]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in kept))
+
+
+def test_time_without_rounds_is_not_idle(site):
+    """Half of the day before: what is left tells the same."""
+    _, before = three_jobs(site)
+    without(site, "io", "oss1", -86_400, -50_000)
+    for path in (site.records / "io" / "models").glob("*"):
+        path.unlink()
+    assert site.run("merge", "--rebuild")[0] == 0
+    for number, row in before.items():
+        found = site.job(number)[str(number)]
+        assert found["EnergyStorage_uj"] == pytest.approx(row["EnergyStorage_uj"], rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "begin_s", "note"),
+    [
+        ("shared", "oss1-power", -100, "no energy of storage: nothing is known of that time"),
+        ("shared", "oss1-power", 200, "of 460.0 s not covered"),
+        ("io", "oss1", -100, None),
+    ],
+)
+def test_where_a_meter_or_a_collector_is_silent(site, folder, name, begin_s, note):
+    _, before = three_jobs(site)
+    without(site, folder, name, begin_s, 10**6)
+    assert site.run("merge", "--rebuild")[0] == 0
+    found = site.job(1)["1"]
+    if note is None:
+        assert found["BytesRead"] is None
+    else:
+        assert found["Notes"].startswith("oss1-power: ") and found["Notes"].endswith(note)
+    whole = before[1]["EnergyStorage_uj"]
+    assert found["EnergyStorage_uj"] is None or 0.1 * whole < found["EnergyStorage_uj"] < whole
+
+
+def two_servers(site, seen=("oss1", "oss2")):
+    """One channel for an OSS and an MDS; a job works at both, others at the second alone."""
+    oss, mds = Server(START_S + 900, seed=1), Server(START_S + 900, seed=2)
+    for server in (oss, mds):
+        server.ask_by_chance("", START_S - 86_400, START_S - 600)
+    oss.ask("1.0", START_S + 60, START_S + 500, 1.2e9, 0, 0)
+    mds.ask("1.0", START_S + 60, START_S + 500, 0, 0, 1e3)
+    mds.ask("", START_S + 60, START_S + 500, 0, 1e9, 2e3)
+    for name, server in (("oss1", oss), ("oss2", mds)):
+        server.run().write(site, name=name)
+    both = [lines_of(site, "shared", f"{name}-power")[1] for name in ("oss1", "oss2")]
+    whole = [
+        {**one, "nodes": "oss[1-2]", "energy_uj": one["energy_uj"] + other["energy_uj"]}
+        for one, other in zip(*both)
+    ]
+    for name in ("oss1", "oss2"):
+        (site.records / "shared" / f"{name}-power.jsonl").unlink()
+        if name not in seen:
+            (site.records / "io" / f"{name}.jsonl").unlink()
+    put(site, "shared", "rack", whole)
+    truth_j = oss.truth_j["1.0"] + mds.truth_j["1.0"]
+    return truth_j, run_jobs(site, oss, {1: (50, 510)})[1]
+
+
+def test_a_channel_of_two_servers(site):
+    truth_j, row = two_servers(site)
+    assert abs(row["EnergyStorage_uj"] / 1e6 - truth_j) <= row["StorageJoules"] <= 0.1 * truth_j
+
+
+def test_of_a_server_that_nobody_reads_others_are_not_charged(site):
+    _, row = two_servers(site, seen=("oss1",))
+    assert row["EnergyStorage_uj"] is None
+    assert row["Notes"] == "rack: no energy of storage: what oss2 did is not known"
+
+
+@pytest.mark.parametrize("line_s", [10, 60, 300])
+def test_lines_of_any_length(site, line_s):
+    server = Server(START_S + 1500)
+    server.ask_by_chance("", START_S - 86_400, START_S - 600)
+    server.ask("1.0", START_S, START_S + 100, 1.2e9, 0, 0)  # from its first second on
+    server.ask("", START_S - 600, START_S + 1500, 0.2e9, 0.3e9, 100)
+    server.run().write(site, line_s=line_s)
+    row = run_jobs(site, server, {1: (0, 100)})[1]
+    found_j, truth_j = row["EnergyStorage_uj"] / 1e6, server.truth_j["1.0"]
+    assert abs(found_j - truth_j) <= max(row["StorageJoules"], 0.1 * truth_j)
+
+
+def test_no_link_of_another_is_followed(site, tmp_path):
+    """The folder is SlurmUser's, and root may merge."""
+    models, victim = site.records / "io" / "models", tmp_path / "victim"
+    models.mkdir(parents=True)
+    victim.write_text("theirs")
+    name = f"oss1-power.{DAY}.{os.uname().nodename}.{os.getpid()}"
+    (models / name).symlink_to(victim)
+    three_jobs(site)
+    assert victim.read_text() == "theirs"
+
+
+@given(
+    st.lists(amounts, min_size=4, max_size=4),
+    st.lists(amounts, min_size=4, max_size=4),
+    st.lists(st.integers(900, 2000), min_size=2, max_size=2),
+)
+def test_the_model_moves_the_energy_as_its_errors_say(works, others, watts):
+    """The derivative by each of its numbers, against a small step of it."""
+    energies = list(itertools.accumulate((w * 60 * 10**6 for w in watts), initial=0))
+    lines = [
+        shared.Line(60 * n * S, energy_uj, 0.0, 0.0, "oss1", "io", "a", None)
+        for n, energy_uj in enumerate(energies)
+    ]
+    segments = [shared.Segment(*pair, frozenset(["oss1"])) for pair in zip(lines, lines[1:])]
+    total = [[a + b for a, b in zip(one, other)] for one, other in zip(works, others)]
+    told, own = storagepower.History(segments, [course(total)]), [course(works)]
+
+    def energy_uj(at, step):
+        numbers = [MODEL.idle_w, *MODEL.costs]
+        numbers[at] += step
+        model = dataclasses.replace(MODEL, idle_w=numbers[0], costs=tuple(numbers[1:]))
+        return storagepower.part_of(told, model, own).energy_uj
+
+    for at, size in enumerate((IDLE_W, *COSTS)):
+        step = size * 1e-5
+        up, down = energy_uj(at, step), energy_uj(at, -step)
+        if not up or not down:
+            continue  # what would be below 0 is 0
+        covariance = [[0.0] * 4 for _ in range(4)]
+        covariance[at][at] = step**2
+        model = dataclasses.replace(MODEL, covariance=tuple(map(tuple, covariance)), misfit=0.0)
+        told_uj = storagepower.part_of(told, model, own).systematic_uj
+        assert told_uj == pytest.approx(abs(up - down) / 2, rel=0.02, abs=10)

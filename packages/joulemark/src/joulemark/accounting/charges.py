@@ -10,6 +10,7 @@ from joulemark.accounting import rates, shared, storagework
 from joulemark.accounting.jobrecord import few, interval_j
 from joulemark.accounting.rates import UJ_PER_KWH
 from joulemark.accounting.runs import Run
+from joulemark.accounting.shared import IO
 from joulemark.config import Config
 from joulemark.units import NS_PER_S, UJ_PER_J
 
@@ -40,8 +41,8 @@ class Charges:
     def __init__(self, config: Config):
         self._config = config
         channels, self._lost = shared.channels(config.record_dir)
-        self._channels = [one for one in channels if one.split != shared.IO]
-        of_storage = [one for one in channels if one.split == shared.IO]
+        of_storage = [one for one in channels if (line := one.last_line()) and line.split == IO]
+        self._channels = [one for one in channels if one not in of_storage]
         self._carbon_rate = rates.of(config.rates.carbon_g_per_kwh)
         self._price = rates.of(config.rates.price_per_kwh)
         self._now_ns = time.time_ns()

@@ -104,6 +104,7 @@ class Channel(Timed[Line]):
     def __init__(self, path: Path):
         super().__init__(path)
         self._nodes: dict[str, frozenset[str]] = {}
+        self._last: Line | None = None
 
     def segments(self, start_ns: int, end_ns: int) -> tuple[list[Segment], set[int]]:
         """Those that overlap the time, in order; where lines begin there that are not sound."""
@@ -117,11 +118,12 @@ class Channel(Timed[Line]):
             and first.energy_uj <= last.energy_uj
         ], bad
 
-    @property
-    def split(self) -> str | None:
-        """As the newest line says."""
-        line = self.last_line()
-        return line.split if line else None
+    def last_line(self) -> Line | None:
+        """As it was when it was first asked for: a line may have an energy for each of ten
+        thousand nodes."""
+        if self._last is None:
+            self._last = super().last_line()
+        return self._last
 
     def nodes(self) -> frozenset[str]:
         """The nodes that the newest line names; of IO the servers."""

@@ -23,7 +23,7 @@ SETS = [
     for count in range(KINDS + 1)
     for chosen in itertools.combinations(range(1, KINDS + 1), count)
 ]
-LEAST = 20  # moments: fewer tell no costs
+LEAST = 100  # moments: fewer tell no costs, and not by how much they fail
 TOGETHER = 10  # moments, in which it is looked for what is not linear
 Vector = list[float]
 Matrix = list[Vector]
@@ -46,6 +46,7 @@ class Model:
     costs: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
     noise_w: float  # SD of a moment's mean power where little is done
+    lasting: float  # by how much noise of one moment that is like the next's is more than others
     misfit: float  # by how much of what the costs say a server is not linear, RMS
     late_s: float
     busy: tuple[int, ...]  # moments with each kind of work, by which its cost is known
@@ -86,20 +87,22 @@ def _model(moments: Sequence[Moment], late_s: float) -> tuple[float, Model] | No
     ]
     squares = [_times(weights, [one * one for one in left]) for left in lefts]
     at = squares.index(min(squares))
-    (values, inverse), left = solved[at], lefts[at]
-    variance = squares[at] / (len(rows) - KINDS - 1) * _inflation(left)
+    (values, _), left = solved[at], lefts[at]
+    busy = tuple(sum(one.rates[kind] > 0 for one in moments) for kind in range(KINDS))
+    # What was set to 0 is as little known as it was before.
+    all_used = (0, *(kind for kind, n in enumerate(busy, 1) if n))
+    inverse = (_solve(products, all_used) or solved[at])[1]
+    lasting = _lasting(left)
+    variance = squares[at] / (len(rows) - KINDS - 1) * lasting
     covariance = tuple(
         tuple(variance * value / unit / other for value, other in zip(row, units))
         for row, unit in zip(inverse, units)
     )
     idle_w, *costs = (value / unit for value, unit in zip(values, units))
-    loads = [_times(values[1:], row[1:]) for row in rows]
-    left_of = list(zip(loads, left))
+    left_of = list(zip((_times(values[1:], row[1:]) for row in rows), left))
     (noise_w, _), (_, misfit) = _noise(left_of), _noise(_together(left_of))
-    busy = tuple(
-        sum(rate > 0 for rate in column) for column in zip(*(one.rates for one in moments))
-    )
-    return squares[at], Model(idle_w, tuple(costs), covariance, noise_w, misfit, late_s, busy)
+    made = Model(idle_w, tuple(costs), covariance, noise_w, lasting, misfit, late_s, busy)
+    return squares[at], made
 
 
 def _noise(left_of: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -108,7 +111,7 @@ def _noise(left_of: Sequence[tuple[float, float]]) -> tuple[float, float]:
     left_of: (load, left).
     """
     found = sorted(left_of)
-    n_quiet = max(LEAST // 2, len(found) // 4)
+    n_quiet = max(2, len(found) // 4)
     quiet, busy = found[:n_quiet], found[n_quiet:]
     noise_w = math.sqrt(math.fsum(left * left for _, left in quiet) / len(quiet))
     loads = math.fsum(load * load for load, _ in busy)
@@ -151,8 +154,9 @@ def _inverse(matrix: Matrix) -> Matrix | None:
     return [row[size:] for row in rows]
 
 
-def _inflation(left: Vector) -> float:
-    """By how much what is left is fewer observations than moments: of a process of first order."""
+def _lasting(left: Vector) -> float:
+    """By how much the variance of a sum is more than that of so many: of a process of first
+    order."""
     together = _times(left, left)
     like = _times(left[1:], left[:-1]) / together if together else 0.0
     like = min(0.9, max(0.0, like))

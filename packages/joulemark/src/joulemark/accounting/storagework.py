@@ -21,7 +21,7 @@ from joulemark.accounting.course import Course
 from joulemark.accounting.jobrecord import few, interval_j
 from joulemark.accounting.runs import Run
 from joulemark.accounting.shared import Channel
-from joulemark.accounting.storagepower import LOOK_BACK_NS, Models, part_of
+from joulemark.accounting.storagepower import History, Models, Part, part_of
 from joulemark.accounting.timed import SHOWN, Timed
 from joulemark.storage.journal import FOLDER
 from joulemark.storage.work import COLUMNS as WORK
@@ -68,6 +68,10 @@ class Server(Timed[Round]):
             raise ValueError(f"{shown!r} is no line of `joulemark io collect`")
         time_ns, from_ns, *total, unread = map(int, found.groups()[:6])
         return Round(time_ns, from_ns, Work(*total), unread, found[7])
+
+
+# By server: begin and end in ns, and what a job did.
+Rounds = dict[str, list[tuple[int, int, Work]]]
 
 
 @dataclass(frozen=True)
@@ -169,36 +173,24 @@ class Storage:
         notes = [f"not all that {few(lacking)} did is known"] if lacking else []
         notes += [f"entries that may have been gone unread: {unread}"] if unread else []
         notes += [f"unsound lines: {n_bad}"] if n_bad else []
-        courses = {server.name: Course(rounds) for server, rounds in own.items()}
-        total = functools.reduce(Work.plus, steps.values(), Work())
-        energy, said = self._energy(courses, total, start_ns, end_ns, until_ns)
+        by_name = {server.name: rounds for server, rounds in own.items()}
+        energy, said = self._energy(by_name, start_ns, end_ns, until_ns)
         notes = [f"storage servers: {', '.join(notes)}"] if notes else []
         return _Found(steps, energy, [*notes, *said])
 
     def _energy(
-        self, own: dict[str, Course], work: Work, start_ns: int, end_ns: int, until_ns: int
+        self,
+        own: Rounds,
+        start_ns: int,
+        end_ns: int,
+        until_ns: int,
     ) -> tuple[dict, list[str]]:
         """Channels' errors add linearly, as those of overhead do."""
         parts, notes = [], []
-        for channel in (one for one in self._channels if one in self._lasts):
-            servers = [one for one in self._servers if one.name in channel.nodes()]
-            if not servers:
-                notes.append(f"{channel.name}: no server of it has lines: no energy of storage")
-                continue
-
-            def courses_of(begin_ns: int, end_ns: int, servers=servers) -> list[Course]:
-                return [_course(server, begin_ns, end_ns) for server in servers]
-
-            if self._waits(end_ns, [channel]):
-                continue
-            model = self._models.of(channel, work, end_ns, until_ns, courses_of)
-            if model is None:
-                notes.append(f"{channel.name}: its history is too short: no energy of storage")
-                continue
-            segments, _ = channel.segments(start_ns, until_ns)
-            all_work = courses_of(start_ns - LOOK_BACK_NS, until_ns)
-            theirs = [own[one.name] for one in servers if one.name in own]
-            parts.append(part_of(segments, model, all_work, theirs))
+        for channel in self._channels:
+            part, note = self._of_channel(channel, own, start_ns, end_ns, until_ns)
+            parts += [part] if part else []
+            notes += [f"{channel.name}: {note}"] if note else []
         if not parts:
             return {}, notes
         systematic_uj = math.fsum(part.systematic_uj for part in parts)
@@ -206,6 +198,44 @@ class Storage:
         energy_uj = sum(part.energy_uj for part in parts)
         values = energy_uj, systematic_uj, random_uj, interval_j(systematic_uj, random_uj)
         return dict(zip(ENERGY, values)), notes
+
+    def _of_channel(
+        self,
+        channel: Channel,
+        own: Rounds,
+        start_ns: int,
+        end_ns: int,
+        until_ns: int,
+    ) -> tuple[Part | None, str | None]:
+        """A job's part, and what is to be said of it."""
+        if self._waits(end_ns, [channel]):
+            return None, None
+        by_name = {one.name: one for one in self._servers}
+        silent = sorted(channel.nodes() - own.keys())
+        if silent:
+            return None, f"no energy of storage: what {few(silent)} did is not known"
+        servers = [by_name[name] for name in sorted(channel.nodes())]
+
+        def courses_of(begin_ns: int, end_ns: int) -> list[Course]:
+            return [_course(server, begin_ns, end_ns) for server in servers]
+
+        rounds = [one for server in servers for one in own[server.name]]
+        work = functools.reduce(Work.plus, (one[2] for one in rounds), Work())
+        model = self._models.of(channel, work, end_ns, until_ns, courses_of)
+        if model is None:
+            return None, "no energy of storage: its history is too short"
+        begin_ns = min([start_ns, *(begin_ns for begin_ns, *_ in rounds)])
+        history = History.of(channel, begin_ns, until_ns, courses_of)
+        times = [(one.first.time_ns, one.last.time_ns) for one in history.segments]
+        seen_ns = sum(max(0, min(end, end_ns) - max(begin, start_ns)) for begin, end in times)
+        if not seen_ns:
+            return None, "no energy of storage: nothing is known of that time"
+        note = None
+        if seen_ns < end_ns - start_ns:
+            all_ns = end_ns - start_ns
+            lacking_s, all_s = (ns / NS_PER_S for ns in (all_ns - seen_ns, all_ns))
+            note = f"{lacking_s:.1f} of {all_s:.1f} s not covered"
+        return part_of(history, model, [Course(own[one.name]) for one in servers]), note
 
 
 def _course(server: Server, begin_ns: int, end_ns: int) -> Course:

@@ -36,6 +36,7 @@ class Gains:
     targets: dict[str, dict[str, Known]] = field(default_factory=dict)
     jobs: dict[str, Work] = field(default_factory=dict)
     unread: int = 0  # entries that may have worked, and were gone before we looked
+    away: dict[str, dict[str, Known]] = field(default_factory=dict)  # targets that are not here
     to_begin: set[str] = field(default_factory=set)  # what these have is nobody's gain
 
     def begin(self, targets: Iterable[str]) -> None:
@@ -46,13 +47,18 @@ class Gains:
         """Of this server's targets: what is gone, to another server, begins anew where it comes
         back, and what it did in its last seconds nobody has read."""
         for gone in self.targets.keys() - set(targets):
-            self.unread += len(self.targets.pop(gone))
+            known = self.targets.pop(gone)
+            # Of a Lustre that tells no start nobody could say that an entry is the same.
+            self.unread += sum(not one.start for one in known.values())
+            self.away[gone] = {
+                name: one._replace(doubt=True) for name, one in known.items() if one.start
+            }
 
     def read(self, target: str, text: bytes, now_s: float, before_s: float, expiry_s: float):
         """A target's job_stats as they are now; the round before was at before_s, and entries
         expire after expiry_s without work (0: never)."""
         is_mdt, is_new = target.startswith("mdt."), target in self.to_begin
-        before, now = self.targets.get(target, {}), {}
+        before, now = {**self.away.pop(target, {}), **self.targets.get(target, {})}, {}
         for entry in jobstats.entries(text):
             known, digest = before.get(entry.name), hash(entry.lines)
             if known is not None and known.digest == digest:

@@ -72,4 +72,4 @@ def entries(text: bytes) -> Iterator[Entry]:
         if len(name) > 1 and name[:1] == name[-1:] == b'"':
             name = name[1:-1]
         if name.strip():
-            yield Entry(name.decode("utf-8", "backslashreplace"), found["lines"])
+            yield Entry(name.decode("utf-8", "surrogateescape"), found["lines"])

@@ -47,8 +47,8 @@ class Journal:
             yield
         except BlockingIOError:
             raise UserError(
-                f"another `joulemark io collect` writes {self.path}: stop it, or give this server "
-                "another name with --server"
+                f"another `joulemark io collect` writes {self.path}: stop it; of two servers of "
+                "one name one says another with --server"
             ) from None
         finally:
             os.close(number)

@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
     from joulemark.storage import collect, names
     from joulemark.storage.journal import Journal
 
-    if not 0.1 <= options.period <= 3600:
-        raise UsageError(f"--period {options.period:g}: must be from 0.1 to 3600 s")
+    if not 0.1 <= options.period <= 300:  # entries live for 600 s
+        raise UsageError(f"--period {options.period:g}: must be from 0.1 to 300 s")
     site = config.load()
     server = options.server or socket.gethostname().partition(".")[0]
     journal = Journal(site.record_dir, server, collect.boot_id(options.root))
