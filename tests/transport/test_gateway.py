@@ -251,7 +251,7 @@ def test_a_dead_outlet_leaves_its_node_out_of_the_lines(gateway: Callable, secon
 
 def test_a_storage_servers_outlet_is_of_no_node(gateway: Callable) -> None:
     """Its line names the server, whose jobs a merge finds by that name."""
-    oss = f"  - {{oid: {TREE}.4, name: oss1-power, shared: io, nodes: oss1}}\n"
+    oss = outlets("oss1", "4", ", name: oss1-power, shared: io")
     made = gateway(outlets("n[1-3]", "[1-3]") + oss)
     assert made.check() == ""
     with made as running:

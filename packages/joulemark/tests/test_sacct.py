@@ -501,7 +501,7 @@ def test_every_column_is_in_help_and_helpformat(site, sacct_on_path):
 def test_coverage_of_errors_is_said(site, sacct_on_path, option):
     said = " ".join(site.out("sacct", option).split())
     assert "EnergySystematic and EnergyRandom are standard uncertainties, k=1" in said
-    assert "EnergyError, OverheadError, CarbonError and CostError are half an interval" in said
+    assert "EnergyError, OverheadError, StorageError, CarbonError and CostError are half" in said
 
 
 @pytest.mark.parametrize(
