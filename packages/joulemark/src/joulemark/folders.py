@@ -1,4 +1,4 @@
-# Folders beneath record_dir: whoever makes them, they belong to whom record_dir belongs.
+# Folders and files beneath record_dir: whoever makes them, they belong to whom record_dir belongs.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -20,3 +20,19 @@ def give_to_owner(made: int | Path, like: Path) -> None:
     if os.geteuid() == 0:
         owner = like.stat()
         os.chown(made, owner.st_uid, owner.st_gid)
+
+
+def replace(target: Path, draft: Path, content: bytes, like: Path, mode: int) -> None:
+    """By way of the draft, so that target is whole or as it was; to the owner of `like`, whose
+    folder it may be, so that no link is followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(draft, flags, mode), "wb") as file:
+            give_to_owner(file.fileno(), like)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

@@ -125,16 +125,7 @@ def write(record_dir: Path, arrived: Arrived) -> str | None:
         return LATER
     folders.make(final.parent, record_dir, 0o750)
     draft = final.with_name(f".{final.name}.{os.getpid()}.{id(arrived):x}.tmp")
-    try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
-            folders.give_to_owner(file.fileno(), record_dir)
-            file.write(arrived.payload)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, final)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    folders.replace(final, draft, arrived.payload, record_dir, FILE_MODE)
     folder = os.open(final.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -192,14 +192,9 @@ class Models:
         return model
 
     def _keep(self, path: Path, values: dict) -> None:
-        """Who may not write there fits it himself; who was first has it. The folder may be
-        another's than ours: no link is followed."""
-        flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY | os.O_CLOEXEC
+        """Who may not write there fits it himself, to the same."""
         draft = path.with_suffix(f".{os.uname().nodename}.{os.getpid()}")
         with contextlib.suppress(OSError):
             folders.make(path.parent.parent, self._record_dir)
             folders.make(path.parent, self._record_dir)
-            with open(os.open(draft, flags, 0o644), "w", encoding="utf-8") as file:
-                folders.give_to_owner(file.fileno(), self._record_dir)
-                json.dump(values, file)
-            os.replace(draft, path)
+            folders.replace(path, draft, json.dumps(values).encode(), self._record_dir, 0o644)

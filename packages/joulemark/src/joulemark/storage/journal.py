@@ -25,6 +25,7 @@ from joulemark.errors import UserError
 
 FOLDER = "io"
 # The folder is SlurmUser's, and we may be root: no link of his is followed.
+FILE_MODE = 0o640
 FLAGS = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -41,7 +42,7 @@ class Journal:
     def locked(self) -> Iterator[None]:
         """For one process alone: two of one server would each count all."""
         folders.make(self.path.parent, self.record_dir)
-        number = os.open(self._state.with_suffix(".lock"), FLAGS | os.O_RDWR, 0o640)
+        number = os.open(self._state.with_suffix(".lock"), FLAGS | os.O_RDWR, FILE_MODE)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
@@ -69,13 +70,7 @@ class Journal:
         kept |= {"read_s": read_s, "targets": targets}
         draft = self._state.with_suffix(".draft")
         draft.unlink(missing_ok=True)
-        number = os.open(draft, FLAGS | os.O_WRONLY | os.O_EXCL, 0o640)
-        with open(number, "w", encoding="utf-8") as file:
-            folders.give_to_owner(number, self.record_dir)
-            json.dump(kept, file)
-            file.flush()
-            os.fsync(number)
-        os.replace(draft, self._state)
+        folders.replace(self._state, draft, json.dumps(kept).encode(), self.record_dir, FILE_MODE)
         self._append(kept["line"])
 
     def last(self) -> dict | None:
@@ -96,7 +91,7 @@ class Journal:
 
     def _append(self, text: str) -> None:
         """One write; of a disk that was full, a torn line stays a line of its own."""
-        number = os.open(self.path, FLAGS | os.O_RDWR | os.O_APPEND, 0o640)
+        number = os.open(self.path, FLAGS | os.O_RDWR | os.O_APPEND, FILE_MODE)
         with open(number, "r+b", buffering=0) as file:
             folders.give_to_owner(number, self.record_dir)
             whole = self._is_whole(file)
