@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import hostlist, output
-from joulemark.accounting.timed import Timed, json_object, real, whole, wrong
+from joulemark.timed import Timed, json_object, real, whole, wrong
 
 IO = "io"  # a split of storagepower's, not of ours
 

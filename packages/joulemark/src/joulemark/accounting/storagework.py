@@ -22,10 +22,10 @@ from joulemark.accounting.jobrecord import few, interval_j
 from joulemark.accounting.runs import Run
 from joulemark.accounting.shared import Channel
 from joulemark.accounting.storagepower import History, Models, Part, part_of
-from joulemark.accounting.timed import SHOWN, Timed
 from joulemark.storage.journal import FOLDER
 from joulemark.storage.work import COLUMNS as WORK
 from joulemark.storage.work import Work
+from joulemark.timed import SHOWN, Timed
 from joulemark.units import NS_PER_S
 
 # A client writes dirty pages back within half a minute, and a job_stats entry is there for longer.

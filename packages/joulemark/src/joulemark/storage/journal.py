@@ -22,6 +22,7 @@ from pathlib import Path
 
 from joulemark import folders
 from joulemark.errors import UserError
+from joulemark.timed import from_end
 
 FOLDER = "io"
 # The folder is SlurmUser's, and we may be root: no link of his is followed.
@@ -114,12 +115,6 @@ class Journal:
         """The last whole one."""
         try:
             with open(self.path, "rb") as file:
-                size, length = file.seek(0, os.SEEK_END), 1 << 16
-                while True:
-                    file.seek(max(0, size - length))
-                    lines = file.read().rpartition(b"\n")[0].split(b"\n")
-                    if len(lines) > 1 or length >= size:
-                        return lines[-1]
-                    length *= 4
+                return next(from_end(file), b"")
         except FileNotFoundError:
             return b""

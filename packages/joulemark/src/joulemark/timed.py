@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import BinaryIO, Generic, Protocol, TypeVar
 
 from joulemark import output
 from joulemark.errors import UserError
@@ -41,16 +41,9 @@ class Timed(Generic[Of]):
         return list(self._lines(start_ns, end_ns, bad)), bad
 
     def last_line(self) -> Of | None:
-        """The newest reading."""
+        """The newest that is sound."""
         with open(self.path, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            length, found = 0, None
-            while found is None and length < size:  # ten thousand nodes' energies are long
-                length = max(2 * LINE_MAX, 2 * length)
-                file.seek(max(0, size - length))
-                tail = reversed(file.read().rpartition(b"\n")[0].split(b"\n"))
-                found = next((line for text in tail if (line := self._sound(text))), None)
-        return found
+            return next((line for text in from_end(file) if (line := self._sound(text))), None)
 
     def unsound(self) -> tuple[int, int]:
         """Where the first whole line begins, and how many there are; 0, 0 if one is sound."""
@@ -123,6 +116,20 @@ class Timed(Generic[Of]):
             return self.parse(text) if text.strip() else None
         except (ValueError, UserError):
             return None
+
+
+def from_end(file: BinaryIO) -> Iterator[bytes]:
+    """The whole lines, the newest first; ten thousand nodes' energies are long."""
+    size = file.seek(0, os.SEEK_END)
+    length = seen = 0
+    while length < size:
+        length = max(2 * LINE_MAX, 2 * length)
+        begins = file.seek(max(0, size - length))
+        lines = file.read(size - begins).rpartition(b"\n")[0].split(b"\n")
+        if length < size:
+            del lines[0]  # its begin is before
+        yield from reversed(lines[: len(lines) - seen])
+        seen = len(lines)
 
 
 def json_object(text: bytes) -> dict:
