@@ -136,28 +136,29 @@ def test_servers_that_cannot_be_read_cost_their_columns_and_not_the_merge(site):
     assert work(site.job(12)["12"]) == (None, None, None)
 
 
+def written_by_two_runs(site, first, **second):
+    """A run of 40 s, at whose merge it had written so much, and one after it: nothing is said."""
+    job(site, seconds=40, run=0)
+    assert merged(site)["12"]["BytesWritten"] == first
+    job(site, run=1, **second)
+    assert site.run("merge")[0] == 0
+    rows = [row for row in site.rows(12) if row["Step"] == "job"]
+    assert [row["Notes"] for row in rows] == [None, None]
+    return [row["BytesWritten"] for row in rows]
+
+
 def test_two_runs_share_nothing(site):
     """A round that saw both is the earlier's."""
     rounds = [line(t, t + 30, j12_0=(0, 10 ** (t // 30), 0)) for t in range(0, 270, 30)]
     write(site, *rounds)
-    job(site, seconds=40, run=0)
-    assert merged(site)["12"]["BytesWritten"] == 111111
-    job(site, start_s=100, seconds=60, run=1)
-    assert site.run("merge")[0] == 0
-    rows = [row for row in site.rows(12) if row["Step"] == "job"]
-    assert [row["BytesWritten"] for row in rows] == [1111, 111110000]
-    assert [row["Notes"] for row in rows] == [None, None]
+    written = written_by_two_runs(site, 111111, start_s=100, seconds=60)
+    assert written == [1111, 111110000]
 
 
 def test_a_run_long_after_another_has_its_first_round(site):
     write(site, *(line(t, t + 30, j12_0=(0, 1, 0)) for t in range(0, 1200, 30)))
-    job(site, seconds=40, run=0)
-    assert merged(site)["12"]["BytesWritten"] == 6  # until 120 s beyond its end
-    job(site, start_s=610, seconds=80, run=1)
-    assert site.run("merge")[0] == 0
-    rows = [row for row in site.rows(12) if row["Step"] == "job"]
-    assert [row["BytesWritten"] for row in rows] == [6, 7]
-    assert [row["Notes"] for row in rows] == [None, None]
+    # until 120 s beyond its end
+    assert written_by_two_runs(site, 6, start_s=610, seconds=80) == [6, 7]
 
 
 def test_unread_entries_and_unsound_lines_are_said(site):

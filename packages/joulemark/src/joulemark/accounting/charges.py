@@ -7,7 +7,7 @@ import time
 
 from joulemark import output
 from joulemark.accounting import rates, shared, storagework
-from joulemark.accounting.jobrecord import few, interval_j
+from joulemark.accounting.jobrecord import few
 from joulemark.accounting.rates import UJ_PER_KWH
 from joulemark.accounting.runs import Run
 from joulemark.accounting.shared import IO
@@ -17,11 +17,9 @@ from joulemark.units import NS_PER_S, UJ_PER_J
 # Lines that did not come in this time will not come.
 PATIENCE_NS = 7 * 86_400 * NS_PER_S
 
+OVERHEAD = ("EnergyOverhead_uj", "OverheadSystematic_uj", "OverheadRandom_uj", "OverheadJoules")
 NONE = {
-    "EnergyOverhead_uj": None,
-    "OverheadSystematic_uj": None,
-    "OverheadRandom_uj": None,
-    "OverheadJoules": None,
+    **dict.fromkeys(OVERHEAD),
     "Carbon_g": None,
     "CarbonError_g": None,
     "CarbonOverhead_g": None,
@@ -90,7 +88,6 @@ class Charges:
     # -- overhead --------------------------------------------------------------------------------
 
     def _overhead(self, row: dict, run: Run) -> dict:
-        """Channels' errors add linearly, their random parts too: the job's ends are theirs all."""
         self._asked = True
         uses = [use for record in run.records if (use := _use(record))]
         parts, notes = [], [*filter(None, [row["Notes"]]), *(one.note for one in self._lost)]
@@ -103,17 +100,8 @@ class Charges:
             notes += [*problems, *self._bad_lines(channel, shares)]
             if part.covered_ns:
                 parts.append(part)
-        if not parts:
-            return {"Notes": "; ".join(notes) or None}
-        systematic_uj = math.fsum(part.systematic_uj for part in parts)
-        random_uj = math.fsum(part.random_uj for part in parts)
-        return {
-            "EnergyOverhead_uj": sum(part.energy_uj for part in parts),
-            "OverheadSystematic_uj": systematic_uj,
-            "OverheadRandom_uj": random_uj,
-            "OverheadJoules": interval_j(systematic_uj, random_uj),
-            "Notes": "; ".join(notes) or None,
-        }
+        found = shared.charged(parts, OVERHEAD) if parts else {}
+        return {**found, "Notes": "; ".join(notes) or None}
 
     def _bad_lines(self, channel: shared.Channel, shares: shared.Shares) -> list[str]:
         """A note for the job."""

@@ -443,9 +443,9 @@ class _Update:
         made = self._made(job, of_job)
         if len(made) > 1:  # of_job has what the last but this one made of it
             of_runs = corrections.measured(self.session, made[-2])
-            for run, kept in of_runs.items():  # an earlier joulemark knew fewer columns
-                of_runs[run] = {**charges.NONE, **kept}
-            before.update({(row["Run"], "job"): of_runs.get(row["Run"]) for row in of_job})
+            for run in (row["Run"] for row in of_job):
+                kept = of_runs.get(run)  # by an earlier joulemark of fewer columns
+                before[run, "job"] = {**charges.NONE, **kept} if kept else None
         return before
 
     def _rows(self, job: int, run: Run, before: dict[tuple[int, str], dict | None]) -> list[dict]:

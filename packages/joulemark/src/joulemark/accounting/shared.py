@@ -16,10 +16,12 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from joulemark import hostlist, output
+from joulemark.accounting.jobrecord import interval_j
 from joulemark.timed import Timed, json_object, real, whole, wrong
 
 IO = "io"  # a split of storagepower's, not of ours
@@ -48,6 +50,16 @@ class Part:
     random_uj: float = 0.0
     covered_ns: int = 0
     evenly_ns: int = 0  # of covered_ns: split equally, since the configured split was not possible
+
+
+def charged(parts: Sequence[Part], names: Sequence[str]) -> dict:
+    """Of several channels, as columns of these names: energy, errors, interval. Channels' errors
+    add linearly, their random parts too: the job's ends are theirs all."""
+    systematic_uj = math.fsum(part.systematic_uj for part in parts)
+    random_uj = math.fsum(part.random_uj for part in parts)
+    energy_uj = sum(part.energy_uj for part in parts)
+    values = energy_uj, systematic_uj, random_uj, interval_j(systematic_uj, random_uj)
+    return dict(zip(names, values))
 
 
 @dataclass(frozen=True)

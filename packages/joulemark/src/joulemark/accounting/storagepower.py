@@ -31,7 +31,7 @@ from typing import Callable
 
 from joulemark import folders
 from joulemark.accounting.course import Course
-from joulemark.accounting.shared import IO, Channel, Segment
+from joulemark.accounting.shared import IO, Channel, Part, Segment
 from joulemark.accounting.storagemodel import LATE_S, Model, Moment, fit
 from joulemark.units import NS_PER_S, UJ_PER_J
 
@@ -43,15 +43,6 @@ VERSION = 1  # of kept models: another one where they are fitted otherwise
 
 # courses_of(begin_ns, end_ns): of each of a channel's servers, what all jobs did.
 CoursesOf = Callable[[int, int], Sequence[Course]]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What a job had of a channel."""
-
-    energy_uj: int
-    systematic_uj: float
-    random_uj: float
 
 
 @dataclass(frozen=True)
@@ -150,7 +141,8 @@ class Models:
 
     def __init__(self, record_dir: Path):
         self._record_dir = record_dir
-        self._known: dict[tuple[str, int, bool], Model | None] = {}
+        self._of_days: dict[tuple[str, int], Model | None] = {}  # fitted to the day before
+        self._of_what_is: dict[tuple[str, int], Model | None] = {}
 
     def of(
         self,
@@ -165,15 +157,15 @@ class Models:
         day = end_ns // DAY_NS
         begin_ns, whole_ns = (day - 1) * DAY_NS, day * DAY_NS
         key = channel.name, day
-        if (*key, True) not in self._known:
-            self._known[(*key, True)] = self._of_day_before(channel, day, begin_ns, courses_of)
-        model = self._known[(*key, True)]
+        if key not in self._of_days:
+            self._of_days[key] = self._of_day_before(channel, day, begin_ns, courses_of)
+        model = self._of_days[key]
         if model and all(n >= ENOUGH for n, amount in zip(model.busy, work) if amount):
             return model
-        if (*key, False) not in self._known:
+        if key not in self._of_what_is:
             history = History.of(channel, begin_ns, max(until_ns, whole_ns), courses_of)
-            self._known[(*key, False)] = fit(history.moments)
-        return self._known[(*key, False)]
+            self._of_what_is[key] = fit(history.moments)
+        return self._of_what_is[key]
 
     def _of_day_before(
         self, channel: Channel, day: int, begin_ns: int, courses_of: CoursesOf

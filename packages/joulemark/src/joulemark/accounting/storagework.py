@@ -9,8 +9,6 @@ SETTLE_NS have come. Of its steps those count that it had: what else has its nam
 
 from __future__ import annotations
 
-import functools
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,13 +16,13 @@ from pathlib import Path
 
 from joulemark import output
 from joulemark.accounting.course import Course
-from joulemark.accounting.jobrecord import few, interval_j
+from joulemark.accounting.jobrecord import few
 from joulemark.accounting.runs import Run
-from joulemark.accounting.shared import Channel
-from joulemark.accounting.storagepower import History, Models, Part, part_of
+from joulemark.accounting.shared import Channel, Part, charged
+from joulemark.accounting.storagepower import History, Models, part_of
 from joulemark.storage.journal import FOLDER
 from joulemark.storage.work import COLUMNS as WORK
-from joulemark.storage.work import Work
+from joulemark.storage.work import Work, add, total
 from joulemark.timed import SHOWN, Timed
 from joulemark.units import NS_PER_S
 
@@ -123,8 +121,8 @@ class Storage:
             are_told = "" not in found.steps or step in found.steps
             work = found.steps.get(step, Work()) if are_told else ()
             return {**NONE, **dict(zip(WORK, work))}, []
-        total = functools.reduce(Work.plus, found.steps.values(), Work())
-        return {**NONE, **dict(zip(WORK, total)), **found.energy}, found.notes
+        whole = total(found.steps.values())
+        return {**NONE, **dict(zip(WORK, whole)), **found.energy}, found.notes
 
     def may_grow(self, end_ns: int) -> bool:
         """Whether lines of a job that ended then may still come."""
@@ -143,61 +141,39 @@ class Storage:
     def _of_run(self, row: dict, run: Run) -> _Found | None:
         start_ns, end_ns = row["Start_ns"], row["End_ns"]
         until_ns = min(end_ns + SETTLE_NS, run.next_ns or end_ns + SETTLE_NS)
+        # Rounds that begin before are an earlier run's.
+        from_ns = min(start_ns, run.before_ns + SETTLE_NS) if run.before_ns else 0
         job = run.records[0]["JobIDRaw"]
         had = {account["step"] for record in run.records for account in record["accounts"]} | {""}
+        own: Rounds = {}
         steps: dict[str, Work] = {}
-        own: dict[Server, list[tuple[int, int, Work]]] = {}
         lacking, unread, n_bad = [], 0, 0
         for server in self._servers:
             lines, bad = server.about(start_ns, until_ns)
             rounds = [one for one in lines if start_ns < one.time_ns and one.from_ns < until_ns]
-            seen_ns = sum(_overlap_ns(one, start_ns, end_ns) for one in rounds)
+            seen_ns = sum(
+                _overlap_ns(one.from_ns, one.time_ns, start_ns, end_ns) for one in rounds
+            )
             lacking += [server.name] if seen_ns < end_ns - start_ns else []
             unread += sum(one.unread for one in rounds)
             if bad:
                 self._bad.setdefault(server, set()).update(bad)
                 n_bad += len(bad)
-            own[server] = []
-            for one in rounds:
-                if run.before_ns and one.from_ns < min(start_ns, run.before_ns + SETTLE_NS):
-                    continue  # the earlier run's
-                works = {step: of for step, of in one.steps(job).items() if step in had}
-                for step, work in works.items():
-                    steps[step] = steps.get(step, Work()).plus(work)
-                whole = functools.reduce(Work.plus, works.values(), Work())
-                own[server].append((one.from_ns, one.time_ns, whole))
-            if not rounds:
-                del own[server]
+            if rounds:
+                theirs = [one for one in rounds if one.from_ns >= from_ns]
+                own[server.name] = [_own(one, job, had, steps) for one in theirs]
         if not own:
             return None
         notes = [f"not all that {few(lacking)} did is known"] if lacking else []
         notes += [f"entries that may have been gone unread: {unread}"] if unread else []
         notes += [f"unsound lines: {n_bad}"] if n_bad else []
-        by_name = {server.name: rounds for server, rounds in own.items()}
-        energy, said = self._energy(by_name, start_ns, end_ns, until_ns)
         notes = [f"storage servers: {', '.join(notes)}"] if notes else []
-        return _Found(steps, energy, [*notes, *said])
-
-    def _energy(
-        self,
-        own: Rounds,
-        start_ns: int,
-        end_ns: int,
-        until_ns: int,
-    ) -> tuple[dict, list[str]]:
-        """Channels' errors add linearly, as those of overhead do."""
-        parts, notes = [], []
-        for channel in self._channels:
+        parts = []
+        for channel in (one for one in self._channels if not self._waits(end_ns, [one])):
             part, note = self._of_channel(channel, own, start_ns, end_ns, until_ns)
             parts += [part] if part else []
             notes += [f"{channel.name}: {note}"] if note else []
-        if not parts:
-            return {}, notes
-        systematic_uj = math.fsum(part.systematic_uj for part in parts)
-        random_uj = math.fsum(part.random_uj for part in parts)
-        energy_uj = sum(part.energy_uj for part in parts)
-        values = energy_uj, systematic_uj, random_uj, interval_j(systematic_uj, random_uj)
-        return dict(zip(ENERGY, values)), notes
+        return _Found(steps, charged(parts, ENERGY) if parts else {}, notes)
 
     def _of_channel(
         self,
@@ -208,8 +184,6 @@ class Storage:
         until_ns: int,
     ) -> tuple[Part | None, str | None]:
         """A job's part, and what is to be said of it."""
-        if self._waits(end_ns, [channel]):
-            return None, None
         by_name = {one.name: one for one in self._servers}
         silent = sorted(channel.nodes() - own.keys())
         if silent:
@@ -220,14 +194,14 @@ class Storage:
             return [_course(server, begin_ns, end_ns) for server in servers]
 
         rounds = [one for server in servers for one in own[server.name]]
-        work = functools.reduce(Work.plus, (one[2] for one in rounds), Work())
+        work = total(work for *_, work in rounds)
         model = self._models.of(channel, work, end_ns, until_ns, courses_of)
         if model is None:
             return None, "no energy of storage: its history is too short"
         begin_ns = min([start_ns, *(begin_ns for begin_ns, *_ in rounds)])
         history = History.of(channel, begin_ns, until_ns, courses_of)
         times = [(one.first.time_ns, one.last.time_ns) for one in history.segments]
-        seen_ns = sum(max(0, min(end, end_ns) - max(begin, start_ns)) for begin, end in times)
+        seen_ns = sum(_overlap_ns(*time, start_ns, end_ns) for time in times)
         if not seen_ns:
             return None, "no energy of storage: nothing is known of that time"
         note = None
@@ -243,5 +217,13 @@ def _course(server: Server, begin_ns: int, end_ns: int) -> Course:
     return Course((one.from_ns, one.time_ns, one.total) for one in lines)
 
 
-def _overlap_ns(one: Round, start_ns: int, end_ns: int) -> int:
-    return max(0, min(one.time_ns, end_ns) - max(one.from_ns, start_ns))
+def _own(one: Round, job: int, had: set[str], steps: dict[str, Work]) -> tuple[int, int, Work]:
+    """A round of what a job did, which is added to those of its steps that it had."""
+    works = {step: work for step, work in one.steps(job).items() if step in had}
+    for step, work in works.items():
+        add(steps, step, work)
+    return one.from_ns, one.time_ns, total(works.values())
+
+
+def _overlap_ns(begin_ns: int, until_ns: int, start_ns: int, end_ns: int) -> int:
+    return max(0, min(until_ns, end_ns) - max(begin_ns, start_ns))

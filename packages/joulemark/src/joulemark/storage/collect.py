@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from joulemark import output
 from joulemark.storage.gains import Gains
 from joulemark.storage.journal import Journal
 from joulemark.storage.names import NOBODY
-from joulemark.storage.work import Work
+from joulemark.storage.work import Work, add, total
 from joulemark.units import NS_PER_S
 
 KINDS = ("obdfilter", "mdt")
@@ -71,16 +70,15 @@ class Collector:
         found, unread = self._gains.drained()
         jobs: dict[str, Work] = {}
         for name, work in found.items():
-            job = self.job_of(name)
-            jobs[job] = jobs.get(job, Work()).plus(work)
+            add(jobs, self.job_of(name), work)
         self._tell(found, jobs)
         seen_s = min(now_s, least_s)
         from_ns = (
             max(self._from_ns, now_ns - round(seen_s * NS_PER_S)) if self._from_ns else now_ns
         )
-        total = functools.reduce(Work.plus, jobs.values(), Work())
-        line = {"time_ns": now_ns, "from_ns": from_ns, "total": total, "unread": unread}
-        self.journal.add({**line, "jobs": jobs}, now_s, self._gains.kept())
+        line = {"time_ns": now_ns, "from_ns": from_ns, "total": total(jobs.values())}
+        line |= {"unread": unread, "jobs": jobs}
+        self.journal.add(line, now_s, self._gains.kept())
 
     def _tell(self, found: dict[str, Work], jobs: dict[str, Work]) -> None:
         """Once, where all that works here is nobody's."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from joulemark.storage import jobstats
-from joulemark.storage.work import Work
+from joulemark.storage.work import Work, add
 
 
 class Known(NamedTuple):
@@ -44,8 +44,8 @@ class Gains:
         self.to_begin = set(targets)
 
     def keep(self, targets: Iterable[str]) -> None:
-        """Of this server's targets: what is gone, to another server, begins anew where it comes
-        back, and what it did in its last seconds nobody has read."""
+        """Of this server's targets: what is gone, to another server, has begun anew when it is
+        back, and what it did in its last seconds nobody has read; or it was only not seen."""
         for gone in self.targets.keys() - set(targets):
             known = self.targets.pop(gone)
             # Of a Lustre that tells no start nobody could say that an entry is the same.
@@ -87,7 +87,7 @@ class Gains:
     def _add(self, name: str, one: Known, before: Known | None) -> None:
         gained = one.work.since(before.work) if before and _goes_on(one, before) else one.work
         if any(gained):
-            self.jobs[name] = self.jobs.get(name, Work()).plus(gained)
+            add(self.jobs, name, gained)
 
     def drained(self) -> tuple[dict[str, Work], int]:
         """What jobs gained, and entries that were not read, since this was asked last."""

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 # Of a job's row in the store; Work's fields in their order.
@@ -24,3 +26,13 @@ class Work(NamedTuple):
         if any(now < then for now, then in zip(self, before)):
             return self
         return Work(*(now - then for now, then in zip(self, before)))
+
+
+def total(works: Iterable[Work]) -> Work:
+    """Of all of them."""
+    return functools.reduce(Work.plus, works, Work())
+
+
+def add(works: dict[str, Work], name: str, more: Work) -> None:
+    """To what is known of that name."""
+    works[name] = works.get(name, Work()).plus(more)
