@@ -115,7 +115,8 @@ def test_a_merge_counts_jobs(site, slow, terminal):
         site.leave(job)
     assert len(site.out("merge").splitlines()) == 3
     said = [text for text in dict.fromkeys(terminal.said()) if text.endswith("made")]
-    assert said == [f"{done} of 3 jobs' records made" for done in (0, 1, 2)]
+    counts = [f"{done} of 3 jobs' records made" for done in range(4)]
+    assert said in (counts[:-1], counts)  # a machine may stand still between the last and the end
     assert terminal.is_clean()
 
 
