@@ -54,7 +54,7 @@ EXTERNALS = {
     "py-rich@{}": module("rich"),
     "py-matplotlib@{}": module("matplotlib"),
     "py-pymysql@{}": module("PyMySQL"),
-    "py-psycopg@{}": module("psycopg"),
+    "py-psycopg2@{}": module("psycopg2"),
     "py-h5py@{}": (PYTHON, "-c", "import h5py; print(h5py.__version__)"),
     "py-paho-mqtt@{}": module("paho-mqtt"),
     # what the DSP's cross toolchain is built with

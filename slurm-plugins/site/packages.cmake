@@ -130,7 +130,7 @@ joulemark.regions, by which programs name what they measure.")
 set(CPACK_DEBIAN_CLI_PACKAGE_DEPENDS "python3 (>= 3.9), python3-rich, python3-yaml")
 set(CPACK_DEBIAN_CLI_PACKAGE_RECOMMENDS python3-matplotlib)
 set(CPACK_DEBIAN_CLI_PACKAGE_SUGGESTS
-    "python3-h5py, python3-paho-mqtt, python3-psycopg, python3-pymysql")
+    "python3-h5py, python3-paho-mqtt, python3-psycopg2, python3-pymysql")
 jm_control(cli postinst prerm)
 
 include(CPack)

@@ -45,7 +45,7 @@ LEFT = Path("joulemark/99.lua")
 DEBIAN = {
     **{name: name for name in ("bison", "cmake", "flex", "lmod", "m4", "pkgconf")},
     **{n: f"lib{n}-dev" for n in ("freeipmi", "gmp", "hdf5", "jansson", "mpc", "mpfr", "slurm")},
-    **{f"py-{n}": f"python3-{n}" for n in ("h5py", "matplotlib", "paho-mqtt", "pip", "psycopg")},
+    **{f"py-{n}": f"python3-{n}" for n in ("h5py", "matplotlib", "paho-mqtt", "pip", "psycopg2")},
     **{f"py-{n}": f"python3-{n}" for n in ("pymysql", "rich", "setuptools", "wheel")},
     "curl": "libcurl4-openssl-dev",
     "fftw": "libfftw3-dev",

@@ -146,7 +146,7 @@ def mariadb() -> Iterator[Server]:
 @contextlib.contextmanager
 def postgresql() -> Iterator[Server]:
     """A PostgreSQL server of its own; it refuses to run as root."""
-    psycopg = driver("psycopg")
+    psycopg2 = driver("psycopg2")
     initdb, server = program("initdb"), program("postgres")
     with folder_for("postgres") as (folder, as_user):
         secret = folder / "pwfile"
@@ -159,13 +159,15 @@ def postgresql() -> Iterator[Server]:
         place = {"host": str(folder), "user": "joulemark", "dbname": "postgres"}
 
         def execute(statement: str) -> None:
-            with psycopg.connect(**place, password=PASSWORD, autocommit=True) as connection:
-                connection.execute(statement)
+            connection = psycopg2.connect(**place, password=PASSWORD)
+            connection.autocommit = True
+            with contextlib.closing(connection):
+                connection.cursor().execute(statement)
 
         words = [*as_user, server, "-D", f"{folder}/data", "-k", str(folder)]
         words += ["-c", "listen_addresses=", "-c", "shared_buffers=256MB"]
         with running(words, folder / "log", lambda: execute("SELECT 1")):
-            url = f"postgresql+psycopg://joulemark@/{{name}}?host={folder}"
+            url = f"postgresql://joulemark@/{{name}}?host={folder}"
             yield Server("postgresql", folder, execute, url)
 
 

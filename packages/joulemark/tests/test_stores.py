@@ -4,8 +4,11 @@ import contextlib
 import importlib
 import json
 import random
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import builders
 import databases
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from joulemark import cli, config, store
 from joulemark.errors import UserError
 from joulemark.store import corrections, jobs, node_sums, nodes, place, schema, sums
+from joulemark.store.session import LOCK_TIMEOUT_S
 from joulemark.store.whose import Whose, runs
 
 
@@ -582,6 +586,49 @@ def test_a_store_that_another_merge_holds_is_not_called_damaged(folder, monkeypa
     assert str(error.value) == said
 
 
+@pytest.mark.parametrize("server", ["mariadb", "postgresql"], indirect=True)  # SQLite is deaf
+def test_who_waits_for_a_store_can_leave(folder):
+    place = place_of(folder)
+    assert cli.main(["merge"]) == 0
+    interrupts = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    began_s = time.monotonic()
+    with store.writing(place):
+        interrupts.start()
+        with pytest.raises(KeyboardInterrupt), store.writing(place):
+            pass
+    assert time.monotonic() - began_s < LOCK_TIMEOUT_S / 2
+    assert cli.main(["merge"]) == 0
+
+
+@pytest.mark.parametrize("rows", [1, 300])  # PostgreSQL takes many another way
+@pytest.mark.parametrize("way", ["insert", "upsert"])
+def test_texts_are_kept_letter_for_letter(folder, rows, way):
+    """Also what means something in databases' own notations of rows."""
+    marks = [
+        "",
+        "\\",
+        "\\N",
+        "\\.",
+        "a\tb",
+        "a\nb",
+        "a\rb",
+        "%s %%",
+        "'\"",
+        "NULL",
+        "é→\U0001f600",
+    ]
+    names = sorted((f"{mark}{number}", mark) for mark in marks for number in range(rows))
+    columns = ("Cluster", "Name")
+    cli.main(["merge"])
+    with store.writing(place_of(folder)) as session:
+        session.run("DELETE FROM time_zone")
+        if way == "insert":
+            session.insert("time_zone", columns, names)
+        else:
+            session.upsert("time_zone", columns, ["Cluster"], names)
+        assert sorted(session.rows("SELECT Cluster, Name FROM time_zone")) == names
+
+
 @pytest.mark.parametrize("server", ["mariadb", "postgresql"], indirect=True)  # SQLite has none
 def test_password_never_shows(stores, folder, capsys):
     stores.server.password_file.write_text("wrong-secret\n")
@@ -615,7 +662,7 @@ def test_wrong_places_are_explained(url, problem):
 
 @pytest.mark.parametrize(
     ("url", "module"),
-    [("mysql://joe@host/db", "pymysql"), ("postgresql://joe@host/db", "psycopg")],
+    [("mysql://joe@host/db", "pymysql"), ("postgresql://joe@host/db", "psycopg2")],
 )
 def test_a_missing_driver_is_no_server_that_does_not_run(monkeypatch, url, module):
     there = place.Place.parse(url)
@@ -632,7 +679,7 @@ def test_a_missing_driver_is_no_server_that_does_not_run(monkeypatch, url, modul
 def test_places():
     assert place.Place.parse("/a/b.sqlite").path.as_posix() == "/a/b.sqlite"
     assert place.Place.parse("sqlite:////a/b.sqlite").path.as_posix() == "/a/b.sqlite"
-    url = "postgresql+psycopg://joe%40x@db.site:5433/energy?sslmode=verify-full"
+    url = "postgresql+psycopg2://joe%40x@db.site:5433/energy?sslmode=verify-full"
     there = place.Place.parse(url)
     assert (there.kind, there.user) == ("postgresql", "joe@x")
     assert (there.host, there.port) == ("db.site", 5433)

@@ -15,7 +15,7 @@ from joulemark.store.place import Place
 NEEDED = {"cluster": "the ClusterName of slurm.conf"}
 STORE = (
     "the site's store: a file's absolute path, or a URL such as "
-    "postgresql+psycopg://joulemark@host/joulemark"
+    "postgresql://joulemark@host/joulemark"
 )
 USUAL = Path("/etc/slurm/joulemark.yaml")
 # The daemon's, of a file that leaves them out.

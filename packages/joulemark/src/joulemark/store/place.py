@@ -14,6 +14,7 @@ SCHEMES = {
     "mariadb+pymysql": "mariadb",
     "postgresql": "postgresql",
     "postgresql+psycopg": "postgresql",
+    "postgresql+psycopg2": "postgresql",
 }
 PARAMETERS = {
     "sqlite": (),

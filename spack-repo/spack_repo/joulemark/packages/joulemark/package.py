@@ -25,7 +25,7 @@ class Joulemark(InTreePackage):
     for extra, what, needed in (
         ("plots", "Figures as PNG, SVG or PDF", "py-matplotlib@3.5:"),
         ("mariadb", "The store in MariaDB", "py-pymysql@1:"),
-        ("postgresql", "The store in PostgreSQL", "py-psycopg@3.1:"),
+        ("postgresql", "The store in PostgreSQL", "py-psycopg2@2.8:"),
         ("mqtt", "MQTT: joulemark receive, joulemark top --nodes", "py-paho-mqtt@1.6:"),
         ("profile", "Power over time in HDF5", "py-h5py@3.7:"),
         ("parquet", "Exports in Parquet", "py-pyarrow@10:"),
