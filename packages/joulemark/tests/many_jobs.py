@@ -86,6 +86,10 @@ def _varied(pattern: dict, start: int, end: int) -> Iterator[list]:
         row[at["LastMonth"]] = _month(last_day) if _month(last_day) > _month(day) else None
         row[at["ConsumedEnergy_uj"]] = energy_uj
         row[at["EnergyOverhead_uj"]] = energy_uj // 7
+        row[at["EnergyStorage_uj"]] = energy_uj // 11
+        row[at["StorageSystematic_uj"]] = row[at["StorageRandom_uj"]] = energy_uj / 100
+        row[at["BytesRead"]], row[at["BytesWritten"]] = energy_uj // 13, energy_uj // 17
+        row[at["MetadataOps"]] = energy_uj // 10**6
         row[at["Carbon_g"]], row[at["CarbonError_g"]] = energy_uj / 1e10, energy_uj / 1e12
         row[at["Cost"]], row[at["CostError"]] = energy_uj / 1e13, energy_uj / 1e15
         yield row

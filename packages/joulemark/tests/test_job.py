@@ -16,6 +16,7 @@ from joulemark.profile import hdf5
 from joulemark.profile.node import Channel, NodeProfile
 from joulemark.profile.spans import peak_w
 from joulemark.slurm import allocations
+from joulemark.store import schema
 
 pytestmark = pytest.mark.usefixtures("sacct_jobs")
 
@@ -686,6 +687,7 @@ def stored(energy_uj, systematic_uj, random_uj):
     names = ("EnergyOverhead_uj", "OverheadSystematic_uj", "OverheadRandom_uj", "Carbon_g")
     return {
         **dict.fromkeys((*names, "CarbonError_g", "Cost", "CostError", "Currency")),
+        **dict.fromkeys(schema.ADDED_BY_TENTH),
         **{"Cluster": "demo", "Uid": 1, "Estimated": 0, "Incomplete": 0},
         "ConsumedEnergy_uj": energy_uj,
         "UncertaintySystematic_uj": systematic_uj,

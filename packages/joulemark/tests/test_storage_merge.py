@@ -174,12 +174,35 @@ def test_it_is_shown(site):
     job(site)
     merged(site)
     shown = site.out("job", "12")
-    for line_of in (r"Read +16\.8 MB", r"Written +8\.39 MB", "Metadata operations +42"):
+    for line_of in (r"Read +16\.8 MB", r"Written +8\.39 MB", "Metadata ops +42"):
         assert re.search(line_of, shown)
     [told] = json.loads(site.out("job", "12", "--json"))
     assert (told["read_bytes"], told["metadata_ops"]) == (16_777_216, 42)
     [told] = json.loads(site.out("report", "jobs", "--all", "--json"))
     assert told["written_bytes"] == 8_388_608
+
+
+def test_users_sums_have_it(site):
+    """Of whose jobs it is known: job 13 did nothing that any server told of."""
+    write(site, line(-30, 240, j12_0=(16_777_216, 8_388_608, 42), j14_0=(10**6, 0, 1)))
+    for number in (12, 14):
+        job(site, number)
+    merged(site)
+    (site.records / "io" / "oss1.jsonl").unlink()
+    job(site, 13)
+    merged(site)
+    [told] = json.loads(site.out("report", "usage", "--json"))
+    sums = (told["read_bytes"], told["written_bytes"], told["metadata_ops"])
+    assert sums == (17_777_216, 8_388_608, 43)
+    assert (told["work_jobs"], told["jobs"], told["storage_jobs"]) == (2, 3, 0)
+    assert told["storage_uj"] is None and told["storage_error_j"] is None
+    shown = site.out("report", "usage")
+    assert re.search(r"17\.8 MB \(2 of 3\) +8\.39 MB \(2 of 3\) +43 \(2 of 3\)", shown)
+    assert "Storage [" not in shown
+    text = site.out("export", "prometheus")
+    assert re.search(r'^joulemark_storage_bytes{.*direction="read"} 17777216$', text, re.M)
+    assert re.search(r"^joulemark_storage_metadata_operations{.*} 43$", text, re.M)
+    assert re.search(r'^joulemark_covered_jobs{.*sum="work"} 2$', text, re.M)
 
 
 cuts = st.lists(st.integers(1, 90), min_size=1, max_size=12)

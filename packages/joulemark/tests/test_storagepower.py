@@ -7,6 +7,7 @@ pages are written seconds late and not evenly so, its noise lasts."""
 import dataclasses
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -241,12 +242,26 @@ def test_it_is_shown(site):
     _, rows = three_jobs(site)
     energy_j, error_j = rows[1]["EnergyStorage_uj"] / 1e6, rows[1]["StorageJoules"]
     shown = site.out("job", "1")
-    assert re.search(rf"Storage servers \[J\] +{energy_j:.0f} +{error_j:.0f}", shown)
+    assert re.search(rf"Storage \[J\] +{energy_j:.0f} +{error_j:.0f}", shown)
     [told] = json.loads(site.out("job", "1", "--json"))
     assert told["storage_j"] == pytest.approx(energy_j)
     assert told["storage_error_j"] == pytest.approx(error_j)
     listed = {one["job_id_raw"]: one for one in json.loads(site.out("report", "jobs", "--json"))}
     assert listed[1]["storage_uj"] == rows[1]["EnergyStorage_uj"]
+
+
+def test_users_sums_have_it(site):
+    """Systematic parts of one user's jobs add, random ones in quadrature."""
+    _, rows = three_jobs(site)
+    total_uj = sum(row["EnergyStorage_uj"] for row in rows.values())
+    systematic_uj = math.fsum(row["StorageSystematic_uj"] for row in rows.values())
+    random_uj = math.hypot(*(row["StorageRandom_uj"] for row in rows.values()))
+    [told] = json.loads(site.out("report", "usage", "--json"))
+    assert (told["storage_uj"], told["storage_jobs"]) == (total_uj, 3)
+    assert told["storage_error_j"] == pytest.approx(2e-6 * math.hypot(systematic_uj, random_uj))
+    assert re.search(r"Storage \[k?J\] +\+- .*Metadata ops", site.out("report", "usage"))
+    text = site.out("export", "prometheus")
+    assert re.search(rf"^joulemark_storage_joules{{.*}} {total_uj / 1e6!r}$", text, re.M)
 
 
 def lines_of(site, folder, name):

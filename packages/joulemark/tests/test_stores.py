@@ -421,6 +421,7 @@ def test_a_store_of_version_1_is_upgraded_in_place(folder, capsys):
         *((2, at) for at in (0, 3, 5, 7, 9, 11)),
         *((3, at) for at in range(7)),
         *((5, at) for at in (0, 3, 5, 6)),
+        *((10, at) for at in (0, 6, 7, 8, 9, 16)),
     ],
 )
 def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, broken_at):
@@ -448,8 +449,12 @@ def call_older(session, version):
     for table in ("pruned_job", "pruned_zone", "correction"):
         session.run(f"DROP TABLE {table}")
     session.run(schema.FOURTH[0].format_map(session.types))  # which the ninth adds to
+    session.run("DROP INDEX job_run_sums{of_job_run}".format_map(session.types))
     for name in schema.ADDED_BY_TENTH:
         session.run(f"ALTER TABLE job_run DROP COLUMN {name}")
+    for name in schema.KEPT_ADDED_BY_TENTH:
+        session.run(f"ALTER TABLE kept DROP COLUMN {name}")
+    session.run(schema.SUMS_INDEX_OF_THIRD)
     for table in ("migration", "migration_step"):
         session.run(f"DELETE FROM {table} WHERE version > ?", (version,))
 

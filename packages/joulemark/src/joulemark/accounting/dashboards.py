@@ -103,10 +103,12 @@ OF_NODES = (
 ENERGY = Panel(
     "stat",
     "Energy",
-    ENDED + "Overhead: their part of shared channels, such as cooling; not in the energy.",
+    ENDED + "Overhead: their part of shared channels, such as cooling; storage: what file servers "
+    "drew for them; neither is in the energy.",
     (
         Query("energy", ended("energy_joules"), J),
         Query("overhead", ended("overhead_joules"), J),
+        Query("storage", ended("storage_joules"), J),
     ),
     width=6,
 )

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from joulemark.accounting import comment, usage
 from joulemark.accounting.jobid import Allocation, JobId
-from joulemark.accounting.jobrecord import bound_uj, few, interval_j, summarise
+from joulemark.accounting.jobrecord import bound_uj, few, summarise
 from joulemark.accounting.runs import runs_of
 from joulemark.config import Config
 from joulemark.errors import UserError
@@ -29,6 +29,8 @@ S_PER_HOUR = 3600
 OF_ROW = {
     **{"energy_uj": "ConsumedEnergy_uj", "systematic_uj": "UncertaintySystematic_uj"},
     **{"overhead_uj": "EnergyOverhead_uj", "overhead_systematic_uj": "OverheadSystematic_uj"},
+    **{"storage_uj": "EnergyStorage_uj", "storage_systematic_uj": "StorageSystematic_uj"},
+    **{"read_bytes": "BytesRead", "written_bytes": "BytesWritten", "metadata_ops": "MetadataOps"},
     **{"carbon_g": "Carbon_g", "carbon_error_g": "CarbonError_g"},
     **{"cost": "Cost", "cost_error": "CostError", "currency": "Currency"},
     **{"estimated": "Estimated", "incomplete": "Incomplete"},
@@ -36,6 +38,7 @@ OF_ROW = {
 VARIANCES = {
     "random_uj2": "UncertaintyRandom_uj",
     "overhead_random_uj2": "OverheadRandom_uj",
+    "storage_random_uj2": "StorageRandom_uj",
 }
 ERRORS = (
     ("UncertaintyJoules", "UncertaintySystematic_uj", "UncertaintyRandom_uj"),
@@ -112,17 +115,6 @@ class Job:
                 if row["Step"] != "job":
                     found.setdefault(row["Step"], []).append(row)
         return {name: found[name] for name in sorted(found, key=_step_order)}
-
-
-def storage_j(rows: list[dict]) -> tuple[float | None, float | None]:
-    """What servers drew for runs of which that is known, and its error, k=2."""
-    known = [row for row in rows if row["EnergyStorage_uj"] is not None]
-    if not known:
-        return None, None
-    systematic_uj = math.fsum(row["StorageSystematic_uj"] for row in known)
-    random_uj = math.hypot(*(row["StorageRandom_uj"] for row in known))
-    energy_uj = sum(row["EnergyStorage_uj"] for row in known)
-    return energy_uj / UJ_PER_J, interval_j(systematic_uj, random_uj)
 
 
 def _step_order(name: str) -> tuple:

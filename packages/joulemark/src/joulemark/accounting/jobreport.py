@@ -20,23 +20,21 @@ from joulemark.accounting.job import (
     regions,
     seconds,
     states,
-    storage_j,
     sum_uj,
     used,
 )
 from joulemark.accounting.jobrecord import few
 from joulemark.accounting.rates import J_PER_KWH
 from joulemark.layout import ESTIMATED, LEGEND_ESTIMATED, Text
-from joulemark.storage.work import COLUMNS
-from joulemark.units import UJ_PER_J, digits, known_sum, rough
+from joulemark.units import UJ_PER_J, digits, rough
 
 LEAST_KWH = 0.1  # below it joules are as easy to read
 LOW_CPU_USE = 0.4  # one thread on each core of two threads is a use of a half
 SHOWN_RUNS = 20  # of an array, in a table for people
 DOMAINS = ("CPU", "DRAM", "GPU", "Rest")
-WORK = dict(zip(("read_bytes", "written_bytes", "metadata_ops"), COLUMNS))
 LEGEND = (
-    "+-: k=2. Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
+    "+-: k=2. Overhead (shared channels) and Storage (file servers' work) are not in Energy; "
+    "carbon and cost are of Energy alone. "
     "-: not known; what no instrument tells apart is in the rest."
 )
 LEGEND_PARTIAL = "(2 of 3): the sum of 2 of 3 runs; the other has none, or it is not known."
@@ -159,7 +157,7 @@ def columns() -> list[str]:
 
 
 def _figures(job: Job, sums: dict) -> dict:
-    time, storage = cpu_time(job), storage_j(job.rows)
+    time = cpu_time(job)
     return {
         "job_id": job.job_id,
         "cluster": job.cluster,
@@ -172,9 +170,6 @@ def _figures(job: Job, sums: dict) -> dict:
         "allocated_cpu_s": time.allocated_s if time else None,
         "used_cpu_s": time.used_s or None if time else None,
         "energy_per_cpu_hour_j": j_per_cpu_hour(job),
-        "storage_j": storage[0],
-        "storage_error_j": storage[1],
-        **{name: known_sum(row[column] for row in job.rows) for name, column in WORK.items()},
     }
 
 
@@ -280,7 +275,7 @@ def _kind(group: usage.Group) -> str:
 
 
 def _whole(job: Job, group: usage.Group, where: str) -> Text:
-    body = [*_energy(group), *_rates(job), *_domains(job), *_charges(group), *_work(job)]
+    body = [*_energy(group), *_rates(job), *_domains(job), *_charges(group), *_work(group)]
     return _table(_title(job, group, where), ["", "Value", "+-", "of Energy"], body)
 
 
@@ -333,7 +328,7 @@ def _domains(job: Job) -> list[list[str]]:
 def _charges(group: usage.Group) -> list[list[str]]:
     body = [
         [f"{head} [{usage.UNITS[suffix]}]", *usage.cells(group, name, suffix), ""]
-        for head in ("Overhead", "CO2e")
+        for head in ("Overhead", "Storage", "CO2e")
         for name, suffix in [usage.QUANTITIES[head]]
         if getattr(group, f"{name}_{suffix}") is not None
     ]
@@ -344,25 +339,10 @@ def _charges(group: usage.Group) -> list[list[str]]:
     return body
 
 
-def _work(job: Job) -> list[list[str]]:
-    """At storage servers, of the runs of which it is known."""
-    body = []
-    energy_j, error_j = storage_j(job.rows)
-    if energy_j is not None:
-        covered = usage.of_all(_known(job, "EnergyStorage_uj"), len(job.rows))
-        body.append(["Storage servers [J]", digits(energy_j) + covered, digits(error_j), ""])
-    for (name, column), head in zip(WORK.items(), ("Read", "Written", "Metadata operations")):
-        total = known_sum(row[column] for row in job.rows)
-        if total is not None:
-            is_bytes = total and name.endswith("_bytes")
-            text = rough(total, 0, "B") if is_bytes else str(total)
-            covered = usage.of_all(_known(job, column), len(job.rows))
-            body.append([head, text + covered, "", ""])
-    return body
-
-
-def _known(job: Job, column: str) -> int:
-    return sum(row[column] is not None for row in job.rows)
+def _work(group: usage.Group) -> list[list[str]]:
+    if not group.work_jobs:
+        return []
+    return [[head, usage.work_cell(group, name), "", ""] for head, name in usage.WORK.items()]
 
 
 HEADS = ["Energy [J]", "+-", "Mean [W]", "Time [s]"]

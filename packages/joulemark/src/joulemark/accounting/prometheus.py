@@ -27,7 +27,7 @@ class Metric:
     label: str = ""  # of a family that has several samples of a group, by this label's values
 
 
-SUMS = ("energy", "overhead", "carbon", "cost")
+SUMS = ("energy", "overhead", "storage", "work", "carbon", "cost")
 METRICS = (
     Metric("jobs", "Ended runs of jobs with a record.", lambda g: g.jobs),
     Metric(
@@ -44,6 +44,22 @@ METRICS = (
         "overhead_joules",
         "Ended jobs' part of shared channels, such as cooling; not in the energy.",
         lambda g: g.overhead_j,
+    ),
+    Metric(
+        "storage_joules",
+        "Ended jobs' part of file servers' work, above what those draw idle; not in the energy.",
+        lambda g: g.storage_j,
+    ),
+    Metric(
+        "storage_bytes",
+        "What ended jobs read and wrote at file servers, as those counted it.",
+        lambda g: {"read": g.read_bytes, "write": g.written_bytes} if g.work_jobs else {},
+        label="direction",
+    ),
+    Metric(
+        "storage_metadata_operations",
+        "Operations on names and attributes that ended jobs asked of file servers.",
+        lambda g: g.metadata_ops,
     ),
     Metric(
         "carbon_grams",

@@ -11,13 +11,15 @@ from joulemark import units
 from joulemark.accounting.jobrecord import interval_j
 from joulemark.errors import UsageError
 from joulemark.layout import ESTIMATE_MARK, Text
+from joulemark.storage.work import Work
 from joulemark.store.session import Session
 from joulemark.store.sums import KNOWN_OF, Chosen, Use, clusters, undated
 from joulemark.units import UJ_PER_J, known_sum
 
 LEGEND = (
     "Jobs: runs of jobs. +-: uncertainty, k=2; the systematic parts of a group's jobs add up. "
-    "Overhead (shared channels) is not in Energy; carbon and cost are of Energy alone. "
+    "Overhead (shared channels) and Storage (file servers' work) are not in Energy; carbon and "
+    "cost are of Energy alone. "
     "-: not known."
 )
 LEGEND_SOME_ESTIMATED = f"{ESTIMATE_MARK}: of some or all jobs a model estimated the energy."
@@ -26,7 +28,7 @@ LEGEND_DAYS = (
     "Days and months are {}; a job of several is counted in each, its energy split by time."
 )
 LEGEND_INCOMPLETE = "*: nodes' records are missing: the energy is more than this."
-COUNTED = {jobs: name for name, jobs in KNOWN_OF.items()}
+COUNTS = tuple(dict.fromkeys(KNOWN_OF.values()))
 LEFT_OUT = "Jobs of unknown time and energy, of none of these days: {}."
 EPOCH = datetime.date(1970, 1, 1)
 
@@ -52,6 +54,12 @@ class Group:
     overhead_j: float | None
     overhead_uj: int | None
     overhead_error_j: float
+    storage_j: float | None
+    storage_uj: int | None
+    storage_error_j: float
+    read_bytes: int | None
+    written_bytes: int | None
+    metadata_ops: int | None
     carbon_g: float | None
     carbon_error_g: float
     costs: dict[str, Cost]  # by currency, which a site may change
@@ -59,6 +67,8 @@ class Group:
     incomplete_jobs: int
     energy_jobs: int  # of jobs: those whose energy is in the sum; likewise the rest
     overhead_jobs: int
+    storage_jobs: int
+    work_jobs: int
     carbon_jobs: int
     cost_jobs: int
 
@@ -124,16 +134,18 @@ def _key(use: Use, key: str) -> str:
 
 def of_one(**known) -> Use:
     """What one job, step or node used; what is not given, or None, is not known."""
-    found = {**dict.fromkeys(Use._fields, 0), **dict.fromkeys(COUNTED.values()), "jobs": 1}
+    found = {**dict.fromkeys(Use._fields, 0), **dict.fromkeys(KNOWN_OF), "jobs": 1}
     found.update((key, value) for key, value in known.items() if value is not None)
-    found.update((jobs, int(found[key] is not None)) for jobs, key in COUNTED.items())
+    found.update((jobs, int(found[key] is not None)) for key, jobs in KNOWN_OF.items())
     return Use(**found)
 
 
 def summed(keys: dict[str, str], parts: list[Use]) -> Group:
     """One group of all of them."""
     energy_uj = known_sum(part.energy_uj for part in parts)
-    overhead_uj = known_sum(part.overhead_uj for part in parts)
+    overhead_uj, storage_uj = (
+        known_sum(getattr(part, name) for part in parts) for name in ("overhead_uj", "storage_uj")
+    )
     return Group(
         keys=keys,
         jobs=sum(part.jobs for part in parts),
@@ -143,12 +155,16 @@ def summed(keys: dict[str, str], parts: list[Use]) -> Group:
         overhead_j=_in_j(overhead_uj),
         overhead_uj=overhead_uj,
         overhead_error_j=_error_j(parts, "overhead_systematic_uj", "overhead_random_uj2"),
+        storage_j=_in_j(storage_uj),
+        storage_uj=storage_uj,
+        storage_error_j=_error_j(parts, "storage_systematic_uj", "storage_random_uj2"),
+        **{name: known_sum(getattr(part, name) for part in parts) for name in Work._fields},
         carbon_g=known_sum(part.carbon_g for part in parts),
         carbon_error_g=math.fsum(part.carbon_error_g for part in parts),
         costs=_costs(parts),
         estimated_jobs=sum(part.estimated for part in parts),
         incomplete_jobs=sum(part.incomplete for part in parts),
-        **{name: sum(getattr(part, name) for part in parts) for name in COUNTED},
+        **{name: sum(getattr(part, name) for part in parts) for name in COUNTS},
     )
 
 
@@ -181,12 +197,12 @@ def _error_j(parts: list[Use], systematic: str, variance: str) -> float:
 def as_records(groups: list[Group]) -> list[dict]:
     """Plain numbers for programs; what is not known is null, its error too."""
     names = [field.name for field in fields(Group) if field.name not in ("keys", "costs")]
-    known = {"energy": "energy_uj", "overhead": "overhead_uj", "carbon": "carbon_g"}
+    known = {f"{name}_{unit}": name for name, unit in QUANTITIES.values()}
     currencies = sorted({currency for one in groups for currency in one.costs})
     records = []
     for one in groups:
         record = {**one.keys, **{name: getattr(one, name) for name in names}}
-        for what, value in known.items():
+        for value, what in known.items():
             if record[value] is None:
                 errors = [name for name in names if name.startswith(f"{what}_error")]
                 record.update(dict.fromkeys(errors))
@@ -215,7 +231,12 @@ def _money(costs: dict[str, Cost], currencies: list[str]) -> dict:
 
 
 # Of the table; in Group the fields are NAME_UNIT, NAME_error_UNIT and NAME_jobs.
-QUANTITIES = {"Energy": ("energy", "j"), "Overhead": ("overhead", "j"), "CO2e": ("carbon", "g")}
+QUANTITIES = {
+    **{"Energy": ("energy", "j"), "Overhead": ("overhead", "j"), "Storage": ("storage", "j")},
+    "CO2e": ("carbon", "g"),
+}
+METERED = ("overhead", "storage")  # whatever of the energy is an estimate
+WORK = {"Read": "read_bytes", "Written": "written_bytes", "Metadata ops": "metadata_ops"}
 UNITS = {"j": "J", "g": "g"}
 ALWAYS = 3  # jobs, and energy with its error
 
@@ -231,16 +252,21 @@ def as_text(groups: list[Group], by: list[str]) -> Text:
             columns.append((name, suffix, exponent))
     has_costs = any(one.costs for one in groups)
     heads += ["Cost", "+-"] if has_costs else []
+    has_work = any(one.work_jobs for one in groups)
+    heads += list(WORK) if has_work else []
     body = []
     for one in groups:
         row = [*one.keys.values(), f"{one.jobs}{'*' if one.incomplete_jobs else ''}"]
         for column in columns:
             row += cells(one, *column)
         row += _cost_cells(one) if has_costs else []
+        row += [work_cell(one, name) for name in WORK.values()] if has_work else []
         body.append(("value", row))
     first = len(by) + ALWAYS  # from the right; whose energy it is always shows
-    optional = tuple((at, at + 1) for at in range(len(heads) - 2, first - 1, -2))
-    return Text(f"Energy by {', '.join(by)}", heads, body, optional)
+    last = len(heads) - (len(WORK) if has_work else 0)
+    optional = [(at,) for at in range(len(heads) - 1, last - 1, -1)]
+    optional += [(at, at + 1) for at in range(last - 2, first - 1, -2)]
+    return Text(f"Energy by {', '.join(by)}", heads, body, tuple(optional))
 
 
 def _value(one: Group, name: str, suffix: str) -> float | None:
@@ -252,10 +278,20 @@ def cells(one: Group, name: str, suffix: str, exponent: int = 0) -> list[str]:
     found, error = _value(one, name, suffix), _value(one, f"{name}_error", suffix)
     if found is None:
         return ["-", ""]
-    if name == "overhead":
-        one = replace(one, estimated_jobs=0)  # that is metered
+    if name in METERED:
+        one = replace(one, estimated_jobs=0)
     value, error = with_error(found, error, UNITS[suffix], one, exponent)
     return [value + of_all(getattr(one, f"{name}_jobs"), one.jobs), error]
+
+
+def work_cell(one: Group, name: str) -> str:
+    """What the jobs did at storage servers, and of how many jobs it is known where that is not
+    all."""
+    total = getattr(one, name)
+    if total is None:
+        return "-"
+    text = units.rough(total, 0, "B") if total and name.endswith("_bytes") else str(total)
+    return text + of_all(one.work_jobs, one.jobs)
 
 
 def estimate_mark(one: Group) -> str:
@@ -311,7 +347,7 @@ def notes(groups: list[Group], zones: Iterable[str] = ()) -> list[str]:
     return [LEGEND, *days, *estimated, *lacks(groups)]
 
 
-def lacks(groups: list[Group], counts: Iterable[str] = tuple(COUNTED)) -> list[str]:
+def lacks(groups: list[Group], counts: Iterable[str] = COUNTS) -> list[str]:
     """What the marks of sums mean that lack something; counts: of the sums that are shown."""
     partial = [LEGEND_PARTIAL] if any(is_partial(one, counts) for one in groups) else []
     incomplete = [LEGEND_INCOMPLETE] if any(one.incomplete_jobs for one in groups) else []

@@ -61,7 +61,7 @@ def _keep(session: Session, parts: sums.Kept) -> None:
         for row in session.rows(f"SELECT {', '.join(KEPT)} FROM kept WHERE {where}", key):
             parts.add(key, sums.kept_numbers(row[len(KEPT_KEY) :]))
     rows = [(*key, *sums.kept_row(numbers)) for key, numbers in parts.sums.items()]
-    session.upsert("kept", tuple(KEPT), KEPT_KEY, rows)
+    session.upsert("kept", KEPT, KEPT_KEY, rows)
 
 
 def _note(session: Session, day: int, zones: Zones) -> None:

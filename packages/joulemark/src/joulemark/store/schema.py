@@ -13,6 +13,7 @@ from typing import Callable, Union
 
 from joulemark.errors import UserError
 from joulemark.storage.work import COLUMNS as WORK
+from joulemark.storage.work import Work
 from joulemark.store import nodes, zones
 from joulemark.store.days import Zone
 from joulemark.store.session import Session
@@ -103,7 +104,7 @@ JOB_RUN_KNOWN = {
     "StorageJoules": "DOUBLE PRECISION",  # its uncertainty, k=2
 }
 JOB_RUN = {**JOB_RUN_KEY, **JOB_RUN_NEEDED, **JOB_RUN_KNOWN}
-# All that `report usage` sums, so that the database reads nothing else of a million jobs.
+# What `report usage` sums, so that the database reads nothing else of a million jobs.
 USAGE_INDEX = (
     "Payer, Month, Day, ConsumedEnergy_uj, UncertaintySystematic_uj, UncertaintyRandom_uj, "
     "EnergyOverhead_uj, OverheadSystematic_uj, OverheadRandom_uj, "
@@ -113,6 +114,10 @@ ADDED_BY_THIRD = ("LastDay", "LastMonth")
 ADDED_BY_TENTH = (
     *WORK,
     *("EnergyStorage_uj", "StorageSystematic_uj", "StorageRandom_uj", "StorageJoules"),
+)
+USAGE_INDEX_OF_TENTH = (
+    f"{USAGE_INDEX}, LastDay, LastMonth, EnergyStorage_uj, StorageSystematic_uj, StorageRandom_uj,"
+    f" {', '.join(WORK)}"
 )
 
 
@@ -218,18 +223,19 @@ def _find_days(session: Session) -> None:
         zones.renew(session, cluster, Zone())
 
 
+SUMS_INDEX_OF_THIRD = f"CREATE INDEX job_run_sums ON job_run ({USAGE_INDEX}, LastDay, LastMonth)"
 THIRD: list[Step] = [
     *(f"ALTER TABLE job_run ADD COLUMN {name} {JOB_RUN_KNOWN[name]}" for name in ADDED_BY_THIRD),
     """CREATE TABLE time_zone (
         Cluster {name} NOT NULL, Name {name} NOT NULL, PRIMARY KEY (Cluster)) {table}""",
     _find_days,
-    f"CREATE INDEX job_run_sums ON job_run ({USAGE_INDEX}, LastDay, LastMonth)",
+    SUMS_INDEX_OF_THIRD,
     "CREATE INDEX job_run_last ON job_run (LastDay, LastMonth)",
     "DROP INDEX job_run_usage{of_job_run}",
 ]
 
 # What store.sums sums: of pruned jobs only this is left. Energies may be too great for 63 bits.
-KEPT = {
+KEPT_OF_FOURTH = {
     **dict.fromkeys(("Payer", "FirstDay", "LastDay", "Day"), "BIGINT"),
     **dict.fromkeys(("energy_uj", "overhead_uj"), "{name}"),
     **dict.fromkeys(("systematic_uj", "random_uj2"), "DOUBLE PRECISION"),
@@ -238,6 +244,12 @@ KEPT = {
     **dict.fromkeys(("jobs", "estimated", "incomplete", "energy_jobs"), "BIGINT"),
     **dict.fromkeys(("overhead_jobs", "carbon_jobs", "cost_jobs"), "BIGINT"),
 }
+KEPT_ADDED_BY_TENTH = {
+    **dict.fromkeys(("storage_uj", *Work._fields), ("{name}", "'0'")),
+    **dict.fromkeys(("storage_systematic_uj", "storage_random_uj2"), ("DOUBLE PRECISION", "0")),
+    **dict.fromkeys(("storage_jobs", "work_jobs"), ("BIGINT", "0")),
+}
+KEPT = (*KEPT_OF_FOURTH, *KEPT_ADDED_BY_TENTH)
 KEPT_KEY = ("Payer", "FirstDay", "LastDay", "Day")
 
 
@@ -252,7 +264,7 @@ FOURTH: list[Step] = [
         Cluster {name} NOT NULL, Job BIGINT NOT NULL, Number BIGINT NOT NULL,
         Made_ns BIGINT NOT NULL, Author {name} NOT NULL, Share DOUBLE PRECISION,
         Energy_uj BIGINT, Why {text} NOT NULL, PRIMARY KEY (Cluster, Job, Number)) {table}""",
-    _sums_table("kept", KEPT, KEPT_KEY),
+    _sums_table("kept", KEPT_OF_FOURTH, KEPT_KEY),
     """CREATE TABLE held (
         Cluster {name} NOT NULL, Account {name} NOT NULL, GrpJobs {name} NOT NULL,
         PRIMARY KEY (Cluster, Account)) {table}""",
@@ -337,7 +349,13 @@ EIGHTH: list[Step] = [
 NINTH: list[Step] = ["ALTER TABLE correction ADD COLUMN Measured {text}"]
 
 TENTH: list[Step] = [
-    f"ALTER TABLE job_run ADD COLUMN {name} {JOB_RUN_KNOWN[name]}" for name in ADDED_BY_TENTH
+    *(f"ALTER TABLE job_run ADD COLUMN {name} {JOB_RUN_KNOWN[name]}" for name in ADDED_BY_TENTH),
+    "DROP INDEX job_run_sums{of_job_run}",
+    f"CREATE INDEX job_run_sums ON job_run ({USAGE_INDEX_OF_TENTH})",
+    *(
+        f"ALTER TABLE kept ADD COLUMN {name} {kind} DEFAULT {of_none} NOT NULL"
+        for name, (kind, of_none) in KEPT_ADDED_BY_TENTH.items()
+    ),
 ]
 
 VERSIONS = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH]

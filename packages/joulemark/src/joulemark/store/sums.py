@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple, TypeVar
 
+from joulemark.storage.work import COLUMNS as WORK
+from joulemark.storage.work import Work
 from joulemark.store.days import Zone, month, next_month
 from joulemark.store.jobs import NAMES, SELECT, as_dict
 from joulemark.store.schema import JOB_RUN_KEY, KEPT, KEPT_KEY
@@ -36,6 +38,12 @@ class Use(NamedTuple):
     overhead_uj: int | None
     overhead_systematic_uj: float
     overhead_random_uj2: float
+    storage_uj: int | None
+    storage_systematic_uj: float
+    storage_random_uj2: float
+    read_bytes: int | None
+    written_bytes: int | None
+    metadata_ops: int | None
     carbon_g: float | None
     carbon_error_g: float
     cost: float | None
@@ -44,6 +52,8 @@ class Use(NamedTuple):
     incomplete: int
     energy_jobs: int  # of jobs: those whose energy is known; likewise the rest
     overhead_jobs: int
+    storage_jobs: int
+    work_jobs: int  # what they did at storage servers
     carbon_jobs: int
     cost_jobs: int
 
@@ -185,6 +195,10 @@ FIELDS = {
     "overhead_uj": (WHOLE, "EnergyOverhead_uj"),
     "overhead_systematic_uj": (SHARE, "OverheadSystematic_uj"),
     "overhead_random_uj2": (SHARE, "OverheadRandom_uj * OverheadRandom_uj"),
+    "storage_uj": (WHOLE, "EnergyStorage_uj"),
+    "storage_systematic_uj": (SHARE, "StorageSystematic_uj"),
+    "storage_random_uj2": (SHARE, "StorageRandom_uj * StorageRandom_uj"),
+    **{name: (WHOLE, column) for name, column in zip(Work._fields, WORK)},
     "carbon_g": (SHARE, "Carbon_g"),
     "carbon_error_g": (SHARE, "CarbonError_g"),
     "cost": (SHARE, "Cost"),
@@ -193,11 +207,14 @@ FIELDS = {
     "incomplete": (FLAG, "Incomplete"),
     "energy_jobs": (KNOWN, "ConsumedEnergy_uj"),
     "overhead_jobs": (KNOWN, "EnergyOverhead_uj"),
+    "storage_jobs": (KNOWN, "EnergyStorage_uj"),
+    "work_jobs": (KNOWN, "BytesRead"),
     "carbon_jobs": (KNOWN, "Carbon_g"),
     "cost_jobs": (KNOWN, "Cost"),
 }
 KNOWN_OF = {
-    **{"energy_uj": "energy_jobs", "overhead_uj": "overhead_jobs"},
+    **{"energy_uj": "energy_jobs", "overhead_uj": "overhead_jobs", "storage_uj": "storage_jobs"},
+    **dict.fromkeys(Work._fields, "work_jobs"),
     **{"carbon_g": "carbon_jobs", "cost": "cost_jobs"},
 }
 _AT = list(FIELDS).index
@@ -356,7 +373,7 @@ def unpruned(session: Session, ask: Callable[[], T]) -> T:
         before = after
 
 
-_KEPT_NAMES = tuple(KEPT)[len(KEPT_KEY) :]
+_KEPT_NAMES = KEPT[len(KEPT_KEY) :]
 _KEPT_AT = [_AT(name) for name in _KEPT_NAMES]
 
 

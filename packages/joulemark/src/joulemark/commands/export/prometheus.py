@@ -9,9 +9,10 @@ from joulemark import output
 SUMMARY = "write a text file for node_exporter's textfile collector"
 EPILOG = """\
 Sums over all ended jobs of the store, by cluster, user, account and partition: joulemark_jobs,
-joulemark_energy_joules with joulemark_energy_uncertainty_joules (k=2), overhead, carbon, cost, and
-how many jobs are estimated or incomplete; of how many jobs a sum is, joulemark_covered_jobs says,
-and of a currency's joulemark_cost joulemark_cost_jobs; and by node joulemark_node_jobs,
+joulemark_energy_joules with joulemark_energy_uncertainty_joules (k=2), overhead, the joules, bytes
+and operations of file servers (joulemark_storage_...), carbon, cost, and how many jobs are
+estimated or incomplete; of how many jobs a sum is, joulemark_covered_jobs says, and of a
+currency's joulemark_cost joulemark_cost_jobs; and by node joulemark_node_jobs,
 joulemark_node_energy_joules with its uncertainty, joulemark_node_job_seconds, and of how many jobs
 these two are, joulemark_node_covered_jobs. What is not known has no sample. The file is replaced
 whole, so that the collector never reads half of it. Who is shown his own sums alone

@@ -12,13 +12,14 @@ SUMMARY = "sum jobs' energy, carbon and cost by user, account, partition or time
 EPILOG = """\
 From the site's store. Energy has an uncertainty (k=2): the systematic parts of jobs that the same
 instruments measured add up, the random ones average out. Overhead is the jobs' part of shared
-channels (cooling, switches); it is in no other column. Carbon and cost are of Energy, by the
-factors that joulemark.yaml named when the jobs were merged. Days are those of joulemark.yaml's
+channels (cooling, switches), Storage what file servers drew for their reads, writes and metadata
+operations; they are in no other column. Carbon and cost are of Energy, by the factors that
+joulemark.yaml named when the jobs were merged. Days are those of joulemark.yaml's
 timezone (UTC without); a job of several is counted in each, its energy split by time. One of which
 no node told has no time and no energy: of some days a note, or stderr, says how many there are.
 A sum that lacks jobs says so, `720 (2 of 3)`: of one there was no factor; so does a bar's name.
-In csv, json and parquet energy_jobs, overhead_jobs, carbon_jobs and cost_jobs say of how many of
-`jobs` a sum is.
+In csv, json and parquet energy_jobs, overhead_jobs, storage_jobs, work_jobs (bytes and
+operations), carbon_jobs and cost_jobs say of how many of `jobs` a sum is.
 csv, json and parquet hold joules, whole microjoules (_uj), grams and money; null: not known. Where
 the price changed its currency, `cost` is of those of one currency alone, and each currency has a
 column of its own, too (cost_EUR, cost_CHF), with the jobs that it is of (cost_jobs_EUR).
