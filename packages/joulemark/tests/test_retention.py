@@ -39,6 +39,12 @@ def filled(site):
     site.leave(201, accounts=[], missing="the daemon was not there")
     site.configure("carbon_g_per_kwh: 300\nprice_per_kwh: 0.3\ncurrency: EUR\n")
     site.out("merge")
+    with store.writing(config.load(site.yaml).store) as session:
+        session.run(
+            "UPDATE job_run SET EnergyStorage_uj = 1000003 * Job, StorageSystematic_uj = Job,"
+            " StorageRandom_uj = 2 * Job, BytesRead = 1000000007 * Job, BytesWritten = 99 * Job,"
+            " MetadataOps = Job WHERE Step = 'job' AND Day IS NOT NULL AND Job % 4 > 0"
+        )
     return site
 
 
@@ -88,6 +94,7 @@ def test_no_sum_that_prometheus_reads_changes(filled):
         )
     )
     assert any("carbon" in name for name in before)
+    assert any("storage_bytes" in name for name in before)
     assert after == pytest.approx(before, rel=1e-9)
 
 
