@@ -64,7 +64,7 @@ def stages() -> list[Stage]:
             for p in PRESETS
             for s in c_sources()
         ),
-        python_tests("unit joulemark", "compile", 600, "packages/joulemark"),
+        python_tests("unit joulemark", "compile", 900, "packages/joulemark"),
         python_tests("unit chaos", "compile", 120, "tests/chaos"),
         program("build", "spack", 900, *BUILD),
         python_tests("spack", "spack", 900, "tests/spack", test_limit_s=BUILDING_TEST_LIMIT_S),

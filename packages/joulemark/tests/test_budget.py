@@ -31,6 +31,7 @@ esac
 """
 KWH = 3_600_000_000_000  # in uJ
 FIRST, TODAY = date.fromtimestamp(builders.START_NS // 10**9 - 86_400), date.today()
+LAST = TODAY + timedelta(1)  # at midnight a budget until today would be over
 
 
 @pytest.fixture
@@ -59,8 +60,8 @@ def accounts(site, monkeypatch):
 
 
 def budgets(site, *rows: tuple) -> None:
-    """Lines of account, kWh and, if not from the jobs' day to today, the days."""
-    lines = [",".join(map(str, (*row, *(FIRST, TODAY)[len(row) - 2 :]))) for row in rows]
+    """Lines of account, kWh and, if not from the jobs' day to tomorrow, the days."""
+    lines = [",".join(map(str, (*row, *(FIRST, LAST)[len(row) - 2 :]))) for row in rows]
     (site.folder / "budgets.csv").write_text("# account,kWh,from,until\n" + "\n".join(lines))
 
 
@@ -353,7 +354,7 @@ def test_two_budgets_of_one_day_are_refused(accounts):
     path = accounts.folder / "budgets.csv"
     path.write_text(f'"# a note\nof two lines"\n{path.read_text()}')
     said = accounts.refuses("budget")
-    assert f"budgets.csv:6: blue: from {FIRST} to {TODAY} line 4 has a budget of it" in said
+    assert f"budgets.csv:6: blue: from {FIRST} to {LAST} line 4 has a budget of it" in said
     assert said.endswith(": let one end before the other begins\n")
 
 
