@@ -14,6 +14,7 @@ from joulemark.errors import UsageError, UserError
 from joulemark.storage import jobstats, names
 from joulemark.storage.collect import Collector
 from joulemark.storage.journal import Journal
+from joulemark.storage.lustre import Lustre
 from joulemark.storage.work import Work
 
 # An OST of 2.17.57: a stripe of two of `dd bs=4M count=8`, and a step that SPANK named.
@@ -79,7 +80,7 @@ job_stats:
 
 
 def works(text, is_mdt=False):
-    return {one.name: (one.work(is_mdt), one.start) for one in jobstats.entries(text)}
+    return {one.name: (one.work, one.start) for one in jobstats.entries(text, is_mdt)}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ class Server:
 
     def start(self):
         journal = Journal(self.records, "oss1", self.boot)
-        self.collector = Collector(self.root, journal, names.reader("demo", None))
+        self.collector = Collector(Lustre(self.root), journal, names.reader("demo", None))
 
     def move(self, one, other):
         place = self.root / "proc/fs/lustre"

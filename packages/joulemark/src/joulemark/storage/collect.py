@@ -1,69 +1,74 @@
-# `joulemark io collect`: a Lustre server's job_stats, read for as long as it runs.
+# `joulemark io collect`: what jobs did, read for as long as it runs.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from joulemark import output
+from joulemark.errors import UserError
 from joulemark.storage.gains import Gains
 from joulemark.storage.journal import Journal
 from joulemark.storage.names import NOBODY
+from joulemark.storage.source import Source
 from joulemark.storage.work import Work, add, total
 from joulemark.units import NS_PER_S
 
-KINDS = ("obdfilter", "mdt")
-EXPIRY_S = 600.0  # Lustre's own default of job_cleanup_interval
+ANSWER_S = 60.0
 MOST_LOAD = 0.01  # of a core: a round that costs more waits longer for the next
+ASK = signal.SIGUSR1  # for a round now, of who waits for it
 
 
 @dataclass
 class Collector:
-    """Reads all targets of this server; a round ends in a line."""
+    """Reads all targets of its source; a round ends in a line."""
 
-    root: Path  # / but in tests
+    source: Source
     journal: Journal
     job_of: Callable[[str], str]  # JOB.STEP of a name, "" of others'
     _gains: Gains | None = None
     _from_ns: int = 0  # when the last line ended
     _read_s: float = 0.0  # the last round, since the server's boot
+    _was_asked: bool = False  # for the last round
     _has_told: bool = False
 
-    def round(self) -> None:
-        """Reads and writes once."""
-        places = self.targets()
+    def round(self, is_asked: bool = False) -> None:
+        """Reads and writes once; is_asked: by who ends a target next, where all is done."""
+        targets = self.source.targets()
         if self._gains is None:
-            self._begin(places)
-        self._gains.keep(places)
-        now_s, least_s = _boot_s(), float("inf")
-        for target, place in places.items():
-            try:
-                text = (place / "job_stats").read_bytes()
-            except OSError as error:  # a target that fails over to another server
-                output.tell([f"{error.filename}: {error.strerror}: left out of this round"])
-                continue
-            expiry_s = _expiry_s(place)
+            self._begin(targets)
+        if self.source.comes_back:
+            self._gains.keep(targets)
+        else:
+            self._gains.end(targets, self._was_asked)
+        began_ns, now_s, least_s = time.time_ns(), _boot_s(), self.source.life_s
+        for target, entries, expiry_s in self.source.read(targets):
             least_s = min(least_s, expiry_s or least_s)
-            self._gains.read(target, text, now_s, self._read_s, expiry_s)
+            self._gains.read(target, entries, now_s, self._read_s, expiry_s)
         # After the reading: what is in it was done before.
         now_ns = max(time.time_ns(), self._from_ns + 1)
-        self._write(now_ns, now_s, least_s)
+        self._was_asked = is_asked
+        self._write(now_ns, began_ns, now_s, least_s)
         self._from_ns, self._read_s = now_ns, now_s
 
-    def _begin(self, places: dict[str, Path]) -> None:
+    def _begin(self, targets: dict[str, Any]) -> None:
         kept = self.journal.last()
         if kept is None:
             self._gains, self._from_ns = Gains(), 0
-            self._gains.begin(places)
+            self._gains.begin(targets)
             return
         is_same_boot = kept["boot"] == self.journal.boot
+        self._was_asked = kept.get("asked", False)
         self._gains = Gains.of(kept["targets"], is_same_boot)
         self._from_ns = kept["time_ns"]
         self._read_s = kept["read_s"] if is_same_boot else 0.0
 
-    def _write(self, now_ns: int, now_s: float, least_s: float) -> None:
+    def _write(self, now_ns: int, began_ns: int, now_s: float, least_s: float) -> None:
         """The first line of all says since when we look. What came and went in a time without
         rounds has left no trace where it is longer than entries live, or before a boot: of that
         time a line does not tell."""
@@ -78,42 +83,50 @@ class Collector:
         )
         line = {"time_ns": now_ns, "from_ns": from_ns, "total": total(jobs.values())}
         line |= {"unread": unread, "jobs": jobs}
-        self.journal.add(line, now_s, self._gains.kept())
+        kept = {"read_s": now_s, "began_ns": began_ns, "asked": self._was_asked}
+        self.journal.add(line, {**kept, "targets": self._gains.kept()})
 
     def _tell(self, found: dict[str, Work], jobs: dict[str, Work]) -> None:
         """Once, where all that works here is nobody's."""
         if found and not jobs.keys() - {NOBODY} and not self._has_told:
             self._has_told = True
             name = output.printable(next(iter(found)))
-            output.tell(
-                [
-                    f"no name is of a job of this cluster, such as '{name}': set the clients' "
-                    "jobid_var=session, or say their jobid_name with --names"
-                ]
-            )
+            what = f"no name is of a job of this cluster, such as '{name}'"
+            output.tell([f"{what}: {self.source.whose}"])
 
     def forget(self) -> None:
         """After a line that could not be written: to go on as a new process would."""
         self._gains = None
 
-    def targets(self) -> dict[str, Path]:
-        """Those that are here now, `mdt.lustre-MDT0000`."""
-        place = self.root / "proc/fs/lustre"
-        found = [path.parent for kind in KINDS for path in place.glob(f"{kind}/*/job_stats")]
-        return {f"{one.parent.name}.{one.name}": one for one in sorted(found)}
-
 
 def run(collector: Collector, period_s: float) -> None:
-    """Until a signal; its processor time is bounded."""
+    """Until a signal; its processor time is bounded. ASK must be blocked."""
+    is_asked = False
     while True:
         began_s = time.process_time()
         try:
-            collector.round()
+            collector.round(is_asked)
         except OSError as error:
             collector.forget()
             output.tell([f"{error.filename or 'io'}: {error.strerror or error}: tried again"])
         cost_s = time.process_time() - began_s
-        time.sleep(max(period_s, cost_s / MOST_LOAD))
+        is_asked = bool(signal.sigtimedwait([ASK], max(period_s, cost_s / MOST_LOAD)))
+
+
+def ask(journal: Journal, pid: int) -> None:
+    """Has the process that collects do a round from now on, and waits for its end."""
+    asked_ns, deadline_s = time.time_ns(), time.monotonic() + ANSWER_S
+    try:
+        os.kill(pid, ASK)
+    except OSError as error:
+        raise UserError(f"process {pid}, which collects: {error.strerror}") from None
+    while (journal.kept() or {}).get("began_ns", 0) <= asked_ns:
+        if time.monotonic() > deadline_s:
+            raise UserError(
+                f"{journal.path}: process {pid}, which collects, has written no line in "
+                f"{ANSWER_S:g} s: see its stderr"
+            )
+        time.sleep(0.02)
 
 
 def boot_id(root: Path) -> str:
@@ -123,14 +136,3 @@ def boot_id(root: Path) -> str:
 
 def _boot_s() -> float:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) / NS_PER_S
-
-
-def _expiry_s(target: Path) -> float:
-    """How long an entry lives without work; newer Lustre has the file in /sys."""
-    in_sys = Path(str(target).replace("/proc/fs/lustre/", "/sys/fs/lustre/"))
-    for place in (in_sys, target):
-        try:
-            return float((place / "job_cleanup_interval").read_text())
-        except (OSError, ValueError):
-            continue
-    return EXPIRY_S

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from joulemark.storage import jobstats
+from joulemark.storage.source import Entry
 from joulemark.storage.work import Work, add
 
 
@@ -43,6 +43,13 @@ class Gains:
         """The very first round: what is there was there before us."""
         self.to_begin = set(targets)
 
+    def end(self, targets: Iterable[str], are_read: bool) -> None:
+        """Those that are not among these are gone for good; are_read: nothing was done there since
+        the last round."""
+        for gone in self.targets.keys() - set(targets):
+            known = self.targets.pop(gone)
+            self.unread += 0 if are_read else len(known)
+
     def keep(self, targets: Iterable[str]) -> None:
         """Of this server's targets: what is gone, to another server, has begun anew when it is
         back, and what it did in its last seconds nobody has read; or it was only not seen."""
@@ -54,17 +61,24 @@ class Gains:
                 name: one._replace(doubt=True) for name, one in known.items() if one.start
             }
 
-    def read(self, target: str, text: bytes, now_s: float, before_s: float, expiry_s: float):
-        """A target's job_stats as they are now; the round before was at before_s, and entries
-        expire after expiry_s without work (0: never)."""
-        is_mdt, is_new = target.startswith("mdt."), target in self.to_begin
+    def read(
+        self,
+        target: str,
+        entries: Iterable[Entry],
+        now_s: float,
+        before_s: float,
+        expiry_s: float,
+    ) -> None:
+        """What a target has now; the round before was at before_s, and entries expire after
+        expiry_s without work (0: never)."""
+        is_new = target in self.to_begin
         before, now = {**self.away.pop(target, {}), **self.targets.get(target, {})}, {}
-        for entry in jobstats.entries(text):
-            known, digest = before.get(entry.name), hash(entry.lines)
+        for entry in entries:
+            known, digest = before.get(entry.name), entry.digest
             if known is not None and known.digest == digest:
                 now[entry.name] = known._replace(seen_s=now_s)
                 continue
-            one = Known(entry.start, entry.work(is_mdt), now_s, now_s, digest)
+            one = Known(entry.start, entry.work, now_s, now_s, digest)
             if known is not None and one.start == known.start and one.work == known.work:
                 one = one._replace(changed_s=known.changed_s)  # as a process before us left it
             now[entry.name] = one

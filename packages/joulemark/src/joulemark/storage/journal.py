@@ -30,6 +30,18 @@ FILE_MODE = 0o640
 FLAGS = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class Held(UserError):
+    """Another process writes the lines."""
+
+    def __init__(self, path: Path, holder: str):
+        super().__init__(
+            f"another `joulemark io collect` writes {path}: stop it; of two servers of one name "
+            "one says another with --server"
+        )
+        node, _, number = holder.partition(" ")
+        self.pid = int(number) if node == os.uname().nodename else None  # None: not of this node
+
+
 @dataclass(frozen=True)
 class Journal:
     """The lines, and beside them what the next process needs: kept first, with the line that it
@@ -46,12 +58,11 @@ class Journal:
         number = os.open(self._state.with_suffix(".lock"), FLAGS | os.O_RDWR, FILE_MODE)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(number, 0)
+            os.write(number, f"{os.uname().nodename} {os.getpid()}".encode())
             yield
         except BlockingIOError:
-            raise UserError(
-                f"another `joulemark io collect` writes {self.path}: stop it; of two servers of "
-                "one name one says another with --server"
-            ) from None
+            raise Held(self.path, os.pread(number, 999, 0).decode()) from None
         finally:
             os.close(number)
 
@@ -64,11 +75,10 @@ class Journal:
     def _state(self) -> Path:
         return self.record_dir / FOLDER / f"{self.server}.state"
 
-    def add(self, line: dict, read_s: float, targets: dict) -> None:
-        """Writes a line, when its counters were read, s since the boot, and what they were."""
+    def add(self, line: dict, more: dict) -> None:
+        """Writes a line, and beside it what the next process needs."""
         folders.make(self.path.parent, self.record_dir)
-        kept = {"boot": self.boot, "line": json.dumps(line), "time_ns": line["time_ns"]}
-        kept |= {"read_s": read_s, "targets": targets}
+        kept = {"boot": self.boot, "line": json.dumps(line), "time_ns": line["time_ns"], **more}
         draft = self._state.with_suffix(".draft")
         draft.unlink(missing_ok=True)
         folders.replace(self._state, draft, json.dumps(kept).encode(), self.record_dir, FILE_MODE)
@@ -76,18 +86,23 @@ class Journal:
 
     def last(self) -> dict | None:
         """What a process before us kept, whose last line is there then; None: there was none."""
+        kept = self.kept()
+        if kept and self._last_line() != kept["line"].encode():
+            self._append(kept["line"])
+        return kept
+
+    def kept(self) -> dict | None:
+        """Likewise, of one that may be at work."""
         try:
             kept = json.loads(self._state.read_text(encoding="utf-8"))
-            line = kept["line"]
+            kept["line"].encode()
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
                 f"{self._state}: is not what `joulemark io collect` wrote: remove it; what jobs "
                 "did since the last line is lost"
             ) from None
-        if self._last_line() != line.encode():
-            self._append(line)
         return kept
 
     def _append(self, text: str) -> None:

@@ -24,14 +24,15 @@ JOB = "(?P<job>[0-9]+)"
 NOBODY = ""
 
 
-def reader(cluster: str, template: str | None) -> Callable[[str], str]:
+def reader(cluster: str, template: str | None, option: str = "--names") -> Callable[[str], str]:
     """From a name to JOB.STEP, JOB. where it does not tell the step, or NOBODY of this cluster's.
 
-    template: the clients' jobid_name, with one %j; None: what our plugin makes, alone.
+    template: the clients' jobid_name, or their mounts' place, with one %j; None: what our plugin
+    makes, alone. option: that says the template.
     """
     is_long = len(f"{cluster}.4294967295.interactive") > MOST
     ours = rf"(?:{re.escape(cluster)}\.){'?' if is_long else ''}{JOB}\.{STEP}"
-    pattern = re.compile(ours if template is None else _around(template, ours), re.S)
+    pattern = re.compile(ours if template is None else _around(template, ours, option), re.S)
 
     def read(name: str) -> str:
         found = pattern.fullmatch(name)
@@ -43,10 +44,10 @@ def reader(cluster: str, template: str | None) -> Callable[[str], str]:
     return read
 
 
-def _around(template: str, ours: str) -> str:
+def _around(template: str, ours: str, option: str) -> str:
     before, mark, after = template.partition("%j")
     if not mark or "%j" in after:
-        raise UsageError(f"--names {template}: must have %j, the job, once")
+        raise UsageError(f"{option} {template}: must have %j, the job, once")
     number = "(?P<number>[0-9]+)"
     return f"{_any(before)}(?:{ours}|{number}){_any(after)}"
 

@@ -5,24 +5,32 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-SUMMARY = "read on a Lustre server what jobs read, wrote and asked of it"
+SUMMARY = "read on a file server, or on its clients, what jobs read, wrote and asked of it"
 EPILOG = """\
-Runs until it is stopped, on each OSS and MDS, and appends a line a period to
-record_dir/io/SERVER.jsonl, where `joulemark merge` finds what a job did: BytesRead, BytesWritten
-and MetadataOps of `joulemark sacct`. It reads job_stats, which is there where the clients say who
-they are; what a client's cache served no server has seen. Its processor time is kept below 1 % of
-a core: where there are more entries than that reads, periods are longer. Entries that may have
-worked and are gone before they were read are counted, and said of the jobs of that time. Two
-collectors of one server are refused; a standby server's waits for its targets.
+Runs until it is stopped, on each OSS and MDS of a Lustre, or with --mounts on compute nodes, and
+appends a line a period to record_dir/io/SERVER.jsonl, where `joulemark merge` finds what a job
+did: BytesRead, BytesWritten and MetadataOps of `joulemark sacct`. What a client's cache served no
+server has seen. Its processor time is kept below 1 % of a core: where there is more than that
+reads, periods are longer. What may have been done and was gone before it was read is counted, and
+said of the jobs of that time. Two collectors of one server are refused; a standby server's waits
+for its targets.
 
-Jobs are known by the name that our SPANK plugin gives them, CLUSTER.JOB.STEP, where the clients
-have `lctl set_param jobid_var=session`. Clients with `jobid_var=SLURM_JOB_ID` say jobs without
-steps, and each process says which: --names '%j', or what their jobid_name is. Others' work there
-counts as nobody's.
+Of a Lustre server it reads job_stats. Jobs are known by the name that our SPANK plugin gives them,
+CLUSTER.JOB.STEP, where the clients have `lctl set_param jobid_var=session`. Clients with
+`jobid_var=SLURM_JOB_ID` say jobs without steps, and each process says which: --names '%j', or what
+their jobid_name is. Others' work there counts as nobody's.
+
+Servers of other file systems know no jobs. There a site mounts them once for each job, by its
+prolog, at a place with the job's number, and --mounts says that place. What is counted of such a
+mount is its job's, of others nobody's: by GlusterFS' FUSE client (fuse.glusterfs), where `gluster
+volume profile VOLUME start` was said, and by NFS (nfs, nfs4), with its option nosharecache. The
+epilog runs `joulemark io collect --once` before it unmounts: where another process collects, that
+has it read now, and returns when it has; else what was done since the last round is lost.
 
 examples:
   joulemark io collect
   joulemark io collect --names '%j:%e:%u'
+  joulemark io collect --mounts '/scratch/jobs/%j'
 """
 
 
@@ -30,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Who we are, and how often."""
     parser.add_argument("--server", metavar="NAME", help="this server (default: its host name)")
     parser.add_argument("--period", type=float, default=30.0, metavar="S", help="default: 30 s")
-    parser.add_argument("--names", metavar="TEXT", help="the clients' jobid_name")
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument("--names", metavar="TEXT", help="the clients' jobid_name")
+    whose.add_argument("--mounts", metavar="PLACE", help="read mounts here; %%j is the job")
     parser.add_argument("--once", action="store_true", help="read once, and end")
     parser.add_argument(
         "--root", type=Path, default=Path("/"), metavar="DIR", help="where proc is (default: /)"
@@ -39,21 +49,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Collects until it is stopped."""
+    import signal
     import socket
 
     from joulemark import config
     from joulemark.errors import UsageError
     from joulemark.storage import collect, names
-    from joulemark.storage.journal import Journal
+    from joulemark.storage.journal import Held, Journal
+    from joulemark.storage.lustre import Lustre
+    from joulemark.storage.mounts import Mounts
 
     if not 0.1 <= options.period <= 300:  # entries live for 600 s
         raise UsageError(f"--period {options.period:g}: must be from 0.1 to 300 s")
     site = config.load()
     server = options.server or socket.gethostname().partition(".")[0]
     journal = Journal(site.record_dir, server, collect.boot_id(options.root))
-    collector = collect.Collector(options.root, journal, names.reader(site.cluster, options.names))
-    with journal.locked():
-        return _collect(options, collector)
+    if options.mounts is None:
+        source, job_of = Lustre(options.root), names.reader(site.cluster, options.names)
+    else:
+        source = Mounts(options.root)
+        job_of = names.reader(site.cluster, options.mounts, "--mounts")
+    signal.pthread_sigmask(signal.SIG_BLOCK, [collect.ASK])
+    try:
+        with journal.locked():
+            return _collect(options, collect.Collector(source, journal, job_of))
+    except Held as held:
+        if not options.once or held.pid is None:
+            raise
+        collect.ask(journal, held.pid)
+        return 0
 
 
 def _collect(options: argparse.Namespace, collector) -> int:
@@ -61,16 +85,12 @@ def _collect(options: argparse.Namespace, collector) -> int:
     from joulemark.errors import UserError
     from joulemark.storage import collect
 
-    if not collector.targets():
-        none = (
-            f"{options.root / 'proc/fs/lustre'}: has no obdfilter/*/job_stats and no "
-            "mdt/*/job_stats: is this a Lustre server, and are its targets mounted?"
-        )
+    if options.mounts is None and not collector.source.targets():
         if options.once:
-            raise UserError(none)
-        output.tell([f"{none} They are read when they come"])
+            raise UserError(collector.source.what)
+        output.tell([f"{collector.source.what} They are read when they come"])
     if options.once:
-        collector.round()
+        collector.round(is_asked=True)
     else:
         collect.run(collector, options.period)
     return 0

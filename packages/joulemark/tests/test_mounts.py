@@ -1,0 +1,245 @@
+# Tests of joulemark.storage.mounts: what clients count of mounts that are a job's each.
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Real GlusterFS clients and servers are in tests/instruments/test_glusterfs.py."""
+
+import itertools
+import json
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joulemark.errors import UsageError
+from joulemark.storage import mounts, names
+from joulemark.storage.collect import Collector
+from joulemark.storage.journal import Journal
+from joulemark.storage.mounts import Mounts
+from joulemark.storage.work import Work
+
+# A client of GlusterFS 10.3: .meta/graphs/active/demo/private, in which most are 0.
+PRIVATE = """\
+cumulative.data_read = {}
+cumulative.data_written = {}
+incremental.data_read = 7
+incremental.data_written = 7
+demo.cumulative.OPEN = 1,127629,127629.000,127629.000,127629.000
+demo.incremental.OPEN = 1,127629,127629.000,127629.000,127629.000
+demo.cumulative.WRITE = 192,17265041,1121.000,2975530.000,89922.089
+demo.cumulative.INODELK = 2,0,0.000,0.000,0.000
+demo.cumulative.LOOKUP = 28,0,0.000,0.000,0.000
+demo.cumulative.FORGET = 4,0,0.000,0.000,0.000
+"""
+# github.com/prometheus/procfs, its tests of mountstats: an NFS 4.0, and figures of others'.
+MOUNTSTATS = """\
+device rootfs mounted on / with fstype rootfs
+device /dev/sda1 mounted on / with fstype ext4
+device 192.168.1.1:/srv/test mounted on {} with fstype nfs4 statvers=1.1
+\topts:\trw,vers=4.0,rsize=1048576
+\tage:\t13968
+\tevents:\t52 226 0 0 1 13 398 0 0 331 0 47 0 0 77 0 0 77 0 0 0 0 0 0 0 0 0
+\tbytes:\t1207640230 0 0 0 1210214218 {} 295483 0
+\tRPC iostats version: 1.0  p/v: 100003/4 (nfs)
+\txprt:\ttcp 832 0 1 0 11 6428 6428 0 12154 0 24 26 5726
+\tper-op statistics
+\t        NULL: 0 0 0 0 0 0 0 0
+\t        READ: 1298 1298 0 207680 1210292152 6 79386 79407
+\t       WRITE: 0 0 0 0 0 0 0 0
+\t      ACCESS: 2927395007 2927394995 0 526931094212 362996810236 18446743919241604546 1 1
+"""
+MOUNTINFO = "{} 25 {} / {} rw,relatime shared:1 - {} {} rw\n"
+
+
+class Node:
+    """A tree like that of a compute node, its collector, and what its lines add up to."""
+
+    def __init__(self, folder):
+        self.root, self.records = folder / "root", folder / "records"
+        self.records.mkdir(parents=True)
+        (self.root / "proc/self").mkdir(parents=True)
+        self._mounted, self._minors = {}, itertools.count(50)
+        self.mount()
+        journal = Journal(self.records, "n1", "boot")
+        job_of = names.reader("demo", "/jobs/%j", "--mounts")
+        self.collector = Collector(Mounts(self.root), journal, job_of)
+
+    def mount(self, place=None, kind="fuse.glusterfs", device=None):
+        if place:
+            self._mounted[place] = (kind, device or f"0:{next(self._minors)}")
+        self._write()
+
+    def unmount(self, place):
+        del self._mounted[place]
+        self._write()
+
+    def _write(self):
+        lines = [MOUNTINFO.format(22, "8:1", "/", "ext4", "/dev/sda1")]
+        for number, (place, (kind, device)) in enumerate(self._mounted.items(), 30):
+            escaped = place.replace(" ", "\\040")
+            lines.append(MOUNTINFO.format(number, device, escaped, kind, "host:/demo"))
+        (self.root / "proc/self/mountinfo").write_text("".join(lines))
+
+    def gluster(self, place, read, written, client="82b05b27"):
+        """The client has counted this since it began."""
+        meta = self.root / place.lstrip("/") / ".meta"
+        graph = meta / "graphs" / "vm-21709-2026"
+        for layer in ("c1", "demo"):
+            (graph / layer).mkdir(parents=True, exist_ok=True)
+            (graph / layer / "private").write_text("")
+        (graph / "demo" / "private").write_text(PRIVATE.format(read, written))
+        (meta / "process_uuid").write_text(f"{client}\n")
+        if not (meta / "graphs/active").is_symlink():
+            (meta / "graphs/active").symlink_to("vm-21709-2026")
+
+    def nfs(self, place, written):
+        (self.root / "proc/self/mountstats").write_text(MOUNTSTATS.format(place, written))
+
+    @property
+    def lines(self):
+        path = self.records / "io" / "n1.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    @property
+    def works(self):
+        """By job, over all lines."""
+        found = {}
+        for line in self.lines:
+            for job, work in line["jobs"].items():
+                found[job] = Work(*work).plus(found.get(job, Work()))
+        return found
+
+    @property
+    def unread(self):
+        return sum(line["unread"] for line in self.lines)
+
+
+@pytest.fixture
+def node(tmp_path):
+    made = Node(tmp_path)
+    made.collector.round()
+    return made
+
+
+def test_a_glusterfs_mount_is_its_jobs(node):
+    node.mount("/jobs/12")
+    node.gluster("/jobs/12", 4096, 25165824)
+    node.collector.round()
+    node.gluster("/jobs/12", 8192, 25165824)
+    node.collector.round()
+    # It counts an open and 28 lookups; a write, a lock and what the client forgets are none.
+    assert node.works == {"12.": Work(8192, 25165824, 29)}
+    assert [line["jobs"]["12."][0] for line in node.lines[1:]] == [4096, 4096]
+
+
+def test_an_nfs_mount_is_its_jobs(node):
+    """What its servers were asked for: of what was read the cache had some."""
+    node.mount("/jobs/demo.12.0", kind="nfs4")
+    node.nfs("/jobs/demo.12.0", 77)
+    node.collector.round()
+    assert node.works == {"12.0": Work(1210214218, 77, 2927395007)}
+
+
+def test_other_mounts_are_nobodys(node):
+    node.mount("/home")
+    node.gluster("/home", 1, 2)
+    node.mount("/jobs/x y")
+    node.gluster("/jobs/x y", 3, 4)
+    node.collector.round()
+    assert node.works == {"": Work(4, 6, 58)}
+
+
+def test_what_was_mounted_before_us_is_nobodys_gain(tmp_path):
+    node = Node(tmp_path)
+    node.mount("/jobs/12")
+    for written in (100, 130):
+        node.gluster("/jobs/12", 0, written)
+        node.collector.round()
+    assert node.works == {"12.": Work(0, 30, 0)}
+
+
+def test_places_of_one_superblock_are_counted_once_and_nobodys(node):
+    """NFS without nosharecache: both have the same figures, and nobody knows whose they are."""
+    for place in ("/jobs/12", "/jobs/13"):
+        node.mount(place, kind="nfs", device="0:99")
+    node.nfs("/jobs/13", 77)
+    node.collector.round()
+    assert node.works == {"": Work(1210214218, 77, 2927395007)}
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_the_last_seconds_of_a_mount_are_known_to_who_asks(node, is_asked):
+    node.mount("/jobs/12")
+    node.gluster("/jobs/12", 0, 100)
+    node.collector.round()
+    node.gluster("/jobs/12", 0, 250)
+    if is_asked:
+        node.collector.round(is_asked=True)
+    node.unmount("/jobs/12")
+    node.collector.round()
+    node.collector.round()
+    assert node.unread == (0 if is_asked else 1)
+    assert node.works["12."].written_bytes == (250 if is_asked else 100)
+    assert node.collector._gains.kept() == {}
+
+
+def test_a_place_that_is_mounted_anew_begins_anew(node):
+    """Also where the new one has counted more."""
+    node.mount("/jobs/12")
+    node.gluster("/jobs/12", 0, 100, client="one")
+    node.collector.round()
+    node.gluster("/jobs/12", 0, 300, client="other")
+    node.collector.round()
+    assert node.works["12."].written_bytes == 400 and node.unread == 1
+
+
+def test_a_mount_that_hangs_holds_up_no_other(node, monkeypatch, capsys):
+    """Its server is away; what it has counted meanwhile comes when it answers."""
+    for number, place in enumerate(("/jobs/12", "/jobs/13"), 1):
+        node.mount(place)
+        node.gluster(place, 0, number)
+    answers, real, asked = threading.Event(), mounts.gluster, []
+
+    def hangs(name, place):
+        asked.append(name)
+        if name == "/jobs/12":
+            answers.wait()
+        return real(name, place)
+
+    monkeypatch.setattr(mounts, "gluster", hangs)
+    monkeypatch.setattr(mounts, "ANSWER_S", 0.2)
+    for _ in range(3):
+        node.collector.round()
+    assert node.works == {"13.": Work(0, 2, 29)}
+    assert capsys.readouterr().err.count("/jobs/12: no answer in 0.2 s: left out") == 3
+    assert asked.count("/jobs/12") == 1
+    answers.set()
+    monkeypatch.setattr(mounts, "ANSWER_S", 30.0)
+    deadline_s = time.monotonic() + 30
+    while "12." not in node.works and time.monotonic() < deadline_s:
+        node.collector.round()
+    assert node.works["12."] == Work(0, 1, 29)
+
+
+def test_a_mount_that_does_not_count_is_said(node, capsys):
+    node.mount("/jobs/12")
+    node.gluster("/jobs/12", 0, 1)
+    (node.root / "jobs/12/.meta/graphs/active/demo/private").unlink()
+    node.collector.round()
+    assert (
+        "/jobs/12: " in (said := capsys.readouterr().err)
+        and "`gluster volume profile VOLUME start`" in said
+    )
+    node.mount("/jobs/13")
+    node.collector.round()
+    assert "/jobs/13: No such file or directory: left out of this round" in capsys.readouterr().err
+
+
+def test_a_place_without_a_job_is_refused():
+    with pytest.raises(UsageError, match="--mounts /scratch: must have %j"):
+        names.reader("demo", "/scratch", "--mounts")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read(text):
+    list(mounts.mounted(MOUNTINFO + text))
+    list(mounts.nfs_mounts(MOUNTSTATS.format("/a", 1) + text))
