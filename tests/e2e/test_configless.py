@@ -72,7 +72,7 @@ def test_its_epilog_leaves_a_record_of_what_a_dead_daemon_missed(configless: Clu
 
 
 def test_the_doctor_there_reads_what_was_sent(configless: Cluster) -> None:
-    there = ["nsenter", "--mount", f"--target={configless.node('n1').slurmd.pid}"]
+    there = ["nsenter", "--mount", "--root", f"--target={configless.node('n1').slurmd.pid}"]
     bare = ["env", "--unset=SLURM_CONF", "--unset=JOULEMARK_CONFIG"]
     doctor = [*there, *bare, "joulemark", "doctor", "--json", "--node", "n1"]
     said = json.loads(configless.run(doctor, check=False))

@@ -5,10 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,50 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import CHECKOUT, wait_for
+from tests.cluster import wait_for
+from tests.peers.collector import Collector
 from tests.peers.glusterfs import Brick, Mount
-from tests.peers.peer import Peer
 
-SOURCES = CHECKOUT / "packages" / "joulemark" / "src"
 BLOCK = 1 << 16
 AWAY_S = 60.0  # a client connects again some seconds after its server is back
-
-
-class Collector(Peer):
-    """`joulemark io collect` of a node."""
-
-    def __init__(self, folder: Path, place: Path) -> None:
-        self.log_file, self.records = folder / "collector.log", folder / "records"
-        self.records.mkdir()
-        config = folder / "joulemark.yaml"
-        config.write_text(f"cluster: demo\nrecord_dir: {self.records}\n")
-        self.env = {"JOULEMARK_CONFIG": str(config), "PYTHONPATH": str(SOURCES)}
-        words = [sys.executable, "-m", "joulemark", "io", "collect", "--server", "n1"]
-        self.words = [*words, "--mounts", f"{place}/%j"]
-
-    def command(self) -> list[object]:
-        return [*self.words, "--period", "0.2"]
-
-    def ready(self) -> bool:
-        return len(self.lines()) > 1
-
-    def ask(self) -> None:
-        """As an epilog does before it unmounts."""
-        subprocess.run([*self.words, "--once"], env={**os.environ, **self.env}, check=True)
-
-    def lines(self) -> list[dict]:
-        path = self.records / "io" / "n1.jsonl"
-        text = path.read_text() if path.exists() else ""
-        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
-
-    def work(self, job: int) -> list[int]:
-        """Bytes read, bytes written and operations, over all lines."""
-        works = [line["jobs"].get(f"{job}.", [0, 0, 0]) for line in self.lines()]
-        return [sum(one) for one in zip(*works)]
-
-    @property
-    def unread(self) -> int:
-        return sum(line["unread"] for line in self.lines())
 
 
 @pytest.fixture

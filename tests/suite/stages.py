@@ -52,7 +52,15 @@ C_FILES = ("*.c", "*.h", "*.cpp", "*.cu", "*.cuh", "*.hip")
 BY_SPACK = {"test_arm", "test_cuda", "test_environments"}
 DSP = "test_c66x"  # builds a compiler on a new machine: the longest, so begun early
 #: of tests/long: they wait for clusters and machines of their own; the others compute
-OF_SITES = {"ansible", "backup", "demo", "first_install", "guides", "rolling_upgrade"}
+OF_SITES = {
+    "ansible",
+    "backup",
+    "demo",
+    "first_install",
+    "guides",
+    "rolling_upgrade",
+    "storage_energy",
+}
 
 
 def stages() -> list[Stage]:
