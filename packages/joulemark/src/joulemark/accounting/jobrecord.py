@@ -92,7 +92,7 @@ def _energy(accounts: list[dict], at_one_time: bool) -> dict:
     energy_uj = _sum(measured, "energy_uj")
     systematic_uj = _sum(measured, "uncertainty_systematic_uj", math.fsum)
     random_uj = _random_uj(measured) if measured else None
-    known = bool(measured)
+    known, domains = bool(measured), [account["domains_uj"] for account in measured]
     mean_w = energy_uj / UJ_PER_J / (elapsed_ns / NS_PER_S) if known and elapsed_ns else None
     return {
         "Start_ns": start_ns,
@@ -102,7 +102,7 @@ def _energy(accounts: list[dict], at_one_time: bool) -> dict:
         "ConsumedEnergy_uj": energy_uj,
         **{
             # A domain that no instrument tells apart is not zero: its energy is in the rest.
-            f"Energy{label}_uj": known_sum([a["domains_uj"].get(domain) for a in measured])
+            f"Energy{label}_uj": known_sum([one.get(domain) for one in domains])
             for label, domain in zip(("CPU", "DRAM", "GPU", "Rest"), DOMAINS)
         },
         "EnergyIdle_uj": _sum(measured, "idle_uj"),

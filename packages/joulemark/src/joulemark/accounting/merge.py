@@ -199,20 +199,15 @@ def _came(path: Path, since_s: float) -> bool:
 
 
 def _record_files(folder: str, jobs: set[int], cluster: str) -> list[str]:
+    asked = tuple(f"{cluster}.{job}." for job in jobs)
     with os.scandir(folder) as entries:
         return sorted(
             entry.path
             for entry in entries
             if noderecord.is_record(entry.name)
             and not entry.name.startswith(".")
-            and (not jobs or _job_of(entry.name, cluster) in jobs or _left_behind(entry))
+            and (not jobs or entry.name.startswith(asked) or _left_behind(entry))
         )
-
-
-def _job_of(name: str, cluster: str) -> int | None:
-    """Whose record it is by its name; None: another cluster's."""
-    job = name[len(cluster) + 1 :].partition(".")[0]
-    return int(job) if name.startswith(f"{cluster}.") and job.isdecimal() else None
 
 
 def _left_behind(entry: os.DirEntry) -> bool:

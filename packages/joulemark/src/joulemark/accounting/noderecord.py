@@ -201,7 +201,7 @@ def first_name(file: str) -> str:
 
 def is_record(file: str) -> bool:
     """Whether a file of this name may hold a record."""
-    return first_name(file).endswith(".json")
+    return file.endswith(".json") or first_name(file).endswith(".json")
 
 
 def check(record) -> list[str]:

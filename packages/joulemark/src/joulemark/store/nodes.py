@@ -49,38 +49,33 @@ class Found:
 
     record: dict = field(repr=False)
     body: str = field(repr=False)  # packed()
-    run_key: int
-    complete: int
-    end_ns: int
-    digest: str
+    job: tuple[str, int]  # cluster and number
+    place: tuple[str, int]  # node and run_key
+    # The greater of two of one node and run is kept, whatever order they come in.
+    rank: tuple[int, int, str]  # how complete, end_ns, digest
 
     @classmethod
     def of(cls, body: str, record: dict, digest: str) -> Found:
         """The record, the text that it was read from as it is stored, and that text's digest."""
         accounts = record["accounts"]
+        end_ns = max([account["end_ns"] for account in accounts]) if accounts else 0
         return cls(
             record,
             body,
-            run_key_of(record),
-            COMPLETE if record["missing"] is None else EXCUSE,
-            max([account["end_ns"] for account in accounts]) if accounts else 0,
-            digest,
+            (record["cluster"], record["JobIDRaw"]),
+            (record["node"], run_key_of(record)),
+            (COMPLETE if record["missing"] is None else EXCUSE, end_ns, digest),
         )
 
     @property
-    def job(self) -> tuple[str, int]:
-        """Cluster and job."""
-        return self.record["cluster"], self.record["JobIDRaw"]
+    def end_ns(self) -> int:
+        """Of its accounts the last."""
+        return self.rank[1]
 
     @property
-    def place(self) -> tuple[str, int]:
-        """Node and run."""
-        return self.record["node"], self.run_key
-
-    @property
-    def rank(self) -> tuple[int, int, str]:
-        """The greater of two of one node and run is kept, whatever order they come in."""
-        return self.complete, self.end_ns, self.digest
+    def digest(self) -> str:
+        """Names the record's text."""
+        return self.rank[2]
 
     def row(self) -> tuple:
         """Its values for COLUMNS."""
