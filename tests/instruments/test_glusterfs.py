@@ -116,7 +116,6 @@ def test_who_unmounts_without_asking_is_told_of(
 ) -> None:
     with Mount(bricks, tmp_path / "jobs" / "4", tmp_path) as mount:
         Job(mount.place, 3, 0).thread.join(AWAY_S)
-        wait_for(lambda: collector.work(4)[1], what="the job to be read")
+        wait_for(lambda: collector.work(4)[1] == 3 * BLOCK, what="the job to be read")
         mount.unmount()
         wait_for(lambda: collector.unread == 1, what="a mount that is gone")
-    assert collector.work(4)[1] == 3 * BLOCK

@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Real GlusterFS clients and servers are in tests/instruments/test_glusterfs.py."""
 
+import contextlib
 import itertools
 import json
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joulemark.errors import UsageError
-from joulemark.storage import mounts, names
+from joulemark.storage import collect, mounts, names
 from joulemark.storage.collect import Collector
-from joulemark.storage.journal import Journal
+from joulemark.storage.journal import OF_NODES, Held, Journal
 from joulemark.storage.mounts import Mounts
 from joulemark.storage.work import Work
 
@@ -59,9 +63,13 @@ class Node:
         (self.root / "proc/self").mkdir(parents=True)
         self._mounted, self._minors = {}, itertools.count(50)
         self.mount()
-        journal = Journal(self.records, "n1", "boot")
+        self.start()
+
+    def start(self):
+        """A new process."""
+        journal = Journal(self.records, "n1", "boot", OF_NODES)
         job_of = names.reader("demo", "/jobs/%j", "--mounts")
-        self.collector = Collector(Mounts(self.root), journal, job_of)
+        self.collector = Collector(Mounts(self.root, 30.0), journal, job_of)
 
     def mount(self, place=None, kind="fuse.glusterfs", device=None):
         if place:
@@ -96,7 +104,7 @@ class Node:
 
     @property
     def lines(self):
-        path = self.records / "io" / "n1.jsonl"
+        path = self.records / "io" / "nodes" / "n1.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()]
 
     @property
@@ -161,9 +169,34 @@ def test_places_of_one_superblock_are_counted_once_and_nobodys(node):
     """NFS without nosharecache: both have the same figures, and nobody knows whose they are."""
     for place in ("/jobs/12", "/jobs/13"):
         node.mount(place, kind="nfs", device="0:99")
-    node.nfs("/jobs/13", 77)
+    node.nfs("/jobs/12", 77)
     node.collector.round()
     assert node.works == {"": Work(1210214218, 77, 2927395007)}
+
+
+def test_a_superblock_that_has_another_place_meanwhile_is_counted_once(node):
+    node.mount("/jobs/12", kind="nfs", device="0:99")
+    node.nfs("/jobs/12", 100)
+    node.collector.round()
+    node.mount("/jobs/13", kind="nfs", device="0:99")
+    node.nfs("/jobs/12", 130)
+    node.collector.round()
+    node.unmount("/jobs/13")
+    node.nfs("/jobs/12", 160)
+    node.collector.round()
+    written = {job: work.written_bytes for job, work in node.works.items()}
+    assert written == {"12.": 130, "": 30} and node.unread == 0
+
+
+def test_a_client_that_is_bound_elsewhere_is_its_first_place_s(node):
+    """As a container's runtime does."""
+    node.mount("/jobs/12", device="0:77")
+    node.gluster("/jobs/12", 0, 100)
+    node.collector.round()
+    node.mount("/var/lib/box/rootfs/data", device="0:77")
+    node.gluster("/jobs/12", 0, 150)
+    node.collector.round()
+    assert node.works["12."].written_bytes == 150
 
 
 @pytest.mark.parametrize("is_asked", [False, True])
@@ -174,12 +207,35 @@ def test_the_last_seconds_of_a_mount_are_known_to_who_asks(node, is_asked):
     node.gluster("/jobs/12", 0, 250)
     if is_asked:
         node.collector.round(is_asked=True)
+        node.start()
+        node.collector.round()  # which falls between the question and the unmounting
     node.unmount("/jobs/12")
     node.collector.round()
     node.collector.round()
     assert node.unread == (0 if is_asked else 1)
     assert node.works["12."].written_bytes == (250 if is_asked else 100)
     assert node.collector._gains.kept() == {}
+
+
+def test_what_was_asked_for_another_job_is_not_final_for_one_that_works_on(node):
+    node.mount("/jobs/12")
+    node.gluster("/jobs/12", 0, 100)
+    node.collector.round(is_asked=True)
+    node.gluster("/jobs/12", 0, 300)
+    node.collector.round()
+    node.unmount("/jobs/12")
+    node.collector.round()
+    assert node.unread == 1
+
+
+def test_others_mounts_are_nothing_to_tell_jobs_of(node):
+    """An automounter unmounts homes all the time."""
+    node.mount("/home/ada")
+    node.gluster("/home/ada", 0, 100)
+    node.collector.round()
+    node.unmount("/home/ada")
+    node.collector.round()
+    assert node.unread == 0
 
 
 def test_a_place_that_is_mounted_anew_begins_anew(node):
@@ -208,16 +264,35 @@ def test_a_mount_that_hangs_holds_up_no_other(node, monkeypatch, capsys):
     monkeypatch.setattr(mounts, "gluster", hangs)
     monkeypatch.setattr(mounts, "ANSWER_S", 0.2)
     for _ in range(3):
-        node.collector.round()
+        node.collector.round(is_asked=True)
     assert node.works == {"13.": Work(0, 2, 29)}
-    assert capsys.readouterr().err.count("/jobs/12: no answer in 0.2 s: left out") == 3
-    assert asked.count("/jobs/12") == 1
+    assert capsys.readouterr().err.count("/jobs/12: no answer: left out of this round") == 1
+    assert asked.count("/jobs/12") == 1 and node.collector.left_out == ["/jobs/12"]
     answers.set()
     monkeypatch.setattr(mounts, "ANSWER_S", 30.0)
     deadline_s = time.monotonic() + 30
     while "12." not in node.works and time.monotonic() < deadline_s:
         node.collector.round()
     assert node.works["12."] == Work(0, 1, 29)
+
+
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_mount_that_goes_while_it_hangs_is_told_of(node, monkeypatch, was_read):
+    """However often it was asked for."""
+    node.mount("/jobs/12")
+    node.gluster("/jobs/12", 0, 1)
+    if was_read:
+        node.collector.round(is_asked=True)
+
+    def fails(*_):
+        raise OSError(107, "Transport endpoint is not connected")
+
+    monkeypatch.setattr(mounts, "gluster", fails)
+    node.collector.round(is_asked=True)
+    node.unmount("/jobs/12")
+    node.collector.round()
+    node.collector.round()
+    assert node.unread == 1
 
 
 def test_a_mount_that_does_not_count_is_said(node, capsys):
@@ -232,6 +307,56 @@ def test_a_mount_that_does_not_count_is_said(node, capsys):
     node.mount("/jobs/13")
     node.collector.round()
     assert "/jobs/13: No such file or directory: left out of this round" in capsys.readouterr().err
+
+
+# -- epilogs -------------------------------------------------------------------------------------
+
+HOLD = """
+import sys, time
+from joulemark.storage.journal import OF_NODES, Journal
+from pathlib import Path
+with Journal(Path(sys.argv[1]), "n1", "boot", OF_NODES).locked():
+    print("locked", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+@contextlib.contextmanager
+def held(records, seconds):
+    """By another process, which answers no question."""
+    words = [sys.executable, "-c", HOLD, str(records), str(seconds)]
+    ignores = {"preexec_fn": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [collect.ASK])}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, **ignores) as process:
+        assert process.stdout.readline() == "locked\n"
+        yield process
+        process.kill()
+
+
+def test_two_epilogs_at_once_read_one_after_the_other(node):
+    """Each is no collector that could be asked."""
+    node.mount("/jobs/12")
+    node.gluster("/jobs/12", 0, 5)
+    with held(node.records, 0.5):
+        assert collect.once(node.collector) == []
+    assert node.works["12."].written_bytes == 5
+
+
+def test_who_holds_the_lines_is_known_by_the_kernel(node):
+    with held(node.records, 60) as process:
+        with pytest.raises(Held) as caught, node.collector.journal.locked():
+            pass
+        assert caught.value.pid == process.pid
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_for_ever(node, monkeypatch):
+    monkeypatch.setattr(collect, "ANSWER_S", 0.3)
+    with held(node.records, 60), pytest.raises(Held, match="another `joulemark io collect`"):
+        collect.once(node.collector)
+
+
+def test_a_collector_that_starts_waits_for_an_epilog(node):
+    with held(node.records, 0.5), node.collector.journal.locked(30.0):
+        pass
 
 
 def test_a_place_without_a_job_is_refused():

@@ -29,16 +29,16 @@ def line(begin_s, end_s, unread=0, **jobs):
 
 
 def write(site, *lines, server="oss1"):
-    folder = site.records / "io"
-    folder.mkdir(exist_ok=True)
-    with open(folder / f"{server}.jsonl", "a", encoding="utf-8") as file:
+    path = site.records / "io" / f"{server}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", encoding="utf-8") as file:
         file.write("".join(f"{json.dumps(one)}\n" for one in lines))
 
 
-def job(site, number=12, start_s=0, seconds=100, steps=("0", "batch"), **more):
+def job(site, number=12, start_s=0, seconds=100, steps=("0", "batch"), node="n1", **more):
     times = {"seconds": seconds, "start_s": start_s}
     accounts = [builders.account(step, **times) for step in ("job", *steps)]
-    site.leave(number, "n1", accounts, **more)
+    site.leave(number, node, accounts, **more)
 
 
 def merged(site, number=12):
@@ -167,6 +167,35 @@ def test_unread_entries_and_unsound_lines_are_said(site):
     assert merged(site)["12"]["Notes"] == (
         "storage servers: entries that may have been gone unread: 3, unsound lines: 1"
     )
+
+
+def test_a_nodes_lines_are_of_the_jobs_that_it_ran(site):
+    """And what other nodes' jobs did through mounts that nobody reads is not known, and not 0."""
+    write(site, line(-30, 240, j12_=(5, 6, 7), j13_=(1, 1, 1)), server="nodes/n1")
+    job(site, 12)
+    job(site, 13, node="n2")
+    rows = merged(site)
+    assert work(rows["12"]) == (5, 6, 7) and rows["12"]["Notes"] is None
+    assert work(site.job(13)["13"]) == (None, None, None)
+
+
+def test_a_node_of_a_jobs_whose_mounts_nobody_reads_is_said(site):
+    write(site, line(-30, 240, unread=1, j12_=(5, 6, 7)), server="nodes/n1")
+    for node in ("n1", "n2"):
+        job(site, 12, node=node)
+    row = merged(site)["12"]
+    assert work(row) == (5, 6, 7)
+    assert row["Notes"] == (
+        "storage servers: not all that n2 did is known, entries that may have been gone unread: 1"
+    )
+
+
+def test_other_nodes_that_are_silent_hold_up_no_job(site):
+    write(site, line(-30, 240, j12_=(5, 6, 7)), server="nodes/n1")
+    write(site, line(-30, 20, unread=3), server="nodes/n2")
+    job(site)
+    row = merged(site)["12"]
+    assert work(row) == (5, 6, 7) and row["Notes"] is None
 
 
 def test_it_is_shown(site):

@@ -20,7 +20,7 @@ from joulemark.accounting.jobrecord import few
 from joulemark.accounting.runs import Run
 from joulemark.accounting.shared import Channel, Part, charged
 from joulemark.accounting.storagepower import History, Models, part_of
-from joulemark.storage.journal import FOLDER
+from joulemark.storage.journal import FOLDER, OF_NODES
 from joulemark.storage.work import COLUMNS as WORK
 from joulemark.storage.work import Work, add, total
 from joulemark.timed import SHOWN, Timed
@@ -69,7 +69,7 @@ class Server(Timed[Round]):
 
 
 # By server: begin and end in ns, and what a job did.
-Rounds = dict[str, list[tuple[int, int, Work]]]
+Rounds = dict[Server, list[tuple[int, int, Work]]]
 
 
 @dataclass(frozen=True)
@@ -82,37 +82,54 @@ class _Found:
 
 
 class Storage:
-    """All servers that have lines, and the channels that tell their power."""
+    """All servers that have lines, the nodes whose mounts have, and the channels that tell what
+    servers draw. A node's lines are of the jobs that it ran, a server's of any."""
 
     def __init__(self, record_dir: Path, channels: Sequence[Channel], now_ns: int):
         self._models = Models(record_dir)
+        self._now_ns = now_ns
         self._lasts: dict[Server | Channel, int] = {}  # when their last lines were
-        self._unread: dict[str, str] = {}  # servers whose lines cannot be read, and why
-        for path in sorted((record_dir / FOLDER).glob("*.jsonl")):
-            self._add(Server(path))
-        self._servers = list(self._lasts)
-        self._channels = list(channels)
-        for channel in channels:
-            self._add(channel)
-        self._is_alive = {one for one, at in self._lasts.items() if now_ns - at < PATIENCE_NS}
+        self._unread: dict[str, str] = {}  # files whose lines cannot be read, and why
+        paths = sorted((record_dir / FOLDER).glob("*.jsonl"))
+        self._servers = [one for one in map(Server, paths) if self._has_lines(one)]
+        self._channels = [one for one in channels if self._has_lines(one)]
+        self._nodes_folder = record_dir / OF_NODES
+        self._nodes: dict[str, Server | None] = {}  # those that were asked for
         self._bad: dict[Server, set[int]] = {}
         self._found: _Found | None = None  # of the run whose rows are asked for
 
-    def _add(self, file: Server | Channel) -> None:
+    def _has_lines(self, file: Server | Channel) -> bool:
         try:
             line = file.last_line()
         except OSError as error:
             self._unread[file.name] = f"{output.printable(str(file.path))}: {error.strerror}"
-        else:
-            if line:
-                self._lasts[file] = line.time_ns
+            return False
+        if line:
+            self._lasts[file] = line.time_ns
+        return bool(line)
+
+    def _node(self, name: str) -> Server | None:
+        """Whose mounts are read, if they are."""
+        if name not in self._nodes:
+            node = Server(self._nodes_folder / f"{name}.jsonl")
+            is_there = node.path.exists() and self._has_lines(node)
+            self._nodes[name] = node if is_there else None
+        return self._nodes[name]
+
+    def _of_nodes(self, names: Iterable[str]) -> tuple[list[Server], list[str]]:
+        """Those of a run, and the names of others where some of its nodes' mounts are read."""
+        found = {name: self._node(name) for name in sorted(names)}
+        known = [one for one in found.values() if one]
+        return known, [name for name, one in found.items() if known and not one]
 
     def of(self, row: dict, run: Run) -> tuple[dict, list[str]]:
         """COLUMNS of a job's row, which comes first, or of its steps', and what is to be said of
         the job's; energy is the job's alone."""
         step = row["Step"]
         if step == "job":
-            is_known = self._servers and not self._waits(row["End_ns"], self._servers)
+            nodes, _ = self._of_nodes(run.nodes())
+            files = [*self._servers, *nodes]
+            is_known = files and not self._waits(row["End_ns"], files)
             self._found = self._of_run(row, run) if is_known else None
         found = self._found
         if found is None:
@@ -124,9 +141,9 @@ class Storage:
         whole = total(found.steps.values())
         return {**NONE, **dict(zip(WORK, whole)), **found.energy}, found.notes
 
-    def may_grow(self, end_ns: int) -> bool:
-        """Whether lines of a job that ended then may still come."""
-        return self._waits(end_ns, self._lasts)
+    def may_grow(self, end_ns: int, nodes: Iterable[str]) -> bool:
+        """Whether lines of a job that ended then, and ran there, may still come."""
+        return self._waits(end_ns, [*self._servers, *self._channels, *self._of_nodes(nodes)[0]])
 
     def tell(self) -> None:
         """On stderr what is wrong with lines of jobs' times: of a server's the first."""
@@ -136,7 +153,8 @@ class Storage:
 
     def _waits(self, end_ns: int, files: Iterable[Server | Channel]) -> bool:
         """Of those that are not silent, one has not told of all that belongs to a job."""
-        return any(self._lasts[one] < end_ns + SETTLE_NS for one in files if one in self._is_alive)
+        oldest_ns = self._now_ns - PATIENCE_NS
+        return any(oldest_ns < self._lasts[one] < end_ns + SETTLE_NS for one in files)
 
     def _of_run(self, row: dict, run: Run) -> _Found | None:
         start_ns, end_ns = row["Start_ns"], row["End_ns"]
@@ -147,8 +165,9 @@ class Storage:
         had = {account["step"] for record in run.records for account in record["accounts"]} | {""}
         own: Rounds = {}
         steps: dict[str, Work] = {}
-        lacking, unread, n_bad = [], 0, 0
-        for server in self._servers:
+        unread, n_bad = 0, 0
+        nodes, lacking = self._of_nodes(run.nodes())
+        for server in (*self._servers, *nodes):
             lines, bad = server.about(start_ns, until_ns)
             rounds = [one for one in lines if start_ns < one.time_ns and one.from_ns < until_ns]
             seen_ns = sum(
@@ -161,7 +180,7 @@ class Storage:
                 n_bad += len(bad)
             if rounds:
                 theirs = [one for one in rounds if one.from_ns >= from_ns]
-                own[server.name] = [_own(one, job, had, steps) for one in theirs]
+                own[server] = [_own(one, job, had, steps) for one in theirs]
         if not own:
             return None
         notes = [f"not all that {few(lacking)} did is known"] if lacking else []
@@ -184,16 +203,17 @@ class Storage:
         until_ns: int,
     ) -> tuple[Part | None, str | None]:
         """A job's part, and what is to be said of it."""
-        by_name = {one.name: one for one in self._servers}
-        silent = sorted(channel.nodes() - own.keys())
+        by_name = {one.name: one for one in own}
+        found = {name: by_name.get(name) or self._node(name) for name in sorted(channel.nodes())}
+        silent = [name for name, one in found.items() if one is None]
         if silent:
             return None, f"no energy of storage: what {few(silent)} did is not known"
-        servers = [by_name[name] for name in sorted(channel.nodes())]
+        servers = [one for one in found.values() if one]
 
         def courses_of(begin_ns: int, end_ns: int) -> list[Course]:
             return [_course(server, begin_ns, end_ns) for server in servers]
 
-        rounds = [one for server in servers for one in own[server.name]]
+        rounds = [one for server in servers for one in own.get(server, [])]
         work = total(work for *_, work in rounds)
         model = self._models.of(channel, work, end_ns, until_ns, courses_of)
         if model is None:
@@ -209,7 +229,7 @@ class Storage:
             all_ns = end_ns - start_ns
             lacking_s, all_s = (ns / NS_PER_S for ns in (all_ns - seen_ns, all_ns))
             note = f"{lacking_s:.1f} of {all_s:.1f} s not covered"
-        return part_of(history, model, [Course(own[one.name]) for one in servers]), note
+        return part_of(history, model, [Course(own.get(one, [])) for one in servers]), note
 
 
 def _course(server: Server, begin_ns: int, end_ns: int) -> Course:

@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from joulemark import output
-from joulemark.errors import UserError
 from joulemark.storage.gains import Gains
-from joulemark.storage.journal import Journal
+from joulemark.storage.journal import Held, Journal
 from joulemark.storage.names import NOBODY
 from joulemark.storage.source import Source
 from joulemark.storage.work import Work, add, total
@@ -34,7 +34,7 @@ class Collector:
     _gains: Gains | None = None
     _from_ns: int = 0  # when the last line ended
     _read_s: float = 0.0  # the last round, since the server's boot
-    _was_asked: bool = False  # for the last round
+    left_out: list[str] = field(default_factory=list)  # what the last round could not read
     _has_told: bool = False
 
     def round(self, is_asked: bool = False) -> None:
@@ -45,14 +45,18 @@ class Collector:
         if self.source.comes_back:
             self._gains.keep(targets)
         else:
-            self._gains.end(targets, self._was_asked)
+            self._gains.end(targets, lambda gone: self.job_of(self.source.name(gone)) != NOBODY)
+        left_out = set(targets)
         began_ns, now_s, least_s = time.time_ns(), _boot_s(), self.source.life_s
         for target, entries, expiry_s in self.source.read(targets):
             least_s = min(least_s, expiry_s or least_s)
-            self._gains.read(target, entries, now_s, self._read_s, expiry_s)
+            self._gains.read(target, entries, now_s, self._read_s, expiry_s, is_asked)
+            left_out.remove(target)
+        for target in left_out:
+            self._gains.leave_out(target)
         # After the reading: what is in it was done before.
         now_ns = max(time.time_ns(), self._from_ns + 1)
-        self._was_asked = is_asked
+        self.left_out = [self.source.name(target) for target in sorted(left_out)]
         self._write(now_ns, began_ns, now_s, least_s)
         self._from_ns, self._read_s = now_ns, now_s
 
@@ -63,7 +67,6 @@ class Collector:
             self._gains.begin(targets)
             return
         is_same_boot = kept["boot"] == self.journal.boot
-        self._was_asked = kept.get("asked", False)
         self._gains = Gains.of(kept["targets"], is_same_boot)
         self._from_ns = kept["time_ns"]
         self._read_s = kept["read_s"] if is_same_boot else 0.0
@@ -83,12 +86,12 @@ class Collector:
         )
         line = {"time_ns": now_ns, "from_ns": from_ns, "total": total(jobs.values())}
         line |= {"unread": unread, "jobs": jobs}
-        kept = {"read_s": now_s, "began_ns": began_ns, "asked": self._was_asked}
+        kept = {"read_s": now_s, "began_ns": began_ns, "left_out": self.left_out}
         self.journal.add(line, {**kept, "targets": self._gains.kept()})
 
     def _tell(self, found: dict[str, Work], jobs: dict[str, Work]) -> None:
         """Once, where all that works here is nobody's."""
-        if found and not jobs.keys() - {NOBODY} and not self._has_told:
+        if self.source.whose and found and not jobs.keys() - {NOBODY} and not self._has_told:
             self._has_told = True
             name = output.printable(next(iter(found)))
             what = f"no name is of a job of this cluster, such as '{name}'"
@@ -113,19 +116,26 @@ def run(collector: Collector, period_s: float) -> None:
         is_asked = bool(signal.sigtimedwait([ASK], max(period_s, cost_s / MOST_LOAD)))
 
 
-def ask(journal: Journal, pid: int) -> None:
-    """Has the process that collects do a round from now on, and waits for its end."""
+def once(collector: Collector) -> list[str]:
+    """One round that begins from now on: where a process collects, by that; and waits for its end.
+    Returns what of it could not be read."""
+    journal, asked = collector.journal, set()
     asked_ns, deadline_s = time.time_ns(), time.monotonic() + ANSWER_S
-    try:
-        os.kill(pid, ASK)
-    except OSError as error:
-        raise UserError(f"process {pid}, which collects: {error.strerror}") from None
-    while (journal.kept() or {}).get("began_ns", 0) <= asked_ns:
-        if time.monotonic() > deadline_s:
-            raise UserError(
-                f"{journal.path}: process {pid}, which collects, has written no line in "
-                f"{ANSWER_S:g} s: see its stderr"
-            )
+    while True:
+        try:
+            with journal.locked():
+                collector.round(is_asked=True)
+                return collector.left_out
+        except Held as held:
+            if time.monotonic() > deadline_s:
+                raise
+            if held.pid and held.pid not in asked:
+                asked.add(held.pid)
+                with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.kill(held.pid, ASK)
+        kept = journal.kept() or {}
+        if kept.get("began_ns", 0) > asked_ns:
+            return kept.get("left_out", [])
         time.sleep(0.02)
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ class Known(NamedTuple):
     changed_s: float  # when it was not as before
     digest: int | None = None  # of its lines; None: as a process before us left it
     doubt: bool = False  # it is gone, and may have worked unread before
+    is_final: bool = False  # it has not worked since somebody asked for a round before its end
 
     def may_be_unread(self, now_s: float, before_s: float, expiry_s: float) -> bool:
         """Gone since the round before: may it have worked after it was read? No where it can only
@@ -38,17 +39,32 @@ class Gains:
     unread: int = 0  # entries that may have worked, and were gone before we looked
     away: dict[str, dict[str, Known]] = field(default_factory=dict)  # targets that are not here
     to_begin: set[str] = field(default_factory=set)  # what these have is nobody's gain
+    never_read: set[str] = field(default_factory=set)  # of targets that were here
 
     def begin(self, targets: Iterable[str]) -> None:
         """The very first round: what is there was there before us."""
         self.to_begin = set(targets)
 
-    def end(self, targets: Iterable[str], are_read: bool) -> None:
-        """Those that are not among these are gone for good; are_read: nothing was done there since
-        the last round."""
+    def end(self, targets: Iterable[str], are_counted: Callable[[str], bool]) -> None:
+        """Those that are not among these are gone for good, perhaps with what they did after they
+        were read last, if at all; are_counted: whether a target's are."""
         for gone in self.targets.keys() - set(targets):
             known = self.targets.pop(gone)
-            self.unread += 0 if are_read else len(known)
+            if are_counted(gone):
+                self.unread += sum(not one.is_final for one in known.values())
+        for gone in self.never_read - set(targets):
+            self.never_read.remove(gone)
+            self.unread += are_counted(gone)
+
+    def leave_out(self, target: str) -> None:
+        """A round could not read it."""
+        if target in self.targets:
+            known = self.targets[target]
+            self.targets[target] = {
+                name: one._replace(is_final=False) for name, one in known.items()
+            }
+        else:
+            self.never_read.add(target)
 
     def keep(self, targets: Iterable[str]) -> None:
         """Of this server's targets: what is gone, to another server, has begun anew when it is
@@ -68,20 +84,24 @@ class Gains:
         now_s: float,
         before_s: float,
         expiry_s: float,
+        is_asked: bool = False,
     ) -> None:
         """What a target has now; the round before was at before_s, and entries expire after
-        expiry_s without work (0: never)."""
+        expiry_s without work (0: never). is_asked: by who ends it next."""
         is_new = target in self.to_begin
+        self.never_read.discard(target)
         before, now = {**self.away.pop(target, {}), **self.targets.get(target, {})}, {}
         for entry in entries:
-            known, digest = before.get(entry.name), entry.digest
+            known, digest = before.get(entry.key), entry.digest
             if known is not None and known.digest == digest:
-                now[entry.name] = known._replace(seen_s=now_s)
+                now[entry.key] = known._replace(seen_s=now_s, is_final=known.is_final or is_asked)
                 continue
-            one = Known(entry.start, entry.work, now_s, now_s, digest)
+            one = Known(entry.start, entry.work, now_s, now_s, digest, is_final=is_asked)
+            if known is not None and known.is_final and one.work[:2] == known.work[:2]:
+                one = one._replace(is_final=True)  # our own reading may be an operation
             if known is not None and one.start == known.start and one.work == known.work:
                 one = one._replace(changed_s=known.changed_s)  # as a process before us left it
-            now[entry.name] = one
+            now[entry.key] = one
             if not is_new:
                 self._add(entry.name, one, known)
             if known is not None and not _goes_on(one, known):
@@ -113,7 +133,7 @@ class Gains:
         """What the next process needs, as JSON has it."""
         return {
             target: {
-                name: [one.start, *one.work, one.seen_s, one.changed_s]
+                name: [one.start, *one.work, one.seen_s, one.changed_s, one.is_final]
                 for name, one in known.items()
             }
             for target, known in self.targets.items()
@@ -125,7 +145,7 @@ class Gains:
         counted since they were read is lost."""
         targets = {
             target: {
-                name: Known(start, Work(*numbers[:3]), *numbers[3:])
+                name: Known(start, Work(*numbers[:3]), *numbers[3:5], is_final=any(numbers[5:]))
                 for name, (start, *numbers) in known.items()
                 if is_same_boot
             }

@@ -43,6 +43,11 @@ class Entry(NamedTuple):
     is_mdt: bool
 
     @property
+    def key(self) -> str:
+        """Its own among the target's."""
+        return self.name
+
+    @property
     def digest(self) -> int:
         """Another one where anything has changed."""
         return hash(self.lines)

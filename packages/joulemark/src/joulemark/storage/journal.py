@@ -1,6 +1,7 @@
 # A server's lines of what jobs did there, each written once whatever happens.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""record_dir/io/SERVER.jsonl, a line a round:
+"""record_dir/io/SERVER.jsonl, or of a compute node's mounts record_dir/io/nodes/NODE.jsonl, a line
+a round:
 
     {"time_ns": 1795338237000000000, "from_ns": 1795338207000000000, "total": [8388608, 0, 12],
      "unread": 0, "jobs": {"4713.0": [8388608, 0, 7], "": [0, 0, 5]}}
@@ -16,6 +17,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,7 @@ from joulemark import folders
 from joulemark.errors import UserError
 from joulemark.timed import from_end
 
-FOLDER = "io"
+FOLDER, OF_NODES = "io", "io/nodes"
 # The folder is SlurmUser's, and we may be root: no link of his is followed.
 FILE_MODE = 0o640
 FLAGS = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,13 +35,27 @@ FLAGS = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 class Held(UserError):
     """Another process writes the lines."""
 
-    def __init__(self, path: Path, holder: str):
+    def __init__(self, path: Path, lock: int):
         super().__init__(
             f"another `joulemark io collect` writes {path}: stop it; of two servers of one name "
             "one says another with --server"
         )
-        node, _, number = holder.partition(" ")
-        self.pid = int(number) if node == os.uname().nodename else None  # None: not of this node
+        self.pid = _holder(lock)  # None: not of this node, or it has ended meanwhile
+
+
+def _holder(lock: int) -> int | None:
+    """By the kernel, and not by the file: its folder is SlurmUser's, and who asks may be root."""
+    found = os.fstat(lock)
+    with open("/proc/locks", encoding="ascii") as locks:
+        rows = [line.split() for line in locks]
+    for row in rows:
+        # 12: FLOCK ADVISORY WRITE 4711 08:01:131073 0 EOF; `->` who waits
+        if row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(found.st_ino):
+            with contextlib.suppress(OSError):
+                for name in os.listdir(f"/proc/{row[4]}/fd"):
+                    if os.path.samestat(os.stat(f"/proc/{row[4]}/fd/{name}"), found):
+                        return int(row[4])
+    return None
 
 
 @dataclass(frozen=True)
@@ -50,34 +66,48 @@ class Journal:
     record_dir: Path
     server: str
     boot: str  # another one whenever the server has been started anew
+    folder: str = FOLDER
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """For one process alone: two of one server would each count all."""
-        folders.make(self.path.parent, self.record_dir)
+    def locked(self, wait_s: float = 0.0) -> Iterator[None]:
+        """For one process alone: two of one server would each count all. wait_s: for another's
+        end, which may be an epilog's."""
+        self._make_folder()
         number = os.open(self._state.with_suffix(".lock"), FLAGS | os.O_RDWR, FILE_MODE)
         try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(number, 0)
-            os.write(number, f"{os.uname().nodename} {os.getpid()}".encode())
+            folders.give_to_owner(number, self.record_dir)
+            self._lock(number, wait_s)
             yield
-        except BlockingIOError:
-            raise Held(self.path, os.pread(number, 999, 0).decode()) from None
         finally:
             os.close(number)
+
+    def _lock(self, number: int, wait_s: float) -> None:
+        deadline_s = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline_s:
+                    raise Held(self.path, number) from None
+            time.sleep(0.1)
 
     @property
     def path(self) -> Path:
         """The lines."""
-        return self.record_dir / FOLDER / f"{self.server}.jsonl"
+        return self.record_dir / self.folder / f"{self.server}.jsonl"
 
     @property
     def _state(self) -> Path:
-        return self.record_dir / FOLDER / f"{self.server}.state"
+        return self.record_dir / self.folder / f"{self.server}.state"
+
+    def _make_folder(self) -> None:
+        for folder in (FOLDER, self.folder):
+            folders.make(self.record_dir / folder, self.record_dir)
 
     def add(self, line: dict, more: dict) -> None:
         """Writes a line, and beside it what the next process needs."""
-        folders.make(self.path.parent, self.record_dir)
+        self._make_folder()
         kept = {"boot": self.boot, "line": json.dumps(line), "time_ns": line["time_ns"], **more}
         draft = self._state.with_suffix(".draft")
         draft.unlink(missing_ok=True)

@@ -37,6 +37,10 @@ class Lustre:
         found = [path.parent for kind in KINDS for path in place.glob(f"{kind}/*/job_stats")]
         return {f"{one.parent.name}.{one.name}": one for one in sorted(found)}
 
+    def name(self, target: str) -> str:
+        """It has many jobs' entries."""
+        return ""
+
     def read(
         self, targets: dict[str, Path]
     ) -> Iterator[tuple[str, Iterator[jobstats.Entry], float]]:

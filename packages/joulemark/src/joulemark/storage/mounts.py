@@ -1,12 +1,12 @@
 # Mounts that are one job's each, on a compute node, and what was done through them.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Of file systems whose servers know no jobs. Each counts what it sends to servers and gets from
-them, from its mounting on:
+"""Of file systems whose servers know no jobs. Each counts from its mounting on:
 
-GlusterFS, in its FUSE client, of volumes that are profiled (both diagnostics.count-fop-hits and
-diagnostics.latency-measurement), else the file is empty: MOUNT/.meta/graphs/active/VOLUME/private,
-`cumulative.data_read = 0` and operations, `demo.cumulative.LOOKUP = 28,...`; .meta/process_uuid
-names the client. Found on a client of 10.3 (xlators/debug/io-stats and xlators/meta).
+GlusterFS, in its FUSE client, above its caches, of volumes that are profiled (both
+diagnostics.count-fop-hits and diagnostics.latency-measurement), else the file is empty:
+MOUNT/.meta/graphs/active/VOLUME/private, `cumulative.data_read = 0` and operations,
+`demo.cumulative.LOOKUP = 28,...`; .meta/process_uuid names the client. Found on a client of 10.3
+(xlators/debug/io-stats and xlators/meta).
 
 NFS, in the kernel: /proc/self/mountstats, `bytes:` (the fifth and sixth are of the servers) and
 operations, `LOOKUP: 28 ...`; mounts of one superblock have the same figures, so that of those with
@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from joulemark import output
-from joulemark.storage.source import LIFE_S
 from joulemark.storage.work import Work
 
 GLUSTER, NFS = ("fuse.glusterfs",), ("nfs", "nfs4")
 NOT_COUNTED = "its volume does not count: `gluster volume profile VOLUME start`"
+LEAST_LIFE_S = 60.0
 ANSWER_S = 5.0  # a mount hangs while its server does
 # What clients ask of names and attributes; other operations are data's, locks' or sessions'.
 GLUSTER_METADATA = frozenset(
@@ -62,84 +62,115 @@ class Mount(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A joulemark.storage.source.Entry."""
+    """A joulemark.storage.source.Entry, the only one of its target."""
 
     name: str
     start: str
     work: Work
+    key = "mount"
 
     @property
     def digest(self) -> int:
         """Another one where anything has changed."""
-        return hash(self)
-
-
-class _Unread(Exception):
-    """A mount that could not be read, and why."""
+        return hash((self.start, self.work))
 
 
 @dataclass
 class Mounts:
-    """A joulemark.storage.source.Source."""
+    """A joulemark.storage.source.Source; a target is a superblock, `nfs4 0:50`."""
 
     root: Path  # / but in tests
-    _asked: dict[str, threading.Thread] = field(default_factory=dict)
-    whose = "what of a mount's place is the job, --mounts says"
+    period_s: float  # of rounds
+    whose = ""
     comes_back = False
-    life_s = LIFE_S
+    _names: dict[str, str] = field(default_factory=dict)
+    _asked: dict[str, threading.Thread] = field(default_factory=dict)
+    _said: dict[str, str] = field(default_factory=dict)  # what is wrong, until that changes
+
+    @property
+    def life_s(self) -> float:
+        """A mount can be as short as a job."""
+        return max(2 * self.period_s, LEAST_LIFE_S)
 
     def targets(self) -> dict[str, Mount]:
-        """By place: of one that is mounted over another the upper one, of a superblock one."""
-        found: dict[str, Mount] = {}
-        of_device: dict[str, list[Mount]] = {}
-        for one in mounted(
-            (self.root / "proc/self/mountinfo").read_text(errors="surrogateescape")
-        ):
+        """A FUSE client's first place is where it was mounted. Of an NFS superblock with several
+        places nobody knows in which of them what was done."""
+        places: dict[str, list[Mount]] = {}
+        text = (self.root / "proc/self/mountinfo").read_text(errors="surrogateescape")
+        for one in mounted(text):
             if one.kind in (*GLUSTER, *NFS):
-                of_device.setdefault(one.device, []).append(one)
-        for device, mounts in of_device.items():
-            # What of several places of one superblock was done in which nobody knows.
+                places.setdefault(f"{one.kind} {one.device}", []).append(one)
+        for target, mounts in places.items():
             points = {one.point for one in mounts}
-            name = points.pop() if len(points) == 1 else f"{mounts[0].kind} {device}"
-            found[name] = mounts[-1]
-        return found
+            is_one = len(points) == 1 or mounts[0].kind in GLUSTER
+            self._names[target] = mounts[0].point if is_one else target
+        return {target: mounts[0] for target, mounts in places.items()}
+
+    def name(self, target: str) -> str:
+        """Its place, also when it is gone."""
+        return self._names.get(target, target)
 
     def read(self, targets: dict[str, Mount]) -> Iterator[tuple[str, list[Counted], float]]:
         """All at once, for one that hangs may hold no other up; it is asked again when it has
         answered."""
         answers: dict[str, Counted | _Unread] = {}
-        nfs = self._nfs() if any(one.kind in NFS for one in targets.values()) else {}
-        for name, mount in targets.items():
-            before = self._asked.get(name)
-            if mount.kind in NFS:
-                if mount.point in nfs:
-                    answers[name] = nfs[mount.point]._replace(name=name)
-            elif before is None or not before.is_alive():
-                ask = threading.Thread(target=self._ask, args=(name, mount, answers), daemon=True)
-                self._asked[name] = ask
+        self._read_nfs(targets, answers)
+        waited_for = []
+        for target, mount in targets.items():
+            before = self._asked.get(target)
+            if mount.kind in GLUSTER and (before is None or not before.is_alive()):
+                words = (target, mount, answers)
+                ask = threading.Thread(target=self._ask, args=words, daemon=True)
+                self._asked[target] = ask
                 ask.start()
+                waited_for.append(ask)
         deadline_s = time.monotonic() + ANSWER_S
-        for name in targets:
-            if name in self._asked:
-                self._asked[name].join(max(0.0, deadline_s - time.monotonic()))
-        for name in self._asked.keys() - targets.keys():
-            del self._asked[name]
-        for name in targets:
-            answer = answers.get(name) or _Unread(f"no answer in {ANSWER_S:g} s")
+        for ask in waited_for:
+            ask.join(max(0.0, deadline_s - time.monotonic()))
+        for gone in self._asked.keys() - targets.keys():
+            del self._asked[gone]
+        unread = {}
+        for target in targets:
+            answer = answers.get(target) or _Unread("no answer")
             if isinstance(answer, _Unread):
-                output.tell([f"{output.printable(name)}: {answer}: left out of this round"])
+                unread[target] = f"{output.printable(self.name(target))}: {answer}"
             else:
-                yield name, [answer], 0.0
+                yield target, [answer], 0.0
+        self._tell(unread)
 
-    def _ask(self, name: str, mount: Mount, answers: dict[str, Counted | _Unread]) -> None:
+    def _tell(self, unread: dict[str, str]) -> None:
+        """What was said stands until it is another thing."""
+        output.tell(
+            [
+                f"{said}: left out of this round, and of others until it can be read"
+                for target, said in unread.items()
+                if self._said.get(target) != said
+            ]
+        )
+        self._said = unread
+
+    def _ask(self, target: str, mount: Mount, answers: dict[str, Counted | _Unread]) -> None:
         try:
-            answers[name] = gluster(name, self.root / mount.point.lstrip("/"))
+            answers[target] = gluster(self.name(target), self.root / mount.point.lstrip("/"))
         except (OSError, ValueError) as error:
-            answers[name] = _Unread(getattr(error, "strerror", None) or str(error))
+            answers[target] = _Unread(getattr(error, "strerror", None) or str(error))
 
-    def _nfs(self) -> dict[str, Counted]:
+    def _read_nfs(self, targets: dict[str, Mount], answers: dict[str, Counted | _Unread]) -> None:
+        """Without a question to any server."""
+        nfs = {target: mount for target, mount in targets.items() if mount.kind in NFS}
+        if not nfs:
+            return
         text = (self.root / "proc/self/mountstats").read_text(errors="surrogateescape")
-        return {one.name: one for one in nfs_mounts(text)}
+        found = {one.name: one for one in nfs_mounts(text)}
+        for target, mount in nfs.items():
+            if mount.point in found:
+                answers[target] = found[mount.point]._replace(name=self.name(target))
+            else:
+                answers[target] = _Unread("has no figures in /proc/self/mountstats")
+
+
+class _Unread(str):
+    """Why a mount could not be read."""
 
 
 def mounted(text: str) -> Iterator[Mount]:

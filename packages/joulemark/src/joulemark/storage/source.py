@@ -16,6 +16,10 @@ class Entry(Protocol):
     name: str
 
     @property
+    def key(self) -> str:
+        """Its own among the target's, whatever it is named."""
+
+    @property
     def start(self) -> str:
         """When, or by whom, its counters began; "": it does not say."""
 
@@ -31,12 +35,15 @@ class Entry(Protocol):
 class Source(Protocol):
     """Places of one kind."""
 
-    whose: str  # how they know jobs, where all that works there is nobody's
+    whose: str  # how they know jobs, where all that works there is nobody's; "": it is no wonder
     comes_back: bool  # whether a target that is gone may be at another server meanwhile
     life_s: float  # what comes and goes within it may leave no trace, if targets say no less
 
     def targets(self) -> dict[str, Any]:
         """Those that are here now, by name."""
+
+    def name(self, target: str) -> str:
+        """That a target has for whose it is, or was; "": its entries have."""
 
     def read(self, targets: dict[str, Any]) -> Iterator[tuple[str, Iterable[Entry], float]]:
         """Each target's entries, and how many seconds one lives without work (0: as long as its

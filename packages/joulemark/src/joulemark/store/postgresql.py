@@ -115,7 +115,7 @@ def _wait(raw: psycopg2.extensions.connection) -> None:
 
 @contextlib.contextmanager
 def _deaf() -> Iterator[None]:
-    """Without _wait(), which the driver's COPY cannot be used with."""
+    """Without _wait(), which the driver's COPY cannot be used with; afterwards with it."""
     extensions.set_wait_callback(None)
     try:
         yield
@@ -131,17 +131,17 @@ def writer(place: Place) -> PostgresqlSession:
     if psycopg2 is None:
         raise module_missing(f"store {place}", "psycopg2", place.kind)
     parameters = {"host": place.host, **place.parameters}
-    raw = psycopg2.connect(
-        dbname=place.database,
-        user=place.user,
-        port=place.port,
-        password=read_password(place),
-        connect_timeout=10,
-        client_encoding="utf8",
-        **{key: value for key, value in parameters.items() if value},
-    )
+    with _deaf():  # else it would wait without connect_timeout
+        raw = psycopg2.connect(
+            dbname=place.database,
+            user=place.user,
+            port=place.port,
+            password=read_password(place),
+            connect_timeout=10,
+            client_encoding="utf8",
+            **{key: value for key, value in parameters.items() if value},
+        )
     raw.autocommit = True  # transactions are begun and ended by statements
-    extensions.set_wait_callback(_wait)  # not before: it would wait without connect_timeout
     return PostgresqlSession(place, raw)
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 SUMMARY = "read on a file server, or on its clients, what jobs read, wrote and asked of it"
 EPILOG = """\
 Runs until it is stopped, on each OSS and MDS of a Lustre, or with --mounts on compute nodes, and
-appends a line a period to record_dir/io/SERVER.jsonl, where `joulemark merge` finds what a job
-did: BytesRead, BytesWritten and MetadataOps of `joulemark sacct`. What a client's cache served no
-server has seen. Its processor time is kept below 1 % of a core: where there is more than that
-reads, periods are longer. What may have been done and was gone before it was read is counted, and
-said of the jobs of that time. Two collectors of one server are refused; a standby server's waits
-for its targets.
+appends a line a period to record_dir/io/SERVER.jsonl, or to io/nodes/NODE.jsonl, where `joulemark
+merge` finds what a job did: BytesRead, BytesWritten and MetadataOps of `joulemark sacct`. Its
+processor time is kept below 1 % of a core: where there is more than that reads, periods are
+longer. What may have been done and was gone before it was read is counted, and said of the jobs of
+that time. Two collectors of one server are refused; a standby server's waits for its targets.
 
 Of a Lustre server it reads job_stats. Jobs are known by the name that our SPANK plugin gives them,
 CLUSTER.JOB.STEP, where the clients have `lctl set_param jobid_var=session`. Clients with
@@ -24,8 +23,9 @@ Servers of other file systems know no jobs. There a site mounts them once for ea
 prolog, at a place with the job's number, and --mounts says that place. What is counted of such a
 mount is its job's, of others nobody's: by GlusterFS' FUSE client (fuse.glusterfs), where `gluster
 volume profile VOLUME start` was said, and by NFS (nfs, nfs4), with its option nosharecache. The
-epilog runs `joulemark io collect --once` before it unmounts: where another process collects, that
-has it read now, and returns when it has; else what was done since the last round is lost.
+epilog runs this with --once before it unmounts: where another process collects, that has mounts
+read now, and returns when they are, with 1 where one could not be (its server is away); what was
+done since the last reading is lost then, which jobs' notes tell, as where nobody asks.
 
 examples:
   joulemark io collect
@@ -36,7 +36,11 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Who we are, and how often."""
-    parser.add_argument("--server", metavar="NAME", help="this server (default: its host name)")
+    parser.add_argument(
+        "--server",
+        metavar="NAME",
+        help="this server, or node as Slurm names it (default: its host name)",
+    )
     parser.add_argument("--period", type=float, default=30.0, metavar="S", help="default: 30 s")
     whose = parser.add_mutually_exclusive_group()
     whose.add_argument("--names", metavar="TEXT", help="the clients' jobid_name")
@@ -55,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     from joulemark import config
     from joulemark.errors import UsageError
     from joulemark.storage import collect, names
-    from joulemark.storage.journal import Held, Journal
+    from joulemark.storage.journal import FOLDER, OF_NODES, Journal
     from joulemark.storage.lustre import Lustre
     from joulemark.storage.mounts import Mounts
 
@@ -63,34 +67,39 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--period {options.period:g}: must be from 0.1 to 300 s")
     site = config.load()
     server = options.server or socket.gethostname().partition(".")[0]
-    journal = Journal(site.record_dir, server, collect.boot_id(options.root))
     if options.mounts is None:
-        source, job_of = Lustre(options.root), names.reader(site.cluster, options.names)
+        source, folder = Lustre(options.root), FOLDER
+        job_of = names.reader(site.cluster, options.names)
+        _check(options, source)
     else:
-        source = Mounts(options.root)
+        source, folder = Mounts(options.root, options.period), OF_NODES
         job_of = names.reader(site.cluster, options.mounts, "--mounts")
+    journal = Journal(site.record_dir, server, collect.boot_id(options.root), folder)
+    collector = collect.Collector(source, journal, job_of)
     signal.pthread_sigmask(signal.SIG_BLOCK, [collect.ASK])
-    try:
-        with journal.locked():
-            return _collect(options, collect.Collector(source, journal, job_of))
-    except Held as held:
-        if not options.once or held.pid is None:
-            raise
-        collect.ask(journal, held.pid)
-        return 0
-
-
-def _collect(options: argparse.Namespace, collector) -> int:
-    from joulemark import output
-    from joulemark.errors import UserError
-    from joulemark.storage import collect
-
-    if options.mounts is None and not collector.source.targets():
-        if options.once:
-            raise UserError(collector.source.what)
-        output.tell([f"{collector.source.what} They are read when they come"])
     if options.once:
-        collector.round(is_asked=True)
-    else:
+        return _once(collector)
+    with journal.locked(collect.ANSWER_S / 2):
         collect.run(collector, options.period)
     return 0
+
+
+def _check(options: argparse.Namespace, source) -> None:
+    from joulemark import output
+    from joulemark.errors import UserError
+
+    if source.targets():
+        return
+    if options.once:
+        raise UserError(source.what)
+    output.tell([f"{source.what} They are read when they come"])
+
+
+def _once(collector) -> int:
+    """1 where not all could be read."""
+    from joulemark import output
+    from joulemark.storage import collect
+
+    left_out = collect.once(collector)
+    output.tell(f"{output.printable(one)}: could not be read" for one in left_out)
+    return 1 if left_out else 0
