@@ -12,9 +12,10 @@ import time
 
 import builders
 import pytest
-from joulemark import cli
+from joulemark import cli, store
 from joulemark.accounting import dashboards, prometheus
 from joulemark.shell import __main__ as shell
+from joulemark.store import place
 
 from tests.cluster import wait_for
 from tests.peers.prometheus import Prometheus, Target
@@ -25,7 +26,7 @@ PANELS = [
     for name, board in FILES.items()
     for panel in board["panels"]
 ]
-UNITS = {"joule", "massg", "short", "none", "percentunit", "watt", "s"}
+UNITS = {"joule", "massg", "short", "none", "percentunit", "watt", "s", "decbytes"}
 SITE = "price_per_kwh: 3.6\ncurrency: EUR\ncarbon_g_per_kwh: 360\n"
 
 
@@ -62,6 +63,13 @@ class Site:
                 patch.setenv(f"SLURM_JOB_{name}", value)
             patch.setenv("SLURM_JOB_PARTITION", "batch")
             self.run("merge", "--job", str(number), "--nodes", "n1")
+        with store.writing(place.Place.parse(f"{self.folder}/store.sqlite")) as session:
+            session.run(
+                "UPDATE job_run SET EnergyStorage_uj = 3000000, StorageSystematic_uj = 1,"
+                " StorageRandom_uj = 1, BytesRead = 4096, BytesWritten = 8192, MetadataOps = 7"
+                " WHERE Step = 'job' AND Job = ? AND ConsumedEnergy_uj IS NOT NULL",
+                [number],
+            )
 
     def export(self):
         """When Prometheus has what the command writes now."""

@@ -39,13 +39,18 @@ def filled(site):
     site.leave(201, accounts=[], missing="the daemon was not there")
     site.configure("carbon_g_per_kwh: 300\nprice_per_kwh: 0.3\ncurrency: EUR\n")
     site.out("merge")
+    put_work(site)
+    return site
+
+
+def put_work(site) -> None:
+    """Most jobs' at storage servers, of which there are no lines."""
     with store.writing(config.load(site.yaml).store) as session:
         session.run(
             "UPDATE job_run SET EnergyStorage_uj = 1000003 * Job, StorageSystematic_uj = Job,"
             " StorageRandom_uj = 2 * Job, BytesRead = 1000000007 * Job, BytesWritten = 99 * Job,"
             " MetadataOps = Job WHERE Step = 'job' AND Day IS NOT NULL AND Job % 4 > 0"
         )
-    return site
 
 
 def answers(site) -> dict[tuple, list[dict]]:
@@ -124,6 +129,7 @@ def test_their_records_do_not_come_back(filled):
     (filled.records / name).write_text(files[name])
     code, _, said = filled.run("merge", "--rebuild")
     assert code == 0 and "of a job that was pruned: left out" in said
+    put_work(filled)
     assert answers(filled) == before
 
 

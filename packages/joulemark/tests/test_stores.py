@@ -441,7 +441,9 @@ def test_an_upgrade_that_was_cut_off_is_taken_up(folder, monkeypatch, version, b
     assert [row["ConsumedEnergy_uj"] for row in rows_of(folder, 1)] == [200_000_000, 200_000_000]
     with store.reading(place_of(folder)) as session:
         found = node_sums.node_uses(session, sums.Chosen())
+        (used,) = sums.uses(session, None, sums.Chosen())
     assert [tuple(one[1:5]) for one in found] == [("n1", 1, 1, 10**8), ("n2", 1, 1, 10**8)]
+    assert (used.energy_uj, used.storage_uj, used.storage_jobs) == (200_000_000, None, 0)
 
 
 def call_older(session, version):

@@ -19,7 +19,7 @@ RANGE, STEP = "$__range", "$__interval"
 SCHEMA = 39  # of Grafana 10.4 and 11; later ones read it
 WIDTH = 24  # Grafana's columns
 J, GRAMS, COUNT, MONEY, PART = "joule", "massg", "short", "none", "percentunit"  # its units
-WATTS, SECONDS = "watt", "s"  # likewise
+WATTS, SECONDS, BYTES = "watt", "s", "decbytes"  # likewise
 LICENSE = "SPDX-License-Identifier: Apache-2.0 OR MIT"
 
 
@@ -179,6 +179,20 @@ USAGE = Dashboard(
                 Query("CO2e", ended("carbon_grams", "account,user"), GRAMS),
             ),
             height=10,
+        ),
+        Panel(
+            "table",
+            "What file servers did",
+            ENDED + PARTIAL,
+            (
+                Query("Read", ended("storage_bytes", "account,user", ',direction="read"'), BYTES),
+                Query(
+                    "Written", ended("storage_bytes", "account,user", ',direction="write"'), BYTES
+                ),
+                Query("Metadata", ended("storage_metadata_operations", "account,user")),
+                Query("Energy", ended("storage_joules", "account,user"), J),
+            ),
+            height=8,
         ),
         Panel(
             "table",
