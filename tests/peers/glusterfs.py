@@ -113,8 +113,9 @@ class Mount(Peer):
         return os.path.ismount(self.place) and (self.place / ".meta").is_dir()
 
     def unmount(self) -> None:
-        """As an epilog does."""
-        subprocess.run(["umount", self.place], check=True)
+        """As an epilog does; the collector may be reading it."""
+        umount = ["umount", self.place]
+        wait_for(lambda: subprocess.run(umount).returncode == 0, what=f"umount of {self.place}")
         wait_for(lambda: not self.alive, what=f"{self.place} to be unmounted")
 
     def __exit__(self, *_: object) -> None:

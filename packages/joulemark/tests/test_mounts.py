@@ -40,7 +40,7 @@ device rootfs mounted on / with fstype rootfs
 device /dev/sda1 mounted on / with fstype ext4
 device 192.168.1.1:/srv/test mounted on {} with fstype nfs4 statvers=1.1
 \topts:\trw,vers=4.0,rsize=1048576
-\tage:\t13968
+\tage:\t{}
 \tevents:\t52 226 0 0 1 13 398 0 0 331 0 47 0 0 77 0 0 77 0 0 0 0 0 0 0 0 0
 \tbytes:\t1207640230 0 0 0 1210214218 {} 295483 0
 \tRPC iostats version: 1.0  p/v: 100003/4 (nfs)
@@ -99,8 +99,9 @@ class Node:
         if not (meta / "graphs/active").is_symlink():
             (meta / "graphs/active").symlink_to("vm-21709-2026")
 
-    def nfs(self, place, written):
-        (self.root / "proc/self/mountstats").write_text(MOUNTSTATS.format(place, written))
+    def nfs(self, place, written, age_s=1000):
+        """Mounted so long ago."""
+        (self.root / "proc/self/mountstats").write_text(MOUNTSTATS.format(place, age_s, written))
 
     @property
     def lines(self):
@@ -248,6 +249,83 @@ def test_a_place_that_is_mounted_anew_begins_anew(node):
     assert node.works["12."].written_bytes == 400 and node.unread == 1
 
 
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_superblock_s_number_is_given_again(node, is_asked):
+    """To the next job's mount, between two rounds; the last task of an array did as much."""
+    node.mount("/jobs/12", kind="nfs", device="0:50")
+    node.nfs("/jobs/12", 100, age_s=300)
+    node.collector.round(is_asked)
+    node.unmount("/jobs/12")
+    node.mount("/jobs/13", kind="nfs", device="0:50")
+    node.nfs("/jobs/13", 100, age_s=20)
+    node.collector.round()
+    assert node.works["12."] == node.works["13."] and node.works["13."].written_bytes == 100
+    assert node.unread == (0 if is_asked else 1)
+
+
+def test_an_age_may_be_told_a_second_off(node):
+    node.mount("/jobs/12", kind="nfs")
+    for age_s, written in ((300, 100), (301, 110), (299, 125)):
+        node.nfs("/jobs/12", written, age_s)
+        node.collector.round()
+    assert node.works["12."].written_bytes == 125 and node.unread == 0
+
+
+def test_a_superblock_below_another_at_its_place_is_not_read(node):
+    """The lower one was busy when an epilog unmounted it; of a place there is one figure."""
+    node.mount("/jobs/12", kind="nfs", device="0:50")
+    text = (node.root / "proc/self/mountinfo").read_text()
+    upper = MOUNTINFO.format(99, "0:51", "/jobs/12", "nfs", "host:/demo")
+    (node.root / "proc/self/mountinfo").write_text(text + upper)
+    node.nfs("/jobs/12", 100)
+    node.collector.round()
+    assert node.works == {"12.": Work(1210214218, 100, 2927395007)}
+
+
+def test_a_mount_that_goes_while_nobody_collects_is_told_of(node):
+    """By the name that the process before us left."""
+    for place in ("/jobs/12", "/home"):
+        node.mount(place)
+        node.gluster(place, 0, 100)
+    node.collector.round()
+    for place in ("/jobs/12", "/home"):
+        node.unmount(place)
+    node.start()
+    node.collector.round()
+    assert node.unread == 1
+
+
+def test_what_was_never_read_is_told_of_by_the_next_process_too(node):
+    node.mount("/jobs/12")
+    node.collector.round()
+    node.start()
+    node.unmount("/jobs/12")
+    node.collector.round()
+    assert node.unread == 1
+
+
+def test_a_mount_that_goes_while_others_are_read_stays_as_its_epilog_left_it(node, monkeypatch):
+    """Another epilog's round may come while it is unmounted."""
+    node.mount("/jobs/12")
+    node.gluster("/jobs/12", 0, 100)
+    node.collector.round(is_asked=True)
+
+    def goes(*_):
+        node.unmount("/jobs/12")
+        raise OSError(107, "Transport endpoint is not connected")
+
+    monkeypatch.setattr(mounts, "gluster", goes)
+    node.collector.round(is_asked=True)
+    node.collector.round()
+    assert node.unread == 0 and node.collector.left_out == []
+
+
+def test_others_mounts_keep_no_epilog(node):
+    """A home whose volume does not count."""
+    node.mount("/home")
+    assert collect.once(node.collector) == []
+
+
 def test_a_mount_that_hangs_holds_up_no_other(node, monkeypatch, capsys):
     """Its server is away; what it has counted meanwhile comes when it answers."""
     for number, place in enumerate(("/jobs/12", "/jobs/13"), 1):
@@ -265,11 +343,11 @@ def test_a_mount_that_hangs_holds_up_no_other(node, monkeypatch, capsys):
     monkeypatch.setattr(mounts, "ANSWER_S", 0.2)
     for _ in range(3):
         node.collector.round(is_asked=True)
+        monkeypatch.setattr(mounts, "ANSWER_S", 30.0)  # which is not waited for it again
     assert node.works == {"13.": Work(0, 2, 29)}
     assert capsys.readouterr().err.count("/jobs/12: no answer: left out of this round") == 1
     assert asked.count("/jobs/12") == 1 and node.collector.left_out == ["/jobs/12"]
     answers.set()
-    monkeypatch.setattr(mounts, "ANSWER_S", 30.0)
     deadline_s = time.monotonic() + 30
     while "12." not in node.works and time.monotonic() < deadline_s:
         node.collector.round()
@@ -367,4 +445,4 @@ def test_a_place_without_a_job_is_refused():
 @given(st.text(max_size=200))
 def test_any_text_is_read(text):
     list(mounts.mounted(MOUNTINFO + text))
-    list(mounts.nfs_mounts(MOUNTSTATS.format("/a", 1) + text))
+    list(mounts.nfs_mounts(MOUNTSTATS.format("/a", 1, 1) + text))

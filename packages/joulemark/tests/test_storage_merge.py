@@ -190,6 +190,14 @@ def test_a_node_of_a_jobs_whose_mounts_nobody_reads_is_said(site):
     )
 
 
+def test_a_node_that_left_no_record_has_done_its_work_all_the_same(site):
+    for node, done in (("n1", 1), ("n3", 10)):
+        write(site, line(-30, 240, j12_=(done, 0, 0)), server=f"nodes/{node}")
+    job(site)
+    assert site.run("merge", "--job", "12", "--nodes", "n1,n3", "--wait", "0")[0] == 0
+    assert site.job(12)["12"]["BytesRead"] == 11
+
+
 def test_other_nodes_that_are_silent_hold_up_no_job(site):
     write(site, line(-30, 240, j12_=(5, 6, 7)), server="nodes/n1")
     write(site, line(-30, 20, unread=3), server="nodes/n2")

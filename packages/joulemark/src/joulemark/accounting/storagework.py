@@ -127,7 +127,7 @@ class Storage:
         the job's; energy is the job's alone."""
         step = row["Step"]
         if step == "job":
-            nodes, _ = self._of_nodes(run.nodes())
+            nodes, _ = self._of_nodes({*run.nodes(), *run.silent})
             files = [*self._servers, *nodes]
             is_known = files and not self._waits(row["End_ns"], files)
             self._found = self._of_run(row, run) if is_known else None
@@ -143,13 +143,19 @@ class Storage:
 
     def may_grow(self, end_ns: int, nodes: Iterable[str]) -> bool:
         """Whether lines of a job that ended then, and ran there, may still come."""
-        return self._waits(end_ns, [*self._servers, *self._channels, *self._of_nodes(nodes)[0]])
+        return self._waits(end_ns, [*self._servers, *self._of_nodes(nodes)[0]]) or any(
+            self._waits_for(channel, end_ns) for channel in self._channels
+        )
 
     def tell(self) -> None:
         """On stderr what is wrong with lines of jobs' times: of a server's the first."""
         output.tell(f"{said}: what jobs did there is not known" for said in self._unread.values())
         for server, bad in self._bad.items():
             output.tell([f"{server.wrong(min(bad))}; unsound lines of its: {len(bad)}"])
+
+    def _waits_for(self, channel: Channel, end_ns: int) -> bool:
+        nodes = [one for one in map(self._node, sorted(channel.nodes())) if one]
+        return self._waits(end_ns, [channel, *nodes])
 
     def _waits(self, end_ns: int, files: Iterable[Server | Channel]) -> bool:
         """Of those that are not silent, one has not told of all that belongs to a job."""
@@ -166,7 +172,7 @@ class Storage:
         own: Rounds = {}
         steps: dict[str, Work] = {}
         unread, n_bad = 0, 0
-        nodes, lacking = self._of_nodes(run.nodes())
+        nodes, lacking = self._of_nodes({*run.nodes(), *run.silent})
         for server in (*self._servers, *nodes):
             lines, bad = server.about(start_ns, until_ns)
             rounds = [one for one in lines if start_ns < one.time_ns and one.from_ns < until_ns]
@@ -188,7 +194,7 @@ class Storage:
         notes += [f"unsound lines: {n_bad}"] if n_bad else []
         notes = [f"storage servers: {', '.join(notes)}"] if notes else []
         parts = []
-        for channel in (one for one in self._channels if not self._waits(end_ns, [one])):
+        for channel in (one for one in self._channels if not self._waits_for(one, end_ns)):
             part, note = self._of_channel(channel, own, start_ns, end_ns, until_ns)
             parts += [part] if part else []
             notes += [f"{channel.name}: {note}"] if note else []

@@ -6,8 +6,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ class Collector:
     _gains: Gains | None = None
     _from_ns: int = 0  # when the last line ended
     _read_s: float = 0.0  # the last round, since the server's boot
-    left_out: list[str] = field(default_factory=list)  # what the last round could not read
+    # Of the last round that was asked for, when it began, and of what of jobs it could not read.
+    _answer: tuple[int, list[str]] = (0, [])
     _has_told: bool = False
 
     def round(self, is_asked: bool = False) -> None:
@@ -45,33 +46,50 @@ class Collector:
         if self.source.comes_back:
             self._gains.keep(targets)
         else:
-            self._gains.end(targets, lambda gone: self.job_of(self.source.name(gone)) != NOBODY)
+            self._gains.end(targets)
         left_out = set(targets)
         began_ns, now_s, least_s = time.time_ns(), _boot_s(), self.source.life_s
         for target, entries, expiry_s in self.source.read(targets):
             least_s = min(least_s, expiry_s or least_s)
             self._gains.read(target, entries, now_s, self._read_s, expiry_s, is_asked)
             left_out.remove(target)
+        left_out &= self.source.targets().keys()  # what has gone meanwhile is looked at next time
         for target in left_out:
-            self._gains.leave_out(target)
+            self._gains.leave_out(target, self.source.name(target))
         # After the reading: what is in it was done before.
         now_ns = max(time.time_ns(), self._from_ns + 1)
-        self.left_out = [self.source.name(target) for target in sorted(left_out)]
-        self._write(now_ns, began_ns, now_s, least_s)
+        if is_asked:
+            self._answer = (began_ns, self._of_jobs(left_out))
+        self._write(now_ns, now_s, least_s)
         self._from_ns, self._read_s = now_ns, now_s
+
+    @property
+    def left_out(self) -> list[str]:
+        """Of the last round that was asked for: what of jobs it could not read."""
+        return self._answer[1]
 
     def _begin(self, targets: dict[str, Any]) -> None:
         kept = self.journal.last()
+        is_same_boot = kept is not None and kept["boot"] == self.journal.boot
+        self._gains = Gains.of(kept["targets"], is_same_boot) if kept else Gains()
+        self._gains.is_jobs = lambda name: self.job_of(name) != NOBODY
         if kept is None:
-            self._gains, self._from_ns = Gains(), 0
+            self._from_ns = 0
             self._gains.begin(targets)
             return
-        is_same_boot = kept["boot"] == self.journal.boot
-        self._gains = Gains.of(kept["targets"], is_same_boot)
         self._from_ns = kept["time_ns"]
         self._read_s = kept["read_s"] if is_same_boot else 0.0
 
-    def _write(self, now_ns: int, began_ns: int, now_s: float, least_s: float) -> None:
+    def _of_jobs(self, targets: Iterable[str]) -> list[str]:
+        """Names of those that one who asks may wait for."""
+        names = {target: self.source.name(target) for target in sorted(targets)}
+        return [
+            name or target
+            for target, name in names.items()
+            if not name or self.job_of(name) != NOBODY
+        ]
+
+    def _write(self, now_ns: int, now_s: float, least_s: float) -> None:
         """The first line of all says since when we look. What came and went in a time without
         rounds has left no trace where it is longer than entries live, or before a boot: of that
         time a line does not tell."""
@@ -86,7 +104,7 @@ class Collector:
         )
         line = {"time_ns": now_ns, "from_ns": from_ns, "total": total(jobs.values())}
         line |= {"unread": unread, "jobs": jobs}
-        kept = {"read_s": now_s, "began_ns": began_ns, "left_out": self.left_out}
+        kept = {"read_s": now_s, "answer": self._answer}
         self.journal.add(line, {**kept, "targets": self._gains.kept()})
 
     def _tell(self, found: dict[str, Work], jobs: dict[str, Work]) -> None:
@@ -109,11 +127,12 @@ def run(collector: Collector, period_s: float) -> None:
         began_s = time.process_time()
         try:
             collector.round(is_asked)
+            is_asked = False
         except OSError as error:
             collector.forget()
             output.tell([f"{error.filename or 'io'}: {error.strerror or error}: tried again"])
         cost_s = time.process_time() - began_s
-        is_asked = bool(signal.sigtimedwait([ASK], max(period_s, cost_s / MOST_LOAD)))
+        is_asked |= bool(signal.sigtimedwait([ASK], max(period_s, cost_s / MOST_LOAD)))
 
 
 def once(collector: Collector) -> list[str]:
@@ -133,9 +152,9 @@ def once(collector: Collector) -> list[str]:
                 asked.add(held.pid)
                 with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
                     os.kill(held.pid, ASK)
-        kept = journal.kept() or {}
-        if kept.get("began_ns", 0) > asked_ns:
-            return kept.get("left_out", [])
+        began_ns, left_out = (journal.kept() or {}).get("answer", (0, []))
+        if began_ns > asked_ns:
+            return left_out
         time.sleep(0.02)
 
 

@@ -10,7 +10,8 @@ MOUNT/.meta/graphs/active/VOLUME/private, `cumulative.data_read = 0` and operati
 
 NFS, in the kernel: /proc/self/mountstats, `bytes:` (the fifth and sixth are of the servers) and
 operations, `LOOKUP: 28 ...`; mounts of one superblock have the same figures, so that of those with
-one job each `nosharecache` is asked for. fs/nfs/iostat.h and net/sunrpc/stats.c of Linux 6.1.
+one job each `nosharecache` is asked for; `age:` s ago it was mounted. fs/nfs/iostat.h and
+net/sunrpc/stats.c of Linux 6.1.
 """
 
 from __future__ import annotations
@@ -97,8 +98,9 @@ class Mounts:
         places nobody knows in which of them what was done."""
         places: dict[str, list[Mount]] = {}
         text = (self.root / "proc/self/mountinfo").read_text(errors="surrogateescape")
+        upper = {one.point: one for one in mounted(text)}
         for one in mounted(text):
-            if one.kind in (*GLUSTER, *NFS):
+            if one.kind in (*GLUSTER, *NFS) and upper[one.point] == one:
                 places.setdefault(f"{one.kind} {one.device}", []).append(one)
         for target, mounts in places.items():
             points = {one.point for one in mounts}
@@ -212,9 +214,11 @@ def nfs_mounts(text: str) -> Iterator[Counted]:
     for part in re.split(r"^device ", text, flags=re.M)[1:]:
         head, _, rest = part.partition("\n")
         found = re.search(r" mounted on (.*) with fstype (nfs4?) ", f"{head} ")
+        age = re.search(r"^\s*age:\s*(\d+)", rest, re.M)
         sizes = re.search(r"^\s*bytes:((?:\s+\d+){6})", rest, re.M)
         if found and sizes:
             *_, read, written = map(int, sizes[1].split())
             asked = OPERATIONS.findall(rest.partition("per-op statistics")[2])
             ops = sum(int(number) for name, number in asked if name in NFS_METADATA)
-            yield Counted(_unescaped(found[1]), "", Work(read, written, ops))
+            start = f"@{round(time.monotonic()) - int(age[1])}" if age else ""
+            yield Counted(_unescaped(found[1]), start, Work(read, written, ops))
