@@ -127,10 +127,10 @@ class Storage:
         the job's; energy is the job's alone."""
         step = row["Step"]
         if step == "job":
-            nodes, _ = self._of_nodes({*run.nodes(), *run.silent})
+            nodes, lacking = self._of_nodes({*run.nodes(), *run.silent})
             files = [*self._servers, *nodes]
             is_known = files and not self._waits(row["End_ns"], files)
-            self._found = self._of_run(row, run) if is_known else None
+            self._found = self._of_run(row, run, files, lacking) if is_known else None
         found = self._found
         if found is None:
             return NONE, []
@@ -162,7 +162,10 @@ class Storage:
         oldest_ns = self._now_ns - PATIENCE_NS
         return any(oldest_ns < self._lasts[one] < end_ns + SETTLE_NS for one in files)
 
-    def _of_run(self, row: dict, run: Run) -> _Found | None:
+    def _of_run(
+        self, row: dict, run: Run, files: list[Server], lacking: list[str]
+    ) -> _Found | None:
+        """lacking: names of what else should have told of it."""
         start_ns, end_ns = row["Start_ns"], row["End_ns"]
         until_ns = min(end_ns + SETTLE_NS, run.next_ns or end_ns + SETTLE_NS)
         # Rounds that begin before are an earlier run's.
@@ -172,8 +175,8 @@ class Storage:
         own: Rounds = {}
         steps: dict[str, Work] = {}
         unread, n_bad = 0, 0
-        nodes, lacking = self._of_nodes({*run.nodes(), *run.silent})
-        for server in (*self._servers, *nodes):
+        lacking = list(lacking)
+        for server in files:
             lines, bad = server.about(start_ns, until_ns)
             rounds = [one for one in lines if start_ns < one.time_ns and one.from_ns < until_ns]
             seen_ns = sum(

@@ -98,18 +98,20 @@ class Mounts:
         places nobody knows in which of them what was done."""
         places: dict[str, list[Mount]] = {}
         text = (self.root / "proc/self/mountinfo").read_text(errors="surrogateescape")
-        upper = {one.point: one for one in mounted(text)}
-        for one in mounted(text):
+        found = list(mounted(text))
+        upper = {one.point: one for one in found}
+        for one in found:
             if one.kind in (*GLUSTER, *NFS) and upper[one.point] == one:
                 places.setdefault(f"{one.kind} {one.device}", []).append(one)
-        for target, mounts in places.items():
-            points = {one.point for one in mounts}
-            is_one = len(points) == 1 or mounts[0].kind in GLUSTER
-            self._names[target] = mounts[0].point if is_one else target
+        self._names = {
+            target: mounts[0].point
+            for target, mounts in places.items()
+            if mounts[0].kind in GLUSTER or len({one.point for one in mounts}) == 1
+        }
         return {target: mounts[0] for target, mounts in places.items()}
 
     def name(self, target: str) -> str:
-        """Its place, also when it is gone."""
+        """Its place, where it has one."""
         return self._names.get(target, target)
 
     def read(self, targets: dict[str, Mount]) -> Iterator[tuple[str, list[Counted], float]]:

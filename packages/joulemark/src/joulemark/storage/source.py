@@ -43,7 +43,7 @@ class Source(Protocol):
         """Those that are here now, by name."""
 
     def name(self, target: str) -> str:
-        """That a target has for whose it is, or was; "": its entries have."""
+        """That a target has for whose it is; "": its entries have."""
 
     def read(self, targets: dict[str, Any]) -> Iterator[tuple[str, Iterable[Entry], float]]:
         """Each target's entries, and how many seconds one lives without work (0: as long as its
