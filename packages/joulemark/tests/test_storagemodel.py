@@ -61,6 +61,24 @@ def test_a_short_history_tells_nothing():
     assert storagemodel.fit(lambda late_s: history(moments=99)) is None
 
 
+def test_moments_that_are_far_off_tell_no_costs():
+    """A server that is away, whose clients ask in vain; one that checks its disks."""
+
+    def of_late(late_s):
+        found = history(noise_w=3.0)
+        for at, one in enumerate(found):
+            if at % 20 == 0:
+                found[at] = Moment(one.seconds, IDLE_W + 10, (*one.rates[:2], 6e3))
+            elif at % 30 == 1:
+                found[at] = Moment(one.seconds, one.mean_w + 80, one.rates)
+        return found
+
+    model = storagemodel.fit(of_late)
+    assert model.idle_w == pytest.approx(IDLE_W, abs=2)
+    assert model.costs == pytest.approx(COSTS, rel=0.02)
+    assert model.misfit > 0.01  # but in the errors they are
+
+
 def test_noise_that_lasts_widens_the_errors():
     def of_late(late_s):
         dice, noise_w, found = random.Random(3), 0.0, []

@@ -3,7 +3,9 @@
 """P = idle_w + costs . rates, with rates of bytes read, bytes written and metadata operations, and
 no cost below 0: weighted least squares over the server's own history, by that set of kinds whose
 costs are not negative and which leaves the least. What is written goes to disks over the next
-late_s seconds, that one of LATE_S with which the least is left.
+late_s seconds, that one of LATE_S with which the least is left. Moments that are FAR off count in
+the errors alone: a server that is away, whose clients ask again and again, or one that checks its
+disks, tells nothing of costs.
 
 The covariance is that of least squares, larger where what is left of a moment is like that of the
 moment before it.
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +28,9 @@ SETS = [
 ]
 LEAST = 100  # moments: fewer tell no costs, and not by how much they fail
 TOGETHER = 10  # moments, in which it is looked for what is not linear
+FAR = 4.0  # standard deviations, which are taken from the median: of a normal law's
+SD_OF_MEDIAN = 1.4826
+TURNS = 20  # of leaving out what is far off, and fitting again
 Vector = list[float]
 Matrix = list[Vector]
 
@@ -73,36 +79,62 @@ def _model(moments: Sequence[Moment], late_s: float) -> tuple[float, Model] | No
         return None
     units = [1.0, *(max(column) or 1.0 for column in zip(*(one.rates for one in moments)))]
     rows = [[a / unit for a, unit in zip((1.0, *one.rates), units)] for one in moments]
-    weights, powers = [one.seconds for one in moments], [one.mean_w for one in moments]
+    powers, are_near = [one.mean_w for one in moments], [True] * len(moments)
+    for _ in range(TURNS):
+        weights = [one.seconds * near for one, near in zip(moments, are_near)]
+        fitted = _fitted(rows, powers, weights)
+        if fitted is None:
+            return None
+        sizes = [abs(one) for one in fitted.left]
+        most_w = FAR * SD_OF_MEDIAN * statistics.median(sizes)
+        before, are_near = are_near, [size <= most_w for size in sizes]
+        if are_near == before or sum(are_near) < LEAST:
+            break
+    busy = tuple(sum(one.rates[kind] > 0 for one in moments) for kind in range(KINDS))
+    # What was set to 0 is as little known as it was before.
+    all_used = (0, *(kind for kind, n in enumerate(busy, 1) if n))
+    inverse = (_solve(fitted.products, all_used) or (None, fitted.inverse))[1]
+    # What is far off counts as the farthest that is kept (Tukey and McLaughlin 1963).
+    left = [max(-most_w, min(most_w, one)) for one in fitted.left]
+    squares = math.fsum(one.seconds * w * w for one, w in zip(moments, left))
+    lasting = _lasting(left)
+    variance = squares / (sum(map(bool, weights)) - KINDS - 1) * lasting
+    covariance = tuple(
+        tuple(variance * value / unit / other for value, other in zip(row, units))
+        for row, unit in zip(inverse, units)
+    )
+    idle_w, *costs = (value / unit for value, unit in zip(fitted.values, units))
+    loads = [_times(fitted.values[1:], row[1:]) for row in rows]
+    left_of = list(zip(loads, fitted.left))
+    (noise_w, _), (_, misfit) = _noise(left_of), _noise(_together(left_of))
+    made = Model(idle_w, tuple(costs), covariance, noise_w, lasting, misfit, late_s, busy)
+    return squares, made
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """products: of rows with rows and powers; left: W of each moment beside the values."""
+
+    products: Matrix
+    values: Vector
+    inverse: Matrix
+    left: Vector
+
+
+def _fitted(rows: Matrix, powers: Vector, weights: Vector) -> _Fitted | None:
+    """By that one of SETS which leaves the least."""
     columns = [*zip(*rows), powers]
     products = [
         [_times([w * a for w, a in zip(weights, one)], other) for other in columns]
         for one in columns[:-1]
     ]
-    solved = [one for used in SETS if (one := _solve(products, used)) and min(one[0]) >= 0]
-    if not solved:
-        return None
-    lefts = [
-        [power - _times(values, row) for power, row in zip(powers, rows)] for values, _ in solved
-    ]
-    squares = [_times(weights, [one * one for one in left]) for left in lefts]
-    at = squares.index(min(squares))
-    (values, _), left = solved[at], lefts[at]
-    busy = tuple(sum(one.rates[kind] > 0 for one in moments) for kind in range(KINDS))
-    # What was set to 0 is as little known as it was before.
-    all_used = (0, *(kind for kind, n in enumerate(busy, 1) if n))
-    inverse = (_solve(products, all_used) or solved[at])[1]
-    lasting = _lasting(left)
-    variance = squares[at] / (len(rows) - KINDS - 1) * lasting
-    covariance = tuple(
-        tuple(variance * value / unit / other for value, other in zip(row, units))
-        for row, unit in zip(inverse, units)
-    )
-    idle_w, *costs = (value / unit for value, unit in zip(values, units))
-    left_of = list(zip((_times(values[1:], row[1:]) for row in rows), left))
-    (noise_w, _), (_, misfit) = _noise(left_of), _noise(_together(left_of))
-    made = Model(idle_w, tuple(costs), covariance, noise_w, lasting, misfit, late_s, busy)
-    return squares[at], made
+    found = []
+    for values, inverse in (one for used in SETS if (one := _solve(products, used))):
+        if min(values) >= 0:
+            left = [power - _times(values, row) for power, row in zip(powers, rows)]
+            squares = _times(weights, [one * one for one in left])
+            found.append((squares, _Fitted(products, values, inverse, left)))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def _noise(left_of: Sequence[tuple[float, float]]) -> tuple[float, float]:

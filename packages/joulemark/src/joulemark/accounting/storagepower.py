@@ -39,7 +39,7 @@ DAY_NS = 86_400 * NS_PER_S
 ENOUGH = 60  # moments with some kind of work tell its cost; a line a minute makes 1440 a day
 HALF = 0.5  # of a day that a model is kept of
 LATE_NS = round(max(LATE_S) * NS_PER_S)
-VERSION = 1  # of kept models: another one where they are fitted otherwise
+VERSION = 2  # of kept models: another one where they are fitted otherwise
 
 # courses_of(begin_ns, end_ns): of each of a channel's servers, what all jobs did.
 CoursesOf = Callable[[int, int], Sequence[Course]]

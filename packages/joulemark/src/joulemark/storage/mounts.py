@@ -192,16 +192,38 @@ def _unescaped(text: str) -> str:
 
 
 def gluster(name: str, place: Path) -> Counted:
-    """What a mounted volume's client has counted; OSError, ValueError: it has not."""
-    meta = place / ".meta"
-    graph = meta / "graphs" / "active"
-    start = f"{(meta / 'process_uuid').read_text().strip()} {os.readlink(graph)}"
-    for layer in sorted(os.listdir(graph)):  # counters are of the one that is a volume's own
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            text = (graph / layer / "private").read_text()
-            if text.startswith("cumulative.data_read = "):
-                return Counted(name, start, _gluster_work(text))
+    """What a mounted volume's client has counted; OSError, ValueError: it has not.
+
+    From one open folder on: a look at MOUNT/.meta is itself an operation that is counted.
+    """
+    meta = os.open(place / ".meta", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        graph = "graphs/active"
+        start = f"{_text('process_uuid', meta).strip()} {os.readlink(graph, dir_fd=meta)}"
+        for layer in _names(graph, meta):  # counters are of the one that is a volume's own
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                text = _text(f"{graph}/{layer}/private", meta)
+                if text.startswith("cumulative.data_read = "):
+                    return Counted(name, start, _gluster_work(text))
+    finally:
+        os.close(meta)
     raise ValueError(NOT_COUNTED)
+
+
+def _text(name: str, folder: int) -> str:
+    def opened(path: str, flags: int) -> int:
+        return os.open(path, flags, dir_fd=folder)
+
+    with open(name, opener=opened) as file:
+        return file.read()
+
+
+def _names(name: str, folder: int) -> list[str]:
+    number = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return sorted(os.listdir(number))
+    finally:
+        os.close(number)
 
 
 def _gluster_work(text: str) -> Work:
