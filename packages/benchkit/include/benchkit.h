@@ -40,14 +40,16 @@ struct bk_table {
     size_t count;
 };
 
-/* An option that one benchmark alone has: a number between limits, or one of some words. */
+/* An option that one benchmark alone has: a number between limits, one of some words, or a text,
+ * which results do not tell: two folders' are of one kind. */
 struct bk_extra {
     const char *name;         /* as typed, e.g. "--offset" */
     const char *help;         /* one line, with the unit */
     double standard;          /* without the option; of words, an index */
     double least, most;       /* a number's limits, inclusive */
     bool whole;               /* whole numbers only */
-    const char *const *words; /* NULL-terminated; NULL: a number is asked for */
+    const char *const *words; /* NULL-terminated; NULL: a number is asked for, */
+    const char *text;         /* or a text: that without the option; NULL: none is */
 };
 
 enum { BK_EXTRAS_MAX = 16 };
@@ -67,6 +69,7 @@ struct bk_options {
     const char *raw;
     bool quick;
     double extras[BK_EXTRAS_MAX]; /* [extra_count]: number, or index of the word */
+    const char *texts[BK_EXTRAS_MAX];
 };
 
 /* ---- Ranks of an MPI job --------------------------------------------------------------------- */
@@ -95,6 +98,11 @@ int bk_mpi_end(int status);
 void bk_set_team(const struct bk_team *team); /* what bk_mpi_begin does; copied */
 unsigned bk_rank(void);                       /* 0 without MPI */
 unsigned bk_ranks(void);                      /* 1 without MPI */
+
+/* Of the ranks' values the largest, and the sum; a rank's text, for all. All ranks call these. */
+double bk_team_maximum(double value);
+double bk_team_sum(double value);
+void bk_team_broadcast(char *text, size_t size, unsigned rank);
 
 /* Of this process among those that a launcher started on its node, for MPI or side by side; else 0.
  */
@@ -271,6 +279,7 @@ struct bk_run {
  * functions that are NULL are not needed. */
 struct bk_benchmark {
     const char *name;
+    const char *command; /* as typed, "PROGRAM NAME" of a program with several; NULL: its name */
     const char *summary;
     const char *size_meaning; /* for --help, e.g. "elements of one vector" */
     const char *const *kernels;
@@ -314,6 +323,10 @@ struct bk_benchmark {
  * its variants one after the other, each at all sizes; returns the exit code. */
 int bk_main(const struct bk_benchmark *benchmark, int argc, char **argv);
 
+/* Likewise of a program with several benchmarks, ended by NULL: the first argument names one; where
+ * it begins with a dash, all run, one after the other, with the same options. */
+int bk_main_each(const struct bk_benchmark *const *benchmarks, int argc, char **argv);
+
 /* Threads that OpenMP would use, and the most that it gives. */
 struct bk_threads {
     unsigned usual, most;
@@ -334,9 +347,11 @@ extern const struct bk_build bk_build;
 /* What bk_main does before MPI begins, which loads libraries of its own. */
 void bk_set_build(const struct bk_build *build);
 
-/* What bk_main does between MPI's begin and end. */
+/* What bk_main and bk_main_each do between MPI's begin and end. */
 int bk_run_benchmark(const struct bk_benchmark *benchmark, struct bk_threads threads, int argc,
                      char **argv);
+int bk_run_each(const struct bk_benchmark *const *benchmarks, struct bk_threads threads, int argc,
+                char **argv);
 
 /* Prints what is wrong with which option, and how to mend it; always false. */
 bool bk_refuse(const struct bk_run *run, const char *format, ...)

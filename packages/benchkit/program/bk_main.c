@@ -25,12 +25,17 @@ static struct bk_threads find_threads(void) {
 }
 #endif
 
-int bk_main(const struct bk_benchmark *benchmark, int argc, char **argv) {
+int bk_main_each(const struct bk_benchmark *const *benchmarks, int argc, char **argv) {
     bk_set_build(&bk_build);
 #ifdef BENCH_MPI
     bk_mpi_begin(&argc, &argv);
-    return bk_mpi_end(bk_run_benchmark(benchmark, find_threads(), argc, argv));
+    return bk_mpi_end(bk_run_each(benchmarks, find_threads(), argc, argv));
 #else
-    return bk_run_benchmark(benchmark, find_threads(), argc, argv);
+    return bk_run_each(benchmarks, find_threads(), argc, argv);
 #endif
+}
+
+int bk_main(const struct bk_benchmark *benchmark, int argc, char **argv) {
+    const struct bk_benchmark *const one[] = {benchmark, NULL};
+    return bk_main_each(one, argc, argv);
 }

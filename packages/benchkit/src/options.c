@@ -292,15 +292,22 @@ static double extra_number(struct parser *parser, const struct bk_extra *extra) 
 }
 
 static void parse_extra(struct parser *parser, const struct bk_extra *extra) {
-    double *value = &parser->options->extras[extra - parser->benchmark->extras];
-    *value = extra->words == NULL ? extra_number(parser, extra) : word_index(parser, extra->words);
+    const size_t index = (size_t)(extra - parser->benchmark->extras);
+    if (extra->text != NULL)
+        parser->options->texts[index] = parser->value;
+    else
+        parser->options->extras[index] =
+            extra->words == NULL ? extra_number(parser, extra) : word_index(parser, extra->words);
 }
 
 static void print_extra_help(const struct bk_extra *extra) {
     char left[64], known[256];
-    snprintf(left, sizeof left, "%s %s", extra->name, extra->words == NULL ? "N" : "WORD");
+    const char *argument = extra->text != NULL ? "TEXT" : extra->words == NULL ? "N" : "WORD";
+    snprintf(left, sizeof left, "%s %s", extra->name, argument);
     printf("  %-26s %s\n", left, extra->help);
-    if (extra->words == NULL) {
+    if (extra->text != NULL) {
+        printf("  %-26s (default %s)\n", "", extra->text);
+    } else if (extra->words == NULL) {
         printf("  %-26s (%.15g to %.15g, default %.15g)\n", "", extra->least, extra->most,
                extra->standard);
     } else {
@@ -352,7 +359,8 @@ static void parse_help(struct parser *parser) {
     parser->status = BK_OK;
     if (bk_rank() != 0)
         return;
-    printf("%s: %s\nUsage: %s [OPTION]...\n", benchmark->name, benchmark->summary, benchmark->name);
+    printf("%s: %s\nUsage: %s [OPTION]...\n", benchmark->name, benchmark->summary,
+           benchmark->command == NULL ? benchmark->name : benchmark->command);
     for (size_t i = 0; i < OPTION_COUNT; i++)
         print_help_line(&options_table[i]);
     for (size_t i = 0; i < benchmark->extra_count; i++)
@@ -413,8 +421,10 @@ static void set_defaults(struct parser *parser) {
     parser->options->variants = bk_variants_usual(benchmark);
     parser->options->min_seconds = 0.5;
     parser->options->max_seconds = benchmark->max_seconds;
-    for (size_t i = 0; i < benchmark->extra_count; i++)
+    for (size_t i = 0; i < benchmark->extra_count; i++) {
         parser->options->extras[i] = benchmark->extras[i].standard;
+        parser->options->texts[i] = benchmark->extras[i].text;
+    }
 }
 
 static void check_seconds(struct parser *parser) {

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 bool bk_refuse(const struct bk_run *run, const char *format, ...) {
     if (bk_rank() != 0)
@@ -149,6 +150,40 @@ int bk_run_benchmark(const struct bk_benchmark *benchmark, struct bk_threads thr
         status = run_session(&run);
     bk_free_options(&options);
     return status;
+}
+
+// What is typed for one of several benchmarks.
+static const char *short_name(const struct bk_benchmark *benchmark) {
+    return strchr(benchmark->command, ' ') + 1;
+}
+
+static int refuse_name(const struct bk_benchmark *const *benchmarks, const char *program,
+                       const char *name) {
+    if (bk_rank() != 0)
+        return BK_USAGE;
+    fprintf(stderr, "%s: '%s' is unknown; give ", program, name);
+    for (size_t i = 0; benchmarks[i] != NULL; i++)
+        fprintf(stderr, "%s%s", i == 0 ? "" : ", ", short_name(benchmarks[i]));
+    fputs(", or options alone for all of them\n", stderr);
+    return BK_USAGE;
+}
+
+int bk_run_each(const struct bk_benchmark *const *benchmarks, struct bk_threads threads, int argc,
+                char **argv) {
+    if (benchmarks[1] == NULL)
+        return bk_run_benchmark(benchmarks[0], threads, argc, argv);
+    if (argc > 1 && argv[1][0] != '-') {
+        for (size_t i = 0; benchmarks[i] != NULL; i++)
+            if (strcmp(argv[1], short_name(benchmarks[i])) == 0)
+                return bk_run_benchmark(benchmarks[i], threads, argc - 1, argv + 1);
+        return refuse_name(benchmarks, argv[0], argv[1]);
+    }
+    int first = BK_OK;
+    for (size_t i = 0; benchmarks[i] != NULL && first != BK_USAGE && first != BK_SYSTEM; i++) {
+        const int status = bk_run_benchmark(benchmarks[i], threads, argc, argv);
+        first = first == BK_OK ? status : first;
+    }
+    return first;
 }
 
 struct bk_case bk_describe(const struct bk_run *run, unsigned kernel, uint64_t size,

@@ -51,6 +51,8 @@ static const char *extra_text(const struct bk_session *session, size_t index, ch
                               size_t size) {
     const struct bk_extra *extra = &session->benchmark->extras[index];
     double value = session->options->extras[index];
+    if (extra->text != NULL)
+        return session->options->texts[index];
     if (extra->words != NULL)
         return extra->words[(size_t)value];
     snprintf(text, size, "%.15g", value);
@@ -211,6 +213,8 @@ static void write_extras(struct json_object *line, const struct bk_session *sess
     for (size_t i = 0; i < session->benchmark->extra_count; i++) {
         const struct bk_extra *extra = &session->benchmark->extras[i];
         char key[64];
+        if (extra->text != NULL)
+            continue;
         snprintf(key, sizeof key, "option_%s", extra->name + strspn(extra->name, "-"));
         for (char *dash = key; (dash = strchr(dash, '-')) != NULL;)
             *dash = '_';

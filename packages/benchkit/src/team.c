@@ -45,3 +45,8 @@ double bk_team_maximum(double value) {
 double bk_team_sum(double value) {
     return team.ranks > 1 ? team.sum(value) : value;
 }
+
+void bk_team_broadcast(char *text, size_t size, unsigned rank) {
+    if (team.ranks > 1)
+        team.broadcast(text, size, rank);
+}

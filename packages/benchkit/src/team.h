@@ -7,8 +7,4 @@
 
 const struct bk_team *bk_team(void);
 
-// The largest and the sum of the ranks' values: with MPI all ranks call it, and all get it.
-double bk_team_maximum(double value);
-double bk_team_sum(double value);
-
 #endif

@@ -38,7 +38,7 @@ static bool agree_on_word(const char *own, const char *seen, char word[BK_WORDS_
     const double first = -bk_team_maximum(more ? -(double)bk_rank() : -(double)INFINITY);
     if (isinf(first))
         return false;
-    bk_team()->broadcast(word, BK_WORDS_MAX, (unsigned)first);
+    bk_team_broadcast(word, BK_WORDS_MAX, (unsigned)first);
     return true;
 }
 
@@ -47,7 +47,7 @@ void bk_gather_words(const char *own, char all[BK_WORDS_MAX]) {
     if (bk_ranks() == 1)
         return;
     const bool counts = bk_team()->first_on_node;
-    bk_team()->broadcast(all, BK_WORDS_MAX, 0);
+    bk_team_broadcast(all, BK_WORDS_MAX, 0);
     if (bk_team_maximum(counts && strcmp(own, all) != 0) == 0)
         return;
     own = counts ? own : "";

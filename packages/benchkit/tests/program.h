@@ -16,11 +16,12 @@ static const struct bk_table test_tables[] = {{60, "first", test_sizes, 3},
                                               {64, "second", test_other_sizes, 1}};
 
 static const char *const test_orders[] = {"row", "column", NULL};
-enum test_extra { TEST_CACHE_LINE, TEST_SHARE, TEST_ORDER, TEST_EXTRAS };
+enum test_extra { TEST_CACHE_LINE, TEST_SHARE, TEST_ORDER, TEST_FOLDER, TEST_EXTRAS };
 static const struct bk_extra test_extras[TEST_EXTRAS] = {
-    {"--cache-line", "bytes of a cache line", 64, 8, 256, true, NULL},
-    {"--share", "of the rows", 0.5, 0, 1, false, NULL},
-    {"--order", "of the loops", 1, 0, 0, false, test_orders},
+    {"--cache-line", "bytes of a cache line", 64, 8, 256, true, NULL, NULL},
+    {"--share", "of the rows", 0.5, 0, 1, false, NULL, NULL},
+    {"--order", "of the loops", 1, 0, 0, false, test_orders, NULL},
+    {"--folder", "for files", 0, 0, 0, false, NULL, "."},
 };
 
 static const struct bk_benchmark test_program = {

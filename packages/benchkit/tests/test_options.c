@@ -109,18 +109,20 @@ TEST(errors_name_option_value_and_fix) {
     expect_error("1024", "unknown option");
 }
 
-static void expect_extras(const char *arguments, double line, double share, double order) {
+static void expect_extras(const char *arguments, double line, double share, double order,
+                          const char *folder) {
     struct bk_options options;
     expect_equal(parse(&options, arguments), -1);
     expect_near(options.extras[TEST_CACHE_LINE], line, 1e-12);
     expect_near(options.extras[TEST_SHARE], share, 1e-12);
     expect_near(options.extras[TEST_ORDER], order, 1e-12);
+    expect_text(options.texts[TEST_FOLDER], folder);
     bk_free_options(&options);
 }
 
 TEST(a_benchmark_has_options_of_its_own) {
-    expect_extras("", 64, 0.5, 1);
-    expect_extras("--cache-line 128 --share=0.25 --order row", 128, 0.25, 0);
+    expect_extras("", 64, 0.5, 1, ".");
+    expect_extras("--cache-line 128 --share=0.25 --order row --folder=/a=b", 128, 0.25, 0, "/a=b");
     expect_error("--cache-line 12.5",
                  "--cache-line '12.5': is not a whole number from 8 to 256; give one");
     expect_error("--cache-line 257", "is not a whole number from 8 to 256");

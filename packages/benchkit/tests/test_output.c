@@ -163,10 +163,11 @@ TEST(devices_units_and_own_options_are_told) {
                                       .threads = 1,
                                       .ranks = 3,
                                       .device = "A \"GPU\""};
-    struct bk_options options = {.cooked = test_path("cooked"), .raw = "/dev/null"};
+    struct bk_options options = {.cooked = test_path("cooked"), .raw = test_path("raw")};
     options.extras[TEST_CACHE_LINE] = 128;
     options.extras[TEST_SHARE] = 0.25;
     options.extras[TEST_ORDER] = 1;
+    options.texts[TEST_FOLDER] = "/a/b";
     setenv("SLURM_STEP_NUM_NODES", "2", 1);
     struct bk_session *session = bk_open(&test_program, &options);
     unsetenv("SLURM_STEP_NUM_NODES");
@@ -175,11 +176,12 @@ TEST(devices_units_and_own_options_are_told) {
     struct bk_timing timing = example();
     bk_report(session, &on_device, &timing, &(struct bk_check){.ok = true, .compared = 1});
     expect_equal(bk_close(session), BK_OK);
+    expect_part(contents(test_path("raw")), "# --order column\n# --folder /a/b\n");
     const char *line = contents(test_path("cooked"));
     expect_part(line, "\"performance\":50000,\"unit\":\"update/s\",");
     expect_part(line, "\"ranks\":3,\"nodes\":2,");
     expect_part(line, "\"device\":\"A \\\"GPU\\\"\",\"option_cache_line\":128,"
-                      "\"option_share\":0.25,\"option_order\":\"column\",");
+                      "\"option_share\":0.25,\"option_order\":\"column\",\"region\"");
 }
 
 static void expect_no_performance(struct bk_check check) {

@@ -148,22 +148,54 @@ static const struct bk_benchmark all_of_them = {
     .measure = measure,
 };
 
-// Runs it with some options; its exit code. What it did and wrote is in calls, message and raw.
-static int run(const struct bk_benchmark *benchmark, const char *options) {
+// Runs a program of these with some options; its exit code. What it did and wrote is in calls,
+// message and raw, which is the last one's.
+static int run_one_of(const struct bk_benchmark *const *benchmarks, char *name,
+                      const char *options) {
     char words[256], raw_name[64];
-    char *argv[16] = {"test-run", "--threads", "3", "--cooked", "/dev/null", "--raw", raw_name};
-    int argc = 7;
+    char *argv[16] = {"test-run", name,        "--threads", "3",
+                      "--cooked", "/dev/null", "--raw",     raw_name};
+    int argc = 8;
     snprintf(words, sizeof words, "%s", options);
     snprintf(raw_name, sizeof raw_name, "test_run.%ld.raw", (long)getpid());
     for (char *word = strtok(words, " "); word != NULL && argc < 15; word = strtok(NULL, " "))
         argv[argc++] = word;
     calls[0] = '\0';
     struct test_capture captured = test_capture(STDERR_FILENO);
-    const int status = bk_main(benchmark, argc, argv);
+    const int status = bk_main_each(benchmarks, argc, argv);
     test_captured(&captured, message, sizeof message);
     test_read(raw_name, raw, sizeof raw);
     unlink(raw_name);
     return status;
+}
+
+static int run(const struct bk_benchmark *benchmark, const char *options) {
+    const struct bk_benchmark *const one[] = {benchmark, NULL};
+    return run_one_of(one, "--min-seconds=0.5", options);
+}
+
+TEST(a_program_has_several_benchmarks) {
+    struct bk_benchmark left = all_of_them, right = all_of_them;
+    left.name = "test-left", left.command = "test left";
+    right.name = "test-right", right.command = "test right";
+    const struct bk_benchmark *const both[] = {&left, &right, NULL};
+    char options[] = "--variant first --sizes 2";
+    expect_equal(run_one_of(both, "right", options), BK_OK);
+    expect_text(calls, "+f0/1 f2/1");
+    expect_part(raw, "# test-right: for tests");
+    expect_equal(run_one_of(both, "--min-seconds=0.5", options), BK_OK);
+    expect_text(calls, "+f0/1 f2/1 +f0/1 f2/1");
+    expect_equal(run_one_of(both, "up", options), BK_USAGE);
+    expect_text(message, "test-run: 'up' is unknown; give left, right, or options alone for all of "
+                         "them\n");
+    wrong_result = true;
+    expect_equal(run_one_of(both, "--min-seconds=0.5", options), BK_UNVERIFIED);
+    expect_text(calls, "+f0/1 f2/1 +f0/1 f2/1");
+    wrong_result = false;
+    trouble = "no disk";
+    expect_equal(run_one_of(both, "--min-seconds=0.5", options), BK_SYSTEM);
+    expect_text(calls, "+f0/1 f2/1", "the second is not begun");
+    trouble = NULL;
 }
 
 TEST(each_variant_runs_at_all_sizes) {
