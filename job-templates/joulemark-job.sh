@@ -158,20 +158,22 @@ jm_srun() {
         --raw "$JOULEMARK_RESULTS/$name.$SLURM_JOB_ID.$label.raw.txt"
 }
 
-# Runs a PROGRAM's VARIANTS with OPTION..., a step each, all of it JM_REPEAT times; all append to one cooked file.
+# Runs a PROGRAM's VARIANTS with OPTION..., a step each, all of it JM_REPEAT times; all append to one cooked file. One of
+# a program with several benchmarks is "PROGRAM NAME", and its results' files begin with PROGRAM-NAME.
 jm_run() {
-    local program=$1 variants=$2 variant component status=0
+    local name=${1// /-} variants=$2 program variant component status=0
+    read -ra program <<<"$1"
     shift 2
     for jm_repetition in $(seq "${JM_REPEAT:-1}"); do
         for variant in $variants; do
             if jm_has_ranks "$variant"; then
                 jm_ranks "$variant" "$SLURM_JOB_NUM_NODES"
-                jm_srun "$program" "$variant" "$program" --variant "$variant" "$@" || status=$?
+                jm_srun "$name" "$variant" "${program[@]}" --variant "$variant" "$@" || status=$?
                 continue
             fi
             for ((component = 0; component < ${SLURM_HET_SIZE:-1}; component++)); do
                 jm_alone "$component"
-                jm_srun "$program" "$variant${SLURM_HET_SIZE:+.$component}" "$program" --variant "$variant" "$@" || status=$?
+                jm_srun "$name" "$variant${SLURM_HET_SIZE:+.$component}" "${program[@]}" --variant "$variant" "$@" || status=$?
             done
         done
     done

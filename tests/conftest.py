@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from tests.cluster import Build, Cluster, cache_folder, state_folder, stop_on_signals
 from tests.cluster.config import Options
 from tests.left_behind import left_behind
+from tests.peers.glusterfs import Brick
 from tests.peers.joulemarkd import program
 from tests.peers.mosquitto import Broker
 
@@ -38,6 +40,13 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     """One that lets everybody in; files have others of their own."""
     with Broker(tmp_path / "mosquitto") as started:
         yield started
+
+
+@pytest.fixture
+def bricks(tmp_path: Path) -> Iterator[list[Brick]]:
+    """Two servers of a GlusterFS."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Brick(tmp_path, f"brick{number}")) for number in (1, 2)]
 
 
 @pytest.fixture(scope="session")

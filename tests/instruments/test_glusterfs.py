@@ -22,12 +22,6 @@ AWAY_S = 60.0  # a client connects again some seconds after its server is back
 
 
 @pytest.fixture
-def bricks(tmp_path: Path) -> Iterator[list[Brick]]:
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Brick(tmp_path, f"brick{number}")) for number in (1, 2)]
-
-
-@pytest.fixture
 def collector(tmp_path: Path) -> Iterator[Collector]:
     with Collector(tmp_path, tmp_path / "jobs") as running:
         yield running

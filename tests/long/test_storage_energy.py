@@ -17,11 +17,9 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import builders
-import pytest
 
 from tests.peers.collector import Collector
 from tests.peers.glusterfs import Brick, Mount
@@ -145,12 +143,6 @@ class Power:
         folder.mkdir()
         text = "".join(f"{json.dumps(one)}\n" for one in lines)
         (folder / "servers-power.jsonl").write_text(text)
-
-
-@pytest.fixture
-def bricks(tmp_path: Path) -> Iterator[list[Brick]]:
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Brick(tmp_path, f"brick{number}")) for number in (1, 2)]
 
 
 def kill_now_and_then(

@@ -1,0 +1,111 @@
+// What the patterns of jm-io share: a place for files, interfaces to files, and bytes that tell
+// where they belong. SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef JM_IO_H
+#define JM_IO_H
+
+#include "benchkit.h"
+
+#include <limits.h>
+
+// ---- The place: place.c ----------------------------------------------------------------------
+
+// A folder of our own, in which all files are. It is removed when a run ends, also by SIGINT,
+// SIGTERM or SIGHUP.
+struct io_place {
+    char path[PATH_MAX]; // "": there is none
+    char kind[64];       // of file system, as the kernel's mounts name it: ext4, lustre, ...
+};
+
+// First of all in main: signals end the process by a thread that removes the place.
+void io_place_guard(void);
+
+// Makes one in the folder `within` if there is none, by rank 0 for all ranks. False after an error
+// that it printed.
+bool io_place_make(struct bk_run *run, const char *within);
+void io_place_remove(void);
+const struct io_place *io_place(void);
+
+// Whether so many bytes and files, by all ranks together, fit what is free there and a twentieth
+// more; leaves the size out where not, of so many `elements`. All ranks call it.
+bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, double files,
+                       const char *elements);
+
+// ---- Trouble -----------------------------------------------------------------------------------
+
+// What went wrong first; "" while all is well. Kernels do nothing once there is some.
+struct io_trouble {
+    char text[PATH_MAX + 256];
+};
+
+// Notes errno of what was done to a path; always false.
+bool io_fail(struct io_trouble *trouble, const char *doing, const char *path);
+
+// Whether any rank has some: all ranks call it, and meet here.
+bool io_stopped(const struct io_trouble *trouble);
+
+// What `measure` is to return: each rank that has some has printed it. All ranks call it.
+const char *io_told(const struct bk_run *run, const struct io_trouble *trouble);
+
+// ---- Interfaces: serial/ and mpi/ --------------------------------------------------------------
+
+enum io_access { IO_READ, IO_WRITE }; // to write is to make the file where there is none
+
+struct io_file {
+    const char *path;
+    int descriptor; // POSIX's
+    void *handle;   // MPI-IO's
+};
+
+// All return false after noting what is wrong.
+struct io_interface {
+    // `together`: by all ranks, who all call it; else by one. `direct`: past the page cache.
+    bool (*open)(struct io_file *file, enum io_access access, bool together, bool direct,
+                 struct io_trouble *trouble);
+    bool (*write)(struct io_file *file, const void *bytes, size_t count, uint64_t at,
+                  struct io_trouble *trouble);
+    // Bytes behind a file's end come as zeros: wrong, for all were written.
+    bool (*read)(struct io_file *file, void *bytes, size_t count, uint64_t at,
+                 struct io_trouble *trouble);
+    bool (*sync)(struct io_file *file, struct io_trouble *trouble); // to the servers' or own disks
+    bool (*close)(struct io_file *file, struct io_trouble *trouble);
+};
+
+struct io_variant {
+    struct bk_variant base;
+    const struct io_interface *files;
+};
+
+extern const struct io_interface io_posix_files;
+extern const struct io_variant io_posix, io_mpi, io_mpi_io;
+
+// ---- Contents: content.c -----------------------------------------------------------------------
+
+enum { IO_WORD = sizeof(uint64_t) };
+
+// What the transfers of one task and generation hold: noise, in which each 512 bytes have a word of
+// their own, of the task, the generation and the place.
+struct io_content {
+    size_t bytes;   // of a transfer, a multiple of IO_WORD
+    uint64_t *sent; // to write from
+    uint64_t *came; // to read into
+};
+
+bool io_content_make(struct io_content *content, size_t bytes); // false: memory is out
+void io_content_free(struct io_content *content);
+
+// Makes `sent` what task's transfer at `at` holds, of its own bytes counted from 0.
+void io_content_stamp(struct io_content *content, uint64_t generation, unsigned task, uint64_t at);
+
+// Whether the first and the last stamp of `came` are those of that transfer: while it is timed.
+bool io_content_seems_right(const struct io_content *content, uint64_t generation, unsigned task,
+                            uint64_t at);
+
+// How many bytes of `came` are that transfer's; changes `sent`.
+size_t io_content_right(struct io_content *content, uint64_t generation, unsigned task,
+                        uint64_t at);
+
+// ---- Patterns ----------------------------------------------------------------------------------
+
+extern const struct bk_benchmark io_bandwidth, io_metadata;
+
+#endif

@@ -1,0 +1,11 @@
+// jm-io: what programs do to files, by patterns, each verified byte for byte.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "io.h"
+
+int main(int argc, char **argv) {
+    static const struct bk_benchmark *const patterns[] = {&io_bandwidth, &io_metadata, NULL};
+    io_place_guard();
+    const int status = bk_main_each(patterns, argc, argv);
+    io_place_remove();
+    return status;
+}

@@ -1,0 +1,191 @@
+// Where files are: a folder of our own, which is removed whatever ends the run.
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "io.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <mntent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct io_place place;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of what is on the disk
+static atomic_bool ends;                                 // by a signal
+
+const struct io_place *io_place(void) {
+    return &place;
+}
+
+// ---- Removal -----------------------------------------------------------------------------------
+
+static int remove_entry(const char *path, const struct stat *status, int kind,
+                        struct FTW *position) {
+    (void)status, (void)kind, (void)position;
+    (void)remove(path); // what can't be removed keeps its folder, which is tried again
+    return 0;
+}
+
+// By rank 0. Under another name nothing more comes into it: others may still be at work.
+static void remove_tree(void) {
+    enum { TRIES = 100, OPEN_FILES = 16 };
+    static const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+    char ending[PATH_MAX + 8];
+    snprintf(ending, sizeof ending, "%s.ending", place.path);
+    const char *tree = rename(place.path, ending) == 0 ? ending : place.path;
+    for (unsigned i = 0; i < TRIES; i++) {
+        nftw(tree, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
+        if (access(tree, F_OK) != 0 && errno == ENOENT)
+            return;
+        nanosleep(&pause, NULL); // a network file system keeps what another rank still has open
+    }
+    fprintf(stderr, "jm-io: can't remove '%s': remove it by hand\n", tree);
+}
+
+static void remove_place(void) {
+    pthread_mutex_lock(&lock);
+    if (place.path[0] != '\0' && bk_rank() == 0)
+        remove_tree();
+    place.path[0] = '\0';
+    pthread_mutex_unlock(&lock);
+}
+
+// What fails because the place is gone is nobody's trouble, and no exit status.
+static void wait_if_it_ends(void) {
+    while (atomic_load(&ends))
+        pause();
+}
+
+void io_place_remove(void) {
+    wait_if_it_ends();
+    remove_place();
+}
+
+static sigset_t ending_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+// Removes the place, whatever the other threads wait for, and ends as the signal does.
+static void *wait_for_signals(void *nothing) {
+    const sigset_t signals = ending_signals();
+    int number = SIGTERM;
+    sigwait(&signals, &number);
+    atomic_store(&ends, true);
+    remove_place();
+    signal(number, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+    raise(number);
+    return nothing;
+}
+
+void io_place_guard(void) {
+    const sigset_t signals = ending_signals();
+    pthread_t thread;
+    signal(SIGXFSZ, SIG_IGN); // a limit on files' sizes is an error of the write
+    if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0)
+        return;
+    if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0)
+        pthread_detach(thread);
+    else
+        pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+}
+
+// ---- Making ------------------------------------------------------------------------------------
+
+// The last of the longest mount points in which the path lies.
+static void find_kind(const char *path, char *kind, size_t size) {
+    snprintf(kind, size, "unknown");
+    FILE *mounts = setmntent("/proc/self/mounts", "r");
+    size_t longest = 0;
+    for (struct mntent *one; mounts != NULL && (one = getmntent(mounts)) != NULL;) {
+        const char *at = one->mnt_dir;
+        const size_t length = strcmp(at, "/") == 0 ? 0 : strlen(at);
+        if (length < longest || strncmp(path, at, length) != 0 ||
+            (path[length] != '/' && path[length] != '\0'))
+            continue;
+        longest = length;
+        snprintf(kind, size, "%s", one->mnt_type);
+    }
+    if (mounts != NULL)
+        endmntent(mounts);
+}
+
+static bool make(const struct bk_run *run, const char *within) {
+    char folder[PATH_MAX];
+    if (realpath(within, folder) != NULL) {
+        const int length = snprintf(place.path, sizeof place.path, "%s/jm-io.XXXXXX",
+                                    strcmp(folder, "/") == 0 ? "" : folder);
+        errno = ENAMETOOLONG;
+        if ((size_t)length < sizeof place.path && mkdtemp(place.path) != NULL)
+            return true;
+    }
+    (void)bk_refuse(run, "can't make a folder in '%s': %s; give another --folder", within,
+                    strerror(errno));
+    place.path[0] = '\0';
+    return false;
+}
+
+bool io_place_make(struct bk_run *run, const char *within) {
+    if (place.path[0] != '\0')
+        return true;
+    pthread_mutex_lock(&lock);
+    if (bk_rank() == 0)
+        (void)make(run, within);
+    bk_team_broadcast(place.path, sizeof place.path, 0);
+    pthread_mutex_unlock(&lock);
+    if (place.path[0] == '\0')
+        return false;
+    find_kind(place.path, place.kind, sizeof place.kind);
+    bk_note(run->session, "files are in %s, on %s", place.path, place.kind);
+    return true;
+}
+
+bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, double files,
+                       const char *elements) {
+    static const double spare = 1.05;
+    struct statvfs status;
+    double share = 0; // of what is asked for
+    if (bk_rank() == 0 && statvfs(place.path, &status) == 0) {
+        share = (double)status.f_bavail * (double)status.f_frsize / (spare * bytes);
+        if (status.f_files > 0) // else they are not counted
+            share = fmin(share, (double)status.f_favail / (spare * files));
+    }
+    share = bk_team_maximum(share);
+    return share >= 1 || !bk_too_large(run, size, (uint64_t)((double)size * share), elements);
+}
+
+// ---- Trouble -----------------------------------------------------------------------------------
+
+bool io_fail(struct io_trouble *trouble, const char *doing, const char *path) {
+    const int error = errno;
+    wait_if_it_ends();
+    const char *fix = error == ENOSPC || error == EDQUOT || error == EFBIG
+                          ? "give smaller --sizes, or another --folder"
+                          : "give another --folder, or look at its file system";
+    if (trouble->text[0] == '\0')
+        snprintf(trouble->text, sizeof trouble->text, "can't %s '%s': %s; %s", doing, path,
+                 strerror(error), fix);
+    return false;
+}
+
+bool io_stopped(const struct io_trouble *trouble) {
+    return bk_team_maximum(trouble->text[0] != '\0') > 0;
+}
+
+const char *io_told(const struct bk_run *run, const struct io_trouble *trouble) {
+    if (trouble->text[0] != '\0')
+        fprintf(stderr, "%s: %s: rank %u %s\n", run->benchmark->name, run->variant->name, bk_rank(),
+                trouble->text);
+    return io_stopped(trouble) ? BK_TOLD : NULL;
+}

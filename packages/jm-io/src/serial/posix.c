@@ -1,0 +1,54 @@
+// Files by POSIX's calls. SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool open_file(struct io_file *file, enum io_access access, bool together, bool direct,
+                      struct io_trouble *trouble) {
+    (void)together;
+    const int flags = (access == IO_WRITE ? O_WRONLY | O_CREAT : O_RDONLY) | O_CLOEXEC;
+    file->descriptor = open(file->path, flags | (direct ? O_DIRECT : 0), 0600);
+    return file->descriptor >= 0 || io_fail(trouble, "open", file->path);
+}
+
+// Interrupted and short ones go on where they ended.
+static bool write_bytes(struct io_file *file, const void *bytes, size_t count, uint64_t at,
+                        struct io_trouble *trouble) {
+    for (size_t done = 0; done < count;) {
+        const ssize_t more =
+            pwrite(file->descriptor, (const char *)bytes + done, count - done, (off_t)(at + done));
+        if (more < 0 && errno != EINTR)
+            return io_fail(trouble, "write", file->path);
+        done += more > 0 ? (size_t)more : 0;
+    }
+    return true;
+}
+
+static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t at,
+                       struct io_trouble *trouble) {
+    for (size_t done = 0; done < count;) {
+        const ssize_t more =
+            pread(file->descriptor, (char *)bytes + done, count - done, (off_t)(at + done));
+        if (more < 0 && errno != EINTR)
+            return io_fail(trouble, "read", file->path);
+        if (more == 0)
+            memset((char *)bytes + done, 0, count - done);
+        done += more > 0 ? (size_t)more : more == 0 ? count - done : 0;
+    }
+    return true;
+}
+
+static bool sync_file(struct io_file *file, struct io_trouble *trouble) {
+    return fsync(file->descriptor) == 0 || io_fail(trouble, "sync", file->path);
+}
+
+static bool close_file(struct io_file *file, struct io_trouble *trouble) {
+    return close(file->descriptor) == 0 || io_fail(trouble, "close", file->path);
+}
+
+const struct io_interface io_posix_files = {open_file, write_bytes, read_bytes, sync_file,
+                                            close_file};
+const struct io_variant io_posix = {.base = {.name = "posix"}, .files = &io_posix_files};

@@ -1,0 +1,118 @@
+"""jm-io on a real GlusterFS of two servers, and on a disk that fills up: what it measures is
+right, and where it can't be measured it says so, soon, and leaves nothing."""
+
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import Build, wait_for
+from tests.peers.glusterfs import Brick, Mount
+from tests.spack.lmod import Lmod, loading
+
+PATIENCE_S = 120.0
+MIB = 1 << 20
+
+
+@pytest.fixture
+def program(build: Build, tmp_path: Path) -> str:
+    """That of the module, as a job template finds it."""
+    loaded = f"{loading('jm-io')} || exit"
+    return Lmod(build.modules, tmp_path)(loaded, "command -v jm-io").strip()
+
+
+@pytest.fixture
+def volume(tmp_path: Path, bricks: list[Brick]) -> Iterator[Path]:
+    with Mount(bricks, tmp_path / "volume", tmp_path) as mount:
+        yield mount.place
+
+
+class Run:
+    """A jm-io with files in a folder, which ends in time."""
+
+    def __init__(self, program: str, folder: Path, cooked: Path, *words: str) -> None:
+        self.folder, self.cooked = folder, cooked
+        command = [program, *words, "--folder", folder, "--cooked", cooked]
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([*map(str, command)], **pipes)
+
+    def end(self) -> tuple[int, str]:
+        _, said = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, said
+
+    def wait_for_bytes(self, least: int) -> None:
+        def there() -> bool:
+            return sum(path.stat().st_size for path in self.files() if path.is_file()) >= least
+
+        wait_for(there, what=f"{least} bytes in {self.folder}")
+
+    def files(self) -> list[Path]:
+        return [Path(at, name) for at, _, names in os.walk(self.folder) for name in names]
+
+    def lines(self) -> list[dict]:
+        return [json.loads(line) for line in self.cooked.read_text().splitlines()]
+
+
+def left_in(volume: Path) -> list[str]:
+    return [name for name in os.listdir(volume) if name.startswith("jm-io.")]
+
+
+def test_every_pattern_is_right_there(program: str, volume: Path, tmp_path: Path) -> None:
+    run = Run(program, volume, tmp_path / "cooked.jsonl", "--quick")
+    assert run.end() == (0, "")
+    kernels = {"create", "stat", "remove"}
+    kernels |= {f"{a}-{b}" for a in ("shared", "own", "chunks") for b in ("write", "read")}
+    assert {line["kernel"] for line in run.lines()} == kernels
+    for line in run.lines():
+        assert line["verified"] and line["device"] == "fuse.glusterfs", line
+    assert not left_in(volume)
+
+
+def test_a_server_that_dies_is_an_error_soon_and_no_result(
+    program: str, volume: Path, bricks: list[Brick], tmp_path: Path
+) -> None:
+    words = ("bandwidth", "--kernels", "own-write", "--sizes", f"{64 * MIB}")
+    run = Run(program, volume, tmp_path / "cooked.jsonl", *words, "--min-seconds", "60")
+    run.wait_for_bytes(8 * MIB)
+    for brick in bricks:  # whichever has the file
+        brick.kill()
+    wait_for(lambda: "not connected" in said_by(run), what="the error")
+    for brick in bricks:
+        brick.start()
+    status, said = run.end()
+    assert status == 3, said
+    assert run.lines() == []
+    wait_for(lambda: not left_in(volume), what="an empty volume")
+
+
+def said_by(run: Run) -> str:
+    """What it has said up to now, and still says at its end."""
+    line = run.process.stderr.readline()
+    assert line, run.process.wait()
+    return line
+
+
+def test_a_disk_that_others_fill_is_an_error(program: str, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "none", disk], check=True)
+    try:
+        words = ("bandwidth", "--kernels", "shared-write", "--sizes", f"{192 * MIB}")
+        run = Run(program, disk, tmp_path / "cooked.jsonl", *words, "--min-seconds", "60")
+        run.wait_for_bytes(MIB)
+        with (disk / "another's").open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 100 * MIB)
+        status, said = run.end()
+        assert status == 3 and "No space left on device; give smaller --sizes" in said
+        assert os.listdir(disk) == ["another's"] and run.lines() == []
+    finally:
+        time.sleep(0.1)
+        subprocess.run(["umount", "--lazy", disk], check=True)
