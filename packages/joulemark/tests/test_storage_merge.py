@@ -198,6 +198,17 @@ def test_a_node_that_left_no_record_has_done_its_work_all_the_same(site):
     assert site.job(12)["12"]["BytesRead"] == 11
 
 
+def test_a_job_waits_for_lines_of_a_node_that_left_no_record(site, monkeypatch):
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 300 * S)
+    write(site, line(-30, 240, j12_=(1, 0, 0)), server="nodes/n1")
+    write(site, line(-30, 90, j12_=(10, 0, 0)), server="nodes/n3")
+    job(site)
+    assert site.run("merge", "--job", "12", "--nodes", "n1,n3", "--wait", "0")[0] == 0
+    assert work(site.job(12)["12"]) == (None, None, None)
+    write(site, line(90, 240, j12_=(100, 0, 0)), server="nodes/n3")
+    assert merged(site)["12"]["BytesRead"] == 111
+
+
 def test_other_nodes_that_are_silent_hold_up_no_job(site):
     write(site, line(-30, 240, j12_=(5, 6, 7)), server="nodes/n1")
     write(site, line(-30, 20, unread=3), server="nodes/n2")

@@ -100,6 +100,9 @@ class Server:
             energy_uj += round(power_w * gain * 10**6)
         self.drawn_uj = lines[-1]["energy_uj"]
         put(site, "shared", f"{name}-power", lines)
+        put(site, "io", name, self.rounds(begin_ns, round_s))
+
+    def rounds(self, begin_ns, round_s=30):
         rounds = []
         for begin_s in range(7, self.seconds - round_s, round_s):
             jobs = {}
@@ -116,7 +119,7 @@ class Server:
                     "jobs": jobs,
                 }
             )
-        put(site, "io", name, rounds)
+        return rounds
 
 
 def put(site, folder, name, lines):
@@ -186,6 +189,33 @@ def test_a_server_of_today_has_a_model_of_today(site):
         truth_j, found_j = server.truth_j[f"{number}.0"], row["EnergyStorage_uj"] / 1e6
         assert abs(found_j - truth_j) <= 1.5 * row["StorageJoules"]  # k=3
         assert row["StorageJoules"] <= 0.1 * found_j
+
+
+def test_energy_waits_for_the_lines_of_all_nodes_that_a_channel_names(site, monkeypatch):
+    """What a job did is known by those of its own; not so what others did meanwhile."""
+    server = Server(START_S + 1200)
+    server.ask_by_chance("", START_S - 86_400, START_S - 600)
+    server.ask("1.", START_S + 60, START_S + 500, 1.2e9, 0, 0)
+    server.run().write(site)
+    monkeypatch.setattr("time.time_ns", lambda: builders.START_NS + 1000 * S)
+    power = site.records / "shared" / "oss1-power.jsonl"
+    power.write_text(power.read_text().replace('"oss1"', '"n1,n2"'))
+    nodes = site.records / "io" / "nodes"
+    nodes.mkdir()
+    (site.records / "io" / "oss1.jsonl").rename(nodes / "n1.jsonl")
+    idle = [
+        {**one, "total": [0, 0, 0], "jobs": {}}
+        for one in server.rounds(builders.START_NS - START_S * S)
+    ]
+    put(site, "io", "nodes/n2", [one for one in idle if one["time_ns"] < builders.START_NS])
+    row = run_jobs(site, server, {1: (50, 510)})[1]
+    assert (row["BytesRead"], row["EnergyStorage_uj"], row["Notes"]) == (528 * 10**9, None, None)
+    put(site, "io", "nodes/n2", idle)
+    assert site.run("merge")[0] == 0
+    row = site.job(1)["1"]
+    found_j = row["EnergyStorage_uj"] / 1e6
+    assert abs(found_j - server.truth_j["1."]) <= 1.5 * row["StorageJoules"]  # k=3
+    assert row["Notes"] is None
 
 
 def test_what_lacks_is_said(site):

@@ -73,7 +73,7 @@ class Charges:
         return (
             any(one.may_come for one in self._lost)
             or self._channels_may_grow(runs, end_ns)
-            or self._storage.may_grow(end_ns, {r["node"] for run in runs for r in run.records})
+            or self._storage.may_grow(end_ns, {n for r in runs for n in (*r.nodes(), *r.silent)})
             or any(rate.may_grow(end_ns) for rate in (self._carbon_rate, self._price) if rate)
         )
 
