@@ -26,7 +26,7 @@ KNOBS = {
     "dhrystone": {"JM_SIZES": "10000"},
     "hpl": {"JM_MEMORY": "2MiB", "JM_NB": "64", "JM_HPL": "hpcc", "JM_THREADS": "4"},
     "hydro": {"JM_SIZES": "60"},
-    "jm-io": {"JM_SIZES": "65536", "JM_TRANSFER": "16384", "JM_COUNT": "500"},
+    "jm-io": {"JM_SIZES": "65536", "JM_TRANSFER": "16384", "JM_EDGE": "16", "JM_COUNT": "500"},
     "jm-linpack": {"JM_SIZES": "200"},
     "mod2am": {"JM_SIZES": "40"},
     "mod2as": {"JM_SIZES": "500"},

@@ -68,7 +68,7 @@ def left_in(volume: Path) -> list[str]:
 def test_every_pattern_is_right_there(program: str, volume: Path, tmp_path: Path) -> None:
     run = Run(program, volume, tmp_path / "cooked.jsonl", "--quick")
     assert run.end() == (0, "")
-    kernels = {"create", "stat", "remove"}
+    kernels = {"create", "stat", "remove", "block-write", "block-read"}
     kernels |= {f"{a}-{b}" for a in ("shared", "own", "chunks") for b in ("write", "read")}
     assert {line["kernel"] for line in run.lines()} == kernels
     for line in run.lines():

@@ -4,7 +4,6 @@
 #include "io.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -243,23 +242,12 @@ static void prepare_write(void *context, uint64_t iterations) {
     remove_files(work);
 }
 
-// What this node has of a file, written or read, is dropped from its memory.
-static void drop(struct work *work, const char *path) {
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 || fsync(descriptor) != 0)
-        (void)io_fail(&work->trouble, "open", path);
-    else
-        (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); // advice
-    if (descriptor >= 0)
-        close(descriptor);
-}
-
 static void prepare_read(void *context, uint64_t iterations) {
     (void)iterations;
     struct work *work = context;
     if (work->cold && !io_stopped(&work->trouble)) {
-        drop(work, extent_of(work, work->written).path);
-        drop(work, extent_of(work, work->read).path);
+        io_drop(extent_of(work, work->written).path, &work->trouble);
+        io_drop(extent_of(work, work->read).path, &work->trouble);
     }
 }
 

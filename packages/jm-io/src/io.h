@@ -37,7 +37,10 @@ struct io_trouble {
     char text[PATH_MAX + 256];
 };
 
-// Notes errno of what was done to a path; always false.
+// Notes why what was done to a path failed, and how to mend it; always false.
+bool io_note(struct io_trouble *trouble, const char *doing, const char *path, const char *why,
+             const char *fix);
+// Likewise of errno.
 bool io_fail(struct io_trouble *trouble, const char *doing, const char *path);
 
 // Whether any rank has some: all ranks call it, and meet here.
@@ -75,6 +78,9 @@ struct io_variant {
     const struct io_interface *files;
 };
 
+// Drops what this node has of a file in memory, when it is on its disks.
+void io_drop(const char *path, struct io_trouble *trouble);
+
 extern const struct io_interface io_posix_files;
 extern const struct io_variant io_posix, io_mpi, io_mpi_io;
 
@@ -104,8 +110,40 @@ bool io_content_seems_right(const struct io_content *content, uint64_t generatio
 size_t io_content_right(struct io_content *content, uint64_t generation, unsigned task,
                         uint64_t at);
 
+// ---- Blocks of an array in one file: serial/ and mpi/ ------------------------------------------
+
+enum { IO_DIMENSIONS = 3 };
+
+// A task's block of an array of words, the last index running fastest in memory and in the file.
+struct io_block {
+    uint64_t whole[IO_DIMENSIONS]; // of the array
+    uint64_t first[IO_DIMENSIONS], count[IO_DIMENSIONS];
+    uint64_t *words;
+    // For MPI-IO; 0: as it chooses.
+    unsigned aggregators; // ranks that gather for others
+    uint64_t buffer;      // bytes that one gathers at a time
+};
+
+// A task's cube of that edge, of an array that so many tasks have together; collective.c.
+struct io_block io_block_of(unsigned task, unsigned tasks, uint64_t edge);
+
+// Writes the block to its places in the file, to the disks, or reads it. False after noting what is
+// wrong.
+typedef bool io_move_block(const struct io_block *block, const char *path, enum io_access access,
+                           struct io_trouble *trouble);
+
+io_move_block io_block_by_rows; // by POSIX's calls
+
+struct io_block_variant {
+    struct bk_variant base;
+    io_move_block *move;
+};
+
+extern const struct io_block_variant io_block_posix, io_block_mpi, io_block_mpi_io,
+    io_block_mpi_io_all;
+
 // ---- Patterns ----------------------------------------------------------------------------------
 
-extern const struct bk_benchmark io_bandwidth, io_metadata;
+extern const struct bk_benchmark io_bandwidth, io_collective, io_metadata;
 
 #endif

@@ -167,16 +167,21 @@ bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, do
 
 // ---- Trouble -----------------------------------------------------------------------------------
 
+bool io_note(struct io_trouble *trouble, const char *doing, const char *path, const char *why,
+             const char *fix) {
+    wait_if_it_ends();
+    if (trouble->text[0] == '\0')
+        snprintf(trouble->text, sizeof trouble->text, "can't %s '%s': %s; %s", doing, path, why,
+                 fix);
+    return false;
+}
+
 bool io_fail(struct io_trouble *trouble, const char *doing, const char *path) {
     const int error = errno;
-    wait_if_it_ends();
-    const char *fix = error == ENOSPC || error == EDQUOT || error == EFBIG
-                          ? "give smaller --sizes, or another --folder"
-                          : "give another --folder, or look at its file system";
-    if (trouble->text[0] == '\0')
-        snprintf(trouble->text, sizeof trouble->text, "can't %s '%s': %s; %s", doing, path,
-                 strerror(error), fix);
-    return false;
+    const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+    return io_note(trouble, doing, path, strerror(error),
+                   is_full ? "give smaller --sizes, or another --folder"
+                           : "give another --folder, or look at its file system");
 }
 
 bool io_stopped(const struct io_trouble *trouble) {

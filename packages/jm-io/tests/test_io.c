@@ -62,6 +62,25 @@ TEST(a_transfer_can_be_one_word) {
     io_content_free(&content);
 }
 
+TEST(blocks_are_the_whole_array_each_place_once) {
+    enum { EDGE = 2, MOST = 24 };
+    for (unsigned tasks = 1; tasks <= MOST; tasks++) {
+        char owners[MOST * EDGE * EDGE * EDGE] = {0};
+        for (unsigned task = 0; task < tasks; task++) {
+            const struct io_block b = io_block_of(task, tasks, EDGE);
+            expect_equal(b.whole[0] * b.whole[1] * b.whole[2], 8 * tasks, "%u tasks", tasks);
+            for (uint64_t i = 0; i < 8; i++) {
+                const uint64_t row = (b.first[0] + i / 4) * b.whole[1] + b.first[1] + i / 2 % 2;
+                owners[row * b.whole[2] + b.first[2] + i % 2]++;
+            }
+        }
+        for (unsigned i = 0; i < 8 * tasks; i++)
+            expect_equal(owners[i], 1, "%u tasks, place %u", tasks, i);
+    }
+    const struct io_block cube = io_block_of(0, 8, 5);
+    expect(cube.whole[0] == 10 && cube.whole[1] == 10 && cube.whole[2] == 10);
+}
+
 int main(void) {
     return expect_all();
 }

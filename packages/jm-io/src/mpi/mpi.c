@@ -1,22 +1,14 @@
 // The ranks of an MPI job: their files by POSIX's calls, or by MPI-IO's.
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-#include "io.h"
+#include "mpi_io.h"
 
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-// MPI's own words; an operation that failed has no errno.
-static bool fail(struct io_trouble *trouble, const char *doing, const char *path, int error) {
+bool io_mpi_fail(struct io_trouble *trouble, const char *doing, const char *path, int error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
     MPI_Error_string(error, text, &length);
-    if (trouble->text[0] == '\0')
-        snprintf(trouble->text, sizeof trouble->text,
-                 "can't %s '%s' by MPI-IO: %s; give smaller --sizes, or another --folder", doing,
-                 path, text);
-    return false;
+    return io_note(trouble, doing, path, text, "give smaller --sizes, or another --folder");
 }
 
 static bool open_file(struct io_file *file, enum io_access access, bool together, bool direct,
@@ -33,14 +25,7 @@ static bool open_file(struct io_file *file, enum io_access access, bool together
         return true;
     }
     free(handle);
-    return fail(trouble, "open", file->path, error);
-}
-
-// Bytes of an operation that ended well.
-static size_t bytes_done(const MPI_Status *status) {
-    int done = 0;
-    MPI_Get_count(status, MPI_BYTE, &done);
-    return done > 0 ? (size_t)done : 0;
+    return io_mpi_fail(trouble, "open", file->path, error);
 }
 
 static bool write_bytes(struct io_file *file, const void *bytes, size_t count, uint64_t at,
@@ -48,9 +33,9 @@ static bool write_bytes(struct io_file *file, const void *bytes, size_t count, u
     MPI_Status status;
     int error = MPI_File_write_at(*(MPI_File *)file->handle, (MPI_Offset)at, bytes, (int)count,
                                   MPI_BYTE, &status);
-    if (error == MPI_SUCCESS && bytes_done(&status) != count) // so a full disk may show
+    if (error == MPI_SUCCESS && io_mpi_bytes_done(&status) != count) // so a full disk may show
         error = MPI_ERR_NO_SPACE;
-    return error == MPI_SUCCESS || fail(trouble, "write", file->path, error);
+    return error == MPI_SUCCESS || io_mpi_fail(trouble, "write", file->path, error);
 }
 
 static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t at,
@@ -59,8 +44,8 @@ static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t
     const int error = MPI_File_read_at(*(MPI_File *)file->handle, (MPI_Offset)at, bytes, (int)count,
                                        MPI_BYTE, &status);
     if (error != MPI_SUCCESS)
-        return fail(trouble, "read", file->path, error);
-    const size_t done = bytes_done(&status);
+        return io_mpi_fail(trouble, "read", file->path, error);
+    const size_t done = io_mpi_bytes_done(&status);
     if (done < count)
         memset((char *)bytes + done, 0, count - done);
     return true;
@@ -68,13 +53,13 @@ static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t
 
 static bool sync_file(struct io_file *file, struct io_trouble *trouble) {
     const int error = MPI_File_sync(*(MPI_File *)file->handle);
-    return error == MPI_SUCCESS || fail(trouble, "sync", file->path, error);
+    return error == MPI_SUCCESS || io_mpi_fail(trouble, "sync", file->path, error);
 }
 
 static bool close_file(struct io_file *file, struct io_trouble *trouble) {
     const int error = MPI_File_close(file->handle);
     free(file->handle);
-    return error == MPI_SUCCESS || fail(trouble, "close", file->path, error);
+    return error == MPI_SUCCESS || io_mpi_fail(trouble, "close", file->path, error);
 }
 
 static const struct io_interface files = {open_file, write_bytes, read_bytes, sync_file,

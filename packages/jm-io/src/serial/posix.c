@@ -49,6 +49,16 @@ static bool close_file(struct io_file *file, struct io_trouble *trouble) {
     return close(file->descriptor) == 0 || io_fail(trouble, "close", file->path);
 }
 
+void io_drop(const char *path, struct io_trouble *trouble) {
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 || fsync(descriptor) != 0)
+        (void)io_fail(trouble, "open", path);
+    else
+        (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); // advice
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
 const struct io_interface io_posix_files = {open_file, write_bytes, read_bytes, sync_file,
                                             close_file};
 const struct io_variant io_posix = {.base = {.name = "posix"}, .files = &io_posix_files};
