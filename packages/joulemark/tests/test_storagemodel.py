@@ -61,14 +61,15 @@ def test_a_short_history_tells_nothing():
     assert storagemodel.fit(lambda late_s: history(moments=99)) is None
 
 
-def test_moments_that_are_far_off_tell_no_costs():
+@pytest.mark.parametrize("times", [1.2, 10])
+def test_moments_that_are_far_off_tell_no_costs(times):
     """A server that is away, whose clients ask in vain; one that checks its disks."""
 
     def of_late(late_s):
         found = history(noise_w=3.0)
         for at, one in enumerate(found):
             if at % 20 == 0:
-                found[at] = Moment(one.seconds, IDLE_W + 10, (*one.rates[:2], 6e3))
+                found[at] = Moment(one.seconds, IDLE_W + 10, (*one.rates[:2], times * 5e3))
             elif at % 30 == 1:
                 found[at] = Moment(one.seconds, one.mean_w + 80, one.rates)
         return found
@@ -77,6 +78,29 @@ def test_moments_that_are_far_off_tell_no_costs():
     assert model.idle_w == pytest.approx(IDLE_W, abs=2)
     assert model.costs == pytest.approx(COSTS, rel=0.02)
     assert model.misfit > 0.01  # but in the errors they are
+
+
+def test_of_a_server_that_mostly_rests_no_work_is_far_off():
+    """What is left of idle moments is no measure of the others'."""
+    dice, found = random.Random(4), []
+    for one in history(noise_w=0.0, moments=1000):
+        works = dice.random() < 0.2
+        noise_w = dice.gauss(0, 8.0 if works else 0.3)
+        rates = one.rates if works else (0.0,) * 3
+        power_w = one.mean_w if works else IDLE_W
+        found.append(Moment(60.0, power_w + noise_w, rates))
+    model = storagemodel.fit(lambda late_s: found if late_s == 0 else [])
+    assert sum(model.busy) >= 0.95 * sum(rate > 0 for one in found for rate in one.rates)
+    assert model.costs == pytest.approx(COSTS, rel=0.05)
+
+
+def test_where_much_is_far_off_all_of_it_counts():
+    found = [
+        Moment(60.0, one.mean_w + 300 * (at % 3 == 0), one.rates)
+        for at, one in enumerate(history(noise_w=3.0))
+    ]
+    model = storagemodel.fit(lambda late_s: found if late_s == 0 else [])
+    assert model.idle_w == pytest.approx(IDLE_W + 100, abs=30)
 
 
 def test_noise_that_lasts_widens_the_errors():

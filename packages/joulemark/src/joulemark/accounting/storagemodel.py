@@ -31,6 +31,10 @@ TOGETHER = 10  # moments, in which it is looked for what is not linear
 FAR = 4.0  # standard deviations, which are taken from the median: of a normal law's
 SD_OF_MEDIAN = 1.4826
 TURNS = 20  # of leaving out what is far off, and fitting again
+USUAL = (
+    0.75  # of a kind's rates: greater ones, which could draw a fit to them, come after the first
+)
+MOST_FAR = 0.2  # of the moments with a kind of work: where more are far off, none is left out
 Vector = list[float]
 Matrix = list[Vector]
 
@@ -79,26 +83,21 @@ def _model(moments: Sequence[Moment], late_s: float) -> tuple[float, Model] | No
         return None
     units = [1.0, *(max(column) or 1.0 for column in zip(*(one.rates for one in moments)))]
     rows = [[a / unit for a, unit in zip((1.0, *one.rates), units)] for one in moments]
-    powers, are_near = [one.mean_w for one in moments], [True] * len(moments)
-    for _ in range(TURNS):
-        weights = [one.seconds * near for one, near in zip(moments, are_near)]
-        fitted = _fitted(rows, powers, weights)
-        if fitted is None:
-            return None
-        sizes = [abs(one) for one in fitted.left]
-        most_w = FAR * SD_OF_MEDIAN * statistics.median(sizes)
-        before, are_near = are_near, [size <= most_w for size in sizes]
-        if are_near == before or sum(are_near) < LEAST:
-            break
-    busy = tuple(sum(one.rates[kind] > 0 for one in moments) for kind in range(KINDS))
+    powers = [one.mean_w for one in moments]
+    found = _near(moments, rows, powers)
+    if found is None:
+        return None
+    fitted, weights, limits_w = found
+    kept = [one for one, weight in zip(moments, weights) if weight]
+    busy = _busy(kept)
     # What was set to 0 is as little known as it was before.
     all_used = (0, *(kind for kind, n in enumerate(busy, 1) if n))
     inverse = (_solve(fitted.products, all_used) or (None, fitted.inverse))[1]
     # What is far off counts as the farthest that is kept (Tukey and McLaughlin 1963).
-    left = [max(-most_w, min(most_w, one)) for one in fitted.left]
+    left = [max(-most_w, min(most_w, one)) for most_w, one in zip(limits_w, fitted.left)]
     squares = math.fsum(one.seconds * w * w for one, w in zip(moments, left))
     lasting = _lasting(left)
-    variance = squares / (sum(map(bool, weights)) - KINDS - 1) * lasting
+    variance = squares / (len(kept) - KINDS - 1) * lasting
     covariance = tuple(
         tuple(variance * value / unit / other for value, other in zip(row, units))
         for row, unit in zip(inverse, units)
@@ -109,6 +108,56 @@ def _model(moments: Sequence[Moment], late_s: float) -> tuple[float, Model] | No
     (noise_w, _), (_, misfit) = _noise(left_of), _noise(_together(left_of))
     made = Model(idle_w, tuple(costs), covariance, noise_w, lasting, misfit, late_s, busy)
     return squares, made
+
+
+def _busy(moments: Sequence[Moment]) -> tuple[int, ...]:
+    """Moments with each kind of work."""
+    return tuple(sum(one.rates[kind] > 0 for one in moments) for kind in range(KINDS))
+
+
+def _near(
+    moments: Sequence[Moment], rows: Matrix, powers: Vector
+) -> tuple[_Fitted, Vector, Vector] | None:
+    """The fit to moments that are not far off, their weights, 0 of others, and how far each may
+    be off."""
+    usual = [_part(sorted(filter(None, column)), USUAL) for column in list(zip(*rows))[1:]]
+    near = [all(rate <= most for rate, most in zip(row[1:], usual)) for row in rows]
+    weights = [one.seconds for one in moments]
+    limits_w = [math.inf] * len(moments)
+    fitted = whole = _fitted(rows, powers, weights)
+    for _ in range(TURNS):
+        part = [weight * is_near for weight, is_near in zip(weights, near)]
+        fitted = _fitted(rows, powers, part)
+        if fitted is None:
+            break
+        limits_w = _limits(fitted, rows)
+        before, near = near, [abs(w) <= most for w, most in zip(fitted.left, limits_w)]
+        if near == before:
+            break
+    kept = [one for one, is_near in zip(moments, near) if is_near]
+    enough = [(1 - MOST_FAR) * n for n in _busy(moments)]
+    if fitted and len(kept) >= LEAST and all(n >= m for n, m in zip(_busy(kept), enough)):
+        return fitted, [weight * is_near for weight, is_near in zip(weights, near)], limits_w
+    return (whole, weights, [math.inf] * len(moments)) if whole else None
+
+
+def _limits(fitted: _Fitted, rows: Matrix) -> Vector:
+    """By the quarter of loads that a moment is of: where much is done, more is left."""
+    loads = [_times(fitted.values[1:], row[1:]) for row in rows]
+    order = sorted(range(len(loads)), key=loads.__getitem__)
+    sizes = [abs(one) for one in fitted.left]
+    middle_w = statistics.median(sizes)
+    limits_w = [0.0] * len(loads)
+    for quarter in range(4):
+        part = order[len(order) * quarter // 4 : len(order) * (quarter + 1) // 4]
+        most_w = FAR * SD_OF_MEDIAN * max(middle_w, statistics.median(sizes[at] for at in part))
+        for at in part:
+            limits_w[at] = most_w
+    return limits_w
+
+
+def _part(ordered: Sequence[float], part: float) -> float:
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 0.0
 
 
 @dataclass(frozen=True)
