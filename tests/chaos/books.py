@@ -170,6 +170,18 @@ def lost_unstated(
 # -- where they come from ------------------------------------------------------------------------
 
 
+def runs(cluster: Cluster, node: str) -> dict[int, dict[int, int]]:
+    """Every job's uJ on a node, by when its account began: of one begin the record that ends last
+    takes the others' place."""
+    found: dict[int, dict[int, int]] = {}
+    for record in sorted(records(cluster, node), key=_end_ns):
+        for account in record["accounts"]:
+            if account["step"] == "job":
+                own = found.setdefault(record["JobIDRaw"], {})
+                own[account["start_ns"]] = account["energy_uj"]
+    return found
+
+
 def charges(cluster: Cluster, node: str) -> dict[int, Charge]:
     """Every job's charge on a node by the record that ends last: it takes the others' place."""
     found: dict[int, Charge] = {}
