@@ -163,6 +163,9 @@ struct bk_case {
      * timed and not in the region. NULL: the kernel leaves its input as it was. */
     bk_kernel *prepare;
     uint64_t most_iterations;
+    /* Whether the kernel can't go on: no more repetitions. All ranks are asked, and say the same.
+     * NULL: it always can. */
+    bool (*stopped)(const void *context);
 };
 
 /* What was measured; per ONE iteration unless said otherwise. */
@@ -312,6 +315,8 @@ struct bk_benchmark {
     const char *(*begin)(struct bk_run *run);
     /* Measures, verifies and reports the variant at one size. */
     const char *(*measure)(struct bk_run *run, uint64_t size);
+    /* Whatever happened, by all ranks, after the last variant. */
+    void (*end)(void);
 };
 
 #define BK_TOLD ""

@@ -181,7 +181,7 @@ static bool repeat(struct bk_timing *timing, const struct bk_case *what,
         sum_s += run_s;
         double elapsed_s = bk_team_maximum((double)(clock_now_ns() - start_ns) * 1e-9);
         timing->region_seconds = what->prepare == NULL ? elapsed_s : sum_s;
-    } while (!long_enough(timing, options));
+    } while (!long_enough(timing, options) && !(what->stopped && what->stopped(context)));
     timing->iterations = iterations * timing->repetitions;
     return true;
 }

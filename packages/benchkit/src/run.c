@@ -148,6 +148,8 @@ int bk_run_benchmark(const struct bk_benchmark *benchmark, struct bk_threads thr
     status = check(&run);
     if (status < 0)
         status = run_session(&run);
+    if (benchmark->end != NULL)
+        benchmark->end();
     bk_free_options(&options);
     return status;
 }
@@ -178,10 +180,10 @@ int bk_run_each(const struct bk_benchmark *const *benchmarks, struct bk_threads 
                 return bk_run_benchmark(benchmarks[i], threads, argc - 1, argv + 1);
         return refuse_name(benchmarks, argv[0], argv[1]);
     }
-    int first = BK_OK;
-    for (size_t i = 0; benchmarks[i] != NULL && first != BK_USAGE && first != BK_SYSTEM; i++) {
-        const int status = bk_run_benchmark(benchmarks[i], threads, argc, argv);
-        first = first == BK_OK ? status : first;
+    int first = BK_OK, last = BK_OK; // of all ranks: rank 0 alone writes, and fails to
+    for (size_t i = 0; benchmarks[i] != NULL && last != BK_USAGE && last != BK_SYSTEM; i++) {
+        last = (int)bk_team_maximum(bk_run_benchmark(benchmarks[i], threads, argc, argv));
+        first = first == BK_OK || last == BK_SYSTEM ? last : first;
     }
     return first;
 }

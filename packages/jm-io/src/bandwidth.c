@@ -80,8 +80,9 @@ struct work {
     uint64_t transfer, block, alignment;
     unsigned written, read; // tasks whose bytes this one writes, and reads
     bool direct, sync, cold;
-    uint64_t generation; // of what was written last; 0: nothing
-    uint64_t wrong;      // transfers that were read while timed
+    uint64_t generation; // of what was written last
+    bool is_written;
+    uint64_t wrong; // transfers that were read while timed
     struct io_content content;
     struct io_trouble trouble;
 };
@@ -97,11 +98,11 @@ static uint64_t block_of(const struct bk_run *run, uint64_t size) {
 static bool check_size(struct bk_run *run, uint64_t size) {
     const uint64_t transfer = extra(run, TRANSFER), block = block_of(run, size);
     if (block % transfer != 0)
-        return bk_refuse(run, "%s: %llu is no multiple of --transfer, %llu",
+        return bk_refuse(run, "%s: %llu is no multiple of --transfer, %llu; give one",
                          block == size ? "--sizes" : "--block", (unsigned long long)block,
                          (unsigned long long)transfer);
     if (size % block != 0)
-        return bk_refuse(run, "--sizes: %llu is no multiple of --block, %llu",
+        return bk_refuse(run, "--sizes: %llu is no multiple of --block, %llu; give one",
                          (unsigned long long)size, (unsigned long long)block);
     return true;
 }
@@ -111,16 +112,18 @@ static bool check(struct bk_run *run) {
     const bool direct = extra(run, DIRECT) != 0;
     const uint64_t unit = direct ? SECTOR : IO_WORD;
     if (extra(run, TRANSFER) % unit != 0)
-        return bk_refuse(run, "--transfer: %llu is no multiple of %llu",
+        return bk_refuse(run, "--transfer: %llu is no multiple of %llu; give one",
                          (unsigned long long)extra(run, TRANSFER), (unsigned long long)unit);
     for (unsigned i = 0; direct && variants[i] != NULL; i++)
         if ((options->variants & 1U << i) != 0 &&
             ((const struct io_variant *)variants[i])->files != &io_posix_files)
             return bk_refuse(run, "--direct: there is none by %s; give --variant mpi",
                              variants[i]->name);
-    if (extra(run, FILES) > bk_ranks())
-        return bk_refuse(run, "--files: %llu are more than tasks; give 1 to %u",
+    if (bk_ranks() % extra(run, FILES) != 0)
+        return bk_refuse(run, "--files: %llu can't have as many of %u tasks each; give a divisor",
                          (unsigned long long)extra(run, FILES), bk_ranks());
+    if (!io_less_than_ranks(run, "--task-offset", extra(run, TASK_OFFSET)))
+        return false;
     for (size_t i = 0; i < options->size_count; i++)
         if (!check_size(run, options->sizes[i]))
             return false;
@@ -129,7 +132,7 @@ static bool check(struct bk_run *run) {
 
 static double bytes(const struct bk_run *run, uint64_t size) {
     (void)size;
-    return 2 * (double)extra(run, TRANSFER);
+    return 2 * (double)extra(run, TRANSFER) + IO_NOISE;
 }
 
 // ---- Where bytes are ---------------------------------------------------------------------------
@@ -138,6 +141,7 @@ static double bytes(const struct bk_run *run, uint64_t size) {
 struct extent {
     char path[PATH_MAX + 32];
     uint64_t first, stride;
+    bool is_first; // of the tasks whose file it is
 };
 
 static uint64_t round_up(uint64_t number, uint64_t unit) {
@@ -147,20 +151,21 @@ static uint64_t round_up(uint64_t number, uint64_t unit) {
 static struct extent extent_of(const struct work *work, unsigned task) {
     const char *folder = io_place()->path;
     const unsigned ranks = bk_ranks();
-    struct extent extent = {.stride = work->block};
+    struct extent extent = {.stride = work->block, .is_first = true};
     if (work->layout == SHARED) {
         snprintf(extent.path, sizeof extent.path, "%s/shared", folder);
         extent.first = task * work->block;
         extent.stride = ranks * work->block;
+        extent.is_first = task == 0;
     } else if (work->layout == OWN) {
         snprintf(extent.path, sizeof extent.path, "%s/own.%u", folder, task);
     } else {
         // Tasks that follow each other share a file, whose chunks begin with its blocks.
-        const unsigned file = (unsigned)((uint64_t)task * work->n_files / ranks);
-        const unsigned first =
-            (unsigned)round_up((uint64_t)file * ranks, work->n_files) / work->n_files;
+        const unsigned of_a_file = ranks / work->n_files;
+        const unsigned file = task / of_a_file, first = file * of_a_file;
         snprintf(extent.path, sizeof extent.path, "%s/chunks.%u", folder, file);
         extent.first = (task - first) * round_up(work->size, work->alignment);
+        extent.is_first = task == first;
     }
     return extent;
 }
@@ -180,7 +185,7 @@ static bool open_extent(struct work *work, const struct extent *extent, enum io_
 static void write_once(struct work *work) {
     const struct extent extent = extent_of(work, work->written);
     struct io_file file;
-    work->generation++;
+    work->generation = io_next_generation();
     if (!open_extent(work, &extent, IO_WRITE, &file))
         return;
     for (uint64_t at = 0; at < work->size; at += work->transfer) {
@@ -229,26 +234,35 @@ static void read_files(void *context, uint64_t iterations) {
 
 // ---- Before and after --------------------------------------------------------------------------
 
+// Each by one of its tasks, when none is still at it.
 static void remove_files(struct work *work) {
     const struct extent extent = extent_of(work, work->written);
-    if (unlink(extent.path) != 0 && errno != ENOENT)
+    if (!io_stopped(&work->trouble) && extent.is_first && unlink(extent.path) != 0 &&
+        errno != ENOENT)
         (void)io_fail(&work->trouble, "remove", extent.path);
+    (void)io_stopped(&work->trouble);
 }
 
+// What precedes a timed kernel ends when all ranks have ended it: their clocks begin alike.
 static void prepare_write(void *context, uint64_t iterations) {
     (void)iterations;
-    struct work *work = context;
-    (void)io_stopped(&work->trouble); // none is still at it
-    remove_files(work);
+    remove_files(context);
 }
 
 static void prepare_read(void *context, uint64_t iterations) {
     (void)iterations;
     struct work *work = context;
-    if (work->cold && !io_stopped(&work->trouble)) {
+    if (io_stopped(&work->trouble))
+        return;
+    if (work->cold) {
         io_drop(extent_of(work, work->written).path, &work->trouble);
         io_drop(extent_of(work, work->read).path, &work->trouble);
     }
+    (void)io_stopped(&work->trouble);
+}
+
+static bool has_stopped(const void *context) {
+    return io_stopped(&((const struct work *)context)->trouble);
 }
 
 static void look_at_all(struct work *work, uint64_t at, void *more) {
@@ -278,8 +292,10 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, bool re
     what.device = io_place()->kind;
     what.prepare = !reads ? prepare_write : work->cold ? prepare_read : NULL;
     what.most_iterations = 1;
-    if (reads && work->generation == 0)
+    what.stopped = has_stopped;
+    if (reads && !work->is_written)
         write_files(work, 1);
+    work->is_written = true;
     work->wrong = 0;
     struct bk_timing timing;
     if (!bk_measure(run->session, &what, reads ? read_files : write_files, work, &timing))
@@ -297,23 +313,24 @@ static const char *measure_layout(struct bk_run *run, struct work *work) {
     const char *trouble = measure_kernel(run, work, false);
     if (trouble == NULL)
         trouble = measure_kernel(run, work, true);
-    (void)io_stopped(&work->trouble);
+    if (trouble != NULL)
+        return trouble;
     remove_files(work);
-    (void)io_stopped(&work->trouble);
-    return trouble;
+    return io_told(run, &work->trouble);
 }
 
+// All ranks' alike, which a network's clients need not say.
 static uint64_t block_size(const char *folder) {
     struct stat status;
-    return stat(folder, &status) == 0 && status.st_blksize > 0 ? (uint64_t)status.st_blksize
-                                                               : SECTOR;
+    const bool known = stat(folder, &status) == 0 && status.st_blksize > 0;
+    return (uint64_t)bk_team_maximum(known ? (double)status.st_blksize : SECTOR);
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     const unsigned ranks = bk_ranks();
     const uint64_t alignment = block_size(io_place()->path);
     const char *trouble = NULL;
-    if (!io_place_has_room(run, size, (double)round_up(size, alignment) * ranks, ranks,
+    if (!io_place_has_room(run, size, (double)round_up(size, alignment) * ranks, ranks, 1,
                            "bytes of a task: the file system has room for no more"))
         return NULL;
     for (unsigned i = 0; i < LAYOUTS && trouble == NULL; i++) {
@@ -333,9 +350,9 @@ static const char *measure(struct bk_run *run, uint64_t size) {
             .sync = extra(run, SYNC) != 0,
             .cold = extra(run, COLD) != 0,
         };
-        if (!io_content_make(&work.content, work.transfer))
-            return "out of memory: give a smaller --transfer";
-        trouble = measure_layout(run, &work);
+        const bool has_memory = io_content_make(&work.content, work.transfer);
+        trouble = bk_team_maximum(!has_memory) > 0 ? "out of memory: give a smaller --transfer"
+                                                   : measure_layout(run, &work);
         io_content_free(&work.content);
     }
     return trouble;
@@ -369,4 +386,5 @@ const struct bk_benchmark io_bandwidth = {
     .bytes = bytes,
     .begin = begin,
     .measure = measure,
+    .end = io_place_remove,
 };

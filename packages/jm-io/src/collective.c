@@ -54,7 +54,7 @@ struct work {
     io_move_block *move;
     uint64_t n_words;
     uint64_t *sent, *came;
-    uint64_t generation; // of what was written last; 0: nothing
+    bool is_written;
     char path[PATH_MAX + 16];
     struct io_trouble trouble;
 };
@@ -95,7 +95,7 @@ struct io_block io_block_of(unsigned task, unsigned tasks, uint64_t edge) {
 // Each word tells its place in the array, and the iteration.
 static void fill(struct work *work) {
     const struct io_block *block = &work->block;
-    const uint64_t seed = bk_random_bits(0, ++work->generation);
+    const uint64_t seed = io_next_generation();
     uint64_t *word = work->sent;
     for (uint64_t i = 0; i < block->count[0]; i++)
         for (uint64_t j = 0; j < block->count[1]; j++) {
@@ -135,16 +135,25 @@ static void remove_file(struct work *work) {
 static void prepare_write(void *context, uint64_t iterations) {
     (void)iterations;
     struct work *work = context;
+    if (io_stopped(&work->trouble))
+        return;
     fill(work);
+    work->is_written = true;
     remove_file(work);
 }
 
 static void prepare_read(void *context, uint64_t iterations) {
     (void)iterations;
     struct work *work = context;
-    (void)io_stopped(&work->trouble);
+    if (io_stopped(&work->trouble))
+        return;
     io_drop(work->path, &work->trouble);
     memset(work->came, 0, (size_t)work->n_words * IO_WORD);
+    (void)io_stopped(&work->trouble);
+}
+
+static bool has_stopped(const void *context) {
+    return io_stopped(&((const struct work *)context)->trouble);
 }
 
 // ---- Measuring ---------------------------------------------------------------------------------
@@ -174,7 +183,8 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, unsigne
     what.device = io_place()->kind;
     what.prepare = kernel == WRITE ? prepare_write : prepare_read;
     what.most_iterations = 1;
-    if (kernel == READ && work->generation == 0) {
+    what.stopped = has_stopped;
+    if (kernel == READ && !work->is_written) {
         prepare_write(work, 1);
         write_block(work, 1);
     }
@@ -197,7 +207,7 @@ static double bytes(const struct bk_run *run, uint64_t size) {
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     if (bk_too_large(run, size, most, "words in each direction") ||
-        !io_place_has_room(run, size, bytes(run, size) / 2 * bk_ranks(), 1,
+        !io_place_has_room(run, size, bytes(run, size) / 2 * bk_ranks(), 1, IO_DIMENSIONS,
                            "words in each direction: the file system has room for no more"))
         return NULL;
     const uint64_t n_words = size * size * size;
@@ -214,11 +224,18 @@ static const char *measure(struct bk_run *run, uint64_t size) {
         trouble = "out of memory: give smaller --sizes";
     for (unsigned kernel = 0; kernel < KERNELS && trouble == NULL; kernel++)
         trouble = measure_kernel(run, &work, kernel);
-    if (trouble == NULL)
+    if (trouble == NULL) {
         remove_file(&work);
+        trouble = io_told(run, &work.trouble);
+    }
     bk_release(work.sent);
     bk_release(work.came);
     return trouble;
+}
+
+static bool check(struct bk_run *run) {
+    const uint64_t aggregators = (uint64_t)run->options->extras[AGGREGATORS];
+    return aggregators == bk_ranks() || io_less_than_ranks(run, "--aggregators", aggregators);
 }
 
 static const char *begin(struct bk_run *run) {
@@ -242,7 +259,9 @@ const struct bk_benchmark io_collective = {
     .max_seconds = 300,
     .extras = extras,
     .extra_count = BK_COUNT(extras),
+    .check = check,
     .bytes = bytes,
     .begin = begin,
     .measure = measure,
+    .end = io_place_remove,
 };

@@ -6,14 +6,29 @@
 #include <string.h>
 
 // A transfer has one word of its own in so many: a disk's sector, so that none can be another's.
-enum { APART = 512 / IO_WORD };
+enum { SECTOR = 512, APART = SECTOR / IO_WORD };
+// Transfers begin at pages of much noise: a disk that compresses finds little twice.
+enum { PAGE = 4096 };
+
+// Of this process's runs: no disk still has what is to be written.
+static uint64_t seed(void) {
+    uint64_t hash = 0;
+    for (const char *at = io_place()->path; *at != '\0'; at++)
+        hash = bk_random_bits(hash, (unsigned char)*at);
+    return hash;
+}
+
+uint64_t io_next_generation(void) {
+    static uint64_t generations;
+    return bk_random_bits(seed(), ++generations);
+}
 
 static uint64_t key(uint64_t generation, unsigned task) {
-    return bk_random_bits(bk_random_bits(0, generation), task);
+    return bk_random_bits(generation, task);
 }
 
 static uint64_t stamp(uint64_t of, uint64_t at, size_t word) {
-    return of ^ (at + word * IO_WORD);
+    return bk_random_bits(of, at / IO_WORD + word);
 }
 
 static size_t last_stamp(const struct io_content *content) {
@@ -21,26 +36,29 @@ static size_t last_stamp(const struct io_content *content) {
 }
 
 bool io_content_make(struct io_content *content, size_t bytes) {
-    *content =
-        (struct io_content){.bytes = bytes, .sent = bk_allocate(bytes), .came = bk_allocate(bytes)};
-    if (content->sent == NULL || content->came == NULL) {
+    *content = (struct io_content){
+        .bytes = bytes, .noise = bk_allocate(bytes + IO_NOISE), .came = bk_allocate(bytes)};
+    if (content->noise == NULL || content->came == NULL) {
         io_content_free(content);
         return false;
     }
-    for (size_t i = 0; i < bytes / IO_WORD; i++)
-        content->sent[i] = bk_random_bits(0, i);
+    for (size_t i = 0; i < (bytes + IO_NOISE) / IO_WORD; i++)
+        content->noise[i] = bk_random_bits(0, i);
     memset(content->came, 0, bytes);
     return true;
 }
 
 void io_content_free(struct io_content *content) {
-    bk_release(content->sent);
+    bk_release(content->noise);
     bk_release(content->came);
     *content = (struct io_content){0};
 }
 
 void io_content_stamp(struct io_content *content, uint64_t generation, unsigned task, uint64_t at) {
     const uint64_t of = key(generation, task);
+    // Whole pages apart: where stamps are is so the same for all, and between them is noise.
+    const uint64_t page = stamp(of, at, 0) % (IO_NOISE / PAGE);
+    content->sent = content->noise + page * (PAGE / IO_WORD);
     for (size_t word = 0; word < content->bytes / IO_WORD; word += APART)
         content->sent[word] = stamp(of, at, word);
 }

@@ -22,13 +22,17 @@ void io_place_guard(void);
 // Makes one in the folder `within` if there is none, by rank 0 for all ranks. False after an error
 // that it printed.
 bool io_place_make(struct bk_run *run, const char *within);
-void io_place_remove(void);
+void io_place_remove(void); // all ranks call it, before MPI ends: a launcher kills what lingers
 const struct io_place *io_place(void);
 
 // Whether so many bytes and files, by all ranks together, fit what is free there and a twentieth
-// more; leaves the size out where not, of so many `elements`. All ranks call it.
+// more; leaves the size out where not, of so many `elements` in each of some dimensions. All ranks
+// call it.
 bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, double files,
-                       const char *elements);
+                       unsigned dimensions, const char *elements);
+
+// Whether --task-offset, or what else is not to reach the number of ranks, does not; refuses it.
+bool io_less_than_ranks(const struct bk_run *run, const char *option, uint64_t value);
 
 // ---- Trouble -----------------------------------------------------------------------------------
 
@@ -56,7 +60,6 @@ enum io_access { IO_READ, IO_WRITE }; // to write is to make the file where ther
 struct io_file {
     const char *path;
     int descriptor; // POSIX's
-    void *handle;   // MPI-IO's
 };
 
 // All return false after noting what is wrong.
@@ -86,18 +89,23 @@ extern const struct io_variant io_posix, io_mpi, io_mpi_io;
 
 // ---- Contents: content.c -----------------------------------------------------------------------
 
-enum { IO_WORD = sizeof(uint64_t) };
+// Bytes of a word, and of the noise in which transfers begin at many places.
+enum { IO_WORD = sizeof(uint64_t), IO_NOISE = 4 << 20 };
 
 // What the transfers of one task and generation hold: noise, in which each 512 bytes have a word of
 // their own, of the task, the generation and the place.
 struct io_content {
-    size_t bytes;   // of a transfer, a multiple of IO_WORD
-    uint64_t *sent; // to write from
-    uint64_t *came; // to read into
+    size_t bytes;    // of a transfer, a multiple of IO_WORD
+    uint64_t *noise; // in which it begins here or there
+    uint64_t *sent;  // to write from: io_content_stamp's
+    uint64_t *came;  // to read into
 };
 
 bool io_content_make(struct io_content *content, size_t bytes); // false: memory is out
 void io_content_free(struct io_content *content);
+
+// A number that no run and no iteration has had; all ranks ask for as many.
+uint64_t io_next_generation(void);
 
 // Makes `sent` what task's transfer at `at` holds, of its own bytes counted from 0.
 void io_content_stamp(struct io_content *content, uint64_t generation, unsigned task, uint64_t at);

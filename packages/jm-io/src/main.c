@@ -6,7 +6,5 @@ int main(int argc, char **argv) {
     static const struct bk_benchmark *const patterns[] = {&io_bandwidth, &io_collective,
                                                           &io_metadata, NULL};
     io_place_guard();
-    const int status = bk_main_each(patterns, argc, argv);
-    io_place_remove();
-    return status;
+    return bk_main_each(patterns, argc, argv);
 }

@@ -48,6 +48,7 @@ struct work {
     uint64_t count;        // files of a task
     unsigned made, looked; // tasks whose files this one makes, and looks at
     bool own;              // directories
+    bool are_there;        // the task's files
     uint64_t others;       // files that a stat did not find as they should be
     struct io_trouble trouble;
 };
@@ -118,6 +119,7 @@ static void create_files(void *context, uint64_t iterations) {
     struct work *work = context;
     for (uint64_t i = 0; i < iterations && !io_stopped(&work->trouble); i++)
         each_file(work, work->made, create_file);
+    work->are_there = true;
 }
 
 static void stat_files(void *context, uint64_t iterations) {
@@ -130,36 +132,38 @@ static void remove_files(void *context, uint64_t iterations) {
     struct work *work = context;
     for (uint64_t i = 0; i < iterations && !io_stopped(&work->trouble); i++)
         each_file(work, work->made, remove_file);
+    work->are_there = false;
 }
 
 // ---- Before and after --------------------------------------------------------------------------
 
-// A task's own files that there are, as its directory tells.
+// Files in a task's directory, as that tells.
 static uint64_t files_there(struct work *work) {
     const struct path path = directory_of(work, work->made);
-    char own[32];
-    const int length = snprintf(own, sizeof own, "file.%u.", work->made);
     DIR *directory = opendir(path.text);
     uint64_t found = 0;
+    if (directory == NULL) {
+        (void)io_fail(&work->trouble, "list", path.text);
+        return 0;
+    }
     errno = 0;
-    for (struct dirent *one; directory != NULL && (one = readdir(directory)) != NULL;)
-        found += strncmp(one->d_name, own, (size_t)length) == 0;
+    for (struct dirent *one; (one = readdir(directory)) != NULL;)
+        found += strncmp(one->d_name, "file.", 5) == 0;
     if (errno != 0)
         (void)io_fail(&work->trouble, "list", path.text);
-    if (directory != NULL)
-        closedir(directory);
+    closedir(directory);
     return found;
 }
 
-// One iteration creates or removes all: before it none is there, or all are.
+// What precedes a timed kernel ends when all ranks have ended it: their clocks begin alike. Nobody
+// lists a directory, by which a node might know what is in it.
 static void make_sure(struct work *work, bool are_there) {
     if (io_stopped(&work->trouble))
         return;
-    const uint64_t found = files_there(work);
-    if (are_there && found == 0)
-        each_file(work, work->made, create_file);
-    else if (!are_there && found > 0)
-        each_file(work, work->made, remove_file);
+    if (are_there != work->are_there)
+        each_file(work, work->made, are_there ? create_file : remove_file);
+    work->are_there = are_there;
+    (void)io_stopped(&work->trouble);
 }
 
 static void prepare_without(void *context, uint64_t iterations) {
@@ -172,6 +176,18 @@ static void prepare_with(void *context, uint64_t iterations) {
     make_sure(context, true);
 }
 
+// Of others' files: made anew, so that no node has looked at them yet.
+static void prepare_look(void *context, uint64_t iterations) {
+    const struct work *work = context;
+    if (work->looked != work->made)
+        prepare_without(context, iterations);
+    prepare_with(context, iterations);
+}
+
+static bool has_stopped(const void *context) {
+    return io_stopped(&((const struct work *)context)->trouble);
+}
+
 static bool make_directories(struct work *work) {
     const struct path path = directory_of(work, work->made);
     if (mkdir(path.text, 0700) != 0 && errno != EEXIST)
@@ -180,29 +196,30 @@ static bool make_directories(struct work *work) {
 }
 
 static void remove_directories(struct work *work) {
-    if (io_stopped(&work->trouble))
-        return; // they go with the place
-    if (files_there(work) > 0)
-        each_file(work, work->made, remove_file);
-    (void)io_stopped(&work->trouble);
-    (void)rmdir(directory_of(work, work->made).text); // the last task's succeeds
+    make_sure(work, false);
+    const struct path path = directory_of(work, work->made);
+    if (!io_stopped(&work->trouble) && (work->own || bk_rank() == 0) && rmdir(path.text) != 0)
+        (void)io_fail(&work->trouble, "remove", path.text);
 }
 
 // ---- Measuring ---------------------------------------------------------------------------------
 
 static const struct {
     bk_kernel *run, *prepare;
-    bool once; // one iteration uses up what was prepared
 } of_kernels[KERNELS] = {
-    [CREATE] = {create_files, prepare_without, true},
-    [STAT] = {stat_files, prepare_with, false},
-    [REMOVE] = {remove_files, prepare_with, true},
+    [CREATE] = {create_files, prepare_without},
+    [STAT] = {stat_files, prepare_look},
+    [REMOVE] = {remove_files, prepare_with},
 };
 
 static struct bk_check verify(struct work *work, unsigned kernel) {
     struct bk_check found = BK_CHECK_START;
     const double count = kernel == REMOVE ? 0 : (double)work->count;
-    bk_check_value(&found, 0, (double)files_there(work), count, 0);
+    if (io_stopped(&work->trouble)) // or all have ended
+        return found;
+    if (work->own || bk_rank() == 0) // one lists what is one
+        bk_check_value(&found, 0, (double)files_there(work), count * (work->own ? 1 : bk_ranks()),
+                       0);
     bk_check_value(&found, 1, (double)work->others, 0, 0);
     return found;
 }
@@ -211,9 +228,9 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, unsigne
     const double all = (double)work->count * (run->variant->mpi ? bk_ranks() : 1);
     struct bk_case what = bk_describe(run, kernel, work->count, all, kernels[kernel]);
     what.device = io_place()->kind;
-    what.prepare = of_kernels[kernel].once ? of_kernels[kernel].prepare : NULL;
+    what.prepare = of_kernels[kernel].prepare;
     what.most_iterations = 1;
-    of_kernels[kernel].prepare(work, 1);
+    what.stopped = has_stopped;
     struct bk_timing timing;
     if (!bk_measure(run->session, &what, of_kernels[kernel].run, work, &timing))
         return "out of memory";
@@ -233,7 +250,7 @@ static const char *measure(struct bk_run *run, uint64_t size) {
                         .looked = (bk_rank() + offset) % bk_ranks(),
                         .own = run->options->extras[DIRECTORIES] > 0};
     const char *trouble = NULL;
-    if (!io_place_has_room(run, size, 1, (double)size * bk_ranks(),
+    if (!io_place_has_room(run, size, 1, (double)size * bk_ranks(), 1,
                            "files of a task: the file system has room for no more"))
         return NULL;
     if (!make_directories(&work))
@@ -241,8 +258,14 @@ static const char *measure(struct bk_run *run, uint64_t size) {
     for (unsigned kernel = 0; kernel < KERNELS && trouble == NULL; kernel++)
         if ((run->options->kernels & 1U << kernel) != 0)
             trouble = measure_kernel(run, &work, kernel);
+    if (trouble != NULL)
+        return trouble; // they go with the place
     remove_directories(&work);
-    return trouble;
+    return io_told(run, &work.trouble);
+}
+
+static bool check(struct bk_run *run) {
+    return io_less_than_ranks(run, "--task-offset", (uint64_t)run->options->extras[TASK_OFFSET]);
 }
 
 static const char *begin(struct bk_run *run) {
@@ -265,6 +288,8 @@ const struct bk_benchmark io_metadata = {
     .max_seconds = 300,
     .extras = extras,
     .extra_count = BK_COUNT(extras),
+    .check = check,
     .begin = begin,
     .measure = measure,
+    .end = io_place_remove,
 };

@@ -32,28 +32,25 @@ static int remove_entry(const char *path, const struct stat *status, int kind,
     return 0;
 }
 
-// By rank 0. Under another name nothing more comes into it: others may still be at work.
-static void remove_tree(void) {
-    enum { TRIES = 100, OPEN_FILES = 16 };
-    static const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
-    char ending[PATH_MAX + 8];
-    snprintf(ending, sizeof ending, "%s.ending", place.path);
-    const char *tree = rename(place.path, ending) == 0 ? ending : place.path;
-    for (unsigned i = 0; i < TRIES; i++) {
-        nftw(tree, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
-        if (access(tree, F_OK) != 0 && errno == ENOENT)
-            return;
-        nanosleep(&pause, NULL); // a network file system keeps what another rank still has open
-    }
-    fprintf(stderr, "jm-io: can't remove '%s': remove it by hand\n", tree);
+static bool is_gone(const char *path) {
+    return access(path, F_OK) != 0 && errno == ENOENT;
 }
 
-static void remove_place(void) {
-    pthread_mutex_lock(&lock);
-    if (place.path[0] != '\0' && bk_rank() == 0)
-        remove_tree();
-    place.path[0] = '\0';
-    pthread_mutex_unlock(&lock);
+// By rank 0. Under another name nothing more comes into it: others may still be at work.
+static void remove_tree(void) {
+    enum { TRIES = 300, OPEN_FILES = 16 };
+    static const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
+    char ending[PATH_MAX + 8];
+    snprintf(ending, sizeof ending, "%s.ending", place.path);
+    for (unsigned i = 0; i < TRIES; i++) {
+        (void)rename(place.path, ending);
+        nftw(ending, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
+        nftw(place.path, remove_entry, OPEN_FILES, FTW_DEPTH | FTW_PHYS);
+        if (is_gone(place.path) && is_gone(ending))
+            return;
+        nanosleep(&pause, NULL); // a server is away, or another rank still has a file open
+    }
+    fprintf(stderr, "jm-io: can't remove '%s': %s; remove it by hand\n", ending, strerror(errno));
 }
 
 // What fails because the place is gone is nobody's trouble, and no exit status.
@@ -64,25 +61,39 @@ static void wait_if_it_ends(void) {
 
 void io_place_remove(void) {
     wait_if_it_ends();
-    remove_place();
+    (void)bk_team_maximum(0); // none is still at work
+    pthread_mutex_lock(&lock);
+    if (place.path[0] != '\0' && bk_rank() == 0)
+        remove_tree();
+    place.path[0] = '\0';
+    pthread_mutex_unlock(&lock);
+    (void)bk_team_maximum(0);
 }
 
+// Those that end a process, but for what its user has it ignore.
 static sigset_t ending_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
+    for (size_t i = 0; i < BK_COUNT(numbers); i++) {
+        struct sigaction now;
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&set, numbers[i]);
+    }
     return set;
 }
 
-// Removes the place, whatever the other threads wait for, and ends as the signal does.
+// Removes the place, whatever the other threads wait for, and ends as the signal does. Nobody makes
+// another one meanwhile, and its path stays as it is.
 static void *wait_for_signals(void *nothing) {
     const sigset_t signals = ending_signals();
     int number = SIGTERM;
-    sigwait(&signals, &number);
+    if (sigwait(&signals, &number) != 0)
+        return nothing;
     atomic_store(&ends, true);
-    remove_place();
+    pthread_mutex_lock(&lock);
+    if (place.path[0] != '\0' && bk_rank() == 0)
+        remove_tree();
     signal(number, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     raise(number);
@@ -92,7 +103,8 @@ static void *wait_for_signals(void *nothing) {
 void io_place_guard(void) {
     const sigset_t signals = ending_signals();
     pthread_t thread;
-    signal(SIGXFSZ, SIG_IGN); // a limit on files' sizes is an error of the write
+    signal(SIGXFSZ, SIG_IGN); // a limit on files' sizes is an error of the write,
+    signal(SIGPIPE, SIG_IGN); // and so is an output that nobody reads
     if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0)
         return;
     if (pthread_create(&thread, NULL, wait_for_signals, NULL) == 0)
@@ -152,17 +164,25 @@ bool io_place_make(struct bk_run *run, const char *within) {
 }
 
 bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, double files,
-                       const char *elements) {
+                       unsigned dimensions, const char *elements) {
     static const double spare = 1.05;
     struct statvfs status;
-    double share = 0; // of what is asked for
-    if (bk_rank() == 0 && statvfs(place.path, &status) == 0) {
+    double share = 1; // of what is asked for; where it can't be asked, files will tell why
+    if (statvfs(place.path, &status) == 0) {
         share = (double)status.f_bavail * (double)status.f_frsize / (spare * bytes);
         if (status.f_files > 0) // else they are not counted
             share = fmin(share, (double)status.f_favail / (spare * files));
     }
-    share = bk_team_maximum(share);
-    return share >= 1 || !bk_too_large(run, size, (uint64_t)((double)size * share), elements);
+    share = -bk_team_maximum(-share);
+    const double most = (double)size * pow(fmin(share, 1), 1.0 / dimensions);
+    return share >= 1 || !bk_too_large(run, size, (uint64_t)most, elements);
+}
+
+bool io_less_than_ranks(const struct bk_run *run, const char *option, uint64_t value) {
+    if (value < bk_ranks())
+        return true;
+    return bk_refuse(run, "%s: %llu are as many as tasks, or more; give 0 to %u", option,
+                     (unsigned long long)value, bk_ranks() - 1);
 }
 
 // ---- Trouble -----------------------------------------------------------------------------------

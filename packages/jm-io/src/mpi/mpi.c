@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mpi_io.h"
 
-#include <stdlib.h>
-
 bool io_mpi_fail(struct io_trouble *trouble, const char *doing, const char *path, int error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
@@ -11,28 +9,22 @@ bool io_mpi_fail(struct io_trouble *trouble, const char *doing, const char *path
     return io_note(trouble, doing, path, text, "give smaller --sizes, or another --folder");
 }
 
+// One is open at a time.
+static MPI_File handle;
+
 static bool open_file(struct io_file *file, enum io_access access, bool together, bool direct,
                       struct io_trouble *trouble) {
     (void)direct; // refused with this variant
-    MPI_File *handle = malloc(sizeof *handle);
-    if (handle == NULL)
-        return io_fail(trouble, "open", file->path);
     const int mode = access == IO_WRITE ? MPI_MODE_WRONLY | MPI_MODE_CREATE : MPI_MODE_RDONLY;
     const int error = MPI_File_open(together ? MPI_COMM_WORLD : MPI_COMM_SELF, file->path, mode,
-                                    MPI_INFO_NULL, handle);
-    if (error == MPI_SUCCESS) {
-        file->handle = handle;
-        return true;
-    }
-    free(handle);
-    return io_mpi_fail(trouble, "open", file->path, error);
+                                    MPI_INFO_NULL, &handle);
+    return error == MPI_SUCCESS || io_mpi_fail(trouble, "open", file->path, error);
 }
 
 static bool write_bytes(struct io_file *file, const void *bytes, size_t count, uint64_t at,
                         struct io_trouble *trouble) {
     MPI_Status status;
-    int error = MPI_File_write_at(*(MPI_File *)file->handle, (MPI_Offset)at, bytes, (int)count,
-                                  MPI_BYTE, &status);
+    int error = MPI_File_write_at(handle, (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
     if (error == MPI_SUCCESS && io_mpi_bytes_done(&status) != count) // so a full disk may show
         error = MPI_ERR_NO_SPACE;
     return error == MPI_SUCCESS || io_mpi_fail(trouble, "write", file->path, error);
@@ -41,8 +33,8 @@ static bool write_bytes(struct io_file *file, const void *bytes, size_t count, u
 static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t at,
                        struct io_trouble *trouble) {
     MPI_Status status;
-    const int error = MPI_File_read_at(*(MPI_File *)file->handle, (MPI_Offset)at, bytes, (int)count,
-                                       MPI_BYTE, &status);
+    const int error =
+        MPI_File_read_at(handle, (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
     if (error != MPI_SUCCESS)
         return io_mpi_fail(trouble, "read", file->path, error);
     const size_t done = io_mpi_bytes_done(&status);
@@ -52,13 +44,12 @@ static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t
 }
 
 static bool sync_file(struct io_file *file, struct io_trouble *trouble) {
-    const int error = MPI_File_sync(*(MPI_File *)file->handle);
+    const int error = MPI_File_sync(handle);
     return error == MPI_SUCCESS || io_mpi_fail(trouble, "sync", file->path, error);
 }
 
 static bool close_file(struct io_file *file, struct io_trouble *trouble) {
-    const int error = MPI_File_close(file->handle);
-    free(file->handle);
+    const int error = MPI_File_close(&handle);
     return error == MPI_SUCCESS || io_mpi_fail(trouble, "close", file->path, error);
 }
 
