@@ -62,22 +62,23 @@ def test_a_short_history_tells_nothing():
 
 
 @pytest.mark.parametrize("times", [1.2, 10])
-def test_moments_that_are_far_off_tell_no_costs(times):
+@pytest.mark.parametrize("each", [20, 12])
+def test_moments_that_are_far_off_tell_no_costs(each, times):
     """A server that is away, whose clients ask in vain; one that checks its disks."""
 
     def of_late(late_s):
         found = history(noise_w=3.0)
         for at, one in enumerate(found):
-            if at % 20 == 0:
+            if at % each == 0:
                 found[at] = Moment(one.seconds, IDLE_W + 10, (*one.rates[:2], times * 5e3))
-            elif at % 30 == 1:
+            elif at % 30 == 29:
                 found[at] = Moment(one.seconds, one.mean_w + 80, one.rates)
         return found
 
     model = storagemodel.fit(of_late)
     assert model.idle_w == pytest.approx(IDLE_W, abs=2)
     assert model.costs == pytest.approx(COSTS, rel=0.02)
-    assert model.misfit > 0.01  # but in the errors they are
+    assert model.misfit > 0.01 or model.noise_w > 6  # but in the errors they are
 
 
 def test_of_a_server_that_mostly_rests_no_work_is_far_off():

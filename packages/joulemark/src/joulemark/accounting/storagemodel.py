@@ -35,6 +35,7 @@ USUAL = (
     0.75  # of a kind's rates: greater ones, which could draw a fit to them, come after the first
 )
 MOST_FAR = 0.2  # of the moments with a kind of work: where more are far off, none is left out
+FEW = 60  # moments with a kind of work do not tell that
 Vector = list[float]
 Matrix = list[Vector]
 
@@ -87,7 +88,7 @@ def _model(moments: Sequence[Moment], late_s: float) -> tuple[float, Model] | No
     found = _near(moments, rows, powers)
     if found is None:
         return None
-    fitted, weights, limits_w = found
+    fitted, weights, limits_w, beside = found
     kept = [one for one, weight in zip(moments, weights) if weight]
     busy = _busy(kept)
     # What was set to 0 is as little known as it was before.
@@ -97,10 +98,11 @@ def _model(moments: Sequence[Moment], late_s: float) -> tuple[float, Model] | No
     left = [max(-most_w, min(most_w, one)) for most_w, one in zip(limits_w, fitted.left)]
     squares = math.fsum(one.seconds * w * w for one, w in zip(moments, left))
     lasting = _lasting(left)
-    variance = squares / (len(kept) - KINDS - 1) * lasting
+    more = lasting * len(kept) / (len(kept) - KINDS - 1)
+    spread = _spread(inverse, rows, [weight * w for weight, w in zip(weights, left)])
     covariance = tuple(
-        tuple(variance * value / unit / other for value, other in zip(row, units))
-        for row, unit in zip(inverse, units)
+        tuple((more * value + a * b) / unit / other for value, b, other in zip(row, beside, units))
+        for row, a, unit in zip(spread, beside, units)
     )
     idle_w, *costs = (value / unit for value, unit in zip(fitted.values, units))
     loads = [_times(fitted.values[1:], row[1:]) for row in rows]
@@ -117,43 +119,64 @@ def _busy(moments: Sequence[Moment]) -> tuple[int, ...]:
 
 def _near(
     moments: Sequence[Moment], rows: Matrix, powers: Vector
-) -> tuple[_Fitted, Vector, Vector] | None:
+) -> tuple[_Fitted, Vector, Vector, Vector] | None:
     """The fit to moments that are not far off, their weights, 0 of others, and how far each may
-    be off."""
+    be off; where it is the fit to all, what another one would have had beside its values."""
     usual = [_part(sorted(filter(None, column)), USUAL) for column in list(zip(*rows))[1:]]
     near = [all(rate <= most for rate, most in zip(row[1:], usual)) for row in rows]
     weights = [one.seconds for one in moments]
-    limits_w = [math.inf] * len(moments)
-    fitted = whole = _fitted(rows, powers, weights)
+    whole = _fitted(rows, powers, weights)
+    if whole is None:
+        return None
+    fitted, limits_w = whole, [math.inf] * len(moments)
     for _ in range(TURNS):
         part = [weight * is_near for weight, is_near in zip(weights, near)]
-        fitted = _fitted(rows, powers, part)
-        if fitted is None:
+        found = _fitted(rows, powers, part)
+        if found is None:
             break
-        limits_w = _limits(fitted, rows)
+        fitted, limits_w = found, _limits(found, rows, near)
         before, near = near, [abs(w) <= most for w, most in zip(fitted.left, limits_w)]
         if near == before:
             break
     kept = [one for one, is_near in zip(moments, near) if is_near]
-    enough = [(1 - MOST_FAR) * n for n in _busy(moments)]
-    if fitted and len(kept) >= LEAST and all(n >= m for n, m in zip(_busy(kept), enough)):
-        return fitted, [weight * is_near for weight, is_near in zip(weights, near)], limits_w
-    return (whole, weights, [math.inf] * len(moments)) if whole else None
+    kinds = list(zip(_busy(kept), _busy(moments)))
+    if len(kept) >= LEAST and all(n >= (1 - MOST_FAR) * m for n, m in kinds if m >= FEW):
+        part = [weight * is_near for weight, is_near in zip(weights, near)]
+        return fitted, part, limits_w, [0.0] * (1 + KINDS)
+    beside = [a - b for a, b in zip(fitted.values, whole.values)]
+    return whole, weights, [math.inf] * len(moments), beside
 
 
-def _limits(fitted: _Fitted, rows: Matrix) -> Vector:
-    """By the quarter of loads that a moment is of: where much is done, more is left."""
+def _limits(fitted: _Fitted, rows: Matrix, near: Sequence[bool]) -> Vector:
+    """Where much is done, more is left: by the quarter of loads that a moment is of, or by those
+    without any. What was near tells how far may be."""
     loads = [_times(fitted.values[1:], row[1:]) for row in rows]
-    order = sorted(range(len(loads)), key=loads.__getitem__)
+    rests = [at for at, row in enumerate(rows) if not any(row[1:])]
+    order = sorted(set(range(len(rows))) - set(rests), key=loads.__getitem__)
+    quarters = [order[len(order) * i // 4 : len(order) * (i + 1) // 4] for i in range(4)]
     sizes = [abs(one) for one in fitted.left]
-    middle_w = statistics.median(sizes)
-    limits_w = [0.0] * len(loads)
-    for quarter in range(4):
-        part = order[len(order) * quarter // 4 : len(order) * (quarter + 1) // 4]
-        most_w = FAR * SD_OF_MEDIAN * max(middle_w, statistics.median(sizes[at] for at in part))
+    middle_w = statistics.median(size for size, is_near in zip(sizes, near) if is_near)
+    limits_w = [0.0] * len(rows)
+    for part in (rests, *quarters):
+        known = [sizes[at] for at in part if near[at]]
+        enough = len(known) >= len(part) / 4
+        most_w = max(middle_w, statistics.median(known)) if known and enough else middle_w
         for at in part:
-            limits_w[at] = most_w
+            limits_w[at] = FAR * SD_OF_MEDIAN * most_w
     return limits_w
+
+
+def _spread(inverse: Matrix, rows: Matrix, off: Vector) -> Matrix:
+    """The covariance of the values, of moments each as uncertain as what is left of it; off: that,
+    by its weight (White 1980)."""
+    squares = [one * one for one in off]
+    columns = list(zip(*rows))
+    middle = [
+        [math.fsum(s * a * b for s, a, b in zip(squares, one, other)) for other in columns]
+        for one in columns
+    ]
+    half = [[_times(row, column) for column in zip(*middle)] for row in inverse]
+    return [[_times(row, other) for other in inverse] for row in half]
 
 
 def _part(ordered: Sequence[float], part: float) -> float:
