@@ -20,6 +20,8 @@ TICKS = 7  # that are taken together
 STAYS = 3  # levels: so long no reading is late
 ROUNDING_UJ = 1_000  # a replayed counter is exact to 2 uJ each time it is read afresh
 
+BETWEEN_RUNS_NS = 30 * 10**9  # a node that begins later after all others' end is of another run
+
 Integral = Callable[[int, int], float]  # true joules between two moments of Unix time, ns
 
 
@@ -170,16 +172,31 @@ def lost_unstated(
 # -- where they come from ------------------------------------------------------------------------
 
 
-def runs(cluster: Cluster, node: str) -> dict[int, dict[int, int]]:
-    """Every job's uJ on a node, by when its account began: of one begin the record that ends last
-    takes the others' place."""
-    found: dict[int, dict[int, int]] = {}
-    for record in sorted(records(cluster, node), key=_end_ns):
-        for account in record["accounts"]:
-            if account["step"] == "job":
-                own = found.setdefault(record["JobIDRaw"], {})
-                own[account["start_ns"]] = account["energy_uj"]
-    return found
+def runs(cluster: Cluster) -> dict[int, list[dict[str, int]]]:
+    """Every job's runs, each the uJ by node: accounts that overlap are of one, in which a node's
+    record that ends last takes the others' place."""
+    spans: dict[int, list[tuple[int, int, str, int]]] = {}
+    for node in cluster.nodes:
+        for record in records(cluster, node):
+            for one in record["accounts"]:
+                if one["step"] == "job":
+                    span = (one["start_ns"], one["end_ns"], node, one["energy_uj"])
+                    spans.setdefault(record["JobIDRaw"], []).append(span)
+    found: dict[int, list[dict[str, int]]] = {}
+    for job, own in spans.items():
+        last_ns, by_node = 0, {}
+        for start_ns, end_ns, node, energy_uj in sorted(own):
+            begins_anew = node in by_node or start_ns > last_ns + BETWEEN_RUNS_NS
+            if start_ns >= last_ns and begins_anew:
+                by_node = {}
+                found.setdefault(job, []).append(by_node)
+            if end_ns >= by_node.get(node, (0, 0))[0]:
+                by_node[node] = end_ns, energy_uj
+            last_ns = max(last_ns, end_ns)
+    return {
+        job: [{node: uj for node, (_, uj) in one.items()} for one in own]
+        for job, own in found.items()
+    }
 
 
 def charges(cluster: Cluster, node: str) -> dict[int, Charge]:

@@ -125,7 +125,7 @@ static int run_session(struct bk_run *run) {
     note_left_out(run);
     const bool complete = run_variants(run);
     const bool nothing = !run->session->measured, left_out = run->session->left_out;
-    const int status = bk_close(run->session);
+    const int status = (int)bk_team_maximum(bk_close(run->session)); // rank 0 alone writes
     if (!complete)
         return BK_SYSTEM;
     if (status != BK_OK || !(nothing || left_out))

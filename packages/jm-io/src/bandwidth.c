@@ -190,7 +190,7 @@ static void write_once(struct work *work) {
         return;
     for (uint64_t at = 0; at < work->size; at += work->transfer) {
         io_content_stamp(&work->content, work->generation, work->written, at);
-        if (!work->files->write(&file, work->content.sent, work->transfer,
+        if (!work->files->write(&file, work->content.sent, work->content.bytes,
                                 place_of(work, &extent, at), &work->trouble))
             break;
     }
@@ -207,7 +207,7 @@ static void read_once(struct work *work, void (*look)(struct work *work, uint64_
     if (!open_extent(work, &extent, IO_READ, &file))
         return;
     for (uint64_t at = 0; at < work->size; at += work->transfer) {
-        if (!work->files->read(&file, work->content.came, work->transfer,
+        if (!work->files->read(&file, work->content.came, work->content.bytes,
                                place_of(work, &extent, at), &work->trouble))
             break;
         look(work, at, more);
@@ -350,7 +350,7 @@ static const char *measure(struct bk_run *run, uint64_t size) {
             .sync = extra(run, SYNC) != 0,
             .cold = extra(run, COLD) != 0,
         };
-        const bool has_memory = io_content_make(&work.content, work.transfer);
+        const bool has_memory = io_content_make(&work.content, (size_t)work.transfer);
         trouble = bk_team_maximum(!has_memory) > 0 ? "out of memory: give a smaller --transfer"
                                                    : measure_layout(run, &work);
         io_content_free(&work.content);

@@ -25,10 +25,13 @@ const struct io_place *io_place(void) {
 
 // ---- Removal -----------------------------------------------------------------------------------
 
+static int why_it_stays; // of what was not removed last
+
 static int remove_entry(const char *path, const struct stat *status, int kind,
                         struct FTW *position) {
     (void)status, (void)kind, (void)position;
-    (void)remove(path); // what can't be removed keeps its folder, which is tried again
+    if (remove(path) != 0) // it keeps its folder, which is tried again
+        why_it_stays = errno;
     return 0;
 }
 
@@ -50,7 +53,8 @@ static void remove_tree(void) {
             return;
         nanosleep(&pause, NULL); // a server is away, or another rank still has a file open
     }
-    fprintf(stderr, "jm-io: can't remove '%s': %s; remove it by hand\n", ending, strerror(errno));
+    fprintf(stderr, "jm-io: can't remove '%s': %s; remove it by hand\n", ending,
+            strerror(why_it_stays));
 }
 
 // What fails because the place is gone is nobody's trouble, and no exit status.

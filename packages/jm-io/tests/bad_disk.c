@@ -5,11 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static ssize_t write_badly(int descriptor, const void *bytes, size_t count, off_t at) {
+static ssize_t write_badly(int descriptor, const void *bytes, size_t count, off64_t at) {
     enum { EACH = 16 };
     static unsigned calls;
-    ssize_t (*real)(int, const void *, size_t, off_t);
-    void *found = dlsym(RTLD_NEXT, "pwrite");
+    const off64_t length = (off64_t)count;
+    ssize_t (*real)(int, const void *, size_t, off64_t);
+    void *found = dlsym(RTLD_NEXT, "pwrite64");
     memcpy(&real, &found, sizeof real);
     if (calls++ % EACH != EACH - 1)
         return real(descriptor, bytes, count, at);
@@ -17,7 +18,7 @@ static ssize_t write_badly(int descriptor, const void *bytes, size_t count, off_
     if (strcmp(fault, "lose") == 0)
         return (ssize_t)count;
     if (strcmp(fault, "move") == 0)
-        return real(descriptor, bytes, count, at > 0 ? at - (off_t)count : at + (off_t)count);
+        return real(descriptor, bytes, count, at > 0 ? at - length : at + length);
     char *changed = malloc(count);
     memcpy(changed, bytes, count);
     changed[count / 2 + 3] ^= 1;
@@ -30,6 +31,6 @@ ssize_t pwrite(int descriptor, const void *bytes, size_t count, off_t at) {
     return write_badly(descriptor, bytes, count, at);
 }
 
-ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off_t at) {
+ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off64_t at) {
     return write_badly(descriptor, bytes, count, at);
 }
