@@ -33,9 +33,9 @@ static const char *const kernels[] = {"shared-write", "shared-read", "own-write"
                                       "chunks-write", "chunks-read", NULL};
 
 static const char *const no_yes[] = {"no", "yes", NULL};
-enum { FOLDER, TRANSFER, BLOCK, FILES, TASK_OFFSET, DIRECT, SYNC, COLD };
+enum { TRANSFER = IO_FOLDER + 1, BLOCK, FILES, TASK_OFFSET, DIRECT, SYNC, COLD };
 static const struct bk_extra extras[] = {
-    [FOLDER] = {.name = "--folder", .help = "where a folder for the files is made", .text = "."},
+    [IO_FOLDER] = {.name = "--folder", .help = "where a folder for the files is made", .text = "."},
     [TRANSFER] = {.name = "--transfer",
                   .help = "bytes of a call, a multiple of 8; with --direct yes of 4096",
                   .standard = MIB,
@@ -301,12 +301,7 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, bool re
     if (!bk_measure(run->session, &what, reads ? read_files : write_files, work, &timing))
         return "out of memory";
     const struct bk_check right = verify(work);
-    const char *trouble = io_told(run, &work->trouble);
-    if (trouble == NULL)
-        bk_finish(run, &what, &timing, &right);
-    else
-        bk_free_timing(&timing);
-    return trouble;
+    return io_report(run, &what, &timing, &right, &work->trouble);
 }
 
 static const char *measure_layout(struct bk_run *run, struct work *work) {
@@ -358,10 +353,6 @@ static const char *measure(struct bk_run *run, uint64_t size) {
     return trouble;
 }
 
-static const char *begin(struct bk_run *run) {
-    return io_place_make(run, run->options->texts[FOLDER]) ? NULL : BK_TOLD;
-}
-
 const struct bk_benchmark io_bandwidth = {
     .name = "jm-io-bandwidth",
     .command = "jm-io bandwidth",
@@ -384,7 +375,7 @@ const struct bk_benchmark io_bandwidth = {
     .extra_count = BK_COUNT(extras),
     .check = check,
     .bytes = bytes,
-    .begin = begin,
+    .begin = io_begin,
     .measure = measure,
     .end = io_place_remove,
 };

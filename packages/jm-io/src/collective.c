@@ -30,9 +30,9 @@ static const struct bk_variant *const variants[] = {
 enum { WRITE, READ, KERNELS };
 static const char *const kernels[] = {"block-write", "block-read", NULL};
 
-enum { FOLDER, AGGREGATORS, BUFFER };
+enum { AGGREGATORS = IO_FOLDER + 1, BUFFER };
 static const struct bk_extra extras[] = {
-    [FOLDER] = {.name = "--folder", .help = "where a folder for the file is made", .text = "."},
+    [IO_FOLDER] = {.name = "--folder", .help = "where a folder for the file is made", .text = "."},
     [AGGREGATORS] = {.name = "--aggregators",
                      .help = "ranks that gather what others write (MPI-IO's cb_nodes); 0: as it "
                              "chooses",
@@ -192,12 +192,7 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, unsigne
     if (!bk_measure(run->session, &what, kernel == WRITE ? write_block : read_block, work, &timing))
         return "out of memory";
     const struct bk_check right = verify(work, kernel);
-    const char *trouble = io_told(run, &work->trouble);
-    if (trouble == NULL)
-        bk_finish(run, &what, &timing, &right);
-    else
-        bk_free_timing(&timing);
-    return trouble;
+    return io_report(run, &what, &timing, &right, &work->trouble);
 }
 
 static double bytes(const struct bk_run *run, uint64_t size) {
@@ -238,10 +233,6 @@ static bool check(struct bk_run *run) {
     return aggregators == bk_ranks() || io_less_than_ranks(run, "--aggregators", aggregators);
 }
 
-static const char *begin(struct bk_run *run) {
-    return io_place_make(run, run->options->texts[FOLDER]) ? NULL : BK_TOLD;
-}
-
 const struct bk_benchmark io_collective = {
     .name = "jm-io-collective",
     .command = "jm-io collective",
@@ -261,7 +252,7 @@ const struct bk_benchmark io_collective = {
     .extra_count = BK_COUNT(extras),
     .check = check,
     .bytes = bytes,
-    .begin = begin,
+    .begin = io_begin,
     .measure = measure,
     .end = io_place_remove,
 };

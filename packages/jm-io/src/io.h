@@ -22,6 +22,9 @@ void io_place_guard(void);
 // Makes one in the folder `within` if there is none, by rank 0 for all ranks. False after an error
 // that it printed.
 bool io_place_make(struct bk_run *run, const char *within);
+// A pattern's `begin`: in that of its option --folder, the first of its own.
+enum { IO_FOLDER };
+const char *io_begin(struct bk_run *run);
 void io_place_remove(void); // all ranks call it, before MPI ends: a launcher kills what lingers
 const struct io_place *io_place(void);
 
@@ -49,6 +52,10 @@ bool io_fail(struct io_trouble *trouble, const char *doing, const char *path);
 
 // Whether any rank has some: all ranks call it, and meet here.
 bool io_stopped(const struct io_trouble *trouble);
+
+// What went wrong; else a measurement's result is reported. All ranks call it.
+const char *io_report(struct bk_run *run, const struct bk_case *what, struct bk_timing *timing,
+                      const struct bk_check *right, const struct io_trouble *trouble);
 
 // What `measure` is to return: each rank that has some has printed it. All ranks call it.
 const char *io_told(const struct bk_run *run, const struct io_trouble *trouble);

@@ -29,9 +29,9 @@ enum { CREATE, STAT, REMOVE, KERNELS };
 static const char *const kernels[] = {"create", "stat", "remove", NULL};
 
 static const char *const directories[] = {"shared", "own", NULL};
-enum { FOLDER, DIRECTORIES, TASK_OFFSET };
+enum { DIRECTORIES = IO_FOLDER + 1, TASK_OFFSET };
 static const struct bk_extra extras[] = {
-    [FOLDER] = {.name = "--folder", .help = "where a folder for the files is made", .text = "."},
+    [IO_FOLDER] = {.name = "--folder", .help = "where a folder for the files is made", .text = "."},
     [DIRECTORIES] = {.name = "--directories",
                      .help = "files are in one directory, or in one of each task",
                      .words = directories},
@@ -235,12 +235,7 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, unsigne
     if (!bk_measure(run->session, &what, of_kernels[kernel].run, work, &timing))
         return "out of memory";
     const struct bk_check right = verify(work, kernel);
-    const char *trouble = io_told(run, &work->trouble);
-    if (trouble == NULL)
-        bk_finish(run, &what, &timing, &right);
-    else
-        bk_free_timing(&timing);
-    return trouble;
+    return io_report(run, &what, &timing, &right, &work->trouble);
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {
@@ -268,10 +263,6 @@ static bool check(struct bk_run *run) {
     return io_less_than_ranks(run, "--task-offset", (uint64_t)run->options->extras[TASK_OFFSET]);
 }
 
-static const char *begin(struct bk_run *run) {
-    return io_place_make(run, run->options->texts[FOLDER]) ? NULL : BK_TOLD;
-}
-
 const struct bk_benchmark io_metadata = {
     .name = "jm-io-metadata",
     .command = "jm-io metadata",
@@ -289,7 +280,7 @@ const struct bk_benchmark io_metadata = {
     .extras = extras,
     .extra_count = BK_COUNT(extras),
     .check = check,
-    .begin = begin,
+    .begin = io_begin,
     .measure = measure,
     .end = io_place_remove,
 };

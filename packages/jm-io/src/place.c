@@ -167,6 +167,10 @@ bool io_place_make(struct bk_run *run, const char *within) {
     return true;
 }
 
+const char *io_begin(struct bk_run *run) {
+    return io_place_make(run, run->options->texts[IO_FOLDER]) ? NULL : BK_TOLD;
+}
+
 bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, double files,
                        unsigned dimensions, const char *elements) {
     static const double spare = 1.05;
@@ -217,4 +221,14 @@ const char *io_told(const struct bk_run *run, const struct io_trouble *trouble) 
         fprintf(stderr, "%s: %s: rank %u %s\n", run->benchmark->name, run->variant->name, bk_rank(),
                 trouble->text);
     return io_stopped(trouble) ? BK_TOLD : NULL;
+}
+
+const char *io_report(struct bk_run *run, const struct bk_case *what, struct bk_timing *timing,
+                      const struct bk_check *right, const struct io_trouble *trouble) {
+    const char *told = io_told(run, trouble);
+    if (told == NULL)
+        bk_finish(run, what, timing, right);
+    else
+        bk_free_timing(timing);
+    return told;
 }

@@ -21,11 +21,18 @@ static bool open_file(struct io_file *file, enum io_access access, bool together
     return error == MPI_SUCCESS || io_mpi_fail(trouble, "open", file->path, error);
 }
 
+// Bytes of an operation that ended well.
+static size_t bytes_done(const MPI_Status *status) {
+    int done = 0;
+    MPI_Get_count(status, MPI_BYTE, &done);
+    return done > 0 ? (size_t)done : 0;
+}
+
 static bool write_bytes(struct io_file *file, const void *bytes, size_t count, uint64_t at,
                         struct io_trouble *trouble) {
     MPI_Status status;
     int error = MPI_File_write_at(handle, (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
-    if (error == MPI_SUCCESS && io_mpi_bytes_done(&status) != count) // so a full disk may show
+    if (error == MPI_SUCCESS && bytes_done(&status) != count) // so a full disk may show
         error = MPI_ERR_NO_SPACE;
     return error == MPI_SUCCESS || io_mpi_fail(trouble, "write", file->path, error);
 }
@@ -37,7 +44,7 @@ static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t
         MPI_File_read_at(handle, (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
     if (error != MPI_SUCCESS)
         return io_mpi_fail(trouble, "read", file->path, error);
-    const size_t done = io_mpi_bytes_done(&status);
+    const size_t done = bytes_done(&status);
     if (done < count)
         memset((char *)bytes + done, 0, count - done);
     return true;

@@ -10,11 +10,4 @@
 // Notes an error in MPI's own words, for an operation that failed has no errno; always false.
 bool io_mpi_fail(struct io_trouble *trouble, const char *doing, const char *path, int error);
 
-// Bytes of an operation that ended well.
-static inline size_t io_mpi_bytes_done(const MPI_Status *status) {
-    int done = 0;
-    MPI_Get_count(status, MPI_BYTE, &done);
-    return done > 0 ? (size_t)done : 0;
-}
-
 #endif

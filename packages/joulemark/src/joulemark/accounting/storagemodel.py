@@ -31,9 +31,7 @@ TOGETHER = 10  # moments, in which it is looked for what is not linear
 FAR = 4.0  # standard deviations, which are taken from the median: of a normal law's
 SD_OF_MEDIAN = 1.4826
 TURNS = 20  # of leaving out what is far off, and fitting again
-USUAL = (
-    0.75  # of a kind's rates: greater ones, which could draw a fit to them, come after the first
-)
+USUAL = 0.75  # of a kind's rates: the first fit is without greater ones, which could draw it
 MOST_FAR = 0.2  # of the moments with a kind of work: where more are far off, none is left out
 FEW = 60  # moments with a kind of work do not tell that
 Vector = list[float]
