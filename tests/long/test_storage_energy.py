@@ -91,11 +91,12 @@ class Program(threading.Thread):
             self._open_again(at)
 
     def _open_again(self, at: int) -> None:
-        """Under its number: another's it must never become."""
+        """Closed first: one opened beside a dead one GlusterFS lets read from the cache."""
+        number, self.files[at] = self.files[at], -1
         with contextlib.suppress(OSError):
-            fresh = os.open(self.place / f"file{at}", os.O_CREAT | os.O_RDWR)
-            os.dup2(fresh, self.files[at])
-            os.close(fresh)
+            os.close(number)
+        with contextlib.suppress(OSError):
+            self.files[at] = os.open(self.place / f"file{at}", os.O_CREAT | os.O_RDWR)
 
 
 class Power:
