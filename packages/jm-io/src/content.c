@@ -7,7 +7,6 @@
 
 // A transfer has one word of its own in so many: a disk's sector, so that none can be another's.
 enum { SECTOR = 512, APART = SECTOR / IO_WORD };
-// Transfers begin at pages of much noise: a disk that compresses finds little twice.
 enum { PAGE = 4096 };
 
 // Of this process's runs: no disk still has what is to be written.
@@ -56,8 +55,9 @@ void io_content_free(struct io_content *content) {
 
 void io_content_stamp(struct io_content *content, uint64_t generation, unsigned task, uint64_t at) {
     const uint64_t of = key(generation, task);
-    // Whole pages apart: where stamps are is so the same for all, and between them is noise.
-    const uint64_t page = stamp(of, at, 0) % (IO_NOISE / PAGE);
+    // Noise recurs after IO_NOISE bytes at the earliest: a disk that compresses finds little twice,
+    // and a cache keeps it. Whole pages apart, stamps are at the same places for all.
+    const uint64_t page = (of + (at + PAGE - 1) / PAGE) % (IO_NOISE / PAGE);
     content->sent = content->noise + page * (PAGE / IO_WORD);
     for (size_t word = 0; word < content->bytes / IO_WORD; word += APART)
         content->sent[word] = stamp(of, at, word);

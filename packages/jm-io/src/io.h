@@ -96,14 +96,14 @@ extern const struct io_variant io_posix, io_mpi, io_mpi_io;
 
 // ---- Contents: content.c -----------------------------------------------------------------------
 
-// Bytes of a word, and of the noise in which transfers begin at many places.
-enum { IO_WORD = sizeof(uint64_t), IO_NOISE = 4 << 20 };
+// Bytes of a word, and of the noise after which a task's transfers begin at its begin again.
+enum { IO_WORD = sizeof(uint64_t), IO_NOISE = 1 << 20 };
 
 // What the transfers of one task and generation hold: noise, in which each 512 bytes have a word of
 // their own, of the task, the generation and the place.
 struct io_content {
     size_t bytes;    // of a transfer, a multiple of IO_WORD
-    uint64_t *noise; // in which it begins here or there
+    uint64_t *noise; // IO_NOISE and a transfer; in which one begins here or there
     uint64_t *sent;  // to write from: io_content_stamp's
     uint64_t *came;  // to read into
 };

@@ -53,6 +53,20 @@ TEST(each_bit_counts) {
     io_content_free(&content);
 }
 
+// Word 1 has no stamp.
+TEST(noise_recurs_late) {
+    struct io_content content;
+    expect(io_content_make(&content, BYTES));
+    uint64_t seen[IO_NOISE / BYTES];
+    for (unsigned i = 0; i < IO_NOISE / BYTES; i++) {
+        io_content_stamp(&content, 5, 1, (uint64_t)i * BYTES);
+        seen[i] = content.sent[1];
+        for (unsigned other = 0; other < i; other++)
+            expect(seen[other] != seen[i]);
+    }
+    io_content_free(&content);
+}
+
 TEST(a_transfer_can_be_one_word) {
     struct io_content content;
     expect(io_content_make(&content, IO_WORD));
