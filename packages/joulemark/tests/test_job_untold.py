@@ -227,6 +227,7 @@ def test_a_resized_job_is_one_run(site, close):
     found, _ = told(site, "90")
     assert (found["energy_j"], found["jobs"], found["mean_w"]) == (600, 1, 20)
     assert lines(site, "90")[0] == "Job 90: COMPLETED, energy measured"
+    assert (found["allocated_cpu_s"], found["used_cpu_s"]) == (4 * 10 + 2 * 20, 58)
 
 
 def test_each_cluster_s_job_has_its_own_comment(site, close):

@@ -332,10 +332,12 @@ def sum_uj(rows: list[dict], column: str) -> int | None:
     return known_sum([row[column] for row in rows])
 
 
-def seconds(rows: list[dict]) -> float:
-    """The time in which at least one of those whose energy is known ran."""
+def seconds(rows: list[dict], since_ns: float = -math.inf, before_ns: float = math.inf) -> float:
+    """The time in which at least one of those whose energy is known ran, within these bounds."""
     times = sorted(
-        (row["Start_ns"], row["End_ns"]) for row in rows if row["ConsumedEnergy_uj"] is not None
+        (max(row["Start_ns"], since_ns), min(row["End_ns"], before_ns))
+        for row in rows
+        if row["ConsumedEnergy_uj"] is not None
     )
     total_ns, until_ns = 0, -math.inf
     for start_ns, end_ns in times:
@@ -376,11 +378,19 @@ def cpu_time(job: Job) -> CpuTime | None:
         runs = [run for run in part.measured if run["ConsumedEnergy_uj"] is not None]
         if not all(any(one.is_of(run) for one in part.allocations) for run in runs):
             return None
-        for one in part.allocations:
-            if own := list(filter(one.is_of, runs)):
-                allocated_s += one.cpus * seconds(own)
-                used_s += one.used_cpu_s
+        ran = [one for one in part.allocations if any(map(one.is_of, runs))]
+        for one, bounds in zip(ran, _bounds(ran)):
+            allocated_s += one.cpus * seconds(list(filter(one.is_of, runs)), *bounds)
+            used_s += one.used_cpu_s
     return CpuTime(allocated_s, used_s)
+
+
+def _bounds(ran: list[Allocation]) -> Iterable[tuple[float, float]]:
+    """Of a resized job's sizes, and of its runs, each one's time; these are told in their order.
+
+    Between two it is the middle, for nodes' clocks and Slurm's may differ."""
+    inner = [(one.end_ns + after.start_ns) // 2 for one, after in zip(ran, ran[1:])]
+    return zip((-math.inf, *inner), (*inner, math.inf))
 
 
 def j_per_cpu_hour(job: Job) -> float | None:
