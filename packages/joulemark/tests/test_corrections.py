@@ -63,6 +63,22 @@ def test_a_refund_takes_the_charge_from_all_sums(measured):
     assert (group["energy_uj"], group["jobs"]) == (125_000_000, 2)
 
 
+@pytest.mark.parametrize(
+    ("charge", "share"), [(("--charge", "25%"), 0.25), (("--energy", "25"), 1)]
+)
+def test_storage_is_refunded_and_stays_by_another_energy_of_the_nodes(measured, charge, share):
+    worked = {"EnergyStorage_uj": 8_000_000, "StorageSystematic_uj": 80_000.0}
+    worked |= {"StorageRandom_uj": 40_000.0, "StorageJoules": 0.2}
+    with store.writing(config.load(measured.yaml).store) as session:
+        names = ", ".join(f"{name} = ?" for name in worked)
+        where = "WHERE Job = 12 AND Step = 'job'"
+        session.run(f"UPDATE job_run SET {names}, BytesRead = 4096 {where}", [*worked.values()])
+    correct(measured, "12", *charge)
+    row = measured.job(12)["12"]
+    assert {name: row[name] for name in worked} == {n: share * v for n, v in worked.items()}
+    assert row["BytesRead"] == 4096 and row["ConsumedEnergy_uj"] == 25_000_000
+
+
 def test_an_estimate_stays_marked(site):
     site.leave(12, accounts=[builders.account(method="model", estimated=True)])
     site.out("merge")
@@ -311,7 +327,7 @@ def test_a_store_in_a_folder_that_is_closed_to_us_is_not_called_missing(measured
 def test_parts_and_runs_add_up_whatever_the_share(runs, share):
     rows = [
         {
-            **dict.fromkeys(correction.WHOLE + correction.REAL, None),
+            **dict.fromkeys((*correction.WHOLE, *correction.REAL, *correction.STORAGE), None),
             **dict(zip(correction.PARTS, parts)),
             "ConsumedEnergy_uj": sum(parts),
             "Notes": None,

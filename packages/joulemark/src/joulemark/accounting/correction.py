@@ -20,6 +20,8 @@ REAL = (
     *("OverheadSystematic_uj", "OverheadRandom_uj", "OverheadJoules"),
     *("Carbon_g", "CarbonError_g", "CarbonOverhead_g", "Cost", "CostError", "CostOverhead"),
 )
+# Another energy of the nodes says nothing of what servers drew.
+STORAGE = ("EnergyStorage_uj", "StorageSystematic_uj", "StorageRandom_uj", "StorageJoules")
 
 
 def apply(runs: Sequence[dict], found: Sequence[Correction]) -> None:
@@ -29,13 +31,16 @@ def apply(runs: Sequence[dict], found: Sequence[Correction]) -> None:
         return
     last, before_uj = found[-1], 0
     share = last.share_of(sum(row["ConsumedEnergy_uj"] for row in known))
+    whole, real = WHOLE, REAL
+    if last.energy_uj is None:
+        whole, real = (*whole, STORAGE[0]), (*real, *STORAGE[1:])
     for row in known:
         measured_uj = row["ConsumedEnergy_uj"]
         (charged_uj,) = _shared([measured_uj], share, before_uj)
         parts = [name for name in PARTS if row[name] is not None]
         row.update(zip(parts, _shared([row[name] for name in parts], share, before_uj)))
-        row.update({name: round(row[name] * share) for name in WHOLE if row[name] is not None})
-        row.update({name: row[name] * share for name in REAL if row[name] is not None})
+        row.update({name: round(row[name] * share) for name in whole if row[name] is not None})
+        row.update({name: row[name] * share for name in real if row[name] is not None})
         row["ConsumedEnergy_uj"] = charged_uj
         row["ConsumedEnergyRaw"] = (charged_uj + UJ_PER_J // 2) // UJ_PER_J
         of_run = note(last, measured_uj, charged_uj)

@@ -22,14 +22,15 @@ EPILOG = """\
 A job that a broken node ended is charged less, one that a wrong meter measured what is right. The
 job's row shrinks or grows as a whole: energy and its parts, their errors, overhead, carbon and
 cost, by the factors of its merge (of one that an earlier release than this corrected before, by
-today's); sums and reports follow at once, AdminComment when the next job
-has ended. Steps, mean and peak power, profiles and the nodes' records stay what was measured, and
-a note of the job says what that was. All runs of a requeued job are corrected alike; an energy is
-that of all together, and is refused where what was measured is within its error of 0 J, of which
-nothing is a share. The last correction of a job holds; `joulemark store corrections` has them all.
-They are in the store alone: `joulemark merge --rebuild` into a new one does not know them. Whoever
-may write the store may correct it; a job of another cluster with that one's joulemark.yaml
-($JOULEMARK_CONFIG), which has its price.
+today's), and by --charge what storage servers drew for it, of which an energy of its nodes says
+nothing; sums and reports follow at once, AdminComment when the next job has ended. Steps, mean and
+peak power, profiles and the nodes' records stay what was measured, and a note of the job says what
+that was. All runs of a requeued job are corrected alike; an energy is that of all together, and is
+refused where what was measured is within its error of 0 J, of which nothing is a share. The last
+correction of a job holds; `joulemark store corrections` has them all. They are in the store alone:
+`joulemark merge --rebuild` into a new one does not know them. Whoever may write the store may
+correct it; a job of another cluster with that one's joulemark.yaml ($JOULEMARK_CONFIG), which has
+its price.
 
 JOB is a raw id (sacct's JobIDRaw, which `report jobs` has), one task of an array (12_3) or one
 component of a heterogeneous job (12+1). An array's own id, the raw id of one of its tasks, is
