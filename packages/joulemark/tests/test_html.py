@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from html.parser import HTMLParser
 
@@ -17,7 +18,7 @@ from joulemark.bench import cooked
 from joulemark.bench.stats import Value
 from joulemark.html import charts, page, report
 from joulemark.layout import Text
-from joulemark.plots.model import SIZES, Axis, Chart, Line
+from joulemark.plots.model import SIZES, WORKERS, Axis, Chart, Line
 from joulemark.plots.ticks import Scale
 from joulemark.profile.rows import Row
 from joulemark.store import jobs
@@ -126,6 +127,21 @@ def test_lines_stay_apart_in_grey_print_and_error_bars_are_whole():
     assert len(looks) == len(set(looks)) == len(lines)
     assert figure.count('<path class="bar c') == 2 * len(lines)
     assert len(set(re.findall(r"<li>(.*?)line", legend))) == len(lines)
+
+
+def test_an_ideal_line_ends_above_what_falls_short_of_it():
+    """63 % of it were drawn on it."""
+    points = [(Value(n), Value(y)) for n, y in ((1, 1.0), (2, 1.9), (4, 3.4), (8, 5.0))]
+    line_of = Line("line", points, ideal=[(n, float(n)) for n in (1, 2, 4, 8)])
+    across = Axis("Nodes", kind=WORKERS)
+    drawn = charts.chart(Chart("", across, Axis("y")), [line_of], charts.looks([[line_of]]))
+    paths = {
+        name: [float(place.split()[1]) for place in re.split("[ML]", path)[1:]]
+        for name, path in re.findall(r'class="(ideal|curve) [^"]*" d="(M[^H]*?)"', drawn)
+    }
+    assert len(paths["ideal"]) == len(set(paths["ideal"])) == 4
+    assert paths["curve"][-1] - paths["ideal"][-1] > 20
+    assert [f">{count}<" in drawn for count in (1, 2, 4, 8, 5)] == [True] * 4 + [False]
 
 
 def test_a_name_looks_the_same_in_all_figures(used, results):
@@ -371,6 +387,9 @@ def test_a_page_of_many_jobs_is_small(site):
         ("4*", "", "4"),
         ("12 (run 1)", "", "12"),
         ("1.25 ± 0.03", "%", "1.25"),
+        ("1.25 ± 0.03 kF/s", "GF/s", "1.25e-06"),
+        ("37 mJ*", "J", "0.037"),
+        ("300 MB (1 of 2)", "GB", "0.3"),
         ("3.00 EUR", "", "3.00"),
         ("2026-09", "", None),
         ("n1", "", None),
@@ -399,6 +418,13 @@ def test_ticks_are_1_2_5_and_enclose_the_values(values, axis):
     assert {f"{step:e}"[0] for step in steps} <= set("125")
     places = [scale.at(value) for value in sorted(values)]
     assert places == sorted(places) and places[0] >= 0 and places[-1] <= 100
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=5))
+def test_ticks_of_workers_are_powers_of_two_and_enclose_them(counts):
+    ticks = Scale.of(Axis("x", kind=WORKERS), counts, 0, 100).ticks
+    assert 2 <= len(ticks) <= 10 and ticks[0] <= min(counts) <= max(counts) <= ticks[-1]
+    assert {math.frexp(tick)[0] for tick in ticks} == {0.5}
 
 
 def test_a_page_of_a_hundred_thousand_jobs_has_5_mb_at_most(site):

@@ -245,8 +245,8 @@ def test_users_sums_have_it(site):
     assert (told["work_jobs"], told["jobs"], told["storage_jobs"]) == (2, 3, 0)
     assert told["storage_uj"] is None and told["storage_error_j"] is None
     shown = site.out("report", "usage")
-    assert re.search(r"17\.8 MB \(2 of 3\) +8\.39 MB \(2 of 3\) +43 \(2 of 3\)", shown)
-    assert "Storage [" not in shown
+    assert re.search(r"17\.8 \(2 of 3\) +8\.39 \(2 of 3\) +43 \(2 of 3\)", shown)
+    assert "Storage [" not in shown and re.search(r"Read \[MB\] +Written \[MB\]", shown)
     text = site.out("export", "prometheus")
     assert re.search(r'^joulemark_storage_bytes{.*direction="read"} 17777216$', text, re.M)
     assert re.search(r"^joulemark_storage_metadata_operations{.*} 43$", text, re.M)

@@ -253,17 +253,18 @@ def as_text(groups: list[Group], by: list[str]) -> Text:
     has_costs = any(one.costs for one in groups)
     heads += ["Cost", "+-"] if has_costs else []
     has_work = any(one.work_jobs for one in groups)
-    heads += list(WORK) if has_work else []
+    works = [_work_column(groups, *one) for one in WORK.items()] if has_work else []
+    heads += [head for head, *_ in works]
     body = []
     for one in groups:
         row = [*one.keys.values(), f"{one.jobs}{'*' if one.incomplete_jobs else ''}"]
         for column in columns:
             row += cells(one, *column)
         row += _cost_cells(one) if has_costs else []
-        row += [work_cell(one, name) for name in WORK.values()] if has_work else []
+        row += [work_cell(one, name, exponent) for _, name, exponent in works]
         body.append(("value", row))
     first = len(by) + ALWAYS  # from the right; whose energy it is always shows
-    last = len(heads) - (len(WORK) if has_work else 0)
+    last = len(heads) - len(works)
     optional = [(at,) for at in range(len(heads) - 1, last - 1, -1)]
     optional += [(at, at + 1) for at in range(last - 2, first - 1, -2)]
     return Text(f"Energy by {', '.join(by)}", heads, body, tuple(optional))
@@ -284,13 +285,24 @@ def cells(one: Group, name: str, suffix: str, exponent: int = 0) -> list[str]:
     return [value + of_all(getattr(one, f"{name}_jobs"), one.jobs), error]
 
 
-def work_cell(one: Group, name: str) -> str:
+def _work_column(groups: list[Group], head: str, name: str) -> tuple[str, str, int | None]:
+    """Its head, of bytes with a prefix, whose exponent is the last."""
+    if not name.endswith("_bytes"):
+        return head, name, None
+    exponent = units.best_exponent([getattr(one, name) or 0 for one in groups])
+    return f"{head} [{units.prefix(exponent)}B]", name, exponent
+
+
+def work_cell(one: Group, name: str, exponent: int | None = None) -> str:
     """What the jobs did at storage servers, and of how many jobs it is known where that is not
-    all."""
+    all; exponent: of the column's prefix, without one bytes have their own."""
     total = getattr(one, name)
     if total is None:
         return "-"
-    text = units.rough(total, 0, "B") if total and name.endswith("_bytes") else str(total)
+    if exponent is not None:
+        text = units.cell(total, exponent, "B")
+    else:
+        text = units.rough(total, 0, "B") if total and name.endswith("_bytes") else str(total)
     return text + of_all(one.work_jobs, one.jobs)
 
 

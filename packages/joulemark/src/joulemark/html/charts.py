@@ -113,7 +113,7 @@ def chart(
     """Lines with their errors, those of runs thin, the instrument's wide; the legend is below.
 
     look_of: as looks() has them."""
-    plane = _Plane(what, [point for line in lines for point in line.points])
+    plane = _Plane(what, lines)
     with_looks = [(line, look_of[line.identity]) for line in lines]
     drawn = plane.grid()
     for line, look in with_looks:
@@ -133,18 +133,21 @@ def chart(
 
 
 class _Plane:
-    """Where the points of a chart lie."""
+    """Where the points of a chart lie, and its ideal lines."""
 
-    def __init__(self, what: Chart, points: Iterable[tuple[Value, Value]]):
-        columns = list(zip(*points))
+    def __init__(self, what: Chart, lines: Sequence[Line]):
+        columns = list(zip(*(point for line in lines for point in line.points)))
+        ideals = list(zip(*(point for line in lines for point in line.ideal))) or [(), ()]
         self._axes = (what.across, what.up)
         means = [[value.mean for value in column] for column in columns]
         self._exponents = [axis.exponent(found) for axis, found in zip(self._axes, means)]
         places = ((LEFT, RIGHT), (HEIGHT - BOTTOM, TOP))
         self._scales = []
-        for axis, column, exponent, place in zip(self._axes, columns, self._exponents, places):
+        for axis, column, ideal, exponent, place in zip(
+            self._axes, columns, ideals, self._exponents, places
+        ):
             ends = [one.mean + error for one in column for error in (0, *_errors(one).values())]
-            scale = Scale.of(axis, [end / 10.0**exponent for end in ends], *place)
+            scale = Scale.of(axis, [end / 10.0**exponent for end in (*ends, *ideal)], *place)
             self._scales.append(scale)
 
     def grid(self) -> str:

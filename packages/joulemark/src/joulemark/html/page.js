@@ -1,6 +1,7 @@
 // Sorts a table by a click on a column's head. SPDX-License-Identifier: Apache-2.0 OR MIT
 "use strict";
 const isEmpty = (key) => key === "" || key === "-";
+const isNumber = (key) => key !== "" && !isNaN(key);
 
 function sort(table, head) {
   const key = (body) => {
@@ -8,12 +9,15 @@ function sort(table, head) {
     return cell.dataset.value ?? cell.textContent;
   };
   const bodies = [...table.tBodies];
-  const areNumbers = bodies.map(key).every((text) => isEmpty(text) || !isNaN(text));
+  // Of numbers, a word such as `failed` is none: it comes last.
+  const keys = bodies.map(key).filter((text) => !isEmpty(text));
+  const areNumbers = 2 * keys.filter(isNumber).length >= keys.length;
+  const isLast = areNumbers ? (text) => !isNumber(text) : isEmpty;
   const before = head.getAttribute("aria-sort");
   const isDown = areNumbers ? before !== "descending" : before === "ascending";
   bodies.sort((one, other) => {
     const [a, b] = [key(one), key(other)];
-    if (isEmpty(a) || isEmpty(b)) return isEmpty(a) - isEmpty(b);
+    if (isLast(a) || isLast(b)) return isLast(a) - isLast(b);
     const order = areNumbers ? a - b : a.localeCompare(b, undefined, { numeric: true });
     return isDown ? -order : order;
   });

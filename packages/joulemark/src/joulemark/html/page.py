@@ -14,7 +14,7 @@ from joulemark.layout import Text
 
 FOLDER = Path(__file__).parent
 EXPONENTS = {name: exponent for exponent, name in units.PREFIXES.items()}
-NUMBER = re.compile(r"~?(-?\d+(?:\.\d+)?)\*?(?: (\S+).*)?")
+NUMBER = re.compile(r"~?(-?\d+(?:\.\d+)?)\*?(?: ± [\d.]+)?(?: ([^\s*]+).*)?")
 UNIT = re.compile(r"\[(.+)\]")
 
 
