@@ -210,6 +210,14 @@ def test_slurm_is_waited_for(slurm, slow, terminal, words):
     assert terminal.shows("asking Slurm") and terminal.is_clean()
 
 
+def test_doctor_is_waited_for(slurm, slow, terminal, monkeypatch):
+    (slurm.folder / "slurm.conf").write_text("ClusterName=demo\n")
+    monkeypatch.setenv("SLURM_CONF", f"{slurm.folder}/slurm.conf")
+    slow("doctor.site:subprocess:run")
+    slurm.run("doctor")
+    assert terminal.shows("looking") and terminal.is_clean()
+
+
 def test_who_asks_slurm_with_a_line_of_his_own_has_that_alone(slurm, slow, terminal):
     slow("slurm.command:subprocess:run")
     slurm.run("report", "usage", "--budget")

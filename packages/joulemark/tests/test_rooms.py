@@ -28,6 +28,8 @@ def imports() -> dict[str, set[str]]:
 
 
 def imported(one: ast.AST) -> list[str]:
+    if isinstance(one, ast.Import):
+        return [name.name for name in one.names if name.name.startswith("joulemark.")]
     if not isinstance(one, ast.ImportFrom) or not (one.module or "").startswith("joulemark"):
         return []
     names = [f"{one.module}.{name.name}" for name in one.names]

@@ -17,7 +17,8 @@ alone, and one that the store does not know either is named on stderr. What is s
 which the energy of some jobs is not known says so, `(3 of 4 jobs)`. Once the account has a
 budget again, it gets the limit back that it had. Slurm keeps limits where slurm.conf has
 AccountingStorageEnforce=limits (or safe); without it nothing is done. Run it from cron as a Slurm
-administrator who may write the store; `joulemark report usage --budget` only shows.
+administrator who may write the store, on each cluster that has it: used is what ran on all of
+them, held are the jobs of one. `joulemark report usage --budget` only shows.
 Exit: 0; 1 where an account is over its budget; 2 where Slurm keeps no limits.
 
 examples:

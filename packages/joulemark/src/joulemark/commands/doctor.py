@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 
-from joulemark import output
+from joulemark import output, progress
 from joulemark.commands import arguments
 from joulemark.errors import UsageError
 
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{path}: {error.strerror}: set SLURM_CONF to the cluster's") from None
     site = Site(conf, options.node)
     checks = (*slurm_checks.CHECKS, *mpi_checks.CHECKS, *node_checks.CHECKS)
-    found = (found for check in checks for found in check(site))
+    found = _awaited(found for check in checks for found in check(site))
     if options.nodes is not None:
         wait_s = arguments.WAIT_S if options.wait is None else options.wait
         found = itertools.chain(found, everywhere.visit(site, options.nodes, wait_s))
@@ -85,6 +85,16 @@ def run(options: argparse.Namespace) -> int:
     elif not findings:
         print(NOTHING, end="")
     return 1 if findings else 0
+
+
+def _awaited(found):
+    """On a terminal it is said that the next one is looked for: Slurm may hang."""
+    while True:
+        with progress.shown("looking"):
+            one = next(found, None)
+        if one is None:
+            return
+        yield one
 
 
 def _printed(found):

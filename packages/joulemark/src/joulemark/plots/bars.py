@@ -82,4 +82,5 @@ def _draw_bars(axes, shown: list[usage.Group], places: list[int], scale: float) 
         keys = [Patch(color=colour), Patch(color=COLOURS[4])]
         is_partial = any(one.overhead_jobs < one.jobs for one in shown)
         known = ", of the jobs that have a known one" if is_partial else ""
-        legend_below(axes, keys, ["energy of jobs", f"overhead (not in it{known})"])
+        names = ["energy of jobs, with its error", f"overhead (not in it{known})"]
+        legend_below(axes, keys, names)

@@ -1,7 +1,7 @@
 # What every database has in common here: plain SQL with `?`, one transaction at a time, upserts.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Three drivers of Python's DB-API behind one class; no ORM, because importing SQLAlchemy takes
-three times as long as a whole merge, and all the SQL we need is common to the three."""
+twice as long as a whole merge of a job, and all the SQL we need is common to the three."""
 
 from __future__ import annotations
 

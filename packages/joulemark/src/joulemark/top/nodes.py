@@ -18,7 +18,7 @@ COLUMNS += ("estimated", "said")
 OPTIONAL = ((4,), (3,), (2,))
 LEGEND = (
     "Now: since the reading before. Nobody's: what no job is charged. Jobs: a job of several "
-    "nodes is on each: of all there is no sum. -: not known (yet)."
+    "nodes is on each: of all there is no sum. -: not known (yet), and in no sum."
 )
 FEW = 8  # of those who are silent, named in the notes
 
