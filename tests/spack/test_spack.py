@@ -440,9 +440,11 @@ def test_its_address_is_enough(stranger, tmp_path):
     assert (place.parents[2] / "packages/mod2am/src").is_dir()
 
 
-def test_recipes_without_their_sources_are_refused(stranger, tmp_path):
-    copy_to(tmp_path, "spack-repo")
-    stranger("repo", "add", tmp_path / "spack-repo/spack_repo/joulemark")
+@pytest.mark.parametrize("place", ["spack-repo/spack_repo", "apps/repos/spack_repo"])
+def test_recipes_without_their_sources_are_refused(stranger, tmp_path, place):
+    """Wherever a site keeps them."""
+    shutil.copytree(CHECKOUT / "spack-repo/spack_repo", tmp_path / place)
+    stranger("repo", "add", tmp_path / place / "joulemark")
     for package in ("c66x-sim", "joulemark-suite"):
         with pytest.raises(AssertionError, match="take the whole repository"):
             stranger("spec", package)

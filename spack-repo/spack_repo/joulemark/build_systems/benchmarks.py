@@ -11,7 +11,8 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 #: the checkout: HERE is <checkout>/spack-repo/spack_repo/joulemark/build_systems
 CHECKOUT = os.path.abspath(os.path.join(HERE, *[os.pardir] * 4))
 
-RECIPES = "spack-repo/spack_repo/joulemark/packages"
+#: beside these files, wherever a site keeps the recipes
+RECIPES = Path(HERE).parent / "packages"
 
 #: the folder src/<key> of a backend, and the name of its variant
 BACKENDS = {
@@ -46,26 +47,25 @@ def backends_of(benchmark: str, checkout: str = CHECKOUT) -> list[str]:
     return [variant for folder, variant in BACKENDS.items() if (source / folder).is_dir()]
 
 
-def benchmarks_with_recipe(checkout: str = CHECKOUT) -> list[str]:
+def benchmarks_with_recipe() -> list[str]:
     """The names of all recipes that say backends(...)."""
-    found = sorted(Path(checkout, RECIPES).glob("*/package.py"))
-    names = [path.parent.name.replace("_", "-") for path in found]
-    return [name for name in names if backends_in_recipe(name, checkout)]
+    names = [path.parent.name.replace("_", "-") for path in sorted(RECIPES.glob("*/package.py"))]
+    return [name for name in names if backends_in_recipe(name)]
 
 
-def backends_in_recipe(benchmark: str, checkout: str = CHECKOUT) -> list[str] | None:
+def backends_in_recipe(benchmark: str) -> list[str] | None:
     """What its recipe says: backends("openmp", ...); None where it has no recipe."""
-    text = text_of_recipe(benchmark, checkout)
+    text = text_of_recipe(benchmark)
     call = re.search(r"^    backends\((.*?)\)", text, re.MULTILINE | re.DOTALL)
     return re.findall(r'"(\w+)"', call[1]) if call else [] if text else None
 
 
-def versions_in_recipe(package: str, checkout: str = CHECKOUT) -> list[str]:
+def versions_in_recipe(package: str) -> list[str]:
     """Of a package of the project, whose packages of one version are for each other."""
-    text = text_of_recipe(package, checkout)
+    text = text_of_recipe(package)
     return re.findall(r'^    version\(\s*"([\w.-]+)"', text, re.MULTILINE)
 
 
-def text_of_recipe(package: str, checkout: str = CHECKOUT) -> str:
-    recipe = Path(checkout, RECIPES, package.replace("-", "_"), "package.py")
+def text_of_recipe(package: str) -> str:
+    recipe = RECIPES / package.replace("-", "_") / "package.py"
     return recipe.read_text() if recipe.exists() else ""
