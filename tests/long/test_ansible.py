@@ -327,8 +327,15 @@ def test_a_first_run_leads_to_joules(site: Site) -> None:
 
 
 def test_a_second_run_changes_nothing(site: Site) -> None:
-    well, said = site.play()
+    well, said = site.play("-e", "joulemark_serial=2")
     assert well and changes(said) == dict.fromkeys(MACHINES, 0), said
+
+
+def test_another_release_of_slurm_is_not_brought(site: Site) -> None:
+    """Its packages would come with a Slurm of theirs, on all machines at once."""
+    well, said = site.play("-e", "joulemark_slurm_release=99.05")
+    assert not well and re.search(r"joulemark_slurm_release is 99\.05, here is slurm", said), said
+    assert changes(said) == dict.fromkeys(MACHINES, 0), said
 
 
 def test_an_upgrade_waits_for_the_jobs_of_one_node_after_the_other(
@@ -363,7 +370,8 @@ def test_an_upgrade_waits_for_the_jobs_of_one_node_after_the_other(
 def test_without_draining_jobs_run_on(site: Site) -> None:
     """No CPU is left for the doctor, who warns."""
     jobs = site.long_jobs()
-    more = '{"joulemark_drain": false, "joulemark_slurm_conf": {"AcctGatherNodeFreq": 20}}'
+    more = '{"joulemark_serial": 2, "joulemark_drain": false, '
+    more += '"joulemark_slurm_conf": {"AcctGatherNodeFreq": 20}}'
     well, said = site.play("-v", "-e", more)
     assert well and min(changes(said)[node] for node in WATTS) > 0, said
     assert set(re.findall(r"warning: (n\d): node: .*?Requested nodes are busy", said)) == set(
