@@ -25,7 +25,7 @@ EXTERNALS = {
     "gmake@{}": ("make", "--version"),
     "pkgconf@{}": ("pkgconf", "--version"),
     # the cluster's own; dpkg knows the Slurm that libslurm-dev's headers are of
-    "slurm@{dashed}-1+pmix": (*DEBIAN, "libslurm-dev"),
+    "slurm@{dashed}-1{pmix}": (*DEBIAN, "libslurm-dev"),
     "openmpi@{} schedulers=slurm": ("mpicc", "--showme:version"),
     "lmod@{}": (*DEBIAN, "lmod"),
     "lustre@{}": ("lfs", "--version"),
@@ -80,11 +80,16 @@ def entry(words: str, asked: tuple[str, ...]) -> str:
     name, version = words.partition("@")[0], version_by(*asked)
     if not version:
         return ""
-    spec = words.format(version, dashed=version.replace(".", "-"))
+    spec = words.format(version, dashed=version.replace(".", "-"), pmix=pmix())
     text = external(name, spec, prefix_of(*asked))
     if name.startswith("py-"):
         text += f"      dependencies: [{{spec: python@{version_by(PYTHON, '--version')}}}]\n"
     return text
+
+
+def pmix() -> str:
+    """Whether the system's Slurm starts ranks by it: Debian's has none since 26.05.5-1."""
+    return "+pmix" if any(Path("/usr/lib").glob("*/slurm-wlm/mpi_pmix*.so")) else "~pmix"
 
 
 def external(name: str, spec: str, prefix: Path | str) -> str:

@@ -78,6 +78,7 @@ SITES = {
         "neoverse_v2",
         {
             "c": "gcc@12.3.0",
+            "cxx": "gcc@12.3.0",  # for CUDA's kernels
             "mpi": "nvhpc@23.9",
             "blas": "nvhpc@23.9",
             "scalapack": "netlib-scalapack",

@@ -60,6 +60,14 @@ def test_a_site_may_be_a_git_repository(environments, tmp_path):
     assert known["cray-mpich"]["externals"] and set(known["openmpi"]) == {"variants"}
 
 
+def test_a_site_may_have_more_built(environments):
+    site = environments / "sites/examples/lumi"
+    (site / "definitions.yaml").write_text("definitions: [{cluster: [hpl]}]\n")
+    told = "import spack.environment as e; print(*e.active_environment().user_specs)"
+    said = spack_at(LUMI.login, "examples/lumi", environments)("x86_64", "python", "-c", told)
+    assert "hpl" in said.split() and "joulemark-suite@main" in said.split(), said
+
+
 def test_without_a_site_another_distributions_packages_are_spacks_to_find_or_build(environments):
     known = packages("", environments)
     assert not known.keys() & {"openblas", "slurm", "python"}
