@@ -24,7 +24,7 @@ TOPOLOGY, CORES = "CPUs=8 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2", 4
 SMALL = {"JM_MIN_SECONDS": "0.1", "JM_MAX_SECONDS": "20"}
 KNOBS = {
     "dhrystone": {"JM_SIZES": "10000"},
-    "hpl": {"JM_MEMORY": "2MiB", "JM_NB": "64", "JM_HPL": "hpcc", "JM_THREADS": "4"},
+    "hpl": {"JM_MEMORY": "2MiB", "JM_NB": "64", "JM_HPL": "hpcc"},
     "hydro": {"JM_SIZES": "60"},
     "jm-io": {"JM_SIZES": "65536", "JM_TRANSFER": "16384", "JM_EDGE": "16", "JM_COUNT": "500"},
     "jm-linpack": {"JM_SIZES": "200"},
@@ -41,6 +41,7 @@ OPTIONS = {"scaling": ["--nodes=2"]}
 OF_RANKS = ("hpl", "jm-io", "scaling")
 #: ranks and their threads, of the result that has the most of them
 WORKERS = {"dhrystone": 1, "scaling": 2}
+RANKS = {"hpl": CORES}  # one each; of others the threads differ
 AS_ROOT = {
     "OMPI_ALLOW_RUN_AS_ROOT": str(int(os.geteuid() == 0)),
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": str(int(os.geteuid() == 0)),
@@ -92,6 +93,7 @@ def test_a_template_runs(sockets: Cluster, name: str) -> None:
     lines = cooked(results)
     assert lines, list(results.iterdir())
     assert most_workers(lines) == WORKERS.get(name, CORES)
+    assert RANKS.get(name, lines[0]["ranks"]) == lines[0]["ranks"]
     release = sockets.run(["sinfo", "-V"]).split()[1]
     for line in lines:
         assert line["verified"] and line["job"] == str(job), line

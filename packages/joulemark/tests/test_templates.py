@@ -146,6 +146,8 @@ def test_hpl_is_one_problem_and_stays_where_a_node_tells_no_energy(template, tmp
     inputs = [path.read_text().splitlines() for path in tmp_path.glob("hpl.7.nb*/HPL.dat")]
     assert {lines[5].split()[0] for lines in inputs} == {"6912"}
     assert {lines[7].split()[0] for lines in inputs} == {"128", "192", "256"}
+    grids = [int(lines[10].split()[0]) * int(lines[11].split()[0]) for lines in inputs]
+    assert grids == [24] * 3  # a rank for each core of six nodes
     results = (tmp_path / "hpl.7.cooked.jsonl").read_text().splitlines()
     energy_j = 6 * 480.5 if told == 6 else None
     assert [json.loads(line)["energy_j"] for line in results] == [energy_j] * 3
