@@ -1,11 +1,13 @@
 # `joulemark merge --ended`: the jobs of EpilogSlurmctld's notices.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import builders
 import pytest
@@ -322,3 +324,16 @@ def test_words_that_do_not_go_together(ended):
     assert "which jobs" in ended.run("--job", "12")[1]
     assert "--ended" in ended.site.run("merge", "--tell", "/bin/true")[2]
     assert "no such folder" in ended.site.run("merge", "--ended", "/nowhere")[2]
+
+
+@pytest.mark.parametrize("key", ["EpilogSlurmctld        ", "EpilogSlurmctld[0]     "])
+def test_the_page_of_removal_finds_it(key):
+    """As scontrol of 22.05 writes it, and of 24.11 on, beside a site's own."""
+    ours = "/usr/libexec/joulemark/epilogslurmctld"
+    config = (
+        f"Epilog[0]  = /usr/libexec/joulemark/epilog\n{key} = {ours}\nEpilogSlurmctld[1] = /site\n"
+    )
+    page = (Path(__file__).parents[1] / "guides/removal.md").read_text()
+    (script,) = re.findall(r"scontrol show config \| (sed .*?)\)\" --merge", page)
+    done = subprocess.run(["sh", "-c", script], input=config, capture_output=True, text=True)
+    assert done.stdout == f"{ours}\n"
