@@ -73,6 +73,7 @@ static const struct bk_extra extras[] = {
 };
 
 struct work {
+    struct io_trouble trouble; // first: io_case
     const struct io_interface *files;
     enum layout layout;
     unsigned n_files; // of chunks
@@ -84,7 +85,6 @@ struct work {
     bool is_written;
     uint64_t wrong; // transfers that were read while timed
     struct io_content content;
-    struct io_trouble trouble;
 };
 
 static uint64_t extra(const struct bk_run *run, unsigned index) {
@@ -261,10 +261,6 @@ static void prepare_read(void *context, uint64_t iterations) {
     (void)io_stopped(&work->trouble);
 }
 
-static bool has_stopped(const void *context) {
-    return io_stopped(&((const struct work *)context)->trouble);
-}
-
 static void look_at_all(struct work *work, uint64_t at, void *more) {
     const size_t right = io_content_right(&work->content, work->generation, work->read, at);
     bk_check_value(more, at, (double)right, (double)work->transfer, 0);
@@ -287,12 +283,9 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, bool re
     const unsigned kernel = 2 * (unsigned)work->layout + reads;
     if ((run->options->kernels & 1U << kernel) == 0)
         return NULL;
-    const double all = (double)work->size * (run->variant->mpi ? bk_ranks() : 1);
-    struct bk_case what = bk_describe(run, kernel, work->size, all, "byte");
-    what.device = io_place()->kind;
-    what.prepare = !reads ? prepare_write : work->cold ? prepare_read : NULL;
-    what.most_iterations = 1;
-    what.stopped = has_stopped;
+    bk_kernel *prepare = !reads ? prepare_write : work->cold ? prepare_read : NULL;
+    const struct bk_case what =
+        io_case(run, kernel, work->size, (double)work->size, "byte", prepare);
     if (reads && !work->is_written)
         write_files(work, 1);
     work->is_written = true;

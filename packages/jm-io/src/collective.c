@@ -50,13 +50,13 @@ static const struct bk_extra extras[] = {
 };
 
 struct work {
+    struct io_trouble trouble; // first: io_case
     struct io_block block;
     io_move_block *move;
     uint64_t n_words;
     uint64_t *sent, *came;
     bool is_written;
     char path[PATH_MAX + 16];
-    struct io_trouble trouble;
 };
 
 // ---- Blocks ------------------------------------------------------------------------------------
@@ -152,10 +152,6 @@ static void prepare_read(void *context, uint64_t iterations) {
     (void)io_stopped(&work->trouble);
 }
 
-static bool has_stopped(const void *context) {
-    return io_stopped(&((const struct work *)context)->trouble);
-}
-
 // ---- Measuring ---------------------------------------------------------------------------------
 
 // After a write all is read again; after a read it lies in `came`.
@@ -178,12 +174,9 @@ static struct bk_check verify(struct work *work, unsigned kernel) {
 static const char *measure_kernel(struct bk_run *run, struct work *work, unsigned kernel) {
     if ((run->options->kernels & 1U << kernel) == 0)
         return NULL;
-    const double all = (double)(work->n_words * IO_WORD) * (run->variant->mpi ? bk_ranks() : 1);
-    struct bk_case what = bk_describe(run, kernel, work->block.count[0], all, "byte");
-    what.device = io_place()->kind;
-    what.prepare = kernel == WRITE ? prepare_write : prepare_read;
-    what.most_iterations = 1;
-    what.stopped = has_stopped;
+    const struct bk_case what =
+        io_case(run, kernel, work->block.count[0], (double)(work->n_words * IO_WORD), "byte",
+                kernel == WRITE ? prepare_write : prepare_read);
     if (kernel == READ && !work->is_written) {
         prepare_write(work, 1);
         write_block(work, 1);

@@ -5,6 +5,7 @@
 
 #include "benchkit.h"
 
+#include <aio.h>
 #include <limits.h>
 
 // ---- The place: place.c ----------------------------------------------------------------------
@@ -53,6 +54,11 @@ bool io_fail(struct io_trouble *trouble, const char *doing, const char *path);
 // Whether any rank has some: all ranks call it, and meet here.
 bool io_stopped(const struct io_trouble *trouble);
 
+// What is to be measured of run->variant: an iteration of each task does so many operations, on
+// files of the place. What is given to the kernel and to `prepare` begins with a struct io_trouble.
+struct bk_case io_case(const struct bk_run *run, unsigned kernel, uint64_t size, double operations,
+                       const char *operation, bk_kernel *prepare);
+
 // What went wrong; else a measurement's result is reported. All ranks call it.
 const char *io_report(struct bk_run *run, const struct bk_case *what, struct bk_timing *timing,
                       const struct bk_check *right, const struct io_trouble *trouble);
@@ -67,6 +73,19 @@ enum io_access { IO_READ, IO_WRITE }; // to write is to make the file where ther
 struct io_file {
     const char *path;
     int descriptor; // POSIX's
+    void *handle;   // MPI's
+};
+
+// Bytes on their way, while others are computed; they belong to it until it is done.
+struct io_request {
+    struct io_file *file;
+    enum io_access access;
+    void *bytes;
+    size_t count;
+    uint64_t at;
+    bool is_on_its_way;
+    struct aiocb posix;
+    void *mpi;
 };
 
 // All return false after noting what is wrong.
@@ -81,18 +100,23 @@ struct io_interface {
                  struct io_trouble *trouble);
     bool (*sync)(struct io_file *file, struct io_trouble *trouble); // to the servers' or own disks
     bool (*close)(struct io_file *file, struct io_trouble *trouble);
+    // Likewise of write and read, whose end `finish` waits for.
+    bool (*start)(struct io_request *request, struct io_trouble *trouble);
+    bool (*finish)(struct io_request *request, struct io_trouble *trouble);
 };
 
 struct io_variant {
     struct bk_variant base;
     const struct io_interface *files;
+    bool overlaps; // computation and files
 };
 
 // Drops what this node has of a file in memory, when it is on its disks.
 void io_drop(const char *path, struct io_trouble *trouble);
 
 extern const struct io_interface io_posix_files;
-extern const struct io_variant io_posix, io_mpi, io_mpi_io;
+extern const struct io_variant io_posix, io_posix_async, io_mpi, io_mpi_async, io_mpi_io,
+    io_mpi_io_async;
 
 // ---- Contents: content.c -----------------------------------------------------------------------
 
@@ -159,6 +183,6 @@ extern const struct io_block_variant io_block_posix, io_block_mpi, io_block_mpi_
 
 // ---- Patterns ----------------------------------------------------------------------------------
 
-extern const struct bk_benchmark io_bandwidth, io_collective, io_metadata;
+extern const struct bk_benchmark io_bandwidth, io_collective, io_metadata, io_out_of_core;
 
 #endif

@@ -45,12 +45,12 @@ static const struct bk_extra extras[] = {
 };
 
 struct work {
-    uint64_t count;        // files of a task
-    unsigned made, looked; // tasks whose files this one makes, and looks at
-    bool own;              // directories
-    bool are_there;        // the task's files
-    uint64_t others;       // files that a stat did not find as they should be
-    struct io_trouble trouble;
+    struct io_trouble trouble; // first: io_case
+    uint64_t count;            // files of a task
+    unsigned made, looked;     // tasks whose files this one makes, and looks at
+    bool own;                  // directories
+    bool are_there;            // the task's files
+    uint64_t others;           // files that a stat did not find as they should be
 };
 
 struct path {
@@ -184,10 +184,6 @@ static void prepare_look(void *context, uint64_t iterations) {
     prepare_with(context, iterations);
 }
 
-static bool has_stopped(const void *context) {
-    return io_stopped(&((const struct work *)context)->trouble);
-}
-
 static bool make_directories(struct work *work) {
     const struct path path = directory_of(work, work->made);
     if (mkdir(path.text, 0700) != 0 && errno != EEXIST)
@@ -225,12 +221,8 @@ static struct bk_check verify(struct work *work, unsigned kernel) {
 }
 
 static const char *measure_kernel(struct bk_run *run, struct work *work, unsigned kernel) {
-    const double all = (double)work->count * (run->variant->mpi ? bk_ranks() : 1);
-    struct bk_case what = bk_describe(run, kernel, work->count, all, kernels[kernel]);
-    what.device = io_place()->kind;
-    what.prepare = of_kernels[kernel].prepare;
-    what.most_iterations = 1;
-    what.stopped = has_stopped;
+    const struct bk_case what = io_case(run, kernel, work->count, (double)work->count,
+                                        kernels[kernel], of_kernels[kernel].prepare);
     struct bk_timing timing;
     if (!bk_measure(run->session, &what, of_kernels[kernel].run, work, &timing))
         return "out of memory";

@@ -223,6 +223,21 @@ const char *io_told(const struct bk_run *run, const struct io_trouble *trouble) 
     return io_stopped(trouble) ? BK_TOLD : NULL;
 }
 
+static bool has_stopped(const void *context) {
+    return io_stopped(context);
+}
+
+struct bk_case io_case(const struct bk_run *run, unsigned kernel, uint64_t size, double operations,
+                       const char *operation, bk_kernel *prepare) {
+    const double all = operations * (run->variant->mpi ? bk_ranks() : 1);
+    struct bk_case what = bk_describe(run, kernel, size, all, operation);
+    what.device = place.kind;
+    what.prepare = prepare;
+    what.most_iterations = 1;
+    what.stopped = has_stopped;
+    return what;
+}
+
 const char *io_report(struct bk_run *run, const struct bk_case *what, struct bk_timing *timing,
                       const struct bk_check *right, const struct io_trouble *trouble) {
     const char *told = io_told(run, trouble);

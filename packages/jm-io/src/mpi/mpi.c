@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "mpi_io.h"
 
+#include <stdlib.h>
+
 bool io_mpi_fail(struct io_trouble *trouble, const char *doing, const char *path, int error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
@@ -9,16 +11,22 @@ bool io_mpi_fail(struct io_trouble *trouble, const char *doing, const char *path
     return io_note(trouble, doing, path, text, "give smaller --sizes, or another --folder");
 }
 
-// One is open at a time.
-static MPI_File handle;
-
 static bool open_file(struct io_file *file, enum io_access access, bool together, bool direct,
                       struct io_trouble *trouble) {
     (void)direct; // refused with this variant
+    MPI_File *handle = malloc(sizeof *handle);
     const int mode = access == IO_WRITE ? MPI_MODE_WRONLY | MPI_MODE_CREATE : MPI_MODE_RDONLY;
     const int error = MPI_File_open(together ? MPI_COMM_WORLD : MPI_COMM_SELF, file->path, mode,
-                                    MPI_INFO_NULL, &handle);
-    return error == MPI_SUCCESS || io_mpi_fail(trouble, "open", file->path, error);
+                                    MPI_INFO_NULL, handle);
+    file->handle = handle;
+    if (error == MPI_SUCCESS)
+        return true;
+    free(handle);
+    return io_mpi_fail(trouble, "open", file->path, error);
+}
+
+static MPI_File handle_of(const struct io_file *file) {
+    return *(MPI_File *)file->handle;
 }
 
 // Bytes of an operation that ended well.
@@ -28,39 +36,83 @@ static size_t bytes_done(const MPI_Status *status) {
     return done > 0 ? (size_t)done : 0;
 }
 
+static bool has_written(const struct io_file *file, int error, const MPI_Status *status,
+                        size_t count, struct io_trouble *trouble) {
+    if (error == MPI_SUCCESS && bytes_done(status) != count) // so a full disk may show
+        error = MPI_ERR_NO_SPACE;
+    return error == MPI_SUCCESS || io_mpi_fail(trouble, "write", file->path, error);
+}
+
+static bool has_read(const struct io_file *file, int error, const MPI_Status *status, void *bytes,
+                     size_t count, struct io_trouble *trouble) {
+    if (error != MPI_SUCCESS)
+        return io_mpi_fail(trouble, "read", file->path, error);
+    const size_t done = bytes_done(status);
+    if (done < count)
+        memset((char *)bytes + done, 0, count - done);
+    return true;
+}
+
 static bool write_bytes(struct io_file *file, const void *bytes, size_t count, uint64_t at,
                         struct io_trouble *trouble) {
     MPI_Status status;
-    int error = MPI_File_write_at(handle, (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
-    if (error == MPI_SUCCESS && bytes_done(&status) != count) // so a full disk may show
-        error = MPI_ERR_NO_SPACE;
-    return error == MPI_SUCCESS || io_mpi_fail(trouble, "write", file->path, error);
+    const int error =
+        MPI_File_write_at(handle_of(file), (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
+    return has_written(file, error, &status, count, trouble);
 }
 
 static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t at,
                        struct io_trouble *trouble) {
     MPI_Status status;
     const int error =
-        MPI_File_read_at(handle, (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
-    if (error != MPI_SUCCESS)
-        return io_mpi_fail(trouble, "read", file->path, error);
-    const size_t done = bytes_done(&status);
-    if (done < count)
-        memset((char *)bytes + done, 0, count - done);
-    return true;
+        MPI_File_read_at(handle_of(file), (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
+    return has_read(file, error, &status, bytes, count, trouble);
+}
+
+static bool start(struct io_request *request, struct io_trouble *trouble) {
+    const MPI_File file = handle_of(request->file);
+    const MPI_Offset at = (MPI_Offset)request->at;
+    const int count = (int)request->count;
+    MPI_Request *mpi = malloc(sizeof *mpi);
+    const int error = request->access == IO_WRITE
+                          ? MPI_File_iwrite_at(file, at, request->bytes, count, MPI_BYTE, mpi)
+                          : MPI_File_iread_at(file, at, request->bytes, count, MPI_BYTE, mpi);
+    request->is_on_its_way = error == MPI_SUCCESS;
+    request->mpi = mpi;
+    if (request->is_on_its_way)
+        return true;
+    free(mpi);
+    return io_mpi_fail(trouble, "begin to move bytes of", request->file->path, error);
+}
+
+static bool finish(struct io_request *request, struct io_trouble *trouble) {
+    MPI_Status status;
+    if (!request->is_on_its_way)
+        return true;
+    request->is_on_its_way = false;
+    const int error = MPI_Wait(request->mpi, &status);
+    free(request->mpi);
+    return request->access == IO_WRITE
+               ? has_written(request->file, error, &status, request->count, trouble)
+               : has_read(request->file, error, &status, request->bytes, request->count, trouble);
 }
 
 static bool sync_file(struct io_file *file, struct io_trouble *trouble) {
-    const int error = MPI_File_sync(handle);
+    const int error = MPI_File_sync(handle_of(file));
     return error == MPI_SUCCESS || io_mpi_fail(trouble, "sync", file->path, error);
 }
 
 static bool close_file(struct io_file *file, struct io_trouble *trouble) {
-    const int error = MPI_File_close(&handle);
+    const int error = MPI_File_close(file->handle);
+    free(file->handle);
     return error == MPI_SUCCESS || io_mpi_fail(trouble, "close", file->path, error);
 }
 
-static const struct io_interface files = {open_file, write_bytes, read_bytes, sync_file,
-                                          close_file};
+static const struct io_interface files = {open_file,  write_bytes, read_bytes, sync_file,
+                                          close_file, start,       finish};
 const struct io_variant io_mpi = {.base = {.name = "mpi", .mpi = true}, .files = &io_posix_files};
+const struct io_variant io_mpi_async = {
+    .base = {.name = "mpi-async", .mpi = true}, .files = &io_posix_files, .overlaps = true};
 const struct io_variant io_mpi_io = {.base = {.name = "mpi-io", .mpi = true}, .files = &files};
+const struct io_variant io_mpi_io_async = {
+    .base = {.name = "mpi-io-async", .mpi = true}, .files = &files, .overlaps = true};

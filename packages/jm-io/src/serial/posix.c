@@ -59,6 +59,43 @@ void io_drop(const char *path, struct io_trouble *trouble) {
         close(descriptor);
 }
 
-const struct io_interface io_posix_files = {open_file, write_bytes, read_bytes, sync_file,
-                                            close_file};
+static bool start(struct io_request *request, struct io_trouble *trouble) {
+    request->posix = (struct aiocb){
+        .aio_fildes = request->file->descriptor,
+        .aio_offset = (off_t)request->at,
+        .aio_buf = request->bytes,
+        .aio_nbytes = request->count,
+        .aio_sigevent = {.sigev_notify = SIGEV_NONE},
+    };
+    const int status =
+        request->access == IO_WRITE ? aio_write(&request->posix) : aio_read(&request->posix);
+    request->is_on_its_way = status == 0;
+    return status == 0 || io_fail(trouble, "begin to move bytes of", request->file->path);
+}
+
+// What an interrupted or short one left is done now.
+static bool finish(struct io_request *request, struct io_trouble *trouble) {
+    const struct aiocb *const list[] = {&request->posix};
+    const bool writes = request->access == IO_WRITE;
+    if (!request->is_on_its_way)
+        return true;
+    request->is_on_its_way = false;
+    while (aio_error(&request->posix) == EINPROGRESS)
+        (void)aio_suspend(list, 1, NULL);
+    const int error = aio_error(&request->posix);
+    const ssize_t returned = aio_return(&request->posix);
+    errno = error;
+    if (error != 0 && error != EINTR)
+        return io_fail(trouble, writes ? "write" : "read", request->file->path);
+    const size_t done = returned > 0 ? (size_t)returned : 0;
+    char *rest = (char *)request->bytes + done;
+    const size_t count = request->count - done;
+    return writes ? write_bytes(request->file, rest, count, request->at + done, trouble)
+                  : read_bytes(request->file, rest, count, request->at + done, trouble);
+}
+
+const struct io_interface io_posix_files = {open_file,  write_bytes, read_bytes, sync_file,
+                                            close_file, start,       finish};
 const struct io_variant io_posix = {.base = {.name = "posix"}, .files = &io_posix_files};
+const struct io_variant io_posix_async = {
+    .base = {.name = "posix-async"}, .files = &io_posix_files, .overlaps = true};
