@@ -32,6 +32,7 @@ KNOBS = {
         "JM_EDGE": "16",
         "JM_COUNT": "500",
         "JM_BLOCK": "64",
+        "JM_EVENTS": "1000",
     },
     "jm-linpack": {"JM_SIZES": "200"},
     "mod2am": {"JM_SIZES": "40"},

@@ -149,6 +149,14 @@ bool io_content_seems_right(const struct io_content *content, uint64_t generatio
 size_t io_content_right(struct io_content *content, uint64_t generation, unsigned task,
                         uint64_t at);
 
+// What a program does between files: so many multiplications of a word. Each can be undone: unlike
+// words stay unlike.
+static inline uint64_t io_worked_on(uint64_t word, unsigned rounds) {
+    for (unsigned i = 0; i < rounds; i++)
+        word = (word ^ word >> 32) * 0xd6e8feb86659fd93U;
+    return word;
+}
+
 // ---- Blocks of an array in one file: serial/ and mpi/ ------------------------------------------
 
 enum { IO_DIMENSIONS = 3 };
@@ -183,6 +191,7 @@ extern const struct io_block_variant io_block_posix, io_block_mpi, io_block_mpi_
 
 // ---- Patterns ----------------------------------------------------------------------------------
 
-extern const struct bk_benchmark io_bandwidth, io_collective, io_metadata, io_out_of_core;
+extern const struct bk_benchmark io_bandwidth, io_collective, io_metadata, io_out_of_core,
+    io_tracing;
 
 #endif

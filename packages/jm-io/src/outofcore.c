@@ -90,19 +90,12 @@ static uint64_t first_word(const struct work *work, uint64_t block, size_t at) {
     return bk_random_bits(work->key, block * work->n_words + at);
 }
 
-// Each round can be undone: unlike words stay unlike.
-static uint64_t worked_on(uint64_t word, unsigned rounds) {
-    for (unsigned i = 0; i < rounds; i++)
-        word = (word ^ word >> 32) * 0xd6e8feb86659fd93U;
-    return word;
-}
-
 static void compute(struct work *work, enum phase phase, uint64_t block, uint64_t *words) {
     const unsigned rounds = work->rounds;
     uint64_t sum = 0;
     for (size_t i = 0; i < work->n_words; i++) {
         const uint64_t word = phase == WRITE ? first_word(work, block, i) : words[i];
-        const uint64_t found = worked_on(word, rounds);
+        const uint64_t found = io_worked_on(word, rounds);
         if (phase == READ)
             sum += found;
         else
@@ -248,7 +241,7 @@ static const struct {
 // ---- Verification ------------------------------------------------------------------------------
 
 static uint64_t word_on_disk(const struct work *work, uint64_t block, size_t at) {
-    return worked_on(first_word(work, block, at), work->rounds * work->worked);
+    return io_worked_on(first_word(work, block, at), work->rounds * work->worked);
 }
 
 // Halves, of which each is a double.
@@ -274,7 +267,7 @@ static struct bk_check verify(struct work *work, enum phase phase) {
         for (size_t i = 0; i < work->n_words; i++) {
             const uint64_t word = word_on_disk(work, block, i);
             right += words[i] == word;
-            expected += worked_on(word, work->rounds);
+            expected += io_worked_on(word, work->rounds);
         }
         bk_check_value(&found, block, (double)right, (double)work->n_words, 0);
     }
@@ -329,7 +322,7 @@ static const char *measure_compute(struct bk_run *run, struct work *work, uint64
     begin_anew(work);
     compute(work, WRITE, 0, work->words[0]);
     for (size_t i = 0; i < work->n_words; i++)
-        expected += worked_on(first_word(work, 0, i), 2 * work->rounds);
+        expected += io_worked_on(first_word(work, 0, i), 2 * work->rounds);
     work->sum = work->n_computed = 0;
     if (!bk_measure(run->session, &what, compute_alone, work, &timing))
         return "out of memory";
