@@ -33,6 +33,7 @@ KNOBS = {
         "JM_COUNT": "500",
         "JM_BLOCK": "64",
         "JM_EVENTS": "1000",
+        "JM_STATE": "100000",
     },
     "jm-linpack": {"JM_SIZES": "200"},
     "mod2am": {"JM_SIZES": "40"},

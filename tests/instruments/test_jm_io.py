@@ -75,6 +75,7 @@ def test_every_pattern_is_right_there(program: str, volume: Path, tmp_path: Path
     kernels = {"create", "stat", "remove", "block-write", "block-read"}
     kernels |= {f"{a}-{b}" for a in ("shared", "own", "chunks") for b in ("write", "read")}
     kernels |= {"shared-update", "own-update", "compute", "untraced", "traced"}
+    kernels |= {"steps", "shared-restart", "own-restart", "shared-checkpoint", "own-checkpoint"}
     assert {line["kernel"] for line in run.lines()} == kernels
     for line in run.lines():
         assert line["verified"] and line["device"] == "fuse.glusterfs", line

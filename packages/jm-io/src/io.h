@@ -109,6 +109,8 @@ struct io_variant {
     struct bk_variant base;
     const struct io_interface *files;
     bool overlaps; // computation and files
+    // Sends words to the next rank, and has those of the one before; NULL: there is one task.
+    void (*exchange)(const uint64_t *sent, uint64_t *came, size_t count);
 };
 
 // Drops what this node has of a file in memory, when it is on its disks.
@@ -191,7 +193,7 @@ extern const struct io_block_variant io_block_posix, io_block_mpi, io_block_mpi_
 
 // ---- Patterns ----------------------------------------------------------------------------------
 
-extern const struct bk_benchmark io_bandwidth, io_collective, io_metadata, io_out_of_core,
-    io_tracing;
+extern const struct bk_benchmark io_bandwidth, io_checkpoint, io_collective, io_metadata,
+    io_out_of_core, io_tracing;
 
 #endif

@@ -4,7 +4,8 @@
 
 int main(int argc, char **argv) {
     static const struct bk_benchmark *const patterns[] = {
-        &io_bandwidth, &io_collective, &io_metadata, &io_out_of_core, &io_tracing, NULL,
+        &io_bandwidth,   &io_checkpoint, &io_collective, &io_metadata,
+        &io_out_of_core, &io_tracing,    NULL,
     };
     io_place_guard();
     return bk_main_each(patterns, argc, argv);

@@ -110,9 +110,18 @@ static bool close_file(struct io_file *file, struct io_trouble *trouble) {
 
 static const struct io_interface files = {open_file,  write_bytes, read_bytes, sync_file,
                                           close_file, start,       finish};
-const struct io_variant io_mpi = {.base = {.name = "mpi", .mpi = true}, .files = &io_posix_files};
+
+static void exchange(const uint64_t *sent, uint64_t *came, size_t count) {
+    const int ranks = (int)bk_ranks(), rank = (int)bk_rank();
+    MPI_Sendrecv(sent, (int)count, MPI_UINT64_T, (rank + 1) % ranks, 0, came, (int)count,
+                 MPI_UINT64_T, (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+const struct io_variant io_mpi = {
+    .base = {.name = "mpi", .mpi = true}, .files = &io_posix_files, .exchange = exchange};
 const struct io_variant io_mpi_async = {
     .base = {.name = "mpi-async", .mpi = true}, .files = &io_posix_files, .overlaps = true};
-const struct io_variant io_mpi_io = {.base = {.name = "mpi-io", .mpi = true}, .files = &files};
+const struct io_variant io_mpi_io = {
+    .base = {.name = "mpi-io", .mpi = true}, .files = &files, .exchange = exchange};
 const struct io_variant io_mpi_io_async = {
     .base = {.name = "mpi-io-async", .mpi = true}, .files = &files, .overlaps = true};

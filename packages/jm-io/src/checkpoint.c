@@ -1,0 +1,336 @@
+// Checkpoint: a program computes, hears of its neighbour, and each so many steps writes all of its
+// state to a file, as MAXW-DGTD, iPic3D and BSIT do (DEEP-ER, 2.1, 2.2, figures 11 to 14).
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#include "bk_random.h"
+#include "io.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const uint64_t sizes_1[] = {64 << 20};
+static const uint64_t sizes_4[] = {1312500000};
+static const uint64_t sizes_quick[] = {8, 100008};
+static const struct bk_table tables[] = {
+    {1, "64 MiB of each task", sizes_1, BK_COUNT(sizes_1)},
+    {4, "1.3 GB of each task, of 16 on a node (figure 4: BSIT's 21 GB)", sizes_4,
+     BK_COUNT(sizes_4)},
+};
+
+static const struct bk_variant *const variants[] = {
+    &io_posix.base,
+#ifdef BENCH_MPI
+    &io_mpi.base,
+    &io_mpi_io.base,
+#endif
+    NULL,
+};
+
+enum kernel { STEPS, SHARED, SHARED_RESTART, OWN, OWN_RESTART, KERNELS };
+static const char *const kernels[] = {"steps",          "shared-checkpoint", "shared-restart",
+                                      "own-checkpoint", "own-restart",       NULL};
+
+enum { N_STEPS = IO_FOLDER + 1, EVERY, WORK, HALO, TRANSFER };
+static const struct bk_extra extras[] = {
+    [IO_FOLDER] = {.name = "--folder", .help = "where a folder for the files is made", .text = "."},
+    [N_STEPS] = {.name = "--steps",
+                 .help = "of an iteration, a multiple of --every",
+                 .standard = 10,
+                 .least = 1,
+                 .most = 1 << 20,
+                 .whole = true},
+    [EVERY] = {.name = "--every",
+               .help = "steps from one checkpoint to the next",
+               .standard = 10,
+               .least = 1,
+               .most = 1 << 20,
+               .whole = true},
+    [WORK] = {.name = "--work",
+              .help = "multiplications of each word in a step",
+              .standard = 16,
+              .least = 0,
+              .most = 1 << 20,
+              .whole = true},
+    [HALO] = {.name = "--halo",
+              .help = "words of the state, at most, that a task sends to the next one in a step",
+              .standard = 8192,
+              .least = 1,
+              .most = 1 << 26,
+              .whole = true},
+    [TRANSFER] = {.name = "--transfer",
+                  .help = "bytes of a call, a multiple of 8",
+                  .standard = 4 << 20,
+                  .least = 8,
+                  .most = 1 << 30,
+                  .whole = true},
+};
+
+struct work {
+    struct io_trouble trouble; // first: io_case
+    const struct io_variant *variant;
+    size_t n_words, n_halo;
+    uint64_t n_steps, every;
+    size_t transfer; // words of a call
+    unsigned rounds;
+    uint64_t key;   // of the state at its begin
+    uint64_t *now;  // the state
+    uint64_t *halo; // the last words of the neighbour's
+    uint64_t *came; // what a file holds
+    bool is_shared, is_written;
+    char path[PATH_MAX + 32];
+};
+
+// ---- The program -------------------------------------------------------------------------------
+
+static void begin_state(struct work *work) {
+    for (size_t i = 0; i < work->n_words; i++)
+        work->now[i] = bk_random_bits(work->key, i);
+}
+
+// All ranks call it.
+static void step(struct work *work) {
+    const uint64_t *last = work->now + work->n_words - work->n_halo;
+    if (work->variant->exchange != NULL)
+        work->variant->exchange(last, work->halo, work->n_halo);
+    else
+        memcpy(work->halo, last, work->n_halo * IO_WORD);
+    for (size_t i = 0; i < work->n_words; i++)
+        work->now[i] =
+            io_worked_on(work->now[i] + (i < work->n_halo ? work->halo[i] : 0), work->rounds);
+}
+
+static void make_steps(struct work *work, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        step(work);
+}
+
+// ---- Its files ---------------------------------------------------------------------------------
+
+static void choose_file(struct work *work, bool is_shared) {
+    const char *folder = io_place()->path;
+    work->is_shared = is_shared;
+    work->is_written = false;
+    if (is_shared)
+        snprintf(work->path, sizeof work->path, "%s/checkpoint", folder);
+    else
+        snprintf(work->path, sizeof work->path, "%s/checkpoint.%u", folder, bk_rank());
+}
+
+// All of a state. All ranks call it.
+static void move(struct work *work, enum io_access access, uint64_t *words) {
+    const struct io_interface *files = work->variant->files;
+    const uint64_t first = work->is_shared ? bk_rank() * (uint64_t)work->n_words : 0;
+    struct io_file file = {.path = work->path};
+    bool ok = true;
+    if (!files->open(&file, access, work->is_shared, false, &work->trouble))
+        return;
+    for (size_t at = 0; at < work->n_words && ok; at += work->transfer) {
+        const size_t left = work->n_words - at;
+        const size_t bytes = (left < work->transfer ? left : work->transfer) * IO_WORD;
+        const uint64_t place = (first + at) * IO_WORD;
+        ok = access == IO_WRITE ? files->write(&file, words + at, bytes, place, &work->trouble)
+                                : files->read(&file, words + at, bytes, place, &work->trouble);
+    }
+    if (access == IO_WRITE)
+        (void)files->sync(&file, &work->trouble);
+    (void)files->close(&file, &work->trouble);
+}
+
+static void remove_files(struct work *work) {
+    if (!io_stopped(&work->trouble) && (!work->is_shared || bk_rank() == 0) &&
+        unlink(work->path) != 0 && errno != ENOENT)
+        (void)io_fail(&work->trouble, "remove", work->path);
+    (void)io_stopped(&work->trouble); // none begins before
+}
+
+// ---- Kernels, and before them ------------------------------------------------------------------
+
+static void run_steps(void *context, uint64_t iterations) {
+    struct work *work = context;
+    make_steps(work, iterations * work->n_steps);
+}
+
+static void run_checkpoints(void *context, uint64_t iterations) {
+    struct work *work = context;
+    for (uint64_t i = 0; i < iterations * work->n_steps; i += work->every) {
+        make_steps(work, work->every);
+        if (io_stopped(&work->trouble))
+            return;
+        move(work, IO_WRITE, work->now);
+    }
+    work->is_written = true;
+}
+
+static void run_restart(void *context, uint64_t iterations) {
+    struct work *work = context;
+    for (uint64_t i = 0; i < iterations && !io_stopped(&work->trouble); i++)
+        move(work, IO_READ, work->came);
+}
+
+static void prepare_steps(void *context, uint64_t iterations) {
+    (void)iterations;
+    struct work *work = context;
+    work->key = bk_random_bits(io_next_generation(), bk_rank());
+    begin_state(work);
+    (void)io_stopped(&work->trouble);
+}
+
+static void prepare_checkpoints(void *context, uint64_t iterations) {
+    prepare_steps(context, iterations);
+    remove_files(context);
+}
+
+static void prepare_restart(void *context, uint64_t iterations) {
+    struct work *work = context;
+    if (!work->is_written) {
+        prepare_checkpoints(work, iterations);
+        run_checkpoints(work, 1);
+    }
+    if (io_stopped(&work->trouble))
+        return;
+    io_drop(work->path, &work->trouble);
+    memset(work->came, 0, work->n_words * IO_WORD);
+    (void)io_stopped(&work->trouble);
+}
+
+static const struct {
+    bk_kernel *run, *prepare;
+} of_kernels[KERNELS] = {
+    [STEPS] = {run_steps, prepare_steps},
+    [SHARED] = {run_checkpoints, prepare_checkpoints},
+    [SHARED_RESTART] = {run_restart, prepare_restart},
+    [OWN] = {run_checkpoints, prepare_checkpoints},
+    [OWN_RESTART] = {run_restart, prepare_restart},
+};
+
+// ---- Measuring ---------------------------------------------------------------------------------
+
+// Of the last checkpoint, or the state, all words: they are those of as many steps made anew.
+static struct bk_check verify(struct work *work, enum kernel kernel) {
+    struct bk_check found = BK_CHECK_START;
+    if (kernel == STEPS)
+        memcpy(work->came, work->now, work->n_words * IO_WORD);
+    else if (kernel == SHARED || kernel == OWN) {
+        prepare_restart(work, 1);
+        run_restart(work, 1);
+    }
+    if (io_stopped(&work->trouble))
+        return found;
+    begin_state(work);
+    make_steps(work, work->n_steps);
+    for (size_t at = 0; at < work->n_words; at += work->transfer) {
+        const size_t left = work->n_words - at;
+        const size_t count = left < work->transfer ? left : work->transfer;
+        size_t right = 0;
+        for (size_t i = at; i < at + count; i++)
+            right += work->came[i] == work->now[i];
+        bk_check_value(&found, at, (double)right, (double)count, 0);
+    }
+    return found;
+}
+
+static const char *measure_kernel(struct bk_run *run, struct work *work, enum kernel kernel) {
+    const bool restarts = kernel == SHARED_RESTART || kernel == OWN_RESTART;
+    const uint64_t bytes = work->n_words * IO_WORD;
+    struct bk_case what = io_case(run, kernel, bytes, (double)bytes, restarts ? "byte" : "step",
+                                  of_kernels[kernel].prepare);
+    struct bk_timing timing;
+    if ((run->options->kernels & 1U << kernel) == 0)
+        return NULL;
+    if (!restarts) // all tasks make one together
+        what.operations = (double)work->n_steps;
+    if (!bk_measure(run->session, &what, of_kernels[kernel].run, work, &timing))
+        return "out of memory";
+    const struct bk_check right = verify(work, kernel);
+    return io_report(run, &what, &timing, &right, &work->trouble);
+}
+
+static const char *measure_layout(struct bk_run *run, struct work *work, bool is_shared) {
+    choose_file(work, is_shared);
+    const char *trouble = measure_kernel(run, work, is_shared ? SHARED : OWN);
+    if (trouble == NULL)
+        trouble = measure_kernel(run, work, is_shared ? SHARED_RESTART : OWN_RESTART);
+    if (trouble != NULL)
+        return trouble;
+    remove_files(work);
+    return io_told(run, &work->trouble);
+}
+
+static size_t words(const struct bk_run *run, unsigned option) {
+    return (size_t)run->options->extras[option];
+}
+
+static double bytes_of_memory(const struct bk_run *run, uint64_t size) {
+    return 2 * (double)size + run->options->extras[HALO] * IO_WORD;
+}
+
+static const char *measure(struct bk_run *run, uint64_t size) {
+    const size_t n_words = (size_t)(size / IO_WORD);
+    if (!io_place_has_room(run, size, (double)size * bk_ranks(), bk_ranks(), 1,
+                           "bytes of a task: the file system has room for no more"))
+        return NULL;
+    struct work work = {
+        .variant = (const struct io_variant *)run->variant,
+        .n_words = n_words,
+        .n_halo = n_words < words(run, HALO) ? n_words : words(run, HALO),
+        .n_steps = words(run, N_STEPS),
+        .every = words(run, EVERY),
+        .transfer = words(run, TRANSFER) / IO_WORD,
+        .rounds = (unsigned)run->options->extras[WORK],
+        .now = bk_allocate((size_t)size),
+        .came = bk_allocate((size_t)size),
+    };
+    const char *trouble = NULL;
+    work.halo = bk_allocate(work.n_halo * IO_WORD);
+    if (bk_team_maximum(work.now == NULL || work.came == NULL || work.halo == NULL) > 0)
+        trouble = "out of memory: give smaller --sizes";
+    else
+        trouble = measure_kernel(run, &work, STEPS);
+    for (unsigned i = 0; i < 2 && trouble == NULL; i++)
+        trouble = measure_layout(run, &work, i == 0);
+    bk_release(work.now);
+    bk_release(work.came);
+    bk_release(work.halo);
+    return trouble;
+}
+
+static bool check(struct bk_run *run) {
+    const struct bk_options *options = run->options;
+    if (words(run, TRANSFER) % IO_WORD != 0)
+        return bk_refuse(run, "--transfer: %zu is no multiple of 8; give one",
+                         words(run, TRANSFER));
+    if (words(run, N_STEPS) % words(run, EVERY) != 0)
+        return bk_refuse(run, "--steps: %zu is no multiple of --every, %zu; give one",
+                         words(run, N_STEPS), words(run, EVERY));
+    for (size_t i = 0; i < options->size_count; i++)
+        if (options->sizes[i] % IO_WORD != 0)
+            return bk_refuse(run, "--sizes: %llu is no multiple of 8; give one",
+                             (unsigned long long)options->sizes[i]);
+    return true;
+}
+
+const struct bk_benchmark io_checkpoint = {
+    .name = "jm-io-checkpoint",
+    .command = "jm-io checkpoint",
+    .summary = "a program whose state goes to files each so many steps, and comes back from them",
+    .size_meaning = "bytes of each task's state, a multiple of 8",
+    .kernels = kernels,
+    .variants = variants,
+    .variants_help = "  posix: one task; mpi: a task for each rank, by POSIX's calls; mpi-io: by\n"
+                     "  MPI-IO's\n"
+                     "  steps: the program without files",
+    .usual = BK_ALL,
+    .tables = tables,
+    .table_count = BK_COUNT(tables),
+    .quick_sizes = sizes_quick,
+    .quick_count = BK_COUNT(sizes_quick),
+    .max_seconds = 300,
+    .extras = extras,
+    .extra_count = BK_COUNT(extras),
+    .check = check,
+    .bytes = bytes_of_memory,
+    .begin = io_begin,
+    .measure = measure,
+    .end = io_place_remove,
+};
