@@ -62,6 +62,8 @@ PAGE = CHECKOUT / "packages" / "joulemark" / "guides" / "upgrade.md"
 BRIEF_EVERY_S = 3.0
 MERGE_S = 120.0
 STOP_S = 30.0
+#: it works: beside jobs that do, one that only sleeps may have used nothing
+STEP = "srun sh -c 'sleep 0.5; for n in $(seq 200000); do :; done; sleep 0.5'"
 MIXED = "mixed: joulemark of an earlier release, protocol 1, asked "
 
 
@@ -152,7 +154,7 @@ class Jobs:
 
     def run_stepped(self, *nodes: str) -> None:
         """One on each with a step, whose record and row are good."""
-        ids = [self.cluster.sbatch(f"-w{n}", "-n1", "--wrap", "srun sleep 1") for n in nodes]
+        ids = [self.cluster.sbatch(f"-w{n}", "-n1", "--wrap", STEP) for n in nodes]
         self.stepped += ids
         for job in ids:
             for account in ended_well(self.cluster, job, MERGE_S).accounts("0").values():

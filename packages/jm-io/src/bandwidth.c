@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MIB = 1 << 20, SECTOR = 4096 };
@@ -144,10 +143,6 @@ struct extent {
     bool is_first; // of the tasks whose file it is
 };
 
-static uint64_t round_up(uint64_t number, uint64_t unit) {
-    return (number + unit - 1) / unit * unit;
-}
-
 static struct extent extent_of(const struct work *work, unsigned task) {
     const char *folder = io_place()->path;
     const unsigned ranks = bk_ranks();
@@ -164,7 +159,7 @@ static struct extent extent_of(const struct work *work, unsigned task) {
         const unsigned of_a_file = ranks / work->n_files;
         const unsigned file = task / of_a_file, first = file * of_a_file;
         snprintf(extent.path, sizeof extent.path, "%s/chunks.%u", folder, file);
-        extent.first = (task - first) * round_up(work->size, work->alignment);
+        extent.first = (task - first) * io_round_up(work->size, work->alignment);
         extent.is_first = task == first;
     }
     return extent;
@@ -307,18 +302,11 @@ static const char *measure_layout(struct bk_run *run, struct work *work) {
     return io_told(run, &work->trouble);
 }
 
-// All ranks' alike, which a network's clients need not say.
-static uint64_t block_size(const char *folder) {
-    struct stat status;
-    const bool known = stat(folder, &status) == 0 && status.st_blksize > 0;
-    return (uint64_t)bk_team_maximum(known ? (double)status.st_blksize : SECTOR);
-}
-
 static const char *measure(struct bk_run *run, uint64_t size) {
     const unsigned ranks = bk_ranks();
-    const uint64_t alignment = block_size(io_place()->path);
+    const uint64_t alignment = io_place_block_bytes();
     const char *trouble = NULL;
-    if (!io_place_has_room(run, size, (double)round_up(size, alignment) * ranks, ranks, 1,
+    if (!io_place_has_room(run, size, (double)io_round_up(size, alignment) * ranks, ranks, 1,
                            "bytes of a task: the file system has room for no more"))
         return NULL;
     for (unsigned i = 0; i < LAYOUTS && trouble == NULL; i++) {

@@ -70,6 +70,7 @@ struct work {
     struct io_trouble trouble; // first: io_case
     const struct io_variant *variant;
     size_t n_words, n_halo;
+    uint64_t room_bytes; // of a state in a shared file: whole blocks of the file system
     uint64_t n_steps, every;
     size_t transfer; // words of a call
     unsigned rounds;
@@ -120,7 +121,7 @@ static void choose_file(struct work *work, bool is_shared) {
 // All of a state. All ranks call it.
 static void move(struct work *work, enum io_access access, uint64_t *words) {
     const struct io_interface *files = work->variant->files;
-    const uint64_t first = work->is_shared ? bk_rank() * (uint64_t)work->n_words : 0;
+    const uint64_t first = work->is_shared ? bk_rank() * work->room_bytes : 0;
     struct io_file file = {.path = work->path};
     bool ok = true;
     if (!files->open(&file, access, work->is_shared, false, &work->trouble))
@@ -128,7 +129,7 @@ static void move(struct work *work, enum io_access access, uint64_t *words) {
     for (size_t at = 0; at < work->n_words && ok; at += work->transfer) {
         const size_t left = work->n_words - at;
         const size_t bytes = (left < work->transfer ? left : work->transfer) * IO_WORD;
-        const uint64_t place = (first + at) * IO_WORD;
+        const uint64_t place = first + at * IO_WORD;
         ok = access == IO_WRITE ? files->write(&file, words + at, bytes, place, &work->trouble)
                                 : files->read(&file, words + at, bytes, place, &work->trouble);
     }
@@ -267,13 +268,15 @@ static double bytes_of_memory(const struct bk_run *run, uint64_t size) {
 
 static const char *measure(struct bk_run *run, uint64_t size) {
     const size_t n_words = (size_t)(size / IO_WORD);
-    if (!io_place_has_room(run, size, (double)size * bk_ranks(), bk_ranks(), 1,
+    const uint64_t room_bytes = io_round_up(size, io_place_block_bytes());
+    if (!io_place_has_room(run, size, (double)room_bytes * bk_ranks(), bk_ranks(), 1,
                            "bytes of a task: the file system has room for no more"))
         return NULL;
     struct work work = {
         .variant = (const struct io_variant *)run->variant,
         .n_words = n_words,
         .n_halo = n_words < words(run, HALO) ? n_words : words(run, HALO),
+        .room_bytes = room_bytes,
         .n_steps = words(run, N_STEPS),
         .every = words(run, EVERY),
         .transfer = words(run, TRANSFER) / IO_WORD,

@@ -35,6 +35,13 @@ const struct io_place *io_place(void);
 bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, double files,
                        unsigned dimensions, const char *elements);
 
+// Bytes of a block of its file system, alike for all ranks, which a network's clients need not say.
+// All ranks call it.
+uint64_t io_place_block_bytes(void);
+static inline uint64_t io_round_up(uint64_t number, uint64_t unit) {
+    return (number + unit - 1) / unit * unit;
+}
+
 // Whether --task-offset, or what else is not to reach the number of ranks, does not; refuses it.
 bool io_less_than_ranks(const struct bk_run *run, const char *option, uint64_t value);
 

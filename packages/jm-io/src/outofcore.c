@@ -43,7 +43,7 @@ static const struct bk_extra extras[] = {
     [WORK] = {.name = "--work",
               .help = "multiplications of each word, when it is made, changed or read",
               .standard = 16,
-              .least = 0,
+              .least = 1,
               .most = 1 << 20,
               .whole = true},
 };
@@ -56,12 +56,13 @@ struct work {
     const struct io_interface *files;
     bool overlaps;
     enum layout layout;
-    size_t n_words; // of a block
+    size_t n_words;      // of a block
+    uint64_t room_bytes; // of one in a file: whole blocks of the file system
     uint64_t n_blocks;
     unsigned rounds;     // of work on a word
     uint64_t key;        // of this task's words, in this generation
     unsigned worked;     // how often what is on the disk was; 0: nothing is there
-    uint64_t sum;        // of the words that were read last, worked on once more
+    uint64_t sum;        // of the words that were read last, worked on once more, by their places
     uint64_t n_computed; // blocks of `compute`
     struct io_file in, out;
     uint64_t *words[IN_MEMORY];
@@ -76,7 +77,7 @@ static size_t block_bytes(const struct work *work) {
 // In a shared file all tasks' first blocks come first.
 static uint64_t place_of(const struct work *work, uint64_t block) {
     const uint64_t number = work->layout == OWN ? block : block * bk_ranks() + bk_rank();
-    return number * block_bytes(work);
+    return number * work->room_bytes;
 }
 
 // ---- Computation -------------------------------------------------------------------------------
@@ -90,6 +91,10 @@ static uint64_t first_word(const struct work *work, uint64_t block, size_t at) {
     return bk_random_bits(work->key, block * work->n_words + at);
 }
 
+static uint64_t at_place(const struct work *work, uint64_t block, size_t at, uint64_t word) {
+    return word * (2 * (block * work->n_words + at) + 1);
+}
+
 static void compute(struct work *work, enum phase phase, uint64_t block, uint64_t *words) {
     const unsigned rounds = work->rounds;
     uint64_t sum = 0;
@@ -97,7 +102,7 @@ static void compute(struct work *work, enum phase phase, uint64_t block, uint64_
         const uint64_t word = phase == WRITE ? first_word(work, block, i) : words[i];
         const uint64_t found = io_worked_on(word, rounds);
         if (phase == READ)
-            sum += found;
+            sum += at_place(work, block, i, found);
         else
             words[i] = found;
     }
@@ -190,7 +195,7 @@ static void compute_alone(void *context, uint64_t iterations) {
     struct work *work = context;
     for (uint64_t i = 0; i < iterations; i++)
         for (uint64_t block = 0; block < work->n_blocks; block++, work->n_computed++)
-            compute(work, READ, block, work->words[0]);
+            compute(work, READ, 0, work->words[0]);
 }
 
 static void remove_files(struct work *work) {
@@ -267,7 +272,7 @@ static struct bk_check verify(struct work *work, enum phase phase) {
         for (size_t i = 0; i < work->n_words; i++) {
             const uint64_t word = word_on_disk(work, block, i);
             right += words[i] == word;
-            expected += io_worked_on(word, work->rounds);
+            expected += at_place(work, block, i, io_worked_on(word, work->rounds));
         }
         bk_check_value(&found, block, (double)right, (double)work->n_words, 0);
     }
@@ -322,7 +327,7 @@ static const char *measure_compute(struct bk_run *run, struct work *work, uint64
     begin_anew(work);
     compute(work, WRITE, 0, work->words[0]);
     for (size_t i = 0; i < work->n_words; i++)
-        expected += io_worked_on(first_word(work, 0, i), 2 * work->rounds);
+        expected += at_place(work, 0, i, io_worked_on(first_word(work, 0, i), 2 * work->rounds));
     work->sum = work->n_computed = 0;
     if (!bk_measure(run->session, &what, compute_alone, work, &timing))
         return "out of memory";
@@ -338,7 +343,8 @@ static double bytes_of_memory(const struct bk_run *run, uint64_t size) {
 static const char *measure(struct bk_run *run, uint64_t size) {
     const struct io_variant *variant = (const struct io_variant *)run->variant;
     const uint64_t n_blocks = (uint64_t)run->options->extras[BLOCKS];
-    const double bytes = (double)size * (double)size * IO_WORD * (double)n_blocks * bk_ranks();
+    const uint64_t room_bytes = io_round_up(size * size * IO_WORD, io_place_block_bytes());
+    const double bytes = (double)room_bytes * (double)n_blocks * bk_ranks();
     if (bk_too_large(run, size, most, "words in each direction") ||
         !io_place_has_room(run, size, bytes, bk_ranks(), 2,
                            "words in each direction: the file system has room for no more"))
@@ -347,6 +353,7 @@ static const char *measure(struct bk_run *run, uint64_t size) {
         .files = variant->files,
         .overlaps = variant->overlaps,
         .n_words = (size_t)(size * size),
+        .room_bytes = room_bytes,
         .n_blocks = n_blocks,
         .rounds = (unsigned)run->options->extras[WORK],
     };

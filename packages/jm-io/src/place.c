@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -184,6 +185,13 @@ bool io_place_has_room(const struct bk_run *run, uint64_t size, double bytes, do
     share = -bk_team_maximum(-share);
     const double most = (double)size * pow(fmin(share, 1), 1.0 / dimensions);
     return share >= 1 || !bk_too_large(run, size, (uint64_t)most, elements);
+}
+
+uint64_t io_place_block_bytes(void) {
+    enum { USUAL = 4096 };
+    struct stat status;
+    const bool known = stat(place.path, &status) == 0 && status.st_blksize > 0;
+    return (uint64_t)bk_team_maximum(known ? (double)status.st_blksize : USUAL);
 }
 
 bool io_less_than_ranks(const struct bk_run *run, const char *option, uint64_t value) {

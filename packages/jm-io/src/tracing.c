@@ -39,7 +39,7 @@ static const struct bk_extra extras[] = {
     [WORK] = {.name = "--work",
               .help = "multiplications of the program from one event to the next",
               .standard = 1024,
-              .least = 0,
+              .least = 1,
               .most = 1 << 26,
               .whole = true},
     [SYNC] = {.name = "--sync",
@@ -64,6 +64,7 @@ struct work {
     uint64_t first; // value of the program
     uint64_t last;  // of its end
     uint64_t begin_ns, end_ns;
+    uint64_t times; // of all events, their sum
     struct event *buffer;
     char path[PATH_MAX + 32];
 };
@@ -79,12 +80,15 @@ static void run_program(struct work *work, struct io_file *trace) {
     uint64_t value = work->first, written = 0;
     size_t kept = 0;
     bool ok = true;
+    work->times = 0;
     work->begin_ns = bk_now_ns();
     for (uint64_t i = 0; i < work->n_events && ok; i++) {
         value = io_worked_on(value, work->rounds);
         if (trace == NULL)
             continue;
-        work->buffer[kept++] = (struct event){bk_now_ns(), i, value};
+        const uint64_t now_ns = bk_now_ns();
+        work->times += now_ns;
+        work->buffer[kept++] = (struct event){now_ns, i, value};
         if (kept == work->capacity || i + 1 == work->n_events) {
             ok = flush(work, trace, kept, written);
             written += kept;
@@ -129,7 +133,7 @@ static void prepare(void *context, uint64_t iterations) {
 
 // An event is right by its number and value, and by a time that is not before the last one's.
 static uint64_t right_events(struct work *work, size_t count, uint64_t first, uint64_t *value,
-                             uint64_t *time_ns) {
+                             uint64_t *time_ns, uint64_t *times) {
     uint64_t right = 0;
     for (size_t i = 0; i < count; i++) {
         const struct event *event = &work->buffer[i];
@@ -137,6 +141,7 @@ static uint64_t right_events(struct work *work, size_t count, uint64_t first, ui
         right += event->number == first + i && event->value == *value &&
                  event->time_ns >= *time_ns && event->time_ns <= work->end_ns;
         *time_ns = event->time_ns;
+        *times += event->time_ns;
     }
     return right;
 }
@@ -145,7 +150,7 @@ static uint64_t right_events(struct work *work, size_t count, uint64_t first, ui
 static struct bk_check verify(struct work *work, unsigned kernel) {
     struct bk_check found = BK_CHECK_START;
     struct io_file file = {.path = work->path};
-    uint64_t value = work->first, time_ns = work->begin_ns;
+    uint64_t value = work->first, time_ns = work->begin_ns, times = 0;
     if (kernel == UNTRACED) {
         for (uint64_t i = 0; i < work->n_events; i++)
             value = io_worked_on(value, work->rounds);
@@ -163,10 +168,11 @@ static struct bk_check verify(struct work *work, unsigned kernel) {
         if (!work->files->read(&file, work->buffer, count * sizeof *work->buffer,
                                at * sizeof *work->buffer, &work->trouble))
             break;
-        const uint64_t right = right_events(work, count, at, &value, &time_ns);
+        const uint64_t right = right_events(work, count, at, &value, &time_ns, &times);
         bk_check_value(&found, at, (double)right, (double)count, 0);
     }
     (void)work->files->close(&file, &work->trouble);
+    bk_check_value(&found, work->n_events, work->times == times, 1, 0);
     return found;
 }
 

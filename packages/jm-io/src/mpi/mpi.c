@@ -85,12 +85,28 @@ static bool start(struct io_request *request, struct io_trouble *trouble) {
     return io_mpi_fail(trouble, "begin to move bytes of", request->file->path, error);
 }
 
+// MPI_Wait would end the program by a request's error, or come to nobody's handler: it is asked
+// only where all went well.
+static int wait_for(struct io_request *request, MPI_Status *status) {
+    MPI_Request *mpi = request->mpi;
+    int done = 0, error = MPI_SUCCESS;
+    status->MPI_ERROR = MPI_SUCCESS;
+    while (!done && error == MPI_SUCCESS)
+        error = MPI_Request_get_status(*mpi, &done, status);
+    if (error == MPI_SUCCESS)
+        error = status->MPI_ERROR;
+    if (error == MPI_SUCCESS && bytes_done(status) == request->count)
+        return MPI_Wait(mpi, status);
+    MPI_Request_free(mpi);
+    return error;
+}
+
 static bool finish(struct io_request *request, struct io_trouble *trouble) {
     MPI_Status status;
     if (!request->is_on_its_way)
         return true;
     request->is_on_its_way = false;
-    const int error = MPI_Wait(request->mpi, &status);
+    const int error = wait_for(request, &status);
     free(request->mpi);
     return request->access == IO_WRITE
                ? has_written(request->file, error, &status, request->count, trouble)

@@ -59,6 +59,14 @@ void io_drop(const char *path, struct io_trouble *trouble) {
         close(descriptor);
 }
 
+static bool move_rest(struct io_request *request, size_t done, struct io_trouble *trouble) {
+    char *rest = (char *)request->bytes + done;
+    const size_t count = request->count - done;
+    const uint64_t at = request->at + done;
+    return request->access == IO_WRITE ? write_bytes(request->file, rest, count, at, trouble)
+                                       : read_bytes(request->file, rest, count, at, trouble);
+}
+
 static bool start(struct io_request *request, struct io_trouble *trouble) {
     request->posix = (struct aiocb){
         .aio_fildes = request->file->descriptor,
@@ -70,7 +78,11 @@ static bool start(struct io_request *request, struct io_trouble *trouble) {
     const int status =
         request->access == IO_WRITE ? aio_write(&request->posix) : aio_read(&request->posix);
     request->is_on_its_way = status == 0;
-    return status == 0 || io_fail(trouble, "begin to move bytes of", request->file->path);
+    if (status == 0)
+        return true;
+    if (errno == EAGAIN) // no thread is to be had
+        return move_rest(request, 0, trouble);
+    return io_fail(trouble, "begin to move bytes of", request->file->path);
 }
 
 // What an interrupted or short one left is done now.
@@ -87,11 +99,7 @@ static bool finish(struct io_request *request, struct io_trouble *trouble) {
     errno = error;
     if (error != 0 && error != EINTR)
         return io_fail(trouble, writes ? "write" : "read", request->file->path);
-    const size_t done = returned > 0 ? (size_t)returned : 0;
-    char *rest = (char *)request->bytes + done;
-    const size_t count = request->count - done;
-    return writes ? write_bytes(request->file, rest, count, request->at + done, trouble)
-                  : read_bytes(request->file, rest, count, request->at + done, trouble);
+    return move_rest(request, returned > 0 ? (size_t)returned : 0, trouble);
 }
 
 const struct io_interface io_posix_files = {open_file,  write_bytes, read_bytes, sync_file,

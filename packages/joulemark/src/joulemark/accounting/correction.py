@@ -31,21 +31,25 @@ def apply(runs: Sequence[dict], found: Sequence[Correction]) -> None:
         return
     last, before_uj = found[-1], 0
     share = last.share_of(sum(row["ConsumedEnergy_uj"] for row in known))
-    whole, real = WHOLE, REAL
     if last.energy_uj is None:
-        whole, real = (*whole, STORAGE[0]), (*real, *STORAGE[1:])
+        for row in runs:  # its nodes may be silent where servers told
+            _scale(row, share, STORAGE[:1], STORAGE[1:])
     for row in known:
         measured_uj = row["ConsumedEnergy_uj"]
         (charged_uj,) = _shared([measured_uj], share, before_uj)
         parts = [name for name in PARTS if row[name] is not None]
         row.update(zip(parts, _shared([row[name] for name in parts], share, before_uj)))
-        row.update({name: round(row[name] * share) for name in whole if row[name] is not None})
-        row.update({name: row[name] * share for name in real if row[name] is not None})
+        _scale(row, share, WHOLE, REAL)
         row["ConsumedEnergy_uj"] = charged_uj
         row["ConsumedEnergyRaw"] = (charged_uj + UJ_PER_J // 2) // UJ_PER_J
         of_run = note(last, measured_uj, charged_uj)
         row["Notes"] = "; ".join(filter(None, [row["Notes"], of_run]))
         before_uj += measured_uj
+
+
+def _scale(row: dict, share: float, whole: Sequence[str], real: Sequence[str]) -> None:
+    row.update({name: round(row[name] * share) for name in whole if row[name] is not None})
+    row.update({name: row[name] * share for name in real if row[name] is not None})
 
 
 def _shared(parts_uj: Sequence[int], share: float, before_uj: int) -> list[int]:

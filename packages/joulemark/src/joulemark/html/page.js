@@ -17,8 +17,8 @@ function sort(table, head) {
   const isDown = areNumbers ? before !== "descending" : before === "ascending";
   bodies.sort((one, other) => {
     const [a, b] = [key(one), key(other)];
-    if (isLast(a) || isLast(b)) return isLast(a) - isLast(b);
-    const order = areNumbers ? a - b : a.localeCompare(b, undefined, { numeric: true });
+    if (isLast(a) !== isLast(b)) return isLast(a) - isLast(b);
+    const order = areNumbers && !isLast(a) ? a - b : a.localeCompare(b, undefined, { numeric: true });
     return isDown ? -order : order;
   });
   table.append(...bodies);
