@@ -34,6 +34,7 @@ KNOBS = {
         "JM_BLOCK": "64",
         "JM_EVENTS": "1000",
         "JM_STATE": "100000",
+        "JM_MAX_SECONDS": "1",
     },
     "jm-linpack": {"JM_SIZES": "200"},
     "mod2am": {"JM_SIZES": "40"},
