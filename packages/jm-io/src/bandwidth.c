@@ -306,8 +306,10 @@ static const char *measure(struct bk_run *run, uint64_t size) {
     const unsigned ranks = bk_ranks();
     const uint64_t alignment = io_place_block_bytes();
     const char *trouble = NULL;
-    if (!io_place_has_room(run, size, (double)io_round_up(size, alignment) * ranks, ranks, 1,
-                           "bytes of a task: the file system has room for no more"))
+    static const char elements[] = "bytes of a task: the file system has room for no more";
+    if (bk_too_large(run, size, INT64_MAX / ranks - alignment, elements) ||
+        !io_place_has_room(run, size, (double)io_round_up(size, alignment) * ranks, ranks, 1,
+                           elements))
         return NULL;
     for (unsigned i = 0; i < LAYOUTS && trouble == NULL; i++) {
         if ((run->options->kernels >> 2 * i & 3U) == 0)

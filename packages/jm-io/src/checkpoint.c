@@ -49,7 +49,7 @@ static const struct bk_extra extras[] = {
     [WORK] = {.name = "--work",
               .help = "multiplications of each word in a step",
               .standard = 16,
-              .least = 0,
+              .least = 1,
               .most = 1 << 20,
               .whole = true},
     [HALO] = {.name = "--halo",
@@ -74,10 +74,10 @@ struct work {
     uint64_t n_steps, every;
     size_t transfer; // words of a call
     unsigned rounds;
-    uint64_t key;   // of the state at its begin
-    uint64_t *now;  // the state
-    uint64_t *halo; // the last words of the neighbour's
-    uint64_t *came; // what a file holds
+    uint64_t generation; // of the state at its begin
+    uint64_t *now;       // the state
+    uint64_t *halo;      // the last words of the neighbour's
+    uint64_t *came;      // what a file holds
     bool is_shared, is_written;
     char path[PATH_MAX + 32];
 };
@@ -85,17 +85,22 @@ struct work {
 // ---- The program -------------------------------------------------------------------------------
 
 static void begin_state(struct work *work) {
+    const uint64_t key = bk_random_bits(work->generation, bk_rank());
     for (size_t i = 0; i < work->n_words; i++)
-        work->now[i] = bk_random_bits(work->key, i);
+        work->now[i] = bk_random_bits(key, i);
 }
 
 // All ranks call it.
-static void step(struct work *work) {
+static void hear(struct work *work) {
     const uint64_t *last = work->now + work->n_words - work->n_halo;
     if (work->variant->exchange != NULL)
         work->variant->exchange(last, work->halo, work->n_halo);
     else
         memcpy(work->halo, last, work->n_halo * IO_WORD);
+}
+
+static void step(struct work *work) {
+    hear(work);
     for (size_t i = 0; i < work->n_words; i++)
         work->now[i] =
             io_worked_on(work->now[i] + (i < work->n_halo ? work->halo[i] : 0), work->rounds);
@@ -172,7 +177,7 @@ static void run_restart(void *context, uint64_t iterations) {
 static void prepare_steps(void *context, uint64_t iterations) {
     (void)iterations;
     struct work *work = context;
-    work->key = bk_random_bits(io_next_generation(), bk_rank());
+    work->generation = io_next_generation();
     begin_state(work);
     (void)io_stopped(&work->trouble);
 }
@@ -207,6 +212,17 @@ static const struct {
 
 // ---- Measuring ---------------------------------------------------------------------------------
 
+// The neighbour's words are known at the begin.
+static void check_hearing(struct work *work, struct bk_check *found) {
+    const unsigned neighbour = (bk_rank() + bk_ranks() - 1) % bk_ranks();
+    const uint64_t key = bk_random_bits(work->generation, neighbour);
+    size_t right = 0;
+    hear(work);
+    for (size_t i = 0; i < work->n_halo; i++)
+        right += work->halo[i] == bk_random_bits(key, work->n_words - work->n_halo + i);
+    bk_check_value(found, 0, (double)right, (double)work->n_halo, 0);
+}
+
 // Of the last checkpoint, or the state, all words: they are those of as many steps made anew.
 static struct bk_check verify(struct work *work, enum kernel kernel) {
     struct bk_check found = BK_CHECK_START;
@@ -219,6 +235,7 @@ static struct bk_check verify(struct work *work, enum kernel kernel) {
     if (io_stopped(&work->trouble))
         return found;
     begin_state(work);
+    check_hearing(work, &found);
     make_steps(work, work->n_steps);
     for (size_t at = 0; at < work->n_words; at += work->transfer) {
         const size_t left = work->n_words - at;
@@ -269,7 +286,8 @@ static double bytes_of_memory(const struct bk_run *run, uint64_t size) {
 static const char *measure(struct bk_run *run, uint64_t size) {
     const size_t n_words = (size_t)(size / IO_WORD);
     const uint64_t room_bytes = io_round_up(size, io_place_block_bytes());
-    if (!io_place_has_room(run, size, (double)room_bytes * bk_ranks(), bk_ranks(), 1,
+    if (bk_too_large(run, size, PTRDIFF_MAX, "bytes of a task") ||
+        !io_place_has_room(run, size, (double)room_bytes * bk_ranks(), bk_ranks(), 1,
                            "bytes of a task: the file system has room for no more"))
         return NULL;
     struct work work = {

@@ -163,6 +163,10 @@ bool io_place_make(struct bk_run *run, const char *within) {
     pthread_mutex_unlock(&lock);
     if (place.path[0] == '\0')
         return false;
+    if (bk_team_maximum(access(place.path, W_OK) != 0) > 0)
+        return bk_refuse(run,
+                         "not all ranks can write to '%s'; give a --folder that all nodes have",
+                         place.path);
     find_kind(place.path, place.kind, sizeof place.kind);
     bk_note(run->session, "files are in %s, on %s", place.path, place.kind);
     return true;

@@ -79,6 +79,18 @@ def test_storage_is_refunded_and_stays_by_another_energy_of_the_nodes(measured, 
     assert row["BytesRead"] == 4096 and row["ConsumedEnergy_uj"] == 25_000_000
 
 
+def test_a_run_whose_nodes_were_silent_is_refunded_its_storage():
+    other = dict.fromkeys((*correction.PARTS, *correction.WHOLE, *correction.REAL))
+    rows = [
+        {**other, **dict.fromkeys(correction.STORAGE, 8), "Notes": None, "ConsumedEnergy_uj": uj}
+        for uj in (10**8, None)
+    ]
+    correction.apply(rows, [Correction("demo", 1, 1, 0, "root", 0.25, None, "why")])
+    assert [row["EnergyStorage_uj"] for row in rows] == [2, 2]
+    told = [row["Notes"].partition(": ")[0] for row in rows]
+    assert told == ["charged 25 % of 100.0 J", "charged 25 % of its storage's energy"]
+
+
 def test_an_estimate_stays_marked(site):
     site.leave(12, accounts=[builders.account(method="model", estimated=True)])
     site.out("merge")

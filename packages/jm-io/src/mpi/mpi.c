@@ -7,7 +7,7 @@
 bool io_mpi_fail(struct io_trouble *trouble, const char *doing, const char *path, int error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
-    MPI_Error_string(error, text, &length);
+    MPI_Error_string(error < 0 ? MPI_ERR_IO : error, text, &length); // of OMPIO's own there is none
     return io_note(trouble, doing, path, text, "give smaller --sizes, or another --folder");
 }
 
@@ -36,29 +36,14 @@ static size_t bytes_done(const MPI_Status *status) {
     return done > 0 ? (size_t)done : 0;
 }
 
-static bool has_written(const struct io_file *file, int error, const MPI_Status *status,
-                        size_t count, struct io_trouble *trouble) {
-    if (error == MPI_SUCCESS && bytes_done(status) != count) // so a full disk may show
-        error = MPI_ERR_NO_SPACE;
-    return error == MPI_SUCCESS || io_mpi_fail(trouble, "write", file->path, error);
-}
-
-static bool has_read(const struct io_file *file, int error, const MPI_Status *status, void *bytes,
-                     size_t count, struct io_trouble *trouble) {
-    if (error != MPI_SUCCESS)
-        return io_mpi_fail(trouble, "read", file->path, error);
-    const size_t done = bytes_done(status);
-    if (done < count)
-        memset((char *)bytes + done, 0, count - done);
-    return true;
-}
-
 static bool write_bytes(struct io_file *file, const void *bytes, size_t count, uint64_t at,
                         struct io_trouble *trouble) {
     MPI_Status status;
-    const int error =
+    int error =
         MPI_File_write_at(handle_of(file), (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
-    return has_written(file, error, &status, count, trouble);
+    if (error == MPI_SUCCESS && bytes_done(&status) != count) // so a full disk may show
+        error = MPI_ERR_NO_SPACE;
+    return error == MPI_SUCCESS || io_mpi_fail(trouble, "write", file->path, error);
 }
 
 static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t at,
@@ -66,7 +51,12 @@ static bool read_bytes(struct io_file *file, void *bytes, size_t count, uint64_t
     MPI_Status status;
     const int error =
         MPI_File_read_at(handle_of(file), (MPI_Offset)at, bytes, (int)count, MPI_BYTE, &status);
-    return has_read(file, error, &status, bytes, count, trouble);
+    if (error != MPI_SUCCESS)
+        return io_mpi_fail(trouble, "read", file->path, error);
+    const size_t done = bytes_done(&status);
+    if (done < count)
+        memset((char *)bytes + done, 0, count - done);
+    return true;
 }
 
 static bool start(struct io_request *request, struct io_trouble *trouble) {
@@ -85,32 +75,32 @@ static bool start(struct io_request *request, struct io_trouble *trouble) {
     return io_mpi_fail(trouble, "begin to move bytes of", request->file->path, error);
 }
 
-// MPI_Wait would end the program by a request's error, or come to nobody's handler: it is asked
-// only where all went well.
-static int wait_for(struct io_request *request, MPI_Status *status) {
+// Whether all has come or gone. MPI_Wait would end the program by a request's error, which
+// MPI_Request_get_status does not tell: it is asked only where nothing is short.
+static bool is_whole(const struct io_request *request) {
     MPI_Request *mpi = request->mpi;
+    MPI_Status status;
     int done = 0, error = MPI_SUCCESS;
-    status->MPI_ERROR = MPI_SUCCESS;
     while (!done && error == MPI_SUCCESS)
-        error = MPI_Request_get_status(*mpi, &done, status);
-    if (error == MPI_SUCCESS)
-        error = status->MPI_ERROR;
-    if (error == MPI_SUCCESS && bytes_done(status) == request->count)
-        return MPI_Wait(mpi, status);
+        error = MPI_Request_get_status(*mpi, &done, &status);
+    if (error == MPI_SUCCESS && bytes_done(&status) == request->count)
+        return MPI_Wait(mpi, &status) == MPI_SUCCESS;
     MPI_Request_free(mpi);
-    return error;
+    return false;
 }
 
+// What is not whole is done again, waiting, which tells why it can't be.
 static bool finish(struct io_request *request, struct io_trouble *trouble) {
-    MPI_Status status;
     if (!request->is_on_its_way)
         return true;
     request->is_on_its_way = false;
-    const int error = wait_for(request, &status);
+    const bool well = is_whole(request);
     free(request->mpi);
+    if (well)
+        return true;
     return request->access == IO_WRITE
-               ? has_written(request->file, error, &status, request->count, trouble)
-               : has_read(request->file, error, &status, request->bytes, request->count, trouble);
+               ? write_bytes(request->file, request->bytes, request->count, request->at, trouble)
+               : read_bytes(request->file, request->bytes, request->count, request->at, trouble);
 }
 
 static bool sync_file(struct io_file *file, struct io_trouble *trouble) {

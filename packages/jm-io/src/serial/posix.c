@@ -80,9 +80,8 @@ static bool start(struct io_request *request, struct io_trouble *trouble) {
     request->is_on_its_way = status == 0;
     if (status == 0)
         return true;
-    if (errno == EAGAIN) // no thread is to be had
-        return move_rest(request, 0, trouble);
-    return io_fail(trouble, "begin to move bytes of", request->file->path);
+    return io_note(trouble, "begin to move bytes of", request->file->path, strerror(errno),
+                   "allow more threads, or give another --variant");
 }
 
 // What an interrupted or short one left is done now.

@@ -34,6 +34,8 @@ def apply(runs: Sequence[dict], found: Sequence[Correction]) -> None:
     if last.energy_uj is None:
         for row in runs:  # its nodes may be silent where servers told
             _scale(row, share, STORAGE[:1], STORAGE[1:])
+            if row["ConsumedEnergy_uj"] is None and row["EnergyStorage_uj"] is not None:
+                _add_note(row, _note(last, f"{100 * share:g} %", "its storage's energy"))
     for row in known:
         measured_uj = row["ConsumedEnergy_uj"]
         (charged_uj,) = _shared([measured_uj], share, before_uj)
@@ -42,8 +44,7 @@ def apply(runs: Sequence[dict], found: Sequence[Correction]) -> None:
         _scale(row, share, WHOLE, REAL)
         row["ConsumedEnergy_uj"] = charged_uj
         row["ConsumedEnergyRaw"] = (charged_uj + UJ_PER_J // 2) // UJ_PER_J
-        of_run = note(last, measured_uj, charged_uj)
-        row["Notes"] = "; ".join(filter(None, [row["Notes"], of_run]))
+        _add_note(row, note(last, measured_uj, charged_uj))
         before_uj += measured_uj
 
 
@@ -60,11 +61,16 @@ def _shared(parts_uj: Sequence[int], share: float, before_uj: int) -> list[int]:
 
 def note(one: Correction, measured_uj: int, charged_uj: int) -> str:
     """`charged 50 % of 1234.0 J: the node failed (root, 2026-11-26)`"""
+    return _note(one, _charge(one, charged_uj), f"{measured_uj / UJ_PER_J:.1f} J")
+
+
+def _note(one: Correction, charged: str, of: str) -> str:
     when = time.strftime("%Y-%m-%d", time.gmtime(one.made_ns // NS_PER_S))
-    return (
-        f"charged {_charge(one, charged_uj)} of {measured_uj / UJ_PER_J:.1f} J: {one.why} "
-        f"({one.author}, {when})"
-    )
+    return f"charged {charged} of {of}: {one.why} ({one.author}, {when})"
+
+
+def _add_note(row: dict, text: str) -> None:
+    row["Notes"] = "; ".join(filter(None, [row["Notes"], text]))
 
 
 def _charge(one: Correction, energy_uj: int | None) -> str:
