@@ -3,9 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "io.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { MIB = 1 << 20, SECTOR = 4096 };
 
@@ -232,10 +230,7 @@ static void read_files(void *context, uint64_t iterations) {
 // Each by one of its tasks, when none is still at it.
 static void remove_files(struct work *work) {
     const struct extent extent = extent_of(work, work->written);
-    if (!io_stopped(&work->trouble) && extent.is_first && unlink(extent.path) != 0 &&
-        errno != ENOENT)
-        (void)io_fail(&work->trouble, "remove", extent.path);
-    (void)io_stopped(&work->trouble);
+    io_remove_all(extent.path, extent.is_first, &work->trouble);
 }
 
 // What precedes a timed kernel ends when all ranks have ended it: their clocks begin alike.
@@ -247,13 +242,10 @@ static void prepare_write(void *context, uint64_t iterations) {
 static void prepare_read(void *context, uint64_t iterations) {
     (void)iterations;
     struct work *work = context;
-    if (io_stopped(&work->trouble))
+    if (!work->cold)
         return;
-    if (work->cold) {
-        io_drop(extent_of(work, work->written).path, &work->trouble);
-        io_drop(extent_of(work, work->read).path, &work->trouble);
-    }
-    (void)io_stopped(&work->trouble);
+    (void)io_drop_all(extent_of(work, work->written).path, &work->trouble);
+    (void)io_drop_all(extent_of(work, work->read).path, &work->trouble);
 }
 
 static void look_at_all(struct work *work, uint64_t at, void *more) {
@@ -262,7 +254,9 @@ static void look_at_all(struct work *work, uint64_t at, void *more) {
 }
 
 // By all bytes, of the files as they are; the values are right bytes of each transfer.
-static struct bk_check verify(struct work *work) {
+static struct bk_check verify(void *context, unsigned kernel) {
+    (void)kernel;
+    struct work *work = context;
     struct bk_check found = BK_CHECK_START;
     prepare_read(work, 1);
     if (!io_stopped(&work->trouble))
@@ -285,11 +279,7 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, bool re
         write_files(work, 1);
     work->is_written = true;
     work->wrong = 0;
-    struct bk_timing timing;
-    if (!bk_measure(run->session, &what, reads ? read_files : write_files, work, &timing))
-        return "out of memory";
-    const struct bk_check right = verify(work);
-    return io_report(run, &what, &timing, &right, &work->trouble);
+    return io_measure(run, &what, reads ? read_files : write_files, work, kernel, verify);
 }
 
 static const char *measure_layout(struct bk_run *run, struct work *work) {

@@ -4,10 +4,8 @@
 #include "bk_random.h"
 #include "io.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const uint64_t sizes_1[] = {64 << 20};
 static const uint64_t sizes_4[] = {1312500000};
@@ -135,8 +133,7 @@ static void move(struct work *work, enum io_access access, uint64_t *words) {
         const size_t left = work->n_words - at;
         const size_t bytes = (left < work->transfer ? left : work->transfer) * IO_WORD;
         const uint64_t place = first + at * IO_WORD;
-        ok = access == IO_WRITE ? files->write(&file, words + at, bytes, place, &work->trouble)
-                                : files->read(&file, words + at, bytes, place, &work->trouble);
+        ok = io_move(files, &file, access, words + at, bytes, place, &work->trouble);
     }
     if (access == IO_WRITE)
         (void)files->sync(&file, &work->trouble);
@@ -144,10 +141,7 @@ static void move(struct work *work, enum io_access access, uint64_t *words) {
 }
 
 static void remove_files(struct work *work) {
-    if (!io_stopped(&work->trouble) && (!work->is_shared || bk_rank() == 0) &&
-        unlink(work->path) != 0 && errno != ENOENT)
-        (void)io_fail(&work->trouble, "remove", work->path);
-    (void)io_stopped(&work->trouble); // none begins before
+    io_remove_all(work->path, !work->is_shared || bk_rank() == 0, &work->trouble);
 }
 
 // ---- Kernels, and before them ------------------------------------------------------------------
@@ -193,11 +187,8 @@ static void prepare_restart(void *context, uint64_t iterations) {
         prepare_checkpoints(work, iterations);
         run_checkpoints(work, 1);
     }
-    if (io_stopped(&work->trouble))
-        return;
-    io_drop(work->path, &work->trouble);
     memset(work->came, 0, work->n_words * IO_WORD);
-    (void)io_stopped(&work->trouble);
+    (void)io_drop_all(work->path, &work->trouble);
 }
 
 static const struct {
@@ -224,7 +215,8 @@ static void check_hearing(struct work *work, struct bk_check *found) {
 }
 
 // Of the last checkpoint, or the state, all words: they are those of as many steps made anew.
-static struct bk_check verify(struct work *work, enum kernel kernel) {
+static struct bk_check verify(void *context, unsigned kernel) {
+    struct work *work = context;
     struct bk_check found = BK_CHECK_START;
     if (kernel == STEPS)
         memcpy(work->came, work->now, work->n_words * IO_WORD);
@@ -253,15 +245,11 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, enum ke
     const uint64_t bytes = work->n_words * IO_WORD;
     struct bk_case what = io_case(run, kernel, bytes, (double)bytes, restarts ? "byte" : "step",
                                   of_kernels[kernel].prepare);
-    struct bk_timing timing;
     if ((run->options->kernels & 1U << kernel) == 0)
         return NULL;
     if (!restarts) // all tasks make one together
         what.operations = (double)work->n_steps;
-    if (!bk_measure(run->session, &what, of_kernels[kernel].run, work, &timing))
-        return "out of memory";
-    const struct bk_check right = verify(work, kernel);
-    return io_report(run, &what, &timing, &right, &work->trouble);
+    return io_measure(run, &what, of_kernels[kernel].run, work, kernel, verify);
 }
 
 static const char *measure_layout(struct bk_run *run, struct work *work, bool is_shared) {

@@ -4,10 +4,8 @@
 #include "bk_random.h"
 #include "io.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const uint64_t sizes_1[] = {128};
 static const uint64_t sizes_quick[] = {5, 24};
@@ -126,10 +124,7 @@ static void read_block(void *context, uint64_t iterations) {
 }
 
 static void remove_file(struct work *work) {
-    (void)io_stopped(&work->trouble); // none is still at it
-    if (bk_rank() == 0 && unlink(work->path) != 0 && errno != ENOENT)
-        (void)io_fail(&work->trouble, "remove", work->path);
-    (void)io_stopped(&work->trouble);
+    io_remove_all(work->path, bk_rank() == 0, &work->trouble);
 }
 
 static void prepare_write(void *context, uint64_t iterations) {
@@ -145,17 +140,15 @@ static void prepare_write(void *context, uint64_t iterations) {
 static void prepare_read(void *context, uint64_t iterations) {
     (void)iterations;
     struct work *work = context;
-    if (io_stopped(&work->trouble))
-        return;
-    io_drop(work->path, &work->trouble);
     memset(work->came, 0, (size_t)work->n_words * IO_WORD);
-    (void)io_stopped(&work->trouble);
+    (void)io_drop_all(work->path, &work->trouble);
 }
 
 // ---- Measuring ---------------------------------------------------------------------------------
 
 // After a write all is read again; after a read it lies in `came`.
-static struct bk_check verify(struct work *work, unsigned kernel) {
+static struct bk_check verify(void *context, unsigned kernel) {
+    struct work *work = context;
     struct bk_check found = BK_CHECK_START;
     if (kernel == WRITE) {
         prepare_read(work, 1);
@@ -181,11 +174,7 @@ static const char *measure_kernel(struct bk_run *run, struct work *work, unsigne
         prepare_write(work, 1);
         write_block(work, 1);
     }
-    struct bk_timing timing;
-    if (!bk_measure(run->session, &what, kernel == WRITE ? write_block : read_block, work, &timing))
-        return "out of memory";
-    const struct bk_check right = verify(work, kernel);
-    return io_report(run, &what, &timing, &right, &work->trouble);
+    return io_measure(run, &what, kernel == WRITE ? write_block : read_block, work, kernel, verify);
 }
 
 static double bytes(const struct bk_run *run, uint64_t size) {

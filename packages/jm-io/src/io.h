@@ -66,9 +66,11 @@ bool io_stopped(const struct io_trouble *trouble);
 struct bk_case io_case(const struct bk_run *run, unsigned kernel, uint64_t size, double operations,
                        const char *operation, bk_kernel *prepare);
 
-// What went wrong; else a measurement's result is reported. All ranks call it.
-const char *io_report(struct bk_run *run, const struct bk_case *what, struct bk_timing *timing,
-                      const struct bk_check *right, const struct io_trouble *trouble);
+// Measures that, verifies it by `verify` and reports it. NULL, or what `measure` is to return.
+// `context` begins likewise. All ranks call it.
+typedef struct bk_check io_verify(void *context, unsigned kernel);
+const char *io_measure(struct bk_run *run, const struct bk_case *what, bk_kernel *kernel,
+                       void *context, unsigned number, io_verify *verify);
 
 // What `measure` is to return: each rank that has some has printed it. All ranks call it.
 const char *io_told(const struct bk_run *run, const struct io_trouble *trouble);
@@ -120,8 +122,22 @@ struct io_variant {
     void (*exchange)(const uint64_t *sent, uint64_t *came, size_t count);
 };
 
+// By its access the one or the other.
+static inline bool io_move(const struct io_interface *files, struct io_file *file,
+                           enum io_access access, void *bytes, size_t count, uint64_t at,
+                           struct io_trouble *trouble) {
+    return access == IO_WRITE ? files->write(file, bytes, count, at, trouble)
+                              : files->read(file, bytes, count, at, trouble);
+}
+
 // Drops what this node has of a file in memory, when it is on its disks.
 void io_drop(const char *path, struct io_trouble *trouble);
+
+// These two all ranks call for a file each, and meet before and after: none is still at it, and
+// none begins. Both do nothing once there is trouble. Drops it; whether all is well.
+bool io_drop_all(const char *path, struct io_trouble *trouble);
+// Removes it, if it is there, by one of those whose file it is.
+void io_remove_all(const char *path, bool is_mine, struct io_trouble *trouble);
 
 extern const struct io_interface io_posix_files;
 extern const struct io_variant io_posix, io_posix_async, io_mpi, io_mpi_async, io_mpi_io,

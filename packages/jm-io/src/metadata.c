@@ -208,7 +208,8 @@ static const struct {
     [REMOVE] = {remove_files, prepare_with},
 };
 
-static struct bk_check verify(struct work *work, unsigned kernel) {
+static struct bk_check verify(void *context, unsigned kernel) {
+    struct work *work = context;
     struct bk_check found = BK_CHECK_START;
     const double count = kernel == REMOVE ? 0 : (double)work->count;
     if (io_stopped(&work->trouble)) // or all have ended
@@ -223,11 +224,7 @@ static struct bk_check verify(struct work *work, unsigned kernel) {
 static const char *measure_kernel(struct bk_run *run, struct work *work, unsigned kernel) {
     const struct bk_case what = io_case(run, kernel, work->count, (double)work->count,
                                         kernels[kernel], of_kernels[kernel].prepare);
-    struct bk_timing timing;
-    if (!bk_measure(run->session, &what, of_kernels[kernel].run, work, &timing))
-        return "out of memory";
-    const struct bk_check right = verify(work, kernel);
-    return io_report(run, &what, &timing, &right, &work->trouble);
+    return io_measure(run, &what, of_kernels[kernel].run, work, kernel, verify);
 }
 
 static const char *measure(struct bk_run *run, uint64_t size) {

@@ -5,9 +5,7 @@
 #include "bk_random.h"
 #include "io.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static const uint64_t sizes_1[] = {1125};
 static const uint64_t sizes_quick[] = {7, 40};
@@ -127,10 +125,8 @@ static bool move(struct work *work, enum io_access access, uint64_t block) {
     request->at = place_of(work, block);
     if (work->overlaps)
         return work->files->start(request, &work->trouble);
-    return (access == IO_WRITE ? work->files->write(request->file, request->bytes, request->count,
-                                                    request->at, &work->trouble)
-                               : work->files->read(request->file, request->bytes, request->count,
-                                                   request->at, &work->trouble));
+    return io_move(work->files, request->file, access, request->bytes, request->count, request->at,
+                   &work->trouble);
 }
 
 static void pass_blocks(struct work *work, enum phase phase) {
@@ -173,22 +169,21 @@ static void pass(struct work *work, enum phase phase) {
 
 // ---- Kernels, and before them ------------------------------------------------------------------
 
-static void write_blocks(void *context, uint64_t iterations) {
-    struct work *work = context;
+static void passes(struct work *work, enum phase phase, uint64_t iterations) {
     for (uint64_t i = 0; i < iterations && !io_stopped(&work->trouble); i++)
-        pass(work, WRITE);
+        pass(work, phase);
+}
+
+static void write_blocks(void *context, uint64_t iterations) {
+    passes(context, WRITE, iterations);
 }
 
 static void update_blocks(void *context, uint64_t iterations) {
-    struct work *work = context;
-    for (uint64_t i = 0; i < iterations && !io_stopped(&work->trouble); i++)
-        pass(work, UPDATE);
+    passes(context, UPDATE, iterations);
 }
 
 static void read_blocks(void *context, uint64_t iterations) {
-    struct work *work = context;
-    for (uint64_t i = 0; i < iterations && !io_stopped(&work->trouble); i++)
-        pass(work, READ);
+    passes(context, READ, iterations);
 }
 
 static void compute_alone(void *context, uint64_t iterations) {
@@ -199,10 +194,7 @@ static void compute_alone(void *context, uint64_t iterations) {
 }
 
 static void remove_files(struct work *work) {
-    if (!io_stopped(&work->trouble) && (work->layout == OWN || bk_rank() == 0) &&
-        unlink(work->path) != 0 && errno != ENOENT)
-        (void)io_fail(&work->trouble, "remove", work->path);
-    (void)io_stopped(&work->trouble); // none begins before
+    io_remove_all(work->path, work->layout == OWN || bk_rank() == 0, &work->trouble);
 }
 
 static void prepare_write(void *context, uint64_t iterations) {
@@ -212,27 +204,21 @@ static void prepare_write(void *context, uint64_t iterations) {
     begin_anew(work);
 }
 
-static void drop(struct work *work) {
-    if (!io_stopped(&work->trouble))
-        io_drop(work->path, &work->trouble);
-    (void)io_stopped(&work->trouble);
-}
-
 static void prepare_update(void *context, uint64_t iterations) {
     struct work *work = context;
     if (work->worked != 1) {
         prepare_write(work, iterations);
         write_blocks(work, 1);
     }
-    drop(work);
+    (void)io_drop_all(work->path, &work->trouble);
 }
 
 static void prepare_read(void *context, uint64_t iterations) {
-    const struct work *work = context;
+    struct work *work = context;
     if (work->worked == 0)
-        prepare_update(context, iterations);
+        prepare_update(work, iterations);
     else
-        drop(context);
+        (void)io_drop_all(work->path, &work->trouble);
 }
 
 static const struct {
@@ -256,12 +242,13 @@ static void check_sum(struct bk_check *found, uint64_t index, uint64_t got, uint
 }
 
 // Each word of the files as they are, and the sum of what was read while it was timed.
-static struct bk_check verify(struct work *work, enum phase phase) {
+static struct bk_check verify_files(void *context, unsigned kernel) {
+    struct work *work = context;
+    const enum phase phase = kernel % PHASES;
     struct bk_check found = BK_CHECK_START;
     const uint64_t sum = work->sum;
     uint64_t expected = 0;
-    drop(work);
-    if (io_stopped(&work->trouble) || !open_file(work, &work->in, IO_READ))
+    if (!io_drop_all(work->path, &work->trouble) || !open_file(work, &work->in, IO_READ))
         return found;
     for (uint64_t block = 0; block < work->n_blocks; block++) {
         const uint64_t *words = work->words[0];
@@ -282,6 +269,18 @@ static struct bk_check verify(struct work *work, enum phase phase) {
     return found;
 }
 
+// The sum of what was computed without files, of one block again and again.
+static struct bk_check verify_sum(void *context, unsigned kernel) {
+    (void)kernel;
+    const struct work *work = context;
+    struct bk_check found = BK_CHECK_START;
+    uint64_t expected = 0;
+    for (size_t i = 0; i < work->n_words; i++)
+        expected += at_place(work, 0, i, io_worked_on(first_word(work, 0, i), 2 * work->rounds));
+    check_sum(&found, 0, work->sum, work->n_computed * expected);
+    return found;
+}
+
 // ---- Measuring ---------------------------------------------------------------------------------
 
 static const char *measure_phase(struct bk_run *run, struct work *work, uint64_t size,
@@ -292,11 +291,7 @@ static const char *measure_phase(struct bk_run *run, struct work *work, uint64_t
     const double bytes = (double)work->n_blocks * (double)block_bytes(work);
     const struct bk_case what = io_case(run, kernel, size, bytes * (phase == UPDATE ? 2 : 1),
                                         "byte", of_phases[phase].prepare);
-    struct bk_timing timing;
-    if (!bk_measure(run->session, &what, of_phases[phase].run, work, &timing))
-        return "out of memory";
-    const struct bk_check right = verify(work, phase);
-    return io_report(run, &what, &timing, &right, &work->trouble);
+    return io_measure(run, &what, of_phases[phase].run, work, kernel, verify_files);
 }
 
 static const char *measure_layout(struct bk_run *run, struct work *work, uint64_t size) {
@@ -321,18 +316,10 @@ static const char *measure_compute(struct bk_run *run, struct work *work, uint64
         return NULL;
     const double bytes = (double)work->n_blocks * (double)block_bytes(work);
     const struct bk_case what = io_case(run, COMPUTE, size, bytes, "byte", NULL);
-    struct bk_timing timing;
-    struct bk_check right = BK_CHECK_START;
-    uint64_t expected = 0;
     begin_anew(work);
     compute(work, WRITE, 0, work->words[0]);
-    for (size_t i = 0; i < work->n_words; i++)
-        expected += at_place(work, 0, i, io_worked_on(first_word(work, 0, i), 2 * work->rounds));
     work->sum = work->n_computed = 0;
-    if (!bk_measure(run->session, &what, compute_alone, work, &timing))
-        return "out of memory";
-    check_sum(&right, 0, work->sum, work->n_computed * expected);
-    return io_report(run, &what, &timing, &right, &work->trouble);
+    return io_measure(run, &what, compute_alone, work, COMPUTE, verify_sum);
 }
 
 static double bytes_of_memory(const struct bk_run *run, uint64_t size) {

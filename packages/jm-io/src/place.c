@@ -250,12 +250,33 @@ struct bk_case io_case(const struct bk_run *run, unsigned kernel, uint64_t size,
     return what;
 }
 
-const char *io_report(struct bk_run *run, const struct bk_case *what, struct bk_timing *timing,
-                      const struct bk_check *right, const struct io_trouble *trouble) {
-    const char *told = io_told(run, trouble);
+const char *io_measure(struct bk_run *run, const struct bk_case *what, bk_kernel *kernel,
+                       void *context, unsigned number, io_verify *verify) {
+    struct bk_timing timing;
+    if (!bk_measure(run->session, what, kernel, context, &timing))
+        return "out of memory";
+    const struct bk_check right = verify(context, number);
+    const char *told = io_told(run, context);
     if (told == NULL)
-        bk_finish(run, what, timing, right);
+        bk_finish(run, what, &timing, &right);
     else
-        bk_free_timing(timing);
+        bk_free_timing(&timing);
     return told;
+}
+
+// ---- Files of all ranks ------------------------------------------------------------------------
+
+bool io_drop_all(const char *path, struct io_trouble *trouble) {
+    if (io_stopped(trouble))
+        return false;
+    io_drop(path, trouble);
+    return !io_stopped(trouble);
+}
+
+void io_remove_all(const char *path, bool is_mine, struct io_trouble *trouble) {
+    if (io_stopped(trouble))
+        return;
+    if (is_mine && unlink(path) != 0 && errno != ENOENT)
+        (void)io_fail(trouble, "remove", path);
+    (void)io_stopped(trouble);
 }

@@ -4,9 +4,7 @@
 #include "bk_random.h"
 #include "io.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 static const uint64_t sizes_8[] = {1000, 10000, 100000, 1000000};
 static const uint64_t sizes_quick[] = {10, 1000};
@@ -123,12 +121,8 @@ static void run_traced(void *context, uint64_t iterations) {
 static void prepare(void *context, uint64_t iterations) {
     (void)iterations;
     struct work *work = context;
-    if (io_stopped(&work->trouble))
-        return;
     work->first = bk_random_bits(io_next_generation(), bk_rank());
-    if (unlink(work->path) != 0 && errno != ENOENT)
-        (void)io_fail(&work->trouble, "remove", work->path);
-    (void)io_stopped(&work->trouble);
+    io_remove_all(work->path, true, &work->trouble);
 }
 
 // An event is right by its number and value, and by a time that is not before the last one's.
@@ -147,7 +141,8 @@ static uint64_t right_events(struct work *work, size_t count, uint64_t first, ui
 }
 
 // All events of the trace, or the program's last value.
-static struct bk_check verify(struct work *work, unsigned kernel) {
+static struct bk_check verify(void *context, unsigned kernel) {
+    struct work *work = context;
     struct bk_check found = BK_CHECK_START;
     struct io_file file = {.path = work->path};
     uint64_t value = work->first, time_ns = work->begin_ns, times = 0;
@@ -157,10 +152,8 @@ static struct bk_check verify(struct work *work, unsigned kernel) {
         bk_check_value(&found, 0, work->last == value, 1, 0);
         return found;
     }
-    if (io_stopped(&work->trouble))
-        return found;
-    io_drop(work->path, &work->trouble);
-    if (!work->files->open(&file, IO_READ, false, false, &work->trouble))
+    if (!io_drop_all(work->path, &work->trouble) ||
+        !work->files->open(&file, IO_READ, false, false, &work->trouble))
         return found;
     for (uint64_t at = 0; at < work->n_events; at += work->capacity) {
         const uint64_t left = work->n_events - at;
@@ -181,12 +174,8 @@ static struct bk_check verify(struct work *work, unsigned kernel) {
 static const char *measure_kernel(struct bk_run *run, struct work *work, unsigned kernel) {
     const struct bk_case what =
         io_case(run, kernel, work->n_events, (double)work->n_events, "event", prepare);
-    struct bk_timing timing;
-    if (!bk_measure(run->session, &what, kernel == TRACED ? run_traced : run_untraced, work,
-                    &timing))
-        return "out of memory";
-    const struct bk_check right = verify(work, kernel);
-    return io_report(run, &what, &timing, &right, &work->trouble);
+    return io_measure(run, &what, kernel == TRACED ? run_traced : run_untraced, work, kernel,
+                      verify);
 }
 
 static double bytes(const struct bk_run *run, uint64_t size) {

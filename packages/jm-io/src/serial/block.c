@@ -15,8 +15,7 @@ bool io_block_by_rows(const struct io_block *block, const char *path, enum io_ac
             const uint64_t row = (block->first[0] + i) * block->whole[1] + block->first[1] + j;
             const uint64_t at = (row * block->whole[2] + block->first[2]) * IO_WORD;
             uint64_t *words = block->words + (i * block->count[1] + j) * block->count[2];
-            ok = access == IO_WRITE ? files->write(&file, words, bytes, at, trouble)
-                                    : files->read(&file, words, bytes, at, trouble);
+            ok = io_move(files, &file, access, words, bytes, at, trouble);
         }
     if (access == IO_WRITE)
         ok &= files->sync(&file, trouble);
