@@ -39,6 +39,7 @@ WEIGHTS = {
     "mosquitto": 5,
     "receive": 5,
 }
+ENDS_SLURMCTLD = ("slurmctld", "slurmdbd")  # the second at times: ended_itself()
 AT_END = ("epilog", "merge")  # they run when a job ends
 OPTIONAL = ("mosquitto", "receive")
 HEAL_S, HEAL_TIMES = 5.0, 5
@@ -69,7 +70,7 @@ class Killer:
         if what == "slurmstepd":
             self._kill_stepd(jobs)
             return
-        if what == "slurmctld":
+        if what in ENDS_SLURMCTLD:
             self._wait_saved(jobs)
         service = self._service(what)
         if not service.alive:
