@@ -9,6 +9,7 @@ SETTLE_NS have come. Of its steps those count that it had: what else has its nam
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,7 @@ class Storage:
         self._servers = [one for one in map(Server, paths) if self._has_lines(one)]
         self._channels = [one for one in channels if self._has_lines(one)]
         self._nodes_folder = record_dir / OF_NODES
+        self._has_nodes = self._nodes_folder.is_dir()  # else a great job need not ask ten thousand
         self._nodes: dict[str, Server | None] = {}  # those that were asked for
         self._bad: dict[Server, set[int]] = {}
         self._found: _Found | None = None  # of the run whose rows are asked for
@@ -111,13 +113,15 @@ class Storage:
     def _node(self, name: str) -> Server | None:
         """Whose mounts are read, if they are."""
         if name not in self._nodes:
-            node = Server(self._nodes_folder / f"{name}.jsonl")
-            is_there = node.path.exists() and self._has_lines(node)
-            self._nodes[name] = node if is_there else None
+            path = f"{self._nodes_folder}/{name}.jsonl"
+            node = Server(Path(path)) if os.path.exists(path) else None
+            self._nodes[name] = node if node and self._has_lines(node) else None
         return self._nodes[name]
 
     def _of_nodes(self, names: Iterable[str]) -> tuple[list[Server], list[str]]:
         """Those of a run, and the names of others where some of its nodes' mounts are read."""
+        if not self._has_nodes:
+            return [], []
         found = {name: self._node(name) for name in sorted(names)}
         known = [one for one in found.values() if one]
         return known, [name for name, one in found.items() if known and not one]
