@@ -78,6 +78,25 @@ def test_another_slurm_or_instrument_is_another_kind_another_channel_is_not(site
     assert "slurm 22.05.8, instruments nvml/gpu" in titles(site)[0]
 
 
+def test_runs_with_other_options_are_other_runs(site, results):
+    fills = (0.15, 0.01, 0.15)
+    results(*(line(option_fill=fill, option_plan="fast", manifest=OLD) for fill in fills))
+    assert [(one["options"], one["runs"]) for one in records(site)] == [
+        ("fill=0.01 plan=fast", 1),
+        ("fill=0.15 plan=fast", 2),
+    ]
+    assert [one.partition("A CPU, ")[2] for one in titles(site)] == [
+        "options fill=0.01",
+        "options fill=0.15",
+    ]
+
+
+def test_options_of_a_program_without_a_manifest_tell_its_runs_apart(site, results):
+    results(line(option_nb=192), line(option_nb=1310720), line(option_nb=192))
+    told = {"nb=192": 2, "nb=1310720": 1}
+    assert {one["options"]: one["runs"] for one in records(site)} == told
+
+
 def test_one_odd_node_makes_another_kind_whichever_tells_first(site, results):
     told = ("powercap/cpu nvml/gpu(3/4)", "nvml/gpu(3/4) powercap/cpu", "powercap/cpu nvml/gpu")
     results(*(line(ranks=4, nodes=4, manifest=manifest(instruments=one)) for one in told))
@@ -122,6 +141,10 @@ def test_a_title_of_one_manifest_tells_none(site, results):
         ({"manifest": {"compiler": "\ud800"}}, 'manifest.compiler: "\\ud800": must be a text'),
         ({"job": 7}, "job: 7: must be a text or null"),
         ({"manifest": {"channels": 7}}, "manifest.channels: 7: must be a text or null"),
+        *(
+            ({"option_nb": value}, f"option_nb: {json.dumps(value)}: must be a number or a word")
+            for value in (None, True, [1], "", "a b", "a\ud800", math.inf)
+        ),
     ],
 )
 def test_a_bad_manifest_is_named_and_its_line_left_out(site, results, changes, expected):
@@ -207,17 +230,23 @@ def test_ratios_of_energy_leave_out_what_one_instrument_errs_by(site, results, n
 
 WORDS = some.sampled_from(["", "a", "b", "a b", "b a"])
 IN_ORDER = some.sampled_from(["", "a", "b", "a b"])  # as they are read
+OPTIONS = some.sampled_from(["", "nb=192", "nb=256", "nb=256 seed=1"])
 MANIFESTS = some.none() | some.builds(
-    Manifest, flags=WORDS, compiler=WORDS, governor=WORDS, instruments=IN_ORDER
+    Manifest, flags=WORDS, compiler=WORDS, governor=WORDS, instruments=IN_ORDER, options=OPTIONS
 )
+
+
+def line_of(one, job):
+    if one is None:
+        return line(manifest=None, job=job)
+    options = (word.split("=") for word in one.options.split())
+    told = {f"option_{name}": int(value) for name, value in options}
+    return line(manifest=one._asdict(), job=job, **told)
 
 
 @given(some.lists(some.tuples(MANIFESTS, some.sampled_from(["", "1", "2"])), min_size=1))
 def test_every_run_is_in_the_series_of_its_manifest(runs):
-    measured = [
-        cooked.parse(json.dumps(line(manifest=one and one._asdict(), job=job)))
-        for one, job in runs
-    ]
+    measured = [cooked.parse(json.dumps(line_of(*run))) for run in runs]
     found = stats.series_of(measured, "mod2am")
     assert len({one.manifest for one in found}) == len(found)
     for one in found:

@@ -195,11 +195,32 @@ def _text_or_null(values: dict, key: str, where: str = "") -> str:
 
 def _manifest(values: dict) -> Manifest | None:
     """Other keys, such as the frequency of that moment, make a run no other one."""
+    options = _options(values)
     if values.get("manifest") is None:
-        return None
+        return Manifest(options=options) if options else None
     found = _get(values, "manifest", dict, "an object or null")
-    told = Manifest(*(_text_or_null(found, key, "manifest.") for key in Manifest._fields))
-    return told._replace(instruments=_in_order(told.instruments))
+    told = {key: _text_or_null(found, key, "manifest.") for key in _OF_MANIFEST}
+    told["instruments"] = _in_order(told["instruments"])
+    return Manifest(**told, options=options)
+
+
+_OPTION = "option_"
+_OF_MANIFEST = tuple(key for key in Manifest._fields if key != "options")
+
+
+def _options(values: dict) -> str:
+    """The program's own, which have keys of their own in a line."""
+    keys = (key for key in values if key.startswith(_OPTION))
+    return _in_order(" ".join(f"{key[len(_OPTION) :]}={_word(values, key)}" for key in keys))
+
+
+def _word(values: dict, key: str) -> str:
+    value = values[key]
+    if type(value) in (int, float) and math.isfinite(value):
+        return f"{value:.15g}"
+    if isinstance(value, str) and value.split() == [value] and _is_unicode(key + value):
+        return value
+    raise LineError(f"{key}: {json.dumps(value)}: must be a number or a word")
 
 
 def _in_order(words: str) -> str:
