@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 SUMMARY = "print tables and draw plots of benchmarks' results and of jobs' energy"
 
-COMMANDS = ("table", "plot", "scaling", "usage", "jobs", "nodes", "profile", "html")
+COMMANDS = ("table", "plot", "scaling", "interval", "usage", "jobs", "nodes", "profile", "html")
