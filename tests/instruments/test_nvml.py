@@ -178,7 +178,8 @@ def test_a_short_kernel_is_told_its_own_energy(soon, gpus, daemon, monkeypatch):
                 break
     assert len(told) >= 9, "the tests' card got no CPU in time"
     wrong = [one for one in told if abs(one[1] - one[0]) > one[2]]
-    assert len(wrong) <= 1, f"{wrong} of {told}"  # 95 % each
+    # 95 % each: of 14 that are more than 3 are wrong once in 240 runs, more than 1 once in 7
+    assert len(wrong) <= 3, f"{wrong} of {told}"
     # a value may be 100 ms old at either end, and that is all; of a reading that found no CPU in
     # time the error bar is wider
     off_j = 2.2 * card.UPDATE_S * card.BUSY_W
