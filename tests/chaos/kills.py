@@ -70,11 +70,11 @@ class Killer:
         if what == "slurmstepd":
             self._kill_stepd(jobs)
             return
-        if what in ENDS_SLURMCTLD:
-            self._wait_saved(jobs)
         service = self._service(what)
         if not service.alive:
             self.revive(service)
+        if what in ENDS_SLURMCTLD:
+            self._wait_saved(jobs)
         service.kill(signal.SIGKILL)
         self.tally[what] += 1
         self.dead.append(service)
