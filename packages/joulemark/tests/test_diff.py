@@ -444,6 +444,29 @@ def test_what_has_no_equal_manifest_stands_beside_what_has_none(diff):
     }
 
 
+def test_options_stand_beside_their_equals_after_a_new_compiler_too(diff):
+    new = manifest(compiler="GNU 13.1.0")
+    before, after = (
+        [one for nb in (1, 2, 4, 8) for one in runs(*STEADY, option_nb=nb, manifest=build)]
+        for build in (manifest(), new)
+    )
+    _, out, _ = diff(before, after, *JSON)
+    assert [one["options"] for one in json.loads(out)] == ["nb=1", "nb=2", "nb=4", "nb=8"]
+    _, out, _ = diff(before, after, "--format", "markdown")
+    assert "compiler GNU 12.2.0 -> GNU 13.1.0, options nb=8" in out
+
+
+def test_other_options_are_no_other_side(diff):
+    nb = {name: runs(*STEADY, option_nb=value) for name, value in (("a", 192), ("b", 256))}
+    code, _, err = diff(nb["a"], nb["b"])
+    assert code == 2 and "in common, by the same options" in err
+    code, out, _ = diff([*nb["a"], *nb["b"]], [*nb["b"], *runs(0.1, size=2000)], *JSON)
+    assert code == 0 and [one["options"] for one in json.loads(out)] == ["nb=256"]
+    _, out, err = diff(nb["a"] + runs(*STEADY, size=7), nb["b"] + runs(*STEADY, size=7))
+    assert "only in A: " in out + err and "size 1000 (nb=192)" in out + err
+    assert "size 1000 (nb=256)" in out + err
+
+
 def test_a_build_that_stands_beside_none_is_named(diff):
     before = runs(*STEADY, manifest=GNU_13)
     code, out, err = diff(before, [*before, *runs(0.09, 0.0901, manifest=AOCC)], *JSON)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 import json
 import math
+from collections import Counter
 
 import pytest
 from cooked_lines import line, manifest, markdown_rows
@@ -97,6 +98,48 @@ def test_options_of_a_program_without_a_manifest_tell_its_runs_apart(site, resul
     assert {one["options"]: one["runs"] for one in records(site)} == told
 
 
+FILLS = {100: 0.0375, 200: 0.02, 500: 0.01}  # as mod2as has them without --fill
+
+
+def test_an_option_that_goes_with_the_size_leaves_a_table_whole(site, results):
+    results(*(line(size, option_fill=fill, option_plan="a") for size, fill in FILLS.items()))
+    (title,) = titles(site)
+    assert title.endswith("A CPU")
+    assert [one["options"] for one in records(site)] == [
+        f"fill={fill} plan=a" for fill in FILLS.values()
+    ]
+
+
+def test_another_option_makes_another_table_and_not_one_of_each_size(site, results):
+    results(
+        *(
+            line(size, option_fill=fill, option_plan=plan)
+            for size, fill in FILLS.items()
+            for plan in ("a", "b")
+        )
+    )
+    assert [one.partition("A CPU, ")[2] for one in titles(site)] == [
+        "options plan=a",
+        "options plan=b",
+    ]
+
+
+def test_variants_are_laid_beside_each_other_by_the_same_options(site, results):
+    results(
+        *(line(option_fill=fill, variant="blas") for fill in (0.1, 0.2)),
+        *(line(option_fill=fill, variant="plain", time_s=1.0) for fill in (0.2, 0.3)),
+    )
+    out = site.out("report", "table", "mod2am", "--compare", "plain,blas", "--format", "markdown")
+    against = [one for one in out.splitlines() if " against " in one]
+    assert len(against) == 1 and "options fill=0.2" in against[0]
+
+
+def test_another_seed_is_another_draw_of_one_problem(site, results):
+    results(*(line(option_seed=seed, option_nb=64) for seed in (1, 2)))
+    (record,) = records(site)
+    assert (record["runs"], record["options"]) == (2, "nb=64")
+
+
 def test_one_odd_node_makes_another_kind_whichever_tells_first(site, results):
     told = ("powercap/cpu nvml/gpu(3/4)", "nvml/gpu(3/4) powercap/cpu", "powercap/cpu nvml/gpu")
     results(*(line(ranks=4, nodes=4, manifest=manifest(instruments=one)) for one in told))
@@ -142,8 +185,12 @@ def test_a_title_of_one_manifest_tells_none(site, results):
         ({"job": 7}, "job: 7: must be a text or null"),
         ({"manifest": {"channels": 7}}, "manifest.channels: 7: must be a text or null"),
         *(
-            ({"option_nb": value}, f"option_nb: {json.dumps(value)}: must be a number or a word")
-            for value in (None, True, [1], "", "a b", "a\ud800", math.inf)
+            ({"option_nb": value}, f"option_nb: {json.dumps(value)}: must be a word, or a number")
+            for value in (None, True, [1], "", "a b", "a\ud800", math.inf, math.nan, 10**400)
+        ),
+        *(
+            ({key: 1}, f"{json.dumps(key)}: must be option_ and a word without =")
+            for key in ("option_", "option_a=b", "option_a b", "option_\ud800")
         ),
     ],
 )
@@ -230,27 +277,29 @@ def test_ratios_of_energy_leave_out_what_one_instrument_errs_by(site, results, n
 
 WORDS = some.sampled_from(["", "a", "b", "a b", "b a"])
 IN_ORDER = some.sampled_from(["", "a", "b", "a b"])  # as they are read
-OPTIONS = some.sampled_from(["", "nb=192", "nb=256", "nb=256 seed=1"])
+OPTIONS = some.sampled_from(["", "nb=192", "nb=256", "nb=256 plan=1"])
 MANIFESTS = some.none() | some.builds(
-    Manifest, flags=WORDS, compiler=WORDS, governor=WORDS, instruments=IN_ORDER, options=OPTIONS
+    Manifest, flags=WORDS, compiler=WORDS, governor=WORDS, instruments=IN_ORDER
 )
+JOBS = some.sampled_from(["", "1", "2"])
+SIZES = some.sampled_from([100, 200])
 
 
-def line_of(one, job):
-    if one is None:
-        return line(manifest=None, job=job)
-    options = (word.split("=") for word in one.options.split())
-    told = {f"option_{name}": int(value) for name, value in options}
-    return line(manifest=one._asdict(), job=job, **told)
+def line_of(one, options, job, size):
+    words = (word.split("=") for word in options.split())
+    told = {f"option_{name}": int(value) for name, value in words}
+    return line(size, manifest=one and one._asdict(), job=job, **told)
 
 
-@given(some.lists(some.tuples(MANIFESTS, some.sampled_from(["", "1", "2"])), min_size=1))
-def test_every_run_is_in_the_series_of_its_manifest(runs):
+@given(some.lists(some.tuples(MANIFESTS, OPTIONS, JOBS, SIZES), min_size=1))
+def test_every_run_is_in_the_row_of_its_manifest_size_and_options(runs):
     measured = [cooked.parse(json.dumps(line_of(*run))) for run in runs]
-    found = stats.series_of(measured, "mod2am")
-    assert len({one.manifest for one in found}) == len(found)
+    found = stats.series_of(measured)
+    rows = {(one.manifest, *row.case): row.runs for one in found for row in one.rows}
+    assert sum(len(one.rows) for one in found) == len(rows)
+    assert rows == Counter((one.manifest, one.size, one.options) for one in measured)
     for one in found:
-        assert one.rows[0].runs == [manifest for manifest, _ in runs].count(one.manifest)
+        assert len({row.size for row in one.rows}) == len(one.rows)  # a line of a plot
     assert len({one.apart for one in found}) == len(found)  # no two titles are alike
 
 

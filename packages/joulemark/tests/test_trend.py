@@ -395,6 +395,18 @@ def test_sizes_and_variants_have_trends_of_their_own(trend):
     assert "blas, 2 threads, x86_64, A CPU, size 500" in out
 
 
+def test_a_day_of_other_options_is_no_earlier_day(trend):
+    slow = [night(4, 0.08, option_nb=1), night(5, 0.05, option_nb=192)]
+    lines = [*nights(0.05, 0.0506, 0.0498, option_nb=192), *slow]
+    code, out, _ = trend(lines, *JSON)
+    days = [(one["options"], one["day"][-2:]) for one in json.loads(out)]
+    assert code == 0 and sorted(days) == [("nb=1", "04")] + [
+        ("nb=192", day) for day in ("01", "02", "03", "05")
+    ]
+    _, out, _ = trend(lines, "--format", "markdown")
+    assert "A CPU, options nb=1, size 1000" in out and "A CPU, options nb=192, size 1000" in out
+
+
 def test_csv_and_json_tell_the_same(trend):
     lines = [*nights(*EARLIER), {**night(5, 0.05, manifest=None), **UNKNOWN}]
     records = json.loads(trend(lines, "--format", "json")[1])

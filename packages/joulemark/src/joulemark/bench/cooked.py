@@ -54,6 +54,7 @@ class Measurement:
     node: str = ""  # of the first rank; empty: not told
     channels: str = ""  # by which the energy was measured, in order; empty: not told
     start_s: float | None = None  # since 1970; `load` knows it of all
+    options: str = ""  # the program's own, in order: `every=10 steps=10`
 
 
 class LineError(Exception):
@@ -167,6 +168,7 @@ def parse(line: str) -> Measurement:
         node=_text_or_null(values, "node"),
         channels=_in_order(_text_or_null(values.get("manifest") or {}, "channels", "manifest.")),
         start_s=_start_s(values),
+        options=_options(values),
     )
 
 
@@ -195,32 +197,42 @@ def _text_or_null(values: dict, key: str, where: str = "") -> str:
 
 def _manifest(values: dict) -> Manifest | None:
     """Other keys, such as the frequency of that moment, make a run no other one."""
-    options = _options(values)
     if values.get("manifest") is None:
-        return Manifest(options=options) if options else None
+        return None
     found = _get(values, "manifest", dict, "an object or null")
-    told = {key: _text_or_null(found, key, "manifest.") for key in _OF_MANIFEST}
+    told = {key: _text_or_null(found, key, "manifest.") for key in Manifest._fields}
     told["instruments"] = _in_order(told["instruments"])
-    return Manifest(**told, options=options)
+    return Manifest(**told)
 
 
 _OPTION = "option_"
-_OF_MANIFEST = tuple(key for key in Manifest._fields if key != "options")
+_DRAW = "option_seed"  # another one is no other problem, but another draw of it
 
 
 def _options(values: dict) -> str:
     """The program's own, which have keys of their own in a line."""
-    keys = (key for key in values if key.startswith(_OPTION))
-    return _in_order(" ".join(f"{key[len(_OPTION) :]}={_word(values, key)}" for key in keys))
+    keys = (key for key in values if key.startswith(_OPTION) and key != _DRAW)
+    return _in_order(" ".join(f"{_option(key)}={_value(values, key)}" for key in keys))
 
 
-def _word(values: dict, key: str) -> str:
+def _option(key: str) -> str:
+    name = key[len(_OPTION) :]
+    if not _is_word(name) or "=" in name:
+        raise LineError(f"{json.dumps(key)}: must be {_OPTION} and a word without =")
+    return name
+
+
+def _value(values: dict, key: str) -> str:
     value = values[key]
-    if type(value) in (int, float) and math.isfinite(value):
-        return f"{value:.15g}"
-    if isinstance(value, str) and value.split() == [value] and _is_unicode(key + value):
+    if isinstance(value, str) and _is_word(value):
         return value
-    raise LineError(f"{key}: {json.dumps(value)}: must be a number or a word")
+    if type(value) in (int, float) and abs(value) <= MOST:
+        return str(int(value)) if value == int(value) else f"{value:.15g}"
+    raise LineError(f"{key}: {json.dumps(value)}: must be a word, or a number within {MOST}")
+
+
+def _is_word(text: str) -> bool:
+    return text.split() == [text] and _is_unicode(text)
 
 
 def _in_order(words: str) -> str:

@@ -95,9 +95,10 @@ class Difference:
 
     @property
     def title(self) -> str:
-        """What was measured, and by what the manifests differ."""
+        """What was measured, by what the manifests differ, and by which options."""
         both = (*self.before.rows, *self.after.rows)
-        return table.title(replace(self.before, rows=both, apart=self.change))
+        apart = stats.apart(self.change, self.before, self.after)
+        return table.title(replace(self.before, rows=both, apart=apart))
 
     @property
     def change(self) -> str:
@@ -116,7 +117,9 @@ def find(before: str, after: str, threshold: float) -> tuple[list[Difference], l
     wrong = list(_wrong(ours, theirs))
     if not found:
         why = "".join(f"; {line}" for line in wrong)
-        raise UsageError(f"{before} and {after} have no size of a kernel in common{why}")
+        raise UsageError(
+            f"{before} and {after} have no size of a kernel in common, by the same options{why}"
+        )
     return found, [*wrong, *_alone("A", ours, theirs), *_alone("B", theirs, ours)]
 
 
@@ -124,8 +127,8 @@ def between(ours: list[Series], theirs: list[Series], threshold: float) -> list[
     """All that both have, tested as one family."""
     found = [
         Difference(one, other, tuple(pairs))
-        for one, other, sizes in _beside(ours, theirs)
-        if (pairs := list(_pairs(one, other, sizes, threshold)))
+        for one, other, cases in _beside(ours, theirs)
+        if (pairs := list(_pairs(one, other, cases, threshold)))
     ]
     level = verdict.level(tested(found))
     return [
@@ -139,61 +142,71 @@ def tested(found: list[Difference]) -> list[Value | None]:
     return [pair.tested(key) for one in found for pair in one.pairs for key in verdict.WORDS]
 
 
-def _beside(ours: list[Series], theirs: list[Series]) -> Iterator[tuple[Series, Series, set[int]]]:
-    """Series of one problem and the sizes at which they are laid beside each other: of one
+Case = tuple[int, str]  # a size, and the program's options
+
+
+def _beside(
+    ours: list[Series], theirs: list[Series]
+) -> Iterator[tuple[Series, Series, set[Case]]]:
+    """Series of one problem and the cases in which they are laid beside each other: of one
     manifest, or both without an equal; else two builds' difference would be that of the sides."""
     equal = _kinds(ours) & _kinds(theirs)
     for one in ours:
         for other in theirs:
             if stats.problem(one) != stats.problem(other):
                 continue
-            sizes = _sizes(one) & _sizes(other)
+            cases = _cases(one) & _cases(other)
             if one.manifest != other.manifest:
                 has_equal = equal & _kinds([one, other])
-                sizes -= {size for *_, size in has_equal}
-            yield one, other, sizes
+                cases -= {case for *_, case in has_equal}
+            yield one, other, cases
 
 
 def _kinds(all_series: list[Series]) -> set[tuple]:
-    return {(stats.problem(one), one.manifest, size) for one in all_series for size in _sizes(one)}
+    return {(stats.problem(one), one.manifest, case) for one in all_series for case in _cases(one)}
 
 
-def _sizes(series: Series) -> set[int]:
-    return {row.size for row in series.rows}
+def _cases(series: Series) -> set[Case]:
+    return {row.case for row in series.rows}
 
 
-def _pairs(one: Series, other: Series, sizes: set[int], threshold: float) -> Iterator[Pair]:
+def _pairs(one: Series, other: Series, cases: set[Case], threshold: float) -> Iterator[Pair]:
     after = _verified(other)
     broken = _failed(other) - (_failed(one) & after.keys())
-    for size, row in _verified(one).items():
-        if size in sizes and (size in after or size in broken):
-            yield Pair(row, after.get(size), size in broken, threshold)
+    for case, row in _verified(one).items():
+        if case in cases and (case in after or case in broken):
+            yield Pair(row, after.get(case), case in broken, threshold)
 
 
-def _verified(series: Series) -> dict[int, Row]:
-    return {row.size: row for row in series.rows if row.verified}
+def _verified(series: Series) -> dict[Case, Row]:
+    return {row.case: row for row in series.rows if row.verified}
 
 
-def _failed(series: Series) -> set[int]:
-    return {row.size for row in series.rows if not row.verified}
+def _failed(series: Series) -> set[Case]:
+    return {row.case for row in series.rows if not row.verified}
 
 
 def _wrong(ours: list[Series], theirs: list[Series]) -> Iterator[str]:
     """What cannot be compared, for no run of A is right; what B made of it."""
     for one, other, both in _beside(ours, theirs):
         right = _verified(other)
-        for size in sorted(both & (_failed(one) - _verified(one).keys())):
-            now = "right" if size in right else "wrong"
-            yield f"wrong in A, so not compared: {table.title(one)}: size {size}, {now} in B"
+        for case in sorted(both & (_failed(one) - _verified(one).keys())):
+            now = "right" if case in right else "wrong"
+            yield f"wrong in A, so not compared: {table.title(one)}: size {case[0]}, {now} in B"
 
 
 def _alone(side: str, ours: list[Series], theirs: list[Series]) -> Iterator[str]:
     beside = list(_beside(ours, theirs))
     for one in ours:
-        sizes = _sizes(one).difference(*(both for like, _, both in beside if like is one))
-        if sizes:
-            shown = ", ".join(map(str, sorted(sizes)))
+        cases = _cases(one).difference(*(both for like, _, both in beside if like is one))
+        others = {size for like, other, _ in beside if like is one for size, _ in _cases(other)}
+        if cases:
+            shown = ", ".join(_told(*case, case[0] in others) for case in sorted(cases))
             yield f"only in {side}: {table.title(one)}: size {shown}"
+
+
+def _told(size: int, options: str, is_otherwise_there: bool) -> str:
+    return f"{size} ({options})" if options and is_otherwise_there else str(size)
 
 
 # -- tables and records --------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-# What makes runs of one problem runs of another kind: the program's build, what it was asked for,
-# and the system below it.
+# What makes runs of one problem runs of another kind: the program's build and the system below it.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ import operator
 from collections.abc import Iterable
 from typing import NamedTuple
 
-OF_WORDS = ("flags", "libraries", "instruments", "options")  # of which what all have is not told
+OF_WORDS = ("flags", "libraries", "instruments")  # of which what all have is not told
 HASH_DIGITS = 7  # as Spack prints it
 
 
@@ -30,7 +29,6 @@ class Manifest(NamedTuple):
     pinning: str = ""  # `core`, `NUMA node`, `none`
     slurm: str = ""
     instruments: str = ""  # `nvml/gpu powercap/cpu`; of 3 nodes of 4 `nvml/gpu(3/4)`
-    options: str = ""  # the program's own: `every=10 steps=10`
 
 
 def as_record(one: Manifest | None) -> dict[str, str | None]:

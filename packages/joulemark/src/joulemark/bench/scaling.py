@@ -162,7 +162,7 @@ def _programs(found: list[Series]) -> Iterator[list[Series]]:
     groups: dict[tuple, list[Series]] = {}
     for one in found:
         key = (one.benchmark, one.kernel, one.variant, one.target, one.machine, one.unit)
-        key += (one.manifest,)
+        key += (one.manifest, one.options)
         groups.setdefault(key, []).append(one)
     yield from groups.values()
 

@@ -1,4 +1,4 @@
-# Averages runs of the same problem with the same manifest, and keeps their spread and the
+# Averages runs of the same problem, options and manifest, and keeps their spread and the
 # instrument's error apart.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
@@ -91,6 +91,12 @@ class Row:
     # what measured its energy: instruments, names of channels, and whether a model instead
     measured_by: frozenset[tuple[str, str, bool]] = frozenset()
     energy_runs: int | None = None  # of the runs, those with an energy; None: not told
+    options: str = ""  # the program's own: `fill=0.15`
+
+    @property
+    def case(self) -> tuple[int, str]:
+        """What of a series' problem it is: of one size another fill is another matrix."""
+        return self.size, self.options
 
     @property
     def has_several_instruments(self) -> bool:
@@ -162,7 +168,10 @@ class Series:
     nodes: int = 0  # 0: not told
     predicted: bool = False  # by a model; nothing of it was measured
     manifest: Manifest | None = None
-    apart: str = ""  # what in its manifest tells it from others of this kernel and machine
+    options: str = ""  # of which one size of this kernel was measured with several
+    apart: str = (
+        ""  # what of these and its manifest tells it from others of this kernel and machine
+    )
 
     @property
     def is_of_others(self) -> bool:
@@ -206,16 +215,36 @@ def series_of(measurements: list[Measurement], wanted: str | None = None) -> lis
         names = sorted({m.kernel for m in measurements} | {m.benchmark for m in measurements})
         known = f"there are: {', '.join(names)}" if names else "there are no measurements"
         raise UsageError(f"KERNEL {wanted}: nothing was measured; {known}")
+    varied = _varied(chosen)
     groups: dict[tuple, list[Measurement]] = {}
     for one in chosen:
-        groups.setdefault(tuple(getattr(one, key) for key in _KEY), []).append(one)
+        options = _of_names(one.options, varied[_machine(one)])
+        groups.setdefault((*(getattr(one, key) for key in _KEY), options), []).append(one)
     order = {one.kernel: index for index, one in reversed(list(enumerate(chosen)))}
     return _told_apart(
-        Series(**dict(zip(_KEY, key)), rows=_rows(groups[key]))
+        Series(**dict(zip((*_KEY, "options"), key)), rows=_rows(groups[key]))
         for key in sorted(
-            groups, key=lambda key: (key[0], order[key[1]], *key[2:-1], key[-1] or ())
+            groups, key=lambda key: (key[0], order[key[1]], *key[2:-2], key[-2] or (), key[-1])
         )
     )
+
+
+def _varied(measurements: list[Measurement]) -> dict[tuple, set[str]]:
+    """Of each kernel and machine the options of which a size was measured with several values:
+    one that goes with the size, as mod2as's fill may, makes a table no other one."""
+    asked: dict[tuple, set[str]] = {}
+    for one in measurements:
+        asked.setdefault((_machine(one), one.size), set()).add(one.options)
+    found: dict[tuple, set[str]] = {}
+    for (machine, _), options in asked.items():
+        words = [set(one.split()) for one in options]
+        own = set.union(*words) - set.intersection(*words)
+        found.setdefault(machine, set()).update(word.partition("=")[0] for word in own)
+    return found
+
+
+def _of_names(options: str, names: set[str]) -> str:
+    return " ".join(word for word in options.split() if word.partition("=")[0] in names)
 
 
 def _told_apart(found: Iterable[Series]) -> list[Series]:
@@ -225,25 +254,33 @@ def _told_apart(found: Iterable[Series]) -> list[Series]:
     for one in found:
         manifests.setdefault(_machine(one), []).append(one.manifest)
     return [
-        replace(one, apart=manifest.apart(one.manifest, manifests[_machine(one)])) for one in found
+        replace(one, apart=apart(manifest.apart(one.manifest, manifests[_machine(one)]), one))
+        for one in found
     ]
 
 
+def apart(builds: str, *series: Series) -> str:
+    """As a title has it: what tells builds apart, and the options that others have otherwise."""
+    options = next((one.options for one in series if one.options), "")
+    return ", ".join(filter(None, (builds, options and f"options {options}")))
+
+
 def problem(series: Series) -> tuple:
-    """What was measured and on which machine; alike in series that differ by their manifest."""
+    """What was measured and on which machine, row.case apart; alike in series that differ by
+    their manifest."""
     return tuple(getattr(series, key) for key in _KEY if key != "manifest")
 
 
-def _machine(series: Series) -> tuple:
-    return tuple(getattr(series, key) for key in _MACHINE)
+def _machine(one: Series | Measurement) -> tuple:
+    return tuple(getattr(one, key) for key in _MACHINE)
 
 
 def best_of(all_series: list[Series]) -> list[Series]:
     """The fastest variant at each size, and each that failed: one series for each kernel, thread
-    count, machine and manifest."""
+    count, machine, manifest and options."""
     groups: dict[tuple, list[Series]] = {}
     for one in all_series:
-        key = tuple(getattr(one, key) for key in _KEY if key != "variant")
+        key = tuple(getattr(one, key) for key in (*_KEY, "options") if key != "variant")
         groups.setdefault(key, []).append(one)
     return [
         replace(
@@ -258,20 +295,20 @@ def best_of(all_series: list[Series]) -> list[Series]:
 
 
 def _fastest(rows: Iterable[Row]) -> Iterator[Row]:
-    by_size: dict[int, list[Row]] = {}
+    by_case: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
-        by_size.setdefault(row.size, []).append(row)
-    for size in sorted(by_size):
-        if verified := [row for row in by_size[size] if row.verified]:
+        by_case.setdefault(row.case, []).append(row)
+    for case in sorted(by_case):
+        if verified := [row for row in by_case[case] if row.verified]:
             yield max(verified, key=lambda row: row.performance.mean)
-        yield from (row for row in by_size[size] if not row.verified)
+        yield from (row for row in by_case[case] if not row.verified)
 
 
 def _rows(measurements: list[Measurement]) -> tuple[Row, ...]:
     """One row a size, and one more where runs of that size failed their verification."""
-    groups: dict[tuple[int, bool], list[Measurement]] = {}
+    groups: dict[tuple, list[Measurement]] = {}
     for one in measurements:
-        groups.setdefault((one.size, not one.verified), []).append(one)
+        groups.setdefault((one.size, one.options, not one.verified), []).append(one)
     return tuple(_row(groups[key]) for key in sorted(groups))
 
 
@@ -280,6 +317,7 @@ def _row(runs: list[Measurement]) -> Row:
     powered = [run for run in runs if run.energy_j]
     return Row(
         size=first.size,
+        options=first.options,
         runs=sum(run.runs for run in runs),
         energy_runs=sum(run.runs for run in powered),
         jobs=len(_by_job([(run.size, run) for run in runs])),

@@ -159,6 +159,7 @@ def problem_record(series: Series, row: Row) -> dict:
         "cpu": series.cpu,
         "device": series.device or None,
         "size": row.size,
+        "options": row.options or None,
         "performance_unit": unit_of(series, "performance"),
         "efficiency_unit": unit_of(series, "efficiency"),
     }
@@ -184,6 +185,7 @@ def comparison(all_series: list[Series], before: str, after: str) -> list[Text]:
 
 def _comparable(one: Series, other: Series) -> bool:
     same = ("benchmark", "kernel", "ranks", "nodes", "target", "cpu", "device", "manifest")
+    same += ("options",)
     return all(getattr(one, key) == getattr(other, key) for key in same)
 
 
@@ -194,11 +196,11 @@ def _ratios(one: Series, other: Series) -> Text:
         for what in (unit, eff_unit)
         for head in (f"{one.variant} [{what}]", f"{other.variant} [{what}]", f"ratio {what}")
     ]
-    others = {row.size: row for row in other.rows if row.verified}
+    others = {row.case: row for row in other.rows if row.verified}
     body = [
-        ("value", [str(row.size), *_ratio_cells(one, row, others[row.size])])
+        ("value", [str(row.size), *_ratio_cells(one, row, others[row.case])])
         for row in one.rows
-        if row.verified and row.size in others
+        if row.verified and row.case in others
     ]
     estimate = f" ({ESTIMATED})" if one.estimated or other.estimated else ""
     machine = ", ".join(filter(None, (one.machine, one.apart)))
@@ -246,11 +248,11 @@ def summary(all_series: list[Series]) -> list[str]:
 
 
 def _summary_line(one: Series, other: Series) -> list[str]:
-    rows = {row.size: row for row in one.rows if row.verified}
-    common = [row for row in other.rows if row.verified and row.size in rows]
+    rows = {row.case: row for row in one.rows if row.verified}
+    common = [row for row in other.rows if row.verified and row.case in rows]
     if not common:
         return []
-    best, plain = common[-1], rows[common[-1].size]
+    best, plain = common[-1], rows[common[-1].case]
     speed = with_error(stats.ratio("performance", plain, best))
     text = f"Size {best.size}: {other.variant} ({other.threads} thr.) runs at {speed} times "
     text += f"the {one.unit.replace('F', 'GF')} of {one.variant} ({one.threads} thr.)"

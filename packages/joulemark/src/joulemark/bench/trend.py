@@ -52,7 +52,7 @@ class Trend:
 
     points: tuple[Point, ...]
     threshold: float
-    apart: str = ""  # what tells the last manifest from others of that day
+    apart: str = ""  # what tells the last manifest from others of that day; other options
     level: float = stats.ALPHA  # of the family that it is tested in
 
     @property
@@ -159,18 +159,22 @@ def _of_one_more(values: list[Value], jobs: int) -> tuple[float, float]:
 
 
 def find(measured: list[Measurement], kernel: str, threshold: float, zone: Zone) -> list[Trend]:
-    """Each problem and size of a kernel, or of all kernels of a benchmark, tested as one family;
-    zone: of the days."""
-    order = {
-        (stats.problem(one), row.size): None
+    """Each problem, size and options of a kernel, or of all kernels of a benchmark, tested as one
+    family; zone: of the days."""
+    series = {
+        (stats.problem(one), row.case): one
         for one in stats.series_of(measured, kernel)
         for row in one.rows
     }
-    points: dict[tuple, list[Point]] = {key: [] for key in order}
+    points: dict[tuple, list[Point]] = {key: [] for key in series}
     wanted = [one for one in measured if kernel in (one.kernel, one.benchmark)]
     for point in _points(wanted, zone):
-        points[stats.problem(point.series), point.row.size].append(point)
-    found = [one for days in points.values() for one in _of_builds(days, threshold)]
+        points[stats.problem(point.series), point.row.case].append(point)
+    found = [
+        replace(one, apart=stats.apart(one.apart, series[key]))
+        for key, days in points.items()
+        for one in _of_builds(days, threshold)
+    ]
     level = verdict.level(tested(found))
     return [replace(one, level=level) for one in found]
 

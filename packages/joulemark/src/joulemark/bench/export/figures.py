@@ -64,8 +64,9 @@ def cluster(one: Measurement) -> str:
 
 
 def manifest(one: Measurement) -> dict[str, str]:
-    """What is told of the program and its system."""
-    return {key: value for key, value in (one.manifest or Manifest())._asdict().items() if value}
+    """What is told of the program, what it was asked for, and its system."""
+    told = {**(one.manifest or Manifest())._asdict(), "options": one.options}
+    return {key: value for key, value in told.items() if value}
 
 
 def first_start_s(runs: Iterable[Measurement]) -> float:

@@ -22,9 +22,9 @@ metrics, of one iteration, in SI units:
 metadata, by Adiak's names where it has one:
   application_name, variant, problem_size, threads, jobsize (ranks), numhosts, hostname, cluster
   (the node's name without its number), target, cpu, device, jobid, launchdate (Unix seconds),
-  energy_source (measured or estimated), and the manifest: version, compiler, flags, libraries,
-  spack_spec, spack_hash, os_kernel, governor, pinning (core, NUMA node, none), slurm, instruments
-  (which the joules come from), options (the program's own, such as fill=0.15).
+  energy_source (measured or estimated), options (the program's own, such as fill=0.15), and the
+  manifest: version, compiler, flags, libraries, spack_spec, spack_hash, os_kernel, governor,
+  pinning (core, NUMA node, none), slurm, instruments (which the joules come from).
   Thicket takes a text that reads as a number for one.
 
 examples:

@@ -19,9 +19,10 @@ repetitions (k=1), and the instrument's uncertainty (k=2), in percent. `-`: not 
 the result was wrong, so it has no performance. `~`: energy estimated by a model, not measured.
 `*`: the mean of energies by several instruments or channels, which are different quantities.
 Each variant, thread count, machine and manifest (version, compiler, flags, libraries, Spack's spec
-and hash, kernel, governor, pinning, Slurm, instruments, the program's own options) has its own
-table, and the title says by what the manifests differ. Job, node and date are part of the scatter:
-of several jobs each counts once, by the mean of its runs, and the interval is that between jobs.
+and hash, kernel, governor, pinning, Slurm, instruments) has its own table, and the title says by
+what the manifests differ; so has each set of the program's own options, where one size was
+measured with several. Job, node and date are part of the scatter: of several jobs each counts
+once, by the mean of its runs, and the interval is that between jobs.
 For mod2am a last line says what variant blas gains over plain.
 A ratio's error is at 95 %: the means' intervals by Student's t, and the instrument's, which drops
 out where the same channels of one node measured several runs on each side. Of a single run, a
