@@ -9,7 +9,7 @@ import pytest
 from cooked_lines import UNKNOWN, line, manifest, markdown_rows
 from hypothesis import given
 from hypothesis import strategies as some
-from joulemark.bench import interval
+from joulemark.bench import cooked, interval
 from joulemark.bench.interval import Costs, Phase
 
 #: 20 steps of 0.05 s at 200 W; a checkpoint, each 10 of them, takes 2 s and 100 J: 50 W
@@ -145,27 +145,68 @@ def test_two_ways_sizes_and_times_between_failures_are_each_told(site, results):
     assert rows[0][2:] == ["146", "147", "+2.80 %", "+1.75 %"]
 
 
+TIMES = (0.96, 1.0, 1.04)  # of steps; half of their mean's 95 % interval:
+HALF = 4.303 * 0.04 / math.sqrt(3)
+
+
+def of_several(**changes):
+    """Three jobs, whose steps scatter."""
+    lines = [of("steps", {**STEPS, "time_s": one}, job=str(one), **changes) for one in TIMES]
+    return lines + [of("own-checkpoint", WRITING, job=str(one), **changes) for one in TIMES]
+
+
 def test_errors_are_those_of_the_difference(site, results):
-    times = (0.96, 1.0, 1.04)
-    lines = [of("steps", {**STEPS, "time_s": one}, job=str(one)) for one in times]
-    lines += [of("own-checkpoint", WRITING, job=str(one)) for one in times]
-    results(*lines)
+    results(*of_several())
     (time, energy) = records(site)
-    # half of the mean's 95 % interval of three, by two checkpoints
-    assert time["checkpoint_s_error"] == pytest.approx(4.303 * 0.04 / math.sqrt(3) / 2, rel=1e-3)
+    assert time["checkpoint_s_error"] == pytest.approx(HALF / 2, rel=1e-3)
     part = time["checkpoint_s_error"] / 2.0
     assert time["interval_s_error"] / time["interval_s"] == pytest.approx(part / 2)
     assert energy["checkpoint_j_error"] == pytest.approx(math.hypot(8.0, 8.0) / 2)
+    # of the checkpoint's joules by the program's power: (J / J' - 1) t' of 2 by both instruments
+    ratio = 2 * math.hypot(8.0 / 400, 8.0 / 200)
+    alike = math.hypot(ratio, HALF)
+    assert energy["interval_s_error"] / energy["interval_s"] == pytest.approx(alike / 2, rel=1e-3)
 
 
 def test_of_one_node_s_channels_a_gain_or_an_offset_errs_by_the_difference(site, results):
-    told = {"node": "n1", "manifest": manifest(), "energy_uncertainty_j": None}
-    lines = all_of(**told)
+    lines = of_several(node="n1", manifest=manifest())
     for one in lines:
         one["energy_uncertainty_j"] = one["energy_j"] * 0.04
     results(*lines)
-    # 4 % of 4 s at the program's 200 W is more than of 200 J
-    assert records(site)[0]["checkpoint_j_error"] == pytest.approx(0.04 * 800 / 2)
+    time, energy = records(site)
+    # 4 % of 200 J by a gain; an offset, no more than 16 J of 5 s, is one of 4 s
+    assert time["checkpoint_j_error"] == pytest.approx(4 * 16 / 5 / 2)
+    # a gain errs alike of the checkpoint and of the program
+    assert energy["interval_s_error"] / energy["interval_s"] == pytest.approx(HALF / 2, rel=1e-3)
+
+
+def test_of_single_runs_one_instrument_s_errors_are_each_its_own(site, results):
+    results(*all_of(node="n1", manifest=manifest(), time_spread_s=None))
+    assert records(site)[0]["checkpoint_j_error"] == pytest.approx(math.hypot(8.0, 8.0) / 2)
+
+
+@given(
+    some.floats(-0.04, 0.04),
+    some.floats(-4.0, 4.0),
+    some.floats(0.5, 20.0),
+    some.floats(20.0, 400.0),
+)
+def test_a_wrong_gain_or_offset_of_one_instrument_is_within_the_error(gain, offset_w, more_s, w):
+    for kind in ({"gain": gain}, {"offset_w": offset_w}):
+        lines = [*wrongly("steps", 1.0, 200.0, **kind)]
+        lines += wrongly("own-checkpoint", 1 + more_s, 200 + w * more_s, **kind)
+        ((one,), _) = interval.find([cooked.parse(json.dumps(line)) for line in lines])
+        right_j = w * more_s / 2
+        assert abs(one.checkpoint_j.mean - right_j) <= one.checkpoint_j.error * 1.05 + 1e-9
+
+
+def wrongly(kernel, time_s, energy_j, gain=0.0, offset_w=0.0):
+    """Two jobs, by an instrument that may be 4 % wrong, or 4 W."""
+    told_j = energy_j * (1 + gain) + offset_w * time_s
+    error_j = 4.0 * time_s if offset_w else 0.04 * energy_j
+    values = {"time_s": time_s, "energy_j": told_j, "energy_uncertainty_j": error_j}
+    told = {"power_w": told_j / time_s, "node": "n1", "manifest": manifest()}
+    return [of(kernel, values | told, job=job) for job in "12"]
 
 
 def test_without_energy_the_time_s_is_told_alone(site, results):
@@ -193,11 +234,49 @@ def test_an_estimate_is_marked(site, results):
     assert "~100" in out and "~: energy ESTIMATED" in out
 
 
-def test_a_checkpoint_that_costs_nothing_has_no_interval(site, results):
-    results(of("steps", STEPS), of("own-checkpoint", {**STEPS, "time_s": 0.99}))
-    assert records(site) == []
+@pytest.mark.parametrize("time_s", [0.99, 1.01, 1.0])
+def test_a_checkpoint_that_costs_nothing_that_can_be_told_has_no_interval(site, results, time_s):
+    lines = of_several()[:3]
+    lines += [of("own-checkpoint", {**WRITING, "time_s": time_s}, job=job) for job in "123"]
+    results(*lines)
+    _, out, err = site.run("report", "interval", "--mtbf", "1h", "--format", "csv")
+    header = "benchmark,kernel,variant,threads,ranks,nodes,target,cpu,device,size,options,"
+    assert out.startswith(header) and out.count("\n") == 1
+    assert "what a checkpoint takes is within its error, or below nothing" in err
     out = site.out("report", "interval", "--mtbf", "1h", "--format", "markdown")
-    assert "within the scatter, or below none" in out
+    assert "within its error" in out and not markdown_rows(out)[2:]
+
+
+@pytest.mark.parametrize("energy_j", [190.0, 200.0, 205.0])
+def test_a_checkpoint_s_energy_within_its_error_has_none(site, results, energy_j):
+    results(of("steps", STEPS), of("own-checkpoint", {**WRITING, "energy_j": energy_j}))
+    (time,) = records(site)
+    assert time["least"] == "time" and time["energy_part"] is None
+    out = site.out("report", "interval", "--mtbf", "1h", "--format", "markdown")
+    assert "what a checkpoint draws is within its error" in out
+
+
+@pytest.mark.parametrize(
+    "changes", [UNKNOWN, {"manifest": manifest(channels="bmc/psu1")}, {"estimated": True}]
+)
+def test_a_restart_whose_energy_is_another_s_leaves_none_for_the_energy(site, results, changes):
+    lines = all_of(manifest=manifest())
+    lines[2] |= changes
+    results(*lines)
+    (time,) = records(site)
+    assert (time["least"], time["restart_s"], time["restart_j"]) == ("time", 1.5, None)
+    out = site.out("report", "interval", "--mtbf", "1h", "--format", "markdown")
+    assert "a restart's energy is not known, or by another instrument" in out
+
+
+def test_a_program_of_no_power_has_no_energy(site, results):
+    results(*all_of(power_w=0.0))
+    assert [one["least"] for one in records(site)] == ["time"]
+
+
+def test_programs_are_told_whose_interval_it_is(site, results):
+    results(*all_of(manifest=manifest()))
+    assert {one["compiler"] for one in records(site)} == {"GNU 12.2.0"}
 
 
 def test_failures_that_come_before_a_checkpoint_ends_leave_no_interval(site, results):
@@ -212,10 +291,34 @@ def test_other_options_are_no_steps_of_it(site, results):
     assert "with and without checkpoints" in site.refuses("report", "interval", "--mtbf", "1h")
 
 
-def test_lines_without_options_are_refused(site, results):
-    bare = [{k: v for k, v in one.items() if k not in OPTIONS} for one in all_of()]
+def test_two_ways_of_asking_are_told_apart(site, results):
+    results(*all_of(), *all_of(option_every=20))
+    found = records(site)
+    assert [(one["options"], one["checkpoint_s"]) for one in found[::2]] == [
+        ("every=10 steps=20", 2.0),
+        ("every=20 steps=20", 4.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"option_steps": 20},
+        *({"option_steps": 20, "option_every": every} for every in (0, 7, -10, 40)),
+        {"option_steps": "all", "option_every": 10},
+    ],
+)
+def test_lines_that_do_not_tell_how_many_checkpoints_are_named_and_left_out(
+    site, results, options
+):
+    bare = [{k: v for k, v in one.items() if k not in OPTIONS} | options for one in all_of()]
     results(*bare)
     assert "option_steps" in site.refuses("report", "interval", "--mtbf", "1h")
+    results(*bare, *all_of(size=2000))
+    out = site.out("report", "interval", "--mtbf", "1h", "--format", "markdown")
+    assert "size 1000: its lines have no option_steps that is a multiple" in out
+    assert "size 2000: a checkpoint takes" in out
 
 
 @pytest.mark.parametrize("mtbf", ["0h", "h", "1", "-1h", "1w", "1e3s", "nan", "٣h"])

@@ -4,17 +4,17 @@
 moment alike, one in `mtbf_s` of running, and throw the program back to the last checkpoint, which
 a restart reads. Expected time: Daly, Future Generation Computer Systems 22 (2006) 303-312, of
 which Young, CACM 17 (1974) 530, is the limit of rare failures. Energy likewise: Meneses, Sarood,
-Kale, SBAC-PAD 2012; Aupy et al., arXiv:1302.3720."""
+Kale, SBAC-PAD 2012; Aupy et al., arXiv:1310.8456."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from joulemark import layout, units
-from joulemark.bench import stats, table
+from joulemark.bench import manifest, stats, table
 from joulemark.bench.cooked import Measurement
 from joulemark.bench.stats import Row, Series, Value
 from joulemark.errors import UsageError
@@ -97,22 +97,36 @@ class Measured:
     row: Row
     checkpoint_s: Value  # what the program takes longer, a checkpoint
     checkpoint_j: Value | None
+    alike_s: Value | None  # how long the program without checkpoints takes for as many joules
     restart: Row | None
-    power_w: Value | None
+    restart_j: float | None  # by the same instrument
+    power_w: float | None
     estimated: bool
 
     @property
+    def is_free(self) -> bool:
+        """Whether what a checkpoint takes is within the scatter: nobody knows its interval."""
+        return _is_within_error(self.checkpoint_s)
+
+    @property
+    def is_free_of_energy(self) -> bool:
+        """Likewise what it draws."""
+        return self.checkpoint_j is not None and _is_within_error(self.checkpoint_j)
+
+    @property
     def costs(self) -> Costs:
-        """Without errors."""
-        read = self.restart
-        knows = bool(self.checkpoint_j and self.power_w and (read is None or read.energy_j))
-        return Costs(
-            Phase(self.checkpoint_s.mean, self.checkpoint_j.mean if knows else None),
-            Phase(read.time_s.mean, read.energy_j.mean if knows else None)
-            if read
-            else Phase(0.0, 0.0),
-            self.power_w.mean if knows else None,
-        )
+        """Without errors; without energy where not all of it is known."""
+        restart = Phase(0.0, 0.0)
+        if self.restart:
+            restart = Phase(self.restart.time_s.mean, self.restart_j)
+        if restart.energy_j is None or not self.checkpoint_j or self.is_free_of_energy:
+            return Costs(Phase(self.checkpoint_s.mean), Phase(restart.time_s))
+        checkpoint = Phase(self.checkpoint_s.mean, self.checkpoint_j.mean)
+        return Costs(checkpoint, restart, self.power_w)
+
+
+def _is_within_error(value: Value) -> bool:
+    return value.mean <= (value.error or 0.0)
 
 
 class Best(NamedTuple):
@@ -130,51 +144,57 @@ def best(one: Measured, mtbf_s: float) -> Iterator[Best]:
     """For the time, and for the energy where it is known; none where a checkpoint costs nothing
     that could be told, or failures leave it no time."""
     costs = one.costs
-    if costs.checkpoint.time_s <= 0 or _is_hopeless(costs, mtbf_s):
+    if one.is_free or _is_hopeless(costs, mtbf_s):
         return
-    knows = costs.power_w is not None and costs.checkpoint.energy_j > 0
-    found = [("time", costs.time_s, one.checkpoint_s, costs.checkpoint.time_s)]
-    if knows:
-        alike_s = costs.checkpoint.energy_j / costs.power_w
-        found.append(("energy", costs.energy_j, one.checkpoint_j, alike_s))
-    for what, of, price, price_s in found:
+    found = [("time", costs.time_s, one.checkpoint_s)]
+    if costs.power_w:
+        found.append(("energy", costs.energy_j, one.alike_s))
+    for what, of, price in found:
         interval_s = best_s(costs, mtbf_s, of)
         part = None if price.error is None else price.error / price.mean / 2  # of a square root
         time_part = costs.time_s(interval_s, mtbf_s) / interval_s - 1
         energy_part = None
-        if knows:
+        if costs.power_w:
             work_j = costs.power_w * interval_s
             energy_part = costs.energy_j(interval_s, mtbf_s) / work_j - 1
         error_s = None if part is None else part * interval_s
-        yield Best(what, interval_s, error_s, young_s(price_s, mtbf_s), time_part, energy_part)
+        yield Best(what, interval_s, error_s, young_s(price.mean, mtbf_s), time_part, energy_part)
 
 
 def _is_hopeless(costs: Costs, mtbf_s: float) -> bool:
     return max(costs.checkpoint.time_s, costs.restart.time_s) > mtbf_s
 
 
-def find(measured: list[Measurement]) -> list[Measured]:
-    """Each series of checkpoints that has steps without them beside it, size by size."""
+def find(measured: list[Measurement]) -> tuple[list[Measured], list[str]]:
+    """Each series of checkpoints that has steps without them beside it, size by size; and what has
+    not, in words."""
     every = stats.series_of([one for one in measured if one.benchmark == BENCHMARK])
-    without = {_alike(one): one for one in every if one.kernel == WITHOUT}
-    restarts = {(_alike(one), one.kernel): one for one in every if one.kernel.endswith(RESTART)}
-    found = []
-    for one in every:
-        way, ending, _ = one.kernel.partition(CHECKPOINT)
-        steps = _verified(without.get(_alike(one)))
-        reads = _verified(restarts.get((_alike(one), way + RESTART)))
-        if ending:
-            found += [
-                _measured(one, row, steps[size], reads.get(size))
-                for size, row in _verified(one).items()
-                if size in steps
-            ]
+    rows = {
+        (_alike(one), one.kernel, *row.case): (one, row)
+        for one in every
+        for row in one.rows
+        if row.verified
+    }
+    found, left_out = [], []
+    for (alike, kernel, *case), (one, row) in rows.items():
+        way, ending, _ = kernel.partition(CHECKPOINT)
+        if not ending:
+            continue
+        _, steps = rows.get((alike, WITHOUT, *case), (None, None))
+        _, restart = rows.get((alike, way + RESTART, *case), (None, None))
+        if steps is None:
+            left_out.append(f"Of {_title(one, row)}: no right result of the steps without it.")
+        elif not (count := _checkpoints(row)):
+            left_out.append(f"Of {_title(one, row)}: {UNCOUNTED}.")
+        else:
+            found.append(_measured(one, row, count, steps, restart))
     if not found:
+        why = "".join(f"; {line}" for line in left_out)
         raise UsageError(
-            f"--from: no right result of {BENCHMARK} with and without checkpoints: run "
+            f"--from: no right result of {BENCHMARK} with and without checkpoints{why}: run "
             "`jm-io checkpoint --folder FOLDER`, or job-templates/jm-io.sbatch"
         )
-    return found
+    return found, left_out
 
 
 def _alike(series: Series) -> tuple:
@@ -182,50 +202,43 @@ def _alike(series: Series) -> tuple:
     return tuple(getattr(series, key) for key in keys)
 
 
-def _verified(series: Series | None) -> dict[int, Row]:
-    return {row.size: row for row in series.rows if row.verified} if series else {}
+UNCOUNTED = (
+    "its lines have no option_steps that is a multiple of option_every: measure it by this "
+    "release's jm-io"
+)
 
 
-def _measured(series: Series, row: Row, steps: Row, restart: Row | None) -> Measured:
-    count = _checkpoints(series)
-    is_same = stats.is_same_instrument(steps, row)
-    knows = bool(row.energy_j and steps.energy_j) and not stats.is_other_instrument(steps, row)
-    energy_j = None
-    if knows:
-        energy_j = _difference(row.energy_j, steps.energy_j, count)
-        longer_j = steps.power_w.mean * (row.time_s.mean - steps.time_s.mean)
-        parts = [one.energy_j.part("uncertainty") for one in (row, steps)]
-        if None not in parts:
-            # A wrong gain errs by the difference alone, a wrong offset by the time.
-            apart = math.hypot(row.energy_j.uncertainty, steps.energy_j.uncertainty)
-            most_j = max(abs(row.energy_j.mean - steps.energy_j.mean), abs(longer_j))
-            energy_j = Value(
-                energy_j.mean,
-                uncertainty=(max(parts) * most_j if is_same else apart) / count,
-                interval=energy_j.interval,
-            )
+def _checkpoints(row: Row) -> int:
+    """Of an iteration; 0: nobody told."""
+    options = dict(word.split("=", 1) for word in row.options.split())
+    try:
+        steps, every = int(options["steps"]), int(options["every"])
+    except (KeyError, ValueError):
+        return 0
+    return steps // every if 0 < every <= steps and steps % every == 0 else 0
+
+
+def _measured(series: Series, row: Row, count: int, steps: Row, restart: Row | None) -> Measured:
+    checkpoint_j = alike_s = None
+    if _is_told_beside(steps, row) and steps.power_w.mean:
+        checkpoint_j = _energy(row, steps, count)
+        alike_s = _alike_s(row, steps, checkpoint_j.mean / steps.power_w.mean)
     return Measured(
         series,
         row,
         _difference(row.time_s, steps.time_s, count),
-        energy_j,
+        checkpoint_j,
+        alike_s,
         restart,
-        steps.power_w if knows else None,
-        row.estimated or steps.estimated,
+        restart.energy_j.mean if restart and _is_told_beside(steps, restart) else None,
+        steps.power_w.mean if checkpoint_j else None,
+        row.estimated,
     )
 
 
-def _checkpoints(series: Series) -> int:
-    """Of an iteration."""
-    words = (series.manifest.options if series.manifest else "").split()
-    options = dict(word.split("=", 1) for word in words)
-    try:
-        return int(options["steps"]) // int(options["every"])
-    except (KeyError, ValueError, ZeroDivisionError):
-        raise UsageError(
-            f"--from: {table.title(series)}: its lines have no whole option_steps and "
-            "option_every: measure it by this release's jm-io"
-        ) from None
+def _is_told_beside(one: Row, other: Row) -> bool:
+    """Whether both have energies, of one quantity."""
+    return bool(one.energy_j and other.energy_j) and not stats.is_other_instrument(one, other)
 
 
 def _difference(one: Value, other: Value, count: int) -> Value:
@@ -236,17 +249,57 @@ def _difference(one: Value, other: Value, count: int) -> Value:
     return Value((one.mean - other.mean) / count, interval=interval)
 
 
+def _energy(row: Row, steps: Row, count: int) -> Value:
+    """Likewise; of one instrument a wrong gain errs by the difference alone, a wrong offset by the
+    time, and neither by more than it may err of each, alone or together."""
+    found = _difference(row.energy_j, steps.energy_j, count)
+    errors = [one.energy_j.uncertainty for one in (row, steps)]
+    known = [error for error in errors if error is not None]
+    uncertainty = math.hypot(*known) if known else None
+    # what is random of an instrument's error is known by the runs' scatter alone
+    if len(known) == 2 and found.interval is not None and stats.is_same_instrument(steps, row):
+        both = (row, steps)
+        gain = min(one.energy_j.part("uncertainty") for one in both)
+        offset_w = min(one.energy_j.uncertainty / one.time_s.mean for one in both)
+        by_gain_j = gain * abs(row.energy_j.mean - steps.energy_j.mean)
+        by_offset_j = offset_w * abs(row.time_s.mean - steps.time_s.mean)
+        most_j = max(by_gain_j, by_offset_j, abs(errors[0] - errors[1]))
+        uncertainty = min(most_j, sum(errors))
+    return replace(found, uncertainty=uncertainty and uncertainty / count)
+
+
+def _alike_s(row: Row, steps: Row, mean_s: float) -> Value:
+    """Of energies by their ratio, of which an instrument's wrong gain drops out, and of the
+    steps' time."""
+    ratio = stats.ratio("energy_j", steps, row)
+    more = abs(ratio.mean - 1)
+    if not more:
+        return Value(mean_s)
+    parts = [error and error / more for error in (ratio.interval, ratio.uncertainty)]
+    if parts[0] is not None:
+        parts[0] = math.hypot(parts[0], steps.time_s.part("interval") or 0.0)
+    interval, uncertainty = (part and part * abs(mean_s) for part in parts)
+    return Value(mean_s, uncertainty=uncertainty, interval=interval)
+
+
 # -- tables and records --------------------------------------------------------------------------
 
 LEGEND = (
     "An interval is work between two checkpoints; +: what it takes more than the work alone, by "
     "checkpoints, restarts and what failures destroy. ±: at 95 %, by that of the checkpoint's "
-    "cost. Young: sqrt(2 C M) of a checkpoint's time C, of the energy by the program's power; "
-    "M: one failure in so long, of all nodes of the job."
+    "cost, of an energy as a part of the program's, of which an instrument's gain drops out. "
+    "Young: sqrt(2 C M) of a checkpoint's time C, of the energy by the program's power; M: one "
+    "failure in so long, of all nodes of the job."
 )
 NO_RESTART = "Of {}: no restart was measured, and is taken for none."
 TOO_OFTEN = "Of {}: with one failure in {} few checkpoints or restarts would end: no interval."
-FREE = "Of {}: a checkpoint's cost is within the scatter, or below none: it is in no interval."
+FREE = "Of {}: what a checkpoint takes is within its error, or below nothing: no interval."
+FREE_OF_ENERGY = (
+    "Of {}: what a checkpoint draws is within its error, or below nothing: none for the energy."
+)
+UNTOLD_RESTART = (
+    "Of {}: a restart's energy is not known, or by another instrument: none for the energy."
+)
 
 
 def as_text(one: Measured, mtbfs_s: list[float]) -> layout.Text:
@@ -257,11 +310,11 @@ def as_text(one: Measured, mtbfs_s: list[float]) -> layout.Text:
         for mtbf_s in mtbfs_s
         for found in best(one, mtbf_s)
     ]
-    return layout.Text(f"{_title(one)}: {_told(one)}", heads, body)
+    return layout.Text(f"{_title(one.series, one.row)}: {_told(one)}", heads, body)
 
 
-def _title(one: Measured) -> str:
-    return f"{table.title(one.series)}, size {one.row.size}"
+def _title(series: Series, row: Row) -> str:
+    return f"{table.title(series)}, size {row.size}"
 
 
 def _told(one: Measured) -> str:
@@ -269,11 +322,10 @@ def _told(one: Measured) -> str:
     energy = f", {mark}{table.with_error(one.checkpoint_j)} J" if one.checkpoint_j else ""
     parts = [f"a checkpoint takes {table.with_error(one.checkpoint_s)} s{energy}"]
     if one.restart:
-        energy_j = one.restart.energy_j
-        energy = f", {mark}{units.digits(energy_j.mean)} J" if energy_j else ""
+        energy = "" if one.restart_j is None else f", {mark}{units.digits(one.restart_j)} J"
         parts.append(f"a restart {units.digits(one.restart.time_s.mean)} s{energy}")
     if one.power_w:
-        parts.append(f"the program draws {mark}{units.digits(one.power_w.mean)} W")
+        parts.append(f"the program draws {mark}{units.digits(one.power_w)} W")
     return "; ".join(parts)
 
 
@@ -305,41 +357,58 @@ def _time(seconds: float) -> str:
 LENGTHS_S = {"y": 31_557_600.0, "d": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
 
 
-def notes(found: list[Measured], mtbfs_s: list[float]) -> list[str]:
-    """The legend, and of what no interval or no restart is known."""
+def notes(found: list[Measured]) -> list[str]:
+    """The legend, and of what no restart is known."""
     lines = [LEGEND, *([layout.LEGEND_ESTIMATED] if any(one.estimated for one in found) else [])]
-    lines += [NO_RESTART.format(_title(one)) for one in found if not one.restart]
-    lines += [FREE.format(_title(one)) for one in found if _is_free(one)]
     return lines + [
-        TOO_OFTEN.format(_title(one), _time(mtbf_s))
-        for one in found
-        for mtbf_s in mtbfs_s
-        if _is_hopeless(one.costs, mtbf_s)
+        NO_RESTART.format(_title(one.series, one.row)) for one in found if not one.restart
     ]
 
 
-def _is_free(one: Measured) -> bool:
-    return one.checkpoint_s.mean <= (one.checkpoint_s.interval or 0.0)
+def left_out(found: list[Measured], mtbfs_s: list[float]) -> Iterator[str]:
+    """Of what there is no interval, and why."""
+    for one in found:
+        title = _title(one.series, one.row)
+        if one.is_free:
+            yield FREE.format(title)
+            continue
+        if one.is_free_of_energy:
+            yield FREE_OF_ENERGY.format(title)
+        elif one.checkpoint_j and one.restart and one.restart_j is None:
+            yield UNTOLD_RESTART.format(title)
+        for mtbf_s in mtbfs_s:
+            if _is_hopeless(one.costs, mtbf_s):
+                yield TOO_OFTEN.format(title, _time(mtbf_s))
 
 
 def records(found: list[Measured], mtbfs_s: list[float]) -> list[dict]:
     """One record a way of checkpoints, size, time between failures and what is to be least."""
     return [
-        {
-            **table.problem_record(one.series, one.row),
-            **_costs_record(one),
-            "mtbf_s": mtbf_s,
-            "least": this.what,
-            "interval_s": this.interval_s,
-            "interval_s_error": this.error_s,
-            "young_s": this.young_s,
-            "time_part": this.time_part,
-            "energy_part": this.energy_part,
-        }
+        _record(one, mtbf_s, this)
         for one in found
         for mtbf_s in mtbfs_s
         for this in best(one, mtbf_s)
     ]
+
+
+def columns(found: list[Measured]) -> list[str]:
+    """The keys of records() also where there is none."""
+    return list(_record(found[0], 0.0, Best("", 0.0, None, 0.0, 0.0, None)))
+
+
+def _record(one: Measured, mtbf_s: float, this: Best) -> dict:
+    return {
+        **table.problem_record(one.series, one.row),
+        **manifest.as_record(one.series.manifest),
+        **_costs_record(one),
+        "mtbf_s": mtbf_s,
+        "least": this.what,
+        "interval_s": this.interval_s,
+        "interval_s_error": this.error_s,
+        "young_s": this.young_s,
+        "time_part": this.time_part,
+        "energy_part": this.energy_part,
+    }
 
 
 def _costs_record(one: Measured) -> dict:
@@ -348,8 +417,7 @@ def _costs_record(one: Measured) -> dict:
         value: Value | None = getattr(one, key)
         record[key] = value.mean if value else None
         record[f"{key}_error"] = value.error if value else None
-    costs = one.costs
-    record["restart_s"] = costs.restart.time_s if one.restart else None
-    record["restart_j"] = costs.restart.energy_j if one.restart else None
-    record["power_w"] = costs.power_w
+    record["restart_s"] = one.restart.time_s.mean if one.restart else None
+    record["restart_j"] = one.restart_j
+    record["power_w"] = one.power_w
     return record

@@ -55,9 +55,10 @@ def run(options: argparse.Namespace) -> int:
     from joulemark import layout
     from joulemark.bench import interval
 
-    found = interval.find(sources.measurements(options))
+    found, left_out = interval.find(sources.measurements(options))
     mtbfs_s = list(dict.fromkeys(options.mtbf))
+    left_out += interval.left_out(found, mtbfs_s)
     tables = [interval.as_text(one, mtbfs_s) for one in found]
-    notes = interval.notes(found, mtbfs_s)
-    layout.show(options, interval.records(found, mtbfs_s), tables, notes)
+    records, notes = interval.records(found, mtbfs_s), interval.notes(found)
+    layout.show(options, records, tables, notes, interval.columns(found), left_out)
     return 0
