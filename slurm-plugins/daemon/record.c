@@ -258,11 +258,11 @@ static int64_t written_ns(const char *path) {
     return status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
 }
 
-int jm_record_write(const char *record_dir, const char *cluster, const char *node,
+int jm_record_write(const char *folder, const char *cluster, const char *node,
                     const jm_ledger *ledger, jm_store *store, jm_account *job,
                     const jm_sampler *sampler, jm_message *why) {
     draft file;
-    if (begin(&file, record_dir, cluster, node, job->job_id, "json", why) != 0)
+    if (begin(&file, folder, cluster, node, job->job_id, "json", why) != 0)
         return -1;
     /* A requeued job's earlier run is a record of its own. */
     int64_t before_ns = written_ns(file.path);
@@ -285,7 +285,7 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
         unlink(file.temporary);
         jm_warn("job %u: %s", job->job_id, UNREADABLE);
         jm_account_note(job, UNREADABLE);
-        return jm_record_write(record_dir, cluster, node, ledger, store, job, sampler, why);
+        return jm_record_write(folder, cluster, node, ledger, store, job, sampler, why);
     }
     fprintf(file.out, "],\n \"node_cpus\": %" PRIu64 ", ", ledger->cpus);
     jm_sampler_put_faults(sampler, job->opened_ns, job->closed_ns, file.out);
@@ -294,10 +294,10 @@ int jm_record_write(const char *record_dir, const char *cluster, const char *nod
     return finish(&file, true, why);
 }
 
-bool jm_record_exists(const char *record_dir, const char *cluster, const char *node,
-                      uint32_t job_id, int64_t since_ns) {
+bool jm_record_exists(const char *folder, const char *cluster, const char *node, uint32_t job_id,
+                      int64_t since_ns) {
     char path[2 * JM_PATH_MAX];
-    return jm_format(path, sizeof path, "%s/%s.%" PRIu32 ".%s.json", record_dir, cluster, job_id,
+    return jm_format(path, sizeof path, "%s/%s.%" PRIu32 ".%s.json", folder, cluster, job_id,
                      node) &&
            written_ns(path) >= since_ns;
 }
@@ -317,10 +317,10 @@ bool jm_record_waits(const char *outbox, const char *cluster, const char *node,
     return strstr(head, begun) != NULL;
 }
 
-int jm_record_write_missing(const char *record_dir, const char *cluster, const char *node,
+int jm_record_write_missing(const char *folder, const char *cluster, const char *node,
                             uint32_t job_id, uint32_t uid, const char *missing, jm_message *why) {
     draft file;
-    if (begin(&file, record_dir, cluster, node, job_id, "json", why) != 0)
+    if (begin(&file, folder, cluster, node, job_id, "json", why) != 0)
         return -1;
     put_head(file.out, cluster, job_id, node, uid, missing);
     fprintf(file.out, "]}\n");
@@ -328,11 +328,11 @@ int jm_record_write_missing(const char *record_dir, const char *cluster, const c
     return finish(&file, false, why);
 }
 
-int jm_record_write_profile(const char *record_dir, const char *cluster, const char *node,
+int jm_record_write_profile(const char *folder, const char *cluster, const char *node,
                             uint32_t job_id, void (*put)(void *context, FILE *out), void *context,
                             jm_message *why) {
     char directory[JM_PATH_MAX + 16];
-    jm_format(directory, sizeof directory, "%s/profiles", record_dir);
+    jm_format(directory, sizeof directory, "%s/profiles", folder);
     mkdir(directory, DIRECTORY_MODE);
     draft file;
     if (begin(&file, directory, cluster, node, job_id, "profile.jsonl", why) != 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The memory that a user's process and the daemon share for marks: the daemon makes it, the process
-// writes. Clients have this layout too: packages/benchkit/src/ring.h, and joulemark/region.py.
+// writes. Clients have this layout too: packages/benchkit/src/ring.h, and joulemark/regions.py.
 //
 // A producer takes a place by moving `head` on by one, if it is less than a ring ahead of `tail`;
 // it fills the slot and last stores the place's number + 1 as `ticket`. The daemon takes slots in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The ledger on disk: SQLite in WAL mode, one transaction a tick. Killed at any point, it holds the
-// last whole tick.
+// The ledger on disk: SQLite in WAL mode, a transaction a save. Killed at any point, it holds the
+// last whole one.
 #include "store.h"
 
 #include "log.h"

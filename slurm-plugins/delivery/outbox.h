@@ -22,7 +22,8 @@ typedef struct {
 /* A file in an outbox, as it was when it was looked at. */
 typedef struct {
     const char *outbox;
-    char name[JM_PATH_MAX]; /* relative to the outbox: "c.12.n1.json", "profiles/c.12.n1.csv" */
+    char name[JM_PATH_MAX]; /* relative to the outbox: "c.12.n1.json",
+                               "profiles/c.12.n1.profile.jsonl" */
     ino_t inode;
     struct timespec changed;
     size_t size;

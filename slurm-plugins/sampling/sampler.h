@@ -37,8 +37,8 @@ typedef struct {
 int jm_sampler_open(jm_sampler *sampler, const jm_config *config, jm_ledger *ledger);
 
 /*
- * gains[i] for ledger channel i up to boot_ns: prompt instruments are asked and waited for a few
- * milliseconds at most, all others have what they last brought.
+ * gains[i] for ledger channel i up to boot_ns: prompt instruments are asked and waited for, 50 ms
+ * at most, all others have what they last brought.
  */
 void jm_sampler_read(jm_sampler *sampler, jm_ledger *ledger, int64_t real_ns, int64_t boot_ns,
                      jm_asked asked, jm_gain *gains);

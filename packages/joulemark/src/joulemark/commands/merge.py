@@ -1,4 +1,4 @@
-# `joulemark merge`: its options; joulemark.merge does the work.
+# `joulemark merge`: its options; joulemark.accounting.merge does the work.
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 from __future__ import annotations
 

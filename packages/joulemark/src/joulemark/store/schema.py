@@ -80,7 +80,7 @@ JOB_RUN_KNOWN = {
     "PeakWatts": "DOUBLE PRECISION",
     "UncertaintySystematic_uj": "DOUBLE PRECISION",
     "UncertaintyRandom_uj": "DOUBLE PRECISION",
-    "UncertaintyJoules": "DOUBLE PRECISION",
+    "UncertaintyJoules": "DOUBLE PRECISION",  # of all its energy, k=2
     "Method": "{name}",
     "Missing": "{text}",
     "Notes": "{text}",
